@@ -1,0 +1,40 @@
+# Layers.cmake: one OBJECT library per layer, each with its own include path.
+# A layer sees include/ and the layers it names in DEPENDS, nothing else: `build/layers/<name>/` holds one link to that
+# layer's folder, and only the folders of the named layers are on the include path. A wrong include does not compile.
+
+add_library(graphrun_flags INTERFACE)
+target_compile_options(graphrun_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -ffp-contract=off)
+if(GRAPHRUN_WERROR)
+  target_compile_options(graphrun_flags INTERFACE -Werror)
+endif()
+if(GRAPHRUN_SANITIZE STREQUAL "address")
+  target_compile_options(graphrun_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(graphrun_flags INTERFACE -fsanitize=address,undefined)
+elseif(GRAPHRUN_SANITIZE STREQUAL "thread")
+  target_compile_options(graphrun_flags INTERFACE -fsanitize=thread)
+  target_link_options(graphrun_flags INTERFACE -fsanitize=thread)
+elseif(GRAPHRUN_SANITIZE)
+  message(FATAL_ERROR "GRAPHRUN_SANITIZE must be address, thread or empty, got '${GRAPHRUN_SANITIZE}'")
+endif()
+
+# graphrun_layer(name FOLDER folder [DEPENDS layer...] [LIBRARIES target...] [EXCLUDE regex])
+function(graphrun_layer name)
+  cmake_parse_arguments(arg "" "FOLDER;EXCLUDE" "DEPENDS;LIBRARIES" ${ARGN})
+  set(link ${CMAKE_BINARY_DIR}/layers/${name}/${arg_FOLDER})
+  get_filename_component(parent ${link} DIRECTORY)
+  file(MAKE_DIRECTORY ${parent})
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/${arg_FOLDER} ${link} SYMBOLIC)
+
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${arg_FOLDER}/*.cpp)
+  if(arg_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${arg_EXCLUDE})
+  endif()
+  add_library(graphrun_${name} OBJECT ${sources})
+  target_include_directories(graphrun_${name}
+    PUBLIC ${PROJECT_SOURCE_DIR}/include
+    PRIVATE ${CMAKE_BINARY_DIR}/layers/${name})
+  foreach(layer ${arg_DEPENDS})
+    target_include_directories(graphrun_${name} PRIVATE ${CMAKE_BINARY_DIR}/layers/${layer})
+  endforeach()
+  target_link_libraries(graphrun_${name} PRIVATE graphrun_flags fmt::fmt ${arg_LIBRARIES})
+endfunction()

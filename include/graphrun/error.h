@@ -1,0 +1,55 @@
+// error.h: what a user's mistake looks like: a list of diagnostics that say what, where, what was expected.
+// Contract: the library reports every mistake of its user by throwing Error; it never prints, aborts or exits.
+// Leaves to others: broken invariants of ours are std::logic_error (a bug to report, not a message to act on).
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graphrun/export.h"
+
+namespace graphrun {
+
+// The kind decides the exit code of the command line (docs/architecture.md, "Exit codes").
+enum class ErrorKind {
+  run,     // 1: the run failed, for instance a loss that is not finite
+  input,   // 2: bad usage, model file, data file or checkpoint
+  check,   // 3: a check that was asked for failed
+  device,  // 4: a device, its driver or its memory is not available
+};
+
+struct Diagnostic {
+  std::string code;         // stable and short: "json.syntax", "model.unknown_key", "shape.mismatch"
+  std::string message;      // what is wrong and what was expected
+  std::string hint;         // what to do, or the nearest right name; may be empty
+  std::string file;         // empty when no file is involved
+  int line = 0;             // from 1; 0 = unknown
+  int column = 0;           // from 1, in bytes
+  std::string pointer;      // JSON pointer (RFC 6901) into the file; may be empty
+  std::string source_line;  // the offending line without its newline; may be empty
+};
+
+// "models/a.json:12:9: /graph/2/units: must be > 0, got -3\n    <line>\n    ^\n    hint: ..."
+GRAPHRUN_API std::string to_string(const Diagnostic& diagnostic);
+
+class GRAPHRUN_API Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::vector<Diagnostic> diagnostics);
+  Error(ErrorKind kind, std::string code, std::string message, std::string hint = {});
+
+  ErrorKind kind() const { return kind_; }
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+  const char* what() const noexcept override { return text_.c_str(); }  // all diagnostics, one after the other
+
+ private:
+  ErrorKind kind_;
+  std::vector<Diagnostic> diagnostics_;
+  std::string text_;
+};
+
+// The candidate within edit distance 3 of `name` (and nearer than the name is long), or "" when nothing is near.
+GRAPHRUN_API std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace graphrun

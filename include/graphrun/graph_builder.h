@@ -1,0 +1,89 @@
+// graph_builder.h: build a model as a graph from C++: inputs, parameters, and values computed from them.
+// Contract: every call infers the type of the new value at once and throws Error with the name of the node when
+// operands do not fit; nothing is computed. A builder belongs to one thread at a time. Values belong to the builder
+// that made them. Leaves to others: training, data and running (model.h, session.h).
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "graphrun/tensor.h"
+#include "graphrun/types.h"
+
+namespace graphrun {
+
+inline constexpr std::int64_t kBatch = -1;  // as the first extent of an input: the batch
+
+struct Value {
+  std::uint32_t id = ~std::uint32_t{0};
+  bool valid() const { return id != ~std::uint32_t{0}; }
+  friend bool operator==(Value, Value) = default;
+};
+
+// How a parameter starts. Random numbers come from a stream keyed by (seed, name of the parameter).
+// glorot_uniform is U(-l, l) with l = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010), fan_in and fan_out being
+// the last two extents.
+struct Init {
+  enum class Kind { constant, normal, uniform, glorot_uniform, values };
+  Kind kind = Kind::constant;
+  double a = 0;       // constant: the value; normal: the mean; uniform: the lower end
+  double b = 0;       // normal: the standard deviation; uniform: the upper end
+  HostTensor tensor;  // values
+
+  static Init zeros() { return {}; }
+  static Init constant(double value) { return {Kind::constant, value, 0, {}}; }
+  static Init normal(double deviation, double mean = 0) { return {Kind::normal, mean, deviation, {}}; }
+  static Init uniform(double from, double to) { return {Kind::uniform, from, to, {}}; }
+  static Init glorot_uniform() { return {Kind::glorot_uniform, 0, 0, {}}; }
+  static Init values(HostTensor tensor) { return {Kind::values, 0, 0, std::move(tensor)}; }
+};
+
+using AttrValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
+using AttrList = std::vector<std::pair<std::string, AttrValue>>;
+
+class GRAPHRUN_API GraphBuilder {
+ public:
+  explicit GraphBuilder(std::int64_t batch);  // rows of a full batch; the extent that kBatch stands for
+  ~GraphBuilder();
+  GraphBuilder(GraphBuilder&&) noexcept;
+  GraphBuilder& operator=(GraphBuilder&&) noexcept;
+
+  std::int64_t batch() const;
+
+  Value input(std::string_view name, std::initializer_list<std::int64_t> shape, DType dtype = DType::f32);
+  Value input(std::string_view name, std::span<const std::int64_t> shape, DType dtype = DType::f32);
+  // `decay`: whether weight_decay and l2 reach it.
+  Value parameter(std::string_view name, Shape shape, Init init = Init::zeros(), bool decay = true);
+  Value constant(double value);
+  Value constant(std::span<const double> values, Shape shape);
+
+  // Any op of the registry by name ("tanh", "matmul"), or a composed one ("mean").
+  Value op(std::string_view op, std::initializer_list<Value> inputs, const AttrList& attributes = {});
+  Value op(std::string_view op, std::span<const Value> inputs, const AttrList& attributes = {});
+  // An expression of docs/model-format.md over the names given so far: "tanh(x @ W1 + b1)".
+  // With "name = " in front the value gets that name.
+  Value expression(std::string_view text);
+  // x @ name.W + name.b: W (in, units) glorot_uniform, b (units) zeros.
+  Value dense(std::string_view name, Value x, std::int64_t units, std::string_view activation = {});
+
+  void name(Value value, std::string_view name);  // a name is given once
+  Value find(std::string_view name) const;        // throws Error with the nearest name
+  const TensorType& type(Value value) const;
+  std::string print() const;  // the canonical text, one line a node
+
+  class Impl;
+  Impl& impl() { return *impl_; }  // for the library itself
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace graphrun

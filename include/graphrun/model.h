@@ -1,0 +1,86 @@
+// model.h: a model ready to run: its graph, what to train and how, and the data.
+// Contract: plain data beside the builder; load_model() reads a model file (docs/model-format.md) and its data and
+// throws Error with every mistake of the file. A Model belongs to one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graphrun/graph_builder.h"
+#include "graphrun/tensor.h"
+
+namespace graphrun {
+
+// A numeric affine change of an input's columns that was fitted on the training split: stored = (original - shift) /
+// scale.
+struct Standardization {
+  std::string input;
+  std::vector<double> shift, scale;  // one entry a column
+};
+
+// One part of the data: for each input a tensor whose dimension 0 counts the samples.
+struct Split {
+  std::string name;  // "train", "validation", "test"
+  std::vector<std::pair<std::string, HostTensor>> columns;
+  std::int64_t samples() const { return columns.empty() ? 0 : columns.front().second.shape()[0]; }
+};
+
+struct DataSet {
+  std::vector<Split> splits;
+  std::vector<Standardization> standardizations;
+  std::vector<std::string> warnings;
+  const Split* find(std::string_view split) const {
+    for (const Split& s : splits) {
+      if (s.name == split) return &s;
+    }
+    return nullptr;
+  }
+};
+
+// A scalar of the graph, or one of the built-in names ("mse", "rmse", "mae") applied to each (output, target).
+struct MetricSpec {
+  std::string name;
+  Value value;  // not valid: the built-in of that name
+};
+
+struct OptimizerSpec {
+  std::string name = "sgd";
+  std::vector<std::pair<std::string, double>> attributes = {{"lr", 0.01}};
+};
+
+struct OutputSpec {
+  Value value;
+  std::string name;
+  std::string target;  // the input it answers; may be empty
+};
+
+struct TrainSpec {
+  Value minimize;
+  std::vector<MetricSpec> metrics;
+  OptimizerSpec optimizer;
+  std::int64_t epochs = 1;
+  std::uint64_t seed = 0;
+  std::int64_t evaluate_every = 0;  // epochs; 0: only after the last
+  std::int64_t log_every = 0;       // epochs; 0: such that at most 200 reports are made
+};
+
+struct Model {
+  explicit Model(GraphBuilder builder) : graph(std::move(builder)) {}
+  std::string name;
+  GraphBuilder graph;
+  std::vector<OutputSpec> outputs;
+  TrainSpec train;
+  DataSet data;
+};
+
+struct LoadOptions {
+  std::string data_dir;                                        // searched after the model's own folder
+  std::vector<std::pair<std::string, std::string>> overrides;  // "train.epochs" -> "100", as --set gives them
+};
+
+GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& options = {});
+
+}  // namespace graphrun

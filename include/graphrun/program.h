@@ -1,0 +1,87 @@
+// program.h: the narrow waist: all that an executor sees of a model.
+// Contract: plain data without a pointer into the graph; prints (to_string), compares, and can be written by hand.
+// Offsets and sizes are bytes from the start of the one arena; shapes and addresses never change during a run.
+// Rules a Program keeps (check() throws std::logic_error for the first one broken):
+//   - every buffer lies inside the arena, at a multiple of kAlignment plus its offset inside its storage;
+//   - a step writes exactly its output (and scratches its workspace); it may write in place of an input only when
+//     both name the same storage;
+//   - rows of a row-valued buffer past the phase's row count are zero: whoever writes the buffer keeps that.
+// Leaves to others: how it came to be (src/graph/plan), how it runs (executor.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graphrun/params.h"
+#include "graphrun/types.h"
+
+namespace graphrun {
+
+using BufferId = std::uint32_t;
+using PhaseId = std::uint32_t;
+inline constexpr BufferId kNoBuffer = ~BufferId{0};
+inline constexpr std::uint64_t kAlignment = 256;  // bytes; that of cudaMalloc, and enough for any vector unit
+
+// State (everything before `activation`) keeps its value between steps and phases; the rest lives within one step.
+enum class BufferKind : std::uint8_t { data, constant, parameter, slot, counter, metric, activation, workspace };
+
+GRAPHRUN_API std::string_view name_of(BufferKind kind);
+inline bool is_state(BufferKind kind) {
+  return kind < BufferKind::activation;
+}
+
+struct Buffer {
+  std::string name;
+  TensorType type;
+  BufferKind kind = BufferKind::activation;
+  BufferId storage = kNoBuffer;  // whose bytes these are: its own id, or that of the buffer it is a view of or reuses
+  std::uint64_t offset = 0;      // bytes from the start of the arena
+  std::uint64_t bytes = 0;
+  bool poll = false;  // the host reads it after every run(): executors with a device mirror it in host memory
+  friend bool operator==(const Buffer&, const Buffer&) = default;
+};
+
+struct Step {
+  std::string op;    // the kernel key: the name of the op
+  std::string name;  // of the graph node, for messages
+  std::vector<BufferId> inputs;
+  BufferId output = kNoBuffer;
+  BufferId workspace = kNoBuffer;
+  BufferId row_count = kNoBuffer;  // i32 scalar: samples in this batch; kNoBuffer: the capacity, always
+  Params params;
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+struct Phase {
+  std::string name;           // "train", "evaluate.test", "predict"
+  std::int64_t capacity = 0;  // samples of a full batch
+  std::vector<Step> steps;    // in order of execution
+  friend bool operator==(const Phase&, const Phase&) = default;
+};
+
+// Written once by load(): constants, and the zeros or ones that states start from.
+struct InitialValue {
+  BufferId buffer = kNoBuffer;
+  std::vector<std::byte> bytes;
+  friend bool operator==(const InitialValue&, const InitialValue&) = default;
+};
+
+struct Program {
+  std::string name;
+  std::string target;  // the target numbers it was planned for
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t lower_bound = 0;  // peak of the padded live bytes: no plan can be smaller
+  std::vector<Buffer> buffers;
+  std::vector<Phase> phases;
+  std::vector<InitialValue> initial;
+  friend bool operator==(const Program&, const Program&) = default;
+};
+
+GRAPHRUN_API std::string to_string(const Program& program);  // golden text: stable, one line a buffer and a step
+GRAPHRUN_API void check(const Program& program);
+GRAPHRUN_API BufferId find_buffer(const Program& program, std::string_view name);  // kNoBuffer when there is none
+GRAPHRUN_API PhaseId find_phase(const Program& program, std::string_view name);    // throws Error, names the phases
+GRAPHRUN_API std::uint64_t poll_bytes(const Program& program);                     // bytes that the host mirrors
+
+}  // namespace graphrun

@@ -1,0 +1,67 @@
+// tensor.h: a dense row-major tensor in host memory: what goes into a run and what comes out.
+// Contract: owns its bytes; elements<T>() checks the dtype. No thread rules: a plain value.
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+#include "graphrun/types.h"
+
+namespace graphrun {
+
+template <class T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::f64;
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return DType::i32;
+  else if constexpr (std::is_same_v<T, std::uint64_t>)
+    return DType::u64;
+  else {
+    static_assert(std::is_same_v<T, std::uint8_t>, "boolean elements are read as std::uint8_t, 0 or 1");
+    return DType::boolean;
+  }
+}
+
+class HostTensor {
+ public:
+  HostTensor() : HostTensor(DType::f32, Shape{0}) {}
+  HostTensor(DType dtype, Shape shape)
+      : dtype_(dtype), shape_(shape), bytes_(static_cast<std::size_t>(shape.elements()) * size_of(dtype)) {}
+  HostTensor(Shape shape, std::span<const float> values) : HostTensor(DType::f32, shape) {
+    if (values.size() != elements<float>().size()) throw std::logic_error("HostTensor: values do not fill the shape");
+    std::memcpy(bytes_.data(), values.data(), bytes_.size());
+  }
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  std::span<std::byte> bytes() { return bytes_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+  template <class T>
+  std::span<T> elements() {
+    check(dtype_of<T>());
+    return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+  template <class T>
+  std::span<const T> elements() const {
+    check(dtype_of<T>());
+    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+
+ private:
+  void check(DType wanted) const {
+    if (wanted != dtype_) throw std::logic_error("HostTensor: elements<T>() does not match the dtype");
+  }
+
+  DType dtype_;
+  Shape shape_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace graphrun

@@ -1,0 +1,66 @@
+// types.h: dtype, shape and tensor type, the vocabulary of every layer.
+// Contract: plain values, no heap, no dependency but std; safe to copy and to use from any thread.
+// Leaves to others: where the bytes lie (program.h), what an op does with them (graph/ops).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "graphrun/export.h"
+
+namespace graphrun {
+
+enum class DType : std::uint8_t { f32, f64, i32, u64, boolean };
+
+GRAPHRUN_API std::size_t size_of(DType dtype);  // bytes of one element
+GRAPHRUN_API std::string_view name_of(DType dtype);
+GRAPHRUN_API bool parse_dtype(std::string_view name, DType& out);  // false: no such name
+inline bool is_float(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64;
+}
+
+inline constexpr int kMaxRank = 8;
+
+// Extents in row-major order; rank 0 is a scalar with one element. An extent may be 0: then there are no elements.
+class GRAPHRUN_API Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const std::int64_t> dims);  // throws Error when there are more than kMaxRank
+
+  int rank() const { return rank_; }
+  std::int64_t operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
+  std::int64_t& operator[](int axis) { return dims_[static_cast<std::size_t>(axis)]; }
+  std::span<const std::int64_t> dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
+  void push_back(std::int64_t extent);  // throws Error beyond kMaxRank
+  std::int64_t elements() const;        // product of the extents; 1 for a scalar
+
+  friend bool operator==(const Shape& a, const Shape& b);
+
+ private:
+  std::array<std::int64_t, kMaxRank> dims_{};
+  int rank_ = 0;
+};
+
+GRAPHRUN_API std::string to_string(const Shape& shape);  // "(321, 6)", "()" for a scalar
+
+// `rows` says whether dimension 0 is the batch: 0 = no, k = k rows for each sample, so that the extent of dimension 0
+// is k times the row capacity of the phase. It is declared on inputs and propagated by ops, never guessed from sizes.
+struct TensorType {
+  DType dtype = DType::f32;
+  Shape shape;
+  std::int64_t rows = 0;
+
+  std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+// "f32(batch, 6)" when dimension 0 is the batch, "f32(2*batch, 6)" for two rows a sample, else "f32(6)".
+GRAPHRUN_API std::string to_string(const TensorType& type);
+
+}  // namespace graphrun

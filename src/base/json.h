@@ -1,0 +1,51 @@
+// json.h: a JSON text as a tree that knows where every value stands.
+// Contract: strict JSON only. parse() throws Error (kind input, file, line, column) for a syntax error, a comment (with
+// a message that says so), NaN and Infinity, a number out of range, nesting beyond 64, and duplicate keys (both lines).
+// json.cpp is the only file that sees nlohmann/json.
+// Leaves to others: what keys mean (json_reader.h and its callers).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace graphrun::json {
+
+inline constexpr int kMaxDepth = 64;
+
+enum class Kind : std::uint8_t { null, boolean, integer, real, string, array, object };
+std::string_view name_of(Kind kind);  // "an array", "a number", … for messages
+
+struct Member;
+
+struct Value {
+  Kind kind = Kind::null;
+  bool boolean = false;
+  std::int64_t integer = 0;
+  double real = 0;  // also set for integers
+  std::string string;
+  std::vector<Value> items;     // array
+  std::vector<Member> members;  // object, in file order
+  int line = 0, column = 0;     // where the value begins, from 1, in bytes
+
+  bool is_number() const { return kind == Kind::integer || kind == Kind::real; }
+  const Member* find(std::string_view key) const;
+};
+
+struct Member {
+  std::string key;
+  int line = 0, column = 0;  // of the key's opening quote
+  Value value;
+};
+
+struct Document {
+  std::string file;  // as messages name it
+  std::string text;
+  Value root;
+};
+
+Document parse(std::string file, std::string text);
+std::string quote(std::string_view text);  // as a JSON string, quotes included
+
+}  // namespace graphrun::json

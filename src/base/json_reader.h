@@ -1,0 +1,83 @@
+// json_reader.h: read a JSON document strictly and report every mistake of it in one pass.
+// Contract: a Reader collects diagnostics and goes on; throw_if_failed() ends the pass. An ObjectReader reports each
+// key that nobody asked for, with the nearest known name. A getter returns nothing when the key is absent or its value
+// was reported.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "graphrun/error.h"
+
+namespace graphrun::json {
+
+// A value and how a JSON pointer names it.
+struct Place {
+  const Value* value = nullptr;
+  std::string pointer;
+
+  Place item(std::size_t index) const;
+  Place member(const Member& member) const;  // escapes ~ and / (RFC 6901)
+};
+
+class Reader {
+ public:
+  explicit Reader(const Document& document) : document_(document) {}
+
+  Place root() const { return {&document_.root, ""}; }
+  const Document& document() const { return document_; }
+
+  void report(const Place& at, std::string code, std::string message, std::string hint = {});
+  // The place is character `offset` (from 0, in decoded bytes) inside the string value `at`.
+  void report_inside(const Place& at, std::size_t offset, std::string code, std::string message, std::string hint = {});
+  void report_key(const Place& object, const Member& member, std::string code, std::string message,
+                  std::string hint = {});
+  // Takes over what another layer threw about the value at `at`; places that the error has are kept.
+  void report(const Place& at, const Error& error);
+  void report_inside(const Place& at, std::size_t offset, const Error& error);
+
+  bool failed() const { return !diagnostics_.empty(); }
+  std::size_t errors() const { return diagnostics_.size(); }
+  void throw_if_failed() const;  // Error of kind input, in order of line and column
+
+  // Conversions that report and return nothing on a mismatch.
+  std::optional<std::string> string(const Place& at);
+  std::optional<bool> boolean(const Place& at);
+  std::optional<double> number(const Place& at);
+  std::optional<std::int64_t> integer(const Place& at, std::int64_t low, std::int64_t high);
+  std::optional<std::vector<double>> numbers(const Place& at);  // an array of numbers
+
+ private:
+  const Document& document_;
+  std::vector<Diagnostic> diagnostics_;
+};
+
+class ObjectReader {
+ public:
+  ObjectReader(Reader& reader, const Place& object);  // reports when it is no object; then every key is absent
+
+  const Place& place() const { return object_; }
+  bool is_object() const { return object_.value->kind == Kind::object; }
+  std::optional<Place> get(std::string_view key);      // marks the key as known
+  std::optional<Place> require(std::string_view key);  // reports the missing key
+
+  std::optional<std::string> string(std::string_view key);
+  std::optional<bool> boolean(std::string_view key);
+  std::optional<double> number(std::string_view key);
+  std::optional<std::int64_t> integer(std::string_view key, std::int64_t low, std::int64_t high);
+
+  void also_known(std::vector<std::string> keys);  // keys that suggestions may name though they were not asked for
+  std::vector<const Member*> unread() const;       // members that nobody asked for, for open objects
+  void finish();                                   // reports unknown keys
+
+ private:
+  Reader& reader_;
+  Place object_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace graphrun::json

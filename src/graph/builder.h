@@ -1,0 +1,42 @@
+// builder.h: adds nodes to a graph: looks the op up, fills in attributes, infers the type, names the node.
+// Contract: add() throws Error (kind input) with the node's name and the operands' names and types when they do not
+// fit.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/ops/op_def.h"
+
+namespace graphrun::ir {
+
+class Builder final : public NodeFactory {
+ public:
+  explicit Builder(Graph& graph) : graph_(graph) {}
+
+  NodeId add(std::string_view op, std::vector<NodeId> inputs, const AttrList& attrs = {}) override;
+  const TensorType& type(NodeId id) const override { return graph_[id].type; }
+  NodeId scalar(double value, DType dtype) override;
+  NodeId sample_count(DType dtype) override;
+
+  void enter(std::uint32_t phase);                            // nodes added from now on belong to it
+  void at(SourceRef source) { source_ = std::move(source); }  // where nodes added from now on come from
+  void rename(NodeId id, std::string name);                   // throws Error when the name is taken
+  NodeId find(std::string_view name) const;                   // kNoNode
+  std::string unique(std::string_view stem) const;
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+
+ private:
+  Graph& graph_;
+  std::uint32_t phase_ = kShared;
+  SourceRef source_;
+  std::map<std::string, NodeId, std::less<>> names_;
+  mutable std::map<std::string, int, std::less<>> counters_;
+  std::map<std::pair<std::uint32_t, DType>, NodeId> sample_counts_;
+  std::map<std::pair<double, DType>, NodeId> scalars_;
+};
+
+}  // namespace graphrun::ir

@@ -1,0 +1,56 @@
+// attributes.h: the attributes of a node: values in the order of their op's schema.
+// Contract: a schema gives names, kinds, defaults and bounds once; parsing, printing, equality and hash follow from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graphrun/graph_builder.h"  // AttrValue, AttrList
+
+namespace graphrun::ir {
+
+struct AttrDef {
+  std::string_view name;
+  AttrValue fallback;                         // its alternative is the attribute's kind
+  std::string_view doc;                       // one phrase for the reference page
+  bool required = false;                      // then the fallback only tells the kind
+  std::optional<double> low = {}, high = {};  // inclusive bounds of a number
+  std::vector<std::string_view> one_of = {};  // allowed words of a string
+};
+
+using AttrSchema = std::vector<AttrDef>;
+
+class Attrs {
+ public:
+  Attrs() = default;
+  // Fills in defaults and converts integers to reals where the schema wants those. Throws Error (kind input): unknown
+  // name (with the nearest), missing, wrong kind, out of bounds.
+  Attrs(const AttrSchema& schema, const AttrList& given);
+
+  bool boolean(std::string_view name) const { return get<bool>(name); }
+  std::int64_t integer(std::string_view name) const { return get<std::int64_t>(name); }
+  double real(std::string_view name) const { return get<double>(name); }
+  const std::string& string(std::string_view name) const { return get<std::string>(name); }
+  const std::vector<std::int64_t>& integers(std::string_view name) const {
+    return get<std::vector<std::int64_t>>(name);
+  }
+  const std::vector<double>& reals(std::string_view name) const { return get<std::vector<double>>(name); }
+
+  AttrList list() const;     // to make the same node again
+  std::string text() const;  // " axes=[0, 1] keepdims=false", defaults included
+  friend bool operator==(const Attrs& a, const Attrs& b) { return a.schema_ == b.schema_ && a.values_ == b.values_; }
+
+ private:
+  template <class T>
+  const T& get(std::string_view name) const;
+
+  const AttrSchema* schema_ = nullptr;
+  std::vector<AttrValue> values_;
+};
+
+std::string to_string(const AttrValue& value);
+
+}  // namespace graphrun::ir

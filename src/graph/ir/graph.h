@@ -1,0 +1,66 @@
+// graph.h: the intermediate representation: typed nodes in topological order, each with one value.
+// Contract: a node's id is its index; its inputs have smaller ids; side tables are vectors indexed by id. A graph holds
+// states shared by all phases (phase == kShared) and, for each phase, the nodes of its step in insertion order.
+// A node gives one value, so node id and value id are the same thing; an op with several results is several ops.
+// Leaves to others: what ops mean (ops/), how nodes are added (builder.h), rules (verifier.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/ir/attributes.h"
+#include "graphrun/types.h"
+
+namespace graphrun {
+struct OpDef;
+}
+
+namespace graphrun::ir {
+
+using NodeId = std::uint32_t;
+inline constexpr NodeId kNoNode = ~NodeId{0};
+inline constexpr std::uint32_t kShared = ~std::uint32_t{0};
+
+// Where a node came from in the model file; line 0 = from C++.
+struct SourceRef {
+  std::string pointer;
+  int line = 0, column = 0;
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::string_view op_name;
+  std::vector<NodeId> inputs;
+  Attrs attrs;
+  TensorType type;
+  std::string name;  // unique; made from the op's name when the user gave none
+  std::uint32_t phase = kShared;
+  bool poll = false;  // the host reads it during a run
+  bool keep = false;  // read by the host after a step: stays though no node reads it
+  SourceRef source;
+};
+
+struct Phase {
+  std::string name;
+  std::int64_t capacity = 0;   // samples of a full batch
+  NodeId row_count = kNoNode;  // i32 scalar; kNoNode: every batch is full
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+  std::vector<Phase> phases;
+
+  const Node& operator[](NodeId id) const { return nodes[id]; }
+  Node& operator[](NodeId id) { return nodes[id]; }
+  NodeId size() const { return static_cast<NodeId>(nodes.size()); }
+};
+
+// One line a node: "%3 h1 = tanh(%2 z1) : f32(batch, 6)"; states first, then each phase under its name.
+std::string to_string(const Graph& graph);
+
+// Who reads each node: consumers[id], in order.
+std::vector<std::vector<NodeId>> consumers(const Graph& graph);
+
+}  // namespace graphrun::ir

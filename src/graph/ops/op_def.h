@@ -1,0 +1,107 @@
+// op_def.h: what an op is: the one description from which parsing, printing, inference, gradients, planning and tests
+// follow. Contract: no device word in it. A family file (elementwise.cpp, matmul.cpp, …) returns its OpDefs;
+// registry.cpp lists the families. docs/adding-an-op.md walks through adding one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graphrun/error.h"
+#include "graphrun/params.h"
+#include "graphrun/program.h"
+
+namespace graphrun {
+
+// Makes nodes; what gradients and composed ops build with. Implemented by ir::Builder.
+class NodeFactory {
+ public:
+  virtual ~NodeFactory() = default;
+  virtual ir::NodeId add(std::string_view op, std::vector<ir::NodeId> inputs, const AttrList& attrs = {}) = 0;
+  virtual const TensorType& type(ir::NodeId id) const = 0;
+  virtual ir::NodeId scalar(double value, DType dtype) = 0;  // a constant; one node for each value
+  // Samples in this batch as a scalar of the given float type: what a mean over rows divides by.
+  virtual ir::NodeId sample_count(DType dtype) = 0;
+};
+
+struct InferContext {
+  std::span<const TensorType> inputs;
+  const ir::Attrs& attrs;
+  std::span<const std::string> operand_names;  // "x", "W1": how messages name the inputs
+
+  // Throws Error (kind input).
+  [[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) const;
+  std::string operand(std::size_t i) const;  // "x f32(batch, 6)"
+};
+using InferFn = TensorType (*)(const InferContext&);
+
+struct GradContext {
+  NodeFactory& make;
+  std::span<const ir::NodeId> inputs;
+  const ir::Attrs& attrs;
+  ir::NodeId output;
+  ir::NodeId gradient;             // of the output: its shape and dtype
+  std::vector<ir::NodeId> result;  // of each input; ir::kNoNode: none. May have the shape it had before broadcasting.
+};
+using GradFn = void (*)(GradContext&);
+
+// How the batch runs through an op (design section 2): what row analysis and inference of `rows` go by.
+enum class RowRule : std::uint8_t {
+  state,        // no computation: as declared
+  elementwise,  // rows in, rows out; all row operands have the same multiplicity and meet at dimension 0
+  contraction,  // matmul: rows of a stay; rows contracted away give Reduced
+  reduction,    // axis 0 reduced: Reduced; otherwise rows stay
+  regroup,      // reshape: the multiplicity follows dimension 0
+  broadcast,    // Shared to Row where dimension 0 is declared the batch
+  select,       // minibatch: data set in, rows out
+  scalar,       // counters and records: never rows
+};
+
+// Where an output may live. Decided before planning.
+struct Alias {
+  enum class Kind : std::uint8_t {
+    none,
+    view,       // the same bytes as `input`; no kernel runs
+    may_reuse,  // may be written in place of any input of the same type, if that one dies here
+    must_be,    // is written in place of `input`
+  };
+  Kind kind = Kind::none;
+  std::size_t input = 0;
+};
+using AliasFn = Alias (*)(const ir::Attrs&, std::span<const TensorType> inputs, const TensorType& output);
+using PackFn = Params (*)(const ir::Attrs&, std::span<const TensorType> inputs, const TensorType& output);
+using StateFn = BufferKind (*)(const ir::Attrs&);
+
+struct OpDef {
+  std::string_view name;                   // JSON name, error text, kernel key, reference page
+  std::string_view doc;                    // one line, the formula included
+  std::vector<std::string_view> operands;  // their names, which also is the arity
+  ir::AttrSchema attrs = {};
+  InferFn infer = nullptr;
+  GradFn grad = nullptr;
+  std::string_view no_gradient = {};  // why `grad` is null
+  RowRule rows = RowRule::elementwise;
+  AliasFn alias = nullptr;  // null: none
+  PackFn pack = nullptr;    // null: NoParams
+  StateFn state = nullptr;  // set: the node is a state or source, no step
+  bool internal = false;    // made by the library only; not for model files
+};
+
+const std::vector<OpDef>& all_ops();          // in listing order
+const OpDef* find_op(std::string_view name);  // nullptr when there is none
+std::vector<std::string> op_names();          // those that model files may use
+
+namespace ops {  // the families
+std::vector<OpDef> sources();
+std::vector<OpDef> elementwise();
+std::vector<OpDef> matmul();
+std::vector<OpDef> reductions();
+std::vector<OpDef> movement();
+}  // namespace ops
+
+}  // namespace graphrun

@@ -1,0 +1,45 @@
+// abi.h: how a kernel is called on a host: operands by address, types by reference, no allocation, no exception.
+// Contract: `in` and `out` are dense row-major. `out` may be the same address as an input only where the op allows
+// reuse; it never overlaps an input in part. Row-valued operands (type.rows > 0) hold `rows_of(type)` valid rows; the
+// rows after them are zero in every input and the kernel leaves them zero in its output.
+#pragma once
+
+#include <cstdint>
+
+#include "graphrun/params.h"
+#include "graphrun/types.h"
+
+namespace graphrun {
+
+inline constexpr int kMaxInputs = 8;
+
+struct KernelArgs {
+  const void* in[kMaxInputs] = {};
+  TensorType in_type[kMaxInputs];
+  int inputs = 0;
+  void* out = nullptr;
+  TensorType out_type;
+  void* workspace = nullptr;
+  const std::int32_t* row_count = nullptr;  // samples in this batch; null: `capacity`
+  std::int64_t capacity = 0;                // samples of a full batch
+  Params params;
+
+  template <class T>
+  const T* input(int i) const {
+    return static_cast<const T*>(in[i]);
+  }
+  template <class T>
+  T* output() const {
+    return static_cast<T*>(out);
+  }
+  std::int64_t samples() const { return row_count != nullptr ? *row_count : capacity; }
+  // Valid extent of dimension 0 of an operand.
+  std::int64_t rows_of(const TensorType& type) const {
+    if (type.rows > 0) return type.rows * samples();
+    return type.shape.rank() == 0 ? 1 : type.shape[0];
+  }
+};
+
+using KernelFn = void (*)(const KernelArgs&);
+
+}  // namespace graphrun
