@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graphrun/program.h"
@@ -54,6 +55,10 @@ class Runnable {
 
   // Runs steps [first, last) of the phase once: what verify, dump and tests use.
   virtual void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) = 0;
+
+  // What the executor counted since load(), for tests and profiles: "allocations", "launches", ... Empty: it counts
+  // nothing. The names are the executor's own and stay the same during a run.
+  virtual std::vector<std::pair<std::string, std::uint64_t>> counters() const { return {}; }
 };
 
 class Executor {

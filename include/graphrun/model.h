@@ -46,9 +46,16 @@ struct MetricSpec {
   Value value;  // not valid: the built-in of that name
 };
 
+// A number that changes over training: docs/model-format.md, "Schedules".
+struct ScheduleSpec {
+  std::string name;     // "cosine"
+  AttrList attributes;  // from, to, and one of steps or epochs; warmup
+};
+
 struct OptimizerSpec {
   std::string name = "sgd";
   std::vector<std::pair<std::string, double>> attributes = {{"lr", 0.01}};
+  std::optional<ScheduleSpec> lr;  // set: used in place of the attribute lr, which then only has to be there
 };
 
 struct OutputSpec {
@@ -61,6 +68,7 @@ struct TrainSpec {
   Value minimize;
   std::vector<MetricSpec> metrics;
   OptimizerSpec optimizer;
+  double clip_norm = 0;  // gradients are scaled down to this norm over all parameters; 0: not at all
   std::int64_t epochs = 1;
   std::uint64_t seed = 0;
   std::int64_t evaluate_every = 0;  // epochs; 0: only after the last

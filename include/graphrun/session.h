@@ -79,6 +79,6 @@ class GRAPHRUN_API Session {
 };
 
 // Plans without loading: needs no device.
-GRAPHRUN_API Program plan(const Model& model, const SessionOptions& options = {});
+GRAPHRUN_API Program plan_program(const Model& model, const SessionOptions& options = {});
 
 }  // namespace graphrun

@@ -1,7 +1,7 @@
 // json_reader.h: read a JSON document strictly and report every mistake of it in one pass.
 // Contract: a Reader collects diagnostics and goes on; throw_if_failed() ends the pass. An ObjectReader reports each
 // key that nobody asked for, with the nearest known name. A getter returns nothing when the key is absent or its value
-// was reported.
+// was reported. Codes of its own: model.type, model.range, model.missing_key, model.unknown_key.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Place {
   std::string pointer;
 
   Place item(std::size_t index) const;
-  Place member(const Member& member) const;  // escapes ~ and / (RFC 6901)
+  Place member(const Member& member) const;
 };
 
 class Reader {
@@ -54,6 +54,10 @@ class Reader {
  private:
   const Document& document_;
   std::vector<Diagnostic> diagnostics_;
+
+  void add(Diagnostic diagnostic, const std::string& pointer, std::size_t offset);
+  std::size_t offset(const Place& at) const;  // in the text
+  std::size_t offset(const Place& at, std::size_t inside) const;
 };
 
 class ObjectReader {
@@ -77,7 +81,8 @@ class ObjectReader {
  private:
   Reader& reader_;
   Place object_;
-  std::vector<std::string> known_;
+  std::vector<std::string> known_;  // asked for
+  std::vector<std::string> also_known_;
 };
 
 }  // namespace graphrun::json

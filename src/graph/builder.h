@@ -17,7 +17,7 @@ class Builder final : public NodeFactory {
   explicit Builder(Graph& graph) : graph_(graph) {}
 
   NodeId add(std::string_view op, std::vector<NodeId> inputs, const AttrList& attrs = {}) override;
-  const TensorType& type(NodeId id) const override { return graph_[id].type; }
+  TensorType type(NodeId id) const override { return graph_[id].type; }
   NodeId scalar(double value, DType dtype) override;
   NodeId sample_count(DType dtype) override;
 

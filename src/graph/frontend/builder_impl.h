@@ -23,6 +23,18 @@ class GraphBuilder::Impl {
   std::vector<ir::NodeId> inputs;    // in order of declaration
   std::vector<ir::NodeId> parameters;
   std::map<std::string, double, std::less<>> constants;  // "constants" of the model file, and pi and e
+  std::map<std::string, ir::NodeId, std::less<>> names;  // what expressions and find() see; a node may have several
+  std::set<ir::NodeId> named;                            // the values of `names`
+
+  // kBatch may stand as the first extent.
+  ir::NodeId input(std::string_view name, std::span<const std::int64_t> shape, DType dtype);
+  ir::NodeId parameter(std::string_view name, const Shape& shape, Init init, bool decay);
+  // The first name given to a node becomes the node's name, a further one is an alias.
+  void define(std::string_view name, ir::NodeId id);
+  void check_new_name(std::string_view name) const;  // throws Error: no name, or given before
 };
+
+// Whether [A-Za-z_][A-Za-z0-9_.]*, and no word of the expression grammar.
+bool is_name(std::string_view text);
 
 }  // namespace graphrun

@@ -23,7 +23,7 @@ class NodeFactory {
  public:
   virtual ~NodeFactory() = default;
   virtual ir::NodeId add(std::string_view op, std::vector<ir::NodeId> inputs, const AttrList& attrs = {}) = 0;
-  virtual const TensorType& type(ir::NodeId id) const = 0;
+  virtual TensorType type(ir::NodeId id) const = 0;  // a copy: adding a node moves the others
   virtual ir::NodeId scalar(double value, DType dtype) = 0;  // a constant; one node for each value
   // Samples in this batch as a scalar of the given float type: what a mean over rows divides by.
   virtual ir::NodeId sample_count(DType dtype) = 0;
@@ -45,8 +45,9 @@ struct GradContext {
   std::span<const ir::NodeId> inputs;
   const ir::Attrs& attrs;
   ir::NodeId output;
-  ir::NodeId gradient;             // of the output: its shape and dtype
-  std::vector<ir::NodeId> result;  // of each input; ir::kNoNode: none. May have the shape it had before broadcasting.
+  ir::NodeId gradient;              // of the output: its shape and dtype
+  const std::vector<bool>& wanted;  // whether the gradient of each input is asked for
+  std::vector<ir::NodeId> result;   // of each input; ir::kNoNode: none. May have the shape before un-broadcasting.
 };
 using GradFn = void (*)(GradContext&);
 
@@ -78,9 +79,9 @@ using PackFn = Params (*)(const ir::Attrs&, std::span<const TensorType> inputs, 
 using StateFn = BufferKind (*)(const ir::Attrs&);
 
 struct OpDef {
-  std::string_view name;                   // JSON name, error text, kernel key, reference page
-  std::string_view doc;                    // one line, the formula included
-  std::vector<std::string_view> operands;  // their names, which also is the arity
+  std::string_view name;                        // JSON name, error text, kernel key, reference page
+  std::string_view doc;                         // one line, the formula included
+  std::vector<std::string_view> operands = {};  // their names, which also is the arity
   ir::AttrSchema attrs = {};
   InferFn infer = nullptr;
   GradFn grad = nullptr;

@@ -19,8 +19,8 @@ struct Interval {
 
 struct Packing {
   std::vector<std::uint64_t> offsets;  // one an interval
-  std::uint64_t total = 0;             // bytes from 0 to the end of the highest block
-  std::uint64_t lower_bound = 0;       // peak over time of the live bytes, each padded to its alignment
+  std::uint64_t total = 0;             // bytes from 0 to the end of the highest block, padded to its alignment
+  std::uint64_t lower_bound = 0;       // peak over time of the live bytes, each padded to its alignment; <= total
 };
 
 // Tries several greedy orders, then a bounded exact search when none meets the lower bound; returns the best packing.

@@ -1,0 +1,67 @@
+# Cuda.cmake: libgraphrun_cuda.so, the CUDA executor as a library of its own, beside libgraphrun.so.
+# GRAPHRUN_CUDA=AUTO builds it where a CUDA compiler is found and says so where not; ON requires one; OFF never looks.
+# The library links the static CUDA runtime and nothing else of CUDA: it loads where there is no driver and no toolkit.
+set(GRAPHRUN_CUDA AUTO CACHE STRING "Build the CUDA executor: AUTO, ON or OFF")
+set_property(CACHE GRAPHRUN_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(GRAPHRUN_CUDA_FOUND FALSE)
+if(NOT GRAPHRUN_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "GRAPHRUN_CUDA must be AUTO, ON or OFF, got '${GRAPHRUN_CUDA}'")
+endif()
+
+if(NOT GRAPHRUN_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  # The toolkit's usual folder is often not on the PATH.
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(GRAPHRUN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+    mark_as_advanced(GRAPHRUN_NVCC)
+    if(GRAPHRUN_NVCC)
+      set(CMAKE_CUDA_COMPILER ${GRAPHRUN_NVCC})
+    endif()
+  endif()
+  if(NOT CMAKE_CUDA_COMPILER)
+    check_language(CUDA)
+  endif()
+  if(CMAKE_CUDA_COMPILER)
+    set(GRAPHRUN_CUDA_FOUND TRUE)
+  elseif(GRAPHRUN_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "GRAPHRUN_CUDA=ON, but no CUDA compiler was found; CMAKE_CUDA_COMPILER can name one")
+  else()
+    message(STATUS "CUDA: no compiler found, the CUDA executor is not built (GRAPHRUN_CUDA=ON makes this an error)")
+  endif()
+endif()
+
+if(GRAPHRUN_CUDA_FOUND)
+  # Before enable_language, which would otherwise choose one by itself. A value of the user's wins.
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES "80-real;90a-real;100-virtual" CACHE STRING "CUDA architectures")
+  endif()
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+
+  graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels)
+  graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels LIBRARIES CUDA::cudart_static)
+
+  # Device code has flags of its own: no contraction to fma that was not written, our warnings where nvcc passes them on.
+  file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
+  add_library(graphrun_device_code OBJECT ${cuda_sources})
+  target_include_directories(graphrun_device_code PRIVATE ${PROJECT_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/layers/kernels)
+  # CMake 3.25 knows no CUDA_STANDARD 20, hence the flag itself.
+  target_compile_options(graphrun_device_code PRIVATE -std=c++20 --fmad=false -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off)
+  if(GRAPHRUN_WERROR)
+    target_compile_options(graphrun_device_code PRIVATE -Werror=all-warnings)
+  endif()
+  set_target_properties(graphrun_device_code PROPERTIES
+    CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON POSITION_INDEPENDENT_CODE ON)
+
+  add_library(graphrun_cuda MODULE
+    $<TARGET_OBJECTS:graphrun_kernels_cuda> $<TARGET_OBJECTS:graphrun_executor_cuda> $<TARGET_OBJECTS:graphrun_device_code>)
+  target_link_libraries(graphrun_cuda PRIVATE graphrun graphrun_flags fmt::fmt CUDA::cudart_static ${CMAKE_DL_LIBS})
+  set(cuda_exports ${PROJECT_SOURCE_DIR}/cmake/graphrun.map)
+  target_link_options(graphrun_cuda PRIVATE LINKER:--version-script=${cuda_exports} LINKER:--exclude-libs,ALL)
+  # The toolkit's folder is where cuBLASLt is opened from when a model has wide products.
+  set_target_properties(graphrun_cuda PROPERTIES
+    LINK_DEPENDS ${cuda_exports} LINKER_LANGUAGE CXX
+    BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}" INSTALL_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}")
+  install(TARGETS graphrun_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()

@@ -1,0 +1,88 @@
+# shellcheck shell=bash
+# lib.sh: what scripts/test and scripts/demo share. Sourced, not run; expects `set -euo pipefail`.
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+say() { printf '== %s\n' "$*"; }
+die() {
+  printf 'scripts: %s\n' "$*" >&2
+  exit 1
+}
+
+# Installs those of the named Debian packages that are missing, and says which.
+install_packages() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    say "packages: no apt-get here; these are taken to be present: $*"
+    return
+  fi
+  local package missing=()
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  if [ "${#missing[@]}" -eq 0 ]; then
+    say "packages: all present"
+    return
+  fi
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "not root and no sudo; please install: ${missing[*]}"
+    as_root=(sudo)
+  fi
+  say "packages: installing ${missing[*]}"
+  local log
+  log="$(mktemp)"
+  if ! { "${as_root[@]}" apt-get -qq update &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}"; } \
+    >"$log" 2>&1; then
+    cat "$log" >&2
+    die "apt-get could not install them (its words are above)"
+  fi
+  rm -f "$log"
+}
+
+build_packages=(build-essential cmake ninja-build git pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev
+  libgtest-dev)
+
+# One compiler process a core, and no more than memory has room for (about 1.5 GB each).
+job_count() {
+  local cores kilobytes by_memory
+  cores="$(nproc)"
+  kilobytes="$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo 2>/dev/null || true)"
+  by_memory=$((${kilobytes:-64000000} / 1500000))
+  [ "$by_memory" -ge 1 ] || by_memory=1
+  echo "${JOBS:-$((cores < by_memory ? cores : by_memory))}"
+}
+
+# configure PRESET BUILD_DIR [OPTION...]
+configure() {
+  local preset=$1 build_dir=$2 launcher=()
+  shift 2
+  if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  (cd "$root" && cmake --preset "$preset" -B "$build_dir" "${launcher[@]}" "$@" >"$build_dir.log" 2>&1) || {
+    cat "$build_dir.log" >&2
+    die "cmake could not configure $build_dir (its words are above)"
+  }
+}
+
+# One line about CUDA: is the toolkit here, and does this build use it?
+say_cuda() {  # BUILD_DIR
+  local nvcc=""
+  for candidate in "${CUDACXX:-}" "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
+    if [ -n "$candidate" ] && [ -x "$candidate" ]; then
+      nvcc=$candidate
+      break
+    fi
+  done
+  if [ -z "$nvcc" ]; then
+    say "CUDA toolkit: not found, building without"
+  elif grep -q '^GRAPHRUN_CUDA:BOOL=ON' "$1/CMakeCache.txt"; then
+    say "CUDA toolkit: $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'), building with it"
+  else
+    say "CUDA toolkit: found, but this build has no CUDA part; building without"
+  fi
+}
+
+# The data sets of tests and demo, when they are on this machine: GRAPHRUN_DATA, else beside the checkout.
+if [ -z "${GRAPHRUN_DATA:-}" ] && [ -d "$root/../shared/data" ]; then
+  GRAPHRUN_DATA="$(cd "$root/../shared/data" && pwd)"
+fi
+if [ -n "${GRAPHRUN_DATA:-}" ]; then export GRAPHRUN_DATA; fi

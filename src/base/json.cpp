@@ -1,0 +1,359 @@
+#include "base/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json_syntax.h"
+#include "base/source_text.h"
+#include "graphrun/error.h"
+
+namespace graphrun::json {
+namespace {
+
+constexpr std::size_t kMaxDuplicates = 20;  // reported; a file with more has one cause for all
+
+// Lets us see how far the parser has read: nlohmann gives no position for values.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, const char** reached) : at_(at), reached_(reached) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    *reached_ = ++at_;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    const CountingIterator old = *this;
+    ++*this;
+    return old;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) { return a.at_ == b.at_; }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return a.at_ != b.at_; }
+
+ private:
+  const char* at_;
+  const char** reached_;
+};
+
+// Takes nlohmann's events and builds the tree. Events come when the parser has read the token and, for numbers alone,
+// one byte more. So the place of a token is found from our own end of the token before it.
+class TreeBuilder {
+ public:
+  TreeBuilder(const Document& document, Value& root)
+      : file_(document.file), text_(document.text), reached_(text_.data()), root_(root) {}
+
+  void run() {
+    const char* end = text_.data() + text_.size();
+    nlohmann::json::sax_parse(CountingIterator(text_.data(), &reached_), CountingIterator(end, &reached_), this);
+    // The parser takes a zero byte for the end of its input.
+    if (errors_.empty() && stray_end()) fail(std::string());
+    std::stable_sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
+      return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+    });
+    if (!errors_.empty()) throw Error(ErrorKind::input, std::move(errors_));
+  }
+
+  // ---- events; false stops the parser
+
+  bool null() {
+    begin(Kind::null);
+    return end_at_reached();
+  }
+  bool boolean(bool value) {
+    begin(Kind::boolean).boolean = value;
+    return end_at_reached();
+  }
+  bool number_integer(std::int64_t value) {
+    Value& number = begin(Kind::integer);
+    number.integer = value;
+    number.real = static_cast<double>(value);
+    return end_of_number();
+  }
+  bool number_unsigned(std::uint64_t value) {
+    if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      return number_integer(static_cast<std::int64_t>(value));
+    }
+    return number_float(static_cast<double>(value), {});
+  }
+  bool number_float(double value, const std::string&) {
+    begin(Kind::real).real = value;
+    return end_of_number();
+  }
+  bool string(std::string& value) {
+    begin(Kind::string).string = std::move(value);
+    return end_at_reached();
+  }
+  bool binary(std::vector<std::uint8_t>&) { return false; }  // JSON texts have none
+  bool start_array(std::size_t) { return open(Kind::array, After::open_array); }
+  bool start_object(std::size_t) { return open(Kind::object, After::open_object); }
+  bool end_array() { return close(); }
+  bool end_object() {
+    report_duplicates(*open_.back());
+    return close();
+  }
+  bool key(std::string& name) {
+    advance();
+    Member& member = open_.back()->members.emplace_back();
+    member.key = std::move(name);
+    member.line = line_;
+    member.column = column();
+    taken_ = offset_of_reached();
+    after_ = After::key;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) {
+    if (error.id != 406) return fail(error.what());
+    advance();  // "number overflow": well formed, and larger than a double
+    return fail_here("json.number", fmt::format("the number {} is out of range", number_text().substr(0, 40)),
+                     "the largest is about 1.8e308");
+  }
+
+ private:
+  const std::string& file_;
+  const std::string_view text_;
+  const char* reached_;
+  Value& root_;
+  std::vector<Value*> open_;  // a child is always the last of its parent, so that these stay valid
+  After after_ = After::nothing;
+  std::size_t taken_ = 0;  // end of the last token
+  std::size_t line_begin_ = 0;
+  int line_ = 1;
+  std::vector<Diagnostic> errors_;
+  std::vector<const Member*> scratch_;
+
+  std::size_t offset_of_reached() const { return static_cast<std::size_t>(reached_ - text_.data()); }
+  int column() const { return static_cast<int>(taken_ - line_begin_) + 1; }
+
+  // Moves from the end of the last token to the begin of the next.
+  void advance() {
+    for (; taken_ < text_.size(); ++taken_) {
+      const char c = text_[taken_];
+      if (c == '\n') {
+        ++line_;
+        line_begin_ = taken_ + 1;
+      } else if (c != ' ' && c != '\t' && c != '\r' && c != ',' && c != ':') {
+        return;
+      }
+    }
+  }
+
+  Value& begin(Kind kind) {
+    advance();
+    Value* value = &root_;
+    if (!open_.empty()) {
+      Value& parent = *open_.back();
+      value = parent.kind == Kind::array ? &parent.items.emplace_back() : &parent.members.back().value;
+    }
+    value->kind = kind;
+    value->line = line_;
+    value->column = column();
+    return *value;
+  }
+
+  void value_done() {
+    after_ = open_.empty() ? After::root : open_.back()->kind == Kind::array ? After::item : After::member;
+  }
+  bool end_at_reached() {
+    taken_ = offset_of_reached();
+    value_done();
+    return true;
+  }
+  std::string_view number_text() const {
+    constexpr std::string_view kNumber = "+-.0123456789eE";
+    std::size_t end = offset_of_reached();
+    // The parser has read one byte more, unless the text ends with the number: 01 is the number 0 and one more byte.
+    if (end < text_.size() || kNumber.find(text_[end - 1]) == std::string_view::npos) --end;
+    return text_.substr(taken_, end - taken_);
+  }
+  bool end_of_number() {
+    taken_ += number_text().size();
+    value_done();
+    return true;
+  }
+
+  bool open(Kind kind, After after) {
+    Value& value = begin(kind);
+    if (open_.size() == kMaxDepth) {
+      return fail_here("json.depth", fmt::format("arrays and objects are nested deeper than {} levels", kMaxDepth), "");
+    }
+    open_.push_back(&value);
+    taken_ = offset_of_reached();
+    after_ = after;
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    // The closing bracket: lines before it have to be counted, too.
+    advance();
+    return end_at_reached();
+  }
+
+  bool stray_end() {
+    advance();
+    return taken_ < text_.size();
+  }
+
+  void report_duplicates(const Value& object) {
+    scratch_.clear();
+    for (const Member& member : object.members) scratch_.push_back(&member);
+    std::stable_sort(scratch_.begin(), scratch_.end(),
+                     [](const Member* a, const Member* b) { return a->key < b->key; });
+    const Member* first = nullptr;
+    for (const Member* member : scratch_) {
+      if (first == nullptr || first->key != member->key) {
+        first = member;
+      } else if (errors_.size() < kMaxDuplicates) {
+        Diagnostic& error = errors_.emplace_back();
+        locate(error, text_, offset_of(text_, member->line, member->column));
+        error.code = "json.duplicate_key";
+        error.message =
+            fmt::format("duplicate key {} in line {}, first in line {}", quote(member->key), member->line, first->line);
+        error.hint = "keep one of the two";
+        error.file = file_;
+        error.pointer = pointer_of_open() + "/" + escape_pointer(member->key);
+      }
+    }
+  }
+
+  // The pointer of the innermost open value: each one's last child is the next.
+  std::string pointer_of_open() const {
+    std::string pointer;
+    for (std::size_t i = 0; i + 1 < open_.size(); ++i) {
+      const Value& value = *open_[i];
+      pointer += "/" + (value.kind == Kind::array ? std::to_string(value.items.size() - 1)
+                                                  : escape_pointer(value.members.back().key));
+    }
+    return pointer;
+  }
+
+  bool fail_here(std::string code, std::string message, std::string hint) {
+    Diagnostic& error = errors_.emplace_back();
+    locate(error, text_, taken_);
+    error.code = std::move(code);
+    error.message = std::move(message);
+    error.hint = std::move(hint);
+    error.file = file_;
+    return false;
+  }
+  bool fail(std::string reason) {
+    SyntaxError error;
+    error.after = after_;
+    error.from = taken_;
+    error.reached = offset_of_reached();
+    error.reason = std::move(reason);
+    error.opened_line = open_.empty() ? 0 : open_.back()->line;
+    errors_.push_back(explain(error, text_));
+    errors_.back().file = file_;
+    return false;
+  }
+};
+
+// The parser would skip the first of these in silence and call the others an invalid literal.
+void refuse_byte_order_mark(const Document& document) {
+  const auto starts = [&](std::string_view mark) { return document.text.compare(0, mark.size(), mark) == 0; };
+  const bool utf8 = starts("\xEF\xBB\xBF");
+  if (!utf8 && !starts("\xFF\xFE") && !starts("\xFE\xFF")) return;
+  Diagnostic error;
+  error.code = "json.encoding";
+  error.message = utf8 ? "the file begins with a byte order mark" : "the file is UTF-16, expected UTF-8";
+  error.hint = "save it as UTF-8 without a byte order mark (BOM)";
+  error.file = document.file;
+  error.line = 1;
+  error.column = 1;
+  throw Error(ErrorKind::input, {error});
+}
+
+}  // namespace
+
+std::string_view name_of(Kind kind) {
+  switch (kind) {
+    case Kind::null:
+      return "null";
+    case Kind::boolean:
+      return "a boolean";
+    case Kind::integer:
+    case Kind::real:
+      return "a number";
+    case Kind::string:
+      return "a string";
+    case Kind::array:
+      return "an array";
+    case Kind::object:
+      return "an object";
+  }
+  return "a value";
+}
+
+const Member* Value::find(std::string_view key) const {
+  for (const Member& member : members) {
+    if (member.key == key) return &member;
+  }
+  return nullptr;
+}
+
+Document parse(std::string file, std::string text) {
+  Document document;
+  document.file = std::move(file);
+  document.text = std::move(text);
+  refuse_byte_order_mark(document);
+  TreeBuilder(document, document.root).run();
+  return document;
+}
+
+std::string quote(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) {
+          out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+        } else {
+          out += c;
+        }
+    }
+  }
+  return out + '"';
+}
+
+std::string escape_pointer(std::string_view key) {
+  std::string out;
+  for (const char c : key) {
+    if (c == '~') {
+      out += "~0";
+    } else if (c == '/') {
+      out += "~1";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace graphrun::json

@@ -1,0 +1,284 @@
+#include "base/json_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "base/source_text.h"
+
+namespace graphrun::json {
+namespace {
+
+constexpr std::size_t kMaxItemErrors = 10;  // of one array; what is wrong with more has one cause
+
+Diagnostic make(std::string code, std::string message, std::string hint) {
+  Diagnostic diagnostic;
+  diagnostic.code = std::move(code);
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  return diagnostic;
+}
+
+std::uint32_t hex4(std::string_view digits) {
+  std::uint32_t value = 0;
+  for (const char c : digits)
+    value = value * 16 + static_cast<std::uint32_t>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+  return value;
+}
+
+// One written character of a string literal: how many bytes it takes in the file, and how many it stands for.
+struct Written {
+  std::size_t length = 1;
+  std::size_t decoded = 1;
+};
+
+Written written_at(std::string_view text, std::size_t at) {
+  if (text[at] != '\\' || at + 1 >= text.size()) return {1, 1};
+  if (text[at + 1] != 'u') return {2, 1};
+  const std::uint32_t code = hex4(text.substr(at + 2, 4));
+  if (code >= 0xD800 && code < 0xDC00) return {12, 4};  // the parser saw to it that the other half follows
+  return {6, code < 0x80 ? 1u : code < 0x800 ? 2u : 3u};
+}
+
+// Offset in the file of decoded byte `offset` of the string whose opening quote is at `quote`.
+std::size_t offset_inside(std::string_view text, std::size_t quote, std::size_t offset) {
+  std::size_t at = quote + 1;
+  for (std::size_t decoded = 0; at < text.size() && text[at] != '"';) {
+    const Written written = written_at(text, at);
+    if (offset < decoded + written.decoded) break;
+    decoded += written.decoded;
+    at += written.length;
+  }
+  return at;
+}
+
+std::string range_text(std::int64_t low, std::int64_t high) {
+  constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kHighest = std::numeric_limits<std::int64_t>::max();
+  if (high == kHighest && low == 1) return "> 0";
+  if (high == kHighest) return fmt::format(">= {}", low);
+  if (low == kLowest) return fmt::format("<= {}", high);
+  return fmt::format("from {} to {}", low, high);
+}
+
+// What stands there, short enough for a message.
+std::string shown(const Value& value) {
+  switch (value.kind) {
+    case Kind::boolean:
+      return value.boolean ? "true" : "false";
+    case Kind::integer:
+      return std::to_string(value.integer);
+    case Kind::real:
+      return fmt::format("{}", value.real);
+    case Kind::string:
+      return value.string.size() <= 40 ? "the string " + quote(value.string) : "a string";
+    default:
+      return std::string(name_of(value.kind));
+  }
+}
+
+std::string must_be(std::string_view expected, const Value& value) {
+  return fmt::format("must be {}, got {}", expected, shown(value));
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += fmt::format("{}'{}'", text.empty() ? "" : ", ", name);
+  return text;
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+Place Place::item(std::size_t index) const {
+  return {&value->items.at(index), pointer + "/" + std::to_string(index)};
+}
+
+Place Place::member(const Member& member) const {
+  return {&member.value, pointer + "/" + escape_pointer(member.key)};
+}
+
+// ---- Reader: reports
+
+void Reader::add(Diagnostic diagnostic, const std::string& pointer, std::size_t offset) {
+  if (diagnostic.line == 0) {
+    diagnostic.file = document_.file;
+    locate(diagnostic, document_.text, offset);
+    if (diagnostic.pointer.empty()) diagnostic.pointer = pointer;
+  }
+  diagnostics_.push_back(std::move(diagnostic));
+}
+
+std::size_t Reader::offset(const Place& at) const {
+  return offset_of(document_.text, at.value->line, at.value->column);
+}
+
+std::size_t Reader::offset(const Place& at, std::size_t inside) const {
+  return at.value->kind == Kind::string ? offset_inside(document_.text, offset(at), inside) : offset(at);
+}
+
+void Reader::report(const Place& at, std::string code, std::string message, std::string hint) {
+  add(make(std::move(code), std::move(message), std::move(hint)), at.pointer, offset(at));
+}
+
+void Reader::report_inside(const Place& at, std::size_t offset_in_string, std::string code, std::string message,
+                           std::string hint) {
+  add(make(std::move(code), std::move(message), std::move(hint)), at.pointer, offset(at, offset_in_string));
+}
+
+void Reader::report_key(const Place& object, const Member& member, std::string code, std::string message,
+                        std::string hint) {
+  add(make(std::move(code), std::move(message), std::move(hint)), object.member(member).pointer,
+      offset_of(document_.text, member.line, member.column));
+}
+
+void Reader::report(const Place& at, const Error& error) {
+  for (const Diagnostic& diagnostic : error.diagnostics()) add(diagnostic, at.pointer, offset(at));
+}
+
+void Reader::report_inside(const Place& at, std::size_t offset_in_string, const Error& error) {
+  for (const Diagnostic& diagnostic : error.diagnostics()) add(diagnostic, at.pointer, offset(at, offset_in_string));
+}
+
+void Reader::throw_if_failed() const {
+  if (!failed()) return;
+  std::vector<Diagnostic> sorted = diagnostics_;
+  // Those that another file brought follow those of this one.
+  const auto key = [this](const Diagnostic& d) { return std::tuple(d.file != document_.file, d.line, d.column); };
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](const Diagnostic& a, const Diagnostic& b) { return key(a) < key(b); });
+  throw Error(ErrorKind::input, std::move(sorted));
+}
+
+// ---- Reader: conversions
+
+std::optional<std::string> Reader::string(const Place& at) {
+  if (at.value->kind == Kind::string) return at.value->string;
+  report(at, "model.type", must_be("a string", *at.value));
+  return std::nullopt;
+}
+
+std::optional<bool> Reader::boolean(const Place& at) {
+  if (at.value->kind == Kind::boolean) return at.value->boolean;
+  report(at, "model.type", must_be("true or false", *at.value));
+  return std::nullopt;
+}
+
+std::optional<double> Reader::number(const Place& at) {
+  if (at.value->is_number()) return at.value->real;
+  report(at, "model.type", must_be("a number", *at.value));
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> Reader::integer(const Place& at, std::int64_t low, std::int64_t high) {
+  const Value& value = *at.value;
+  std::int64_t result = value.integer;
+  if (value.kind == Kind::real && value.real == std::floor(value.real) && std::abs(value.real) < 0x1p53) {
+    result = static_cast<std::int64_t>(value.real);  // 1e3 and 10.0 are integers, too
+  } else if (value.kind != Kind::integer) {
+    report(at, "model.type", must_be("an integer", value));
+    return std::nullopt;
+  }
+  if (result >= low && result <= high) return result;
+  report(at, "model.range", must_be(range_text(low, high), value));
+  return std::nullopt;
+}
+
+std::optional<std::vector<double>> Reader::numbers(const Place& at) {
+  if (at.value->kind != Kind::array) {
+    report(at, "model.type", must_be("an array of numbers", *at.value));
+    return std::nullopt;
+  }
+  std::vector<double> result;
+  result.reserve(at.value->items.size());
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < at.value->items.size() && wrong < kMaxItemErrors; ++i) {
+    if (at.value->items[i].is_number()) {
+      result.push_back(at.value->items[i].real);
+    } else {
+      number(at.item(i));
+      ++wrong;
+    }
+  }
+  if (wrong > 0) return std::nullopt;
+  return result;
+}
+
+// ---- ObjectReader
+
+ObjectReader::ObjectReader(Reader& reader, const Place& object) : reader_(reader), object_(object) {
+  if (!is_object()) reader_.report(object_, "model.type", must_be("an object", *object_.value));
+}
+
+std::optional<Place> ObjectReader::get(std::string_view key) {
+  if (!contains(known_, key)) known_.emplace_back(key);
+  const Member* member = object_.value->find(key);
+  if (member == nullptr) return std::nullopt;
+  return object_.member(*member);
+}
+
+std::optional<Place> ObjectReader::require(std::string_view key) {
+  std::optional<Place> place = get(key);
+  if (!place && is_object()) reader_.report(object_, "model.missing_key", fmt::format("missing key '{}'", key));
+  return place;
+}
+
+std::optional<std::string> ObjectReader::string(std::string_view key) {
+  const std::optional<Place> place = get(key);
+  return place ? reader_.string(*place) : std::nullopt;
+}
+
+std::optional<bool> ObjectReader::boolean(std::string_view key) {
+  const std::optional<Place> place = get(key);
+  return place ? reader_.boolean(*place) : std::nullopt;
+}
+
+std::optional<double> ObjectReader::number(std::string_view key) {
+  const std::optional<Place> place = get(key);
+  return place ? reader_.number(*place) : std::nullopt;
+}
+
+std::optional<std::int64_t> ObjectReader::integer(std::string_view key, std::int64_t low, std::int64_t high) {
+  const std::optional<Place> place = get(key);
+  return place ? reader_.integer(*place, low, high) : std::nullopt;
+}
+
+void ObjectReader::also_known(std::vector<std::string> keys) {
+  for (std::string& key : keys) also_known_.push_back(std::move(key));
+}
+
+std::vector<const Member*> ObjectReader::unread() const {
+  std::vector<const Member*> members;
+  for (const Member& member : object_.value->members) {
+    if (!contains(known_, member.key)) members.push_back(&member);
+  }
+  return members;
+}
+
+void ObjectReader::finish() {
+  std::vector<std::string> names = known_;
+  for (const std::string& key : also_known_) {
+    if (!contains(names, key)) names.push_back(key);
+  }
+  for (const Member* member : unread()) {
+    if (contains(also_known_, member->key)) {
+      reader_.report_key(object_, *member, "model.unknown_key",
+                         fmt::format("key '{}' has no meaning here", member->key),
+                         known_.empty() ? "" : "known keys: " + quoted_list(known_));
+      continue;
+    }
+    const std::string near = nearest_name(member->key, names);
+    std::string hint = names.empty() ? "" : "known keys: " + quoted_list(names);
+    if (!near.empty()) hint = fmt::format("did you mean '{}'?", near);
+    reader_.report_key(object_, *member, "model.unknown_key", fmt::format("unknown key '{}'", member->key), hint);
+  }
+}
+
+}  // namespace graphrun::json

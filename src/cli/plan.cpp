@@ -1,0 +1,181 @@
+// plan.cpp: the verb `plan`: what would be in the arena and what would run, without a device.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "graphrun/program.h"
+#include "graphrun/session.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::array kKinds = {BufferKind::data,       BufferKind::constant, BufferKind::parameter,
+                               BufferKind::slot,       BufferKind::counter,  BufferKind::metric,
+                               BufferKind::activation, BufferKind::workspace};
+constexpr std::size_t kLargest = 10;
+
+// A view, or a buffer that reuses another's bytes, takes no room of its own.
+bool owns_bytes(const Program& program, std::size_t id) {
+  return program.buffers[id].storage == id;
+}
+
+struct KindTotal {
+  std::uint64_t bytes = 0;
+  std::size_t buffers = 0;
+};
+
+KindTotal total_of(const Program& program, BufferKind kind) {
+  KindTotal total;
+  for (std::size_t id = 0; id < program.buffers.size(); ++id) {
+    if (program.buffers[id].kind != kind || !owns_bytes(program, id)) continue;
+    total.bytes += program.buffers[id].bytes;
+    ++total.buffers;
+  }
+  return total;
+}
+
+// The first and last step of the one phase that touches a buffer. State lives on between steps and has none.
+struct Use {
+  PhaseId phase = 0;
+  std::size_t first = 0, last = 0;
+};
+
+std::vector<std::optional<Use>> uses(const Program& program) {
+  std::vector<std::optional<Use>> found(program.buffers.size());
+  std::vector<bool> shared(program.buffers.size());
+  for (PhaseId phase = 0; phase < program.phases.size(); ++phase) {
+    const std::vector<Step>& steps = program.phases[phase].steps;
+    for (std::size_t at = 0; at < steps.size(); ++at) {
+      const auto touch = [&](BufferId id) {
+        if (id >= found.size() || is_state(program.buffers[id].kind)) return;
+        if (!found[id]) found[id] = Use{phase, at, at};
+        if (found[id]->phase != phase) shared[id] = true;
+        found[id]->last = at;
+      };
+      for (const BufferId input : steps[at].inputs) touch(input);
+      touch(steps[at].output);
+      touch(steps[at].workspace);
+      touch(steps[at].row_count);
+    }
+  }
+  for (std::size_t id = 0; id < found.size(); ++id) {
+    if (shared[id]) found[id].reset();
+  }
+  return found;
+}
+
+void write_phase(JsonWriter& json, const Phase& phase) {
+  json.begin_object().member("name", phase.name).member("capacity", phase.capacity);
+  json.key("nodes").begin_array();
+  for (const Step& step : phase.steps) {
+    json.begin_object().member("op", step.op).member("name", step.name).member("inputs", step.inputs);
+    json.member("output", step.output);
+    if (step.workspace != kNoBuffer) json.member("workspace", step.workspace);
+    if (step.row_count != kNoBuffer) json.member("row_count", step.row_count);
+    json.key("attrs").begin_object();
+    std::visit(
+        [&](const auto& params) {
+          params.describe([&](std::string_view name, const auto& value) { json.member(name, value); });
+        },
+        step.params);
+    json.end_object().end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_buffer(JsonWriter& json, const Program& program, std::size_t id, const std::optional<Use>& use) {
+  const Buffer& buffer = program.buffers[id];
+  json.begin_object().member("id", id).member("name", buffer.name).member("kind", name_of(buffer.kind));
+  json.member("dtype", name_of(buffer.type.dtype)).member("shape", buffer.type.shape.dims());
+  json.member("rows", buffer.type.rows).member("storage_id", buffer.storage);
+  json.member("offset", buffer.offset).member("bytes", buffer.bytes).member("poll", buffer.poll);
+  if (use) {
+    json.member("phase", program.phases[use->phase].name);
+    json.member("first_use", use->first).member("last_use", use->last);
+  }
+  json.end_object();
+}
+
+std::string as_json(const Program& program, std::string_view executor) {
+  JsonWriter json;
+  json.begin_object().member("model", program.name).member("executor", executor).member("target", program.target);
+  json.member("arena_bytes", program.arena_bytes).member("lower_bound", program.lower_bound);
+  json.member("poll_bytes", poll_bytes(program));
+  json.key("bytes_by_kind").begin_object();
+  for (const BufferKind kind : kKinds) json.member(name_of(kind), total_of(program, kind).bytes);
+  json.end_object();
+  json.key("phases").begin_array();
+  for (const Phase& phase : program.phases) write_phase(json, phase);
+  json.end_array();
+  json.key("buffers").begin_array();
+  const auto used = uses(program);
+  for (std::size_t id = 0; id < program.buffers.size(); ++id) write_buffer(json, program, id, used[id]);
+  json.end_array().end_object();
+  return json.text() + "\n";
+}
+
+std::string as_text(const Program& program, std::string_view executor, std::size_t listed) {
+  std::string text = paint(stdout, Style::bold, fmt::format("{} on {}", program.name, executor)) + "\n";
+  const auto line = [&](std::string_view label, std::string_view content) {
+    text += fmt::format("{:<12}  {}\n", label, content);
+  };
+  line("target", program.target);
+  line("arena", human_bytes(program.arena_bytes));
+  line("lower bound", human_bytes(program.lower_bound));
+  line("polled", human_bytes(poll_bytes(program)));
+
+  text += paint(stdout, Style::bold, fmt::format("\n{:<12}{:>18}{:>10}\n", "kind", "bytes", "buffers"));
+  for (const BufferKind kind : kKinds) {
+    const KindTotal total = total_of(program, kind);
+    if (total.buffers > 0)
+      text += fmt::format("{:<12}{:>18}{:>10}\n", name_of(kind), grouped(total.bytes), total.buffers);
+  }
+  text += "Activations and workspace share addresses: they may add up to more than the arena.\n";
+
+  text += paint(stdout, Style::bold, fmt::format("\n{:<24}{:>6}{:>10}\n", "phase", "steps", "rows"));
+  for (const Phase& phase : program.phases) {
+    text += fmt::format("{:<24}{:>6}{:>10}\n", phase.name, phase.steps.size(), phase.capacity);
+  }
+
+  std::vector<std::size_t> order;
+  for (std::size_t id = 0; id < program.buffers.size(); ++id) {
+    if (owns_bytes(program, id)) order.push_back(id);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return program.buffers[a].bytes > program.buffers[b].bytes; });
+  order.resize(std::min(order.size(), listed));
+  text +=
+      paint(stdout, Style::bold, fmt::format("\n{:>18}  {:<12}{:<24}{}\n", "bytes", "kind", "type", "largest buffers"));
+  for (const std::size_t id : order) {
+    const Buffer& buffer = program.buffers[id];
+    text += fmt::format("{:>18}  {:<12}{:<24}{}\n", grouped(buffer.bytes), name_of(buffer.kind), to_string(buffer.type),
+                        buffer.name);
+  }
+  return text;
+}
+
+}  // namespace
+
+int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
+  const Model model = load_model(arguments.model, arguments.load);
+  for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
+  const Program program = plan_program(model, arguments.session);
+  const std::string_view executor = arguments.session.executor;
+  if (arguments.program) {
+    write_results(to_string(program));
+  } else if (arguments.json) {
+    write_results(as_json(program, executor));
+  } else {
+    write_results(as_text(program, executor, arguments.verbose ? program.buffers.size() : kLargest));
+  }
+  return kDone;
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,76 @@
+#include "terminal.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <system_error>
+
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+}  // namespace
+
+bool is_terminal(std::FILE* stream) {
+  const char* term = std::getenv("TERM");
+  return isatty(fileno(stream)) != 0 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+int terminal_columns(std::FILE* stream) {
+  winsize size{};
+  const bool known = ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+std::string paint(std::FILE* stream, Style style, std::string_view text) {
+  if (!is_terminal(stream) || is_set("NO_COLOR")) return std::string(text);
+  return fmt::format("\033[{}m{}\033[0m", style == Style::bold ? 1 : 33, text);
+}
+
+void write_results(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) {
+    throw Error(ErrorKind::run, "output.write",
+                "the results could not be written to stdout: " + std::generic_category().message(errno));
+  }
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, 1, ',');
+  return digits;
+}
+
+std::string human_bytes(std::uint64_t bytes) {
+  static constexpr std::array<std::string_view, 5> units = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return grouped(bytes) + " bytes";
+  double scaled = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; scaled >= 1024 && unit + 1 < units.size(); ++unit) scaled /= 1024;
+  return fmt::format("{} bytes ({:.1f} {})", grouped(bytes), scaled, units[unit]);
+}
+
+std::string human_duration(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e9) return "?";
+  const auto whole = static_cast<std::uint64_t>(std::lround(seconds));
+  const std::uint64_t hours = whole / 3600, minutes = whole / 60 % 60, rest = whole % 60;
+  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, rest) : fmt::format("{}:{:02}", minutes, rest);
+}
+
+std::string human_rate(double per_second) {
+  if (!(per_second >= 100) || per_second > 1e18) return fmt::format("{:.3g}", per_second);
+  return grouped(static_cast<std::uint64_t>(std::llround(per_second)));
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,26 @@
+// terminal.h: what a stream can show, results on stdout, and numbers as people read them.
+// Contract: colour only on a terminal, and never with NO_COLOR set (no-color.org) or TERM=dumb.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace graphrun::cli {
+
+enum class Style { bold, yellow };
+
+bool is_terminal(std::FILE* stream);      // one on which a line can be rewritten: TERM=dumb is none
+int terminal_columns(std::FILE* stream);  // 80 when unknown
+std::string paint(std::FILE* stream, Style style, std::string_view text);
+
+// Writes to stdout and flushes; throws Error (kind run) when not all of it could be written.
+void write_results(std::string_view text);
+
+std::string grouped(std::uint64_t number);     // "1,234,567"
+std::string human_bytes(std::uint64_t bytes);  // "1,234,567 bytes (1.2 MiB)"
+std::string human_duration(double seconds);    // "0:07", "1:02:03"
+std::string human_rate(double per_second);     // "53,658", "0.25"
+
+}  // namespace graphrun::cli

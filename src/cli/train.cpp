@@ -1,0 +1,183 @@
+// train.cpp: the verb `train`: fit the model, evaluate it on every split, print the results.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "graphrun/error.h"
+#include "graphrun/session.h"
+#include "interrupt.h"
+#include "progress.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::array<std::string_view, 3> kSplits = {"train", "validation", "test"};
+
+struct Results {
+  std::string model;
+  std::string executor;
+  std::array<std::optional<Metrics>, kSplits.size()> splits;
+  TrainResult training;
+  double steps_per_second = 0;
+  std::uint64_t arena_bytes = 0;
+  std::string weights_hash;
+};
+
+// One number a line. Opened before the training, so that a path that cannot be written is not found out after it.
+class LossFile {
+ public:
+  explicit LossFile(const std::string& path) : path_(path) {
+    if (path.empty()) return;
+    file_.reset(std::fopen(path.c_str(), "w"));
+    if (!file_) throw failure(ErrorKind::input);
+  }
+  void write(const std::vector<double>& losses) {
+    if (!file_) return;
+    bool written = true;
+    for (const double loss : losses) written = std::fprintf(file_.get(), "%.9g\n", loss) > 0 && written;
+    if (std::fclose(file_.release()) != 0 || !written) throw failure(ErrorKind::run);
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  Error failure(ErrorKind kind) const {
+    return Error(kind, "losses.write",
+                 fmt::format("cannot write '{}': {}", path_, std::generic_category().message(errno)));
+  }
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+// Calls f(name, value) for the loss and each metric; a metric that is called loss is the loss.
+template <class F>
+void each_number(const Metrics& metrics, F f) {
+  f("loss", metrics.loss);
+  for (const auto& [name, value] : metrics.values) {
+    if (name != "loss") f(name, value);
+  }
+}
+
+std::string as_json(const Results& results) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("model", results.model).member("executor", results.executor);
+  for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    json.key(kSplits[i]);
+    if (!results.splits[i]) {
+      json.null();
+      continue;
+    }
+    json.begin_object();
+    each_number(*results.splits[i], [&](std::string_view name, double value) { json.member(name, value); });
+    json.end_object();
+  }
+  json.member("epochs", results.training.epochs).member("steps", results.training.steps);
+  json.member("seconds", results.training.seconds).member("steps_per_second", results.steps_per_second);
+  json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
+  json.end_object();
+  return json.text() + "\n";
+}
+
+// A column for each split the model has, a row for the loss and each metric, then the run itself.
+std::string as_text(const Results& results) {
+  std::string text = paint(stdout, Style::bold, fmt::format("{} on {}", results.model, results.executor)) + "\n";
+  std::string head;
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    if (!results.splits[i]) continue;
+    head += fmt::format("{:>14}", kSplits[i]);
+    std::size_t row = 0;
+    each_number(*results.splits[i], [&](std::string_view name, double value) {
+      if (row == rows.size()) rows.emplace_back(name, "");
+      rows[row++].second += fmt::format("{:>14.6g}", value);
+    });
+  }
+  std::size_t width = 10;
+  for (const auto& row : rows) width = std::max(width, row.first.size());
+  const auto line = [&](std::string_view label, std::string_view content) {
+    text += fmt::format("{:<{}}  {}\n", label, width, content);
+  };
+  line("", head);
+  for (const auto& [name, numbers] : rows) line(name, numbers);
+  const TrainResult& training = results.training;
+  line("epochs", fmt::format("{}{}", training.epochs, training.cancelled ? " (interrupted)" : ""));
+  line("steps", grouped(training.steps));
+  line("seconds", fmt::format("{:.3f}", training.seconds));
+  line("steps/s", human_rate(results.steps_per_second));
+  line("arena", human_bytes(results.arena_bytes));
+  line("weights", results.weights_hash);
+  return text;
+}
+
+void refuse_non_finite(const Results& results) {
+  for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    if (!results.splits[i]) continue;
+    each_number(*results.splits[i], [&](std::string_view name, double value) {
+      if (std::isfinite(value)) return;
+      throw Error(ErrorKind::run, "run.not_finite",
+                  fmt::format("{} on the {} split is {}, not a finite number", name, kSplits[i], value));
+    });
+  }
+}
+
+void describe(const Session& session, Diagnostics& diagnostics) {
+  for (const Split& split : session.model().data.splits) {
+    diagnostics.note(fmt::format("{} split: {} samples", split.name, split.samples()));
+  }
+  const Program& program = session.program();
+  diagnostics.note(
+      fmt::format("arena: {}, lower bound {}", human_bytes(program.arena_bytes), human_bytes(program.lower_bound)));
+  for (const Phase& phase : program.phases) {
+    diagnostics.note(fmt::format("phase {}: {} steps, {} rows", phase.name, phase.steps.size(), phase.capacity));
+  }
+}
+
+}  // namespace
+
+int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
+  LossFile losses(arguments.losses);
+  Session session(load_model(arguments.model, arguments.load), arguments.session);
+  for (const std::string& warning : session.model().data.warnings) diagnostics.warn(warning);
+  if (arguments.verbose) describe(session, diagnostics);
+
+  Results results;
+  const Interrupt interrupt(session);
+  {
+    Progress progress(diagnostics.chatty());
+    results.training = session.train([&](const Report& report) {
+      progress.report(report);
+      if (interrupted()) session.cancel();  // for a signal that came before train() began
+    });
+  }
+  losses.write(results.training.losses);
+
+  results.model = session.model().name;
+  if (results.model.empty()) results.model = std::filesystem::path(arguments.model).stem().string();
+  results.executor = session.executor();
+  for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    if (session.has_split(kSplits[i])) results.splits[i] = session.evaluate(kSplits[i]);
+  }
+  const TrainResult& training = results.training;
+  if (training.seconds > 0) results.steps_per_second = static_cast<double>(training.steps) / training.seconds;
+  results.arena_bytes = session.program().arena_bytes;
+  results.weights_hash = session.weights_hash();
+
+  write_results(arguments.json ? as_json(results) : as_text(results));
+  refuse_non_finite(results);
+  return training.cancelled || interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace graphrun::cli

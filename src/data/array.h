@@ -1,0 +1,47 @@
+// array.h: what every source yields: named arrays whose dimension 0 counts the rows.
+// Contract: values keep the narrow type that the file has (a byte an image's pixel), for a data set is read whole.
+// An array is read when an input asks for it: a column of text that nobody uses is no mistake.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/json_reader.h"
+#include "graphrun/types.h"
+
+namespace graphrun::data {
+
+struct Array {
+  Shape shape;
+  std::variant<std::vector<double>, std::vector<float>, std::vector<std::int32_t>, std::vector<std::uint8_t>> values;
+
+  std::int64_t rows() const { return shape[0]; }
+};
+using ArrayPtr = std::shared_ptr<const Array>;
+
+struct NamedArray {
+  std::string name;
+  json::Place place;               // in the model file, for messages
+  std::function<ArrayPtr()> read;  // throws Error
+};
+
+struct Table {
+  std::vector<NamedArray> arrays;
+  bool keyed = true;  // arrays are named like inputs; otherwise they are columns to choose from
+
+  const NamedArray* find(const std::string& name) const;
+  std::vector<std::string> names() const;
+};
+
+// What one source gives: its rows, and the test rows of a file that holds both.
+struct Loaded {
+  Table rows;
+  std::optional<Table> test;
+};
+
+}  // namespace graphrun::data

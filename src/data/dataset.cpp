@@ -1,0 +1,156 @@
+#include "data/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/philox.h"
+#include "data/inputs.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+using data::Part;
+
+// Of rows [first, first + rows): Fisher-Yates from the last row on. A word times the number of choices, over 2^32, is
+// the choice: its bias is below rows / 2^32.
+std::shared_ptr<const std::vector<std::int64_t>> permutation(std::int64_t first, std::int64_t rows,
+                                                             std::uint64_t seed) {
+  auto order = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(rows));
+  std::iota(order->begin(), order->end(), first);
+  const Stream stream = Stream::named(seed, "data.split");
+  for (std::size_t i = order->size(); i > 1; --i) {
+    const std::uint64_t word = stream.block(0, i / 4)[i % 4];
+    std::swap((*order)[i - 1], (*order)[static_cast<std::size_t>(word * i >> 32)]);
+  }
+  return order;
+}
+
+// [0.7, 0.15, 0.15] of train, validation, test; the sizes are floor, floor, rest.
+std::vector<Part> divide(json::Reader& reader, const json::Place& at, const Part& all, std::uint64_t seed) {
+  const std::optional<std::vector<double>> fractions = reader.numbers(at);
+  if (!fractions) return {};
+  const bool is_whole = fractions->size() == 3 &&
+                        std::all_of(fractions->begin(), fractions->end(), [](double f) { return f >= 0 && f <= 1; }) &&
+                        std::abs(std::accumulate(fractions->begin(), fractions->end(), 0.0) - 1) < 1e-9;
+  if (!is_whole) {
+    reader.report(at, "data.split", "must be three fractions that add up to 1: of train, validation and test");
+    return {};
+  }
+  if (all.rows == 0) return {};
+  // 0.29 * 100 is a little below 29 in doubles: the floor is taken of what was meant.
+  const auto share = [&](double fraction) {
+    return static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(all.rows) + 1e-6));
+  };
+  const std::int64_t train = share((*fractions)[0]), validation = share((*fractions)[1]);
+  const std::int64_t sizes[] = {train, validation, std::max<std::int64_t>(0, all.rows - train - validation)};
+  const auto order = permutation(all.columns.front().begin, all.rows, seed);
+  std::vector<Part> parts;
+  std::int64_t begin = 0;
+  std::size_t i = 0;
+  for (const char* name : {"train", "validation", "test"}) {
+    const std::int64_t rows = sizes[i];
+    if (rows == 0 && (i == 0 || (*fractions)[i] > 1e-9))
+      reader.report(at, "data.split", fmt::format("{} would get none of the {} rows", name, all.rows));
+    if (rows > 0) {
+      Part part{name, all.place, all.columns, rows};
+      for (data::Column& column : part.columns) column = {column.array, begin, rows, order};
+      parts.push_back(std::move(part));
+    }
+    begin += rows;
+    ++i;
+  }
+  return parts;
+}
+
+std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, std::span<const InputDecl> inputs,
+                             const DataOptions& options) {
+  data::Files files(options);
+  std::vector<Part> parts;
+  const std::optional<json::Place> source = block.get("source"), split = block.get("split");
+  for (const char* name : {"train", "validation", "test"}) {
+    const std::optional<json::Place> at = block.get(name);
+    if (!at) continue;
+    if (source) {
+      reader.report(*at, "data.split", fmt::format("'{}' cannot stand beside 'source', which gives all splits", name));
+      continue;
+    }
+    parts.push_back(data::read_source(reader, *at, name, inputs, files).rows);
+  }
+  if (!source) {
+    if (split) reader.report(*split, "data.split", "'split' divides a 'source', and there is none");
+    if (block.is_object() && !block.get("train"))
+      reader.report(block.place(), "data.split", "missing key 'train' or 'source': there is nothing to train on");
+    return parts;
+  }
+  data::Parts read = data::read_source(reader, *source, "", inputs, files);
+  if (split) {
+    if (read.test)
+      reader.report(*split, "data.split", "the source has test rows of its own, so that it cannot be divided");
+    return divide(reader, *split, read.rows, options.seed);
+  }
+  read.rows.name = "train";
+  parts.push_back(std::move(read.rows));
+  if (read.test) parts.push_back(std::move(*read.test));
+  return parts;
+}
+
+std::vector<data::Pipeline> read_pipelines(json::Reader& reader, const std::optional<json::Place>& at,
+                                           std::span<const InputDecl> inputs) {
+  std::vector<data::Pipeline> pipelines(inputs.size());
+  if (!at) return pipelines;
+  json::ObjectReader object(reader, *at);
+  if (!object.is_object()) return pipelines;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::optional<json::Place> list = object.get(inputs[i].name);
+    if (list) pipelines[i].read(reader, *list, inputs[i]);
+  }
+  object.finish();
+  return pipelines;
+}
+
+}  // namespace
+
+DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const InputDecl> inputs,
+                  const DataOptions& options) {
+  DataSet set;
+  const std::size_t before = reader.errors();
+  json::ObjectReader block(reader, at);
+  const std::optional<json::Place> transform = block.get("transform");
+  std::vector<data::Pipeline> pipelines = read_pipelines(reader, transform, inputs);
+  const bool transforms_good = reader.errors() == before;
+  const std::vector<Part> parts = read_parts(reader, block, inputs, options);
+  if (block.is_object()) block.finish();
+  if (!transforms_good || parts.empty() || parts.front().name != "train") return set;
+
+  // A wrong shape is the same mistake in every split: an input is reported once.
+  std::vector<char> is_good(inputs.size(), 1);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const data::Column* train = parts.front().rows > 0 ? &parts.front().columns[i] : nullptr;
+    if (!train || !train->array) {
+      is_good[i] = 0;
+      continue;
+    }
+    std::optional<Standardization> fitted = pipelines[i].fit(*train, inputs[i].name, set.warnings);
+    if (fitted) set.standardizations.push_back(std::move(*fitted));
+  }
+  for (const Part& part : parts) {
+    Split split{part.name, {}};
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!is_good[i] || part.rows == 0 || !part.columns[i].array) continue;
+      try {
+        split.columns.emplace_back(inputs[i].name, pipelines[i].apply(part.columns[i], part.name, inputs[i]));
+      } catch (const Error& error) {
+        reader.report(part.place, error);
+        is_good[i] = 0;
+      }
+    }
+    set.splits.push_back(std::move(split));
+  }
+  return set;
+}
+
+}  // namespace graphrun

@@ -1,0 +1,32 @@
+// dataset.h: from the "data" block of a model file to tensors: files found and read, split, transformed.
+// Contract: read_data() reports every mistake to the reader and goes on where it can, so that the caller ends the pass
+// with throw_if_failed(); what it returns is complete only when nothing was reported. Deterministic for a seed.
+// Leaves to others: what the inputs are (the frontend declares them), and batches and shuffling (a step does them).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/json_reader.h"
+#include "graphrun/model.h"
+
+namespace graphrun {
+
+struct InputDecl {
+  std::string name;
+  Shape sample;  // the shape without the batch
+  DType dtype = DType::f32;
+  bool is_target = false;
+};
+
+struct DataOptions {
+  std::string model_dir;   // where the model file lies; searched first when not empty
+  std::string data_dir;    // --data-dir; searched second when not empty; then the environment's GRAPHRUN_DATA
+  std::uint64_t seed = 0;  // of the permutation of "split"
+};
+
+DataSet read_data(json::Reader& reader, const json::Place& data, std::span<const InputDecl> inputs,
+                  const DataOptions& options);
+
+}  // namespace graphrun

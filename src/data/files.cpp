@@ -1,0 +1,75 @@
+#include "data/files.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+namespace fs = std::filesystem;
+
+const NamedArray* Table::find(const std::string& name) const {
+  for (const NamedArray& array : arrays) {
+    if (array.name == name) return &array;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> Table::names() const {
+  std::vector<std::string> names;
+  for (const NamedArray& array : arrays) names.push_back(array.name);
+  return names;
+}
+
+Files::Files(const DataOptions& options) {
+  const char* environment = std::getenv("GRAPHRUN_DATA");
+  for (const std::string& folder : {options.model_dir, options.data_dir, std::string(environment ? environment : "")}) {
+    if (!folder.empty()) folders_.push_back(folder);
+  }
+}
+
+namespace {
+
+// The names of one folder are enough for a hint; a folder of a million files is not searched to its end.
+std::string nearest_file(const fs::path& wanted) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(wanted.parent_path(), error), end; !error && it != end && names.size() < 2000;
+       it.increment(error))
+    names.push_back(it->path().filename().string());
+  return nearest_name(wanted.filename().string(), names);
+}
+
+}  // namespace
+
+std::string Files::find(const std::string& name) const {
+  const auto is_file = [](const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error);
+  };
+  std::vector<std::string> tried = folders_;
+  if (fs::path(name).is_absolute()) tried = {fs::path(name).parent_path().string()};
+  std::string nearest;
+  for (const std::string& folder : tried) {
+    const fs::path path = fs::path(folder) / name;  // an absolute name replaces the folder
+    if (is_file(path)) return path.string();
+    if (nearest.empty()) nearest = nearest_file(path);
+  }
+  std::string looked;
+  for (const std::string& folder : tried) looked += (looked.empty() ? "" : ", ") + folder;
+  throw Error(ErrorKind::input, "data.file_not_found",
+              looked.empty() ? fmt::format("data file '{}' not found: there is no folder to look in", name)
+                             : fmt::format("data file '{}' not found; looked in {}", name, looked),
+              nearest.empty() ? "paths are relative to the model file, --data-dir or GRAPHRUN_DATA"
+                              : fmt::format("did you mean '{}'?", nearest));
+}
+
+ArrayPtr Files::array(const std::string& path, const std::function<Array(const std::string& path)>& read) {
+  ArrayPtr& array = read_[path];
+  if (!array) array = std::make_shared<const Array>(read(path));
+  return array;
+}
+
+}  // namespace graphrun::data

@@ -1,0 +1,28 @@
+// files.h: where data files are looked for, and each of them read once.
+// Contract: beside the model, then the data folder, then GRAPHRUN_DATA; an absolute path as it is; never the current
+// directory. Throws Error (kind input) that names the folders tried and the nearest file name.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "data/array.h"
+#include "data/dataset.h"
+
+namespace graphrun::data {
+
+class Files {
+ public:
+  explicit Files(const DataOptions& options);
+
+  std::string find(const std::string& name) const;  // the path of an existing regular file
+  // The array of the file, read at most once though several splits take ranges of it.
+  ArrayPtr array(const std::string& path, const std::function<Array(const std::string& path)>& read);
+
+ private:
+  std::vector<std::string> folders_;
+  std::map<std::string, ArrayPtr> read_;
+};
+
+}  // namespace graphrun::data

@@ -1,0 +1,19 @@
+// inflate.h: zlib with a bound: compressed bytes in, at most `limit` bytes out.
+// Contract: memory grows with what really comes out, whatever a header says. Throws Error that names the file when the
+// stream is damaged or ends early.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace graphrun::data {
+
+enum class Wrapper { gzip, raw };  // raw: the streams inside a zip file
+
+bool is_gzip(std::string_view bytes);
+
+// Up to `limit` bytes; a stream that has more is cut there without an error.
+std::string inflate(const std::string& file, std::string_view bytes, Wrapper wrapper, std::uint64_t limit);
+
+}  // namespace graphrun::data

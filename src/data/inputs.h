@@ -1,0 +1,30 @@
+// inputs.h: one source of the model file as a column for each input: read, chosen by name or list, cut to its range.
+// Contract: reports to the reader; a column without an array was reported.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "data/sources.h"
+#include "data/transforms.h"
+
+namespace graphrun::data {
+
+// The rows of one split, a column for each input in their order.
+struct Part {
+  std::string name;
+  json::Place place;
+  std::vector<Column> columns;
+  std::int64_t rows = 0;  // of every column; 0: reported
+};
+
+struct Parts {
+  Part rows;
+  std::optional<Part> test;  // of a file that holds both
+};
+
+// `at` is the object that names the source; `split` is what its rows are for ("train", ...).
+Parts read_source(json::Reader& reader, const json::Place& at, const std::string& split,
+                  std::span<const InputDecl> inputs, Files& files);
+
+}  // namespace graphrun::data

@@ -1,0 +1,55 @@
+#include "data/sources.h"
+
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+
+std::span<const SourceFormat> source_formats() {
+  static const std::vector<SourceFormat> formats = {
+      {"json",
+       "a JSON file with the sizes m, n, m_test and the flat row-major arrays x, y, x_test, y_test",
+       {},
+       read_flat_json},
+      {"inline", "arrays in the model file: {\"x\": [[0, 0], [0, 1]], \"y\": [0, 1]}", {}, read_inline},
+      {"idx", "one IDX file for each input, plain or gzip: {\"x\": \"images.gz\", \"y\": \"labels.gz\"}", {}, read_idx},
+      {"npy", "one NPY file for each input: {\"x\": \"x.npy\", \"y\": \"y.npy\"}", {}, read_npy},
+      {"npz", "an NPZ file; its arrays are named like the inputs", {}, read_npz},
+      {"csv",
+       "a CSV file; every column is an array",
+       {{"header", "whether the first line names the columns (true); otherwise they are named 0, 1, 2, ..."},
+        {"delimiter", "the character between values (\",\")"}},
+       read_csv},
+  };
+  return formats;
+}
+
+std::span<const SourceOption> common_options() {
+  static const std::vector<SourceOption> options = {
+      {"rows", "how many rows there must be, after \"range\""},
+      {"range", "the rows to take, [first, end), the end not included"},
+  };
+  return options;
+}
+
+std::vector<std::string> source_names() {
+  std::vector<std::string> names;
+  for (const SourceFormat& format : source_formats()) names.emplace_back(format.name);
+  return names;
+}
+
+Loaded read_files_by_key(SourceContext& context, Array (*read)(const std::string& path)) {
+  Loaded loaded;
+  json::ObjectReader object(context.reader, context.value);
+  if (!object.is_object()) return loaded;
+  for (const json::Member& member : context.value.value->members) {
+    const json::Place place = context.value.member(member);
+    const std::optional<std::string> name = context.reader.string(place);
+    if (!name) continue;
+    Files* files = &context.files;
+    loaded.rows.arrays.push_back(
+        {member.key, place, [files, read, name = *name] { return files->array(files->find(name), read); }});
+  }
+  return loaded;
+}
+
+}  // namespace graphrun::data

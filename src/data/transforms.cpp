@@ -1,0 +1,275 @@
+#include "data/transforms.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+
+std::span<const TransformDoc> transform_docs() {
+  static constexpr TransformDoc docs[] = {
+      {"standardize", "", "to mean 0 and deviation 1, column by column; fitted on train"},
+      {"scale", "a number", "times a number"},
+      {"flatten", "", "all axes but the batch become one"},
+      {"one_hot", "a number of classes", "an integer c becomes a row of zeros with 1 at c"},
+  };
+  return docs;
+}
+
+namespace {
+
+std::string batch_shape(const Shape& sample) {
+  std::string text = "(batch";
+  for (const std::int64_t extent : sample.dims()) text += fmt::format(", {}", extent);
+  return text + ")";
+}
+
+Shape sample_of(const Array& array) {
+  return Shape(array.shape.dims().subspan(1));
+}
+
+[[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) {
+  throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
+}
+
+}  // namespace
+
+std::optional<Pipeline::Step> Pipeline::read_step(json::Reader& reader, const json::Place& at) {
+  std::vector<std::string> names;
+  std::string allowed;
+  for (const TransformDoc& doc : transform_docs()) {
+    names.emplace_back(doc.name);
+    const std::string form =
+        doc.argument.empty() ? fmt::format("\"{}\"", doc.name) : fmt::format("{{\"{}\": {}}}", doc.name, doc.argument);
+    allowed += (allowed.empty() ? "" : ", ") + form;
+  }
+  const bool is_object = at.value->kind == json::Kind::object && at.value->members.size() == 1;
+  if (!is_object && at.value->kind != json::Kind::string) {
+    reader.report(at, "data.transform", "expected one of " + allowed);
+    return std::nullopt;
+  }
+  const std::string name = is_object ? at.value->members.front().key : at.value->string;
+  const auto it = std::find(names.begin(), names.end(), name);
+  if (it == names.end()) {
+    const std::string near = nearest_name(name, names);
+    reader.report(at, "data.transform", fmt::format("unknown transform '{}'; expected one of {}", name, allowed),
+                  near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+    return std::nullopt;
+  }
+  const auto index = it - names.begin();
+  const bool takes_argument = !transform_docs()[static_cast<std::size_t>(index)].argument.empty();
+  if (takes_argument != is_object) {
+    reader.report(
+        at, "data.transform",
+        fmt::format("'{}' takes {} argument; expected one of {}", name, takes_argument ? "an" : "no", allowed));
+    return std::nullopt;
+  }
+  Step step{static_cast<Kind>(index), 1, 0, {}, {}};
+  if (!is_object) return step;
+  const json::Place value = at.member(at.value->members.front());
+  if (step.kind == Kind::scale) {
+    const std::optional<double> scale = reader.number(value);
+    if (!scale) return std::nullopt;
+    if (*scale == 0) {
+      reader.report(value, "data.transform", "must not be 0");
+      return std::nullopt;
+    }
+    step.scale = *scale;
+  } else {
+    const std::optional<std::int64_t> classes = reader.integer(value, 1, std::numeric_limits<std::int32_t>::max());
+    if (!classes) return std::nullopt;
+    step.classes = *classes;
+  }
+  return step;
+}
+
+void Pipeline::read(json::Reader& reader, const json::Place& list, const InputDecl& input) {
+  if (list.value->kind != json::Kind::array) {
+    reader.report(list, "model.type", "must be an array of transforms");
+    return;
+  }
+  for (std::size_t i = 0; i < list.value->items.size(); ++i) {
+    const json::Place at = list.item(i);
+    const std::optional<Step> step = read_step(reader, at);
+    if (!step) continue;
+    const bool numeric = step->kind == Kind::standardize || step->kind == Kind::scale;
+    const bool is_coded =
+        std::any_of(steps_.begin(), steps_.end(), [](const Step& s) { return s.kind == Kind::one_hot; });
+    if (is_coded && step->kind != Kind::flatten)
+      reader.report(at, "data.transform", "only \"flatten\" can follow \"one_hot\"");
+    else if (numeric && !is_float(input.dtype))
+      reader.report(at, "data.transform",
+                    fmt::format("input '{}' is {}; only f32 and f64 can be scaled", input.name, name_of(input.dtype)));
+    else
+      steps_.push_back(*step);
+  }
+}
+
+// Calls f(row of the file, values) with the first `steps` numeric steps done; one_hot and flatten change no number
+// here.
+template <class F>
+void Pipeline::for_each_row(const Column& column, std::size_t steps, F f) const {
+  const auto width = static_cast<std::size_t>(sample_of(*column.array).elements());
+  std::vector<double> values(width);
+  for (std::int64_t i = 0; i < column.count; ++i) {
+    const std::int64_t row = column.row(i);
+    std::visit(
+        [&](const auto& stored) {
+          const auto from = stored.begin() + static_cast<std::ptrdiff_t>(row * static_cast<std::int64_t>(width));
+          std::copy(from, from + static_cast<std::ptrdiff_t>(width), values.begin());
+        },
+        column.array->values);
+    for (std::size_t s = 0; s < steps; ++s) {
+      const Step& step = steps_[s];
+      if (step.kind == Kind::scale) {
+        for (double& value : values) value *= step.scale;
+      } else if (step.kind == Kind::standardize) {
+        for (std::size_t c = 0; c < width; ++c) values[c] = (values[c] - step.shift[c]) / step.divide[c];
+      }
+    }
+    f(row, std::span<const double>(values));
+  }
+}
+
+std::optional<Standardization> Pipeline::fit(const Column& train, const std::string& input,
+                                             std::vector<std::string>& warnings) {
+  const auto width = static_cast<std::size_t>(sample_of(*train.array).elements());
+  const auto rows = static_cast<double>(train.count);
+  Standardization record{input, std::vector<double>(width, 0), std::vector<double>(width, 1)};
+  bool changed = false;
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    Step& step = steps_[s];
+    if (step.kind == Kind::one_hot) return std::nullopt;  // classes have no units to go back to
+    if (step.kind == Kind::flatten) continue;
+    changed = true;
+    if (step.kind == Kind::scale) {
+      for (double& scale : record.scale) scale /= step.scale;
+      continue;
+    }
+    std::vector<double> mean(width, 0), variance(width, 0);
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    std::vector<double> low(width, kInfinity), high(width, -kInfinity);
+    for_each_row(train, s, [&](std::int64_t, std::span<const double> values) {
+      for (std::size_t c = 0; c < width; ++c) {
+        mean[c] += values[c];
+        low[c] = std::min(low[c], values[c]);
+        high[c] = std::max(high[c], values[c]);
+      }
+    });
+    for (double& m : mean) m /= rows;
+    for_each_row(train, s, [&](std::int64_t, std::span<const double> values) {
+      for (std::size_t c = 0; c < width; ++c) variance[c] += (values[c] - mean[c]) * (values[c] - mean[c]);
+    });
+    step.shift = mean;
+    step.divide.resize(width);
+    for (std::size_t c = 0; c < width; ++c) {
+      step.divide[c] = std::sqrt(variance[c] / rows);
+      // Equal values are told by comparing them: rounding may leave a variance that is not 0.
+      if (low[c] == high[c] || !(step.divide[c] > 0)) {
+        step.shift[c] = low[c] == high[c] ? low[c] : mean[c];
+        step.divide[c] = 1;
+        warnings.push_back(
+            fmt::format("input '{}': column {} is constant in train; it is centred and its scale is 1", input, c));
+      }
+      record.shift[c] += record.scale[c] * step.shift[c];
+      record.scale[c] *= step.divide[c];
+    }
+  }
+  if (!changed) return std::nullopt;
+  return record;
+}
+
+namespace {
+
+template <class T>
+T converted(double value, std::string_view dtype, const std::string& where, std::int64_t row, std::size_t column) {
+  const auto reject = [&](std::string_view why) {
+    fail("data.value", fmt::format("{}: row {}, column {}: {} {}", where, row, column, value, why));
+  };
+  if (!std::isfinite(value)) reject("is not a finite number");
+  if constexpr (std::is_same_v<T, double>) {
+    return value;
+  } else if constexpr (std::is_same_v<T, float>) {
+    const auto narrow = static_cast<float>(value);
+    if (!std::isfinite(narrow)) reject("is too large for f32");
+    return narrow;
+  } else {
+    constexpr double kHighest = std::is_same_v<T, std::uint8_t>    ? 1.0
+                                : std::is_same_v<T, std::uint64_t> ? 0x1p63
+                                                                   : static_cast<double>(std::numeric_limits<T>::max());
+    constexpr double kLowest = std::is_signed_v<T> ? static_cast<double>(std::numeric_limits<T>::min()) : 0.0;
+    if (value != std::floor(value) || value < kLowest || value > kHighest) reject(fmt::format("is no {}", dtype));
+    return static_cast<T>(value);
+  }
+}
+
+}  // namespace
+
+HostTensor Pipeline::apply(const Column& column, const std::string& split, const InputDecl& input) const {
+  const std::string where = fmt::format("input '{}' of {}", input.name, split);
+  Shape sample = sample_of(*column.array);
+  std::int64_t classes = 0;
+  for (const Step& step : steps_) {
+    if (step.kind == Kind::flatten) {
+      sample = Shape{sample.elements()};
+    } else if (step.kind == Kind::one_hot) {
+      if (sample.elements() != 1) {
+        fail("data.transform",
+             fmt::format("{}: \"one_hot\" needs one integer a row, got {}", where, batch_shape(sample)));
+      }
+      classes = step.classes;
+      sample = Shape{classes};
+    }
+  }
+  const auto one = [](const Shape& shape) { return shape == Shape{} || shape == Shape{1}; };
+  if (!(sample == input.sample) && !(one(sample) && one(input.sample))) {
+    fail("data.shape",
+         fmt::format("{}: declared {}, but the data are {}", where, batch_shape(input.sample), batch_shape(sample)),
+         sample.elements() == input.sample.elements() && input.sample.rank() == 1
+             ? fmt::format("\"transform\": {{\"{}\": [\"flatten\"]}} makes them one", input.name)
+             : "");
+  }
+  Shape shape{column.count};
+  for (const std::int64_t extent : input.sample.dims()) shape.push_back(extent);
+  HostTensor tensor(input.dtype, shape);
+  const auto fill = [&]<class T>(std::span<T> out) {
+    std::size_t next = 0;
+    for_each_row(column, steps_.size(), [&](std::int64_t row, std::span<const double> values) {
+      if (classes == 0) {
+        for (std::size_t c = 0; c < values.size(); ++c)
+          out[next++] = converted<T>(values[c], name_of(input.dtype), where, row, c);
+        return;
+      }
+      const double value = values[0];
+      if (!(value >= 0 && value < static_cast<double>(classes) && value == std::floor(value))) {
+        fail("data.value", fmt::format("{}: row {}: {} is no class from 0 to {}", where, row, value, classes - 1));
+      }
+      out[next + static_cast<std::size_t>(value)] = T{1};
+      next += static_cast<std::size_t>(classes);
+    });
+  };
+  switch (input.dtype) {
+    case DType::f32:
+      fill(tensor.elements<float>());
+      break;
+    case DType::f64:
+      fill(tensor.elements<double>());
+      break;
+    case DType::i32:
+      fill(tensor.elements<std::int32_t>());
+      break;
+    case DType::u64:
+      fill(tensor.elements<std::uint64_t>());
+      break;
+    case DType::boolean:
+      fill(tensor.elements<std::uint8_t>());
+      break;
+  }
+  return tensor;
+}
+
+}  // namespace graphrun::data

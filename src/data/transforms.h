@@ -1,0 +1,60 @@
+// transforms.h: what is done to an input's values between the file and the tensor, in listed order.
+// Contract: "standardize" is fitted on train, in double and two passes; the other splits reuse its numbers. What has
+// been done to numbers is kept as one affine record a column: stored = (original - shift) / scale.
+// Leaves to others: which rows a split has (dataset.cpp).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/array.h"
+#include "data/dataset.h"
+#include "graphrun/tensor.h"
+
+namespace graphrun::data {
+
+// Some rows of an array.
+struct Column {
+  ArrayPtr array;
+  std::int64_t begin = 0, count = 0;
+  std::shared_ptr<const std::vector<std::int64_t>> order;  // row i is (*order)[begin + i] when set
+
+  std::int64_t row(std::int64_t i) const { return order ? (*order)[static_cast<std::size_t>(begin + i)] : begin + i; }
+};
+
+struct TransformDoc {
+  std::string_view name, argument, doc;
+};
+std::span<const TransformDoc> transform_docs();
+
+class Pipeline {
+ public:
+  // Reads the list of one input, for instance ["standardize", {"scale": 0.5}, "flatten", {"one_hot": 10}].
+  void read(json::Reader& reader, const json::Place& list, const InputDecl& input);
+
+  // Fits to train and gives the record when numbers were changed; a constant column adds to `warnings`. Throws Error.
+  std::optional<Standardization> fit(const Column& train, const std::string& input, std::vector<std::string>& warnings);
+
+  // After fit(). Throws Error when the result does not fit the input.
+  HostTensor apply(const Column& column, const std::string& split, const InputDecl& input) const;
+
+ private:
+  enum class Kind { standardize, scale, flatten, one_hot };
+  struct Step {
+    Kind kind;
+    double scale = 1;                   // scale: the factor
+    std::int64_t classes = 0;           // one_hot
+    std::vector<double> shift, divide;  // standardize, one a column
+  };
+
+  static std::optional<Step> read_step(json::Reader& reader, const json::Place& at);
+  template <class F>
+  void for_each_row(const Column& column, std::size_t steps, F f) const;
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace graphrun::data

@@ -1,0 +1,151 @@
+#include "executors/cpu/cpu_executor.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include "graphrun/error.h"
+#include "kernels/cpu/cpu_kernels.h"
+
+namespace graphrun {
+namespace {
+
+// One allocation holds every buffer; it is zero until something is written.
+class Arena {
+ public:
+  explicit Arena(std::uint64_t bytes) : bytes_(bytes) {
+    data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow));
+    if (data_ == nullptr) {
+      throw Error(ErrorKind::device, "memory.arena", fmt::format("the host cannot give {} bytes for the arena", bytes),
+                  "a smaller batch or data set needs less");
+    }
+    std::memset(data_, 0, bytes_);
+  }
+  ~Arena() { ::operator delete (data_, std::align_val_t{kAlignment}); }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  std::byte* at(const Buffer& buffer) const { return data_ + buffer.offset; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::uint64_t bytes_;
+};
+
+// A step with its kernel and addresses: what is left to do is the call.
+struct BoundStep {
+  KernelFn kernel = nullptr;
+  KernelArgs args;
+};
+
+BoundStep bind(const Program& program, const Phase& phase, const Step& step, const Arena& arena, Isa isa) {
+  BoundStep bound;
+  bound.kernel = cpu_kernel(step.op, isa);
+  if (bound.kernel == nullptr || step.inputs.size() > kMaxInputs)
+    throw std::logic_error(fmt::format("cpu: step '{}' ({}) was not asked of supports()", step.name, step.op));
+  KernelArgs& args = bound.args;
+  for (const BufferId id : step.inputs) {
+    args.in[args.inputs] = arena.at(program.buffers[id]);
+    args.in_type[args.inputs++] = program.buffers[id].type;
+  }
+  args.out = arena.at(program.buffers[step.output]);
+  args.out_type = program.buffers[step.output].type;
+  if (step.workspace != kNoBuffer) args.workspace = arena.at(program.buffers[step.workspace]);
+  if (step.row_count != kNoBuffer)
+    args.row_count = reinterpret_cast<const std::int32_t*>(arena.at(program.buffers[step.row_count]));
+  args.capacity = phase.capacity;
+  args.params = step.params;
+  return bound;
+}
+
+class CpuRunnable final : public Runnable {
+ public:
+  explicit CpuRunnable(const Program& program) : buffers_(program.buffers), arena_(program.arena_bytes) {
+    for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
+    const Isa isa = default_isa();
+    for (const Phase& phase : program.phases) {
+      std::vector<BoundStep>& steps = phases_.emplace_back();
+      for (const Step& step : phase.steps) steps.push_back(bind(program, phase, step, arena_, isa));
+    }
+  }
+
+  void write(BufferId buffer, std::span<const std::byte> bytes) override {
+    std::byte* to = whole(buffer, bytes.size());
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  }
+
+  void read(BufferId buffer, std::span<std::byte> bytes) override {
+    const std::byte* from = whole(buffer, bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes.data(), from, bytes.size());
+  }
+
+  void run(PhaseId phase, std::uint64_t n) override {
+    const std::vector<BoundStep>& steps = phases_.at(phase);
+    for (std::uint64_t i = 0; i < n; ++i)
+      for (const BoundStep& step : steps) step.kernel(step.args);
+  }
+
+  void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override {
+    const std::vector<BoundStep>& steps = phases_.at(phase);
+    if (first > last || last > steps.size())
+      throw std::logic_error(fmt::format("cpu: steps [{}, {}) of a phase of {}", first, last, steps.size()));
+    for (std::uint32_t i = first; i < last; ++i) steps[i].kernel(steps[i].args);
+  }
+
+ private:
+  std::byte* whole(BufferId id, std::size_t bytes) const {
+    const Buffer& buffer = buffers_.at(id);
+    if (bytes != buffer.bytes)
+      throw std::logic_error(fmt::format("cpu: {} bytes for buffer {} of {}", bytes, buffer.name, buffer.bytes));
+    return arena_.at(buffer);
+  }
+
+  std::vector<Buffer> buffers_;
+  Arena arena_;
+  std::vector<std::vector<BoundStep>> phases_;
+};
+
+// Ops that move bytes or count: they take whatever dtype they are given.
+bool moves(std::string_view op) {
+  for (const std::string_view known :
+       {"broadcast_to", "cast", "minibatch", "row_count", "increment", "record", "assign"})
+    if (op == known) return true;
+  return false;
+}
+
+bool starts_with_logical(std::string_view op) {
+  return op.substr(0, 8) == "logical_";
+}
+
+}  // namespace
+
+Support CpuExecutor::supports(const StepSignature& step, const Target&) const {
+  if (cpu_kernel(step.op, Isa::plain) == nullptr)
+    return Support::no(fmt::format("cpu has no kernel for op '{}'", step.op));
+  if (step.inputs.size() > kMaxInputs)
+    return Support::no(
+        fmt::format("cpu takes at most {} inputs, '{}' has {}", kMaxInputs, step.op, step.inputs.size()));
+  for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+    const DType dtype = step.inputs[i].dtype;
+    if (dtype == DType::f64)
+      return Support::no(fmt::format("cpu computes in f32, input {} of '{}' is f64", i, step.op));
+    if (moves(step.op)) continue;
+    const bool logical = starts_with_logical(step.op) || (step.op == "where" && i == 0);
+    const DType wanted = logical ? DType::boolean : DType::f32;
+    if (dtype != wanted)
+      return Support::no(
+          fmt::format("cpu wants {} for input {} of '{}', got {}", name_of(wanted), i, step.op, name_of(dtype)));
+  }
+  if (step.output.dtype == DType::f64)
+    return Support::no(fmt::format("cpu computes in f32, the output of '{}' is f64", step.op));
+  return Support::with_workspace(0);
+}
+
+std::unique_ptr<Runnable> CpuExecutor::load(const Program& program) {
+  check(program);
+  return std::make_unique<CpuRunnable>(program);
+}
+
+}  // namespace graphrun

@@ -1,0 +1,113 @@
+#include "executors/cuda/api.h"
+
+#include <fmt/format.h>
+
+#include "graphrun/error.h"
+
+namespace graphrun::cuda {
+
+std::vector<std::pair<std::string, std::uint64_t>> Counters::list() const {
+  return {{"allocations", allocations},
+          {"allocated_bytes", allocated_bytes},
+          {"pinned_allocations", pinned_allocations},
+          {"pinned_bytes", pinned_bytes},
+          {"frees", frees},
+          {"copies_to_device", copies_to_device},
+          {"bytes_to_device", bytes_to_device},
+          {"copies_to_host", copies_to_host},
+          {"bytes_to_host", bytes_to_host},
+          {"launches", launches},
+          {"graph_launches", graph_launches},
+          {"captured_launches", captured_launches},
+          {"graphs", graphs},
+          {"library_calls", library_calls},
+          {"synchronizations", synchronizations}};
+}
+
+void Api::fail(const char* call, cudaError_t status) const {
+  throw Error(ErrorKind::device, "cuda.call",
+              fmt::format("{}{}{} failed: {} ({})", doing_, doing_.empty() ? "" : ": ", call,
+                          cudaGetErrorString(status), cudaGetErrorName(status)));
+}
+
+void* Api::allocate(std::uint64_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // it is not sticky, and is told here
+    std::size_t unused = 0, total = 0;
+    check(cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
+    throw Error(ErrorKind::device, "cuda.memory",
+                fmt::format("the plan needs {} bytes of device memory, {} of {} are free", bytes, unused, total),
+                "a smaller batch needs less");
+  }
+  check(status, "cudaMalloc");
+  ++counters_.allocations;
+  counters_.allocated_bytes += bytes;
+  return memory;
+}
+
+void* Api::allocate_pinned(std::uint64_t bytes) {
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+  ++counters_.pinned_allocations;
+  counters_.pinned_bytes += bytes;
+  return memory;
+}
+
+void Api::release(void* device_memory) noexcept {
+  if (device_memory == nullptr) return;
+  cudaFree(device_memory);
+  ++counters_.frees;
+}
+
+void Api::release_pinned(void* host_memory) noexcept {
+  if (host_memory == nullptr) return;
+  cudaFreeHost(host_memory);
+  ++counters_.frees;
+}
+
+void Api::copy_to_device(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync to the device");
+  ++counters_.copies_to_device;
+  counters_.bytes_to_device += bytes;
+}
+
+void Api::copy_to_host(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync to the host");
+  ++counters_.copies_to_host;
+  counters_.bytes_to_host += bytes;
+}
+
+void Api::launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,
+                 cudaStream_t stream, bool capturing) {
+  const cudaError_t status =
+      cudaLaunchKernel(kernel, dim3(grid.x, grid.y, grid.z), dim3(threads, 1, 1), arguments, 0, stream);
+  if (status != cudaSuccess) fail(fmt::format("cudaLaunchKernel of {}", name).c_str(), status);
+  ++(capturing ? counters_.captured_launches : counters_.launches);
+}
+
+void Api::launch_graph(cudaGraphExec_t graph, cudaStream_t stream) {
+  check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
+  ++counters_.graph_launches;
+}
+
+cudaGraphExec_t Api::instantiate(cudaGraph_t graph, cudaStream_t stream) {
+  cudaGraphExec_t result = nullptr;
+  check(cudaGraphInstantiate(&result, graph, 0), "cudaGraphInstantiate");
+  ++counters_.graphs;
+  // Uploaded now, so that the first launch has nothing left to set up.
+  const cudaError_t status = cudaGraphUpload(result, stream);
+  if (status != cudaSuccess) {
+    cudaGraphExecDestroy(result);
+    fail("cudaGraphUpload", status);
+  }
+  return result;
+}
+
+void Api::synchronize(cudaStream_t stream) {
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  ++counters_.synchronizations;
+}
+
+}  // namespace graphrun::cuda

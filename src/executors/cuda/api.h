@@ -1,0 +1,67 @@
+// api.h: the one door to the CUDA runtime: every call is checked, counted, and named in the message when it fails.
+// Contract: an Api belongs to one runnable and thread at a time. A failing call throws Error of kind device with the
+// call, what it was done for (doing()) and CUDA's own words. Functions named release_* are for destructors: no throw.
+// Leaves to others: what to allocate, launch and capture, and when (runnable.cpp, step_graph.cpp).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/launcher.h"
+
+namespace graphrun::cuda {
+
+// Since load(). Copies are between host and device unless they say otherwise.
+struct Counters {
+  std::uint64_t allocations = 0, allocated_bytes = 0;  // cudaMalloc
+  std::uint64_t pinned_allocations = 0, pinned_bytes = 0;
+  std::uint64_t frees = 0;
+  std::uint64_t copies_to_device = 0, bytes_to_device = 0;
+  std::uint64_t copies_to_host = 0, bytes_to_host = 0;
+  std::uint64_t launches = 0;           // kernels launched one at a time
+  std::uint64_t graph_launches = 0;     // each runs many steps
+  std::uint64_t captured_launches = 0;  // kernels put into a graph
+  std::uint64_t graphs = 0;             // instantiated
+  std::uint64_t library_calls = 0;      // products given to the matrix library, captured or not
+  std::uint64_t synchronizations = 0;
+
+  std::vector<std::pair<std::string, std::uint64_t>> list() const;
+};
+
+class Api {
+ public:
+  const Counters& counters() const { return counters_; }
+
+  // What the next calls are for: "phase 'train', step 3 (h1.W)"; part of every message. The text must outlive them:
+  // run() copies no strings.
+  void doing(std::string_view what) { doing_ = what; }
+  void check(cudaError_t status, const char* call) const {
+    if (status != cudaSuccess) fail(call, status);
+  }
+  [[noreturn]] void fail(const char* call, cudaError_t status) const;
+
+  void use_device(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
+  void* allocate(std::uint64_t bytes);
+  void* allocate_pinned(std::uint64_t bytes);
+  void release(void* device_memory) noexcept;
+  void release_pinned(void* host_memory) noexcept;
+  void copy_to_device(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream);
+  void copy_to_host(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream);
+  void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,
+              cudaStream_t stream, bool capturing);
+  void launch_graph(cudaGraphExec_t graph, cudaStream_t stream);
+  cudaGraphExec_t instantiate(cudaGraph_t graph, cudaStream_t stream);
+  void synchronize(cudaStream_t stream);
+  void count_library_call() { ++counters_.library_calls; }
+
+ private:
+  Counters counters_;
+  std::string_view doing_;
+};
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,164 @@
+#include "executors/cuda/cublaslt.h"
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "graphrun/error.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// The functions used, by their own names and types.
+struct Functions {
+  decltype(&cublasLtCreate) create;
+  decltype(&cublasLtDestroy) destroy;
+  decltype(&cublasLtGetStatusString) status_string;
+  decltype(&cublasLtMatmulDescCreate) desc_create;
+  decltype(&cublasLtMatmulDescDestroy) desc_destroy;
+  decltype(&cublasLtMatmulDescSetAttribute) desc_set;
+  decltype(&cublasLtMatrixLayoutCreate) layout_create;
+  decltype(&cublasLtMatrixLayoutDestroy) layout_destroy;
+  decltype(&cublasLtMatmulPreferenceCreate) preference_create;
+  decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy;
+  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set;
+  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
+  decltype(&cublasLtMatmul) matmul;
+};
+
+template <class F>
+void find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  if (function == nullptr) {
+    throw Error(ErrorKind::device, "cuda.library", fmt::format("libcublasLt has no function '{}'", name));
+  }
+}
+
+Functions open_library() {
+  const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
+  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    throw Error(ErrorKind::device, "cuda.library",
+                fmt::format("this model has wide matrix products, which need {}: {}", name, why != nullptr ? why : "?"),
+                "it is part of the CUDA Toolkit; LD_LIBRARY_PATH can name its folder");
+  }
+  Functions f{};
+  find(library, "cublasLtCreate", f.create);
+  find(library, "cublasLtDestroy", f.destroy);
+  find(library, "cublasLtGetStatusString", f.status_string);
+  find(library, "cublasLtMatmulDescCreate", f.desc_create);
+  find(library, "cublasLtMatmulDescDestroy", f.desc_destroy);
+  find(library, "cublasLtMatmulDescSetAttribute", f.desc_set);
+  find(library, "cublasLtMatrixLayoutCreate", f.layout_create);
+  find(library, "cublasLtMatrixLayoutDestroy", f.layout_destroy);
+  find(library, "cublasLtMatmulPreferenceCreate", f.preference_create);
+  find(library, "cublasLtMatmulPreferenceDestroy", f.preference_destroy);
+  find(library, "cublasLtMatmulPreferenceSetAttribute", f.preference_set);
+  find(library, "cublasLtMatmulAlgoGetHeuristic", f.heuristic);
+  find(library, "cublasLtMatmul", f.matmul);
+  return f;
+}
+
+// Opened once and kept: handles of several runnables use it.
+const Functions& functions() {
+  static const Functions loaded = open_library();
+  return loaded;
+}
+
+void check(cublasStatus_t status, const char* call, std::string_view doing) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Error(ErrorKind::device, "cuda.call",
+              fmt::format("{}: {} failed: {}", doing, call, functions().status_string(status)));
+}
+
+// Descriptors of one call; destroyed with it.
+struct Descriptors {
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, out = nullptr;
+  cublasLtMatmulPreference_t preference = nullptr;
+
+  Descriptors() = default;
+  Descriptors(const Descriptors&) = delete;
+  Descriptors& operator=(const Descriptors&) = delete;
+  ~Descriptors() {
+    const Functions& f = functions();
+    if (preference != nullptr) f.preference_destroy(preference);
+    if (out != nullptr) f.layout_destroy(out);
+    if (b != nullptr) f.layout_destroy(b);
+    if (a != nullptr) f.layout_destroy(a);
+    if (operation != nullptr) f.desc_destroy(operation);
+  }
+};
+
+// A row-major matrix of `columns` is, for a library that counts by columns, its transpose.
+void layout(cublasLtMatrixLayout_t& to, std::int64_t rows, std::int64_t columns, std::string_view doing) {
+  check(functions().layout_create(&to, CUDA_R_32F, static_cast<std::uint64_t>(columns),
+                                  static_cast<std::uint64_t>(rows), columns),
+        "cublasLtMatrixLayoutCreate", doing);
+}
+
+template <class T>
+void prefer(Descriptors& d, cublasLtMatmulPreferenceAttributes_t what, const T& value, std::string_view doing) {
+  check(functions().preference_set(d.preference, what, &value, sizeof(value)), "cublasLtMatmulPreferenceSetAttribute",
+        doing);
+}
+
+// The largest power of two, up to 256, that divides the address.
+std::uint32_t alignment_of(const void* address) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address) | 256u;
+  return static_cast<std::uint32_t>(number & (~number + 1));
+}
+
+}  // namespace
+
+struct MatmulLibrary::State {
+  cublasLtHandle_t handle = nullptr;
+};
+
+MatmulLibrary::MatmulLibrary() : state_(std::make_unique<State>()) {
+  check(functions().create(&state_->handle), "cublasLtCreate", "load");
+}
+
+MatmulLibrary::~MatmulLibrary() {
+  functions().destroy(state_->handle);
+}
+
+// out^T = op(b)^T op(a)^T by columns is out = op(a) op(b) by rows.
+void MatmulLibrary::multiply(const LibraryMatmul& p, std::uint64_t workspace_bytes, cudaStream_t stream,
+                             std::string_view doing) {
+  const Functions& f = functions();
+  Descriptors d;
+  check(f.desc_create(&d.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate", doing);
+  const cublasOperation_t first = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t second = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  check(f.desc_set(d.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof(first)), "cublasLtMatmulDescSetAttribute",
+        doing);
+  check(f.desc_set(d.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof(second)), "cublasLtMatmulDescSetAttribute",
+        doing);
+  layout(d.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, doing);
+  layout(d.b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, doing);
+  layout(d.out, p.m, p.n, doing);
+
+  check(f.preference_create(&d.preference), "cublasLtMatmulPreferenceCreate", doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes, doing);
+  const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // not in place: that one uses atomics
+  prefer(d, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes, doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b), doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a), doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.out), doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.out), doing);
+
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  check(f.heuristic(state_->handle, d.operation, d.b, d.a, d.out, d.out, d.preference, 1, &found, &count),
+        "cublasLtMatmulAlgoGetHeuristic", doing);
+  if (count == 0) check(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic", doing);
+
+  const float one = 1.0f, zero = 0.0f;
+  check(f.matmul(state_->handle, d.operation, &one, p.b, d.b, p.a, d.a, &zero, p.out, d.out, p.out, d.out, &found.algo,
+                 p.workspace, workspace_bytes, stream),
+        "cublasLtMatmul", doing);
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,71 @@
+#include "executors/cuda/device.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+
+#include "graphrun/error.h"
+#include "kernels/cuda/loop.h"
+
+namespace graphrun::cuda {
+namespace {
+
+std::string version(int number) {
+  return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+[[noreturn]] void unavailable(std::string code, std::string message, std::string hint = {}) {
+  throw Error(ErrorKind::device, std::move(code), "no CUDA device: " + message, std::move(hint));
+}
+
+}  // namespace
+
+int parse_device(std::string_view argument) {
+  if (argument.empty()) return 0;
+  int device = -1;
+  const auto [end, status] = std::from_chars(argument.data(), argument.data() + argument.size(), device);
+  if (status != std::errc() || end != argument.data() + argument.size() || device < 0) {
+    throw Error(ErrorKind::input, "cuda.device",
+                fmt::format("the device of 'cuda:{}' must be a number from 0 on", argument),
+                "cuda, cuda:0, cuda:1, ...");
+  }
+  return device;
+}
+
+void open_device(int device) {
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  if (driver == 0)
+    unavailable("cuda.driver", "this machine has no NVIDIA driver (libcuda.so.1)", "--executor=cpu runs anywhere");
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver) {
+    int runtime = 0;
+    cudaRuntimeGetVersion(&runtime);
+    unavailable("cuda.driver",
+                fmt::format("the driver is for CUDA {}, {} or newer is needed", version(driver), version(runtime)));
+  }
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
+    unavailable("cuda.device", "the driver sees no GPU", "is CUDA_VISIBLE_DEVICES set?");
+  }
+  if (status != cudaSuccess) unavailable("cuda.device", cudaGetErrorString(status));
+  if (device >= count) {
+    unavailable("cuda.device", fmt::format("device {} was asked for, the driver sees {}", device, count));
+  }
+  if (const cudaError_t set = cudaSetDevice(device); set != cudaSuccess)
+    unavailable("cuda.device", cudaGetErrorString(set));
+  cudaFuncAttributes attributes{};
+  const cudaError_t code = cudaFuncGetAttributes(&attributes, loop_kernels().arm);
+  if (code != cudaSuccess) {
+    cudaDeviceProp properties{};
+    cudaGetDeviceProperties(&properties, device);
+    unavailable("cuda.architecture",
+                fmt::format("this build has no code that runs on {} (compute capability {}.{}): {}", properties.name,
+                            properties.major, properties.minor, cudaGetErrorString(code)),
+                "build with CMAKE_CUDA_ARCHITECTURES for it");
+  }
+}
+
+}  // namespace graphrun::cuda

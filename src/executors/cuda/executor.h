@@ -1,0 +1,22 @@
+// executor.h: CUDA as graphrun sees it.
+// Contract: name(), default_target() and supports() need no driver; load() opens the device.
+#pragma once
+
+#include "graphrun/executor.h"
+
+namespace graphrun::cuda {
+
+class CudaExecutor final : public Executor {
+ public:
+  explicit CudaExecutor(int device) : device_(device) {}
+
+  std::string_view name() const override { return "cuda"; }
+  std::string_view default_target() const override { return "h200"; }
+  Support supports(const StepSignature& step, const Target& target) const override;
+  std::unique_ptr<Runnable> load(const Program& program) override;
+
+ private:
+  int device_;
+};
+
+}  // namespace graphrun::cuda

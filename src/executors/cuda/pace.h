@@ -1,0 +1,19 @@
+// pace.h: how many steps one launch runs, from shapes and machine numbers alone.
+// Contract: pure; a launch takes about kLaunchSeconds, so that a run can be interrupted and other work on the device is
+// not held up; the pace changes no result.
+#pragma once
+
+#include <cstdint>
+
+#include "graphrun/program.h"
+
+namespace graphrun::cuda {
+
+struct Pace {
+  std::uint32_t unroll = 1;            // steps in the body of the block loop of a graph
+  std::uint64_t steps_per_launch = 1;  // at most; a multiple of unroll
+};
+
+Pace pace_of(const Program& program, const Phase& phase);
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,26 @@
+// plugin.cpp: what libgraphrun_cuda.so exports. Loading it needs no driver: the CUDA runtime is linked in and looks for
+// the driver at its first call, which is in load().
+#include "executors/cuda/device.h"
+#include "executors/cuda/executor.h"
+#include "executors/cuda/runnable.h"
+
+namespace graphrun::cuda {
+namespace {
+
+std::unique_ptr<Executor> create(std::string_view argument) {
+  return std::make_unique<CudaExecutor>(parse_device(argument));
+}
+
+}  // namespace
+
+std::unique_ptr<Runnable> CudaExecutor::load(const Program& program) {
+  return std::make_unique<CudaRunnable>(program, device_);
+}
+
+}  // namespace graphrun::cuda
+
+extern "C" GRAPHRUN_API const graphrun::ExecutorPlugin* graphrun_executor_plugin() {
+  static const graphrun::ExecutorPlugin plugin{sizeof(graphrun::ExecutorPlugin), graphrun::kExecutorAbi,
+                                               graphrun::cuda::create};
+  return &plugin;
+}

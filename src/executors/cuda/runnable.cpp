@@ -1,0 +1,266 @@
+#include "executors/cuda/runnable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <stdexcept>
+
+#include "executors/cuda/device.h"
+#include "graphrun/error.h"
+#include "kernels/cuda/matmul_plan.h"
+#include "kernels/cuda/support.h"
+
+namespace graphrun::cuda {
+
+namespace {
+
+Machine machine_for(const Program& program) {
+  const Target& target = find_target(program.target.empty() ? "h200" : program.target);
+  if (target.executor != "cuda") {
+    throw Error(ErrorKind::input, "cuda.target",
+                fmt::format("program '{}' was planned for '{}', which is no CUDA device", program.name, program.target),
+                "plan it with --executor=cuda");
+  }
+  return {target.multiprocessors, target.library_workspace};
+}
+
+Program without_initial(const Program& program) {
+  Program copy = program;
+  copy.initial.clear();
+  return copy;
+}
+
+}  // namespace
+
+// Launches on the runnable's stream; products of the library go to cuBLASLt.
+class CudaRunnable::StreamLauncher final : public Launcher {
+ public:
+  StreamLauncher(CudaRunnable& owner, const BoundStep& step, bool capturing)
+      : Launcher(owner.machine_), owner_(owner), step_(step), capturing_(capturing) {}
+
+  void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments) override {
+    owner_.api_.launch(kernel, name, grid, threads, arguments, owner_.stream_.get(), capturing_);
+  }
+  void matmul(const LibraryMatmul& product) override {
+    owner_.library_->multiply(product, step_.workspace_bytes, owner_.stream_.get(), step_.label);
+    owner_.api_.count_library_call();
+  }
+
+ private:
+  CudaRunnable& owner_;
+  const BoundStep& step_;
+  bool capturing_;
+};
+
+CudaRunnable::CudaRunnable(const Program& program, int device)
+    : program_(without_initial(program)), device_(device), machine_(machine_for(program)) {
+  check(program);
+  open_device(device_);
+  api_.doing("load");
+  cudaStream_t stream = nullptr;
+  api_.check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  stream_.reset(stream);
+  const auto allocated = [&](std::uint64_t bytes) {
+    return bytes > 0 ? static_cast<std::byte*>(api_.allocate(bytes)) : nullptr;
+  };
+  arena_ = {allocated(program_.arena_bytes), FreeDevice{&api_}};
+  const std::uint64_t polled = poll_bytes(program_);
+  pinned_ = {polled > 0 ? static_cast<std::byte*>(api_.allocate_pinned(polled)) : nullptr, FreePinned{&api_}};
+  plan_mirrors();
+  bind_phases();
+  for (const InitialValue& value : program.initial) {
+    if (value.bytes.empty()) continue;
+    api_.copy_to_device(arena_.get() + program_.buffers[value.buffer].offset, value.bytes.data(), value.bytes.size(),
+                        stream_.get());
+  }
+  graphs_.reserve(phases_.size());
+  for (const BoundPhase& phase : phases_) {
+    graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.pace.unroll, [&] {
+      for (const BoundStep& step : phase.steps) enqueue(step, true);
+      api_.doing(phase.label);
+    });
+  }
+  api_.doing("load");
+  api_.synchronize(stream_.get());
+}
+
+CudaRunnable::~CudaRunnable() {
+  cudaSetDevice(device_);  // the members that follow belong to it
+}
+
+// The same storage is mirrored once, however many of its views are polled.
+void CudaRunnable::plan_mirrors() {
+  std::set<BufferId> roots;
+  for (BufferId id = 0; id < program_.buffers.size(); ++id) {
+    if (!program_.buffers[id].poll) continue;
+    BufferId root = id;
+    while (program_.buffers[root].storage != root) root = program_.buffers[root].storage;
+    roots.insert(root);
+  }
+  for (const BufferId root : roots) {
+    mirrors_.push_back({program_.buffers[root].offset, program_.buffers[root].bytes, 0});
+  }
+  std::sort(mirrors_.begin(), mirrors_.end(), [](const Mirror& a, const Mirror& b) { return a.offset < b.offset; });
+  // Neighbours become one copy.
+  std::vector<Mirror> merged;
+  std::uint64_t pinned = 0;
+  for (Mirror mirror : mirrors_) {
+    if (mirror.bytes == 0) continue;
+    mirror.pinned = pinned;
+    pinned += mirror.bytes;
+    if (!merged.empty() && merged.back().offset + merged.back().bytes == mirror.offset) {
+      merged.back().bytes += mirror.bytes;
+    } else {
+      merged.push_back(mirror);
+    }
+  }
+  mirrors_ = std::move(merged);
+}
+
+CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index) {
+  const Step& step = phase.steps[index];
+  BoundStep bound;
+  bound.label = fmt::format("phase '{}', step {} ({} {})", phase.name, index + 1, step.op, step.name);
+  if (step.inputs.size() > kMaxInputs) {
+    throw std::logic_error(fmt::format("{}: {} inputs are more than kernels take", bound.label, step.inputs.size()));
+  }
+  std::vector<TensorType> types;
+  const auto address = [&](BufferId id) { return arena_.get() + program_.buffers[id].offset; };
+  for (const BufferId input : step.inputs) {
+    const auto i = types.size();
+    types.push_back(program_.buffers[input].type);
+    bound.args.in[i] = address(input);
+    bound.args.in_type[i] = types.back();
+  }
+  bound.args.inputs = static_cast<int>(types.size());
+  bound.args.out = address(step.output);
+  bound.args.out_type = program_.buffers[step.output].type;
+  bound.args.capacity = phase.capacity;
+  bound.args.params = step.params;
+  if (step.row_count != kNoBuffer) {
+    bound.args.row_count = reinterpret_cast<const std::int32_t*>(address(step.row_count));
+  }
+  if (step.workspace != kNoBuffer) {
+    bound.args.workspace = address(step.workspace);
+    bound.workspace_bytes = program_.buffers[step.workspace].bytes;
+  }
+  const Verdict allowed = verdict(step.op, step.params, types, bound.args.out_type, machine_);
+  if (!allowed.reason.empty()) throw std::logic_error(fmt::format("{} was declined: {}", bound.label, allowed.reason));
+  if (allowed.workspace_bytes > bound.workspace_bytes) {
+    throw std::logic_error(fmt::format("{} has {} bytes of workspace, it asked for {}", bound.label,
+                                       bound.workspace_bytes, allowed.workspace_bytes));
+  }
+  if (step.op == "matmul" && !library_ &&
+      plan_matmul(std::get<MatmulParams>(step.params), types[0], types[1], machine_).route ==
+          MatmulPlan::Route::library) {
+    library_.emplace();
+  }
+  bound.launch = find_kernel(step.op);
+  if (bound.launch == nullptr)
+    throw std::logic_error(fmt::format("{}: no kernel for an op that is supported", bound.label));
+  return bound;
+}
+
+void CudaRunnable::bind_phases() {
+  for (const Phase& phase : program_.phases) {
+    BoundPhase bound;
+    bound.label = fmt::format("phase '{}'", phase.name);
+    for (std::size_t i = 0; i < phase.steps.size(); ++i) bound.steps.push_back(bind(phase, i));
+    bound.pace = pace_of(program_, phase);
+    phases_.push_back(std::move(bound));
+  }
+}
+
+void CudaRunnable::enqueue(const BoundStep& step, bool capturing) {
+  api_.doing(step.label);
+  StreamLauncher launcher(*this, step, capturing);
+  step.launch(step.args, launcher);
+}
+
+const Buffer& CudaRunnable::checked(BufferId buffer, std::size_t bytes, const char* call) const {
+  if (buffer >= program_.buffers.size()) throw std::logic_error(fmt::format("{}: there is no buffer {}", call, buffer));
+  const Buffer& found = program_.buffers[buffer];
+  if (found.type.bytes() != bytes) {
+    throw std::logic_error(
+        fmt::format("{} of '{}': {} bytes were given, it has {}", call, found.name, bytes, found.type.bytes()));
+  }
+  return found;
+}
+
+void CudaRunnable::write(BufferId buffer, std::span<const std::byte> bytes) {
+  const Buffer& to = checked(buffer, bytes.size(), "write");
+  if (bytes.empty()) return;
+  api_.doing(to.name);
+  api_.use_device(device_);
+  mirrored_ = false;
+  api_.copy_to_device(arena_.get() + to.offset, bytes.data(), bytes.size(), stream_.get());
+  api_.synchronize(stream_.get());
+}
+
+const CudaRunnable::Mirror* CudaRunnable::mirror_of(const Buffer& buffer) const {
+  const std::uint64_t bytes = buffer.type.bytes();
+  for (const Mirror& mirror : mirrors_) {
+    if (buffer.offset >= mirror.offset && buffer.offset + bytes <= mirror.offset + mirror.bytes) return &mirror;
+  }
+  return nullptr;
+}
+
+void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
+  const Buffer& from = checked(buffer, bytes.size(), "read");
+  if (bytes.empty()) return;
+  if (const Mirror* mirror = mirrored_ ? mirror_of(from) : nullptr; mirror != nullptr) {
+    std::memcpy(bytes.data(), pinned_.get() + mirror->pinned + (from.offset - mirror->offset), bytes.size());
+    return;
+  }
+  api_.doing(from.name);
+  api_.use_device(device_);
+  api_.copy_to_host(bytes.data(), arena_.get() + from.offset, bytes.size(), stream_.get());
+  api_.synchronize(stream_.get());
+}
+
+void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
+  const BoundPhase& bound = phases_.at(phase);
+  const StepGraph& graph = graphs_.at(phase);
+  api_.doing(bound.label);
+  api_.use_device(device_);
+  mirrored_ = false;
+  while (n > 0) {
+    const std::uint64_t now = std::min(n, bound.pace.steps_per_launch);
+    if (now != armed_steps_ || graph.unroll() != armed_unroll_) {
+      arm_loops(api_, stream_.get(), slot_.number(), graph.unroll(), now);
+      armed_steps_ = now;
+      armed_unroll_ = graph.unroll();
+    }
+    graph.launch(api_, stream_.get());
+    n -= now;
+  }
+  for (const Mirror& mirror : mirrors_) {
+    api_.copy_to_host(pinned_.get() + mirror.pinned, arena_.get() + mirror.offset, mirror.bytes, stream_.get());
+  }
+  api_.synchronize(stream_.get());
+  mirrored_ = true;
+}
+
+void CudaRunnable::run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) {
+  const BoundPhase& bound = phases_.at(phase);
+  if (first > last || last > bound.steps.size()) {
+    throw std::logic_error(
+        fmt::format("{} has {} steps, [{}, {}) was asked for", bound.label, bound.steps.size(), first, last));
+  }
+  api_.use_device(device_);
+  mirrored_ = false;
+  for (std::uint32_t i = first; i < last; ++i) enqueue(bound.steps[i], false);
+  api_.synchronize(stream_.get());
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> CudaRunnable::counters() const {
+  auto list = api_.counters().list();
+  for (PhaseId id = 0; id < phases_.size(); ++id) {
+    list.emplace_back("steps_per_launch." + program_.phases[id].name, phases_[id].pace.steps_per_launch);
+  }
+  return list;
+}
+
+}  // namespace graphrun::cuda

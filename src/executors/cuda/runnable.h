@@ -1,0 +1,85 @@
+// runnable.h: a Program on one device: its arena, its pinned mirror, its stream and its graphs.
+// Contract: executor.h's. Everything is allocated by the constructor; run() launches graphs, copies the polled bytes
+// and synchronises once, at its end. Owns its stream: no other runnable's work is on it.
+// Leaves to others: kernels (kernels/cuda), repetition (step_graph.h), checking and counting (api.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "executors/cuda/api.h"
+#include "executors/cuda/cublaslt.h"
+#include "executors/cuda/pace.h"
+#include "executors/cuda/step_graph.h"
+#include "graphrun/executor.h"
+
+namespace graphrun::cuda {
+
+class CudaRunnable final : public Runnable {
+ public:
+  CudaRunnable(const Program& program, int device);
+  ~CudaRunnable() override;
+
+  void write(BufferId buffer, std::span<const std::byte> bytes) override;
+  void read(BufferId buffer, std::span<std::byte> bytes) override;
+  void run(PhaseId phase, std::uint64_t n) override;
+  void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override;
+  std::vector<std::pair<std::string, std::uint64_t>> counters() const override;
+
+ private:
+  struct FreeDevice {
+    Api* api;
+    void operator()(std::byte* memory) const noexcept { api->release(memory); }
+  };
+  struct FreePinned {
+    Api* api;
+    void operator()(std::byte* memory) const noexcept { api->release_pinned(memory); }
+  };
+  struct DestroyStream {
+    void operator()(cudaStream_t stream) const noexcept { cudaStreamDestroy(stream); }
+  };
+
+  // A step with its kernel and operands: all that a launch needs.
+  struct BoundStep {
+    LaunchFn launch = nullptr;
+    KernelArgs args;
+    std::uint64_t workspace_bytes = 0;
+    std::string label;  // "phase 'train', step 3 (h1.W)"
+  };
+  struct BoundPhase {
+    std::string label;
+    std::vector<BoundStep> steps;
+    Pace pace;
+  };
+  // Bytes of the arena that the host sees after run(), and their place in the pinned block.
+  struct Mirror {
+    std::uint64_t offset = 0, bytes = 0, pinned = 0;
+  };
+  class StreamLauncher;
+
+  BoundStep bind(const Phase& phase, std::size_t index);
+  void bind_phases();
+  void plan_mirrors();
+  void enqueue(const BoundStep& step, bool capturing);
+  const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
+  const Mirror* mirror_of(const Buffer& buffer) const;
+
+  Program program_;  // without its initial values
+  int device_;
+  Machine machine_;
+  Api api_;
+  std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream> stream_;
+  std::unique_ptr<std::byte, FreeDevice> arena_;
+  std::unique_ptr<std::byte, FreePinned> pinned_;
+  std::vector<Mirror> mirrors_;
+  bool mirrored_ = false;  // the pinned block holds what the arena holds
+  std::optional<MatmulLibrary> library_;
+  LoopSlot slot_;
+  std::vector<BoundPhase> phases_;
+  std::vector<StepGraph> graphs_;
+  // What the loop counts were last set for.
+  std::uint64_t armed_steps_ = 0;
+  std::uint32_t armed_unroll_ = 0;
+};
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,162 @@
+#include "executors/cuda/step_graph.h"
+
+#include <array>
+#include <bitset>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "graphrun/error.h"
+#include "kernels/cuda/loop.h"
+
+namespace graphrun::cuda {
+namespace {
+
+std::mutex slots_mutex;
+std::bitset<kLoopSlots> slots_used;
+
+struct DestroyGraph {
+  void operator()(cudaGraph_t graph) const noexcept { cudaGraphDestroy(graph); }
+};
+using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
+
+Graph capture(Api& api, cudaStream_t stream, const std::function<void()>& enqueue) {
+  // Relaxed: loading a kernel's code for its first launch is allowed meanwhile.
+  api.check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+  cudaGraph_t raw = nullptr;
+  try {
+    enqueue();
+  } catch (...) {
+    if (cudaStreamEndCapture(stream, &raw) == cudaSuccess && raw != nullptr) cudaGraphDestroy(raw);
+    cudaGetLastError();
+    throw;
+  }
+  const cudaError_t status = cudaStreamEndCapture(stream, &raw);
+  Graph graph(raw);
+  api.check(status, "cudaStreamEndCapture");
+  return graph;
+}
+
+std::vector<cudaGraphNode_t> nodes_of(Api& api, cudaGraph_t graph) {
+  std::size_t count = 0;
+  api.check(cudaGraphGetNodes(graph, nullptr, &count), "cudaGraphGetNodes");
+  std::vector<cudaGraphNode_t> nodes(count);
+  if (count > 0) api.check(cudaGraphGetNodes(graph, nodes.data(), &count), "cudaGraphGetNodes");
+  return nodes;
+}
+
+void refuse_memory_nodes(Api& api, cudaGraph_t graph) {
+  for (cudaGraphNode_t node : nodes_of(api, graph)) {
+    cudaGraphNodeType type{};
+    api.check(cudaGraphNodeGetType(node, &type), "cudaGraphNodeGetType");
+    if (type == cudaGraphNodeTypeMemAlloc || type == cudaGraphNodeTypeMemFree) {
+      throw Error(ErrorKind::device, "cuda.graph_memory",
+                  "a captured step allocates device memory; all memory must come from the plan",
+                  "this is a defect of a kernel or library, please report it");
+    }
+    if (type == cudaGraphNodeTypeGraph) {
+      cudaGraph_t child = nullptr;
+      api.check(cudaGraphChildGraphNodeGetGraph(node, &child), "cudaGraphChildGraphNodeGetGraph");
+      refuse_memory_nodes(api, child);
+    }
+  }
+}
+
+// A kernel of one thread after `previous` (null: first).
+template <class... Arguments>
+cudaGraphNode_t add_kernel(Api& api, cudaGraph_t graph, cudaGraphNode_t previous, const void* kernel,
+                           Arguments... arguments) {
+  std::array<void*, sizeof...(Arguments)> addresses{static_cast<void*>(&arguments)...};
+  cudaKernelNodeParams params{};
+  params.func = const_cast<void*>(kernel);
+  params.gridDim = dim3(1, 1, 1);
+  params.blockDim = dim3(1, 1, 1);
+  params.kernelParams = addresses.data();
+  cudaGraphNode_t node = nullptr;
+  api.check(cudaGraphAddKernelNode(&node, graph, previous != nullptr ? &previous : nullptr, previous != nullptr ? 1 : 0,
+                                   &params),
+            "cudaGraphAddKernelNode");
+  return node;
+}
+
+// A loop over `copies` of the step, after `previous`.
+cudaGraphNode_t add_loop(Api& api, cudaGraph_t graph, cudaGraphNode_t previous, cudaGraphConditionalHandle handle,
+                         std::uint32_t slot, std::uint32_t loop, cudaGraph_t step, std::uint32_t copies) {
+  cudaGraphNodeParams params{};
+  params.type = cudaGraphNodeTypeConditional;
+  params.conditional.handle = handle;
+  params.conditional.type = cudaGraphCondTypeWhile;
+  params.conditional.size = 1;
+  cudaGraphNode_t node = nullptr;
+  api.check(cudaGraphAddNode(&node, graph, &previous, nullptr, 1, &params), "cudaGraphAddNode of a loop");
+  cudaGraph_t body = params.conditional.phGraph_out[0];
+  cudaGraphNode_t last = nullptr;
+  for (std::uint32_t copy = 0; copy < copies; ++copy) {
+    cudaGraphNode_t child = nullptr;
+    api.check(
+        cudaGraphAddChildGraphNode(&child, body, last != nullptr ? &last : nullptr, last != nullptr ? 1 : 0, step),
+        "cudaGraphAddChildGraphNode");
+    last = child;
+  }
+  add_kernel(api, body, last, loop_kernels().advance, slot, loop, handle);
+  return node;
+}
+
+}  // namespace
+
+LoopSlot::LoopSlot() {
+  const std::lock_guard lock(slots_mutex);
+  while (number_ < kLoopSlots && slots_used.test(number_)) ++number_;
+  if (number_ == kLoopSlots) {
+    throw Error(ErrorKind::device, "cuda.too_many", "too many programs are loaded on the device at a time");
+  }
+  slots_used.set(number_);
+}
+
+LoopSlot::~LoopSlot() {
+  const std::lock_guard lock(slots_mutex);
+  slots_used.reset(number_);
+}
+
+StepGraph::StepGraph(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll,
+                     const std::function<void()>& enqueue)
+    : unroll_(unroll) {
+  const Graph step = capture(api, stream, enqueue);
+  refuse_memory_nodes(api, step.get());
+  if (nodes_of(api, step.get()).empty()) return;
+
+  cudaGraph_t raw = nullptr;
+  api.check(cudaGraphCreate(&raw, 0), "cudaGraphCreate");
+  const Graph graph(raw);
+  cudaGraphConditionalHandle blocks{}, singles{};
+  for (cudaGraphConditionalHandle* handle : {&blocks, &singles}) {
+    api.check(cudaGraphConditionalHandleCreate(handle, raw, 0, cudaGraphCondAssignDefault),
+              "cudaGraphConditionalHandleCreate");
+  }
+  cudaGraphNode_t last = add_kernel(api, raw, nullptr, loop_kernels().begin, slot, blocks, singles);
+  last = add_loop(api, raw, last, blocks, slot, 0, step.get(), unroll);
+  add_loop(api, raw, last, singles, slot, 1, step.get(), 1);
+  executable_ = api.instantiate(raw, stream);
+}
+
+StepGraph::~StepGraph() {
+  if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+}
+
+StepGraph::StepGraph(StepGraph&& other) noexcept
+    : unroll_(other.unroll_), executable_(std::exchange(other.executable_, nullptr)) {}
+
+void StepGraph::launch(Api& api, cudaStream_t stream) const {
+  if (executable_ != nullptr) api.launch_graph(executable_, stream);
+}
+
+void arm_loops(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll, std::uint64_t n) {
+  std::uint64_t blocks = n / unroll;
+  std::uint64_t singles = n % unroll;
+  void* arguments[] = {&slot, &blocks, &singles};
+  api.launch(loop_kernels().arm, "loop_arm", Grid{}, 1, arguments, stream, false);
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,18 @@
+// ref_executor.h: the reference executor: one plain kernel a step, in double. What others are compared with.
+// Contract: executor.h; every op of the library in every dtype. It is also the template for a new executor.
+// Leaves to others: what the ops compute (kernels/ref.h), speed (executors/cpu).
+#pragma once
+
+#include "graphrun/executor.h"
+
+namespace graphrun {
+
+class RefExecutor final : public Executor {
+ public:
+  std::string_view name() const override { return "ref"; }
+  std::string_view default_target() const override { return "host"; }
+  Support supports(const StepSignature& step, const Target& target) const override;
+  std::unique_ptr<Runnable> load(const Program& program) override;
+};
+
+}  // namespace graphrun

@@ -1,0 +1,102 @@
+// registry.cpp: executors by name: an explicit list, then plug-in libraries.
+// "cuda" is libgraphrun_cuda.so beside this library; a name with a '/' is the path of any other plug-in.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "executors/cpu/cpu_executor.h"
+#include "executors/ref/ref_executor.h"
+#include "graphrun/error.h"
+#include "graphrun/executor.h"
+
+namespace graphrun {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct BuiltIn {
+  std::string_view name;
+  std::shared_ptr<Executor> (*create)();
+};
+constexpr BuiltIn kBuiltIn[] = {
+    {"ref", [] { return std::shared_ptr<Executor>(std::make_shared<RefExecutor>()); }},
+    {"cpu", [] { return std::shared_ptr<Executor>(std::make_shared<CpuExecutor>()); }},
+};
+constexpr std::string_view kPlugins[] = {"cuda"};
+
+// The folder of the library (or program) that this code is linked into.
+fs::path own_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr) return {};
+  std::error_code ignored;
+  return fs::weakly_canonical(info.dli_fname, ignored).parent_path();
+}
+
+std::string find_plugin(std::string_view name) {
+  const std::string file = fmt::format("libgraphrun_{}.so", name);
+  const fs::path own = own_folder();
+  for (const fs::path& folder : {own, own / ".." / "lib"}) {
+    std::error_code ignored;
+    if (fs::exists(folder / file, ignored)) return (folder / file).string();
+  }
+  throw Error(ErrorKind::device, "executor.not_built",
+              fmt::format("the executor '{}' is not there: {} is not beside libgraphrun.so", name, file),
+              "build graphrun where the CUDA Toolkit is installed, or use --executor=cpu");
+}
+
+std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view argument) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  // Never closed: executors and what they made may outlive any call here.
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* cause = dlerror();
+    throw Error(ErrorKind::device, "executor.load",
+                fmt::format("{} does not load: {}", path, cause == nullptr ? "unknown cause" : cause));
+  }
+  using Entry = const ExecutorPlugin* (*)();
+  const auto entry = reinterpret_cast<Entry>(dlsym(library, "graphrun_executor_plugin"));
+  if (entry == nullptr) {
+    throw Error(ErrorKind::input, "executor.plugin",
+                fmt::format("{} is no executor: it does not export graphrun_executor_plugin()", path));
+  }
+  const ExecutorPlugin* plugin = entry();
+  if (plugin == nullptr || plugin->struct_size != sizeof(ExecutorPlugin) || plugin->abi != kExecutorAbi) {
+    throw Error(
+        ErrorKind::input, "executor.abi",
+        fmt::format("{} was built for another version of graphrun (this one has executor ABI {})", path, kExecutorAbi),
+        "build the plug-in against the installed headers");
+  }
+  return plugin->create(argument);
+}
+
+}  // namespace
+
+std::vector<std::string> executor_names() {
+  std::vector<std::string> names;
+  for (const BuiltIn& entry : kBuiltIn) names.emplace_back(entry.name);
+  for (const std::string_view name : kPlugins) names.emplace_back(name);
+  return names;
+}
+
+std::shared_ptr<Executor> find_executor(std::string_view name) {
+  if (name.find('/') != std::string_view::npos) return load_plugin(std::string(name), {});
+  const std::size_t colon = name.find(':');
+  const std::string_view stem = name.substr(0, colon);
+  const std::string_view argument = colon == std::string_view::npos ? std::string_view{} : name.substr(colon + 1);
+  for (const BuiltIn& entry : kBuiltIn) {
+    if (entry.name == name) return entry.create();
+  }
+  for (const std::string_view plugin : kPlugins) {
+    if (plugin == stem) return load_plugin(find_plugin(plugin), argument);
+  }
+  const std::string near = nearest_name(stem, executor_names());
+  throw Error(ErrorKind::input, "executor.unknown", fmt::format("unknown executor '{}'", name),
+              near.empty() ? fmt::format("known: {}, or the path of a plug-in", fmt::join(executor_names(), ", "))
+                           : fmt::format("did you mean '{}'?", near));
+}
+
+}  // namespace graphrun

@@ -1,0 +1,133 @@
+#include "graph/builder.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace graphrun {
+
+void InferContext::fail(std::string code, std::string message, std::string hint) const {
+  throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
+}
+
+std::string InferContext::operand(std::size_t i) const {
+  return fmt::format("{} {}", operand_names[i], to_string(inputs[i]));
+}
+
+}  // namespace graphrun
+
+namespace graphrun::ir {
+namespace {
+
+std::string plural(std::size_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+// Where the operands of a failed node were defined: the second half of every shape error.
+std::string definitions(const Graph& graph, const std::vector<NodeId>& inputs) {
+  std::string text;
+  for (NodeId id : inputs) {
+    const Node& node = graph[id];
+    if (node.source.line == 0) continue;
+    text += fmt::format("{}{} is defined at line {}, column {}", text.empty() ? "" : "; ", node.name, node.source.line,
+                        node.source.column);
+  }
+  return text;
+}
+
+}  // namespace
+
+NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const AttrList& attrs) {
+  const OpDef* op = find_op(op_name);
+  if (op == nullptr) {
+    const std::string near = nearest_name(op_name, op_names());
+    throw Error(ErrorKind::input, "op.unknown", fmt::format("unknown op '{}'", op_name),
+                near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+  }
+  if (inputs.size() != op->operands.size()) {
+    throw Error(ErrorKind::input, "op.arity",
+                fmt::format("{} takes {} ({}), got {}", op->name, plural(op->operands.size(), "operand"),
+                            fmt::join(op->operands, ", "), inputs.size()));
+  }
+  Node node;
+  node.op = op;
+  node.op_name = op->name;
+  node.phase = op->state != nullptr ? kShared : phase_;
+  node.source = source_;
+  std::vector<TensorType> types;
+  std::vector<std::string> names;
+  for (NodeId id : inputs) {
+    if (id >= graph_.size()) throw std::logic_error("Builder::add: an input that is not in the graph");
+    types.push_back(graph_[id].type);
+    names.push_back(graph_[id].name);
+  }
+  try {
+    node.attrs = Attrs(op->attrs, attrs);
+    node.type = op->infer({types, node.attrs, names});
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& diagnostic : diagnostics) {
+      diagnostic.message = fmt::format("{}: {}", op->name, diagnostic.message);
+      if (diagnostic.hint.empty()) diagnostic.hint = definitions(graph_, inputs);
+    }
+    throw Error(error.kind(), std::move(diagnostics));
+  }
+  node.inputs = std::move(inputs);
+  node.name = unique(op->name);
+  const NodeId id = graph_.size();
+  names_.emplace(node.name, id);
+  graph_.nodes.push_back(std::move(node));
+  return id;
+}
+
+NodeId Builder::scalar(double value, DType dtype) {
+  const auto [entry, fresh] = scalars_.try_emplace({value, dtype}, kNoNode);
+  if (fresh) {
+    entry->second =
+        add("constant", {}, {{"values", std::vector<double>{value}}, {"dtype", std::string(name_of(dtype))}});
+  }
+  return entry->second;
+}
+
+NodeId Builder::sample_count(DType dtype) {
+  if (phase_ == kShared) throw std::logic_error("Builder::sample_count: outside a phase");
+  const Phase& phase = graph_.phases[phase_];
+  if (phase.row_count == kNoNode) return scalar(static_cast<double>(phase.capacity), dtype);
+  const auto [entry, fresh] = sample_counts_.try_emplace({phase_, dtype}, kNoNode);
+  if (fresh) entry->second = add("cast", {phase.row_count}, {{"dtype", std::string(name_of(dtype))}});
+  return entry->second;
+}
+
+void Builder::enter(std::uint32_t phase) {
+  if (phase != kShared && phase >= graph_.phases.size()) throw std::logic_error("Builder::enter: no such phase");
+  phase_ = phase;
+}
+
+void Builder::rename(NodeId id, std::string name) {
+  const auto [entry, fresh] = names_.emplace(name, id);
+  if (!fresh && entry->second != id) {
+    const SourceRef& other = graph_[entry->second].source;
+    throw Error(ErrorKind::input, "name.taken", fmt::format("the name '{}' is already taken", name),
+                other.line > 0 ? fmt::format("it is defined at line {}, column {}", other.line, other.column) : "");
+  }
+  if (graph_[id].name == name) return;
+  names_.erase(graph_[id].name);
+  graph_[id].name = std::move(name);
+}
+
+NodeId Builder::find(std::string_view name) const {
+  const auto entry = names_.find(name);
+  return entry == names_.end() ? kNoNode : entry->second;
+}
+
+std::string Builder::unique(std::string_view stem) const {
+  auto counter = counters_.find(stem);
+  if (counter == counters_.end()) counter = counters_.emplace(std::string(stem), 0).first;
+  std::string name;
+  do {
+    name = fmt::format("{}_{}", stem, ++counter->second);
+  } while (names_.count(name) != 0);
+  return name;
+}
+
+}  // namespace graphrun::ir

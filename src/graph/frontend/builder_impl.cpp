@@ -1,0 +1,124 @@
+#include "graph/frontend/builder_impl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numbers>
+
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+[[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) {
+  throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
+}
+
+void check_init(std::string_view name, const Shape& shape, const Init& init) {
+  if (init.kind == Init::Kind::glorot_uniform && shape.rank() < 2) {
+    fail("parameter.init",
+         fmt::format("{}: glorot_uniform needs two extents (in, out), got {}", name, to_string(shape)),
+         "a vector usually starts from zeros");
+  }
+  if (init.kind == Init::Kind::values && (init.tensor.dtype() != DType::f32 || !(init.tensor.shape() == shape))) {
+    fail("parameter.init", fmt::format("{}: the given values are {}{}, the parameter is f32{}", name,
+                                       name_of(init.tensor.dtype()), to_string(init.tensor.shape()), to_string(shape)));
+  }
+  if (init.kind == Init::Kind::normal && !(init.b >= 0)) {
+    fail("parameter.init", fmt::format("{}: the standard deviation must be >= 0, got {}", name, init.b));
+  }
+  if (init.kind == Init::Kind::uniform && !(init.a <= init.b)) {
+    fail("parameter.init", fmt::format("{}: uniform needs low <= high, got [{}, {}]", name, init.a, init.b));
+  }
+}
+
+}  // namespace
+
+bool is_name(std::string_view text) {
+  static constexpr std::array<std::string_view, 9> kWords = {"and",  "or",   "not",   "true", "false",
+                                                             "none", "True", "False", "None"};
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto inner = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.'; };
+  return !text.empty() && letter(text[0]) && std::all_of(text.begin(), text.end(), inner) &&
+         std::find(kWords.begin(), kWords.end(), text) == kWords.end();
+}
+
+GraphBuilder::Impl::Impl(std::int64_t rows) : batch(rows) {
+  if (rows < 1) fail("batch.size", fmt::format("the batch must hold at least 1 sample, got {}", rows));
+  graph.phases.push_back({"model", rows, ir::kNoNode});
+  builder.enter(0);
+  const ir::NodeId count = builder.add(
+      "input", {}, {{"dtype", std::string("i32")}, {"shape", std::vector<std::int64_t>{}}, {"rows", std::int64_t{0}}});
+  builder.rename(count, "batch.count");
+  graph.phases[0].row_count = count;
+  constants = {{"pi", std::numbers::pi}, {"e", std::numbers::e}};
+}
+
+void GraphBuilder::Impl::check_new_name(std::string_view name) const {
+  if (!is_name(name)) {
+    fail("name.invalid", fmt::format("'{}' is not a name", name),
+         "a name is a letter or _, then letters, digits, _ and dots; not and, or, not, true, false, none");
+  }
+  if (constants.contains(name)) {
+    fail("name.taken", fmt::format("{} is the name of a constant", name), "choose another name");
+  }
+  if (const auto taken = names.find(name); taken != names.end()) {
+    const ir::SourceRef& source = graph[taken->second].source;
+    fail("name.taken",
+         source.line > 0 ? fmt::format("{} is already defined at {} (line {})", name, source.pointer, source.line)
+                         : fmt::format("{} is already defined", name),
+         "a name is given once");
+  }
+}
+
+void GraphBuilder::Impl::define(std::string_view name, ir::NodeId id) {
+  check_new_name(name);
+  // A number is one node for all its uses, so it takes no name of one of them.
+  const bool shared_number = graph[id].op_name == "constant" && graph[id].type.shape.rank() == 0;
+  if (!named.contains(id) && !shared_number) {
+    const ir::NodeId other = builder.find(name);  // a node that was named after its op gives way
+    if (other != ir::kNoNode && other != id) builder.rename(other, builder.unique(name));
+    if (other != id) builder.rename(id, std::string(name));
+    named.insert(id);
+  }
+  names.emplace(name, id);
+}
+
+ir::NodeId GraphBuilder::Impl::input(std::string_view name, std::span<const std::int64_t> shape, DType dtype) {
+  check_new_name(name);
+  std::vector<std::int64_t> extents(shape.begin(), shape.end());
+  const bool rows = !extents.empty() && extents[0] == kBatch;
+  if (rows) extents[0] = batch;
+  for (const std::int64_t extent : extents) {
+    if (extent < 0) {
+      fail("shape.extent", fmt::format("{}: an extent must be >= 0, got {}", name, extent),
+           "the batch may stand as the first extent only");
+    }
+  }
+  const ir::NodeId id = builder.add(
+      "input", {},
+      {{"dtype", std::string(name_of(dtype))}, {"shape", extents}, {"rows", static_cast<std::int64_t>(rows)}});
+  define(name, id);
+  inputs.push_back(id);
+  return id;
+}
+
+ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& shape, Init init, bool decay) {
+  check_new_name(name);
+  check_init(name, shape, init);
+  for (const std::int64_t extent : shape.dims()) {
+    if (extent < 0) fail("shape.extent", fmt::format("{}: an extent must be >= 0, got {}", name, extent));
+  }
+  builder.enter(ir::kShared);
+  const std::vector<std::int64_t> extents(shape.dims().begin(), shape.dims().end());
+  const ir::NodeId id = builder.add("parameter", {}, {{"dtype", std::string("f32")}, {"shape", extents}});
+  builder.enter(0);
+  define(name, id);
+  parameters.push_back(id);
+  inits.emplace(id, std::move(init));
+  if (!decay) no_decay.insert(id);
+  return id;
+}
+
+}  // namespace graphrun

@@ -1,0 +1,78 @@
+// expression.h: the expressions of the model file: "h1 = tanh(x @ W1 + b1)".
+// Contract: parse() knows the grammar only; check() finds names, functions and attributes that do not exist, all of a
+// text at once; build() adds the nodes, numbers folded as doubles. Every mistake is an ExpressionError with the byte of
+// the text it stands at. Leaves to others: what functions do (functions.h), where the text stands (model_file.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/frontend/builder_impl.h"
+#include "graphrun/error.h"
+
+namespace graphrun::expression {
+
+class ExpressionError : public Error {
+ public:
+  ExpressionError(std::size_t where, std::string code, std::string message, std::string hint = {})
+      : Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint)), offset(where) {}
+  ExpressionError(std::size_t where, const Error& error) : Error(error), offset(where) {}
+  std::size_t offset;  // from 0, in bytes
+};
+
+using TermId = std::uint32_t;
+
+struct Argument {
+  std::string key;
+  std::size_t at = 0;  // of the key
+  TermId value = 0;
+};
+
+struct Term {
+  enum class Kind : std::uint8_t { number, name, text, list, call, unary, binary };
+  Kind kind = Kind::number;
+  bool literal = false;  // inside the value of an attribute, where no name means a node
+  bool integer = false;  // a number written without point and exponent
+  double number = 0;
+  std::string word = {};                  // a name, the text, or the function or op that is called
+  std::vector<TermId> operands = {};      // items of a list too
+  std::vector<Argument> attributes = {};  // of a call
+  std::size_t begin = 0, end = 0;         // the bytes it spans
+  std::size_t at = 0;                     // where mistakes of it stand: an operator, a function's name
+};
+
+// Operands have smaller ids than what uses them, and the last term is the whole: no pass needs to recurse.
+struct Expression {
+  std::string text;
+  std::string name;  // empty when the text assigns none
+  std::vector<Term> terms;
+};
+
+inline constexpr int kMaxDepth = 64;
+
+Expression parse(std::string_view text);
+std::string assigned_name(std::string_view text);  // of "name = …", also when the rest is no expression; else ""
+
+// What an expression may refer to beside the names of the graph.
+struct Scope {
+  GraphBuilder::Impl& graph;
+  std::set<std::string, std::less<>> broken = {};              // definitions that were reported: their uses are not
+  std::map<std::string, std::string, std::less<>> later = {};  // names defined further down, and where
+};
+
+struct Findings {
+  std::vector<ExpressionError> errors;
+  bool broken = false;  // it depends on a broken definition: it cannot be built, and that is no new mistake
+};
+Findings check(const Scope& scope, const Expression& expression);
+// The node a name stands for. Throws Error with the nearest name.
+ir::NodeId resolve(const Scope& scope, std::string_view name);
+
+// Of an expression that check() passed. Does not give the node its name.
+ir::NodeId build(GraphBuilder::Impl& graph, const Expression& expression);
+
+}  // namespace graphrun::expression

@@ -1,0 +1,121 @@
+// graph_builder.cpp: the public GraphBuilder, a thin face of its Impl.
+#include "graphrun/graph_builder.h"
+
+#include <fmt/format.h>
+
+#include "graph/frontend/builder_impl.h"
+#include "graph/frontend/expression.h"
+#include "graph/frontend/functions.h"
+#include "graph/frontend/layers.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+[[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) {
+  throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
+}
+
+ir::NodeId checked(const GraphBuilder::Impl& impl, Value value) {
+  if (value.id >= impl.graph.size()) fail("value.invalid", "the value does not belong to this builder");
+  return value.id;
+}
+
+std::vector<ir::NodeId> checked(const GraphBuilder::Impl& impl, std::span<const Value> values) {
+  std::vector<ir::NodeId> ids;
+  for (const Value value : values) ids.push_back(checked(impl, value));
+  return ids;
+}
+
+// Shows the text with a caret, as if it were the first line of a file.
+Error located(const expression::ExpressionError& error, std::string_view text) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  for (Diagnostic& d : diagnostics) {
+    d.file = "expression";
+    d.line = 1;
+    d.column = static_cast<int>(error.offset) + 1;
+    d.source_line = text;
+  }
+  return Error(error.kind(), std::move(diagnostics));
+}
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(std::int64_t batch) : impl_(std::make_unique<Impl>(batch)) {}
+GraphBuilder::~GraphBuilder() = default;
+GraphBuilder::GraphBuilder(GraphBuilder&&) noexcept = default;
+GraphBuilder& GraphBuilder::operator=(GraphBuilder&&) noexcept = default;
+
+std::int64_t GraphBuilder::batch() const {
+  return impl_->batch;
+}
+
+Value GraphBuilder::input(std::string_view name, std::initializer_list<std::int64_t> shape, DType dtype) {
+  return input(name, std::span(shape.begin(), shape.size()), dtype);
+}
+
+Value GraphBuilder::input(std::string_view name, std::span<const std::int64_t> shape, DType dtype) {
+  return {impl_->input(name, shape, dtype)};
+}
+
+Value GraphBuilder::parameter(std::string_view name, Shape shape, Init init, bool decay) {
+  return {impl_->parameter(name, shape, std::move(init), decay)};
+}
+
+Value GraphBuilder::constant(double value) {
+  return {impl_->builder.scalar(value, DType::f32)};
+}
+
+Value GraphBuilder::constant(std::span<const double> values, Shape shape) {
+  return {impl_->builder.add("constant", {},
+                             {{"values", std::vector<double>(values.begin(), values.end())},
+                              {"shape", std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end())},
+                              {"dtype", std::string("f32")}})};
+}
+
+Value GraphBuilder::op(std::string_view op, std::initializer_list<Value> inputs, const AttrList& attributes) {
+  return this->op(op, std::span(inputs.begin(), inputs.size()), attributes);
+}
+
+Value GraphBuilder::op(std::string_view op, std::span<const Value> inputs, const AttrList& attributes) {
+  return {call(impl_->builder, op, checked(*impl_, inputs), attributes)};
+}
+
+Value GraphBuilder::expression(std::string_view text) {
+  using namespace graphrun::expression;
+  try {
+    const Expression parsed = parse(text);
+    if (!parsed.name.empty()) impl_->check_new_name(parsed.name);
+    const Findings findings = check({*impl_}, parsed);
+    if (!findings.errors.empty()) throw findings.errors.front();
+    const ir::NodeId id = build(*impl_, parsed);
+    if (!parsed.name.empty()) impl_->define(parsed.name, id);
+    return {id};
+  } catch (const ExpressionError& error) {
+    throw located(error, text);
+  }
+}
+
+Value GraphBuilder::dense(std::string_view name, Value x, std::int64_t units, std::string_view activation) {
+  const ir::NodeId operand = checked(*impl_, x);
+  return {add_layer(*impl_, *find_layer("dense"), name, std::span(&operand, 1),
+                    {{"units", units}, {"activation", std::string(activation)}})};
+}
+
+void GraphBuilder::name(Value value, std::string_view name) {
+  impl_->define(name, checked(*impl_, value));
+}
+
+Value GraphBuilder::find(std::string_view name) const {
+  return {expression::resolve({*impl_}, name)};
+}
+
+const TensorType& GraphBuilder::type(Value value) const {
+  return impl_->graph[checked(*impl_, value)].type;
+}
+
+std::string GraphBuilder::print() const {
+  return ir::to_string(impl_->graph);
+}
+
+}  // namespace graphrun

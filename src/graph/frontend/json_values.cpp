@@ -1,0 +1,234 @@
+#include "graph/frontend/json_values.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/frontend/functions.h"
+
+namespace graphrun {
+namespace {
+
+using json::Kind;
+using json::Place;
+using json::Reader;
+
+constexpr std::string_view kInits = R"(expected "zeros", "ones", "glorot_uniform", {"constant": v}, {"normal": s}, )"
+                                    R"({"uniform": [a, b]} or the values as nested arrays)";
+
+std::optional<Shape> read_extents(Reader& reader, const Place& list, std::size_t first) {
+  const std::size_t count = list.value->items.size();
+  if (count > static_cast<std::size_t>(kMaxRank)) {
+    reader.report(list, "model.shape", fmt::format("a shape has at most {} extents, got {}", kMaxRank, count));
+    return std::nullopt;
+  }
+  Shape shape;
+  for (std::size_t i = first; i < count; ++i) {
+    const Place item = list.item(i);
+    if (item.value->kind == Kind::string && item.value->string == "batch") {
+      reader.report(item, "model.shape", "\"batch\" stands only as the first extent of an input");
+      return std::nullopt;
+    }
+    const std::optional<std::int64_t> extent = reader.integer(item, 1, std::int64_t{1} << 40);
+    if (!extent) return std::nullopt;
+    shape.push_back(*extent);
+  }
+  return shape;
+}
+
+bool read_nested(Reader& reader, const Place& at, std::size_t depth, std::vector<std::int64_t>& extents,
+                 std::vector<float>& values) {
+  if (at.value->kind != Kind::array) {
+    const std::optional<double> number = reader.number(at);
+    if (!number) return false;
+    if (depth < extents.size()) {
+      reader.report(at, "model.values", "rows of values must be arrays of the same depth");
+      return false;
+    }
+    const float value = static_cast<float>(*number);
+    if (!std::isfinite(value)) {
+      reader.report(at, "model.values", fmt::format("{} does not fit an f32", *number));
+      return false;
+    }
+    values.push_back(value);
+    return true;
+  }
+  const auto extent = static_cast<std::int64_t>(at.value->items.size());
+  if (depth == extents.size()) {
+    if (!values.empty() || depth == static_cast<std::size_t>(kMaxRank)) {
+      reader.report(at, "model.values", "rows of values must be arrays of the same depth");
+      return false;
+    }
+    extents.push_back(extent);
+  } else if (extents[depth] != extent) {
+    reader.report(at, "model.values",
+                  fmt::format("rows of values must have the same length: {} here, {} before", extent, extents[depth]));
+    return false;
+  }
+  for (std::size_t i = 0; i < at.value->items.size(); ++i) {
+    if (!read_nested(reader, at.item(i), depth + 1, extents, values)) return false;
+  }
+  return true;
+}
+
+std::optional<Init> read_init_word(Reader& reader, const Place& at) {
+  const std::string& word = at.value->string;
+  if (word == "zeros") return Init::zeros();
+  if (word == "ones") return Init::constant(1);
+  if (word == "glorot_uniform") return Init::glorot_uniform();
+  const std::string hint = did_you_mean(word, {"zeros", "ones", "glorot_uniform"});
+  reader.report(at, "model.init", fmt::format("there is no initialiser named {}", word),
+                hint.empty() ? std::string(kInits) : hint);
+  return std::nullopt;
+}
+
+std::optional<Init> read_init_object(Reader& reader, const Place& at) {
+  if (at.value->find("npz")) {
+    reader.report(at, "model.unsupported", "initial values from an npz file are not known yet", std::string(kInits));
+    return std::nullopt;
+  }
+  if (at.value->members.size() != 1) {
+    reader.report(at, "model.init", "an initialiser is an object with one key", std::string(kInits));
+    return std::nullopt;
+  }
+  const json::Member& member = at.value->members.front();
+  const Place value = at.member(member);
+  if (member.key == "constant") {
+    const std::optional<double> v = reader.number(value);
+    return v ? std::optional(Init::constant(*v)) : std::nullopt;
+  }
+  if (member.key == "normal") {
+    const std::optional<double> deviation = reader.number(value);
+    if (!deviation) return std::nullopt;
+    if (*deviation >= 0) return Init::normal(*deviation);
+    reader.report(value, "model.init", fmt::format("a standard deviation must be >= 0, got {}", *deviation));
+    return std::nullopt;
+  }
+  if (member.key == "uniform") {
+    const std::optional<std::vector<double>> ends = reader.numbers(value);
+    if (!ends) return std::nullopt;
+    if (ends->size() == 2 && (*ends)[0] <= (*ends)[1]) return Init::uniform((*ends)[0], (*ends)[1]);
+    reader.report(value, "model.init",
+                  fmt::format("uniform needs two numbers [low, high], got [{}]", fmt::join(*ends, ", ")));
+    return std::nullopt;
+  }
+  const std::string hint = did_you_mean(member.key, {"constant", "normal", "uniform"});
+  reader.report_key(at, member, "model.init", fmt::format("there is no initialiser named {}", member.key),
+                    hint.empty() ? std::string(kInits) : hint);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string near = nearest_name(name, candidates);
+  return near.empty() ? std::string() : fmt::format("did you mean {}?", near);
+}
+
+std::optional<Shape> read_shape(Reader& reader, const Place& at) {
+  if (at.value->kind != Kind::array) {
+    reader.report(at, "json.type", fmt::format("a shape is an array of extents, got {}", name_of(at.value->kind)),
+                  "for instance [784, 256]");
+    return std::nullopt;
+  }
+  return read_extents(reader, at, 0);
+}
+
+std::optional<Shape> read_batch_shape(Reader& reader, const Place& at) {
+  if (at.value->kind != Kind::array) {
+    reader.report(at, "json.type", fmt::format("a shape is an array of extents, got {}", name_of(at.value->kind)),
+                  "for instance [\"batch\", 6]");
+    return std::nullopt;
+  }
+  const std::vector<json::Value>& items = at.value->items;
+  if (items.empty() || items[0].kind != Kind::string || items[0].string != "batch") {
+    reader.report(items.empty() ? at : at.item(0), "model.shape", "the first extent of an input is \"batch\"",
+                  "for instance [\"batch\", 6]");
+    return std::nullopt;
+  }
+  return read_extents(reader, at, 1);
+}
+
+std::optional<DType> read_dtype(Reader& reader, const Place& at) {
+  const std::optional<std::string> word = reader.string(at);
+  if (!word) return std::nullopt;
+  if (*word == "f32") return DType::f32;
+  if (*word == "i32") return DType::i32;
+  reader.report(at, "model.dtype", fmt::format("the dtype of an input is \"f32\" or \"i32\", got \"{}\"", *word));
+  return std::nullopt;
+}
+
+std::optional<Init> read_init(Reader& reader, const Place& at) {
+  if (at.value->kind == Kind::string) return read_init_word(reader, at);
+  if (at.value->kind == Kind::object) return read_init_object(reader, at);
+  if (at.value->kind != Kind::array) {
+    reader.report(at, "model.init", fmt::format("no initialiser: {}", name_of(at.value->kind)), std::string(kInits));
+    return std::nullopt;
+  }
+  std::vector<std::int64_t> extents;
+  std::vector<float> values;
+  if (!read_nested(reader, at, 0, extents, values)) return std::nullopt;
+  return Init::values(HostTensor(Shape(extents), values));
+}
+
+std::optional<AttrValue> attr_value(const json::Value& value) {
+  switch (value.kind) {
+    case Kind::boolean:
+      return value.boolean;
+    case Kind::integer:
+      return value.integer;
+    case Kind::real:
+      return value.real;
+    case Kind::string:
+      return value.string;
+    case Kind::array:
+      break;
+    default:
+      return std::nullopt;
+  }
+  std::vector<std::int64_t> integers;
+  std::vector<double> reals;
+  for (const json::Value& item : value.items) {
+    if (!item.is_number()) return std::nullopt;
+    if (item.kind == Kind::integer) integers.push_back(item.integer);
+    reals.push_back(item.real);
+  }
+  if (integers.size() == reals.size()) return integers;
+  return reals;
+}
+
+std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, const ir::AttrSchema& schema,
+                                   std::string_view owner) {
+  const std::size_t before = reader.errors();
+  AttrList attrs;
+  for (const ir::AttrDef& def : schema) {
+    const std::optional<Place> place = object.get(def.name);
+    if (!place) {
+      if (def.required) {
+        reader.report(object.place(), "attribute.missing",
+                      fmt::format("{} needs \"{}\": {}", owner, def.name, expected(def)));
+      }
+      continue;
+    }
+    if (place->value->kind == Kind::null && !def.required) continue;  // as if it were not there
+    const std::optional<AttrValue> value = attr_value(*place->value);
+    if (!value) {
+      reader.report(*place, "attribute.value",
+                    fmt::format("{} must be {}, got {}", def.name, expected(def),
+                                place->value->kind == Kind::array ? "a list that is not of numbers"
+                                                                  : name_of(place->value->kind)));
+      continue;
+    }
+    try {
+      attrs.emplace_back(def.name, coerce(def, *value));
+    } catch (const Error& error) {
+      reader.report(*place, error);
+    }
+  }
+  if (reader.errors() != before) return std::nullopt;
+  return attrs;
+}
+
+}  // namespace graphrun

@@ -1,0 +1,31 @@
+// json_values.h: the values that several sections of a model file share: names, shapes, initialisers, attributes.
+// Contract: each reports what does not fit to the Reader, at its own place, and returns nothing.
+// Leaves to others: which section wants which (model_file.h).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json_reader.h"
+#include "graph/ir/attributes.h"
+#include "graphrun/graph_builder.h"
+
+namespace graphrun {
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+// The extents of an array of integers >= 1.
+std::optional<Shape> read_shape(json::Reader& reader, const json::Place& at);
+// ["batch", 6] as (6): the extents of one sample.
+std::optional<Shape> read_batch_shape(json::Reader& reader, const json::Place& at);
+std::optional<DType> read_dtype(json::Reader& reader, const json::Place& at);  // f32 or i32
+// "zeros", {"normal": 0.1}, …, or the values themselves as nested arrays.
+std::optional<Init> read_init(json::Reader& reader, const json::Place& at);
+// Nothing is reported for what no attribute can be: an object, null, a list that is not of numbers.
+std::optional<AttrValue> attr_value(const json::Value& value);
+// The attributes of the schema that the object has. Keys beyond the schema are the caller's to finish().
+std::optional<AttrList> read_attrs(json::Reader& reader, json::ObjectReader& object, const ir::AttrSchema& schema,
+                                   std::string_view owner);
+
+}  // namespace graphrun

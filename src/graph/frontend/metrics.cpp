@@ -1,0 +1,21 @@
+#include "graph/frontend/metrics.h"
+
+namespace graphrun {
+
+const std::vector<MetricDef>& metrics() {
+  static const std::vector<MetricDef> table = {
+      {"mse", "mean of the squared errors", "mse", MetricDef::Finish::none},
+      {"rmse", "root of the mean of the squared errors", "mse", MetricDef::Finish::root},
+      {"mae", "mean of the absolute errors", "mae", MetricDef::Finish::none},
+  };
+  return table;
+}
+
+const MetricDef* find_metric(std::string_view name) {
+  for (const MetricDef& def : metrics()) {
+    if (def.name == name) return &def;
+  }
+  return nullptr;
+}
+
+}  // namespace graphrun

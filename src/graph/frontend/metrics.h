@@ -1,0 +1,20 @@
+// metrics.h: the built-in metrics: what a model file may name without defining it.
+// Contract: each is the mean over the samples of a scalar composed of (output, target) in original units; `finish` is
+// applied once to the mean over the whole split.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace graphrun {
+
+struct MetricDef {
+  std::string_view name, doc;
+  std::string_view composed;  // the row of composed() that gives the mean over a batch
+  enum class Finish { none, root } finish = Finish::none;
+};
+
+const std::vector<MetricDef>& metrics();
+const MetricDef* find_metric(std::string_view name);
+
+}  // namespace graphrun

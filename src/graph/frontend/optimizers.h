@@ -1,0 +1,46 @@
+// optimizers.h: optimizers as graph fragments: from parameter and gradient to the parameter's next value.
+// Contract: PyTorch's equations and names. An optimizer keeps what it needs in slots, states named
+// "<parameter>:<slot>". Every optimizer also takes weight_decay (decoupled: p - lr weight_decay p) and l2 (added to the
+// gradient). Adding one is one build function and one row of the table; plan and every executor follow from its parts.
+// Leaves to others: the learning rate over time (schedules.h), which parameters decay (step_graph.h).
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "graph/builder.h"
+
+namespace graphrun {
+
+struct UpdateContext {
+  ir::Builder& make;
+  const ir::Attrs& attrs;
+  ir::NodeId parameter;
+  ir::NodeId gradient;
+  ir::NodeId lr;    // f32 scalar
+  ir::NodeId time;  // f32 scalar: this step's number, from 1
+
+  // A state of the parameter's type that starts at zero.
+  ir::NodeId slot(std::string_view name);
+  ir::NodeId assign(ir::NodeId slot, ir::NodeId value) {
+    make.add("assign", {slot, value});
+    return value;
+  }
+};
+
+struct OptimizerDef {
+  std::string_view name, doc;
+  ir::AttrSchema attrs;
+  ir::NodeId (*update)(UpdateContext&);  // the parameter's next value
+};
+
+const std::vector<OptimizerDef>& optimizers();
+const OptimizerDef* find_optimizer(std::string_view name);
+
+// The whole update of one parameter: l2, the optimizer, weight decay. `decays`: whether the last two of those reach it.
+ir::NodeId update_parameter(const OptimizerDef& optimizer, UpdateContext& context, bool decays);
+
+// Gradients scaled by min(1, max_norm / (norm + 1e-6)), norm over all of them (torch.nn.utils.clip_grad_norm_).
+std::vector<ir::NodeId> clip_norm(NodeFactory& make, const std::vector<ir::NodeId>& gradients, double max_norm);
+
+}  // namespace graphrun

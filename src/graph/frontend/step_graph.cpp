@@ -1,0 +1,307 @@
+#include "graph/frontend/step_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "graph/frontend/builder_impl.h"
+#include "graph/frontend/composed.h"
+#include "graph/frontend/metrics.h"
+#include "graph/frontend/optimizers.h"
+#include "graph/frontend/schedules.h"
+#include "graph/gradients.h"
+#include "graph/ops/make.h"
+
+namespace graphrun {
+namespace {
+
+using ir::kNoNode;
+using ir::NodeId;
+
+// Names of the step graph: parameters as the model names them, "phase/name" for its other nodes, "data/split/input" for
+// data, and with a colon what the library adds ("train/W1:gradient"); model names have neither '/' nor ':'.
+class StepGraphBuilder {
+ public:
+  explicit StepGraphBuilder(const Model& model)
+      : model_(model), source_(model.graph.impl()), copied_(source_.graph.size(), kNoNode) {}
+
+  StepGraph run() {
+    for (const Split& split : model_.data.splits) add_data(split);
+    if (model_.train.minimize.valid() && model_.data.find("train") != nullptr) add_training();
+    for (const Split& split : model_.data.splits) add_evaluation(split);
+    if (!model_.outputs.empty()) add_prediction();
+    return std::move(result_);
+  }
+
+ private:
+  ir::Graph& graph() { return result_.graph; }
+
+  NodeId add_state(const std::string& name, const TensorType& type, std::string_view kind) {
+    const NodeId id = make_.add(
+        "state", {},
+        {{"dtype", std::string(name_of(type.dtype))}, {"shape", make::dims(type.shape)}, {"kind", std::string(kind)}});
+    make_.rename(id, name);
+    return id;
+  }
+
+  NodeId add_input(const std::string& name, const TensorType& type) {
+    const NodeId id = make_.add(
+        "input", {},
+        {{"dtype", std::string(name_of(type.dtype))}, {"shape", make::dims(type.shape)}, {"rows", type.rows}});
+    make_.rename(id, name);
+    return id;
+  }
+
+  void add_data(const Split& split) {
+    for (const auto& [column, tensor] : split.columns) {
+      const std::string name = fmt::format("data/{}/{}", split.name, column);
+      const NodeId id = add_input(name, {tensor.dtype(), tensor.shape(), 0});
+      result_.data.emplace_back(name, id);
+      data_.emplace(name, id);
+    }
+  }
+
+  // A phase over the rows of a split: counter, row count, and the model's inputs bound to minibatches.
+  StepPhase& enter_split(const std::string& name, const Split& split) {
+    StepPhase phase;
+    phase.name = name;
+    phase.split = split.name;
+    phase.samples = split.samples();
+    phase.batches = (phase.samples + source_.batch - 1) / source_.batch;
+    phase.ring = std::min(kRingSize, std::max<std::int64_t>(phase.batches, name == "train" ? kRingSize : 1));
+    start_phase(std::move(phase));
+    counter_ = add_state(name + "/step:counter", {DType::u64, {}, 0}, "counter");
+    if (split.samples() % source_.batch != 0) {
+      const NodeId count =
+          make_.add("row_count", {counter_}, {{"total", split.samples()}, {"capacity", source_.batch}});
+      make_.rename(count, name + "/batch:count");
+      graph().phases.back().row_count = count;
+    }
+    for (NodeId input : source_.inputs) {
+      const std::string& column = source_.graph[input].name;
+      const auto data = data_.find(fmt::format("data/{}/{}", split.name, column));
+      if (data == data_.end()) continue;  // a node that needs it says so
+      const NodeId rows = make_.add("minibatch", {data->second, counter_}, {{"capacity", source_.batch}});
+      const NodeId fitted = make::reshape(make_, rows, source_.graph[input].type.shape);
+      make_.rename(fitted, name + "/" + column);
+      copied_[input] = fitted;
+    }
+    return result_.phases.back();
+  }
+
+  void start_phase(StepPhase phase) {
+    graph().phases.push_back({phase.name, source_.batch, kNoNode});
+    make_.enter(static_cast<std::uint32_t>(graph().phases.size()) - 1);
+    result_.phases.push_back(std::move(phase));
+    for (NodeId id = 0; id < source_.graph.size(); ++id) {
+      const bool shared = source_.graph[id].op_name == "parameter" || source_.graph[id].op_name == "constant";
+      if (!shared) copied_[id] = kNoNode;
+    }
+  }
+
+  // The node of the step graph that computes a node of the model in the present phase, made on first use.
+  NodeId copy(NodeId wanted) {
+    if (copied_[wanted] != kNoNode) return copied_[wanted];
+    const std::string phase = result_.phases.back().name;
+    std::vector<bool> needed(wanted + 1, false);
+    needed[wanted] = true;
+    for (NodeId id = wanted + 1; id-- > 0;) {
+      if (!needed[id] || copied_[id] != kNoNode || is_sample_count(id)) continue;
+      for (NodeId input : source_.graph[id].inputs) needed[input] = true;
+    }
+    for (NodeId id = 0; id <= wanted; ++id) {
+      if (needed[id] && copied_[id] == kNoNode) copied_[id] = copy_node(id, phase);
+    }
+    return copied_[wanted];
+  }
+
+  bool is_sample_count(NodeId id) const {
+    const ir::Node& node = source_.graph[id];
+    return node.op_name == "cast" && node.inputs[0] == source_.graph.phases[0].row_count;
+  }
+
+  NodeId copy_node(NodeId id, const std::string& phase) {
+    const ir::Node& node = source_.graph[id];
+    if (is_sample_count(id)) return make_.sample_count(node.type.dtype);
+    if (node.op_name == "input") {
+      throw Error(ErrorKind::input, "input.unbound",
+                  fmt::format("phase {} has no data for the input '{}'", phase, node.name),
+                  phase == "predict" ? "an output must not depend on a target" : "");
+    }
+    std::vector<NodeId> inputs;
+    for (NodeId input : node.inputs) inputs.push_back(copied_[input]);
+    make_.at(node.source);
+    const NodeId result = make_.add(node.op_name, std::move(inputs), node.attrs.list());
+    make_.at({});
+    make_.rename(result, node.phase == ir::kShared ? node.name : phase + "/" + node.name);
+    if (node.op_name == "parameter") result_.parameters.emplace_back(node.name, result);
+    return result;
+  }
+
+  void add_record(StepPhase& phase, const std::string& name, NodeId value, bool root) {
+    if (make_.type(value).shape.rank() != 0) {
+      throw Error(ErrorKind::input, "metric.scalar",
+                  fmt::format("'{}' must be a scalar, it is {}", name, to_string(make_.type(value))),
+                  "mean(...) makes a scalar");
+    }
+    value = make::cast(make_, value, DType::f32);
+    const NodeId ring = add_state(fmt::format("{}/{}:ring", phase.name, name), {DType::f32, {phase.ring}, 0}, "metric");
+    graph()[ring].poll = true;
+    make_.add("assign", {ring, make_.add("record", {ring, value, counter_})});
+    phase.recorded.push_back({name, ring, root});
+  }
+
+  void finish_phase() { make_.add("assign", {counter_, make_.add("increment", {counter_})}); }
+
+  void add_training() {
+    StepPhase& phase = enter_split("train", *model_.data.find("train"));
+    const NodeId loss = copy(model_.train.minimize.id);
+    std::vector<NodeId> parameters;
+    for (NodeId id : source_.parameters) {
+      if (copied_[id] != kNoNode) parameters.push_back(copied_[id]);
+    }
+    const std::vector<NodeId> gradient = gradients(make_, loss, parameters);
+    for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i]);
+    add_record(phase, "loss", loss, false);
+    update(parameters, gradient);
+    finish_phase();
+  }
+
+  void name_gradient(NodeId parameter, NodeId gradient) {
+    const std::string name = fmt::format("train/{}:gradient", graph()[parameter].name);
+    const bool named = graph()[gradient].name.find('/') != std::string::npos;
+    if (graph()[gradient].phase != ir::kShared && !named) make_.rename(gradient, name);
+  }
+
+  void update(const std::vector<NodeId>& parameters, std::vector<NodeId> gradient) {
+    const OptimizerSpec& spec = model_.train.optimizer;
+    const OptimizerDef* optimizer = find_optimizer(spec.name);
+    if (optimizer == nullptr) {
+      std::vector<std::string> names;
+      for (const OptimizerDef& def : optimizers()) names.emplace_back(def.name);
+      const std::string near = nearest_name(spec.name, names);
+      throw Error(
+          ErrorKind::input, "optimizer.unknown", fmt::format("unknown optimizer '{}'", spec.name),
+          near.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
+    }
+    AttrList given;
+    for (const auto& [name, value] : spec.attributes) given.emplace_back(name, value);
+    const ir::Attrs attrs(optimizer->attrs, given);
+    const NodeId lr = spec.lr ? schedule_value(make_, *spec.lr, counter_, result_.phases.back().batches)
+                              : make_.scalar(attrs.real("lr"), DType::f32);
+    const NodeId time = make::add(make_, make::cast(make_, counter_, DType::f32), make_.scalar(1, DType::f32));
+    if (model_.train.clip_norm > 0) gradient = clip_norm(make_, gradient, model_.train.clip_norm);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      UpdateContext context{make_, attrs, parameters[i], gradient[i], lr, time};
+      make_.add("assign", {parameters[i], update_parameter(*optimizer, context, decays(parameters[i]))});
+    }
+  }
+
+  bool decays(NodeId parameter) const {
+    return source_.no_decay.count(source_.builder.find(result_.graph[parameter].name)) == 0;
+  }
+
+  void add_evaluation(const Split& split) {
+    if (!model_.train.minimize.valid()) return;
+    StepPhase& phase = enter_split("evaluate." + split.name, split);
+    add_record(phase, "loss", copy(model_.train.minimize.id), false);
+    for (const MetricSpec& metric : model_.train.metrics) {
+      if (metric.value.valid()) {
+        add_record(phase, metric.name, copy(metric.value.id), false);
+      } else {
+        add_built_in(phase, metric.name);
+      }
+    }
+    finish_phase();
+  }
+
+  // A built-in is applied to each (output, target); with several targets its name says which: "mse.price".
+  void add_built_in(StepPhase& phase, const std::string& name) {
+    const MetricDef* def = find_metric(name);
+    if (def == nullptr) throw std::logic_error("no built-in metric " + name);
+    std::vector<const OutputSpec*> answered;
+    for (const OutputSpec& output : model_.outputs) {
+      if (!output.target.empty()) answered.push_back(&output);
+    }
+    if (answered.empty()) {
+      throw Error(ErrorKind::input, "metric.target", fmt::format("the metric '{}' needs an output with a target", name),
+                  R"(say which target an output answers: "outputs": {"prediction": "y"})");
+    }
+    for (const OutputSpec* output : answered) {
+      const NodeId target = copy(model_.graph.find(output->target).id);
+      const NodeId operands[] = {original_units(copy(output->value.id), output->target),
+                                 original_units(target, output->target)};
+      add_record(phase, answered.size() == 1 ? name : name + "." + output->target, build(def->composed, operands),
+                 def->finish == MetricDef::Finish::root);
+    }
+  }
+
+  NodeId build(std::string_view name, std::span<const NodeId> operands) {
+    for (const Composed& row : composed()) {
+      if (row.name == name) return row.build(make_, operands, ir::Attrs(row.attrs, {}));
+    }
+    throw std::logic_error(fmt::format("no composed function {}", name));
+  }
+
+  NodeId constant_row(const std::vector<double>& values) {
+    return make_.add(
+        "constant", {},
+        {{"shape", std::vector<std::int64_t>{static_cast<std::int64_t>(values.size())}}, {"values", values}});
+  }
+
+  // What standardize did to the target, undone.
+  NodeId original_units(NodeId value, const std::string& target) {
+    for (const Standardization& fitted : model_.data.standardizations) {
+      if (fitted.input != target) continue;
+      value = make::add(make_, make::mul(make_, value, constant_row(fitted.scale)), constant_row(fitted.shift));
+    }
+    return value;
+  }
+
+  void add_prediction() {
+    StepPhase phase;
+    phase.name = "predict";
+    start_phase(std::move(phase));
+    StepPhase& predict = result_.phases.back();
+    for (NodeId input : source_.inputs) {
+      if (is_target(source_.graph[input].name)) continue;
+      const std::string& name = source_.graph[input].name;
+      copied_[input] = add_input("predict/" + name, source_.graph[input].type);
+      predict.inputs.emplace_back(name, copied_[input]);
+    }
+    predict.count = add_input("predict/batch:count", {DType::i32, {}, 0});
+    graph().phases.back().row_count = predict.count;
+    predict.output = copy(model_.outputs.front().value.id);
+    graph()[predict.output].keep = true;
+  }
+
+  // A target is an input that no output depends on (docs/model-format.md, point 5).
+  bool is_target(const std::string& name) const {
+    std::vector<bool> needed(source_.graph.size(), false);
+    for (const OutputSpec& output : model_.outputs) needed[output.value.id] = true;
+    for (NodeId id = source_.graph.size(); id-- > 0;) {
+      if (!needed[id]) continue;
+      if (source_.graph[id].op_name == "input" && source_.graph[id].name == name) return false;
+      for (NodeId input : source_.graph[id].inputs) needed[input] = true;
+    }
+    return true;
+  }
+
+  const Model& model_;
+  const GraphBuilder::Impl& source_;
+  StepGraph result_;
+  ir::Builder make_{result_.graph};
+  std::vector<NodeId> copied_;  // by node of the model: its node in the present phase
+  std::map<std::string, NodeId> data_;
+  NodeId counter_ = kNoNode;
+};
+
+}  // namespace
+
+StepGraph build_step_graph(const Model& model) {
+  return StepGraphBuilder(model).run();
+}
+
+}  // namespace graphrun

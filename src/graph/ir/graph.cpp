@@ -1,0 +1,44 @@
+#include "graph/ir/graph.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace graphrun::ir {
+namespace {
+
+void print_node(std::string& out, const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "  %{} {} = {}(", id, node.name, node.op_name);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    fmt::format_to(to, "{}%{} {}", i == 0 ? "" : ", ", node.inputs[i], graph[node.inputs[i]].name);
+  }
+  fmt::format_to(to, "){} : {}{}\n", node.attrs.text(), to_string(node.type), node.poll ? " poll" : "");
+}
+
+}  // namespace
+
+std::string to_string(const Graph& graph) {
+  std::string out = "states\n";
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (graph[id].phase == kShared) print_node(out, graph, id);
+  }
+  for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
+    out += fmt::format("phase {} (capacity {})\n", graph.phases[phase].name, graph.phases[phase].capacity);
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (graph[id].phase == phase) print_node(out, graph, id);
+    }
+  }
+  return out;
+}
+
+std::vector<std::vector<NodeId>> consumers(const Graph& graph) {
+  std::vector<std::vector<NodeId>> result(graph.nodes.size());
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    for (NodeId input : graph[id].inputs) result[input].push_back(id);
+  }
+  return result;
+}
+
+}  // namespace graphrun::ir

@@ -1,0 +1,148 @@
+#include "graph/ops/infer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace graphrun::infer {
+namespace {
+
+std::string operand_list(const InferContext& context, std::size_t first) {
+  std::string text;
+  for (std::size_t i = first; i < context.inputs.size(); ++i) {
+    text += (text.empty() ? "" : i + 1 == context.inputs.size() ? " and " : ", ") + context.operand(i);
+  }
+  return text;
+}
+
+// Rows of a broadcast result. Sizes are never compared to find the batch: only declared rows count.
+std::int64_t broadcast_rows(const InferContext& context, std::size_t first, int rank) {
+  std::int64_t rows = 0;
+  for (std::size_t i = first; i < context.inputs.size(); ++i) {
+    const TensorType& operand = context.inputs[i];
+    if (operand.rows == 0) continue;
+    if (operand.shape.rank() < rank) {
+      context.fail("shape.rows",
+                   fmt::format("{}: broadcasting would pair every row with every other", operand_list(context, first)),
+                   fmt::format("give {} the shape (batch, 1), for instance with reshape({}, [-1, 1])",
+                               context.operand_names[i], context.operand_names[i]));
+    }
+    if (rows != 0 && rows != operand.rows) {
+      context.fail("shape.rows",
+                   fmt::format("{} have different numbers of rows a sample", operand_list(context, first)));
+    }
+    rows = operand.rows;
+  }
+  if (rows == 0) return 0;
+  for (std::size_t i = first; i < context.inputs.size(); ++i) {
+    const TensorType& operand = context.inputs[i];
+    if (operand.rows == 0 && operand.shape.rank() == rank && operand.shape[0] != 1) {
+      context.fail("shape.rows", fmt::format("{}: {} has no batch dimension, but its dimension 0 would meet the batch",
+                                             operand_list(context, first), context.operand(i)));
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+TensorType broadcast(const InferContext& context, std::size_t first) {
+  int rank = 0;
+  for (std::size_t i = first; i < context.inputs.size(); ++i) {
+    rank = std::max(rank, context.inputs[i].shape.rank());
+    if (context.inputs[i].dtype != context.inputs[first].dtype) {
+      context.fail("dtype.mismatch", fmt::format("{} must have the same dtype", operand_list(context, first)));
+    }
+  }
+  TensorType out;
+  out.dtype = context.inputs[first].dtype;
+  std::vector<std::int64_t> dims(static_cast<std::size_t>(rank), 1);
+  for (std::size_t i = first; i < context.inputs.size(); ++i) {
+    const Shape& shape = context.inputs[i].shape;
+    const int shift = rank - shape.rank();
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      std::int64_t& extent = dims[static_cast<std::size_t>(axis + shift)];
+      if (shape[axis] == 1 || shape[axis] == extent) continue;
+      if (extent != 1) {
+        context.fail("shape.mismatch", fmt::format("{} do not broadcast: {} against {} in dimension {} of the result",
+                                                   operand_list(context, first), extent, shape[axis], axis + shift));
+      }
+      extent = shape[axis];
+    }
+  }
+  out.shape = Shape(dims);
+  out.rows = broadcast_rows(context, first, rank);
+  return out;
+}
+
+void require_float(const InferContext& context, std::size_t i) {
+  if (!is_float(context.inputs[i].dtype)) {
+    context.fail("dtype.float", fmt::format("{} must be f32 or f64", context.operand(i)),
+                 "cast(…, dtype=\"f32\") converts");
+  }
+}
+
+TensorType float_broadcast(const InferContext& context) {
+  for (std::size_t i = 0; i < context.inputs.size(); ++i) require_float(context, i);
+  return broadcast(context);
+}
+
+TensorType same_float(const InferContext& context) {
+  require_float(context, 0);
+  return context.inputs[0];
+}
+
+void require_scalar(const InferContext& context, std::size_t i, DType dtype) {
+  const TensorType& type = context.inputs[i];
+  if (type.dtype != dtype || type.shape.rank() != 0) {
+    context.fail("shape.scalar", fmt::format("{} must be a scalar {}", context.operand(i), name_of(dtype)));
+  }
+}
+
+DType dtype_attribute(const InferContext& context) {
+  DType dtype{};
+  if (!parse_dtype(context.attrs.string("dtype"), dtype)) {
+    context.fail("attribute.value",
+                 fmt::format("'dtype' must be f32, f64, i32, u64 or bool, got '{}'", context.attrs.string("dtype")));
+  }
+  return dtype;
+}
+
+std::vector<int> axes(const std::vector<std::int64_t>& given, int rank, const InferContext& context) {
+  std::vector<int> result;
+  for (const std::int64_t axis : given) {
+    const std::int64_t positive = axis < 0 ? axis + rank : axis;
+    if (positive < 0 || positive >= rank) {
+      context.fail("attribute.axis", fmt::format("axis {} is out of range for {}", axis, context.operand(0)));
+    }
+    if (std::find(result.begin(), result.end(), static_cast<int>(positive)) != result.end()) {
+      context.fail("attribute.axis", fmt::format("axis {} is named twice", axis));
+    }
+    result.push_back(static_cast<int>(positive));
+  }
+  if (given.empty()) {
+    for (int axis = 0; axis < rank; ++axis) result.push_back(axis);
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank) {
+  if (given.empty()) return (1u << rank) - 1u;
+  std::uint32_t mask = 0;
+  for (const std::int64_t axis : given) mask |= 1u << (axis < 0 ? axis + rank : axis);
+  return mask;
+}
+
+std::int64_t regrouped_rows(const InferContext& context, const TensorType& operand, const Shape& shape) {
+  if (operand.rows == 0) return 0;
+  const std::int64_t before = operand.shape[0];
+  if (before == 0) return operand.rows;
+  if (shape.rank() == 0 || shape[0] * operand.rows % before != 0 || shape[0] * operand.rows / before == 0) {
+    context.fail("shape.rows", fmt::format("{} cannot become {}: dimension 0 must stay a multiple of the batch",
+                                           context.operand(0), to_string(shape)));
+  }
+  return shape[0] * operand.rows / before;
+}
+
+}  // namespace graphrun::infer

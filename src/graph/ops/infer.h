@@ -1,0 +1,45 @@
+// infer.h: the inference rules that several ops share, and the aliases.
+// Contract: each returns the full type of the output, `rows` included, or fails through the context.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/ops/op_def.h"
+
+namespace graphrun::infer {
+
+// NumPy broadcasting of all operands from index `first` on; their dtypes must be equal. Row operands must meet at
+// dimension 0: a row operand of smaller rank would pair every row with every other, and is an error.
+TensorType broadcast(const InferContext& context, std::size_t first = 0);
+
+TensorType float_broadcast(const InferContext& context);  // and the dtype must be a float
+TensorType same_float(const InferContext& context);       // one float operand, same type out
+
+void require_scalar(const InferContext& context, std::size_t i, DType dtype);
+void require_float(const InferContext& context, std::size_t i);
+DType dtype_attribute(const InferContext& context);
+
+// Axes of a reduction: negative ones counted from the end, none = all. Fails on duplicates and out-of-range axes.
+std::vector<int> axes(const std::vector<std::int64_t>& given, int rank, const InferContext& context);
+std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank);  // of axes that were inferred before
+
+// The multiplicity of a shape that regroups an operand with rows: follows dimension 0; fails when it does not divide.
+std::int64_t regrouped_rows(const InferContext& context, const TensorType& operand, const Shape& shape);
+
+}  // namespace graphrun::infer
+
+namespace graphrun::alias {
+
+inline Alias reuse(const ir::Attrs&, std::span<const TensorType>, const TensorType&) {
+  return {Alias::Kind::may_reuse, 0};
+}
+inline Alias view(const ir::Attrs&, std::span<const TensorType>, const TensorType&) {
+  return {Alias::Kind::view, 0};
+}
+inline Alias in_place(const ir::Attrs&, std::span<const TensorType>, const TensorType&) {
+  return {Alias::Kind::must_be, 0};
+}
+
+}  // namespace graphrun::alias

@@ -1,0 +1,194 @@
+// sources.cpp: where values come from and where they stay: states, constants, the minibatch, and assign, the only
+// effect.
+#include <fmt/format.h>
+
+#include "graph/ops/infer.h"
+
+namespace graphrun::ops {
+namespace {
+
+using List = std::vector<std::int64_t>;
+
+const ir::AttrDef kDtype{
+    "dtype", std::string("f32"), "element type", false, {}, {}, {"f32", "f64", "i32", "u64", "bool"}};
+const ir::AttrDef kShape{"shape", List{}, "extents"};
+
+TensorType declared(const InferContext& context) {
+  TensorType type;
+  type.dtype = infer::dtype_attribute(context);
+  for (const std::int64_t extent : context.attrs.integers("shape")) {
+    if (extent < 0) context.fail("shape.extent", fmt::format("an extent must be >= 0, got {}", extent));
+    type.shape.push_back(extent);
+  }
+  return type;
+}
+
+TensorType infer_input(const InferContext& context) {
+  TensorType type = declared(context);
+  type.rows = context.attrs.integer("rows");
+  return type;
+}
+
+TensorType infer_constant(const InferContext& context) {
+  TensorType type = declared(context);
+  const auto given = static_cast<std::int64_t>(context.attrs.reals("values").size());
+  if (given != type.shape.elements()) {
+    context.fail("shape.constant", fmt::format("{} values do not fill the shape {}", given, to_string(type.shape)));
+  }
+  return type;
+}
+
+BufferKind state_kind(const ir::Attrs& attrs) {
+  const std::string& kind = attrs.string("kind");
+  if (kind == "slot") return BufferKind::slot;
+  if (kind == "counter") return BufferKind::counter;
+  return BufferKind::metric;
+}
+
+TensorType infer_minibatch(const InferContext& context) {
+  infer::require_scalar(context, 1, DType::u64);
+  TensorType type = context.inputs[0];
+  if (type.shape.rank() == 0 || type.rows != 0) {
+    context.fail("shape.data", fmt::format("{} must be a data set with samples along dimension 0", context.operand(0)));
+  }
+  type.shape[0] = context.attrs.integer("capacity");
+  type.rows = 1;
+  return type;
+}
+
+// The whole data set as one batch is the data set itself.
+Alias minibatch_alias(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
+  const bool whole = inputs[0].shape[0] == attrs.integer("capacity");
+  return {whole ? Alias::Kind::view : Alias::Kind::none, 0};
+}
+
+Params pack_minibatch(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
+  return MinibatchParams{inputs[0].shape[0], attrs.integer("capacity")};
+}
+
+TensorType infer_row_count(const InferContext& context) {
+  infer::require_scalar(context, 0, DType::u64);
+  return {DType::i32, {}, 0};
+}
+
+Params pack_row_count(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
+  return MinibatchParams{attrs.integer("total"), attrs.integer("capacity")};
+}
+
+TensorType infer_increment(const InferContext& context) {
+  infer::require_scalar(context, 0, DType::u64);
+  return context.inputs[0];
+}
+
+TensorType infer_record(const InferContext& context) {
+  const TensorType& ring = context.inputs[0];
+  if (ring.dtype != DType::f32 || ring.shape.rank() != 1 || ring.shape[0] == 0) {
+    context.fail("shape.ring", fmt::format("{} must be f32 with one dimension that is not empty", context.operand(0)));
+  }
+  infer::require_scalar(context, 1, DType::f32);
+  infer::require_scalar(context, 2, DType::u64);
+  return ring;
+}
+
+TensorType infer_assign(const InferContext& context) {
+  if (!(context.inputs[0] == context.inputs[1])) {
+    context.fail("shape.assign", fmt::format("{} cannot take {}", context.operand(0), context.operand(1)));
+  }
+  return context.inputs[0];
+}
+
+constexpr std::string_view kIsState = "a state: gradients end here";
+constexpr std::string_view kNotFloat = "its operands are counters, not functions of the weights";
+
+}  // namespace
+
+std::vector<OpDef> sources() {
+  std::vector<OpDef> list;
+  list.push_back({.name = "input",
+                  .doc = "what the host writes: a data set, or a batch of samples (rows > 0)",
+                  .operands = {},
+                  .attrs = {kDtype, kShape, {"rows", std::int64_t{0}, "rows a sample, 0 = no batch", false, 0.0}},
+                  .infer = infer_input,
+                  .no_gradient = kIsState,
+                  .rows = RowRule::state,
+                  .state = [](const ir::Attrs&) { return BufferKind::data; },
+                  .internal = true});
+  list.push_back({.name = "parameter",
+                  .doc = "a trainable state",
+                  .operands = {},
+                  .attrs = {kDtype, kShape},
+                  .infer = declared,
+                  .no_gradient = kIsState,
+                  .rows = RowRule::state,
+                  .state = [](const ir::Attrs&) { return BufferKind::parameter; },
+                  .internal = true});
+  list.push_back(
+      {.name = "state",
+       .doc = "an optimizer's slot, a counter, or a metric",
+       .operands = {},
+       .attrs =
+           {kDtype,
+            kShape,
+            {"kind", std::string("slot"), "slot, counter or metric", false, {}, {}, {"slot", "counter", "metric"}}},
+       .infer = declared,
+       .no_gradient = kIsState,
+       .rows = RowRule::state,
+       .state = state_kind,
+       .internal = true});
+  list.push_back({.name = "constant",
+                  .doc = "numbers known when the graph is built",
+                  .operands = {},
+                  .attrs = {kDtype, kShape, {"values", std::vector<double>{}, "the elements in row-major order", true}},
+                  .infer = infer_constant,
+                  .no_gradient = kIsState,
+                  .rows = RowRule::state,
+                  .state = [](const ir::Attrs&) { return BufferKind::constant; },
+                  .internal = true});
+  list.push_back({.name = "minibatch",
+                  .doc = "rows [b*capacity, b*capacity + count) of a data set, b = step mod batches; the rest is zero",
+                  .operands = {"data", "step"},
+                  .attrs = {{"capacity", std::int64_t{1}, "rows of a full batch", true, 1.0}},
+                  .infer = infer_minibatch,
+                  .no_gradient = "data is not trained",
+                  .rows = RowRule::select,
+                  .alias = minibatch_alias,
+                  .pack = pack_minibatch,
+                  .internal = true});
+  list.push_back({.name = "row_count",
+                  .doc = "samples in the batch of this step: min(capacity, total - b*capacity), b = step mod batches",
+                  .operands = {"step"},
+                  .attrs = {{"total", std::int64_t{1}, "samples of the data set", true, 1.0},
+                            {"capacity", std::int64_t{1}, "samples of a full batch", true, 1.0}},
+                  .infer = infer_row_count,
+                  .no_gradient = kNotFloat,
+                  .rows = RowRule::scalar,
+                  .pack = pack_row_count,
+                  .internal = true});
+  list.push_back({.name = "increment",
+                  .doc = "step + 1",
+                  .operands = {"step"},
+                  .infer = infer_increment,
+                  .no_gradient = kNotFloat,
+                  .rows = RowRule::scalar,
+                  .alias = alias::reuse,
+                  .internal = true});
+  list.push_back({.name = "record",
+                  .doc = "ring with element (step mod size) replaced by value",
+                  .operands = {"ring", "value", "step"},
+                  .infer = infer_record,
+                  .no_gradient = "a record is for the host to read",
+                  .rows = RowRule::scalar,
+                  .alias = alias::in_place,
+                  .internal = true});
+  list.push_back({.name = "assign",
+                  .doc = "the state's value from the next step on",
+                  .operands = {"state", "value"},
+                  .infer = infer_assign,
+                  .no_gradient = "an effect, not a value",
+                  .rows = RowRule::state,
+                  .alias = alias::in_place,
+                  .internal = true});
+  return list;
+}
+
+}  // namespace graphrun::ops

@@ -1,0 +1,35 @@
+// remove_dead: keeps what the host or a later step can see, and what that needs. All states stay: they are the model.
+#include "graph/ops/op_def.h"
+#include "graph/passes/pipeline.h"
+
+namespace graphrun {
+
+ir::Graph remove_dead(const ir::Graph& graph) {
+  std::vector<bool> live(graph.size(), false);
+  for (const ir::Phase& phase : graph.phases) {
+    if (phase.row_count != ir::kNoNode) live[phase.row_count] = true;
+  }
+  for (ir::NodeId id = graph.size(); id-- > 0;) {
+    const ir::Node& node = graph[id];
+    const bool state = node.op->state != nullptr && node.op_name != "constant";
+    live[id] = live[id] || state || node.keep || node.poll || node.op_name == "assign";
+    if (!live[id]) continue;
+    for (ir::NodeId input : node.inputs) live[input] = true;
+  }
+  ir::Graph result;
+  std::vector<ir::NodeId> renumbered(graph.size(), ir::kNoNode);
+  for (ir::NodeId id = 0; id < graph.size(); ++id) {
+    if (!live[id]) continue;
+    renumbered[id] = result.size();
+    ir::Node node = graph[id];
+    for (ir::NodeId& input : node.inputs) input = renumbered[input];
+    result.nodes.push_back(std::move(node));
+  }
+  result.phases = graph.phases;
+  for (ir::Phase& phase : result.phases) {
+    if (phase.row_count != ir::kNoNode) phase.row_count = renumbered[phase.row_count];
+  }
+  return result;
+}
+
+}  // namespace graphrun

@@ -1,0 +1,30 @@
+// lower.h: from a graph to a Program: decides storage (views, in-place reuse, updates in place of states), packs the
+// arena, and writes the steps. Contract: throws Error (kind input, code "step.unsupported") that lists every step that
+// `supports` declines, with its reason. All phases are planned together: they share one arena, which is as large as the
+// largest needs, not their sum. Leaves to others: order of steps (insertion order of the graph), offsets (offsets.h).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graphrun/executor.h"
+#include "graphrun/program.h"
+
+namespace graphrun::plan {
+
+struct LowerOptions {
+  std::string name;
+  std::string target;
+  std::function<Support(const StepSignature&)> supports;
+};
+
+struct Lowered {
+  Program program;
+  std::vector<BufferId> buffer_of;  // by node; kNoBuffer for effects
+};
+
+Lowered lower(const ir::Graph& graph, const LowerOptions& options);
+
+}  // namespace graphrun::plan

@@ -1,0 +1,194 @@
+#include "graph/plan/storage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "graph/ops/op_def.h"
+
+namespace graphrun::plan {
+namespace {
+
+using ir::Graph;
+using ir::kShared;
+using ir::Node;
+using ir::NodeId;
+
+Alias alias_of(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  if (node.op->alias == nullptr) return {};
+  std::vector<TensorType> inputs;
+  for (NodeId input : node.inputs) inputs.push_back(graph[input].type);
+  return node.op->alias(node.attrs, inputs, node.type);
+}
+
+bool is_state_node(const Node& node) {
+  return node.op->state != nullptr;
+}
+
+class Assigner {
+ public:
+  explicit Assigner(const Graph& graph) : graph_(graph), alias_(graph.size()) {
+    storage_.root.resize(graph.size());
+    storage_.time.assign(graph.size(), 0);
+    storage_.first.assign(graph.size(), 0);
+    storage_.last.assign(graph.size(), 0);
+    storage_.no_step.assign(graph.size(), false);
+    for (NodeId id = 0; id < graph.size(); ++id) alias_[id] = alias_of(graph, id);
+  }
+
+  Storage run() {
+    number_the_steps();
+    take_views();
+    for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) update_states_in_place(phase);
+    measure_lives();
+    reuse_dying_operands();
+    for (NodeId id = 0; id < graph_.size(); ++id) storage_.root[id] = root(id);
+    return std::move(storage_);
+  }
+
+ private:
+  // storage_.root holds a parent until run() ends: merging two storages is then one write.
+  NodeId root(NodeId id) const {
+    while (storage_.root[id] != id) id = storage_.root[id];
+    return id;
+  }
+
+  void number_the_steps() {
+    std::uint32_t now = 0;
+    phase_end_.resize(graph_.phases.size());
+    for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
+      for (NodeId id = 0; id < graph_.size(); ++id) {
+        if (graph_[id].phase == phase) storage_.time[id] = now++;
+      }
+      phase_end_[phase] = now++;  // a time of its own: what the host reads outlives the last step
+    }
+  }
+
+  void take_views() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const bool shares = alias_[id].kind == Alias::Kind::view || alias_[id].kind == Alias::Kind::must_be;
+      storage_.root[id] = shares ? root(graph_[id].inputs[alias_[id].input]) : id;
+      storage_.no_step[id] = is_state_node(graph_[id]) || alias_[id].kind == Alias::Kind::view;
+    }
+  }
+
+  // The node whose value a chain of views shows; what an op wrote in place of a state is its new value, not the old one.
+  NodeId behind_views(NodeId id) const {
+    while (alias_[id].kind == Alias::Kind::view) id = graph_[id].inputs[alias_[id].input];
+    return id;
+  }
+
+  // Times at which the old value of each state is read, by the state's id: the last in this phase. An assign names the
+  // state without reading it.
+  std::vector<std::uint32_t> last_reads(std::uint32_t phase) const {
+    std::vector<std::uint32_t> last(graph_.size(), 0);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_[id].phase != phase) continue;
+      for (std::size_t i = graph_[id].op_name == "assign" ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
+        const NodeId read = behind_views(graph_[id].inputs[i]);
+        last[read] = std::max(last[read], storage_.time[id] + 1);  // 0 = never
+      }
+    }
+    return last;
+  }
+
+  // assign(state, value) costs nothing when the value can be computed straight into the state: its storage is its own,
+  // it has the last word on the old value, and only one state wants it.
+  void update_states_in_place(std::uint32_t phase) {
+    const std::vector<std::uint32_t> last_read = last_reads(phase);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (node.phase != phase || node.op_name != "assign") continue;
+      const NodeId state = node.inputs[0];
+      const NodeId value = node.inputs[1];
+      const NodeId written_to = root(value);
+      storage_.root[id] = state;
+      if (written_to == state) {  // written in place by an op that must (record)
+        check_last_word(value, state, last_read[state]);
+        storage_.no_step[id] = true;
+        continue;
+      }
+      const bool own = written_to == value && !is_state_node(graph_[value]);
+      const std::uint32_t written = storage_.time[value] + 1;
+      const bool last_word =
+          last_read[state] < written ||
+          (last_read[state] == written && alias_[value].kind == Alias::Kind::may_reuse && reads_whole(value, state));
+      if (!own || !last_word) continue;
+      storage_.root[value] = state;
+      storage_.no_step[id] = true;
+    }
+  }
+
+  // Every operand of `value` in the state's storage has the value's own type, so that it is read element by element.
+  bool reads_whole(NodeId value, NodeId state) const {
+    for (NodeId input : graph_[value].inputs) {
+      if (root(input) == state && !(graph_[input].type == graph_[value].type)) return false;
+    }
+    return true;
+  }
+
+  void check_last_word(NodeId writer, NodeId state, std::uint32_t last_read) const {
+    if (last_read > storage_.time[writer] + 1) {
+      throw std::logic_error(
+          fmt::format("storage: {} overwrites {} before its last reader", graph_[writer].name, graph_[state].name));
+    }
+  }
+
+  void measure_lives() {
+    std::vector<bool> seen(graph_.size(), false);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_[id].phase == kShared) continue;
+      const std::uint32_t now = storage_.time[id];
+      const NodeId own = root(id);
+      if (!seen[own]) storage_.first[own] = now;
+      seen[own] = true;
+      storage_.last[own] = std::max(storage_.last[own], now);
+      for (NodeId input : graph_[id].inputs) {
+        const NodeId read = root(input);
+        storage_.last[read] = std::max(storage_.last[read], now);
+      }
+      if (graph_[id].keep || graph_[id].poll) storage_.last[own] = phase_end_[graph_[id].phase];
+    }
+    // The row count is read by every step over rows.
+    for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
+      const NodeId count = graph_.phases[phase].row_count;
+      if (count != ir::kNoNode) storage_.last[root(count)] = phase_end_[phase];
+    }
+  }
+
+  void reuse_dying_operands() {
+    for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
+      for (NodeId id = 0; id < graph_.size(); ++id) {
+        if (graph_[id].phase == phase && alias_[id].kind == Alias::Kind::may_reuse && storage_.root[id] == id)
+          reuse(id);
+      }
+    }
+  }
+
+  void reuse(NodeId id) {
+    for (NodeId input : graph_[id].inputs) {
+      const NodeId dying = root(input);
+      if (is_state_node(graph_[dying]) || storage_.last[dying] != storage_.time[id]) continue;
+      if (!(graph_[input].type == graph_[id].type) || graph_[dying].type.bytes() != graph_[id].type.bytes()) continue;
+      if (!reads_whole(id, dying)) continue;
+      storage_.last[dying] = storage_.last[id];
+      storage_.root[id] = dying;
+      return;
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<Alias> alias_;
+  std::vector<std::uint32_t> phase_end_;
+  Storage storage_;
+};
+
+}  // namespace
+
+Storage assign_storage(const ir::Graph& graph) {
+  return Assigner(graph).run();
+}
+
+}  // namespace graphrun::plan

@@ -1,0 +1,23 @@
+// storage.h: which nodes share bytes: decided from the ops' alias declarations before anything is packed.
+// Contract: root[id] is the node whose storage holds the value of node id. A root that is a state lives for ever; any
+// other lives from `first` to `last`, times counted over the step lists of all phases one after the other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/ir/graph.h"
+
+namespace graphrun::plan {
+
+struct Storage {
+  std::vector<ir::NodeId> root;      // by node
+  std::vector<std::uint32_t> first;  // by root: time of the step that writes it first
+  std::vector<std::uint32_t> last;   // by root: time of the last step that reads or writes it
+  std::vector<std::uint32_t> time;   // by node: when its step runs
+  std::vector<bool> no_step;         // by node: a state, a view, or an assign that happens in place
+};
+
+Storage assign_storage(const ir::Graph& graph);
+
+}  // namespace graphrun::plan

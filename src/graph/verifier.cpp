@@ -1,0 +1,82 @@
+#include "graph/verifier.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <stdexcept>
+
+#include "graph/ops/op_def.h"
+
+namespace graphrun {
+namespace {
+
+using ir::Graph;
+using ir::kNoNode;
+using ir::kShared;
+using ir::Node;
+using ir::NodeId;
+
+[[noreturn]] void broken(std::string_view rule, const Node& node, const std::string& what) {
+  throw std::logic_error(fmt::format("verifier: {}: {} ({}): {}", rule, node.name, node.op_name, what));
+}
+
+void verify_inputs(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  if (node.op == nullptr || node.op_name != node.op->name) broken("op", node, "its op and op name differ");
+  if (node.inputs.size() != node.op->operands.size()) broken("arity", node, "wrong number of inputs");
+  if ((node.op->state != nullptr) != (node.phase == kShared)) broken("phase", node, "states are shared, steps are not");
+  if (node.phase != kShared && node.phase >= graph.phases.size()) broken("phase", node, "no such phase");
+  for (NodeId input : node.inputs) {
+    if (input >= id) broken("order", node, "reads a node that comes after it");
+    if (graph[input].phase != kShared && graph[input].phase != node.phase) broken("phase", node, "reads another phase");
+    if (graph[input].op_name == "assign") broken("effect", node, "reads an assign: the effect has no value");
+  }
+}
+
+void verify_type(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  std::vector<TensorType> types;
+  std::vector<std::string> names;
+  for (NodeId input : node.inputs) {
+    types.push_back(graph[input].type);
+    names.push_back(graph[input].name);
+  }
+  TensorType inferred;
+  try {
+    inferred = node.op->infer({types, node.attrs, names});
+  } catch (const Error& error) {
+    broken("type", node, error.what());
+  }
+  if (!(inferred == node.type)) {
+    broken("type", node, fmt::format("is {}, inference says {}", to_string(node.type), to_string(inferred)));
+  }
+  if (node.type.rows > 0 && node.phase != kShared &&
+      (node.type.shape.rank() == 0 || node.type.shape[0] != node.type.rows * graph.phases[node.phase].capacity)) {
+    broken("rows", node, fmt::format("dimension 0 of {} is not its rows times the capacity", to_string(node.type)));
+  }
+}
+
+}  // namespace
+
+void verify(const Graph& graph) {
+  std::set<std::string_view> names;
+  std::set<std::pair<std::uint32_t, NodeId>> assigned;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    verify_inputs(graph, id);
+    verify_type(graph, id);
+    const Node& node = graph[id];
+    if (!names.insert(node.name).second) broken("name", node, "the name is taken");
+    if (node.op_name != "assign") continue;
+    if (graph[node.inputs[0]].op->state == nullptr) broken("effect", node, "assigns to something that is no state");
+    if (!assigned.emplace(node.phase, node.inputs[0]).second)
+      broken("effect", node, "assigns a state twice in a phase");
+  }
+  for (const ir::Phase& phase : graph.phases) {
+    if (phase.row_count == kNoNode) continue;
+    if (phase.row_count >= graph.size() || !(graph[phase.row_count].type == TensorType{DType::i32, {}, 0})) {
+      throw std::logic_error(fmt::format("verifier: count: phase {}: row_count must be an i32 scalar", phase.name));
+    }
+  }
+}
+
+}  // namespace graphrun

@@ -1,0 +1,23 @@
+// cpu_kernels.h: the host kernels by name and instruction set.
+// Contract: f32 (booleans where the op has them; any dtype where an op only moves bytes); the same bits for every
+// instruction set. No kernel allocates or throws. Pure look-ups: safe from any thread.
+// Leaves to others: which operands are supported (executors/cpu), what the ops mean (kernels/ref.h).
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "kernels/abi.h"
+
+namespace graphrun {
+
+enum class Isa { plain, avx2, avx512 };
+
+std::string_view name_of(Isa isa);
+std::vector<Isa> available_isas();  // those that this machine runs, plain first
+// The best of them, or the one that the environment variable GRAPHRUN_ISA names. Throws Error when that is none.
+Isa default_isa();
+
+KernelFn cpu_kernel(std::string_view op, Isa isa);  // nullptr: none
+
+}  // namespace graphrun

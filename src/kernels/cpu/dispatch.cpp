@@ -1,0 +1,110 @@
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "graphrun/error.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/families.h"
+
+namespace graphrun {
+
+std::string_view name_of(Isa isa) {
+  constexpr std::string_view kNames[] = {"plain", "avx2", "avx512"};
+  return kNames[static_cast<int>(isa)];
+}
+
+std::vector<Isa> available_isas() {
+  std::vector<Isa> isas = {Isa::plain};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    isas.push_back(Isa::avx2);
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+      isas.push_back(Isa::avx512);
+  }
+#endif
+  return isas;
+}
+
+Isa default_isa() {
+  const std::vector<Isa> isas = available_isas();
+  const char* wanted = std::getenv("GRAPHRUN_ISA");
+  if (wanted == nullptr || *wanted == '\0') return isas.back();
+  std::vector<std::string> names;
+  std::string listing;
+  for (const Isa isa : isas) {
+    if (name_of(isa) == wanted) return isa;
+    names.emplace_back(name_of(isa));
+    listing += (listing.empty() ? "" : ", ") + names.back();
+  }
+  const std::string nearest = nearest_name(wanted, names);
+  throw Error(ErrorKind::input, "isa.unknown",
+              "GRAPHRUN_ISA: expected one of " + listing + " on this machine, got '" + wanted + "'",
+              nearest.empty() ? "" : "did you mean '" + nearest + "'?");
+}
+
+KernelFn cpu_kernel(std::string_view op, Isa isa) {
+  if (KernelFn kernel = cpu::elementwise_kernel(op, isa)) return kernel;
+  if (KernelFn kernel = cpu::contraction_kernel(op, isa)) return kernel;
+  return cpu::movement_kernel(op);
+}
+
+namespace cpu {
+
+void clear_invalid_rows(const KernelArgs& args) {
+  const TensorType& type = args.out_type;
+  if (type.rows == 0) return;
+  const std::int64_t valid = valid_elements(args, type);
+  const std::size_t size = size_of(type.dtype);
+  std::memset(args.output<std::byte>() + static_cast<std::size_t>(valid) * size, 0,
+              static_cast<std::size_t>(type.shape.elements() - valid) * size);
+}
+
+Broadcast broadcast(const KernelArgs& args, int inputs) {
+  const Shape& out = args.out_type.shape;
+  // Merged dimensions, innermost first.
+  int dims = 0;
+  std::int64_t extent[kMaxRank + 2];
+  std::int64_t stride[kMaxInputs][kMaxRank + 2] = {};
+  std::int64_t dense[kMaxInputs];  // step of the next dimension of each input
+  for (int i = 0; i < inputs; ++i) dense[i] = 1;
+  for (int d = out.rank() - 1; d >= 0; --d) {
+    const std::int64_t n = d == 0 ? args.rows_of(args.out_type) : out[d];
+    std::int64_t step[kMaxInputs];
+    for (int i = 0; i < inputs; ++i) {
+      const Shape& in = args.in_type[i].shape;
+      const int own = d - (out.rank() - in.rank());
+      const std::int64_t width = own < 0 ? 1 : in[own];
+      step[i] = width == 1 ? 0 : dense[i];
+      dense[i] *= width;
+    }
+    if (n == 1) continue;
+    bool merges = dims > 0;
+    for (int i = 0; merges && i < inputs; ++i) merges = step[i] == stride[i][dims - 1] * extent[dims - 1];
+    if (merges) {
+      extent[dims - 1] *= n;
+      continue;
+    }
+    extent[dims] = n;
+    for (int i = 0; i < inputs; ++i) stride[i][dims] = step[i];
+    ++dims;
+  }
+  for (; dims < 2; ++dims) extent[dims] = 1;
+
+  Broadcast b;
+  b.columns = extent[0];
+  b.rows = extent[1];
+  b.outer = dims - 2;
+  for (int i = 0; i < inputs; ++i) {
+    b.column[i] = stride[i][0];
+    b.row[i] = stride[i][1];
+  }
+  for (int d = 0; d < b.outer; ++d) {
+    b.extents[d] = extent[dims - 1 - d];
+    for (int i = 0; i < inputs; ++i) b.strides[i][d] = stride[i][dims - 1 - d];
+  }
+  return b;
+}
+
+}  // namespace cpu
+}  // namespace graphrun

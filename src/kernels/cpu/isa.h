@@ -1,0 +1,75 @@
+// isa.h: the inner loops that exist once for each instruction set, as a table of plain functions.
+// Contract: nothing but pointers, sizes and element strides crosses this line, so the files that are compiled for an
+// instruction set share no inline function with the rest (the linker would keep one copy, maybe the wrong one). All
+// tables give the same bits. No function allocates, and an output may be the same address as an input of its shape.
+// Leaves to others: types, broadcasting and rows (elementwise.cpp, reduce.cpp, matmul.cpp), the choice (dispatch.cpp).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/scalar_ops.h"
+
+namespace graphrun::cpu {
+
+#define GRAPHRUN_UNARY_NAME(name, Functor, reference) unary_##name,
+#define GRAPHRUN_BINARY_NAME(name, Functor, reference) binary_##name,
+#define GRAPHRUN_COMPARE_NAME(name, Functor, reference) compare_##name,
+enum UnaryOp : int { GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_NAME) unary_count };
+enum BinaryOp : int { GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_NAME) binary_count };
+enum CompareOp : int { GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_NAME) compare_count };
+#undef GRAPHRUN_UNARY_NAME
+#undef GRAPHRUN_BINARY_NAME
+#undef GRAPHRUN_COMPARE_NAME
+
+// Element (r, c) of a (rows, columns) slab lies at data[r * row + c * column]; column is 0 or 1.
+template <class T>
+struct Strided {
+  const T* data = nullptr;
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+};
+
+// c(m, n) = a(m, k) b(k, n) by strides. Each element is a chain of fma over k in blocks of 256, each block from zero,
+// the blocks added in order: neither tiles nor lanes nor threads can change it.
+struct MatmulProblem {
+  const float* a;
+  std::int64_t a_row, a_k;
+  const float* b;
+  std::int64_t b_k, b_column;
+  float* c;
+  std::int64_t c_row, c_column;
+  std::int64_t m, n, k;
+};
+
+// Sums: element j of those that make one output goes to accumulator j mod 16, in order; every 1024 elements the
+// accumulators are added as a tree (8, 4, 2, 1 apart) and their total to the result.
+inline constexpr int kSumChunk = 1024;
+
+using UnaryFn = void (*)(float* out, const float* x, std::int64_t n, float a, float b);
+template <class Out>
+using BinaryFn = void (*)(Out* out, std::int64_t rows, std::int64_t columns, Strided<float> x, Strided<float> y);
+
+struct IsaTable {
+  UnaryFn unary[unary_count];
+  BinaryFn<float> binary[binary_count];
+  BinaryFn<std::uint8_t> compare[compare_count];
+  void (*where)(float* out, std::int64_t rows, std::int64_t columns, Strided<std::uint8_t> condition, Strided<float> x,
+                Strided<float> y);
+  void (*sum_rows)(float* out, const float* x, std::int64_t rows, std::int64_t n);        // (rows, n) to (rows)
+  void (*sum_columns)(float* out, const float* x, std::int64_t n, std::int64_t columns);  // (n, columns) to (columns)
+  void (*matmul)(const MatmulProblem& problem);
+};
+
+namespace plain {
+extern const IsaTable table;
+}
+#if defined(__x86_64__)
+namespace avx2 {
+extern const IsaTable table;
+}
+namespace avx512 {
+extern const IsaTable table;
+}
+#endif
+
+}  // namespace graphrun::cpu

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/families.h"
+
+namespace graphrun::cpu {
+namespace {
+
+std::uint64_t counter(const KernelArgs& args, int i) {
+  return *args.input<std::uint64_t>(i);
+}
+
+// First row and number of rows of the batch that the counter selects.
+struct Batch {
+  std::int64_t first, count;
+};
+Batch batch_of(const MinibatchParams& p, std::uint64_t step) {
+  if (p.total == 0) return {0, 0};
+  const std::int64_t first = static_cast<std::int64_t>(step % static_cast<std::uint64_t>(p.batches())) * p.capacity;
+  return {first, std::min(p.capacity, p.total - first)};
+}
+
+void minibatch(const KernelArgs& args) {
+  const auto& params = std::get<MinibatchParams>(args.params);
+  const Batch batch = batch_of(params, counter(args, 1));
+  const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
+  const std::size_t bytes = static_cast<std::size_t>(batch.count) * row;
+  std::memcpy(args.output<std::byte>(), args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row, bytes);
+  std::memset(args.output<std::byte>() + bytes, 0, args.out_type.bytes() - bytes);
+}
+
+void row_count(const KernelArgs& args) {
+  const auto& params = std::get<MinibatchParams>(args.params);
+  *args.output<std::int32_t>() = static_cast<std::int32_t>(batch_of(params, counter(args, 0)).count);
+}
+
+void increment(const KernelArgs& args) {
+  *args.output<std::uint64_t>() = counter(args, 0) + 1;
+}
+
+void record(const KernelArgs& args) {
+  const auto length = static_cast<std::uint64_t>(args.out_type.shape[0]);
+  if (length != 0) args.output<float>()[counter(args, 2) % length] = *args.input<float>(1);
+}
+
+void assign(const KernelArgs& args) {
+  if (args.out != args.in[1]) std::memcpy(args.out, args.in[1], args.out_type.bytes());
+}
+
+template <class T>
+void broadcast_elements(const KernelArgs& args) {
+  const Broadcast b = broadcast(args, 1);
+  for_each_slab(b, 1, [&](std::int64_t out_offset, const std::int64_t* offset) {
+    T* out = args.output<T>() + out_offset;
+    const T* in = args.input<T>(0) + offset[0];
+    for (std::int64_t r = 0; r < b.rows; ++r, out += b.columns, in += b.row[0]) {
+      if (b.column[0] != 0)
+        std::copy_n(in, b.columns, out);
+      else
+        std::fill_n(out, b.columns, *in);
+    }
+  });
+  clear_invalid_rows(args);
+}
+
+void broadcast_to(const KernelArgs& args) {
+  switch (size_of(args.out_type.dtype)) {
+    case 1:
+      return broadcast_elements<std::uint8_t>(args);
+    case 4:
+      return broadcast_elements<std::uint32_t>(args);
+    default:
+      return broadcast_elements<std::uint64_t>(args);
+  }
+}
+
+// Out of range clamps, NaN is 0: the same on every machine. The tag keeps booleans apart from bytes.
+template <DType to, class Out, class In>
+Out convert(In x) {
+  if constexpr (to == DType::boolean) {
+    return x != 0;
+  } else if constexpr (std::is_floating_point_v<Out>) {
+    return static_cast<Out>(x);
+  } else {
+    const double v = static_cast<double>(x);
+    if (!(v > static_cast<double>(std::numeric_limits<Out>::min()))) {
+      return std::isnan(v) ? Out{0} : std::numeric_limits<Out>::min();
+    }
+    if (v >= static_cast<double>(std::numeric_limits<Out>::max())) return std::numeric_limits<Out>::max();
+    return static_cast<Out>(x);
+  }
+}
+template <DType to, class Out, class In>
+void cast_elements(const KernelArgs& args) {
+  const std::int64_t n = valid_elements(args, args.out_type);
+  const In* in = args.input<In>(0);
+  Out* out = args.output<Out>();
+  for (std::int64_t i = 0; i < n; ++i) out[i] = convert<to, Out>(in[i]);
+  clear_invalid_rows(args);
+}
+template <class In>
+void cast_from(const KernelArgs& args) {
+  switch (args.out_type.dtype) {
+    case DType::f32:
+      return cast_elements<DType::f32, float, In>(args);
+    case DType::f64:
+      return cast_elements<DType::f64, double, In>(args);
+    case DType::i32:
+      return cast_elements<DType::i32, std::int32_t, In>(args);
+    case DType::u64:
+      return cast_elements<DType::u64, std::uint64_t, In>(args);
+    case DType::boolean:
+      return cast_elements<DType::boolean, std::uint8_t, In>(args);
+  }
+}
+void cast(const KernelArgs& args) {
+  switch (args.in_type[0].dtype) {
+    case DType::f32:
+      return cast_from<float>(args);
+    case DType::f64:
+      return cast_from<double>(args);
+    case DType::i32:
+      return cast_from<std::int32_t>(args);
+    case DType::u64:
+      return cast_from<std::uint64_t>(args);
+    case DType::boolean:
+      return cast_from<std::uint8_t>(args);
+  }
+}
+
+}  // namespace
+
+KernelFn movement_kernel(std::string_view op) {
+  if (op == "broadcast_to") return broadcast_to;
+  if (op == "cast") return cast;
+  if (op == "minibatch") return minibatch;
+  if (op == "row_count") return row_count;
+  if (op == "increment") return increment;
+  if (op == "record") return record;
+  if (op == "assign") return assign;
+  return nullptr;
+}
+
+}  // namespace graphrun::cpu

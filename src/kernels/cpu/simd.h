@@ -1,0 +1,174 @@
+// simd.h: 16 lanes of float, the value type that scalar_ops.h is written over, for the instruction set of this file.
+// Contract: 1 x 16, 2 x 8 or 4 x 4 lanes, the same bits each way: every operation is correctly rounded in each lane,
+// and fma is one rounding even where the machine has none. Included only by loops.h, in the namespace GRAPHRUN_ISA.
+// Leaves to others: loops. GRAPHRUN_LANES (16, 8, 4) is the width of one register.
+#pragma once
+
+#include <cstdint>
+#if GRAPHRUN_LANES > 4
+#include <immintrin.h>
+#endif
+
+#include "kernels/scalar_ops.h"
+
+namespace graphrun::cpu::GRAPHRUN_ISA {
+
+inline constexpr int kLanes = 16;
+inline constexpr int kParts = kLanes / GRAPHRUN_LANES;
+
+typedef float FloatPart __attribute__((vector_size(4 * GRAPHRUN_LANES)));
+typedef int IntPart __attribute__((vector_size(4 * GRAPHRUN_LANES)));
+typedef std::uint8_t BytePart __attribute__((vector_size(GRAPHRUN_LANES)));
+
+struct Floats {
+  FloatPart part[kParts];
+  Floats() = default;
+  GRAPHRUN_FN Floats(float x) {
+    for (FloatPart& p : part) p = x - FloatPart{};
+  }
+};
+struct Ints {
+  IntPart part[kParts];
+  Ints() = default;
+  GRAPHRUN_FN Ints(int x) {
+    for (IntPart& p : part) p = x - IntPart{};
+  }
+};
+struct Mask {
+  IntPart part[kParts];  // 0 or -1
+};
+
+#define GRAPHRUN_LANEWISE(Result, signature, expression)     \
+  GRAPHRUN_FN Result signature {                             \
+    Result r;                                                \
+    for (int i = 0; i < kParts; ++i) r.part[i] = expression; \
+    return r;                                                \
+  }
+
+GRAPHRUN_LANEWISE(Floats, operator+(Floats x, Floats y), x.part[i] + y.part[i])
+GRAPHRUN_LANEWISE(Floats, operator-(Floats x, Floats y), x.part[i] - y.part[i])
+GRAPHRUN_LANEWISE(Floats, operator*(Floats x, Floats y), x.part[i] * y.part[i])
+GRAPHRUN_LANEWISE(Floats, operator/(Floats x, Floats y), x.part[i] / y.part[i])
+GRAPHRUN_LANEWISE(Floats, operator-(Floats x), -x.part[i])
+GRAPHRUN_LANEWISE(Mask, operator<(Floats x, Floats y), x.part[i] < y.part[i])
+GRAPHRUN_LANEWISE(Mask, operator<=(Floats x, Floats y), x.part[i] <= y.part[i])
+GRAPHRUN_LANEWISE(Mask, operator>(Floats x, Floats y), x.part[i] > y.part[i])
+GRAPHRUN_LANEWISE(Mask, operator>=(Floats x, Floats y), x.part[i] >= y.part[i])
+GRAPHRUN_LANEWISE(Mask, operator==(Floats x, Floats y), x.part[i] == y.part[i])
+GRAPHRUN_LANEWISE(Mask, operator!=(Floats x, Floats y), x.part[i] != y.part[i])
+GRAPHRUN_LANEWISE(Mask, operator&(Mask x, Mask y), x.part[i] & y.part[i])
+GRAPHRUN_LANEWISE(Mask, operator|(Mask x, Mask y), x.part[i] | y.part[i])
+GRAPHRUN_LANEWISE(Mask, operator!(Mask x), ~x.part[i])
+GRAPHRUN_LANEWISE(Ints, operator+(Ints x, Ints y), x.part[i] + y.part[i])
+GRAPHRUN_LANEWISE(Ints, operator-(Ints x, Ints y), x.part[i] - y.part[i])
+GRAPHRUN_LANEWISE(Ints, operator&(Ints x, Ints y), x.part[i] & y.part[i])
+GRAPHRUN_LANEWISE(Ints, operator^(Ints x, Ints y), x.part[i] ^ y.part[i])
+GRAPHRUN_LANEWISE(Ints, operator<<(Ints x, int n), x.part[i] << n)
+GRAPHRUN_LANEWISE(Ints, operator>>(Ints x, int n), x.part[i] >> n)
+GRAPHRUN_LANEWISE(Mask, nonzero(Ints x), x.part[i] != 0)
+GRAPHRUN_LANEWISE(Floats, select(Mask m, Floats x, Floats y), m.part[i] ? x.part[i] : y.part[i])
+GRAPHRUN_LANEWISE(Ints, bits(Floats x), (IntPart)x.part[i])
+GRAPHRUN_LANEWISE(Floats, from_bits(Ints x), (FloatPart)x.part[i])
+
+#if GRAPHRUN_LANES == 16
+GRAPHRUN_LANEWISE(Floats, fma(Floats x, Floats y, Floats z), _mm512_fmadd_ps(x.part[i], y.part[i], z.part[i]))
+GRAPHRUN_LANEWISE(Floats, sqrt(Floats x), _mm512_maskz_sqrt_ps((__mmask16)-1, x.part[i]))
+GRAPHRUN_FN bool any(Mask m) {
+  return _mm512_movepi32_mask((__m512i)m.part[0]) != 0;
+}
+GRAPHRUN_FN __mmask16 first(std::int64_t n) {
+  return (__mmask16)((1u << n) - 1);
+}
+GRAPHRUN_FN Floats load_first(const float* p, std::int64_t n) {
+  Floats r;
+  r.part[0] = _mm512_maskz_loadu_ps(first(n), p);
+  return r;
+}
+GRAPHRUN_FN void store_first(float* p, Floats x, std::int64_t n) {
+  _mm512_mask_storeu_ps(p, first(n), x.part[0]);
+}
+#elif GRAPHRUN_LANES == 8
+GRAPHRUN_LANEWISE(Floats, fma(Floats x, Floats y, Floats z), _mm256_fmadd_ps(x.part[i], y.part[i], z.part[i]))
+GRAPHRUN_LANEWISE(Floats, sqrt(Floats x), _mm256_sqrt_ps(x.part[i]))
+GRAPHRUN_FN bool any(Mask m) {
+  return _mm256_movemask_ps((__m256)(m.part[0] | m.part[1])) != 0;
+}
+GRAPHRUN_FN __m256i first(std::int64_t n) {
+  return (__m256i)(IntPart{0, 1, 2, 3, 4, 5, 6, 7} < (int)n);
+}
+GRAPHRUN_FN Floats load_first(const float* p, std::int64_t n) {
+  Floats r;
+  r.part[0] = _mm256_maskload_ps(p, first(n));
+  r.part[1] = n > 8 ? _mm256_maskload_ps(p + 8, first(n - 8)) : FloatPart{};
+  return r;
+}
+GRAPHRUN_FN void store_first(float* p, Floats x, std::int64_t n) {
+  _mm256_maskstore_ps(p, first(n), x.part[0]);
+  if (n > 8) _mm256_maskstore_ps(p + 8, first(n - 8), x.part[1]);
+}
+#else
+GRAPHRUN_FN Floats fma(Floats x, Floats y, Floats z) {
+  Floats r(0.0f);
+  for (int i = 0; i < kParts; ++i)
+    for (int j = 0; j < GRAPHRUN_LANES; ++j) r.part[i][j] = __builtin_fmaf(x.part[i][j], y.part[i][j], z.part[i][j]);
+  return r;
+}
+GRAPHRUN_FN Floats sqrt(Floats x) {
+  Floats r(0.0f);
+  for (int i = 0; i < kParts; ++i)
+    for (int j = 0; j < GRAPHRUN_LANES; ++j) r.part[i][j] = __builtin_sqrtf(x.part[i][j]);
+  return r;
+}
+GRAPHRUN_FN bool any(Mask m) {
+  IntPart all = m.part[0] | m.part[1] | m.part[2] | m.part[3];
+  return (all[0] | all[1] | all[2] | all[3]) != 0;
+}
+GRAPHRUN_FN Floats load_first(const float* p, std::int64_t n) {
+  Floats r(0.0f);
+  for (int i = 0; i < (int)n; ++i) r.part[i / GRAPHRUN_LANES][i % GRAPHRUN_LANES] = p[i];
+  return r;
+}
+GRAPHRUN_FN void store_first(float* p, Floats x, std::int64_t n) {
+  for (int i = 0; i < (int)n; ++i) p[i] = x.part[i / GRAPHRUN_LANES][i % GRAPHRUN_LANES];
+}
+#endif
+
+GRAPHRUN_FN Floats load(const float* p) {
+  Floats r;
+  __builtin_memcpy(r.part, p, sizeof r.part);
+  return r;
+}
+GRAPHRUN_FN void store(float* p, Floats x) {
+  __builtin_memcpy(p, x.part, sizeof x.part);
+}
+
+// Booleans are bytes, 0 or 1.
+GRAPHRUN_FN Mask load_mask(const std::uint8_t* p) {
+  Mask m;
+  for (int i = 0; i < kParts; ++i) {
+    BytePart bytes;
+    __builtin_memcpy(&bytes, p + i * GRAPHRUN_LANES, sizeof bytes);
+    m.part[i] = __builtin_convertvector(bytes, IntPart) != 0;
+  }
+  return m;
+}
+GRAPHRUN_FN Mask load_mask_first(const std::uint8_t* p, std::int64_t n) {
+  std::uint8_t bytes[kLanes] = {};
+  for (std::int64_t i = 0; i < n; ++i) bytes[i] = p[i];
+  return load_mask(bytes);
+}
+GRAPHRUN_FN void store(std::uint8_t* p, Mask m) {
+  for (int i = 0; i < kParts; ++i) {
+    BytePart bytes = __builtin_convertvector(m.part[i] & 1, BytePart);
+    __builtin_memcpy(p + i * GRAPHRUN_LANES, &bytes, sizeof bytes);
+  }
+}
+GRAPHRUN_FN void store_first(std::uint8_t* p, Mask m, std::int64_t n) {
+  std::uint8_t bytes[kLanes];
+  store(bytes, m);
+  for (std::int64_t i = 0; i < n; ++i) p[i] = bytes[i];
+}
+
+#undef GRAPHRUN_LANEWISE
+
+}  // namespace graphrun::cpu::GRAPHRUN_ISA

@@ -1,0 +1,78 @@
+// launch.cuh: a typed front for Launcher::launch, and the helpers that kernels share.
+// Contract: arguments are converted to the kernel's parameter types before their addresses are taken.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <tuple>
+#include <type_traits>
+
+#include "kernels/cuda/launcher.h"
+
+namespace graphrun::cuda {
+
+template <class... Parameters, class... Arguments>
+void launch(Launcher& launcher, void (*kernel)(Parameters...), const char* name, Grid grid, std::uint32_t threads,
+            const Arguments&... arguments) {
+  std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
+  std::apply(
+      [&](auto&... value) {
+        void* addresses[] = {static_cast<void*>(&value)...};
+        launcher.launch(reinterpret_cast<const void*>(kernel), name, grid, threads, addresses);
+      },
+      values);
+}
+
+// Elements of an operand that hold data: all, or per_sample times the count that the step reads on the device.
+struct Extent {
+  const std::int32_t* count = nullptr;  // null: all
+  std::uint64_t per_sample = 0;
+  std::uint64_t all = 0;
+
+  __device__ std::uint64_t valid() const {
+    if (count == nullptr) return all;
+    const std::uint64_t some = static_cast<std::uint64_t>(*count) * per_sample;
+    return some < all ? some : all;
+  }
+};
+
+// `divisor`: elements of one unit, for instance the reduced part of a row.
+inline Extent extent_of(const KernelArgs& args, const TensorType& type, std::uint64_t all) {
+  Extent extent;
+  extent.all = all;
+  if (type.rows > 0 && args.row_count != nullptr && type.shape[0] > 0) {
+    extent.count = args.row_count;
+    extent.per_sample = static_cast<std::uint64_t>(type.rows) * (all / static_cast<std::uint64_t>(type.shape[0]));
+  }
+  return extent;
+}
+
+__device__ inline std::uint64_t thread_index() {
+  return static_cast<std::uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline std::uint64_t thread_count() {
+  return static_cast<std::uint64_t>(gridDim.x) * blockDim.x;
+}
+
+// Division that is cheap where both numbers fit 32 bits, which is nearly always.
+__device__ inline std::uint64_t divide(std::uint64_t a, std::uint64_t b) {
+  if (((a | b) >> 32) == 0) return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
+  return a / b;
+}
+
+// Sums over a warp and over a block, always in the same order. The block's sum is valid in thread 0.
+__device__ inline float warp_sum(float value) {
+  for (int lane = 16; lane > 0; lane >>= 1) value += __shfl_down_sync(0xffffffffu, value, lane);
+  return value;
+}
+
+template <class T, int N>
+struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
+  T value[N];
+};
+
+inline bool is_aligned(const void* address, std::uint64_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+
+}  // namespace graphrun::cuda

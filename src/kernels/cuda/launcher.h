@@ -1,0 +1,68 @@
+// launcher.h: how a CUDA kernel of ours reaches a stream, and the machine numbers that its grid may depend on.
+// Contract: kernels are launched through a Launcher only, so that its owner checks, counts and names every launch;
+// grids are functions of (shapes, Machine), never of the device that happens to be there. Leaves to others: the stream,
+// capture and errors (executors/cuda), what is launched (the .cu files beside this).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "kernels/abi.h"
+
+namespace graphrun::cuda {
+
+struct Machine {
+  int multiprocessors = 0;
+  std::uint64_t library_workspace = 0;  // bytes that a step of the matrix library gets
+};
+
+struct Grid {
+  std::uint32_t x = 1, y = 1, z = 1;
+};
+
+// op(a) @ op(b) of row-major f32 matrices for the matrix library.
+struct LibraryMatmul {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* out = nullptr;
+  void* workspace = nullptr;
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+};
+
+class Launcher {
+ public:
+  explicit Launcher(const Machine& machine) : machine_(machine) {}
+  virtual ~Launcher() = default;
+  const Machine& machine() const { return machine_; }
+
+  // `kernel` is the address of a __global__ function, `arguments` one pointer for each of its parameters.
+  virtual void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments) = 0;
+  virtual void matmul(const LibraryMatmul& product) = 0;
+
+ private:
+  Machine machine_;
+};
+
+// Blocks of `threads` for `items`, one item a thread at a time: never more than fill the machine a few times over.
+inline Grid linear_grid(const Machine& machine, std::uint64_t items, std::uint32_t threads) {
+  const std::uint64_t wanted = (items + threads - 1) / threads;
+  const auto most = static_cast<std::uint64_t>(machine.multiprocessors) * 16;
+  const std::uint64_t blocks = wanted < most ? wanted : most;
+  return {static_cast<std::uint32_t>(blocks > 0 ? blocks : 1), 1, 1};
+}
+
+using LaunchFn = void (*)(const KernelArgs&, Launcher&);
+
+// The launch function of an op; null when CUDA has no kernel of that name. supports() says yes to no other.
+LaunchFn find_kernel(std::string_view op);
+
+// The families, each asked in turn.
+LaunchFn find_elementwise(std::string_view op);
+LaunchFn find_movement(std::string_view op);
+LaunchFn find_sources(std::string_view op);
+void launch_matmul(const KernelArgs& args, Launcher& launcher);
+void launch_sum(const KernelArgs& args, Launcher& launcher);
+
+}  // namespace graphrun::cuda

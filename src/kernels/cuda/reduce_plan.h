@@ -1,0 +1,86 @@
+// reduce_plan.h: how a sum over axes is cut into blocks: a pure function of (shapes, machine).
+// Contract: as matmul_plan.h: known before planning, and the order of every sum is fixed.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "graphrun/types.h"
+#include "kernels/cuda/launcher.h"
+
+namespace graphrun::cuda {
+
+// One side of a reduction: the kept axes or the reduced axes, in row-major order, with strides into the input.
+struct Axes {
+  int rank = 0;
+  std::uint64_t count = 1;
+  std::uint64_t extent[kMaxRank] = {};
+  std::uint64_t stride[kMaxRank] = {};
+
+  // Neighbours that lie one after the other become one axis.
+  void add(std::uint64_t axis_extent, std::uint64_t axis_stride) {
+    count *= axis_extent;
+    if (axis_extent == 1) return;
+    if (rank > 0 && stride[rank - 1] == axis_extent * axis_stride) {
+      extent[rank - 1] *= axis_extent;
+      stride[rank - 1] = axis_stride;
+      return;
+    }
+    extent[rank] = axis_extent;
+    stride[rank++] = axis_stride;
+  }
+};
+
+struct ReducePlan {
+  enum class Route : std::uint8_t {
+    elements,  // a thread for each result: few terms
+    columns,   // the innermost axis is kept and wide: threads side by side read side by side
+    blocks,    // a block for each result
+  };
+  static constexpr std::uint64_t kFew = 32;
+  static constexpr std::uint32_t kColumns = 32;  // neighbouring results that a block of the column kernel computes
+  static constexpr std::uint64_t kSplit = 4096;  // terms below which a sum is not cut
+
+  Axes kept, reduced;
+  Route route = Route::elements;
+  std::uint64_t splits = 1, split = 0;  // parts of the sum, and the terms of one
+  std::uint64_t blocks = 1;             // of one split
+  std::uint32_t threads = 256;
+  std::uint64_t workspace = 0;
+};
+
+inline ReducePlan plan_reduce(std::uint32_t axes, const Shape& in, const Machine& machine) {
+  ReducePlan plan;
+  std::uint64_t strides[kMaxRank] = {};
+  std::uint64_t step = 1;
+  for (int axis = in.rank() - 1; axis >= 0; --axis) {
+    strides[axis] = step;
+    step *= static_cast<std::uint64_t>(in[axis]);
+  }
+  for (int axis = 0; axis < in.rank(); ++axis) {
+    Axes& side = (axes >> axis & 1u) != 0 ? plan.reduced : plan.kept;
+    side.add(static_cast<std::uint64_t>(in[axis]), strides[axis]);
+  }
+  const Axes& kept = plan.kept;
+  const std::uint64_t terms = plan.reduced.count;
+  plan.split = std::max<std::uint64_t>(terms, 1);
+  if (terms <= ReducePlan::kFew) return plan;
+  if (kept.rank > 0 && kept.stride[kept.rank - 1] == 1 && kept.extent[kept.rank - 1] >= ReducePlan::kColumns) {
+    plan.route = ReducePlan::Route::columns;
+    plan.threads = 1024;
+    plan.blocks = (kept.count + ReducePlan::kColumns - 1) / ReducePlan::kColumns;
+  } else {
+    plan.route = ReducePlan::Route::blocks;
+    plan.threads = static_cast<std::uint32_t>(std::clamp<std::uint64_t>((terms / 4 + 31) / 32 * 32, 32, 256));
+    plan.blocks = kept.count;
+  }
+  const auto most = static_cast<std::uint64_t>(machine.multiprocessors) * 2;
+  const std::uint64_t room = std::max<std::uint64_t>(most / std::max<std::uint64_t>(plan.blocks, 1), 1);
+  const std::uint64_t wanted = std::clamp<std::uint64_t>(terms / ReducePlan::kSplit, 1, room);
+  plan.split = (terms + wanted - 1) / wanted;
+  plan.splits = (terms + plan.split - 1) / plan.split;
+  if (plan.splits > 1) plan.workspace = plan.splits * kept.count * sizeof(float);
+  return plan;
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,15 @@
+// ref.h: the oracle: what each op means, in the plainest code that says it.
+// Contract: double arithmetic and std:: functions, one simple loop an op, operands and results in any dtype the op has
+// (f64 too, for checking gradients). Shares with the fast kernels only the table of names in scalar_ops.h.
+// Leaves to others: speed (cpu/, cuda/), which steps are accepted (executors/ref).
+#pragma once
+
+#include <string_view>
+
+#include "kernels/abi.h"
+
+namespace graphrun {
+
+KernelFn ref_kernel(std::string_view op);  // nullptr: none
+
+}  // namespace graphrun

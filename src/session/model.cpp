@@ -1,0 +1,86 @@
+// model.cpp: load_model(): a model file, its overrides and its data become a Model.
+#include "graphrun/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "data/dataset.h"
+#include "graph/frontend/model_file.h"
+#include "graph/frontend/overrides.h"
+
+namespace graphrun {
+namespace {
+
+// Stands for the batch while "all" is not known yet. A prime that no layer has as its width: what does not fit the real
+// batch does not fit this one either.
+constexpr std::int64_t kUnknownBatch = 8191;
+
+std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
+  const std::vector<std::string> targets = target_names(model);
+  std::vector<InputDecl> inputs;
+  for (const ModelFile::Input& input : file.inputs()) {
+    const bool is_target = std::find(targets.begin(), targets.end(), input.name) != targets.end();
+    inputs.push_back({input.name, input.sample, input.dtype, is_target});
+  }
+  return inputs;
+}
+
+// The capacity that the file and its data ask for.
+std::int64_t capacity(json::Reader& reader, const ModelFile& file, const DataSet& data) {
+  const Split* train = data.find("train");
+  if (!train) {
+    reader.report(*file.data(), "model.data", "there is no training split", "\"train\" names its source");
+    return kUnknownBatch;
+  }
+  if (!file.batch()) return train->samples();
+  if (*file.batch() > train->samples()) {
+    reader.report(
+        file.batch_place(), "model.batch",
+        fmt::format("the batch of {} is larger than the training split of {} samples", *file.batch(), train->samples()),
+        "\"all\" takes the whole split");
+  }
+  return *file.batch();
+}
+
+Model read_model(const json::Document& document, const LoadOptions& options) {
+  json::Reader reader(document);
+  const ModelFile file(reader);
+  // Built before the data is read, so that one pass finds the mistakes of both.
+  const std::int64_t assumed = file.batch().value_or(kUnknownBatch);
+  Model model = file.build(assumed);
+  if (!file.data()) {
+    reader.report(reader.root(), "model.missing_key", "missing key 'data'", "it says where the inputs come from");
+  }
+  const std::filesystem::path path(document.file);
+  DataSet data;
+  if (file.data() && file.inputs_read()) {
+    const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+    data = read_data(reader, *file.data(), declarations(file, model), {folder, options.data_dir, file.seed()});
+  }
+  reader.throw_if_failed();
+  if (const std::int64_t wanted = capacity(reader, file, data); wanted != assumed && !reader.failed()) {
+    model = file.build(wanted);
+  }
+  reader.throw_if_failed();
+  if (model.name.empty()) model.name = path.stem().string();
+  model.data = std::move(data);
+  return model;
+}
+
+}  // namespace
+
+Model load_model(const std::string& path, const LoadOptions& options) {
+  json::Document document = json::parse(path, read_file(path));
+  const std::vector<Override> overrides = apply_overrides(document, options.overrides);
+  try {
+    return read_model(document, options);
+  } catch (const Error& error) {
+    throw blame(error, overrides);
+  }
+}
+
+}  // namespace graphrun

@@ -1,0 +1,141 @@
+#include "graphrun/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+constexpr std::string_view kKindNames[] = {"data",    "constant", "parameter",  "slot",
+                                           "counter", "metric",   "activation", "workspace"};
+
+// The id makes a buffer unique, the name makes it readable: "h.W#4".
+std::string label(const Program& program, BufferId id) {
+  if (id == kNoBuffer) return "none";
+  const std::string_view name = id < program.buffers.size() ? std::string_view(program.buffers[id].name) : "?";
+  return fmt::format("{}#{}", name, id);
+}
+
+template <class T>
+T load(const std::vector<std::byte>& bytes, std::size_t index) {
+  T value;
+  std::copy_n(bytes.data() + index * sizeof(T), sizeof(T), reinterpret_cast<std::byte*>(&value));
+  return value;
+}
+
+std::string element(const std::vector<std::byte>& bytes, DType dtype, std::size_t index) {
+  switch (dtype) {
+    case DType::f32:
+      return fmt::format("{}", load<float>(bytes, index));
+    case DType::f64:
+      return fmt::format("{}", load<double>(bytes, index));
+    case DType::i32:
+      return fmt::format("{}", load<std::int32_t>(bytes, index));
+    case DType::u64:
+      return fmt::format("{}", load<std::uint64_t>(bytes, index));
+    case DType::boolean:
+      return bytes[index] == std::byte{0} ? "false" : "true";
+  }
+  throw std::logic_error("element: no such dtype");
+}
+
+// The first elements; a run of equal elements, which is the common case, is named once.
+std::string elements(const std::vector<std::byte>& bytes, DType dtype) {
+  constexpr std::size_t kShown = 8;
+  const std::size_t width = size_of(dtype);
+  const std::size_t count = bytes.size() / width;
+  if (count == 0) return "nothing";
+  // All elements are the first one exactly when the bytes, moved by one element, are the same.
+  if (count > 1 && std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(width), bytes.end(), bytes.begin())) {
+    return fmt::format("{} times {}", count, element(bytes, dtype, 0));
+  }
+  std::string text = element(bytes, dtype, 0);
+  for (std::size_t i = 1; i < std::min(count, kShown); ++i) text += " " + element(bytes, dtype, i);
+  if (count > kShown) text += fmt::format(" and {} more", count - kShown);
+  return text;
+}
+
+std::string buffer_line(const Program& program, BufferId id) {
+  const Buffer& buffer = program.buffers[id];
+  std::string text = fmt::format("  {}: {}", label(program, id), name_of(buffer.kind));
+  if (buffer.kind != BufferKind::workspace) text += " " + to_string(buffer.type);  // a workspace has no type
+  text += fmt::format(", {} bytes at {}", buffer.bytes, buffer.offset);
+  if (buffer.storage != id) text += fmt::format(" in {}", label(program, buffer.storage));
+  if (buffer.poll) text += ", poll";
+  return text + '\n';
+}
+
+std::string step_line(const Program& program, const Step& step, std::size_t number) {
+  std::vector<std::string> inputs;
+  for (const BufferId id : step.inputs) inputs.push_back(label(program, id));
+  std::string text = fmt::format("  {}. {} = {}({}){}", number, label(program, step.output), step.op,
+                                 fmt::join(inputs, ", "), to_string(step.params));
+  if (step.row_count != kNoBuffer) text += fmt::format(" rows={}", label(program, step.row_count));
+  if (step.workspace != kNoBuffer) text += fmt::format(" workspace={}", label(program, step.workspace));
+  // The node's name is often that of its value; then it says nothing new.
+  if (step.output >= program.buffers.size() || program.buffers[step.output].name != step.name) {
+    text += fmt::format("  ({})", step.name);
+  }
+  return text + '\n';
+}
+
+}  // namespace
+
+std::string_view name_of(BufferKind kind) {
+  return kKindNames[static_cast<std::size_t>(kind)];
+}
+
+std::string to_string(const Program& program) {
+  std::string text = fmt::format("program {} for {}\narena {} bytes, lower bound {}\n\nbuffers\n", program.name,
+                                 program.target, program.arena_bytes, program.lower_bound);
+  for (BufferId id = 0; id < program.buffers.size(); ++id) text += buffer_line(program, id);
+  for (const Phase& phase : program.phases) {
+    text += fmt::format("\nphase {}, batch {}\n", phase.name, phase.capacity);
+    for (std::size_t i = 0; i < phase.steps.size(); ++i) text += step_line(program, phase.steps[i], i + 1);
+  }
+  if (!program.initial.empty()) text += "\ninitial values\n";
+  for (const InitialValue& value : program.initial) {
+    const DType dtype = value.buffer < program.buffers.size() ? program.buffers[value.buffer].type.dtype : DType::f32;
+    text += fmt::format("  {} = {}\n", label(program, value.buffer), elements(value.bytes, dtype));
+  }
+  return text;
+}
+
+BufferId find_buffer(const Program& program, std::string_view name) {
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    if (program.buffers[id].name == name) return id;
+  }
+  return kNoBuffer;
+}
+
+PhaseId find_phase(const Program& program, std::string_view name) {
+  std::vector<std::string> known;
+  for (PhaseId id = 0; id < program.phases.size(); ++id) {
+    if (program.phases[id].name == name) return id;
+    known.push_back(program.phases[id].name);
+  }
+  const std::string near = nearest_name(name, known);
+  throw Error(ErrorKind::input, "phase.unknown",
+              fmt::format("program '{}' has no phase '{}'; its phases are {}", program.name, name,
+                          known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))),
+              near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+}
+
+std::uint64_t poll_bytes(const Program& program) {
+  std::set<BufferId> storages;
+  std::uint64_t bytes = 0;
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    if (!program.buffers[id].poll) continue;
+    BufferId root = id;
+    while (program.buffers[root].storage != root) root = program.buffers[root].storage;
+    if (storages.insert(root).second) bytes += program.buffers[root].bytes;
+  }
+  return bytes;
+}
+
+}  // namespace graphrun

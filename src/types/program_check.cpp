@@ -1,0 +1,176 @@
+// The rules of a Program that need no search: what every executor may rely on. That no two live buffers overlap is
+// shown by the validator of src/graph/plan, which knows the lifetimes.
+#include <fmt/format.h>
+
+#include <set>
+#include <stdexcept>
+
+#include "graphrun/program.h"
+
+namespace graphrun {
+namespace {
+
+[[noreturn]] void broken(std::string_view rule, const std::string& what) {
+  throw std::logic_error(fmt::format("program breaks rule '{}': {}", rule, what));
+}
+
+class Checker {
+ public:
+  explicit Checker(const Program& program) : program_(program) {}
+
+  void run() {
+    if (program_.lower_bound > program_.arena_bytes) {
+      broken("lower_bound", fmt::format("the bound of {} bytes is above the arena of {} bytes", program_.lower_bound,
+                                        program_.arena_bytes));
+    }
+    resolve_storage();
+    for (BufferId id = 0; id < program_.buffers.size(); ++id) check_buffer(id);
+    std::set<std::string_view> names;
+    for (const Phase& phase : program_.phases) {
+      if (phase.name.empty()) broken("phase_name", "a phase has no name");
+      if (!names.insert(phase.name).second) broken("phase_name", fmt::format("two phases are named '{}'", phase.name));
+      if (phase.capacity < 0) broken("capacity", fmt::format("phase '{}' has {} rows", phase.name, phase.capacity));
+      for (std::size_t i = 0; i < phase.steps.size(); ++i) check_step(phase, i);
+    }
+    check_initial();
+  }
+
+ private:
+  const Program& program_;
+  std::vector<BufferId> root_;  // of each buffer: the end of its chain of storages
+
+  std::string named(BufferId id) const { return fmt::format("buffer {}#{}", program_.buffers[id].name, id); }
+
+  void resolve_storage() {
+    const std::size_t count = program_.buffers.size();
+    root_.resize(count);
+    for (BufferId id = 0; id < count; ++id) {
+      BufferId at = id;
+      std::size_t hops = 0;
+      while (true) {
+        const BufferId next = program_.buffers[at].storage;
+        if (next >= count) broken("storage", fmt::format("{} names storage {}, which is none", named(at), next));
+        if (next == at) break;
+        if (++hops > count) broken("storage", fmt::format("the storages of {} go round in a circle", named(id)));
+        at = next;
+      }
+      root_[id] = at;
+    }
+  }
+
+  void check_buffer(BufferId id) const {
+    const Buffer& buffer = program_.buffers[id];
+    if (buffer.offset > program_.arena_bytes || buffer.bytes > program_.arena_bytes - buffer.offset) {
+      broken("inside_arena", fmt::format("{} is {} bytes at {}, the arena ends at {}", named(id), buffer.bytes,
+                                         buffer.offset, program_.arena_bytes));
+    }
+    for (const std::int64_t extent : buffer.type.shape.dims()) {
+      if (extent < 0) broken("extent", fmt::format("{} has shape {}", named(id), to_string(buffer.type.shape)));
+    }
+    if (buffer.type.rows < 0 || (buffer.type.rows > 0 && buffer.type.shape.rank() == 0)) {
+      broken("rows", fmt::format("{} of shape {} cannot have {} rows for each sample", named(id),
+                                 to_string(buffer.type.shape), buffer.type.rows));
+    }
+    // A workspace is bytes without a type.
+    if (buffer.kind != BufferKind::workspace && buffer.bytes < buffer.type.bytes()) {
+      broken("bytes", fmt::format("{} has {} bytes, its type {} needs {}", named(id), buffer.bytes,
+                                  to_string(buffer.type), buffer.type.bytes()));
+    }
+    const Buffer& storage = program_.buffers[buffer.storage];
+    if (buffer.storage == id) {
+      if (buffer.offset % kAlignment != 0) {
+        broken("alignment", fmt::format("{} begins at {}, no multiple of {}", named(id), buffer.offset, kAlignment));
+      }
+      return;
+    }
+    if (buffer.offset < storage.offset || buffer.offset + buffer.bytes > storage.offset + storage.bytes) {
+      broken("inside_storage", fmt::format("{} leaves its storage {}", named(id), named(buffer.storage)));
+    }
+    if (buffer.offset % size_of(buffer.type.dtype) != 0) {
+      broken("alignment", fmt::format("{} begins at {}, no multiple of its element", named(id), buffer.offset));
+    }
+    if (is_state(buffer.kind) && !is_state(program_.buffers[root_[id]].kind)) {
+      broken("state", fmt::format("{} is state and lives in {}, which is not", named(id), named(root_[id])));
+    }
+  }
+
+  bool overlap(BufferId a, BufferId b) const {
+    const Buffer& x = program_.buffers[a];
+    const Buffer& y = program_.buffers[b];
+    return x.bytes > 0 && y.bytes > 0 && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+  }
+
+  void check_step(const Phase& phase, std::size_t index) const {
+    const Step& step = phase.steps[index];
+    const auto here = [&] { return fmt::format("phase '{}', step {} ({})", phase.name, index + 1, step.name); };
+    const auto exists = [&](BufferId id, std::string_view role) {
+      if (id >= program_.buffers.size()) broken("operand", fmt::format("{}: its {} is buffer {}", here(), role, id));
+    };
+    if (step.op.empty()) broken("op", here() + " names no op");
+    for (const BufferId input : step.inputs) exists(input, "input");
+    exists(step.output, "output");
+
+    const Buffer& output = program_.buffers[step.output];
+    if (output.kind == BufferKind::data || output.kind == BufferKind::constant) {
+      broken("read_only", fmt::format("{} writes the {} {}", here(), name_of(output.kind), named(step.output)));
+    }
+    if (output.type.rows > 0 && output.type.shape[0] != output.type.rows * phase.capacity) {
+      broken("capacity", fmt::format("{} writes {} of {} rows, the phase has {} for each of {} samples", here(),
+                                     named(step.output), output.type.shape[0], output.type.rows, phase.capacity));
+    }
+    std::vector<BufferId> reads = step.inputs;
+    if (step.row_count != kNoBuffer) {
+      exists(step.row_count, "row count");
+      const TensorType& type = program_.buffers[step.row_count].type;
+      if (type.dtype != DType::i32 || type.shape.elements() != 1) {
+        broken("row_count", fmt::format("{}: {} is {}, not one i32", here(), named(step.row_count), to_string(type)));
+      }
+      reads.push_back(step.row_count);
+    }
+    for (const BufferId input : reads) {
+      if (root_[input] != root_[step.output] && overlap(input, step.output)) {
+        broken("in_place", fmt::format("{} writes {} over its input {} in another storage", here(), named(step.output),
+                                       named(input)));
+      }
+    }
+    if (step.workspace == kNoBuffer) return;
+    exists(step.workspace, "workspace");
+    reads.push_back(step.output);
+    check_workspace(step, here(), reads);
+  }
+
+  void check_workspace(const Step& step, const std::string& here, const std::vector<BufferId>& operands) const {
+    if (program_.buffers[step.workspace].kind != BufferKind::workspace) {
+      broken("workspace", fmt::format("{}: {} is no workspace", here, named(step.workspace)));
+    }
+    for (const BufferId operand : operands) {
+      if (overlap(operand, step.workspace)) {
+        broken("workspace", fmt::format("{}: its workspace lies over {}", here, named(operand)));
+      }
+    }
+  }
+
+  void check_initial() const {
+    std::set<BufferId> seen;
+    for (const InitialValue& value : program_.initial) {
+      if (value.buffer >= program_.buffers.size()) {
+        broken("initial", fmt::format("a value is given for buffer {}", value.buffer));
+      }
+      const Buffer& buffer = program_.buffers[value.buffer];
+      if (!is_state(buffer.kind)) broken("initial", named(value.buffer) + " is not state");
+      if (value.bytes.size() != buffer.type.bytes()) {
+        broken("initial", fmt::format("{} bytes are given for {} of {} bytes", value.bytes.size(), named(value.buffer),
+                                      buffer.type.bytes()));
+      }
+      if (!seen.insert(value.buffer).second) broken("initial", named(value.buffer) + " is given two values");
+    }
+  }
+};
+
+}  // namespace
+
+void check(const Program& program) {
+  Checker(program).run();
+}
+
+}  // namespace graphrun

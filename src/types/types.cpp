@@ -1,0 +1,105 @@
+#include "graphrun/types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+struct DTypeRow {
+  DType dtype;
+  std::string_view name;
+  std::size_t bytes;
+};
+
+constexpr DTypeRow kDTypes[] = {
+    {DType::f32, "f32", 4}, {DType::f64, "f64", 8},      {DType::i32, "i32", 4},
+    {DType::u64, "u64", 8}, {DType::boolean, "bool", 1},
+};
+constexpr bool rows_are_in_order() {
+  for (std::size_t i = 0; i < std::size(kDTypes); ++i) {
+    if (kDTypes[i].dtype != static_cast<DType>(i)) return false;
+  }
+  return true;
+}
+static_assert(rows_are_in_order(), "kDTypes is indexed by DType");
+
+// No tensor may have more elements than this, so that TensorType::bytes() cannot overflow.
+constexpr std::int64_t kMaxElements = std::numeric_limits<std::int64_t>::max() / 8;
+
+[[noreturn]] void too_many_dimensions(std::size_t count) {
+  throw Error(ErrorKind::input, "shape.rank",
+              fmt::format("a tensor has at most {} dimensions, got {}", kMaxRank, count));
+}
+
+}  // namespace
+
+std::size_t size_of(DType dtype) {
+  return kDTypes[static_cast<std::size_t>(dtype)].bytes;
+}
+
+std::string_view name_of(DType dtype) {
+  return kDTypes[static_cast<std::size_t>(dtype)].name;
+}
+
+bool parse_dtype(std::string_view name, DType& out) {
+  for (const DTypeRow& row : kDTypes) {
+    if (row.name == name) {
+      out = row.dtype;
+      return true;
+    }
+  }
+  return false;
+}
+
+Shape::Shape(std::span<const std::int64_t> dims) {
+  if (dims.size() > kMaxRank) too_many_dimensions(dims.size());
+  std::copy(dims.begin(), dims.end(), dims_.begin());
+  rank_ = static_cast<int>(dims.size());
+}
+
+void Shape::push_back(std::int64_t extent) {
+  if (rank_ == kMaxRank) too_many_dimensions(kMaxRank + 1);
+  dims_[static_cast<std::size_t>(rank_++)] = extent;
+}
+
+std::int64_t Shape::elements() const {
+  const std::span<const std::int64_t> extents = dims();
+  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return 0;
+  std::int64_t product = 1;
+  for (const std::int64_t extent : extents) {
+    if (__builtin_mul_overflow(product, extent, &product) || product > kMaxElements) {
+      throw Error(ErrorKind::input, "shape.size",
+                  fmt::format("a tensor of shape {} has too many elements", to_string(*this)),
+                  fmt::format("the limit is {} elements", kMaxElements));
+    }
+  }
+  return product;
+}
+
+bool operator==(const Shape& a, const Shape& b) {
+  return std::ranges::equal(a.dims(), b.dims());
+}
+
+std::string to_string(const Shape& shape) {
+  return fmt::format("({})", fmt::join(shape.dims(), ", "));
+}
+
+std::string to_string(const TensorType& type) {
+  std::string text = fmt::format("{}(", name_of(type.dtype));
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    if (axis > 0) text += ", ";
+    if (axis > 0 || type.rows == 0) {
+      text += std::to_string(type.shape[axis]);
+    } else {
+      text += type.rows == 1 ? "batch" : fmt::format("{}*batch", type.rows);
+    }
+  }
+  return text + ")";
+}
+
+}  // namespace graphrun

@@ -1,0 +1,441 @@
+// The command line's contract: streams, exit codes, the JSON schemas and the answers to mistakes.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "process.h"
+
+namespace graphrun::testing {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// y = 2x + 1 from four points; the test split lies on the same line.
+constexpr const char* kLine = R"json({
+  "format": 1,
+  "name": "line",
+  "data": {
+    "train": {"inline": {"x": [[0], [1], [2], [3]], "y": [[1], [3], [5], [7]]}},
+    "test": {"inline": {"x": [[4], [5]], "y": [[9], [11]]}}
+  },
+  "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
+  "graph": [
+    {"name": "p", "op": "dense", "inputs": ["x"], "units": 1},
+    "loss = mean((p - y) ^ 2)"
+  ],
+  "outputs": {"p": "y"},
+  "train": {
+  "minimize" : "loss", "metrics" : ["rmse"], "optimizer" : {"sgd" : {"lr" : 0.05}}, "epochs" : 20, "seed" : 1
+}
+})json";
+
+class Cli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "graphrun_cli_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    model_ = file("line.json", kLine);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, std::string_view content) const {
+    const std::string path = (folder_ / name).string();
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  }
+
+  static Outcome graphrun(std::vector<std::string> words, const ProcessOptions& options = {}) {
+    words.insert(words.begin(), GRAPHRUN_CLI);
+    return run(words, options);
+  }
+
+  std::filesystem::path folder_;
+  std::string model_;
+};
+
+std::vector<std::string> keys(const Json& object) {
+  std::vector<std::string> names;
+  for (const auto& item : object.items()) names.push_back(item.key());
+  return names;
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> result;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) result.push_back(line);
+  return result;
+}
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Usage error: exit code 2, nothing on stdout, every part somewhere on stderr.
+void expect_refused(const Outcome& outcome, const std::vector<std::string>& parts) {
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  for (const std::string& part : parts) EXPECT_TRUE(has(outcome.err, part)) << part << " is not in:\n" << outcome.err;
+}
+
+TEST_F(Cli, HelpNamesEveryFlagVariableAndExitCode) {
+  const Outcome help = graphrun({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.err, "");
+  for (const char* part : {"train",
+                           "plan",
+                           "--executor",
+                           "--target",
+                           "--set",
+                           "--epochs",
+                           "--batch",
+                           "--seed",
+                           "--data-dir",
+                           "--json",
+                           "--quiet",
+                           "--verbose",
+                           "-v",
+                           "--no-passes",
+                           "--program",
+                           "--losses",
+                           "--diagnostics",
+                           "--version",
+                           "--help",
+                           "GRAPHRUN_DATA",
+                           "NO_COLOR",
+                           "CUDA_VISIBLE_DEVICES",
+                           "Examples:",
+                           "Exit codes:",
+                           "130"}) {
+    EXPECT_TRUE(has(help.out, part)) << part;
+  }
+  EXPECT_EQ(graphrun({"plan", "-h"}).out, help.out);
+  for (const std::string& line : lines(help.out)) EXPECT_LE(line.size(), 110u) << line;
+}
+
+TEST_F(Cli, VersionNamesTheBuildAndTheExecutors) {
+  const Outcome version = graphrun({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.rfind("graphrun ", 0), 0u);
+  EXPECT_TRUE(has(version.out, "executors:"));
+  EXPECT_TRUE(has(version.out, "cpu"));
+  EXPECT_TRUE(has(version.out, "h200"));
+}
+
+TEST_F(Cli, MistakesOfUsageExitWithTwo) {
+  expect_refused(graphrun({}), {"no model file", "--help"});
+  expect_refused(graphrun({"train"}), {"train needs a model file"});
+  expect_refused(graphrun({"--epoch=3", model_}), {"--epoch", "did you mean --epochs?"});
+  expect_refused(graphrun({model_, "-x"}), {"no flag -x"});
+  expect_refused(graphrun({model_, "--executor"}), {"--executor"});
+  expect_refused(graphrun({"--executor=", model_}), {"--executor= has no value"});
+  expect_refused(graphrun({model_, "--diagnostics=xml"}), {"--diagnostics", "text or json"});
+  expect_refused(graphrun({model_, "--quiet", "-v"}), {"--quiet"});
+  expect_refused(graphrun({model_, model_}), {"one model file at a time"});
+  expect_refused(graphrun({model_, "--set", "epochs"}), {"PATH=VALUE", "'epochs'"});
+  expect_refused(graphrun({model_, "--set", "=1"}), {"PATH=VALUE"});
+  expect_refused(graphrun({model_, "--program"}), {"--program goes with plan"});
+  expect_refused(graphrun({"plan", model_, "--losses=x"}), {"--losses goes with train"});
+  expect_refused(graphrun({"plan", model_, "--program", "--json"}), {"--program", "--json"});
+  expect_refused(graphrun({model_, "--losses", (folder_ / "none" / "x").string()}), {"cannot write"});
+}
+
+TEST_F(Cli, ABareWordNearAVerbIsAMisspeltVerb) {
+  expect_refused(graphrun({"trian", model_}), {"no verb and no file is called 'trian'", "did you mean train?"});
+  expect_refused(graphrun({"pln"}), {"'pln'", "did you mean plan?"});
+  expect_refused(graphrun({"optimise", model_}), {"'optimise'", "train, plan"});
+  expect_refused(graphrun({"missing.json"}), {"no such file: 'missing.json'"});
+  expect_refused(graphrun({"train", "pln"}), {"no such file: 'pln'"});
+  expect_refused(graphrun({"./trian"}), {"no such file: './trian'"});
+  expect_refused(graphrun({folder_.string()}), {"is a folder"});
+}
+
+TEST_F(Cli, AWrongModelExitsWithTwoAndShowsThePlace) {
+  const std::string broken = file("broken.json", "{\"format\": 1,\n  oops}\n");
+  expect_refused(graphrun({broken}), {"broken.json:2:"});
+  expect_refused(graphrun({"plan", broken}), {"broken.json:2:"});
+  expect_refused(graphrun({model_, "--set", "train.epoch=3"}), {"epoch"});
+  expect_refused(graphrun({model_, "--batch=99"}), {"99"});
+}
+
+TEST_F(Cli, AnUnknownExecutorIsAnsweredWithTheNearest) {
+  expect_refused(graphrun({model_, "--executor=cpv"}), {"cpv", "cpu"});
+  expect_refused(graphrun({"plan", model_, "--target=h20"}), {"h20", "h200"});
+}
+
+TEST_F(Cli, DiagnosticsCanBeJson) {
+  const std::string broken = file("broken.json", "{\"format\": 1,\n  oops}\n");
+  const Outcome outcome = graphrun({broken, "--diagnostics=json"});
+  EXPECT_EQ(outcome.code, 2);
+  const Json array = Json::parse(outcome.err);
+  ASSERT_TRUE(array.is_array());
+  ASSERT_GE(array.size(), 1u);
+  const std::vector<std::string> expected = {"severity", "code",   "message", "hint",       "file",
+                                             "line",     "column", "pointer", "source_line"};
+  EXPECT_EQ(keys(array[0]), expected);
+  EXPECT_EQ(array[0]["severity"], "error");
+  EXPECT_EQ(array[0]["line"], 2);
+
+  const Outcome usage = graphrun({"--diagnostics", "json", "--epoch=3"});
+  EXPECT_EQ(usage.code, 2);
+  EXPECT_EQ(Json::parse(usage.err).at(0).at("code"), "usage.unknown_flag");
+
+  const Outcome fine = graphrun({model_, "--diagnostics=json"});
+  EXPECT_EQ(fine.code, 0) << fine.err;
+  EXPECT_EQ(fine.err, "");
+}
+
+TEST_F(Cli, TrainPrintsOneJsonObjectWithTheseKeys) {
+  for (const bool named : {false, true}) {
+    std::vector<std::string> words = {model_, "--json"};
+    if (named) words.insert(words.begin(), "train");
+    const Outcome outcome = graphrun(words);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+    const Json result = Json::parse(outcome.out);
+    const std::vector<std::string> expected = {"model",       "executor", "train",   "validation",       "test",
+                                               "epochs",      "steps",    "seconds", "steps_per_second", "arena_bytes",
+                                               "weights_hash"};
+    EXPECT_EQ(keys(result), expected);
+    EXPECT_EQ(result["model"], "line");
+    EXPECT_EQ(result["executor"], "cpu");
+    EXPECT_EQ(keys(result["train"]), (std::vector<std::string>{"loss", "rmse"}));
+    EXPECT_TRUE(result["validation"].is_null());
+    EXPECT_EQ(keys(result["test"]), (std::vector<std::string>{"loss", "rmse"}));
+    EXPECT_EQ(result["epochs"], 20);
+    EXPECT_EQ(result["steps"], 20);
+    EXPECT_GT(result["seconds"].get<double>(), 0);
+    EXPECT_GT(result["steps_per_second"].get<double>(), 0);
+    EXPECT_GT(result["arena_bytes"].get<std::uint64_t>(), 0u);
+    const std::string hash = result["weights_hash"];
+    EXPECT_EQ(hash.size(), 16u);
+    EXPECT_TRUE(std::all_of(hash.begin(), hash.end(), [](unsigned char c) { return std::isxdigit(c) != 0; }));
+    const double loss = result["train"]["loss"], rmse = result["train"]["rmse"];
+    EXPECT_NEAR(rmse * rmse, loss, 1e-5 * loss);  // nothing is transformed: both are in original units
+  }
+}
+
+TEST_F(Cli, TrainPrintsABlockForPeople) {
+  const Outcome outcome = graphrun({model_});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"line on cpu", "train", "test", "loss", "rmse", "epochs", "steps", "seconds", "steps/s",
+                           "arena", "bytes", "weights"}) {
+    EXPECT_TRUE(has(outcome.out, part)) << part << " is not in:\n" << outcome.out;
+  }
+  EXPECT_FALSE(has(outcome.out, "validation"));
+  EXPECT_FALSE(has(outcome.out, "epoch 20/20"));  // progress is not a result
+  EXPECT_TRUE(has(outcome.err, "epoch 20/20"));
+}
+
+TEST_F(Cli, FlagsMayStandAnywhereAndSetTakesOneValue) {
+  const auto epochs = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--json", "--quiet"});  // in front: "--" ends the flags
+    const Outcome outcome = graphrun(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return outcome.code == 0 ? Json::parse(outcome.out).at("epochs").get<int>() : -1;
+  };
+  EXPECT_EQ(epochs({"--set", "train.epochs=3", model_}), 3);
+  EXPECT_EQ(epochs({"--set=train.epochs=4", "train", model_}), 4);
+  EXPECT_EQ(epochs({"--executor", "cpu", "train", "--epochs", "5", model_}), 5);
+  EXPECT_EQ(epochs({"--epochs", "5", "--", model_}), 5);
+  EXPECT_EQ(epochs({model_, "--set", "train.epochs=6", "--set", "train.seed=7"}), 6);
+  EXPECT_EQ(epochs({model_, "--set", "train.epochs=6", "--epochs=7"}), 7);
+  EXPECT_EQ(epochs({model_, "--epochs=7", "--set", "train.epochs=6"}), 6);
+  EXPECT_EQ(epochs({model_, "--epochs=7", "--epochs=8"}), 8);
+}
+
+TEST_F(Cli, SugarReachesTheModel) {
+  const auto result = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {model_, "--json", "--quiet"});
+    return Json::parse(graphrun(words).out);
+  };
+  EXPECT_EQ(result({"--batch=2"})["steps"], 40);
+  EXPECT_EQ(result({"--batch=all"})["steps"], 20);
+  EXPECT_NE(result({"--seed=5"})["weights_hash"], result({"--seed=6"})["weights_hash"]);
+  EXPECT_EQ(result({"--seed=5"})["weights_hash"], result({"--seed=5"})["weights_hash"]);
+}
+
+TEST_F(Cli, LossesAreWrittenOneALine) {
+  const std::string path = (folder_ / "losses.txt").string();
+  ASSERT_EQ(graphrun({model_, "--losses", path, "--quiet"}).code, 0);
+  std::ifstream stream(path);
+  std::vector<double> losses;
+  for (std::string line; std::getline(stream, line);) losses.push_back(std::stod(line));
+  ASSERT_EQ(losses.size(), 20u);
+  EXPECT_LT(losses.back(), losses.front());
+}
+
+TEST_F(Cli, DataIsLookedForInTheDataFolder) {
+  const std::filesystem::path data = folder_ / "elsewhere";
+  std::filesystem::create_directory(data);
+  std::ofstream(data / "line.csv") << "x,y\n0,1\n1,3\n2,5\n";
+  Json model = Json::parse(kLine);
+  model["data"] = Json::parse(R"({"train": {"csv": "line.csv", "x": ["x"], "y": ["y"]}})");
+  const std::string path = file("csv.json", model.dump(2));
+  expect_refused(graphrun({path}), {"line.csv"});
+  EXPECT_EQ(graphrun({path, "--data-dir", data.string()}).code, 0);
+  EXPECT_EQ(graphrun({path}, {.environment = {"GRAPHRUN_DATA=" + data.string()}}).code, 0);
+  EXPECT_EQ(graphrun({path, "--data-dir", data.string()}, {.environment = {"GRAPHRUN_DATA=/nowhere"}}).code, 0);
+}
+
+TEST_F(Cli, AMissingDeviceExitsWithFour) {
+  const Outcome outcome = graphrun({model_, "--executor=cuda"}, {.environment = {"CUDA_VISIBLE_DEVICES="}});
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err, "");
+}
+
+TEST_F(Cli, PassesCanBeLeftOut) {
+  const Outcome outcome = graphrun({model_, "--no-passes", "--json"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(Json::accept(outcome.out));
+}
+
+TEST_F(Cli, ALossThatIsNotFiniteFailsTheRun) {
+  const Outcome outcome = graphrun({model_, "--json", "--set", "train.optimizer.sgd.lr=1e30"});
+  EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "finite")) << outcome.err;
+  EXPECT_FALSE(has(outcome.out, "nan"));
+}
+
+TEST_F(Cli, ResultsThatCannotBeWrittenFailTheRun) {
+  const Outcome outcome = graphrun({model_, "--quiet"}, {.stdout_path = "/dev/full"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_TRUE(has(outcome.err, "could not be written"));
+}
+
+TEST_F(Cli, AnInterruptKeepsTheResultsSoFar) {
+  bool sent = false;
+  ProcessOptions options;
+  options.on_stderr = [&](pid_t process, std::string_view err) {
+    if (sent || !has(err, "epoch ")) return;
+    sent = true;
+    kill(process, SIGINT);
+  };
+  const Outcome outcome =
+      graphrun({model_, "--json", "--epochs=2000000000", "--set", "train.log_every=1000", "--seed=3"}, options);
+  EXPECT_EQ(outcome.signal, 0);
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  EXPECT_GE(result["epochs"].get<std::int64_t>(), 1000);
+  EXPECT_LT(result["epochs"].get<std::int64_t>(), 2000000000);
+  EXPECT_TRUE(result["train"]["loss"].is_number());
+}
+
+TEST_F(Cli, WithoutATerminalThereAreLinesAndNoEscapes) {
+  const Outcome outcome = graphrun({model_});
+  EXPECT_FALSE(has(outcome.err + outcome.out, "\033"));
+  EXPECT_FALSE(has(outcome.err, "\r"));
+  EXPECT_EQ(lines(outcome.err).size(), 20u) << outcome.err;
+  EXPECT_EQ(graphrun({model_, "--quiet"}).err, "");
+}
+
+TEST_F(Cli, OnATerminalOneLineIsRewritten) {
+  const Outcome outcome = graphrun({model_, "--epochs=50"}, {.terminal = true});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_EQ(outcome.err.front(), '\r');
+  EXPECT_TRUE(has(outcome.err, "epoch 50/50")) << outcome.err;  // the last report is always shown
+  std::istringstream stream(outcome.err);
+  for (std::string drawn; std::getline(stream, drawn, '\r');) EXPECT_LT(drawn.size(), 40u) << drawn;  // never wraps
+  const Outcome dumb = graphrun({model_, "--epochs=50"}, {.environment = {"TERM=dumb"}, .terminal = true});
+  EXPECT_EQ(std::count(dumb.err.begin(), dumb.err.end(), '\n'), 50) << dumb.err;
+}
+
+TEST_F(Cli, NoColorIsHonoured) {
+  Json model = Json::parse(kLine);  // a constant column is centred with a warning
+  model["data"]["train"]["inline"]["x"] = {{2}, {2}, {2}, {2}};
+  model["data"]["transform"] = Json::parse(R"({"x": ["standardize"]})");
+  const std::string path = file("warned.json", model.dump());
+  const Outcome colourful = graphrun({path}, {.terminal = true});
+  EXPECT_EQ(colourful.code, 0) << colourful.err;
+  EXPECT_TRUE(has(colourful.err, "\033[33mwarning:")) << colourful.err;
+  const Outcome plain = graphrun({path}, {.environment = {"NO_COLOR=1"}, .terminal = true});
+  EXPECT_TRUE(has(plain.err, "warning:"));
+  EXPECT_FALSE(has(plain.err, "\033"));
+  const Outcome json = graphrun({path, "--diagnostics=json"});
+  EXPECT_EQ(Json::parse(json.err).at(0).at("severity"), "warning");
+  EXPECT_EQ(graphrun({path, "--quiet", "--diagnostics=json"}).err, "");
+}
+
+TEST_F(Cli, VerboseTellsOfThePlan) {
+  const Outcome outcome = graphrun({model_, "-v"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"train split: 4 samples", "arena:", "phase train:"}) {
+    EXPECT_TRUE(has(outcome.err, part)) << part;
+  }
+}
+
+TEST_F(Cli, PlanSummarises) {
+  const Outcome outcome = graphrun({"plan", model_});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  for (const char* part :
+       {"line on cpu", "arena", "lower bound", "parameter", "activation", "phase", "steps", "largest buffers", "p.W"}) {
+    EXPECT_TRUE(has(outcome.out, part)) << part << " is not in:\n" << outcome.out;
+  }
+  EXPECT_GE(graphrun({"plan", model_, "-v"}).out.size(), outcome.out.size());
+}
+
+TEST_F(Cli, PlanForAGpuNeedsNone) {
+  const Outcome outcome = graphrun({"plan", model_, "--executor=cuda", "--target=h200", "--json"},
+                                   {.environment = {"CUDA_VISIBLE_DEVICES="}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json plan = Json::parse(outcome.out);
+  EXPECT_EQ(plan["executor"], "cuda");
+  EXPECT_EQ(plan["target"], "h200");
+}
+
+TEST_F(Cli, PlanJsonDescribesTheProgram) {
+  const Outcome outcome = graphrun({"plan", model_, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json plan = Json::parse(outcome.out);
+  EXPECT_EQ(keys(plan), (std::vector<std::string>{"model", "executor", "target", "arena_bytes", "lower_bound",
+                                                  "poll_bytes", "bytes_by_kind", "phases", "buffers"}));
+  const std::uint64_t arena = plan["arena_bytes"];
+  EXPECT_GE(arena, plan["lower_bound"].get<std::uint64_t>());
+  EXPECT_EQ(Json::parse(graphrun({model_, "--json"}).out)["arena_bytes"], arena);
+
+  std::size_t id = 0, with_use = 0;
+  for (const Json& buffer : plan["buffers"]) {
+    EXPECT_EQ(buffer["id"], id++);
+    EXPECT_LE(buffer["offset"].get<std::uint64_t>() + buffer["bytes"].get<std::uint64_t>(), arena);
+    EXPECT_LT(buffer["storage_id"].get<std::size_t>(), plan["buffers"].size());
+    EXPECT_EQ(buffer.contains("first_use"), buffer.contains("last_use"));
+    if (!buffer.contains("first_use")) continue;
+    ++with_use;
+    EXPECT_LE(buffer["first_use"].get<int>(), buffer["last_use"].get<int>());
+  }
+  EXPECT_GT(with_use, 0u);
+  ASSERT_FALSE(plan["phases"].empty());
+  EXPECT_EQ(plan["phases"][0]["name"], "train");
+  EXPECT_EQ(plan["phases"][0]["capacity"], 4);
+  for (const Json& phase : plan["phases"]) {
+    for (const Json& node : phase["nodes"]) {
+      EXPECT_TRUE(node["op"].is_string());
+      EXPECT_TRUE(node["attrs"].is_object());
+      EXPECT_LT(node["output"].get<std::size_t>(), plan["buffers"].size());
+    }
+  }
+}
+
+TEST_F(Cli, PlanCanPrintTheProgram) {
+  const Outcome outcome = graphrun({"plan", model_, "--program"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.out, "matmul")) << outcome.out;
+  EXPECT_EQ(graphrun({"plan", model_, "--program"}).out, outcome.out);
+}
+
+}  // namespace
+}  // namespace graphrun::testing

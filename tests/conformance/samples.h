@@ -1,0 +1,21 @@
+// samples.h: the explicit list of the families of samples; an op without one fails coverage_test.cpp.
+// Contract: the same list on every call; (op, name) is unique.
+#pragma once
+
+#include "conformance/sample.h"
+
+namespace graphrun::test {
+
+namespace samples {
+std::vector<Sample> unary();
+std::vector<Sample> binary();
+std::vector<Sample> comparisons();
+std::vector<Sample> matmul();
+std::vector<Sample> reductions();
+std::vector<Sample> movement();
+std::vector<Sample> sources();
+}  // namespace samples
+
+const std::vector<Sample>& all_samples();
+
+}  // namespace graphrun::test

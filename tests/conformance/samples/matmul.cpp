@@ -1,0 +1,86 @@
+// matmul: transposes, odd and large extents, empty ones, rows that stay and rows that are contracted.
+#include <limits>
+
+#include "conformance/samples.h"
+
+namespace graphrun::test::samples {
+namespace {
+
+Sample product(std::string name, TensorType a, TensorType b, bool transpose_a = false, bool transpose_b = false) {
+  const std::int64_t inner = a.shape[transpose_a ? 0 : 1];
+  Sample s{.op = "matmul", .name = std::move(name), .operands = {{a}, {b}}};
+  s.attributes = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
+  // A sum of n products of numbers below 4 is off by at most n * 4n * 2^-24 (f32), in practice far less.
+  const double unit = a.dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
+  s.tolerance = {0, 4 * static_cast<double>(inner) * unit};
+  return s;
+}
+
+}  // namespace
+
+std::vector<Sample> matmul() {
+  std::vector<Sample> list;
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      const std::string suffix = std::string(ta ? "_transpose_a" : "") + (tb ? "_transpose_b" : "");
+      const auto shaped = [&](std::string name, std::int64_t m, std::int64_t k, std::int64_t n, DType dtype = DType::f32) {
+        return product(std::move(name) + suffix, typed(dtype, ta ? Shape{k, m} : Shape{m, k}),
+                       typed(dtype, tb ? Shape{n, k} : Shape{k, n}), ta, tb);
+      };
+      list.push_back(shaped("odd", 5, 7, 3));
+      list.push_back(shaped("one", 1, 1, 1));
+      list.push_back(shaped("row", 1, 9, 17));
+      list.push_back(shaped("column", 17, 9, 1));
+      list.push_back(shaped("inner_one", 6, 1, 5));
+      list.push_back(shaped("large", 67, 129, 35));
+      list.push_back(shaped("long_inner", 3, 1031, 5));
+      list.push_back(shaped("wide", 3, 5, 1031));
+      list.push_back(shaped("tall", 1031, 5, 3));
+      list.push_back(shaped("no_inner", 3, 0, 4));
+      list.push_back(shaped("no_outer", 0, 3, 4));
+      list.push_back(shaped("no_columns", 3, 4, 0));
+      list.push_back(shaped("f64", 5, 7, 3, DType::f64));
+      list.push_back(differentiable(shaped("gradient", 4, 3, 2)));
+    }
+  }
+  list.push_back(batch_of(3, product("partial_rows", rows_f32({5, 7}), f32({7, 4}))));
+  list.push_back(batch_of(3, product("transpose_b_partial_rows", rows_f32({5, 7}), f32({4, 7}), false, true)));
+  list.push_back(batch_of(3, product("transpose_a_partial_rows", rows_f32({5, 3}), rows_f32({5, 4}), true)));
+  list.push_back(batch_of(5, product("full_rows", rows_f32({5, 7}), f32({7, 4}))));
+  list.push_back(batch_of(0, product("no_rows", rows_f32({5, 7}), f32({7, 4}))));
+  list.push_back(batch_of(0, product("transpose_a_no_rows", rows_f32({5, 3}), rows_f32({5, 4}), true)));
+  list.push_back(batch_of(2, product("partial_double_rows", rows_f32({10, 7}, 2), f32({7, 4}))));
+  list.push_back(batch_of(2, product("transpose_a_double_rows", rows_f32({10, 3}, 2), rows_f32({10, 4}, 2), true)));
+  list.push_back(batch_of(71, product("large_partial_rows", rows_f32({100, 65}), f32({65, 33})), 100));
+  list.push_back(
+      batch_of(71, product("large_transpose_a_partial_rows", rows_f32({100, 65}), rows_f32({100, 33}), true), 100));
+  list.push_back(batch_of(1, product("column_partial_rows", rows_f32({5, 7}), f32({7, 1}))));
+  list.push_back(differentiable(batch_of(3, product("gradient_rows", rows_f32({5, 3}), f32({3, 2})))));
+  list.push_back(
+      differentiable(batch_of(3, product("gradient_transpose_b_rows", rows_f32({5, 3}), f32({2, 3}), false, true))));
+  list.push_back(
+      differentiable(batch_of(3, product("gradient_transpose_a_rows", rows_f32({5, 3}), rows_f32({5, 2}), true))));
+
+  // 0 * infinity must not reach the rows that are not there.
+  Sample infinite = batch_of(3, product("infinite_weight_partial_rows", rows_f32({5, 2}), f32({2, 2})));
+  infinite.operands[1].values = {1, std::numeric_limits<double>::infinity(), 1, 2};
+  list.push_back(infinite);
+  Sample nan = product("nan", f32({3, 4}), f32({4, 3}));
+  nan.operands[0].values = {1, 2, 3, 4, 5, std::numeric_limits<double>::quiet_NaN(), 7, 8, 9, 0, 1, 2};
+  list.push_back(nan);
+
+  const auto exact = [&](std::string name, bool ta, bool tb, std::vector<double> expected) {
+    Sample s = product(std::move(name), f32({2, 2}), f32({2, 2}), ta, tb);
+    s.operands[0].values = {1, 2, 3, 4};
+    s.operands[1].values = {5, 6, 7, 8};
+    s.expected = std::move(expected);
+    list.push_back(s);
+  };
+  exact("exact", false, false, {19, 22, 43, 50});
+  exact("exact_transpose_a", true, false, {26, 30, 38, 44});
+  exact("exact_transpose_b", false, true, {17, 23, 39, 53});
+  exact("exact_transpose_both", true, true, {23, 31, 34, 46});
+  return list;
+}
+
+}  // namespace graphrun::test::samples

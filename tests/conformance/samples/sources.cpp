@@ -1,0 +1,91 @@
+// The ops around the data set and the states: minibatch, row_count, increment, record, assign.
+#include "conformance/samples.h"
+
+namespace graphrun::test::samples {
+namespace {
+
+Operand step(double value) { return {typed(DType::u64, {}), 0, 0, {value}, "counter"}; }
+
+// Step 8 of 11 samples in batches of 4 is batch 2 of the third round: 3 samples.
+Sample minibatch(std::string name, TensorType data, std::int64_t capacity, double at, std::int64_t count) {
+  return {.op = "minibatch",
+          .name = std::move(name),
+          .operands = {{data, 0, 99}, step(at)},
+          .attributes = {{"capacity", capacity}},
+          .capacity = capacity,
+          .count = count};
+}
+
+Sample row_count(std::string name, std::int64_t total, std::int64_t capacity, double at, double expected) {
+  return {.op = "row_count",
+          .name = std::move(name),
+          .operands = {step(at)},
+          .attributes = {{"total", total}, {"capacity", capacity}},
+          .expected = {expected}};
+}
+
+Sample record(std::string name, std::int64_t size, double at, std::vector<double> expected) {
+  return {.op = "record",
+          .name = std::move(name),
+          .operands = {{f32({size}), 0, 0, {1, 2, 3, 4}, "metric"}, {f32({}), 0, 0, {9}}, step(at)},
+          .expected = std::move(expected)};
+}
+
+Sample assign(std::string name, TensorType type, std::string_view state) {
+  return {.op = "assign", .name = std::move(name), .operands = {{type, 0, 9, {}, state}, {type, 0, 9}}};
+}
+
+}  // namespace
+
+std::vector<Sample> sources() {
+  std::vector<Sample> list = {
+      minibatch("first", f32({11, 3}), 4, 0, 4),
+      minibatch("second", f32({11, 3}), 4, 1, 4),
+      minibatch("last_partial_rows", f32({11, 3}), 4, 2, 3),
+      minibatch("second_round", f32({11, 3}), 4, 4, 4),
+      minibatch("late_partial_rows", f32({11, 3}), 4, 8, 3),
+      minibatch("whole_is_a_view", f32({11, 3}), 11, 7, 11),
+      minibatch("larger_than_the_data", f32({3, 2}), 5, 6, 3),
+      minibatch("batches_of_one", f32({4, 3}), 1, 6, 1),
+      minibatch("vector", f32({11}), 4, 2, 3),
+      minibatch("rank_three", f32({5, 2, 3}), 2, 2, 1),
+      minibatch("even", f32({8, 3}), 4, 3, 4),
+      minibatch("large", f32({1037, 31}), 256, 4, 13),
+      minibatch("i32", typed(DType::i32, {7, 3}), 4, 1, 3),
+      minibatch("f64", typed(DType::f64, {7, 3}), 4, 1, 3),
+      minibatch("boolean", typed(DType::boolean, {7, 3}), 4, 1, 3),
+      minibatch("step_beyond_32_bits", f32({11, 2}), 4, 12884901890.0, 3),
+      row_count("full", 11, 4, 0, 4),
+      row_count("last", 11, 4, 2, 3),
+      row_count("next_round", 11, 4, 3, 4),
+      row_count("late", 11, 4, 8, 3),
+      row_count("divides", 12, 4, 5, 4),
+      row_count("one_batch", 3, 3, 7, 3),
+      row_count("larger_than_the_data", 3, 5, 7, 3),
+      row_count("step_beyond_32_bits", 11, 4, 12884901890.0, 3),
+      record("first", 4, 0, {9, 2, 3, 4}),
+      record("last", 4, 3, {1, 2, 3, 9}),
+      record("wraps", 4, 6, {1, 2, 9, 4}),
+      record("one", 1, 5, {9}),
+      record("step_beyond_32_bits", 4, 4294967297.0, {1, 9, 3, 4}),
+      assign("parameter", f32({3, 5}), "parameter"),
+      assign("slot", f32({1037}), "slot"),
+      assign("metric", typed(DType::f64, {}), "metric"),
+      assign("counter", typed(DType::u64, {}), "counter"),
+      assign("empty", f32({0, 3}), "parameter"),
+  };
+  Sample exact = minibatch("exact", f32({5, 2}), 3, 1, 2);
+  exact.operands[0].values = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  exact.expected = {6, 7, 8, 9, 0, 0};
+  list.push_back(exact);
+  for (const auto& [name, before] : {std::pair{"zero", 0.0}, std::pair{"carries_into_32_bits", 4294967295.0}}) {
+    list.push_back({.op = "increment", .name = name, .operands = {step(before)}, .expected = {before + 1}});
+  }
+  Sample moved = assign("exact", f32({3}), "parameter");
+  moved.operands[1].values = {1, 2, 3};
+  moved.expected = {1, 2, 3};
+  list.push_back(moved);
+  return list;
+}
+
+}  // namespace graphrun::test::samples

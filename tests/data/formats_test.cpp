@@ -1,0 +1,269 @@
+// IDX, NPY, NPZ and CSV: what they give, and what is said about files that are cut short or lie.
+#include <zlib.h>
+
+#include "data/csv.h"
+#include "data/idx.h"
+#include "data/npy.h"
+#include "data_fixture.h"
+
+namespace graphrun {
+namespace {
+
+std::string idx(char type, std::initializer_list<std::uint32_t> extents, const std::string& values) {
+  std::string bytes{0, 0, type, static_cast<char>(extents.size())};
+  for (const std::uint32_t extent : extents) {
+    for (const unsigned shift : {24u, 16u, 8u, 0u}) bytes += static_cast<char>(extent >> shift & 0xFFu);
+  }
+  return bytes + values;
+}
+
+std::string deflated(const std::string& bytes, int window) {
+  z_stream stream{};
+  deflateInit2(&stream, 9, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY);
+  std::string out(bytes.size() + 1000, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string gzip(const std::string& bytes) {
+  return deflated(bytes, 15 + 16);
+}
+
+std::string npy(const std::string& type, const std::string& shape, const std::string& values,
+                const std::string& order = "False") {
+  std::string header = "{'descr': '" + type + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }";
+  header.resize(118, ' ');
+  header.back() = '\n';
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + values;
+}
+
+template <class T>
+std::string raw(std::initializer_list<T> values) {
+  return {reinterpret_cast<const char*>(values.begin()), values.size() * sizeof(T)};
+}
+
+std::string little(std::uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xFFu);
+  return text;
+}
+
+// A zip of one file; `method` 8 deflates. As NumPy does, the sizes of the local header are left to the directory.
+std::string zip(const std::string& name, const std::string& bytes, int method) {
+  const std::string stored = method == 8 ? deflated(bytes, -15) : bytes;
+  const std::uint64_t crc = crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size()));
+  const std::string extra(20, 'e');
+  std::string zip = "PK\x03\x04" + little(45, 2) + little(0, 2) + little(static_cast<std::uint64_t>(method), 2) +
+                    little(0, 4) + little(crc, 4) + little(0xFFFFFFFF, 4) + little(0xFFFFFFFF, 4) +
+                    little(name.size(), 2) + little(extra.size(), 2) + name + extra + stored;
+  const std::size_t directory = zip.size();
+  zip += "PK\x01\x02" + little(45, 2) + little(45, 2) + little(0, 2) + little(static_cast<std::uint64_t>(method), 2) +
+         little(0, 4) + little(crc, 4) + little(stored.size(), 4) + little(bytes.size(), 4) + little(name.size(), 2) +
+         little(0, 2) + little(0, 2) + little(0, 2) + little(0, 2) + little(0, 4) + little(0, 4) + name;
+  const std::size_t size = zip.size() - directory;
+  return zip + "PK\x05\x06" + little(0, 4) + little(1, 2) + little(1, 2) + little(size, 4) + little(directory, 4) +
+         little(0, 2);
+}
+
+template <class F>
+std::string message(F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// ---- IDX
+
+TEST_F(DataTest, IdxPlainAndCompressed) {
+  inputs = {{"x", Shape{2, 2}, DType::f32, false}, {"y", Shape{}, DType::i32, true}};
+  write("x.idx", idx(0x08, {2, 2, 2}, "\x01\x02\x03\x04\xff\x06\x07\x08"));
+  write("y.gz", gzip(idx(0x08, {2}, "\x05\x09")));
+  const std::string block = R"({"train": {"idx": {"x": "x.idx", "y": "y.gz"}}})";
+  EXPECT_EQ(values(read(block), "train", "x"), (Floats{1, 2, 3, 4, 255, 6, 7, 8}));
+  EXPECT_EQ(elements<std::int32_t>(read(block), "train", "y"), (std::vector<std::int32_t>{5, 9}));
+}
+
+TEST_F(DataTest, IdxTypesAreBigEndian) {
+  inputs = {{"x", Shape{}, DType::f32, false}};
+  write("i8", idx(0x09, {1}, "\xff"));
+  write("i16", idx(0x0B, {1}, "\xff\xfe"));
+  write("i32", idx(0x0C, {1}, std::string("\x00\x01\x00\x00", 4)));
+  write("f32", idx(0x0D, {1}, std::string("\x3f\x80\x00\x00", 4)));
+  write("f64", idx(0x0E, {1}, std::string("\x40\x00\x00\x00\x00\x00\x00\x00", 8)));
+  const std::vector<std::pair<std::string, float>> expected = {
+      {"i8", -1}, {"i16", -2}, {"i32", 65536}, {"f32", 1}, {"f64", 2}};
+  for (const auto& [name, value] : expected)
+    EXPECT_EQ(values(read(R"({"train": {"idx": {"x": ")" + name + "\"}}}"), "train", "x"), Floats{value}) << name;
+}
+
+TEST_F(DataTest, IdxFilesThatLie) {
+  const auto says = [&](const std::string& bytes) {
+    write("a", bytes);
+    std::string text = message([&] { data::read_idx_file(path("a")); });
+    return text.substr(text.find(folder()) == 1 ? folder().size() + 3 : 0);
+  };
+  EXPECT_EQ(says("\x89PNG"), "': not an IDX file: it does not begin with two zero bytes");
+  EXPECT_EQ(says(idx(0x07, {1}, "a")), "': IDX type 0x07 is not known");
+  EXPECT_EQ(says(idx(0x08, {}, "a")), "': IDX rank must be from 1 to 8, got 0");
+  EXPECT_EQ(says(std::string("\0\0\x08\x02\0\0", 6)), "': the IDX header is cut short");
+  EXPECT_EQ(says(idx(0x08, {2, 3}, "abc")), "': the IDX header says (2, 3) and 18 bytes, but the file ends after 15");
+  EXPECT_EQ(says(idx(0x08, {2}, "abc")), "': the IDX header says (2) and 10 bytes, but the file has more");
+  EXPECT_EQ(says(gzip(idx(0x08, {2}, "abc"))), "': the IDX header says (2) and 10 bytes, but the file has more");
+  // A terabyte is announced and must not be allocated.
+  EXPECT_EQ(says(gzip(idx(0x08, {1u << 20, 1u << 20}, "abc"))),
+            "': the IDX header says (1048576, 1048576) and 1099511627788 bytes, but the file ends after 15");
+  EXPECT_EQ(says(idx(0x08, {~0u, ~0u, ~0u}, "")), "': the extents of the IDX header are not credible");
+  const std::string whole = gzip(idx(0x08, {1000}, std::string(1000, 'a')));
+  EXPECT_EQ(says(whole.substr(0, whole.size() - 12)).substr(0, 36), "': the compressed data end too early");
+}
+
+// ---- NPY and NPZ
+
+TEST_F(DataTest, NpyTypes) {
+  inputs = {{"x", Shape{2}, DType::f32, false}};
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"<f4", raw<float>({1, 2})},         {"<f8", raw<double>({1, 2})},        {"|u1", raw<std::uint8_t>({1, 2})},
+      {"|i1", raw<std::int8_t>({1, 2})},   {"<i2", raw<std::int16_t>({1, 2})},  {"<u2", raw<std::uint16_t>({1, 2})},
+      {"<i4", raw<std::int32_t>({1, 2})},  {"<u4", raw<std::uint32_t>({1, 2})}, {"<i8", raw<std::int64_t>({1, 2})},
+      {"<u8", raw<std::uint64_t>({1, 2})}, {">i2", std::string("\0\1\0\2", 4)}};
+  for (const auto& [type, bytes] : files) {
+    write("x.npy", npy(type, "(1, 2)", bytes));
+    EXPECT_EQ(values(read(R"({"train": {"npy": {"x": "x.npy"}}})"), "train", "x"), (Floats{1, 2})) << type;
+  }
+}
+
+TEST_F(DataTest, NpyFilesThatLie) {
+  const auto says = [](const std::string& bytes) { return message([&] { data::parse_npy("a.npy", bytes); }); };
+  const std::string good = npy("<f4", "(2,)", raw<float>({1, 2}));
+  EXPECT_EQ(says(good), "no error");
+  EXPECT_EQ(says("hello"), "'a.npy': not an NPY array");
+  EXPECT_EQ(says(good.substr(0, 50)), "'a.npy': the NPY header is cut short");
+  EXPECT_EQ(says(good.substr(0, good.size() - 1)),
+            "'a.npy': the NPY header says (2) of '<f4', but 7 bytes of values follow");
+  EXPECT_EQ(says(npy("<f4", "(4611686018427387904, 4)", "")),
+            "'a.npy': the NPY header says (4611686018427387904, 4) of '<f4', but 0 bytes of values follow");
+  EXPECT_EQ(says(npy("<f2", "(2,)", "abcd")), "'a.npy': dtype '<f2' is not supported");
+  EXPECT_EQ(says(npy("|S10", "(2,)", "abcd")), "'a.npy': dtype '|S10' is not supported");
+  EXPECT_EQ(says(npy("<f4", "(1, 1)", "abcd", "True")),
+            "'a.npy': the array is in Fortran order; save it with numpy.ascontiguousarray");
+  EXPECT_EQ(says(npy("<f4", "(-1,)", "abcd")), "'a.npy': the shape in the NPY header is damaged");
+  EXPECT_EQ(says(npy("<i8", "(1,)", raw<std::int64_t>({(std::int64_t{1} << 60) + 1}))),
+            "'a.npy': 1152921504606846977 is too large an integer");
+}
+
+TEST_F(DataTest, NpzStoredAndDeflated) {
+  inputs = {{"x", Shape{2}, DType::f32, false}};
+  for (const int method : {0, 8}) {
+    write("a.npz", zip("x.npy", npy("<f4", "(1, 2)", raw<float>({3, 4})), method));
+    EXPECT_EQ(values(read(R"({"train": {"npz": "a.npz"}})"), "train", "x"), (Floats{3, 4})) << method;
+  }
+  write("a.npz", zip("images.npy", npy("<f4", "(1, 2)", raw<float>({3, 4})), 0));
+  EXPECT_EQ(values(read(R"({"train": {"npz": "a.npz", "x": "images"}})"), "train", "x"), (Floats{3, 4}));
+  EXPECT_EQ(mistakes(R"({"train": {"npz": "a.npz", "x": "image"}})"),
+            "model.json:1:34: /train/x: no column 'image'; the source has images\n"
+            "    {\"train\": {\"npz\": \"a.npz\", \"x\": \"image\"}}\n"
+            "                                     ^\n"
+            "    hint: did you mean 'images'?");
+}
+
+TEST_F(DataTest, NpzFilesThatLie) {
+  const std::string good = zip("x.npy", npy("<f4", "(1, 2)", raw<float>({3, 4})), 0);
+  const auto says = [&](const std::string& bytes) {
+    write("a.npz", bytes);
+    const std::string text = message([&] { data::Npz(path("a.npz")).read("x"); });
+    const std::size_t at = text.find("': ");
+    return at == std::string::npos ? text : text.substr(at + 3, text.find('\n') - at - 3);
+  };
+  EXPECT_EQ(says(good), "no error");
+  EXPECT_EQ(says("PK"), "not an NPZ file: the directory of the zip is missing");
+  EXPECT_EQ(says(good.substr(0, good.size() - 30)), "not an NPZ file: the directory of the zip is missing");
+  EXPECT_EQ(says(good.substr(100)), "the directory of the zip is damaged");
+  std::string flipped = good;
+  flipped[180] ^= 1;
+  EXPECT_EQ(says(flipped), "the checksum is wrong: the array is damaged");
+  std::string lying = good;
+  lying.replace(good.find("PK\x01\x02") + 20, 8, "\xff\xff\xff\x7f\xff\xff\xff\x7f");
+  EXPECT_EQ(says(lying), "the array is cut short");
+  write("b.npz", good);
+  EXPECT_EQ(message([&] { data::Npz(path("b.npz")).read("y"); }).substr(folder().size() + 2),
+            "/b.npz' has no array 'y'");
+}
+
+// Any byte of a good file may be wrong: an error or other numbers, but nothing worse. (Sanitizers look on.)
+TEST_F(DataTest, DamagedFilesNeverDoHarm) {
+  const std::string files[] = {gzip(idx(0x08, {2, 3}, "abcdef")), idx(0x0C, {2}, "abcdefgh"),
+                               npy("<f4", "(1, 2)", raw<float>({3, 4})),
+                               zip("x.npy", npy("<f4", "(1, 2)", raw<float>({3, 4})), 8)};
+  for (const std::string& good : files) {
+    int refused = 0;
+    for (std::size_t i = 0; i < good.size(); ++i) {
+      for (const int flip : {0x01, 0x80, 0xff}) {
+        std::string bad = good;
+        bad[i] = static_cast<char>(bad[i] ^ flip);
+        write("a", bad);
+        try {
+          if (good[0] == 'P')
+            data::Npz(path("a")).read("x");
+          else if (good[0] == '\x93')
+            data::parse_npy("a", bad);
+          else
+            data::read_idx_file(path("a"));
+        } catch (const Error&) {
+          ++refused;
+        }
+      }
+    }
+    EXPECT_GT(refused, 0);
+  }
+}
+
+// ---- CSV
+
+TEST_F(DataTest, CsvListsAndTheColumnsThatAreLeft) {
+  write("a.csv",
+        "\xEF\xBB\xBF"
+        "id,\"a\",\"b, \"\"c\"\"\",price\r\nfirst, 1 ,+2,3\r\n\"se\ncond\",4,\"5\",-6e0\r\n");
+  const DataSet set = read(R"({"train": {"csv": "a.csv", "x": ["b, \"c\"", "a"], "y": ["price"]}})");
+  EXPECT_EQ(values(set, "train", "x"), (Floats{2, 1, 5, 4}));
+  EXPECT_EQ(values(set, "train", "y"), (Floats{3, -6}));
+  write("b.csv", "1;2;3\n4;5;6");
+  const DataSet left = read(R"({"train": {"csv": "b.csv", "header": false, "delimiter": ";", "y": "1"}})");
+  EXPECT_EQ(values(left, "train", "x"), (Floats{1, 3, 4, 6}));
+  EXPECT_EQ(values(left, "train", "y"), (Floats{2, 5}));
+}
+
+TEST_F(DataTest, CsvMistakesHaveLineAndColumn) {
+  const auto says = [&](const std::string& text) {
+    write("a.csv", text);
+    return mistakes(R"({"train": {"csv": "a.csv", "y": ["y"]}})");
+  };
+  EXPECT_EQ(says("a,b,y\n1,2,3\n4,,6\n"), "DIR/a.csv:3:3: row 1, column 'b': the value is missing");
+  EXPECT_EQ(says("a,b,y\n1,2,3\n4,5,six\n"), "DIR/a.csv:3:5: row 1, column 'y': expected a number, got 'six'");
+  EXPECT_EQ(says("a,b,y\n1,2,1e999\n"), "DIR/a.csv:2:5: row 0, column 'y': '1e999' is out of range");
+  EXPECT_EQ(says("a,b,y\n1,2\n"), "DIR/a.csv:2:1: expected 3 fields as in the first line, got 2");
+  EXPECT_EQ(says("a,b,y\n1,2,\"3\n"), "DIR/a.csv:2:5: the quote is never closed");
+  EXPECT_EQ(says("a,b,y\n1,2,\"3\"4\n"), "DIR/a.csv:2:8: expected the end of the field after the closing quote");
+  EXPECT_EQ(says("a,a,y\n1,2,3\n"), "DIR/a.csv:1:3: there are two columns 'a'");
+  EXPECT_EQ(says("a,b,y\n1,2,nan\n").substr(0, 89),
+            "model.json:1:11: /train: input 'y' of train: row 0, column 0: nan is not a finite number\n");
+  EXPECT_EQ(says("a,b,y\n").substr(0, 60), "model.json:1:19: /train/csv: 'DIR/a.csv': the file has no ro");
+  write("a.csv", "a,b,y\n1,2,3\n");
+  EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv"}})").find("only one input can take the columns that are left"),
+            std::string::npos);
+  EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv", "y": ["z"]}})").find("no column 'z'; the source has a, b, y"),
+            std::string::npos);
+  EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv", "y": ["y"], "delimiter": ",,"}})").find("must be one character"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace graphrun

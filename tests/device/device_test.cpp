@@ -1,0 +1,289 @@
+// The CUDA executor against ref on hand-written Programs, and what a run may ask of the device.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+
+#include "graphrun/error.h"
+#include "kernels/scalar_ops.h"
+#include "programs.h"
+
+namespace graphrun::testing {
+namespace {
+
+// "" when there is a device, else why not. GRAPHRUN_REQUIRE_DEVICE=1 makes a missing device a failure.
+std::string missing_device() {
+  static const std::string reason = [] {
+    Builder build("probe");
+    build.state("x", f32({1}), {0.0f});
+    try {
+      const auto cuda = find_executor("cuda");
+      cuda->load(build.finish(*cuda));
+    } catch (const Error& error) {
+      const std::string code = error.diagnostics().front().code;
+      if (code == "cuda.driver" || code == "cuda.device") return std::string(error.what());
+      throw;
+    }
+    return std::string();
+  }();
+  return reason;
+}
+
+class Device : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string reason = missing_device();
+    if (reason.empty()) return;
+    if (std::getenv("GRAPHRUN_REQUIRE_DEVICE") != nullptr) FAIL() << reason;
+    GTEST_SKIP() << reason;
+  }
+
+  std::shared_ptr<Executor> cuda = find_executor("cuda");
+  std::shared_ptr<Executor> ref = find_executor("ref");
+
+  // One step of `build` on both; every element of `out` within `tolerance` of ref, relative to max(1, |ref|).
+  void compare(Builder& build, BufferId out, float tolerance) {
+    const Program program = build.finish(*cuda);
+    const auto device = cuda->load(program);
+    device->run(0, 1);
+    const auto host = ref->load(program);
+    host->run(0, 1);
+    const auto got = read<float>(*device, program, out);
+    const auto want = read<float>(*host, program, out);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const float scale = std::max(1.0f, std::fabs(want[i]));
+      ASSERT_LE(std::fabs(got[i] - want[i]), tolerance * scale)
+          << program.name << ": element " << i << " is " << got[i] << ", ref has " << want[i];
+    }
+  }
+};
+
+TEST_F(Device, UnaryOps) {
+#define GRAPHRUN_NAME(op, Functor, reference) #op,
+  for (const std::string op : {GRAPHRUN_UNARY_OPS(GRAPHRUN_NAME)}) {
+    for (const std::int64_t count : {1, 4, 1003, 70000}) {
+      Builder build(op);
+      const BufferId x = build.state("x", f32({count}), random_values(count, 7, 0.1f, 0.9f));
+      const BufferId out = build.buffer("out", f32({count}));
+      build.step(op, {x}, out, ScalarParams{0.25, 0.75});
+      compare(build, out, 1e-6f);
+    }
+  }
+}
+
+TEST_F(Device, BinaryOpsBroadcast) {
+  struct Case {
+    Shape a, b, out;
+  };
+  const Case cases[] = {{{5, 7}, {5, 7}, {5, 7}},          {{64, 12}, {12}, {64, 12}},    {{64, 7}, {7}, {64, 7}},
+                        {{33, 9}, {33, 1}, {33, 9}},       {{33, 8}, {}, {33, 8}},        {{}, {33, 8}, {33, 8}},
+                        {{1, 5, 1}, {3, 1, 4}, {3, 5, 4}}, {{3, 5, 4}, {5, 1}, {3, 5, 4}}};
+  for (const std::string op : {GRAPHRUN_BINARY_OPS(GRAPHRUN_NAME)}) {
+    for (const Case& c : cases) {
+      Builder build(op + " " + to_string(c.a) + " " + to_string(c.b));
+      const BufferId a = build.state("a", f32(c.a), random_values(c.a.elements(), 1, 0.5f, 2.0f));
+      const BufferId b = build.state("b", f32(c.b), random_values(c.b.elements(), 2, 0.5f, 2.0f));
+      const BufferId out = build.buffer("out", f32(c.out));
+      build.step(op, {a, b}, out);
+      compare(build, out, 1e-6f);
+    }
+  }
+}
+
+TEST_F(Device, ComparisonsAndWhere) {
+  Builder build("where");
+  const std::int64_t n = 1001;
+  const BufferId a = build.state("a", f32({n}), random_values(n, 1));
+  const BufferId b = build.state("b", f32({n}), random_values(n, 2));
+  const BufferId less = build.buffer("less", {DType::boolean, {n}, 0});
+  const BufferId not_less = build.buffer("not_less", {DType::boolean, {n}, 0});
+  const BufferId number = build.buffer("number", f32({n}));
+  const BufferId out = build.buffer("out", f32({n}));
+  build.step("less", {a, b}, less);
+  build.step("logical_not", {less}, not_less);
+  build.step("cast", {not_less}, number);
+  build.step("where", {less, a, number}, out);
+  compare(build, out, 0.0f);
+}
+
+TEST_F(Device, Matmul) {
+  struct Case {
+    std::int64_t m, n, k;
+  };
+  // Short sums, long sums in one and in several parts, tiles that stick out, and the matrix library.
+  const Case cases[] = {{1, 1, 1},     {300, 1, 6}, {6, 1, 300},  {32, 10, 784},  {784, 10, 256}, {6, 3, 20000},
+                        {17, 33, 100}, {33, 5, 33}, {64, 64, 64}, {128, 96, 200}, {100, 256, 784}};
+  for (const Case& c : cases) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      const MatmulParams params{(transposes & 1) != 0, (transposes & 2) != 0};
+      Builder build("matmul " + std::to_string(c.m) + " " + std::to_string(c.n) + " " + std::to_string(c.k) + " " +
+                    std::to_string(transposes));
+      const Shape shape_a = params.transpose_a ? Shape{c.k, c.m} : Shape{c.m, c.k};
+      const Shape shape_b = params.transpose_b ? Shape{c.n, c.k} : Shape{c.k, c.n};
+      const BufferId a = build.state("a", f32(shape_a), random_values(c.m * c.k, 1));
+      const BufferId b = build.state("b", f32(shape_b), random_values(c.k * c.n, 2));
+      const BufferId out = build.buffer("out", f32({c.m, c.n}));
+      build.step("matmul", {a, b}, out, params);
+      compare(build, out, 2e-5f);
+    }
+  }
+}
+
+TEST_F(Device, Sum) {
+  struct Case {
+    Shape in, out;
+    std::uint32_t axes;
+  };
+  const Case cases[] = {{{7}, {}, 1},          {{100000}, {}, 1},     {{300, 6}, {6}, 1},
+                        {{300, 6}, {300}, 2},  {{1000, 64}, {64}, 1}, {{20000, 40}, {40}, 1},
+                        {{50, 3000}, {50}, 2}, {{9, 5, 40}, {40}, 3}, {{9, 50, 40}, {9, 40}, 2},
+                        {{40, 5, 9}, {5}, 5},  {{4, 3}, {}, 3}};
+  for (const Case& c : cases) {
+    Builder build("sum " + to_string(c.in) + " " + std::to_string(c.axes));
+    const BufferId in = build.state("in", f32(c.in), random_values(c.in.elements(), 3));
+    const BufferId out = build.buffer("out", f32(c.out));
+    build.step("sum", {in}, out, ReduceParams{c.axes, false});
+    compare(build, out, 2e-5f);
+  }
+}
+
+// Least squares by gradient descent in batches of 4 out of 10 samples: the third batch is short.
+struct Regression {
+  Builder build{"regression", 4};
+  BufferId counter, weights, ring, activated;
+
+  explicit Regression(std::int64_t samples = 10, std::int64_t ring_size = 16) {
+    const std::int64_t features = 3;
+    const MinibatchParams batches{samples, 4};
+    const BufferId data = build.state("data", f32({samples, features}), random_values(samples * features, 11));
+    const BufferId target = build.state("target", f32({samples, 1}), random_values(samples, 12));
+    counter = build.counter("step", true);
+    weights = build.state("w", f32({features, 1}), {}, true);
+    ring = build.state("losses", f32({ring_size}), {}, true);
+    const BufferId rate = build.state("rate", f32({}), {0.05f});
+    const auto batch = [&](const char* name, std::int64_t columns) { return build.buffer(name, f32({4, columns}, 1)); };
+    const BufferId count = build.buffer("count", scalar(DType::i32));
+    build.step("row_count", {counter}, count, batches);
+    build.rows(count);
+    const BufferId x = build.step("minibatch", {data, counter}, batch("x", features), batches);
+    const BufferId y = build.step("minibatch", {target, counter}, batch("y", 1), batches);
+    const BufferId z = build.step("matmul", {x, weights}, batch("z", 1), MatmulParams{});
+    const BufferId error = build.step("sub", {z, y}, batch("error", 1));
+    const BufferId squares = build.step("square", {error}, batch("squares", 1));
+    const BufferId loss = build.step("sum", {squares}, build.buffer("loss", f32({})), ReduceParams{3, false});
+    activated = build.step("exp", {z}, build.buffer("exp", f32({4, 1}, 1), BufferKind::activation));
+    const BufferId gradient =
+        build.step("matmul", {x, error}, build.buffer("dw", f32({features, 1})), MatmulParams{true, false});
+    const BufferId change = build.step("mul", {gradient, rate}, build.buffer("change", f32({features, 1})));
+    const BufferId next = build.step("sub", {weights, change}, build.buffer("next", f32({features, 1})));
+    build.step("assign", {weights, next}, weights);
+    build.step("record", {ring, loss, counter}, ring);
+    build.step("increment", {counter}, counter);
+  }
+};
+
+TEST_F(Device, TrainsLikeRef) {
+  Regression model;
+  const Program program = model.build.finish(*cuda);
+  const auto device = cuda->load(program);
+  const auto host = ref->load(program);
+  for (const std::uint64_t n : {1, 2, 40, 7}) {  // single steps, blocks, and blocks with a rest
+    device->run(0, n);
+    host->run(0, n);
+    EXPECT_EQ(read<std::uint64_t>(*device, program, model.counter), read<std::uint64_t>(*host, program, model.counter));
+    for (const BufferId id : {model.weights, model.ring}) {
+      const auto got = read<float>(*device, program, id);
+      const auto want = read<float>(*host, program, id);
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5f) << program.buffers[id].name;
+    }
+  }
+}
+
+TEST_F(Device, RowsPastTheCountAreZero) {
+  Regression model;
+  const Program program = model.build.finish(*cuda);
+  const auto device = cuda->load(program);
+  device->run(0, 3);  // the third batch has 2 of 4 samples
+  const auto values = read<float>(*device, program, model.activated);
+  EXPECT_GT(values[1], 0.0f);
+  EXPECT_EQ(values[2], 0.0f);
+  EXPECT_EQ(values[3], 0.0f);
+}
+
+TEST_F(Device, StepsOneByOneGiveTheSameBits) {
+  Regression model;
+  const Program program = model.build.finish(*cuda);
+  const auto whole = cuda->load(program);
+  const auto parts = cuda->load(program);
+  whole->run(0, 5);
+  const auto steps = static_cast<std::uint32_t>(program.phases[0].steps.size());
+  for (int i = 0; i < 5; ++i) {
+    for (std::uint32_t s = 0; s < steps; ++s) parts->run_steps(0, s, s + 1);
+  }
+  EXPECT_EQ(read<float>(*whole, program, model.weights), read<float>(*parts, program, model.weights));
+  EXPECT_EQ(read<float>(*whole, program, model.ring), read<float>(*parts, program, model.ring));
+}
+
+TEST_F(Device, TwoRunsGiveTheSameBits) {
+  Regression model(100000, 512);
+  const Program program = model.build.finish(*cuda);
+  const auto first = cuda->load(program);
+  const auto second = cuda->load(program);
+  first->run(0, 1000);
+  for (int i = 0; i < 10; ++i) second->run(0, 100);  // however the run is cut
+  EXPECT_EQ(read<float>(*first, program, model.weights), read<float>(*second, program, model.weights));
+  EXPECT_EQ(read<float>(*first, program, model.ring), read<float>(*second, program, model.ring));
+}
+
+TEST_F(Device, ARunAllocatesNothingAndCopiesOnlyWhatIsPolled) {
+  for (const std::uint64_t n : {1000, 3000}) {
+    Regression model;
+    const Program program = model.build.finish(*cuda);
+    const auto device = cuda->load(program);
+    EXPECT_EQ(counted(*device, "allocations"), 1u);
+    EXPECT_EQ(counted(*device, "allocated_bytes"), program.arena_bytes);
+    EXPECT_EQ(counted(*device, "pinned_allocations"), 1u);
+    EXPECT_EQ(counted(*device, "pinned_bytes"), poll_bytes(program));
+    const auto before = [&](const char* name) { return counted(*device, name); };
+    const std::uint64_t up = before("copies_to_device"), down = before("bytes_to_host");
+    const std::uint64_t launches = before("launches"), graphs = before("graph_launches");
+    const std::uint64_t synchronizations = before("synchronizations"), captured = before("captured_launches");
+
+    device->run(0, n);
+    const auto losses = read<float>(*device, program, model.ring);
+    EXPECT_TRUE(std::isfinite(losses[0]));
+
+    EXPECT_EQ(counted(*device, "allocations"), 1u);
+    EXPECT_EQ(counted(*device, "pinned_allocations"), 1u);
+    EXPECT_EQ(counted(*device, "copies_to_device"), up);
+    EXPECT_EQ(counted(*device, "bytes_to_host") - down, poll_bytes(program));
+    EXPECT_EQ(counted(*device, "synchronizations"), synchronizations + 1);
+    EXPECT_EQ(counted(*device, "captured_launches"), captured);
+    const std::uint64_t most = counted(*device, "steps_per_launch.run");
+    EXPECT_GT(most, 100u);
+    EXPECT_EQ(counted(*device, "graph_launches") - graphs, (n + most - 1) / most);
+    EXPECT_LE(counted(*device, "launches") - launches, 2u);  // the counts of the loops: a full launch, and the rest
+  }
+}
+
+TEST_F(Device, OtherDevicesAndTargets) {
+  Builder build("other");
+  build.state("x", f32({1}), {1.0f});
+  Program program = build.finish(*cuda);
+  const auto kind_of = [](const auto& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.diagnostics().front().code;
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(kind_of([&] { find_executor("cuda:99")->load(program); }), "cuda.device");
+  program.target = "host";
+  EXPECT_EQ(kind_of([&] { cuda->load(program); }), "cuda.target");
+}
+
+}  // namespace
+}  // namespace graphrun::testing

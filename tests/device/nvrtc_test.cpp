@@ -1,0 +1,65 @@
+// scalar_ops.h under NVRTC: one kernel for each row of its tables. Needs no device.
+#include <gtest/gtest.h>
+#include <nvrtc.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kernels/scalar_ops.h"
+
+namespace {
+
+constexpr const char* kSource = R"(
+#include "kernels/scalar_ops.h"
+using namespace graphrun;
+#define UNARY(op, F, r) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1], x[2]); }
+#define BINARY(op, F, r) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1]); }
+#define COMPARE(op, F, r) extern "C" __global__ void op_##op(float* x, bool* y) { y[0] = scalar::F::apply(x[0], x[1]); }
+#define LOGICAL(op, F, r) extern "C" __global__ void op_##op(bool* x) { x[0] = scalar::F::apply(x[0], x[1]); }
+GRAPHRUN_UNARY_OPS(UNARY)
+GRAPHRUN_BINARY_OPS(BINARY)
+GRAPHRUN_COMPARE_OPS(COMPARE)
+GRAPHRUN_LOGICAL_OPS(LOGICAL)
+)";
+
+#define GRAPHRUN_NAME(op, Functor, reference) "op_" #op,
+const std::vector<std::string> kKernels = {
+    // clang-format off
+    GRAPHRUN_UNARY_OPS(GRAPHRUN_NAME)
+    GRAPHRUN_BINARY_OPS(GRAPHRUN_NAME)
+    GRAPHRUN_COMPARE_OPS(GRAPHRUN_NAME)
+    GRAPHRUN_LOGICAL_OPS(GRAPHRUN_NAME)
+    // clang-format on
+};
+
+TEST(Nvrtc, CompilesEveryScalarOp) {
+  std::ifstream file(GRAPHRUN_SOURCE_DIR "/src/kernels/scalar_ops.h");
+  std::stringstream header;
+  header << file.rdbuf();
+  const std::string text = header.str();
+  ASSERT_FALSE(text.empty());
+  const char* texts[] = {text.c_str()};
+  const char* names[] = {"kernels/scalar_ops.h"};
+  nvrtcProgram program = nullptr;
+  ASSERT_EQ(nvrtcCreateProgram(&program, kSource, "scalar_ops.cu", 1, texts, names), NVRTC_SUCCESS);
+  const char* options[] = {"--gpu-architecture=compute_90", "--std=c++17", "--fmad=false"};
+  const nvrtcResult status = nvrtcCompileProgram(program, 3, options);
+  std::size_t size = 0;
+  nvrtcGetProgramLogSize(program, &size);
+  std::string log(size, '\0');
+  nvrtcGetProgramLog(program, log.data());
+  ASSERT_EQ(status, NVRTC_SUCCESS) << log;
+
+  ASSERT_EQ(nvrtcGetPTXSize(program, &size), NVRTC_SUCCESS);
+  std::string ptx(size, '\0');
+  ASSERT_EQ(nvrtcGetPTX(program, ptx.data()), NVRTC_SUCCESS);
+  nvrtcDestroyProgram(&program);
+  for (const std::string& kernel : kKernels) {
+    EXPECT_NE(ptx.find(".entry " + kernel + "("), std::string::npos) << kernel << " is missing";
+  }
+  EXPECT_EQ(ptx.find(".extern .func"), std::string::npos) << "a scalar op calls what is not in the header";
+}
+
+}  // namespace

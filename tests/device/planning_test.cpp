@@ -1,0 +1,62 @@
+// What must work where there is no device: loading the plug-in, asking what it supports, and a clear refusal to load.
+#include <gtest/gtest.h>
+
+#include "graphrun/error.h"
+#include "programs.h"
+
+namespace graphrun::testing {
+namespace {
+
+TEST(Planning, NeedsNoDevice) {
+  const auto cuda = find_executor("cuda");
+  EXPECT_EQ(cuda->name(), "cuda");
+  EXPECT_EQ(cuda->default_target(), "h200");
+  const Target& h200 = find_target("h200");
+  const auto ask = [&](std::string_view op, const Params& params, std::vector<TensorType> inputs, TensorType output) {
+    return cuda->supports({op, params, inputs, output, false}, h200);
+  };
+  const Support wide = ask("matmul", MatmulParams{}, {f32({256, 256}), f32({256, 256})}, f32({256, 256}));
+  EXPECT_TRUE(wide.yes);
+  EXPECT_EQ(wide.workspace_bytes, h200.library_workspace);
+  // 20000 terms for 18 results: cut in parts, each with a place for every result.
+  const Support skinny = ask("matmul", MatmulParams{true, false}, {f32({20000, 6}), f32({20000, 3})}, f32({6, 3}));
+  EXPECT_TRUE(skinny.yes);
+  EXPECT_EQ(skinny.workspace_bytes, 10u * 18u * sizeof(float));
+  EXPECT_EQ(ask("exp", ScalarParams{}, {f32({3})}, f32({3})).workspace_bytes, 0u);
+
+  const TensorType f64{DType::f64, {3}, 0};
+  const Support declined = ask("exp", ScalarParams{}, {f64}, f64);
+  EXPECT_FALSE(declined.yes);
+  EXPECT_NE(declined.reason.find("f64"), std::string::npos) << declined.reason;
+  EXPECT_FALSE(ask("no_such_op", NoParams{}, {f32({3})}, f32({3})).yes);
+  EXPECT_FALSE(cuda->supports({"exp", ScalarParams{}, {}, f32({3}), false}, find_target("host")).yes);
+}
+
+TEST(Planning, BadDeviceNumbersAreErrors) {
+  for (const char* name : {"cuda:x", "cuda:-1", "cuda:1x"}) {
+    try {
+      find_executor(name);
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::input);
+    }
+  }
+}
+
+// With a device this loads; without, the error is of kind device and one line.
+TEST(Planning, LoadSaysWhatIsMissing) {
+  const auto cuda = find_executor("cuda");
+  Builder build("probe");
+  build.state("x", f32({1}), {0.0f});
+  try {
+    cuda->load(build.finish(*cuda));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    ASSERT_EQ(error.diagnostics().size(), 1u);
+    EXPECT_EQ(error.diagnostics()[0].message.rfind("no CUDA device: ", 0), 0u) << error.what();
+    EXPECT_EQ(error.diagnostics()[0].message.find('\n'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::testing

@@ -1,0 +1,109 @@
+// programs.h: hand-written Programs for the device tests.
+// Contract: buffers lie one after the other at multiples of kAlignment; workspaces are what the executor asks for.
+#pragma once
+
+#include <cstring>
+#include <initializer_list>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "graphrun/executor.h"
+#include "graphrun/program.h"
+
+namespace graphrun::testing {
+
+inline TensorType f32(Shape shape, std::int64_t rows = 0) {
+  return {DType::f32, shape, rows};
+}
+inline TensorType scalar(DType dtype) {
+  return {dtype, {}, 0};
+}
+
+class Builder {
+ public:
+  explicit Builder(std::string name, std::int64_t capacity = 0) {
+    program_.name = std::move(name);
+    program_.target = "h200";
+    program_.phases.push_back({"run", capacity, {}});
+  }
+
+  BufferId buffer(std::string name, const TensorType& type, BufferKind kind = BufferKind::activation,
+                  bool poll = false) {
+    return place(std::move(name), type, kind, type.bytes(), poll);
+  }
+  BufferId state(std::string name, const TensorType& type, const std::vector<float>& values, bool poll = false) {
+    const BufferId id = buffer(std::move(name), type, BufferKind::parameter, poll);
+    std::vector<std::byte> bytes(type.bytes());
+    if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+    program_.initial.push_back({id, bytes});
+    return id;
+  }
+  BufferId counter(std::string name, bool poll = false) {
+    const BufferId id = buffer(std::move(name), scalar(DType::u64), BufferKind::counter, poll);
+    program_.initial.push_back({id, std::vector<std::byte>(8)});
+    return id;
+  }
+  // The batch that the steps after this one work on.
+  void rows(BufferId count) { row_count_ = count; }
+
+  BufferId step(std::string op, std::initializer_list<BufferId> inputs, BufferId output, const Params& params = {}) {
+    program_.phases[0].steps.push_back(
+        {op, program_.buffers[output].name, inputs, output, kNoBuffer, row_count_, params});
+    return output;
+  }
+
+  // Gives every step the scratch that the executor wants.
+  Program finish(const Executor& executor) {
+    const Target& target = find_target(program_.target);
+    for (Step& step : program_.phases[0].steps) {
+      std::vector<TensorType> types;
+      for (const BufferId input : step.inputs) types.push_back(program_.buffers[input].type);
+      const Support support =
+          executor.supports({step.op, step.params, types, program_.buffers[step.output].type, true}, target);
+      if (!support.yes) throw std::logic_error(step.op + " is declined: " + support.reason);
+      if (support.workspace_bytes > 0) {
+        step.workspace = place("workspace", {DType::u64, {}, 0}, BufferKind::workspace, support.workspace_bytes, false);
+      }
+    }
+    check(program_);
+    return program_;
+  }
+
+ private:
+  BufferId place(std::string name, const TensorType& type, BufferKind kind, std::uint64_t bytes, bool poll) {
+    const auto id = static_cast<BufferId>(program_.buffers.size());
+    program_.buffers.push_back({std::move(name), type, kind, id, program_.arena_bytes, bytes, poll});
+    program_.arena_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return id;
+  }
+
+  Program program_;
+  BufferId row_count_ = kNoBuffer;
+};
+
+inline std::vector<float> random_values(std::int64_t count, std::uint32_t seed, float low = -1.0f, float high = 1.0f) {
+  std::mt19937 engine(seed);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) {
+    value = low + (high - low) * static_cast<float>(engine() >> 8) * 0x1p-24f;
+  }
+  return values;
+}
+
+template <class T>
+std::vector<T> read(Runnable& runnable, const Program& program, BufferId id) {
+  std::vector<T> values(program.buffers[id].type.bytes() / sizeof(T));
+  runnable.read(id, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+inline std::uint64_t counted(const Runnable& runnable, std::string_view name) {
+  for (const auto& [key, value] : runnable.counters()) {
+    if (key == name) return value;
+  }
+  throw std::logic_error("there is no counter " + std::string(name));
+}
+
+}  // namespace graphrun::testing

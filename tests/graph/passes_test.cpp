@@ -1,0 +1,129 @@
+// The passes and the verifier, rule by rule.
+#include <gtest/gtest.h>
+
+#include "graph/builder.h"
+#include "graph/passes/pipeline.h"
+#include "graph/verifier.h"
+
+namespace graphrun {
+namespace {
+
+using ir::NodeId;
+
+struct Fixture : testing::Test {
+  ir::Graph graph;
+  ir::Builder make{graph};
+  NodeId x = 0;
+  NodeId w = 0;
+
+  Fixture() {
+    graph.phases.push_back({"train", 4, ir::kNoNode});
+    make.enter(0);
+    x = make.add("input", {}, {{"shape", std::vector<std::int64_t>{4, 3}}, {"rows", std::int64_t{1}}});
+    w = make.add("parameter", {}, {{"shape", std::vector<std::int64_t>{3}}});
+  }
+  NodeId keep(NodeId id) {
+    graph[id].keep = true;
+    return id;
+  }
+  std::string broken() {
+    try {
+      verify(graph);
+    } catch (const std::logic_error& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+using Simplify = Fixture;
+using Verifier = Fixture;
+
+int count(const ir::Graph& graph, std::string_view op) {
+  int n = 0;
+  for (const ir::Node& node : graph.nodes) n += node.op_name == op;
+  return n;
+}
+
+TEST_F(Simplify, EqualNodesAreComputedOnce) {
+  const NodeId a = make.add("tanh", {x});
+  const NodeId b = make.add("tanh", {x});
+  keep(make.add("add", {a, b}));
+  EXPECT_EQ(count(run_passes(graph), "tanh"), 1);
+}
+
+TEST_F(Simplify, NodesOfDifferentAttributesStayApart) {
+  const NodeId a = make.add("leaky_relu", {x}, {{"slope", 0.1}});
+  const NodeId b = make.add("leaky_relu", {x}, {{"slope", 0.2}});
+  keep(make.add("add", {a, b}));
+  EXPECT_EQ(count(run_passes(graph), "leaky_relu"), 2);
+}
+
+TEST_F(Simplify, AnElementwiseReaderBroadcastsByItself) {
+  const NodeId wide =
+      make.add("broadcast_to", {w}, {{"shape", std::vector<std::int64_t>{4, 3}}, {"rows", std::int64_t{1}}});
+  keep(make.add("mul", {x, wide}));
+  const ir::Graph result = run_passes(graph);
+  EXPECT_EQ(count(result, "broadcast_to"), 0);
+  EXPECT_EQ(result.nodes.back().type.rows, 1);
+}
+
+TEST_F(Simplify, ABroadcastThatGivesTheShapeStays) {
+  const NodeId wide =
+      make.add("broadcast_to", {w}, {{"shape", std::vector<std::int64_t>{4, 3}}, {"rows", std::int64_t{1}}});
+  keep(make.add("tanh", {wide}));
+  EXPECT_EQ(count(run_passes(graph), "broadcast_to"), 1);
+}
+
+TEST_F(Simplify, DeadNodesGoAndStatesStay) {
+  make.add("tanh", {x});
+  const ir::Graph result = run_passes(graph);
+  EXPECT_EQ(result.size(), 2u);
+}
+
+TEST_F(Simplify, TheStatesOfTwoParametersAreNotOne) {
+  const NodeId v = make.add("parameter", {}, {{"shape", std::vector<std::int64_t>{3}}});
+  keep(make.add("add", {v, w}));
+  EXPECT_EQ(count(run_passes(graph), "parameter"), 2);
+}
+
+TEST_F(Verifier, AcceptsAGoodGraph) {
+  keep(make.add("mul", {x, w}));
+  EXPECT_EQ(broken(), "");
+}
+
+TEST_F(Verifier, NamesTheRuleAndTheNode) {
+  const NodeId y = make.add("tanh", {x});
+  make.rename(y, "y");
+  const ir::Graph good = graph;
+
+  graph[y].inputs[0] = y;
+  EXPECT_EQ(broken(), "verifier: order: y (tanh): reads a node that comes after it");
+  graph = good;
+  graph[y].type.shape = {4, 4};
+  EXPECT_EQ(broken(), "verifier: type: y (tanh): is f32(batch, 4), inference says f32(batch, 3)");
+  graph = good;
+  graph[y].name = graph[x].name;
+  EXPECT_EQ(broken().substr(0, 14), "verifier: name");
+  graph = good;
+  graph[y].inputs.push_back(x);
+  EXPECT_EQ(broken(), "verifier: arity: y (tanh): wrong number of inputs");
+  graph = good;
+  graph[y].phase = 7;
+  EXPECT_EQ(broken(), "verifier: phase: y (tanh): no such phase");
+  graph = good;
+  graph.phases[0].capacity = 5;
+  EXPECT_EQ(broken(), "verifier: rows: y (tanh): dimension 0 of f32(batch, 3) is not its rows times the capacity");
+  graph = good;
+  graph.phases[0].row_count = y;
+  EXPECT_EQ(broken(), "verifier: count: phase train: row_count must be an i32 scalar");
+}
+
+TEST_F(Verifier, FindsAStateAssignedTwice) {
+  make.add("assign", {w, make.add("neg", {w})});
+  EXPECT_EQ(broken(), "");
+  make.add("assign", {w, make.add("exp", {w})});
+  EXPECT_EQ(broken(), "verifier: effect: assign_2 (assign): assigns a state twice in a phase");
+}
+
+}  // namespace
+}  // namespace graphrun

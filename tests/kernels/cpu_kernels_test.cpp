@@ -1,0 +1,443 @@
+// The CPU kernels against the reference, over shapes, partial rows and instruction sets.
+#include "kernels/cpu/cpu_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "kernels/calls.h"
+#include "kernels/ref.h"
+#include "kernels/scalar_ops.h"
+
+namespace graphrun {
+namespace {
+
+using testing::Call;
+using testing::expect_close;
+using testing::same_bits;
+using testing::type_of;
+
+// Runs the op on every instruction set: all must give the same bits, close to the reference.
+void expect_like_reference(const Call& call, std::string_view op, double relative, double absolute,
+                           const std::string& what, bool in_place = false) {
+  const KernelFn reference = ref_kernel(op);
+  ASSERT_NE(reference, nullptr) << op;
+  const HostTensor want = call.run(reference, in_place);
+  const HostTensor first = call.run(cpu_kernel(op, Isa::plain), in_place);
+  expect_close(call, first, want, relative, absolute, std::string(op) + " " + what);
+  if (::testing::Test::HasFatalFailure()) return;
+  for (const Isa isa : available_isas()) {
+    const HostTensor got = call.run(cpu_kernel(op, isa), in_place);
+    ASSERT_TRUE(same_bits(got, first)) << op << " " << what << " on " << name_of(isa) << " differs from plain";
+  }
+}
+
+std::vector<std::string> names(std::initializer_list<const char*> list) {
+  return {list.begin(), list.end()};
+}
+
+#define GRAPHRUN_NAME(name, Functor, reference) #name,
+const std::vector<std::string> kUnary = names({GRAPHRUN_UNARY_OPS(GRAPHRUN_NAME)});
+const std::vector<std::string> kBinary = names({GRAPHRUN_BINARY_OPS(GRAPHRUN_NAME)});
+const std::vector<std::string> kCompare = names({GRAPHRUN_COMPARE_OPS(GRAPHRUN_NAME)});
+const std::vector<std::string> kLogical = names({GRAPHRUN_LOGICAL_OPS(GRAPHRUN_NAME)});
+
+struct Pairing {
+  Shape x, y, out;
+};
+const Pairing kPairings[] = {
+    {{7, 33}, {7, 33}, {7, 33}},     // same shape
+    {{7, 33}, {}, {7, 33}},          // scalar
+    {{}, {64}, {64}},                // scalar first
+    {{5, 10}, {10}, {5, 10}},        // trailing vector
+    {{5, 40}, {5, 1}, {5, 40}},      // leading column
+    {{5, 1}, {1, 19}, {5, 19}},      // outer
+    {{2, 3, 4}, {3, 1}, {2, 3, 4}},  // middle
+    {{2, 1, 4, 1}, {3, 1, 5}, {2, 3, 4, 5}},
+    {{1, 1}, {1, 1}, {1, 1}},
+    {{0, 4}, {4}, {0, 4}},  // empty
+    {{3, 0}, {3, 1}, {3, 0}},
+    {{257, 129}, {257, 129}, {257, 129}},
+};
+
+TEST(CpuKernels, EveryTableRowHasKernels) {
+  for (const auto* family : {&kUnary, &kBinary, &kCompare, &kLogical}) {
+    for (const std::string& op : *family) {
+      EXPECT_NE(ref_kernel(op), nullptr) << op;
+      for (const Isa isa : available_isas()) EXPECT_NE(cpu_kernel(op, isa), nullptr) << op;
+    }
+  }
+  EXPECT_EQ(cpu_kernel("no_such_op", Isa::plain), nullptr);
+  EXPECT_EQ(ref_kernel("no_such_op"), nullptr);
+}
+
+TEST(CpuKernels, UnaryShapes) {
+  std::mt19937 random(1);
+  for (const std::string& op : kUnary) {
+    for (const Shape& shape : {Shape{}, Shape{1}, Shape{0}, Shape{15}, Shape{16}, Shape{17}, Shape{31, 7}}) {
+      Call call;
+      call.params = ScalarParams{-0.5, 0.75};
+      call.operand(type_of(shape), random, -5, 5);
+      call.out_type = type_of(shape);
+      expect_like_reference(call, op, 1e-6, 1e-44, to_string(shape));
+      expect_like_reference(call, op, 1e-6, 1e-44, to_string(shape) + " in place", true);
+    }
+  }
+}
+
+// The vector code is the scalar functor lane by lane: any bit pattern gives the same bits (any NaN is a NaN).
+TEST(CpuKernels, LanesGiveTheBitsOfTheFunctor) {
+  constexpr std::int64_t kCount = 100003;
+  std::mt19937 random(2);
+  Call call;
+  call.params = ScalarParams{-0.5, 0.75};
+  for (int i = 0; i < 2; ++i) {
+    HostTensor& x = call.operand(type_of({kCount}), random);
+    for (float& v : x.elements<float>()) v = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+  }
+  call.out_type = type_of({kCount});
+  const auto x = call.operands[0].elements<float>();
+  const auto y = call.operands[1].elements<float>();
+  const auto expect_bits = [&](const std::string& op, auto apply) {
+    for (const Isa isa : available_isas()) {
+      const HostTensor out = call.run(cpu_kernel(op, isa));
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const float want = apply(x[i], y[i]);
+        const float got = out.elements<float>()[i];
+        if (want != want && got != got) continue;
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(got), std::bit_cast<std::uint32_t>(want))
+            << op << "(" << x[i] << ", " << y[i] << ") on " << name_of(isa);
+      }
+    }
+  };
+#define GRAPHRUN_UNARY_BITS(name, Functor, reference) \
+  expect_bits(#name, [](float v, float) { return scalar::Functor::apply(v, -0.5f, 0.75f); });
+#define GRAPHRUN_BINARY_BITS(name, Functor, reference) \
+  expect_bits(#name, [](float v, float w) { return scalar::Functor::apply(v, w); });
+  GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_BITS)
+  GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_BITS)
+}
+
+TEST(CpuKernels, BinaryBroadcasting) {
+  std::mt19937 random(3);
+  for (const Pairing& p : kPairings) {
+    const std::string what = to_string(p.x) + " with " + to_string(p.y);
+    Call call;
+    call.operand(type_of(p.x), random, 0.1f, 3);
+    call.operand(type_of(p.y), random, 0.1f, 3);
+    call.out_type = type_of(p.out);
+    for (const std::string& op : kBinary) expect_like_reference(call, op, 1e-6, 0, what);
+    call.out_type.dtype = DType::boolean;
+    for (const std::string& op : kCompare) expect_like_reference(call, op, 0, 0, what);
+
+    Call swapped;
+    swapped.operand(type_of(p.y), random, 0.1f, 3);
+    swapped.operand(type_of(p.x), random, 0.1f, 3);
+    swapped.out_type = type_of(p.out);
+    for (const std::string& op : kBinary) expect_like_reference(swapped, op, 1e-6, 0, what + " swapped");
+
+    Call logical;
+    logical.operand(type_of(p.x, DType::boolean), random);
+    logical.operand(type_of(p.y, DType::boolean), random);
+    logical.out_type = type_of(p.out, DType::boolean);
+    expect_like_reference(logical, "logical_and", 0, 0, what);
+    expect_like_reference(logical, "logical_or", 0, 0, what);
+
+    for (int condition = 0; condition < 3; ++condition) {
+      Call select;
+      select.operand(type_of(condition == 0 ? p.x : condition == 1 ? p.y : p.out, DType::boolean), random);
+      select.operand(type_of(p.y), random);
+      select.operand(type_of(p.x), random);
+      select.out_type = type_of(p.out);
+      expect_like_reference(select, "where", 0, 0, what);
+    }
+  }
+  Call negation;
+  negation.operand(type_of({37}, DType::boolean), random);
+  negation.out_type = type_of({37}, DType::boolean);
+  expect_like_reference(negation, "logical_not", 0, 0, "(37)");
+}
+
+TEST(CpuKernels, PartialRowsStayZero) {
+  std::mt19937 random(4);
+  constexpr std::int64_t kCapacity = 9;
+  for (const std::int32_t samples : {0, 1, 5, 9}) {
+    for (const std::int64_t multiple : {1, 2}) {
+      const TensorType rows = type_of({kCapacity * multiple, 20}, DType::f32, multiple);
+      const TensorType column = type_of({kCapacity * multiple, 1}, DType::f32, multiple);
+      const std::string what = std::to_string(samples) + " samples";
+      Call call;
+      call.capacity = kCapacity;
+      call.samples = samples;
+      Call unary = call;
+      unary.operand(rows, random);
+      unary.out_type = rows;
+      expect_like_reference(unary, "cos", 1e-6, 1e-7, what);  // cos(0) = 1: the tail must be cleared
+      expect_like_reference(unary, "exp", 1e-6, 0, what, true);
+      for (const TensorType& other : {rows, column, type_of({20}), type_of({}), type_of({1, 20})}) {
+        Call binary = call;
+        binary.operand(rows, random);
+        binary.operand(other, random, 1, 2);
+        binary.out_type = rows;
+        expect_like_reference(binary, "add", 1e-6, 1e-7, what);
+        binary.out_type.dtype = DType::boolean;
+        expect_like_reference(binary, "less", 0, 0, what);
+      }
+      Call spread = call;
+      spread.operand(type_of({1, 20}), random);
+      spread.out_type = rows;
+      expect_like_reference(spread, "broadcast_to", 0, 0, what);
+      Call cast = call;
+      cast.operand(rows, random);
+      cast.out_type = type_of(rows.shape, DType::i32, multiple);
+      expect_like_reference(cast, "cast", 0, 0, what);
+
+      for (const std::uint32_t axes : {1u, 2u, 3u}) {
+        Call sum = call;
+        sum.operand(rows, random);
+        sum.params = ReduceParams{axes, false};
+        sum.out_type = axes == 1   ? type_of({20})
+                       : axes == 2 ? type_of({kCapacity * multiple}, DType::f32, multiple)
+                                   : type_of({});
+        expect_like_reference(sum, "sum", 1e-5, 1e-5, what);
+      }
+
+      Call forward = call;  // (rows, 20) @ (20, 3)
+      forward.operand(rows, random);
+      forward.operand(type_of({20, 3}), random);
+      forward.params = MatmulParams{};
+      forward.out_type = type_of({kCapacity * multiple, 3}, DType::f32, multiple);
+      expect_like_reference(forward, "matmul", 1e-5, 1e-5, what);
+      Call weights = call;  // (rows, 20)^T @ (rows, 1)
+      weights.operand(rows, random);
+      weights.operand(column, random);
+      weights.params = MatmulParams{true, false};
+      weights.out_type = type_of({20, 1});
+      expect_like_reference(weights, "matmul", 1e-5, 1e-5, what);
+    }
+  }
+}
+
+TEST(CpuKernels, Sums) {
+  std::mt19937 random(5);
+  const Shape shapes[] = {{1},       {17},         {5000},       {3, 5}, {1500, 3}, {3, 1500}, {40, 17},
+                          {2, 3, 4}, {2, 1100, 4}, {3, 4, 5, 6}, {0, 3}, {3, 0},    {1, 1, 1}, {2, 3, 2, 3, 2}};
+  for (const Shape& shape : shapes) {
+    for (std::uint32_t axes = 0; axes < 1u << shape.rank(); ++axes) {
+      for (const bool keepdims : {false, true}) {
+        Shape out;
+        for (int d = 0; d < shape.rank(); ++d) {
+          if ((axes >> d & 1u) == 0)
+            out.push_back(shape[d]);
+          else if (keepdims)
+            out.push_back(1);
+        }
+        Call call;
+        call.operand(type_of(shape), random);
+        call.params = ReduceParams{axes, keepdims};
+        call.out_type = type_of(out);
+        expect_like_reference(call, "sum", 1e-5, 1e-4, to_string(shape) + " over " + std::to_string(axes));
+      }
+    }
+  }
+}
+
+// However its axes lie, a sum of the same numbers in the same order has the same bits.
+TEST(CpuKernels, SumsDoNotDependOnLayout) {
+  std::mt19937 random(6);
+  for (const std::int64_t n : {3, 100, 2100}) {
+    Call rows, columns, split;
+    HostTensor& x = rows.operand(type_of({2, n}), random);
+    HostTensor& y = columns.operand(type_of({n, 2}), random);
+    HostTensor& z = split.operand(type_of({n, 2, 1, 1}), random);
+    for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j)
+      for (std::size_t i = 0; i < 2; ++i)
+        z.elements<float>()[j * 2 + i] = y.elements<float>()[j * 2 + i] =
+            x.elements<float>()[i * static_cast<std::size_t>(n) + j];
+    rows.params = ReduceParams{2, false};
+    columns.params = ReduceParams{1, false};
+    split.params = ReduceParams{1 | 4, false};
+    rows.out_type = columns.out_type = type_of({2});
+    split.out_type = type_of({2, 1});
+    const HostTensor want = rows.run(cpu_kernel("sum", default_isa()));
+    EXPECT_TRUE(same_bits(columns.run(cpu_kernel("sum", default_isa())), want)) << n;
+    EXPECT_TRUE(same_bits(split.run(cpu_kernel("sum", default_isa())), want)) << n;
+  }
+}
+
+TEST(CpuKernels, Matmul) {
+  std::mt19937 random(7);
+  const std::int64_t sizes[][3] = {{1, 1, 1},   {1, 1, 300},  {3, 5, 7},     {16, 16, 16},  {17, 33, 9},  {64, 10, 784},
+                                   {100, 1, 8}, {2, 64, 513}, {33, 40, 256}, {200, 7, 31},  {1, 256, 64}, {256, 48, 20},
+                                   {0, 3, 4},   {3, 0, 4},    {3, 4, 0},     {13, 15, 600}, {130, 70, 12}};
+  for (const auto& size : sizes) {
+    const std::int64_t m = size[0];
+    const std::int64_t n = size[1];
+    const std::int64_t k = size[2];
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        Call call;
+        call.operand(type_of(ta ? Shape{k, m} : Shape{m, k}), random);
+        call.operand(type_of(tb ? Shape{n, k} : Shape{k, n}), random);
+        call.params = MatmulParams{ta, tb};
+        call.out_type = type_of({m, n});
+        expect_like_reference(call, "matmul", 1e-5, 2e-6 * static_cast<double>(k) + 1e-6,
+                              to_string(Shape{m, n, k}) + (ta ? " ta" : "") + (tb ? " tb" : ""));
+      }
+    }
+  }
+}
+
+// Tiles, lanes and transposes never change an element: any product holds the bits of its own row and column alone.
+TEST(CpuKernels, MatmulElementsDoNotDependOnTiles) {
+  std::mt19937 random(8);
+  const std::int64_t m = 45, n = 51, k = 700;
+  Call whole;
+  whole.operand(type_of({m, k}), random);
+  whole.operand(type_of({k, n}), random);
+  whole.params = MatmulParams{};
+  whole.out_type = type_of({m, n});
+  const KernelFn kernel = cpu_kernel("matmul", default_isa());
+  const HostTensor all = whole.run(kernel);
+  for (const std::int64_t columns : {1, 7, 20}) {
+    Call part;
+    part.types = {whole.types[0], type_of({k, columns})};
+    part.operands = {whole.operands[0], HostTensor(DType::f32, {k, columns})};
+    for (std::int64_t i = 0; i < k; ++i)
+      for (std::int64_t j = 0; j < columns; ++j)
+        part.operands[1].elements<float>()[static_cast<std::size_t>(i * columns + j)] =
+            whole.operands[1].elements<float>()[static_cast<std::size_t>(i * n + j)];
+    part.params = MatmulParams{};
+    part.out_type = type_of({m, columns});
+    const HostTensor some = part.run(kernel);
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < columns; ++j)
+        ASSERT_EQ(some.elements<float>()[static_cast<std::size_t>(i * columns + j)],
+                  all.elements<float>()[static_cast<std::size_t>(i * n + j)]);
+  }
+}
+
+TEST(CpuKernels, BroadcastTo) {
+  std::mt19937 random(9);
+  for (const DType dtype : {DType::f32, DType::boolean, DType::i32, DType::u64}) {
+    for (const Pairing& p : kPairings) {
+      for (const Shape& in : {p.x, p.y}) {
+        Call call;
+        call.operand(type_of(in, dtype), random);
+        call.out_type = type_of(p.out, dtype);
+        expect_like_reference(call, "broadcast_to", 0, 0, to_string(in) + " to " + to_string(p.out));
+      }
+    }
+  }
+}
+
+TEST(CpuKernels, Casts) {
+  std::mt19937 random(10);
+  const DType all[] = {DType::f32, DType::f64, DType::i32, DType::u64, DType::boolean};
+  for (const DType from : all) {
+    for (const DType to : all) {
+      Call call;
+      HostTensor& x = call.operand(type_of({23}, from), random, -300, 300);
+      if (from == DType::f32) {
+        const float special[] = {0.5f, -0.5f, 1e30f, -1e30f, std::bit_cast<float>(0x7fc00000u), 2147483648.0f, -0.0f};
+        std::copy(std::begin(special), std::end(special), x.elements<float>().begin());
+      }
+      if (from == DType::u64) x.elements<std::uint64_t>()[0] = ~std::uint64_t{0};
+      call.out_type = type_of({23}, to);
+      expect_like_reference(call, "cast", 0, 0, std::string(name_of(from)) + " to " + std::string(name_of(to)));
+    }
+  }
+}
+
+TEST(CpuKernels, BatchesAndCounters) {
+  std::mt19937 random(11);
+  for (const std::uint64_t step : {0u, 1u, 2u, 3u, 7u}) {
+    Call batch;
+    batch.operand(type_of({11, 3}), random);
+    batch.operand(type_of({}, DType::u64), random).elements<std::uint64_t>()[0] = step;
+    batch.params = MinibatchParams{11, 4};
+    batch.out_type = type_of({4, 3});
+    expect_like_reference(batch, "minibatch", 0, 0, "step " + std::to_string(step));
+    const HostTensor rows = batch.run(cpu_kernel("minibatch", Isa::plain));
+    const std::size_t first = step % 3 * 4;
+    EXPECT_EQ(rows.elements<float>()[0], batch.operands[0].elements<float>()[first * 3]);
+    EXPECT_EQ(rows.elements<float>()[11] == 0, step % 3 == 2);
+
+    Call count;
+    count.operand(type_of({}, DType::u64), random).elements<std::uint64_t>()[0] = step;
+    count.params = MinibatchParams{11, 4};
+    count.out_type = type_of({}, DType::i32);
+    expect_like_reference(count, "row_count", 0, 0, "");
+    EXPECT_EQ(count.run(cpu_kernel("row_count", Isa::plain)).elements<std::int32_t>()[0], step % 3 == 2 ? 3 : 4);
+
+    Call next;
+    next.operand(type_of({}, DType::u64), random).elements<std::uint64_t>()[0] = (std::uint64_t{1} << 60) + step;
+    next.out_type = type_of({}, DType::u64);
+    for (const KernelFn kernel : {cpu_kernel("increment", Isa::plain), ref_kernel("increment")})
+      EXPECT_EQ(next.run(kernel, true).elements<std::uint64_t>()[0], (std::uint64_t{1} << 60) + step + 1);
+
+    Call ring;
+    ring.operand(type_of({5}), random);
+    ring.operand(type_of({}), random);
+    ring.operand(type_of({}, DType::u64), random).elements<std::uint64_t>()[0] = step;
+    ring.out_type = type_of({5});
+    expect_like_reference(ring, "record", 0, 0, "", true);
+    EXPECT_EQ(ring.run(cpu_kernel("record", Isa::plain), true).elements<float>()[step % 5],
+              ring.operands[1].elements<float>()[0]);
+
+    Call assign;
+    assign.operand(type_of({5, 2}), random);
+    assign.operand(type_of({5, 2}), random);
+    assign.out_type = type_of({5, 2});
+    expect_like_reference(assign, "assign", 0, 0, "", true);
+    EXPECT_TRUE(same_bits(assign.run(cpu_kernel("assign", Isa::plain), true), assign.operands[1]));
+  }
+}
+
+// The reference is checked by hand where a mistake could hide in what both sides share: indices.
+TEST(RefKernels, ByHand) {
+  Call product;
+  product.types = {type_of({2, 3}), type_of({2, 2})};
+  product.operands = {HostTensor({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}),
+                      HostTensor({2, 2}, std::vector<float>{1, 10, 100, 1000})};
+  product.params = MatmulParams{true, false};
+  product.out_type = type_of({3, 2});
+  const HostTensor c = product.run(ref_kernel("matmul"));
+  const float want[] = {401, 4010, 502, 5020, 603, 6030};
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(c.elements<float>()[i], want[i]);
+
+  Call sum;
+  sum.types = {type_of({2, 3, 2})};
+  sum.operands = {HostTensor({2, 3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})};
+  sum.params = ReduceParams{1 | 4, false};
+  sum.out_type = type_of({3});
+  const HostTensor s = sum.run(ref_kernel("sum"));
+  EXPECT_EQ(s.elements<float>()[0], 1 + 2 + 7 + 8);
+  EXPECT_EQ(s.elements<float>()[1], 3 + 4 + 9 + 10);
+  EXPECT_EQ(s.elements<float>()[2], 5 + 6 + 11 + 12);
+
+  Call difference;
+  difference.types = {type_of({2, 1}), type_of({3})};
+  difference.operands = {HostTensor({2, 1}, std::vector<float>{10, 20}), HostTensor({3}, std::vector<float>{1, 2, 3})};
+  difference.out_type = type_of({2, 3});
+  const HostTensor d = difference.run(ref_kernel("sub"));
+  const float differences[] = {9, 8, 7, 19, 18, 17};
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(d.elements<float>()[i], differences[i]);
+}
+
+// Every op with f64 operands: gradient checks need more than f32.
+TEST(RefKernels, DoubleKeepsItsDigits) {
+  std::mt19937 random(12);
+  Call call;
+  call.operand(type_of({4}, DType::f64), random).elements<double>()[0] = 1.0 + 1e-12;
+  call.params = ScalarParams{0.1, 10};
+  call.out_type = type_of({4}, DType::f64);
+  EXPECT_EQ(call.run(ref_kernel("exp")).elements<double>()[0], std::exp(1.0 + 1e-12));
+  call.params = ReduceParams{1, false};
+  call.out_type = type_of({}, DType::f64);
+  const auto x = call.operands[0].elements<double>();
+  EXPECT_EQ(call.run(ref_kernel("sum")).elements<double>()[0], x[0] + x[1] + x[2] + x[3]);
+}
+
+}  // namespace
+}  // namespace graphrun
