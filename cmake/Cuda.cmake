@@ -39,6 +39,13 @@ if(GRAPHRUN_CUDA_FOUND)
   find_package(CUDAToolkit REQUIRED)
   message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 
+  # C++20 as for the rest of the project. CMake 3.25 does not know that nvcc has it and needs to be told the flag.
+  set(CMAKE_CUDA_STANDARD_REQUIRED OFF)
+  set(cuda_standard "")
+  if(NOT "cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
+    set(cuda_standard -std=c++20)
+  endif()
+
   graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels)
   graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels LIBRARIES CUDA::cudart_static)
 
@@ -46,8 +53,7 @@ if(GRAPHRUN_CUDA_FOUND)
   file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
   add_library(graphrun_device_code OBJECT ${cuda_sources})
   target_include_directories(graphrun_device_code PRIVATE ${PROJECT_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/layers/kernels)
-  # CMake 3.25 knows no CUDA_STANDARD 20, hence the flag itself.
-  target_compile_options(graphrun_device_code PRIVATE -std=c++20 --fmad=false -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off)
+  target_compile_options(graphrun_device_code PRIVATE ${cuda_standard} --fmad=false -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off)
   if(GRAPHRUN_WERROR)
     target_compile_options(graphrun_device_code PRIVATE -Werror=all-warnings)
   endif()

@@ -94,15 +94,15 @@ i64 broadcast_index(const Shape& operand, const Shape& shape, i64 index) {
 }
 
 // out[i] = f(inputs at i), with broadcasting. An input of the output's own shape may be overwritten on the way.
-template <int kInputs, class F>
+template <class F>
 void elementwise(const KernelArgs& args, F&& f) {
   const Shape shape = valid_shape(args, args.out_type);
-  bool same[kInputs];
-  for (int k = 0; k < kInputs; ++k) same[k] = args.in_type[k].shape == args.out_type.shape;
+  bool same[kMaxInputs];
+  for (int k = 0; k < args.inputs; ++k) same[k] = args.in_type[k].shape == args.out_type.shape;
   const i64 n = shape.elements();
   for (i64 i = 0; i < n; ++i) {
-    double x[3] = {};
-    for (int k = 0; k < kInputs; ++k)
+    double x[kMaxInputs] = {};
+    for (int k = 0; k < args.inputs; ++k)
       x[k] = in(args, k, same[k] ? i : broadcast_index(args.in_type[k].shape, shape, i));
     out(args, i, f(x[0], x[1], x[2]));
   }
@@ -111,37 +111,37 @@ void elementwise(const KernelArgs& args, F&& f) {
 
 // ---- scalar ops: generated from the reference column of the tables ------------------------------------------------
 
-#define GRAPHRUN_REF_UNARY(name, Functor, reference)                                     \
-  void name##_kernel(const KernelArgs& args) {                                           \
-    const auto* scalars = std::get_if<ScalarParams>(&args.params);                       \
-    [[maybe_unused]] const double a = scalars != nullptr ? scalars->a : 0;               \
-    [[maybe_unused]] const double b = scalars != nullptr ? scalars->b : 0;               \
-    elementwise<1>(args, [&](double x, double, double) -> double { return reference; }); \
+#define GRAPHRUN_REF_UNARY(name, Functor, reference)                                  \
+  void name##_kernel(const KernelArgs& args) {                                        \
+    const auto* scalars = std::get_if<ScalarParams>(&args.params);                    \
+    [[maybe_unused]] const double a = scalars != nullptr ? scalars->a : 0;            \
+    [[maybe_unused]] const double b = scalars != nullptr ? scalars->b : 0;            \
+    elementwise(args, [&](double x, double, double) -> double { return reference; }); \
   }
-#define GRAPHRUN_REF_BINARY(name, Functor, reference)                                                      \
-  void name##_kernel(const KernelArgs& args) {                                                             \
-    elementwise<2>(args, [](double x, [[maybe_unused]] double y, double) -> double { return reference; }); \
+#define GRAPHRUN_REF_BINARY(name, Functor, reference)                                                   \
+  void name##_kernel(const KernelArgs& args) {                                                          \
+    elementwise(args, [](double x, [[maybe_unused]] double y, double) -> double { return reference; }); \
   }
 GRAPHRUN_UNARY_OPS(GRAPHRUN_REF_UNARY)
 GRAPHRUN_BINARY_OPS(GRAPHRUN_REF_BINARY)
 GRAPHRUN_COMPARE_OPS(GRAPHRUN_REF_BINARY)
-GRAPHRUN_LOGICAL_OPS(GRAPHRUN_REF_BINARY)  // logical_not has one input; its y is not read
+GRAPHRUN_LOGICAL_OPS(GRAPHRUN_REF_BINARY)  // y of logical_not is 0
 
 void where(const KernelArgs& args) {
-  elementwise<3>(args, [](double condition, double x, double y) { return condition != 0 ? x : y; });
+  elementwise(args, [](double condition, double x, double y) { return condition != 0 ? x : y; });
 }
 
 // ---- structured ops -----------------------------------------------------------------------------------------------
 
 void broadcast_to(const KernelArgs& args) {
-  elementwise<1>(args, [](double x, double, double) { return x; });
+  elementwise(args, [](double x, double, double) { return x; });
 }
 
 void cast(const KernelArgs& args) {
   if (args.in_type[0].dtype == args.out_type.dtype) {
     std::memcpy(args.out, args.in[0], args.out_type.bytes());  // 64-bit integers keep all their bits
   } else {
-    elementwise<1>(args, [](double x, double, double) { return x; });
+    elementwise(args, [](double x, double, double) { return x; });
   }
 }
 

@@ -225,7 +225,7 @@ template <class T>
 GRAPHRUN_FN LogParts<T> log_parts(T x) {
   auto tiny = x < 0x1p-126f;
   T y = select(tiny, x * 8388608.0f, x);
-  auto i = bits(y) - 0x3f3504f3;  // bits of sqrt(1/2)
+  auto i = (bits(y) & 0x7fffffff) - 0x3f3504f3;  // bits of sqrt(1/2)
   auto k = i >> 23;
   T exponent = from_bits(k + round_magic_bits()) - round_magic();
   T m = from_bits((i & 0x007fffff) + 0x3f3504f3);
@@ -308,10 +308,10 @@ GRAPHRUN_FN T reduce(T x, T& quadrant) {
   }
   return r;
 }
-// The quadrant as an integer modulo 4 in the low bits; after `reduce` |quadrant| < 2^17.
+// The quadrant modulo 4; after `reduce` |quadrant| < 2^17.
 template <class T>
 GRAPHRUN_FN auto quadrant_bits(T quadrant) {
-  return bits(quadrant + round_magic());
+  return bits(quadrant + round_magic()) & 3;
 }
 template <class T>
 GRAPHRUN_FN T sin_near(T r) {

@@ -10,39 +10,14 @@
 #include <stdexcept>
 
 #include "base/philox.h"
-#include "graph/frontend/builder_impl.h"
-#include "graph/frontend/step_graph.h"
-#include "graph/passes/pipeline.h"
-#include "graph/plan/lower.h"
-#include "session/initial_values.h"
+#include "graphrun/error.h"
+#include "session/planned.h"
 
 namespace graphrun {
 namespace {
 
-// A step graph, planned, and where the session finds what it reads and writes.
-struct Planned {
-  StepGraph step;
-  Program program;
-  std::shared_ptr<Executor> executor;
-};
-
 std::shared_ptr<Executor> choose_executor(const SessionOptions& options) {
   return options.custom_executor != nullptr ? options.custom_executor : find_executor(options.executor);
-}
-
-Planned plan_model(const Model& model, const SessionOptions& options) {
-  Planned planned;
-  planned.executor = choose_executor(options);
-  planned.step = build_step_graph(model);
-  const Target& target =
-      find_target(options.target.empty() ? planned.executor->default_target() : std::string_view(options.target));
-  const ir::Graph graph = options.passes ? run_passes(planned.step.graph) : planned.step.graph;
-  plan::LowerOptions lower;
-  lower.name = model.name;
-  lower.target = std::string(target.name);
-  lower.supports = [&](const StepSignature& step) { return planned.executor->supports(step, target); };
-  planned.program = plan::lower(graph, lower).program;
-  return planned;
 }
 
 const Standardization* find_standardization(const Model& model, std::string_view input) {
@@ -59,40 +34,20 @@ double now_seconds() {
 }  // namespace
 
 struct Session::Impl {
-  Impl(Model m, const SessionOptions& options) : model(std::move(m)), planned(plan_model(model, options)) {
-    runnable = planned.executor->load(planned.program);
+  Impl(Model m, const SessionOptions& options)
+      : model(std::move(m)),
+        executor(choose_executor(options)),
+        planned(plan_model(model, {&executor, 1}, {options.target, options.passes})) {
+    runnable = executor->load(planned.program);
     done.assign(planned.step.phases.size(), 0);
     ring_values.resize(static_cast<std::size_t>(kRingSize));
-    write_data();
-    write_parameters();
+    write_start(model, planned, *runnable);
   }
 
   const Program& program() const { return planned.program; }
-
-  // Passes keep the names of states, so names lead from the step graph to the Program.
-  BufferId buffer(ir::NodeId node) const { return buffer(planned.step.graph[node].name); }
-  BufferId buffer(std::string_view name) const {
-    const BufferId id = find_buffer(program(), name);
-    if (id == kNoBuffer) throw std::logic_error(fmt::format("session: no buffer '{}'", name));
-    return id;
-  }
+  BufferId buffer(ir::NodeId node) const { return planned.buffer(node); }
 
   void write(BufferId id, const HostTensor& tensor) { runnable->write(id, tensor.bytes()); }
-
-  void write_data() {
-    std::size_t i = 0;  // in the order in which build_step_graph added them
-    for (const Split& split : model.data.splits) {
-      for (const auto& [name, tensor] : split.columns) write(buffer(planned.step.data[i++].second), tensor);
-    }
-  }
-
-  void write_parameters() {
-    const GraphBuilder::Impl& source = model.graph.impl();
-    for (const auto& [name, node] : planned.step.parameters) {
-      const Init& init = source.inits.at(source.builder.find(name));
-      write(buffer(node), initial_value(init, name, planned.step.graph[node].type.shape, model.train.seed));
-    }
-  }
 
   std::optional<std::size_t> phase_index(std::string_view name) const {
     for (std::size_t i = 0; i < planned.step.phases.size(); ++i) {
@@ -225,6 +180,7 @@ struct Session::Impl {
                    std::int64_t first, std::int64_t count);
 
   Model model;
+  std::shared_ptr<Executor> executor;
   Planned planned;
   std::unique_ptr<Runnable> runnable;
   std::vector<std::uint64_t> done;  // by phase: steps so far, which is what its counter holds
@@ -380,7 +336,7 @@ const Model& Session::model() const {
   return impl_->model;
 }
 std::string_view Session::executor() const {
-  return impl_->planned.executor->name();
+  return impl_->executor->name();
 }
 
 Program plan_program(const Model& model, const SessionOptions& options) {

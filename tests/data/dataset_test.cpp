@@ -143,20 +143,20 @@ TEST_F(DataTest, AllMistakesAreReportedAtOnce) {
             "      \"train\": {\"inlin\": {}},\n"
             "                ^\n"
             "    hint: did you mean 'inline'?\n"
-            "model.json:3:45: /validation/inline/x/1: expected 2 items as in the first row, got 1\n"
+            "model.json:3:43: /validation/inline/x/1: expected 2 items as in the first row, got 1\n"
             "      \"validation\": {\"inline\": {\"x\": [[1, 2], [3]], \"y\": [1, 2]}},\n"
-            "                                                ^\n"
-            "model.json:4:61: /test/range: the range [0, 2) ends beyond the 1 rows of the source\n"
+            "                                              ^\n"
+            "model.json:4:58: /test/range: the range [0, 2) ends beyond the 1 rows of the source\n"
             "      \"test\": {\"inline\": {\"x\": [[1, 2]], \"y\": [1]}, \"range\": [0, 2], \"rws\": 1},\n"
-            "                                                                ^\n"
-            "model.json:4:69: /test/rws: unknown key 'rws'\n"
+            "                                                             ^\n"
+            "model.json:4:66: /test/rws: unknown key 'rws'\n"
             "      \"test\": {\"inline\": {\"x\": [[1, 2]], \"y\": [1]}, \"range\": [0, 2], \"rws\": 1},\n"
-            "                                                                        ^\n"
+            "                                                                     ^\n"
             "    hint: did you mean 'rows'?\n"
             "model.json:5:17: /transform/z: unknown key 'z'\n"
             "      \"transform\": {\"z\": [], \"x\": [\"standardise\"]}\n"
             "                    ^\n"
-            "    hint: did you mean 'x'?\n"
+            "    hint: known keys: 'x', 'y'\n"
             "model.json:5:32: /transform/x/0: unknown transform 'standardise'; expected one of \"standardize\", "
             "{\"scale\": a number}, \"flatten\", {\"one_hot\": a number of classes}\n"
             "      \"transform\": {\"z\": [], \"x\": [\"standardise\"]}\n"
@@ -177,7 +177,7 @@ TEST_F(DataTest, EachMistakeHasItsMessage) {
       {"[]", "must be an object, got an array"},
       {R"({"train": {}})", "/train: no source is named; expected one of json, inline, idx, npy, npz, csv"},
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}, "csv": "a"}})",
-       "/train/inline: one source is enough: 'csv' and 'inline'"},
+       "/train/csv: one source is enough: 'inline' and 'csv'"},
       {R"({"train": {"inline": {"x": [[1, 2]], "w": [1]}}})",
        "/train/inline: no array for input 'y'; the source has x, w"},
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1, 2]}}})", "/train: 'x' has 1 rows, but 'y' has 2"},

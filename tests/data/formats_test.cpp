@@ -169,9 +169,9 @@ TEST_F(DataTest, NpzStoredAndDeflated) {
   write("a.npz", zip("images.npy", npy("<f4", "(1, 2)", raw<float>({3, 4})), 0));
   EXPECT_EQ(values(read(R"({"train": {"npz": "a.npz", "x": "images"}})"), "train", "x"), (Floats{3, 4}));
   EXPECT_EQ(mistakes(R"({"train": {"npz": "a.npz", "x": "image"}})"),
-            "model.json:1:34: /train/x: no column 'image'; the source has images\n"
+            "model.json:1:33: /train/x: no column 'image'; the source has images\n"
             "    {\"train\": {\"npz\": \"a.npz\", \"x\": \"image\"}}\n"
-            "                                     ^\n"
+            "                                    ^\n"
             "    hint: did you mean 'images'?");
 }
 
@@ -195,7 +195,7 @@ TEST_F(DataTest, NpzFilesThatLie) {
   EXPECT_EQ(says(lying), "the array is cut short");
   write("b.npz", good);
   EXPECT_EQ(message([&] { data::Npz(path("b.npz")).read("y"); }).substr(folder().size() + 2),
-            "/b.npz' has no array 'y'");
+            "b.npz' has no array 'y'");
 }
 
 // Any byte of a good file may be wrong: an error or other numbers, but nothing worse. (Sanitizers look on.)

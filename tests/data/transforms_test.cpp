@@ -77,6 +77,7 @@ TEST_F(DataTest, MistakesOfTransforms) {
       {"[0, 1]", R"({"y": "flatten"})", "/transform/y: must be an array of transforms"},
       {"[0, 1]", R"(["y"])", "/transform: must be an object"},
   };
+  inputs[1].sample = Shape{3};
   for (const Mistake& m : mistakes_of) {
     const std::string text = mistakes(std::string(R"({"train": {"inline": {"x": [[1, 2], [3, 4]], "y": )") + m.y +
                                       R"(}}, "transform": )" + m.transform + "}");

@@ -14,7 +14,7 @@
 #include "graphrun/tensor.h"
 #include "kernels/abi.h"
 
-namespace graphrun::testing {
+namespace graphrun::test {
 
 inline TensorType type_of(Shape shape, DType dtype = DType::f32, std::int64_t rows = 0) {
   return {dtype, shape, rows};
@@ -125,4 +125,4 @@ inline void expect_close(const Call& call, const HostTensor& got, const HostTens
   }
 }
 
-}  // namespace graphrun::testing
+}  // namespace graphrun::test

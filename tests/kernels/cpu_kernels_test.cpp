@@ -12,10 +12,10 @@
 namespace graphrun {
 namespace {
 
-using testing::Call;
-using testing::expect_close;
-using testing::same_bits;
-using testing::type_of;
+using test::Call;
+using test::expect_close;
+using test::same_bits;
+using test::type_of;
 
 // Runs the op on every instruction set: all must give the same bits, close to the reference.
 void expect_like_reference(const Call& call, std::string_view op, double relative, double absolute,

@@ -48,12 +48,13 @@ void clear_invalid_rows(const KernelArgs& args);  // of the output
 
 // The output's valid elements as few merged dimensions: outer ones, then slabs of (rows, columns). strides[i][d] is
 // input i's step in elements along dimension d; the innermost is 0 or 1.
+inline constexpr int kBroadcastInputs = 3;
 struct Broadcast {
   int outer = 0;
-  std::int64_t extents[kMaxRank] = {};
-  std::int64_t strides[kMaxInputs][kMaxRank] = {};
+  std::int64_t extents[kMaxRank];                    // of the outer dimensions, the first `outer`
+  std::int64_t strides[kBroadcastInputs][kMaxRank];  // likewise
   std::int64_t rows = 1, columns = 1;
-  std::int64_t row[kMaxInputs] = {}, column[kMaxInputs] = {};
+  std::int64_t row[kBroadcastInputs] = {}, column[kBroadcastInputs] = {};
 };
 Broadcast broadcast(const KernelArgs& args, int inputs);
 
@@ -64,7 +65,7 @@ void for_each_slab(const Broadcast& b, int inputs, F&& slab) {
   for (int d = 0; d < b.outer; ++d)
     if (b.extents[d] == 0) return;
   std::int64_t index[kMaxRank] = {};
-  std::int64_t offset[kMaxInputs] = {};
+  std::int64_t offset[kBroadcastInputs] = {};
   std::int64_t out = 0;
   for (;;) {
     slab(out, static_cast<const std::int64_t*>(offset));

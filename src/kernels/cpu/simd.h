@@ -20,29 +20,40 @@ typedef float FloatPart __attribute__((vector_size(4 * GRAPHRUN_LANES)));
 typedef int IntPart __attribute__((vector_size(4 * GRAPHRUN_LANES)));
 typedef std::uint8_t BytePart __attribute__((vector_size(GRAPHRUN_LANES)));
 
+template <int kIndex>
+struct Part {
+  GRAPHRUN_FN constexpr operator int() const { return kIndex; }
+};
+template <int kIndex = 0, class F>
+GRAPHRUN_FN void for_each_part(F&& f) {
+  f(Part<kIndex>{});
+  if constexpr (kIndex + 1 < kParts) for_each_part<kIndex + 1>(f);
+}
+
 struct Floats {
   FloatPart part[kParts];
   Floats() = default;
   GRAPHRUN_FN Floats(float x) {
-    for (FloatPart& p : part) p = x - FloatPart{};
+    for_each_part([&](auto i) __attribute__((always_inline)) { part[i] = x - FloatPart{}; });
   }
 };
 struct Ints {
   IntPart part[kParts];
   Ints() = default;
   GRAPHRUN_FN Ints(int x) {
-    for (IntPart& p : part) p = x - IntPart{};
+    for_each_part([&](auto i) __attribute__((always_inline)) { part[i] = x - IntPart{}; });
   }
 };
 struct Mask {
   IntPart part[kParts];  // 0 or -1
 };
 
-#define GRAPHRUN_LANEWISE(Result, signature, expression)     \
-  GRAPHRUN_FN Result signature {                             \
-    Result r;                                                \
-    for (int i = 0; i < kParts; ++i) r.part[i] = expression; \
-    return r;                                                \
+// Unrolled by template: compilers keep a struct in registers only when no loop indexes it before that is decided.
+#define GRAPHRUN_LANEWISE(Result, signature, expression)                                   \
+  GRAPHRUN_FN Result signature {                                                           \
+    Result r;                                                                              \
+    for_each_part([&](auto i) __attribute__((always_inline)) { r.part[i] = expression; }); \
+    return r;                                                                              \
   }
 
 GRAPHRUN_LANEWISE(Floats, operator+(Floats x, Floats y), x.part[i] + y.part[i])
@@ -135,11 +146,15 @@ GRAPHRUN_FN void store_first(float* p, Floats x, std::int64_t n) {
 
 GRAPHRUN_FN Floats load(const float* p) {
   Floats r;
-  __builtin_memcpy(r.part, p, sizeof r.part);
+  for_each_part([&](auto i) __attribute__((always_inline)) {
+    __builtin_memcpy(&r.part[i], p + i * GRAPHRUN_LANES, sizeof(FloatPart));
+  });
   return r;
 }
 GRAPHRUN_FN void store(float* p, Floats x) {
-  __builtin_memcpy(p, x.part, sizeof x.part);
+  for_each_part([&](auto i) __attribute__((always_inline)) {
+    __builtin_memcpy(p + i * GRAPHRUN_LANES, &x.part[i], sizeof(FloatPart));
+  });
 }
 
 // Booleans are bytes, 0 or 1.

@@ -35,14 +35,25 @@ struct Bool {
   std::uint8_t value;
 };
 
+// To the nearest number that the type holds; NaN becomes 0 in an integer. Conversions from float saturate by
+// themselves.
 template <class From, class To>
 struct Cast {
-  __device__ To operator()(From value) const { return static_cast<To>(value); }
+  __device__ To operator()(From value) const {
+    if constexpr (std::is_same_v<To, Bool>) {
+      return {static_cast<std::uint8_t>(value != From(0) ? 1 : 0)};
+    } else if constexpr (std::is_same_v<From, float> && !std::is_same_v<To, float>) {
+      return value == value ? static_cast<To>(value) : To(0);
+    } else if constexpr (std::is_same_v<From, std::int32_t> && std::is_same_v<To, std::uint64_t>) {
+      return value > 0 ? static_cast<To>(value) : To(0);
+    } else if constexpr (std::is_same_v<From, std::uint64_t> && std::is_same_v<To, std::int32_t>) {
+      return value < 0x7fffffffu ? static_cast<To>(value) : To(0x7fffffff);
+    } else {
+      return static_cast<To>(value);
+    }
+  }
 };
-template <class From>
-struct Cast<From, Bool> {
-  __device__ Bool operator()(From value) const { return {static_cast<std::uint8_t>(value != From(0) ? 1 : 0)}; }
-};
+
 template <class From>
 void cast_from(const KernelArgs& args, Launcher& launcher) {
   switch (args.out_type.dtype) {

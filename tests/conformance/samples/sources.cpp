@@ -4,6 +4,9 @@
 namespace graphrun::test::samples {
 namespace {
 
+// 2^32 + 1 has another remainder by 3 than its low 32 bits.
+constexpr double kBeyond32Bits = 4294967297.0;
+
 Operand step(double value) { return {typed(DType::u64, {}), 0, 0, {value}, "counter"}; }
 
 // Step 8 of 11 samples in batches of 4 is batch 2 of the third round: 3 samples.
@@ -54,7 +57,7 @@ std::vector<Sample> sources() {
       minibatch("i32", typed(DType::i32, {7, 3}), 4, 1, 3),
       minibatch("f64", typed(DType::f64, {7, 3}), 4, 1, 3),
       minibatch("boolean", typed(DType::boolean, {7, 3}), 4, 1, 3),
-      minibatch("step_beyond_32_bits", f32({11, 2}), 4, 12884901890.0, 3),
+      minibatch("step_beyond_32_bits", f32({11, 2}), 4, kBeyond32Bits, 3),
       row_count("full", 11, 4, 0, 4),
       row_count("last", 11, 4, 2, 3),
       row_count("next_round", 11, 4, 3, 4),
@@ -62,12 +65,12 @@ std::vector<Sample> sources() {
       row_count("divides", 12, 4, 5, 4),
       row_count("one_batch", 3, 3, 7, 3),
       row_count("larger_than_the_data", 3, 5, 7, 3),
-      row_count("step_beyond_32_bits", 11, 4, 12884901890.0, 3),
+      row_count("step_beyond_32_bits", 11, 4, kBeyond32Bits, 3),
       record("first", 4, 0, {9, 2, 3, 4}),
       record("last", 4, 3, {1, 2, 3, 9}),
       record("wraps", 4, 6, {1, 2, 9, 4}),
       record("one", 1, 5, {9}),
-      record("step_beyond_32_bits", 4, 4294967297.0, {1, 9, 3, 4}),
+      record("step_beyond_32_bits", 3, kBeyond32Bits, {1, 2, 9}),
       assign("parameter", f32({3, 5}), "parameter"),
       assign("slot", f32({1037}), "slot"),
       assign("metric", typed(DType::f64, {}), "metric"),

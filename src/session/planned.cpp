@@ -1,0 +1,60 @@
+#include "session/planned.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "graph/frontend/builder_impl.h"
+#include "graph/passes/pipeline.h"
+#include "graph/plan/lower.h"
+#include "session/initial_values.h"
+
+namespace graphrun {
+
+BufferId Planned::buffer(ir::NodeId node) const {
+  const std::string& name = step.graph[node].name;
+  const BufferId id = find_buffer(program, name);
+  if (id == kNoBuffer) throw std::logic_error(fmt::format("session: no buffer '{}'", name));
+  return id;
+}
+
+Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
+                   const PlanOptions& options) {
+  Planned planned;
+  planned.step = build_step_graph(model);
+  const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
+  const Target& target = find_target(target_name);
+  const ir::Graph graph = options.passes ? run_passes(planned.step.graph) : planned.step.graph;
+  plan::LowerOptions lower;
+  lower.name = model.name;
+  lower.target = std::string(target.name);
+  lower.supports = [&](const StepSignature& step) {
+    Support all = Support::with_workspace(0);
+    for (const std::shared_ptr<Executor>& executor : executors) {
+      Support one = executor->supports(step, target);
+      if (!one.yes) return one;
+      all.workspace_bytes = std::max(all.workspace_bytes, one.workspace_bytes);
+    }
+    return all;
+  };
+  planned.program = plan::lower(graph, lower).program;
+  return planned;
+}
+
+void write_start(const Model& model, const Planned& planned, Runnable& runnable) {
+  std::size_t i = 0;  // in the order in which build_step_graph added them
+  for (const Split& split : model.data.splits) {
+    for (const auto& [name, tensor] : split.columns) {
+      runnable.write(planned.buffer(planned.step.data[i++].second), tensor.bytes());
+    }
+  }
+  const GraphBuilder::Impl& source = model.graph.impl();
+  for (const auto& [name, node] : planned.step.parameters) {
+    const Init& init = source.inits.at(source.builder.find(name));
+    const Shape& shape = planned.step.graph[node].type.shape;
+    runnable.write(planned.buffer(node), initial_value(init, name, shape, model.train.seed).bytes());
+  }
+}
+
+}  // namespace graphrun

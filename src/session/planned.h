@@ -1,0 +1,35 @@
+// planned.h: a model on its way to an executor: step graph and Program, and what a Runnable holds before the first
+// step. Contract: plan_model() needs no device. Several executors may be given: then every step is one that all of them
+// support, with the largest workspace that any of them asks for, so that all can run the same Program.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "graph/frontend/step_graph.h"
+#include "graphrun/executor.h"
+#include "graphrun/model.h"
+
+namespace graphrun {
+
+struct Planned {
+  StepGraph step;
+  Program program;
+
+  // Passes keep the names of states, so names lead from the step graph to the Program.
+  BufferId buffer(ir::NodeId node) const;
+};
+
+struct PlanOptions {
+  std::string target;  // empty: the first executor's default
+  bool passes = true;
+};
+
+Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
+                   const PlanOptions& options);
+
+// Writes the data set and the parameters' initial values.
+void write_start(const Model& model, const Planned& planned, Runnable& runnable);
+
+}  // namespace graphrun

@@ -1,0 +1,28 @@
+// suite.h: the tests of the conformance suite, registered by name: "Values.cpu/matmul/transpose_a_partial_rows".
+// Contract: each register_ function adds its tests before RUN_ALL_TESTS(); names are stable.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+namespace graphrun::test {
+
+void register_values();
+void register_aliases();
+void register_gradients();
+
+// One test with the given body.
+inline void register_test(const char* suite, const std::string& name, const char* file, int line,
+                          std::function<void()> body) {
+  struct Body final : ::testing::Test {
+    explicit Body(std::function<void()> f) : run(std::move(f)) {}
+    void TestBody() override { run(); }
+    std::function<void()> run;
+  };
+  ::testing::RegisterTest(suite, name.c_str(), nullptr, nullptr, file, line,
+                          [body = std::move(body)]() -> ::testing::Test* { return new Body(body); });
+}
+
+}  // namespace graphrun::test

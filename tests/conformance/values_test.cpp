@@ -1,0 +1,129 @@
+// Each sample on each executor: values against ref, guard bytes, rows past the batch, NaN, repeatability.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "conformance/gaps.h"
+#include "conformance/harness.h"
+#include "conformance/samples.h"
+#include "conformance/suite.h"
+#include "conformance/table.h"
+#include "graphrun/error.h"
+
+namespace graphrun::test {
+namespace {
+
+HostTensor run_once(GraphRun& run, const SampleGraph& built, const Sample& sample,
+                    const std::vector<HostTensor>& values) {
+  run.spoil();
+  write_operands(run, built, sample, values);
+  run.run();
+  return run.read(built.result);
+}
+
+// The result where some operand is NaN. Samples with this rule have operands of one shape.
+void check_nan(const Sample& sample, const std::vector<HostTensor>& values, const HostTensor& result) {
+  std::vector<bool> operand_is_nan(static_cast<std::size_t>(result.shape().elements()), false);
+  for (const HostTensor& tensor : values) {
+    const std::vector<double> elements = to_doubles(tensor);
+    ASSERT_EQ(elements.size(), operand_is_nan.size()) << "a sample with nan_spreads has operands of the result's shape";
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      if (std::isnan(elements[i])) operand_is_nan[i] = true;
+    }
+  }
+  const std::vector<double> elements = to_doubles(result);
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    EXPECT_TRUE(!operand_is_nan[i] || std::isnan(elements[i]))
+        << sample.op << ": element " << i << " is " << elements[i] << " although an operand is NaN";
+  }
+  EXPECT_NE(std::find(operand_is_nan.begin(), operand_is_nan.end(), true), operand_is_nan.end());
+}
+
+bool same_bytes(const HostTensor& a, const HostTensor& b) {
+  return std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
+}
+
+void check_values(const std::shared_ptr<Executor>& machine, const Sample& sample) {
+  const SampleGraph built = build(sample);
+  const TensorType type = built.graph[built.result].type;
+  const std::vector<HostTensor> values = operand_values(sample);
+
+  GraphRun run(built.graph, machine);
+  const HostTensor result = run_once(run, built, sample, values);
+  GraphRun reference_run(built.graph, executor("ref"));
+  const HostTensor reference = run_once(reference_run, built, sample, values);
+
+  EXPECT_EQ(difference(result, reference, sample.tolerance), "") << "against ref";
+  if (!sample.expected.empty()) {
+    ASSERT_EQ(sample.expected.size(), static_cast<std::size_t>(type.shape.elements()));
+    const HostTensor expected = tensor_of(type.dtype, type.shape, sample.expected);
+    EXPECT_EQ(difference(result, expected, sample.tolerance), "") << "against the definition";
+  }
+  if (sample.nan_spreads) check_nan(sample, values, result);
+  EXPECT_EQ(stray_row(result, type, samples_in_batch(sample)), "");
+
+  EXPECT_TRUE(same_bytes(run_once(run, built, sample, values), result)) << "a second run gives other bytes";
+
+  GraphRun guarded(built.graph, machine, Layout::guarded);
+  EXPECT_TRUE(same_bytes(run_once(guarded, built, sample, values), result)) << "another layout gives other bytes";
+  EXPECT_EQ(guarded.broken_guard(), "");
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (guarded.share_storage(built.operands[i], built.result)) continue;
+    EXPECT_TRUE(same_bytes(guarded.read(built.operands[i]), values[i])) << "operand " << i << " was written";
+  }
+}
+
+// Why the executor declines the sample's step; "" when it does not. Needs no device.
+std::string declined(const Executor& machine, const Sample& sample) {
+  try {
+    lower_for(build(sample).graph, machine);
+    return {};
+  } catch (const Error& error) {
+    if (error.diagnostics().front().code != "step.unsupported") throw;
+    return error.diagnostics().front().message;
+  }
+}
+
+void test_values(const std::string& name, const std::shared_ptr<Executor>& machine, const Sample& sample) {
+  const std::string reason = declined(*machine, sample);
+  if (!reason.empty()) {
+    note(name, sample.op, Outcome::declined, reason);
+    if (!is_gap(name, sample.op)) {
+      FAIL() << name << " declines " << sample.op << " and gaps.h does not list it: " << reason;
+    }
+    GTEST_SKIP() << reason;
+  }
+  check_values(machine, sample);
+  note(name, sample.op, ::testing::Test::HasFailure() ? Outcome::failed : Outcome::run);
+}
+
+// An entry of gaps.h that no sample needs is a gap that was closed.
+TEST(Coverage, GapsAreStillGaps) {
+  for (const Gap& gap : gaps()) {
+    for (const auto& [name, machine] : executors().present) {
+      if (name != gap.executor) continue;
+      bool needed = false;
+      for (const Sample& sample : all_samples()) {
+        needed = needed || (sample.op == gap.op && !declined(*machine, sample).empty());
+      }
+      EXPECT_TRUE(needed) << gap.executor << " supports every sample of " << gap.op << ": take it out of gaps.h";
+    }
+  }
+}
+
+}  // namespace
+
+void register_values() {
+  for (const auto& [name, machine] : executors().present) {
+    for (const Sample& sample : all_samples()) {
+      register_test("Values", full_name(name, sample), __FILE__, __LINE__,
+                    [name = name, machine = machine, &sample] { test_values(name, machine, sample); });
+    }
+  }
+  for (const auto& [name, reason] : executors().missing) {
+    register_test("Values", name, __FILE__, __LINE__, [reason = reason] { GTEST_SKIP() << reason; });
+  }
+}
+
+}  // namespace graphrun::test

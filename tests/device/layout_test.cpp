@@ -1,0 +1,120 @@
+// The plain numbers that the CUDA kernels go by, checked on the host against their definitions.
+#include "kernels/cuda/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/cuda/matmul_plan.h"
+#include "kernels/cuda/reduce_plan.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// Where element `index` of the result reads its operand: as the kernels compute it.
+std::uint64_t position(const Operand& operand, const Space& space, std::uint64_t index) {
+  switch (operand.access) {
+    case Access::same:
+      return index;
+    case Access::scalar:
+      return 0;
+    case Access::period:
+      return index % operand.extent;
+    case Access::repeat:
+      return index / operand.extent;
+    case Access::strided:
+      break;
+  }
+  std::uint64_t result = 0;
+  for (int axis = space.rank - 1; axis >= 0; --axis) {
+    result += index % space.extent[axis] * operand.stride[axis];
+    index /= space.extent[axis];
+  }
+  return result;
+}
+
+// The same by NumPy's rule, one axis at a time.
+std::uint64_t broadcast(const Shape& in, const Shape& out, std::uint64_t index) {
+  std::uint64_t result = 0, step = 1;
+  for (int axis = out.rank() - 1, from = in.rank() - 1; from >= 0; --axis, --from) {
+    const auto at = index % static_cast<std::uint64_t>(out[axis]);
+    index /= static_cast<std::uint64_t>(out[axis]);
+    if (in[from] != 1) result += at * step;
+    step *= static_cast<std::uint64_t>(in[from]);
+  }
+  return result;
+}
+
+TEST(Layout, FollowsTheBroadcastRule) {
+  struct Case {
+    Shape in, out;
+    Access access;
+  };
+  const Case cases[] = {{{5, 7}, {5, 7}, Access::same},         {{5, 7}, {1, 5, 7}, Access::same},
+                        {{}, {5, 7}, Access::scalar},           {{1, 1}, {5, 7}, Access::scalar},
+                        {{7}, {5, 7}, Access::period},          {{1, 7}, {5, 7}, Access::period},
+                        {{5, 7}, {3, 5, 7}, Access::period},    {{5, 1}, {5, 7}, Access::repeat},
+                        {{3, 5, 1}, {3, 5, 7}, Access::repeat}, {{3, 1, 1}, {3, 5, 7}, Access::repeat},
+                        {{5, 1}, {3, 5, 7}, Access::strided},   {{3, 1, 7}, {3, 5, 7}, Access::strided},
+                        {{1, 5, 1}, {3, 5, 7}, Access::strided}};
+  for (const Case& c : cases) {
+    const Operand operand = operand_of(c.in, c.out, nullptr);
+    EXPECT_EQ(operand.access, c.access) << to_string(c.in) << " to " << to_string(c.out);
+    const Space space = space_of(c.out);
+    for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(c.out.elements()); ++i) {
+      ASSERT_EQ(position(operand, space, i), broadcast(c.in, c.out, i))
+          << to_string(c.in) << " to " << to_string(c.out) << ", element " << i;
+    }
+  }
+}
+
+std::uint64_t offset(const Axes& axes, std::uint64_t index) {
+  std::uint64_t result = 0;
+  for (int axis = axes.rank - 1; axis >= 0; --axis) {
+    result += index % axes.extent[axis] * axes.stride[axis];
+    index /= axes.extent[axis];
+  }
+  return result;
+}
+
+TEST(ReducePlan, VisitsEveryElementOnce) {
+  const Machine machine{132, 0};
+  for (const Shape& shape : {Shape{7}, Shape{300, 6}, Shape{3, 4, 5, 6}, Shape{40, 1, 70}, Shape{100, 50, 2}}) {
+    const std::uint32_t all = (1u << shape.rank()) - 1;
+    for (std::uint32_t axes = 0; axes <= all; ++axes) {
+      const ReducePlan plan = plan_reduce(axes, shape, machine);
+      ASSERT_EQ(plan.kept.count * plan.reduced.count, static_cast<std::uint64_t>(shape.elements()));
+      ASSERT_GE(plan.splits * plan.split, plan.reduced.count);
+      ASSERT_LT((plan.splits - 1) * plan.split, plan.reduced.count);
+      std::vector<int> visits(static_cast<std::size_t>(shape.elements()));
+      for (std::uint64_t i = 0; i < plan.kept.count; ++i) {
+        for (std::uint64_t j = 0; j < plan.reduced.count; ++j) {
+          ++visits.at(offset(plan.kept, i) + offset(plan.reduced, j));
+        }
+      }
+      for (const int count : visits) ASSERT_EQ(count, 1) << to_string(shape) << " axes " << axes;
+    }
+  }
+}
+
+TEST(MatmulPlan, SplitsCoverTheSum) {
+  const Machine machine{132, 1 << 20};
+  for (const std::int64_t m : {1, 6, 40, 1000}) {
+    for (const std::int64_t n : {1, 10, 33}) {
+      for (const std::int64_t k : {1, 32, 33, 2049, 100000}) {
+        const TensorType a{DType::f32, {m, k}, 0}, b{DType::f32, {k, n}, 0};
+        const MatmulPlan plan = plan_matmul({}, a, b, machine);
+        if (plan.route != MatmulPlan::Route::blocks) continue;
+        ASSERT_GE(plan.splits * plan.split, k);
+        ASSERT_LT((plan.splits - 1) * plan.split, k);
+        ASSERT_EQ(plan.threads % 32, 0u);
+        ASSERT_LE(plan.threads, 256u);
+        const std::int64_t places = plan.splits > 1 ? plan.splits * m * n : 0;
+        ASSERT_EQ(plan.workspace, static_cast<std::uint64_t>(places) * sizeof(float));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::cuda
