@@ -340,7 +340,8 @@ std::string_view Session::executor() const {
 }
 
 Program plan_program(const Model& model, const SessionOptions& options) {
-  return plan_model(model, options).program;
+  const std::shared_ptr<Executor> executor = choose_executor(options);
+  return plan_model(model, {&executor, 1}, {options.target, options.passes}).program;
 }
 
 }  // namespace graphrun
