@@ -82,6 +82,11 @@ GRAPHRUN_API std::string to_string(const Program& program);  // golden text: sta
 GRAPHRUN_API void check(const Program& program);
 GRAPHRUN_API BufferId find_buffer(const Program& program, std::string_view name);  // kNoBuffer when there is none
 GRAPHRUN_API PhaseId find_phase(const Program& program, std::string_view name);    // throws Error, names the phases
-GRAPHRUN_API std::uint64_t poll_bytes(const Program& program);                     // bytes that the host mirrors
+// The block of the arena that the host mirrors: from the first to the last byte of polled buffers, so that one copy brings
+// them all. The planner lays polled states side by side.
+struct PollBlock {
+  std::uint64_t offset = 0, bytes = 0;
+};
+GRAPHRUN_API PollBlock poll_block(const Program& program);  // empty when nothing is polled
 
 }  // namespace graphrun

@@ -69,6 +69,9 @@ class GRAPHRUN_API Session {
   void write(std::string_view name, const HostTensor& value);
   std::string weights_hash();  // of the parameters' bytes, FNV-1a, 16 hex digits
 
+  // What the executor counted so far: "allocations", "launches", … (Runnable::counters()); empty if it counts nothing.
+  std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+
   const Program& program() const;
   const Model& model() const;
   std::string_view executor() const;

@@ -107,7 +107,7 @@ std::string as_json(const Program& program, std::string_view executor) {
   JsonWriter json;
   json.begin_object().member("model", program.name).member("executor", executor).member("target", program.target);
   json.member("arena_bytes", program.arena_bytes).member("lower_bound", program.lower_bound);
-  json.member("poll_bytes", poll_bytes(program));
+  json.member("poll_bytes", poll_block(program).bytes);
   json.key("bytes_by_kind").begin_object();
   for (const BufferKind kind : kKinds) json.member(name_of(kind), total_of(program, kind).bytes);
   json.end_object();
@@ -129,7 +129,7 @@ std::string as_text(const Program& program, std::string_view executor, std::size
   line("target", program.target);
   line("arena", human_bytes(program.arena_bytes));
   line("lower bound", human_bytes(program.lower_bound));
-  line("polled", human_bytes(poll_bytes(program)));
+  line("polled", human_bytes(poll_block(program).bytes));
 
   text += paint(stdout, Style::bold, fmt::format("\n{:<12}{:>18}{:>10}\n", "kind", "bytes", "buffers"));
   for (const BufferKind kind : kKinds) {

@@ -163,6 +163,9 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
     });
   }
   losses.write(results.training.losses);
+  if (arguments.verbose) {  // of training alone: evaluation adds its own
+    for (const auto& [name, value] : session.counters()) diagnostics.note(fmt::format("{}: {}", name, value));
+  }
 
   results.model = session.model().name;
   if (results.model.empty()) results.model = std::filesystem::path(arguments.model).stem().string();

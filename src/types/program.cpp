@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <stdexcept>
 
 #include "graphrun/error.h"
@@ -126,16 +125,15 @@ PhaseId find_phase(const Program& program, std::string_view name) {
               near.empty() ? "" : fmt::format("did you mean '{}'?", near));
 }
 
-std::uint64_t poll_bytes(const Program& program) {
-  std::set<BufferId> storages;
-  std::uint64_t bytes = 0;
-  for (BufferId id = 0; id < program.buffers.size(); ++id) {
-    if (!program.buffers[id].poll) continue;
-    BufferId root = id;
-    while (program.buffers[root].storage != root) root = program.buffers[root].storage;
-    if (storages.insert(root).second) bytes += program.buffers[root].bytes;
+PollBlock poll_block(const Program& program) {
+  std::uint64_t first = ~std::uint64_t{0};
+  std::uint64_t end = 0;
+  for (const Buffer& buffer : program.buffers) {
+    if (!buffer.poll || buffer.bytes == 0) continue;
+    first = std::min(first, buffer.offset);
+    end = std::max(end, buffer.offset + buffer.bytes);
   }
-  return bytes;
+  return end == 0 ? PollBlock{} : PollBlock{first, end - first};
 }
 
 }  // namespace graphrun

@@ -128,14 +128,16 @@ TEST(Program, FindPhase) {
   }
 }
 
-TEST(Program, PollBytesCountEachStorageOnce) {
+TEST(Program, ThePollBlockSpansThePolledBuffers) {
   Program p = sample();
-  EXPECT_EQ(poll_bytes(p), 4u);
+  EXPECT_EQ(poll_block(p).bytes, 4u);
   p.buffers[4].poll = true;
   p.buffers[5].poll = true;  // the same bytes as 4
-  EXPECT_EQ(poll_bytes(p), 52u);
+  const std::uint64_t first = std::min(poll_block(sample()).offset, p.buffers[4].offset);
+  EXPECT_EQ(poll_block(p).offset, first);
+  EXPECT_GE(poll_block(p).bytes, 52u);
   for (Buffer& b : p.buffers) b.poll = false;
-  EXPECT_EQ(poll_bytes(p), 0u);
+  EXPECT_EQ(poll_block(p).bytes, 0u);
 }
 
 // ---- check

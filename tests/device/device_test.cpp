@@ -245,7 +245,7 @@ TEST_F(Device, ARunAllocatesNothingAndCopiesOnlyWhatIsPolled) {
     EXPECT_EQ(counted(*device, "allocations"), 1u);
     EXPECT_EQ(counted(*device, "allocated_bytes"), program.arena_bytes);
     EXPECT_EQ(counted(*device, "pinned_allocations"), 1u);
-    EXPECT_EQ(counted(*device, "pinned_bytes"), poll_bytes(program));
+    EXPECT_EQ(counted(*device, "pinned_bytes"), poll_block(program).bytes);
     const auto before = [&](const char* name) { return counted(*device, name); };
     const std::uint64_t up = before("copies_to_device"), down = before("bytes_to_host");
     const std::uint64_t launches = before("launches"), graphs = before("graph_launches");
@@ -258,7 +258,7 @@ TEST_F(Device, ARunAllocatesNothingAndCopiesOnlyWhatIsPolled) {
     EXPECT_EQ(counted(*device, "allocations"), 1u);
     EXPECT_EQ(counted(*device, "pinned_allocations"), 1u);
     EXPECT_EQ(counted(*device, "copies_to_device"), up);
-    EXPECT_EQ(counted(*device, "bytes_to_host") - down, poll_bytes(program));
+    EXPECT_EQ(counted(*device, "bytes_to_host") - down, poll_block(program).bytes);
     EXPECT_EQ(counted(*device, "synchronizations"), synchronizations + 1);
     EXPECT_EQ(counted(*device, "captured_launches"), captured);
     const std::uint64_t most = counted(*device, "steps_per_launch.run");

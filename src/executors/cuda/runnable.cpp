@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <stdexcept>
 
 #include "executors/cuda/device.h"
@@ -66,9 +65,9 @@ CudaRunnable::CudaRunnable(const Program& program, int device)
     return bytes > 0 ? static_cast<std::byte*>(api_.allocate(bytes)) : nullptr;
   };
   arena_ = {allocated(program_.arena_bytes), FreeDevice{&api_}};
-  const std::uint64_t polled = poll_bytes(program_);
-  pinned_ = {polled > 0 ? static_cast<std::byte*>(api_.allocate_pinned(polled)) : nullptr, FreePinned{&api_}};
-  plan_mirrors();
+  polled_ = poll_block(program_);
+  pinned_ = {polled_.bytes > 0 ? static_cast<std::byte*>(api_.allocate_pinned(polled_.bytes)) : nullptr,
+             FreePinned{&api_}};
   bind_phases();
   for (const InitialValue& value : program.initial) {
     if (value.bytes.empty()) continue;
@@ -88,35 +87,6 @@ CudaRunnable::CudaRunnable(const Program& program, int device)
 
 CudaRunnable::~CudaRunnable() {
   cudaSetDevice(device_);  // the members that follow belong to it
-}
-
-// The same storage is mirrored once, however many of its views are polled.
-void CudaRunnable::plan_mirrors() {
-  std::set<BufferId> roots;
-  for (BufferId id = 0; id < program_.buffers.size(); ++id) {
-    if (!program_.buffers[id].poll) continue;
-    BufferId root = id;
-    while (program_.buffers[root].storage != root) root = program_.buffers[root].storage;
-    roots.insert(root);
-  }
-  for (const BufferId root : roots) {
-    mirrors_.push_back({program_.buffers[root].offset, program_.buffers[root].bytes, 0});
-  }
-  std::sort(mirrors_.begin(), mirrors_.end(), [](const Mirror& a, const Mirror& b) { return a.offset < b.offset; });
-  // Neighbours become one copy.
-  std::vector<Mirror> merged;
-  std::uint64_t pinned = 0;
-  for (Mirror mirror : mirrors_) {
-    if (mirror.bytes == 0) continue;
-    mirror.pinned = pinned;
-    pinned += mirror.bytes;
-    if (!merged.empty() && merged.back().offset + merged.back().bytes == mirror.offset) {
-      merged.back().bytes += mirror.bytes;
-    } else {
-      merged.push_back(mirror);
-    }
-  }
-  mirrors_ = std::move(merged);
 }
 
 CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index) {
@@ -199,19 +169,12 @@ void CudaRunnable::write(BufferId buffer, std::span<const std::byte> bytes) {
   api_.synchronize(stream_.get());
 }
 
-const CudaRunnable::Mirror* CudaRunnable::mirror_of(const Buffer& buffer) const {
-  const std::uint64_t bytes = buffer.type.bytes();
-  for (const Mirror& mirror : mirrors_) {
-    if (buffer.offset >= mirror.offset && buffer.offset + bytes <= mirror.offset + mirror.bytes) return &mirror;
-  }
-  return nullptr;
-}
-
 void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
   const Buffer& from = checked(buffer, bytes.size(), "read");
   if (bytes.empty()) return;
-  if (const Mirror* mirror = mirrored_ ? mirror_of(from) : nullptr; mirror != nullptr) {
-    std::memcpy(bytes.data(), pinned_.get() + mirror->pinned + (from.offset - mirror->offset), bytes.size());
+  const bool inside = from.offset >= polled_.offset && from.offset + bytes.size() <= polled_.offset + polled_.bytes;
+  if (mirrored_ && inside) {
+    std::memcpy(bytes.data(), pinned_.get() + (from.offset - polled_.offset), bytes.size());
     return;
   }
   api_.doing(from.name);
@@ -236,8 +199,8 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
     graph.launch(api_, stream_.get());
     n -= now;
   }
-  for (const Mirror& mirror : mirrors_) {
-    api_.copy_to_host(pinned_.get() + mirror.pinned, arena_.get() + mirror.offset, mirror.bytes, stream_.get());
+  if (polled_.bytes > 0) {
+    api_.copy_to_host(pinned_.get(), arena_.get() + polled_.offset, polled_.bytes, stream_.get());
   }
   api_.synchronize(stream_.get());
   mirrored_ = true;

@@ -51,18 +51,12 @@ class CudaRunnable final : public Runnable {
     std::vector<BoundStep> steps;
     Pace pace;
   };
-  // Bytes of the arena that the host sees after run(), and their place in the pinned block.
-  struct Mirror {
-    std::uint64_t offset = 0, bytes = 0, pinned = 0;
-  };
   class StreamLauncher;
 
   BoundStep bind(const Phase& phase, std::size_t index);
   void bind_phases();
-  void plan_mirrors();
   void enqueue(const BoundStep& step, bool capturing);
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
-  const Mirror* mirror_of(const Buffer& buffer) const;
 
   Program program_;  // without its initial values
   int device_;
@@ -71,7 +65,7 @@ class CudaRunnable final : public Runnable {
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream> stream_;
   std::unique_ptr<std::byte, FreeDevice> arena_;
   std::unique_ptr<std::byte, FreePinned> pinned_;
-  std::vector<Mirror> mirrors_;
+  PollBlock polled_;       // of the arena; pinned_ mirrors it
   bool mirrored_ = false;  // the pinned block holds what the arena holds
   std::optional<MatmulLibrary> library_;
   LoopSlot slot_;
