@@ -12,6 +12,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Counters::list() const {
           {"pinned_allocations", pinned_allocations},
           {"pinned_bytes", pinned_bytes},
           {"frees", frees},
+          {"fills", fills},
           {"copies_to_device", copies_to_device},
           {"bytes_to_device", bytes_to_device},
           {"copies_to_host", copies_to_host},
@@ -65,6 +66,11 @@ void Api::release_pinned(void* host_memory) noexcept {
   if (host_memory == nullptr) return;
   cudaFreeHost(host_memory);
   ++counters_.frees;
+}
+
+void Api::clear(void* from, std::uint64_t bytes, cudaStream_t stream) {
+  ++counters_.fills;
+  check(cudaMemsetAsync(from, 0, bytes, stream), "cudaMemsetAsync");
 }
 
 void Api::copy_to_device(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream) {

@@ -21,6 +21,7 @@ struct Counters {
   std::uint64_t allocations = 0, allocated_bytes = 0;  // cudaMalloc
   std::uint64_t pinned_allocations = 0, pinned_bytes = 0;
   std::uint64_t frees = 0;
+  std::uint64_t fills = 0;  // cudaMemset
   std::uint64_t copies_to_device = 0, bytes_to_device = 0;
   std::uint64_t copies_to_host = 0, bytes_to_host = 0;
   std::uint64_t launches = 0;           // kernels launched one at a time
@@ -50,6 +51,7 @@ class Api {
   void* allocate_pinned(std::uint64_t bytes);
   void release(void* device_memory) noexcept;
   void release_pinned(void* host_memory) noexcept;
+  void clear(void* from, std::uint64_t bytes, cudaStream_t stream);  // to zero
   void copy_to_device(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream);
   void copy_to_host(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream);
   void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,

@@ -55,6 +55,7 @@ class CudaRunnable final : public Runnable {
 
   BoundStep bind(const Phase& phase, std::size_t index);
   void bind_phases();
+  void clear_states();
   void enqueue(const BoundStep& step, bool capturing);
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
