@@ -16,6 +16,7 @@ struct Stream {
   std::array<std::uint32_t, 2> key;
   static Stream named(std::uint64_t seed, std::string_view name);
   // Four words for (step, block): element i of a tensor is word i % 4 of block i / 4.
+  std::uint64_t packed() const;  // both words, the first in the low half, as random_bits.h takes them
   std::array<std::uint32_t, 4> block(std::uint64_t step, std::uint64_t block) const;
 };
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "base/normal_quantile.h"
+#include "base/random_bits.h"
 
 namespace graphrun {
 namespace {
@@ -131,24 +131,52 @@ TEST(NormalQuantile, AgainstFiftyDigits) {
   };
   for (const auto& [word, expected] : cases) {
     const double p = (word + 0.5) * 0x1p-32;
-    EXPECT_NEAR(normal_quantile(p) / expected, 1, 1e-15) << word;
+    EXPECT_NEAR(bits::normal_quantile(p) / expected, 1, 1e-15) << word;
   }
 }
 
 TEST(NormalQuantile, InvertsTheDistributionFunction) {
   for (double p = 0x1p-33; p < 0.5; p *= 1.07) {
-    const double x = normal_quantile(p);
+    const double x = bits::normal_quantile(p);
     EXPECT_NEAR(0.5 * std::erfc(-x / std::sqrt(2.0)) / p, 1, 1e-13) << p;
-    EXPECT_NEAR(normal_quantile(1 - p), -x, 1e-5 * std::abs(x)) << p;  // 1 - p has fewer bits than p
+    EXPECT_NEAR(bits::normal_quantile(1 - p), -x, 1e-5 * std::abs(x)) << p;  // 1 - p has fewer bits than p
   }
-  EXPECT_EQ(normal_quantile(0.5), 0);
+  EXPECT_EQ(bits::normal_quantile(0.5), 0);
 }
 
 TEST(NormalQuantile, SymmetricBitForBitOnItsGrid) {
   for (std::uint64_t word = 0; word < 0x80000000; word += 0x123457) {
-    EXPECT_EQ(normal_quantile((static_cast<double>(word) + 0.5) * 0x1p-32),
-              -normal_quantile((static_cast<double>(0xffffffff - word) + 0.5) * 0x1p-32));
+    EXPECT_EQ(bits::normal_quantile((static_cast<double>(word) + 0.5) * 0x1p-32),
+              -bits::normal_quantile((static_cast<double>(0xffffffff - word) + 0.5) * 0x1p-32));
   }
+}
+
+// Every key and epoch gives a bijection, and different ones different orders.
+TEST(Permutation, IsABijectionForEverySize) {
+  for (const std::uint64_t n : {1u, 2u, 3u, 7u, 64u, 65u, 1000u}) {
+    std::vector<bool> seen(n, false);
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const std::uint64_t to = bits::permuted(i, n, 0x123456789abcdefull, 3);
+      ASSERT_LT(to, n);
+      ASSERT_FALSE(seen[to]) << n << " " << i;
+      seen[to] = true;
+    }
+  }
+}
+
+TEST(Permutation, ChangesWithEpochAndKeyAndMovesAlmostAll) {
+  int stay = 0;
+  int same = 0;
+  int same_key = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const std::uint64_t to = bits::permuted(i, 1000, 1, 0);
+    stay += to == i;
+    same += to == bits::permuted(i, 1000, 1, 1);
+    same_key += to == bits::permuted(i, 1000, 2, 0);
+  }
+  EXPECT_LT(stay, 10);
+  EXPECT_LT(same, 10);
+  EXPECT_LT(same_key, 10);
 }
 
 }  // namespace
