@@ -63,21 +63,14 @@ configure() {
   }
 }
 
-# One line about CUDA: is the toolkit here, and does this build use it?
-say_cuda() {  # BUILD_DIR
-  local nvcc=""
-  for candidate in "${CUDACXX:-}" "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
-    if [ -n "$candidate" ] && [ -x "$candidate" ]; then
-      nvcc=$candidate
-      break
-    fi
-  done
-  if [ -z "$nvcc" ]; then
-    say "CUDA toolkit: not found, building without"
-  elif grep -q '^GRAPHRUN_CUDA:BOOL=ON' "$1/CMakeCache.txt"; then
-    say "CUDA toolkit: $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'), building with it"
+# One line about CUDA, from what cmake just said: is the toolkit here, and is the CUDA executor built?
+say_cuda() {  # BUILD_DIR, right after configure
+  local version
+  version="$(sed -n 's/^-- CUDA: \([0-9][0-9.]*\),.*/\1/p' "$1.log")"
+  if [ -n "$version" ]; then
+    say "CUDA toolkit: $version, building the CUDA executor"
   else
-    say "CUDA toolkit: found, but this build has no CUDA part; building without"
+    say "CUDA toolkit: not found, building without"
   fi
 }
 

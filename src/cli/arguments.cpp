@@ -25,6 +25,7 @@ constexpr std::string_view kFooter = R"(Examples:
   graphrun model.json --json --quiet > result.json      one JSON object and nothing else
   graphrun plan model.json --executor=cuda --target=h200
                                                         the memory plan of a GPU, without one
+  graphrun verify model.json --executor=cuda            every step on a GPU against the reference
 
 Environment:
   GRAPHRUN_DATA         searched for data files last, after --data-dir
@@ -125,6 +126,21 @@ class Parser {
             "--no-passes", [this] { arguments_.session.passes = false; }, "run the graph as it was built")
         ->group("Running");
 
+    text("--against", arguments_.against, "verify: the executor that is right, ref by default", "NAME")
+        ->group("Verifying");
+    app_.add_option("--steps", arguments_.steps, "verify: training steps, 3 by default; for --dump 0")
+        ->type_name("N")
+        ->group("Verifying");
+    app_.add_flag("--trajectory", arguments_.trajectory, "verify: let both run freely, tell how they part")
+        ->group("Verifying");
+    app_.add_option("--tolerance", arguments_.tolerance, "verify --trajectory: how far parameters may part")
+        ->type_name("X")
+        ->group("Verifying");
+    text("--dump", arguments_.dump, "verify: only print this value of --executor after the steps", "NODE")
+        ->group("Verifying");
+    text("--dump-to", arguments_.dump_to, "verify --dump: write it to this NPY file instead", "FILE")
+        ->group("Verifying");
+
     repeated("--set", "change a value of the model file; may be repeated", "PATH=VALUE");
     repeated("--epochs", "same as --set train.epochs=N", "N");
     repeated("--batch", "same as --set train.batch=N; N may be all", "N");
@@ -223,12 +239,19 @@ class Parser {
   }
 
   void refuse_flags_of_other_verbs() const {
-    for (const auto& [flag, verb] : {std::pair{"--losses", "train"}, std::pair{"--program", "plan"}}) {
+    static constexpr std::pair<const char*, const char*> kOwners[] = {
+        {"--losses", "train"},      {"--program", "plan"},     {"--against", "verify"}, {"--steps", "verify"},
+        {"--trajectory", "verify"}, {"--tolerance", "verify"}, {"--dump", "verify"},    {"--dump-to", "verify"}};
+    for (const auto& [flag, verb] : kOwners) {
       if (app_.count(flag) > 0 && arguments_.verb != verb) {
         throw usage("flag_of_other_verb", fmt::format("{} goes with {}, not with {}", flag, verb, arguments_.verb));
       }
     }
     if (arguments_.program && arguments_.json) throw usage("flags", "--program and --json exclude each other");
+    if (arguments_.tolerance && !arguments_.trajectory) throw usage("flags", "--tolerance goes with --trajectory");
+    if (!arguments_.dump_to.empty() && arguments_.dump.empty()) throw usage("flags", "--dump-to goes with --dump");
+    if (!arguments_.dump.empty() && (arguments_.trajectory || app_.count("--against") > 0))
+      throw usage("flags", "--dump reads one executor: it goes neither with --trajectory nor with --against");
   }
 
   CLI::App app_{"Trains a computation graph that is described in a JSON file.", "graphrun"};

@@ -3,6 +3,8 @@
 // Flags come before, between or after the verb and the model. Leaves to others: doing anything (verbs.h).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "diagnostics.h"
@@ -17,7 +19,12 @@ struct Arguments {
   std::string model;  // path
   LoadOptions load;
   SessionOptions session;
-  std::string losses;  // path; empty: none
+  std::string losses;                  // path; empty: none
+  std::string against = "ref";         // verify
+  std::optional<std::uint64_t> steps;  // verify
+  std::optional<double> tolerance;     // verify
+  bool trajectory = false;             // verify
+  std::string dump, dump_to;           // verify: the name of a value; a path, empty: none
   bool json = false;
   bool program = false;
   bool quiet = false;

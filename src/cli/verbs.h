@@ -22,5 +22,6 @@ const Verb* find_verb(std::string_view name);  // null when there is none
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics);
 int run_plan(const Arguments& arguments, Diagnostics& diagnostics);
+int run_verify(const Arguments& arguments, Diagnostics& diagnostics);
 
 }  // namespace graphrun::cli

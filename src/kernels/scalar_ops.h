@@ -8,7 +8,14 @@
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define GRAPHRUN_FN __device__ __forceinline__
-#else
+#elif !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GRAPHRUN_FN inline  // all inlined, these builds would compile for minutes
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GRAPHRUN_FN inline
+#endif
+#endif
+#if !defined(GRAPHRUN_FN)
 #define GRAPHRUN_FN inline __attribute__((always_inline))
 #endif
 
@@ -119,13 +126,14 @@ template <class T>
 GRAPHRUN_FN T abs(T x) {
   return from_bits(bits(x) & 0x7fffffff);
 }
+// Infinity (0x7f800000) and the NaN that all machines agree on (0x7fc00000).
+template <class T>
+GRAPHRUN_FN T from_pattern(int pattern) {
+  return from_bits(bits(T(0.0f)) + pattern);
+}
 template <class T>
 GRAPHRUN_FN T copysign(T x, T sign) {
   return from_bits((bits(x) & 0x7fffffff) ^ (bits(sign) & (-0x7fffffff - 1)));
-}
-template <class T>
-GRAPHRUN_FN T constant(float value) {
-  return T(value);
 }
 
 // c[0] + c[1] x + c[2] x^2 + …
@@ -169,12 +177,8 @@ GRAPHRUN_FN auto power_of_two(I k) {
 }
 
 // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
-GRAPHRUN_FN float round_magic() {
-  return 12582912.0f;
-}
-GRAPHRUN_FN int round_magic_bits() {
-  return 0x4b400000;
-}
+constexpr float kRoundMagic = 12582912.0f;
+constexpr int kRoundMagicBits = 0x4b400000;
 
 // exp(x) = p * s1 * s2 with p in [0.7, 1.5], so that a factor can be applied before the one rounding of a subnormal.
 template <class T>
@@ -185,13 +189,13 @@ template <class T>
 GRAPHRUN_FN ExpParts<T> exp_parts(T x) {
   T c = select(x < 89.0f, x, T(89.0f));
   c = select(c > -150.0f, c, T(-150.0f));
-  T shifted = fma(c, T(0x1.715476p+0f), T(round_magic()));
-  T n = shifted - round_magic();
+  T shifted = fma(c, T(0x1.715476p+0f), T(kRoundMagic));
+  T n = shifted - kRoundMagic;
   T r = fma(n, T(-0x1.62e4p-1f), c);
   r = fma(n, T(-0x1.7f7d1cp-20f), r);
   T q = horner(r, T(0.5f), 0.166666657f, 0.0416664928f, 0.00833354332f, 0.00139323808f, 0.000197644142f);
   T p = 1.0f + fma(r * r, q, r);
-  auto k = bits(shifted) - round_magic_bits();
+  auto k = bits(shifted) - kRoundMagicBits;
   auto half = k >> 1;
   return {select(x == x, p, x), power_of_two(half), power_of_two(k - half)};
 }
@@ -205,13 +209,13 @@ template <class T>
 GRAPHRUN_FN T expm1(T x) {
   T c = select(x < 89.0f, x, T(89.0f));
   c = select(c > -30.0f, c, T(-30.0f));
-  T shifted = fma(c, T(0x1.715476p+0f), T(round_magic()));
-  T n = shifted - round_magic();
+  T shifted = fma(c, T(0x1.715476p+0f), T(kRoundMagic));
+  T n = shifted - kRoundMagic;
   T r = fma(n, T(-0x1.62e4p-1f), c);
   r = fma(n, T(-0x1.7f7d1cp-20f), r);
   T q = horner(r, T(0.5f), 0.166666657f, 0.0416664928f, 0.00833354332f, 0.00139323808f, 0.000197644142f);
   T p = fma(r * r, q, r);
-  T half = power_of_two(bits(shifted) - round_magic_bits() - 1);  // half of 2^n, for n = 128
+  T half = power_of_two(bits(shifted) - kRoundMagicBits - 1);  // half of 2^n, for n = 128
   T y = fma(half, p, half - 0.5f) * 2.0f;
   return select(abs(c) < 0x1p-25f, x, select(x == x, y, x));
 }
@@ -227,7 +231,7 @@ GRAPHRUN_FN LogParts<T> log_parts(T x) {
   T y = select(tiny, x * 8388608.0f, x);
   auto i = (bits(y) & 0x7fffffff) - 0x3f3504f3;  // bits of sqrt(1/2)
   auto k = i >> 23;
-  T exponent = from_bits(k + round_magic_bits()) - round_magic();
+  T exponent = from_bits(k + kRoundMagicBits) - kRoundMagic;
   T m = from_bits((i & 0x007fffff) + 0x3f3504f3);
   return {exponent - select(tiny, T(23.0f), T(0.0f)), m - 1.0f};
 }
@@ -245,9 +249,9 @@ GRAPHRUN_FN T log_join(LogParts<T> v, T tail) {
 template <class T>
 GRAPHRUN_FN T log(T x) {
   T y = log_join(log_parts(x), T(0.0f));
-  T infinity = from_bits(bits(T(0.0f)) + 0x7f800000);
+  const T infinity = from_pattern<T>(0x7f800000);
   y = select(x < infinity, y, x);  // inf and NaN
-  y = select(x < 0.0f, infinity - infinity, y);
+  y = select(x < 0.0f, from_pattern<T>(0x7fc00000), y);
   return select(x == 0.0f, -infinity, y);
 }
 template <class T>
@@ -255,9 +259,9 @@ GRAPHRUN_FN T log1p(T x) {
   T u = 1.0f + x;
   T lost = select(x > 1.0f, 1.0f - (u - x), x - (u - 1.0f));  // 1 + x = u + lost
   T y = log_join(log_parts(u), lost / u);
-  T infinity = from_bits(bits(T(0.0f)) + 0x7f800000);
+  const T infinity = from_pattern<T>(0x7f800000);
   y = select(x < infinity, y, x);
-  y = select(x < -1.0f, infinity - infinity, y);
+  y = select(x < -1.0f, from_pattern<T>(0x7fc00000), y);
   y = select(x == -1.0f, -infinity, y);
   return select(abs(x) < 0x1p-25f, x, y);
 }
@@ -280,7 +284,7 @@ GRAPHRUN_FN Pair<T> add_word(Pair<T> sum, T& low, T x, float word) {
 }
 template <class T>
 GRAPHRUN_FN T reduce(T x, T& quadrant) {
-  T n = fma(x, T(0x1.45f306p-1f), T(round_magic())) - round_magic();
+  T n = fma(x, T(0x1.45f306p-1f), T(kRoundMagic)) - kRoundMagic;
   T r = fma(n, T(-0x1.921fb6p+0f), x);
   r = fma(n, T(0x1.777a5cp-25f), r);
   r = fma(n, T(0x1.ee59dap-50f), r);
@@ -311,7 +315,7 @@ GRAPHRUN_FN T reduce(T x, T& quadrant) {
 // The quadrant modulo 4; after `reduce` |quadrant| < 2^17.
 template <class T>
 GRAPHRUN_FN auto quadrant_bits(T quadrant) {
-  return bits(quadrant + round_magic()) & 3;
+  return bits(quadrant + kRoundMagic) & 3;
 }
 template <class T>
 GRAPHRUN_FN T sin_near(T r) {
@@ -467,7 +471,7 @@ GRAPHRUN_FN T mod(T x, T y) {
 
 template <class T>
 GRAPHRUN_FN T pow(T x, T y) {
-  T infinity = from_bits(bits(T(0.0f)) + 0x7f800000);
+  const T infinity = from_pattern<T>(0x7f800000);
   T one = T(1.0f);
   T zero = T(0.0f);
   // log |x| in two words: 2 s + s^3 L(s^2), s = f / (2 + f).
@@ -495,9 +499,10 @@ GRAPHRUN_FN T pow(T x, T y) {
   r = select(abs(t.hi) < infinity, r, select(t.hi > 0.0f, infinity, select(t.hi < 0.0f, zero, t.hi)));
   // signs and the cases of IEEE 754
   auto whole = round(y) == y;
-  auto odd = whole & (round(y * 0.5f) != y * 0.5f) & (abs(y) < 16777216.0f);
+  auto even = round(y * 0.5f) == y * 0.5f;  // so is every float from 2^24 on
+  auto odd = whole & !even;
   r = select(odd, copysign(r, x), r);
-  r = select((x < 0.0f) & (ax < infinity) & !whole, infinity - infinity, r);
+  r = select((x < 0.0f) & (ax < infinity) & !whole, from_pattern<T>(0x7fc00000), r);
   r = select(x == x, select(y == y, r, y), x);
   r = select((ax == 1.0f) & (abs(y) == infinity), one, r);
   return select((y == 0.0f) | (x == 1.0f), one, r);

@@ -6,8 +6,10 @@
 #include <cctype>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -94,6 +96,13 @@ TEST_F(Cli, HelpNamesEveryFlagVariableAndExitCode) {
   EXPECT_EQ(help.err, "");
   for (const char* part : {"train",
                            "plan",
+                           "verify",
+                           "--against",
+                           "--steps",
+                           "--trajectory",
+                           "--tolerance",
+                           "--dump",
+                           "--dump-to",
                            "--executor",
                            "--target",
                            "--set",
@@ -153,7 +162,7 @@ TEST_F(Cli, MistakesOfUsageExitWithTwo) {
 TEST_F(Cli, ABareWordNearAVerbIsAMisspeltVerb) {
   expect_refused(graphrun({"trian", model_}), {"no verb and no file is called 'trian'", "did you mean train?"});
   expect_refused(graphrun({"pln"}), {"'pln'", "did you mean plan?"});
-  expect_refused(graphrun({"optimise", model_}), {"'optimise'", "train, plan"});
+  expect_refused(graphrun({"optimise", model_}), {"'optimise'", "train, plan, verify"});
   expect_refused(graphrun({"missing.json"}), {"no such file: 'missing.json'"});
   expect_refused(graphrun({"train", "pln"}), {"no such file: 'pln'"});
   expect_refused(graphrun({"./trian"}), {"no such file: './trian'"});
@@ -435,6 +444,93 @@ TEST_F(Cli, PlanCanPrintTheProgram) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(has(outcome.out, "matmul")) << outcome.out;
   EXPECT_EQ(graphrun({"plan", model_, "--program"}).out, outcome.out);
+}
+
+TEST_F(Cli, VerifySaysOneLine) {
+  const Outcome outcome = graphrun({"verify", model_, "--batch=3"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
+  EXPECT_EQ(outcome.err, "");
+  ASSERT_EQ(lines(outcome.out).size(), 1u) << outcome.out;
+  EXPECT_EQ(outcome.out.rfind("verified: ", 0), 0u) << outcome.out;
+  EXPECT_TRUE(has(outcome.out, " values in 3 steps and 3 steps of evaluation, ")) << outcome.out;
+  const Outcome same = graphrun({"verify", model_, "--executor=ref", "--against=ref", "--steps=1"});
+  EXPECT_TRUE(has(same.out, "in 1 step and ")) << same.out;
+  EXPECT_TRUE(has(same.out, ", all equal\n")) << same.out;
+  const Outcome verbose = graphrun({"verify", model_, "-v", "--no-passes"});
+  EXPECT_EQ(verbose.code, 0);
+  for (const char* op : {"matmul", "sum", "record", "increment"}) EXPECT_TRUE(has(verbose.out, op)) << verbose.out;
+}
+
+TEST_F(Cli, VerifyJsonHasTheseKeys) {
+  const Outcome outcome = graphrun({"verify", model_, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "against", "passed", "steps",
+                                                    "evaluation_steps", "values", "ops", "growth", "difference"}));
+  EXPECT_EQ(result["passed"], true);
+  EXPECT_TRUE(result["difference"].is_null());
+  EXPECT_EQ(keys(result["ops"].at(0)), (std::vector<std::string>{"op", "steps", "values", "worst", "node"}));
+}
+
+TEST_F(Cli, ATrajectoryBeyondItsBoundExitsWithThree) {
+  const Outcome free = graphrun({"verify", model_, "--trajectory", "--steps=500"});
+  ASSERT_EQ(free.code, 0) << free.err;
+  EXPECT_TRUE(has(free.out, "difference  parameter")) << free.out;
+  EXPECT_TRUE(has(free.out, "500")) << free.out;
+  EXPECT_TRUE(has(free.out, "verified: ")) << free.out;
+  EXPECT_LT(lines(free.out).size(), 40u);
+  const Outcome bounded = graphrun({"verify", model_, "--trajectory", "--steps=500", "--tolerance=1e-12"});
+  EXPECT_EQ(bounded.code, 3) << bounded.out;
+  EXPECT_TRUE(has(bounded.out, "not verified: train, step ")) << bounded.out;
+  const Outcome json = graphrun({"verify", model_, "--trajectory", "--steps=500", "--tolerance=1e-12", "--json"});
+  EXPECT_EQ(json.code, 3);
+  const Json result = Json::parse(json.out);
+  EXPECT_EQ(result["passed"], false);
+  EXPECT_EQ(keys(result["difference"]),
+            (std::vector<std::string>{"kind", "phase", "step", "program_step", "op", "node", "buffer", "index", "got",
+                                      "expected", "tolerance", "text"}));
+  EXPECT_EQ(result["difference"]["kind"], "parameter");
+  // What diverges is not verified either.
+  EXPECT_EQ(graphrun({"verify", model_, "--trajectory", "--steps=50", "--set", "train.optimizer.sgd.lr=1e30"}).code, 3);
+}
+
+TEST_F(Cli, VerifyDumpsAnyValue) {
+  const Outcome text = graphrun({"verify", model_, "--dump=y"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_EQ(text.out, "y f32(4, 1)\n1\n3\n5\n7\n");
+  EXPECT_EQ(graphrun({"verify", model_, "--dump", "train/step:counter", "--steps=7"}).out,
+            "train/step:counter u64()\n7\n");
+  const Json json = Json::parse(graphrun({"verify", model_, "--dump=x", "--json"}).out);
+  EXPECT_EQ(keys(json), (std::vector<std::string>{"name", "dtype", "shape", "values"}));
+  EXPECT_EQ(json["values"], (std::vector<float>{0, 1, 2, 3}));
+
+  const std::string path = (folder_ / "x.npy").string();
+  const Outcome saved = graphrun({"verify", model_, "--dump=x", "--dump-to", path});
+  EXPECT_EQ(saved.code, 0) << saved.err;
+  EXPECT_EQ(saved.out, "");
+  std::ifstream stream(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  ASSERT_EQ(bytes.size(), 128 + 4 * sizeof(float));
+  EXPECT_EQ(bytes.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
+  EXPECT_EQ(bytes.substr(10, 60), "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 1), } ");
+  EXPECT_EQ(bytes[127], '\n');
+  float three = 0;
+  std::memcpy(&three, bytes.data() + 128 + 3 * sizeof(float), sizeof(float));
+  EXPECT_EQ(three, 3);
+}
+
+TEST_F(Cli, MistakesOfVerifyAreRefused) {
+  expect_refused(graphrun({"verify", model_, "--steps=0"}), {"at least one step"});
+  expect_refused(graphrun({"verify", model_, "--steps=-1"}), {"--steps"});
+  expect_refused(graphrun({"verify", model_, "--tolerance=1e-3"}), {"--tolerance goes with --trajectory"});
+  expect_refused(graphrun({"verify", model_, "--dump-to=x.npy"}), {"--dump-to goes with --dump"});
+  expect_refused(graphrun({"verify", model_, "--dump=p", "--against=ref"}), {"--dump", "--against"});
+  expect_refused(graphrun({"verify", model_, "--dump=train/mathmul_1"}), {"did you mean 'train/matmul_1'?"});
+  expect_refused(graphrun({"verify", model_, "--dump=p", "--dump-to", (folder_ / "none" / "x").string()}),
+                 {"cannot write"});
+  expect_refused(graphrun({"verify", model_, "--against=reff"}), {"reff", "ref"});
+  expect_refused(graphrun({model_, "--against=ref"}), {"--against goes with verify"});
+  expect_refused(graphrun({"plan", model_, "--steps=3"}), {"--steps goes with verify"});
 }
 
 }  // namespace

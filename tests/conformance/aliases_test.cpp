@@ -95,8 +95,8 @@ void check_aliases(const std::shared_ptr<Executor>& machine, const Sample& sampl
       check_same_twice(machine, sample);
     }
   } catch (const Error& error) {
+    // What is declined is listed, or a failure, in values_test.cpp.
     if (error.diagnostics().front().code != "step.unsupported") throw;
-    GTEST_SKIP() << error.what();
   }
 }
 

@@ -23,10 +23,14 @@ std::vector<std::string> ops_without(const std::vector<Sample>& samples, Conditi
 }
 
 const auto any = [](const OpDef&, const Sample&) { return true; };
-const auto compared_gradient = [](const OpDef& op, const Sample& sample) { return op.grad == nullptr || sample.gradient; };
+const auto compared_gradient = [](const OpDef& op, const Sample& sample) {
+  return op.grad == nullptr || sample.gradient;
+};
 const auto defined_result = [](const OpDef&, const Sample& sample) { return !sample.expected.empty(); };
 
-TEST(Coverage, EveryOpHasSamples) { EXPECT_EQ(ops_without(all_samples(), any), std::vector<std::string>{}); }
+TEST(Coverage, EveryOpHasSamples) {
+  EXPECT_EQ(ops_without(all_samples(), any), std::vector<std::string>{});
+}
 
 TEST(Coverage, EveryGradientIsCompared) {
   EXPECT_EQ(ops_without(all_samples(), compared_gradient), std::vector<std::string>{});

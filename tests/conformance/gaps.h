@@ -1,28 +1,39 @@
-// gaps.h: what executors are known not to do: an op that supports() declines for some sample must stand here.
-// Contract: a small list with a reason for each; an entry that no sample needs any more fails coverage_test.cpp.
+// gaps.h: what executors are known not to do: a sample that supports() declines must be covered by an entry here.
+// Contract: a small list with a reason for each; an entry that no sample needs any more fails values_test.cpp.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
+
+#include "graphrun/types.h"
 
 namespace graphrun::test {
 
 struct Gap {
   std::string_view executor;
-  std::string_view op;
+  std::vector<std::string_view> ops;  // empty: all
+  std::vector<DType> dtypes;          // see dtype_of() in values_test.cpp; empty: all
   std::string_view reason;
+
+  bool covers(std::string_view executor_name, std::string_view op, DType dtype) const {
+    const auto has = [](const auto& list, const auto& item) {
+      return list.empty() || std::find(list.begin(), list.end(), item) != list.end();
+    };
+    return executor == executor_name && has(ops, op) && has(dtypes, dtype);
+  }
 };
 
 inline const std::vector<Gap>& gaps() {
-  static const std::vector<Gap> list = {};
+  static const std::vector<Gap> list = {
+      {"cpu", {}, {DType::f64}, "f32 is the dtype of the fast executors; ref computes in double"},
+      {"cuda", {}, {DType::f64}, "f32 is the dtype of the fast executors; ref computes in double"},
+      {"cpu",
+       {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "where"},
+       {DType::i32, DType::u64, DType::boolean},
+       "no model compares or selects integers yet"},
+  };
   return list;
-}
-
-inline bool is_gap(std::string_view executor, std::string_view op) {
-  for (const Gap& gap : gaps()) {
-    if (gap.executor == executor && gap.op == op) return true;
-  }
-  return false;
 }
 
 }  // namespace graphrun::test

@@ -1,8 +1,10 @@
 // Gradients of every op against differences, on ref in double: first derivatives, and second ones through the gradient
 // of the gradient. The cotangents are uneven, so that an element in the wrong place shows.
 #include <fmt/format.h>
+#include <gtest/gtest-spi.h>
 
 #include <cmath>
+#include <utility>
 
 #include "conformance/harness.h"
 #include "conformance/samples.h"
@@ -65,8 +67,8 @@ class Builder {
   NodeId weighted_sum(NodeId value) {
     const TensorType type = builder_.type(value);
     const std::vector<std::int64_t> shape(type.shape.dims().begin(), type.shape.dims().end());
-    const NodeId cotangent = builder_.add(
-        "input", {}, {{"dtype", std::string(name_of(type.dtype))}, {"shape", shape}, {"rows", type.rows}});
+    const NodeId cotangent =
+        builder_.add("input", {}, {{"dtype", std::string(name_of(type.dtype))}, {"shape", shape}, {"rows", type.rows}});
     HostTensor weights = random_tensor(type.dtype, type.shape, 0.3, 1.7, fmt::format("cotangent {}", ++count_));
     clear_rows(weights, type.rows, samples_in_batch(sample_));
     out_.cotangents.emplace_back(cotangent, std::move(weights));
@@ -135,17 +137,32 @@ void check_gradients(const Sample& sample, const LossGraph& graph) {
   }
 }
 
+// The comparison can fail: each gradient handed to the other operand.
+TEST(GradientCheck, AWrongGradientIsFound) {
+  const auto failures_of = [](const Sample& sample, const LossGraph& graph) {
+    ::testing::TestPartResultArray failures;
+    ::testing::ScopedFakeTestPartResultReporter reporter(
+        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &failures);
+    check_gradients(sample, graph);
+    return failures.size();
+  };
+  const TensorType type = typed(DType::f64, {4});
+  Sample mul{.op = "mul", .name = "self_test", .operands = {{type, 1, 2}, {type, 3, 4}}};
+  LossGraph graph = Builder(mul).first();
+  EXPECT_EQ(failures_of(mul, graph), 0);
+  std::swap(graph.gradients[0], graph.gradients[1]);
+  EXPECT_EQ(failures_of(mul, graph), 8);
+}
+
 }  // namespace
 
 void register_gradients() {
   for (const Sample& sample : all_samples()) {
     if (!sample.gradient) continue;
-    register_test("Gradients", full_name("first", sample), __FILE__, __LINE__, [s = in_double(sample)] {
-      check_gradients(s, Builder(s).first());
-    });
-    register_test("Gradients", full_name("second", sample), __FILE__, __LINE__, [s = in_double(sample)] {
-      check_gradients(s, Builder(s).second());
-    });
+    register_test("Gradients", full_name("first", sample), __FILE__, __LINE__,
+                  [s = in_double(sample)] { check_gradients(s, Builder(s).first()); });
+    register_test("Gradients", full_name("second", sample), __FILE__, __LINE__,
+                  [s = in_double(sample)] { check_gradients(s, Builder(s).second()); });
   }
 }
 

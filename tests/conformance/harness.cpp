@@ -12,7 +12,9 @@ namespace {
 
 using ir::NodeId;
 
-std::vector<std::int64_t> dims(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
+std::vector<std::int64_t> dims(const Shape& shape) {
+  return {shape.dims().begin(), shape.dims().end()};
+}
 
 NodeId add_state(ir::Builder& builder, const Operand& operand) {
   AttrList attributes = {{"dtype", std::string(name_of(operand.type.dtype))}, {"shape", dims(operand.type.shape)}};

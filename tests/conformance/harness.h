@@ -22,10 +22,10 @@ struct SampleGraph {
 
 // Where the op's operands come from.
 enum class Feed {
-  states,        // straight from the states
-  dying_copies,  // from copies that no one else reads: the op may take their place
-  living_copies, // from copies that are read after the step as well
-  same_twice,    // both operands are one dying copy (ops of two operands of one type)
+  states,         // straight from the states
+  dying_copies,   // from copies that no one else reads: the op may take their place
+  living_copies,  // from copies that are read after the step as well
+  same_twice,     // both operands are one dying copy (ops of two operands of one type)
 };
 
 // The op's node over the sample's states, in phase 0. `copies`: the nodes between, when asked for.
@@ -37,7 +37,9 @@ std::vector<HostTensor> operand_values(const Sample& sample);
 void write_operands(GraphRun& run, const SampleGraph& built, const Sample& sample,
                     const std::vector<HostTensor>& values);
 
-inline std::int64_t samples_in_batch(const Sample& sample) { return sample.count < 0 ? sample.capacity : sample.count; }
+inline std::int64_t samples_in_batch(const Sample& sample) {
+  return sample.count < 0 ? sample.capacity : sample.count;
+}
 
 // "" or a sentence about the first element that is too far off. NaN must meet NaN, infinity the same infinity.
 std::string difference(const HostTensor& value, const HostTensor& reference, Tolerance tolerance);

@@ -35,16 +35,22 @@ struct Sample {
   std::vector<Operand> operands;
   AttrList attributes = {};
   Tolerance tolerance = {};
-  std::int64_t capacity = 1;  // samples of a full batch
-  std::int64_t count = -1;    // samples in this batch; -1: batches are always full and no one counts
-  bool nan_spreads = false;   // NaN in an operand gives NaN at the same place of the result
-  bool gradient = false;      // the values are away from kinks and edges: compare with differences
+  std::int64_t capacity = 1;          // samples of a full batch
+  std::int64_t count = -1;            // samples in this batch; -1: batches are always full and no one counts
+  bool nan_spreads = false;           // NaN in an operand gives NaN at the same place of the result
+  bool gradient = false;              // the values are away from kinks and edges: compare with differences
   std::vector<double> expected = {};  // what the result is, exactly: also for ref
 };
 
-inline TensorType f32(Shape shape) { return {DType::f32, shape, 0}; }
-inline TensorType rows_f32(Shape shape, std::int64_t rows = 1) { return {DType::f32, shape, rows}; }
-inline TensorType typed(DType dtype, Shape shape, std::int64_t rows = 0) { return {dtype, shape, rows}; }
+inline TensorType f32(Shape shape) {
+  return {DType::f32, shape, 0};
+}
+inline TensorType rows_f32(Shape shape, std::int64_t rows = 1) {
+  return {DType::f32, shape, rows};
+}
+inline TensorType typed(DType dtype, Shape shape, std::int64_t rows = 0) {
+  return {dtype, shape, rows};
+}
 
 // "partial_rows" with count samples of a capacity of 5.
 inline Sample batch_of(std::int64_t count, Sample sample, std::int64_t capacity = 5) {

@@ -5,13 +5,20 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
+
+#include "conformance/sample.h"
+#include "graphrun/executor.h"
 
 namespace graphrun::test {
 
 void register_values();
 void register_aliases();
 void register_gradients();
+
+// What a "Values" test checks of one sample.
+void check_values(const std::shared_ptr<Executor>& machine, const Sample& sample);
 
 // One test with the given body.
 inline void register_test(const char* suite, const std::string& name, const char* file, int line,

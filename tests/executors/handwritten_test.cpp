@@ -9,6 +9,12 @@
 #include "graphrun/error.h"
 #include "support/allocations.h"
 
+// AddressSanitizer ends the program where an allocation fails unless it is told not to.
+extern "C" const char* __asan_default_options();
+extern "C" const char* __asan_default_options() {
+  return "allocator_may_return_null=1";
+}
+
 namespace graphrun {
 namespace {
 

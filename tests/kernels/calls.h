@@ -6,7 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
@@ -65,7 +66,7 @@ struct Call {
   // The output of `kernel`. With in_place it starts as operand 0 and lies in its place.
   HostTensor run(KernelFn kernel, bool in_place = false) const {
     HostTensor out(out_type.dtype, out_type.shape);
-    std::memset(out.bytes().data(), 0x5a, out.bytes().size());
+    std::fill(out.bytes().begin(), out.bytes().end(), std::byte{0x5a});
     KernelArgs args;
     for (const HostTensor& operand : operands) {
       args.in[args.inputs] = operand.bytes().data();
@@ -73,7 +74,7 @@ struct Call {
       ++args.inputs;
     }
     if (in_place) {
-      std::memcpy(out.bytes().data(), operands[0].bytes().data(), out.bytes().size());
+      std::copy(operands[0].bytes().begin(), operands[0].bytes().end(), out.bytes().begin());
       args.in[0] = out.bytes().data();
     }
     args.out = out.bytes().data();
@@ -87,7 +88,7 @@ struct Call {
 };
 
 inline bool same_bits(const HostTensor& a, const HostTensor& b) {
-  return a.bytes().size() == b.bytes().size() && std::memcmp(a.bytes().data(), b.bytes().data(), a.bytes().size()) == 0;
+  return std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
 }
 
 inline double element(const HostTensor& tensor, std::size_t i) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "kernels/calls.h"
 #include "kernels/ref.h"

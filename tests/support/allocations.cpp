@@ -14,7 +14,9 @@
 
 namespace {
 std::atomic<std::uint64_t> count{0};
-void counted() { count.fetch_add(1, std::memory_order_relaxed); }
+void counted() {
+  count.fetch_add(1, std::memory_order_relaxed);
+}
 }  // namespace
 
 #ifdef GRAPHRUN_ALLOCATOR_HOOK
@@ -22,8 +24,8 @@ void counted() { count.fetch_add(1, std::memory_order_relaxed); }
 #include <sanitizer/allocator_interface.h>
 
 namespace {
-const int installed = __sanitizer_install_malloc_and_free_hooks(
-    [](const volatile void*, std::size_t) { counted(); }, [](const volatile void*) {});
+const int installed = __sanitizer_install_malloc_and_free_hooks([](const volatile void*, std::size_t) { counted(); },
+                                                                [](const volatile void*) {});
 }  // namespace
 
 std::uint64_t graphrun::test::allocations() {
@@ -68,6 +70,8 @@ int posix_memalign(void** pointer, std::size_t alignment, std::size_t size) {
 }
 }
 
-std::uint64_t graphrun::test::allocations() { return count.load(std::memory_order_relaxed); }
+std::uint64_t graphrun::test::allocations() {
+  return count.load(std::memory_order_relaxed);
+}
 
 #endif

@@ -5,7 +5,9 @@
 namespace graphrun::test {
 namespace {
 
-std::uint64_t aligned(std::uint64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
+std::uint64_t aligned(std::uint64_t offset) {
+  return (offset + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 BufferId root_of(const Program& program, BufferId id) {
   while (program.buffers[id].storage != id) id = program.buffers[id].storage;

@@ -63,6 +63,11 @@ void ModelFile::read_inputs(const Place& at) {
     reader_.report(at, "model.inputs", "a model needs an input", "for instance {\"x\": [\"batch\", 6]}");
   }
   for (const Member* member : object.unread()) {
+    if (!is_name(member->key)) {
+      reader_.report_key(at, *member, "name.invalid", fmt::format("'{}' is not a name", member->key),
+                         "a name is a letter or _, then letters, digits, _ and dots");
+      continue;
+    }
     Input input{.name = member->key, .sample = {}, .place = at.member(*member)};
     std::optional<Shape> shape;
     std::optional<DType> dtype = DType::f32;

@@ -367,12 +367,16 @@ class ModelBuild {
   void answer_named(const std::vector<std::pair<Place, std::string>>& named) {
     const std::vector<std::string> targets = target_names(model_);
     for (std::size_t i = 0; i < named.size(); ++i) {
-      const auto& [place, target] = named[i];
+      const Place& place = named[i].first;
+      const std::string& target = named[i].second;
       if (std::find(targets.begin(), targets.end(), target) != targets.end()) {
         model_.outputs[i].target = target;
         continue;
       }
-      if (scope_.broken.contains(target)) continue;
+      if (target.empty() || scope_.broken.contains(target)) {
+        outputs_broken_ = true;
+        continue;
+      }
       const bool is_input = std::any_of(file_.inputs_.begin(), file_.inputs_.end(),
                                         [&](const ModelFile::Input& input) { return input.name == target; });
       outputs_broken_ = true;

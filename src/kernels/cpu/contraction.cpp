@@ -22,7 +22,10 @@ void run_matmul(const KernelArgs& args, const IsaTable& table) {
   p.m = params.transpose_a ? a.shape[1] : args.rows_of(a);
   p.n = params.transpose_b ? args.rows_of(b) : b.shape[1];
   p.k = std::min(params.transpose_a ? args.rows_of(a) : a.shape[1], params.transpose_b ? b.shape[1] : args.rows_of(b));
-  table.matmul(p);
+  if (p.k == 0)
+    std::fill(p.c, p.c + p.m * p.n, 0.0f);
+  else if (p.m > 0 && p.n > 0)
+    table.matmul(p);
   clear_invalid_rows(args);
 }
 

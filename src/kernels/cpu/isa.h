@@ -30,7 +30,7 @@ struct Strided {
 };
 
 // c(m, n) = a(m, k) b(k, n) by strides. Each element is a chain of fma over k in blocks of 256, each block from zero,
-// the blocks added in order: neither tiles nor lanes nor threads can change it.
+// the blocks added in order: neither tiles nor lanes nor threads can change it. No extent is 0.
 struct MatmulProblem {
   const float* a;
   std::int64_t a_row, a_k;

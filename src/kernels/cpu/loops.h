@@ -195,7 +195,7 @@ void matmul(const MatmulProblem& given) {
     const bool wide = left > kLanes && kTileVectors > 1;
     const i64 padded = wide ? kTileVectors * kLanes : kLanes;
     const i64 width = left < padded ? left : padded;
-    for (i64 k = 0; k < p.k || k == 0; k += kBlock) {
+    for (i64 k = 0; k < p.k; k += kBlock) {
       const i64 depth = p.k - k < kBlock ? p.k - k : kBlock;
       const float* b = p.b + k * p.b_k + j * p.b_column;
       i64 b_k = p.b_k;

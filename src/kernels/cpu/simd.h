@@ -118,13 +118,15 @@ GRAPHRUN_FN void store_first(float* p, Floats x, std::int64_t n) {
   if (n > 8) _mm256_maskstore_ps(p + 8, first(n - 8), x.part[1]);
 }
 #else
-GRAPHRUN_FN Floats fma(Floats x, Floats y, Floats z) {
+// Lane by lane, and so not inlined: there are thousands of places, and they are slow anyway.
+#define GRAPHRUN_CALLED __attribute__((noinline)) inline
+GRAPHRUN_CALLED Floats fma(Floats x, Floats y, Floats z) {
   Floats r(0.0f);
   for (int i = 0; i < kParts; ++i)
     for (int j = 0; j < GRAPHRUN_LANES; ++j) r.part[i][j] = __builtin_fmaf(x.part[i][j], y.part[i][j], z.part[i][j]);
   return r;
 }
-GRAPHRUN_FN Floats sqrt(Floats x) {
+GRAPHRUN_CALLED Floats sqrt(Floats x) {
   Floats r(0.0f);
   for (int i = 0; i < kParts; ++i)
     for (int j = 0; j < GRAPHRUN_LANES; ++j) r.part[i][j] = __builtin_sqrtf(x.part[i][j]);
@@ -134,14 +136,15 @@ GRAPHRUN_FN bool any(Mask m) {
   IntPart all = m.part[0] | m.part[1] | m.part[2] | m.part[3];
   return (all[0] | all[1] | all[2] | all[3]) != 0;
 }
-GRAPHRUN_FN Floats load_first(const float* p, std::int64_t n) {
+GRAPHRUN_CALLED Floats load_first(const float* p, std::int64_t n) {
   Floats r(0.0f);
   for (int i = 0; i < (int)n; ++i) r.part[i / GRAPHRUN_LANES][i % GRAPHRUN_LANES] = p[i];
   return r;
 }
-GRAPHRUN_FN void store_first(float* p, Floats x, std::int64_t n) {
+GRAPHRUN_CALLED void store_first(float* p, Floats x, std::int64_t n) {
   for (int i = 0; i < (int)n; ++i) p[i] = x.part[i / GRAPHRUN_LANES][i % GRAPHRUN_LANES];
 }
+#undef GRAPHRUN_CALLED
 #endif
 
 GRAPHRUN_FN Floats load(const float* p) {

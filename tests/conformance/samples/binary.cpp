@@ -82,7 +82,7 @@ std::vector<Binary> table() {
           {"maximum", 0, -3, 3, -3, 3, kX, kY}};
 }
 
-const std::vector<double> kSpecial = {kNan, kInf,   -kInf, 0.0,     -0.0,   1.0,  -1.0,     0.5,
+const std::vector<double> kSpecial = {kNan, kInf,   -kInf, 0.0,      -0.0,    1.0,   -1.0,       0.5,
                                       -3.0, 1000.0, 2.0,   0x1p-130, 0x1p100, -7.25, 16777217.0, 0.3};
 
 // All pairs of the special values.

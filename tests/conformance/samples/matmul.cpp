@@ -23,7 +23,8 @@ std::vector<Sample> matmul() {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
       const std::string suffix = std::string(ta ? "_transpose_a" : "") + (tb ? "_transpose_b" : "");
-      const auto shaped = [&](std::string name, std::int64_t m, std::int64_t k, std::int64_t n, DType dtype = DType::f32) {
+      const auto shaped = [&](std::string name, std::int64_t m, std::int64_t k, std::int64_t n,
+                              DType dtype = DType::f32) {
         return product(std::move(name) + suffix, typed(dtype, ta ? Shape{k, m} : Shape{m, k}),
                        typed(dtype, tb ? Shape{n, k} : Shape{k, n}), ta, tb);
       };

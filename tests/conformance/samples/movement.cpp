@@ -9,7 +9,8 @@ namespace {
 using Extents = std::vector<std::int64_t>;
 
 Sample reshape(std::string name, TensorType x, Extents shape) {
-  return {.op = "reshape", .name = std::move(name), .operands = {{x, 0, 9}}, .attributes = {{"shape", std::move(shape)}}};
+  return {
+      .op = "reshape", .name = std::move(name), .operands = {{x, 0, 9}}, .attributes = {{"shape", std::move(shape)}}};
 }
 
 Sample broadcast(std::string name, TensorType x, Extents shape, std::int64_t rows = 0) {
@@ -88,7 +89,8 @@ std::vector<Sample> movement() {
   for (const DType from : all) {
     for (const DType to : all) {
       const std::string name = std::string(name_of(from)) + "_to_" + std::string(name_of(to));
-      const std::vector<double> values = from == DType::boolean ? std::vector<double>{0, 1, 1} : std::vector<double>{0, 1, 7};
+      const std::vector<double> values =
+          from == DType::boolean ? std::vector<double>{0, 1, 1} : std::vector<double>{0, 1, 7};
       list.push_back(cast(name, typed(from, {3}), to, values));
       list.back().expected = to == DType::boolean ? std::vector<double>{0, 1, 1} : values;
     }
@@ -101,9 +103,10 @@ std::vector<Sample> movement() {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   exact("toward_zero", DType::f32, DType::i32, {1.75, -1.75, 0.5, -0.5}, {1, -1, 0, 0});
   exact("negative_i32", DType::i32, DType::f32, {-7, 16777216}, {-7, 16777216});
-  exact("to_float_rounds", DType::f64, DType::f32, {1 + 0x1p-24, 1 + 0x1.8p-24, 1e300, nan}, {1, 1 + 0x1p-23, inf, nan});
+  exact("to_float_rounds", DType::f64, DType::f32, {1 + 0x1p-24, 1 + 0x1.8p-24, 1e300, nan},
+        {1, 1 + 0x1p-23, inf, nan});
   exact("special_to_f64", DType::f32, DType::f64, {nan, inf, -inf, 0x1p-149}, {nan, inf, -inf, 0x1p-149});
-  exact("nonzero_is_true", DType::f32, DType::boolean, {0.25, 0, -3, inf, -0.0}, {1, 0, 1, 1, 0});
+  exact("nonzero_is_true", DType::f32, DType::boolean, {0.25, 0, -3, inf, -0.0, nan}, {1, 0, 1, 1, 0, 1});
   exact("large_u64", DType::u64, DType::f64, {9007199254740992.0, 3}, {9007199254740992.0, 3});
   return list;
 }

@@ -58,10 +58,36 @@ std::vector<Unary> table() {
 }
 
 // Edges of the float format and of the functions. All are floats, so ref sees the same operand.
-const std::vector<double> kSpecial = {
-    kNan,  kInf,  -kInf, 0.0,    -0.0,   1.0,     -1.0,    0.5,     -0.5,     1.5,       2.5,       0x1p-126,  -0x1p-126,
-    0x1p-140, -0x1p-140, 0x1p-20, -0x1p-20, 88.0, -88.0, 100.0, -100.0, 0x1p24, -0x1p24, 0x1p100, -0x1p100, 0x1.fffffep+127,
-    -0x1.fffffep+127, 8388607.5, 0x1.8p+1, -0x1.8p+1};
+const std::vector<double> kSpecial = {kNan,
+                                      kInf,
+                                      -kInf,
+                                      0.0,
+                                      -0.0,
+                                      1.0,
+                                      -1.0,
+                                      0.5,
+                                      -0.5,
+                                      1.5,
+                                      2.5,
+                                      0x1p-126,
+                                      -0x1p-126,
+                                      0x1p-140,
+                                      -0x1p-140,
+                                      0x1p-20,
+                                      -0x1p-20,
+                                      88.0,
+                                      -88.0,
+                                      100.0,
+                                      -100.0,
+                                      0x1p24,
+                                      -0x1p24,
+                                      0x1p100,
+                                      -0x1p100,
+                                      0x1.fffffep+127,
+                                      -0x1.fffffep+127,
+                                      8388607.5,
+                                      0x1.8p+1,
+                                      -0x1.8p+1};
 
 // Examples whose result follows from the definition.
 std::vector<Sample> exact() {

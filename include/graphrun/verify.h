@@ -1,0 +1,93 @@
+// verify.h: two executors side by side on one Program, and any value of a run by name.
+// Contract: verify() gives each step of the candidate the inputs of the reference, so that every step is judged alone
+// and the first one that is wrong is named; nothing of the model changes. Errors: Error of kind input (model, options),
+// device (executor not available). A difference is no Error: it is in the report.
+// Leaves to others: whether the reference is right (conformance tests), printing (cli).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graphrun/executor.h"
+#include "graphrun/model.h"
+#include "graphrun/tensor.h"
+
+namespace graphrun {
+
+struct VerifyOptions {
+  std::string executor = "cpu";  // the candidate
+  std::string against = "ref";
+  std::shared_ptr<Executor> custom_executor, custom_against;  // used instead of the names when set
+  std::string target;                                         // empty: the candidate's default
+  bool passes = true;
+  std::uint64_t steps = 3;  // of training, and at most so many of each evaluation; a short last batch is added to them
+  // Both executors run freely through all the steps and only their parameters are compared: how far rounding grows.
+  bool trajectory = false;
+  std::optional<double> tolerance;  // of a trajectory: the largest difference that passes; none: only NaN, inf fail
+};
+
+struct Difference {
+  enum class Kind {
+    value,      // an element of the step's output is out of tolerance
+    outside,    // the step changed `buffer`, which is not its output
+    start,      // a state does not hold the same as the reference's before the first step
+    parameter,  // trajectory: a parameter is out of bounds, or not finite
+  };
+  Kind kind = Kind::value;
+  std::string executor, against;
+  std::string phase;
+  std::uint64_t phase_step = 0;     // the value of the phase's step counter
+  std::size_t step = 0, steps = 0;  // of the Program's phase, from 1; 0 when not known
+  std::string op, node;             // empty when not known
+  std::string buffer;               // whose element it is
+  std::vector<std::int64_t> index;
+  std::string got, expected;  // the element, with all its digits
+  double tolerance = 0;       // the largest |got - expected| that passes; trajectory: relative
+  std::string neighbourhood;  // the elements around it from both sides; empty for a scalar
+};
+GRAPHRUN_API std::string to_string(const Difference& difference);
+
+// How well the steps of one op agree.
+struct OpAgreement {
+  std::string op;
+  std::uint64_t steps = 0, values = 0;
+  double worst = 0;  // the largest |got - expected| / tolerance
+  std::string node;  // where; empty when all values are equal
+};
+
+// Trajectory: the parameter that is farthest off after a step: max |got - expected| / max |expected|.
+struct Divergence {
+  std::uint64_t step = 0;  // from 1
+  std::string parameter;
+  double difference = 0;
+};
+
+struct VerifyReport {
+  std::string executor, against;
+  std::uint64_t training_steps = 0, evaluation_steps = 0;
+  std::uint64_t values = 0;      // compared
+  std::vector<OpAgreement> ops;  // worst first
+  std::vector<Divergence> growth;
+  std::optional<Difference> difference;  // the first
+  bool passed() const { return !difference; }
+};
+
+GRAPHRUN_API VerifyReport verify(const Model& model, const VerifyOptions& options = {});
+
+struct ValueOptions {
+  std::string executor = "cpu";
+  std::shared_ptr<Executor> custom_executor;
+  std::string target;
+  bool passes = true;
+  std::uint64_t steps = 0;  // of training before the value is read
+};
+
+// A value of the Program by name ("W", "train/h", or "h" for the latter). A state is read after the steps; any other is
+// what the next step of its phase computes. Throws Error for a name that is not there, with the nearest.
+GRAPHRUN_API HostTensor value_after(const Model& model, std::string_view name, const ValueOptions& options = {});
+
+}  // namespace graphrun

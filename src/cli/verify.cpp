@@ -1,0 +1,233 @@
+// verify.cpp: the verb `verify`: two executors side by side, or one value of a run.
+#include "graphrun/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <system_error>
+
+#include "graphrun/error.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::int64_t kPrinted = 4096;  // elements of a dump
+constexpr std::size_t kGrowthRows = 24;  // of a trajectory
+
+// ---- comparing
+
+// The first steps, then ever rarer ones, and the last: growth is read over orders of magnitude.
+std::vector<std::size_t> shown_rows(std::size_t rows) {
+  std::vector<std::size_t> shown;
+  if (rows == 0) return shown;
+  const std::size_t stride_at = rows <= kGrowthRows ? rows : kGrowthRows / 2;
+  for (std::size_t row = 0; row < rows; row += row < stride_at ? 1 : std::max<std::size_t>(1, row / 3)) {
+    shown.push_back(row);
+  }
+  if (shown.back() != rows - 1) shown.push_back(rows - 1);
+  return shown;
+}
+
+std::string growth_table(const VerifyReport& report) {
+  std::string text = paint(stdout, Style::bold, fmt::format("{:>10}{:>14}  {}\n", "step", "difference", "parameter"));
+  for (const std::size_t row : shown_rows(report.growth.size())) {
+    const Divergence& at = report.growth[row];
+    text += fmt::format("{:>10}{:>14.3g}  {}\n", grouped(at.step), at.difference, at.parameter);
+  }
+  return text;
+}
+
+std::string ops_table(const VerifyReport& report) {
+  std::string text = paint(stdout, Style::bold,
+                           fmt::format("{:<20}{:>8}{:>14}{:>12}  {}\n", "op", "steps", "values", "worst", "node"));
+  for (const OpAgreement& op : report.ops) {
+    text += fmt::format("{:<20}{:>8}{:>14}{:>12.2g}", op.op, grouped(op.steps), grouped(op.values), op.worst);
+    text += op.node.empty() ? "\n" : fmt::format("  {}\n", op.node);
+  }
+  return text;
+}
+
+std::string steps_text(const VerifyReport& report) {
+  const auto count = [](std::uint64_t n, std::string_view phase) {
+    return fmt::format("{} step{}{}", grouped(n), n == 1 ? "" : "s", phase);
+  };
+  if (report.training_steps == 0) return count(report.evaluation_steps, " of evaluation");
+  const std::string training = count(report.training_steps, "");
+  if (report.evaluation_steps == 0) return training;
+  return training + " and " + count(report.evaluation_steps, " of evaluation");
+}
+
+std::string as_text(const VerifyReport& report, const Arguments& arguments) {
+  std::string text;
+  if (arguments.trajectory && !report.growth.empty()) text += growth_table(report);
+  if (arguments.verbose && !report.ops.empty()) text += ops_table(report);
+  if (report.difference) {
+    return text + paint(stdout, Style::bold, "not verified:") + " " + to_string(*report.difference);
+  }
+  text += fmt::format("verified: {} values in {}", grouped(report.values), steps_text(report));
+  if (arguments.trajectory) {
+    const auto worst =
+        std::max_element(report.growth.begin(), report.growth.end(),
+                         [](const Divergence& a, const Divergence& b) { return a.difference < b.difference; });
+    return text + fmt::format(", parameters at most {:.3g} apart ({} after step {})\n", worst->difference,
+                              worst->parameter, grouped(worst->step));
+  }
+  if (report.ops.empty() || report.ops.front().worst <= 0) return text + ", all equal\n";
+  const OpAgreement& worst = report.ops.front();
+  return text + fmt::format(", worst {:.2g} of the tolerance ({})\n", worst.worst, worst.node);
+}
+
+void write_difference(JsonWriter& json, const Difference& difference) {
+  static constexpr std::string_view kinds[] = {"value", "outside", "start", "parameter"};
+  json.begin_object().member("kind", kinds[static_cast<std::size_t>(difference.kind)]);
+  json.member("phase", difference.phase).member("step", difference.phase_step).member("program_step", difference.step);
+  json.member("op", difference.op).member("node", difference.node).member("buffer", difference.buffer);
+  json.member("index", difference.index).member("got", difference.got).member("expected", difference.expected);
+  json.member("tolerance", difference.tolerance).member("text", to_string(difference)).end_object();
+}
+
+std::string as_json(const VerifyReport& report, const Model& model) {
+  JsonWriter json;
+  json.begin_object().member("model", model.name).member("executor", report.executor);
+  json.member("against", report.against).member("passed", report.passed());
+  json.member("steps", report.training_steps).member("evaluation_steps", report.evaluation_steps);
+  json.member("values", report.values);
+  json.key("ops").begin_array();
+  for (const OpAgreement& op : report.ops) {
+    json.begin_object().member("op", op.op).member("steps", op.steps).member("values", op.values);
+    json.member("worst", op.worst).member("node", op.node).end_object();
+  }
+  json.end_array().key("growth").begin_array();
+  for (const Divergence& at : report.growth) {
+    json.begin_object().member("step", at.step).member("parameter", at.parameter);
+    json.member("difference", at.difference).end_object();
+  }
+  json.end_array().key("difference");
+  if (report.difference) {
+    write_difference(json, *report.difference);
+  } else {
+    json.null();
+  }
+  return json.end_object().text() + "\n";
+}
+
+int compare(const Model& model, const Arguments& arguments) {
+  VerifyOptions options;
+  options.executor = arguments.session.executor;
+  options.against = arguments.against;
+  options.target = arguments.session.target;
+  options.passes = arguments.session.passes;
+  options.steps = arguments.steps.value_or(options.steps);
+  options.trajectory = arguments.trajectory;
+  options.tolerance = arguments.tolerance;
+  const VerifyReport report = verify(model, options);
+  write_results(arguments.json ? as_json(report, model) : as_text(report, arguments));
+  return report.passed() ? kDone : kCheckFailed;
+}
+
+// ---- dumping
+
+// Calls f with the elements as a span of their type.
+template <class F>
+void with_elements(const HostTensor& tensor, F f) {
+  switch (tensor.dtype()) {
+    case DType::f32:
+      return f(tensor.elements<float>());
+    case DType::f64:
+      return f(tensor.elements<double>());
+    case DType::i32:
+      return f(tensor.elements<std::int32_t>());
+    case DType::u64:
+      return f(tensor.elements<std::uint64_t>());
+    case DType::boolean:
+      return f(tensor.elements<std::uint8_t>());
+  }
+}
+
+// NumPy's format, version 1.0: the header is padded so that the data begins at a multiple of 64 bytes.
+std::string npy_header(const HostTensor& tensor) {
+  static constexpr std::string_view kinds[] = {"f4", "f8", "i4", "u8", "b1"};
+  const bool one_byte = tensor.dtype() == DType::boolean;
+  const char order = one_byte ? '|' : std::endian::native == std::endian::little ? '<' : '>';
+  std::string shape = fmt::format("{}", fmt::join(tensor.shape().dims(), ", "));
+  if (tensor.shape().rank() == 1) shape += ",";
+  std::string dict = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", order,
+                                 kinds[static_cast<std::size_t>(tensor.dtype())], shape);
+  constexpr std::size_t prefix = 10;
+  dict.append(64 - (prefix + dict.size() + 1) % 64, ' ');
+  dict += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(dict.size() & 0xff);
+  header += static_cast<char>(dict.size() >> 8);
+  return header + dict;
+}
+
+void write_npy(const std::string& path, const HostTensor& tensor) {
+  const auto refuse = [&](ErrorKind kind) {
+    throw Error(kind, "dump.write", fmt::format("cannot write '{}': {}", path, std::generic_category().message(errno)));
+  };
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) refuse(ErrorKind::input);
+  const std::string header = npy_header(tensor);
+  bool written = std::fwrite(header.data(), 1, header.size(), file) == header.size();
+  written = std::fwrite(tensor.bytes().data(), 1, tensor.bytes().size(), file) == tensor.bytes().size() && written;
+  if (std::fclose(file) != 0 || !written) refuse(ErrorKind::run);
+}
+
+std::string dump_text(const std::string& name, const HostTensor& tensor) {
+  std::string text = fmt::format("{} {}{}\n", name, name_of(tensor.dtype()), to_string(tensor.shape()));
+  const int rank = tensor.shape().rank();
+  const std::size_t columns = rank == 0 ? 1 : static_cast<std::size_t>(tensor.shape()[rank - 1]);
+  with_elements(tensor, [&](const auto elements) {
+    std::size_t width = 0;
+    for (const auto x : elements) width = std::max(width, fmt::formatted_size("{}", x));
+    for (std::size_t i = 0; i < elements.size(); ++i)
+      text += fmt::format("{:>{}}{}", elements[i], width, (i + 1) % columns == 0 ? "\n" : "  ");
+  });
+  return text;
+}
+
+std::string dump_json(const std::string& name, const HostTensor& tensor) {
+  JsonWriter json;
+  json.begin_object().member("name", name).member("dtype", name_of(tensor.dtype()));
+  json.member("shape", tensor.shape().dims()).key("values");
+  with_elements(tensor, [&](const auto elements) { json.value(elements); });
+  return json.end_object().text() + "\n";
+}
+
+int dump(const Model& model, const Arguments& arguments) {
+  ValueOptions options;
+  options.executor = arguments.session.executor;
+  options.target = arguments.session.target;
+  options.passes = arguments.session.passes;
+  options.steps = arguments.steps.value_or(options.steps);
+  const HostTensor tensor = value_after(model, arguments.dump, options);
+  if (!arguments.dump_to.empty()) {
+    write_npy(arguments.dump_to, tensor);
+    return kDone;
+  }
+  if (!arguments.json && tensor.shape().elements() > kPrinted) {
+    throw Error(ErrorKind::input, "dump.large",
+                fmt::format("'{}' has {} elements, more than anyone reads", arguments.dump,
+                            grouped(static_cast<std::uint64_t>(tensor.shape().elements()))),
+                "--dump-to=FILE.npy writes them to a file");
+  }
+  write_results(arguments.json ? dump_json(arguments.dump, tensor) : dump_text(arguments.dump, tensor));
+  return kDone;
+}
+
+}  // namespace
+
+int run_verify(const Arguments& arguments, Diagnostics& diagnostics) {
+  const Model model = load_model(arguments.model, arguments.load);
+  for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
+  return arguments.dump.empty() ? compare(model, arguments) : dump(model, arguments);
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,78 @@
+// value_after.cpp: one value of a run by name, when it is there.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graphrun/error.h"
+#include "graphrun/verify.h"
+#include "session/planned.h"
+
+namespace graphrun {
+namespace {
+
+BufferId find_value(const Program& program, std::string_view name) {
+  for (const std::string& candidate : {std::string(name), fmt::format("train/{}", name)}) {
+    if (const BufferId id = find_buffer(program, candidate); id != kNoBuffer) return id;
+  }
+  std::vector<std::string> names;
+  for (const Buffer& buffer : program.buffers) names.push_back(buffer.name);
+  const std::string near = nearest_name(name, names);
+  throw Error(ErrorKind::input, "value.unknown", fmt::format("the program has no value '{}'", name),
+              near.empty() ? "graphrun plan --program lists them; with --no-passes none is simplified away"
+                           : fmt::format("did you mean '{}'?", near));
+}
+
+struct Moment {
+  PhaseId phase;
+  std::uint32_t steps;  // of the phase; after them the buffer holds its value
+};
+
+// After the step that writes the buffer; a view is written by none: before the first step that reads it, or, when none
+// does, at the end of the phase of the last step that writes its bytes.
+Moment moment_of(const Program& program, BufferId id) {
+  std::optional<Moment> reads, writes;
+  for (PhaseId phase = 0; phase < program.phases.size(); ++phase) {
+    const std::vector<Step>& steps = program.phases[phase].steps;
+    for (std::uint32_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].output == id) return {phase, i + 1};
+      const bool reading = std::find(steps[i].inputs.begin(), steps[i].inputs.end(), id) != steps[i].inputs.end();
+      if (reading && !reads) reads = Moment{phase, i};
+      if (program.buffers[steps[i].output].storage == program.buffers[id].storage) writes = Moment{phase, i + 1};
+    }
+  }
+  if (reads) return *reads;
+  if (writes) return *writes;
+  throw Error(ErrorKind::input, "value.never", fmt::format("no step computes '{}'", program.buffers[id].name));
+}
+
+}  // namespace
+
+HostTensor value_after(const Model& model, std::string_view name, const ValueOptions& options) {
+  const auto executor = options.custom_executor ? options.custom_executor : find_executor(options.executor);
+  const Planned planned = plan_model(model, {&executor, 1}, {options.target, options.passes});
+  const Program& program = planned.program;
+  const BufferId id = find_value(program, name);
+  const Buffer& buffer = program.buffers[id];
+  std::optional<Moment> moment;
+  if (!is_state(buffer.kind)) moment = moment_of(program, id);
+  if (moment && planned.step.phases[moment->phase].batches == 0) {
+    throw Error(
+        ErrorKind::input, "value.predict",
+        fmt::format("'{}' belongs to the phase {}, which has no data", buffer.name, program.phases[moment->phase].name),
+        "the phases train and evaluate compute the same");
+  }
+  const std::unique_ptr<Runnable> runnable = executor->load(program);
+  write_start(model, planned, *runnable);
+  if (options.steps > 0) {
+    if (planned.step.phases.empty() || planned.step.phases[0].name != "train")
+      throw Error(ErrorKind::input, "train.nothing",
+                  "there is nothing to train: the model has no loss or no training data");
+    runnable->run(0, options.steps);
+  }
+  if (moment) runnable->run_steps(moment->phase, 0, moment->steps);
+  HostTensor tensor(buffer.type.dtype, buffer.type.shape);
+  runnable->read(id, tensor.bytes());
+  return tensor;
+}
+
+}  // namespace graphrun

@@ -1,0 +1,139 @@
+// graph_builder_test.cpp: building a model from C++: names, types, parameters, layers.
+#include "graphrun/graph_builder.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/frontend/builder_impl.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+template <class F>
+Diagnostic mistake(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.diagnostics().front();
+  }
+  return {};
+}
+
+TEST(GraphBuilder, LinearRegression) {
+  GraphBuilder g(32);
+  const Value x = g.input("x", {kBatch, 6});
+  g.input("y", {kBatch, 1});
+  g.parameter("W", {6, 1});
+  g.parameter("b", {1}, Init::zeros(), false);
+  const Value y_hat = g.expression("y_hat = x @ W + b");
+  const Value loss = g.expression("loss = mean(square(y_hat - y))");
+  EXPECT_EQ(to_string(g.type(x)), "f32(batch, 6)");
+  EXPECT_EQ(to_string(g.type(y_hat)), "f32(batch, 1)");
+  EXPECT_EQ(g.type(loss).shape, Shape());
+  EXPECT_EQ(g.find("y_hat"), y_hat);
+  EXPECT_EQ(g.impl().graph[loss.id].name, "loss");
+  EXPECT_EQ(g.impl().inputs.size(), 2u);
+  EXPECT_EQ(g.impl().parameters.size(), 2u);
+  EXPECT_EQ(g.impl().no_decay.size(), 1u);
+}
+
+TEST(GraphBuilder, NamesAreGivenOnce) {
+  GraphBuilder g(4);
+  const Value x = g.input("x", {kBatch, 2});
+  EXPECT_EQ(mistake([&] { g.input("x", {kBatch}); }).code, "name.taken");
+  EXPECT_EQ(mistake([&] { g.expression("x = tanh(x)"); }).code, "name.taken");
+  EXPECT_EQ(mistake([&] { g.name(x, "not"); }).code, "name.invalid");
+  EXPECT_EQ(mistake([&] { g.name(x, "a b"); }).code, "name.invalid");
+  EXPECT_EQ(mistake([&] { g.name(x, "pi"); }).code, "name.taken");
+  EXPECT_EQ(mistake([&] { g.find("xx"); }).hint, "did you mean x?");
+}
+
+TEST(GraphBuilder, ASecondNameIsAnAlias) {
+  GraphBuilder g(4);
+  const Value x = g.input("x", {kBatch, 2});
+  EXPECT_EQ(g.expression("z = x"), x);
+  EXPECT_EQ(g.find("z"), x);
+  EXPECT_EQ(g.impl().graph[x.id].name, "x");
+  g.expression("two = 2");
+  g.expression("zwei = 2");
+  EXPECT_EQ(g.find("two"), g.find("zwei"));
+}
+
+TEST(GraphBuilder, ANameGivenWinsOverOneMadeUp) {
+  GraphBuilder g(4);
+  const Value x = g.input("x", {kBatch, 2});
+  const Value y = g.op("tanh", {x});
+  const std::string made_up = g.impl().graph[y.id].name;
+  const Value z = g.op("relu", {x});
+  g.name(z, made_up);
+  EXPECT_EQ(g.find(made_up), z);
+  EXPECT_NE(g.impl().graph[y.id].name, made_up);
+}
+
+TEST(GraphBuilder, Dense) {
+  GraphBuilder g(4);
+  const Value x = g.input("x", {kBatch, 3});
+  const Value h = g.dense("h", x, 5, "tanh");
+  EXPECT_EQ(to_string(g.type(h)), "f32(batch, 5)");
+  EXPECT_EQ(g.type(g.find("h.W")).shape, Shape({3, 5}));
+  EXPECT_EQ(g.type(g.find("h.b")).shape, Shape({5}));
+  EXPECT_EQ(g.impl().inits.at(g.find("h.W").id).kind, Init::Kind::glorot_uniform);
+  EXPECT_EQ(g.type(g.expression("x @ h.W")).shape, Shape({4, 5}));  // tied weights
+}
+
+TEST(GraphBuilder, DenseMistakes) {
+  GraphBuilder g(4);
+  const Value x = g.input("x", {kBatch, 3});
+  const Value v = g.input("v", {kBatch});
+  EXPECT_EQ(mistake([&] { g.dense("h", x, 0); }).code, "attribute.value");
+  EXPECT_EQ(mistake([&] { g.dense("h", x, 5, "tanhh"); }).hint, "did you mean tanh?");
+  EXPECT_EQ(mistake([&] { g.dense("h", x, 5, "add"); }).code, "layer.activation");
+  EXPECT_EQ(mistake([&] { g.dense("h", v, 5); }).code, "shape.rank");
+  g.dense("h", x, 5);
+  EXPECT_EQ(mistake([&] { g.dense("h", x, 5); }).code, "name.taken");
+}
+
+TEST(GraphBuilder, Mistakes) {
+  EXPECT_EQ(mistake([] { GraphBuilder g(0); }).code, "batch.size");
+  GraphBuilder g(4);
+  const Value x = g.input("x", {kBatch, 3});
+  EXPECT_EQ(mistake([&] { g.input("z", {3, kBatch}); }).code, "shape.extent");
+  EXPECT_EQ(mistake([&] { g.parameter("p", {3}, Init::glorot_uniform()); }).code, "parameter.init");
+  EXPECT_EQ(mistake([&] {
+              g.parameter("p", {3}, Init::values(HostTensor(Shape{2}, std::vector<float>{1, 2})));
+            }).code,
+            "parameter.init");
+  EXPECT_EQ(mistake([&] { g.op("tanhh", {x}); }).code, "function.unknown");
+  EXPECT_EQ(mistake([&] { g.op("add", {x}); }).code, "function.operands");
+  EXPECT_EQ(mistake([&] { g.op("tanh", {Value{}}); }).code, "value.invalid");
+  EXPECT_EQ(mistake([&] { g.op("sum", {x}, {{"axs", std::int64_t{0}}}); }).code, "attribute.unknown");
+  const Diagnostic d = mistake([&] { g.expression("h = x + y"); });
+  EXPECT_EQ(d.column, 9);
+  EXPECT_EQ(d.source_line, "h = x + y");
+}
+
+TEST(GraphBuilder, SumUnderstandsBothNamesOfItsAxes) {
+  GraphBuilder g(4);
+  const Value x = g.input("x", {kBatch, 3});
+  EXPECT_EQ(g.type(g.op("sum", {x}, {{"axes", std::vector<std::int64_t>{1}}})).shape, Shape({4}));
+  EXPECT_EQ(g.type(g.op("sum", {x}, {{"axis", std::int64_t{1}}})).shape, Shape({4}));
+}
+
+TEST(GraphBuilder, LossesCompareLikeWithLike) {
+  GraphBuilder g(4);
+  const Value a = g.input("a", {kBatch, 1});
+  const Value b = g.input("b", {kBatch});
+  EXPECT_EQ(mistake([&] { g.op("mse", {a, b}); }).code, "shape.mismatch");
+  EXPECT_EQ(g.type(g.op("mae", {a, a})).shape, Shape());
+}
+
+TEST(GraphBuilder, MovesKeepValues) {
+  GraphBuilder g(4);
+  const Value x = g.input("x", {kBatch, 3});
+  GraphBuilder moved = std::move(g);
+  EXPECT_EQ(moved.find("x"), x);
+  EXPECT_EQ(to_string(moved.type(moved.expression("tanh(x)"))), "f32(batch, 3)");
+}
+
+}  // namespace
+}  // namespace graphrun
