@@ -44,10 +44,12 @@ NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const 
     throw Error(ErrorKind::input, "op.unknown", fmt::format("unknown op '{}'", op_name),
                 near.empty() ? "" : fmt::format("did you mean '{}'?", near));
   }
-  if (inputs.size() != op->operands.size()) {
+  const bool enough = op->variadic ? inputs.size() >= op->operands.size() : inputs.size() == op->operands.size();
+  if (!enough || inputs.size() > kMaxOperands) {
     throw Error(ErrorKind::input, "op.arity",
                 fmt::format("{} takes {} ({}), got {}", op->name, plural(op->operands.size(), "operand"),
-                            fmt::join(op->operands, ", "), inputs.size()));
+                            fmt::join(op->operands, ", "), inputs.size()),
+                op->variadic ? fmt::format("the last one may come up to {} times in all", kMaxOperands) : "");
   }
   Node node;
   node.op = op;
@@ -96,6 +98,11 @@ NodeId Builder::sample_count(DType dtype) {
   const auto [entry, fresh] = sample_counts_.try_emplace({phase_, dtype}, kNoNode);
   if (fresh) entry->second = add("cast", {phase.row_count}, {{"dtype", std::string(name_of(dtype))}});
   return entry->second;
+}
+
+NodeId Builder::step() {
+  if (step_ == kNoNode) throw std::logic_error("Builder::step: no counter");
+  return step_;
 }
 
 void Builder::enter(std::uint32_t phase) {

@@ -12,6 +12,8 @@
 
 namespace graphrun::ir {
 
+inline constexpr std::size_t kMaxOperands = 8;  // what a kernel takes
+
 class Builder final : public NodeFactory {
  public:
   explicit Builder(Graph& graph) : graph_(graph) {}
@@ -21,7 +23,10 @@ class Builder final : public NodeFactory {
   NodeId scalar(double value, DType dtype) override;
   NodeId sample_count(DType dtype) override;
 
+  NodeId step() override;
+
   void enter(std::uint32_t phase);                            // nodes added from now on belong to it
+  void count_steps(NodeId counter) { step_ = counter; }       // what step() gives from now on
   void at(SourceRef source) { source_ = std::move(source); }  // where nodes added from now on come from
   void rename(NodeId id, std::string name);                   // throws Error when the name is taken
   NodeId find(std::string_view name) const;                   // kNoNode
@@ -32,6 +37,7 @@ class Builder final : public NodeFactory {
  private:
   Graph& graph_;
   std::uint32_t phase_ = kShared;
+  NodeId step_ = kNoNode;
   SourceRef source_;
   std::map<std::string, NodeId, std::less<>> names_;
   mutable std::map<std::string, int, std::less<>> counters_;

@@ -23,7 +23,9 @@ using ir::NodeId;
 void verify_inputs(const Graph& graph, NodeId id) {
   const Node& node = graph[id];
   if (node.op == nullptr || node.op_name != node.op->name) broken("op", node, "its op and op name differ");
-  if (node.inputs.size() != node.op->operands.size()) broken("arity", node, "wrong number of inputs");
+  const std::size_t operands = node.op->operands.size();
+  if (node.op->variadic ? node.inputs.size() < operands : node.inputs.size() != operands)
+    broken("arity", node, "wrong number of inputs");
   if ((node.op->state != nullptr) != (node.phase == kShared)) broken("phase", node, "states are shared, steps are not");
   if (node.phase != kShared && node.phase >= graph.phases.size()) broken("phase", node, "no such phase");
   for (NodeId input : node.inputs) {

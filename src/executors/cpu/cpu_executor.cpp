@@ -109,8 +109,8 @@ class CpuRunnable final : public Runnable {
 
 // Ops that move bytes or count: they take whatever dtype they are given.
 bool moves(std::string_view op) {
-  for (const std::string_view known :
-       {"broadcast_to", "cast", "minibatch", "row_count", "increment", "record", "assign"})
+  for (const std::string_view known : {"broadcast_to", "cast", "minibatch", "row_count", "increment", "record",
+                                       "assign", "transpose", "slice", "concat", "one_hot", "gather", "permutation"})
     if (op == known) return true;
   return false;
 }
@@ -132,6 +132,9 @@ Support CpuExecutor::supports(const StepSignature& step, const Target&) const {
     if (dtype == DType::f64)
       return Support::no(fmt::format("cpu computes in f32, input {} of '{}' is f64", i, step.op));
     if (moves(step.op)) continue;
+    const bool counter = dtype == DType::u64 && step.inputs[i].shape.rank() == 0;
+    if (counter && std::holds_alternative<RandomParams>(step.params)) continue;
+    if (step.op == "softmax_cross_entropy" && i == 1 && dtype == DType::i32) continue;
     const bool logical = starts_with_logical(step.op) || (step.op == "where" && i == 0);
     const DType wanted = logical ? DType::boolean : DType::f32;
     if (dtype != wanted)

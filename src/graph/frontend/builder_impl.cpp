@@ -52,6 +52,10 @@ GraphBuilder::Impl::Impl(std::int64_t rows) : batch(rows) {
       "input", {}, {{"dtype", std::string("i32")}, {"shape", std::vector<std::int64_t>{}}, {"rows", std::int64_t{0}}});
   builder.rename(count, "batch.count");
   graph.phases[0].row_count = count;
+  step = builder.add(
+      "input", {}, {{"dtype", std::string("u64")}, {"shape", std::vector<std::int64_t>{}}, {"rows", std::int64_t{0}}});
+  builder.rename(step, "batch.step");
+  builder.count_steps(step);
   constants = {{"pi", std::numbers::pi}, {"e", std::numbers::e}};
 }
 

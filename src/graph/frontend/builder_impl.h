@@ -20,6 +20,7 @@ class GraphBuilder::Impl {
   ir::Builder builder{graph};
   std::map<ir::NodeId, Init> inits;  // of the parameters
   std::set<ir::NodeId> no_decay;     // parameters that weight_decay and l2 leave alone
+  ir::NodeId step = ir::kNoNode;     // stands for the counter of the phase
   std::vector<ir::NodeId> inputs;    // in order of declaration
   std::vector<ir::NodeId> parameters;
   std::map<std::string, double, std::less<>> constants;  // "constants" of the model file, and pi and e

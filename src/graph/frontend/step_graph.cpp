@@ -6,6 +6,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "base/philox.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/composed.h"
 #include "graph/frontend/metrics.h"
@@ -65,17 +66,21 @@ class StepGraphBuilder {
 
   // A phase over the rows of a split: counter, row count, and the model's inputs bound to minibatches.
   StepPhase& enter_split(const std::string& name, const Split& split) {
+    const bool training = name == "train";
+    const std::int64_t samples = split.samples();
+    const bool drops = training && model_.train.drop_last;
     StepPhase phase;
     phase.name = name;
     phase.split = split.name;
-    phase.samples = split.samples();
-    phase.batches = (phase.samples + source_.batch - 1) / source_.batch;
-    phase.ring = std::min(kRingSize, std::max<std::int64_t>(phase.batches, name == "train" ? kRingSize : 1));
+    phase.batches = drops ? samples / source_.batch : (samples + source_.batch - 1) / source_.batch;
+    phase.samples = drops ? phase.batches * source_.batch : samples;
+    phase.ring = training ? kRingSize : std::clamp<std::int64_t>(phase.batches, 1, kRingSize);
     start_phase(std::move(phase));
     counter_ = add_state(name + "/step:counter", {DType::u64, {}, 0}, "counter");
-    if (split.samples() % source_.batch != 0) {
-      const NodeId count =
-          make_.add("row_count", {counter_}, {{"total", split.samples()}, {"capacity", source_.batch}});
+    make_.count_steps(counter_);
+    copied_[source_.step] = counter_;
+    if (samples % source_.batch != 0 && !drops) {
+      const NodeId count = make_.add("row_count", {counter_}, {{"total", samples}, {"capacity", source_.batch}});
       make_.rename(count, name + "/batch:count");
       graph().phases.back().row_count = count;
     }
@@ -83,12 +88,21 @@ class StepGraphBuilder {
       const std::string& column = source_.graph[input].name;
       const auto data = data_.find(fmt::format("data/{}/{}", split.name, column));
       if (data == data_.end()) continue;  // a node that needs it says so
-      const NodeId rows = make_.add("minibatch", {data->second, counter_}, {{"capacity", source_.batch}});
+      AttrList attrs = {{"capacity", source_.batch}, {"drop_last", drops}};
+      if (training && model_.train.shuffle) {
+        attrs.emplace_back("shuffle", true);
+        attrs.emplace_back("key", stream_key("data.shuffle"));  // one order for all columns
+      }
+      const NodeId rows = make_.add("minibatch", {data->second, counter_}, attrs);
       const NodeId fitted = make::reshape(make_, rows, source_.graph[input].type.shape);
       make_.rename(fitted, name + "/" + column);
       copied_[input] = fitted;
     }
     return result_.phases.back();
+  }
+
+  std::int64_t stream_key(std::string_view name) const {
+    return static_cast<std::int64_t>(Stream::named(model_.train.seed, name).packed());
   }
 
   void start_phase(StepPhase phase) {
@@ -130,10 +144,15 @@ class StepGraphBuilder {
                   fmt::format("phase {} has no data for the input '{}'", phase, node.name),
                   phase == "predict" ? "an output must not depend on a target" : "");
     }
+    if (node.op_name == "dropout" && phase != "train") return copied_[node.inputs[0]];
     std::vector<NodeId> inputs;
     for (NodeId input : node.inputs) inputs.push_back(copied_[input]);
+    AttrList attrs = node.attrs.list();
+    for (auto& [name, value] : attrs) {
+      if (name == "key") value = stream_key(node.name);
+    }
     make_.at(node.source);
-    const NodeId result = make_.add(node.op_name, std::move(inputs), node.attrs.list());
+    const NodeId result = make_.add(node.op_name, std::move(inputs), attrs);
     make_.at({});
     make_.rename(result, node.phase == ir::kShared ? node.name : phase + "/" + node.name);
     if (node.op_name == "parameter") result_.parameters.emplace_back(node.name, result);
@@ -271,6 +290,7 @@ class StepGraphBuilder {
       copied_[input] = add_input("predict/" + name, source_.graph[input].type);
       predict.inputs.emplace_back(name, copied_[input]);
     }
+    copied_[source_.step] = make_.scalar(0, DType::u64);  // a prediction draws the same numbers every time
     predict.count = add_input("predict/batch:count", {DType::i32, {}, 0});
     graph().phases.back().row_count = predict.count;
     predict.output = copy(model_.outputs.front().value.id);

@@ -1,13 +1,19 @@
 // movement.cpp: the same elements in another shape or type.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 
 namespace graphrun::ops {
 namespace {
 
+using ir::NodeId;
 using List = std::vector<std::int64_t>;
+
+// ---- reshape, broadcast_to
 
 TensorType infer_reshape(const InferContext& context) {
   const TensorType& in = context.inputs[0];
@@ -62,6 +68,8 @@ void grad_broadcast_to(GradContext& c) {
   c.result[0] = c.gradient;
 }
 
+// ---- cast
+
 TensorType infer_cast(const InferContext& context) {
   TensorType out = context.inputs[0];
   out.dtype = infer::dtype_attribute(context);
@@ -71,6 +79,193 @@ TensorType infer_cast(const InferContext& context) {
 void grad_cast(GradContext& c) {
   const DType from = c.make.type(c.inputs[0]).dtype;
   if (is_float(from)) c.result[0] = make::cast(c.make, c.gradient, from);
+}
+
+// ---- transpose
+
+std::vector<int> permutation(const ir::Attrs& attrs, int rank) {
+  std::vector<int> order;
+  for (const std::int64_t axis : attrs.integers("axes"))
+    order.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
+  if (order.empty()) {
+    for (int axis = rank; axis-- > 0;) order.push_back(axis);
+  }
+  return order;
+}
+
+TensorType infer_transpose(const InferContext& context) {
+  const TensorType& in = context.inputs[0];
+  const int rank = in.shape.rank();
+  const std::vector<int> order = permutation(context.attrs, rank);
+  std::vector<bool> seen(static_cast<std::size_t>(rank), false);
+  bool valid = static_cast<int>(order.size()) == rank;
+  for (std::size_t i = 0; valid && i < order.size(); ++i) {
+    valid = order[i] >= 0 && order[i] < rank && !seen[static_cast<std::size_t>(order[i])];
+    if (valid) seen[static_cast<std::size_t>(order[i])] = true;
+  }
+  if (!valid) context.fail("attribute.axis", fmt::format("'axes' must name each axis of {} once", context.operand(0)));
+  if (in.rows > 0 && order.front() != 0) {
+    context.fail("shape.rows", fmt::format("{}: the batch must stay dimension 0", context.operand(0)));
+  }
+  TensorType out{in.dtype, {}, in.rows};
+  for (const int axis : order) out.shape.push_back(in.shape[axis]);
+  return out;
+}
+
+void grad_transpose(GradContext& c) {
+  const std::vector<int> order = permutation(c.attrs, c.make.type(c.inputs[0]).shape.rank());
+  List inverse(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  c.result[0] = c.make.add("transpose", {c.gradient}, {{"axes", inverse}});
+}
+
+Params pack_transpose(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
+  PermuteParams params;
+  const std::vector<int> order = permutation(attrs, inputs[0].shape.rank());
+  for (std::size_t i = 0; i < order.size(); ++i) params.axes[i] = order[i];
+  return params;
+}
+
+// ---- slice, pad, concat: one axis at a time
+
+const ir::AttrDef kSliceAxis{"axis", std::int64_t{-1}, "the axis; negative counts from the end"};
+
+int one_axis(const InferContext& context, std::size_t operand, bool rows_allowed = false) {
+  const int axis = infer::axes({context.attrs.integer("axis")}, context.inputs[operand].shape.rank(), context).front();
+  if (!rows_allowed && axis == 0 && context.inputs[operand].rows > 0) {
+    context.fail("shape.rows",
+                 fmt::format("{}: axis 0 is the batch, it cannot be cut or extended", context.operand(operand)));
+  }
+  return axis;
+}
+
+std::int32_t positive_axis(const ir::Attrs& attrs, int rank) {
+  const std::int64_t axis = attrs.integer("axis");
+  return static_cast<std::int32_t>(axis < 0 ? axis + rank : axis);
+}
+
+struct Range {
+  std::int64_t start, stop;
+};
+Range slice_range(const ir::Attrs& attrs, std::int64_t extent) {
+  Range range{attrs.integer("start"), attrs.integer("stop")};
+  if (range.start < 0) range.start += extent;
+  if (range.stop < 0) range.stop += extent;
+  return {range.start, std::min(range.stop, extent)};
+}
+
+TensorType infer_slice(const InferContext& context) {
+  const int axis = one_axis(context, 0);
+  TensorType out = context.inputs[0];
+  const Range range = slice_range(context.attrs, out.shape[axis]);
+  if (range.start < 0 || range.start > range.stop) {
+    context.fail("attribute.range", fmt::format("[{}, {}) is no range of axis {} of {}", context.attrs.integer("start"),
+                                                context.attrs.integer("stop"), axis, context.operand(0)));
+  }
+  out.shape[axis] = range.stop - range.start;
+  return out;
+}
+
+Params pack_slice(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
+  const std::int32_t axis = positive_axis(attrs, inputs[0].shape.rank());
+  return SliceParams{axis, slice_range(attrs, inputs[0].shape[axis]).start};
+}
+
+void grad_slice(GradContext& c) {
+  const TensorType in = c.make.type(c.inputs[0]);
+  const std::int32_t axis = positive_axis(c.attrs, in.shape.rank());
+  const Range range = slice_range(c.attrs, in.shape[axis]);
+  c.result[0] =
+      c.make.add("pad", {c.gradient},
+                 {{"axis", std::int64_t{axis}}, {"before", range.start}, {"after", in.shape[axis] - range.stop}});
+}
+
+TensorType infer_pad(const InferContext& context) {
+  infer::require_float(context, 0);
+  TensorType out = context.inputs[0];
+  out.shape[one_axis(context, 0)] += context.attrs.integer("before") + context.attrs.integer("after");
+  return out;
+}
+
+Params pack_pad(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
+  return PadParams{positive_axis(attrs, inputs[0].shape.rank()), attrs.integer("before"), attrs.real("value")};
+}
+
+NodeId slice(NodeFactory& f, NodeId x, std::int64_t axis, std::int64_t start, std::int64_t stop) {
+  return f.add("slice", {x}, {{"axis", axis}, {"start", start}, {"stop", stop}});
+}
+
+void grad_pad(GradContext& c) {
+  const TensorType in = c.make.type(c.inputs[0]);
+  const std::int32_t axis = positive_axis(c.attrs, in.shape.rank());
+  const std::int64_t before = c.attrs.integer("before");
+  c.result[0] = slice(c.make, c.gradient, axis, before, before + in.shape[axis]);
+}
+
+TensorType infer_concat(const InferContext& context) {
+  TensorType out = context.inputs[0];
+  const int axis = one_axis(context, 0);
+  for (std::size_t i = 1; i < context.inputs.size(); ++i) {
+    TensorType other = context.inputs[i];
+    const bool same_rank = other.shape.rank() == out.shape.rank();
+    const std::int64_t extent = same_rank ? other.shape[axis] : 0;
+    if (same_rank) other.shape[axis] = out.shape[axis];
+    if (!(other == out)) {
+      context.fail("shape.mismatch",
+                   fmt::format("{} and {} must agree but for axis {}", context.operand(0), context.operand(i), axis));
+    }
+    out.shape[axis] += extent;
+  }
+  return out;
+}
+
+void grad_concat(GradContext& c) {
+  const std::int32_t axis = positive_axis(c.attrs, c.make.type(c.inputs[0]).shape.rank());
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const std::int64_t stop = start + c.make.type(c.inputs[i]).shape[axis];
+    if (c.wanted[i]) c.result[i] = slice(c.make, c.gradient, axis, start, stop);
+    start = stop;
+  }
+}
+
+Params pack_concat(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
+  return AxisParams{positive_axis(attrs, inputs[0].shape.rank())};
+}
+
+// ---- one_hot, gather
+
+TensorType infer_one_hot(const InferContext& context) {
+  TensorType out = context.inputs[0];
+  if (out.dtype != DType::i32) context.fail("dtype.i32", context.operand(0) + " must be i32 class numbers");
+  out.dtype = DType::f32;
+  out.shape.push_back(context.attrs.integer("classes"));
+  return out;
+}
+
+TensorType infer_gather(const InferContext& context) {
+  const TensorType& table = context.inputs[0];
+  const TensorType& indices = context.inputs[1];
+  if (table.shape.rank() != 2 || table.rows > 0) {
+    context.fail("shape.rank", fmt::format("{} must be a table (entries, width) without a batch", context.operand(0)));
+  }
+  if (indices.dtype != DType::i32) context.fail("dtype.i32", context.operand(1) + " must be i32 indices");
+  TensorType out{table.dtype, indices.shape, indices.rows};
+  out.shape.push_back(table.shape[1]);
+  return out;
+}
+
+// A row of the table takes the sum over the places where it was read, in their order: one_hot(indices)^T g.
+void grad_gather(GradContext& c) {
+  const TensorType table = c.make.type(c.inputs[0]);
+  const TensorType g = c.make.type(c.gradient);
+  const std::int64_t places = g.shape.elements() / std::max<std::int64_t>(table.shape[1], 1);
+  const NodeId hot =
+      make::cast(c.make, c.make.add("one_hot", {c.inputs[1]}, {{"classes", table.shape[0]}}), table.dtype);
+  const NodeId hot_rows = make::reshape(c.make, hot, Shape{places, table.shape[0]});
+  const NodeId g_rows = make::reshape(c.make, c.gradient, Shape{places, table.shape[1]});
+  c.result[0] = c.make.add("matmul", {hot_rows, g_rows}, {{"transpose_a", true}});
 }
 
 }  // namespace
@@ -100,7 +295,58 @@ std::vector<OpDef> movement() {
        .attrs = {{"dtype", std::string("f32"), "the new dtype", true, {}, {}, {"f32", "f64", "i32", "u64", "bool"}}},
        .infer = infer_cast,
        .grad = grad_cast,
-       .rows = RowRule::elementwise}};
+       .rows = RowRule::elementwise},
+      {.name = "transpose",
+       .doc = "axes in another order",
+       .operands = {"x"},
+       .attrs = {{"axes", List{}, "axis i of the result is axis axes[i] of x; none: reversed"}},
+       .infer = infer_transpose,
+       .grad = grad_transpose,
+       .rows = RowRule::rowwise,
+       .pack = pack_transpose},
+      {.name = "slice",
+       .doc = "elements [start, stop) along the axis",
+       .operands = {"x"},
+       .attrs = {kSliceAxis,
+                 {"start", std::int64_t{0}, "first element; negative counts from the end"},
+                 {"stop", std::numeric_limits<std::int64_t>::max(), "end; negative counts from the end; default: all"}},
+       .infer = infer_slice,
+       .grad = grad_slice,
+       .rows = RowRule::rowwise,
+       .pack = pack_slice},
+      {.name = "pad",
+       .doc = "value before and after x along the axis",
+       .operands = {"x"},
+       .attrs = {kSliceAxis,
+                 {"before", std::int64_t{0}, "elements put before", false, 0.0},
+                 {"after", std::int64_t{0}, "elements put after", false, 0.0},
+                 {"value", 0.0, "what is put there"}},
+       .infer = infer_pad,
+       .grad = grad_pad,
+       .rows = RowRule::rowwise,
+       .pack = pack_pad},
+      {.name = "concat",
+       .doc = "operands one after the other along the axis",
+       .operands = {"x"},
+       .variadic = true,
+       .attrs = {kSliceAxis},
+       .infer = infer_concat,
+       .grad = grad_concat,
+       .rows = RowRule::rowwise,
+       .pack = pack_concat},
+      {.name = "one_hot",
+       .doc = "1 at the class number along a new last axis, else 0; all 0 for a number that is no class",
+       .operands = {"x"},
+       .attrs = {{"classes", std::int64_t{1}, "extent of the new axis", true, 1.0}},
+       .infer = infer_one_hot,
+       .no_gradient = "its operand is a class number",
+       .rows = RowRule::rowwise},
+      {.name = "gather",
+       .doc = "row indices[i] of the table for each index; zeros for an index that is no row",
+       .operands = {"table", "indices"},
+       .infer = infer_gather,
+       .grad = grad_gather,
+       .rows = RowRule::rowwise}};
 }
 
 }  // namespace graphrun::ops

@@ -27,6 +27,8 @@ class NodeFactory {
   virtual ir::NodeId scalar(double value, DType dtype) = 0;  // a constant; one node for each value
   // Samples in this batch as a scalar of the given float type: what a mean over rows divides by.
   virtual ir::NodeId sample_count(DType dtype) = 0;
+  // The counter of finished steps (u64 scalar): what draws new numbers each step.
+  virtual ir::NodeId step() = 0;
 };
 
 struct InferContext {
@@ -58,6 +60,7 @@ enum class RowRule : std::uint8_t {
   contraction,  // matmul: rows of a stay; rows contracted away give Reduced
   reduction,    // axis 0 reduced: Reduced; otherwise rows stay
   regroup,      // reshape: the multiplicity follows dimension 0
+  rowwise,      // along an axis that is not the batch: rows in, rows out
   broadcast,    // Shared to Row where dimension 0 is declared the batch
   select,       // minibatch: data set in, rows out
   scalar,       // counters and records: never rows
@@ -82,6 +85,7 @@ struct OpDef {
   std::string_view name;                        // JSON name, error text, kernel key, reference page
   std::string_view doc;                         // one line, the formula included
   std::vector<std::string_view> operands = {};  // their names, which also is the arity
+  bool variadic = false;  // the last operand may come any number of times, at least once
   ir::AttrSchema attrs = {};
   InferFn infer = nullptr;
   GradFn grad = nullptr;
@@ -102,6 +106,8 @@ std::vector<OpDef> sources();
 std::vector<OpDef> elementwise();
 std::vector<OpDef> matmul();
 std::vector<OpDef> reductions();
+std::vector<OpDef> rowwise();
+std::vector<OpDef> random();
 std::vector<OpDef> movement();
 }  // namespace ops
 

@@ -47,20 +47,103 @@ void grad_sum(GradContext& c) {
   c.result[0] = make::broadcast_to(c.make, make::reshape(c.make, c.gradient, kept_shape(type.shape, axes)), type);
 }
 
+// The operand where an extremum is reached takes the gradient; equal ones share it.
+void grad_extremum(GradContext& c) {
+  NodeFactory& f = c.make;
+  const TensorType type = f.type(c.inputs[0]);
+  const std::vector<std::int64_t> axes = c.attrs.integers("axes");
+  const Shape kept = kept_shape(type.shape, infer::axis_mask(axes, type.shape.rank()));
+  const ir::NodeId reached = f.add("equal", {c.inputs[0], make::reshape(f, c.output, kept)});
+  const ir::NodeId mask = make::cast(f, reached, type.dtype);
+  const ir::NodeId share = make::div(f, make::reshape(f, c.gradient, kept), make::sum(f, mask, axes, true));
+  c.result[0] = make::mul(f, mask, share);
+}
+
+// The product of the others: y / x, but where zeros are, of those that are not zero.
+void grad_prod(GradContext& c) {
+  NodeFactory& f = c.make;
+  const ir::NodeId x = c.inputs[0];
+  const TensorType type = f.type(x);
+  const std::vector<std::int64_t> axes = c.attrs.integers("axes");
+  const Shape kept = kept_shape(type.shape, infer::axis_mask(axes, type.shape.rank()));
+  const ir::NodeId zero = make::like(f, 0, x);
+  const ir::NodeId one = make::like(f, 1, x);
+  const ir::NodeId is_zero = f.add("equal", {x, zero});
+  const ir::NodeId rest = f.add("where", {is_zero, one, x});
+  const ir::NodeId product = f.add("prod", {rest}, {{"axes", axes}, {"keepdims", true}});
+  const ir::NodeId zeros = make::sum(f, make::cast(f, is_zero, type.dtype), axes, true);
+  const ir::NodeId without = f.add("where", {f.add("equal", {zeros, zero}), make::div(f, product, rest), zero});
+  const ir::NodeId alone = f.add("logical_and", {is_zero, f.add("equal", {zeros, one})});
+  const ir::NodeId others = f.add("where", {alone, product, without});
+  c.result[0] = make::mul(f, others, make::reshape(f, c.gradient, kept));
+}
+
+// d log(sum(exp(x))) = softmax(x)
+void grad_logsumexp(GradContext& c) {
+  NodeFactory& f = c.make;
+  const TensorType type = f.type(c.inputs[0]);
+  const Shape kept = kept_shape(type.shape, infer::axis_mask(c.attrs.integers("axes"), type.shape.rank()));
+  const ir::NodeId softmax = f.add("exp", {make::sub(f, c.inputs[0], make::reshape(f, c.output, kept))});
+  c.result[0] = make::mul(f, softmax, make::reshape(f, c.gradient, kept));
+}
+
+TensorType infer_arg(const InferContext& context) {
+  infer::require_float(context, 0);
+  const TensorType& x = context.inputs[0];
+  const int axis = infer::axes({context.attrs.integer("axis")}, x.shape.rank(), context).front();
+  if (axis == 0 && x.rows > 0) {
+    context.fail("shape.rows",
+                 fmt::format("{}: axis 0 is the batch; a sample's index in it means nothing", context.operand(0)));
+  }
+  if (x.shape[axis] == 0)
+    context.fail("shape.empty", fmt::format("{} is empty along axis {}", context.operand(0), axis));
+  TensorType out;
+  out.dtype = DType::i32;
+  out.rows = x.rows;
+  for (int i = 0; i < x.shape.rank(); ++i) {
+    if (i != axis) out.shape.push_back(x.shape[i]);
+  }
+  return out;
+}
+
+Params pack_arg(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
+  const std::int64_t axis = attrs.integer("axis");
+  return AxisParams{static_cast<std::int32_t>(axis < 0 ? axis + inputs[0].shape.rank() : axis)};
+}
+
 const ir::AttrSchema kAttrs = {{"axes", std::vector<std::int64_t>{}, "axes to reduce, none = all"},
                                {"keepdims", false, "keep reduced axes with extent 1"}};
 
 }  // namespace
 
 std::vector<OpDef> reductions() {
-  return {{.name = "sum",
-           .doc = "sum over the axes",
-           .operands = {"x"},
-           .attrs = kAttrs,
-           .infer = infer_reduction,
-           .grad = grad_sum,
-           .rows = RowRule::reduction,
-           .pack = pack_reduction}};
+  const auto reduction = [](std::string_view name, std::string_view doc, GradFn grad) {
+    return OpDef{.name = name,
+                 .doc = doc,
+                 .operands = {"x"},
+                 .attrs = kAttrs,
+                 .infer = infer_reduction,
+                 .grad = grad,
+                 .rows = RowRule::reduction,
+                 .pack = pack_reduction};
+  };
+  const auto position = [](std::string_view name, std::string_view doc) {
+    return OpDef{.name = name,
+                 .doc = doc,
+                 .operands = {"x"},
+                 .attrs = {{"axis", std::int64_t{-1}, "the axis to search; negative counts from the end"}},
+                 .infer = infer_arg,
+                 .no_gradient = "its result is an index",
+                 .rows = RowRule::rowwise,
+                 .pack = pack_arg};
+  };
+  return {reduction("sum", "sum over the axes", grad_sum),
+          reduction("max", "the largest over the axes; NaN if there is one, -inf of nothing", grad_extremum),
+          reduction("min", "the smallest over the axes; NaN if there is one, inf of nothing", grad_extremum),
+          reduction("prod", "product over the axes", grad_prod),
+          reduction("logsumexp", "log(sum(exp(x))) over the axes without overflow; -inf of nothing", grad_logsumexp),
+          position("argmax", "index of the first largest along the axis; of the first NaN if there is one"),
+          position("argmin", "index of the first smallest along the axis; of the first NaN if there is one")};
 }
 
 }  // namespace graphrun::ops

@@ -9,7 +9,8 @@ namespace graphrun {
 const std::vector<OpDef>& all_ops() {
   static const std::vector<OpDef> registry = [] {
     std::vector<OpDef> all;
-    for (auto family : {ops::sources, ops::elementwise, ops::matmul, ops::reductions, ops::movement}) {
+    for (auto family :
+         {ops::sources, ops::elementwise, ops::matmul, ops::reductions, ops::rowwise, ops::movement, ops::random}) {
       for (OpDef& op : family()) {
         if (op.grad == nullptr && op.no_gradient.empty()) {
           throw std::logic_error("op without a gradient and without a reason: " + std::string(op.name));

@@ -58,12 +58,13 @@ TensorType infer_minibatch(const InferContext& context) {
 
 // The whole data set as one batch is the data set itself.
 Alias minibatch_alias(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
-  const bool whole = inputs[0].shape[0] == attrs.integer("capacity");
+  const bool whole = inputs[0].shape[0] == attrs.integer("capacity") && !attrs.boolean("shuffle");
   return {whole ? Alias::Kind::view : Alias::Kind::none, 0};
 }
 
 Params pack_minibatch(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
-  return MinibatchParams{inputs[0].shape[0], attrs.integer("capacity")};
+  return MinibatchParams{inputs[0].shape[0], attrs.integer("capacity"), attrs.boolean("shuffle"),
+                         static_cast<std::uint64_t>(attrs.integer("key")), attrs.boolean("drop_last")};
 }
 
 TensorType infer_row_count(const InferContext& context) {
@@ -147,7 +148,10 @@ std::vector<OpDef> sources() {
   list.push_back({.name = "minibatch",
                   .doc = "rows [b*capacity, b*capacity + count) of a data set, b = step mod batches; the rest is zero",
                   .operands = {"data", "step"},
-                  .attrs = {{"capacity", std::int64_t{1}, "rows of a full batch", true, 1.0}},
+                  .attrs = {{"capacity", std::int64_t{1}, "rows of a full batch", true, 1.0},
+                            {"shuffle", false, "take the rows in another order each epoch"},
+                            {"key", std::int64_t{0}, "of the order"},
+                            {"drop_last", false, "leave out a last batch that is not full"}},
                   .infer = infer_minibatch,
                   .no_gradient = "data is not trained",
                   .rows = RowRule::select,

@@ -5,7 +5,50 @@
 namespace graphrun::cpu {
 namespace {
 
+// Which matrix of an operand belongs to matrix `index` of the result, whose leading extents are `c`'s.
+std::int64_t matrix_of(const Shape& operand, const Shape& c, std::int64_t index) {
+  std::int64_t result = 0;
+  std::int64_t stride = 1;
+  for (int d = c.rank() - 3; d >= 0; --d) {
+    const int own = d - (c.rank() - operand.rank());
+    if (own < 0) break;
+    if (operand[own] != 1) result += index % c[d] * stride;
+    stride *= operand[own];
+    index /= c[d];
+  }
+  return result;
+}
+
+void run_matrices(const KernelArgs& args, const IsaTable& table) {
+  const auto& params = std::get<MatmulParams>(args.params);
+  const Shape& a = args.in_type[0].shape;
+  const Shape& b = args.in_type[1].shape;
+  const Shape& c = args.out_type.shape;
+  const auto rows = [](const Shape& s) { return s[s.rank() - 2]; };
+  const auto columns = [](const Shape& s) { return s[s.rank() - 1]; };
+  MatmulProblem p{};
+  p.a_row = params.transpose_a ? 1 : columns(a);
+  p.a_k = params.transpose_a ? columns(a) : 1;
+  p.b_k = params.transpose_b ? 1 : columns(b);
+  p.b_column = params.transpose_b ? columns(b) : 1;
+  p.c_row = columns(c);
+  p.c_column = 1;
+  p.m = rows(c);
+  p.n = columns(c);
+  p.k = params.transpose_a ? rows(a) : columns(a);
+  std::int64_t matrices = args.rows_of(args.out_type);
+  for (int d = 1; d < c.rank() - 2; ++d) matrices *= c[d];
+  for (std::int64_t i = 0; i < matrices; ++i) {
+    p.a = args.input<float>(0) + matrix_of(a, c, i) * rows(a) * columns(a);
+    p.b = args.input<float>(1) + matrix_of(b, c, i) * rows(b) * columns(b);
+    p.c = args.output<float>() + i * p.m * p.n;
+    table.matmul(p);
+  }
+  clear_invalid_rows(args);
+}
+
 void run_matmul(const KernelArgs& args, const IsaTable& table) {
+  if (args.out_type.shape.rank() > 2) return run_matrices(args, table);
   const auto& params = std::get<MatmulParams>(args.params);
   const TensorType& a = args.in_type[0];
   const TensorType& b = args.in_type[1];

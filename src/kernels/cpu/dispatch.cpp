@@ -46,7 +46,10 @@ Isa default_isa() {
 KernelFn cpu_kernel(std::string_view op, Isa isa) {
   if (KernelFn kernel = cpu::elementwise_kernel(op, isa)) return kernel;
   if (KernelFn kernel = cpu::contraction_kernel(op, isa)) return kernel;
-  return cpu::movement_kernel(op);
+  if (KernelFn kernel = cpu::line_kernel(op, isa)) return kernel;
+  if (KernelFn kernel = cpu::movement_kernel(op)) return kernel;
+  if (KernelFn kernel = cpu::rearrange_kernel(op)) return kernel;
+  return cpu::random_kernel(op);
 }
 
 namespace cpu {

@@ -15,7 +15,10 @@ namespace graphrun::cpu {
 
 KernelFn elementwise_kernel(std::string_view op, Isa isa);
 KernelFn contraction_kernel(std::string_view op, Isa isa);  // matmul and sum
-KernelFn movement_kernel(std::string_view op);
+KernelFn line_kernel(std::string_view op, Isa isa);         // max … argmin, softmax and its kin
+KernelFn movement_kernel(std::string_view op);              // batches, counters, cast, broadcast_to
+KernelFn rearrange_kernel(std::string_view op);             // transpose … gather
+KernelFn random_kernel(std::string_view op);
 
 template <Isa isa>
 const IsaTable& table_of() {

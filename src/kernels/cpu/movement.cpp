@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/random_bits.h"
 #include "kernels/cpu/families.h"
 
 namespace graphrun::cpu {
@@ -26,7 +27,19 @@ void minibatch(const KernelArgs& args) {
   const Batch batch = batch_of(params, counter(args, 1));
   const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
   const std::size_t bytes = static_cast<std::size_t>(batch.count) * row;
-  std::memcpy(args.output<std::byte>(), args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row, bytes);
+  if (params.shuffle) {
+    const std::uint64_t epoch =
+        counter(args, 1) / static_cast<std::uint64_t>(std::max<std::int64_t>(params.batches(), 1));
+    for (std::int64_t r = 0; r < batch.count; ++r) {
+      const std::uint64_t from = bits::permuted(static_cast<std::uint64_t>(batch.first + r),
+                                                static_cast<std::uint64_t>(params.total), params.key, epoch);
+      std::memcpy(args.output<std::byte>() + static_cast<std::size_t>(r) * row, args.input<std::byte>(0) + from * row,
+                  row);
+    }
+  } else {
+    std::memcpy(args.output<std::byte>(), args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row,
+                bytes);
+  }
   std::memset(args.output<std::byte>() + bytes, 0, args.out_type.bytes() - bytes);
 }
 

@@ -1,0 +1,112 @@
+// random.cpp: draws from counters (base/random_bits.h): the same bits on every executor, for every tiling and thread
+// count. `key` is the stream's; the step graph sets it from the seed and the node's name. `step` makes each step's
+// draws new.
+#include <fmt/format.h>
+
+#include "graph/ops/infer.h"
+#include "graph/ops/make.h"
+
+namespace graphrun::ops {
+namespace {
+
+using List = std::vector<std::int64_t>;
+
+const ir::AttrDef kKey{"key", std::int64_t{0}, "of the stream; set by the library"};
+
+TensorType infer_draw(const InferContext& context) {
+  infer::require_scalar(context, 0, DType::u64);
+  TensorType out;
+  out.shape = Shape(context.attrs.integers("shape"));
+  out.rows = context.attrs.integer("rows");
+  for (const std::int64_t extent : out.shape.dims()) {
+    if (extent < 0) context.fail("shape.extent", fmt::format("an extent must be >= 0, got {}", extent));
+  }
+  return out;
+}
+
+TensorType infer_uniform(const InferContext& context) {
+  if (!(context.attrs.real("low") <= context.attrs.real("high"))) {
+    context.fail("attribute.range", "'low' must not be above 'high'");
+  }
+  return infer_draw(context);
+}
+
+TensorType infer_permutation(const InferContext& context) {
+  infer::require_scalar(context, 0, DType::u64);
+  return {DType::i32, {context.attrs.integer("n")}, 0};
+}
+
+TensorType infer_dropout(const InferContext& context) {
+  infer::require_float(context, 0);
+  infer::require_scalar(context, 1, DType::u64);
+  return context.inputs[0];
+}
+
+// The same mask again: it is drawn, not stored.
+void grad_dropout(GradContext& c) {
+  c.result[0] = c.make.add("dropout", {c.gradient, c.inputs[1]}, c.attrs.list());
+}
+
+std::uint64_t key_of(const ir::Attrs& attrs) {
+  return static_cast<std::uint64_t>(attrs.integer("key"));
+}
+Params pack_uniform(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
+  return RandomParams{key_of(attrs), attrs.real("low"), attrs.real("high")};
+}
+Params pack_normal(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
+  return RandomParams{key_of(attrs), attrs.real("mean"), attrs.real("deviation")};
+}
+Params pack_permutation(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
+  return RandomParams{key_of(attrs), 0, 0};
+}
+Params pack_dropout(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
+  return RandomParams{key_of(attrs), attrs.real("rate"), 0};
+}
+
+constexpr std::string_view kDrawn = "a draw depends on nothing that is trained";
+
+}  // namespace
+
+std::vector<OpDef> random() {
+  const ir::AttrDef shape{"shape", List{}, "extents", true};
+  const ir::AttrDef rows{"rows", std::int64_t{0}, "rows a sample, 0 = no batch", false, 0.0};
+  return {{.name = "random_uniform",
+           .doc = "numbers in [low, high), new ones each step",
+           .operands = {"step"},
+           .attrs = {shape, rows, kKey, {"low", 0.0, "smallest"}, {"high", 1.0, "upper end, not reached"}},
+           .infer = infer_uniform,
+           .no_gradient = kDrawn,
+           .rows = RowRule::select,
+           .pack = pack_uniform,
+           .internal = true},
+          {.name = "random_normal",
+           .doc = "numbers of the normal distribution, new ones each step",
+           .operands = {"step"},
+           .attrs = {shape, rows, kKey, {"mean", 0.0, "mean"}, {"deviation", 1.0, "standard deviation", false, 0.0}},
+           .infer = infer_draw,
+           .no_gradient = kDrawn,
+           .rows = RowRule::select,
+           .pack = pack_normal,
+           .internal = true},
+          {.name = "permutation",
+           .doc = "0 … n-1 in another order each step",
+           .operands = {"step"},
+           .attrs = {{"n", std::int64_t{0}, "how many", true, 0.0}, kKey},
+           .infer = infer_permutation,
+           .no_gradient = kDrawn,
+           .rows = RowRule::scalar,
+           .pack = pack_permutation,
+           .internal = true},
+          {.name = "dropout",
+           .doc = "0 with probability rate, else x / (1 - rate); the identity outside training",
+           .operands = {"x", "step"},
+           .attrs = {{"rate", 0.5, "probability of 0", true, 0.0, 0.999999}, kKey},
+           .infer = infer_dropout,
+           .grad = grad_dropout,
+           .rows = RowRule::rowwise,
+           .alias = alias::reuse,
+           .pack = pack_dropout,
+           .internal = true}};
+}
+
+}  // namespace graphrun::ops

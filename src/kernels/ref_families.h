@@ -1,0 +1,20 @@
+// ref_families.h: the tables of the reference kernels beside the scalar ops, by family.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "kernels/abi.h"
+
+namespace graphrun::ref {
+
+struct Entry {
+  std::string_view op;
+  KernelFn kernel;
+};
+
+std::span<const Entry> reductions();  // sum … argmin, softmax and its kin
+std::span<const Entry> movement();    // transpose, slice, pad, concat, one_hot, gather
+std::span<const Entry> random();
+
+}  // namespace graphrun::ref

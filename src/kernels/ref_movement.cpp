@@ -1,0 +1,97 @@
+// ref_movement.cpp: the oracle for ops that put elements elsewhere.
+#include "kernels/ref_access.h"
+#include "kernels/ref_families.h"
+
+namespace graphrun::ref {
+namespace {
+
+// A multi-index of a row-major space and back.
+struct Index {
+  i64 at[kMaxRank] = {};
+
+  Index(const Shape& shape, i64 element) {
+    for (int d = shape.rank() - 1; d >= 0; --d) {
+      at[d] = element % shape[d];
+      element /= shape[d];
+    }
+  }
+  i64 element_of(const Shape& shape) const {
+    i64 element = 0;
+    for (int d = 0; d < shape.rank(); ++d) element = element * shape[d] + at[d];
+    return element;
+  }
+};
+
+// out at each valid index = value(index).
+template <class F>
+void fill(const KernelArgs& args, F&& value) {
+  const Shape shape = valid_shape(args, args.out_type);
+  const i64 n = shape.elements();
+  for (i64 i = 0; i < n; ++i) out(args, i, value(Index(shape, i)));
+  clear_invalid_rows(args);
+}
+
+void transpose(const KernelArgs& args) {
+  const auto& params = std::get<PermuteParams>(args.params);
+  fill(args, [&](const Index& to) {
+    Index from = to;
+    for (int d = 0; d < args.out_type.shape.rank(); ++d) from.at[params.axes[d]] = to.at[d];
+    return in(args, 0, from.element_of(args.in_type[0].shape));
+  });
+}
+
+void slice(const KernelArgs& args) {
+  const auto& params = std::get<SliceParams>(args.params);
+  fill(args, [&](Index index) {
+    index.at[params.axis] += params.start;
+    return in(args, 0, index.element_of(args.in_type[0].shape));
+  });
+}
+
+void pad(const KernelArgs& args) {
+  const auto& params = std::get<PadParams>(args.params);
+  const Shape& from = args.in_type[0].shape;
+  fill(args, [&](Index index) {
+    index.at[params.axis] -= params.before;
+    const i64 at = index.at[params.axis];
+    return at >= 0 && at < from[params.axis] ? in(args, 0, index.element_of(from)) : params.value;
+  });
+}
+
+void concat(const KernelArgs& args) {
+  const int axis = std::get<AxisParams>(args.params).axis;
+  fill(args, [&](Index index) {
+    int k = 0;
+    while (index.at[axis] >= args.in_type[k].shape[axis]) index.at[axis] -= args.in_type[k++].shape[axis];
+    return in(args, k, index.element_of(args.in_type[k].shape));
+  });
+}
+
+void one_hot(const KernelArgs& args) {
+  const int last = args.out_type.shape.rank() - 1;
+  fill(args, [&](const Index& index) {
+    return static_cast<i64>(in(args, 0, index.element_of(args.in_type[0].shape))) == index.at[last] ? 1.0 : 0.0;
+  });
+}
+
+void gather(const KernelArgs& args) {
+  const Shape& table = args.in_type[0].shape;
+  const int last = args.out_type.shape.rank() - 1;
+  fill(args, [&](const Index& index) {
+    const i64 row = static_cast<i64>(in(args, 1, index.element_of(args.in_type[1].shape)));
+    return row >= 0 && row < table[0] ? in(args, 0, row * table[1] + index.at[last]) : 0.0;
+  });
+}
+
+constexpr Entry kEntries[] = {
+    {"transpose", transpose}, {"slice", slice},     {"pad", pad},
+    {"concat", concat},       {"one_hot", one_hot}, {"gather", gather},
+};
+
+}  // namespace
+
+std::span<const Entry> movement() {
+  return kEntries;
+}
+
+}  // namespace graphrun::ref

@@ -1,0 +1,143 @@
+// ref_reductions.cpp: the oracle for ops that look along axes.
+#include "kernels/ref_access.h"
+#include "kernels/ref_families.h"
+
+namespace graphrun::ref {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// NaN wins, as in NumPy.
+double larger(double x, double y) {
+  return x >= y || std::isnan(x) ? x : y;
+}
+double smaller(double x, double y) {
+  return x <= y || std::isnan(x) ? x : y;
+}
+
+// out = finish(base): base(j) is term j of `terms`.
+template <class F>
+void reduce(const KernelArgs& args, F&& value) {
+  const Axes axes(valid_shape(args, args.in_type[0]), std::get<ReduceParams>(args.params).axes);
+  const i64 outputs = axes.kept.elements();
+  const i64 terms = axes.reduced.elements();
+  for (i64 i = 0; i < outputs; ++i) {
+    const i64 base = axes.offset(axes.kept, i);
+    out(args, i, value(terms, [&](i64 j) { return in(args, 0, base + axes.offset(axes.reduced, j)); }));
+  }
+  clear_invalid_rows(args);
+}
+
+template <class Term, class Combine>
+double fold(i64 terms, double start, Term&& term, Combine&& combine) {
+  for (i64 j = 0; j < terms; ++j) start = combine(start, term(j));
+  return start;
+}
+
+// log(sum(exp(x))) = top + rest, top being the largest. An infinite top makes rest NaN.
+struct LogSum {
+  double top, rest;
+};
+template <class Term>
+LogSum log_sum_exp(i64 terms, Term&& term) {
+  const double top = fold(terms, -kInfinity, term, larger);
+  return {top, std::log(fold(terms, 0.0, term, [top](double sum, double x) { return sum + std::exp(x - top); }))};
+}
+
+void sum(const KernelArgs& args) {
+  reduce(args, [](i64 n, auto term) { return fold(n, 0.0, term, [](double a, double x) { return a + x; }); });
+}
+void prod(const KernelArgs& args) {
+  reduce(args, [](i64 n, auto term) { return fold(n, 1.0, term, [](double a, double x) { return a * x; }); });
+}
+void max(const KernelArgs& args) {
+  reduce(args, [](i64 n, auto term) { return fold(n, -kInfinity, term, larger); });
+}
+void min(const KernelArgs& args) {
+  reduce(args, [](i64 n, auto term) { return fold(n, kInfinity, term, smaller); });
+}
+void logsumexp(const KernelArgs& args) {
+  reduce(args, [](i64 n, auto term) {
+    const auto [top, rest] = log_sum_exp(n, term);
+    return std::isinf(top) ? top : top + rest;  // of nothing, or with an infinite term
+  });
+}
+
+// Calls f(base, stride, n, i) for each line along the axis: element j of line i is at base + j * stride.
+template <class F>
+void for_lines(const KernelArgs& args, int axis, F&& f) {
+  const Shape shape = valid_shape(args, args.in_type[0]);
+  const Axes axes(shape, 1u << axis);
+  i64 stride = 1;
+  for (int d = axis + 1; d < shape.rank(); ++d) stride *= shape[d];
+  const i64 lines = axes.kept.elements();
+  for (i64 i = 0; i < lines; ++i) f(axes.offset(axes.kept, i), stride, shape[axis], i);
+}
+
+template <bool kLargest>
+void position(const KernelArgs& args) {
+  for_lines(args, std::get<AxisParams>(args.params).axis, [&](i64 base, i64 stride, i64 n, i64 line) {
+    i64 best = 0;
+    for (i64 j = 1; j < n; ++j) {
+      const double x = in(args, 0, base + j * stride);
+      const double y = in(args, 0, base + best * stride);
+      if (!std::isnan(y) && (std::isnan(x) || (kLargest ? x > y : x < y))) best = j;
+    }
+    out(args, line, static_cast<double>(best));
+  });
+  clear_invalid_rows(args);
+}
+
+template <bool kLog>
+void softmax(const KernelArgs& args) {
+  for_lines(args, std::get<AxisParams>(args.params).axis, [&](i64 base, i64 stride, i64 n, i64) {
+    const auto [top, rest] = log_sum_exp(n, [&](i64 j) { return in(args, 0, base + j * stride); });
+    for (i64 j = 0; j < n; ++j) {
+      const double x = in(args, 0, base + j * stride) - top - rest;
+      out(args, base + j * stride, kLog ? x : std::exp(x));
+    }
+  });
+  clear_invalid_rows(args);
+}
+
+// A class with target 0 adds nothing, however small its probability; a class number that is no class gives NaN.
+void softmax_cross_entropy(const KernelArgs& args) {
+  const bool classes = args.in_type[1].dtype == DType::i32;
+  for_lines(args, args.in_type[0].shape.rank() - 1, [&](i64 base, i64, i64 n, i64 line) {
+    const LogSum sum = log_sum_exp(n, [&](i64 j) { return in(args, 0, base + j); });
+    const auto minus_log = [&](i64 j) { return sum.rest - (in(args, 0, base + j) - sum.top); };
+    double loss = 0;
+    if (classes) {
+      const i64 target = static_cast<i64>(in(args, 1, line));
+      loss = target >= 0 && target < n ? minus_log(target) : std::numeric_limits<double>::quiet_NaN();
+    } else {
+      for (i64 j = 0; j < n; ++j) {
+        const double t = in(args, 1, base + j);
+        if (t != 0) loss += t * minus_log(j);
+      }
+    }
+    out(args, line, loss);
+  });
+  clear_invalid_rows(args);
+}
+
+constexpr Entry kEntries[] = {
+    {"sum", sum},
+    {"prod", prod},
+    {"max", max},
+    {"min", min},
+    {"logsumexp", logsumexp},
+    {"argmax", position<true>},
+    {"argmin", position<false>},
+    {"softmax", softmax<false>},
+    {"log_softmax", softmax<true>},
+    {"softmax_cross_entropy", softmax_cross_entropy},
+};
+
+}  // namespace
+
+std::span<const Entry> reductions() {
+  return kEntries;
+}
+
+}  // namespace graphrun::ref
