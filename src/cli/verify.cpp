@@ -75,6 +75,7 @@ std::string as_text(const VerifyReport& report, const Arguments& arguments) {
     const auto worst =
         std::max_element(report.growth.begin(), report.growth.end(),
                          [](const Divergence& a, const Divergence& b) { return a.difference < b.difference; });
+    if (worst->difference <= 0) return text + ", parameters equal\n";
     return text + fmt::format(", parameters at most {:.3g} apart ({} after step {})\n", worst->difference,
                               worst->parameter, grouped(worst->step));
   }

@@ -35,8 +35,10 @@ double largest(DType dtype) {
                              : std::numeric_limits<double>::max();
 }
 
-// Elementwise ops that jump or select.
-constexpr std::string_view kExact[] = {"sign", "floor", "ceil", "round", "minimum", "maximum", "where"};
+// Ops that jump, select, or put elements elsewhere.
+constexpr std::string_view kExact[] = {"sign",    "floor",   "ceil",      "round",  "minimum",
+                                       "maximum", "where",   "transpose", "slice",  "pad",
+                                       "concat",  "one_hot", "gather",    "argmax", "argmin"};
 
 }  // namespace
 
@@ -49,6 +51,7 @@ Rule rule_of(std::string_view op) {
       return Rule::relative;
     case RowRule::contraction:
     case RowRule::reduction:
+    case RowRule::rowwise:
       return Rule::scaled;
     case RowRule::state:
     case RowRule::regroup:

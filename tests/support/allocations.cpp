@@ -21,7 +21,9 @@ void counted() {
 
 #ifdef GRAPHRUN_ALLOCATOR_HOOK
 
-#include <sanitizer/allocator_interface.h>
+// From sanitizer/allocator_interface.h, which not every compiler package brings along.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),
+                                                         void (*on_free)(const volatile void*));
 
 namespace {
 const int installed = __sanitizer_install_malloc_and_free_hooks([](const volatile void*, std::size_t) { counted(); },
