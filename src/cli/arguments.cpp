@@ -130,6 +130,9 @@ class Parser {
         ->group("Verifying");
     app_.add_option("--steps", arguments_.steps, "verify: training steps, 3 by default; for --dump 0")
         ->type_name("N")
+        ->check([](const std::string& steps) {  // would wrap around
+          return steps.find('-') == std::string::npos ? std::string() : "must not be negative, got " + steps;
+        })
         ->group("Verifying");
     app_.add_flag("--trajectory", arguments_.trajectory, "verify: let both run freely, tell how they part")
         ->group("Verifying");

@@ -35,15 +35,29 @@ double largest(DType dtype) {
                              : std::numeric_limits<double>::max();
 }
 
-// Ops that jump, select, or put elements elsewhere.
-constexpr std::string_view kExact[] = {"sign",    "floor",   "ceil",      "round",  "minimum",
-                                       "maximum", "where",   "transpose", "slice",  "pad",
-                                       "concat",  "one_hot", "gather",    "argmax", "argmin"};
+struct Exception {
+  std::string_view op;
+  Rule rule;
+};
+constexpr Exception kExceptions[] = {
+    {"sign", Rule::exact},         {"floor", Rule::exact},
+    {"ceil", Rule::exact},         {"round", Rule::exact},
+    {"minimum", Rule::exact},      {"maximum", Rule::exact},
+    {"where", Rule::exact},        {"min", Rule::exact},
+    {"max", Rule::exact},          {"transpose", Rule::exact},
+    {"slice", Rule::exact},        {"pad", Rule::exact},
+    {"concat", Rule::exact},       {"one_hot", Rule::exact},
+    {"gather", Rule::exact},       {"dropout", Rule::relative},
+    {"softmax", Rule::relative},   {"log_softmax", Rule::absolute},
+    {"logsumexp", Rule::absolute}, {"softmax_cross_entropy", Rule::absolute},
+};
 
 }  // namespace
 
 Rule rule_of(std::string_view op) {
-  if (std::find(std::begin(kExact), std::end(kExact), op) != std::end(kExact)) return Rule::exact;
+  for (const Exception& exception : kExceptions) {
+    if (exception.op == op) return exception.rule;
+  }
   const OpDef* def = find_op(op);
   if (def == nullptr) return Rule::scaled;
   switch (def->rows) {
@@ -98,7 +112,8 @@ std::string element_text(DType dtype, std::span<const std::byte> bytes, std::siz
 double Sides::tolerance(std::size_t i) const {
   if (!is_float(type.dtype) || rule == Rule::exact) return 0;
   double size = std::fabs(element(type.dtype, expected, i));
-  if (rule == Rule::scaled && !scale.empty()) size = std::fmax(size, element(type.dtype, scale, i));
+  if (rule == Rule::absolute) size = std::fmax(size, 1);
+  if (rule == Rule::scaled && !scale.empty()) size = std::fmax(size, std::fabs(element(type.dtype, scale, i)));
   return relative(type.dtype) * std::fmin(size, largest(type.dtype)) + smallest_normal(type.dtype);
 }
 

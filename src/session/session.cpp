@@ -329,7 +329,9 @@ std::string Session::weights_hash() {
   return fmt::format("{:016x}", hash);
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> Session::counters() const { return impl_->runnable->counters(); }
+std::vector<std::pair<std::string, std::uint64_t>> Session::counters() const {
+  return impl_->runnable->counters();
+}
 
 const Program& Session::program() const {
   return impl_->program();

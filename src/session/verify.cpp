@@ -102,7 +102,7 @@ class Verification {
     const std::uint64_t n = training ? options_.steps : std::min(options_.steps, batches);
     std::uint64_t& done = training ? report_.training_steps : report_.evaluation_steps;
     for (std::uint64_t at = 0; at < n && !report_.difference; ++at, ++done) run_step_of(id, at);
-    const bool last_is_short = phase.samples % program().phases[id].capacity != 0;
+    const bool last_is_short = phase.batches * program().phases[id].capacity > phase.samples;
     if (last_is_short && n < batches && !report_.difference) {
       const BufferId counter = find_buffer(program(), phase.name + "/step:counter");
       if (counter == kNoBuffer) throw std::logic_error("verify: no step counter in phase " + phase.name);

@@ -68,6 +68,45 @@ Model small_model(std::string optimizer = "momentum") {
   return model;
 }
 
+// Classes, draws and elements that move: what small_model() leaves out.
+Model classifier() {
+  GraphBuilder graph(3);
+  graph.input("x", {kBatch, 4});
+  graph.input("label", {kBatch}, DType::i32);
+  graph.parameter("W", {4, 6}, Init::uniform(-20, 20));  // confident: some losses are nearly 0
+  graph.parameter("table", {6, 2}, Init::uniform(-1, 1));
+  using List = std::vector<std::int64_t>;
+  graph.name(graph.op("dropout", {graph.find("x")}, {{"rate", 0.25}}), "kept");
+  graph.expression("logits = kept @ W");
+  graph.name(graph.op("softmax", {graph.find("logits")}), "probability");
+  graph.name(graph.op("log_softmax", {graph.find("logits")}), "logarithm");
+  graph.name(graph.op("softmax_cross_entropy", {graph.find("logits"), graph.find("label")}), "surprise");
+  graph.name(graph.op("logsumexp", {graph.find("logits")}, {{"axes", List{1}}}), "top");
+  graph.name(graph.op("max", {graph.find("logits")}, {{"axes", List{1}}}), "largest");
+  graph.name(graph.op("prod", {graph.find("probability")}, {{"axes", List{1}}}), "product");
+  graph.name(graph.op("argmax", {graph.find("logits")}), "guess");
+  graph.name(graph.op("one_hot", {graph.find("guess")}, {{"classes", std::int64_t{6}}}), "hot");
+  graph.name(graph.op("gather", {graph.find("table"), graph.find("label")}), "rows");
+  graph.name(graph.op("transpose", {graph.find("table")}), "turned");
+  graph.name(graph.op("slice", {graph.find("logits")}, {{"axis", std::int64_t{1}}, {"start", std::int64_t{2}}}),
+             "part");
+  graph.name(graph.op("concat", {graph.find("part"), graph.find("rows")}, {{"axis", std::int64_t{1}}}), "joined");
+  graph.expression("right = sum(cast(hot, \"f32\") * probability, 1)");
+  graph.expression(
+      "loss = mean(surprise) + 0.01 * (mean(top - largest) + mean(product) + mean(square(joined)) "
+      "+ mean(logarithm) + mean(right) + sum(square(turned)))");
+  Model model(std::move(graph));
+  model.name = "classifier";
+  model.outputs = {{model.graph.find("probability"), "probability", ""}};
+  model.train.minimize = model.graph.find("loss");
+  model.train.optimizer = {"sgd", {{"lr", 0.01}}, {}};
+  model.train.shuffle = true;
+  model.data.splits = {{"train",
+                        {{"x", test::random_tensor(DType::f32, {7, 4}, -1, 1, "x")},
+                         {"label", test::random_tensor(DType::i32, {7}, 0, 6, "label")}}}};
+  return model;
+}
+
 // ---- what is right
 
 TEST(Verify, ExecutorsAgree) {
@@ -88,6 +127,21 @@ TEST(Verify, ExecutorsAgree) {
         for (const OpAgreement& op : report.ops) values += op.values;
         EXPECT_EQ(values, report.values);
       }
+    }
+  }
+}
+
+TEST(Verify, ExecutorsAgreeOnClassesAndDraws) {
+  for (const auto& [name, executor] : test::executors().present) {
+    VerifyOptions options;
+    options.executor = name;
+    options.steps = 7;
+    const VerifyReport report = verify(classifier(), options);
+    ASSERT_TRUE(report.passed()) << name << "\n" << to_string(*report.difference);
+    for (const char* op : {"dropout", "softmax", "log_softmax", "softmax_cross_entropy", "logsumexp", "max", "prod",
+                           "argmax", "one_hot", "gather", "transpose", "slice", "concat", "minibatch"}) {
+      const auto is_op = [op](const OpAgreement& entry) { return entry.op == op; };
+      EXPECT_TRUE(std::any_of(report.ops.begin(), report.ops.end(), is_op)) << op;
     }
   }
 }
@@ -209,6 +263,7 @@ struct Planted {
   std::string name;
   Mutation mutation;
   Difference::Kind kind = Difference::Kind::value;
+  Model (*model)() = [] { return small_model(); };
 };
 
 template <class F>
@@ -218,7 +273,7 @@ Mutation after(std::function<bool(const Program&, const Step&)> pick, F f) {
 using Floats = std::vector<float>;
 
 std::vector<Planted> planted() {
-  const auto outside = Difference::Kind::outside;
+  const auto outside = Difference::Kind::outside, value = Difference::Kind::value;
   const auto flip = [](Step& step) {
     auto& params = std::get<MatmulParams>(step.params);
     params.transpose_b = !params.transpose_b;
@@ -365,6 +420,44 @@ std::vector<Planted> planted() {
           if (h.runs > 0) h.change_output([](Floats& m) { m[0] += 0.01f; });
         }}},
       {"only_the_evaluation", after(named("evaluate.test/p"), [](Floats& m) { m[0] += 0.01f; })},
+      {"other_random_bits",
+       {named("train/kept"), [](Step& step) { std::get<RandomParams>(step.params).key += 1; }},
+       value,
+       classifier},
+      {"rows_not_shuffled",
+       {named("train/x"), [](Step& step) { std::get<MinibatchParams>(step.params).shuffle = false; }},
+       value,
+       classifier},
+      {"rows_drawn_by_another_key",
+       {named("train/label"), [](Step& step) { std::get<MinibatchParams>(step.params).key += 1; }},
+       value,
+       classifier},
+      {"softmax_of_the_column",
+       {named("train/probability"), [](Step& step) { std::get<AxisParams>(step.params).axis = 0; }},
+       value,
+       classifier},
+      {"smallest_for_largest", {named("train/largest"), [](Step& step) { step.op = "min"; }}, value, classifier},
+      {"sum_for_product", {named("train/product"), [](Step& step) { step.op = "sum"; }}, value, classifier},
+      {"argmin_for_argmax", {named("train/guess"), [](Step& step) { step.op = "argmin"; }}, value, classifier},
+      {"slice_one_off",
+       {named("train/part"), [](Step& step) { std::get<SliceParams>(step.params).start -= 1; }},
+       value,
+       classifier},
+      {"concat_operands_exchanged",
+       after(named("train/joined"), [](Floats& m) { std::rotate(m.begin(), m.begin() + 4, m.begin() + 6); }), value,
+       classifier},
+      {"loss_of_the_next_class",
+       {named("train/surprise"),
+        {},
+        [=](const Hands& h) {
+          *old = h.bytes(h.step.inputs[1]);
+          std::vector<std::int32_t> labels = h.read<std::int32_t>(h.step.inputs[1]);
+          for (std::int32_t& label : labels) label = (label + 1) % 6;
+          h.write(h.step.inputs[1], labels);
+        },
+        [=](const Hands& h) { h.write(h.step.inputs[1], *old); }},
+       value,
+       classifier},
   };
 }
 
@@ -376,7 +469,7 @@ TEST_P(PlantedMistakes, AreFoundAndTheStepIsNamed) {
   const auto mutant = std::make_shared<MutantExecutor>(test::executor(inner), plant.mutation);
   VerifyOptions options;
   options.custom_executor = mutant;
-  const VerifyReport report = verify(small_model(), options);
+  const VerifyReport report = verify(plant.model(), options);
   ASSERT_FALSE(report.passed());
   const Difference& found = *report.difference;
   EXPECT_EQ(found.node, mutant->victim().name) << to_string(found);
@@ -497,7 +590,10 @@ TEST(Compare, TolerancesFollowTheOp) {
   EXPECT_EQ(rule_of("sub"), Rule::relative);
   EXPECT_EQ(rule_of("matmul"), Rule::scaled);
   EXPECT_EQ(rule_of("sum"), Rule::scaled);
-  for (const char* op : {"floor", "sign", "where", "maximum", "minibatch", "record", "assign", "broadcast_to"})
+  EXPECT_EQ(rule_of("log_softmax"), Rule::absolute);
+  EXPECT_EQ(rule_of("an op of tomorrow"), Rule::scaled);
+  for (const char* op : {"floor", "sign", "where", "maximum", "minibatch", "record", "assign", "broadcast_to", "max",
+                         "slice", "random_uniform", "random_normal"})
     EXPECT_EQ(rule_of(op), Rule::exact) << op;
 }
 
@@ -515,9 +611,11 @@ TEST(Compare, FloatsAgreeWithinTheirTolerance) {
   EXPECT_FALSE(agree(0, 1e-37f, Rule::relative));
   EXPECT_TRUE(agree(1e-4f, 0, Rule::scaled, 100));  // what is left of terms that cancel
   EXPECT_FALSE(agree(1e-2f, 0, Rule::scaled, 100));
+  EXPECT_TRUE(agree(0, -2e-9f, Rule::absolute));
+  EXPECT_FALSE(agree(0, -2e-4f, Rule::absolute));
   EXPECT_FALSE(agree(1.0000001f, 1, Rule::exact));
   EXPECT_TRUE(agree(-0.0f, 0, Rule::exact));
-  for (const Rule rule : {Rule::exact, Rule::relative, Rule::scaled}) {
+  for (const Rule rule : {Rule::exact, Rule::relative, Rule::absolute, Rule::scaled}) {
     EXPECT_TRUE(agree(kNan, kNan, rule, inf));
     EXPECT_FALSE(agree(kNan, 1, rule, inf));
     EXPECT_FALSE(agree(1, kNan, rule, kNan));

@@ -208,8 +208,6 @@ const std::vector<Bad> kBad = {
     {"batch_text", "\"batch\": 2", "\"batch\": \"full\"", "model.value", "/train/batch", "\"full\"", "\"all\""},
     {"batch_too_large", "\"batch\": 2", "\"batch\": 4", "model.batch", "/train/batch", "4",
      "4 is larger than the training split of 3"},
-    {"shuffle", "\"seed\": 5", "\"seed\": 5, \"shuffle\": true", "model.unsupported", "/train/shuffle", "true",
-     "not known yet"},
     {"last_batch", "\"seed\": 5", "\"seed\": 5, \"last_batch\": \"keeep\"", "model.value", "/train/last_batch",
      "\"keeep\"", "\"keep\" or \"drop\""},
     {"epochs_negative", "\"epochs\": 3", "\"epochs\": -1", "model.range", "/train/epochs", "-1", "got -1"},

@@ -38,11 +38,11 @@ bool within(const ir::AttrDef& wanted, double value) {
 
 std::optional<Function> find_function(std::string_view name) {
   for (const Composed& f : composed()) {
-    if (f.name == name) return Function{f.name, &f.operands, &f.attrs, &f};
+    if (f.name == name) return Function{f.name, &f.operands, &f.attrs, &f, false};
   }
   const OpDef* op = find_op(name);
   if (op == nullptr || op->internal) return std::nullopt;
-  return Function{op->name, &op->operands, &op->attrs, nullptr};
+  return Function{op->name, &op->operands, &op->attrs, nullptr, op->variadic};
 }
 
 std::vector<std::string> function_names() {
@@ -55,7 +55,7 @@ std::vector<std::string> function_names() {
 
 std::string wrong_count(const Function& function, std::size_t got) {
   const std::size_t wanted = function.operands->size();
-  if (wanted == got) return {};
+  if (wanted == got || (function.variadic && got > wanted)) return {};
   return fmt::format("{} takes {} operand{} ({}), got {}", function.name, wanted, wanted == 1 ? "" : "s",
                      fmt::join(*function.operands, ", "), got);
 }
@@ -114,8 +114,11 @@ ir::NodeId call(NodeFactory& make, const Function& function, std::vector<ir::Nod
     throw Error(ErrorKind::input, "function.operands", std::move(message));
   }
   for (auto& [name, value] : attrs) {
-    // The op of the same name says "axes"; both are understood.
-    if (function.composed && name == "axes" && find_attr(*function.attrs, "axis")) name = "axis";
+    // NumPy says axis for one and for several; both words are understood.
+    for (const auto& [said, meant] : {std::pair{"axes", "axis"}, std::pair{"axis", "axes"}}) {
+      if (name == said && find_attr(*function.attrs, said) == nullptr && find_attr(*function.attrs, meant))
+        name = meant;
+    }
     if (const ir::AttrDef* wanted = find_attr(*function.attrs, name)) value = coerce(*wanted, value);
   }
   if (!function.composed) return make.add(function.name, std::move(operands), attrs);

@@ -19,6 +19,7 @@ struct Function {
   const std::vector<std::string_view>* operands = nullptr;
   const ir::AttrSchema* attrs = nullptr;
   const Composed* composed = nullptr;  // null: the op of that name
+  bool variadic = false;               // the last operand may come any number of times, at least once
 };
 
 std::optional<Function> find_function(std::string_view name);

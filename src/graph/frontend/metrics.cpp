@@ -6,6 +6,7 @@ const std::vector<MetricDef>& metrics() {
   static const std::vector<MetricDef> table = {
       {"mse", "mean of the squared errors", "mse", MetricDef::Finish::none},
       {"rmse", "root of the mean of the squared errors", "mse", MetricDef::Finish::root},
+      {"accuracy", "share of samples whose class is right", "accuracy", MetricDef::Finish::none},
       {"mae", "mean of the absolute errors", "mae", MetricDef::Finish::none},
   };
   return table;

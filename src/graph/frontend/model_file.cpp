@@ -136,16 +136,11 @@ void ModelFile::read_train(const Place& at) {
   train_.seed = static_cast<std::uint64_t>(train.integer("seed", 0, kMost).value_or(0));
   train_.evaluate_every = train.integer("evaluate_every", 1, kMost).value_or(0);
   train_.log_every = train.integer("log_every", 1, kMost).value_or(0);
-  if (train.boolean("shuffle").value_or(false)) {
-    reader_.report(*train.get("shuffle"), "model.unsupported", "shuffle is not known yet: rows are taken in file order",
-                   "say \"shuffle\": false or leave it out");
-  }
+  train_.shuffle = train.boolean("shuffle").value_or(false);
   if (const auto place = train.get("last_batch")) {
     const std::optional<std::string> word = reader_.string(*place);
-    if (word == "drop") {
-      reader_.report(*place, "model.unsupported",
-                     "\"drop\" is not known yet: the last batch is kept, as a smaller one");
-    } else if (word && *word != "keep") {
+    train_.drop_last = word == "drop";
+    if (word && *word != "keep" && *word != "drop") {
       reader_.report(*place, "model.value", fmt::format("last_batch is \"keep\" or \"drop\", got \"{}\"", *word));
     }
   }
