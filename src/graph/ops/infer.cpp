@@ -24,7 +24,7 @@ std::int64_t broadcast_rows(const InferContext& context, std::size_t first, int 
     if (operand.shape.rank() < rank) {
       context.fail("shape.rows",
                    fmt::format("{}: broadcasting would pair every row with every other", operand_list(context, first)),
-                   fmt::format("give {} the shape (batch, 1), for instance with reshape({}, [-1, 1])",
+                   fmt::format("give {} the shape (batch, 1), for instance with reshape({}, shape=[-1, 1])",
                                context.operand_names[i], context.operand_names[i]));
     }
     if (rows != 0 && rows != operand.rows) {
@@ -78,7 +78,7 @@ TensorType broadcast(const InferContext& context, std::size_t first) {
 void require_float(const InferContext& context, std::size_t i) {
   if (!is_float(context.inputs[i].dtype)) {
     context.fail("dtype.float", fmt::format("{} must be f32 or f64", context.operand(i)),
-                 "cast(…, dtype=\"f32\") converts");
+                 "cast(…, dtype=f32) converts");
   }
 }
 

@@ -64,7 +64,7 @@ TensorType infer_matmul(const InferContext& context) {
     infer::require_float(context, i);
     if (context.inputs[i].shape.rank() < 2) {
       context.fail("shape.rank", fmt::format("{} must have at least 2 dimensions", context.operand(i)),
-                   fmt::format("reshape({}, [-1, 1]) makes a column of a vector", context.operand_names[i]));
+                   fmt::format("reshape({}, shape=[-1, 1]) makes a column of a vector", context.operand_names[i]));
     }
   }
   const TensorType& a = context.inputs[0];
