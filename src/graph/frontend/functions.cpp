@@ -73,8 +73,11 @@ Error unknown_function(std::string_view name) {
 }
 
 const ir::AttrDef* find_attr(const ir::AttrSchema& schema, std::string_view name) {
-  const auto found =
-      std::find_if(schema.begin(), schema.end(), [&](const ir::AttrDef& def) { return def.name == name; });
+  // NumPy says axis for one and for several: both words are understood.
+  const auto is_axis = [](std::string_view word) { return word == "axis" || word == "axes"; };
+  const auto found = std::find_if(schema.begin(), schema.end(), [&](const ir::AttrDef& def) {
+    return def.name == name || (is_axis(def.name) && is_axis(name));
+  });
   return found == schema.end() ? nullptr : &*found;
 }
 
@@ -114,12 +117,10 @@ ir::NodeId call(NodeFactory& make, const Function& function, std::vector<ir::Nod
     throw Error(ErrorKind::input, "function.operands", std::move(message));
   }
   for (auto& [name, value] : attrs) {
-    // NumPy says axis for one and for several; both words are understood.
-    for (const auto& [said, meant] : {std::pair{"axes", "axis"}, std::pair{"axis", "axes"}}) {
-      if (name == said && find_attr(*function.attrs, said) == nullptr && find_attr(*function.attrs, meant))
-        name = meant;
+    if (const ir::AttrDef* wanted = find_attr(*function.attrs, name)) {
+      name = wanted->name;
+      value = coerce(*wanted, value);
     }
-    if (const ir::AttrDef* wanted = find_attr(*function.attrs, name)) value = coerce(*wanted, value);
   }
   if (!function.composed) return make.add(function.name, std::move(operands), attrs);
   return function.composed->build(make, operands, ir::Attrs(*function.attrs, attrs));

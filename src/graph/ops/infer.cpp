@@ -64,8 +64,9 @@ TensorType broadcast(const InferContext& context, std::size_t first) {
       std::int64_t& extent = dims[static_cast<std::size_t>(axis + shift)];
       if (shape[axis] == 1 || shape[axis] == extent) continue;
       if (extent != 1) {
-        context.fail("shape.mismatch", fmt::format("{} do not broadcast: {} against {} in dimension {} of the result",
-                                                   operand_list(context, first), extent, shape[axis], axis + shift));
+        context.fail("shape.mismatch",
+                     fmt::format("{} do not broadcast: dimension {} of the result would need two extents",
+                                 operand_list(context, first), axis + shift));
       }
       extent = shape[axis];
     }
