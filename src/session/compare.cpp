@@ -35,31 +35,12 @@ double largest(DType dtype) {
                              : std::numeric_limits<double>::max();
 }
 
-struct Exception {
-  std::string_view op;
-  Rule rule;
-};
-constexpr Exception kExceptions[] = {
-    {"sign", Rule::exact},         {"floor", Rule::exact},
-    {"ceil", Rule::exact},         {"round", Rule::exact},
-    {"minimum", Rule::exact},      {"maximum", Rule::exact},
-    {"where", Rule::exact},        {"min", Rule::exact},
-    {"max", Rule::exact},          {"transpose", Rule::exact},
-    {"slice", Rule::exact},        {"pad", Rule::exact},
-    {"concat", Rule::exact},       {"one_hot", Rule::exact},
-    {"gather", Rule::exact},       {"dropout", Rule::relative},
-    {"softmax", Rule::relative},   {"log_softmax", Rule::absolute},
-    {"logsumexp", Rule::absolute}, {"softmax_cross_entropy", Rule::absolute},
-};
-
 }  // namespace
 
 Rule rule_of(std::string_view op) {
-  for (const Exception& exception : kExceptions) {
-    if (exception.op == op) return exception.rule;
-  }
   const OpDef* def = find_op(op);
   if (def == nullptr) return Rule::scaled;
+  if (def->agreement) return *def->agreement;
   switch (def->rows) {
     case RowRule::elementwise:
       return Rule::relative;

@@ -10,19 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/ops/op_def.h"
 #include "graphrun/program.h"
 
 namespace graphrun {
 
-// How far a float may be off, given that both executors had the same inputs.
-enum class Rule {
-  exact,     // the op moves or selects values, draws bits, or jumps: from equal inputs the same result follows
-  relative,  // of the expected value: one rounding, or a function of known accuracy
-  absolute,  // of the expected value or of 1, whichever is larger: the logarithm of a sum has errors of that size
-  scaled,    // of the sum of absolute terms: an order of adding is each executor's own, and where terms cancel the
-             // result says nothing about the rounding errors, which are as large as the terms
-};
-// Follows from the op's row rule, with exceptions by name; for an op that nobody told of, the sum of absolute terms.
+// How far a float may be off, given that both executors had the same inputs: what the op declares, else what follows
+// from its row rule; for an op that nobody told of, the sum of absolute terms.
+using Rule = Agreement;
 Rule rule_of(std::string_view op);
 
 // One tensor from both sides.

@@ -19,6 +19,12 @@ BufferId Planned::buffer(ir::NodeId node) const {
   return id;
 }
 
+std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shared_ptr<Executor>& custom, int threads) {
+  std::shared_ptr<Executor> executor = custom != nullptr ? custom : find_executor(name);
+  if (threads != 0) executor->set_threads(threads);
+  return executor;
+}
+
 Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                    const PlanOptions& options) {
   Planned planned;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "graph/frontend/step_graph.h"
 #include "graphrun/executor.h"
@@ -25,6 +26,9 @@ struct PlanOptions {
   std::string target;  // empty: the first executor's default
   bool passes = true;
 };
+
+// `custom`, or the executor of that name, told of the number of threads unless that is 0.
+std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shared_ptr<Executor>& custom, int threads);
 
 Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                    const PlanOptions& options);

@@ -16,10 +16,6 @@
 namespace graphrun {
 namespace {
 
-std::shared_ptr<Executor> choose_executor(const SessionOptions& options) {
-  return options.custom_executor != nullptr ? options.custom_executor : find_executor(options.executor);
-}
-
 const Standardization* find_standardization(const Model& model, std::string_view input) {
   for (const Standardization& fitted : model.data.standardizations) {
     if (fitted.input == input) return &fitted;
@@ -36,7 +32,7 @@ double now_seconds() {
 struct Session::Impl {
   Impl(Model m, const SessionOptions& options)
       : model(std::move(m)),
-        executor(choose_executor(options)),
+        executor(choose_executor(options.executor, options.custom_executor, options.threads)),
         planned(plan_model(model, {&executor, 1}, {options.target, options.passes})) {
     runnable = executor->load(planned.program);
     done.assign(planned.step.phases.size(), 0);
@@ -344,7 +340,7 @@ std::string_view Session::executor() const {
 }
 
 Program plan_program(const Model& model, const SessionOptions& options) {
-  const std::shared_ptr<Executor> executor = choose_executor(options);
+  const std::shared_ptr<Executor> executor = choose_executor(options.executor, options.custom_executor, options.threads);
   return plan_model(model, {&executor, 1}, {options.target, options.passes}).program;
 }
 

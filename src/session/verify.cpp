@@ -38,8 +38,8 @@ class Verification {
  public:
   Verification(const Model& model, const VerifyOptions& options)
       : options_(options),
-        executors_{options.custom_executor ? options.custom_executor : find_executor(options.executor),
-                   options.custom_against ? options.custom_against : find_executor(options.against)},
+        executors_{choose_executor(options.executor, options.custom_executor, options.threads),
+                   choose_executor(options.against, options.custom_against, options.threads)},
         planned_(plan_model(model, executors_, {options.target, options.passes})),
         candidate_(executors_[0]->load(program())),
         reference_(executors_[1]->load(program())) {

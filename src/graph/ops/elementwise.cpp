@@ -326,6 +326,10 @@ std::vector<OpDef> elementwise() {
   };
   for (OpDef& op : list) {
     if (op.name == "clip") op.infer = infer_clip;
+    for (const std::string_view name :
+         {"minimum", "maximum", "neg", "abs", "sign", "relu", "floor", "ceil", "round", "clip"}) {
+      if (op.name == name) op.agreement = Agreement::exact;
+    }
   }
   for (auto [name, doc, operands] : {std::tuple{"logical_and", "x and y", 2}, std::tuple{"logical_or", "x or y", 2},
                                      std::tuple{"logical_not", "not x", 1}}) {
@@ -339,7 +343,8 @@ std::vector<OpDef> elementwise() {
                   .operands = {"condition", "x", "y"},
                   .infer = infer_where,
                   .grad = grad_where,
-                  .alias = alias::reuse});
+                  .alias = alias::reuse,
+                  .agreement = Agreement::exact});
   return list;
 }
 

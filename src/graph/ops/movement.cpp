@@ -259,8 +259,7 @@ TensorType infer_gather(const InferContext& context) {
 // A row of the table takes the sum over the places where it was read, in their order: one_hot(indices)^T g.
 void grad_gather(GradContext& c) {
   const TensorType table = c.make.type(c.inputs[0]);
-  const TensorType g = c.make.type(c.gradient);
-  const std::int64_t places = g.shape.elements() / std::max<std::int64_t>(table.shape[1], 1);
+  const std::int64_t places = c.make.type(c.inputs[1]).shape.elements();
   const NodeId hot =
       make::cast(c.make, c.make.add("one_hot", {c.inputs[1]}, {{"classes", table.shape[0]}}), table.dtype);
   const NodeId hot_rows = make::reshape(c.make, hot, Shape{places, table.shape[0]});
@@ -303,7 +302,8 @@ std::vector<OpDef> movement() {
        .infer = infer_transpose,
        .grad = grad_transpose,
        .rows = RowRule::rowwise,
-       .pack = pack_transpose},
+       .pack = pack_transpose,
+       .agreement = Agreement::exact},
       {.name = "slice",
        .doc = "elements [start, stop) along the axis",
        .operands = {"x"},
@@ -313,7 +313,8 @@ std::vector<OpDef> movement() {
        .infer = infer_slice,
        .grad = grad_slice,
        .rows = RowRule::rowwise,
-       .pack = pack_slice},
+       .pack = pack_slice,
+       .agreement = Agreement::exact},
       {.name = "pad",
        .doc = "value before and after x along the axis",
        .operands = {"x"},
@@ -324,7 +325,8 @@ std::vector<OpDef> movement() {
        .infer = infer_pad,
        .grad = grad_pad,
        .rows = RowRule::rowwise,
-       .pack = pack_pad},
+       .pack = pack_pad,
+       .agreement = Agreement::exact},
       {.name = "concat",
        .doc = "operands one after the other along the axis",
        .operands = {"x"},
@@ -333,20 +335,23 @@ std::vector<OpDef> movement() {
        .infer = infer_concat,
        .grad = grad_concat,
        .rows = RowRule::rowwise,
-       .pack = pack_concat},
+       .pack = pack_concat,
+       .agreement = Agreement::exact},
       {.name = "one_hot",
        .doc = "1 at the class number along a new last axis, else 0; all 0 for a number that is no class",
        .operands = {"x"},
        .attrs = {{"classes", std::int64_t{1}, "extent of the new axis", true, 1.0}},
        .infer = infer_one_hot,
        .no_gradient = "its operand is a class number",
-       .rows = RowRule::rowwise},
+       .rows = RowRule::rowwise,
+       .agreement = Agreement::exact},
       {.name = "gather",
        .doc = "row indices[i] of the table for each index; zeros for an index that is no row",
        .operands = {"table", "indices"},
        .infer = infer_gather,
        .grad = grad_gather,
-       .rows = RowRule::rowwise}};
+       .rows = RowRule::rowwise,
+       .agreement = Agreement::exact}};
 }
 
 }  // namespace graphrun::ops

@@ -23,7 +23,7 @@ class NodeFactory {
  public:
   virtual ~NodeFactory() = default;
   virtual ir::NodeId add(std::string_view op, std::vector<ir::NodeId> inputs, const AttrList& attrs = {}) = 0;
-  virtual TensorType type(ir::NodeId id) const = 0;  // a copy: adding a node moves the others
+  virtual TensorType type(ir::NodeId id) const = 0;          // a copy: adding a node moves the others
   virtual ir::NodeId scalar(double value, DType dtype) = 0;  // a constant; one node for each value
   // Samples in this batch as a scalar of the given float type: what a mean over rows divides by.
   virtual ir::NodeId sample_count(DType dtype) = 0;
@@ -81,20 +81,29 @@ using AliasFn = Alias (*)(const ir::Attrs&, std::span<const TensorType> inputs, 
 using PackFn = Params (*)(const ir::Attrs&, std::span<const TensorType> inputs, const TensorType& output);
 using StateFn = BufferKind (*)(const ir::Attrs&);
 
+// How near two executors must come to each other from equal inputs; what `graphrun verify` goes by.
+enum class Agreement : std::uint8_t {
+  exact,     // the op moves or selects values, or jumps
+  relative,  // to the expected value: one rounding, or a function of known accuracy
+  absolute,  // to max(1, |expected|): where the result may cancel to nothing, as a logarithm does near 1
+  scaled,    // to the sum of absolute terms: the order of adding is each executor's own
+};
+
 struct OpDef {
   std::string_view name;                        // JSON name, error text, kernel key, reference page
   std::string_view doc;                         // one line, the formula included
   std::vector<std::string_view> operands = {};  // their names, which also is the arity
-  bool variadic = false;  // the last operand may come any number of times, at least once
+  bool variadic = false;                        // the last operand may come any number of times, at least once
   ir::AttrSchema attrs = {};
   InferFn infer = nullptr;
   GradFn grad = nullptr;
   std::string_view no_gradient = {};  // why `grad` is null
   RowRule rows = RowRule::elementwise;
-  AliasFn alias = nullptr;  // null: none
-  PackFn pack = nullptr;    // null: NoParams
-  StateFn state = nullptr;  // set: the node is a state or source, no step
-  bool internal = false;    // made by the library only; not for model files
+  AliasFn alias = nullptr;                  // null: none
+  PackFn pack = nullptr;                    // null: NoParams
+  StateFn state = nullptr;                  // set: the node is a state or source, no step
+  std::optional<Agreement> agreement = {};  // unset: follows from `rows`
+  bool internal = false;                    // made by the library only; not for model files
 };
 
 const std::vector<OpDef>& all_ops();          // in listing order

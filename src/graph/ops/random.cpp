@@ -3,6 +3,8 @@
 // draws new.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 
@@ -33,6 +35,9 @@ TensorType infer_uniform(const InferContext& context) {
 
 TensorType infer_permutation(const InferContext& context) {
   infer::require_scalar(context, 0, DType::u64);
+  if (context.attrs.integer("n") > std::numeric_limits<std::int32_t>::max()) {
+    context.fail("attribute.range", "'n' must be below 2^31: the numbers are i32");
+  }
   return {DType::i32, {context.attrs.integer("n")}, 0};
 }
 
@@ -106,6 +111,7 @@ std::vector<OpDef> random() {
            .rows = RowRule::rowwise,
            .alias = alias::reuse,
            .pack = pack_dropout,
+           .agreement = Agreement::relative,
            .internal = true}};
 }
 

@@ -59,7 +59,9 @@ void grad_extremum(GradContext& c) {
   c.result[0] = make::mul(f, mask, share);
 }
 
-// The product of the others: y / x, but where zeros are, of those that are not zero.
+// The product of the others: y / x where nothing is zero. With zeros taken apart, y = product * zeros and the others of
+// a number are product / number * zeros; those of the only zero are the product. `zeros` is 1 or 0, but it is computed,
+// so that the second derivative knows it.
 void grad_prod(GradContext& c) {
   NodeFactory& f = c.make;
   const ir::NodeId x = c.inputs[0];
@@ -71,9 +73,10 @@ void grad_prod(GradContext& c) {
   const ir::NodeId is_zero = f.add("equal", {x, zero});
   const ir::NodeId rest = f.add("where", {is_zero, one, x});
   const ir::NodeId product = f.add("prod", {rest}, {{"axes", axes}, {"keepdims", true}});
-  const ir::NodeId zeros = make::sum(f, make::cast(f, is_zero, type.dtype), axes, true);
-  const ir::NodeId without = f.add("where", {f.add("equal", {zeros, zero}), make::div(f, product, rest), zero});
-  const ir::NodeId alone = f.add("logical_and", {is_zero, f.add("equal", {zeros, one})});
+  const ir::NodeId zeros = f.add("prod", {f.add("where", {is_zero, x, one})}, {{"axes", axes}, {"keepdims", true}});
+  const ir::NodeId without = make::mul(f, make::div(f, product, rest), zeros);
+  const ir::NodeId count = make::sum(f, make::cast(f, is_zero, type.dtype), axes, true);
+  const ir::NodeId alone = f.add("logical_and", {is_zero, f.add("equal", {count, one})});
   const ir::NodeId others = f.add("where", {alone, product, without});
   c.result[0] = make::mul(f, others, make::reshape(f, c.gradient, kept));
 }
@@ -137,11 +140,19 @@ std::vector<OpDef> reductions() {
                  .rows = RowRule::rowwise,
                  .pack = pack_arg};
   };
+  const auto agreeing = [](Agreement agreement, OpDef op) {
+    op.agreement = agreement;
+    return op;
+  };
   return {reduction("sum", "sum over the axes", grad_sum),
-          reduction("max", "the largest over the axes; NaN if there is one, -inf of nothing", grad_extremum),
-          reduction("min", "the smallest over the axes; NaN if there is one, inf of nothing", grad_extremum),
+          agreeing(Agreement::exact,
+                   reduction("max", "the largest over the axes; NaN if there is one, -inf of nothing", grad_extremum)),
+          agreeing(Agreement::exact,
+                   reduction("min", "the smallest over the axes; NaN if there is one, inf of nothing", grad_extremum)),
           reduction("prod", "product over the axes", grad_prod),
-          reduction("logsumexp", "log(sum(exp(x))) over the axes without overflow; -inf of nothing", grad_logsumexp),
+          agreeing(Agreement::absolute,
+                   reduction("logsumexp", "log(sum(exp(x))) over the axes without overflow; -inf of nothing",
+                             grad_logsumexp)),
           position("argmax", "index of the first largest along the axis; of the first NaN if there is one"),
           position("argmin", "index of the first smallest along the axis; of the first NaN if there is one")};
 }

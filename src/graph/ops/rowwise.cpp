@@ -97,7 +97,8 @@ std::vector<OpDef> rowwise() {
            .grad = grad_softmax,
            .rows = RowRule::rowwise,
            .alias = alias::reuse,
-           .pack = pack_axis},
+           .pack = pack_axis,
+           .agreement = Agreement::relative},
           {.name = "log_softmax",
            .doc = "x - log(sum(exp(x))) along the axis",
            .operands = {"x"},
@@ -106,13 +107,15 @@ std::vector<OpDef> rowwise() {
            .grad = grad_log_softmax,
            .rows = RowRule::rowwise,
            .alias = alias::reuse,
-           .pack = pack_axis},
+           .pack = pack_axis,
+           .agreement = Agreement::absolute},
           {.name = "softmax_cross_entropy",
            .doc = "-sum(target * log_softmax(logits)) along the last axis; target one-hot, or i32 class numbers",
            .operands = {"logits", "target"},
            .infer = infer_cross_entropy,
            .grad = grad_cross_entropy,
-           .rows = RowRule::rowwise}};
+           .rows = RowRule::rowwise,
+           .agreement = Agreement::absolute}};
 }
 
 }  // namespace graphrun::ops

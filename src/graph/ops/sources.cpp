@@ -51,6 +51,11 @@ TensorType infer_minibatch(const InferContext& context) {
   if (type.shape.rank() == 0 || type.rows != 0) {
     context.fail("shape.data", fmt::format("{} must be a data set with samples along dimension 0", context.operand(0)));
   }
+  const std::int64_t samples = type.shape[0];
+  if (samples == 0 || (context.attrs.boolean("drop_last") && samples < context.attrs.integer("capacity"))) {
+    context.fail("shape.data", fmt::format("{} has {} samples, which make no batch of {}", context.operand(0), samples,
+                                           context.attrs.integer("capacity")));
+  }
   type.shape[0] = context.attrs.integer("capacity");
   type.rows = 1;
   return type;
