@@ -155,7 +155,7 @@ struct Session::Impl {
     if (std::isfinite(loss)) return;
     const std::string batches =
         fmt::format("step {} (epoch {})", step, step / static_cast<std::uint64_t>(planned.step.phases[0].batches) + 1);
-    throw Error(ErrorKind::run, "run.not_finite", fmt::format("the loss is {} at {}", loss, batches),
+    throw Error(ErrorKind::run, "run.not_finite", fmt::format("the loss is {} at {}: it is not finite", loss, batches),
                 "a smaller learning rate often helps; standardize data of large numbers");
   }
 
@@ -340,7 +340,8 @@ std::string_view Session::executor() const {
 }
 
 Program plan_program(const Model& model, const SessionOptions& options) {
-  const std::shared_ptr<Executor> executor = choose_executor(options.executor, options.custom_executor, options.threads);
+  const std::shared_ptr<Executor> executor =
+      choose_executor(options.executor, options.custom_executor, options.threads);
   return plan_model(model, {&executor, 1}, {options.target, options.passes}).program;
 }
 

@@ -390,8 +390,8 @@ TEST_F(Cli, PlanSummarises) {
   const Outcome outcome = graphrun({"plan", model_});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
-  for (const char* part :
-       {"line on cpu", "arena", "lower bound", "parameter", "activation", "phase", "steps", "largest buffers", "p.W"}) {
+  for (const char* part : {"line on cpu", "arena", "lower bound", "parameter", "activation", "phase", "steps",
+                           "largest buffers", "train/loss:ring"}) {
     EXPECT_TRUE(has(outcome.out, part)) << part << " is not in:\n" << outcome.out;
   }
   EXPECT_GE(graphrun({"plan", model_, "-v"}).out.size(), outcome.out.size());
@@ -400,6 +400,7 @@ TEST_F(Cli, PlanSummarises) {
 TEST_F(Cli, PlanForAGpuNeedsNone) {
   const Outcome outcome = graphrun({"plan", model_, "--executor=cuda", "--target=h200", "--json"},
                                    {.environment = {"CUDA_VISIBLE_DEVICES="}});
+  if (has(outcome.err, "the executor 'cuda' is not there")) GTEST_SKIP() << "built without CUDA: " << outcome.err;
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json plan = Json::parse(outcome.out);
   EXPECT_EQ(plan["executor"], "cuda");

@@ -98,6 +98,16 @@ TEST_F(RealData, NetworkOnRealEstate) {
   EXPECT_LE(metric(run.test, "mae"), 5.7);
 }
 
+// Numbers of the model and numbers that the library needs are nodes of their own: their names must not meet.
+TEST(Models, XorWithALossOfManyNumbers) {
+  const Trained run =
+      train("xor", "cpu",
+            {{"train.batch", "2"},
+             {"train.epochs", "5"},
+             {"graph.2", "loss = mean(square(y_hat - y)) + 0.5 * mean(square(y_hat)) + 3 * mean(y_hat)"}});
+  EXPECT_EQ(run.result.steps, 10u);
+}
+
 TEST(Models, Xor) {
   for (const std::string executor : {"ref", "cpu"}) EXPECT_LT(train("xor", executor).train.loss, 1e-3);
 }

@@ -154,7 +154,11 @@ class StepGraphBuilder {
     make_.at(node.source);
     const NodeId result = make_.add(node.op_name, std::move(inputs), attrs);
     make_.at({});
-    make_.rename(result, node.phase == ir::kShared ? node.name : phase + "/" + node.name);
+    if (node.phase != ir::kShared) {
+      make_.rename(result, phase + "/" + node.name);
+    } else if (node.op_name == "parameter") {
+      make_.rename(result, node.name);  // a constant keeps the name it got: nobody asks for it by name
+    }
     if (node.op_name == "parameter") result_.parameters.emplace_back(node.name, result);
     return result;
   }
