@@ -52,7 +52,8 @@ if(GRAPHRUN_CUDA_FOUND)
   # Device code has flags of its own: no contraction to fma that was not written, our warnings where nvcc passes them on.
   file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
   add_library(graphrun_device_code OBJECT ${cuda_sources})
-  target_include_directories(graphrun_device_code PRIVATE ${PROJECT_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/layers/kernels)
+  target_include_directories(graphrun_device_code PRIVATE
+    ${PROJECT_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/layers/kernels ${CMAKE_BINARY_DIR}/layers/base)
   target_compile_options(graphrun_device_code PRIVATE ${cuda_standard} --fmad=false -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off)
   if(GRAPHRUN_WERROR)
     target_compile_options(graphrun_device_code PRIVATE -Werror=all-warnings)
@@ -68,6 +69,6 @@ if(GRAPHRUN_CUDA_FOUND)
   # The toolkit's folder is where cuBLASLt is opened from when a model has wide products.
   set_target_properties(graphrun_cuda PROPERTIES
     LINK_DEPENDS ${cuda_exports} LINKER_LANGUAGE CXX
-    BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}" INSTALL_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}")
+    BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}" INSTALL_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}")
   install(TARGETS graphrun_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

@@ -78,4 +78,7 @@ say_cuda() {  # BUILD_DIR, right after configure
 if [ -z "${GRAPHRUN_DATA:-}" ] && [ -d "$root/../shared/data" ]; then
   GRAPHRUN_DATA="$(cd "$root/../shared/data" && pwd)"
 fi
-if [ -n "${GRAPHRUN_DATA:-}" ]; then export GRAPHRUN_DATA; fi
+if [ -n "${GRAPHRUN_DATA:-}" ]; then
+  export GRAPHRUN_DATA
+  export GRAPHRUN_TEST_DATA="${GRAPHRUN_TEST_DATA:-$GRAPHRUN_DATA}"  # tests look here
+fi

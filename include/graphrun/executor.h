@@ -69,6 +69,9 @@ class Executor {
   virtual Support supports(const StepSignature& step, const Target& target) const = 0;
   // Throws Error (kind device) when the machine is not there or too small. The Program is copied where needed.
   virtual std::unique_ptr<Runnable> load(const Program& program) = 0;
+  // Host threads, the caller's among them, of the Runnables that are loaded from now on; 0: the executor's default.
+  // Never changes results. Executors that compute elsewhere, or in one thread, ignore it.
+  virtual void set_threads(int) {}
 };
 
 // The registry. Names are "ref", "cpu", "cuda", "cuda:1", or a path to a shared library (it holds a '/').
@@ -78,7 +81,7 @@ GRAPHRUN_API std::vector<std::string> executor_names();  // those that are known
 
 // What a plug-in library exports: extern "C" const graphrun::ExecutorPlugin* graphrun_executor_plugin();
 // Plug-ins are C++ and must be built against the same version of graphrun: `abi` is compared before anything is called.
-inline constexpr std::uint32_t kExecutorAbi = 1;
+inline constexpr std::uint32_t kExecutorAbi = 2;
 struct ExecutorPlugin {
   std::uint32_t struct_size = sizeof(ExecutorPlugin);
   std::uint32_t abi = kExecutorAbi;

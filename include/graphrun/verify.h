@@ -24,6 +24,7 @@ struct VerifyOptions {
   std::shared_ptr<Executor> custom_executor, custom_against;  // used instead of the names when set
   std::string target;                                         // empty: the candidate's default
   bool passes = true;
+  int threads = 0;          // as in SessionOptions
   std::uint64_t steps = 3;  // of training, and at most so many of each evaluation; a short last batch is added to them
   // Both executors run freely through all the steps and only their parameters are compared: how far rounding grows.
   bool trajectory = false;
@@ -83,6 +84,7 @@ struct ValueOptions {
   std::shared_ptr<Executor> custom_executor;
   std::string target;
   bool passes = true;
+  int threads = 0;          // as in SessionOptions
   std::uint64_t steps = 0;  // of training before the value is read
 };
 

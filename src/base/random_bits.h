@@ -32,12 +32,16 @@ GRAPHRUN_BITS_FN Words philox4x32(Words counter, u32 key0, u32 key1) {
   return counter;
 }
 
-// Element i at a step: word i % 4 of block i / 4. `key` holds the stream's two words, the first in the low half.
-GRAPHRUN_BITS_FN u32 word(u64 key, u64 step, u64 i) {
-  const u64 block = i / 4;
+// A block of four words at a step. `key` holds the stream's two words, the first in the low half.
+GRAPHRUN_BITS_FN Words words(u64 key, u64 step, u64 block) {
   const Words counter = {
       {static_cast<u32>(block), static_cast<u32>(block >> 32), static_cast<u32>(step), static_cast<u32>(step >> 32)}};
-  return philox4x32(counter, static_cast<u32>(key), static_cast<u32>(key >> 32)).w[i % 4];
+  return philox4x32(counter, static_cast<u32>(key), static_cast<u32>(key >> 32));
+}
+
+// Element i at a step: word i % 4 of block i / 4.
+GRAPHRUN_BITS_FN u32 word(u64 key, u64 step, u64 i) {
+  return words(key, step, i / 4).w[i % 4];
 }
 
 // [0, 1), 24 bits, exact.

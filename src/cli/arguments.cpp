@@ -29,6 +29,7 @@ constexpr std::string_view kFooter = R"(Examples:
 
 Environment:
   GRAPHRUN_DATA         searched for data files last, after --data-dir
+  GRAPHRUN_THREADS      the number of threads where --threads does not say
   CUDA_VISIBLE_DEVICES  which GPUs there are, and which of them is cuda:0
   NO_COLOR              when set, no colour on a terminal
 
@@ -122,6 +123,10 @@ class Parser {
 
     text("--executor", arguments_.session.executor, "ref, cpu (the default), cuda, cuda:1 or ./plugin.so", "NAME");
     text("--target", arguments_.session.target, "plan for this machine: host, h200, ...", "NAME");
+    app_.add_option("--threads", arguments_.session.threads, "of the cpu executor; by default the cores there are")
+        ->type_name("N")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+        ->group("Running");
     app_.add_flag_callback(
             "--no-passes", [this] { arguments_.session.passes = false; }, "run the graph as it was built")
         ->group("Running");

@@ -124,6 +124,7 @@ int compare(const Model& model, const Arguments& arguments) {
   options.against = arguments.against;
   options.target = arguments.session.target;
   options.passes = arguments.session.passes;
+  options.threads = arguments.session.threads;
   options.steps = arguments.steps.value_or(options.steps);
   options.trajectory = arguments.trajectory;
   options.tolerance = arguments.tolerance;
@@ -207,6 +208,7 @@ int dump(const Model& model, const Arguments& arguments) {
   options.executor = arguments.session.executor;
   options.target = arguments.session.target;
   options.passes = arguments.session.passes;
+  options.threads = arguments.session.threads;
   options.steps = arguments.steps.value_or(options.steps);
   const HostTensor tensor = value_after(model, arguments.dump, options);
   if (!arguments.dump_to.empty()) {

@@ -13,6 +13,10 @@ namespace graphrun {
 
 inline constexpr int kMaxInputs = 8;
 
+namespace cpu {
+class Pool;
+}
+
 struct KernelArgs {
   const void* in[kMaxInputs] = {};
   TensorType in_type[kMaxInputs];
@@ -20,6 +24,7 @@ struct KernelArgs {
   void* out = nullptr;
   TensorType out_type;
   void* workspace = nullptr;
+  cpu::Pool* pool = nullptr;                // threads that CPU kernels share their work with; null: the caller's alone
   const std::int32_t* row_count = nullptr;  // samples in this batch; null: `capacity`
   std::int64_t capacity = 0;                // samples of a full batch
   Params params;

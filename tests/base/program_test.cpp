@@ -79,7 +79,7 @@ TEST(ProgramText, Golden) {
             "  scratch#7: workspace, 512 bytes at 1536\n"
             "\n"
             "phase train, batch 4\n"
-            "  1. count#3 = row_count(step#2) total=4 capacity=4\n"
+            "  1. count#3 = row_count(step#2) total=4 capacity=4 shuffle=false key=0 drop_last=false\n"
             "  2. z#4 = matmul(x#0, W#1) transpose_a=false transpose_b=false rows=count#3 workspace=scratch#7"
             "  (h.matmul)\n"
             "  3. h#5 = relu(z#4) rows=count#3\n"

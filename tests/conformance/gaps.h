@@ -28,10 +28,6 @@ inline const std::vector<Gap>& gaps() {
   static const std::vector<Gap> list = {
       {"cpu", {}, {DType::f64}, "f32 is the dtype of the fast executors; ref computes in double"},
       {"cuda", {}, {DType::f64}, "f32 is the dtype of the fast executors; ref computes in double"},
-      {"cpu",
-       {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "where"},
-       {DType::i32, DType::u64, DType::boolean},
-       "no model compares or selects integers yet"},
   };
   return list;
 }

@@ -39,6 +39,7 @@ struct Sample {
   std::int64_t count = -1;            // samples in this batch; -1: batches are always full and no one counts
   bool nan_spreads = false;           // NaN in an operand gives NaN at the same place of the result
   bool gradient = false;              // the values are away from kinks and edges: compare with differences
+  std::string_view first_only = {};   // why second derivatives are not compared
   std::vector<double> expected = {};  // what the result is, exactly: also for ref
 };
 

@@ -13,6 +13,8 @@ std::vector<Sample> comparisons();
 std::vector<Sample> matmul();
 std::vector<Sample> reductions();
 std::vector<Sample> movement();
+std::vector<Sample> rowwise();
+std::vector<Sample> random();
 std::vector<Sample> sources();
 }  // namespace samples
 

@@ -40,19 +40,19 @@ std::string table_text() {
   for (const auto& [op, row] : counts) {
     for (const auto& [executor, unused] : row) names.insert(executor);
   }
-  std::string text = fmt::format("{:<16}", "op");
+  std::string text = fmt::format("{:<24}", "op");
   for (const std::string& name : names) text += fmt::format("{:<28}", name);
   text += "\n";
   std::map<std::string, Counts> totals;
   for (auto& [op, row] : counts) {
-    text += fmt::format("{:<16}", op);
+    text += fmt::format("{:<24}", op);
     for (const std::string& name : names) {
       text += fmt::format("{:<28}", cell(row[name]));
       for (std::size_t i = 0; i < 3; ++i) totals[name].of[i] += row[name].of[i];
     }
     text += "\n";
   }
-  text += fmt::format("{:<16}", "all");
+  text += fmt::format("{:<24}", "all");
   for (const std::string& name : names) text += fmt::format("{:<28}", cell(totals[name]));
   text += "\n";
   for (const auto& [why, ops] : declined) text += fmt::format("declined by {} ({})\n", why, fmt::join(ops, ", "));

@@ -2,63 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <memory>
 
+#include "device.h"
 #include "graphrun/error.h"
 #include "kernels/scalar_ops.h"
-#include "programs.h"
 
 namespace graphrun::testing {
 namespace {
-
-// "" when there is a device, else why not. GRAPHRUN_REQUIRE_DEVICE=1 makes a missing device a failure.
-std::string missing_device() {
-  static const std::string reason = [] {
-    Builder build("probe");
-    build.state("x", f32({1}), {0.0f});
-    try {
-      const auto cuda = find_executor("cuda");
-      cuda->load(build.finish(*cuda));
-    } catch (const Error& error) {
-      const std::string code = error.diagnostics().front().code;
-      if (code == "cuda.driver" || code == "cuda.device") return std::string(error.what());
-      throw;
-    }
-    return std::string();
-  }();
-  return reason;
-}
-
-class Device : public ::testing::Test {
- protected:
-  void SetUp() override {
-    const std::string reason = missing_device();
-    if (reason.empty()) return;
-    if (std::getenv("GRAPHRUN_REQUIRE_DEVICE") != nullptr) FAIL() << reason;
-    GTEST_SKIP() << reason;
-  }
-
-  std::shared_ptr<Executor> cuda = find_executor("cuda");
-  std::shared_ptr<Executor> ref = find_executor("ref");
-
-  // One step of `build` on both; every element of `out` within `tolerance` of ref, relative to max(1, |ref|).
-  void compare(Builder& build, BufferId out, float tolerance) {
-    const Program program = build.finish(*cuda);
-    const auto device = cuda->load(program);
-    device->run(0, 1);
-    const auto host = ref->load(program);
-    host->run(0, 1);
-    const auto got = read<float>(*device, program, out);
-    const auto want = read<float>(*host, program, out);
-    ASSERT_EQ(got.size(), want.size());
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      const float scale = std::max(1.0f, std::fabs(want[i]));
-      ASSERT_LE(std::fabs(got[i] - want[i]), tolerance * scale)
-          << program.name << ": element " << i << " is " << got[i] << ", ref has " << want[i];
-    }
-  }
-};
 
 TEST_F(Device, UnaryOps) {
 #define GRAPHRUN_NAME(op, Functor, reference) #op,

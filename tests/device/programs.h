@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstring>
-#include <initializer_list>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -40,17 +39,37 @@ class Builder {
     program_.initial.push_back({id, bytes});
     return id;
   }
-  BufferId counter(std::string name, bool poll = false) {
+  // Of any dtype, bytes as they are.
+  template <class T>
+  BufferId values(std::string name, const TensorType& type, const std::vector<T>& values,
+                  BufferKind kind = BufferKind::parameter) {
+    const BufferId id = buffer(std::move(name), type, kind);
+    std::vector<std::byte> bytes(type.bytes());
+    if (values.size() * sizeof(T) != bytes.size()) throw std::logic_error("the values do not fill " + to_string(type));
+    if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+    program_.initial.push_back({id, bytes});
+    return id;
+  }
+  // A result that starts as garbage: what a kernel leaves out shows.
+  BufferId result(std::string name, const TensorType& type) {
+    return values(std::move(name), type, std::vector<std::uint8_t>(type.bytes(), 0xab));
+  }
+  BufferId counter(std::string name, bool poll = false, std::uint64_t start = 0) {
     const BufferId id = buffer(std::move(name), scalar(DType::u64), BufferKind::counter, poll);
-    program_.initial.push_back({id, std::vector<std::byte>(8)});
+    std::vector<std::byte> bytes(sizeof(start));
+    std::memcpy(bytes.data(), &start, sizeof(start));
+    program_.initial.push_back({id, bytes});
     return id;
   }
   // The batch that the steps after this one work on.
   void rows(BufferId count) { row_count_ = count; }
+  void rows(std::int32_t samples) {
+    rows(values("count", scalar(DType::i32), std::vector<std::int32_t>{samples}, BufferKind::counter));
+  }
 
-  BufferId step(std::string op, std::initializer_list<BufferId> inputs, BufferId output, const Params& params = {}) {
+  BufferId step(std::string op, std::vector<BufferId> inputs, BufferId output, const Params& params = {}) {
     program_.phases[0].steps.push_back(
-        {op, program_.buffers[output].name, inputs, output, kNoBuffer, row_count_, params});
+        {op, program_.buffers[output].name, std::move(inputs), output, kNoBuffer, row_count_, params});
     return output;
   }
 

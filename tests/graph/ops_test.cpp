@@ -194,6 +194,38 @@ TEST_F(Ops, MatmulRows) {
   EXPECT_EQ(infer("matmul", {x, input({5, 3}, 1)}, {{"transpose_b", true}}), "shape.rows") << "batch x batch";
 }
 
+TEST_F(Ops, MatmulLeadingDimensionsBroadcast) {
+  const auto product = [&](Extents a, Extents b, bool ta = false, bool tb = false) {
+    return infer("matmul", {input(a), input(b)}, {{"transpose_a", ta}, {"transpose_b", tb}});
+  };
+  EXPECT_EQ(product({7, 2, 3}, {7, 3, 4}), "f32(7, 2, 4)");
+  EXPECT_EQ(product({7, 2, 3}, {3, 4}), "f32(7, 2, 4)");
+  EXPECT_EQ(product({2, 3}, {7, 3, 4}), "f32(7, 2, 4)");
+  EXPECT_EQ(product({7, 3, 2}, {7, 4, 3}, true, true), "f32(7, 2, 4)");
+  EXPECT_EQ(product({6, 1, 2, 3}, {7, 3, 4}), "f32(6, 7, 2, 4)");
+  EXPECT_EQ(product({0, 2, 3}, {1, 3, 4}), "f32(0, 2, 4)");
+  EXPECT_EQ(product({6, 2, 3}, {7, 3, 4}), "shape.mismatch");
+  EXPECT_TRUE(said("the leading dimensions do not broadcast, 6 against 7")) << message_;
+}
+
+TEST_F(Ops, MatmulBatchOfMatrices) {
+  const NodeId x = input({5, 2, 3}, 1);
+  EXPECT_EQ(infer("matmul", {x, input({5, 3, 4}, 1)}), "f32(batch, 2, 4)");
+  EXPECT_EQ(infer("matmul", {x, input({3, 4})}), "f32(batch, 2, 4)");
+  EXPECT_EQ(infer("matmul", {x, input({1, 3, 4})}), "f32(batch, 2, 4)");
+  EXPECT_EQ(infer("matmul", {input({4, 2}), x}), "f32(batch, 4, 3)");
+  EXPECT_EQ(infer("matmul", {input({5, 6, 2, 3}, 1), input({6, 3, 4})}), "f32(batch, 6, 2, 4)");
+  EXPECT_EQ(infer("matmul", {x, input({5, 2, 4}, 1)}, {{"transpose_a", true}}), "f32(batch, 3, 4)")
+      << "each sample's own product";
+  // The batch would meet something else.
+  EXPECT_EQ(infer("matmul", {x, input({5, 3, 4})}), "shape.rows");
+  EXPECT_EQ(infer("matmul", {x, input({6, 5, 3, 4})}), "shape.rows");
+  EXPECT_EQ(infer("matmul", {x, input({10, 3, 4}, 2)}), "shape.mismatch");
+  EXPECT_EQ(infer("matmul", {x, input({3, 4}, 1)}), "shape.rows");
+  EXPECT_EQ(infer("matmul", {input({5, 3}, 1), input({6, 3, 4})}), "shape.rows");
+  EXPECT_TRUE(said("would no longer be dimension 0")) << message_;
+}
+
 // ---- reductions
 
 TEST_F(Ops, SumShapesAndRows) {
@@ -214,6 +246,67 @@ TEST_F(Ops, SumShapesAndRows) {
   EXPECT_EQ(sum(plain, {3}, false), "attribute.axis");
   EXPECT_EQ(sum(plain, {-4}, false), "attribute.axis");
   EXPECT_EQ(sum(plain, {1, -2}, false), "attribute.axis") << "the same axis twice";
+}
+
+TEST_F(Ops, ReductionsAreAlike) {
+  for (const char* op : {"max", "min", "prod", "logsumexp"}) {
+    EXPECT_EQ(infer(op, {input({5, 3}, 1)}, {{"axes", Extents{-1}}}), "f32(batch)") << op;
+    EXPECT_EQ(infer(op, {input({5, 3}, 1)}, {{"axes", Extents{0}}, {"keepdims", true}}), "f32(1, 3)") << op;
+    EXPECT_EQ(infer(op, {input({2, 0}, 0, "f64")}), "f64()") << op << " of nothing";
+    EXPECT_EQ(infer(op, {input({2, 3})}, {{"axes", Extents{2}}}), "attribute.axis") << op;
+    EXPECT_EQ(infer(op, {input({2, 3}, 0, "i32")}), "dtype.float") << op;
+  }
+}
+
+TEST_F(Ops, PositionsAreIntegers) {
+  for (const char* op : {"argmax", "argmin"}) {
+    const auto position = [&](NodeId x, std::int64_t axis) { return infer(op, {x}, {{"axis", axis}}); };
+    EXPECT_EQ(infer(op, {input({5, 3}, 1)}), "i32(batch)") << "the last axis unless told";
+    EXPECT_EQ(position(input({5, 3, 4}, 1), 1), "i32(batch, 4)");
+    EXPECT_EQ(position(input({2, 3}, 0, "f64"), 0), "i32(3)");
+    EXPECT_EQ(position(input({7}), -1), "i32()");
+    EXPECT_EQ(position(input({0, 3}), 1), "i32(0)");
+    EXPECT_EQ(position(input({5, 3}, 1), 0), "shape.rows");
+    EXPECT_EQ(position(input({5, 3}, 1), -2), "shape.rows");
+    EXPECT_EQ(position(input({2, 0}), 1), "shape.empty");
+    EXPECT_EQ(position(input({2, 3}), 2), "attribute.axis");
+    EXPECT_EQ(position(input({}), 0), "attribute.axis");
+    EXPECT_EQ(position(input({2, 3}, 0, "i32"), 1), "dtype.float");
+  }
+}
+
+// ---- softmax and its kin
+
+TEST_F(Ops, SoftmaxLooksAlongOneAxis) {
+  for (const char* op : {"softmax", "log_softmax"}) {
+    const auto along = [&](NodeId x, std::int64_t axis) { return infer(op, {x}, {{"axis", axis}}); };
+    EXPECT_EQ(infer(op, {input({5, 3}, 1)}), "f32(batch, 3)");
+    EXPECT_EQ(along(input({5, 3}, 0, "f64"), 0), "f64(5, 3)");
+    EXPECT_EQ(along(input({5, 3}, 1), 0), "shape.rows");
+    EXPECT_TRUE(said("axis 0 is the batch")) << message_;
+    EXPECT_EQ(along(input({5}, 1), -1), "shape.rows");
+    EXPECT_EQ(along(input({5, 3}), 2), "attribute.axis");
+    EXPECT_EQ(along(input({}), -1), "attribute.axis");
+    EXPECT_EQ(along(input({5, 3}, 0, "i32"), 1), "dtype.float");
+  }
+}
+
+TEST_F(Ops, CrossEntropyTakesOneHotOrClassNumbers) {
+  const auto entropy = [&](NodeId x, NodeId t) { return infer("softmax_cross_entropy", {x, t}); };
+  const NodeId x = input({5, 3}, 1);
+  EXPECT_EQ(entropy(x, input({5, 3}, 1)), "f32(batch)");
+  EXPECT_EQ(entropy(x, input({5}, 1, "i32")), "f32(batch)");
+  EXPECT_EQ(entropy(input({5, 2, 3}, 1), input({5, 2}, 1, "i32")), "f32(batch, 2)");
+  EXPECT_EQ(entropy(input({3}), input({3})), "f32()");
+  EXPECT_EQ(entropy(input({3}), input({}, 0, "i32")), "f32()");
+  EXPECT_EQ(entropy(x, input({5, 4}, 1)), "shape.mismatch");
+  EXPECT_TRUE(said("one-hot f32(batch, 3) or class numbers i32(5)")) << message_;
+  EXPECT_EQ(entropy(x, input({5}, 1)), "shape.mismatch") << "class numbers are integers";
+  EXPECT_EQ(entropy(x, input({5, 1}, 1, "i32")), "shape.mismatch");
+  EXPECT_EQ(entropy(x, input({5, 3})), "shape.mismatch") << "targets of another batch";
+  EXPECT_EQ(entropy(x, input({5, 3}, 1, "f64")), "shape.mismatch");
+  EXPECT_EQ(entropy(input({}), input({})), "shape.rank");
+  EXPECT_EQ(entropy(input({5}, 1), input({5}, 1)), "shape.rank") << "a batch is no axis of classes";
 }
 
 // ---- movement
@@ -252,6 +345,129 @@ TEST_F(Ops, CastTakesAKnownDType) {
   EXPECT_TRUE(said("f32")) << message_;
 }
 
+TEST_F(Ops, TransposeNamesEachAxisOnce) {
+  const auto transpose = [&](NodeId x, Extents axes) { return infer("transpose", {x}, {{"axes", std::move(axes)}}); };
+  EXPECT_EQ(transpose(input({2, 3, 4}), {}), "f32(4, 3, 2)");
+  EXPECT_EQ(transpose(input({2, 3, 4}), {1, -1, 0}), "f32(3, 4, 2)");
+  EXPECT_EQ(transpose(input({}), {}), "f32()");
+  EXPECT_EQ(transpose(input({2, 3}, 0, "bool"), {}), "bool(3, 2)");
+  EXPECT_EQ(transpose(input({5, 2, 3}, 1), {0, 2, 1}), "f32(batch, 3, 2)");
+  EXPECT_EQ(transpose(input({5, 3}, 1), {}), "shape.rows");
+  EXPECT_EQ(transpose(input({2, 3}), {0}), "attribute.axis");
+  EXPECT_EQ(transpose(input({2, 3}), {0, 0}), "attribute.axis");
+  EXPECT_EQ(transpose(input({2, 3}), {0, 2}), "attribute.axis");
+  EXPECT_EQ(transpose(input({2, 3}), {0, -3}), "attribute.axis");
+}
+
+TEST_F(Ops, SliceTakesARange) {
+  const auto slice = [&](NodeId x, std::int64_t axis, std::int64_t start, std::int64_t stop) {
+    return infer("slice", {x}, {{"axis", axis}, {"start", start}, {"stop", stop}});
+  };
+  const NodeId x = input({5, 7}, 1);
+  EXPECT_EQ(slice(x, 1, 2, 5), "f32(batch, 3)");
+  EXPECT_EQ(slice(x, -1, -3, -1), "f32(batch, 2)");
+  EXPECT_EQ(slice(x, 1, 4, 99), "f32(batch, 3)");
+  EXPECT_EQ(slice(x, 1, 7, 7), "f32(batch, 0)");
+  EXPECT_EQ(infer("slice", {x}, {{"start", std::int64_t{4}}}), "f32(batch, 3)") << "to the end of the last axis";
+  EXPECT_EQ(slice(x, 1, 5, 2), "attribute.range");
+  EXPECT_TRUE(said("[5, 2)")) << message_;
+  EXPECT_EQ(slice(x, 1, 8, 9), "attribute.range");
+  EXPECT_EQ(slice(x, 1, -8, 2), "attribute.range");
+  EXPECT_EQ(slice(x, 0, 0, 2), "shape.rows");
+  EXPECT_EQ(slice(x, 2, 0, 1), "attribute.axis");
+  EXPECT_EQ(slice(input({}), -1, 0, 1), "attribute.axis");
+}
+
+TEST_F(Ops, PadGrowsAnAxis) {
+  const auto pad = [&](NodeId x, std::int64_t axis, std::int64_t before, std::int64_t after) {
+    return infer("pad", {x}, {{"axis", axis}, {"before", before}, {"after", after}});
+  };
+  EXPECT_EQ(pad(input({5, 7}, 1), 1, 1, 2), "f32(batch, 10)");
+  EXPECT_EQ(pad(input({5, 0}, 0, "f64"), -1, 1, 0), "f64(5, 1)");
+  EXPECT_EQ(pad(input({5, 7}, 1), 0, 1, 2), "shape.rows");
+  EXPECT_EQ(pad(input({5, 7}), 2, 1, 2), "attribute.axis");
+  EXPECT_NE(pad(input({5, 7}), 1, -1, 2), "f32(5, 8)");
+  EXPECT_TRUE(said("before")) << message_;
+  EXPECT_EQ(pad(input({5, 7}, 0, "i32"), 1, 1, 2), "dtype.float");
+}
+
+TEST_F(Ops, ConcatTakesSeveral) {
+  const auto concat = [&](std::vector<NodeId> parts, std::int64_t axis) {
+    return infer("concat", std::move(parts), {{"axis", axis}});
+  };
+  const NodeId x = input({5, 3}, 1);
+  EXPECT_EQ(concat({x}, 1), "f32(batch, 3)");
+  EXPECT_EQ(concat({x, input({5, 2}, 1), input({5, 0}, 1)}, -1), "f32(batch, 5)");
+  EXPECT_EQ(concat({input({2, 3}, 0, "i32"), input({4, 3}, 0, "i32")}, 0), "i32(6, 3)");
+  EXPECT_EQ(concat(std::vector<NodeId>(8, x), 1), "f32(batch, 24)");
+  EXPECT_EQ(concat(std::vector<NodeId>(9, x), 1), "op.arity");
+  EXPECT_EQ(concat({}, 1), "op.arity");
+  EXPECT_EQ(concat({x, x}, 0), "shape.rows");
+  EXPECT_EQ(concat({x, input({5, 3})}, 1), "shape.mismatch") << "no batch beside a batch";
+  EXPECT_EQ(concat({x, input({5, 2, 3}, 1)}, 1), "shape.mismatch");
+  EXPECT_EQ(concat({input({2, 3}), input({4, 2})}, 0), "shape.mismatch");
+  EXPECT_EQ(concat({input({2, 3}), input({2, 3}, 0, "f64")}, 0), "shape.mismatch");
+  EXPECT_EQ(concat({input({2, 3})}, 2), "attribute.axis");
+}
+
+TEST_F(Ops, OneHotAddsAnAxisOfClasses) {
+  const auto one_hot = [&](NodeId x, std::int64_t classes) { return infer("one_hot", {x}, {{"classes", classes}}); };
+  EXPECT_EQ(one_hot(input({5}, 1, "i32"), 10), "f32(batch, 10)");
+  EXPECT_EQ(one_hot(input({}, 0, "i32"), 3), "f32(3)");
+  EXPECT_EQ(one_hot(input({5}, 1), 10), "dtype.i32");
+  EXPECT_NE(one_hot(input({5}, 1, "i32"), 0), "f32(batch, 0)");
+  EXPECT_TRUE(said("classes")) << message_;
+  EXPECT_NE(one_hot(input({1, 1, 1, 1, 1, 1, 1, 1}, 0, "i32"), 2).substr(0, 3), "f32") << "nine dimensions";
+}
+
+TEST_F(Ops, GatherReadsATableWithoutABatch) {
+  const auto gather = [&](NodeId table, NodeId indices) { return infer("gather", {table, indices}); };
+  const NodeId table = input({7, 3});
+  EXPECT_EQ(gather(table, input({5}, 1, "i32")), "f32(batch, 3)");
+  EXPECT_EQ(gather(table, input({5, 4}, 1, "i32")), "f32(batch, 4, 3)");
+  EXPECT_EQ(gather(table, input({}, 0, "i32")), "f32(3)");
+  EXPECT_EQ(gather(input({7, 3}, 0, "i32"), input({2}, 0, "i32")), "i32(2, 3)");
+  EXPECT_EQ(gather(table, input({5}, 1)), "dtype.i32");
+  EXPECT_EQ(gather(input({7}), input({5}, 1, "i32")), "shape.rank");
+  EXPECT_EQ(gather(input({7, 3}, 1), input({5}, 1, "i32")), "shape.rank");
+}
+
+// ---- draws
+
+TEST_F(Ops, DrawsHaveTheirShape) {
+  for (const char* op : {"random_uniform", "random_normal"}) {
+    const auto draw = [&](NodeId step, Extents shape, std::int64_t rows) {
+      return infer(op, {step}, {{"shape", std::move(shape)}, {"rows", rows}});
+    };
+    EXPECT_EQ(draw(counter(), {2, 3}, 0), "f32(2, 3)");
+    EXPECT_EQ(draw(counter(), {10, 3}, 2), "f32(2*batch, 3)");
+    EXPECT_EQ(draw(counter(), {2, -3}, 0), "shape.extent");
+    EXPECT_EQ(draw(input({}), {2}, 0), "shape.scalar");
+  }
+  const Extents two = {2};
+  EXPECT_EQ(infer("random_uniform", {counter()}, {{"shape", two}, {"low", 1.0}, {"high", 0.5}}), "attribute.range");
+  EXPECT_NE(infer("random_normal", {counter()}, {{"shape", two}, {"deviation", -1.0}}), "f32(2)");
+}
+
+TEST_F(Ops, PermutationsAreIntegers) {
+  EXPECT_EQ(infer("permutation", {counter()}, {{"n", std::int64_t{7}}}), "i32(7)");
+  EXPECT_EQ(infer("permutation", {counter()}, {{"n", std::int64_t{0}}}), "i32(0)");
+  EXPECT_EQ(infer("permutation", {input({})}, {{"n", std::int64_t{7}}}), "shape.scalar");
+  EXPECT_NE(infer("permutation", {counter()}, {{"n", std::int64_t{-1}}}), "i32(-1)");
+  EXPECT_NE(infer("permutation", {counter()}, {{"n", std::int64_t{1} << 32}}).substr(0, 3), "i32")
+      << "more than an i32 can number";
+}
+
+TEST_F(Ops, DropoutKeepsTheType) {
+  const auto dropout = [&](NodeId x, double rate) { return infer("dropout", {x, counter()}, {{"rate", rate}}); };
+  EXPECT_EQ(dropout(input({5, 3}, 1), 0.5), "f32(batch, 3)");
+  EXPECT_EQ(dropout(input({3}, 0, "f64"), 0), "f64(3)");
+  EXPECT_EQ(dropout(input({3}, 0, "i32"), 0.5), "dtype.float");
+  EXPECT_NE(dropout(input({3}), 1.0), "f32(3)") << "nothing would be left";
+  EXPECT_NE(dropout(input({3}), -0.1), "f32(3)");
+  EXPECT_EQ(infer("dropout", {input({3}), input({})}, {{"rate", 0.5}}), "shape.scalar");
+}
+
 // ---- the data set and the states
 
 TEST_F(Ops, MinibatchMakesRows) {
@@ -264,6 +480,18 @@ TEST_F(Ops, MinibatchMakesRows) {
   EXPECT_EQ(minibatch(input({5, 3}, 1), counter()), "shape.data");
   EXPECT_EQ(minibatch(input({11, 3}), input({})), "shape.scalar");
   EXPECT_NE(infer("minibatch", {input({11, 3}), counter()}, {{"capacity", std::int64_t{0}}}), "f32(batch, 3)");
+}
+
+TEST_F(Ops, MinibatchNeedsABatch) {
+  const auto minibatch = [&](std::int64_t samples, bool drop_last) {
+    return infer("minibatch", {input({samples, 3}), counter()},
+                 {{"capacity", std::int64_t{4}}, {"drop_last", drop_last}, {"shuffle", true}});
+  };
+  EXPECT_EQ(minibatch(11, true), "f32(batch, 3)");
+  EXPECT_EQ(minibatch(3, false), "f32(batch, 3)");
+  EXPECT_EQ(minibatch(3, true), "shape.data");
+  EXPECT_TRUE(said("3 samples")) << message_;
+  EXPECT_EQ(minibatch(0, false), "shape.data");
 }
 
 TEST_F(Ops, CountersAndRecords) {

@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "graphrun/error.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/parallel.h"
 
 namespace graphrun {
 namespace {
@@ -40,7 +45,34 @@ struct BoundStep {
   KernelArgs args;
 };
 
-BoundStep bind(const Program& program, const Phase& phase, const Step& step, const Arena& arena, Isa isa) {
+// How many threads to use where the program does not say.
+int default_threads() {
+  const char* wanted = std::getenv("GRAPHRUN_THREADS");
+  if (wanted == nullptr || *wanted == '\0') return cpu::available_cores();
+  int threads = 0;
+  const char* end = wanted + std::strlen(wanted);
+  const auto [rest, error] = std::from_chars(wanted, end, threads);
+  if (error != std::errc() || rest != end || threads < 0 || threads > kMaxThreads)
+    throw Error(ErrorKind::input, "threads.count",
+                fmt::format("GRAPHRUN_THREADS: expected a number up to {}, got '{}'", kMaxThreads, wanted));
+  return threads == 0 ? cpu::available_cores() : threads;
+}
+
+// Null for one thread.
+std::unique_ptr<cpu::Pool> make_pool(int threads) {
+  if (threads == 0) threads = default_threads();
+  threads = std::min(threads, cpu::kMaxParts);  // more would never find a part
+  if (threads == 1) return nullptr;
+  try {
+    return std::make_unique<cpu::Pool>(threads);
+  } catch (const std::system_error& error) {
+    throw Error(ErrorKind::device, "threads.start",
+                fmt::format("the host cannot start {} threads: {}", threads, error.what()), "--threads=1 starts none");
+  }
+}
+
+BoundStep bind(const Program& program, const Phase& phase, const Step& step, const Arena& arena, Isa isa,
+               cpu::Pool* pool) {
   BoundStep bound;
   bound.kernel = cpu_kernel(step.op, isa);
   if (bound.kernel == nullptr || step.inputs.size() > kMaxInputs)
@@ -52,7 +84,15 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
   }
   args.out = arena.at(program.buffers[step.output]);
   args.out_type = program.buffers[step.output].type;
-  if (step.workspace != kNoBuffer) args.workspace = arena.at(program.buffers[step.workspace]);
+  // A workspace that another executor asked for is not ours to use: what we compute would depend on it.
+  const std::span<const TensorType> types(args.in_type, static_cast<std::size_t>(args.inputs));
+  const std::uint64_t workspace = cpu_workspace(step.op, step.params, types, args.out_type);
+  if (workspace > 0) {
+    if (step.workspace == kNoBuffer || program.buffers[step.workspace].bytes < workspace)
+      throw std::logic_error(fmt::format("cpu: step '{}' ({}) lacks its workspace", step.name, step.op));
+    args.workspace = arena.at(program.buffers[step.workspace]);
+  }
+  args.pool = pool;
   if (step.row_count != kNoBuffer)
     args.row_count = reinterpret_cast<const std::int32_t*>(arena.at(program.buffers[step.row_count]));
   args.capacity = phase.capacity;
@@ -62,12 +102,13 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
 
 class CpuRunnable final : public Runnable {
  public:
-  explicit CpuRunnable(const Program& program) : buffers_(program.buffers), arena_(program.arena_bytes) {
+  CpuRunnable(const Program& program, int threads)
+      : buffers_(program.buffers), arena_(program.arena_bytes), pool_(make_pool(threads)) {
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     const Isa isa = default_isa();
     for (const Phase& phase : program.phases) {
       std::vector<BoundStep>& steps = phases_.emplace_back();
-      for (const Step& step : phase.steps) steps.push_back(bind(program, phase, step, arena_, isa));
+      for (const Step& step : phase.steps) steps.push_back(bind(program, phase, step, arena_, isa, pool_.get()));
     }
   }
 
@@ -94,6 +135,11 @@ class CpuRunnable final : public Runnable {
     for (std::uint32_t i = first; i < last; ++i) steps[i].kernel(steps[i].args);
   }
 
+  std::vector<std::pair<std::string, std::uint64_t>> counters() const override {
+    return {{"threads", pool_ == nullptr ? 1 : static_cast<std::uint64_t>(pool_->threads())},
+            {"shared_loops", pool_ == nullptr ? 0 : pool_->jobs()}};
+  }
+
  private:
   std::byte* whole(BufferId id, std::size_t bytes) const {
     const Buffer& buffer = buffers_.at(id);
@@ -104,6 +150,7 @@ class CpuRunnable final : public Runnable {
 
   std::vector<Buffer> buffers_;
   Arena arena_;
+  std::unique_ptr<cpu::Pool> pool_;
   std::vector<std::vector<BoundStep>> phases_;
 };
 
@@ -115,8 +162,19 @@ bool moves(std::string_view op) {
   return false;
 }
 
-bool starts_with_logical(std::string_view op) {
-  return op.substr(0, 8) == "logical_";
+bool compares(std::string_view op) {
+  for (const std::string_view known : {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+    if (op == known) return true;
+  return false;
+}
+
+// What input i of the step must be.
+DType wanted_dtype(const StepSignature& step, std::size_t i) {
+  if (step.op.substr(0, 8) == "logical_" || (step.op == "where" && i == 0)) return DType::boolean;
+  if (step.op == "where") return step.output.dtype;
+  if (compares(step.op)) return step.inputs[0].dtype;
+  if (step.op == "softmax_cross_entropy" && i == 1 && step.inputs[1].dtype == DType::i32) return DType::i32;
+  return DType::f32;
 }
 
 }  // namespace
@@ -134,21 +192,26 @@ Support CpuExecutor::supports(const StepSignature& step, const Target&) const {
     if (moves(step.op)) continue;
     const bool counter = dtype == DType::u64 && step.inputs[i].shape.rank() == 0;
     if (counter && std::holds_alternative<RandomParams>(step.params)) continue;
-    if (step.op == "softmax_cross_entropy" && i == 1 && dtype == DType::i32) continue;
-    const bool logical = starts_with_logical(step.op) || (step.op == "where" && i == 0);
-    const DType wanted = logical ? DType::boolean : DType::f32;
+    const DType wanted = wanted_dtype(step, i);
     if (dtype != wanted)
       return Support::no(
           fmt::format("cpu wants {} for input {} of '{}', got {}", name_of(wanted), i, step.op, name_of(dtype)));
   }
   if (step.output.dtype == DType::f64)
     return Support::no(fmt::format("cpu computes in f32, the output of '{}' is f64", step.op));
-  return Support::with_workspace(0);
+  return Support::with_workspace(cpu_workspace(step.op, step.params, step.inputs, step.output));
+}
+
+void CpuExecutor::set_threads(int threads) {
+  if (threads < 0 || threads > kMaxThreads)
+    throw Error(ErrorKind::input, "threads.count",
+                fmt::format("expected 0 (the default) to {} threads, got {}", kMaxThreads, threads));
+  threads_ = threads;
 }
 
 std::unique_ptr<Runnable> CpuExecutor::load(const Program& program) {
   check(program);
-  return std::make_unique<CpuRunnable>(program);
+  return std::make_unique<CpuRunnable>(program, threads_);
 }
 
 }  // namespace graphrun

@@ -1,18 +1,28 @@
 // cpu_executor.h: the fast host executor: f32 kernels for the machine's best instruction set.
-// Contract: executor.h; the same bits whatever the instruction set (environment GRAPHRUN_ISA=plain|avx2|avx512).
+// Contract: executor.h; the same bits whatever the number of threads (set_threads, environment GRAPHRUN_THREADS, else
+// the cores there are) and the instruction set (environment GRAPHRUN_ISA=plain|avx2|avx512). A Runnable's threads start
+// in load() and end with it; between runs they sleep.
 // Leaves to others: the kernels (kernels/cpu), f64 (executors/ref).
 #pragma once
+
+#include <atomic>
 
 #include "graphrun/executor.h"
 
 namespace graphrun {
+
+inline constexpr int kMaxThreads = 1024;
 
 class CpuExecutor final : public Executor {
  public:
   std::string_view name() const override { return "cpu"; }
   std::string_view default_target() const override { return "host"; }
   Support supports(const StepSignature& step, const Target& target) const override;
+  void set_threads(int threads) override;  // throws Error: not in [0, kMaxThreads]
   std::unique_ptr<Runnable> load(const Program& program) override;
+
+ private:
+  std::atomic<int> threads_{0};
 };
 
 }  // namespace graphrun

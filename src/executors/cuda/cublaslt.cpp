@@ -19,6 +19,7 @@ struct Functions {
   decltype(&cublasLtMatmulDescSetAttribute) desc_set;
   decltype(&cublasLtMatrixLayoutCreate) layout_create;
   decltype(&cublasLtMatrixLayoutDestroy) layout_destroy;
+  decltype(&cublasLtMatrixLayoutSetAttribute) layout_set;
   decltype(&cublasLtMatmulPreferenceCreate) preference_create;
   decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy;
   decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set;
@@ -52,6 +53,7 @@ Functions open_library() {
   find(library, "cublasLtMatmulDescSetAttribute", f.desc_set);
   find(library, "cublasLtMatrixLayoutCreate", f.layout_create);
   find(library, "cublasLtMatrixLayoutDestroy", f.layout_destroy);
+  find(library, "cublasLtMatrixLayoutSetAttribute", f.layout_set);
   find(library, "cublasLtMatmulPreferenceCreate", f.preference_create);
   find(library, "cublasLtMatmulPreferenceDestroy", f.preference_destroy);
   find(library, "cublasLtMatmulPreferenceSetAttribute", f.preference_set);
@@ -91,11 +93,20 @@ struct Descriptors {
   }
 };
 
-// A row-major matrix of `columns` is, for a library that counts by columns, its transpose.
-void layout(cublasLtMatrixLayout_t& to, std::int64_t rows, std::int64_t columns, std::string_view doing) {
-  check(functions().layout_create(&to, CUDA_R_32F, static_cast<std::uint64_t>(columns),
-                                  static_cast<std::uint64_t>(rows), columns),
-        "cublasLtMatrixLayoutCreate", doing);
+// A row-major matrix of `columns` is, for a library that counts by columns, its transpose. `stride` elements on comes
+// the next of `matrices`.
+void layout(cublasLtMatrixLayout_t& to, std::int64_t rows, std::int64_t columns, std::int64_t matrices,
+            std::int64_t stride, std::string_view doing) {
+  const Functions& f = functions();
+  check(
+      f.layout_create(&to, CUDA_R_32F, static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows), columns),
+      "cublasLtMatrixLayoutCreate", doing);
+  if (matrices == 1) return;
+  const auto count = static_cast<std::int32_t>(matrices);
+  check(f.layout_set(to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)), "cublasLtMatrixLayoutSetAttribute",
+        doing);
+  check(f.layout_set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride)),
+        "cublasLtMatrixLayoutSetAttribute", doing);
 }
 
 template <class T>
@@ -104,9 +115,9 @@ void prefer(Descriptors& d, cublasLtMatmulPreferenceAttributes_t what, const T& 
         doing);
 }
 
-// The largest power of two, up to 256, that divides the address.
-std::uint32_t alignment_of(const void* address) {
-  const auto number = reinterpret_cast<std::uintptr_t>(address) | 256u;
+// The largest power of two, up to 256, that divides the addresses of all matrices.
+std::uint32_t alignment_of(const void* address, std::int64_t stride) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address) | static_cast<std::uintptr_t>(stride) * 4 | 256u;
   return static_cast<std::uint32_t>(number & (~number + 1));
 }
 
@@ -136,18 +147,18 @@ void MatmulLibrary::multiply(const LibraryMatmul& p, std::uint64_t workspace_byt
         doing);
   check(f.desc_set(d.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof(second)), "cublasLtMatmulDescSetAttribute",
         doing);
-  layout(d.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, doing);
-  layout(d.b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, doing);
-  layout(d.out, p.m, p.n, doing);
+  layout(d.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.matrices, p.a_stride, doing);
+  layout(d.b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.matrices, p.b_stride, doing);
+  layout(d.out, p.m, p.n, p.matrices, p.out_stride, doing);
 
   check(f.preference_create(&d.preference), "cublasLtMatmulPreferenceCreate", doing);
   prefer(d, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes, doing);
   const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // not in place: that one uses atomics
   prefer(d, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes, doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b), doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a), doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.out), doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.out), doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b, p.b_stride), doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a, p.a_stride), doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.out, p.out_stride), doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.out, p.out_stride), doing);
 
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;

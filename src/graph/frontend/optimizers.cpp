@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "graph/ops/make.h"
 
 namespace graphrun {
@@ -52,10 +54,11 @@ NodeId adagrad(UpdateContext& c) {
   return descend(c, make::div(c.make, c.gradient, plus(c, sqrt(c, total), c.attrs.real("eps"))));
 }
 
-// 1 - beta^t: what the average of t values, started at zero, lacks.
+// 1 - beta^t: what the average of t values, started at zero, lacks. As -expm1(t log beta): the difference of two floats
+// near one would lose half of its digits.
 NodeId correction(UpdateContext& c, double beta) {
-  const NodeId power = c.make.add("pow", {c.make.scalar(beta, DType::f32), c.time});
-  return make::sub(c.make, c.make.scalar(1, DType::f32), power);
+  if (beta == 0) return c.make.scalar(1, DType::f32);
+  return make::neg(c.make, c.make.add("expm1", {make::scale(c.make, c.time, std::log(beta))}));
 }
 
 NodeId adam(UpdateContext& c) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <numbers>
 
 #include "graph/ops/make.h"
@@ -18,9 +19,13 @@ NodeId number(NodeFactory& f, double value) {
 NodeId lerp(NodeFactory& f, double from, double to, NodeId part) {
   return make::add(f, number(f, from), make::scale(f, part, to - from));
 }
+// A quotient, not a product with 1 / length: a whole number of lengths gives that whole number.
+NodeId lengths(NodeFactory& f, NodeId time, double length) {
+  return make::div(f, time, number(f, length));
+}
 // time / length, at most 1
 NodeId progress(NodeFactory& f, NodeId time, double length) {
-  return f.add("minimum", {make::scale(f, time, 1 / length), number(f, 1)});
+  return f.add("minimum", {lengths(f, time, length), number(f, 1)});
 }
 
 NodeId constant(NodeFactory& f, const ir::Attrs& attrs, NodeId, double) {
@@ -38,16 +43,17 @@ NodeId cosine(NodeFactory& f, const ir::Attrs& attrs, NodeId time, double length
   return lerp(f, attrs.real("from"), attrs.real("to"), part);
 }
 
+// from factor^exponent. As exp(exponent log factor) its error does not grow with the exponent but with the result's.
 NodeId power(NodeFactory& f, const ir::Attrs& attrs, NodeId exponent) {
-  const NodeId factor = f.add("pow", {number(f, attrs.real("factor")), exponent});
+  const NodeId factor = f.add("exp", {make::scale(f, exponent, std::log(attrs.real("factor")))});
   return make::scale(f, factor, attrs.real("from"));
 }
 NodeId step(NodeFactory& f, const ir::Attrs& attrs, NodeId time, double length) {
   // A little slack: a time that rounding left just below a whole number counts as that number.
-  return power(f, attrs, f.add("floor", {make::add(f, make::scale(f, time, 1 / length), number(f, 1e-6))}));
+  return power(f, attrs, f.add("floor", {make::add(f, lengths(f, time, length), number(f, 1e-6))}));
 }
 NodeId exponential(NodeFactory& f, const ir::Attrs& attrs, NodeId time, double length) {
-  return power(f, attrs, make::scale(f, time, 1 / length));
+  return power(f, attrs, lengths(f, time, length));
 }
 
 NodeId piecewise(NodeFactory& f, const ir::Attrs& attrs, NodeId time, double) {
@@ -63,6 +69,11 @@ NodeId piecewise(NodeFactory& f, const ir::Attrs& attrs, NodeId time, double) {
 
 ir::AttrDef real(std::string_view name, std::string_view doc) {
   return {name, 0.0, doc, true};
+}
+
+// Above zero: its logarithm is taken.
+ir::AttrDef positive(std::string_view name, std::string_view doc) {
+  return {name, 0.0, doc, true, 1e-300};
 }
 
 struct Unit {
@@ -159,10 +170,10 @@ const std::vector<ScheduleDef>& schedules() {
        "from + (to - from) (1 - cos(pi t / length)) / 2, then `to`",
        {real("from", "at first"), real("to", "at last")},
        cosine},
-      {"step", "from * factor^floor(t / length)", {real("from", "at first"), real("factor", "each time")}, step},
+      {"step", "from * factor^floor(t / length)", {real("from", "at first"), positive("factor", "each time")}, step},
       {"exponential",
        "from * factor^(t / length)",
-       {real("from", "at first"), real("factor", "over the length")},
+       {real("from", "at first"), positive("factor", "over the length")},
        exponential},
       {"piecewise",
        "values[i] from the i-th boundary on; the unit's key lists the boundaries",

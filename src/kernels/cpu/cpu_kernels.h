@@ -4,6 +4,7 @@
 // Leaves to others: which operands are supported (executors/cpu), what the ops mean (kernels/ref.h).
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,5 +20,9 @@ std::vector<Isa> available_isas();  // those that this machine runs, plain first
 Isa default_isa();
 
 KernelFn cpu_kernel(std::string_view op, Isa isa);  // nullptr: none
+// Bytes of scratch that the op cuts its work into parts with, a function of the shapes only. A kernel may be given
+// either this much or none: then the work is not cut, and a matmul over a long axis may round in another order.
+std::uint64_t cpu_workspace(std::string_view op, const Params& params, std::span<const TensorType> inputs,
+                            const TensorType& output);
 
 }  // namespace graphrun

@@ -52,6 +52,11 @@ KernelFn cpu_kernel(std::string_view op, Isa isa) {
   return cpu::random_kernel(op);
 }
 
+std::uint64_t cpu_workspace(std::string_view op, const Params& params, std::span<const TensorType> inputs,
+                            const TensorType& output) {
+  return cpu::contraction_workspace(op, params, inputs, output);
+}
+
 namespace cpu {
 
 void clear_invalid_rows(const KernelArgs& args) {

@@ -4,20 +4,25 @@
 // families (dispatch.cpp).
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "kernels/abi.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/parallel.h"
 
 namespace graphrun::cpu {
 
 KernelFn elementwise_kernel(std::string_view op, Isa isa);
 KernelFn contraction_kernel(std::string_view op, Isa isa);  // matmul and sum
-KernelFn line_kernel(std::string_view op, Isa isa);         // max … argmin, softmax and its kin
-KernelFn movement_kernel(std::string_view op);              // batches, counters, cast, broadcast_to
-KernelFn rearrange_kernel(std::string_view op);             // transpose … gather
+std::uint64_t contraction_workspace(std::string_view op, const Params& params, std::span<const TensorType> inputs,
+                                    const TensorType& output);
+KernelFn line_kernel(std::string_view op, Isa isa);  // max … argmin, softmax and its kin
+KernelFn movement_kernel(std::string_view op);       // batches, counters, cast, broadcast_to
+KernelFn rearrange_kernel(std::string_view op);      // transpose … gather
 KernelFn random_kernel(std::string_view op);
 
 template <Isa isa>
@@ -61,27 +66,60 @@ struct Broadcast {
 };
 Broadcast broadcast(const KernelArgs& args, int inputs);
 
-// Calls slab(offset of the output, offsets of the inputs) for each slab, all in elements.
+// Rows [first, last) of all slabs, in order: slab(offset of the output, offsets of the inputs, rows) in elements.
 template <class F>
-void for_each_slab(const Broadcast& b, int inputs, F&& slab) {
-  if (b.rows == 0 || b.columns == 0) return;
-  for (int d = 0; d < b.outer; ++d)
-    if (b.extents[d] == 0) return;
+void walk_rows(const Broadcast& b, int inputs, std::int64_t first, std::int64_t last, F&& slab) {
   std::int64_t index[kMaxRank] = {};
   std::int64_t offset[kBroadcastInputs] = {};
-  std::int64_t out = 0;
-  for (;;) {
-    slab(out, static_cast<const std::int64_t*>(offset));
-    out += b.rows * b.columns;
-    int d = b.outer - 1;
-    for (; d >= 0; --d) {
+  std::int64_t rest = first / b.rows;
+  for (int d = b.outer - 1; d >= 0; --d) {
+    index[d] = rest % b.extents[d];
+    rest /= b.extents[d];
+    for (int i = 0; i < inputs; ++i) offset[i] += index[d] * b.strides[i][d];
+  }
+  std::int64_t skip = first % b.rows;
+  while (first < last) {
+    const std::int64_t rows = std::min(b.rows - skip, last - first);
+    std::int64_t at[kBroadcastInputs];
+    for (int i = 0; i < inputs; ++i) at[i] = offset[i] + skip * b.row[i];
+    slab(first * b.columns, static_cast<const std::int64_t*>(at), rows);
+    first += rows;
+    skip = 0;
+    for (int d = b.outer - 1; d >= 0; --d) {
       for (int i = 0; i < inputs; ++i) offset[i] += b.strides[i][d];
       if (++index[d] < b.extents[d]) break;
       for (int i = 0; i < inputs; ++i) offset[i] -= b.strides[i][d] * b.extents[d];
       index[d] = 0;
     }
-    if (d < 0) return;
   }
+}
+
+// Calls slab(offset of the output, offsets of the inputs, rows, columns), all in elements, for pieces that cover the
+// output: in parts of whole rows, or of columns where rows are few.
+template <class F>
+void for_each_slab(const KernelArgs& args, const Broadcast& b, int inputs, F&& slab) {
+  std::int64_t rows = b.rows;
+  for (int d = 0; d < b.outer; ++d) rows *= b.extents[d];
+  if (rows == 0 || b.columns == 0) return;
+  const int parts = parts_for(rows * b.columns);
+  if (parts <= rows) {
+    for_ranges(args, parts, rows, 1, [&](std::int64_t first, std::int64_t last) {
+      walk_rows(b, inputs, first, last, [&](std::int64_t out, const std::int64_t* offset, std::int64_t count) {
+        slab(out, offset, count, b.columns);
+      });
+    });
+    return;
+  }
+  walk_rows(b, inputs, 0, rows, [&](std::int64_t out, const std::int64_t* offset, std::int64_t count) {
+    const int cuts = static_cast<int>((parts + rows - 1) / rows);
+    for (std::int64_t r = 0; r < count; ++r) {
+      for_ranges(args, cuts, b.columns, kGrain, [&](std::int64_t first, std::int64_t last) {
+        std::int64_t at[kBroadcastInputs];
+        for (int i = 0; i < inputs; ++i) at[i] = offset[i] + r * b.row[i] + first * b.column[i];
+        slab(out + r * b.columns + first, static_cast<const std::int64_t*>(at), std::int64_t{1}, last - first);
+      });
+    }
+  });
 }
 
 }  // namespace graphrun::cpu

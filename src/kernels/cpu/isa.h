@@ -30,7 +30,7 @@ struct Strided {
 };
 
 // c(m, n) = a(m, k) b(k, n) by strides. Each element is a chain of fma over k in blocks of 256, each block from zero,
-// the blocks added in order: neither tiles nor lanes nor threads can change it. No extent is 0.
+// the blocks added in order: neither tiles nor lanes can change it. No extent is 0.
 struct MatmulProblem {
   const float* a;
   std::int64_t a_row, a_k;
@@ -55,8 +55,9 @@ struct IsaTable {
   BinaryFn<std::uint8_t> compare[compare_count];
   void (*where)(float* out, std::int64_t rows, std::int64_t columns, Strided<std::uint8_t> condition, Strided<float> x,
                 Strided<float> y);
-  void (*sum_rows)(float* out, const float* x, std::int64_t rows, std::int64_t n);        // (rows, n) to (rows)
-  void (*sum_columns)(float* out, const float* x, std::int64_t n, std::int64_t columns);  // (n, columns) to (columns)
+  void (*sum_rows)(float* out, const float* x, std::int64_t rows, std::int64_t n);  // (rows, n) to (rows)
+  // (n, columns) to (columns); a row of x is `stride` long
+  void (*sum_columns)(float* out, const float* x, std::int64_t n, std::int64_t columns, std::int64_t stride);
   void (*matmul)(const MatmulProblem& problem);
 };
 

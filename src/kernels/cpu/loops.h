@@ -90,7 +90,7 @@ void sum_rows(float* out, const float* x, i64 rows, i64 n) {
 }
 
 // The accumulators of 16 columns side by side, each the vector of its 16 columns.
-void sum_columns(float* out, const float* x, i64 n, i64 columns) {
+void sum_columns(float* out, const float* x, i64 n, i64 columns, i64 stride) {
   for (i64 c = 0; c < columns; c += kLanes) {
     const i64 width = columns - c < kLanes ? columns - c : kLanes;
     const bool whole = width == kLanes;
@@ -99,16 +99,16 @@ void sum_columns(float* out, const float* x, i64 n, i64 columns) {
       const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
       Floats sum[kLanes];
       for (Floats& s : sum) s = 0.0f;
-      const float* p = x + begin * columns + c;
+      const float* p = x + begin * stride + c;
       i64 j = begin;
       if (whole) {
         for (; j + kLanes <= end; j += kLanes)
-          for (int l = 0; l < kLanes; ++l, p += columns) sum[l] = sum[l] + load(p);
+          for (int l = 0; l < kLanes; ++l, p += stride) sum[l] = sum[l] + load(p);
       } else {
         for (; j + kLanes <= end; j += kLanes)
-          for (int l = 0; l < kLanes; ++l, p += columns) sum[l] = sum[l] + load_first(p, width);
+          for (int l = 0; l < kLanes; ++l, p += stride) sum[l] = sum[l] + load_first(p, width);
       }
-      for (int l = 0; j < end; ++j, ++l, p += columns) sum[l] = sum[l] + load_first(p, width);
+      for (int l = 0; j < end; ++j, ++l, p += stride) sum[l] = sum[l] + load_first(p, width);
       for (int apart = kLanes / 2; apart > 0; apart /= 2)
         for (int l = 0; l < apart; ++l) sum[l] = sum[l] + sum[l + apart];
       total = total + sum[0];
@@ -122,51 +122,63 @@ void sum_columns(float* out, const float* x, i64 n, i64 columns) {
 // Tiles of kTileRows x (kTileVectors * 16) fill the registers of the machine; they decide the speed, never the bits.
 inline constexpr int kTileRows = GRAPHRUN_LANES == 16 ? 12 : GRAPHRUN_LANES == 8 ? 6 : 4;
 inline constexpr int kTileVectors = GRAPHRUN_LANES == 16 ? 2 : 1;
-inline constexpr i64 kBlock = 256;  // of k
+inline constexpr i64 kBlock = 256;      // of k
+inline constexpr i64 kPackedRows = 96;  // of a
 
 struct Tile {
   const float* a;
-  i64 a_row, a_k;
-  const float* b;  // kVectors * 16 contiguous columns for each k
+  i64 a_row, a_k, a_tile;  // a_tile: from a tile of kTileRows to the next
+  const float* b;          // kVectors * 16 contiguous columns for each k
   i64 b_k, k;
   float* c;
   i64 c_row, c_column, columns;
   bool add;
 };
 
+// Unrolled by template like all of simd.h: what a loop indexes lies in memory, where -O2 does not unroll it.
+template <int kCount, int kIndex = 0, class F>
+GRAPHRUN_FN void for_each_index(F&& f) {
+  f(Part<kIndex>{});
+  if constexpr (kIndex + 1 < kCount) for_each_index<kCount, kIndex + 1>(f);
+}
+
+GRAPHRUN_FN void put(const Tile& t, float* c, Floats x, i64 width) {
+  if (t.c_column == 1) {
+    store_first(c, t.add ? load_first(c, width) + x : x, width);
+    return;
+  }
+  float lanes[kLanes];
+  store(lanes, x);
+  for (i64 l = 0; l < width; ++l) c[l * t.c_column] = t.add ? c[l * t.c_column] + lanes[l] : lanes[l];
+}
+
 template <int kRows, int kVectors>
 GRAPHRUN_FN void tile(const Tile& t) {
-  Floats sum[kRows][kVectors];
-  for (int i = 0; i < kRows; ++i)
-    for (int v = 0; v < kVectors; ++v) sum[i][v] = 0.0f;
+  Floats sum[kRows * kVectors];
+  for_each_index<kRows * kVectors>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
   const float* a = t.a;
   const float* b = t.b;
   for (i64 k = 0; k < t.k; ++k, a += t.a_k, b += t.b_k) {
     Floats column[kVectors];
-    for (int v = 0; v < kVectors; ++v) column[v] = load(b + v * kLanes);
-    for (int i = 0; i < kRows; ++i) {
+    for_each_index<kVectors>([&](auto v) __attribute__((always_inline)) { column[v] = load(b + v * kLanes); });
+    for_each_index<kRows>([&](auto i) __attribute__((always_inline)) {
       const Floats x = a[i * t.a_row];
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = fma(x, column[v], sum[i][v]);
-    }
+      for_each_index<kVectors>([&](auto v) __attribute__((always_inline)) {
+        sum[i * kVectors + v] = fma(x, column[v], sum[i * kVectors + v]);
+      });
+    });
   }
-  for (int i = 0; i < kRows; ++i) {
-    for (int v = 0; v < kVectors; ++v) {
-      const i64 width = t.columns - v * kLanes < kLanes ? t.columns - v * kLanes : kLanes;
-      float* c = t.c + i * t.c_row + v * kLanes * t.c_column;
-      if (t.c_column == 1) {
-        store_first(c, t.add ? load_first(c, width) + sum[i][v] : sum[i][v], width);
-      } else {
-        float lanes[kLanes];
-        store(lanes, sum[i][v]);
-        for (i64 l = 0; l < width; ++l) c[l * t.c_column] = t.add ? c[l * t.c_column] + lanes[l] : lanes[l];
-      }
-    }
-  }
+  for_each_index<kRows * kVectors>([&](auto i) __attribute__((always_inline)) {
+    const i64 column = i % kVectors * kLanes;
+    const i64 width = t.columns - column < kLanes ? t.columns - column : kLanes;
+    put(t, t.c + i / kVectors * t.c_row + column * t.c_column, sum[i], width);
+  });
 }
 
 template <int kRows, int kVectors>
 GRAPHRUN_FN void tiles(Tile& t, i64& m) {
-  for (; m >= kRows; m -= kRows, t.a += kRows * t.a_row, t.c += kRows * t.c_row) tile<kRows, kVectors>(t);
+  const i64 step = kRows == kTileRows ? t.a_tile : kRows * t.a_row;
+  for (; m >= kRows; m -= kRows, t.a += step, t.c += kRows * t.c_row) tile<kRows, kVectors>(t);
 }
 
 template <int kVectors>
@@ -178,9 +190,31 @@ void strip(Tile t, i64 m) {
 }
 
 // `width` columns of b from p on, for `k` steps, as rows of `padded` floats.
-void pack(float* panel, const float* p, i64 b_k, i64 b_column, i64 k, i64 width, i64 padded) {
-  for (i64 j = 0; j < padded; ++j)
-    for (i64 i = 0; i < k; ++i) panel[i * padded + j] = j < width ? p[i * b_k + j * b_column] : 0.0f;
+void pack_b(float* panel, const float* p, i64 b_k, i64 b_column, i64 k, i64 width, i64 padded) {
+  if (b_column == 1) {
+    for (i64 i = 0; i < k; ++i, p += b_k) {
+      for (i64 j = 0; j < padded; j += kLanes, panel += kLanes) {
+        const i64 left = width - j;
+        store(panel, left >= kLanes ? load(p + j) : load_first(p + j, left > 0 ? left : 0));
+      }
+    }
+    return;
+  }
+  constexpr i64 kStep = 16;  // of k at a time: what is written stays in the nearest cache
+  for (i64 begin = 0; begin < k; begin += kStep) {
+    const i64 end = begin + kStep < k ? begin + kStep : k;
+    for (i64 j = 0; j < padded; ++j)
+      for (i64 i = begin; i < end; ++i) panel[i * padded + j] = j < width ? p[i * b_k + j * b_column] : 0.0f;
+  }
+}
+
+// `rows` rows of a by tiles of kTileRows: those of a step of k side by side.
+void pack_a(float* packed, const float* p, i64 a_row, i64 a_k, i64 k, i64 rows) {
+  for (; rows > 0; rows -= kTileRows, p += kTileRows * a_row, packed += kTileRows * k) {
+    const i64 count = rows < kTileRows ? rows : kTileRows;
+    for (i64 i = 0; i < k; ++i)
+      for (i64 r = 0; r < count; ++r) packed[i * kTileRows + r] = p[r * a_row + i * a_k];
+  }
 }
 
 void matmul(const MatmulProblem& given) {
@@ -189,30 +223,55 @@ void matmul(const MatmulProblem& given) {
   if (p.n < kLanes && p.m > p.n && p.a_row == 1 && p.b_column == 1) {
     p = {p.b, p.b_column, p.b_k, p.a, p.a_k, p.a_row, p.c, p.c_column, p.c_row, p.n, p.m, p.k};
   }
-  alignas(64) float panel[kBlock * kTileVectors * kLanes];
-  for (i64 j = 0; j < p.n;) {
-    const i64 left = p.n - j;
-    const bool wide = left > kLanes && kTileVectors > 1;
-    const i64 padded = wide ? kTileVectors * kLanes : kLanes;
-    const i64 width = left < padded ? left : padded;
+  constexpr i64 kWide = kTileVectors * kLanes;
+  alignas(64) float panel[kBlock * kWide];
+  alignas(64) float rows_of_a[kPackedRows * kBlock];
+  // A step of k is far from the next in an a stored by columns: a copy pays if more than one strip reads it.
+  const bool packs_a = p.a_k != 1 && p.n > kWide && p.m >= kTileRows;
+  const i64 step = packs_a ? kPackedRows : p.m;
+  for (i64 i = 0; i < p.m; i += step) {
+    const i64 rows = p.m - i < step ? p.m - i : step;
     for (i64 k = 0; k < p.k; k += kBlock) {
       const i64 depth = p.k - k < kBlock ? p.k - k : kBlock;
-      const float* b = p.b + k * p.b_k + j * p.b_column;
-      i64 b_k = p.b_k;
-      // A panel of its own where b cannot be loaded as it lies, or where many rows pay for the copy.
-      if (width < padded || p.b_column != 1 || p.m >= 8 * kTileRows) {
-        pack(panel, b, p.b_k, p.b_column, depth, width, padded);
-        b = panel;
-        b_k = padded;
+      Tile t = {p.a + i * p.a_row + k * p.a_k,
+                p.a_row,
+                p.a_k,
+                kTileRows * p.a_row,
+                nullptr,
+                0,
+                depth,
+                nullptr,
+                p.c_row,
+                p.c_column,
+                0,
+                k > 0};
+      if (packs_a) {
+        pack_a(rows_of_a, t.a, p.a_row, p.a_k, depth, rows);
+        t.a = rows_of_a;
+        t.a_row = 1;
+        t.a_k = kTileRows;
+        t.a_tile = kTileRows * depth;
       }
-      const Tile t = {p.a + k * p.a_k,      p.a_row, p.a_k,      b,     b_k,  depth,
-                      p.c + j * p.c_column, p.c_row, p.c_column, width, k > 0};
-      if (wide)
-        strip<kTileVectors>(t, p.m);
-      else
-        strip<1>(t, p.m);
+      for (i64 j = 0; j < p.n; j += t.columns) {
+        const i64 left = p.n - j;
+        const bool wide = left > kLanes && kTileVectors > 1;
+        const i64 padded = wide ? kWide : kLanes;
+        t.columns = left < padded ? left : padded;
+        t.b = p.b + k * p.b_k + j * p.b_column;
+        t.b_k = p.b_k;
+        t.c = p.c + i * p.c_row + j * p.c_column;
+        // A panel of its own where b cannot be loaded as it lies, or where many rows pay for the copy.
+        if (t.columns < padded || p.b_column != 1 || rows >= 4 * kTileRows) {
+          pack_b(panel, t.b, p.b_k, p.b_column, depth, t.columns, padded);
+          t.b = panel;
+          t.b_k = padded;
+        }
+        if (wide)
+          strip<kTileVectors>(t, rows);
+        else
+          strip<1>(t, rows);
+      }
     }
-    j += width;
   }
 }
 

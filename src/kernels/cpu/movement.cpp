@@ -30,15 +30,21 @@ void minibatch(const KernelArgs& args) {
   if (params.shuffle) {
     const std::uint64_t epoch =
         counter(args, 1) / static_cast<std::uint64_t>(std::max<std::int64_t>(params.batches(), 1));
-    for (std::int64_t r = 0; r < batch.count; ++r) {
-      const std::uint64_t from = bits::permuted(static_cast<std::uint64_t>(batch.first + r),
-                                                static_cast<std::uint64_t>(params.total), params.key, epoch);
-      std::memcpy(args.output<std::byte>() + static_cast<std::size_t>(r) * row, args.input<std::byte>(0) + from * row,
-                  row);
-    }
+    const int parts = parts_for(batch.count * (64 + static_cast<std::int64_t>(row / sizeof(float))));
+    for_ranges(args, parts, batch.count, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t r = first; r < last; ++r) {
+        const std::uint64_t from = bits::permuted(static_cast<std::uint64_t>(batch.first + r),
+                                                  static_cast<std::uint64_t>(params.total), params.key, epoch);
+        std::memcpy(args.output<std::byte>() + static_cast<std::size_t>(r) * row, args.input<std::byte>(0) + from * row,
+                    row);
+      }
+    });
   } else {
-    std::memcpy(args.output<std::byte>(), args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row,
-                bytes);
+    const std::byte* from = args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row;
+    const auto size = static_cast<std::int64_t>(bytes);
+    for_ranges(args, parts_for(size / 4), size, kGrain * 4, [&](std::int64_t first, std::int64_t last) {
+      std::memcpy(args.output<std::byte>() + first, from + first, static_cast<std::size_t>(last - first));
+    });
   }
   std::memset(args.output<std::byte>() + bytes, 0, args.out_type.bytes() - bytes);
 }
@@ -64,16 +70,17 @@ void assign(const KernelArgs& args) {
 template <class T>
 void broadcast_elements(const KernelArgs& args) {
   const Broadcast b = broadcast(args, 1);
-  for_each_slab(b, 1, [&](std::int64_t out_offset, const std::int64_t* offset) {
-    T* out = args.output<T>() + out_offset;
-    const T* in = args.input<T>(0) + offset[0];
-    for (std::int64_t r = 0; r < b.rows; ++r, out += b.columns, in += b.row[0]) {
-      if (b.column[0] != 0)
-        std::copy_n(in, b.columns, out);
-      else
-        std::fill_n(out, b.columns, *in);
-    }
-  });
+  for_each_slab(args, b, 1,
+                [&](std::int64_t out_offset, const std::int64_t* offset, std::int64_t rows, std::int64_t n) {
+                  T* out = args.output<T>() + out_offset;
+                  const T* in = args.input<T>(0) + offset[0];
+                  for (std::int64_t r = 0; r < rows; ++r, out += n, in += b.row[0]) {
+                    if (b.column[0] != 0)
+                      std::copy_n(in, n, out);
+                    else
+                      std::fill_n(out, n, *in);
+                  }
+                });
   clear_invalid_rows(args);
 }
 
@@ -109,7 +116,9 @@ void cast_elements(const KernelArgs& args) {
   const std::int64_t n = valid_elements(args, args.out_type);
   const In* in = args.input<In>(0);
   Out* out = args.output<Out>();
-  for (std::int64_t i = 0; i < n; ++i) out[i] = convert<to, Out>(in[i]);
+  for_ranges(args, parts_for(n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) out[i] = convert<to, Out>(in[i]);
+  });
   clear_invalid_rows(args);
 }
 template <class In>

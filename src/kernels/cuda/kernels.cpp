@@ -4,9 +4,9 @@ namespace graphrun::cuda {
 
 LaunchFn find_kernel(std::string_view op) {
   if (op == "matmul") return launch_matmul;
-  if (op == "sum") return launch_sum;
-  if (const LaunchFn found = find_movement(op)) return found;
-  if (const LaunchFn found = find_sources(op)) return found;
+  for (const auto find : {find_movement, find_rearrange, find_reductions, find_lines, find_random, find_sources}) {
+    if (const LaunchFn found = find(op)) return found;
+  }
   return find_elementwise(op);
 }
 

@@ -60,10 +60,16 @@ __device__ inline std::uint64_t divide(std::uint64_t a, std::uint64_t b) {
   return a / b;
 }
 
-// Sums over a warp and over a block, always in the same order. The block's sum is valid in thread 0.
-__device__ inline float warp_sum(float value) {
-  for (int lane = 16; lane > 0; lane >>= 1) value += __shfl_down_sync(0xffffffffu, value, lane);
-  return value;
+__device__ inline float infinity() {
+  return __int_as_float(0x7f800000);
+}
+
+// NaN wins.
+__device__ inline float larger(float x, float y) {
+  return x >= y || x != x ? x : y;
+}
+__device__ inline float smaller(float x, float y) {
+  return x <= y || x != x ? x : y;
 }
 
 template <class T, int N>

@@ -21,7 +21,8 @@ struct Grid {
   std::uint32_t x = 1, y = 1, z = 1;
 };
 
-// op(a) @ op(b) of row-major f32 matrices for the matrix library.
+// op(a) @ op(b) of row-major f32 matrices for the matrix library; `matrices` of them, the next one of an operand
+// `stride` elements on (0: the same one again).
 struct LibraryMatmul {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -29,6 +30,8 @@ struct LibraryMatmul {
   void* workspace = nullptr;
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
+  std::int64_t matrices = 1;
+  std::int64_t a_stride = 0, b_stride = 0, out_stride = 0;
 };
 
 class Launcher {
@@ -61,8 +64,14 @@ LaunchFn find_kernel(std::string_view op);
 // The families, each asked in turn.
 LaunchFn find_elementwise(std::string_view op);
 LaunchFn find_movement(std::string_view op);
+LaunchFn find_rearrange(std::string_view op);
+LaunchFn find_reductions(std::string_view op);
+LaunchFn find_lines(std::string_view op);
+LaunchFn find_random(std::string_view op);
 LaunchFn find_sources(std::string_view op);
 void launch_matmul(const KernelArgs& args, Launcher& launcher);
-void launch_sum(const KernelArgs& args, Launcher& launcher);
+
+struct MatmulPlan;
+void launch_matmul_many(const KernelArgs& args, const MatmulPlan& plan, Launcher& launcher);
 
 }  // namespace graphrun::cuda

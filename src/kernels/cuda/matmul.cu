@@ -1,4 +1,5 @@
-// matmul.cu: products with a small extent, and sums over rows; everything wide goes to the matrix library.
+// matmul.cu: products with a small extent, and sums over rows; everything wide goes to the matrix library, several
+// products at a time to matmul_many.cu.
 // The order of every sum is fixed by the plan: terms of a thread in order, then the warp's tree, then warps in order,
 // then splits in order.
 #include "kernels/cuda/launch.cuh"
@@ -140,11 +141,17 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
   const auto& params = std::get<MatmulParams>(args.params);
   const MatmulPlan plan = plan_matmul(params, args.in_type[0], args.in_type[1], launcher.machine());
   const auto count = static_cast<std::uint64_t>(plan.m * plan.n);
-  if (count == 0) return;
+  if (count == 0 || plan.leading.count == 0) return;
   auto* out = args.output<float>();
   if (plan.route == MatmulPlan::Route::library) {
+    const Leading& leading = plan.leading;  // at most one dimension
     launcher.matmul({args.in[0], args.in[1], args.out, args.workspace, plan.m, plan.n, plan.k, params.transpose_a,
-                     params.transpose_b});
+                     params.transpose_b, leading.count, leading.a_stride[0] * plan.m * plan.k,
+                     leading.b_stride[0] * plan.k * plan.n, plan.m * plan.n});
+    return;
+  }
+  if (plan.route == MatmulPlan::Route::many_elements || plan.route == MatmulPlan::Route::many_tiles) {
+    launch_matmul_many(args, plan, launcher);
     return;
   }
   const Product p = product_of(args, plan, params.transpose_a);

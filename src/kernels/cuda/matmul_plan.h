@@ -12,17 +12,65 @@
 
 namespace graphrun::cuda {
 
+// The leading dimensions of the result, neighbours merged where both operands allow: how many products there are, and
+// which matrix of each operand belongs to which. Strides in matrices; 0 along what is broadcast.
+struct Leading {
+  int rank = 0;
+  std::int64_t count = 1;
+  std::int64_t extent[kMaxRank] = {};
+  std::int64_t a_stride[kMaxRank] = {};
+  std::int64_t b_stride[kMaxRank] = {};
+
+  void add(std::int64_t size, std::int64_t a, std::int64_t b) {
+    count *= size;
+    if (size == 1) return;
+    if (rank > 0 && a_stride[rank - 1] == size * a && b_stride[rank - 1] == size * b) {
+      extent[rank - 1] *= size;
+      a_stride[rank - 1] = a;
+      b_stride[rank - 1] = b;
+      return;
+    }
+    extent[rank] = size;
+    a_stride[rank] = a;
+    b_stride[rank++] = b;
+  }
+};
+
+inline Leading leading_of(const Shape& a, const Shape& b) {
+  const int rank = std::max(a.rank(), b.rank()) - 2;
+  std::int64_t size[kMaxRank] = {}, a_stride[kMaxRank] = {}, b_stride[kMaxRank] = {};
+  const auto walk = [&](const Shape& shape, std::int64_t(&stride)[kMaxRank]) {
+    std::int64_t step = 1;
+    for (int axis = shape.rank() - 3; axis >= 0; --axis) {
+      const int at = axis + rank - (shape.rank() - 2);
+      stride[at] = shape[axis] == 1 ? 0 : step;
+      if (shape[axis] != 1) size[at] = shape[axis];
+      step *= shape[axis];
+    }
+  };
+  std::fill(std::begin(size), std::end(size), 1);
+  walk(a, a_stride);
+  walk(b, b_stride);
+  Leading leading;
+  for (int axis = 0; axis < rank; ++axis) leading.add(size[axis], a_stride[axis], b_stride[axis]);
+  return leading;
+}
+
 struct MatmulPlan {
   enum class Route : std::uint8_t {
     elements,  // a thread for each element of the result, short sums (k <= 32)
     blocks,    // a block for each 8 x 4 elements, its threads share the sum; `splits` > 1: a second stage adds them
     library,   // no extent is small
+    many_elements,  // several matrices: a thread for each element, for short sums and flat matrices
+    many_tiles,     // several matrices: a block for each 32 x 32 elements of one
   };
   static constexpr std::int64_t kTileM = 8, kTileN = 4, kSkinny = 32, kSplit = 2048;
+  static constexpr std::int64_t kFlat = 8;  // m or n below which a tile would be nearly empty
 
   Route route = Route::elements;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t a_m = 0, a_k = 0, b_k = 0, b_n = 0;  // strides in elements
+  Leading leading;                                  // of several matrices
   std::int64_t splits = 1, split = 0;               // parts of the sum, and the terms of one
   std::uint32_t threads = 256;
   std::uint64_t workspace = 0;
@@ -33,16 +81,36 @@ struct MatmulPlan {
 
 inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, const TensorType& b,
                               const Machine& machine) {
+  const int ra = a.shape.rank();
+  const int rb = b.shape.rank();
   MatmulPlan plan;
-  plan.m = a.shape[params.transpose_a ? 1 : 0];
-  plan.k = a.shape[params.transpose_a ? 0 : 1];
-  plan.n = b.shape[params.transpose_b ? 0 : 1];
+  plan.m = a.shape[ra - (params.transpose_a ? 1 : 2)];
+  plan.k = a.shape[ra - (params.transpose_a ? 2 : 1)];
+  plan.n = b.shape[rb - (params.transpose_b ? 2 : 1)];
   plan.a_m = params.transpose_a ? 1 : plan.k;
   plan.a_k = params.transpose_a ? plan.m : 1;
   plan.b_k = params.transpose_b ? 1 : plan.n;
   plan.b_n = params.transpose_b ? plan.k : 1;
   plan.split = plan.k;
-  if (plan.k <= MatmulPlan::kSkinny) return plan;
+  plan.leading = leading_of(a.shape, b.shape);
+  const bool short_sum = plan.k <= MatmulPlan::kSkinny;
+  if (rb == 2 && !params.transpose_a) {  // one tall matrix
+    plan.m *= plan.leading.count;
+    plan.leading = {};
+  }
+  const bool leads = (a.rows > 0 && ra > 2) || (b.rows > 0 && rb > 2);
+  if (plan.leading.count != 1 || (leads && rb > 2) || (leads && params.transpose_a)) {
+    if (short_sum || std::min(plan.m, plan.n) < MatmulPlan::kFlat) {
+      plan.route = MatmulPlan::Route::many_elements;
+    } else if (plan.leading.rank > 1 || std::min(plan.m, plan.n) <= MatmulPlan::kSkinny) {
+      plan.route = MatmulPlan::Route::many_tiles;
+    } else {
+      plan.route = MatmulPlan::Route::library;
+      plan.workspace = machine.library_workspace;
+    }
+    return plan;
+  }
+  if (short_sum) return plan;
   if (std::min(plan.m, plan.n) > MatmulPlan::kSkinny) {
     plan.route = MatmulPlan::Route::library;
     plan.workspace = machine.library_workspace;

@@ -1,10 +1,14 @@
-// reduce_plan.h: how a sum over axes is cut into blocks: a pure function of (shapes, machine).
-// Contract: as matmul_plan.h: known before planning, and the order of every sum is fixed.
+// reduce_plan.h: how a reduction over axes is cut into blocks: a pure function of (shapes, machine).
+// Contract: as matmul_plan.h: known before planning, and the order of the terms is fixed. What a reduction carries from
+// term to term is up to `state` bytes: a number, or a pair.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
+#include <variant>
 
+#include "graphrun/params.h"
 #include "graphrun/types.h"
 #include "kernels/cuda/launcher.h"
 
@@ -49,7 +53,22 @@ struct ReducePlan {
   std::uint64_t workspace = 0;
 };
 
-inline ReducePlan plan_reduce(std::uint32_t axes, const Shape& in, const Machine& machine) {
+// Bytes that a reduction carries; 0: the op is none. logsumexp: a largest and a sum; argmax, argmin: a value and its
+// place.
+inline std::uint64_t reduce_state(std::string_view op) {
+  if (op == "sum" || op == "prod" || op == "max" || op == "min") return 4;
+  if (op == "logsumexp" || op == "argmax" || op == "argmin") return 8;
+  return 0;
+}
+
+// The reduced axes of an op that is a reduction.
+inline std::uint32_t reduced_axes(const Params& params) {
+  if (const auto* axis = std::get_if<AxisParams>(&params)) return 1u << axis->axis;
+  return std::get<ReduceParams>(params).axes;
+}
+
+inline ReducePlan plan_reduce(std::uint32_t axes, const Shape& in, const Machine& machine,
+                              std::uint64_t state = sizeof(float)) {
   ReducePlan plan;
   std::uint64_t strides[kMaxRank] = {};
   std::uint64_t step = 1;
@@ -79,7 +98,7 @@ inline ReducePlan plan_reduce(std::uint32_t axes, const Shape& in, const Machine
   const std::uint64_t wanted = std::clamp<std::uint64_t>(terms / ReducePlan::kSplit, 1, room);
   plan.split = (terms + wanted - 1) / wanted;
   plan.splits = (terms + plan.split - 1) / plan.split;
-  if (plan.splits > 1) plan.workspace = plan.splits * kept.count * sizeof(float);
+  if (plan.splits > 1) plan.workspace = plan.splits * kept.count * state;
   return plan;
 }
 

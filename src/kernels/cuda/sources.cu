@@ -1,5 +1,8 @@
 // sources.cu: which rows a step sees, and what it leaves behind: minibatch, row_count, increment, record.
 // The counter is read on the device: a captured step picks other rows each time it runs.
+#include <algorithm>
+
+#include "base/random_bits.h"
 #include "kernels/cuda/launch.cuh"
 
 namespace graphrun::cuda {
@@ -7,37 +10,57 @@ namespace {
 
 struct Batches {
   std::uint64_t total = 0, capacity = 0, batches = 1;
+  bool shuffle = false;
+  std::uint64_t key = 0;
 
-  __device__ std::uint64_t number(std::uint64_t step) const { return step % batches; }
-  __device__ std::uint64_t count(std::uint64_t number) const {
-    const std::uint64_t left = total - number * capacity;
+  __device__ std::uint64_t first(std::uint64_t step) const { return step % batches * capacity; }
+  __device__ std::uint64_t count(std::uint64_t step) const {
+    const std::uint64_t left = total - first(step);
     return left < capacity ? left : capacity;
+  }
+  // Which row of the data set is row r of the step's batch.
+  __device__ std::uint64_t row(std::uint64_t step, std::uint64_t r) const {
+    const std::uint64_t at = first(step) + r;
+    return shuffle ? bits::permuted(at, total, key, step / batches) : at;
   }
 };
 
 Batches batches_of(const KernelArgs& args) {
   const auto& params = std::get<MinibatchParams>(args.params);
   return {static_cast<std::uint64_t>(params.total), static_cast<std::uint64_t>(params.capacity),
-          static_cast<std::uint64_t>(params.batches() > 0 ? params.batches() : 1)};
+          static_cast<std::uint64_t>(params.batches() > 0 ? params.batches() : 1), params.shuffle, params.key};
 }
 
+// `lanes` neighbouring threads copy a row of `row` units; with more than one part in the grid's y, one part of it. Each
+// finds the row's place by itself.
 template <class Unit>
 __global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Batches batches, std::uint64_t row,
-                                 std::uint64_t all, Unit* out) {
-  const std::uint64_t number = batches.number(*step);
-  const std::uint64_t live = batches.count(number) * row;
-  const Unit* from = data + number * batches.capacity * row;
-  for (std::uint64_t i = thread_index(); i < all; i += thread_count()) out[i] = i < live ? from[i] : Unit{};
+                                 std::uint32_t lanes, Unit* out) {
+  const std::uint64_t now = *step;
+  const std::uint64_t count = batches.count(now);
+  const std::uint64_t rows_at_once = thread_count() / lanes;
+  const std::uint64_t begin = static_cast<std::uint64_t>(blockIdx.y) * lanes + threadIdx.x % lanes;
+  const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.y) * lanes;
+  for (std::uint64_t r = thread_index() / lanes; r < batches.capacity; r += rows_at_once) {
+    const bool live = r < count;
+    const Unit* from = data + (live ? batches.row(now, r) * row : 0);
+    for (std::uint64_t i = begin; i < row; i += stride) out[r * row + i] = live ? from[i] : Unit{};
+  }
 }
 
 // `row`: bytes of a sample.
 template <class Unit>
 void copy_batch(const KernelArgs& args, Launcher& launcher, std::uint64_t row) {
+  constexpr std::uint32_t kThreads = 256;
   const Batches batches = batches_of(args);
   const std::uint64_t units = row / sizeof(Unit);
-  const std::uint64_t all = batches.capacity * units;
-  launch(launcher, minibatch_kernel<Unit>, "minibatch", linear_grid(launcher.machine(), all, 256), 256,
-         args.input<Unit>(0), args.input<std::uint64_t>(1), batches, units, all, args.output<Unit>());
+  std::uint32_t lanes = 1;
+  while (lanes < kThreads && lanes < units) lanes *= 2;
+  Grid grid = linear_grid(launcher.machine(), batches.capacity * lanes, kThreads);
+  const std::uint64_t room = static_cast<std::uint64_t>(launcher.machine().multiprocessors) * 4 / grid.x;
+  grid.y = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(units / (lanes * 4), 1, room > 1 ? room : 1));
+  launch(launcher, minibatch_kernel<Unit>, "minibatch", grid, kThreads, args.input<Unit>(0),
+         args.input<std::uint64_t>(1), batches, units, lanes, args.output<Unit>());
 }
 
 void launch_minibatch(const KernelArgs& args, Launcher& launcher) {
@@ -54,7 +77,7 @@ void launch_minibatch(const KernelArgs& args, Launcher& launcher) {
 }
 
 __global__ void row_count_kernel(const std::uint64_t* step, Batches batches, std::int32_t* out) {
-  *out = static_cast<std::int32_t>(batches.count(batches.number(*step)));
+  *out = static_cast<std::int32_t>(batches.count(*step));
 }
 void launch_row_count(const KernelArgs& args, Launcher& launcher) {
   launch(launcher, row_count_kernel, "row_count", Grid{}, 1, args.input<std::uint64_t>(0), batches_of(args),

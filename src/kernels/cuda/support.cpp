@@ -14,7 +14,7 @@ namespace {
 // What the operands of an op must be. `first` and `rest` list dtypes as a string of letters: f i u b.
 struct Rule {
   std::string_view op;
-  std::size_t inputs;
+  std::size_t inputs;  // 0: any number that a kernel takes
   std::string_view first, rest, output;
 };
 
@@ -33,6 +33,25 @@ constexpr Rule kRules[] = {
     {"where", 3, "b", "fiub", "fiub"},
     {"matmul", 2, "f", "f", "f"},
     {"sum", 1, "f", "", "f"},
+    {"prod", 1, "f", "", "f"},
+    {"max", 1, "f", "", "f"},
+    {"min", 1, "f", "", "f"},
+    {"logsumexp", 1, "f", "", "f"},
+    {"argmax", 1, "f", "", "i"},
+    {"argmin", 1, "f", "", "i"},
+    {"softmax", 1, "f", "", "f"},
+    {"log_softmax", 1, "f", "", "f"},
+    {"softmax_cross_entropy", 2, "f", "fi", "f"},
+    {"transpose", 1, "fiub", "", "fiub"},
+    {"slice", 1, "fiub", "", "fiub"},
+    {"pad", 1, "f", "", "f"},
+    {"concat", 0, "fiub", "fiub", "fiub"},
+    {"one_hot", 1, "i", "", "f"},
+    {"gather", 2, "fiub", "i", "fiub"},
+    {"random_uniform", 1, "u", "", "f"},
+    {"random_normal", 1, "u", "", "f"},
+    {"permutation", 1, "u", "", "i"},
+    {"dropout", 2, "f", "u", "f"},
     {"broadcast_to", 1, "fiub", "", "fiub"},
     {"cast", 1, "fiub", "", "fiub"},
     {"assign", 2, "fiub", "fiub", "fiub"},
@@ -64,7 +83,10 @@ std::string unfit(std::string_view op, std::string_view role, const TensorType& 
 }
 
 std::string misfit(const Rule& rule, std::span<const TensorType> inputs, const TensorType& output) {
-  if (inputs.size() != rule.inputs) {
+  if (rule.inputs == 0 && inputs.size() > kMaxInputs) {
+    return fmt::format("{}: the CUDA kernel takes up to {} inputs, got {}", rule.op, kMaxInputs, inputs.size());
+  }
+  if (rule.inputs > 0 && inputs.size() != rule.inputs) {
     return fmt::format("{}: the CUDA kernel takes {} inputs, got {}", rule.op, rule.inputs, inputs.size());
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -85,14 +107,11 @@ Verdict verdict(std::string_view op, const Params& params, std::span<const Tenso
   if (rule == std::end(kRules)) return {fmt::format("there is no CUDA kernel for '{}'", op), 0};
   if (std::string reason = misfit(*rule, inputs, output); !reason.empty()) return {std::move(reason), 0};
   if (op == "matmul") {
-    if (inputs[0].shape.rank() != 2 || inputs[1].shape.rank() != 2) {
-      return {fmt::format("matmul: the CUDA kernels take matrices, got {} and {}", to_string(inputs[0]),
-                          to_string(inputs[1])),
-              0};
-    }
     return {{}, plan_matmul(std::get<MatmulParams>(params), inputs[0], inputs[1], machine).workspace};
   }
-  if (op == "sum") return {{}, plan_reduce(std::get<ReduceParams>(params).axes, inputs[0].shape, machine).workspace};
+  if (const std::uint64_t state = reduce_state(op); state > 0) {
+    return {{}, plan_reduce(reduced_axes(params), inputs[0].shape, machine, state).workspace};
+  }
   return {};
 }
 

@@ -62,6 +62,7 @@ Sample pair(std::string_view op, std::string name, const Case& c, std::vector<do
 
 void add_comparison(std::vector<Sample>& list, std::string_view op) {
   for (const Case& c : shapes(DType::f32)) list.push_back(pair(op, std::string(c.name), c, kX, kY));
+  for (const Case& c : shapes(DType::i32)) list.push_back(pair(op, "i32_" + std::string(c.name), c, kX, kY));
   std::vector<double> x;
   std::vector<double> y;
   for (const double a : {kNan, kInf, -kInf, 0.0, -0.0, 1.0, 0x1p-140}) {

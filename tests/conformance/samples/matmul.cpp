@@ -1,4 +1,5 @@
-// matmul: transposes, odd and large extents, empty ones, rows that stay and rows that are contracted.
+// matmul: transposes, odd and large extents, empty ones, rows that stay and rows that are contracted; leading
+// dimensions that match, broadcast, or hold the batch.
 #include <limits>
 
 #include "conformance/samples.h"
@@ -7,13 +8,71 @@ namespace graphrun::test::samples {
 namespace {
 
 Sample product(std::string name, TensorType a, TensorType b, bool transpose_a = false, bool transpose_b = false) {
-  const std::int64_t inner = a.shape[transpose_a ? 0 : 1];
+  const std::int64_t inner = a.shape[a.shape.rank() - (transpose_a ? 2 : 1)];
   Sample s{.op = "matmul", .name = std::move(name), .operands = {{a}, {b}}};
   s.attributes = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
   // A sum of n products of numbers below 4 is off by at most n * 4n * 2^-24 (f32), in practice far less.
   const double unit = a.dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
   s.tolerance = {0, 4 * static_cast<double>(inner) * unit};
   return s;
+}
+
+void add_leading(std::vector<Sample>& list) {
+  const auto add = [&](Sample sample) { list.push_back(std::move(sample)); };
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      const std::string suffix = std::string(ta ? "_transpose_a" : "") + (tb ? "_transpose_b" : "");
+      const auto shaped = [&](std::string name, std::vector<std::int64_t> leading_a, std::int64_t m, std::int64_t k,
+                              std::vector<std::int64_t> leading_b, std::int64_t n, DType dtype = DType::f32) {
+        for (const std::int64_t extent : {ta ? k : m, ta ? m : k}) leading_a.push_back(extent);
+        for (const std::int64_t extent : {tb ? n : k, tb ? k : n}) leading_b.push_back(extent);
+        return product(std::move(name) + suffix, typed(dtype, Shape(leading_a)), typed(dtype, Shape(leading_b)), ta,
+                       tb);
+      };
+      add(shaped("batched", {3}, 5, 7, {3}, 2));
+      add(shaped("batched_rank_four", {2, 3}, 3, 5, {2, 3}, 4));
+      add(shaped("batched_shared_right", {3}, 5, 7, {}, 2));
+      add(shaped("batched_shared_left", {}, 5, 7, {3}, 2));
+      add(shaped("batched_one_matrix", {1}, 5, 7, {3}, 2));
+      add(shaped("batched_outer", {3, 1}, 5, 7, {4}, 2));
+      add(shaped("batched_middle", {2, 1, 3}, 2, 5, {2, 4, 1}, 3));
+      add(shaped("batched_large", {3}, 37, 129, {3}, 35));
+      add(shaped("batched_ones", {1, 1}, 1, 1, {1}, 1));
+      add(shaped("batched_no_inner", {3}, 2, 0, {3}, 4));
+      add(shaped("batched_no_outer", {3}, 0, 2, {3}, 4));
+      add(shaped("batched_no_columns", {3}, 2, 4, {3}, 0));
+      add(shaped("batched_none", {0}, 2, 3, {1}, 4));
+      add(shaped("batched_f64", {3}, 5, 7, {3}, 2, DType::f64));
+      add(differentiable(shaped("gradient_batched", {2}, 3, 2, {2}, 2)));
+      add(differentiable(shaped("gradient_shared_right", {2}, 3, 2, {}, 2)));
+      add(differentiable(shaped("gradient_shared_left", {}, 3, 2, {2}, 2)));
+      add(differentiable(shaped("gradient_outer", {2, 1}, 1, 2, {3}, 2)));
+    }
+  }
+  add(batch_of(3, product("batched_partial_rows", rows_f32({5, 3, 4}), rows_f32({5, 4, 2}))));
+  add(batch_of(3, product("batched_partial_rows_transposed", rows_f32({5, 4, 3}), rows_f32({5, 2, 4}), true, true)));
+  add(batch_of(3, product("batched_partial_rows_shared_right", rows_f32({5, 3, 4}), f32({4, 2}))));
+  add(batch_of(3, product("batched_partial_rows_shared_left", f32({3, 4}), rows_f32({5, 4, 2}))));
+  add(batch_of(3, product("batched_partial_rows_one_matrix", rows_f32({5, 3, 4}), f32({1, 4, 2}))));
+  add(batch_of(3, product("batched_partial_rows_heads", rows_f32({5, 2, 3, 4}), f32({2, 4, 2}))));
+  add(batch_of(2, product("batched_partial_double_rows", rows_f32({10, 3, 4}, 2), rows_f32({10, 4, 2}, 2))));
+  add(batch_of(5, product("batched_full_rows", rows_f32({5, 3, 4}), rows_f32({5, 4, 2}))));
+  add(batch_of(1, product("batched_one_row", rows_f32({5, 3, 4}), rows_f32({5, 4, 2}))));
+  add(batch_of(0, product("batched_no_rows", rows_f32({5, 3, 4}), rows_f32({5, 4, 2}))));
+  add(batch_of(3, product("batched_rows_no_inner", rows_f32({5, 3, 0}), rows_f32({5, 0, 2}))));
+  add(differentiable(batch_of(3, product("gradient_batched_rows", rows_f32({5, 2, 3}), rows_f32({5, 3, 2})))));
+  add(differentiable(batch_of(3, product("gradient_rows_shared_right", rows_f32({5, 2, 3}), f32({3, 2})))));
+  add(differentiable(batch_of(3, product("gradient_rows_shared_left", f32({2, 3}), rows_f32({5, 3, 2})))));
+  add(differentiable(batch_of(3, product("gradient_rows_heads", rows_f32({5, 2, 2, 3}), f32({2, 3, 2})))));
+
+  Sample infinite = batch_of(3, product("batched_infinite_weight_partial_rows", rows_f32({5, 1, 2}), f32({2, 2})));
+  infinite.operands[1].values = {1, std::numeric_limits<double>::infinity(), 1, 2};
+  add(infinite);
+  Sample exact = product("exact_batched_outer", f32({2, 1, 1, 2}), f32({2, 2, 1}));
+  exact.operands[0].values = {1, 2, 3, 4};
+  exact.operands[1].values = {5, 6, 7, 8};
+  exact.expected = {17, 23, 39, 53};
+  add(exact);
 }
 
 }  // namespace
@@ -81,6 +140,7 @@ std::vector<Sample> matmul() {
   exact("exact_transpose_a", true, false, {26, 30, 38, 44});
   exact("exact_transpose_b", false, true, {17, 23, 39, 53});
   exact("exact_transpose_both", true, true, {23, 31, 34, 46});
+  add_leading(list);
   return list;
 }
 

@@ -1,4 +1,4 @@
-// reshape, broadcast_to and cast: no arithmetic, so everything is exact.
+// Ops that put elements elsewhere: no arithmetic, so everything is exact.
 #include <limits>
 
 #include "conformance/samples.h"
@@ -25,6 +25,218 @@ Sample cast(std::string name, TensorType x, DType to, std::vector<double> values
           .name = std::move(name),
           .operands = {{x, 0, 9, std::move(values)}},
           .attributes = {{"dtype", std::string(name_of(to))}}};
+}
+
+const DType kMoved[] = {DType::f32, DType::f64, DType::i32, DType::u64, DType::boolean};
+
+void add(std::vector<Sample>& list, std::vector<Sample> more) {
+  for (Sample& sample : more) list.push_back(std::move(sample));
+}
+
+// Operands 0, 1, 2, … so that the result shows where each element came from.
+Sample exact(Sample sample, std::vector<double> expected) {
+  double next = 0;
+  for (Operand& operand : sample.operands) {
+    operand.values.clear();
+    for (std::int64_t i = 0; i < operand.type.shape.elements(); ++i) operand.values.push_back(next++);
+    if (operand.values.empty()) operand.values = {0};
+  }
+  sample.expected = std::move(expected);
+  return sample;
+}
+
+Sample transpose(std::string name, TensorType x, Extents axes = {}) {
+  return {
+      .op = "transpose", .name = std::move(name), .operands = {{x, 0, 9}}, .attributes = {{"axes", std::move(axes)}}};
+}
+
+void add_transposes(std::vector<Sample>& list) {
+  add(list, {transpose("scalar", f32({})),
+             transpose("vector", f32({7})),
+             transpose("odd", f32({7, 13})),
+             transpose("identity", f32({3, 5}), {0, 1}),
+             transpose("negative_axes", f32({3, 5, 2}), {-1, 0, 1}),
+             transpose("reversed_rank_four", f32({2, 3, 4, 5})),
+             transpose("size_one_axes", f32({1, 5, 1, 3}), {3, 0, 2, 1}),
+             transpose("rank_eight", f32({2, 1, 2, 3, 1, 2, 1, 2}), {7, 3, 0, 1, 5, 2, 6, 4}),
+             transpose("large", f32({65, 133})),
+             transpose("large_tall", f32({1037, 3})),
+             transpose("empty", f32({0, 3})),
+             transpose("empty_inner", f32({2, 0, 3}), {2, 0, 1}),
+             batch_of(5, transpose("full_rows", rows_f32({5, 2, 3}), {0, 2, 1})),
+             batch_of(3, transpose("partial_rows", rows_f32({5, 2, 3}), {0, 2, 1})),
+             batch_of(3, transpose("partial_rows_heads", rows_f32({5, 4, 2, 3}), {0, 2, 1, 3})),
+             batch_of(2, transpose("partial_double_rows", rows_f32({10, 2, 3}, 2), {0, -1, 1})),
+             batch_of(0, transpose("no_rows", rows_f32({5, 2, 3}), {0, 2, 1})),
+             exact(transpose("exact", f32({2, 3})), {0, 3, 1, 4, 2, 5}),
+             exact(transpose("exact_axes", f32({2, 1, 3}), {2, 0, 1}), {0, 3, 1, 4, 2, 5}),
+             differentiable(transpose("gradient", f32({2, 3, 4}), {2, 0, 1})),
+             differentiable(batch_of(3, transpose("gradient_rows", rows_f32({5, 2, 3}), {0, 2, 1})))});
+  for (const DType dtype : kMoved) list.push_back(transpose(std::string(name_of(dtype)), typed(dtype, {3, 5})));
+}
+
+Sample slice(std::string name, TensorType x, std::int64_t axis, std::int64_t start, std::int64_t stop) {
+  return {.op = "slice",
+          .name = std::move(name),
+          .operands = {{x, 0, 9}},
+          .attributes = {{"axis", axis}, {"start", start}, {"stop", stop}}};
+}
+
+void add_slices(std::vector<Sample>& list) {
+  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  add(list, {slice("vector", f32({7}), 0, 2, 5),
+             slice("odd", f32({7, 13}), 1, 3, 8),
+             slice("axis_0", f32({7, 13}), 0, 3, 6),
+             slice("middle_axis", f32({3, 5, 7}), 1, 1, 4),
+             slice("all", f32({3, 5}), 1, 0, kEnd),
+             slice("beyond_the_end", f32({3, 5}), 1, 2, 99),
+             slice("negative", f32({3, 5}), -1, -4, -1),
+             slice("one", f32({3, 5}), 1, 4, 5),
+             slice("none", f32({3, 5}), 1, 5, 5),
+             slice("none_inside", f32({3, 5}), 0, 1, 1),
+             slice("of_none", f32({3, 0}), 1, 0, kEnd),
+             slice("empty", f32({0, 5}), 1, 1, 3),
+             slice("large", f32({67, 129}), 1, 31, 97),
+             batch_of(5, slice("full_rows", rows_f32({5, 7}), 1, 2, 5)),
+             batch_of(3, slice("partial_rows", rows_f32({5, 7}), 1, 2, 5)),
+             batch_of(3, slice("partial_rows_middle_axis", rows_f32({5, 4, 3}), 1, 1, 3)),
+             batch_of(2, slice("partial_double_rows", rows_f32({10, 4}, 2), 1, 1, 3)),
+             batch_of(0, slice("no_rows", rows_f32({5, 7}), 1, 2, 5)),
+             exact(slice("exact", f32({2, 4}), 1, 1, 3), {1, 2, 5, 6}),
+             exact(slice("exact_axis_0", f32({4, 2}), 0, -3, 3), {2, 3, 4, 5}),
+             differentiable(slice("gradient", f32({2, 5}), 1, 1, 4)),
+             differentiable(slice("gradient_axis_0", f32({5, 2}), 0, 2, 5)),
+             differentiable(slice("gradient_middle_axis", f32({2, 4, 2}), -2, -3, -1)),
+             differentiable(batch_of(3, slice("gradient_rows", rows_f32({5, 4}), 1, 0, 2)))});
+  for (const DType dtype : kMoved) list.push_back(slice(std::string(name_of(dtype)), typed(dtype, {3, 5}), 1, 1, 4));
+}
+
+Sample pad(std::string name, TensorType x, std::int64_t axis, std::int64_t before, std::int64_t after,
+           double value = 0) {
+  return {.op = "pad",
+          .name = std::move(name),
+          .operands = {{x, 0, 9}},
+          .attributes = {{"axis", axis}, {"before", before}, {"after", after}, {"value", value}}};
+}
+
+void add_pads(std::vector<Sample>& list) {
+  add(list, {pad("vector", f32({7}), 0, 2, 3),
+             pad("odd", f32({7, 13}), 1, 1, 2, 0.25),
+             pad("axis_0", f32({7, 13}), 0, 2, 1, -3),
+             pad("middle_axis", f32({3, 5, 7}), 1, 1, 1, 0.5),
+             pad("nothing", f32({3, 5}), 1, 0, 0),
+             pad("before", f32({3, 5}), -1, 2, 0),
+             pad("after", f32({3, 5}), -1, 0, 2),
+             pad("large_value", f32({3, 5}), 1, 1, 0, 1e30),
+             pad("of_none", f32({3, 0}), 1, 2, 1, 7),
+             pad("empty", f32({0, 5}), 1, 1, 3),
+             pad("large", f32({67, 129}), 1, 31, 97, 1),
+             pad("f64", typed(DType::f64, {3, 5}), 1, 1, 4, 0.1),
+             batch_of(5, pad("full_rows", rows_f32({5, 7}), 1, 2, 5, 1)),
+             batch_of(3, pad("partial_rows", rows_f32({5, 7}), 1, 2, 5, 1)),
+             batch_of(3, pad("partial_rows_middle_axis", rows_f32({5, 4, 3}), 1, 1, 3, 1)),
+             batch_of(2, pad("partial_double_rows", rows_f32({10, 4}, 2), 1, 1, 3, 1)),
+             batch_of(0, pad("no_rows", rows_f32({5, 7}), 1, 2, 5, 1)),
+             exact(pad("exact", f32({2, 2}), 1, 1, 2, 9), {9, 0, 1, 9, 9, 9, 2, 3, 9, 9}),
+             exact(pad("exact_axis_0", f32({1, 2}), 0, 1, 1, 9), {9, 9, 0, 1, 9, 9}),
+             differentiable(pad("gradient", f32({2, 3}), 1, 1, 2, 5)),
+             differentiable(pad("gradient_axis_0", f32({2, 3}), 0, 1, 2, 5)),
+             differentiable(batch_of(3, pad("gradient_rows", rows_f32({5, 2}), 1, 2, 1, 5)))});
+}
+
+Sample concat(std::string name, std::vector<TensorType> parts, std::int64_t axis) {
+  Sample s{.op = "concat", .name = std::move(name), .operands = {}, .attributes = {{"axis", axis}}};
+  for (const TensorType& part : parts) s.operands.push_back({part, 0, 9});
+  return s;
+}
+
+void add_concats(std::vector<Sample>& list) {
+  const std::vector<TensorType> eight = {f32({2, 1}), f32({2, 3}), f32({2, 0}), f32({2, 2}),
+                                         f32({2, 5}), f32({2, 1}), f32({2, 1}), f32({2, 4})};
+  add(list, {concat("one", {f32({3, 5})}, 1),
+             concat("vectors", {f32({3}), f32({4})}, 0),
+             concat("odd", {f32({7, 3}), f32({7, 10})}, 1),
+             concat("axis_0", {f32({3, 5}), f32({1, 5}), f32({2, 5})}, 0),
+             concat("middle_axis", {f32({2, 3, 4}), f32({2, 1, 4})}, 1),
+             concat("eight", eight, -1),
+             concat("with_none", {f32({3, 0}), f32({3, 2}), f32({3, 0})}, 1),
+             concat("none", {f32({3, 0}), f32({3, 0})}, 1),
+             concat("empty", {f32({0, 2}), f32({0, 3})}, 1),
+             concat("large", {f32({67, 129}), f32({67, 31})}, 1),
+             batch_of(5, concat("full_rows", {rows_f32({5, 3}), rows_f32({5, 4})}, 1)),
+             batch_of(3, concat("partial_rows", {rows_f32({5, 3}), rows_f32({5, 4})}, 1)),
+             batch_of(3, concat("partial_rows_middle_axis", {rows_f32({5, 1, 3}), rows_f32({5, 2, 3})}, 1)),
+             batch_of(2, concat("partial_double_rows", {rows_f32({10, 3}, 2), rows_f32({10, 1}, 2)}, 1)),
+             batch_of(0, concat("no_rows", {rows_f32({5, 3}), rows_f32({5, 4})}, 1)),
+             exact(concat("exact", {f32({2, 1}), f32({2, 2})}, 1), {0, 2, 3, 1, 4, 5}),
+             exact(concat("exact_axis_0", {f32({1, 2}), f32({0, 2}), f32({2, 2})}, 0), {0, 1, 2, 3, 4, 5}),
+             differentiable(concat("gradient", {f32({2, 1}), f32({2, 3}), f32({2, 2})}, 1)),
+             differentiable(concat("gradient_axis_0", {f32({1, 2}), f32({3, 2})}, 0)),
+             differentiable(batch_of(3, concat("gradient_rows", {rows_f32({5, 2}), rows_f32({5, 1})}, 1)))});
+  for (const DType dtype : kMoved) {
+    list.push_back(concat(std::string(name_of(dtype)), {typed(dtype, {3, 2}), typed(dtype, {3, 3})}, 1));
+  }
+}
+
+Sample one_hot(std::string name, TensorType x, std::int64_t classes) {
+  x.dtype = DType::i32;
+  return {.op = "one_hot",
+          .name = std::move(name),
+          .operands = {{x, 0, static_cast<double>(classes)}},
+          .attributes = {{"classes", classes}}};
+}
+
+void add_one_hots(std::vector<Sample>& list) {
+  Sample by_hand = one_hot("exact_no_such_class", f32({5}), 3);
+  by_hand.operands[0].values = {0, 2, 3, -1, 1};
+  by_hand.expected = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+  add(list, {by_hand, one_hot("scalar", f32({}), 4), one_hot("vector", f32({11}), 7), one_hot("matrix", f32({3, 5}), 4),
+             one_hot("one_class", f32({6}), 1), one_hot("empty", f32({0}), 3), one_hot("large", f32({129}), 67),
+             batch_of(5, one_hot("full_rows", rows_f32({5}), 3)),
+             batch_of(3, one_hot("partial_rows", rows_f32({5}), 3)),  // class 0 of the rows past the batch is 0 too
+             batch_of(3, one_hot("partial_rows_matrix", rows_f32({5, 2}), 3)),
+             batch_of(2, one_hot("partial_double_rows", rows_f32({10}, 2), 3)),
+             batch_of(0, one_hot("no_rows", rows_f32({5}), 3))});
+}
+
+Sample gather(std::string name, TensorType table, TensorType indices) {
+  indices.dtype = DType::i32;
+  return {.op = "gather",
+          .name = std::move(name),
+          .operands = {{table, 0, 9}, {indices, 0, static_cast<double>(table.shape[0])}}};
+}
+
+void add_gathers(std::vector<Sample>& list) {
+  Sample by_hand = exact(gather("exact_no_such_row", f32({3, 2}), f32({5})), {4, 5, 0, 0, 0, 1, 0, 0, 4, 5});
+  by_hand.operands[1].values = {2, 3, 0, -1, 2};
+  Sample repeated = gather("gradient_repeated", f32({4, 3}), f32({6}));
+  repeated.operands[1].values = {1, 3, 1, 1, 0, 3};
+  Sample unknown = gather("gradient_no_such_row", f32({3, 2}), f32({3}));
+  unknown.operands[1].values = {-1, 2, 3};
+  add(list, {by_hand,
+             gather("scalar", f32({5, 3}), f32({})),
+             gather("vector", f32({5, 3}), f32({7})),
+             gather("matrix", f32({5, 3}), f32({2, 4})),
+             gather("column", f32({5, 1}), f32({7})),
+             gather("one_row", f32({1, 3}), f32({4})),
+             gather("no_width", f32({5, 0}), f32({4})),
+             gather("empty", f32({5, 3}), f32({0})),
+             gather("large", f32({129, 65}), f32({67})),
+             batch_of(5, gather("full_rows", f32({4, 3}), rows_f32({5}))),
+             batch_of(3, gather("partial_rows", f32({4, 3}), rows_f32({5}))),  // not row 0 of the table past the batch
+             batch_of(3, gather("partial_rows_matrix", f32({4, 3}), rows_f32({5, 2}))),
+             batch_of(2, gather("partial_double_rows", f32({4, 3}), rows_f32({10}, 2))),
+             batch_of(0, gather("no_rows", f32({4, 3}), rows_f32({5}))),
+             differentiable(repeated),
+             differentiable(unknown),
+             differentiable(gather("gradient_scalar", f32({3, 2}), f32({}))),
+             differentiable(gather("gradient_matrix", f32({4, 2}), f32({2, 3}))),
+             differentiable(gather("gradient_no_width", f32({3, 0}), f32({2}))),
+             differentiable(batch_of(3, gather("gradient_rows", f32({4, 2}), rows_f32({5})))),
+             differentiable(batch_of(3, gather("gradient_rows_matrix", f32({4, 2}), rows_f32({5, 2}))))});
+  for (const DType dtype : kMoved) {
+    list.push_back(gather(std::string(name_of(dtype)), typed(dtype, {4, 3}), f32({5})));
+  }
 }
 
 }  // namespace
@@ -95,19 +307,26 @@ std::vector<Sample> movement() {
       list.back().expected = to == DType::boolean ? std::vector<double>{0, 1, 1} : values;
     }
   }
-  const auto exact = [&](std::string name, DType from, DType to, std::vector<double> values, std::vector<double> out) {
+  const auto converted = [&](std::string name, DType from, DType to, std::vector<double> values,
+                             std::vector<double> out) {
     list.push_back(cast(std::move(name), typed(from, {static_cast<std::int64_t>(values.size())}), to, values));
     list.back().expected = std::move(out);
   };
   constexpr double inf = std::numeric_limits<double>::infinity();
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  exact("toward_zero", DType::f32, DType::i32, {1.75, -1.75, 0.5, -0.5}, {1, -1, 0, 0});
-  exact("negative_i32", DType::i32, DType::f32, {-7, 16777216}, {-7, 16777216});
-  exact("to_float_rounds", DType::f64, DType::f32, {1 + 0x1p-24, 1 + 0x1.8p-24, 1e300, nan},
-        {1, 1 + 0x1p-23, inf, nan});
-  exact("special_to_f64", DType::f32, DType::f64, {nan, inf, -inf, 0x1p-149}, {nan, inf, -inf, 0x1p-149});
-  exact("nonzero_is_true", DType::f32, DType::boolean, {0.25, 0, -3, inf, -0.0, nan}, {1, 0, 1, 1, 0, 1});
-  exact("large_u64", DType::u64, DType::f64, {9007199254740992.0, 3}, {9007199254740992.0, 3});
+  converted("toward_zero", DType::f32, DType::i32, {1.75, -1.75, 0.5, -0.5}, {1, -1, 0, 0});
+  converted("negative_i32", DType::i32, DType::f32, {-7, 16777216}, {-7, 16777216});
+  converted("to_float_rounds", DType::f64, DType::f32, {1 + 0x1p-24, 1 + 0x1.8p-24, 1e300, nan},
+            {1, 1 + 0x1p-23, inf, nan});
+  converted("special_to_f64", DType::f32, DType::f64, {nan, inf, -inf, 0x1p-149}, {nan, inf, -inf, 0x1p-149});
+  converted("nonzero_is_true", DType::f32, DType::boolean, {0.25, 0, -3, inf, -0.0, nan}, {1, 0, 1, 1, 0, 1});
+  converted("large_u64", DType::u64, DType::f64, {9007199254740992.0, 3}, {9007199254740992.0, 3});
+  add_transposes(list);
+  add_slices(list);
+  add_pads(list);
+  add_concats(list);
+  add_one_hots(list);
+  add_gathers(list);
   return list;
 }
 

@@ -21,6 +21,30 @@ Sample minibatch(std::string name, TensorType data, std::int64_t capacity, doubl
           .count = count};
 }
 
+constexpr std::int64_t kKey = 0x0123456789abcdef;
+
+// Element i is i, so the result shows which rows were taken. The literals come from another program, written after the
+// definition in base/random_bits.h.
+Sample picked(std::string name, std::int64_t total, std::int64_t capacity, double at, std::vector<double> expected,
+              bool shuffle, bool drop_last = false, std::int64_t key = kKey) {
+  Sample s = minibatch(std::move(name), f32({total}), capacity, at, static_cast<std::int64_t>(expected.size()));
+  for (std::int64_t i = 0; i < total; ++i) s.operands[0].values.push_back(static_cast<double>(i));
+  for (const auto& [flag, value] : {std::pair{"shuffle", shuffle}, std::pair{"drop_last", drop_last}}) {
+    s.attributes.emplace_back(flag, value);
+  }
+  s.attributes.emplace_back("key", key);
+  s.expected = std::move(expected);
+  s.expected.resize(static_cast<std::size_t>(capacity));
+  return s;
+}
+
+Sample shuffled(std::string name, TensorType data, std::int64_t capacity, double at, std::int64_t count) {
+  Sample s = minibatch(std::move(name), data, capacity, at, count);
+  s.attributes.emplace_back("shuffle", true);
+  s.attributes.emplace_back("key", kKey);
+  return s;
+}
+
 Sample row_count(std::string name, std::int64_t total, std::int64_t capacity, double at, double expected) {
   return {.op = "row_count",
           .name = std::move(name),
@@ -60,6 +84,30 @@ std::vector<Sample> sources() {
       minibatch("f64", typed(DType::f64, {7, 3}), 4, 1, 3),
       minibatch("boolean", typed(DType::boolean, {7, 3}), 4, 1, 3),
       minibatch("step_beyond_32_bits", f32({11, 2}), 4, kBeyond32Bits, 3),
+      // Epoch 0 is 7 2 4 10 6 3 1 0 9 5 8, epoch 1 is 8 4 2 3 5 7 10 6 0 9 1.
+      picked("shuffle_first", 11, 4, 0, {7, 2, 4, 10}, true),
+      picked("shuffle_second", 11, 4, 1, {6, 3, 1, 0}, true),
+      picked("shuffle_last_partial_rows", 11, 4, 2, {9, 5, 8}, true),
+      picked("shuffle_next_epoch", 11, 4, 3, {8, 4, 2, 3}, true),
+      picked("shuffle_next_epoch_partial_rows", 11, 4, 5, {0, 9, 1}, true),
+      picked("shuffle_other_key", 11, 4, 0, {2, 7, 0, 5}, true, false, -1),
+      picked("shuffle_whole_is_no_view", 11, 11, 1, {8, 4, 2, 3, 5, 7, 10, 6, 0, 9, 1}, true),
+      picked("shuffle_larger_than_the_data", 5, 8, 3, {3, 2, 4, 0, 1}, true),
+      picked("shuffle_one", 1, 1, 9, {0}, true),
+      picked("shuffle_batches_of_one", 17, 1, 2 * 17 + 7, {16}, true),
+      picked("shuffle_epoch_beyond_32_bits", 11, 11, kBeyond32Bits, {3, 1, 2, 0, 7, 6, 4, 10, 8, 9, 5}, true),
+      picked("drop_last_first", 11, 4, 0, {0, 1, 2, 3}, false, true),
+      picked("drop_last_second_round", 11, 4, 2, {0, 1, 2, 3}, false, true),
+      picked("drop_last_second_round_second", 11, 4, 3, {4, 5, 6, 7}, false, true),
+      picked("drop_last_divides", 8, 4, 3, {4, 5, 6, 7}, false, true),
+      picked("shuffle_drop_last", 11, 4, 1, {6, 3, 1, 0}, true, true),
+      picked("shuffle_drop_last_next_epoch", 11, 4, 2, {8, 4, 2, 3}, true, true),
+      shuffled("shuffle_rows", f32({11, 3}), 4, 2, 3),
+      shuffled("shuffle_i32", typed(DType::i32, {7, 3}), 4, 1, 3),
+      shuffled("shuffle_boolean", typed(DType::boolean, {7, 3}), 4, 1, 3),
+      shuffled("shuffle_f64", typed(DType::f64, {7, 3}), 4, 1, 3),
+      shuffled("shuffle_rank_three", f32({5, 2, 3}), 2, 2, 1),
+      shuffled("shuffle_large", f32({1037, 31}), 256, 4, 13),
       row_count("full", 11, 4, 0, 4),
       row_count("last", 11, 4, 2, 3),
       row_count("next_round", 11, 4, 3, 4),

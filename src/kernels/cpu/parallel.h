@@ -1,0 +1,86 @@
+// parallel.h: a fixed pool of threads that share the parts of one kernel, and the rule that cuts work into parts.
+// Contract: parts follow from shapes alone, never from the number of threads, and write disjoint memory: so the bits do
+// not depend on threads. run() is for one caller at a time, allocates nothing and returns when every part is done; what
+// parts wrote is then visible to the caller. A part must not throw (it is called from noexcept code).
+// Waiting: a thread without work spins for some microseconds, so that the next kernel of a step finds it awake, and
+// sleeps then; an idle pool costs nothing. With more threads than cores nobody spins.
+// Leaves to others: what a part computes (the families), how many threads there are (executors/cpu).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "kernels/abi.h"
+
+namespace graphrun::cpu {
+
+// A part is worth handing to another thread from about 16384 units on. A unit is the time of one element of a cheap
+// loop, half a nanosecond or so (memory at 10 GB/s, 16 multiply-adds of a product): a part takes 5 to 10 microseconds,
+// the hand-over 1 to 2. What is smaller than two parts runs in the calling thread and wakes nobody.
+inline constexpr std::int64_t kPartUnits = 16384;
+inline constexpr int kMaxParts = 64;
+inline constexpr std::int64_t kGrain = 64;  // elements: ranges are multiples, so that no cache line has two writers
+
+inline int parts_for(std::int64_t units) {
+  return static_cast<int>(std::clamp<std::int64_t>(units / kPartUnits, 1, kMaxParts));
+}
+
+int available_cores();  // those that this process may run on, at least 1
+
+class Pool {
+ public:
+  using Part = void (*)(void* context, int part);
+
+  explicit Pool(int threads);  // the caller of run() is one of them. Throws std::system_error: no more threads.
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  void run(int parts, Part part, void* context) noexcept;  // 1 <= parts <= kMaxParts
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  std::uint64_t jobs() const;  // calls of run() so far
+
+ private:
+  void stop();
+  void work() noexcept;
+  bool take_one() noexcept;
+
+  // The job in hand: its number, how many parts it has, and the next one to take; one word, so that whoever takes a
+  // part by compare-and-swap knows that the job it has read is still the one in hand.
+  std::atomic<std::uint64_t> ticket_{0};
+  std::atomic<Part> part_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  alignas(64) std::atomic<std::uint32_t> done_{0};    // parts of the job
+  alignas(64) std::atomic<std::uint32_t> posted_{0};  // jobs, what sleepers wait for
+  std::atomic<bool> stopping_{false};
+  int spins_;
+  std::vector<std::thread> workers_;
+};
+
+// Calls f(part) for each part, in the pool's threads if there is one.
+template <class F>
+void for_parts(const KernelArgs& args, int parts, F&& f) {
+  if (args.pool == nullptr || parts <= 1) {
+    for (int i = 0; i < parts; ++i) f(i);
+    return;
+  }
+  const auto part = [](void* context, int i) { (*static_cast<std::remove_reference_t<F>*>(context))(i); };
+  args.pool->run(parts, part, const_cast<void*>(static_cast<const void*>(&f)));
+}
+
+// Calls f(first, last) for ranges that cover [0, n) in `parts` parts of about equal size, multiples of `grain` each.
+template <class F>
+void for_ranges(const KernelArgs& args, int parts, std::int64_t n, std::int64_t grain, F&& f) {
+  const std::int64_t grains = (n + grain - 1) / grain;
+  const int count = static_cast<int>(std::min<std::int64_t>(parts, grains));
+  if (count <= 1) {
+    if (n > 0) f(std::int64_t{0}, n);
+    return;
+  }
+  for_parts(args, count, [&](int i) { f(grains * i / count * grain, std::min(grains * (i + 1) / count * grain, n)); });
+}
+
+}  // namespace graphrun::cpu

@@ -1,0 +1,328 @@
+// rearrange.cu: elements elsewhere: transpose, slice, pad, concat, one_hot, gather. Elements are moved as words of
+// their size, or of up to 16 bytes where neighbours stay together.
+#include "kernels/cuda/elementwise.cuh"
+#include "kernels/cuda/reduce_plan.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// Calls f(Word{}) with the word of the given bytes: 1, 4, 8 or 16.
+template <class F>
+void with_word(std::uint64_t bytes, F&& f) {
+  if (bytes == 16) return f(uint4{});
+  if (bytes == 8) return f(std::uint64_t{});
+  if (bytes == 4) return f(std::uint32_t{});
+  f(std::uint8_t{});
+}
+
+// ---- slice, pad, concat: the result's blocks along an axis put together from pieces of operands -------------------
+
+struct Piece {
+  const void* from = nullptr;
+  std::uint64_t begin = 0, end = 0;  // words of the result's block that it fills
+  std::uint64_t block = 0;           // words of the operand's block
+};
+struct Pieces {
+  Piece piece[kMaxInputs];
+  int count = 0;
+  std::uint64_t block = 0;  // words of the result's block
+};
+
+template <class Word>
+__global__ void assemble_kernel(Pieces pieces, Word fill, Extent extent, Word* out) {
+  const std::uint64_t valid = extent.valid();
+  for (std::uint64_t i = thread_index(); i < extent.all; i += thread_count()) {
+    Word value = {};
+    if (i < valid) {
+      const std::uint64_t outer = divide(i, pieces.block);
+      const std::uint64_t at = i - outer * pieces.block;
+      value = fill;
+      for (int k = 0; k < pieces.count; ++k) {
+        const Piece& piece = pieces.piece[k];
+        if (at < piece.begin || at >= piece.end) continue;
+        value = static_cast<const Word*>(piece.from)[outer * piece.block + (at - piece.begin)];
+      }
+    }
+    out[i] = value;
+  }
+}
+
+// The pieces in bytes, before a word is chosen.
+class Assembly {
+ public:
+  Assembly(const KernelArgs& args, int axis) : args_(args), axis_(axis) {
+    pieces_.block = block_of(args.out_type, inner_);
+    divisor_ = pieces_.block | reinterpret_cast<std::uintptr_t>(args.out);
+  }
+
+  // `skip` steps along the axis of the operand are left out; it fills `steps` from step `begin` of the result on.
+  void add(int input, std::uint64_t skip, std::uint64_t begin, std::uint64_t steps) {
+    std::uint64_t inner = 0;
+    const std::uint64_t block = block_of(args_.in_type[input], inner);
+    if (steps == 0 || inner_ == 0) return;
+    const auto* from = args_.input<std::byte>(input) + skip * inner_;
+    pieces_.piece[pieces_.count++] = {from, begin * inner_, (begin + steps) * inner_, block};
+    divisor_ |= reinterpret_cast<std::uintptr_t>(from) | begin * inner_ | steps * inner_ | block;
+  }
+
+  void run(Launcher& launcher, const char* name, float fill = 0.0f) {
+    const std::uint64_t bytes = args_.out_type.bytes();
+    if (bytes == 0) return;
+    const std::uint64_t size = size_of(args_.out_type.dtype);
+    const std::uint64_t word = divisor_ % 16 == 0 ? 16 : divisor_ % 8 == 0 ? 8 : divisor_ % 4 == 0 ? 4 : size;
+    with_word(word, [&](auto zero) {
+      using Word = decltype(zero);
+      Pieces pieces = pieces_;
+      pieces.block /= sizeof(Word);
+      for (int k = 0; k < pieces.count; ++k) {
+        Piece& piece = pieces.piece[k];
+        piece.begin /= sizeof(Word);
+        piece.end /= sizeof(Word);
+        piece.block /= sizeof(Word);
+      }
+      Word filling = {};
+      for (std::size_t i = 0; i + sizeof(float) <= sizeof(Word); i += sizeof(float)) {
+        std::memcpy(reinterpret_cast<std::byte*>(&filling) + i, &fill, sizeof(float));
+      }
+      const std::uint64_t words = bytes / sizeof(Word);
+      launch(launcher, assemble_kernel<Word>, name, linear_grid(launcher.machine(), words, 256), 256, pieces, filling,
+             extent_of(args_, args_.out_type, words), args_.output<Word>());
+    });
+  }
+
+ private:
+  std::uint64_t block_of(const TensorType& type, std::uint64_t& inner) const {
+    inner = size_of(type.dtype);
+    for (int d = axis_ + 1; d < type.shape.rank(); ++d) inner *= static_cast<std::uint64_t>(type.shape[d]);
+    return inner * static_cast<std::uint64_t>(type.shape[axis_]);
+  }
+
+  const KernelArgs& args_;
+  int axis_;
+  std::uint64_t inner_ = 0;    // bytes of one step along the axis
+  std::uint64_t divisor_ = 0;  // its low zero bits are those of every address, offset and size
+  Pieces pieces_;
+};
+
+std::uint64_t extent_along(const TensorType& type, int axis) {
+  return static_cast<std::uint64_t>(type.shape[axis]);
+}
+
+void launch_slice(const KernelArgs& args, Launcher& launcher) {
+  const auto& params = std::get<SliceParams>(args.params);
+  Assembly assembly(args, params.axis);
+  assembly.add(0, static_cast<std::uint64_t>(params.start), 0, extent_along(args.out_type, params.axis));
+  assembly.run(launcher, "slice");
+}
+
+void launch_pad(const KernelArgs& args, Launcher& launcher) {
+  const auto& params = std::get<PadParams>(args.params);
+  Assembly assembly(args, params.axis);
+  assembly.add(0, 0, static_cast<std::uint64_t>(params.before), extent_along(args.in_type[0], params.axis));
+  assembly.run(launcher, "pad", static_cast<float>(params.value));
+}
+
+void launch_concat(const KernelArgs& args, Launcher& launcher) {
+  const int axis = std::get<AxisParams>(args.params).axis;
+  Assembly assembly(args, axis);
+  std::uint64_t begin = 0;
+  for (int k = 0; k < args.inputs; ++k) {
+    const std::uint64_t steps = extent_along(args.in_type[k], axis);
+    assembly.add(k, 0, begin, steps);
+    begin += steps;
+  }
+  assembly.run(launcher, "concat");
+}
+
+// ---- transpose ----------------------------------------------------------------------------------------------------
+
+// The result's axes with their strides in the operand. Where one of them, not the last, has neighbours side by side in
+// the operand, tiles of 32 x 32 go through shared memory, so that both sides are read and written in rows.
+constexpr std::uint64_t kTile = 32;
+
+struct Tiles {
+  Axes outer;                                // the other axes, strides of the operand
+  std::uint64_t outer_out[kMaxRank];         // strides of the result
+  std::uint64_t rows = 0, row_out = 0;       // the axis that is dense in the operand
+  std::uint64_t columns = 0, column_in = 0;  // the last axis of the result
+  Extent extent;
+};
+
+template <class Word>
+__global__ void __launch_bounds__(256) transpose_tiles(const Word* in, Tiles t, Word* out) {
+  __shared__ Word tile[kTile][kTile + 1];
+  const std::uint64_t valid = t.extent.valid();
+  const std::uint64_t tiles_row = (t.rows + kTile - 1) / kTile;
+  const std::uint64_t tiles_column = (t.columns + kTile - 1) / kTile;
+  const unsigned x = threadIdx.x % kTile;
+  for (std::uint64_t n = blockIdx.x; n < tiles_row * tiles_column * t.outer.count; n += gridDim.x) {
+    std::uint64_t rest = divide(n, tiles_column);
+    const std::uint64_t column = (n - rest * tiles_column) * kTile;
+    std::uint64_t index = divide(rest, tiles_row);
+    const std::uint64_t row = (rest - index * tiles_row) * kTile;
+    std::uint64_t from = 0, to = 0;
+    for (int axis = t.outer.rank - 1; axis >= 0; --axis) {
+      rest = divide(index, t.outer.extent[axis]);
+      from += (index - rest * t.outer.extent[axis]) * t.outer.stride[axis];
+      to += (index - rest * t.outer.extent[axis]) * t.outer_out[axis];
+      index = rest;
+    }
+    for (unsigned y = threadIdx.x / kTile; y < kTile; y += 8) {
+      if (row + x < t.rows && column + y < t.columns) {
+        tile[y][x] = in[from + (row + x) + (column + y) * t.column_in];
+      }
+    }
+    __syncthreads();
+    for (unsigned y = threadIdx.x / kTile; y < kTile; y += 8) {
+      if (row + y < t.rows && column + x < t.columns) {
+        const std::uint64_t at = to + (row + y) * t.row_out + column + x;
+        out[at] = at < valid ? tile[x][y] : Word{};
+      }
+    }
+    __syncthreads();  // the tile has been read
+  }
+}
+
+struct Same {
+  template <class T>
+  __device__ T operator()(T value) const {
+    return value;
+  }
+};
+
+template <class Word>
+void transpose_words(const KernelArgs& args, Launcher& launcher, const Axes& axes) {
+  const auto count = static_cast<std::uint64_t>(args.out_type.shape.elements());
+  const Extent extent = extent_of(args, args.out_type, count);
+  int dense = axes.rank - 1;
+  while (dense >= 0 && axes.stride[dense] != 1) --dense;
+  const int last = axes.rank - 1;
+  if (dense >= 0 && dense < last && axes.extent[dense] >= 8 && axes.extent[last] >= 8) {
+    Tiles t;
+    std::uint64_t step = 1;
+    std::uint64_t out_stride[kMaxRank] = {};
+    for (int d = last; d >= 0; --d) {
+      out_stride[d] = step;
+      step *= axes.extent[d];
+    }
+    for (int d = 0; d < last; ++d) {
+      if (d == dense) continue;
+      t.outer.extent[t.outer.rank] = axes.extent[d];
+      t.outer.stride[t.outer.rank] = axes.stride[d];
+      t.outer_out[t.outer.rank++] = out_stride[d];
+      t.outer.count *= axes.extent[d];
+    }
+    t.rows = axes.extent[dense];
+    t.row_out = out_stride[dense];
+    t.columns = axes.extent[last];
+    t.column_in = axes.stride[last];
+    t.extent = extent;
+    const std::uint64_t tiles = (t.rows + kTile - 1) / kTile * ((t.columns + kTile - 1) / kTile) * t.outer.count;
+    launch(launcher, transpose_tiles<Word>, "transpose_tiles", linear_grid(launcher.machine(), tiles, 1), 256,
+           args.input<Word>(0), t, args.output<Word>());
+    return;
+  }
+  Elementwise e;
+  e.space.rank = axes.rank;
+  for (int d = 0; d < axes.rank; ++d) {
+    e.space.extent[d] = axes.extent[d];
+    e.operand[0].stride[d] = axes.stride[d];
+  }
+  e.operand[0].data = args.in[0];
+  e.operand[0].access = dense == last && axes.rank <= 1 ? Access::same : Access::strided;
+  e.operand[0].aligned = is_aligned(args.in[0], alignof(Pack<Word, 4>));
+  e.extent = extent;
+  e.aligned = is_aligned(args.out, alignof(Pack<Word, 4>));
+  launch(launcher, elementwise_kernel<Same, Word, Word>, "transpose",
+         linear_grid(launcher.machine(), (count + 3) / 4, 256), 256, Same{}, e, args.output<Word>());
+}
+
+void launch_transpose(const KernelArgs& args, Launcher& launcher) {
+  const auto& params = std::get<PermuteParams>(args.params);
+  const Shape& in = args.in_type[0].shape;
+  if (args.out_type.bytes() == 0) return;
+  std::uint64_t stride[kMaxRank] = {};
+  std::uint64_t step = 1;
+  for (int d = in.rank() - 1; d >= 0; --d) {
+    stride[d] = step;
+    step *= static_cast<std::uint64_t>(in[d]);
+  }
+  Axes axes;
+  for (int d = 0; d < in.rank(); ++d) axes.add(extent_along(args.out_type, d), stride[params.axes[d]]);
+  const std::size_t size = size_of(args.out_type.dtype);
+  if (size == 1) return transpose_words<std::uint8_t>(args, launcher, axes);
+  if (size == 4) return transpose_words<std::uint32_t>(args, launcher, axes);
+  transpose_words<std::uint64_t>(args, launcher, axes);
+}
+
+// ---- one_hot, gather ----------------------------------------------------------------------------------------------
+
+__global__ void one_hot_kernel(const std::int32_t* in, std::uint64_t classes, Extent extent, float* out) {
+  const std::uint64_t valid = extent.valid();
+  for (std::uint64_t i = thread_index(); i < extent.all; i += thread_count()) {
+    float value = 0.0f;
+    if (i < valid) {
+      const std::uint64_t place = divide(i, classes);
+      const std::int64_t wanted = in[place];
+      if (wanted == static_cast<std::int64_t>(i - place * classes)) value = 1.0f;
+    }
+    out[i] = value;
+  }
+}
+
+void launch_one_hot(const KernelArgs& args, Launcher& launcher) {
+  const auto count = static_cast<std::uint64_t>(args.out_type.shape.elements());
+  if (count == 0) return;
+  launch(launcher, one_hot_kernel, "one_hot", linear_grid(launcher.machine(), count, 256), 256,
+         args.input<std::int32_t>(0), extent_along(args.out_type, args.out_type.shape.rank() - 1),
+         extent_of(args, args.out_type, count), args.output<float>());
+}
+
+template <class Word>
+__global__ void gather_kernel(const Word* table, const std::int32_t* indices, std::uint64_t entries,
+                              std::uint64_t width, Extent extent, Word* out) {
+  const std::uint64_t valid = extent.valid();
+  for (std::uint64_t i = thread_index(); i < extent.all; i += thread_count()) {
+    Word value = {};
+    if (i < valid) {
+      const std::uint64_t place = divide(i, width);
+      const std::int64_t entry = indices[place];
+      if (entry >= 0 && static_cast<std::uint64_t>(entry) < entries) {
+        value = table[static_cast<std::uint64_t>(entry) * width + (i - place * width)];
+      }
+    }
+    out[i] = value;
+  }
+}
+
+void launch_gather(const KernelArgs& args, Launcher& launcher) {
+  const std::uint64_t bytes = args.out_type.bytes();
+  if (bytes == 0) return;
+  const Shape& table = args.in_type[0].shape;
+  const std::uint64_t size = size_of(args.out_type.dtype);
+  const std::uint64_t row = static_cast<std::uint64_t>(table[1]) * size;
+  const std::uint64_t divisor =
+      row | reinterpret_cast<std::uintptr_t>(args.in[0]) | reinterpret_cast<std::uintptr_t>(args.out);
+  const std::uint64_t word = divisor % 16 == 0 ? 16 : divisor % 8 == 0 ? 8 : divisor % 4 == 0 ? 4 : size;
+  with_word(word, [&](auto zero) {
+    using Word = decltype(zero);
+    const std::uint64_t words = bytes / sizeof(Word);
+    launch(launcher, gather_kernel<Word>, "gather", linear_grid(launcher.machine(), words, 256), 256,
+           args.input<Word>(0), args.input<std::int32_t>(1), static_cast<std::uint64_t>(table[0]), row / sizeof(Word),
+           extent_of(args, args.out_type, words), args.output<Word>());
+  });
+}
+
+}  // namespace
+
+LaunchFn find_rearrange(std::string_view op) {
+  if (op == "transpose") return launch_transpose;
+  if (op == "slice") return launch_slice;
+  if (op == "pad") return launch_pad;
+  if (op == "concat") return launch_concat;
+  if (op == "one_hot") return launch_one_hot;
+  if (op == "gather") return launch_gather;
+  return nullptr;
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,325 @@
+// Optimizers: 20 steps of a small network on ref and cpu against the equations of PyTorch's documentation in double,
+// and against torch itself where it is installed (reference/optimizers_torch.py has the same network and the same
+// cases).
+#include "graph/frontend/optimizers.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <ostream>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "graphrun/session.h"
+#include "support/tensors.h"
+
+namespace graphrun {
+namespace {
+
+using Reals = std::vector<double>;
+using Parameters = std::map<std::string, Reals>;  // row-major
+
+constexpr std::size_t kRows = 8, kInputs = 3, kHidden = 4, kOutputs = 2, kSteps = 20;
+constexpr double kTolerance = 1e-5;
+
+// ---- what is trained, and how
+
+struct Case {
+  std::string name;
+  std::string optimizer;
+  std::map<std::string, double> options;  // of the optimizer, in our names
+  double clip_norm = 0;
+  bool biases_decay = true;
+
+  double option(const std::string& key, double fallback) const {
+    const auto entry = options.find(key);
+    return entry == options.end() ? fallback : entry->second;
+  }
+};
+std::ostream& operator<<(std::ostream& stream, const Case& c) {
+  return stream << c.name;
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list = {
+      {"sgd", "sgd", {{"lr", 0.1}}},
+      {"sgd_weight_decay", "sgd", {{"lr", 0.1}, {"weight_decay", 0.2}}},
+      {"sgd_l2", "sgd", {{"lr", 0.1}, {"l2", 0.4}}},
+      {"sgd_clip_norm", "sgd", {{"lr", 0.5}}, 0.25},
+      {"momentum", "momentum", {{"lr", 0.05}}},
+      {"momentum_half", "momentum", {{"lr", 0.1}, {"momentum", 0.5}}},
+      {"nesterov", "nesterov", {{"lr", 0.05}}},
+      {"rmsprop", "rmsprop", {{"lr", 0.002}}},
+      {"rmsprop_alpha", "rmsprop", {{"lr", 0.01}, {"alpha", 0.8}, {"eps", 1e-3}}},
+      {"adagrad", "adagrad", {{"lr", 0.05}}},
+      {"adam", "adam", {{"lr", 0.01}}},
+      {"adam_betas", "adam", {{"lr", 0.05}, {"beta1", 0.8}, {"beta2", 0.95}, {"eps", 1e-4}}},
+      {"adam_l2", "adam", {{"lr", 0.01}, {"l2", 0.1}}},
+      {"adamw", "adamw", {{"lr", 0.01}}},
+      {"adamw_all", "adamw", {{"lr", 0.02}, {"beta2", 0.99}, {"weight_decay", 0.5}}, 0.25, false},
+      {"sgd_weights_only", "sgd", {{"lr", 0.1}, {"l2", 0.3}}, 0.25, false},
+  };
+  return list;
+}
+
+// Element (i, j) is ((a i + b j) mod modulus - floor(modulus / 2)) / divisor: exact in every format.
+Reals pattern(std::size_t rows, std::size_t columns, std::size_t a, std::size_t b, int modulus, double divisor) {
+  Reals values;
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 0; j < columns; ++j) {
+      values.push_back((static_cast<int>(a * i + b * j) % modulus - modulus / 2) / divisor);
+    }
+  }
+  return values;
+}
+Reals data_x() {
+  return pattern(kRows, kInputs, 7, 3, 11, 4);
+}
+Reals data_y() {
+  return pattern(kRows, kOutputs, 5, 4, 9, 4);
+}
+Parameters start() {
+  return {{"W1", pattern(kInputs, kHidden, 5, 7, 17, 16)},
+          {"b1", pattern(1, kHidden, 0, 3, 7, 32)},
+          {"W2", pattern(kHidden, kOutputs, 3, 5, 13, 16)},
+          {"b2", pattern(1, kOutputs, 0, 2, 5, 8)}};
+}
+const std::map<std::string, Shape> kShapes = {
+    {"W1", {kInputs, kHidden}}, {"b1", {kHidden}}, {"W2", {kHidden, kOutputs}}, {"b2", {kOutputs}}};
+bool is_bias(const std::string& parameter) {
+  return parameter[0] == 'b';
+}
+
+// ---- the equations in double
+
+// Gradients of mean((tanh(x W1 + b1) W2 + b2 - y)^2).
+Parameters gradients_of(const Parameters& p) {
+  const Reals x = data_x(), y = data_y();
+  const Reals &w1 = p.at("W1"), &b1 = p.at("b1"), &w2 = p.at("W2"), &b2 = p.at("b2");
+  Parameters g;
+  for (const auto& [name, values] : p) g[name].assign(values.size(), 0.0);
+  for (std::size_t row = 0; row < kRows; ++row) {
+    std::array<double, kHidden> hidden{}, d_hidden{};
+    for (std::size_t h = 0; h < kHidden; ++h) {
+      double z = b1[h];
+      for (std::size_t i = 0; i < kInputs; ++i) z += x[row * kInputs + i] * w1[i * kHidden + h];
+      hidden[h] = std::tanh(z);
+    }
+    for (std::size_t o = 0; o < kOutputs; ++o) {
+      double prediction = b2[o];
+      for (std::size_t h = 0; h < kHidden; ++h) prediction += hidden[h] * w2[h * kOutputs + o];
+      const double d = 2 * (prediction - y[row * kOutputs + o]) / static_cast<double>(kRows * kOutputs);
+      g["b2"][o] += d;
+      for (std::size_t h = 0; h < kHidden; ++h) {
+        g["W2"][h * kOutputs + o] += d * hidden[h];
+        d_hidden[h] += d * w2[h * kOutputs + o];
+      }
+    }
+    for (std::size_t h = 0; h < kHidden; ++h) {
+      const double d = d_hidden[h] * (1 - hidden[h] * hidden[h]);
+      g["b1"][h] += d;
+      for (std::size_t i = 0; i < kInputs; ++i) g["W1"][i * kHidden + h] += d * x[row * kInputs + i];
+    }
+  }
+  return g;
+}
+
+void clip(Parameters& gradients, double max_norm) {
+  double squares = 0;
+  for (const auto& [name, values] : gradients) {
+    for (const double g : values) squares += g * g;
+  }
+  const double factor = std::fmin(1, max_norm / (std::sqrt(squares) + 1e-6));
+  for (auto& [name, values] : gradients) {
+    for (double& g : values) g *= factor;
+  }
+}
+
+// One element's step number t, from 1; `m` and `v` are its slots. Names as in the documentation of torch.optim.
+void update(const Case& c, bool decays, int t, double& theta, double g, double& m, double& v) {
+  const double lr = c.option("lr", 0);
+  const bool adamw = c.optimizer == "adamw";
+  if (decays) {
+    g += c.option("l2", 0) * theta;
+    theta -= lr * c.option("weight_decay", adamw ? 0.01 : 0) * theta;
+  }
+  if (c.optimizer == "sgd") {
+    theta -= lr * g;
+  } else if (c.optimizer == "momentum" || c.optimizer == "nesterov") {
+    const double mu = c.option("momentum", 0.9);
+    m = t == 1 ? g : mu * m + g;
+    theta -= lr * (c.optimizer == "nesterov" ? g + mu * m : m);
+  } else if (c.optimizer == "rmsprop") {
+    const double alpha = c.option("alpha", 0.99);
+    v = alpha * v + (1 - alpha) * g * g;
+    theta -= lr * g / (std::sqrt(v) + c.option("eps", 1e-8));
+  } else if (c.optimizer == "adagrad") {
+    v += g * g;
+    theta -= lr * g / (std::sqrt(v) + c.option("eps", 1e-10));
+  } else {
+    ASSERT_TRUE(adamw || c.optimizer == "adam") << "no equations for " << c.optimizer;
+    const double beta1 = c.option("beta1", 0.9), beta2 = c.option("beta2", 0.999);
+    m = beta1 * m + (1 - beta1) * g;
+    v = beta2 * v + (1 - beta2) * g * g;
+    const double m_hat = m / (1 - std::pow(beta1, t)), v_hat = v / (1 - std::pow(beta2, t));
+    theta -= lr * m_hat / (std::sqrt(v_hat) + c.option("eps", 1e-8));
+  }
+}
+
+Parameters by_equations(const Case& c) {
+  Parameters p = start(), m = start(), v = start();
+  for (Parameters* slots : {&m, &v}) {
+    for (auto& [name, values] : *slots) values.assign(values.size(), 0.0);
+  }
+  for (int t = 1; t <= static_cast<int>(kSteps); ++t) {
+    Parameters g = gradients_of(p);
+    if (c.clip_norm > 0) clip(g, c.clip_norm);
+    for (auto& [name, values] : p) {
+      const bool decays = c.biases_decay || !is_bias(name);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        update(c, decays, t, values[i], g[name][i], m[name][i], v[name][i]);
+      }
+    }
+  }
+  return p;
+}
+
+// ---- the library
+
+Model model_of(const Case& c) {
+  GraphBuilder graph(kRows);
+  graph.input("x", {kBatch, kInputs});
+  graph.input("y", {kBatch, kOutputs});
+  for (const auto& [name, values] : start()) {
+    const Shape shape = kShapes.at(name);
+    graph.parameter(name, shape, Init::values(test::tensor_of(DType::f32, shape, values)),
+                    c.biases_decay || !is_bias(name));
+  }
+  graph.expression("p = tanh(x @ W1 + b1) @ W2 + b2");
+  graph.expression("loss = mean(square(p - y))");
+  Model model(std::move(graph));
+  model.name = c.name;
+  model.train.minimize = model.graph.find("loss");
+  model.train.optimizer.name = c.optimizer;
+  model.train.optimizer.attributes = {c.options.begin(), c.options.end()};
+  model.train.clip_norm = c.clip_norm;
+  model.train.epochs = kSteps;
+  model.data.splits = {{"train",
+                        {{"x", test::tensor_of(DType::f32, {kRows, kInputs}, data_x())},
+                         {"y", test::tensor_of(DType::f32, {kRows, kOutputs}, data_y())}}}};
+  return model;
+}
+
+Parameters by_library(const Case& c, const std::string& executor) {
+  SessionOptions options;
+  options.executor = executor;
+  Session session(model_of(c), options);
+  session.train();
+  Parameters result;
+  for (const auto& [name, shape] : kShapes) result[name] = test::to_doubles(session.read(name));
+  return result;
+}
+
+void expect_near(const Parameters& got, const Parameters& expected, const std::string& what) {
+  for (const auto& [name, values] : expected) {
+    ASSERT_EQ(got.at(name).size(), values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      EXPECT_NEAR(got.at(name)[i], values[i], kTolerance) << what << ": " << name << "[" << i << "]";
+    }
+  }
+}
+
+class Optimizers : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Optimizers, FollowTheEquations) {
+  const Parameters expected = by_equations(GetParam());
+  for (const char* executor : {"ref", "cpu"}) expect_near(by_library(GetParam(), executor), expected, executor);
+}
+
+// The comparison can fail: no case ends within ten times the tolerance of another, nor of the start.
+TEST(OptimizerCases, EndInDifferentPlaces) {
+  std::vector<std::pair<std::string, Parameters>> ends = {{"start", start()}};
+  for (const Case& c : cases()) {
+    const Parameters end = by_equations(c);
+    for (const auto& [other, parameters] : ends) {
+      double difference = 0;
+      for (const auto& [name, values] : parameters) {
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          difference = std::fmax(difference, std::fabs(values[i] - end.at(name)[i]));
+        }
+      }
+      EXPECT_GT(difference, 10 * kTolerance) << c.name << " and " << other;
+    }
+    ends.emplace_back(c.name, end);
+  }
+}
+
+TEST(OptimizerCases, TryEveryOptimizerOfTheTable) {
+  for (const OptimizerDef& def : optimizers()) {
+    const bool tried =
+        std::any_of(cases().begin(), cases().end(), [&](const Case& c) { return c.optimizer == def.name; });
+    EXPECT_TRUE(tried) << def.name;
+  }
+}
+
+std::string case_name(const ::testing::TestParamInfo<Case>& info) {
+  return info.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(All, Optimizers, ::testing::ValuesIn(cases()), case_name);
+
+// ---- torch
+
+const std::string kReference = GRAPHRUN_SOURCE_DIR "/tests/reference/";
+
+void compare_with(const std::string& file, const std::string& text) {
+  const json::Document document = json::parse(file, text);
+  const json::Member* recorded = document.root.find("cases");
+  ASSERT_NE(recorded, nullptr) << file;
+  ASSERT_EQ(recorded->value.members.size(), cases().size()) << file << " has other cases";
+  for (const Case& c : cases()) {
+    const json::Member* entry = recorded->value.find(c.name);
+    ASSERT_NE(entry, nullptr) << c.name << " is not in " << file;
+    Parameters expected;
+    for (const json::Member& parameter : entry->value.members) {
+      for (const json::Value& item : parameter.value.items) expected[parameter.key].push_back(item.real);
+    }
+    ASSERT_EQ(expected.size(), kShapes.size()) << c.name;
+    for (const char* executor : {"ref", "cpu"}) {
+      expect_near(by_library(c, executor), expected, fmt::format("{} on {}, against torch", c.name, executor));
+    }
+  }
+}
+
+bool succeeds(const std::string& command) {
+  return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+TEST(OptimizersAndTorch, Agree) {
+  if (!succeeds("python3 -c 'import torch'")) GTEST_SKIP() << "torch is not installed for python3";
+  const std::string command = "python3 '" + kReference + "optimizers_torch.py'";
+  std::FILE* pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text;
+  std::array<char, 4096> chunk{};
+  for (std::size_t n = 0; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) text.append(chunk.data(), n);
+  ASSERT_EQ(pclose(pipe), 0) << command;
+  compare_with("optimizers_torch.py", text);
+}
+
+TEST(OptimizersAndTorch, AgreeAsRecorded) {
+  const std::string file = kReference + "optimizers.json";
+  if (!std::filesystem::exists(file)) {
+    GTEST_SKIP() << "no recorded output: python3 optimizers_torch.py > optimizers.json in tests/reference makes one";
+  }
+  compare_with("optimizers.json", read_file(file));
+}
+
+}  // namespace
+}  // namespace graphrun
