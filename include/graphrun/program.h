@@ -82,8 +82,8 @@ GRAPHRUN_API std::string to_string(const Program& program);  // golden text: sta
 GRAPHRUN_API void check(const Program& program);
 GRAPHRUN_API BufferId find_buffer(const Program& program, std::string_view name);  // kNoBuffer when there is none
 GRAPHRUN_API PhaseId find_phase(const Program& program, std::string_view name);    // throws Error, names the phases
-// The block of the arena that the host mirrors: from the first to the last byte of polled buffers, so that one copy brings
-// them all. The planner lays polled states side by side.
+// The block of the arena that the host mirrors: from the first to the last byte of polled buffers, so that one copy
+// brings them all. The planner lays polled states side by side.
 struct PollBlock {
   std::uint64_t offset = 0, bytes = 0;
 };

@@ -72,7 +72,8 @@ TEST(Params, Text) {
   EXPECT_EQ(to_string(Params{MatmulParams{true, false}}), " transpose_a=true transpose_b=false");
   EXPECT_EQ(to_string(Params{ScalarParams{0.1, -2}}), " a=0.1 b=-2");
   EXPECT_EQ(to_string(Params{ReduceParams{5, true}}), " axes=5 keepdims=true");
-  EXPECT_EQ(to_string(Params{MinibatchParams{321, 100}}), " total=321 capacity=100 shuffle=false key=0 drop_last=false");
+  EXPECT_EQ(to_string(Params{MinibatchParams{321, 100}}),
+            " total=321 capacity=100 shuffle=false key=0 drop_last=false");
 }
 
 TEST(Target, TheTable) {

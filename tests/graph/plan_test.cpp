@@ -141,7 +141,8 @@ TEST(Storage, ADyingOperandThatIsStillVisibleIsNotOverwritten) {
 
 TEST(Storage, ARecordIsWrittenIntoItsRing) {
   Fixture f;
-  const NodeId ring = f.make.add("state", {}, {{"shape", std::vector<std::int64_t>{4}}, {"kind", std::string("metric")}});
+  const NodeId ring =
+      f.make.add("state", {}, {{"shape", std::vector<std::int64_t>{4}}, {"kind", std::string("metric")}});
   const NodeId step = f.make.add("state", {}, {{"dtype", std::string("u64")}, {"kind", std::string("counter")}});
   const NodeId value = f.make.add("sum", {f.parameter("w", {3})});
   f.make.add("assign", {ring, f.make.add("record", {ring, value, step})});
@@ -154,7 +155,8 @@ TEST(Storage, ARecordIsWrittenIntoItsRing) {
 
 TEST(Storage, ARecordBeforeAReaderOfItsRingIsABug) {
   Fixture f;
-  const NodeId ring = f.make.add("state", {}, {{"shape", std::vector<std::int64_t>{4}}, {"kind", std::string("metric")}});
+  const NodeId ring =
+      f.make.add("state", {}, {{"shape", std::vector<std::int64_t>{4}}, {"kind", std::string("metric")}});
   const NodeId step = f.make.add("state", {}, {{"dtype", std::string("u64")}, {"kind", std::string("counter")}});
   const NodeId value = f.make.add("sum", {f.parameter("w", {3})});
   const NodeId record = f.make.add("record", {ring, value, step});

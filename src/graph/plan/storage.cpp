@@ -74,7 +74,8 @@ class Assigner {
     }
   }
 
-  // The node whose value a chain of views shows; what an op wrote in place of a state is its new value, not the old one.
+  // The node whose value a chain of views shows; what an op wrote in place of a state is its new value, not the old
+  // one.
   NodeId behind_views(NodeId id) const {
     while (alias_[id].kind == Alias::Kind::view) id = graph_[id].inputs[alias_[id].input];
     return id;
