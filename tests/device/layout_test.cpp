@@ -116,5 +116,62 @@ TEST(MatmulPlan, SplitsCoverTheSum) {
   }
 }
 
+// The leading dimensions of a product against NumPy's rule, one axis at a time.
+TEST(MatmulPlan, LeadingDimensionsBroadcast) {
+  struct Case {
+    Shape a, b, out;
+    int rank;  // after merging
+  };
+  const Case cases[] = {{{4, 5}, {5, 6}, {}, 0},
+                        {{3, 4, 5}, {3, 5, 6}, {3}, 1},
+                        {{2, 3, 4, 5}, {2, 3, 5, 6}, {2, 3}, 1},
+                        {{2, 3, 4, 5}, {5, 6}, {2, 3}, 1},
+                        {{4, 5}, {2, 3, 5, 6}, {2, 3}, 1},
+                        {{2, 3, 4, 5}, {3, 5, 6}, {2, 3}, 2},
+                        {{2, 1, 4, 5}, {1, 3, 5, 6}, {2, 3}, 2},
+                        {{1, 4, 5}, {1, 5, 6}, {1}, 0},
+                        {{7, 2, 3, 4, 5}, {7, 1, 3, 5, 6}, {7, 2, 3}, 3}};
+  for (const Case& c : cases) {
+    const Leading leading = leading_of(c.a, c.b);
+    EXPECT_EQ(leading.rank, c.rank) << to_string(c.a) << " by " << to_string(c.b);
+    ASSERT_EQ(leading.count, c.out.elements());
+    const Shape lead_a(c.a.dims().first(static_cast<std::size_t>(c.a.rank() - 2)));
+    const Shape lead_b(c.b.dims().first(static_cast<std::size_t>(c.b.rank() - 2)));
+    for (std::int64_t i = 0; i < leading.count; ++i) {
+      std::int64_t rest = i, a = 0, b = 0;
+      for (int axis = leading.rank - 1; axis >= 0; --axis) {
+        a += rest % leading.extent[axis] * leading.a_stride[axis];
+        b += rest % leading.extent[axis] * leading.b_stride[axis];
+        rest /= leading.extent[axis];
+      }
+      const auto index = static_cast<std::uint64_t>(i);
+      ASSERT_EQ(static_cast<std::uint64_t>(a), broadcast(lead_a, c.out, index)) << to_string(c.a) << ", matrix " << i;
+      ASSERT_EQ(static_cast<std::uint64_t>(b), broadcast(lead_b, c.out, index)) << to_string(c.b) << ", matrix " << i;
+    }
+  }
+}
+
+// A dense layer over rows of any rank is one tall product; several products go one by one or to the library together.
+TEST(MatmulPlan, RoutesOfManyMatrices) {
+  const Machine machine{132, 1 << 20};
+  const auto route = [&](Shape a, Shape b, bool transpose_a = false, std::int64_t rows = 0) {
+    return plan_matmul({transpose_a, false}, {DType::f32, a, rows}, {DType::f32, b, 0}, machine);
+  };
+  const MatmulPlan tall = route({8, 50, 64}, {64, 40});
+  EXPECT_EQ(tall.route, MatmulPlan::Route::library);
+  EXPECT_EQ(tall.m, 400);
+  EXPECT_EQ(tall.leading.count, 1);
+  const MatmulPlan together = route({8, 50, 64}, {8, 64, 40});
+  EXPECT_EQ(together.route, MatmulPlan::Route::library);
+  EXPECT_EQ(together.leading.count, 8);
+  EXPECT_EQ(together.workspace, machine.library_workspace);
+  EXPECT_EQ(route({2, 8, 50, 64}, {8, 64, 40}).route, MatmulPlan::Route::many_tiles);
+  EXPECT_EQ(route({8, 20, 64}, {8, 64, 40}).route, MatmulPlan::Route::many_tiles);
+  EXPECT_EQ(route({8, 20, 6}, {8, 6, 40}).route, MatmulPlan::Route::many_elements);
+  EXPECT_EQ(route({8, 64, 50}, {64, 40}, true).leading.count, 8);
+  // One matrix, which a short batch may lack.
+  EXPECT_EQ(route({1, 64, 20}, {64, 40}, true, 1).route, MatmulPlan::Route::many_tiles);
+}
+
 }  // namespace
 }  // namespace graphrun::cuda
