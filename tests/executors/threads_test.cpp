@@ -48,15 +48,25 @@ std::size_t thread_count() {
   return count;
 }
 
-class Isas : public ::testing::Test {
+// A thread that has been joined may be listed for a moment more.
+bool comes_to(std::size_t threads) {
+  for (const auto end = Clock::now() + std::chrono::seconds(10); Clock::now() < end;) {
+    if (thread_count() == threads) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+class Threads : public ::testing::Test {
  protected:
-  void TearDown() override {
+  void SetUp() override { forget(); }
+  void TearDown() override { forget(); }
+  static void forget() {
     ::unsetenv("GRAPHRUN_ISA");
     ::unsetenv("GRAPHRUN_THREADS");
   }
   static void use(Isa isa) { ::setenv("GRAPHRUN_ISA", std::string(name_of(isa)).c_str(), 1); }
 };
-using Threads = Isas;
 
 // ---- the pool
 
@@ -222,14 +232,14 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
   const AttrList from_left = {{"transpose_a", true}};
   const AttrList from_right = {{"transpose_b", true}};
   const Case cases[] = {
-      {"matmul", {{301, 77}, {77, 530}}, {}},              // blocks of rows and columns
-      {"matmul", {{100, 784}, {784, 256}}, {}},            // columns only
+      {"matmul", {{301, 40}, {40, 330}}, {}},              // blocks of rows and columns
+      {"matmul", {{100, 200}, {200, 160}}, {}},            // columns only
       {"matmul", {{20011, 3}, {3, 5}}, {}},                // rows only
-      {"matmul", {{1000, 300}, {1000, 130}}, from_left},   // a wide weight gradient
+      {"matmul", {{300, 200}, {300, 130}}, from_left},     // a wide weight gradient
       {"matmul", {{40007, 2}, {40007, 20}}, from_left},    // strands
       {"matmul", {{40007, 20}, {40007, 1}}, from_left},    //
-      {"matmul", {{9000, 100}, {9000, 40}}, from_left},    // strands of blocks
-      {"matmul", {{513, 130}, {270, 130}}, from_right},    //
+      {"matmul", {{3000, 100}, {3000, 40}}, from_left},    // strands of blocks
+      {"matmul", {{213, 60}, {170, 60}}, from_right},      //
       {"matmul", {{70, 9, 33}, {33, 65}}, {}},             // matrices
       {"matmul", {{2, 200, 90}, {2, 90, 100}}, {}},        // blocks of few matrices
       {"matmul", {{30, 20}, {20, 10}}, {}, false},         // too small
@@ -246,8 +256,8 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
       {"mul", {{2001, 33}, {33}}, {}},                     // rows
       {"sub", {{3, 70001}, {3, 1}}, {}},                   // long rows
       {"div", {{70, 3, 70, 5}, {3, 1, 5}}, {}},            // slabs
-      {"less", {{301, 1, 401}, {1, 7, 401}}, {}},          //
-      {"broadcast_to", {{1, 401}}, {{"shape", Extents{301, 401}}}},
+      {"less", {{61, 1, 401}, {1, 3, 401}}, {}},           //
+      {"broadcast_to", {{1, 401}}, {{"shape", Extents{101, 401}}}},
       {"tanh", {{100, 100}}, {}, false},
       {"softmax", {{1003, 10}}, {}},
       {"logsumexp", {{10, 3003}}, {{"axes", Extents{0}}}},
@@ -259,8 +269,10 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
     ir::Graph graph;
     ir::Builder builder(graph);
     std::vector<NodeId> inputs;
+    std::vector<HostTensor> values;
     for (const Extents& shape : c.inputs) {
       inputs.push_back(builder.add("input", {}, {{"shape", shape}}));
+      values.push_back(random_tensor(DType::f32, Shape(shape), 0.5, 1.5, what));
       what += " " + to_string(Shape(shape));
     }
     SCOPED_TRACE(what);
@@ -269,9 +281,7 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
     const NodeId out = builder.add(c.op, inputs, c.attributes);
     const auto result = [&](const std::shared_ptr<Executor>& machine, Layout layout) {
       GraphRun run(graph, machine, layout);
-      for (std::size_t i = 0; i < inputs.size(); ++i)
-        run.write(inputs[i],
-                  random_tensor(DType::f32, Shape(c.inputs[i]), 0.5, 1.5, std::string(1, static_cast<char>('a' + i))));
+      for (std::size_t i = 0; i < inputs.size(); ++i) run.write(inputs[i], values[i]);
       run.run();
       EXPECT_EQ(run.broken_guard(), "");
       if (machine->name() == "cpu" && counter(run.runnable(), "threads") > 1) {
@@ -283,6 +293,7 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
     for (const Isa isa : available_isas()) {
       use(isa);
       for (const int threads : kThreads) {
+        if (isa != available_isas().back() && threads != 1 && threads != 3) continue;  // these are slow
         all.push_back(result(cpu_with(threads), Layout::guarded));
         ASSERT_EQ(all.back().bytes().size(), all[0].bytes().size());
         EXPECT_EQ(std::memcmp(all.back().bytes().data(), all[0].bytes().data(), all[0].bytes().size()), 0)
@@ -320,6 +331,7 @@ TEST_F(Threads, RunnablesRunAtTheSameTime) {
 
 TEST_F(Threads, StartInLoadAndEndWithTheRunnable) {
   const Network network;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // those of the tests before have left
   const std::size_t before = thread_count();
   for (const auto idle : {std::chrono::milliseconds(0), std::chrono::milliseconds(20)}) {
     for (const bool runs : {false, true}) {
@@ -329,7 +341,7 @@ TEST_F(Threads, StartInLoadAndEndWithTheRunnable) {
       if (runs) run.run();
       std::this_thread::sleep_for(idle);
     }
-    EXPECT_EQ(thread_count(), before);
+    EXPECT_TRUE(comes_to(before));
   }
   const GraphRun one(network.graph, cpu_with(1));
   EXPECT_EQ(thread_count(), before);

@@ -1,5 +1,6 @@
 // model_file_test.cpp: a good model file, and files with one mistake each: its code, its place, its hint.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -46,7 +47,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 std::string write_model(const std::string& text) {
-  const std::string path = testing::TempDir() + "graphrun_model_file_test.json";
+  // Tests run side by side, each in a process of its own.
+  const std::string path = testing::TempDir() + "graphrun_model_file_test_" + std::to_string(::getpid()) + ".json";
   std::ofstream(path) << text;
   return path;
 }
