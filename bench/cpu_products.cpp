@@ -1,7 +1,8 @@
 // The cpu executor's matrix product against OpenBLAS and oneDNN, one thread each, on the shapes of the models.
 // Build graphrun (target graphrun_inside) into build/, install libopenblas-dev and libdnnl-dev, then:
-//   g++ -O2 -std=c++20 -Iinclude -Isrc bench/cpu_products.cpp build/src/libgraphrun_inside.a \
-//     -lopenblas -ldnnl -lfmt -lz -o products && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 ./products
+//   g++ -O2 -std=c++20 -Iinclude -Isrc bench/cpu_products.cpp build/src/libgraphrun_inside.a
+//       -lopenblas -ldnnl -lfmt -lz -o products
+//   OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 ./products
 #include <cblas.h>
 #include <dnnl.h>
 #include <time.h>
