@@ -54,6 +54,9 @@ Pool::Pool(int threads) : spins_(threads <= available_cores() ? kSpins : 0) {
     throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // What the start of a thread allocates (a sanitizer's bookkeeping, say) belongs to load(), not to the first run.
+  const auto wanted = static_cast<std::uint32_t>(workers_.size());
+  for (std::uint32_t now = started_.load(); now != wanted; now = started_.load()) started_.wait(now);
 }
 
 Pool::~Pool() {
@@ -86,6 +89,8 @@ bool Pool::take_one() noexcept {
 }
 
 void Pool::work() noexcept {
+  started_.fetch_add(1);
+  started_.notify_all();
   for (;;) {
     const std::uint32_t posted = posted_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;

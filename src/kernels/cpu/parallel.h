@@ -56,6 +56,7 @@ class Pool {
   alignas(64) std::atomic<std::uint32_t> done_{0};    // parts of the job
   alignas(64) std::atomic<std::uint32_t> posted_{0};  // jobs, what sleepers wait for
   std::atomic<bool> stopping_{false};
+  std::atomic<std::uint32_t> started_{0};  // workers that have come to their loop
   int spins_;
   std::vector<std::thread> workers_;
 };
