@@ -1,0 +1,136 @@
+// The losses of the first training steps of every model, and of all steps of the convex ones, against recorded lists.
+// tests/models/losses/ holds them, one loss a line. Those of models that start from known weights come from NumPy in
+// float64 (bench/loss_lists.py); of the others, whose start our own random numbers draw, from
+// `graphrun models/NAME.json --executor=ref --epochs=10 --losses FILE`.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "model_runs.h"
+
+namespace graphrun {
+namespace {
+
+const std::string kLists = std::string(GRAPHRUN_SOURCE_DIR) + "/tests/models/losses/";
+
+struct Known {
+  const char* model;
+  Overrides ten_steps;  // what makes a training of ten steps of it
+  bool convex = false;  // the list is of the whole training
+};
+
+const Overrides kTenEpochs = {{"train.epochs", "10"}};
+const Overrides kTenBatches = {{"train.epochs", "1"}, {"data.train.range", "[0, 10000]"}};  // of 1000 rows
+
+const Known kKnown[] = {{"linear_regression", kTenEpochs, true},
+                        {"logistic_regression", kTenEpochs, true},
+                        {"mnist_logreg", kTenBatches, true},
+                        {"mnist_mlp", kTenBatches},
+                        {"realestate_mlp", kTenEpochs},
+                        {"realestate_mlp2", kTenEpochs},
+                        {"xor", kTenEpochs}};
+
+std::vector<double> recorded(const std::string& model) {
+  std::istringstream lines(read_file(kLists + model + ".txt"));
+  std::vector<double> losses;
+  for (double loss = 0; lines >> loss;) losses.push_back(loss);
+  EXPECT_TRUE(lines.eof()) << model << ".txt, line " << losses.size() + 1;
+  return losses;
+}
+
+void expect_losses(const std::vector<double>& losses, const std::vector<double>& list) {
+  ASSERT_LE(losses.size(), list.size());
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    ASSERT_NEAR(losses[i], list[i], 1e-4 * std::fabs(list[i])) << "step " << i;
+}
+
+TEST(Losses, EveryModelHasAList) {
+  std::vector<std::string> known;
+  for (const Known& k : kKnown) known.push_back(k.model);
+  EXPECT_EQ(known, model_names());
+}
+
+class FirstTen : public testing::TestWithParam<std::tuple<Known, std::string>> {};
+
+TEST_P(FirstTen, Losses) {
+  const auto& [known, executor] = GetParam();
+  GRAPHRUN_SKIP_WITHOUT_DATA(known.model);
+  Session session = open_model(known.model, executor, known.ten_steps);
+  const std::vector<double> losses = session.train().losses;
+  EXPECT_EQ(losses.size(), 10u);
+  expect_losses(losses, recorded(known.model));
+}
+
+template <class Param>
+std::string name_of_run(const testing::TestParamInfo<Param>& info) {
+  return std::string(std::get<0>(info.param).model) + "_" + std::get<1>(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FirstTen, testing::Combine(testing::ValuesIn(kKnown), testing::Values("cpu", "ref")),
+                         name_of_run<FirstTen::ParamType>);
+
+class Whole : public testing::TestWithParam<std::tuple<Known, std::string>> {};
+
+TEST_P(Whole, Losses) {
+  const auto& [known, executor] = GetParam();
+  GRAPHRUN_SKIP_WITHOUT_DATA(known.model);
+  GRAPHRUN_SKIP_WHEN_SANITIZED();
+  const std::vector<double> list = recorded(known.model);
+  // ref takes a minute for all of MNIST's epochs.
+  const bool part = std::string(known.model) == "mnist_logreg" && executor == "ref";
+  Session session = open_model(known.model, executor, part ? Overrides{{"train.epochs", "2"}} : Overrides{});
+  const std::vector<double> losses = session.train().losses;
+  EXPECT_EQ(losses.size(), part ? 100 : list.size());
+  expect_losses(losses, list);
+}
+
+std::vector<Known> convex() {
+  std::vector<Known> models;
+  std::copy_if(std::begin(kKnown), std::end(kKnown), std::back_inserter(models),
+               [](const Known& k) { return k.convex; });
+  return models;
+}
+INSTANTIATE_TEST_SUITE_P(Models, Whole, testing::Combine(testing::ValuesIn(convex()), testing::Values("cpu", "ref")),
+                         name_of_run<Whole::ParamType>);
+
+// mnist.json holds figures of another float64 implementation: the first ten losses, the last batch's loss of every
+// epoch and the accuracies at the end.
+struct MnistFigures {
+  explicit MnistFigures(const std::string& training)
+      : document(json::parse("mnist.json", read_file(kLists + "mnist.json"))),
+        entry(document.root.find(training)->value) {}
+  std::vector<double> list(const char* key) const {
+    std::vector<double> values;
+    for (const json::Value& item : entry.find(key)->value.items) values.push_back(item.real);
+    return values;
+  }
+  double number(const char* key) const { return entry.find(key)->value.real; }
+  json::Document document;
+  const json::Value& entry;
+};
+
+TEST(Mnist, LogisticRegressionFollowsItsReference) {
+  GRAPHRUN_SKIP_WITHOUT_DATA("mnist_logreg");
+  GRAPHRUN_SKIP_WHEN_SANITIZED();
+  const MnistFigures figures("mnist_logreg_30");
+  const Trained run = train("mnist_logreg", "cpu");
+  const std::vector<double>& losses = run.result.losses;
+  const std::vector<double> first = figures.list("first_ten_step_losses"),
+                            ends = figures.list("last_batch_loss_per_epoch");
+  ASSERT_EQ(first.size(), 10u);
+  ASSERT_EQ(ends.size(), 30u);
+  ASSERT_EQ(losses.size(), 1500u);
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(losses[i], first[i], 1e-4 * first[i]) << "step " << i;
+  for (std::size_t i = 0; i < 30; ++i) EXPECT_NEAR(losses[50 * i + 49], ends[i], 1e-4 * ends[i]) << "epoch " << i + 1;
+  EXPECT_EQ(figures.number("validation_accuracy"), 0.9282);
+  EXPECT_NEAR(metric(run.validation, "accuracy"), figures.number("validation_accuracy"), 0.0002);
+  EXPECT_NEAR(metric(run.test, "accuracy"), figures.number("test_accuracy"), 0.0002);
+}
+
+}  // namespace
+}  // namespace graphrun

@@ -1,0 +1,81 @@
+#include "model_runs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file.h"
+
+namespace graphrun {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kModels = fs::path(GRAPHRUN_SOURCE_DIR) / "models";
+
+// Files that a model can need. A model that names one of them is skipped where that file is not.
+constexpr const char* kDataFiles[] = {"realestate.json",
+                                      "spam.json",
+                                      "mnist/train-images-idx3-ubyte.gz",
+                                      "mnist/train-labels-idx1-ubyte.gz",
+                                      "mnist/t10k-images-idx3-ubyte.gz",
+                                      "mnist/t10k-labels-idx1-ubyte.gz",
+                                      "mnist/mlp_init.npz"};
+
+}  // namespace
+
+std::string data_folder() {
+  const char* named = std::getenv("GRAPHRUN_TEST_DATA");
+  return (named != nullptr ? fs::path(named) : fs::path(GRAPHRUN_SOURCE_DIR) / ".." / "shared" / "data").string();
+}
+
+std::string data_is_missing(const std::string& model) {
+  const std::string text = read_file((kModels / (model + ".json")).string());
+  for (const char* file : kDataFiles) {
+    const fs::path path = fs::path(data_folder()) / file;
+    if (text.find('"' + std::string(file) + '"') != std::string::npos && !fs::exists(path))
+      return "no data: " + path.string() + " is not there; GRAPHRUN_TEST_DATA names the folder of data sets";
+  }
+  return "";
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kModels))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Session open_model(const std::string& name, const std::string& executor, const Overrides& overrides) {
+  LoadOptions load;
+  load.data_dir = data_folder();
+  load.overrides = overrides;
+  SessionOptions options;
+  options.executor = executor;
+  return Session(load_model((kModels / (name + ".json")).string(), load), options);
+}
+
+Trained train(const std::string& name, const std::string& executor, const Overrides& overrides) {
+  Session session = open_model(name, executor, overrides);
+  Trained trained;
+  trained.result = session.train();
+  trained.train = session.evaluate("train");
+  if (session.has_split("validation")) trained.validation = session.evaluate("validation");
+  if (session.has_split("test")) trained.test = session.evaluate("test");
+  trained.hash = session.weights_hash();
+  return trained;
+}
+
+double metric(const Metrics& metrics, std::string_view name) {
+  for (const auto& [known, value] : metrics.values) {
+    if (known == name) return value;
+  }
+  ADD_FAILURE() << "no metric " << name;
+  return std::nan("");
+}
+
+}  // namespace graphrun
