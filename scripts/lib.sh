@@ -39,7 +39,7 @@ install_packages() {
   rm -f "$log"
 }
 
-build_packages=(build-essential cmake ninja-build git pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev
+build_packages=(build-essential cmake ninja-build git pkg-config libfmt-dev nlohmann-json3-dev zlib1g-dev
   libgtest-dev)
 
 # One compiler process a core, and no more than memory has room for (about 1.5 GB each).

@@ -1,6 +1,7 @@
 // arguments.h: the command line as a value.
-// Contract: parse() only reads; it throws Error (kind input, code "usage.*") for each mistake, CLI11's own included.
-// Flags come before, between or after the verb and the model. Leaves to others: doing anything (verbs.h).
+// Contract: parse() only reads; it throws Error (kind input, code "usage.*") for a mistake. Flags come before, between
+// or after the words, take one value each, and win over the environment's variables.
+// Leaves to others: which flags there are (flags.h), and doing anything (verbs.h).
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,16 @@
 namespace graphrun::cli {
 
 struct Arguments {
-  std::string text;  // what --help or --version print; then nothing below counts
-  std::string verb = "train";
-  std::string model;  // path
+  std::string verb = "train";          // as the table of verbs has it, whatever alias was typed
+  std::string model;                   // path
+  std::string word;                    // what else the verb takes: predict's data, completion's shell, help's verb
+  bool help = false, version = false;  // then nothing else counts
+
   LoadOptions load;
   SessionOptions session;
-  std::string losses;                  // path; empty: none
+  std::string log, losses;             // paths; empty: none
   std::string against = "ref";         // verify
-  std::optional<std::uint64_t> steps;  // verify
+  std::optional<std::uint64_t> steps;  // verify, bench
   std::optional<double> tolerance;     // verify
   bool trajectory = false;             // verify
   std::string dump, dump_to;           // verify: the name of a value; a path, empty: none

@@ -6,6 +6,7 @@
 
 #include "arguments.h"
 #include "diagnostics.h"
+#include "help.h"
 #include "interrupt.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -17,8 +18,9 @@ using namespace graphrun::cli;
 
 int run(int argc, const char* const* argv, Diagnostics& diagnostics) {
   const Arguments arguments = parse(argc, argv);
-  if (!arguments.text.empty()) {
-    write_results(arguments.text);
+  if (arguments.help) return run_help(arguments, diagnostics);
+  if (arguments.version) {
+    write_results(version_text());
     return kDone;
   }
   diagnostics.set_quiet(arguments.quiet);

@@ -1,23 +1,64 @@
 #include "verbs.h"
 
-#include <array>
-
 namespace graphrun::cli {
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"train", "", Words::model, "train the model and evaluate it on its splits (the default)",
+     R"(Trains for the model's number of epochs, then evaluates loss and metrics on every split with the final weights.
+Progress goes to stderr, the results to stdout. Ctrl-C ends the training and keeps what it has: the results so far
+are printed and the exit code is 130. With --json, stdout is one object with the keys model, executor, train,
+validation, test, epochs, steps, seconds, steps_per_second, arena_bytes, weights_hash; a split holds loss, then each
+metric by name, or is null where the model has none.)",
+     R"(graphrun model.json
+graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
+graphrun model.json --json --quiet > result.json)",
+     run_train},
+    {"plan", "", Words::model, "show the memory plan and the steps; needs no device",
+     R"(Prints how many bytes the run will take, what they are for, and the steps of each phase. Nothing is allocated or
+computed, and the plan for a GPU needs none.)",
+     R"(graphrun plan model.json
+graphrun plan model.json --executor=cuda --target=h200 --json
+graphrun plan model.json --program)",
+     run_plan},
+    {"verify", "", Words::model, "run two executors step by step and compare every value",
+     R"(Gives both executors the same start of every step and compares every value that the step computes. A difference
+beyond the op's tolerance is printed with step, op and element, and the exit code is 3. With --dump it prints one
+value of one executor instead.)",
+     R"(graphrun verify model.json --executor=cuda
+graphrun verify model.json --steps=10 -v
+graphrun verify model.json --trajectory --steps=500 --tolerance=1e-4
+graphrun verify model.json --dump=loss --steps=3)",
+     run_verify},
+    {"completion", "", Words::shell, "print a script that completes verbs and flags: bash or zsh",
+     R"(The script offers verbs, flags, their values and model files when Tab is pressed.)",
+     R"(source <(graphrun completion bash)
+graphrun completion zsh > ~/.zfunc/_graphrun)",
+     run_completion},
+    {"help", "", Words::verb, "print this, or the help of one verb",
+     R"(The same as --help, and with a verb as VERB --help.)", R"(graphrun help verify)", run_help},
+};
+
+}  // namespace
 
 std::span<const Verb> verbs() {
-  static constexpr std::array<Verb, 3> table = {{
-      {"train", "train the model and evaluate it on its splits (the default)", run_train},
-      {"plan", "show the memory plan and the steps; needs no device", run_plan},
-      {"verify", "run two executors step by step and compare every value", run_verify},
-  }};
-  return table;
+  return kVerbs;
 }
 
 const Verb* find_verb(std::string_view name) {
-  for (const Verb& verb : verbs()) {
-    if (verb.name == name) return &verb;
+  for (const Verb& verb : kVerbs) {
+    if (verb.name == name || (!verb.alias.empty() && verb.alias == name)) return &verb;
   }
   return nullptr;
+}
+
+std::vector<std::string> verb_names() {
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) {
+    names.emplace_back(verb.name);
+    if (!verb.alias.empty()) names.emplace_back(verb.alias);
+  }
+  return names;
 }
 
 }  // namespace graphrun::cli

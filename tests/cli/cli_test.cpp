@@ -1,6 +1,5 @@
 // The command line's contract: streams, exit codes, the JSON schemas and the answers to mistakes.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,85 +9,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "process.h"
+#include "fixture.h"
 
 namespace graphrun::testing {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// y = 2x + 1 from four points; the test split lies on the same line.
-constexpr const char* kLine = R"json({
-  "format": 1,
-  "name": "line",
-  "data": {
-    "train": {"inline": {"x": [[0], [1], [2], [3]], "y": [[1], [3], [5], [7]]}},
-    "test": {"inline": {"x": [[4], [5]], "y": [[9], [11]]}}
-  },
-  "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
-  "graph": [
-    {"name": "p", "op": "dense", "inputs": ["x"], "units": 1},
-    "loss = mean((p - y) ^ 2)"
-  ],
-  "outputs": {"p": "y"},
-  "train": {
-  "minimize" : "loss", "metrics" : ["rmse"], "optimizer" : {"sgd" : {"lr" : 0.05}}, "epochs" : 20, "seed" : 1
-}
-})json";
-
-class Cli : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "graphrun_cli_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    model_ = file("line.json", kLine);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string file(const std::string& name, std::string_view content) const {
-    const std::string path = (folder_ / name).string();
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
-  }
-
-  static Outcome graphrun(std::vector<std::string> words, const ProcessOptions& options = {}) {
-    words.insert(words.begin(), GRAPHRUN_CLI);
-    return run(words, options);
-  }
-
-  std::filesystem::path folder_;
-  std::string model_;
-};
-
-std::vector<std::string> keys(const Json& object) {
-  std::vector<std::string> names;
-  for (const auto& item : object.items()) names.push_back(item.key());
-  return names;
-}
-
-std::vector<std::string> lines(const std::string& text) {
-  std::vector<std::string> result;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) result.push_back(line);
-  return result;
-}
-
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-// Usage error: exit code 2, nothing on stdout, every part somewhere on stderr.
-void expect_refused(const Outcome& outcome, const std::vector<std::string>& parts) {
-  EXPECT_EQ(outcome.code, 2) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
-  for (const std::string& part : parts) EXPECT_TRUE(has(outcome.err, part)) << part << " is not in:\n" << outcome.err;
-}
 
 TEST_F(Cli, HelpNamesEveryFlagVariableAndExitCode) {
   const Outcome help = graphrun({"--help"});
@@ -128,8 +56,45 @@ TEST_F(Cli, HelpNamesEveryFlagVariableAndExitCode) {
                            "130"}) {
     EXPECT_TRUE(has(help.out, part)) << part;
   }
-  EXPECT_EQ(graphrun({"plan", "-h"}).out, help.out);
   for (const std::string& line : lines(help.out)) EXPECT_LE(line.size(), 110u) << line;
+  EXPECT_EQ(graphrun({"help"}).out, help.out);
+  EXPECT_EQ(graphrun({model_, "-h"}).out, help.out);
+}
+
+TEST_F(Cli, EveryVerbHasHelpOfItsOwn) {
+  for (const char* verb : {"train", "plan", "verify", "completion", "help"}) {
+    SCOPED_TRACE(verb);
+    const Outcome help = graphrun({verb, "--help"});
+    EXPECT_EQ(help.code, 0);
+    EXPECT_EQ(help.err, "");
+    for (const char* part : {"Usage: graphrun ", "Examples:", "Exit codes:", "--json", "NO_COLOR"})
+      EXPECT_TRUE(has(help.out, part)) << part;
+    EXPECT_EQ(help.out.rfind(std::string("graphrun ") + verb, 0), 0u);
+    EXPECT_EQ(graphrun({"help", verb}).out, help.out);
+    for (const std::string& line : lines(help.out)) EXPECT_LE(line.size(), 118u) << line;
+  }
+  EXPECT_FALSE(has(graphrun({"plan", "--help"}).out, "--losses"));  // a flag of train
+  EXPECT_TRUE(has(graphrun({"train", "--help"}).out, "--losses"));
+  expect_refused(graphrun({"help", "pln"}), {"did you mean plan?"});
+  expect_refused(graphrun({"help", "plan", "more"}), {"'more'"});
+}
+
+TEST_F(Cli, VariablesMirrorFlagsAndFlagsWin) {
+  const auto executor = [&](std::vector<std::string> words, const char* value) {
+    words.insert(words.end(), {model_, "--json", "--quiet"});
+    const Outcome outcome = graphrun(words, {.environment = {std::string("GRAPHRUN_EXECUTOR=") + value}});
+    return outcome.code == 0 ? Json::parse(outcome.out)["executor"].get<std::string>() : outcome.err;
+  };
+  EXPECT_EQ(executor({}, "ref"), "ref");
+  EXPECT_EQ(executor({"--executor=cpu"}, "ref"), "cpu");
+  EXPECT_EQ(executor({}, ""), "cpu");
+  expect_refused(graphrun({model_}, {.environment = {"GRAPHRUN_THREADS=many"}}), {"GRAPHRUN_THREADS", "'many'"});
+  expect_refused(graphrun({model_}, {.environment = {"GRAPHRUN_ISA=sse"}}), {"GRAPHRUN_ISA", "'sse'"});
+  expect_refused(graphrun({model_, "--isa=sse"}), {"'sse'"});
+  EXPECT_EQ(graphrun({model_, "--isa=plain"}, {.environment = {"GRAPHRUN_ISA=sse"}}).code, 0);
+  const std::string help = graphrun({"--help"}).out;
+  for (const char* variable : {"GRAPHRUN_EXECUTOR", "GRAPHRUN_THREADS", "GRAPHRUN_ISA", "GRAPHRUN_DATA"})
+    EXPECT_TRUE(has(help, variable)) << variable;
 }
 
 TEST_F(Cli, VersionNamesTheBuildAndTheExecutors) {

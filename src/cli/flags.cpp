@@ -1,0 +1,135 @@
+#include "flags.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+
+namespace graphrun::cli {
+namespace {
+
+// Verbs that run a model on an executor, and those that read one.
+constexpr std::string_view kRunning = "train plan verify";
+constexpr std::string_view kReading = "train plan verify";
+
+template <class T>
+T number(std::string_view text, T from = std::numeric_limits<T>::lowest(), T to = std::numeric_limits<T>::max()) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && rest == end && value >= from && value <= to) return value;
+  const std::string_view kind = std::is_integral_v<T> ? "a whole number" : "a number";
+  const bool open = to == std::numeric_limits<T>::max();
+  throw BadValue{fmt::format("must be {} {}, got '{}'", kind,
+                             open ? fmt::format("from {} on", from) : fmt::format("from {} to {}", from, to), text)};
+}
+
+void override_train(Arguments& arguments, const char* key, std::string_view value) {
+  arguments.load.overrides.emplace_back(fmt::format("train.{}", key), value);
+}
+
+void set_override(Arguments& arguments, std::string_view value) {
+  const std::size_t equals = value.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw BadValue{fmt::format("takes PATH=VALUE, as in train.epochs=5, got '{}'", value)};
+  }
+  arguments.load.overrides.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+}
+
+// The library asks for its kernels' instruction set through the environment only.
+void set_isa(Arguments&, std::string_view value) {
+  setenv("GRAPHRUN_ISA", std::string(value).c_str(), 1);
+}
+
+void check_format(Arguments&, std::string_view value) {
+  if (value != "text" && value != "json") throw BadValue{fmt::format("must be text or json, got '{}'", value)};
+}
+
+constexpr Flag kFlags[] = {
+    {"--executor", "", "NAME", "Running", kRunning, "GRAPHRUN_EXECUTOR", Completes::executors,
+     "ref, cpu (the default), cuda, cuda:1 or ./plugin.so",
+     [](Arguments& a, std::string_view v) { a.session.executor = v; }},
+    {"--target", "", "NAME", "Running", kRunning, "", Completes::targets, "plan for this machine: host, h200, ...",
+     [](Arguments& a, std::string_view v) { a.session.target = v; }},
+    {"--threads", "", "N", "Running", kRunning, "GRAPHRUN_THREADS", Completes::nothing,
+     "of the cpu executor; by default the cores there are",
+     [](Arguments& a, std::string_view v) { a.session.threads = number<int>(v, 0, 4096); }},
+    {"--isa", "", "NAME", "Running", kRunning, "GRAPHRUN_ISA", Completes::instruction_sets,
+     "of the cpu executor: plain, avx2 or avx512; by default the best there is", set_isa},
+    {"--no-passes", "", "", "Running", kRunning, "", Completes::nothing, "run the graph as it was built",
+     [](Arguments& a, std::string_view) { a.session.passes = false; }},
+
+    {"--set", "", "PATH=VALUE", "Model", kReading, "", Completes::nothing,
+     "change a value of the model file; may be repeated", set_override},
+    {"--epochs", "", "N", "Model", kReading, "", Completes::nothing, "same as --set train.epochs=N",
+     [](Arguments& a, std::string_view v) { override_train(a, "epochs", v); }},
+    {"--batch", "", "N", "Model", kReading, "", Completes::nothing, "same as --set train.batch=N; N may be all",
+     [](Arguments& a, std::string_view v) { override_train(a, "batch", v); }},
+    {"--seed", "", "N", "Model", kReading, "", Completes::nothing, "same as --set train.seed=N",
+     [](Arguments& a, std::string_view v) { override_train(a, "seed", v); }},
+    {"--data-dir", "", "FOLDER", "Model", kReading, "GRAPHRUN_DATA", Completes::folders,
+     "searched for data files after the model's own folder",
+     [](Arguments& a, std::string_view v) { a.load.data_dir = v; }},
+
+    {"--against", "", "NAME", "Verifying", "verify", "", Completes::executors,
+     "the executor that is right, ref by default", [](Arguments& a, std::string_view v) { a.against = v; }},
+    {"--steps", "", "N", "Verifying", "verify", "", Completes::nothing, "training steps, 3 by default; for --dump 0",
+     [](Arguments& a, std::string_view v) { a.steps = number<std::uint64_t>(v); }},
+    {"--trajectory", "", "", "Verifying", "verify", "", Completes::nothing, "let both run freely, tell how they part",
+     [](Arguments& a, std::string_view) { a.trajectory = true; }},
+    {"--tolerance", "", "X", "Verifying", "verify", "", Completes::nothing,
+     "for --trajectory: how far parameters may part",
+     [](Arguments& a, std::string_view v) { a.tolerance = number<double>(v, 0.0); }},
+    {"--dump", "", "NODE", "Verifying", "verify", "", Completes::nothing,
+     "only print this value of --executor after the steps", [](Arguments& a, std::string_view v) { a.dump = v; }},
+    {"--dump-to", "", "FILE", "Verifying", "verify", "", Completes::files,
+     "for --dump: write it to this NPY file instead", [](Arguments& a, std::string_view v) { a.dump_to = v; }},
+
+    {"--json", "", "", "Output", "", "", Completes::nothing, "results as one JSON object on stdout",
+     [](Arguments& a, std::string_view) { a.json = true; }},
+    {"--losses", "", "FILE", "Output", "train", "", Completes::files, "write the loss of every step, one a line",
+     [](Arguments& a, std::string_view v) { a.losses = v; }},
+    {"--program", "", "", "Output", "plan", "", Completes::nothing, "print the program that executors run",
+     [](Arguments& a, std::string_view) { a.program = true; }},
+    {"--diagnostics", "", "FORMAT", "Output", "", "", Completes::formats,
+     "errors and warnings on stderr as text (the default) or json", check_format},
+    {"--quiet", "-q", "", "Output", "", "", Completes::nothing, "no progress and no warnings",
+     [](Arguments& a, std::string_view) { a.quiet = true; }},
+    {"--verbose", "-v", "", "Output", "", "", Completes::nothing, "tell more: splits and plan, every buffer or op",
+     [](Arguments& a, std::string_view) { a.verbose = true; }},
+
+    {"--help", "-h", "", "General", "", "", Completes::nothing, "print this, or the help of one verb, and exit",
+     [](Arguments& a, std::string_view) { a.help = true; }},
+    {"--version", "", "", "General", "", "", Completes::nothing, "print version, build and executors, and exit",
+     [](Arguments& a, std::string_view) { a.version = true; }},
+};
+
+bool has_word(std::string_view words, std::string_view word) {
+  for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const Flag> flags() {
+  return kFlags;
+}
+
+bool belongs(const Flag& flag, std::string_view verb) {
+  return flag.verbs.empty() || has_word(flag.verbs, verb);
+}
+
+const Flag* find_flag(std::string_view name, std::string_view verb) {
+  const Flag* found = nullptr;
+  for (const Flag& flag : kFlags) {
+    if (flag.name != name && (flag.letter.empty() || flag.letter != name)) continue;
+    if (found == nullptr || belongs(flag, verb)) found = &flag;
+  }
+  return found;
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,127 @@
+#include "help.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "flags.h"
+#include "graphrun/executor.h"
+#include "graphrun/target.h"
+#include "terminal.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::string_view kExamples = R"(Examples:
+  graphrun model.json                                   train on the CPU, the results on stdout
+  graphrun --executor=cuda model.json                   the same on a GPU
+  graphrun model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
+  graphrun model.json --json --quiet > result.json      one JSON object and nothing else
+  graphrun plan model.json --executor=cuda --target=h200
+                                                        the memory plan of a GPU, without one
+  graphrun verify model.json --executor=cuda            every step on a GPU against the reference
+)";
+
+constexpr std::string_view kExitCodes = R"(Exit codes:
+  0    done
+  1    the run failed: a loss that is not finite, results that could not be written
+  2    bad usage, model file or data file
+  3    a check that was asked for failed
+  4    the device or its library is not available, or out of memory
+  130  interrupted; the results so far are printed
+)";
+
+std::string words_text(Words words) {
+  switch (words) {
+    case Words::none:
+      return "";
+    case Words::model:
+      return " MODEL.json";
+    case Words::model_and_data:
+      return " MODEL.json DATA";
+    case Words::shell:
+      return " bash|zsh";
+    case Words::verb:
+      return " [VERB]";
+  }
+  return "";
+}
+
+std::string describe(const Flag& flag, bool with_verbs) {
+  std::string name = flag.letter.empty() ? std::string(flag.name) : fmt::format("{}, {}", flag.name, flag.letter);
+  if (!flag.value.empty()) name += fmt::format(" {}", flag.value);
+  // A flag of most verbs goes without them.
+  const bool of_few = with_verbs && !flag.verbs.empty() && flag.verbs.find(' ') == std::string_view::npos;
+  return fmt::format("  {:<24}{}{}\n", name, of_few ? fmt::format("{}: ", flag.verbs) : "", flag.help);
+}
+
+// The flags under their headings; those of one verb when it is given.
+std::string flags_text(const Verb* verb) {
+  std::string text;
+  std::string_view group;
+  for (const Flag& flag : flags()) {
+    if (verb != nullptr && !belongs(flag, verb->name)) continue;
+    if (flag.group != group) text += fmt::format("\n{}:\n", group = flag.group);
+    text += describe(flag, verb == nullptr);
+  }
+  return text;
+}
+
+std::string environment_text(const Verb* verb) {
+  std::string text = "\nEnvironment (a flag wins over its variable):\n";
+  for (const Flag& flag : flags()) {
+    if (flag.variable.empty() || (verb != nullptr && !belongs(flag, verb->name))) continue;
+    text += fmt::format("  {:<24}same as {}\n", flag.variable, flag.name);
+  }
+  text += fmt::format("  {:<24}which GPUs there are, and which of them is cuda:0\n", "CUDA_VISIBLE_DEVICES");
+  return text + fmt::format("  {:<24}when set, no colour on a terminal\n", "NO_COLOR");
+}
+
+std::string indented(std::string_view lines) {
+  std::string text;
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    text += fmt::format("  {}\n", lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string help_text() {
+  std::string text =
+      "Trains a computation graph that is described in a JSON file.\n\n"
+      "Usage: graphrun [VERB] [FLAGS] MODEL.json\n\nVerbs:\n";
+  for (const Verb& verb : verbs()) {
+    text += fmt::format("  {:<24}{}{}\n", verb.name, verb.summary,
+                        verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias));
+  }
+  text +=
+      "\ngraphrun VERB --help tells more of one verb. Flags stand anywhere; --flag=value and --flag value are the\n"
+      "same; -- ends them.\n";
+  return text + flags_text(nullptr) + environment_text(nullptr) + "\n" + std::string(kExamples) + "\n" +
+         std::string(kExitCodes);
+}
+
+std::string help_text(const Verb& verb) {
+  const std::string also = verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias);
+  return fmt::format("graphrun {}{}: {}\n\nUsage: graphrun {} [FLAGS]{}\n\n{}\n\nExamples:\n{}", verb.name, also,
+                     verb.summary, verb.name, words_text(verb.words), verb.about, indented(verb.examples)) +
+         flags_text(&verb) + environment_text(&verb) + "\n" + std::string(kExitCodes);
+}
+
+std::string version_text() {
+  std::vector<std::string> names;
+  for (const Target& target : targets()) names.emplace_back(target.name);
+  return fmt::format("graphrun {} (C++{}, compiler {})\nexecutors: {}\ntargets: {}\n", GRAPHRUN_VERSION,
+                     __cplusplus / 100 % 100, __VERSION__, fmt::join(executor_names(), " "), fmt::join(names, " "));
+}
+
+int run_help(const Arguments& arguments, Diagnostics&) {
+  const Verb* verb = arguments.word.empty() ? nullptr : find_verb(arguments.word);
+  write_results(verb == nullptr ? help_text() : help_text(*verb));
+  return kDone;
+}
+
+}  // namespace graphrun::cli
