@@ -109,7 +109,7 @@ std::string zsh_script() {
   return fmt::format(R"script(#compdef graphrun
 # zsh completion for graphrun: graphrun completion zsh > _graphrun, in a folder of $fpath
 _graphrun() {{
-  local before=${{words[CURRENT-1]}} verb= flags known
+  local before=${{words[CURRENT-1]}} verb= flags word known
   known=({})
   if [[ $PREFIX == --*=* ]]; then
     before=${{PREFIX%%=*}}
@@ -117,7 +117,9 @@ _graphrun() {{
   fi
   case $before in
 {}  esac
-  verb=${{${{words[2,CURRENT-1]}}[(r)(${{(j:|:)known}})]}}
+  for word in ${{words[2,CURRENT-1]}}; do
+    if (( ${{known[(Ie)$word]}} )); then verb=$word; break; fi
+  done
   case $verb in
 {}  esac
   if [[ $PREFIX == -* ]]; then

@@ -62,9 +62,29 @@ TEST_F(Completion, TheScriptsAreOfTheShellThatWasNamed) {
   EXPECT_EQ(zsh.out.rfind("#compdef graphrun", 0), 0u);
   expect_refused(graphrun({"completion"}), {"bash or zsh"});
   expect_refused(graphrun({"completion", "fish"}), {"'fish'"});
-  if (std::system("command -v zsh >/dev/null") != 0) return;
-  const std::string script = file("_graphrun", zsh.out);
-  EXPECT_EQ(run({"/bin/sh", "-c", "zsh -n " + script}).code, 0);
+}
+
+// The script's function with zsh's own ones replaced by some that print what they are given.
+TEST_F(Completion, ZshIsOfferedTheSame) {
+  if (std::system("command -v zsh >/dev/null") != 0) GTEST_SKIP() << "there is no zsh";
+  const std::string script = file("_graphrun", graphrun({"completion", "zsh"}).out);
+  const auto offers = [&](const std::string& before, const std::string& word) {
+    const std::string text =
+        "compdef() {}; compadd() { shift; print -l -- \"$@\" }; _files() { print files \"$@\" }; compset() {}; "
+        "source " +
+        script + "; words=(graphrun " + before + " '" + word + "'); CURRENT=$#words; PREFIX='" + word + "'; _graphrun";
+    const Outcome outcome = run({"/bin/sh", "-c", "exec zsh -f -c \"$0\"", text});
+    EXPECT_EQ(outcome.err, "");
+    return lines(outcome.out);
+  };
+  EXPECT_TRUE(contains(offers("", ""), "verify"));
+  EXPECT_TRUE(contains(offers("", ""), "files -g *.json"));
+  EXPECT_FALSE(contains(offers("plan", ""), "verify"));
+  EXPECT_TRUE(contains(offers("verify", "--"), "--trajectory"));
+  EXPECT_FALSE(contains(offers("--json plan", "--"), "--trajectory"));
+  EXPECT_TRUE(contains(offers("plan --executor", ""), "cuda"));
+  EXPECT_TRUE(contains(offers("plan", "--target=h"), "h200"));
+  EXPECT_EQ(offers("completion", ""), (Words{"bash", "zsh"}));
 }
 
 }  // namespace
