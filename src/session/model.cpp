@@ -15,10 +15,6 @@
 namespace graphrun {
 namespace {
 
-// Stands for the batch while "all" is not known yet. A prime that no layer has as its width: what does not fit the real
-// batch does not fit this one either.
-constexpr std::int64_t kUnknownBatch = 8191;
-
 std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
   const std::vector<std::string> targets = target_names(model);
   std::vector<InputDecl> inputs;

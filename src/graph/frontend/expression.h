@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -74,5 +75,13 @@ ir::NodeId resolve(const Scope& scope, std::string_view name);
 
 // Of an expression that check() passed. Does not give the node its name.
 ir::NodeId build(GraphBuilder::Impl& graph, const Expression& expression);
+
+// The value of an attribute's term; nothing for "none".
+std::optional<AttrValue> literal(GraphBuilder::Impl& graph, const Expression& expression, TermId term);
+
+// The canonical text of an expression that was built: text(parse(text(e))) == text(e), and it builds the same nodes.
+std::string text(GraphBuilder::Impl& graph, const Expression& expression);
+// ", axis=1, keepdims=false": every attribute of the schema.
+std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchema& schema, const AttrList& given);
 
 }  // namespace graphrun::expression

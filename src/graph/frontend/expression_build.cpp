@@ -91,6 +91,11 @@ class Evaluator {
     return node(static_cast<TermId>(items_.size() - 1), DType::f32);
   }
 
+  std::optional<AttrValue> literal(TermId id) {
+    for (TermId i = 0; i <= id; ++i) items_.push_back(term(i).literal ? evaluate(term(i)) : Item(None{}));
+    return attribute(id);
+  }
+
  private:
   const Term& term(TermId id) const { return expression_.terms[id]; }
   const Number* number(TermId id) const { return std::get_if<Number>(&items_[id]); }
@@ -212,12 +217,13 @@ class Evaluator {
   NodeId call(const Term& t) {
     AttrList attrs;
     for (const Argument& argument : t.attributes) {
-      if (std::optional<AttrValue> value = attribute(argument)) attrs.emplace_back(argument.key, std::move(*value));
+      if (std::optional<AttrValue> value = attribute(argument.value))
+        attrs.emplace_back(argument.key, std::move(*value));
     }
     return graphrun::call(graph_.builder, t.word, nodes(t.operands), std::move(attrs));
   }
 
-  std::optional<AttrValue> attribute(const Argument& argument) const {
+  std::optional<AttrValue> attribute(TermId value) const {
     struct Convert {
       std::optional<AttrValue> operator()(NodeId) const { return std::nullopt; }  // no literal is a node
       std::optional<AttrValue> operator()(None) const { return std::nullopt; }
@@ -238,7 +244,7 @@ class Evaluator {
         return reals;
       }
     };
-    return std::visit(Convert{}, items_[argument.value]);
+    return std::visit(Convert{}, items_[value]);
   }
 
   // Messages call an unnamed operand by its node's name; say what it is in the text.
@@ -313,6 +319,10 @@ NodeId resolve(const Scope& scope, std::string_view name) {
 
 NodeId build(GraphBuilder::Impl& graph, const Expression& expression) {
   return Evaluator(graph, expression).run();
+}
+
+std::optional<AttrValue> literal(GraphBuilder::Impl& graph, const Expression& expression, TermId term) {
+  return Evaluator(graph, expression).literal(term);
 }
 
 }  // namespace graphrun::expression

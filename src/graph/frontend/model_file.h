@@ -16,6 +16,10 @@
 
 namespace graphrun {
 
+// Stands for the batch while "all" is not known yet. A prime that no layer has as its width: what does not fit the real
+// batch does not fit this one either.
+inline constexpr std::int64_t kUnknownBatch = 8191;
+
 class ModelFile {
  public:
   explicit ModelFile(json::Reader& reader);
@@ -39,6 +43,7 @@ class ModelFile {
 
  private:
   friend class ModelBuild;
+  friend class Canonical;
   struct Parameter {
     std::string name;
     json::Place place;

@@ -1,0 +1,41 @@
+// show.h: look at a model without running it: check it, say it canonically, list its graph.
+// Contract: check_model(), canonical_model() and show_model() read the model file and no data; like load_model() they
+// throw Error with every mistake of the file. All texts end with a newline and are stable for the same file.
+// Leaves to others: data files (load_model() in model.h), what lies where in memory (program.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graphrun/model.h"
+
+namespace graphrun {
+
+struct ModelSummary {
+  std::string name, description;
+  std::optional<std::int64_t> batch;  // nothing: "all"
+  std::vector<std::pair<std::string, TensorType>> inputs, parameters, outputs;
+  std::int64_t parameter_elements = 0;
+  std::size_t entries = 0;  // of the graph
+};
+
+// Parses the file and infers every shape; also finds a loss that has no gradient.
+GRAPHRUN_API ModelSummary check_model(const std::string& path, const LoadOptions& options = {});
+
+// The model file with every default filled in. Reading it gives the same model, and itself as its canonical form.
+GRAPHRUN_API std::string canonical_model(const std::string& path, const LoadOptions& options = {});
+
+struct ShowOptions {
+  bool gradients = false;  // the nodes of the graph one by one, then those of the gradients
+  bool dot = false;        // as a Graphviz digraph of nodes
+};
+// The graph with the shape of every value.
+GRAPHRUN_API std::string show_model(const std::string& path, const LoadOptions& load = {},
+                                    const ShowOptions& show = {});
+// The whole step: minibatch, forward, gradients, optimizer, records, evaluation. `show.gradients` is always meant.
+GRAPHRUN_API std::string show_step(const Model& model, const ShowOptions& show = {});
+
+}  // namespace graphrun

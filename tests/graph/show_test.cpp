@@ -1,0 +1,255 @@
+// show_test.cpp: check, the canonical form and its fixed point, listings.
+#include "graphrun/show.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "graph/frontend/builder_impl.h"
+#include "graph/frontend/expression.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string write_model(const std::string& text) {
+  const std::string path = testing::TempDir() + "graphrun_show_test_" + std::to_string(::getpid()) + ".json";
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::vector<std::string> shipped() {
+  std::vector<std::string> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(GRAPHRUN_SOURCE_DIR "/models")) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() == ".json" && !name.ends_with(".schema.json")) paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// Everything that has a default, left out wherever it may be.
+const std::string kSparse = R"json({
+  "format": 1,
+  "$schema": "graphrun.schema.json",
+  "constants": {"gain": 1.5},
+  "data": {"train": {"csv": "a.csv", "rows": 10}},
+  "inputs": {"x": ["batch", 4], "c": {"dtype": "i32", "shape": ["batch"]}},
+  "parameters": {"W": {"shape": [4, 3], "init": {"normal": 0.10}}},
+  "graph": [
+    "h = gain*tanh(((x @ W)) * (1/3)) ** 2",
+    {"name": "s", "op": "sum", "inputs": ["h"], "axis": 1, "keepdims": true},
+    {"name": "p", "op": "dense", "inputs": ["h"], "units": 5},
+    "loss = mean(softmax_cross_entropy(p, c)) + 1e-3*mean(s)^2",
+    "hits = mean(argmax(p, axis = -1) == c)"
+  ],
+  "outputs": ["p", "h"],
+  "train": {"minimize": "loss", "metrics": ["hits"],
+            "optimizer": {"adam": {"lr": {"cosine": {"from": 0.1, "to": 0, "epochs": 20}}}}}
+})json";
+
+TEST(Canonical, FillsInEveryDefault) {
+  EXPECT_EQ(canonical_model(write_model(kSparse), {.data_dir = "", .overrides = {{"name", "sparse"}}}),
+            R"json({
+  "format": 1,
+  "name": "sparse",
+  "constants": {"gain": 1.5},
+  "data": {"train": {"csv": "a.csv", "rows": 10}},
+  "inputs": {
+    "x": {"dtype": "f32", "shape": ["batch", 4]},
+    "c": {"dtype": "i32", "shape": ["batch"]}
+  },
+  "parameters": {"W": {"shape": [4, 3], "init": {"normal": 0.1}, "decay": true}},
+  "graph": [
+    "h = gain * tanh(x @ W * (1 / 3))^2",
+    "s = sum(h, axis=1, keepdims=true)",
+    {
+      "name": "p",
+      "op": "dense",
+      "inputs": ["h"],
+      "units": 5,
+      "init": "glorot_uniform",
+      "bias": "zeros"
+    },
+    "loss = mean(softmax_cross_entropy(p, c), axis=none, keepdims=false) + 0.001 * mean(s, axis=none, keepdims=false)^2",
+    "hits = mean(argmax(p, axis=-1) == c, axis=none, keepdims=false)"
+  ],
+  "outputs": ["p", "h"],
+  "train": {
+    "minimize": "loss",
+    "metrics": ["hits"],
+    "optimizer": {
+      "adam": {
+        "lr": {"cosine": {"from": 0.1, "to": 0, "epochs": 20, "warmup": 0}},
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "eps": 1e-08,
+        "weight_decay": 0,
+        "l2": 0
+      }
+    },
+    "batch": "all",
+    "last_batch": "keep",
+    "epochs": 1,
+    "shuffle": false,
+    "seed": 0
+  }
+}
+)json");
+}
+
+void expect_fixed_point(const std::string& path) {
+  const std::string once = canonical_model(path);
+  const std::string again = canonical_model(write_model(once));
+  EXPECT_EQ(again, once) << path;
+  // Not only the same text: the same nodes.
+  EXPECT_EQ(show_model(write_model(once), {}, {.gradients = true, .dot = true}),
+            show_model(path, {}, {.gradients = true, .dot = true}))
+      << path;
+}
+
+TEST(Canonical, IsAFixedPointForEveryModel) {
+  ASSERT_GE(shipped().size(), 7u);
+  for (const std::string& path : shipped()) expect_fixed_point(path);
+  expect_fixed_point(write_model(canonical_model(write_model(kSparse))));
+}
+
+// A random expression over x (batch, 4), W (4, 4), v (4) and b (a bool of the batch), of the given depth.
+class RandomText {
+ public:
+  explicit RandomText(unsigned seed) : state_(seed * 2654435761u + 1) {}
+  std::string value(int depth) {
+    if (depth == 0) return pick({"x", "v", "2", "0.5", "1e-3", "pi", "gain", "W"});
+    const auto inner = [&] { return value(depth - 1); };
+    switch (next() % 9) {
+      case 0:
+        return "-" + inner();
+      case 1:
+        return "(" + inner() + ")";
+      case 2:
+        return pick({"tanh", "square", "relu", "leaky_relu", "sigmoid"}) + "(" + inner() + ")";
+      case 3:
+        return "leaky_relu(" + inner() + pick({", slope=1/4", ", slope = gain", ", slope=.5"}) + ")";
+      case 4:
+        return inner() + pick({"^", "**"}) + pick({"2", "-1", "(1 + 1)", "2^2", "-2^2"});
+      case 5:
+        return "where(" + condition(depth - 1) + ", " + inner() + "," + inner() + ")";
+      case 6:
+        return "sum(" + inner() + pick({", axis=-1, keepdims=true", ",keepdims=True,axis=[-1]"}) + ")";
+      default:
+        return inner() + pick({"+", "-", " * ", "/", "%", " @ "}) + inner();
+    }
+  }
+  std::string condition(int depth) {
+    if (depth <= 0) return pick({"x > 0", "v<=1", "1 == x", "not x > 0"});
+    switch (next() % 4) {
+      case 0:
+        return "not " + condition(depth - 1);
+      case 1:
+        return "(" + condition(depth - 1) + ")";
+      default:
+        return condition(depth - 1) + pick({" and ", " or ", " and not "}) + condition(depth - 1);
+    }
+  }
+
+ private:
+  std::uint32_t next() {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::uint32_t>(state_ >> 33);
+  }
+  std::string pick(const std::vector<std::string>& of) { return of[next() % of.size()]; }
+  std::uint64_t state_;
+};
+
+TEST(Canonical, RandomExpressionsKeepTheirMeaning) {
+  using namespace expression;
+  int built = 0;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    const std::string given = RandomText(seed).value(1 + static_cast<int>(seed % 5));
+    GraphBuilder::Impl first(8), second(8);
+    for (GraphBuilder::Impl* graph : {&first, &second}) {
+      graph->input("x", std::vector<std::int64_t>{kBatch, 4}, DType::f32);
+      graph->parameter("W", {4, 4}, Init::zeros(), true);
+      graph->parameter("v", {4}, Init::zeros(), true);
+      graph->constants.emplace("gain", 1.5);
+    }
+    const Expression parsed = parse(given);
+    ASSERT_TRUE(check({first}, parsed).errors.empty()) << given;
+    try {
+      build(first, parsed);
+    } catch (const Error&) {
+      continue;  // shapes that do not fit
+    }
+    ++built;
+    const std::string canonical = text(first, parsed);
+    const Expression again = parse(canonical);
+    build(second, again);
+    EXPECT_EQ(ir::to_string(second.graph), ir::to_string(first.graph)) << given << " became " << canonical;
+    EXPECT_EQ(text(second, again), canonical) << given;
+  }
+  EXPECT_GT(built, 1000);
+}
+
+TEST(Canonical, LongSumsTakeNoStack) {
+  GraphBuilder::Impl graph(8);
+  graph.input("x", std::vector<std::int64_t>{kBatch, 4}, DType::f32);
+  std::string sum = "x";
+  for (int i = 0; i < 100000; ++i) sum += " + x";
+  EXPECT_EQ(expression::text(graph, expression::parse(sum)), sum);
+}
+
+TEST(Check, NeedsNoDataAndCountsParameters) {
+  const ModelSummary s = check_model(write_model(kSparse));
+  EXPECT_FALSE(s.batch.has_value());
+  EXPECT_EQ(s.parameter_elements, 4 * 3 + 3 * 5 + 5);
+  EXPECT_EQ(s.entries, 5u);
+  ASSERT_EQ(s.inputs.size(), 2u);
+  EXPECT_EQ(to_string(s.inputs[1].second), "i32(batch)");
+  ASSERT_EQ(s.outputs.size(), 2u);
+  EXPECT_EQ(to_string(s.outputs[0].second), "f32(batch, 5)");
+}
+
+TEST(Check, OverridesAreChecked) {
+  try {
+    check_model(write_model(kSparse), {.data_dir = "", .overrides = {{"graph.p.units", "0"}}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostics().front().file, "--set graph.p.units=0");
+  }
+}
+
+TEST(Show, ListsShapesAndGradients) {
+  const std::string path = GRAPHRUN_SOURCE_DIR "/models/xor.json";
+  const std::string plain = show_model(path);
+  for (const char* line : {"x  f32(batch, 2)", "parameters (17 numbers)", "h.W      f32(2, 4)", "y_hat  answers y",
+                           "loss = mean(square(y_hat - y), axis=none, keepdims=false)"}) {
+    EXPECT_NE(plain.find(line), std::string::npos) << line << "\n" << plain;
+  }
+  EXPECT_EQ(plain.find("gradient"), std::string::npos);
+  const std::string all = show_model(path, {}, {.gradients = true});
+  EXPECT_TRUE(all.starts_with(plain));
+  for (const char* line : {"h = tanh(", "y_hat.W:gradient = ", ": f32(4, 1)", "h.b:gradient = "}) {
+    EXPECT_NE(all.find(line), std::string::npos) << line << "\n" << all;
+  }
+  const std::string dot = show_model(path, {}, {.gradients = false, .dot = true});
+  EXPECT_TRUE(dot.starts_with("digraph \"xor\" {")) << dot;
+  EXPECT_NE(dot.find("label=\"h.W: parameter\\nf32(2, 4)\""), std::string::npos) << dot;
+}
+
+TEST(Show, StepHoldsTheOptimizer) {
+  const Model model = load_model(GRAPHRUN_SOURCE_DIR "/models/xor.json");
+  const std::string text = show_step(model);
+  EXPECT_NE(text.find("phase train (capacity 4)"), std::string::npos) << text;
+  EXPECT_NE(text.find("train/h.W:gradient"), std::string::npos) << text;
+  EXPECT_NE(text.find("assign("), std::string::npos) << text;
+  EXPECT_NE(show_step(model, {.gradients = false, .dot = true}).find("subgraph cluster_0"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace graphrun
