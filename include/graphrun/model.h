@@ -25,7 +25,8 @@ struct Standardization {
 struct Split {
   std::string name;  // "train", "validation", "test"
   std::vector<std::pair<std::string, HostTensor>> columns;
-  std::int64_t samples() const { return columns.empty() ? 0 : columns.front().second.shape()[0]; }
+  std::int64_t declared = 0;  // samples when the columns were not read (LoadOptions::data)
+  std::int64_t samples() const { return columns.empty() ? declared : columns.front().second.shape()[0]; }
 };
 
 struct DataSet {
@@ -86,9 +87,17 @@ struct Model {
   DataSet data;
 };
 
+// What load_model() asks of the data.
+enum class DataUse {
+  values,  // all of it
+  sizes,   // how many samples there are: files are opened only where the model does not say. Enough for plan_program()
+  none,    // no file is opened; a split whose size the model does not say is left out
+};
+
 struct LoadOptions {
   std::string data_dir;                                        // searched after the model's own folder
   std::vector<std::pair<std::string, std::string>> overrides;  // "train.epochs" -> "100", as --set gives them
+  DataUse data = DataUse::values;
 };
 
 GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& options = {});

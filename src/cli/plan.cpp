@@ -164,7 +164,9 @@ std::string as_text(const Program& program, std::string_view executor, std::size
 }  // namespace
 
 int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
-  const Model model = load_model(arguments.model, arguments.load);
+  LoadOptions load = arguments.load;
+  load.data = DataUse::sizes;
+  const Model model = load_model(arguments.model, load);
   for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
   const Program program = plan_program(model, arguments.session);
   const std::string_view executor = arguments.session.executor;

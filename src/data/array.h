@@ -1,6 +1,7 @@
 // array.h: what every source yields: named arrays whose dimension 0 counts the rows.
 // Contract: values keep the narrow type that the file has (a byte an image's pixel), for a data set is read whole.
-// An array is read when an input asks for it: a column of text that nobody uses is no mistake.
+// An array is read when an input asks for it: a column of text that nobody uses is no mistake. Where only sizes are
+// asked for, an Array has its shape and no values.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,9 @@ using ArrayPtr = std::shared_ptr<const Array>;
 
 struct NamedArray {
   std::string name;
-  json::Place place;               // in the model file, for messages
-  std::function<ArrayPtr()> read;  // throws Error
+  json::Place place;                // in the model file, for messages
+  std::function<ArrayPtr()> read;   // throws Error
+  std::optional<Shape> shape = {};  // where it is known before reading
 };
 
 struct Table {

@@ -47,7 +47,8 @@ std::vector<Part> divide(json::Reader& reader, const json::Place& at, const Part
   };
   const std::int64_t train = share((*fractions)[0]), validation = share((*fractions)[1]);
   const std::int64_t sizes[] = {train, validation, std::max<std::int64_t>(0, all.rows - train - validation)};
-  const auto order = permutation(all.columns.front().begin, all.rows, seed);
+  const bool is_read = !all.columns.empty();
+  const auto order = is_read ? permutation(all.columns.front().begin, all.rows, seed) : nullptr;
   std::vector<Part> parts;
   std::int64_t begin = 0;
   std::size_t i = 0;
@@ -78,7 +79,7 @@ std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, st
       reader.report(*at, "data.split", fmt::format("'{}' cannot stand beside 'source', which gives all splits", name));
       continue;
     }
-    parts.push_back(data::read_source(reader, *at, name, inputs, files).rows);
+    parts.push_back(data::read_source(reader, *at, name, inputs, files, options).rows);
   }
   if (!source) {
     if (split) reader.report(*split, "data.split", "'split' divides a 'source', and there is none");
@@ -86,7 +87,7 @@ std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, st
       reader.report(block.place(), "data.split", "missing key 'train' or 'source': there is nothing to train on");
     return parts;
   }
-  data::Parts read = data::read_source(reader, *source, "", inputs, files);
+  data::Parts read = data::read_source(reader, *source, "", inputs, files, options);
   if (split) {
     if (read.test)
       reader.report(*split, "data.split", "the source has test rows of its own, so that it cannot be divided");
@@ -112,21 +113,9 @@ std::vector<data::Pipeline> read_pipelines(json::Reader& reader, const std::opti
   return pipelines;
 }
 
-}  // namespace
-
-DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const InputDecl> inputs,
-                  const DataOptions& options) {
-  DataSet set;
-  const std::size_t before = reader.errors();
-  json::ObjectReader block(reader, at);
-  const std::optional<json::Place> transform = block.get("transform");
-  std::vector<data::Pipeline> pipelines = read_pipelines(reader, transform, inputs);
-  const bool transforms_good = reader.errors() == before;
-  const std::vector<Part> parts = read_parts(reader, block, inputs, options);
-  if (block.is_object()) block.finish();
-  if (!transforms_good || parts.empty() || parts.front().name != "train") return set;
-
-  // A wrong shape is the same mistake in every split: an input is reported once.
+// A wrong shape is the same mistake in every split: an input is reported once.
+void read_values(json::Reader& reader, const std::vector<Part>& parts, std::vector<data::Pipeline>& pipelines,
+                 std::span<const InputDecl> inputs, DataSet& set) {
   std::vector<char> is_good(inputs.size(), 1);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const data::Column* train = parts.front().rows > 0 ? &parts.front().columns[i] : nullptr;
@@ -150,6 +139,48 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
     }
     set.splits.push_back(std::move(split));
   }
+}
+
+// The same for arrays that may have a shape only, or not be there at all.
+void read_sizes(json::Reader& reader, const std::vector<Part>& parts, const std::vector<data::Pipeline>& pipelines,
+                std::span<const InputDecl> inputs, DataSet& set) {
+  std::vector<char> is_good(inputs.size(), 1);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    std::optional<Standardization> unfitted = pipelines[i].unfitted(inputs[i]);
+    if (unfitted) set.standardizations.push_back(std::move(*unfitted));
+  }
+  for (const Part& part : parts) {
+    for (std::size_t i = 0; i < part.columns.size(); ++i) {
+      if (!is_good[i] || !part.columns[i].array) continue;
+      try {
+        pipelines[i].check(part.columns[i], part.name, inputs[i]);
+      } catch (const Error& error) {
+        reader.report(part.place, error);
+        is_good[i] = 0;
+      }
+    }
+    if (part.rows > 0) set.splits.push_back({part.name, {}, part.rows});
+  }
+}
+
+}  // namespace
+
+DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const InputDecl> inputs,
+                  const DataOptions& options) {
+  DataSet set;
+  const std::size_t before = reader.errors();
+  json::ObjectReader block(reader, at);
+  const std::optional<json::Place> transform = block.get("transform");
+  std::vector<data::Pipeline> pipelines = read_pipelines(reader, transform, inputs);
+  const bool transforms_good = reader.errors() == before;
+  const std::vector<Part> parts = read_parts(reader, block, inputs, options);
+  if (block.is_object()) block.finish();
+  if (!transforms_good || parts.empty() || parts.front().name != "train") return set;
+
+  if (options.use == DataUse::values)
+    read_values(reader, parts, pipelines, inputs, set);
+  else
+    read_sizes(reader, parts, pipelines, inputs, set);
   return set;
 }
 

@@ -1,7 +1,8 @@
 // dataset.h: from the "data" block of a model file to tensors: files found and read, split, transformed.
 // Contract: read_data() reports every mistake to the reader and goes on where it can, so that the caller ends the pass
 // with throw_if_failed(); what it returns is complete only when nothing was reported. Deterministic for a seed.
-// Leaves to others: what the inputs are (the frontend declares them), and batches and shuffling (a step does them).
+// Leaves to others: what the inputs are (the frontend declares them), computing formulas (formula.h), and batches and
+// shuffling (a step does them).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,10 @@
 
 namespace graphrun {
 
+namespace data {
+class Formulas;
+}
+
 struct InputDecl {
   std::string name;
   Shape sample;  // the shape without the batch
@@ -23,7 +28,9 @@ struct InputDecl {
 struct DataOptions {
   std::string model_dir;   // where the model file lies; searched first when not empty
   std::string data_dir;    // --data-dir; searched second when not empty; then the environment's GRAPHRUN_DATA
-  std::uint64_t seed = 0;  // of the permutation of "split"
+  std::uint64_t seed = 0;  // of the permutation of "split", and of random tables that have none of their own
+  const data::Formulas* formulas = nullptr;  // needed where the block has one
+  DataUse use = DataUse::values;
 };
 
 DataSet read_data(json::Reader& reader, const json::Place& data, std::span<const InputDecl> inputs,

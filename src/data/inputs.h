@@ -1,5 +1,6 @@
 // inputs.h: one source of the model file as a column for each input: read, chosen by name or list, cut to its range.
-// Contract: reports to the reader; a column without an array was reported.
+// Contract: reports to the reader; a column without an array was reported. Where only sizes are asked for, a part may
+// have rows and no columns.
 #pragma once
 
 #include <span>
@@ -15,7 +16,7 @@ struct Part {
   std::string name;
   json::Place place;
   std::vector<Column> columns;
-  std::int64_t rows = 0;  // of every column; 0: reported
+  std::int64_t rows = 0;  // of every column; 0: reported, or not known
 };
 
 struct Parts {
@@ -25,6 +26,6 @@ struct Parts {
 
 // `at` is the object that names the source; `split` is what its rows are for ("train", ...).
 Parts read_source(json::Reader& reader, const json::Place& at, const std::string& split,
-                  std::span<const InputDecl> inputs, Files& files);
+                  std::span<const InputDecl> inputs, Files& files, const DataOptions& options);
 
 }  // namespace graphrun::data

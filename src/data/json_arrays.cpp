@@ -10,7 +10,7 @@ namespace {
 
 NamedArray ready(std::string name, const json::Place& place, Array array) {
   auto shared = std::make_shared<const Array>(std::move(array));
-  return {std::move(name), place, [shared] { return shared; }};
+  return {std::move(name), place, [shared] { return shared; }, shared->shape};
 }
 
 // x is (rows, n); y is (rows), or (rows, k) when it has k values a row.

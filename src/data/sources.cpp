@@ -9,8 +9,10 @@ std::span<const SourceFormat> source_formats() {
       {"json",
        "a JSON file with the sizes m, n, m_test and the flat row-major arrays x, y, x_test, y_test",
        {},
-       read_flat_json},
-      {"inline", "arrays in the model file: {\"x\": [[0, 0], [0, 1]], \"y\": [0, 1]}", {}, read_inline},
+       read_flat_json,
+       true,
+       true},
+      {"inline", "arrays in the model file: {\"x\": [[0, 0], [0, 1]], \"y\": [0, 1]}", {}, read_inline, false},
       {"idx", "one IDX file for each input, plain or gzip: {\"x\": \"images.gz\", \"y\": \"labels.gz\"}", {}, read_idx},
       {"npy", "one NPY file for each input: {\"x\": \"x.npy\", \"y\": \"y.npy\"}", {}, read_npy},
       {"npz", "an NPZ file; its arrays are named like the inputs", {}, read_npz},
@@ -19,6 +21,17 @@ std::span<const SourceFormat> source_formats() {
        {{"header", "whether the first line names the columns (true); otherwise they are named 0, 1, 2, ..."},
         {"delimiter", "the character between values (\",\")"}},
        read_csv},
+      {"grid",
+       "every combination of points on axes, the last axis fastest; an axis is [first, last, points], both ends "
+       "included: {\"u\": [-3, 3, 200], \"v\": [-3, 3, 200]}",
+       {},
+       read_grid,
+       false},
+      {"random",
+       "columns of random numbers: {\"rows\": 1000, \"seed\": 7, \"columns\": {\"a\": {\"normal\": 1}}}",
+       {},
+       read_random,
+       false},
   };
   return formats;
 }

@@ -13,6 +13,9 @@
 
 namespace graphrun::data {
 
+inline constexpr std::int64_t kMostRows = (std::int64_t{1} << 31) - 1;  // of a table that the model file describes
+inline constexpr std::int64_t kMostValues = std::int64_t{1} << 33;      // of one column of it
+
 struct SourceOption {
   std::string_view name, doc;
 };
@@ -23,13 +26,22 @@ struct SourceContext {
   json::ObjectReader& split;
   json::Place value;  // of the source's own key
   Files& files;
+  std::uint64_t seed = 0;  // the model's
 };
 
 struct SourceFormat {
   std::string_view name, doc;
   std::vector<SourceOption> options;
   Loaded (*read)(SourceContext& context);  // reports to the reader, or throws Error about `value`
+  bool is_file = true;                     // otherwise the model file has it all, and its arrays know their shapes
+  bool has_test = false;                   // it may hold test rows of its own
 };
+
+// What the columns of a random table may hold: {"normal": [0, 1]}.
+struct DistributionDoc {
+  std::string_view name, argument, doc;
+};
+std::span<const DistributionDoc> distribution_docs();
 
 std::span<const SourceFormat> source_formats();
 std::span<const SourceOption> common_options();  // "rows", "range": every source has them
@@ -37,8 +49,10 @@ std::vector<std::string> source_names();
 
 Loaded read_flat_json(SourceContext& context);  // json_arrays.cpp
 Loaded read_inline(SourceContext& context);
-Loaded read_idx(SourceContext& context);  // idx.cpp
-Loaded read_npy(SourceContext& context);  // npy.cpp
+Loaded read_grid(SourceContext& context);    // grid.cpp
+Loaded read_random(SourceContext& context);  // random_table.cpp
+Loaded read_idx(SourceContext& context);     // idx.cpp
+Loaded read_npy(SourceContext& context);     // npy.cpp
 Loaded read_npz(SourceContext& context);
 Loaded read_csv(SourceContext& context);  // csv.cpp
 

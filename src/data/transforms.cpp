@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/philox.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
@@ -209,10 +210,30 @@ T converted(double value, std::string_view dtype, const std::string& where, std:
 
 }  // namespace
 
-HostTensor Pipeline::apply(const Column& column, const std::string& split, const InputDecl& input) const {
+std::optional<Standardization> Pipeline::unfitted(const InputDecl& input) const {
+  const auto width = static_cast<std::size_t>(input.sample.elements());
+  Standardization record{input.name, std::vector<double>(width, 0), std::vector<double>(width, 1)};
+  bool changed = false, is_fitted = false;
+  for (const Step& step : steps_) {
+    if (step.kind == Kind::one_hot) return std::nullopt;
+    changed = changed || step.kind != Kind::flatten;
+    is_fitted = is_fitted || step.kind == Kind::standardize;
+    if (step.kind == Kind::scale) {
+      for (double& scale : record.scale) scale /= step.scale;
+    }
+  }
+  if (!changed) return std::nullopt;
+  const auto name_number = static_cast<double>(fnv1a(std::as_bytes(std::span(input.name))) >> 44);
+  for (std::size_t c = 0; is_fitted && c < width; ++c) {
+    record.shift[c] = name_number + 0.25 + static_cast<double>(c);
+    record.scale[c] = name_number + 0.75 + static_cast<double>(c);
+  }
+  return record;
+}
+
+void Pipeline::check(const Column& column, const std::string& split, const InputDecl& input) const {
   const std::string where = fmt::format("input '{}' of {}", input.name, split);
   Shape sample = sample_of(*column.array);
-  std::int64_t classes = 0;
   for (const Step& step : steps_) {
     if (step.kind == Kind::flatten) {
       sample = Shape{sample.elements()};
@@ -221,17 +242,24 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
         fail("data.transform",
              fmt::format("{}: \"one_hot\" needs one integer a row, got {}", where, batch_shape(sample)));
       }
-      classes = step.classes;
-      sample = Shape{classes};
+      sample = Shape{step.classes};
     }
   }
   const auto one = [](const Shape& shape) { return shape == Shape{} || shape == Shape{1}; };
-  if (!(sample == input.sample) && !(one(sample) && one(input.sample))) {
-    fail("data.shape",
-         fmt::format("{}: declared {}, but the data are {}", where, batch_shape(input.sample), batch_shape(sample)),
-         sample.elements() == input.sample.elements() && input.sample.rank() == 1
-             ? fmt::format("\"transform\": {{\"{}\": [\"flatten\"]}} makes them one", input.name)
-             : "");
+  if (sample == input.sample || (one(sample) && one(input.sample))) return;
+  fail("data.shape",
+       fmt::format("{}: declared {}, but the data are {}", where, batch_shape(input.sample), batch_shape(sample)),
+       sample.elements() == input.sample.elements() && input.sample.rank() == 1
+           ? fmt::format("\"transform\": {{\"{}\": [\"flatten\"]}} makes them one", input.name)
+           : "");
+}
+
+HostTensor Pipeline::apply(const Column& column, const std::string& split, const InputDecl& input) const {
+  check(column, split, input);
+  const std::string where = fmt::format("input '{}' of {}", input.name, split);
+  std::int64_t classes = 0;
+  for (const Step& step : steps_) {
+    if (step.kind == Kind::one_hot) classes = step.classes;
   }
   Shape shape{column.count};
   for (const std::int64_t extent : input.sample.dims()) shape.push_back(extent);

@@ -38,7 +38,14 @@ class Pipeline {
   // Fits to train and gives the record when numbers were changed; a constant column adds to `warnings`. Throws Error.
   std::optional<Standardization> fit(const Column& train, const std::string& input, std::vector<std::string>& warnings);
 
-  // After fit(). Throws Error when the result does not fit the input.
+  // In place of fit() where values are not read: numbers that are fitted have stand-ins, no two of them equal, so that
+  // a plan has the steps and the bytes that it has with the data.
+  std::optional<Standardization> unfitted(const InputDecl& input) const;
+
+  // Throws Error when the result does not fit the input. Looks at no value.
+  void check(const Column& column, const std::string& split, const InputDecl& input) const;
+
+  // After fit(); checks.
   HostTensor apply(const Column& column, const std::string& split, const InputDecl& input) const;
 
  private:

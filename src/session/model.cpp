@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "graph/frontend/model_file.h"
 #include "graph/frontend/overrides.h"
+#include "session/formulas.h"
 
 namespace graphrun {
 namespace {
@@ -26,8 +27,10 @@ std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
 }
 
 // The capacity that the file and its data ask for.
-std::int64_t capacity(json::Reader& reader, const ModelFile& file, const DataSet& data) {
+std::int64_t capacity(json::Reader& reader, const ModelFile& file, const DataSet& data, const LoadOptions& options,
+                      std::int64_t assumed) {
   const Split* train = data.find("train");
+  if (!train && options.data == DataUse::none) return assumed;
   if (!train) {
     reader.report(*file.data(), "model.data", "there is no training split", "\"train\" names its source");
     return kUnknownBatch;
@@ -55,10 +58,13 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   DataSet data;
   if (file.data() && file.inputs_read()) {
     const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-    data = read_data(reader, *file.data(), declarations(file, model), {folder, options.data_dir, file.seed()});
+    const ModelFormulas formulas(file.constants());
+    data = read_data(reader, *file.data(), declarations(file, model),
+                     {folder, options.data_dir, file.seed(), &formulas, options.data});
   }
   reader.throw_if_failed();
-  if (const std::int64_t wanted = capacity(reader, file, data); wanted != assumed && !reader.failed()) {
+  if (const std::int64_t wanted = capacity(reader, file, data, options, assumed);
+      wanted != assumed && !reader.failed()) {
     model = file.build(wanted);
   }
   reader.throw_if_failed();

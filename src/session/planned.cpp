@@ -8,6 +8,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/passes/pipeline.h"
 #include "graph/plan/lower.h"
+#include "graphrun/error.h"
 #include "session/initial_values.h"
 
 namespace graphrun {
@@ -49,6 +50,11 @@ Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>
 }
 
 void write_start(const Model& model, const Planned& planned, Runnable& runnable) {
+  for (const Split& split : model.data.splits) {
+    if (!split.columns.empty()) continue;
+    throw Error(ErrorKind::input, "data.not_read", fmt::format("the rows of '{}' were not read", split.name),
+                "a model that is to run is loaded with its data: LoadOptions::data");
+  }
   std::size_t i = 0;  // in the order in which build_step_graph added them
   for (const Split& split : model.data.splits) {
     for (const auto& [name, tensor] : split.columns) {

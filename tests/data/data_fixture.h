@@ -11,6 +11,7 @@
 
 #include "data/dataset.h"
 #include "graphrun/error.h"
+#include "session/formulas.h"
 
 namespace graphrun {
 
@@ -40,6 +41,7 @@ class DataTest : public testing::Test {
     if (options.model_dir.empty() && options.data_dir.empty()) options.model_dir = folder_;
     const json::Document document = json::parse("model.json", block);
     json::Reader reader(document);
+    options.formulas = &formulas_;
     DataSet set = read_data(reader, reader.root(), inputs, options);
     reader.throw_if_failed();
     return set;
@@ -79,6 +81,7 @@ class DataTest : public testing::Test {
 
  private:
   std::string folder_;
+  ModelFormulas formulas_{{{"gain", 1.5}}};
 };
 
 using Floats = std::vector<float>;

@@ -139,7 +139,8 @@ TEST_F(DataTest, AllMistakesAreReportedAtOnce) {
                      "  \"test\": {\"inline\": {\"x\": [[1, 2]], \"y\": [1]}, \"range\": [0, 2], \"rws\": 1},\n"
                      "  \"transform\": {\"z\": [], \"x\": [\"standardise\"]}\n"
                      "}"),
-            "model.json:2:13: /train/inlin: unknown source 'inlin'; expected one of json, inline, idx, npy, npz, csv\n"
+            "model.json:2:13: /train/inlin: unknown source 'inlin'; expected one of json, inline, idx, npy, npz, csv, "
+            "grid, random\n"
             "      \"train\": {\"inlin\": {}},\n"
             "                ^\n"
             "    hint: did you mean 'inline'?\n"
@@ -175,7 +176,8 @@ TEST_F(DataTest, EachMistakeHasItsMessage) {
   const Mistake mistakes_of[] = {
       {"{}", ": missing key 'train' or 'source': there is nothing to train on"},
       {"[]", "must be an object, got an array"},
-      {R"({"train": {}})", "/train: no source is named; expected one of json, inline, idx, npy, npz, csv"},
+      {R"({"train": {}})",
+       "/train: no source is named; expected one of json, inline, idx, npy, npz, csv, grid, random"},
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}, "csv": "a"}})",
        "/train/csv: one source is enough: 'inline' and 'csv'"},
       {R"({"train": {"inline": {"x": [[1, 2]], "w": [1]}}})",

@@ -169,9 +169,9 @@ TEST_F(DataTest, NpzStoredAndDeflated) {
   write("a.npz", zip("images.npy", npy("<f4", "(1, 2)", raw<float>({3, 4})), 0));
   EXPECT_EQ(values(read(R"({"train": {"npz": "a.npz", "x": "images"}})"), "train", "x"), (Floats{3, 4}));
   EXPECT_EQ(mistakes(R"({"train": {"npz": "a.npz", "x": "image"}})"),
-            "model.json:1:33: /train/x: no column 'image'; the source has images\n"
+            "model.json:1:34: /train/x: no column 'image'; the source has images\n"
             "    {\"train\": {\"npz\": \"a.npz\", \"x\": \"image\"}}\n"
-            "                                    ^\n"
+            "                                     ^\n"
             "    hint: did you mean 'images'?");
 }
 

@@ -37,6 +37,7 @@ class ModelFile {
   const json::Place& batch_place() const { return batch_place_; }
 
   std::uint64_t seed() const { return train_.seed; }
+  const std::map<std::string, double, std::less<>>& constants() const { return constants_; }
 
   // The model without its data. Complete only when the Reader has not failed.
   Model build(std::int64_t capacity) const;

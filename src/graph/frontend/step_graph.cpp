@@ -56,12 +56,21 @@ class StepGraphBuilder {
   }
 
   void add_data(const Split& split) {
-    for (const auto& [column, tensor] : split.columns) {
-      const std::string name = fmt::format("data/{}/{}", split.name, column);
-      const NodeId id = add_input(name, {tensor.dtype(), tensor.shape(), 0});
-      result_.data.emplace_back(name, id);
-      data_.emplace(name, id);
+    for (const auto& [column, tensor] : split.columns) add_column(split, column, {tensor.dtype(), tensor.shape(), 0});
+    if (!split.columns.empty()) return;
+    // Only its size is known: it has a column for each input.
+    for (const NodeId input : source_.inputs) {
+      TensorType type = source_.graph[input].type;
+      type.shape[0] = split.samples();
+      add_column(split, source_.graph[input].name, {type.dtype, type.shape, 0});
     }
+  }
+
+  void add_column(const Split& split, const std::string& column, const TensorType& type) {
+    const std::string name = fmt::format("data/{}/{}", split.name, column);
+    const NodeId id = add_input(name, type);
+    result_.data.emplace_back(name, id);
+    data_.emplace(name, id);
   }
 
   // A phase over the rows of a split: counter, row count, and the model's inputs bound to minibatches.

@@ -1,0 +1,217 @@
+#include "data/columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "data/formula.h"
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  constexpr std::size_t kShown = 12;
+  for (std::size_t i = 0; i < names.size() && i < kShown; ++i) text += (i > 0 ? ", " : "") + names[i];
+  return names.size() > kShown ? text + fmt::format(" and {} more", names.size() - kShown) : text;
+}
+
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& names) {
+  const std::string near = nearest_name(name, names);
+  return near.empty() ? "" : fmt::format("did you mean '{}'?", near);
+}
+
+namespace {
+
+const Formulas& formulas_of(const DataOptions& options) {
+  if (!options.formulas) throw std::logic_error("read_data: a formula, and nobody to evaluate it");
+  return *options.formulas;
+}
+
+// A string that is not the name of a column.
+bool is_formula(const json::Place& at, const Table& table) {
+  return at.value->kind == json::Kind::string && !table.find(at.value->string);
+}
+
+// What a split says about an input beside its source: "x": ["a", "b"], "y": "price" or "y": "sin(a) + b".
+struct Choice {
+  enum class Kind { nothing, array, list, formula };
+  Kind kind = Kind::nothing;
+  json::Place place;
+  std::vector<const NamedArray*> arrays;  // that it names
+  bool good = true;                       // false: reported
+};
+
+class Chooser {
+ public:
+  Chooser(json::Reader& reader, const Table& table, const DataOptions& options)
+      : reader_(reader), table_(table), options_(options) {}
+
+  Choice read_choice(const json::Place& at) {
+    if (is_formula(at, table_)) {
+      const auto named = formulas_of(options_).columns(reader_, at, table_);
+      return {Choice::Kind::formula, at, named.value_or(std::vector<const NamedArray*>()), named.has_value()};
+    }
+    const bool is_list = at.value->kind == json::Kind::array;
+    Choice choice{is_list ? Choice::Kind::list : Choice::Kind::array, at, {}, true};
+    if (!is_list) {
+      add(choice, at);
+      return choice;
+    }
+    if (at.value->items.empty()) {
+      reader_.report(at, "data.column", "the list names no column");
+      choice.good = false;
+    }
+    for (std::size_t i = 0; i < at.value->items.size(); ++i) add(choice, at.item(i));
+    return choice;
+  }
+
+  ArrayPtr array_of(const Choice& choice) {
+    if (!choice.good) return nullptr;
+    if (choice.kind == Choice::Kind::array) return read(*choice.arrays.front());
+    if (choice.kind == Choice::Kind::list) return side_by_side(choice.place, choice.arrays);
+    std::vector<FormulaColumn> columns;
+    for (const NamedArray* named : choice.arrays) {
+      const ArrayPtr array = read(*named);
+      if (!array) return nullptr;
+      if (!columns.empty() && columns.front().array->rows() != array->rows()) {
+        reader_.report(choice.place, "data.rows",
+                       fmt::format("'{}' has {} rows, but '{}' has {}", columns.front().name,
+                                   columns.front().array->rows(), named->name, array->rows()));
+        return nullptr;
+      }
+      columns.push_back({named->name, array});
+    }
+    return formulas_of(options_).evaluate(reader_, choice.place, columns);
+  }
+
+  ArrayPtr read(const NamedArray& named) {
+    if (options_.use != DataUse::values && named.shape && named.shape->rank() > 0)
+      return std::make_shared<const Array>(Array{*named.shape, {}});
+    try {
+      const ArrayPtr array = named.read();
+      if (array && array->shape.rank() == 0) {
+        reader_.report(named.place, "data.shape", fmt::format("array '{}' is one number; it has no rows", named.name));
+        return nullptr;
+      }
+      return array && options_.use != DataUse::values ? std::make_shared<const Array>(Array{array->shape, {}}) : array;
+    } catch (const Error& error) {
+      reader_.report(named.place, error);
+      return nullptr;
+    }
+  }
+
+  // Columns of (rows) or (rows, k), side by side as (rows, sum of k).
+  ArrayPtr side_by_side(const json::Place& at, const std::vector<const NamedArray*>& columns) {
+    std::vector<ArrayPtr> arrays;
+    std::int64_t width = 0;
+    for (const NamedArray* column : columns) {
+      const ArrayPtr array = read(*column);
+      if (!array) return nullptr;
+      if (array->shape.rank() > 2 || (!arrays.empty() && arrays.front()->rows() != array->rows())) {
+        reader_.report(at, "data.shape",
+                       fmt::format("'{}' is {}; only columns of equal length can stand side by side", column->name,
+                                   to_string(array->shape)));
+        return nullptr;
+      }
+      width += array->shape.rank() == 1 ? 1 : array->shape[1];
+      arrays.push_back(array);
+    }
+    const std::int64_t rows = arrays.front()->rows();
+    Array together{Shape{rows, width}, {}};
+    if (options_.use == DataUse::values) fill(together, arrays);
+    return std::make_shared<const Array>(std::move(together));
+  }
+
+ private:
+  void add(Choice& choice, const json::Place& item) {
+    const std::optional<std::string> name = reader_.string(item);
+    const NamedArray* array = name ? table_.find(*name) : nullptr;
+    if (array)
+      choice.arrays.push_back(array);
+    else
+      choice.good = false;
+    if (name && !array)
+      reader_.report(item, "data.column",
+                     fmt::format("no column '{}'; the source has {}", *name, listed(table_.names())),
+                     did_you_mean(*name, table_.names()));
+  }
+
+  static void fill(Array& together, const std::vector<ArrayPtr>& arrays) {
+    const auto rows = static_cast<std::size_t>(together.shape[0]), width = static_cast<std::size_t>(together.shape[1]);
+    std::vector<double> values(rows * width);
+    std::size_t column = 0;
+    for (const ArrayPtr& array : arrays) {
+      const std::size_t own = array->shape.rank() == 1 ? 1 : static_cast<std::size_t>(array->shape[1]);
+      std::visit(
+          [&](const auto& from) {
+            for (std::size_t r = 0; r < rows; ++r) {
+              for (std::size_t c = 0; c < own; ++c)
+                values[r * width + column + c] = static_cast<double>(from[r * own + c]);
+            }
+          },
+          array->values);
+      column += own;
+    }
+    together.values = std::move(values);
+  }
+
+  json::Reader& reader_;
+  const Table& table_;
+  const DataOptions& options_;
+};
+
+}  // namespace
+
+std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, const Table& table,
+                                std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
+                                const DataOptions& options) {
+  Chooser chooser(reader, table, options);
+  std::vector<Choice> choices(inputs.size());
+  std::size_t open = 0;  // inputs with neither formula nor list
+  bool all_good = true;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (said[i])
+      choices[i] = chooser.read_choice(*said[i]);
+    else
+      ++open;
+    all_good = all_good && choices[i].good;
+  }
+  std::vector<const NamedArray*> free;
+  for (const NamedArray& array : table.arrays) {
+    const bool is_taken = std::any_of(choices.begin(), choices.end(), [&](const Choice& choice) {
+      return std::find(choice.arrays.begin(), choice.arrays.end(), &array) != choice.arrays.end();
+    });
+    if (!is_taken) free.push_back(&array);
+  }
+  std::vector<ArrayPtr> arrays(inputs.size());
+  if (!table.keyed && open > 1) {
+    reader.report(at, "data.column", "only one input can take the columns that are left; list those of the others");
+    return arrays;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (choices[i].kind != Choice::Kind::nothing) {
+      arrays[i] = chooser.array_of(choices[i]);
+    } else if (!table.keyed) {
+      // What is left is not known while another input's choice is not.
+      if (free.empty() && all_good)
+        reader.report(at, "data.column", fmt::format("no column is left for input '{}'", inputs[i].name),
+                      fmt::format("every column is named by a formula or a list; say which it takes: \"{}\": [\"{}\"]",
+                                  inputs[i].name, table.arrays.front().name));
+      else if (all_good)
+        arrays[i] = chooser.side_by_side(at, free);
+    } else if (const NamedArray* array = table.find(inputs[i].name)) {
+      arrays[i] = chooser.read(*array);
+    } else {
+      reader.report(at, "data.missing_input",
+                    table.arrays.empty() ? fmt::format("no array for input '{}'", inputs[i].name)
+                                         : fmt::format("no array for input '{}'; the source has {}", inputs[i].name,
+                                                       listed(table.names())),
+                    did_you_mean(inputs[i].name, table.names()));
+    }
+  }
+  return arrays;
+}
+
+}  // namespace graphrun::data

@@ -1,0 +1,23 @@
+// columns.h: which arrays of a source become which input: by name, by list, by formula, or what is left.
+// Contract: reports to the reader; an input whose array is null was reported.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/array.h"
+#include "data/dataset.h"
+
+namespace graphrun::data {
+
+// `said[i]` is what stands under the split for input i. `at` is the source, for what concerns it as a whole.
+std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, const Table& table,
+                                std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
+                                const DataOptions& options);
+
+std::string listed(const std::vector<std::string>& names);
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& names);
+
+}  // namespace graphrun::data

@@ -1,0 +1,35 @@
+// formula.h: what the data section asks of the graph engine: columns computed from columns.
+// Contract: a formula is a JSON string in the expression language of the graph (docs/model-format.md); mistakes are
+// reported at their character. Leaves to others: which inputs have one (columns.h).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json_reader.h"
+#include "data/array.h"
+
+namespace graphrun::data {
+
+struct FormulaColumn {
+  std::string name;
+  ArrayPtr array;
+};
+
+class Formulas {
+ public:
+  virtual ~Formulas() = default;
+
+  // The arrays of the table that the formula names; nothing when something was reported.
+  virtual std::optional<std::vector<const NamedArray*>> columns(json::Reader& reader, const json::Place& formula,
+                                                                const Table& table) const = 0;
+
+  // One value, or one tensor, for each row. The columns have equally many rows; without their values the result has
+  // none. Null when something was reported.
+  virtual ArrayPtr evaluate(json::Reader& reader, const json::Place& formula,
+                            std::span<const FormulaColumn> columns) const = 0;
+};
+
+}  // namespace graphrun::data

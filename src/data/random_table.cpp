@@ -1,0 +1,189 @@
+// The source "random": columns of random numbers, each from the Philox stream (seed, name of the column), so that a
+// new column changes no other and more rows leave the first ones as they are.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/philox.h"
+#include "data/sources.h"
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+
+std::span<const DistributionDoc> distribution_docs() {
+  static constexpr DistributionDoc docs[] = {
+      {"normal", "the deviation, or [mean, deviation]", "f32 numbers of the normal distribution"},
+      {"uniform", "[low, high]", "f32 numbers from low to high, high not reached"},
+      {"integers", "[low, high]", "i32 numbers from low to high, high not reached"},
+      {"bernoulli", "a probability", "1 with that probability, else 0"},
+  };
+  return docs;
+}
+
+namespace {
+
+enum class Kind { normal, uniform, integers, bernoulli };  // in the order of the table
+
+struct Column {
+  Kind kind = Kind::normal;
+  double a = 0, b = 1;  // mean and deviation; low and high; the probability
+  Shape shape;          // rows first
+};
+
+Array draw(const Column& column, const Stream& stream) {
+  const auto count = static_cast<std::size_t>(column.shape.elements());
+  Array array;
+  array.shape = column.shape;
+  // Element i has word i of the stream.
+  const auto draw_words = [&]<class T>(std::vector<T> values, auto value_of) {
+    for (std::size_t i = 0; i < count; i += 4) {
+      const std::array<std::uint32_t, 4> words = stream.block(0, i / 4);
+      for (std::size_t k = 0; k < 4 && i + k < count; ++k) values[i + k] = value_of(std::uint64_t{words[k]});
+    }
+    array.values = std::move(values);
+  };
+  switch (column.kind) {
+    case Kind::normal: {
+      std::vector<float> values(count);
+      fill_normal(stream, 0, column.a, column.b, values);
+      array.values = std::move(values);
+      break;
+    }
+    case Kind::uniform: {
+      std::vector<float> values(count);
+      fill_uniform(stream, 0, column.a, column.b, values);
+      array.values = std::move(values);
+      break;
+    }
+    case Kind::integers: {
+      const auto low = static_cast<std::int64_t>(column.a);
+      const auto range = static_cast<std::uint64_t>(static_cast<std::int64_t>(column.b) - low);
+      draw_words(std::vector<std::int32_t>(count), [=](std::uint64_t word) {
+        return static_cast<std::int32_t>(low + static_cast<std::int64_t>(word * range >> 32));
+      });
+      break;
+    }
+    case Kind::bernoulli: {
+      const auto threshold = static_cast<std::uint64_t>(std::llround(column.a * 0x1p32));
+      draw_words(std::vector<std::uint8_t>(count),
+                 [=](std::uint64_t word) { return static_cast<std::uint8_t>(word < threshold); });
+      break;
+    }
+  }
+  return array;
+}
+
+std::string distribution_names() {
+  std::string names;
+  for (const DistributionDoc& doc : distribution_docs())
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", doc.name);
+  return names;
+}
+
+// Two numbers in the order given, or one number for the second of them.
+std::optional<std::pair<double, double>> read_pair(json::Reader& reader, const json::Place& at, bool one_is_enough) {
+  if (one_is_enough && at.value->is_number()) return std::pair(0.0, at.value->real);
+  const std::optional<std::vector<double>> pair = reader.numbers(at);
+  if (!pair) return std::nullopt;
+  if (pair->size() == 2) return std::pair((*pair)[0], (*pair)[1]);
+  reader.report(at, "data.random", fmt::format("expected two numbers, got {}", pair->size()));
+  return std::nullopt;
+}
+
+// The numbers of the distribution, in the place of the value of its key.
+bool read_numbers(json::Reader& reader, const json::Place& at, Column& column) {
+  if (column.kind == Kind::bernoulli) {
+    const std::optional<double> p = reader.number(at);
+    if (p && !(*p >= 0 && *p <= 1))
+      reader.report(at, "data.random", fmt::format("a probability is from 0 to 1, got {}", *p));
+    column.a = p.value_or(0);
+    return p && *p >= 0 && *p <= 1;
+  }
+  const std::optional<std::pair<double, double>> pair = read_pair(reader, at, column.kind == Kind::normal);
+  if (!pair) return false;
+  std::tie(column.a, column.b) = *pair;
+  if (column.kind == Kind::normal && column.b < 0) {
+    reader.report(at, "data.random", fmt::format("a deviation must be >= 0, got {}", column.b));
+    return false;
+  }
+  if (column.kind != Kind::normal && !(column.a < column.b)) {
+    reader.report(at, "data.random",
+                  fmt::format("expected [low, high] with low < high, got [{}, {}]", column.a, column.b));
+    return false;
+  }
+  constexpr double kMost = 0x1p31;
+  const auto is_int = [](double v) { return v == std::floor(v) && v >= -kMost && v <= kMost; };
+  if (column.kind == Kind::integers && !(is_int(column.a) && is_int(column.b))) {
+    reader.report(at, "data.random", fmt::format("expected 32-bit integers, got [{}, {}]", column.a, column.b));
+    return false;
+  }
+  return true;
+}
+
+std::optional<Column> read_column(json::Reader& reader, const json::Place& at, std::int64_t rows) {
+  json::ObjectReader object(reader, at);
+  if (!object.is_object()) return std::nullopt;
+  const std::size_t before = reader.errors();
+  Column column;
+  column.shape.push_back(rows);
+  if (const std::optional<json::Place> shape = object.get("shape")) {
+    if (shape->value->kind != json::Kind::array || shape->value->items.size() >= kMaxRank)
+      reader.report(*shape, "data.random", "the shape of a row is a list of extents", "for instance [8]");
+    else
+      for (std::size_t i = 0; i < shape->value->items.size(); ++i)
+        column.shape.push_back(reader.integer(shape->item(i), 1, kMostRows).value_or(1));
+  }
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : column.shape.dims()) {
+    if (elements > kMostValues / extent) {
+      reader.report(at, "data.random", fmt::format("more than {} numbers", kMostValues));
+      break;
+    }
+    elements *= extent;
+  }
+  int found = 0;
+  for (std::size_t i = 0; i < distribution_docs().size(); ++i) {
+    const std::optional<json::Place> numbers = object.get(distribution_docs()[i].name);
+    if (!numbers) continue;
+    ++found;
+    column.kind = static_cast<Kind>(i);
+    read_numbers(reader, *numbers, column);
+  }
+  object.finish();
+  if (found != 1 && reader.errors() == before)
+    reader.report(at, "data.random", fmt::format("expected one of {}", distribution_names()),
+                  "for instance {\"normal\": 1}");
+  if (reader.errors() != before) return std::nullopt;
+  return column;
+}
+
+}  // namespace
+
+Loaded read_random(SourceContext& context) {
+  Loaded loaded;
+  loaded.rows.keyed = false;
+  json::ObjectReader object(context.reader, context.value);
+  if (!object.is_object()) return loaded;
+  const bool has_rows = object.require("rows").has_value();
+  const std::optional<std::int64_t> rows = object.integer("rows", 1, kMostRows);
+  const std::optional<std::int64_t> seed = object.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
+  const std::optional<json::Place> columns = object.require("columns");
+  object.finish();
+  if (!columns) return loaded;
+  const json::ObjectReader named(context.reader, *columns);
+  if (!named.is_object()) return loaded;
+  if (columns->value->members.empty())
+    context.reader.report(*columns, "data.random", "a table needs a column", "for instance {\"a\": {\"normal\": 1}}");
+  for (const json::Member& member : columns->value->members) {
+    const json::Place place = columns->member(member);
+    const std::optional<Column> column = read_column(context.reader, place, rows.value_or(1));
+    if (!column || !has_rows || !rows) continue;
+    const Stream stream = Stream::named(seed ? static_cast<std::uint64_t>(*seed) : context.seed, member.key);
+    loaded.rows.arrays.push_back(
+        {member.key, place, [column = *column, stream] { return std::make_shared<const Array>(draw(column, stream)); },
+         column->shape});
+  }
+  return loaded;
+}
+
+}  // namespace graphrun::data
