@@ -3,6 +3,7 @@
 // Leaves to others: broken invariants of ours are std::logic_error (a bug to report, not a message to act on).
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -47,6 +48,21 @@ class GRAPHRUN_API Error : public std::exception {
   ErrorKind kind_;
   std::vector<Diagnostic> diagnostics_;
   std::string text_;
+};
+
+// A machine has less memory than a plan needs. What would help (the largest values, a batch that fits) is told by
+// whoever can plan again (session.h): an executor knows the numbers only.
+class GRAPHRUN_API OutOfMemory : public Error {
+ public:
+  // `usable`: bytes of the largest plan that would have been loaded.
+  OutOfMemory(std::string code, std::string message, std::uint64_t needed, std::uint64_t usable, std::string hint = {});
+  ~OutOfMemory() override;
+
+  std::uint64_t needed() const { return needed_; }
+  std::uint64_t usable() const { return usable_; }
+
+ private:
+  std::uint64_t needed_, usable_;
 };
 
 // The candidate within edit distance 3 of `name` (and nearer than the name is long), or "" when nothing is near.

@@ -11,6 +11,7 @@
 
 #include "base/philox.h"
 #include "graphrun/error.h"
+#include "session/fit_batch.h"
 #include "session/planned.h"
 
 namespace graphrun {
@@ -34,10 +35,18 @@ struct Session::Impl {
       : model(std::move(m)),
         executor(choose_executor(options.executor, options.custom_executor, options.threads)),
         planned(plan_model(model, {&executor, 1}, {options.target, options.passes})) {
-    runnable = executor->load(planned.program);
+    runnable = load({options.target, options.passes});
     done.assign(planned.step.phases.size(), 0);
     ring_values.resize(static_cast<std::size_t>(kRingSize));
     write_start(model, planned, *runnable);
+  }
+
+  std::unique_ptr<Runnable> load(const PlanOptions& options) {
+    try {
+      return executor->load(planned.program);
+    } catch (const OutOfMemory& error) {
+      throw explained(error, planned.program, model, {&executor, 1}, options);
+    }
   }
 
   const Program& program() const { return planned.program; }

@@ -102,6 +102,14 @@ Error::Error(ErrorKind kind, std::string code, std::string message, std::string 
         return std::vector{std::move(diagnostic)};
       }()) {}
 
+OutOfMemory::OutOfMemory(std::string code, std::string message, std::uint64_t needed, std::uint64_t usable,
+                         std::string hint)
+    : Error(ErrorKind::device, std::move(code), std::move(message), std::move(hint)),
+      needed_(needed),
+      usable_(usable) {}
+
+OutOfMemory::~OutOfMemory() = default;
+
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   const std::string lower = lower_case(name);
   const std::string* best = nullptr;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "graphrun/error.h"
+#include "executors/cuda/failure.h"
 
 namespace graphrun::cuda {
 
@@ -26,22 +26,13 @@ std::vector<std::pair<std::string, std::uint64_t>> Counters::list() const {
 }
 
 void Api::fail(const char* call, cudaError_t status) const {
-  throw Error(ErrorKind::device, "cuda.call",
-              fmt::format("{}{}{} failed: {} ({})", doing_, doing_.empty() ? "" : ": ", call,
-                          cudaGetErrorString(status), cudaGetErrorName(status)));
+  cuda::fail(doing_, call, status);
 }
 
 void* Api::allocate(std::uint64_t bytes) {
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, bytes);
-  if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // it is not sticky, and is told here
-    std::size_t unused = 0, total = 0;
-    check(cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
-    throw Error(ErrorKind::device, "cuda.memory",
-                fmt::format("the plan needs {} bytes of device memory, {} of {} are free", bytes, unused, total),
-                "a smaller batch needs less");
-  }
+  if (status == cudaErrorMemoryAllocation) fail_arena(bytes);
   check(status, "cudaMalloc");
   ++counters_.allocations;
   counters_.allocated_bytes += bytes;

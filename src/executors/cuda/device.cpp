@@ -6,6 +6,7 @@
 #include <charconv>
 #include <string>
 
+#include "executors/cuda/failure.h"
 #include "graphrun/error.h"
 #include "kernels/cuda/loop.h"
 
@@ -36,7 +37,7 @@ int parse_device(std::string_view argument) {
 
 void open_device(int device) {
   int driver = 0;
-  cudaDriverGetVersion(&driver);
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
   if (driver == 0)
     unavailable("cuda.driver", "this machine has no NVIDIA driver (libcuda.so.1)", "--executor=cpu runs anywhere");
   int count = 0;
@@ -50,22 +51,29 @@ void open_device(int device) {
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
     unavailable("cuda.device", "the driver sees no GPU", "is CUDA_VISIBLE_DEVICES set?");
   }
+  if (is_sticky(status)) fail("load", "cudaGetDeviceCount", status);
   if (status != cudaSuccess) unavailable("cuda.device", cudaGetErrorString(status));
   if (device >= count) {
     unavailable("cuda.device", fmt::format("device {} was asked for, the driver sees {}", device, count));
   }
-  if (const cudaError_t set = cudaSetDevice(device); set != cudaSuccess)
+  if (const cudaError_t set = cudaSetDevice(device); set != cudaSuccess) {
+    if (is_sticky(set) || set == cudaErrorMemoryAllocation) fail("load", "cudaSetDevice", set);
     unavailable("cuda.device", cudaGetErrorString(set));
+  }
   cudaFuncAttributes attributes{};
   const cudaError_t code = cudaFuncGetAttributes(&attributes, loop_kernels().arm);
-  if (code != cudaSuccess) {
-    cudaDeviceProp properties{};
-    cudaGetDeviceProperties(&properties, device);
-    unavailable("cuda.architecture",
-                fmt::format("this build has no code that runs on {} (compute capability {}.{}): {}", properties.name,
-                            properties.major, properties.minor, cudaGetErrorString(code)),
-                "build with CMAKE_CUDA_ARCHITECTURES for it");
-  }
+  if (code == cudaSuccess) return;
+  // Anything else than code that does not fit was there before us: an earlier fault in this process, say.
+  if (code != cudaErrorNoKernelImageForDevice && code != cudaErrorInvalidDeviceFunction &&
+      code != cudaErrorUnsupportedPtxVersion && code != cudaErrorInvalidPtx)
+    fail("load", "cudaFuncGetAttributes", code);
+  cudaGetLastError();  // told here
+  cudaDeviceProp properties{};
+  cudaGetDeviceProperties(&properties, device);
+  unavailable("cuda.architecture",
+              fmt::format("this build has no code that runs on {} (compute capability {}.{}): {}", properties.name,
+                          properties.major, properties.minor, cudaGetErrorString(code)),
+              "build with CMAKE_CUDA_ARCHITECTURES for it");
 }
 
 }  // namespace graphrun::cuda

@@ -6,6 +6,7 @@
 #include <array>
 #include <numbers>
 
+#include "graph/ops/op_def.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
@@ -57,6 +58,22 @@ GraphBuilder::Impl::Impl(std::int64_t rows) : batch(rows) {
   builder.rename(step, "batch.step");
   builder.count_steps(step);
   constants = {{"pi", std::numbers::pi}, {"e", std::numbers::e}};
+}
+
+void GraphBuilder::Impl::set_batch(std::int64_t rows) {
+  batch = rows;
+  graph.phases[0].capacity = rows;
+  for (ir::Node& node : graph.nodes) {
+    if (node.type.rows == 0) continue;
+    node.type.shape[0] = node.type.rows * rows;
+    AttrList attributes = node.attrs.list();
+    for (auto& [name, value] : attributes) {
+      if (name != "shape") continue;
+      std::int64_t& first = std::get<std::vector<std::int64_t>>(value)[0];
+      if (first != -1) first = node.type.shape[0];  // of a reshape, -1 is what is left
+    }
+    node.attrs = ir::Attrs(node.op->attrs, attributes);
+  }
 }
 
 void GraphBuilder::Impl::check_new_name(std::string_view name) const {

@@ -32,6 +32,8 @@ class GraphBuilder::Impl {
   ir::NodeId parameter(std::string_view name, const Shape& shape, Init init, bool decay);
   // The first name given to a node becomes the node's name, a further one is an alias.
   void define(std::string_view name, ir::NodeId id);
+  // As if the builder had been made with another batch: types and attributes that hold rows follow.
+  void set_batch(std::int64_t rows);
   void check_new_name(std::string_view name) const;  // throws Error: no name, or given before
 };
 

@@ -1,0 +1,89 @@
+#include "executors/cuda/failure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "graphrun/error.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// Beside the arena come the code of kernels and libraries, and the executable graphs. A batch that is proposed to the
+// user leaves this much alone.
+constexpr std::uint64_t kAside = std::uint64_t{256} << 20;
+
+enum class Meaning { call, memory, fault, lost };
+
+Meaning meaning_of(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return Meaning::memory;
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+      return Meaning::fault;
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorDeviceUninitialized:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorSystemNotReady:
+      return Meaning::lost;
+    default:
+      return Meaning::call;
+  }
+}
+
+constexpr std::string_view kAfterFault =
+    "CUDA refuses this process on this device from now on: start a new one, or go on with --executor=cpu";
+
+}  // namespace
+
+bool is_sticky(cudaError_t status) {
+  const Meaning meaning = meaning_of(status);
+  return meaning == Meaning::fault || meaning == Meaning::lost;
+}
+
+void fail(std::string_view doing, std::string_view call, cudaError_t status) {
+  const std::string where = doing.empty() ? std::string() : fmt::format("{}: ", doing);
+  const std::string words = fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
+  const auto error = [](const char* code, std::string message, std::string hint) {
+    return Error(ErrorKind::device, code, std::move(message), std::move(hint));
+  };
+  switch (meaning_of(status)) {
+    case Meaning::memory:
+      cudaGetLastError();  // not sticky, and told here
+      throw error("cuda.memory", fmt::format("{}{}: the device has no memory left: {}", where, call, words),
+                  "other programs on the device may hold it; nvidia-smi lists them");
+    case Meaning::fault:
+      throw error("cuda.fault", fmt::format("{}a kernel has faulted, as {} tells: {}", where, call, words),
+                  fmt::format("{}; graphrun verify finds the step", kAfterFault));
+    case Meaning::lost:
+      throw error("cuda.lost", fmt::format("{}the device is lost, as {} tells: {}", where, call, words),
+                  fmt::format("{}; nvidia-smi tells the state of the device", kAfterFault));
+    case Meaning::call:
+      break;
+  }
+  throw error("cuda.call", fmt::format("{}{} failed: {}", where, call, words), {});
+}
+
+void fail_arena(std::uint64_t bytes) {
+  cudaGetLastError();  // not sticky, and told here
+  std::size_t unused = 0, total = 0;
+  if (const cudaError_t status = cudaMemGetInfo(&unused, &total); status != cudaSuccess)
+    fail("load", "cudaMemGetInfo", status);
+  const std::uint64_t usable = unused > kAside ? unused - kAside : 0;
+  throw OutOfMemory("cuda.memory",
+                    fmt::format("the plan needs {} bytes of device memory, {} of {} are free", bytes, unused, total),
+                    bytes, usable, "a smaller batch needs less");
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,255 @@
+// What goes wrong on a device, made to go wrong by the fake runtime: each failure is one clear Error of kind device,
+// and the process goes on: with the same executor where CUDA allows it, with cpu always.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "fake_runtime.h"
+#include "graphrun/error.h"
+#include "graphrun/session.h"
+#include "programs.h"
+
+namespace graphrun::testing {
+namespace {
+
+std::shared_ptr<Executor> fake() {
+  return find_executor(GRAPHRUN_FAKE_CUDA);
+}
+
+Program small_program(const std::string& op = "exp") {
+  Builder build("small");
+  const BufferId x = build.state("x", f32({8}), std::vector<float>(8, 1.0f), true);
+  const BufferId y = build.step(op, {x}, build.buffer("y", f32({8})));
+  build.step("assign", {x, y}, x);
+  return build.finish(*fake());
+}
+
+Diagnostic failure_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);  // exit code 4
+    EXPECT_EQ(error.diagnostics().size(), 1u);
+    EXPECT_EQ(std::string(error.what()).find("\n    hint: ") != std::string::npos,
+              !error.diagnostics()[0].hint.empty());
+    return error.diagnostics()[0];
+  }
+  ADD_FAILURE() << "nothing failed";
+  return {};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void expect_that_the_fake_works() {
+  const Program program = small_program();
+  const auto runnable = fake()->load(program);
+  runnable->run(0, 100);
+  EXPECT_EQ(counted(*runnable, "allocations"), 1u);
+  EXPECT_EQ(read<float>(*runnable, program, 0), std::vector<float>(8, 1.0f));  // kernels do not run
+}
+
+void expect_that_cpu_works() {
+  Program program = small_program();
+  program.target = "host";
+  const auto runnable = find_executor("cpu")->load(program);
+  runnable->run(0, 1);
+  EXPECT_NEAR(read<float>(*runnable, program, 0)[0], 2.71828f, 1e-5f);
+}
+
+TEST(Failure, TheFakeWorksWhenNothingFails) {
+  expect_that_the_fake_works();
+}
+
+TEST(Failure, NoDriver) {
+  {
+    const FakeCuda machine("driver=0");
+    const Diagnostic told = failure_of([] { fake()->load(small_program()); });
+    EXPECT_EQ(told.code, "cuda.driver");
+    EXPECT_EQ(told.message, "no CUDA device: this machine has no NVIDIA driver (libcuda.so.1)");
+  }
+  expect_that_the_fake_works();
+}
+
+TEST(Failure, DriverTooOld) {
+  const FakeCuda machine("driver=11080,runtime=13000");
+  const Diagnostic told = failure_of([] { fake()->load(small_program()); });
+  EXPECT_EQ(told.code, "cuda.driver");
+  EXPECT_EQ(told.message, "no CUDA device: the driver is for CUDA 11.8, 13.0 or newer is needed");
+}
+
+TEST(Failure, NoDevice) {
+  const FakeCuda machine("devices=0");
+  const Diagnostic told = failure_of([] { fake()->load(small_program()); });
+  EXPECT_EQ(told.code, "cuda.device");
+  EXPECT_EQ(told.message, "no CUDA device: the driver sees no GPU");
+}
+
+TEST(Failure, DeviceTooOld) {
+  const FakeCuda machine("cudaFuncGetAttributes=209@1");  // cudaErrorNoKernelImageForDevice
+  const Diagnostic told = failure_of([] { fake()->load(small_program()); });
+  EXPECT_EQ(told.code, "cuda.architecture");
+  EXPECT_EQ(told.message,
+            "no CUDA device: this build has no code that runs on Fake GPU (compute capability 6.0): as CUDA puts it");
+}
+
+TEST(Failure, OutOfMemory) {
+  {
+    const FakeCuda machine("memory=300000000");
+    Builder build("large");
+    build.buffer("x", f32({100000000}));
+    const Program program = build.finish(*fake());
+    try {
+      fake()->load(program);
+      FAIL() << "it must not fit";
+    } catch (const OutOfMemory& error) {
+      EXPECT_EQ(error.diagnostics()[0].code, "cuda.memory");
+      EXPECT_EQ(error.diagnostics()[0].message,
+                "the plan needs 400000000 bytes of device memory, 300000000 of 300000000 are free");
+      EXPECT_EQ(error.needed(), 400000000u);
+      EXPECT_GT(error.usable(), 0u);
+      EXPECT_LT(error.usable(), 300000000u) << "graphs and code need some too";
+    }
+  }
+  expect_that_the_fake_works();
+}
+
+// The whole way: a model that is too large, the batch that the message proposes, and a training with it.
+TEST(Failure, OutOfMemoryNamesABatchThatRuns) {
+  const FakeCuda machine("memory=300000000");
+  const auto model = [](std::int64_t batch) {
+    GraphBuilder graph(batch);
+    const Value x = graph.input("x", {kBatch, 4});
+    const Value y = graph.input("y", {kBatch, 1});
+    const Value hidden = graph.dense("hidden", x, 2000, "tanh");
+    const Value out = graph.dense("out", hidden, 1);
+    const Value loss = graph.op("mse", {out, y});
+    Model made(std::move(graph));
+    made.train.minimize = loss;
+    Split train{"train", {}};
+    train.columns.emplace_back("x", HostTensor(DType::f32, {20000, 4}));
+    train.columns.emplace_back("y", HostTensor(DType::f32, {20000, 1}));
+    made.data.splits.push_back(std::move(train));
+    return made;
+  };
+  SessionOptions options;
+  options.executor = GRAPHRUN_FAKE_CUDA;
+  const Diagnostic told = failure_of([&] { Session(model(20000), options); });
+  EXPECT_EQ(told.code, "cuda.memory");
+  EXPECT_TRUE(has(told.message, "; the largest values: ")) << told.message;
+  EXPECT_TRUE(has(told.message, "(160000000 bytes)")) << told.message;
+  ASSERT_EQ(told.hint.rfind("--batch=", 0), 0u) << told.hint;
+  const std::int64_t batch = std::stoll(told.hint.substr(8));
+  EXPECT_GT(batch, 100);
+  EXPECT_LT(batch, 20000);
+  Session session(model(batch), options);
+  session.train();
+}
+
+TEST(Failure, PinnedMemory) {
+  const FakeCuda machine("cudaMallocHost=2@1");
+  const Diagnostic told = failure_of([] { fake()->load(small_program()); });
+  EXPECT_EQ(told.code, "cuda.memory");
+  EXPECT_TRUE(has(told.message, "load: cudaMallocHost: ")) << told.message;
+  EXPECT_TRUE(has(told.message, "cudaErrorMemoryAllocation")) << told.message;
+}
+
+// Any other call of load(), each in turn: what was allocated is given back, and the next load works.
+TEST(Failure, EveryCallOfALoad) {
+  for (const std::string call :
+       {"cudaSetDevice", "cudaStreamCreateWithFlags", "cudaMalloc", "cudaMallocHost", "cudaMemsetAsync",
+        "cudaMemcpyAsync", "cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaLaunchKernel", "cudaGraphCreate",
+        "cudaGraphAddNode", "cudaGraphInstantiate", "cudaGraphUpload", "cudaStreamSynchronize"}) {
+    SCOPED_TRACE(call);
+    {
+      const FakeCuda machine((call + "=1@1").c_str());  // cudaErrorInvalidValue
+      const Diagnostic told = failure_of([] { fake()->load(small_program()); });
+      EXPECT_EQ(told.code, call == "cudaSetDevice" ? "cuda.device" : "cuda.call") << told.message;
+      EXPECT_TRUE(call == "cudaSetDevice" || has(told.message, call)) << told.message;
+    }
+    const FakeCuda machine("memory=2048");  // no room for what an earlier load might have left behind
+    expect_that_the_fake_works();
+  }
+}
+
+TEST(Failure, ALaunchIsToldWithItsStep) {
+  const FakeCuda machine("cudaLaunchKernel=1@1");
+  const Diagnostic told = failure_of([] { fake()->load(small_program()); });
+  EXPECT_EQ(told.message.rfind("phase 'run', step", 0), 0u) << told.message;
+  EXPECT_TRUE(has(told.message, "cudaLaunchKernel of ")) << told.message;
+}
+
+TEST(Failure, ACopyInMidRun) {
+  const Program program = small_program();
+  const auto runnable = fake()->load(program);
+  {
+    const FakeCuda machine("cudaMemcpyAsync=1@1");
+    const Diagnostic told = failure_of([&] { runnable->run(0, 1); });
+    EXPECT_EQ(told.code, "cuda.call");
+    EXPECT_TRUE(has(told.message, "phase 'run': cudaMemcpyAsync to the host failed: ")) << told.message;
+  }
+  runnable->run(0, 1);  // such a failure is no end
+}
+
+TEST(Failure, ACopyFromTheHost) {
+  const Program program = small_program();
+  const auto runnable = fake()->load(program);
+  const FakeCuda machine("cudaMemcpyAsync=1@1");
+  const std::vector<float> values(8, 2.0f);
+  const Diagnostic told = failure_of([&] { runnable->write(0, std::as_bytes(std::span(values))); });
+  EXPECT_EQ(told.code, "cuda.call");
+  EXPECT_EQ(told.message.rfind("x: cudaMemcpyAsync to the device failed: ", 0), 0u) << told.message;
+}
+
+TEST(Failure, AKernelFault) {
+  const Program program = small_program();
+  auto runnable = fake()->load(program);
+  {
+    const FakeCuda machine("cudaStreamSynchronize=700@1,sticky");  // cudaErrorIllegalAddress
+    Diagnostic told = failure_of([&] { runnable->run(0, 10); });
+    EXPECT_EQ(told.code, "cuda.fault");
+    EXPECT_EQ(told.message,
+              "phase 'run': a kernel has faulted, as cudaStreamSynchronize tells: as CUDA puts it "
+              "(cudaErrorIllegalAddress)");
+    EXPECT_TRUE(has(told.hint, "--executor=cpu")) << told.hint;
+
+    // The device is lost for this process: every use says so in the same words, destruction is quiet, cpu goes on.
+    told = failure_of([&] { runnable->run(0, 1); });
+    EXPECT_EQ(told.code, "cuda.fault");
+    runnable.reset();
+    told = failure_of([&] { fake()->load(program); });
+    EXPECT_EQ(told.code, "cuda.fault");
+    expect_that_cpu_works();
+  }
+  expect_that_the_fake_works();
+}
+
+TEST(Failure, ADeviceLostInMidRun) {
+  const Program program = small_program();
+  const auto runnable = fake()->load(program);
+  const FakeCuda machine("cudaGraphLaunch=214@3,sticky");  // cudaErrorECCUncorrectable
+  runnable->run(0, 1);
+  runnable->run(0, 1);
+  const Diagnostic told = failure_of([&] { runnable->run(0, 1); });
+  EXPECT_EQ(told.code, "cuda.lost");
+  EXPECT_EQ(told.message,
+            "phase 'run': the device is lost, as cudaGraphLaunch tells: as CUDA puts it (cudaErrorECCUncorrectable)");
+  expect_that_cpu_works();
+}
+
+TEST(Failure, AMissingLibrary) {
+  const FakeCuda machine("missing=libcublasLt");
+  Builder build("wide");
+  const BufferId a = build.state("a", f32({256, 256}), {});
+  const BufferId b = build.state("b", f32({256, 256}), {});
+  build.step("matmul", {a, b}, build.buffer("c", f32({256, 256})), MatmulParams{});
+  const Program program = build.finish(*fake());
+  const Diagnostic told = failure_of([&] { fake()->load(program); });
+  EXPECT_EQ(told.code, "cuda.library");
+  EXPECT_EQ(told.message.rfind("this model has wide matrix products, which need libcublasLt.so.", 0), 0u);
+  expect_that_the_fake_works();  // which needs no library
+}
+
+}  // namespace
+}  // namespace graphrun::testing
