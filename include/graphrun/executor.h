@@ -10,6 +10,7 @@
 // --executor=./libmine.so.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -58,7 +59,32 @@ class Runnable {
 
   // What the executor counted since load(), for tests and profiles: "allocations", "launches", ... Empty: it counts
   // nothing. The names are the executor's own and stay the same during a run.
+  // A name that ends in "_ns" is a part of the time that load() took.
   virtual std::vector<std::pair<std::string, std::uint64_t>> counters() const { return {}; }
+
+  // The step of the run() under way that was begun last, from 0 on: for whoever watches from a hook or another thread.
+  std::uint64_t steps_begun() const noexcept { return begun_.load(std::memory_order_relaxed); }
+
+ protected:
+  // For run(): step i begins. An executor that hands over many steps at once says the first of them.
+  void begin_step(std::uint64_t i) noexcept { begun_.store(i, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> begun_{0};
+};
+
+// A machine that an executor could run on, as `graphrun devices` lists it.
+struct Device {
+  std::string id;                                   // what --executor takes: "cpu", "cuda:1"
+  std::string name;                                 // "NVIDIA H200"
+  std::string capability;                           // "compute capability 9.0", "avx512"
+  int units = 0;                                    // cores, multiprocessors
+  std::string driver;                               // "CUDA 12.8"; empty where there is none to name
+  std::uint64_t memory_free = 0, memory_total = 0;  // bytes; 0: unknown
+};
+struct DeviceList {
+  std::vector<Device> devices;
+  std::string missing;  // one line on what is in the way; empty when nothing is
 };
 
 class Executor {
@@ -72,7 +98,15 @@ class Executor {
   // Host threads, the caller's among them, of the Runnables that are loaded from now on; 0: the executor's default.
   // Never changes results. Executors that compute elsewhere, or in one thread, ignore it.
   virtual void set_threads(int) {}
+  // What is there at this moment. Does not throw for a device that is missing: it says so.
+  virtual DeviceList devices() const { return {}; }
 };
+
+// Executors report what they allocate on devices and in pinned memory, which no allocator of the host sees. The hook
+// may be called from any thread; null: none. `api` is the call ("cudaMalloc") and lives for ever.
+using AllocationHook = void (*)(const char* api, std::uint64_t bytes);
+GRAPHRUN_API void watch_allocations(AllocationHook hook) noexcept;
+GRAPHRUN_API void report_allocation(const char* api, std::uint64_t bytes) noexcept;
 
 // The registry. Names are "ref", "cpu", "cuda", "cuda:1", or a path to a shared library (it holds a '/').
 // Thread-safe. Throws Error: unknown name (with the nearest), a library that does not load, an older plug-in ABI.
@@ -81,7 +115,7 @@ GRAPHRUN_API std::vector<std::string> executor_names();  // those that are known
 
 // What a plug-in library exports: extern "C" const graphrun::ExecutorPlugin* graphrun_executor_plugin();
 // Plug-ins are C++ and must be built against the same version of graphrun: `abi` is compared before anything is called.
-inline constexpr std::uint32_t kExecutorAbi = 2;
+inline constexpr std::uint32_t kExecutorAbi = 3;
 struct ExecutorPlugin {
   std::uint32_t struct_size = sizeof(ExecutorPlugin);
   std::uint32_t abi = kExecutorAbi;

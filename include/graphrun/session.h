@@ -18,6 +18,7 @@
 namespace graphrun {
 
 struct SessionOptions {
+  // "auto" times a few steps on every executor but ref and takes the fastest; the run then starts afresh on it.
   std::string executor = "cpu";
   std::string target;                         // name of a row of targets(); empty: the executor's default
   std::shared_ptr<Executor> custom_executor;  // used instead of a name when set
@@ -30,12 +31,22 @@ struct Metrics {
   std::vector<std::pair<std::string, double>> values;  // in the model's order
 };
 
+// What is told while it trains; valid during the call.
 struct Report {
   std::int64_t epoch = 0;  // finished epochs
   std::int64_t epochs = 0;
-  double loss = 0;  // mean over the samples of the epoch
-  std::optional<Metrics> validation;
+  std::uint64_t step = 0;               // finished steps
+  double loss = 0;                      // mean over the samples of the epoch
+  const Metrics* validation = nullptr;  // null: not evaluated after this epoch
+  bool due = true;                      // by log_every, or the last; false: made for its validation only
+  double seconds = 0;                   // of training so far, evaluation apart
   double steps_per_second = 0;
+};
+
+struct TrainOptions {
+  std::function<void(const Report&)> on_report;  // in this thread, after every log_every or evaluate_every epochs
+  std::function<void()> on_first_step;           // when the first step has been run, which is then run alone
+  bool keep_losses = true;                       // of every step, in the result
 };
 
 struct TrainResult {
@@ -46,6 +57,20 @@ struct TrainResult {
   std::vector<double> losses;  // of every step
 };
 
+// How long the constructor took, and what for.
+struct SetupTimes {
+  double plan = 0;   // seconds: step graph, passes, offsets
+  double load = 0;   // Executor::load()
+  double write = 0;  // data set and first weights into the arena
+};
+
+// What executor "auto" measured.
+struct ExecutorTiming {
+  std::string executor;
+  double seconds_per_step = 0;
+  std::string reason;  // why it was not measured; empty when it was
+};
+
 class GRAPHRUN_API Session {
  public:
   Session(Model model, const SessionOptions& options = {});
@@ -53,15 +78,22 @@ class GRAPHRUN_API Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Trains for the model's number of epochs. `on_report` is called in this thread after every log_every epochs and the
-  // last.
+  // Trains for the model's number of epochs. From the return of the first step to its own it allocates nothing, unless
+  // the callbacks do. Throws Error (kind run) for a loss that is not finite, at the next look: after a report's epochs
+  // or 4096 steps.
+  TrainResult train(const TrainOptions& options);
   TrainResult train(const std::function<void(const Report&)>& on_report = {});
-  void
-  cancel() noexcept;  // train() returns after the chunk of steps in flight; a chunk ends with a report at the latest
+  void cancel() noexcept;  // train() returns after the chunk of steps in flight: 4096 at most, a report's at most
+
+  // Runs so many training steps, and looks at nothing: for measuring.
+  void advance(std::uint64_t steps);
+  // The training step that runs or was run last, from 1 on; 0 before the first. Any thread or signal handler may ask.
+  std::uint64_t step() const noexcept;
 
   // Loss and metrics over a whole split with the present weights; throws Error when the split does not exist.
   Metrics evaluate(std::string_view split);
   bool has_split(std::string_view split) const;
+  std::vector<std::string> metric_names() const;  // of what evaluate() gives beside the loss
 
   // First output for each sample of `inputs` (original units in, original units out).
   HostTensor predict(const std::vector<std::pair<std::string, HostTensor>>& inputs);
@@ -73,6 +105,9 @@ class GRAPHRUN_API Session {
   // What the executor counted so far: "allocations", "launches", … (Runnable::counters()); empty if it counts nothing.
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
 
+  const SetupTimes& setup_times() const;
+  const std::vector<ExecutorTiming>& timings() const;  // empty unless the executor was chosen by "auto"
+
   const Program& program() const;
   const Model& model() const;
   std::string_view executor() const;
@@ -81,6 +116,10 @@ class GRAPHRUN_API Session {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// A few training steps on each executor that is known by name, but ref, from a start of its own; the fastest first,
+// then those that could not be measured.
+GRAPHRUN_API std::vector<ExecutorTiming> time_executors(const Model& model, const SessionOptions& options = {});
 
 // Plans without loading: needs no device.
 GRAPHRUN_API Program plan_program(const Model& model, const SessionOptions& options = {});

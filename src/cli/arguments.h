@@ -28,6 +28,10 @@ struct Arguments {
   std::optional<double> tolerance;     // verify
   bool trajectory = false;             // verify
   std::string dump, dump_to;           // verify: the name of a value; a path, empty: none
+  bool assert_no_alloc = false;        // train, bench
+  std::uint64_t warmup = 10;           // bench: steps before those that are measured
+  std::optional<double> idle_gap_ms;   // bench
+  std::optional<double> deadline_us;   // bench
   bool json = false;
   bool program = false;
   bool quiet = false;

@@ -10,8 +10,8 @@ namespace graphrun::cli {
 namespace {
 
 // Verbs that run a model on an executor, and those that read one.
-constexpr std::string_view kRunning = "train plan verify";
-constexpr std::string_view kReading = "train plan verify";
+constexpr std::string_view kRunning = "train plan verify bench";
+constexpr std::string_view kReading = "train plan verify bench";
 
 template <class T>
 T number(std::string_view text, T from = std::numeric_limits<T>::lowest(), T to = std::numeric_limits<T>::max()) {
@@ -48,7 +48,7 @@ void check_format(Arguments&, std::string_view value) {
 
 constexpr Flag kFlags[] = {
     {"--executor", "", "NAME", "Running", kRunning, "GRAPHRUN_EXECUTOR", Completes::executors,
-     "ref, cpu (the default), cuda, cuda:1 or ./plugin.so",
+     "ref, cpu (the default), cuda, cuda:1, ./plugin.so, or auto: the fastest",
      [](Arguments& a, std::string_view v) { a.session.executor = v; }},
     {"--target", "", "NAME", "Running", kRunning, "", Completes::targets, "plan for this machine: host, h200, ...",
      [](Arguments& a, std::string_view v) { a.session.target = v; }},
@@ -86,8 +86,24 @@ constexpr Flag kFlags[] = {
     {"--dump-to", "", "FILE", "Verifying", "verify", "", Completes::files,
      "for --dump: write it to this NPY file instead", [](Arguments& a, std::string_view v) { a.dump_to = v; }},
 
+    {"--steps", "", "N", "Measuring", "bench", "", Completes::nothing, "measure so many; by default two seconds' worth",
+     [](Arguments& a, std::string_view v) { a.steps = number<std::uint64_t>(v, 1, 10000000); }},
+    {"--warmup", "", "N", "Measuring", "bench", "", Completes::nothing, "steps before those, the first among them; 10",
+     [](Arguments& a, std::string_view v) { a.warmup = number<std::uint64_t>(v, 1); }},
+    {"--idle-gap-ms", "", "X", "Measuring", "bench", "", Completes::nothing, "idle so long before each step",
+     [](Arguments& a, std::string_view v) { a.idle_gap_ms = number<double>(v, 0.0, 1e7); }},
+    {"--deadline-us", "", "X", "Measuring", "bench", "", Completes::nothing,
+     "a step that takes longer than X microseconds is exit code 3",
+     [](Arguments& a, std::string_view v) { a.deadline_us = number<double>(v, 0.0); }},
+    {"--assert-no-alloc", "", "", "Measuring", "train bench", "", Completes::nothing,
+     "anything allocated after the first step is exit code 3",
+     [](Arguments& a, std::string_view) { a.assert_no_alloc = true; }},
+
     {"--json", "", "", "Output", "", "", Completes::nothing, "results as one JSON object on stdout",
      [](Arguments& a, std::string_view) { a.json = true; }},
+    {"--log", "", "FILE", "Output", "train", "", Completes::files,
+     "write a CSV line for each report: epoch, step, time, loss, validation",
+     [](Arguments& a, std::string_view v) { a.log = v; }},
     {"--losses", "", "FILE", "Output", "train", "", Completes::files, "write the loss of every step, one a line",
      [](Arguments& a, std::string_view v) { a.losses = v; }},
     {"--program", "", "", "Output", "plan", "", Completes::nothing, "print the program that executors run",

@@ -1,61 +1,69 @@
 #include "progress.h"
 
-#include <fmt/format.h>
-
-#include <utility>
+#include <algorithm>
+#include <iterator>
 
 #include "terminal.h"
 
 namespace graphrun::cli {
 
-Progress::Progress(bool enabled) : enabled_(enabled), in_place_(is_terminal(stderr)) {}
+Progress::Progress(bool enabled) : enabled_(enabled), in_place_(is_terminal(stderr)) {
+  line_.reserve(4096);  // of many metrics
+  validation_.reserve(4096);
+}
 
 void Progress::report(const Report& report) {
   if (!enabled_) return;
-  std::string line = describe(report);
+  describe(report);
   if (!in_place_) {
-    fmt::print(stderr, "{}\n", line);
+    if (!report.due) return;
+    line_.push_back('\n');
+    std::fwrite(line_.data(), 1, line_.size(), stderr);
     return;
   }
-  if (const auto now = Clock::now(); now - drawn_ >= std::chrono::milliseconds(100)) {
-    drawn_ = now;
-    rewrite(std::move(line));
-    latest_.clear();
-  } else {
-    latest_ = std::move(line);
-  }
+  const auto now = Clock::now();
+  pending_ = now - drawn_ < std::chrono::milliseconds(100);
+  if (pending_) return;
+  drawn_ = now;
+  rewrite();
 }
 
 void Progress::finish() {
-  if (!latest_.empty()) rewrite(std::exchange(latest_, {}));
+  if (pending_) rewrite();
+  pending_ = false;
   if (shown_ > 0) fmt::print(stderr, "\n");
   shown_ = 0;
 }
 
-std::string Progress::describe(const Report& report) const {
-  std::string line = fmt::format("epoch {}/{}  loss {:.6g}", report.epoch, report.epochs, report.loss);
-  if (report.validation) {
-    line += fmt::format("  validation loss {:.6g}", report.validation->loss);
+void Progress::describe(const Report& report) {
+  if (report.validation != nullptr) {
+    validation_.clear();
+    const auto to = std::back_inserter(validation_);
+    fmt::format_to(to, "  validation loss {:.6g}", report.validation->loss);
     for (const auto& [name, value] : report.validation->values) {
-      if (name != "loss") line += fmt::format(" {} {:.6g}", name, value);
+      if (name != "loss") fmt::format_to(to, " {} {:.6g}", name, value);
     }
   }
-  line += fmt::format("  {} steps/s", human_rate(report.steps_per_second));
+  line_.clear();
+  const auto to = std::back_inserter(line_);
+  fmt::format_to(to, "epoch {}/{}  loss {:.6g}", report.epoch, report.epochs, report.loss);
+  line_.append(validation_.data(), validation_.data() + validation_.size());
+  fmt::format_to(to, "  {} steps/s", human_rate(report.steps_per_second));
   if (report.epoch > 0 && report.epoch < report.epochs) {
     const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
     const double left = static_cast<double>(report.epochs - report.epoch) / static_cast<double>(report.epoch);
-    line += "  ETA " + human_duration(elapsed * left);
+    fmt::format_to(to, "  ETA {}", human_duration(elapsed * left));
   }
-  return line;
 }
 
-void Progress::rewrite(std::string line) {
+void Progress::rewrite() {
   // A line as wide as the screen would wrap, and a carriage return would come back to its second half only.
   const auto room = static_cast<std::size_t>(terminal_columns(stderr) - 1);
-  if (line.size() > room) line.resize(room);
-  const std::size_t length = line.size();
-  if (shown_ > length) line.append(shown_ - length, ' ');
-  fmt::print(stderr, "\r{}", line);
+  const std::size_t length = std::min(line_.size(), room);
+  line_.resize(length);
+  while (line_.size() < std::min(shown_, room)) line_.push_back(' ');
+  std::fputc('\r', stderr);
+  std::fwrite(line_.data(), 1, line_.size(), stderr);
   std::fflush(stderr);
   shown_ = length;
 }

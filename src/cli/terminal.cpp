@@ -68,6 +68,12 @@ std::string human_duration(double seconds) {
   return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, rest) : fmt::format("{}:{:02}", minutes, rest);
 }
 
+std::string human_time(double seconds) {
+  if (!(seconds >= 0)) return "?";
+  if (seconds < 1e-3) return fmt::format("{:.3g} µs", seconds * 1e6);
+  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
+}
+
 std::string human_rate(double per_second) {
   if (!(per_second >= 100) || per_second > 1e18) return fmt::format("{:.3g}", per_second);
   return grouped(static_cast<std::uint64_t>(std::llround(per_second)));

@@ -22,5 +22,6 @@ std::string grouped(std::uint64_t number);     // "1,234,567"
 std::string human_bytes(std::uint64_t bytes);  // "1,234,567 bytes (1.2 MiB)"
 std::string human_duration(double seconds);    // "0:07", "1:02:03"
 std::string human_rate(double per_second);     // "53,658", "0.25"
+std::string human_time(double seconds);        // "41.3 µs", "1.20 ms", "3.40 s"
 
 }  // namespace graphrun::cli

@@ -12,9 +12,12 @@
 #include <system_error>
 #include <utility>
 
+#include "allocations.h"
 #include "graphrun/error.h"
 #include "graphrun/session.h"
+#include "history.h"
 #include "interrupt.h"
+#include "open.h"
 #include "progress.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -133,34 +136,29 @@ void refuse_non_finite(const Results& results) {
   }
 }
 
-void describe(const Session& session, Diagnostics& diagnostics) {
-  for (const Split& split : session.model().data.splits) {
-    diagnostics.note(fmt::format("{} split: {} samples", split.name, split.samples()));
-  }
-  const Program& program = session.program();
-  diagnostics.note(
-      fmt::format("arena: {}, lower bound {}", human_bytes(program.arena_bytes), human_bytes(program.lower_bound)));
-  for (const Phase& phase : program.phases) {
-    diagnostics.note(fmt::format("phase {}: {} steps, {} rows", phase.name, phase.steps.size(), phase.capacity));
-  }
-}
-
 }  // namespace
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   LossFile losses(arguments.losses);
-  Session session(load_model(arguments.model, arguments.load), arguments.session);
-  for (const std::string& warning : session.model().data.warnings) diagnostics.warn(warning);
+  Session session = open_session(arguments, diagnostics);
   if (arguments.verbose) describe(session, diagnostics);
+  History history(arguments.log, session);
 
   Results results;
   const Interrupt interrupt(session);
+  AllocationWatch watch;
   {
     Progress progress(diagnostics.chatty());
-    results.training = session.train([&](const Report& report) {
+    TrainOptions options;
+    options.keep_losses = !arguments.losses.empty();
+    options.on_report = [&](const Report& report) {
+      history.report(report);
       progress.report(report);
       if (interrupted()) session.cancel();  // for a signal that came before train() began
-    });
+    };
+    if (arguments.assert_no_alloc) options.on_first_step = [&] { watch.arm(session); };
+    results.training = session.train(options);
+    watch.disarm();
   }
   losses.write(results.training.losses);
   if (arguments.verbose) {  // of training alone: evaluation adds its own
@@ -180,6 +178,7 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
 
   write_results(arguments.json ? as_json(results) : as_text(results));
   refuse_non_finite(results);
+  if (arguments.assert_no_alloc) tell_allocations(watch, diagnostics);
   return training.cancelled || interrupted() ? kInterrupted : kDone;
 }
 

@@ -30,6 +30,21 @@ graphrun verify model.json --steps=10 -v
 graphrun verify model.json --trajectory --steps=500 --tolerance=1e-4
 graphrun verify model.json --dump=loss --steps=3)",
      run_verify},
+    {"bench", "time", Words::model, "measure how long training steps take",
+     R"(Trains without looking at the loss and measures. Steps per second are those of a run of many steps; p50 to max are of
+steps one at a time, after those that warm up. What comes before the first step's end is told apart. Where --steps
+does not say, it measures for two seconds. With --idle-gap-ms each step comes after a pause, as in a program that has
+to answer now and then; with --deadline-us a step that takes longer is exit code 3.)",
+     R"(graphrun bench model.json
+graphrun bench model.json --executor=cuda --steps=1000 --json
+graphrun bench model.json --idle-gap-ms=5 --deadline-us=200)",
+     run_bench},
+    {"devices", "device-query", Words::none, "list what executors could run on here, and what they lack",
+     R"(Each executor's devices: the name that --executor takes, memory free and total, capability, driver; or one line on
+what is missing. The exit code is 0 either way. --json: an object with the arrays devices and missing.)",
+     R"(graphrun devices
+graphrun devices --json)",
+     run_devices},
     {"completion", "", Words::shell, "print a script that completes verbs and flags: bash or zsh",
      R"(The script offers verbs, flags, their values and model files when Tab is pressed.)",
      R"(source <(graphrun completion bash)

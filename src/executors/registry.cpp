@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -75,6 +76,18 @@ std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view 
 
 }  // namespace
 
+namespace {
+std::atomic<AllocationHook> allocation_hook{nullptr};
+}  // namespace
+
+void watch_allocations(AllocationHook hook) noexcept {
+  allocation_hook.store(hook);
+}
+
+void report_allocation(const char* api, std::uint64_t bytes) noexcept {
+  if (const AllocationHook hook = allocation_hook.load()) hook(api, bytes);
+}
+
 std::vector<std::string> executor_names() {
   std::vector<std::string> names;
   for (const BuiltIn& entry : kBuiltIn) names.emplace_back(entry.name);
@@ -92,6 +105,11 @@ std::shared_ptr<Executor> find_executor(std::string_view name) {
   }
   for (const std::string_view plugin : kPlugins) {
     if (plugin == stem) return load_plugin(find_plugin(plugin), argument);
+  }
+  if (name == "auto") {
+    throw Error(ErrorKind::input, "executor.auto",
+                "'auto' finds the fastest executor by training a few steps; here one has to be named",
+                fmt::format("known: {}", fmt::join(executor_names(), ", ")));
   }
   const std::string near = nearest_name(stem, executor_names());
   throw Error(ErrorKind::input, "executor.unknown", fmt::format("unknown executor '{}'", name),

@@ -62,7 +62,7 @@ TEST_F(Cli, HelpNamesEveryFlagVariableAndExitCode) {
 }
 
 TEST_F(Cli, EveryVerbHasHelpOfItsOwn) {
-  for (const char* verb : {"train", "plan", "verify", "completion", "help"}) {
+  for (const char* verb : {"train", "plan", "verify", "bench", "devices", "completion", "help"}) {
     SCOPED_TRACE(verb);
     const Outcome help = graphrun({verb, "--help"});
     EXPECT_EQ(help.code, 0);

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "executors/cpu/host.h"
 #include "graphrun/error.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
@@ -124,8 +125,10 @@ class CpuRunnable final : public Runnable {
 
   void run(PhaseId phase, std::uint64_t n) override {
     const std::vector<BoundStep>& steps = phases_.at(phase);
-    for (std::uint64_t i = 0; i < n; ++i)
+    for (std::uint64_t i = 0; i < n; ++i) {
+      begin_step(i);
       for (const BoundStep& step : steps) step.kernel(step.args);
+    }
   }
 
   void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override {
@@ -207,6 +210,10 @@ void CpuExecutor::set_threads(int threads) {
     throw Error(ErrorKind::input, "threads.count",
                 fmt::format("expected 0 (the default) to {} threads, got {}", kMaxThreads, threads));
   threads_ = threads;
+}
+
+DeviceList CpuExecutor::devices() const {
+  return {{describe_host()}, {}};
 }
 
 std::unique_ptr<Runnable> CpuExecutor::load(const Program& program) {

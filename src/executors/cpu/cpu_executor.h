@@ -20,6 +20,7 @@ class CpuExecutor final : public Executor {
   Support supports(const StepSignature& step, const Target& target) const override;
   void set_threads(int threads) override;  // throws Error: not in [0, kMaxThreads]
   std::unique_ptr<Runnable> load(const Program& program) override;
+  DeviceList devices() const override;
 
  private:
   std::atomic<int> threads_{0};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "executors/cuda/failure.h"
+#include "graphrun/executor.h"
 
 namespace graphrun::cuda {
 
@@ -34,6 +35,7 @@ void* Api::allocate(std::uint64_t bytes) {
   const cudaError_t status = cudaMalloc(&memory, bytes);
   if (status == cudaErrorMemoryAllocation) fail_arena(bytes);
   check(status, "cudaMalloc");
+  report_allocation("cudaMalloc", bytes);
   ++counters_.allocations;
   counters_.allocated_bytes += bytes;
   return memory;
@@ -42,6 +44,7 @@ void* Api::allocate(std::uint64_t bytes) {
 void* Api::allocate_pinned(std::uint64_t bytes) {
   void* memory = nullptr;
   check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+  report_allocation("cudaMallocHost", bytes);
   ++counters_.pinned_allocations;
   counters_.pinned_bytes += bytes;
   return memory;

@@ -14,6 +14,7 @@ class CudaExecutor final : public Executor {
   std::string_view default_target() const override { return "h200"; }
   Support supports(const StepSignature& step, const Target& target) const override;
   std::unique_ptr<Runnable> load(const Program& program) override;
+  DeviceList devices() const override;
 
  private:
   int device_;

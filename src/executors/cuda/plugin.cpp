@@ -17,6 +17,10 @@ std::unique_ptr<Runnable> CudaExecutor::load(const Program& program) {
   return std::make_unique<CudaRunnable>(program, device_);
 }
 
+DeviceList CudaExecutor::devices() const {
+  return list_devices();
+}
+
 }  // namespace graphrun::cuda
 
 extern "C" GRAPHRUN_API const graphrun::ExecutorPlugin* graphrun_executor_plugin() {

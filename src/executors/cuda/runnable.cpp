@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "executors/cuda/device.h"
 #include "graphrun/error.h"
@@ -24,6 +26,18 @@ Machine machine_for(const Program& program) {
   }
   return {target.multiprocessors, target.library_workspace};
 }
+
+// Nanoseconds from one question to the next.
+class Clock {
+ public:
+  std::uint64_t lap() {
+    const auto now = std::chrono::steady_clock::now();
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(now - std::exchange(last_, now)).count());
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
 
 Program without_initial(const Program& program) {
   Program copy = program;
@@ -56,7 +70,9 @@ class CudaRunnable::StreamLauncher final : public Launcher {
 CudaRunnable::CudaRunnable(const Program& program, int device)
     : program_(without_initial(program)), device_(device), machine_(machine_for(program)) {
   check(program);
+  Clock clock;
   open_device(device_);
+  load_times_.emplace_back("context_and_modules_ns", clock.lap());
   api_.doing("load");
   cudaStream_t stream = nullptr;
   api_.check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -68,6 +84,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device)
   polled_ = poll_block(program_);
   pinned_ = {polled_.bytes > 0 ? static_cast<std::byte*>(api_.allocate_pinned(polled_.bytes)) : nullptr,
              FreePinned{&api_}};
+  load_times_.emplace_back("allocation_ns", clock.lap());
   bind_phases();
   clear_states();
   for (const InitialValue& value : program.initial) {
@@ -75,6 +92,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device)
     api_.copy_to_device(arena_.get() + program_.buffers[value.buffer].offset, value.bytes.data(), value.bytes.size(),
                         stream_.get());
   }
+  load_times_.emplace_back("kernels_and_library_ns", clock.lap());
   graphs_.reserve(phases_.size());
   for (const BoundPhase& phase : phases_) {
     graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.pace.unroll, [&] {
@@ -84,6 +102,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device)
   }
   api_.doing("load");
   api_.synchronize(stream_.get());
+  load_times_.emplace_back("capture_ns", clock.lap());
 }
 
 CudaRunnable::~CudaRunnable() {
@@ -203,7 +222,8 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   api_.doing(bound.label);
   api_.use_device(device_);
   mirrored_ = false;
-  while (n > 0) {
+  for (std::uint64_t begun = 0; n > 0;) {
+    begin_step(begun);
     const std::uint64_t now = std::min(n, bound.pace.steps_per_launch);
     if (now != armed_steps_ || graph.unroll() != armed_unroll_) {
       arm_loops(api_, stream_.get(), slot_.number(), graph.unroll(), now);
@@ -212,6 +232,7 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
     }
     graph.launch(api_, stream_.get());
     n -= now;
+    begun += now;
   }
   if (polled_.bytes > 0) {
     api_.copy_to_host(pinned_.get(), arena_.get() + polled_.offset, polled_.bytes, stream_.get());
@@ -234,6 +255,7 @@ void CudaRunnable::run_steps(PhaseId phase, std::uint32_t first, std::uint32_t l
 
 std::vector<std::pair<std::string, std::uint64_t>> CudaRunnable::counters() const {
   auto list = api_.counters().list();
+  list.insert(list.end(), load_times_.begin(), load_times_.end());
   for (PhaseId id = 0; id < phases_.size(); ++id) {
     list.emplace_back("steps_per_launch." + program_.phases[id].name, phases_[id].pace.steps_per_launch);
   }

@@ -70,6 +70,7 @@ class CudaRunnable final : public Runnable {
   bool mirrored_ = false;  // the pinned block holds what the arena holds
   std::optional<MatmulLibrary> library_;
   LoopSlot slot_;
+  std::vector<std::pair<std::string, std::uint64_t>> load_times_;  // parts of load(), as counters() tells them
   std::vector<BoundPhase> phases_;
   std::vector<StepGraph> graphs_;
   // What the loop counts were last set for.

@@ -82,8 +82,10 @@ class RefRunnable final : public Runnable {
 
   void run(PhaseId phase, std::uint64_t n) override {
     const std::vector<BoundStep>& steps = phases_.at(phase);
-    for (std::uint64_t i = 0; i < n; ++i)
+    for (std::uint64_t i = 0; i < n; ++i) {
+      begin_step(i);
       for (const BoundStep& step : steps) step.kernel(step.args);
+    }
   }
 
   void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override {
@@ -114,6 +116,15 @@ Support RefExecutor::supports(const StepSignature& step, const Target&) const {
     return Support::no(
         fmt::format("ref takes at most {} inputs, '{}' has {}", kMaxInputs, step.op, step.inputs.size()));
   return Support::with_workspace(0);
+}
+
+DeviceList RefExecutor::devices() const {
+  Device host;
+  host.id = "ref";
+  host.name = "the host, in plain loops: what the others are compared with";
+  host.capability = "double";
+  host.units = 1;
+  return {{host}, {}};
 }
 
 std::unique_ptr<Runnable> RefExecutor::load(const Program& program) {

@@ -13,6 +13,7 @@ class RefExecutor final : public Executor {
   std::string_view default_target() const override { return "host"; }
   Support supports(const StepSignature& step, const Target& target) const override;
   std::unique_ptr<Runnable> load(const Program& program) override;
+  DeviceList devices() const override;
 };
 
 }  // namespace graphrun

@@ -1,0 +1,203 @@
+#include "allocations.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "graphrun/error.h"
+#include "graphrun/executor.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GRAPHRUN_ALLOCATOR_HOOK 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GRAPHRUN_ALLOCATOR_HOOK 1
+#endif
+#endif
+
+namespace graphrun::cli {
+namespace {
+
+constexpr int kDepth = 24;
+constexpr std::size_t kKept = 8;
+
+struct Call {
+  const char* api = nullptr;
+  std::uint64_t bytes = 0, step = 0;
+  std::array<void*, kDepth> frames{};
+  int depth = 0;
+};
+
+std::atomic<const Session*> watched{nullptr};
+std::atomic<std::uint64_t> of_us{0}, of_drivers{0};
+std::array<Call, kKept> kept;
+thread_local bool inside = false;  // what looking at a call allocates itself
+
+std::string_view file_of(const char* path) {
+  const std::string_view whole = path == nullptr ? "" : path;
+  return whole.substr(whole.rfind('/') + 1);
+}
+
+// The C and C++ run times: a call's site is whoever called them.
+bool is_runtime(std::string_view file) {
+  for (const std::string_view name : {"libc.so", "libstdc++.so", "libc++.so", "libgcc_s.so", "libm.so", "libpthread"})
+    if (file.substr(0, name.size()) == name) return true;
+  return false;
+}
+
+bool is_driver(std::string_view file) {
+  for (const std::string_view name : {"libcuda.so", "libcublas", "libnvidia", "libnvrtc", "libcudart"})
+    if (file.substr(0, name.size()) == name) return true;
+  return false;
+}
+
+bool by_driver(const Call& call) {
+  for (int i = 0; i < call.depth; ++i) {
+    Dl_info info{};
+    if (dladdr(call.frames[static_cast<std::size_t>(i)], &info) != 0 && is_driver(file_of(info.dli_fname))) return true;
+  }
+  return false;
+}
+
+[[gnu::noinline]] void note(const char* api, std::uint64_t bytes) {
+  const Session* session = watched.load(std::memory_order_acquire);
+  if (session == nullptr || inside) return;
+  inside = true;
+  Call call;
+  call.api = api;
+  call.bytes = bytes;
+  call.step = session->step();
+  call.depth = backtrace(call.frames.data(), kDepth);
+  if (by_driver(call)) {
+    of_drivers.fetch_add(1);
+  } else if (const std::uint64_t at = of_us.fetch_add(1); at < kKept) {
+    kept[at] = call;
+  }
+  inside = false;
+}
+
+std::string symbol_of(const Dl_info& info) {
+  if (info.dli_sname == nullptr) return {};
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> readable(
+      abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), std::free);
+  return status == 0 ? readable.get() : info.dli_sname;
+}
+
+// "libmine.so+0x1234 (run)": what addr2line takes. Hidden names are not known at run time.
+std::string site_of(void* frame, const Dl_info& info) {
+  const auto offset = reinterpret_cast<std::uintptr_t>(frame) - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+  const std::string symbol = symbol_of(info);
+  return fmt::format("{}+{:#x}{}", file_of(info.dli_fname), offset, symbol.empty() ? "" : fmt::format(" ({})", symbol));
+}
+
+std::string describe(const Call& call) {
+  std::string api = call.api, sites;
+  int told = 0;
+  for (int i = 0; i < call.depth && told < 4; ++i) {
+    void* frame = call.frames[static_cast<std::size_t>(i)];
+    Dl_info info{};
+    if (dladdr(frame, &info) == 0) continue;
+    const std::string_view symbol = info.dli_sname == nullptr ? "" : info.dli_sname;
+    if (symbol.substr(0, 4) == "_Znw" || symbol.substr(0, 4) == "_Zna") api = "operator new";
+    // The first two are the hook itself.
+    if (sites.empty() && (i < 2 || is_runtime(file_of(info.dli_fname)))) continue;
+    sites += fmt::format("{}{}", told++ == 0 ? "" : "\n        called from ", site_of(frame, info));
+  }
+  return fmt::format("{} of {} byte{} in step {}, at {}", api, call.bytes, call.bytes == 1 ? "" : "s", call.step,
+                     sites.empty() ? "an unknown place" : sites);
+}
+
+}  // namespace
+
+void AllocationWatch::arm(const Session& session) {
+  of_us = of_drivers = 0;
+  std::array<void*, kDepth> frames{};
+  backtrace(frames.data(), kDepth);  // the first call loads a library
+  watch_allocations(note);
+  watched.store(&session, std::memory_order_release);
+}
+
+void AllocationWatch::disarm() {
+  watched.store(nullptr, std::memory_order_release);
+  watch_allocations(nullptr);
+}
+
+std::uint64_t AllocationWatch::ours() const {
+  return of_us;
+}
+std::uint64_t AllocationWatch::drivers() const {
+  return of_drivers;
+}
+
+void AllocationWatch::require_none() const {
+  const std::uint64_t count = ours();
+  if (count == 0) return;
+  std::string message =
+      fmt::format("--assert-no-alloc: {} allocation{} after the first step", count, count == 1 ? "" : "s");
+  for (std::size_t i = 0; i < std::min<std::uint64_t>(count, kKept); ++i) message += "\n    " + describe(kept[i]);
+  if (count > kKept) message += fmt::format("\n    and {} more", count - kKept);
+  throw Error(ErrorKind::check, "check.allocation", std::move(message), "addr2line -e FILE +OFFSET names the line");
+}
+
+}  // namespace graphrun::cli
+
+#ifdef GRAPHRUN_ALLOCATOR_HOOK
+
+// From sanitizer/allocator_interface.h, which not every compiler package brings along.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),
+                                                         void (*on_free)(const volatile void*));
+
+namespace {
+[[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, std::size_t size) { graphrun::cli::note("malloc", size); }, [](const volatile void*) {});
+}  // namespace
+
+#else
+
+// The C library's own entry points: its documented way to put a layer over malloc without losing it. free() stays as
+// it is, since these give its pointers. Visible, so that the libraries call them too.
+#define GRAPHRUN_VISIBLE __attribute__((visibility("default")))
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t number, std::size_t size);
+void* __libc_realloc(void* pointer, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+
+GRAPHRUN_VISIBLE void* malloc(std::size_t size) {
+  graphrun::cli::note("malloc", size);
+  return __libc_malloc(size);
+}
+GRAPHRUN_VISIBLE void* calloc(std::size_t number, std::size_t size) {
+  graphrun::cli::note("calloc", number * size);
+  return __libc_calloc(number, size);
+}
+GRAPHRUN_VISIBLE void* realloc(void* pointer, std::size_t size) {
+  graphrun::cli::note("realloc", size);
+  return __libc_realloc(pointer, size);
+}
+GRAPHRUN_VISIBLE void* memalign(std::size_t alignment, std::size_t size) {
+  graphrun::cli::note("memalign", size);
+  return __libc_memalign(alignment, size);
+}
+GRAPHRUN_VISIBLE void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  graphrun::cli::note("aligned_alloc", size);
+  return __libc_memalign(alignment, size);
+}
+GRAPHRUN_VISIBLE int posix_memalign(void** pointer, std::size_t alignment, std::size_t size) {
+  graphrun::cli::note("posix_memalign", size);
+  *pointer = __libc_memalign(alignment, size);
+  return *pointer == nullptr && size != 0 ? ENOMEM : 0;
+}
+}
+
+#endif

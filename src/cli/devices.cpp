@@ -1,0 +1,81 @@
+// devices.cpp: the verb `devices`: what each executor could run on here, or the one line on what it lacks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "graphrun/error.h"
+#include "graphrun/executor.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace graphrun::cli {
+namespace {
+
+struct Found {
+  std::string executor;
+  DeviceList list;
+};
+
+std::vector<Found> look() {
+  std::vector<Found> found;
+  for (const std::string& name : executor_names()) {
+    Found one{name, {}};
+    try {
+      one.list = find_executor(name)->devices();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::device) throw;
+      one.list.missing = error.diagnostics().front().message;
+    }
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+std::string as_json(const std::vector<Found>& found) {
+  JsonWriter json;
+  json.begin_object().key("devices").begin_array();
+  for (const Found& one : found) {
+    for (const Device& device : one.list.devices) {
+      json.begin_object().member("id", device.id).member("executor", one.executor).member("name", device.name);
+      json.member("capability", device.capability).member("units", device.units).member("driver", device.driver);
+      json.member("memory_free", device.memory_free).member("memory_total", device.memory_total).end_object();
+    }
+  }
+  json.end_array().key("missing").begin_array();
+  for (const Found& one : found) {
+    if (one.list.missing.empty()) continue;
+    json.begin_object().member("executor", one.executor).member("reason", one.list.missing).end_object();
+  }
+  return json.end_array().end_object().text() + "\n";
+}
+
+std::string as_text(const std::vector<Found>& found) {
+  std::string text;
+  for (const Found& one : found) {
+    for (const Device& device : one.list.devices) {
+      text += fmt::format("{:<10}{}\n{:<10}{}, {} {}", device.id, device.name, "", device.capability, device.units,
+                          one.executor == "cuda" ? "multiprocessors"
+                          : device.units == 1    ? "thread"
+                                                 : "cores");
+      if (device.memory_total > 0) {
+        constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+        text += fmt::format(", {:.1f} of {:.1f} GiB free", static_cast<double>(device.memory_free) / gib,
+                            static_cast<double>(device.memory_total) / gib);
+      }
+      text += device.driver.empty() ? "\n" : fmt::format(", driver for {}\n", device.driver);
+    }
+    if (!one.list.missing.empty()) text += fmt::format("{:<10}missing: {}\n", one.executor, one.list.missing);
+  }
+  return text;
+}
+
+}  // namespace
+
+int run_devices(const Arguments& arguments, Diagnostics&) {
+  const std::vector<Found> found = look();
+  write_results(arguments.json ? as_json(found) : as_text(found));
+  return kDone;
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,56 @@
+#include "open.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "terminal.h"
+
+namespace graphrun::cli {
+namespace {
+
+void tell_timings(const Session& session, Diagnostics& diagnostics) {
+  if (session.timings().empty()) return;
+  std::string text;
+  for (const ExecutorTiming& timing : session.timings()) {
+    text += text.empty() ? "" : ", ";
+    text += timing.reason.empty() ? fmt::format("{} {} per step", timing.executor, human_time(timing.seconds_per_step))
+                                  : fmt::format("{} not ({})", timing.executor, timing.reason);
+  }
+  diagnostics.note(fmt::format("auto: {}; taking {}", text, session.timings().front().executor));
+}
+
+}  // namespace
+
+Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  Model model = load_model(arguments.model, arguments.load);
+  if (load_seconds != nullptr) {
+    *load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
+  Session session(std::move(model), arguments.session);
+  tell_timings(session, diagnostics);
+  return session;
+}
+
+void describe(const Session& session, Diagnostics& diagnostics) {
+  for (const Split& split : session.model().data.splits) {
+    diagnostics.note(fmt::format("{} split: {} samples", split.name, split.samples()));
+  }
+  const Program& program = session.program();
+  diagnostics.note(
+      fmt::format("arena: {}, lower bound {}", human_bytes(program.arena_bytes), human_bytes(program.lower_bound)));
+  for (const Phase& phase : program.phases) {
+    diagnostics.note(fmt::format("phase {}: {} steps, {} rows", phase.name, phase.steps.size(), phase.capacity));
+  }
+}
+
+void tell_allocations(const AllocationWatch& watch, Diagnostics& diagnostics) {
+  watch.require_none();
+  const std::uint64_t others = watch.drivers();
+  diagnostics.note(fmt::format("--assert-no-alloc: none after the first step{}",
+                               others == 0 ? "" : fmt::format(", {} by the GPU driver's own libraries", others)));
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,21 @@
+// open.h: from the command line to a Session: what every verb that runs a model begins with.
+// Contract: warnings of the data, and what executor "auto" measured, are told on stderr. Throws Error.
+#pragma once
+
+#include "allocations.h"
+#include "arguments.h"
+#include "diagnostics.h"
+#include "graphrun/session.h"
+
+namespace graphrun::cli {
+
+// `load_seconds` gets how long reading the model and its data took.
+Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds = nullptr);
+
+// With --verbose: splits, arena, phases.
+void describe(const Session& session, Diagnostics& diagnostics);
+
+// The end of --assert-no-alloc: a note when there were none of ours, else throws Error (kind check).
+void tell_allocations(const AllocationWatch& watch, Diagnostics& diagnostics);
+
+}  // namespace graphrun::cli

@@ -1,0 +1,71 @@
+// session_impl.h: what a Session holds: the model, its plan, the loaded program, and how far each phase is.
+// Contract: session.h's. Parts that belong together have a file each: train.cpp, predict.cpp, auto.cpp.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graphrun/session.h"
+#include "session/planned.h"
+
+namespace graphrun {
+
+double now_seconds();
+
+struct Session::Impl {
+  Impl(Model model, const SessionOptions& options);
+  std::unique_ptr<Runnable> load(const PlanOptions& options);
+
+  const Program& program() const { return planned.program; }
+  BufferId buffer(ir::NodeId node) const { return planned.buffer(node); }
+  void write(BufferId id, const HostTensor& tensor) { runnable->write(id, tensor.bytes()); }
+  std::optional<std::size_t> phase_index(std::string_view name) const;
+  std::optional<std::size_t> evaluation_of(std::string_view split) const;
+  std::size_t training() const;  // the phase's index; throws Error when there is nothing to train
+
+  // Runs n <= ring size steps of a phase; afterwards observe() sees their records.
+  void run(std::size_t phase, std::uint64_t n);
+
+  // Calls see(step, value) for the records of the last n steps, oldest first.
+  template <class See>
+  void observe(std::size_t index, const Recorded& recorded, std::uint64_t n, See see) {
+    const std::uint64_t ring = static_cast<std::uint64_t>(planned.step.phases[index].ring);
+    const std::span<float> values(ring_values.data(), ring);
+    runnable->read(buffer(recorded.ring), std::as_writable_bytes(values));
+    for (std::uint64_t step = done[index] - n; step < done[index]; ++step) see(step, values[step % ring]);
+  }
+
+  // Samples of the batch at a step of the phase: what its mean counts for.
+  double weight(const StepPhase& phase, std::uint64_t step) const;
+
+  // train.cpp
+  Metrics named_metrics(std::size_t evaluation) const;      // values zero
+  void evaluate(std::size_t evaluation, Metrics& metrics);  // of named_metrics(); allocates nothing
+  TrainResult train(const TrainOptions& options);
+  [[noreturn]] void refuse_loss(std::uint64_t step, float loss);
+
+  // predict.cpp
+  HostTensor predict(const std::vector<std::pair<std::string, HostTensor>>& given);
+  void write_batch(const StepPhase& phase, const std::vector<std::pair<std::string, HostTensor>>& given,
+                   std::int64_t first, std::int64_t count);
+
+  Model model;
+  std::vector<ExecutorTiming> timings;
+  std::shared_ptr<Executor> executor;
+  SetupTimes times;
+  Planned planned;
+  std::unique_ptr<Runnable> runnable;
+  std::vector<std::uint64_t> done;  // by phase: steps so far, which is what its counter holds
+  std::vector<float> ring_values;
+  std::vector<double> sums;  // of an evaluation
+  std::atomic<bool> cancelled{false};
+  // For step(): the training steps before the run() that is under way, and whether one is.
+  std::atomic<std::uint64_t> steps_before{0};
+  std::atomic<bool> stepping{false};
+};
+
+}  // namespace graphrun

@@ -1,0 +1,151 @@
+// train.cpp: the loop over epochs and the evaluation of splits: what the host does between chunks of steps.
+// After the first step nothing here allocates: what reports need is made before it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "graphrun/error.h"
+#include "session/session_impl.h"
+
+namespace graphrun {
+namespace {
+
+// Where the loop has to stop for the host: multiples of both, in epochs; 0 is never.
+struct Pauses {
+  std::int64_t log_every, evaluate_every, epochs;
+
+  std::int64_t after(std::int64_t epoch) const {
+    std::int64_t next = std::min(epochs, (epoch / log_every + 1) * log_every);
+    if (evaluate_every > 0) next = std::min(next, (epoch / evaluate_every + 1) * evaluate_every);
+    return next;
+  }
+  bool logs(std::int64_t epoch) const { return epoch % log_every == 0 || epoch == epochs; }
+  bool evaluates(std::int64_t epoch) const { return evaluate_every > 0 && epoch % evaluate_every == 0; }
+};
+
+Pauses pauses_of(const TrainSpec& train, bool validation) {
+  // At least 1, and small enough to be added to.
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
+  const std::int64_t every = train.log_every > 0 ? train.log_every : train.epochs / 200 + (train.epochs % 200 != 0);
+  return {std::clamp<std::int64_t>(every, 1, most), validation ? std::min(train.evaluate_every, most) : 0,
+          train.epochs};
+}
+
+std::uint64_t total_steps(std::int64_t epochs, std::uint64_t batches) {
+  if (batches > 0 && static_cast<std::uint64_t>(epochs) > (std::uint64_t{1} << 62) / batches) {
+    throw Error(ErrorKind::input, "train.steps",
+                fmt::format("{} epochs of {} steps are more than can be counted", epochs, batches));
+  }
+  return static_cast<std::uint64_t>(epochs) * batches;
+}
+
+}  // namespace
+
+Metrics Session::Impl::named_metrics(std::size_t evaluation) const {
+  Metrics metrics;
+  const std::vector<Recorded>& recorded = planned.step.phases[evaluation].recorded;
+  for (std::size_t i = 1; i < recorded.size(); ++i) metrics.values.emplace_back(recorded[i].name, 0.0);
+  return metrics;
+}
+
+void Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
+  const StepPhase& phase = planned.step.phases[index];
+  std::fill(sums.begin(), sums.end(), 0.0);
+  const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches);
+  for (std::uint64_t first = 0; first < batches;) {
+    const std::uint64_t n = std::min(batches - first, static_cast<std::uint64_t>(phase.ring));
+    run(index, n);
+    for (std::size_t i = 0; i < phase.recorded.size(); ++i) {
+      observe(index, phase.recorded[i], n,
+              [&](std::uint64_t step, float value) { sums[i] += weight(phase, step) * static_cast<double>(value); });
+    }
+    first += n;
+  }
+  for (std::size_t i = 0; i < phase.recorded.size(); ++i) {
+    const double mean = sums[i] / static_cast<double>(phase.samples);
+    (i == 0 ? metrics.loss : metrics.values[i - 1].second) = phase.recorded[i].root ? std::sqrt(mean) : mean;
+  }
+}
+
+TrainResult Session::Impl::train(const TrainOptions& options) {
+  const std::size_t index = training();
+  const StepPhase& phase = planned.step.phases[index];
+  const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches);
+  const std::optional<std::size_t> validation = evaluation_of("validation");
+  const Pauses pauses = pauses_of(model.train, validation.has_value());
+  const std::uint64_t total = total_steps(model.train.epochs, batches);
+  const std::uint64_t start = done[index];
+  const std::uint64_t ring = static_cast<std::uint64_t>(phase.ring);
+
+  TrainResult result;
+  if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(total));
+  Metrics metrics = validation ? named_metrics(*validation) : Metrics{};
+  double epoch_sum = 0;
+  while (result.steps < total && !cancelled.load(std::memory_order_relaxed)) {
+    const bool alone = result.steps == 0 && options.on_first_step;
+    const std::uint64_t pause = static_cast<std::uint64_t>(pauses.after(result.epochs)) * batches;
+    const std::uint64_t n = alone ? 1 : std::min(pause, result.steps + ring) - result.steps;
+    const double before = now_seconds();
+    run(index, n);
+    result.seconds += now_seconds() - before;
+    double last_epoch = 0;
+    observe(index, phase.recorded[0], n, [&](std::uint64_t step, float value) {
+      if (!std::isfinite(value)) refuse_loss(step - start, value);
+      if (options.keep_losses) result.losses.push_back(static_cast<double>(value));
+      epoch_sum += weight(phase, step) * static_cast<double>(value);
+      if ((step + 1) % batches != 0) return;
+      last_epoch = epoch_sum / static_cast<double>(phase.samples);
+      epoch_sum = 0;
+    });
+    result.steps += n;
+    result.epochs = static_cast<std::int64_t>(result.steps / batches);
+    if (result.steps == pause) {
+      Report report;
+      report.epoch = result.epochs;
+      report.epochs = model.train.epochs;
+      report.step = result.steps;
+      report.loss = last_epoch;
+      report.due = pauses.logs(result.epochs);
+      report.seconds = result.seconds;
+      report.steps_per_second = result.seconds > 0 ? static_cast<double>(result.steps) / result.seconds : 0;
+      if (pauses.evaluates(result.epochs)) {
+        evaluate(*validation, metrics);
+        report.validation = &metrics;
+      }
+      if (options.on_report) options.on_report(report);
+    }
+    if (alone) options.on_first_step();
+  }
+  result.cancelled = result.steps < total;
+  cancelled.store(false, std::memory_order_relaxed);
+  return result;
+}
+
+// The parameters are as the last step of the chunk left them: they say where it went wrong only when few are.
+void Session::Impl::refuse_loss(std::uint64_t step, float loss) {
+  std::vector<std::string> broken;
+  for (const auto& [name, node] : planned.step.parameters) {
+    const TensorType& type = planned.step.graph[node].type;
+    if (type.dtype != DType::f32) continue;
+    HostTensor values(type.dtype, type.shape);
+    runnable->read(buffer(node), values.bytes());
+    const std::span<const float> all = values.elements<float>();
+    if (!std::all_of(all.begin(), all.end(), [](float x) { return std::isfinite(x); })) broken.push_back(name);
+  }
+  std::string message = fmt::format("the loss is {} at step {} (epoch {}): it is not finite", loss, step + 1,
+                                    step / static_cast<std::uint64_t>(planned.step.phases[training()].batches) + 1);
+  if (broken.empty()) {
+    message += "; all parameters are still finite";
+  } else {
+    const std::size_t told = std::min<std::size_t>(broken.size(), 3);
+    message += fmt::format("; so {} now {}{}", broken.size() == 1 ? "is" : "are",
+                           fmt::join(broken.begin(), broken.begin() + static_cast<std::ptrdiff_t>(told), ", "),
+                           broken.size() > told ? fmt::format(" and {} more", broken.size() - told) : "");
+  }
+  throw Error(ErrorKind::run, "run.not_finite", std::move(message),
+              "a smaller learning rate often helps; standardize data of large numbers");
+}
+
+}  // namespace graphrun

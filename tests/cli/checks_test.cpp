@@ -1,0 +1,214 @@
+// What the command line measures and checks: bench, --assert-no-alloc, numerical health, devices, --executor=auto.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "fixture.h"
+
+namespace graphrun::testing {
+namespace {
+
+class Checks : public Cli {
+ protected:
+  // On the plug-in that does `what` (odd_executor.cpp).
+  static Outcome oddly(const std::string& what, std::vector<std::string> words) {
+    words.push_back("--executor=" GRAPHRUN_ODD_EXECUTOR);
+    return graphrun(words, {.environment = {"ODD_EXECUTOR=" + what}});
+  }
+};
+
+TEST_F(Checks, NoExecutorAllocatesAfterTheFirstStep) {
+  Json model = Json::parse(kLine);
+  model["data"]["validation"] = model["data"]["test"];
+  const std::string path = file("validated.json", model.dump());
+  for (const char* executor : {"cpu", "ref"}) {
+    SCOPED_TRACE(executor);
+    for (const bool terminal : {false, true}) {  // reports, evaluations, the log and the progress line are ours too
+      const Outcome outcome =
+          graphrun({path, "--assert-no-alloc", "--executor", executor, "--epochs=300", "--batch=3", "--set",
+                    "train.log_every=1", "--set", "train.evaluate_every=2", "--log", (folder_ / "log.csv").string()},
+                   {.terminal = terminal});
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      EXPECT_TRUE(has(outcome.err, "--assert-no-alloc: none")) << outcome.err;
+    }
+  }
+  EXPECT_EQ(graphrun({"bench", model_, "--assert-no-alloc", "--steps=500"}).code, 0);
+}
+
+TEST_F(Checks, OneByteIsCaughtWithStepCallAndSite) {
+  for (const char* what : {"allocate", "allocate_in_thread"}) {
+    const Outcome outcome = oddly(what + std::string("=7"), {model_, "--assert-no-alloc"});
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    for (const char* part :
+         {"1 allocation after the first step", "malloc of 1 byte in step 7", "libodd_executor.so+0x"})
+      EXPECT_TRUE(has(outcome.err, part)) << part << " is not in:\n" << outcome.err;
+    EXPECT_TRUE(has(outcome.out, "weights")) << "the results are there all the same";
+  }
+  const Outcome device = oddly("allocate_on_device=20", {model_, "--assert-no-alloc"});
+  EXPECT_EQ(device.code, 3);
+  EXPECT_TRUE(has(device.err, "cudaMalloc of 1 byte in step 20, at libodd_executor.so+0x")) << device.err;
+  const Outcome bench = oddly("allocate=15", {"bench", model_, "--assert-no-alloc", "--steps=50"});
+  EXPECT_EQ(bench.code, 3);
+  EXPECT_TRUE(has(bench.err, "in step 15")) << bench.err;
+
+  EXPECT_EQ(oddly("allocate=1", {model_, "--assert-no-alloc"}).code, 0);  // the first step may
+  EXPECT_EQ(oddly("allocate=7", {model_}).code, 0);                       // nobody asked
+  const Outcome json = oddly("allocate=7", {model_, "--assert-no-alloc", "--diagnostics=json"});
+  EXPECT_EQ(Json::parse(json.err).at(0).at("code"), "check.allocation");
+}
+
+TEST_F(Checks, ANumberThatIsNotFiniteStopsTheRun) {
+  const Outcome outcome = oddly("nan=7", {model_, "--epochs=100000", "--set", "train.log_every=10"});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  for (const char* part : {"the loss is nan at step 7 (epoch 7)", "so are now p.W, p.b"})
+    EXPECT_TRUE(has(outcome.err, part)) << part << " is not in:\n" << outcome.err;
+  EXPECT_FALSE(has(outcome.err, "epoch 10/")) << "it went on";
+}
+
+TEST_F(Checks, BenchTellsOfStepsAndOfTheFirst) {
+  const Outcome outcome = graphrun({"bench", model_, "--steps=200", "--warmup=3", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "target", "batch", "warmup", "steps",
+                                                    "steps_per_second", "step_us", "start_us", "idle_gap_ms",
+                                                    "deadline_us", "late", "arena_bytes", "lower_bound", "counters"}));
+  EXPECT_EQ(result["steps"], 200);
+  EXPECT_EQ(result["warmup"], 3);
+  EXPECT_GT(result["steps_per_second"].get<double>(), 0);
+  const Json& step = result["step_us"];
+  EXPECT_EQ(keys(step), (std::vector<std::string>{"p50", "p90", "p99", "p99.9", "max", "worst_step"}));
+  EXPECT_GT(step["p50"].get<double>(), 0);
+  EXPECT_LE(step["p50"].get<double>(), step["p90"].get<double>());
+  EXPECT_LE(step["p99"].get<double>(), step["p99.9"].get<double>());
+  EXPECT_EQ(step["p99.9"], step["max"]);  // of 200
+  EXPECT_GT(step["worst_step"].get<int>(), 3);
+  EXPECT_LE(step["worst_step"].get<int>(), 203);
+  EXPECT_EQ(keys(result["start_us"]),
+            (std::vector<std::string>{"read_model_and_data", "plan", "load", "write", "first_step"}));
+  const Outcome text = graphrun({"time", model_, "--steps=20"});
+  EXPECT_EQ(text.code, 0);
+  for (const char* part : {"steps/s", "p50", "p99.9", "max", "first step", "arena"})
+    EXPECT_TRUE(has(text.out, part)) << part;
+}
+
+TEST_F(Checks, ALateStepIsExitCodeThreeAndNamed) {
+  const Outcome outcome = oddly("sleep=31", {"bench", model_, "--steps=100", "--deadline-us=15000", "--json"});
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "the worst was step 31 with")) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  EXPECT_GE(result["late"].get<int>(), 1);
+  EXPECT_EQ(result["step_us"]["worst_step"], 31);
+  EXPECT_GE(result["step_us"]["max"].get<double>(), 20000);
+  EXPECT_EQ(oddly("sleep=5", {"bench", model_, "--steps=10", "--deadline-us=10000000"}).code, 0);  // while warming up
+}
+
+TEST_F(Checks, BenchCanIdleBetweenSteps) {
+  const Outcome outcome = graphrun({"bench", model_, "--steps=20", "--idle-gap-ms=2", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  EXPECT_EQ(result["idle_gap_ms"], 2);
+  EXPECT_LT(result["step_us"]["p50"].get<double>(), 2000);  // the gap is not part of a step
+  expect_refused(graphrun({"bench", model_, "--steps=0"}), {"--steps must be a whole number from 1"});
+  expect_refused(graphrun({"bench", model_, "--idle-gap-ms=-1"}), {"--idle-gap-ms must be a number from 0"});
+  expect_refused(graphrun({model_, "--deadline-us=5"}), {"--deadline-us goes with bench, not with train"});
+}
+
+TEST_F(Checks, DevicesAreListedWhateverIsMissing) {
+  const Outcome text = graphrun({"devices"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  for (const char* part : {"cpu ", "core", "GiB free", "ref "}) EXPECT_TRUE(has(text.out, part)) << text.out;
+  const Outcome outcome = graphrun({"device-query", "--json"}, {.environment = {"CUDA_VISIBLE_DEVICES="}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  EXPECT_EQ(keys(result), (std::vector<std::string>{"devices", "missing"}));
+  bool cpu = false;
+  for (const Json& device : result["devices"]) {
+    EXPECT_EQ(keys(device), (std::vector<std::string>{"id", "executor", "name", "capability", "units", "driver",
+                                                      "memory_free", "memory_total"}));
+    if (device["id"] != "cpu") continue;
+    cpu = true;
+    EXPECT_GE(device["units"].get<int>(), 1);
+    EXPECT_GT(device["memory_total"].get<std::uint64_t>(), device["memory_free"].get<std::uint64_t>());
+  }
+  EXPECT_TRUE(cpu);
+  ASSERT_EQ(result["missing"].size(), 1u) << "without a visible GPU";
+  EXPECT_EQ(result["missing"][0]["executor"], "cuda");
+  EXPECT_FALSE(has(result["missing"][0]["reason"].get<std::string>(), "\n"));
+  expect_refused(graphrun({"devices", model_}), {"devices does not take"});
+}
+
+TEST_F(Checks, AutoMeasuresSaysSoAndStartsAfresh) {
+  const ProcessOptions no_gpu = {.environment = {"CUDA_VISIBLE_DEVICES="}};
+  const Outcome outcome = graphrun({model_, "--executor=auto", "--json"}, no_gpu);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "auto: cpu ")) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "s per step, cuda not (")) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "; taking cpu")) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  EXPECT_EQ(result["executor"], "cpu");
+  const Json plain = Json::parse(graphrun({model_, "--executor=cpu", "--json"}).out);
+  EXPECT_EQ(result["weights_hash"], plain["weights_hash"]);
+  EXPECT_EQ(result["test"], plain["test"]);
+  EXPECT_FALSE(has(graphrun({model_}, no_gpu).err, "auto"));  // never by default
+  expect_refused(graphrun({"plan", model_, "--executor=auto"}), {"'auto'", "has to be named"});
+  expect_refused(graphrun({model_, "--executor=auto", "--target=h200"}), {"--target"});
+}
+
+TEST_F(Checks, TheLogHasALineForEachReport) {
+  Json model = Json::parse(kLine);
+  model["data"]["validation"] = model["data"]["test"];
+  model["train"]["log_every"] = 4;
+  model["train"]["evaluate_every"] = 6;
+  const std::string path = file("validated.json", model.dump()), log = (folder_ / "log.csv").string();
+  const Outcome outcome = graphrun({path, "--log", log});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::ifstream stream(log);
+  std::stringstream content;
+  content << stream.rdbuf();
+  const std::vector<std::string> rows = lines(content.str());
+  ASSERT_FALSE(rows.empty());
+  EXPECT_EQ(rows[0], "epoch,step,seconds,steps_per_second,loss,validation_loss,validation_rmse");
+  std::vector<std::string> epochs;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const std::string epoch = rows[i].substr(0, rows[i].find(','));
+    epochs.push_back(epoch);
+    EXPECT_EQ(std::count(rows[i].begin(), rows[i].end(), ','), 6) << rows[i];
+    EXPECT_EQ(rows[i].ends_with(",,"), std::stoi(epoch) % 6 != 0) << rows[i];  // not evaluated
+  }
+  EXPECT_EQ(epochs, (std::vector<std::string>{"4", "6", "8", "12", "16", "18", "20"}));
+  EXPECT_EQ(lines(outcome.err).size(), 5u) << outcome.err;  // of log_every only
+  EXPECT_TRUE(has(lines(outcome.err).back(), "validation loss")) << "the latest one";
+  expect_refused(graphrun({path, "--log", (folder_ / "none" / "log.csv").string()}), {"cannot write"});
+}
+
+TEST_F(Checks, AKilledRunLeavesWholeLines) {
+  const std::string log = (folder_ / "log.csv").string();
+  bool sent = false;
+  ProcessOptions options;
+  options.on_stderr = [&](pid_t process, std::string_view err) {
+    if (sent || !has(err, "epoch 9000/")) return;
+    sent = true;
+    kill(process, SIGKILL);
+  };
+  const Outcome outcome =
+      graphrun({model_, "--epochs=2000000000", "--set", "train.log_every=1000", "--log", log}, options);
+  EXPECT_EQ(outcome.signal, SIGKILL);
+  std::ifstream stream(log);
+  std::stringstream content;
+  content << stream.rdbuf();
+  ASSERT_FALSE(content.str().empty());
+  EXPECT_EQ(content.str().back(), '\n');
+  const std::vector<std::string> rows = lines(content.str());
+  EXPECT_GE(rows.size(), 10u);
+  for (const std::string& row : rows) EXPECT_EQ(std::count(row.begin(), row.end(), ','), 4) << row;
+}
+
+}  // namespace
+}  // namespace graphrun::testing
