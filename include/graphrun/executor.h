@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "graphrun/profile.h"
 #include "graphrun/program.h"
 #include "graphrun/target.h"
 
@@ -62,6 +63,9 @@ class Runnable {
   // A name that ends in "_ns" is a part of the time that load() took.
   virtual std::vector<std::pair<std::string, std::uint64_t>> counters() const { return {}; }
 
+  // Where the time went since load(), if Executor::set_profiling() asked for it before.
+  virtual Profile profile() { return {}; }
+
   // The step of the run() under way that was begun last, from 0 on: for whoever watches from a hook or another thread.
   std::uint64_t steps_begun() const noexcept { return begun_.load(std::memory_order_relaxed); }
 
@@ -100,6 +104,8 @@ class Executor {
   virtual void set_threads(int) {}
   // What is there at this moment. Does not throw for a device that is missing: it says so.
   virtual DeviceList devices() const { return {}; }
+  // Whether the Runnables that are loaded from now on tell where their time goes. Never changes results.
+  virtual void set_profiling(Profiling) {}
 };
 
 // Executors report what they allocate on devices and in pinned memory, which no allocator of the host sees. The hook

@@ -23,6 +23,7 @@ struct SessionOptions {
   std::string target;                         // name of a row of targets(); empty: the executor's default
   std::shared_ptr<Executor> custom_executor;  // used instead of a name when set
   bool passes = true;                         // false: the graph runs as it was built
+  Profiling profiling = Profiling::off;
   int threads = 0;  // of the cpu executor; 0: the environment's GRAPHRUN_THREADS, else the cores there are
 };
 
@@ -107,6 +108,8 @@ class GRAPHRUN_API Session {
 
   const SetupTimes& setup_times() const;
   const std::vector<ExecutorTiming>& timings() const;  // empty unless the executor was chosen by "auto"
+  // Where the time went since the constructor began; empty unless SessionOptions::profiling asked for it.
+  Profile profile() const;
 
   const Program& program() const;
   const Model& model() const;

@@ -23,6 +23,7 @@ struct Arguments {
   LoadOptions load;
   SessionOptions session;
   std::string log, losses;             // paths; empty: none
+  std::string profile_trace;           // the same
   std::string against = "ref";         // verify
   std::optional<std::uint64_t> steps;  // verify, bench
   std::optional<double> tolerance;     // verify

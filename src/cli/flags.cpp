@@ -46,6 +46,11 @@ void check_format(Arguments&, std::string_view value) {
   if (value != "text" && value != "json") throw BadValue{fmt::format("must be text or json, got '{}'", value)};
 }
 
+void profile(Arguments& arguments, Profiling how) {
+  Profiling& now = arguments.session.profiling;
+  if (now != Profiling::own_clock) now = how;
+}
+
 constexpr Flag kFlags[] = {
     {"--executor", "", "NAME", "Running", kRunning, "GRAPHRUN_EXECUTOR", Completes::executors,
      "ref, cpu (the default), cuda, cuda:1, ./plugin.so, or auto: the fastest",
@@ -106,6 +111,18 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.log = v; }},
     {"--losses", "", "FILE", "Output", "train", "", Completes::files, "write the loss of every step, one a line",
      [](Arguments& a, std::string_view v) { a.losses = v; }},
+    {"--profile", "", "", "Output", "train", "", Completes::nothing,
+     "print where the time went: API calls, kernels, copies",
+     [](Arguments& a, std::string_view) { profile(a, Profiling::on); }},
+    {"--profile-trace", "", "FILE", "Output", "train", "", Completes::files,
+     "--profile, and a timeline for chrome://tracing or Perfetto",
+     [](Arguments& a, std::string_view v) {
+       profile(a, Profiling::on);
+       a.profile_trace = v;
+     }},
+    {"--no-cupti", "", "", "Output", "train", "", Completes::nothing,
+     "--profile, by our own clock where NVIDIA's CUPTI could be used",
+     [](Arguments& a, std::string_view) { profile(a, Profiling::own_clock); }},
     {"--program", "", "", "Output", "plan", "", Completes::nothing, "print the program that executors run",
      [](Arguments& a, std::string_view) { a.program = true; }},
     {"--diagnostics", "", "FORMAT", "Output", "", "", Completes::formats,

@@ -18,7 +18,9 @@
 #include "history.h"
 #include "interrupt.h"
 #include "open.h"
+#include "profile.h"
 #include "progress.h"
+#include "result_file.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -35,34 +37,15 @@ struct Results {
   double steps_per_second = 0;
   std::uint64_t arena_bytes = 0;
   std::string weights_hash;
+  std::optional<Profile> profile;
 };
 
-// One number a line. Opened before the training, so that a path that cannot be written is not found out after it.
-class LossFile {
- public:
-  explicit LossFile(const std::string& path) : path_(path) {
-    if (path.empty()) return;
-    file_.reset(std::fopen(path.c_str(), "w"));
-    if (!file_) throw failure(ErrorKind::input);
-  }
-  void write(const std::vector<double>& losses) {
-    if (!file_) return;
-    bool written = true;
-    for (const double loss : losses) written = std::fprintf(file_.get(), "%.9g\n", loss) > 0 && written;
-    if (std::fclose(file_.release()) != 0 || !written) throw failure(ErrorKind::run);
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  Error failure(ErrorKind kind) const {
-    return Error(kind, "losses.write",
-                 fmt::format("cannot write '{}': {}", path_, std::generic_category().message(errno)));
-  }
-  std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
-};
+// One number a line.
+std::string as_lines(const std::vector<double>& losses) {
+  std::string text;
+  for (const double loss : losses) text += fmt::format("{:.9g}\n", loss);
+  return text;
+}
 
 // Calls f(name, value) for the loss and each metric; a metric that is called loss is the loss.
 template <class F>
@@ -90,6 +73,7 @@ std::string as_json(const Results& results) {
   json.member("epochs", results.training.epochs).member("steps", results.training.steps);
   json.member("seconds", results.training.seconds).member("steps_per_second", results.steps_per_second);
   json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
+  if (results.profile) write_profile(json.key("profile"), *results.profile);
   json.end_object();
   return json.text() + "\n";
 }
@@ -122,6 +106,7 @@ std::string as_text(const Results& results) {
   line("steps/s", human_rate(results.steps_per_second));
   line("arena", human_bytes(results.arena_bytes));
   line("weights", results.weights_hash);
+  if (results.profile) text += "\n" + profile_table(*results.profile);
   return text;
 }
 
@@ -139,7 +124,8 @@ void refuse_non_finite(const Results& results) {
 }  // namespace
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
-  LossFile losses(arguments.losses);
+  ResultFile losses(arguments.losses, "losses.write");
+  ResultFile trace(arguments.profile_trace, "profile.write");
   Session session = open_session(arguments, diagnostics);
   if (arguments.verbose) describe(session, diagnostics);
   History history(arguments.log, session);
@@ -160,7 +146,7 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
     results.training = session.train(options);
     watch.disarm();
   }
-  losses.write(results.training.losses);
+  if (losses.wanted()) losses.write(as_lines(results.training.losses));
   if (arguments.verbose) {  // of training alone: evaluation adds its own
     for (const auto& [name, value] : session.counters()) diagnostics.note(fmt::format("{}: {}", name, value));
   }
@@ -175,6 +161,11 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   if (training.seconds > 0) results.steps_per_second = static_cast<double>(training.steps) / training.seconds;
   results.arena_bytes = session.program().arena_bytes;
   results.weights_hash = session.weights_hash();
+
+  if (arguments.session.profiling != Profiling::off) {
+    results.profile = session.profile();
+    if (trace.wanted()) trace.write(chrome_trace(*results.profile));
+  }
 
   write_results(arguments.json ? as_json(results) : as_text(results));
   refuse_non_finite(results);

@@ -40,6 +40,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   const double start = now_seconds();
   planned = plan_model(model, {&executor, 1}, {options.target, options.passes});
   const double has_plan = now_seconds();
+  executor->set_profiling(options.profiling);
   runnable = load({options.target, options.passes});
   const double has_loaded = now_seconds();
   write_start(model, planned, *runnable);
@@ -198,6 +199,9 @@ const SetupTimes& Session::setup_times() const {
 }
 const std::vector<ExecutorTiming>& Session::timings() const {
   return impl_->timings;
+}
+Profile Session::profile() const {
+  return impl_->runnable->profile();
 }
 const Program& Session::program() const {
   return impl_->program();

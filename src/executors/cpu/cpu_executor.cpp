@@ -103,13 +103,19 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
 
 class CpuRunnable final : public Runnable {
  public:
-  CpuRunnable(const Program& program, int threads)
+  CpuRunnable(const Program& program, int threads, Profiling profiling)
       : buffers_(program.buffers), arena_(program.arena_bytes), pool_(make_pool(threads)) {
+    if (profiling != Profiling::off) clock_ = std::make_unique<StepClock>();
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     const Isa isa = default_isa();
     for (const Phase& phase : program.phases) {
       std::vector<BoundStep>& steps = phases_.emplace_back();
       for (const Step& step : phase.steps) steps.push_back(bind(program, phase, step, arena_, isa, pool_.get()));
+      if (clock_) {
+        std::vector<std::string_view> ops;
+        for (const Step& step : phase.steps) ops.push_back(step.op);
+        clock_->add_phase(phase.name, ops);
+      }
     }
   }
 
@@ -127,9 +133,15 @@ class CpuRunnable final : public Runnable {
     const std::vector<BoundStep>& steps = phases_.at(phase);
     for (std::uint64_t i = 0; i < n; ++i) {
       begin_step(i);
-      for (const BoundStep& step : steps) step.kernel(step.args);
+      if (clock_ && clock_->due(phase)) {
+        clock_->step(phase, [&](std::size_t k) { steps[k].kernel(steps[k].args); });
+      } else {
+        for (const BoundStep& step : steps) step.kernel(step.args);
+      }
     }
   }
+
+  Profile profile() override { return clock_ ? clock_->profile() : Profile{}; }
 
   void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override {
     const std::vector<BoundStep>& steps = phases_.at(phase);
@@ -155,6 +167,7 @@ class CpuRunnable final : public Runnable {
   Arena arena_;
   std::unique_ptr<cpu::Pool> pool_;
   std::vector<std::vector<BoundStep>> phases_;
+  std::unique_ptr<StepClock> clock_;  // null: nobody wants to know
 };
 
 // Ops that move bytes or count: they take whatever dtype they are given.
@@ -218,7 +231,7 @@ DeviceList CpuExecutor::devices() const {
 
 std::unique_ptr<Runnable> CpuExecutor::load(const Program& program) {
   check(program);
-  return std::make_unique<CpuRunnable>(program, threads_);
+  return std::make_unique<CpuRunnable>(program, threads_, profiling_);
 }
 
 }  // namespace graphrun

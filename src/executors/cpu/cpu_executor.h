@@ -19,11 +19,13 @@ class CpuExecutor final : public Executor {
   std::string_view default_target() const override { return "host"; }
   Support supports(const StepSignature& step, const Target& target) const override;
   void set_threads(int threads) override;  // throws Error: not in [0, kMaxThreads]
+  void set_profiling(Profiling profiling) override { profiling_ = profiling; }
   std::unique_ptr<Runnable> load(const Program& program) override;
   DeviceList devices() const override;
 
  private:
   std::atomic<int> threads_{0};
+  std::atomic<Profiling> profiling_{Profiling::off};
 };
 
 }  // namespace graphrun

@@ -62,11 +62,17 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
 
 class RefRunnable final : public Runnable {
  public:
-  explicit RefRunnable(const Program& program) : buffers_(program.buffers), arena_(program.arena_bytes) {
+  RefRunnable(const Program& program, Profiling profiling) : buffers_(program.buffers), arena_(program.arena_bytes) {
+    if (profiling != Profiling::off) clock_ = std::make_unique<StepClock>();
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     for (const Phase& phase : program.phases) {
       std::vector<BoundStep>& steps = phases_.emplace_back();
       for (const Step& step : phase.steps) steps.push_back(bind(program, phase, step, arena_));
+      if (clock_) {
+        std::vector<std::string_view> ops;
+        for (const Step& step : phase.steps) ops.push_back(step.op);
+        clock_->add_phase(phase.name, ops);
+      }
     }
   }
 
@@ -84,9 +90,15 @@ class RefRunnable final : public Runnable {
     const std::vector<BoundStep>& steps = phases_.at(phase);
     for (std::uint64_t i = 0; i < n; ++i) {
       begin_step(i);
-      for (const BoundStep& step : steps) step.kernel(step.args);
+      if (clock_ && clock_->due(phase)) {
+        clock_->step(phase, [&](std::size_t k) { steps[k].kernel(steps[k].args); });
+      } else {
+        for (const BoundStep& step : steps) step.kernel(step.args);
+      }
     }
   }
+
+  Profile profile() override { return clock_ ? clock_->profile() : Profile{}; }
 
   void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override {
     const std::vector<BoundStep>& steps = phases_.at(phase);
@@ -106,6 +118,7 @@ class RefRunnable final : public Runnable {
   std::vector<Buffer> buffers_;
   Arena arena_;
   std::vector<std::vector<BoundStep>> phases_;
+  std::unique_ptr<StepClock> clock_;  // null: nobody wants to know
 };
 
 }  // namespace
@@ -129,7 +142,7 @@ DeviceList RefExecutor::devices() const {
 
 std::unique_ptr<Runnable> RefExecutor::load(const Program& program) {
   check(program);
-  return std::make_unique<RefRunnable>(program);
+  return std::make_unique<RefRunnable>(program, profiling_);
 }
 
 }  // namespace graphrun

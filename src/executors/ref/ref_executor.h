@@ -3,6 +3,8 @@
 // Leaves to others: what the ops compute (kernels/ref.h), speed (executors/cpu).
 #pragma once
 
+#include <atomic>
+
 #include "graphrun/executor.h"
 
 namespace graphrun {
@@ -12,8 +14,12 @@ class RefExecutor final : public Executor {
   std::string_view name() const override { return "ref"; }
   std::string_view default_target() const override { return "host"; }
   Support supports(const StepSignature& step, const Target& target) const override;
+  void set_profiling(Profiling profiling) override { profiling_ = profiling; }
   std::unique_ptr<Runnable> load(const Program& program) override;
   DeviceList devices() const override;
+
+ private:
+  std::atomic<Profiling> profiling_{Profiling::off};
 };
 
 }  // namespace graphrun
