@@ -121,7 +121,7 @@ GRAPHRUN_API std::vector<std::string> executor_names();  // those that are known
 
 // What a plug-in library exports: extern "C" const graphrun::ExecutorPlugin* graphrun_executor_plugin();
 // Plug-ins are C++ and must be built against the same version of graphrun: `abi` is compared before anything is called.
-inline constexpr std::uint32_t kExecutorAbi = 3;
+inline constexpr std::uint32_t kExecutorAbi = 4;
 struct ExecutorPlugin {
   std::uint32_t struct_size = sizeof(ExecutorPlugin);
   std::uint32_t abi = kExecutorAbi;
