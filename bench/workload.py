@@ -1,0 +1,62 @@
+"""A workload of bench/compare, read from its model file in bench/models/, so that the peers do what graphrun does.
+
+Understands what stands in those files and no more: a random table, dense layers one after the other, one of three
+losses, and three optimizers. Anything else is an error, not a guess.
+"""
+import json
+import pathlib
+from dataclasses import dataclass
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "models"
+LOSSES = {
+    "loss = mean(softmax_cross_entropy(out, y))": "softmax",
+    "loss = mean(square(out - y))": "mse",
+    "loss = mean(sigmoid_cross_entropy(out, y))": "sigmoid",
+}
+OPTIMIZERS = {"sgd": {"lr"}, "momentum": {"lr", "momentum", "l2"}, "adam": {"lr"}}
+
+
+@dataclass
+class Workload:
+    name: str
+    batch: int  # rows of a step
+    batches: int  # steps of an epoch
+    widths: list  # of the input and of every layer
+    activation: str  # of the hidden layers
+    loss: str  # softmax, mse, sigmoid
+    optimizer: str
+    numbers: dict  # lr, momentum, l2
+
+
+def names():
+    return sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
+def check(condition, path, what):
+    if not condition:
+        raise SystemExit(f"{path}: {what}")
+
+
+def read(name):
+    path = FOLDER / f"{name}.json"
+    check(path.exists(), path, f"there is no such workload; there are {', '.join(names())}")
+    model = json.loads(path.read_text())
+    *layers, loss = model["graph"]
+    check(loss in LOSSES, path, f"a loss that the peers do not know: {loss!r}")
+    widths, activations, previous = [model["inputs"]["x"][1]], [], "x"
+    for layer in layers:
+        known = layer["op"] == "dense" and layer["inputs"] == [previous]
+        check(known, path, f"a layer that the peers do not know: {layer}")
+        widths.append(layer["units"])
+        activations.append(layer.get("activation"))
+        previous = layer["name"]
+    check(previous == "out" and activations.pop() is None, path, "the last layer is 'out', without an activation")
+    check(len(set(activations)) <= 1, path, "the hidden layers differ in their activation")
+    check(set(activations) <= {"relu", "tanh"}, path, f"activations that the peers do not know: {activations}")
+    (optimizer, numbers), = model["train"]["optimizer"].items()
+    check(OPTIMIZERS.get(optimizer) == set(numbers), path, f"an optimizer that the peers do not know: {optimizer} {numbers}")
+    rows = model["data"]["train"]["random"]["rows"]
+    batch = rows if model["train"]["batch"] == "all" else model["train"]["batch"]
+    check(rows % batch == 0, path, "the last batch is not full")
+    activation = activations[0] if activations else "relu"
+    return Workload(name, batch, rows // batch, widths, activation, LOSSES[loss], optimizer, numbers)
