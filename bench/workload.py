@@ -60,3 +60,8 @@ def read(name):
     check(rows % batch == 0, path, "the last batch is not full")
     activation = activations[0] if activations else "relu"
     return Workload(name, batch, rows // batch, widths, activation, LOSSES[loss], optimizer, numbers)
+
+
+if __name__ == "__main__":
+    for workload in map(read, names()):
+        print(workload)

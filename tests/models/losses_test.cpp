@@ -1,7 +1,7 @@
 // The losses of the first training steps of every model, and of all steps of the convex ones, against recorded lists.
 // tests/models/losses/ holds them, one loss a line. Those of models that start from known weights come from NumPy in
 // float64 (bench/loss_lists.py); of the others, whose start our own random numbers draw, from
-// `graphrun models/NAME.json --executor=ref --epochs=10 --losses FILE`.
+// `graphrun models/NAME.json --executor=ref --losses FILE` with the overrides of kKnown.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,13 +26,16 @@ struct Known {
 
 const Overrides kTenEpochs = {{"train.epochs", "10"}};
 const Overrides kTenBatches = {{"train.epochs", "1"}, {"data.train.range", "[0, 10000]"}};  // of 1000 rows
+const Overrides kTenthOfStock = {{"train.epochs", "1"}, {"data.source.random.rows", "80000"}, {"train.batch", "5600"}};
 
 const Known kKnown[] = {{"linear_regression", kTenEpochs, true},
                         {"logistic_regression", kTenEpochs, true},
                         {"mnist_logreg", kTenBatches, true},
                         {"mnist_mlp", kTenBatches},
+                        {"peaks", kTenEpochs},
                         {"realestate_mlp", kTenEpochs},
                         {"realestate_mlp2", kTenEpochs},
+                        {"stock", kTenthOfStock},
                         {"xor", kTenEpochs}};
 
 std::vector<double> recorded(const std::string& model) {

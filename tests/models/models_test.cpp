@@ -52,6 +52,29 @@ TEST_P(OnHost, TwoHiddenLayersOnRealEstate) {
   EXPECT_LE(metric(test, "mae"), 5.7);
 }
 
+// On ref 2000 epochs of 40,000 rows take minutes; its first steps are in losses_test.cpp.
+TEST(Models, PeaksFromThreeStarts) {
+  GRAPHRUN_SKIP_WHEN_SANITIZED();
+  for (const char* seed : {"2", "3", "5"}) {
+    const Trained run = train("peaks", "cpu", {{"train.seed", seed}});
+    EXPECT_LE(metric(run.train, "mse"), 0.25) << "seed " << seed;
+  }
+}
+
+TEST(Models, StockLearnsForFortyEpochs) {
+  GRAPHRUN_SKIP_WHEN_SANITIZED();
+  std::vector<double> validation;
+  Session session = open_model("stock", "cpu");
+  session.train([&](const Report& report) {
+    if (report.validation) validation.push_back(report.validation->loss);
+  });
+  ASSERT_EQ(validation.size(), 8u);
+  for (std::size_t i = 1; i < validation.size(); ++i) EXPECT_LT(validation[i], validation[i - 1]) << "report " << i;
+  const double test = metric(session.evaluate("test"), "mse");
+  EXPECT_NEAR(test, validation.back(), 0.1 * validation.back());
+  RecordProperty("test_mse", std::to_string(test));
+}
+
 TEST_P(OnHost, TwoRunsGiveTheSameBytes) {
   GRAPHRUN_SKIP_WITHOUT_DATA("linear_regression");
   const Trained first = train("linear_regression", GetParam(), {{"train.epochs", "50"}});
