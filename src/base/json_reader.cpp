@@ -108,7 +108,7 @@ Place Place::member(const Member& member) const {
 // ---- Reader: reports
 
 void Reader::add(Diagnostic diagnostic, const std::string& pointer, std::size_t offset) {
-  if (diagnostic.line == 0) {
+  if (diagnostic.line == 0 && diagnostic.file.empty()) {
     diagnostic.file = document_.file;
     locate(diagnostic, document_.text, offset);
     if (diagnostic.pointer.empty()) diagnostic.pointer = pointer;

@@ -36,7 +36,7 @@ class Reader {
   void report_inside(const Place& at, std::size_t offset, std::string code, std::string message, std::string hint = {});
   void report_key(const Place& object, const Member& member, std::string code, std::string message,
                   std::string hint = {});
-  // Takes over what another layer threw about the value at `at`; places that the error has are kept.
+  // Takes over what another layer threw about the value at `at`; places that the error has, and other files, are kept.
   void report(const Place& at, const Error& error);
   void report_inside(const Place& at, std::size_t offset, const Error& error);
 

@@ -113,9 +113,27 @@ std::vector<data::Pipeline> read_pipelines(json::Reader& reader, const std::opti
   return pipelines;
 }
 
+// Numbers that come with weights, in place of fitted ones.
+void adopt_fitted(json::Reader& reader, const json::Place& at, const std::vector<Standardization>& fitted,
+                  std::vector<data::Pipeline>& pipelines, std::span<const InputDecl> inputs, DataSet& set) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    try {
+      std::optional<Standardization> adopted = pipelines[i].adopt(fitted, inputs[i]);
+      if (adopted) set.standardizations.push_back(std::move(*adopted));
+    } catch (const Error& error) {
+      reader.report(at, error);
+    }
+  }
+  for (const Standardization& given : fitted) {
+    if (std::none_of(inputs.begin(), inputs.end(), [&](const InputDecl& input) { return input.name == given.input; }))
+      reader.report(at, "weights.fitted",
+                    fmt::format("the weights come with numbers for '{}', which is no input", given.input));
+  }
+}
+
 // A wrong shape is the same mistake in every split: an input is reported once.
 void read_values(json::Reader& reader, const std::vector<Part>& parts, std::vector<data::Pipeline>& pipelines,
-                 std::span<const InputDecl> inputs, DataSet& set) {
+                 std::span<const InputDecl> inputs, bool is_fitted, DataSet& set) {
   std::vector<char> is_good(inputs.size(), 1);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const data::Column* train = parts.front().rows > 0 ? &parts.front().columns[i] : nullptr;
@@ -123,6 +141,7 @@ void read_values(json::Reader& reader, const std::vector<Part>& parts, std::vect
       is_good[i] = 0;
       continue;
     }
+    if (is_fitted) continue;
     std::optional<Standardization> fitted = pipelines[i].fit(*train, inputs[i].name, set.warnings);
     if (fitted) set.standardizations.push_back(std::move(*fitted));
   }
@@ -143,9 +162,9 @@ void read_values(json::Reader& reader, const std::vector<Part>& parts, std::vect
 
 // The same for arrays that may have a shape only, or not be there at all.
 void read_sizes(json::Reader& reader, const std::vector<Part>& parts, const std::vector<data::Pipeline>& pipelines,
-                std::span<const InputDecl> inputs, DataSet& set) {
+                std::span<const InputDecl> inputs, bool is_fitted, DataSet& set) {
   std::vector<char> is_good(inputs.size(), 1);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  for (std::size_t i = 0; !is_fitted && i < inputs.size(); ++i) {
     std::optional<Standardization> unfitted = pipelines[i].unfitted(inputs[i]);
     if (unfitted) set.standardizations.push_back(std::move(*unfitted));
   }
@@ -175,12 +194,15 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
   const bool transforms_good = reader.errors() == before;
   const std::vector<Part> parts = read_parts(reader, block, inputs, options);
   if (block.is_object()) block.finish();
-  if (!transforms_good || parts.empty() || parts.front().name != "train") return set;
+  if (!transforms_good) return set;
+  const bool is_fitted = options.fitted != nullptr;
+  if (is_fitted) adopt_fitted(reader, transform.value_or(at), *options.fitted, pipelines, inputs, set);
+  if (parts.empty() || parts.front().name != "train") return set;
 
   if (options.use == DataUse::values)
-    read_values(reader, parts, pipelines, inputs, set);
+    read_values(reader, parts, pipelines, inputs, is_fitted, set);
   else
-    read_sizes(reader, parts, pipelines, inputs, set);
+    read_sizes(reader, parts, pipelines, inputs, is_fitted, set);
   return set;
 }
 

@@ -69,7 +69,7 @@ std::optional<Pipeline::Step> Pipeline::read_step(json::Reader& reader, const js
         fmt::format("'{}' takes {} argument; expected one of {}", name, takes_argument ? "an" : "no", allowed));
     return std::nullopt;
   }
-  Step step{static_cast<Kind>(index), 1, 0, {}, {}};
+  Step step{static_cast<Kind>(index), 1, 0};
   if (!is_object) return step;
   const json::Place value = at.member(at.value->members.front());
   if (step.kind == Kind::scale) {
@@ -98,9 +98,10 @@ void Pipeline::read(json::Reader& reader, const json::Place& list, const InputDe
     const std::optional<Step> step = read_step(reader, at);
     if (!step) continue;
     const bool numeric = step->kind == Kind::standardize || step->kind == Kind::scale;
-    const bool is_coded =
-        std::any_of(steps_.begin(), steps_.end(), [](const Step& s) { return s.kind == Kind::one_hot; });
-    if (is_coded && step->kind != Kind::flatten)
+    const bool is_coded = has(Kind::one_hot);
+    if (step->kind == Kind::one_hot && has(Kind::standardize))
+      reader.report(at, "data.transform", "classes are not standardized");
+    else if (is_coded && step->kind != Kind::flatten)
       reader.report(at, "data.transform", "only \"flatten\" can follow \"one_hot\"");
     else if (numeric && !is_float(input.dtype))
       reader.report(at, "data.transform",
@@ -110,10 +111,20 @@ void Pipeline::read(json::Reader& reader, const json::Place& list, const InputDe
   }
 }
 
-// Calls f(row of the file, values) with the first `steps` numeric steps done; one_hot and flatten change no number
-// here.
+bool Pipeline::has(Kind kind) const {
+  return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) { return step.kind == kind; });
+}
+
+// Classes have no units to go back to.
+std::optional<Standardization> Pipeline::visible_record() const {
+  return has(Kind::one_hot) ? std::nullopt : record_;
+}
+
+namespace {
+
+// Calls f(row of the file, values), the values changed as the record says.
 template <class F>
-void Pipeline::for_each_row(const Column& column, std::size_t steps, F f) const {
+void for_each_row(const Column& column, const std::optional<Standardization>& record, F f) {
   const auto width = static_cast<std::size_t>(sample_of(*column.array).elements());
   std::vector<double> values(width);
   for (std::int64_t i = 0; i < column.count; ++i) {
@@ -124,64 +135,63 @@ void Pipeline::for_each_row(const Column& column, std::size_t steps, F f) const 
           std::copy(from, from + static_cast<std::ptrdiff_t>(width), values.begin());
         },
         column.array->values);
-    for (std::size_t s = 0; s < steps; ++s) {
-      const Step& step = steps_[s];
-      if (step.kind == Kind::scale) {
-        for (double& value : values) value *= step.scale;
-      } else if (step.kind == Kind::standardize) {
-        for (std::size_t c = 0; c < width; ++c) values[c] = (values[c] - step.shift[c]) / step.divide[c];
-      }
+    if (record) {
+      for (std::size_t c = 0; c < width; ++c) values[c] = (values[c] - record->shift[c]) / record->scale[c];
     }
     f(row, std::span<const double>(values));
   }
 }
 
+// Appends to the record what makes the columns' mean 0 and their deviation 1.
+void standardize(const Column& train, Standardization& record, std::vector<std::string>& warnings) {
+  const std::size_t width = record.shift.size();
+  const auto rows = static_cast<double>(train.count);
+  std::vector<double> mean(width, 0), variance(width, 0);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<double> low(width, kInfinity), high(width, -kInfinity);
+  for_each_row(train, record, [&](std::int64_t, std::span<const double> values) {
+    for (std::size_t c = 0; c < width; ++c) {
+      mean[c] += values[c];
+      low[c] = std::min(low[c], values[c]);
+      high[c] = std::max(high[c], values[c]);
+    }
+  });
+  for (double& m : mean) m /= rows;
+  for_each_row(train, record, [&](std::int64_t, std::span<const double> values) {
+    for (std::size_t c = 0; c < width; ++c) variance[c] += (values[c] - mean[c]) * (values[c] - mean[c]);
+  });
+  for (std::size_t c = 0; c < width; ++c) {
+    double shift = mean[c], divide = std::sqrt(variance[c] / rows);
+    // Equal values are told by comparing them: rounding may leave a variance that is not 0.
+    if (low[c] == high[c] || !(divide > 0)) {
+      if (low[c] == high[c]) shift = low[c];
+      divide = 1;
+      warnings.push_back(
+          fmt::format("input '{}': column {} is constant in train; it is centred and its scale is 1", record.input, c));
+    }
+    record.shift[c] += record.scale[c] * shift;
+    record.scale[c] *= divide;
+  }
+}
+
+Standardization unchanged(const std::string& input, std::size_t width) {
+  return {input, std::vector<double>(width, 0), std::vector<double>(width, 1)};
+}
+
+}  // namespace
+
 std::optional<Standardization> Pipeline::fit(const Column& train, const std::string& input,
                                              std::vector<std::string>& warnings) {
-  const auto width = static_cast<std::size_t>(sample_of(*train.array).elements());
-  const auto rows = static_cast<double>(train.count);
-  Standardization record{input, std::vector<double>(width, 0), std::vector<double>(width, 1)};
-  bool changed = false;
-  for (std::size_t s = 0; s < steps_.size(); ++s) {
-    Step& step = steps_[s];
-    if (step.kind == Kind::one_hot) return std::nullopt;  // classes have no units to go back to
-    if (step.kind == Kind::flatten) continue;
-    changed = true;
+  if (!has(Kind::scale) && !has(Kind::standardize)) return std::nullopt;
+  record_ = unchanged(input, static_cast<std::size_t>(sample_of(*train.array).elements()));
+  for (const Step& step : steps_) {
     if (step.kind == Kind::scale) {
-      for (double& scale : record.scale) scale /= step.scale;
-      continue;
-    }
-    std::vector<double> mean(width, 0), variance(width, 0);
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    std::vector<double> low(width, kInfinity), high(width, -kInfinity);
-    for_each_row(train, s, [&](std::int64_t, std::span<const double> values) {
-      for (std::size_t c = 0; c < width; ++c) {
-        mean[c] += values[c];
-        low[c] = std::min(low[c], values[c]);
-        high[c] = std::max(high[c], values[c]);
-      }
-    });
-    for (double& m : mean) m /= rows;
-    for_each_row(train, s, [&](std::int64_t, std::span<const double> values) {
-      for (std::size_t c = 0; c < width; ++c) variance[c] += (values[c] - mean[c]) * (values[c] - mean[c]);
-    });
-    step.shift = mean;
-    step.divide.resize(width);
-    for (std::size_t c = 0; c < width; ++c) {
-      step.divide[c] = std::sqrt(variance[c] / rows);
-      // Equal values are told by comparing them: rounding may leave a variance that is not 0.
-      if (low[c] == high[c] || !(step.divide[c] > 0)) {
-        step.shift[c] = low[c] == high[c] ? low[c] : mean[c];
-        step.divide[c] = 1;
-        warnings.push_back(
-            fmt::format("input '{}': column {} is constant in train; it is centred and its scale is 1", input, c));
-      }
-      record.shift[c] += record.scale[c] * step.shift[c];
-      record.scale[c] *= step.divide[c];
+      for (double& scale : record_->scale) scale /= step.scale;
+    } else if (step.kind == Kind::standardize) {
+      standardize(train, *record_, warnings);
     }
   }
-  if (!changed) return std::nullopt;
-  return record;
+  return visible_record();
 }
 
 namespace {
@@ -211,24 +221,42 @@ T converted(double value, std::string_view dtype, const std::string& where, std:
 }  // namespace
 
 std::optional<Standardization> Pipeline::unfitted(const InputDecl& input) const {
+  if (!has(Kind::scale) && !has(Kind::standardize)) return std::nullopt;
   const auto width = static_cast<std::size_t>(input.sample.elements());
-  Standardization record{input.name, std::vector<double>(width, 0), std::vector<double>(width, 1)};
-  bool changed = false, is_fitted = false;
+  Pipeline copy = *this;
+  copy.record_ = unchanged(input.name, width);
   for (const Step& step : steps_) {
-    if (step.kind == Kind::one_hot) return std::nullopt;
-    changed = changed || step.kind != Kind::flatten;
-    is_fitted = is_fitted || step.kind == Kind::standardize;
-    if (step.kind == Kind::scale) {
-      for (double& scale : record.scale) scale /= step.scale;
-    }
+    if (step.kind != Kind::scale) continue;
+    for (double& scale : copy.record_->scale) scale /= step.scale;
   }
-  if (!changed) return std::nullopt;
-  const auto name_number = static_cast<double>(fnv1a(std::as_bytes(std::span(input.name))) >> 44);
-  for (std::size_t c = 0; is_fitted && c < width; ++c) {
-    record.shift[c] = name_number + 0.25 + static_cast<double>(c);
-    record.scale[c] = name_number + 0.75 + static_cast<double>(c);
+  const auto of_name = static_cast<double>(fnv1a(std::as_bytes(std::span(input.name))) >> 44);
+  for (std::size_t c = 0; has(Kind::standardize) && c < width; ++c) {
+    copy.record_->shift[c] = of_name + 0.25 + static_cast<double>(c);
+    copy.record_->scale[c] = of_name + 0.75 + static_cast<double>(c);
   }
-  return record;
+  return copy.visible_record();
+}
+
+std::optional<Standardization> Pipeline::adopt(const std::vector<Standardization>& fitted, const InputDecl& input) {
+  const auto given =
+      std::find_if(fitted.begin(), fitted.end(), [&](const Standardization& s) { return s.input == input.name; });
+  const std::optional<Standardization> expected = unfitted(input);
+  if (!expected && given == fitted.end()) return std::nullopt;
+  if (!expected)
+    fail("weights.fitted",
+         fmt::format("the weights go with values of '{}' that were changed; here they are not", input.name),
+         "the list of transforms must be that of the training");
+  if (given == fitted.end())
+    fail("weights.fitted", fmt::format("the weights come without the numbers by which '{}' was changed", input.name),
+         "the list of transforms must be that of the training");
+  const bool is_known = !has(Kind::standardize);  // then the list says it all
+  if (given->shift.size() != expected->shift.size() ||
+      (is_known && (given->shift != expected->shift || given->scale != expected->scale)))
+    fail("weights.fitted",
+         fmt::format("the weights go with values of '{}' that were changed in another way", input.name),
+         "the list of transforms must be that of the training");
+  record_ = *given;
+  return record_;
 }
 
 void Pipeline::check(const Column& column, const std::string& split, const InputDecl& input) const {
@@ -266,7 +294,7 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
   HostTensor tensor(input.dtype, shape);
   const auto fill = [&]<class T>(std::span<T> out) {
     std::size_t next = 0;
-    for_each_row(column, steps_.size(), [&](std::int64_t row, std::span<const double> values) {
+    for_each_row(column, record_, [&](std::int64_t row, std::span<const double> values) {
       if (classes == 0) {
         for (std::size_t c = 0; c < values.size(); ++c)
           out[next++] = converted<T>(values[c], name_of(input.dtype), where, row, c);

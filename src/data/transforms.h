@@ -1,7 +1,8 @@
 // transforms.h: what is done to an input's values between the file and the tensor, in listed order.
-// Contract: "standardize" is fitted on train, in double and two passes; the other splits reuse its numbers. What has
-// been done to numbers is kept as one affine record a column: stored = (original - shift) / scale.
-// Leaves to others: which rows a split has (dataset.cpp).
+// Contract: "standardize" is fitted on train, in double and two passes; the other splits reuse its numbers. What is
+// done to numbers is one affine record a column, stored = (original - shift) / scale, and it is done by that record:
+// numbers that come with weights give the same bits as numbers that were fitted. Leaves to others: which rows a split
+// has (dataset.cpp).
 #pragma once
 
 #include <optional>
@@ -38,6 +39,9 @@ class Pipeline {
   // Fits to train and gives the record when numbers were changed; a constant column adds to `warnings`. Throws Error.
   std::optional<Standardization> fit(const Column& train, const std::string& input, std::vector<std::string>& warnings);
 
+  // In place of fit(): numbers that come with weights. Throws Error when they cannot be those of this list.
+  std::optional<Standardization> adopt(const std::vector<Standardization>& fitted, const InputDecl& input);
+
   // In place of fit() where values are not read: numbers that are fitted have stand-ins, no two of them equal, so that
   // a plan has the steps and the bytes that it has with the data.
   std::optional<Standardization> unfitted(const InputDecl& input) const;
@@ -45,23 +49,23 @@ class Pipeline {
   // Throws Error when the result does not fit the input. Looks at no value.
   void check(const Column& column, const std::string& split, const InputDecl& input) const;
 
-  // After fit(); checks.
+  // After fit() or adopt(); checks.
   HostTensor apply(const Column& column, const std::string& split, const InputDecl& input) const;
 
  private:
   enum class Kind { standardize, scale, flatten, one_hot };
   struct Step {
     Kind kind;
-    double scale = 1;                   // scale: the factor
-    std::int64_t classes = 0;           // one_hot
-    std::vector<double> shift, divide;  // standardize, one a column
+    double scale = 1;          // scale: the factor
+    std::int64_t classes = 0;  // one_hot
   };
 
   static std::optional<Step> read_step(json::Reader& reader, const json::Place& at);
-  template <class F>
-  void for_each_row(const Column& column, std::size_t steps, F f) const;
+  bool has(Kind kind) const;
+  std::optional<Standardization> visible_record() const;
 
   std::vector<Step> steps_;
+  std::optional<Standardization> record_;  // what the numeric steps come to
 };
 
 }  // namespace graphrun::data

@@ -9,9 +9,11 @@
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "data/dataset.h"
+#include "graph/frontend/builder_impl.h"
 #include "graph/frontend/model_file.h"
 #include "graph/frontend/overrides.h"
 #include "session/formulas.h"
+#include "session/weights_file.h"
 
 namespace graphrun {
 namespace {
@@ -46,11 +48,17 @@ std::int64_t capacity(json::Reader& reader, const ModelFile& file, const DataSet
 }
 
 Model read_model(const json::Document& document, const LoadOptions& options) {
+  std::optional<Weights> weights;
+  if (!options.weights.empty()) weights = read_weights(options.weights);
   json::Reader reader(document);
   const ModelFile file(reader);
   // Built before the data is read, so that one pass finds the mistakes of both.
   const std::int64_t assumed = file.batch().value_or(kUnknownBatch);
   Model model = file.build(assumed);
+  if (weights && !reader.failed()) {
+    const std::vector<Diagnostic> found = misfits(*weights, model.graph);
+    if (!found.empty()) reader.report(reader.root(), Error(ErrorKind::input, found));
+  }
   if (!file.data()) {
     reader.report(reader.root(), "model.missing_key", "missing key 'data'", "it says where the inputs come from");
   }
@@ -59,8 +67,9 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   if (file.data() && file.inputs_read()) {
     const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
     const ModelFormulas formulas(file.constants());
-    data = read_data(reader, *file.data(), declarations(file, model),
-                     {folder, options.data_dir, file.seed(), &formulas, options.data});
+    data = read_data(
+        reader, *file.data(), declarations(file, model),
+        {folder, options.data_dir, file.seed(), &formulas, options.data, weights ? &weights->fitted : nullptr});
   }
   reader.throw_if_failed();
   if (const std::int64_t wanted = capacity(reader, file, data, options, assumed);
@@ -68,6 +77,10 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     model = file.build(wanted);
   }
   reader.throw_if_failed();
+  if (weights) {
+    GraphBuilder::Impl& graph = model.graph.impl();
+    for (auto& [id, init] : graph.inits) init = Init::values(tensor_of(*weights, graph.graph[id].name));
+  }
   if (model.name.empty()) model.name = path.stem().string();
   model.data = std::move(data);
   return model;

@@ -1,0 +1,102 @@
+// Writing .npy and .npz: stored entries, no time of day, so that equal arrays are equal bytes.
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <bit>
+#include <limits>
+#include <stdexcept>
+
+#include "data/npy.h"
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+namespace {
+
+std::string_view descr(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "f4";
+    case DType::f64:
+      return "f8";
+    case DType::i32:
+      return "i4";
+    case DType::u64:
+      return "u8";
+    case DType::boolean:
+      return "b1";
+  }
+  throw std::logic_error("npy: unknown dtype");
+}
+
+void put(std::string& bytes, std::uint64_t value, int width) {
+  for (int i = 0; i < width; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFF);
+}
+
+// What the local header and the directory say alike, from "version needed" on.
+std::string common(const std::string& file, const std::string& content) {
+  const uLong crc = crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(content.data()), content.size());
+  std::string bytes;
+  put(bytes, 20, 2);    // version 2.0
+  put(bytes, 0, 2);     // flags
+  put(bytes, 0, 2);     // stored
+  put(bytes, 0, 2);     // midnight
+  put(bytes, 0x21, 2);  // of 1980-01-01
+  put(bytes, crc, 4);
+  put(bytes, content.size(), 4);
+  put(bytes, content.size(), 4);
+  put(bytes, file.size(), 2);
+  put(bytes, 0, 2);  // no extra field
+  return bytes;
+}
+
+}  // namespace
+
+std::string npy_bytes(const HostTensor& tensor) {
+  std::string shape;
+  for (const std::int64_t extent : tensor.shape().dims()) shape += fmt::format("{}, ", extent);
+  if (tensor.shape().rank() > 1) shape.resize(shape.size() - 2);
+  if (tensor.shape().rank() == 1) shape.resize(shape.size() - 1);
+  const char order = std::endian::native == std::endian::little ? '<' : '>';
+  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                   size_of(tensor.dtype()) == 1 ? '|' : order, descr(tensor.dtype()), shape);
+  constexpr std::size_t kBefore = 10, kAligned = 64;
+  while ((kBefore + header.size() + 1) % kAligned != 0) header += ' ';
+  header += '\n';
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  put(bytes, header.size(), 2);
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size());
+  return bytes;
+}
+
+std::string npz_bytes(std::span<const std::pair<std::string, HostTensor>> arrays) {
+  std::string bytes, directory;
+  for (const auto& [name, tensor] : arrays) {
+    const std::string file = name + ".npy", content = npy_bytes(tensor);
+    if (bytes.size() + content.size() > std::numeric_limits<std::uint32_t>::max() - 1024 || arrays.size() > 65534)
+      throw Error(ErrorKind::input, "data.npz", fmt::format("array '{}' would make the NPZ larger than 4 GiB", name));
+    const std::string both = common(file, content);
+    directory += "PK\x01\x02";
+    put(directory, 20, 2);  // made by version 2.0
+    directory += both;
+    put(directory, 0, 2);  // no comment
+    put(directory, 0, 2);  // disk 0
+    put(directory, 0, 2);  // binary
+    put(directory, 0, 4);  // no attributes
+    put(directory, bytes.size(), 4);
+    directory += file;
+    bytes += "PK\x03\x04" + both + file + content;
+  }
+  const std::size_t begin = bytes.size();
+  bytes += directory;
+  bytes += "PK\x05\x06";
+  put(bytes, 0, 4);  // disk 0, and the directory begins there
+  put(bytes, arrays.size(), 2);
+  put(bytes, arrays.size(), 2);
+  put(bytes, directory.size(), 4);
+  put(bytes, begin, 4);
+  put(bytes, 0, 2);  // no comment
+  return bytes;
+}
+
+}  // namespace graphrun::data
