@@ -98,7 +98,7 @@ struct LoadOptions {
   std::string data_dir;                                        // searched after the model's own folder
   std::vector<std::pair<std::string, std::string>> overrides;  // "train.epochs" -> "100", as --set gives them
   DataUse data = DataUse::values;
-  std::string weights;  // a file of weights.h to start from: parameters, and the numbers the data are changed with
+  std::string weights = {};  // a file of weights.h to start from: parameters, and the numbers the data are changed with
 };
 
 GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& options = {});

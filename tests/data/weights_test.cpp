@@ -174,10 +174,11 @@ TEST_F(WeightsTest, EveryDtypeAndShapeIsReadAsItWasWritten) {
   scalar.elements<double>()[0] = 0.1;
   write_arrays({{"ints", ints}, {"flags", flags}, {"scalar", scalar}, {"none", tensor(DType::f32, Shape{0, 4})}});
   // The header that NumPy itself writes.
-  EXPECT_EQ(data::npy_bytes(ints).substr(0, 128),
-            std::string("\x93NUMPY\x01\x00v\x00", 10) +
-                "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }" + std::string(58, ' ') + "\n");
-  EXPECT_NE(data::npy_bytes(flags).find("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }"), std::string::npos);
+  EXPECT_EQ(data::npy_bytes(ints).substr(0, 128), std::string("\x93NUMPY\x01\x00v\x00", 10) +
+                                                      "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }" +
+                                                      std::string(58, ' ') + "\n");
+  EXPECT_NE(data::npy_bytes(flags).find("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }"),
+            std::string::npos);
   EXPECT_NE(data::npy_bytes(scalar).find("{'descr': '<f8', 'fortran_order': False, 'shape': (), }"), std::string::npos);
   const data::Npz npz(path("w.npz"));
   EXPECT_EQ(npz.names(), (std::vector<std::string>{"ints", "flags", "scalar", "none"}));
