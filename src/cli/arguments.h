@@ -22,17 +22,19 @@ struct Arguments {
 
   LoadOptions load;
   SessionOptions session;
-  std::string log, losses;             // paths; empty: none
-  std::string profile_trace;           // the same
-  std::string against = "ref";         // verify
-  std::optional<std::uint64_t> steps;  // verify, bench
-  std::optional<double> tolerance;     // verify
-  bool trajectory = false;             // verify
-  std::string dump, dump_to;           // verify: the name of a value; a path, empty: none
-  bool assert_no_alloc = false;        // train, bench
-  std::uint64_t warmup = 10;           // bench: steps before those that are measured
-  std::optional<double> idle_gap_ms;   // bench
-  std::optional<double> deadline_us;   // bench
+  std::string log, losses;              // paths; empty: none
+  std::string profile_trace;            // the same
+  std::string against = "ref";          // verify
+  std::optional<std::uint64_t> steps;   // verify, bench
+  std::optional<double> tolerance;      // verify
+  bool trajectory = false;              // verify
+  std::string dump, dump_to;            // verify: the name of a value; a path, empty: none
+  bool assert_no_alloc = false;         // train, bench
+  std::uint64_t warmup = 10;            // bench: steps before those that are measured
+  std::optional<double> idle_gap_ms;    // bench
+  std::optional<double> deadline_us;    // bench
+  bool gradients = false, dot = false;  // show
+  bool whole_step = false;              // show
   bool json = false;
   bool program = false;
   bool quiet = false;

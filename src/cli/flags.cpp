@@ -11,7 +11,10 @@ namespace {
 
 // Verbs that run a model on an executor, and those that read one.
 constexpr std::string_view kRunning = "train plan verify bench";
-constexpr std::string_view kReading = "train plan verify bench";
+constexpr std::string_view kReading = "train plan verify bench show check";
+
+// All but those that print text for a shell or for reading.
+constexpr std::string_view kAnswering = "train plan verify bench show check devices";
 
 template <class T>
 T number(std::string_view text, T from = std::numeric_limits<T>::lowest(), T to = std::numeric_limits<T>::max()) {
@@ -104,7 +107,15 @@ constexpr Flag kFlags[] = {
      "anything allocated after the first step is exit code 3",
      [](Arguments& a, std::string_view) { a.assert_no_alloc = true; }},
 
-    {"--json", "", "", "Output", "", "", Completes::nothing, "results as one JSON object on stdout",
+    {"--gradients", "", "", "Showing", "show", "", Completes::nothing, "the nodes one by one, and the gradients'",
+     [](Arguments& a, std::string_view) { a.gradients = true; }},
+    {"--dot", "", "", "Showing", "show", "", Completes::nothing, "as a drawing for Graphviz",
+     [](Arguments& a, std::string_view) { a.dot = true; }},
+    {"--whole-step", "", "", "Showing", "show", "", Completes::nothing,
+     "all nodes of a training step and of evaluation; reads the data",
+     [](Arguments& a, std::string_view) { a.whole_step = true; }},
+
+    {"--json", "", "", "Output", kAnswering, "", Completes::nothing, "results as one JSON object on stdout",
      [](Arguments& a, std::string_view) { a.json = true; }},
     {"--log", "", "FILE", "Output", "train", "", Completes::files,
      "write a CSV line for each report: epoch, step, time, loss, validation",

@@ -39,6 +39,20 @@ to answer now and then; with --deadline-us a step that takes longer is exit code
 graphrun bench model.json --executor=cuda --steps=1000 --json
 graphrun bench model.json --idle-gap-ms=5 --deadline-us=200)",
      run_bench},
+    {"show", "", Words::model, "print the model's graph with the shape of every value; needs no data",
+     R"(Prints inputs, parameters, graph, outputs and training as graphrun understood them, with the shape of every value.
+--gradients adds the nodes one by one and those that compute the gradients, --dot draws them for Graphviz, --json
+prints the canonical model file: the same model with every default filled in.)",
+     R"(graphrun show model.json --gradients
+graphrun show model.json --dot | dot -Tsvg > model.svg
+graphrun show model.json --json > canonical.json)",
+     run_show},
+    {"check", "", Words::model, "find every mistake of a model file; needs no data",
+     R"(Reads the file, infers all shapes and looks for gradients, without its data. All mistakes are reported at once,
+each with its place; the exit code is then 2.)",
+     R"(graphrun check model.json
+graphrun check model.json --diagnostics=json)",
+     run_check},
     {"devices", "device-query", Words::none, "list what executors could run on here, and what they lack",
      R"(Each executor's devices: the name that --executor takes, memory free and total, capability, driver; or one line on
 what is missing. The exit code is 0 either way. --json: an object with the arrays devices and missing.)",

@@ -33,6 +33,8 @@ std::vector<std::string> verb_names();         // aliases too
 int run_train(const Arguments& arguments, Diagnostics& diagnostics);
 int run_plan(const Arguments& arguments, Diagnostics& diagnostics);
 int run_verify(const Arguments& arguments, Diagnostics& diagnostics);
+int run_show(const Arguments& arguments, Diagnostics& diagnostics);
+int run_check(const Arguments& arguments, Diagnostics& diagnostics);
 int run_bench(const Arguments& arguments, Diagnostics& diagnostics);
 int run_devices(const Arguments& arguments, Diagnostics& diagnostics);
 int run_completion(const Arguments& arguments, Diagnostics& diagnostics);

@@ -62,12 +62,12 @@ TEST_F(Cli, HelpNamesEveryFlagVariableAndExitCode) {
 }
 
 TEST_F(Cli, EveryVerbHasHelpOfItsOwn) {
-  for (const char* verb : {"train", "plan", "verify", "bench", "devices", "completion", "help"}) {
+  for (const char* verb : {"train", "plan", "verify", "bench", "show", "check", "devices", "completion", "help"}) {
     SCOPED_TRACE(verb);
     const Outcome help = graphrun({verb, "--help"});
     EXPECT_EQ(help.code, 0);
     EXPECT_EQ(help.err, "");
-    for (const char* part : {"Usage: graphrun ", "Examples:", "Exit codes:", "--json", "NO_COLOR"})
+    for (const char* part : {"Usage: graphrun ", "Examples:", "Exit codes:", "--diagnostics", "NO_COLOR"})
       EXPECT_TRUE(has(help.out, part)) << part;
     EXPECT_EQ(help.out.rfind(std::string("graphrun ") + verb, 0), 0u);
     EXPECT_EQ(graphrun({"help", verb}).out, help.out);
@@ -410,6 +410,44 @@ TEST_F(Cli, PlanCanPrintTheProgram) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(has(outcome.out, "matmul")) << outcome.out;
   EXPECT_EQ(graphrun({"plan", model_, "--program"}).out, outcome.out);
+}
+
+TEST_F(Cli, ShowPrintsTheGraphInItsForms) {
+  Json model = Json::parse(kLine);  // no data is read
+  model["data"] = Json::parse(R"({"train": {"csv": "nowhere.csv"}})");
+  const std::string path = file("far.json", model.dump());
+  const Outcome text = graphrun({"show", path});
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* part : {"line", "p.W", "f32(1, 1)", "loss = "}) EXPECT_TRUE(has(text.out, part)) << text.out;
+  const Outcome gradients = graphrun({"show", path, "--gradients"});
+  EXPECT_TRUE(has(gradients.out, "p.W:gradient")) << gradients.out;
+  EXPECT_EQ(graphrun({"show", path, "--dot"}).out.rfind("digraph", 0), 0u);
+  EXPECT_TRUE(has(graphrun({"show", model_, "--whole-step"}).out, "train/p")) << "minibatch to optimizer";
+  const Outcome canonical = graphrun({"show", path, "--json"});
+  ASSERT_EQ(canonical.code, 0) << canonical.err;
+  EXPECT_EQ(Json::parse(canonical.out)["format"], 1);
+  EXPECT_EQ(graphrun({"show", file("canonical.json", canonical.out), "--json"}).out, canonical.out);
+  EXPECT_EQ(Json::parse(graphrun({"show", path, "--json", "--epochs=3"}).out)["train"]["epochs"], 3);
+  expect_refused(graphrun({"show", path, "--json", "--dot"}), {"--json"});
+  expect_refused(graphrun({"show", path, "--executor=ref"}), {"--executor goes with"});
+}
+
+TEST_F(Cli, CheckFindsEveryMistakeWithoutData) {
+  Json model = Json::parse(kLine);
+  model["data"] = Json::parse(R"({"train": {"csv": "nowhere.csv"}})");
+  const std::string path = file("far.json", model.dump());
+  const Outcome fine = graphrun({"check", path});
+  EXPECT_EQ(fine.code, 0) << fine.err;
+  EXPECT_TRUE(has(fine.out, "far.json: ok: line with 2 inputs, 2 parameters (2 numbers), 2 graph entries\n"))
+      << fine.out;
+  const Json summary = Json::parse(graphrun({"check", path, "--json"}).out);
+  EXPECT_EQ(keys(summary), (std::vector<std::string>{"model", "description", "batch", "inputs", "parameters", "outputs",
+                                                     "parameter_elements", "entries"}));
+  EXPECT_EQ(summary["batch"], "all");
+  model["graph"][1] = "loss = mean((q - y) ^ 2)";
+  model["train"]["epoch"] = 3;
+  expect_refused(graphrun({"check", file("wrong.json", model.dump(2))}),
+                 {"no value named q", "unknown key 'epoch'", "did you mean 'epochs'?"});
 }
 
 TEST_F(Cli, VerifySaysOneLine) {

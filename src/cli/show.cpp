@@ -1,0 +1,66 @@
+// show.cpp: the verbs `show` and `check`: what a model file says, read without its data.
+#include "graphrun/show.h"
+
+#include <fmt/format.h>
+
+#include "terminal.h"
+#include "verbs.h"
+
+namespace graphrun::cli {
+namespace {
+
+using Types = std::vector<std::pair<std::string, TensorType>>;
+
+void write_types(JsonWriter& json, std::string_view key, const Types& values) {
+  json.key(key).begin_array();
+  for (const auto& [name, type] : values) {
+    json.begin_object().member("name", name).member("dtype", name_of(type.dtype));
+    json.member("shape", type.shape.dims()).member("rows", type.rows).end_object();
+  }
+  json.end_array();
+}
+
+std::string as_json(const ModelSummary& summary) {
+  JsonWriter json;
+  json.begin_object().member("model", summary.name).member("description", summary.description).key("batch");
+  summary.batch ? json.value(*summary.batch) : json.value("all");
+  write_types(json, "inputs", summary.inputs);
+  write_types(json, "parameters", summary.parameters);
+  write_types(json, "outputs", summary.outputs);
+  json.member("parameter_elements", summary.parameter_elements).member("entries", summary.entries);
+  return json.end_object().text() + "\n";
+}
+
+std::string counted(std::size_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+std::string as_text(const std::string& path, const ModelSummary& summary) {
+  return fmt::format("{}: ok: {} with {}, {} ({} numbers), {}\n", path, summary.name,
+                     counted(summary.inputs.size(), "input", "inputs"),
+                     counted(summary.parameters.size(), "parameter", "parameters"),
+                     grouped(static_cast<std::uint64_t>(summary.parameter_elements)),
+                     counted(summary.entries, "graph entry", "graph entries"));
+}
+
+}  // namespace
+
+int run_show(const Arguments& arguments, Diagnostics&) {
+  const ShowOptions options{arguments.gradients, arguments.dot};
+  if (arguments.json) {
+    write_results(canonical_model(arguments.model, arguments.load));
+  } else if (arguments.whole_step) {
+    write_results(show_step(load_model(arguments.model, arguments.load), options));
+  } else {
+    write_results(show_model(arguments.model, arguments.load, options));
+  }
+  return kDone;
+}
+
+int run_check(const Arguments& arguments, Diagnostics&) {
+  const ModelSummary summary = check_model(arguments.model, arguments.load);
+  write_results(arguments.json ? as_json(summary) : as_text(arguments.model, summary));
+  return kDone;
+}
+
+}  // namespace graphrun::cli
