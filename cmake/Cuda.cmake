@@ -48,6 +48,17 @@ if(GRAPHRUN_CUDA_FOUND)
 
   graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels)
   graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels LIBRARIES CUDA::cudart_static)
+  # For --profile. The library itself is opened at run time, where it is installed.
+  find_path(GRAPHRUN_CUPTI_INCLUDE cupti.h
+    HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
+  mark_as_advanced(GRAPHRUN_CUPTI_INCLUDE)
+  if(GRAPHRUN_CUPTI_INCLUDE)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/executors/cuda/profile_cupti.cpp
+      TARGET_DIRECTORY graphrun_executor_cuda PROPERTIES
+      COMPILE_DEFINITIONS GRAPHRUN_HAS_CUPTI=1 INCLUDE_DIRECTORIES ${GRAPHRUN_CUPTI_INCLUDE})
+  else()
+    message(STATUS "CUDA: cupti.h was not found, --profile will go by events and our own clock")
+  endif()
 
   # Device code has flags of its own: no contraction to fma that was not written, our warnings where nvcc passes them on.
   file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)

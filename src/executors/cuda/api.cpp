@@ -7,6 +7,10 @@
 
 namespace graphrun::cuda {
 
+using Call = DeviceProfile::Call;
+using Work = DeviceProfile::Work;
+using Kind = DeviceProfile::Kind;
+
 std::vector<std::pair<std::string, std::uint64_t>> Counters::list() const {
   return {{"allocations", allocations},
           {"allocated_bytes", allocated_bytes},
@@ -31,6 +35,7 @@ void Api::fail(const char* call, cudaError_t status) const {
 }
 
 void* Api::allocate(std::uint64_t bytes) {
+  const Call call(profile_, "cudaMalloc");
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, bytes);
   if (status == cudaErrorMemoryAllocation) fail_arena(bytes);
@@ -42,6 +47,7 @@ void* Api::allocate(std::uint64_t bytes) {
 }
 
 void* Api::allocate_pinned(std::uint64_t bytes) {
+  const Call call(profile_, "cudaMallocHost");
   void* memory = nullptr;
   check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
   report_allocation("cudaMallocHost", bytes);
@@ -63,17 +69,23 @@ void Api::release_pinned(void* host_memory) noexcept {
 }
 
 void Api::clear(void* from, std::uint64_t bytes, cudaStream_t stream) {
+  const Work work(profile_, Kind::copy, "[CUDA memset]", stream);
+  const Call call(profile_, "cudaMemsetAsync");
   ++counters_.fills;
   check(cudaMemsetAsync(from, 0, bytes, stream), "cudaMemsetAsync");
 }
 
 void Api::copy_to_device(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream) {
+  const Work work(profile_, Kind::copy, "[CUDA memcpy HtoD]", stream);
+  const Call call(profile_, "cudaMemcpyAsync");
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync to the device");
   ++counters_.copies_to_device;
   counters_.bytes_to_device += bytes;
 }
 
 void Api::copy_to_host(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream) {
+  const Work work(profile_, Kind::copy, "[CUDA memcpy DtoH]", stream);
+  const Call call(profile_, "cudaMemcpyAsync");
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync to the host");
   ++counters_.copies_to_host;
   counters_.bytes_to_host += bytes;
@@ -81,6 +93,8 @@ void Api::copy_to_host(void* to, const void* from, std::uint64_t bytes, cudaStre
 
 void Api::launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,
                  cudaStream_t stream, bool capturing) {
+  const Work work(profile_, Kind::kernel, name, stream, capturing);
+  const Call call(profile_, "cudaLaunchKernel");
   const cudaError_t status =
       cudaLaunchKernel(kernel, dim3(grid.x, grid.y, grid.z), dim3(threads, 1, 1), arguments, 0, stream);
   if (status != cudaSuccess) fail(fmt::format("cudaLaunchKernel of {}", name).c_str(), status);
@@ -88,11 +102,14 @@ void Api::launch(const void* kernel, const char* name, Grid grid, std::uint32_t 
 }
 
 void Api::launch_graph(cudaGraphExec_t graph, cudaStream_t stream) {
+  const Work work(profile_, Kind::graph, doing_, stream);
+  const Call call(profile_, "cudaGraphLaunch");
   check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
   ++counters_.graph_launches;
 }
 
 cudaGraphExec_t Api::instantiate(cudaGraph_t graph, cudaStream_t stream) {
+  const Call call(profile_, "cudaGraphInstantiate");
   cudaGraphExec_t result = nullptr;
   check(cudaGraphInstantiate(&result, graph, 0), "cudaGraphInstantiate");
   ++counters_.graphs;
@@ -106,8 +123,12 @@ cudaGraphExec_t Api::instantiate(cudaGraph_t graph, cudaStream_t stream) {
 }
 
 void Api::synchronize(cudaStream_t stream) {
-  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  {
+    const Call call(profile_, "cudaStreamSynchronize");
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  }
   ++counters_.synchronizations;
+  if (profile_ != nullptr) profile_->synchronized();
 }
 
 }  // namespace graphrun::cuda

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "executors/cuda/profile.h"
 #include "kernels/cuda/launcher.h"
 
 namespace graphrun::cuda {
@@ -37,6 +38,7 @@ struct Counters {
 class Api {
  public:
   const Counters& counters() const { return counters_; }
+  void set_profile(DeviceProfile* profile) { profile_ = profile; }  // null: none
 
   // What the next calls are for: "phase 'train', step 3 (h1.W)"; part of every message. The text must outlive them:
   // run() copies no strings.
@@ -64,6 +66,7 @@ class Api {
  private:
   Counters counters_;
   std::string_view doing_;
+  DeviceProfile* profile_ = nullptr;
 };
 
 }  // namespace graphrun::cuda

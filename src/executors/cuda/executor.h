@@ -2,6 +2,8 @@
 // Contract: name(), default_target() and supports() need no driver; load() opens the device.
 #pragma once
 
+#include <atomic>
+
 #include "graphrun/executor.h"
 
 namespace graphrun::cuda {
@@ -13,11 +15,13 @@ class CudaExecutor final : public Executor {
   std::string_view name() const override { return "cuda"; }
   std::string_view default_target() const override { return "h200"; }
   Support supports(const StepSignature& step, const Target& target) const override;
+  void set_profiling(Profiling profiling) override { profiling_ = profiling; }
   std::unique_ptr<Runnable> load(const Program& program) override;
   DeviceList devices() const override;
 
  private:
   int device_;
+  std::atomic<Profiling> profiling_{Profiling::off};
 };
 
 }  // namespace graphrun::cuda

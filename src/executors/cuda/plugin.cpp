@@ -14,7 +14,7 @@ std::unique_ptr<Executor> create(std::string_view argument) {
 }  // namespace
 
 std::unique_ptr<Runnable> CudaExecutor::load(const Program& program) {
-  return std::make_unique<CudaRunnable>(program, device_);
+  return std::make_unique<CudaRunnable>(program, device_, profiling_);
 }
 
 DeviceList CudaExecutor::devices() const {

@@ -57,6 +57,8 @@ class CudaRunnable::StreamLauncher final : public Launcher {
     owner_.api_.launch(kernel, name, grid, threads, arguments, owner_.stream_.get(), capturing_);
   }
   void matmul(const LibraryMatmul& product) override {
+    const DeviceProfile::Work work(owner_.profile_.get(), DeviceProfile::Kind::kernel, "cublasLt", owner_.stream_.get(),
+                                   capturing_);
     owner_.library_->multiply(product, step_.workspace_bytes, owner_.stream_.get(), step_.label);
     owner_.api_.count_library_call();
   }
@@ -67,9 +69,11 @@ class CudaRunnable::StreamLauncher final : public Launcher {
   bool capturing_;
 };
 
-CudaRunnable::CudaRunnable(const Program& program, int device)
+CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling)
     : program_(without_initial(program)), device_(device), machine_(machine_for(program)) {
   check(program);
+  if (profiling != Profiling::off) profile_ = std::make_unique<DeviceProfile>(profiling);
+  api_.set_profile(profile_.get());
   Clock clock;
   open_device(device_);
   load_times_.emplace_back("context_and_modules_ns", clock.lap());
@@ -222,7 +226,16 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   api_.doing(bound.label);
   api_.use_device(device_);
   mirrored_ = false;
-  for (std::uint64_t begun = 0; n > 0;) {
+  const std::string& name = program_.phases[phase].name;
+  const std::uint64_t steps = n;
+  const double start = profile_ ? Profiler::now() : 0;
+  std::uint64_t begun = 0;
+  if (profile_ && n > 0 && profile_->sample_due(name)) {
+    sample(phase);
+    begun = 1;
+    --n;
+  }
+  while (n > 0) {
     begin_step(begun);
     const std::uint64_t now = std::min(n, bound.pace.steps_per_launch);
     if (now != armed_steps_ || graph.unroll() != armed_unroll_) {
@@ -239,6 +252,22 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   }
   api_.synchronize(stream_.get());
   mirrored_ = true;
+  if (profile_) profile_->add_run(name, steps, Profiler::now() - start);
+}
+
+// A step launch by launch, so that each can be timed.
+void CudaRunnable::sample(PhaseId phase) {
+  profile_->begin_sample(program_.phases[phase].name);
+  for (const BoundStep& step : phases_[phase].steps) enqueue(step, false);
+  api_.synchronize(stream_.get());
+  profile_->end_sample();
+  api_.doing(phases_[phase].label);
+}
+
+Profile CudaRunnable::profile() {
+  if (!profile_) return {};
+  api_.use_device(device_);
+  return profile_->take();
 }
 
 void CudaRunnable::run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) {

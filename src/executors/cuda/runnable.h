@@ -17,7 +17,7 @@ namespace graphrun::cuda {
 
 class CudaRunnable final : public Runnable {
  public:
-  CudaRunnable(const Program& program, int device);
+  CudaRunnable(const Program& program, int device, Profiling profiling);
   ~CudaRunnable() override;
 
   void write(BufferId buffer, std::span<const std::byte> bytes) override;
@@ -25,6 +25,7 @@ class CudaRunnable final : public Runnable {
   void run(PhaseId phase, std::uint64_t n) override;
   void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override;
   std::vector<std::pair<std::string, std::uint64_t>> counters() const override;
+  Profile profile() override;
 
  private:
   struct FreeDevice {
@@ -57,11 +58,13 @@ class CudaRunnable final : public Runnable {
   void bind_phases();
   void clear_states();
   void enqueue(const BoundStep& step, bool capturing);
+  void sample(PhaseId phase);
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
   Program program_;  // without its initial values
   int device_;
   Machine machine_;
+  std::unique_ptr<DeviceProfile> profile_;  // null: none is wanted
   Api api_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream> stream_;
   std::unique_ptr<std::byte, FreeDevice> arena_;
