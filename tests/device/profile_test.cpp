@@ -64,11 +64,11 @@ TEST(DeviceProfile, CountsCallsCopiesAndKernelsOfASample) {
     }
     if (row.group == "kernels of run") kernels += row.calls;
   }
+  const std::string words = "steps that were run kernel by kernel: ";
   for (const std::string& note : profile.notes) {
-    if (note.rfind("run: ", 0) == 0) samples = std::stoull(note.substr(5));
-    EXPECT_TRUE(note.rfind("run: ", 0) != 0 ||
-                note.find(" of 2000 steps were run kernel by kernel") != std::string::npos)
-        << note;
+    if (note.rfind(words, 0) != 0) continue;
+    samples = std::stoull(note.substr(words.size()));
+    EXPECT_NE(note.find(" of 2000 of run; "), std::string::npos) << note;
   }
   EXPECT_GE(samples, 1u);
   EXPECT_EQ(kernels, 2 * samples) << "exp and assign";

@@ -127,11 +127,14 @@ Profile DeviceProfile::take() {
     profile = profiler_.take(fmt::format("the host's clock for calls, CUDA events for the GPU ({})", why_no_cupti_));
     profile.notes.push_back("the time between two events holds a microsecond or two beside what is between them");
   }
-  for (const Sampled& phase : phases_) {
+  std::string samples;
+  for (const Sampled& phase : phases_)
+    samples += fmt::format("{}{} of {} of {}", samples.empty() ? "" : ", ", phase.samples, phase.steps, phase.phase);
+  if (!samples.empty()) {
     profile.notes.push_back(
-        fmt::format("{}: {} of {} steps were run kernel by kernel, the others in a graph as a whole, in whose loops "
-                    "kernels cannot be told apart",
-                    phase.phase, phase.samples, phase.steps));
+        fmt::format("steps that were run kernel by kernel: {}; the others ran in graphs, in whose "
+                    "loops kernels cannot be told apart",
+                    samples));
   }
   if (untimed_ > 0) profile.notes.push_back(fmt::format("{} pieces of work were not timed", untimed_));
   return profile;
