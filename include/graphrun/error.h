@@ -65,7 +65,8 @@ class GRAPHRUN_API OutOfMemory : public Error {
   std::uint64_t needed_, usable_;
 };
 
-// The candidate within edit distance 3 of `name` (and nearer than the name is long), or "" when nothing is near.
+// The candidate within edit distance 3 of `name` (and nearer than the name is long, or the same but for case), or ""
+// when nothing is near.
 GRAPHRUN_API std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace graphrun

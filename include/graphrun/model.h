@@ -41,7 +41,8 @@ struct DataSet {
   }
 };
 
-// A scalar of the graph, or one of the built-in names ("mse", "rmse", "mae") applied to each (output, target).
+// A scalar of the graph, or one of the built-in names ("mse", "rmse", "mae", "r2", "accuracy") applied to each (output,
+// target).
 struct MetricSpec {
   std::string name;
   Value value;  // not valid: the built-in of that name

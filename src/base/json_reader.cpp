@@ -13,6 +13,7 @@
 namespace graphrun::json {
 namespace {
 
+constexpr std::size_t kSuperseded = ~std::size_t{0};
 constexpr std::size_t kMaxItemErrors = 10;  // of one array; what is wrong with more has one cause
 
 Diagnostic make(std::string code, std::string message, std::string hint) {
@@ -147,6 +148,11 @@ void Reader::report_inside(const Place& at, std::size_t offset_in_string, const 
   for (const Diagnostic& diagnostic : error.diagnostics()) add(diagnostic, at.pointer, offset(at, offset_in_string));
 }
 
+void Reader::supersede(std::size_t index) {
+  diagnostics_[index] = std::move(diagnostics_.back());
+  diagnostics_.pop_back();
+}
+
 void Reader::throw_if_failed() const {
   if (!failed()) return;
   std::vector<Diagnostic> sorted = diagnostics_;
@@ -187,7 +193,11 @@ std::optional<std::int64_t> Reader::integer(const Place& at, std::int64_t low, s
     return std::nullopt;
   }
   if (result >= low && result <= high) return result;
-  report(at, "model.range", must_be(range_text(low, high), value));
+  // A limit that nobody runs into is not worth naming to those who are below.
+  constexpr std::int64_t kFar = std::int64_t{1} << 40;
+  const bool far = result < low && high >= kFar;
+  const std::int64_t shown_high = far ? std::numeric_limits<std::int64_t>::max() : high;
+  report(at, "model.range", must_be(range_text(low, shown_high), value));
   return std::nullopt;
 }
 
@@ -224,10 +234,17 @@ std::optional<Place> ObjectReader::get(std::string_view key) {
   return object_.member(*member);
 }
 
-std::optional<Place> ObjectReader::require(std::string_view key) {
+std::optional<Place> ObjectReader::require(std::string_view key, std::string_view hint) {
   std::optional<Place> place = get(key);
-  if (!place && is_object()) reader_.report(object_, "model.missing_key", fmt::format("missing key '{}'", key));
+  if (!place && is_object()) {
+    report_missing(key, "model.missing_key", fmt::format("missing key '{}'", key), hint);
+  }
   return place;
+}
+
+void ObjectReader::report_missing(std::string_view key, std::string code, std::string message, std::string_view hint) {
+  missing_.emplace_back(key, reader_.errors());
+  reader_.report(object_, std::move(code), std::move(message), std::string(hint));
 }
 
 std::optional<std::string> ObjectReader::string(std::string_view key) {
@@ -274,10 +291,21 @@ void ObjectReader::finish() {
                          known_.empty() ? "" : "known keys: " + quoted_list(known_));
       continue;
     }
-    const std::string near = nearest_name(member->key, names);
+    std::vector<std::string> wanted;  // what is missing was meant rather than what is there
+    for (const auto& [key, index] : missing_) {
+      if (index != kSuperseded) wanted.push_back(key);
+    }
+    std::string near = nearest_name(member->key, wanted);
+    if (near.empty()) near = nearest_name(member->key, names);
     std::string hint = names.empty() ? "" : "known keys: " + quoted_list(names);
     if (!near.empty()) hint = fmt::format("did you mean '{}'?", near);
     reader_.report_key(object_, *member, "model.unknown_key", fmt::format("unknown key '{}'", member->key), hint);
+    for (auto& [key, index] : missing_) {
+      if (key != near || index == kSuperseded) continue;
+      reader_.supersede(index);
+      index = kSuperseded;
+      break;
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -40,6 +41,9 @@ class Reader {
   void report(const Place& at, const Error& error);
   void report_inside(const Place& at, std::size_t offset, const Error& error);
 
+  // The diagnostic number `index` (as errors() counts) gives way to the one reported last.
+  void supersede(std::size_t index);
+
   bool failed() const { return !diagnostics_.empty(); }
   std::size_t errors() const { return diagnostics_.size(); }
   void throw_if_failed() const;  // Error of kind input, in order of line and column
@@ -66,8 +70,10 @@ class ObjectReader {
 
   const Place& place() const { return object_; }
   bool is_object() const { return object_.value->kind == Kind::object; }
-  std::optional<Place> get(std::string_view key);      // marks the key as known
-  std::optional<Place> require(std::string_view key);  // reports the missing key
+  std::optional<Place> get(std::string_view key);  // marks the key as known
+  // Reports the missing key; the hint says what it is.
+  std::optional<Place> require(std::string_view key, std::string_view hint = {});
+  void report_missing(std::string_view key, std::string code, std::string message, std::string_view hint = {});
 
   std::optional<std::string> string(std::string_view key);
   std::optional<bool> boolean(std::string_view key);
@@ -76,12 +82,14 @@ class ObjectReader {
 
   void also_known(std::vector<std::string> keys);  // keys that suggestions may name though they were not asked for
   std::vector<const Member*> unread() const;       // members that nobody asked for, for open objects
-  void finish();                                   // reports unknown keys
+  // Reports unknown keys. One that is near a required key which is missing is one mistake, not two.
+  void finish();
 
  private:
   Reader& reader_;
   Place object_;
-  std::vector<std::string> known_;  // asked for
+  std::vector<std::string> known_;                            // asked for
+  std::vector<std::pair<std::string, std::size_t>> missing_;  // required keys that are not there: their diagnostics
   std::vector<std::string> also_known_;
 };
 

@@ -23,18 +23,6 @@ std::string plural(std::size_t n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
-// Where the operands of a failed node were defined: the second half of every shape error.
-std::string definitions(const Graph& graph, const std::vector<NodeId>& inputs) {
-  std::string text;
-  for (NodeId id : inputs) {
-    const Node& node = graph[id];
-    if (node.source.line == 0) continue;
-    text += fmt::format("{}{} is defined at line {}, column {}", text.empty() ? "" : "; ", node.name, node.source.line,
-                        node.source.column);
-  }
-  return text;
-}
-
 }  // namespace
 
 NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const AttrList& attrs) {
@@ -70,7 +58,6 @@ NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const 
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     for (Diagnostic& diagnostic : diagnostics) {
       diagnostic.message = fmt::format("{}: {}", op->name, diagnostic.message);
-      if (diagnostic.hint.empty()) diagnostic.hint = definitions(graph_, inputs);
     }
     throw Error(error.kind(), std::move(diagnostics));
   }

@@ -59,9 +59,6 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     const std::vector<Diagnostic> found = misfits(*weights, model.graph);
     if (!found.empty()) reader.report(reader.root(), Error(ErrorKind::input, found));
   }
-  if (!file.data()) {
-    reader.report(reader.root(), "model.missing_key", "missing key 'data'", "it says where the inputs come from");
-  }
   const std::filesystem::path path(document.file);
   DataSet data;
   if (file.data() && file.inputs_read()) {

@@ -33,9 +33,6 @@ Described describe(const std::string& path, const LoadOptions& options) {
     json::Reader reader(document);
     const ModelFile file(reader);
     Model model = file.build(file.batch().value_or(kUnknownBatch));
-    if (!file.data()) {
-      reader.report(reader.root(), "model.missing_key", "missing key 'data'", "it says where the inputs come from");
-    }
     reader.throw_if_failed();
     if (model.name.empty()) model.name = std::filesystem::path(path).stem().string();
     json::Value value = canonical(file, model);

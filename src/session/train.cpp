@@ -65,7 +65,7 @@ void Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
   }
   for (std::size_t i = 0; i < phase.recorded.size(); ++i) {
     const double mean = sums[i] / static_cast<double>(phase.samples);
-    (i == 0 ? metrics.loss : metrics.values[i - 1].second) = phase.recorded[i].root ? std::sqrt(mean) : mean;
+    (i == 0 ? metrics.loss : metrics.values[i - 1].second) = finished(phase.recorded[i], mean);
   }
 }
 

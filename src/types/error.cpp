@@ -120,7 +120,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
     const std::size_t folded = edit_distance(lower, lower_case(candidate));
     // A wrong case is one mistake, however many letters it changes: RELU is next to relu.
     const std::size_t exact = folded == 0 && name != candidate ? 1 : edit_distance(name, candidate);
-    if (exact > kMaxDistance || exact >= name.size()) continue;
+    if (exact > kMaxDistance || (exact >= name.size() && folded != 0)) continue;
     if (best == nullptr || std::pair(exact, folded) < best_distance) {
       best = &candidate;
       best_distance = {exact, folded};

@@ -119,6 +119,8 @@ class Canonical {
     AttrList attrs;
     for (const ir::AttrDef& def : schema) {
       const json::Value* value = find(entry, def.name);
+      if (!value && (def.name == "axis" || def.name == "axes"))
+        value = find(entry, def.name == "axis" ? "axes" : "axis");
       if (!value || value->kind == json::Kind::null) continue;
       attrs.emplace_back(def.name, coerce(def, *attr_value(*value)));
     }

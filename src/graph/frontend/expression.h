@@ -63,6 +63,7 @@ struct Scope {
   GraphBuilder::Impl& graph;
   std::set<std::string, std::less<>> broken = {};              // definitions that were reported: their uses are not
   std::map<std::string, std::string, std::less<>> later = {};  // names defined further down, and where
+  bool nameless = false;  // an entry that should have given a name was reported: it may be the one that is missed
 };
 
 struct Findings {
@@ -70,6 +71,8 @@ struct Findings {
   bool broken = false;  // it depends on a broken definition: it cannot be built, and that is no new mistake
 };
 Findings check(const Scope& scope, const Expression& expression);
+// Whether a name is unknown for a reason that was reported.
+bool excused(const Scope& scope, std::string_view name);
 // The node a name stands for. Throws Error with the nearest name.
 ir::NodeId resolve(const Scope& scope, std::string_view name);
 

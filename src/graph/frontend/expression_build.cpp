@@ -9,6 +9,7 @@
 
 #include "graph/frontend/expression.h"
 #include "graph/frontend/functions.h"
+#include "graph/frontend/operand_notes.h"
 
 namespace graphrun::expression {
 namespace {
@@ -38,6 +39,29 @@ std::vector<std::string> value_names(const GraphBuilder::Impl& graph) {
   return names;
 }
 
+// Whether the first parenthesis is closed by the last.
+bool spans_whole(std::string_view text) {
+  int depth = 0;
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (depth == 0) return false;
+  }
+  return true;
+}
+
+// "known: x, y, W and 3 more", in order of definition.
+std::string known_names(const GraphBuilder::Impl& graph) {
+  constexpr std::size_t kShown = 8;
+  std::string text;
+  std::size_t shown = 0;
+  for (ir::NodeId id = 0; id < graph.graph.size() && shown < kShown; ++id) {
+    if (!graph.named.contains(id)) continue;
+    text += (shown++ == 0 ? "known: " : ", ") + graph.graph[id].name;
+  }
+  const std::size_t more = graph.named.size() - shown;
+  return more == 0 ? text : fmt::format("{} and {} more", text, more);
+}
+
 bool is_word(std::string_view name) {
   return name == "true" || name == "false" || name == "none" || name == "True" || name == "False" || name == "None";
 }
@@ -51,7 +75,10 @@ Error unknown_name(const Scope& scope, std::string_view name) {
   } else if (find_function(name)) {
     hint = fmt::format("{} is a function: {}(…)", name, name);
   } else {
-    hint = did_you_mean(name, value_names(scope.graph));
+    std::vector<std::string> names = value_names(scope.graph);
+    names.insert(names.end(), scope.broken.begin(), scope.broken.end());
+    hint = did_you_mean(name, names);
+    if (hint.empty() && !scope.graph.names.empty()) hint = known_names(scope.graph);
   }
   return Error(ErrorKind::input, "name.unknown", fmt::format("there is no value named {}", name), std::move(hint));
 }
@@ -128,6 +155,12 @@ class Evaluator {
       }
       throw ExpressionError(t.at, error);
     } catch (const Error& error) {
+      std::vector<std::string> given;
+      for (const Argument& argument : t.attributes) given.push_back(argument.key);
+      const std::string fault = attribute_at_fault(error, given);
+      for (const Argument& argument : t.attributes) {
+        if (argument.key == fault) throw ExpressionError(term(argument.value).begin, error);
+      }
       throw ExpressionError(t.at, explained(t, error));
     }
   }
@@ -202,14 +235,14 @@ class Evaluator {
       beside = graph_.builder.type(*value).dtype;
       if (beside != DType::boolean) break;  // where(condition, x, 0): 0 meets x
     }
-    std::vector<NodeId> result;
-    for (const TermId id : ids) result.push_back(node(id, beside));
-    return result;
+    operands_.clear();
+    for (const TermId id : ids) operands_.push_back(node(id, beside));
+    return operands_;
   }
 
   NodeId operation(const Term& t) {
     if (t.word == "pow" && number(t.operands[1]) && number(t.operands[1])->value == 2) {
-      return graph_.builder.add("square", {node(t.operands[0], DType::f32)});
+      return graph_.builder.add("square", nodes({t.operands[0]}));
     }
     return graph_.builder.add(t.word, nodes(t.operands));
   }
@@ -247,24 +280,23 @@ class Evaluator {
     return std::visit(Convert{}, items_[value]);
   }
 
-  // Messages call an unnamed operand by its node's name; say what it is in the text.
   Error explained(const Term& t, const Error& error) const {
-    std::vector<std::string> parts;
-    for (const TermId id : t.operands) {
-      const NodeId* value = std::get_if<NodeId>(&items_[id]);
-      if (value && term(id).kind != Term::Kind::name && !graph_.named.contains(*value)) {
-        parts.push_back(fmt::format("{} is {}", graph_.graph[*value].name, text_of(term(id))));
+    std::vector<OperandNote> notes;
+    for (std::size_t i = 0; i < operands_.size() && i < t.operands.size(); ++i) {
+      std::string_view text = text_of(term(t.operands[i]));
+      if (text.size() > 2 && text.front() == '(' && term(t.operands[i]).kind != Term::Kind::name) {
+        // Parentheses are put around it anyway.
+        if (text.back() == ')' && spans_whole(text)) text = text.substr(1, text.size() - 2);
       }
+      notes.push_back({operands_[i], std::string(text)});
     }
-    if (parts.empty()) return error;
-    std::vector<Diagnostic> diagnostics = error.diagnostics();
-    for (Diagnostic& d : diagnostics) d.hint += fmt::format("{}{}", d.hint.empty() ? "" : "; ", fmt::join(parts, "; "));
-    return Error(error.kind(), std::move(diagnostics));
+    return with_notes(graph_, notes, error);
   }
 
   GraphBuilder::Impl& graph_;
   const Expression& expression_;
-  std::vector<Item> items_;  // of each term
+  std::vector<Item> items_;       // of each term
+  std::vector<NodeId> operands_;  // of the call or operation that is being made
 };
 
 void check_call(const Scope& scope, const Term& t, std::vector<ExpressionError>& errors) {
@@ -302,13 +334,18 @@ Findings check(const Scope& scope, const Expression& expression) {
   for (const Term& t : expression.terms) {
     if (t.kind == Term::Kind::call) check_call(scope, t, findings.errors);
     if (t.kind != Term::Kind::name || t.literal || scope.graph.constants.contains(t.word)) continue;
-    if (scope.broken.contains(t.word)) {
+    if (excused(scope, t.word)) {
       findings.broken = true;
     } else if (!scope.graph.names.contains(t.word)) {
       findings.errors.emplace_back(t.at, unknown_name(scope, t.word));
     }
   }
   return findings;
+}
+
+bool excused(const Scope& scope, std::string_view name) {
+  if (scope.graph.names.contains(name)) return false;
+  return scope.broken.contains(name) || (scope.nameless && !scope.later.contains(name));
 }
 
 NodeId resolve(const Scope& scope, std::string_view name) {

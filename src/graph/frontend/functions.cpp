@@ -106,8 +106,10 @@ AttrValue coerce(const ir::AttrDef& wanted, const AttrValue& given) {
     }
   }
   if (!fits) {
+    const auto* word = std::get_if<std::string>(&given);
+    const std::string got = word ? fmt::format("\"{}\"", *word) : ir::to_string(given);
     throw AttrError(std::string(wanted.name), "attribute.value",
-                    fmt::format("{} must be {}, got {}", wanted.name, expected(wanted), ir::to_string(given)), hint);
+                    fmt::format("{} must be {}, got {}", wanted.name, expected(wanted), got), hint);
   }
   return *value;
 }

@@ -204,11 +204,13 @@ std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, c
   const std::size_t before = reader.errors();
   AttrList attrs;
   for (const ir::AttrDef& def : schema) {
-    const std::optional<Place> place = object.get(def.name);
+    std::optional<Place> place = object.get(def.name);
+    // NumPy says axis for one and for several: both words are understood, as in expressions.
+    if (!place && (def.name == "axis" || def.name == "axes")) place = object.get(def.name == "axis" ? "axes" : "axis");
     if (!place) {
       if (def.required) {
-        reader.report(object.place(), "attribute.missing",
-                      fmt::format("{} needs \"{}\": {}", owner, def.name, expected(def)));
+        object.report_missing(def.name, "attribute.missing",
+                              fmt::format("{} needs \"{}\": {}", owner, def.name, expected(def)));
       }
       continue;
     }

@@ -25,7 +25,8 @@ std::optional<Function> activation(const LayerCall& call) {
   }
   if (function->operands->size() != 1) {
     throw AttrError("activation", "layer.activation",
-                    fmt::format("an activation takes one operand, {} takes {}", name, function->operands->size()));
+                    fmt::format("an activation takes one operand, {} takes {}", name, function->operands->size()),
+                    "for instance relu, tanh or sigmoid");
   }
   return function;
 }

@@ -8,6 +8,7 @@ const std::vector<MetricDef>& metrics() {
       {"rmse", "root of the mean of the squared errors", "mse", MetricDef::Finish::root},
       {"accuracy", "share of samples whose class is right", "accuracy", MetricDef::Finish::none},
       {"mae", "mean of the absolute errors", "mae", MetricDef::Finish::none},
+      {"r2", "1 - mse / variance of the target; 1 is perfect, 0 no better than the mean", "mse", MetricDef::Finish::r2},
   };
   return table;
 }

@@ -11,7 +11,8 @@ namespace graphrun {
 struct MetricDef {
   std::string_view name, doc;
   std::string_view composed;  // the row of composed() that gives the mean over a batch
-  enum class Finish { none, root } finish = Finish::none;
+  // What becomes of the mean over the split: itself, its root, or 1 - mean / (variance of the target over the split).
+  enum class Finish { none, root, r2 } finish = Finish::none;
 };
 
 const std::vector<MetricDef>& metrics();

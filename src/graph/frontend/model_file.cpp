@@ -12,6 +12,26 @@
 #include "graph/frontend/schedules.h"
 
 namespace graphrun {
+namespace {
+
+constexpr std::string_view kNameRule =
+    "a name is a letter or _, then letters, digits, _ and dots; not and, or, not, true, false, none";
+
+template <class Def>
+std::vector<std::string> names_in(const std::vector<Def>& registry) {
+  std::vector<std::string> names;
+  for (const Def& def : registry) names.emplace_back(def.name);
+  return names;
+}
+
+void report_unknown(json::Reader& reader, const json::Place& at, const json::Member& member, std::string_view what,
+                    const std::vector<std::string>& names) {
+  const std::string hint = did_you_mean(member.key, names);
+  reader.report_key(at, member, fmt::format("model.{}", what), fmt::format("there is no {} named {}", what, member.key),
+                    hint.empty() ? fmt::format("there are: {}", fmt::join(names, ", ")) : hint);
+}
+
+}  // namespace
 
 using json::Kind;
 using json::Member;
@@ -29,13 +49,22 @@ ModelFile::ModelFile(json::Reader& reader) : reader_(reader), batch_place_(reade
   root.get("$schema");
   root.string("description");
   name_ = root.string("name").value_or("");
-  data_ = root.get("data");
+  data_ = root.require("data", "it says where the inputs come from");
   if (const auto at = root.get("constants")) read_constants(*at);
-  if (const auto at = root.require("inputs")) read_inputs(*at);
+  if (const auto at = root.require("inputs", R"(for instance "inputs": {"x": ["batch", 6], "y": ["batch", 1]})"))
+    read_inputs(*at);
   if (const auto at = root.get("parameters")) read_parameters(*at);
-  if (const auto at = root.require("graph")) read_graph(*at);
-  outputs_ = root.require("outputs");
-  if (const auto at = root.require("train")) read_train(*at);
+  if (const auto at =
+          root.require("graph", R"j(for instance "graph": ["h = tanh(x @ W)", "loss = mean(square(h - y))"])j"))
+    read_graph(*at);
+  outputs_ = root.require("outputs", R"(which value answers which target, for instance "outputs": {"y_hat": "y"})");
+  if (const auto at =
+          root.require("train", R"(for instance "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}})"))
+    read_train(*at);
+  // What a misspelt section would have named is no further mistake.
+  for (const Member* member : root.unread()) {
+    for (const Member& inner : member->value.members) broken_.insert(inner.key);
+  }
   root.finish();
 }
 
@@ -45,9 +74,10 @@ void ModelFile::read_constants(const Place& at) {
     const std::optional<double> value = reader_.number(at.member(*member));
     if (!is_name(member->key)) {
       reader_.report_key(at, *member, "name.invalid", fmt::format("'{}' is not a name", member->key),
-                         "a name is a letter or _, then letters, digits, _ and dots");
+                         std::string(kNameRule));
     } else if (member->key == "pi" || member->key == "e") {
-      reader_.report_key(at, *member, "name.taken", fmt::format("{} is a constant of every model", member->key));
+      reader_.report_key(at, *member, "name.taken", fmt::format("{} is a constant of every model", member->key),
+                         "choose another name");
     } else if (value) {
       constants_.emplace(member->key, *value);
     } else {
@@ -65,7 +95,7 @@ void ModelFile::read_inputs(const Place& at) {
   for (const Member* member : object.unread()) {
     if (!is_name(member->key)) {
       reader_.report_key(at, *member, "name.invalid", fmt::format("'{}' is not a name", member->key),
-                         "a name is a letter or _, then letters, digits, _ and dots");
+                         std::string(kNameRule));
       continue;
     }
     Input input{.name = member->key, .sample = {}, .place = at.member(*member)};
@@ -74,7 +104,8 @@ void ModelFile::read_inputs(const Place& at) {
     if (input.place.value->kind == Kind::object) {
       ObjectReader fields(reader_, input.place);
       if (const auto place = fields.get("dtype")) dtype = read_dtype(reader_, *place);
-      if (const auto place = fields.require("shape")) shape = read_batch_shape(reader_, *place);
+      if (const auto place = fields.require("shape", R"(for instance "shape": ["batch", 6])"))
+        shape = read_batch_shape(reader_, *place);
       fields.finish();
     } else {
       shape = read_batch_shape(reader_, input.place);
@@ -97,10 +128,10 @@ void ModelFile::read_parameters(const Place& at) {
     const std::size_t before = reader_.errors();
     ObjectReader fields(reader_, parameter.place);
     if (fields.is_object()) {
-      if (const auto place = fields.require("shape")) {
+      if (const auto place = fields.require("shape", R"(for instance "shape": [784, 256])")) {
         if (const auto shape = read_shape(reader_, *place)) parameter.shape = *shape;
       }
-      if (const auto place = fields.require("init")) {
+      if (const auto place = fields.require("init", R"(for instance "init": {"normal": 0.1} or "init": "zeros")")) {
         if (auto init = read_init(reader_, *place)) parameter.init = std::move(*init);
       }
       parameter.decay = fields.boolean("decay").value_or(true);
@@ -121,15 +152,17 @@ void ModelFile::read_graph(const Place& at) {
     return;
   }
   for (std::size_t i = 0; i < at.value->items.size(); ++i) graph_.push_back(at.item(i));
+  graph_read_ = true;
 }
 
 void ModelFile::read_train(const Place& at) {
   ObjectReader train(reader_, at);
   if (!train.is_object()) return;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  minimize_ = train.require("minimize");
+  minimize_ = train.require("minimize", "the name of the loss: a scalar of the graph");
   metrics_ = train.get("metrics");
-  if (const auto place = train.require("optimizer")) read_optimizer(*place);
+  if (const auto place = train.require("optimizer", R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"))
+    read_optimizer(*place);
   batch_place_ = at;
   if (const auto place = train.get("batch")) read_batch(*place);
   train_.epochs = train.integer("epochs", 0, kMost).value_or(train_.epochs);
@@ -156,32 +189,31 @@ void ModelFile::read_batch(const Place& at) {
   batch_place_ = at;
   if (at.value->kind == Kind::string) {
     if (at.value->string == "all") return;
-    reader_.report(at, "model.value", fmt::format("the batch is an integer or \"all\", got \"{}\"", at.value->string));
+    reader_.report(at, "model.value", fmt::format("the batch is an integer or \"all\", got \"{}\"", at.value->string),
+                   "\"all\" takes the whole training split");
     return;
   }
   batch_ = reader_.integer(at, 1, std::int64_t{1} << 40);
 }
 
+const Member* ModelFile::read_only_member(const Place& at, std::string_view what, std::string_view example) {
+  const bool is_object = at.value->kind == Kind::object;
+  if (is_object && at.value->members.size() == 1) return &at.value->members.front();
+  const std::string got = is_object ? std::to_string(at.value->members.size()) : std::string(name_of(at.value->kind));
+  reader_.report(at, fmt::format("model.{}", what), fmt::format("the {} is an object with one key, got {}", what, got),
+                 fmt::format("for instance {}", example));
+  return nullptr;
+}
+
 void ModelFile::read_optimizer(const Place& at) {
-  const ObjectReader object(reader_, at);
-  if (!object.is_object()) return;
-  if (at.value->members.size() != 1) {
-    reader_.report(at, "model.optimizer",
-                   fmt::format("an optimizer is an object with one key, got {}", at.value->members.size()),
-                   "for instance {\"sgd\": {\"lr\": 0.1}}");
-    return;
-  }
-  const Member& member = at.value->members.front();
-  const OptimizerDef* optimizer = find_optimizer(member.key);
+  const Member* member = read_only_member(at, "optimizer", R"({"sgd": {"lr": 0.1}})");
+  if (!member) return;
+  const OptimizerDef* optimizer = find_optimizer(member->key);
   if (!optimizer) {
-    std::vector<std::string> names;
-    for (const OptimizerDef& candidate : optimizers()) names.emplace_back(candidate.name);
-    const std::string hint = did_you_mean(member.key, names);
-    reader_.report_key(at, member, "model.optimizer", fmt::format("there is no optimizer named {}", member.key),
-                       hint.empty() ? fmt::format("there are: {}", fmt::join(names, ", ")) : hint);
+    report_unknown(reader_, at, *member, "optimizer", names_in(optimizers()));
     return;
   }
-  ObjectReader fields(reader_, at.member(member));
+  ObjectReader fields(reader_, at.member(*member));
   if (!fields.is_object()) return;
   ir::AttrSchema schema = optimizer->attrs;
   train_.optimizer.name = optimizer->name;
@@ -198,32 +230,23 @@ void ModelFile::read_optimizer(const Place& at) {
 }
 
 std::optional<ScheduleSpec> ModelFile::read_schedule(const Place& at) {
-  if (at.value->members.size() != 1) {
-    reader_.report(at, "schedule.unknown",
-                   fmt::format("a schedule is an object with one key, got {}", at.value->members.size()),
-                   "for instance {\"cosine\": {\"from\": 0.1, \"to\": 0, \"epochs\": 100}}");
+  const Member* member = read_only_member(at, "schedule", R"({"cosine": {"from": 0.1, "to": 0, "epochs": 100}})");
+  if (!member) return std::nullopt;
+  const ScheduleDef* schedule = find_schedule(member->key);
+  if (!schedule) {
+    report_unknown(reader_, at, *member, "schedule", names_in(schedules()));
     return std::nullopt;
   }
-  const Member& member = at.value->members.front();
-  const Place place = at.member(member);
-  const ObjectReader fields(reader_, place);
+  ObjectReader fields(reader_, at.member(*member));
   if (!fields.is_object()) return std::nullopt;
-  ScheduleSpec spec{member.key, {}};
-  for (const Member& field : place.value->members) {
-    const std::optional<AttrValue> value = attr_value(field.value);
-    if (value) {
-      spec.attributes.emplace_back(field.key, *value);
-    } else {
-      reader_.report(
-          place.member(field), "attribute.value",
-          fmt::format("{} must be a number or a list of numbers, got {}", field.key, name_of(field.value.kind)));
-    }
-  }
-  if (spec.attributes.size() != place.value->members.size()) return std::nullopt;
+  const std::optional<AttrList> attrs = read_attrs(reader_, fields, schedule_keys(*schedule), schedule->name);
+  fields.finish();
+  if (!attrs) return std::nullopt;
+  ScheduleSpec spec{member->key, *attrs};
   try {
     check_schedule(spec);
   } catch (const Error& error) {
-    reader_.report(place, error);
+    reader_.report(at.member(*member), error);
     return std::nullopt;
   }
   return spec;

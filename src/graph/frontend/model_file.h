@@ -60,6 +60,8 @@ class ModelFile {
   void read_train(const json::Place& at);
   void read_optimizer(const json::Place& at);
   std::optional<ScheduleSpec> read_schedule(const json::Place& at);
+  // The one member of an object that names an optimizer or a schedule and holds its numbers; nothing when reported.
+  const json::Member* read_only_member(const json::Place& at, std::string_view what, std::string_view example);
   void read_batch(const json::Place& at);
 
   json::Reader& reader_;
@@ -69,6 +71,7 @@ class ModelFile {
   bool inputs_read_ = false;
   std::vector<Parameter> parameters_;
   std::vector<json::Place> graph_;
+  bool graph_read_ = false;
   std::optional<json::Place> data_, outputs_, minimize_, metrics_;
   std::set<std::string, std::less<>> broken_;  // declared names whose declaration was reported
   std::optional<std::int64_t> batch_;

@@ -11,6 +11,7 @@
 #include "graph/frontend/layers.h"
 #include "graph/frontend/metrics.h"
 #include "graph/frontend/model_file.h"
+#include "graph/frontend/operand_notes.h"
 
 namespace graphrun {
 namespace {
@@ -44,6 +45,9 @@ std::vector<bool> ancestors(const ir::Graph& graph, const std::vector<NodeId>& o
 std::string entry_name(const Place& entry) {
   if (entry.value->kind == Kind::string) return expression::assigned_name(entry.value->string);
   const Member* name = entry.value->find("name");
+  for (const Member& member : entry.value->members) {  // the misspelt key is reported; uses of the name are right
+    if (!name && !nearest_name(member.key, {"name"}).empty()) name = &member;
+  }
   return name && name->value.kind == Kind::string ? name->value.string : std::string();
 }
 
@@ -69,6 +73,8 @@ class ModelBuild {
     graph_.builder.at({});
     model_.name = file_.name_;
     model_.train = file_.train_;
+    if (!file_.graph_read_) return std::move(model_);  // no name of it is known
+    outputs_broken_ = !file_.outputs_;
     if (file_.outputs_) read_outputs(*file_.outputs_);
     if (file_.minimize_) read_minimize(*file_.minimize_);
     if (file_.metrics_) read_metrics(*file_.metrics_);
@@ -122,6 +128,7 @@ class ModelBuild {
                      fmt::format("an entry of the graph is a string or an object, got {}", name_of(entry.value->kind)),
                      "for instance \"h = tanh(x @ W)\" or {\"name\": \"h\", \"op\": \"tanh\", \"inputs\": [\"x\"]}");
     }
+    if (name.empty()) scope_.nameless = true;
     if (!name.empty() && !graph_.names.contains(name)) scope_.broken.insert(name);
   }
 
@@ -150,11 +157,11 @@ class ModelBuild {
   void add_object(const Place& entry) {
     const std::size_t before = reader_.errors();
     ObjectReader object(reader_, entry);
+    object.require("name", "other entries and \"outputs\" say it");
     const std::optional<std::string> name = object.string("name");
-    if (!entry.value->find("name")) reader_.report(entry, "model.entry", "an entry of the graph needs a \"name\"");
     if (name) attempt(*object.get("name"), [&] { graph_.check_new_name(*name); });
     const std::optional<Operands> operands = read_operands(object);
-    const std::optional<Place> op = object.require("op");
+    const std::optional<Place> op = object.require("op", "an op or a layer, for instance \"op\": \"dense\"");
     const std::optional<std::string> op_name = op ? reader_.string(*op) : std::nullopt;
     if (!op_name) return;
     const Layer* layer = find_layer(*op_name);
@@ -182,6 +189,13 @@ class ModelBuild {
       } catch (const AttrError& error) {
         const std::optional<Place> at = object.get(error.attribute);
         reader_.report(at ? *at : entry, error);
+      } catch (const Error& error) {
+        std::vector<OperandNote> notes;
+        for (const NodeId operand : *operands) notes.push_back({operand, {}});
+        std::vector<std::string> given;
+        for (const auto& attribute : *attrs) given.push_back(attribute.first);
+        const std::optional<Place> at = object.get(attribute_at_fault(error, given));
+        reader_.report(at ? *at : entry, with_notes(graph_, notes, error));
       }
     });
   }
@@ -202,7 +216,8 @@ class ModelBuild {
 
   // Nothing when one is unknown or broken.
   std::optional<Operands> read_operands(ObjectReader& object) {
-    const std::optional<Place> list = object.require("inputs");
+    const std::optional<Place> list =
+        object.require("inputs", "the names of its operands, for instance \"inputs\": [\"x\"]");
     if (!list) return std::nullopt;
     if (list->value->kind != Kind::array) {
       reader_.report(*list, "json.type",
@@ -228,13 +243,22 @@ class ModelBuild {
 
   std::optional<NodeId> find_value(const Place& at, const std::string& name) {
     std::optional<NodeId> id;
-    if (!scope_.broken.contains(name)) attempt(at, [&] { id = resolve(scope_, name); });
+    if (const auto constant = graph_.constants.find(name); constant != graph_.constants.end()) {
+      return graph_.builder.scalar(constant->second, DType::f32);
+    }
+    if (!excused(scope_, name)) attempt(at, [&] { id = resolve(scope_, name); });
     return id;
   }
 
   bool scalar(const Place& at, NodeId id, std::string_view role) {
     const ir::Node& node = graph_.graph[id];
-    if (node.type.shape.rank() == 0 && is_float(node.type.dtype)) return true;
+    if (node.type.shape.rank() == 0) {
+      if (is_float(node.type.dtype)) return true;
+      reader_.report(at, "dtype.float",
+                     fmt::format("{} must be f32, {} is {}", role, at.value->string, to_string(node.type)),
+                     fmt::format("cast({}, dtype=f32) converts", at.value->string));
+      return false;
+    }
     reader_.report(at, "shape.scalar",
                    fmt::format("{} must be a scalar, {} is {}", role, at.value->string, to_string(node.type)),
                    fmt::format("mean({}) is one", at.value->string));
@@ -250,12 +274,58 @@ class ModelBuild {
                      fmt::format("{} depends on no parameter: there is nothing to train", at.value->string));
       return;
     }
-    model_.train.minimize = {*id};
+    if (check_gradient(at, *id)) model_.train.minimize = {*id};
+  }
+
+  // The reverse sweep goes back from the loss through float values; training needs a parameter on its way.
+  bool check_gradient(const Place& at, NodeId loss) {
+    const std::vector<bool> trained = dependents(graph_.parameters);
+    std::vector<bool> swept(graph_.graph.size(), false);
+    swept[loss] = true;
+    NodeId last = loss;  // on the way to a parameter
+    for (NodeId id = loss + 1; id-- > 0;) {
+      const ir::Node& node = graph_.graph[id];
+      if (!swept[id]) continue;
+      if (node.op_name == "parameter") return true;
+      last = id;
+      bool on = false;
+      for (const NodeId input : node.inputs) {
+        swept[input] = trained[input] && is_float(graph_.builder.type(input).dtype);
+        on = on || swept[input];
+      }
+      if (on && node.op->grad == nullptr) return report_no_gradient(at, node);
+    }
+    for (const NodeId input : graph_.graph[last].inputs) {
+      if (trained[input]) return report_no_gradient(at, graph_.graph[input]);
+    }
+    return report_no_gradient(at, graph_.graph[last]);
+  }
+
+  bool report_no_gradient(const Place& at, const ir::Node& node) {
+    reader_.report(
+        at, "gradient.none",
+        fmt::format("{} depends on the parameters through {}, which has no gradient: {}", at.value->string,
+                    node.op_name, node.op->no_gradient.empty() ? "its result is no float" : node.op->no_gradient),
+        node.source.line > 0 ? fmt::format("it stands at {} (line {}); minimize a loss that changes smoothly",
+                                           node.source.pointer, node.source.line)
+                             : "minimize a loss that changes smoothly");
+    return false;
+  }
+
+  // Which nodes are computed from the given ones.
+  std::vector<bool> dependents(const std::vector<NodeId>& of) const {
+    std::vector<bool> reached(graph_.graph.size(), false);
+    for (const NodeId id : of) reached[id] = true;
+    for (NodeId id = 0; id < graph_.graph.size(); ++id) {
+      for (const NodeId input : graph_.graph[id].inputs) reached[id] = reached[id] || reached[input];
+    }
+    return reached;
   }
 
   void read_metrics(const Place& at) {
     if (at.value->kind != Kind::array) {
-      reader_.report(at, "json.type", fmt::format("metrics are an array of names, got {}", name_of(at.value->kind)));
+      reader_.report(at, "json.type", fmt::format("metrics are an array of names, got {}", name_of(at.value->kind)),
+                     "for instance [\"mse\"]");
       return;
     }
     for (std::size_t i = 0; i < at.value->items.size(); ++i) read_metric(at.item(i));
@@ -263,7 +333,7 @@ class ModelBuild {
 
   void read_metric(const Place& at) {
     const std::optional<std::string> name = reader_.string(at);
-    if (!name || scope_.broken.contains(*name)) return;
+    if (!name || (!find_metric(*name) && excused(scope_, *name))) return;
     if (std::any_of(model_.train.metrics.begin(), model_.train.metrics.end(),
                     [&](const MetricSpec& metric) { return metric.name == *name; })) {
       reader_.report(at, "model.metric", fmt::format("{} is listed twice", *name));
@@ -283,15 +353,11 @@ class ModelBuild {
   void report_unknown_metric(const Place& at, const std::string& name) {
     std::vector<std::string> candidates;
     for (const MetricDef& metric : metrics()) candidates.emplace_back(metric.name);
-    if (name == "r2" || name == "accuracy") {
-      reader_.report(
-          at, "model.unsupported", fmt::format("the built-in metric {} is not known yet", name),
-          fmt::format("there are: {}; any scalar of the graph is a metric, too", fmt::join(candidates, ", ")));
-      return;
-    }
+    const std::string built_in = fmt::format("built-in: {}", fmt::join(candidates, ", "));
     for (const auto& entry : graph_.names) candidates.push_back(entry.first);
+    const std::string hint = did_you_mean(name, candidates);
     reader_.report(at, "model.metric", fmt::format("{} is neither a value of the graph nor a built-in metric", name),
-                   did_you_mean(name, candidates));
+                   hint.empty() ? built_in : hint);
   }
 
   // A built-in compares each output with its target, element by element.
@@ -303,10 +369,12 @@ class ModelBuild {
       any = true;
       const TensorType& given = graph_.builder.type(output.value.id);
       const TensorType& wanted = graph_.builder.type(graph_.names.at(output.target));
-      if (given == wanted) continue;
+      if (given == wanted || (metric == "accuracy" && answers_classes(given, wanted))) continue;
+      const bool classes = wanted.dtype == DType::i32;
       reader_.report(at, "shape.mismatch",
                      fmt::format("{} compares {} {} with its target {} {}: they must have the same type", metric,
-                                 output.name, to_string(given), output.target, to_string(wanted)));
+                                 output.name, to_string(given), output.target, to_string(wanted)),
+                     classes ? "accuracy compares scores (batch, classes) with i32 classes (batch)" : "");
       return false;
     }
     if (!any) {
@@ -314,6 +382,16 @@ class ModelBuild {
                      "for instance \"outputs\": {\"prediction\": \"y\"}");
     }
     return any;
+  }
+
+  // Scores of each class and the class that is right: (batch, classes) and i32 (batch).
+  static bool answers_classes(const TensorType& scores, const TensorType& classes) {
+    const int last = scores.shape.rank() - 1;
+    if (classes.dtype != DType::i32 || last < 1 || classes.shape.rank() != last) return false;
+    for (int axis = 0; axis < last; ++axis) {
+      if (scores.shape[axis] != classes.shape[axis]) return false;
+    }
+    return is_float(scores.dtype) && scores.rows == classes.rows;
   }
 
   void read_outputs(const Place& at) {
@@ -348,8 +426,13 @@ class ModelBuild {
   }
 
   void add_output(const Place& at, const std::string& name, const Member* key, const Place& object) {
-    if (scope_.broken.contains(name)) {
+    if (excused(scope_, name)) {
       outputs_broken_ = true;
+      return;
+    }
+    if (std::any_of(model_.outputs.begin(), model_.outputs.end(),
+                    [&](const OutputSpec& o) { return o.name == name; })) {
+      reader_.report(at, "model.outputs", fmt::format("{} is listed twice", name));
       return;
     }
     try {
@@ -373,7 +456,7 @@ class ModelBuild {
         model_.outputs[i].target = target;
         continue;
       }
-      if (target.empty() || scope_.broken.contains(target)) {
+      if (scope_.broken.contains(target)) {
         outputs_broken_ = true;
         continue;
       }
@@ -382,9 +465,15 @@ class ModelBuild {
       outputs_broken_ = true;
       reader_.report(place, "model.target",
                      is_input ? fmt::format("{} is no target: an output depends on it", target)
-                              : fmt::format("{} is no input, so it cannot be a target", target),
-                     did_you_mean(target, targets));
+                              : fmt::format("'{}' is no input, so it cannot be a target", target),
+                     target_hint(target, targets));
     }
+  }
+
+  static std::string target_hint(const std::string& name, const std::vector<std::string>& targets) {
+    if (targets.empty()) return "a target is an input that no output depends on; a list of outputs needs none";
+    const std::string hint = did_you_mean(name, targets);
+    return hint.empty() ? fmt::format("targets: {}", fmt::join(targets, ", ")) : hint;
   }
 
   void answer_in_order() {

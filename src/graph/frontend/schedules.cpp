@@ -108,7 +108,8 @@ Unit split_unit(const ScheduleSpec& spec) {
     }
   }
   if (spec.name != "constant" && unit.name.empty()) {
-    fail("schedule.unit", fmt::format("the schedule '{}' needs its length in 'steps' or 'epochs'", spec.name));
+    fail("schedule.unit", fmt::format("the schedule '{}' needs its length in 'steps' or 'epochs'", spec.name),
+         "for instance \"epochs\": 100");
   }
   if (unit.name.empty()) {
     if (unit.warmup > 0) fail("schedule.unit", "'warmup' needs its unit: add \"steps\" or \"epochs\"");
@@ -189,6 +190,23 @@ const ScheduleDef* find_schedule(std::string_view name) {
     if (def.name == name) return &def;
   }
   return nullptr;
+}
+
+ir::AttrSchema schedule_keys(const ScheduleDef& schedule) {
+  ir::AttrSchema keys;
+  AttrValue length = 0.0;
+  std::string_view doc = "the length; one of steps and epochs";
+  for (const ir::AttrDef& def : schedule.attrs) {
+    if (def.name != "at") {
+      keys.push_back(def);
+      continue;
+    }
+    length = Reals{};  // the unit's key holds the boundaries
+    doc = "the boundaries, increasing; one of steps and epochs";
+  }
+  for (const std::string_view unit : {"steps", "epochs"}) keys.push_back({unit, length, doc});
+  keys.push_back({"warmup", 0.0, "rises linearly from 0 over so many of the unit first", false, 0.0});
+  return keys;
 }
 
 void check_schedule(const ScheduleSpec& spec) {

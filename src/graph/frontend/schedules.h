@@ -22,6 +22,9 @@ struct ScheduleDef {
 const std::vector<ScheduleDef>& schedules();
 const ScheduleDef* find_schedule(std::string_view name);
 
+// What the schedule's object may hold in a model file: its attributes, the unit of its length, and warmup.
+ir::AttrSchema schedule_keys(const ScheduleDef& schedule);
+
 // Throws Error (kind input) when the spec has no or two units, or attributes that the schedule does not know.
 void check_schedule(const ScheduleSpec& spec);
 

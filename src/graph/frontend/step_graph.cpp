@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <stdexcept>
 
@@ -172,7 +173,7 @@ class StepGraphBuilder {
     return result;
   }
 
-  void add_record(StepPhase& phase, const std::string& name, NodeId value, bool root) {
+  void add_record(StepPhase& phase, const std::string& name, NodeId value) {
     if (make_.type(value).shape.rank() != 0) {
       throw Error(ErrorKind::input, "metric.scalar",
                   fmt::format("'{}' must be a scalar, it is {}", name, to_string(make_.type(value))),
@@ -182,7 +183,7 @@ class StepGraphBuilder {
     const NodeId ring = add_state(fmt::format("{}/{}:ring", phase.name, name), {DType::f32, {phase.ring}, 0}, "metric");
     graph()[ring].poll = true;
     make_.add("assign", {ring, make_.add("record", {ring, value, counter_})});
-    phase.recorded.push_back({name, ring, root});
+    phase.recorded.push_back({name, ring});
   }
 
   void finish_phase() { make_.add("assign", {counter_, make_.add("increment", {counter_})}); }
@@ -196,7 +197,7 @@ class StepGraphBuilder {
     }
     const std::vector<NodeId> gradient = gradients(make_, loss, parameters);
     for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i]);
-    add_record(phase, "loss", loss, false);
+    add_record(phase, "loss", loss);
     update(parameters, gradient);
     finish_phase();
   }
@@ -238,10 +239,10 @@ class StepGraphBuilder {
   void add_evaluation(const Split& split) {
     if (!model_.train.minimize.valid()) return;
     StepPhase& phase = enter_split("evaluate." + split.name, split);
-    add_record(phase, "loss", copy(model_.train.minimize.id), false);
+    add_record(phase, "loss", copy(model_.train.minimize.id));
     for (const MetricSpec& metric : model_.train.metrics) {
       if (metric.value.valid()) {
-        add_record(phase, metric.name, copy(metric.value.id), false);
+        add_record(phase, metric.name, copy(metric.value.id));
       } else {
         add_built_in(phase, metric.name);
       }
@@ -265,9 +266,38 @@ class StepGraphBuilder {
       const NodeId target = copy(model_.graph.find(output->target).id);
       const NodeId operands[] = {original_units(copy(output->value.id), output->target),
                                  original_units(target, output->target)};
-      add_record(phase, answered.size() == 1 ? name : name + "." + output->target, build(def->composed, operands),
-                 def->finish == MetricDef::Finish::root);
+      add_record(phase, answered.size() == 1 ? name : name + "." + output->target, build(def->composed, operands));
+      phase.recorded.back().finish = def->finish;
+      if (def->finish == MetricDef::Finish::r2) phase.recorded.back().variance = variance(phase.split, output->target);
     }
+  }
+
+  // Of all elements of a split's column about their means, column by column, in original units. On the host: it is the
+  // data's alone, and in double nothing cancels.
+  double variance(const std::string& split, const std::string& column) const {
+    for (const auto& [name, tensor] : model_.data.find(split)->columns) {
+      if (name != column || tensor.dtype() != DType::f32 || tensor.shape().elements() == 0) continue;
+      const std::span<const float> values = tensor.elements<float>();
+      const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
+      std::vector<double> mean(width, 0.0);
+      for (std::size_t i = 0; i < values.size(); ++i) mean[i % width] += static_cast<double>(values[i]);
+      for (double& m : mean) m /= static_cast<double>(tensor.shape()[0]);
+      double sum = 0;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double d = (static_cast<double>(values[i]) - mean[i % width]) * unit(column, i % width);
+        sum += d * d;
+      }
+      return sum / static_cast<double>(values.size());
+    }
+    return 0;
+  }
+
+  double unit(const std::string& input, std::size_t column) const {
+    double scale = 1;
+    for (const Standardization& fitted : model_.data.standardizations) {
+      if (fitted.input == input) scale *= fitted.scale[column % fitted.scale.size()];
+    }
+    return scale;
   }
 
   NodeId build(std::string_view name, std::span<const NodeId> operands) {
@@ -332,6 +362,19 @@ class StepGraphBuilder {
 };
 
 }  // namespace
+
+double finished(const Recorded& recorded, double mean) {
+  switch (recorded.finish) {
+    case MetricDef::Finish::none:
+      return mean;
+    case MetricDef::Finish::root:
+      return std::sqrt(mean);
+    case MetricDef::Finish::r2:
+      // A target that does not vary has nothing to explain: right or wrong is all there is to say.
+      return recorded.variance > 0 ? 1 - mean / recorded.variance : mean == 0 ? 1 : 0;
+  }
+  return mean;
+}
 
 StepGraph build_step_graph(const Model& model) {
   return StepGraphBuilder(model).run();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/frontend/metrics.h"
 #include "graph/ir/graph.h"
 #include "graphrun/model.h"
 
@@ -16,7 +17,8 @@ namespace graphrun {
 struct Recorded {
   std::string name;  // "loss", or a metric's
   ir::NodeId ring = ir::kNoNode;
-  bool root = false;  // the value is the root of the mean
+  MetricDef::Finish finish = MetricDef::Finish::none;
+  double variance = 0;  // of the target over the split, in original units; for Finish::r2
 };
 
 struct StepPhase {
@@ -41,6 +43,9 @@ struct StepGraph {
 };
 
 inline constexpr std::int64_t kRingSize = 4096;  // steps between two looks of the host, at most
+
+// The metric from the mean of its records over the split.
+double finished(const Recorded& recorded, double mean);
 
 StepGraph build_step_graph(const Model& model);
 

@@ -80,8 +80,12 @@ TensorType infer_matmul(const InferContext& context) {
   const std::int64_t k_a = a.shape[ra - (transpose_a ? 2 : 1)];
   const std::int64_t k_b = b.shape[rb - (transpose_b ? 1 : 2)];
   if (k_a != k_b) {
-    context.fail("shape.mismatch", fmt::format("{} @ {}: the inner extents differ, {} against {}", context.operand(0),
-                                               context.operand(1), k_a, k_b));
+    const bool batch_b = b.rows > 0 && rb == 2 && !transpose_b;
+    const std::string inner_b = batch_b ? "the batch" : std::to_string(k_b);
+    context.fail("shape.mismatch",
+                 fmt::format("{} @ {}: the inner extents differ, {} against {}", context.operand(0), context.operand(1),
+                             a.rows > 0 && ra == 2 && transpose_a ? "the batch" : std::to_string(k_a), inner_b),
+                 batch_b ? "the batch belongs to the left operand: x @ W" : "");
   }
   TensorType out;
   out.dtype = a.dtype;

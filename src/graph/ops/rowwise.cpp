@@ -61,9 +61,9 @@ TensorType infer_cross_entropy(const InferContext& context) {
   const bool one_hot = target.dtype == logits.dtype && target.shape == logits.shape;
   const bool classes = target.dtype == DType::i32 && target.shape == out.shape;
   if ((!one_hot && !classes) || target.rows != logits.rows) {
-    context.fail("shape.mismatch",
-                 fmt::format("{} and {}: the target must be one-hot {} or class numbers i32{}", context.operand(0),
-                             context.operand(1), to_string(logits), to_string(out.shape)));
+    context.fail("shape.mismatch", fmt::format("{} and {}: the target must be one-hot {} or class numbers {}",
+                                               context.operand(0), context.operand(1), to_string(logits),
+                                               to_string(TensorType{DType::i32, out.shape, out.rows})));
   }
   return out;
 }

@@ -1,0 +1,96 @@
+// metrics_test.cpp: the built-in metrics of model files, worked out by hand, on every host executor.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "graphrun/session.h"
+
+namespace graphrun {
+namespace {
+
+Metrics evaluated(const std::string& text, const std::string& split, const std::string& executor) {
+  const std::string path = testing::TempDir() + "graphrun_metrics_test_" + std::to_string(::getpid()) + ".json";
+  std::ofstream(path) << text;
+  SessionOptions options;
+  options.executor = executor;
+  Session session(load_model(path), options);
+  return session.evaluate(split);
+}
+
+double value(const Metrics& metrics, const std::string& name) {
+  for (const auto& [known, v] : metrics.values) {
+    if (known == name) return v;
+  }
+  ADD_FAILURE() << "no metric " << name;
+  return std::nan("");
+}
+
+class MetricsOn : public testing::TestWithParam<std::string> {};
+
+// y_hat = 2 x + 10000: errors -1, 0, 1, 0 on train; the variance of y is far below its square, and the last batch is
+// short. Batches of 3.
+TEST_P(MetricsOn, RegressionInOriginalUnits) {
+  const std::string text = R"({
+    "format": 1,
+    "data": {"train": {"inline": {"x": [0, 1, 2, 3], "y": [10001, 10002, 10003, 10006]}},
+             "test": {"inline": {"x": [4, 5], "y": [10007, 10007]}}},
+    "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
+    "parameters": {"w": {"shape": [1, 1], "init": {"constant": 2}}, "c": {"shape": [1], "init": {"constant": 10000}}},
+    "graph": ["y_hat = x @ w + c", "loss = mse(y_hat, y)"],
+    "outputs": {"y_hat": "y"},
+    "train": {"minimize": "loss", "metrics": ["mse", "rmse", "mae", "r2"], "optimizer": {"sgd": {"lr": 0.1}}, "batch": 3}
+  })";
+  const Metrics train = evaluated(text, "train", GetParam());
+  EXPECT_NEAR(value(train, "mse"), 0.5, 1e-6);
+  EXPECT_NEAR(value(train, "rmse"), std::sqrt(0.5), 1e-6);
+  EXPECT_NEAR(value(train, "mae"), 0.5, 1e-6);
+  // y - 10003 is -2, -1, 0, 3: its sum of squares about the mean is 14.
+  EXPECT_NEAR(value(train, "r2"), 1 - 2.0 / 14, 1e-6);
+  // A constant target has no variance to explain.
+  EXPECT_EQ(value(evaluated(text, "test", GetParam()), "r2"), 0);
+}
+
+TEST_P(MetricsOn, R2IsTheSameForStandardizedTargets) {
+  const std::string text = R"({
+    "format": 1,
+    "data": {"train": {"inline": {"x": [0, 1, 2, 4], "y": [[1, 500], [2, 400], [3, 900], [6, 100]]}},
+             "transform": {"y": ["standardize"]}},
+    "inputs": {"x": ["batch", 1], "y": ["batch", 2]},
+    "parameters": {"w": {"shape": [1, 2], "init": "zeros"}},
+    "graph": ["y_hat = x @ w", "loss = mse(y_hat, y)"],
+    "outputs": {"y_hat": "y"},
+    "train": {"minimize": "loss", "metrics": ["r2", "mse"], "optimizer": {"sgd": {"lr": 0.1}}}
+  })";
+  // The prediction is the mean of each column.
+  const Metrics train = evaluated(text, "train", GetParam());
+  EXPECT_NEAR(value(train, "r2"), 0, 1e-6);
+  EXPECT_NEAR(value(train, "mse"), (14 + (25.0 + 75 * 75 + 425 * 425 + 375 * 375)) / 8, 0.5);
+}
+
+// Scores of three classes against class numbers, and against the same one-hot.
+TEST_P(MetricsOn, AccuracyTakesClassNumbers) {
+  const auto text = [](const std::string& y, const std::string& shape) {
+    return R"({
+    "format": 1,
+    "data": {"train": {"inline": {"x": [[5, 1, 0], [0, 2, 9], [1, 7, 3], [4, 0, 1]], "y": )" +
+           y + R"(}}},
+    "inputs": {"x": ["batch", 3], "y": )" +
+           shape + R"(},
+    "parameters": {"gain": {"shape": [], "init": "ones"}},
+    "graph": ["scores = x * gain", "loss = mean(softmax_cross_entropy(scores, y))"],
+    "outputs": {"scores": "y"},
+    "train": {"minimize": "loss", "metrics": ["accuracy"], "optimizer": {"sgd": {"lr": 0.1}}, "batch": 3}
+  })";
+  };
+  const std::string classes = text("[0, 2, 0, 0]", R"({"dtype": "i32", "shape": ["batch"]})");
+  EXPECT_NEAR(value(evaluated(classes, "train", GetParam()), "accuracy"), 0.75, 1e-6);
+  const std::string one_hot = text("[[1, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 0]]", R"(["batch", 3])");
+  EXPECT_NEAR(value(evaluated(one_hot, "train", GetParam()), "accuracy"), 0.75, 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hosts, MetricsOn, testing::Values("ref", "cpu"));
+
+}  // namespace
+}  // namespace graphrun
