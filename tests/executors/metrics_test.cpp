@@ -32,7 +32,7 @@ class MetricsOn : public testing::TestWithParam<std::string> {};
 // y_hat = 2 x + 10000: errors -1, 0, 1, 0 on train; the variance of y is far below its square, and the last batch is
 // short. Batches of 3.
 TEST_P(MetricsOn, RegressionInOriginalUnits) {
-  const std::string text = R"({
+  const std::string text = R"json({
     "format": 1,
     "data": {"train": {"inline": {"x": [0, 1, 2, 3], "y": [10001, 10002, 10003, 10006]}},
              "test": {"inline": {"x": [4, 5], "y": [10007, 10007]}}},
@@ -41,7 +41,7 @@ TEST_P(MetricsOn, RegressionInOriginalUnits) {
     "graph": ["y_hat = x @ w + c", "loss = mse(y_hat, y)"],
     "outputs": {"y_hat": "y"},
     "train": {"minimize": "loss", "metrics": ["mse", "rmse", "mae", "r2"], "optimizer": {"sgd": {"lr": 0.1}}, "batch": 3}
-  })";
+  })json";
   const Metrics train = evaluated(text, "train", GetParam());
   EXPECT_NEAR(value(train, "mse"), 0.5, 1e-6);
   EXPECT_NEAR(value(train, "rmse"), std::sqrt(0.5), 1e-6);
@@ -53,7 +53,7 @@ TEST_P(MetricsOn, RegressionInOriginalUnits) {
 }
 
 TEST_P(MetricsOn, R2IsTheSameForStandardizedTargets) {
-  const std::string text = R"({
+  const std::string text = R"json({
     "format": 1,
     "data": {"train": {"inline": {"x": [0, 1, 2, 4], "y": [[1, 500], [2, 400], [3, 900], [6, 100]]}},
              "transform": {"y": ["standardize"]}},
@@ -62,27 +62,27 @@ TEST_P(MetricsOn, R2IsTheSameForStandardizedTargets) {
     "graph": ["y_hat = x @ w", "loss = mse(y_hat, y)"],
     "outputs": {"y_hat": "y"},
     "train": {"minimize": "loss", "metrics": ["r2", "mse"], "optimizer": {"sgd": {"lr": 0.1}}}
-  })";
+  })json";
   // The prediction is the mean of each column.
   const Metrics train = evaluated(text, "train", GetParam());
   EXPECT_NEAR(value(train, "r2"), 0, 1e-6);
-  EXPECT_NEAR(value(train, "mse"), (14 + (25.0 + 75 * 75 + 425 * 425 + 375 * 375)) / 8, 0.5);
+  EXPECT_NEAR(value(train, "mse"), (14 + (25.0 * 25 + 75 * 75 + 425 * 425 + 375 * 375)) / 8, 0.5);
 }
 
 // Scores of three classes against class numbers, and against the same one-hot.
 TEST_P(MetricsOn, AccuracyTakesClassNumbers) {
   const auto text = [](const std::string& y, const std::string& shape) {
-    return R"({
+    return R"json({
     "format": 1,
-    "data": {"train": {"inline": {"x": [[5, 1, 0], [0, 2, 9], [1, 7, 3], [4, 0, 1]], "y": )" +
-           y + R"(}}},
-    "inputs": {"x": ["batch", 3], "y": )" +
-           shape + R"(},
+    "data": {"train": {"inline": {"x": [[5, 1, 0], [0, 2, 9], [1, 7, 3], [4, 0, 1]], "y": )json" +
+           y + R"json(}}},
+    "inputs": {"x": ["batch", 3], "y": )json" +
+           shape + R"json(},
     "parameters": {"gain": {"shape": [], "init": "ones"}},
     "graph": ["scores = x * gain", "loss = mean(softmax_cross_entropy(scores, y))"],
     "outputs": {"scores": "y"},
     "train": {"minimize": "loss", "metrics": ["accuracy"], "optimizer": {"sgd": {"lr": 0.1}}, "batch": 3}
-  })";
+  })json";
   };
   const std::string classes = text("[0, 2, 0, 0]", R"({"dtype": "i32", "shape": ["batch"]})");
   EXPECT_NEAR(value(evaluated(classes, "train", GetParam()), "accuracy"), 0.75, 1e-6);
