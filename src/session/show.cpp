@@ -27,6 +27,9 @@ struct Described {
 };
 
 Described describe(const std::string& path, const LoadOptions& options) {
+  LoadOptions without_files = options;
+  without_files.data = DataUse::none;
+  load_model(path, without_files);  // every mistake of the file, the "data" section's included
   json::Document document = json::parse(path, read_file(path));
   const std::vector<Override> overrides = apply_overrides(document, options.overrides);
   try {

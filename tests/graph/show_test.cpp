@@ -24,6 +24,12 @@ std::string write_model(const std::string& text) {
   return path;
 }
 
+LoadOptions with(std::vector<std::pair<std::string, std::string>> overrides) {
+  LoadOptions options;
+  options.overrides = std::move(overrides);
+  return options;
+}
+
 std::vector<std::string> shipped() {
   std::vector<std::string> paths;
   for (const fs::directory_entry& entry : fs::directory_iterator(GRAPHRUN_SOURCE_DIR "/models")) {
@@ -55,7 +61,7 @@ const std::string kSparse = R"json({
 })json";
 
 TEST(Canonical, FillsInEveryDefault) {
-  EXPECT_EQ(canonical_model(write_model(kSparse), {.data_dir = "", .overrides = {{"name", "sparse"}}}),
+  EXPECT_EQ(canonical_model(write_model(kSparse), with({{"name", "sparse"}})),
             R"json({
   "format": 1,
   "name": "sparse",
@@ -217,7 +223,7 @@ TEST(Check, NeedsNoDataAndCountsParameters) {
 
 TEST(Check, OverridesAreChecked) {
   try {
-    check_model(write_model(kSparse), {.data_dir = "", .overrides = {{"graph.p.units", "0"}}});
+    check_model(write_model(kSparse), with({{"graph.p.units", "0"}}));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.diagnostics().front().file, "--set graph.p.units=0");
