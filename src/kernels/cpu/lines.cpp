@@ -13,12 +13,15 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::int64_t kBlock = 256;
 
-// NaN wins.
+// NaN wins; of equal ones the first. One branch that is never taken: which of two numbers is larger is not to be
+// guessed.
 float larger(float x, float y) {
-  return x >= y || x != x ? x : y;
+  const float most = y > x ? y : x;
+  return y != y ? y : most;
 }
 float smaller(float x, float y) {
-  return x <= y || x != x ? x : y;
+  const float least = y < x ? y : x;
+  return y != y ? y : least;
 }
 
 struct Dims {
@@ -127,55 +130,97 @@ float sum_of_exponentials(const Line& line, float top, const IsaTable& table) {
   return total;
 }
 
-// log(sum(exp(x))) as two parts: top + rest; the parts keep more digits than their sum. An infinite top makes rest NaN.
-struct LogSum {
-  float top, rest;
+// What softmax and its kin need of a line: its largest element, the sum of exp(x - top) or the logarithm of that sum,
+// and those exponentials where the line fits a block. An infinite top makes the sum NaN.
+struct Exponentials {
+  float top, sum;
+  const float* values;  // null for a longer line
 };
-LogSum log_sum_exp(const Line& line, const IsaTable& table) {
-  const float top = fold<larger>(line, -kInfinity);
-  float total = sum_of_exponentials(line, top, table);
-  table.unary[unary_log](&total, &total, 1, 0, 0);
-  return {top, total};
+
+// Calls f(i, base, line, exponentials) for every line. Lines so short that several fit a block are taken together: one
+// call computes the exponentials of all of them. No line's bits depend on the others.
+enum class Sum { itself, logarithm };
+template <Sum kSum, class F>
+void for_exponentials(const KernelArgs& args, std::uint32_t mask, const IsaTable& table, F&& f) {
+  const Split split(args, args.in_type[0], mask);
+  const std::int64_t lines = split.kept.elements();
+  const std::int64_t size = split.reduced.elements();
+  const bool fits = size <= kBlock;
+  const std::int64_t together = std::max<std::int64_t>(kBlock / std::max<std::int64_t>(size, 1), 1);
+  const auto line_at = [&](std::int64_t base) { return Line{args.input<float>(0) + base, &split.reduced, size}; };
+  const int parts = parts_for(lines * (4 * size + 16));  // several passes, and the beginning of each
+  for_ranges(args, parts, lines, 1, [&](std::int64_t first, std::int64_t last) {
+    float block[kBlock], top[kBlock], sum[kBlock];
+    for (std::int64_t begin = first; begin < last; begin += together) {
+      const std::int64_t count = std::min(together, last - begin);
+      for (std::int64_t l = 0; l < count; ++l) {
+        const Line line = line_at(split.kept.offset(begin + l));
+        top[l] = fold<larger>(line, -kInfinity);
+        if (fits)
+          for (std::int64_t j = 0; j < size; ++j) block[l * size + j] = line[j] - top[l];
+        else
+          sum[l] = sum_of_exponentials(line, top[l], table);
+      }
+      if (fits) {
+        table.unary[unary_exp](block, block, count * size, 0, 0);
+        for (std::int64_t l = 0; l < count; ++l) {
+          sum[l] = 0;
+          for (std::int64_t j = 0; j < size; ++j) sum[l] += block[l * size + j];
+        }
+      }
+      if (kSum == Sum::logarithm) table.unary[unary_log](sum, sum, count, 0, 0);
+      for (std::int64_t l = 0; l < count; ++l) {
+        const std::int64_t base = split.kept.offset(begin + l);
+        f(begin + l, base, line_at(base), Exponentials{top[l], sum[l], fits ? block + l * size : nullptr});
+      }
+    }
+  });
+  clear_invalid_rows(args);
 }
 
+// log(sum(exp(x))) is top + sum: as two parts they keep more digits.
 template <Isa isa>
 void logsumexp(const KernelArgs& args) {
   float* out = args.output<float>();
-  for_lines(args, std::get<ReduceParams>(args.params).axes, [&](std::int64_t i, std::int64_t, const Line& line) {
-    const LogSum sum = log_sum_exp(line, table_of<isa>());
-    // Of nothing, or with an element that is not finite: the largest says it all.
-    out[i] = std::fabs(sum.top) < kInfinity ? sum.top + sum.rest : sum.top;
-  });
+  for_exponentials<Sum::logarithm>(args, std::get<ReduceParams>(args.params).axes, table_of<isa>(),
+                                   [&](std::int64_t i, std::int64_t, const Line&, const Exponentials& e) {
+                                     // Of nothing, or with an element that is not finite: the largest says it all.
+                                     out[i] = std::fabs(e.top) < kInfinity ? e.top + e.sum : e.top;
+                                   });
 }
 
 template <Isa isa>
 void softmax(const KernelArgs& args) {
-  const int axis = std::get<AxisParams>(args.params).axis;
+  const IsaTable& table = table_of<isa>();
   float* out = args.output<float>();
-  for_lines(args, 1u << axis, [&](std::int64_t, std::int64_t base, const Line& line) {
-    const IsaTable& table = table_of<isa>();
-    const std::int64_t stride = line.dims->count > 0 ? line.dims->stride[0] : 0;
-    const float top = fold<larger>(line, -kInfinity);
-    const float total = sum_of_exponentials(line, top, table);
-    float block[kBlock];
-    for (std::int64_t begin = 0; begin < line.size; begin += kBlock) {
-      const std::int64_t n = std::min(kBlock, line.size - begin);
-      for (std::int64_t j = 0; j < n; ++j) block[j] = line[begin + j] - top;
-      table.unary[unary_exp](block, block, n, 0, 0);
-      for (std::int64_t j = 0; j < n; ++j) out[base + (begin + j) * stride] = block[j] / total;
-    }
-  });
+  for_exponentials<Sum::itself>(args, 1u << std::get<AxisParams>(args.params).axis, table,
+                                [&](std::int64_t, std::int64_t base, const Line& line, const Exponentials& e) {
+                                  const std::int64_t stride = line.dims->count > 0 ? line.dims->stride[0] : 0;
+                                  if (e.values != nullptr) {
+                                    for (std::int64_t j = 0; j < line.size; ++j)
+                                      out[base + j * stride] = e.values[j] / e.sum;
+                                    return;
+                                  }
+                                  float block[kBlock];
+                                  for (std::int64_t begin = 0; begin < line.size; begin += kBlock) {
+                                    const std::int64_t n = std::min(kBlock, line.size - begin);
+                                    for (std::int64_t j = 0; j < n; ++j) block[j] = line[begin + j] - e.top;
+                                    table.unary[unary_exp](block, block, n, 0, 0);
+                                    for (std::int64_t j = 0; j < n; ++j)
+                                      out[base + (begin + j) * stride] = block[j] / e.sum;
+                                  }
+                                });
 }
 
 template <Isa isa>
 void log_softmax(const KernelArgs& args) {
-  const int axis = std::get<AxisParams>(args.params).axis;
   float* out = args.output<float>();
-  for_lines(args, 1u << axis, [&](std::int64_t, std::int64_t base, const Line& line) {
-    const LogSum sum = log_sum_exp(line, table_of<isa>());
-    const std::int64_t stride = line.dims->count > 0 ? line.dims->stride[0] : 0;
-    for (std::int64_t j = 0; j < line.size; ++j) out[base + j * stride] = (line[j] - sum.top) - sum.rest;
-  });
+  for_exponentials<Sum::logarithm>(args, 1u << std::get<AxisParams>(args.params).axis, table_of<isa>(),
+                                   [&](std::int64_t, std::int64_t base, const Line& line, const Exponentials& e) {
+                                     const std::int64_t stride = line.dims->count > 0 ? line.dims->stride[0] : 0;
+                                     for (std::int64_t j = 0; j < line.size; ++j)
+                                       out[base + j * stride] = (line[j] - e.top) - e.sum;
+                                   });
 }
 
 // A class with target 0 adds nothing; a class number that is no class gives NaN.
@@ -183,21 +228,23 @@ template <Isa isa>
 void softmax_cross_entropy(const KernelArgs& args) {
   const bool classes = args.in_type[1].dtype == DType::i32;
   float* out = args.output<float>();
-  for_lines(args, 1u << (args.in_type[0].shape.rank() - 1), [&](std::int64_t i, std::int64_t base, const Line& line) {
-    const LogSum sum = log_sum_exp(line, table_of<isa>());
-    if (classes) {
-      const std::int32_t target = args.input<std::int32_t>(1)[i];
-      const bool known = target >= 0 && target < line.size;
-      out[i] = known ? sum.rest - (line[target] - sum.top) : std::numeric_limits<float>::quiet_NaN();
-      return;
-    }
-    const float* t = args.input<float>(1) + base;
-    float loss = 0;
-    for (std::int64_t j = 0; j < line.size; ++j) {
-      if (t[j] != 0) loss += t[j] * (sum.rest - (line[j] - sum.top));
-    }
-    out[i] = loss;
-  });
+  for_exponentials<Sum::logarithm>(args, 1u << (args.in_type[0].shape.rank() - 1), table_of<isa>(),
+                                   [&](std::int64_t i, std::int64_t base, const Line& line, const Exponentials& e) {
+                                     if (classes) {
+                                       const std::int32_t target = args.input<std::int32_t>(1)[i];
+                                       const bool known = target >= 0 && target < line.size;
+                                       out[i] = known ? e.sum - (line[target] - e.top)
+                                                      : std::numeric_limits<float>::quiet_NaN();
+                                       return;
+                                     }
+                                     const float* t = args.input<float>(1) + base;
+                                     float loss = 0;
+                                     for (std::int64_t j = 0; j < line.size; ++j) {
+                                       const float term = t[j] * (e.sum - (line[j] - e.top));
+                                       loss += t[j] != 0 ? term : 0.0f;
+                                     }
+                                     out[i] = loss;
+                                   });
 }
 
 template <bool kLargest>
