@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# tutorial.sh GRAPHRUN TUTORIAL.md: types every command of the tutorial (its ```sh blocks) in an empty folder. They must
+# succeed, and every line of its results (```text blocks) that begins with a metric must be among what they print.
+set -euo pipefail
+
+graphrun=$(readlink -f "$1") tutorial=$(readlink -f "$2")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+blocks() { awk -v kind="$1" '$0 == "```" kind { inside = 1; next } /^```/ { inside = 0 } inside' "$tutorial"; }
+
+blocks sh >"$folder/commands"
+mkdir "$folder/work"
+cd "$folder/work"
+if ! PATH="$(dirname "$graphrun"):$PATH" bash -euo pipefail "$folder/commands" >"$folder/printed" 2>"$folder/progress"; then
+  cat "$folder/printed" "$folder/progress"
+  echo "tutorial: a command failed"
+  exit 1
+fi
+
+checked=0
+while IFS= read -r line; do
+  checked=$((checked + 1))
+  if ! grep -qxF -- "$line" "$folder/printed"; then
+    echo "tutorial: not printed: $line"
+    grep "^${line%% *}" "$folder/printed"
+    exit 1
+  fi
+done < <(blocks text | grep -E '^(loss|rmse|mae) ')
+[ "$checked" -gt 3 ] || { echo "tutorial: only $checked lines of results"; exit 1; }
+echo "tutorial: $(grep -c . "$folder/commands") lines of commands, $checked lines of results"
