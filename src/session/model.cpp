@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <memory>
 
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "data/dataset.h"
+#include "data/files.h"
+#include "data/npy.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/model_file.h"
 #include "graph/frontend/overrides.h"
@@ -47,11 +51,29 @@ std::int64_t capacity(json::Reader& reader, const ModelFile& file, const DataSet
   return *file.batch();
 }
 
+// {"npz": "file.npz", "key": "W1"}: each file is read once, though the graph may be built twice.
+ReadArray initial_arrays(data::Files& files) {
+  auto opened = std::make_shared<std::map<std::string, data::Npz>>();
+  return [&files, opened](const std::string& file, const std::string& key) {
+    const std::string path = files.find(file);
+    const data::Npz& npz = opened->try_emplace(path, path).first->second;
+    const data::ArrayPtr array = files.array(path + "/" + key, [&](const std::string&) { return npz.read(key); });
+    if (const auto* values = std::get_if<std::vector<float>>(&array->values)) return HostTensor(array->shape, *values);
+    throw Error(ErrorKind::input, "data.dtype", fmt::format("'{}': the values of '{}' are not f32", path, key),
+                "parameters are f32: save the array with .astype(numpy.float32)");
+  };
+}
+
 Model read_model(const json::Document& document, const LoadOptions& options) {
   std::optional<Weights> weights;
   if (!options.weights.empty()) weights = read_weights(options.weights);
   json::Reader reader(document);
-  const ModelFile file(reader);
+  const std::filesystem::path path(document.file);
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  data::Files files({folder, options.data_dir});
+  // What is only planned needs no values, and weights take the place of all of them.
+  const bool reads = options.data == DataUse::values && !weights;
+  const ModelFile file(reader, reads ? initial_arrays(files) : ReadArray());
   // Built before the data is read, so that one pass finds the mistakes of both.
   const std::int64_t assumed = file.batch().value_or(kUnknownBatch);
   Model model = file.build(assumed);
@@ -59,10 +81,8 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     const std::vector<Diagnostic> found = misfits(*weights, model.graph);
     if (!found.empty()) reader.report(reader.root(), Error(ErrorKind::input, found));
   }
-  const std::filesystem::path path(document.file);
   DataSet data;
   if (file.data() && file.inputs_read()) {
-    const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
     const ModelFormulas formulas(file.constants());
     data = read_data(
         reader, *file.data(), declarations(file, model),

@@ -1,6 +1,8 @@
 // Weights files: what is saved is what is loaded, and what does not fit is said.
 #include "graphrun/weights.h"
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "data/npy.h"
 #include "data_fixture.h"
@@ -165,6 +167,41 @@ TEST_F(WeightsTest, FilesThatAreNone) {
   Session session(load());
   EXPECT_NE(message([&] { save_weights(session, path("no/such/folder/w.npz")); }).find("cannot write"),
             std::string::npos);
+}
+
+// {"npz": "file.npz", "key": "W"} as an initialiser.
+TEST_F(WeightsTest, ParametersStartFromAnArray) {
+  HostTensor wide = tensor(DType::f32, Shape{2, 4}), three = tensor(DType::f32, Shape{3});
+  for (std::size_t i = 0; i < 8; ++i) wide.elements<float>()[i] = static_cast<float>(i) / 8;
+  three.elements<float>()[2] = 5;
+  write_arrays({{"W", wide}, {"three", three}, {"f64", tensor(DType::f64, Shape{3})}});
+  const auto with = [](const std::string& parameter, const std::string& layer) {
+    return std::vector<std::pair<std::string, std::string>>{{"parameters.unused.init", parameter},
+                                                            {"graph.h.init", layer}};
+  };
+  const std::string good = R"({"npz": "w.npz", "key": "three"})", layer = R"({"npz": "w.npz", "key": "W"})";
+  Session session(load("", with(good, layer)));
+  EXPECT_TRUE(std::ranges::equal(session.read("h.W").elements<float>(), wide.elements<float>()));
+
+  const auto mistake = [&](const std::string& init) { return message([&] { load("", with(init, layer)); }); };
+  EXPECT_NE(mistake(R"({"npz": "w.npz", "key": "W"})").find("the given values are f32(2, 4), the parameter is f32(3)"),
+            std::string::npos);
+  EXPECT_NE(mistake(R"({"npz": "w.npz", "key": "thre"})").find("'DIR/w.npz' has no array 'thre'"), std::string::npos);
+  EXPECT_NE(mistake(R"({"npz": "w.npz", "key": "thre"})").find("did you mean 'three'?"), std::string::npos);
+  EXPECT_NE(mistake(R"({"npz": "w.npz", "key": "f64"})").find("'DIR/w.npz': the values of 'f64' are not f32"),
+            std::string::npos);
+  EXPECT_NE(mistake(R"({"npz": "v.npz", "key": "three"})").find("'v.npz' not found; looked in DIR"), std::string::npos);
+  EXPECT_NE(mistake(R"({"npz": "w.npz"})").find("missing key 'key'"), std::string::npos);
+  EXPECT_NE(mistake(R"({"npz": "w.npz", "ky": "three", "key": "three"})").find("unknown key 'ky'"), std::string::npos);
+  EXPECT_NE(mistake(R"({"npz": 3, "key": "three"})").find("must be a string"), std::string::npos);
+
+  // A plan opens no such file, and weights take the place of what it holds.
+  LoadOptions plan;
+  plan.data = DataUse::sizes;
+  plan.overrides = with(R"({"npz": "v.npz", "key": "three"})", layer);
+  EXPECT_NO_THROW(load_model(path("model.json"), plan));
+  save_weights(session, path("all.npz"));
+  EXPECT_NO_THROW(load(path("all.npz"), plan.overrides));
 }
 
 TEST_F(WeightsTest, EveryDtypeAndShapeIsReadAsItWasWritten) {

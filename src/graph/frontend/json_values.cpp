@@ -15,8 +15,9 @@ using json::Kind;
 using json::Place;
 using json::Reader;
 
-constexpr std::string_view kInits = R"(expected "zeros", "ones", "glorot_uniform", {"constant": v}, {"normal": s}, )"
-                                    R"({"uniform": [a, b]} or the values as nested arrays)";
+constexpr std::string_view kInits =
+    R"(expected "zeros", "ones", "glorot_uniform", {"constant": v}, {"normal": s}, )"
+    R"({"uniform": [a, b]}, {"npz": "file", "key": "name"} or the values as nested arrays)";
 
 std::optional<Shape> read_extents(Reader& reader, const Place& list, std::size_t first) {
   const std::size_t count = list.value->items.size();
@@ -84,11 +85,24 @@ std::optional<Init> read_init_word(Reader& reader, const Place& at) {
   return std::nullopt;
 }
 
-std::optional<Init> read_init_object(Reader& reader, const Place& at) {
-  if (at.value->find("npz")) {
-    reader.report(at, "model.unsupported", "initial values from an npz file are not known yet", std::string(kInits));
+std::optional<Init> read_init_file(Reader& reader, const Place& at, const ReadArray& read_array) {
+  json::ObjectReader fields(reader, at);
+  const std::optional<std::string> file = fields.string("npz");
+  const bool has_key = fields.require("key").has_value();
+  const std::optional<std::string> key = has_key ? fields.string("key") : std::nullopt;
+  fields.finish();
+  if (!file || !key) return std::nullopt;
+  if (!read_array) return Init::zeros();
+  try {
+    return Init::values(read_array(*file, *key));
+  } catch (const Error& error) {
+    reader.report(at, error);
     return std::nullopt;
   }
+}
+
+std::optional<Init> read_init_object(Reader& reader, const Place& at, const ReadArray& read_array) {
+  if (at.value->find("npz")) return read_init_file(reader, at, read_array);
   if (at.value->members.size() != 1) {
     reader.report(at, "model.init", "an initialiser is an object with one key", std::string(kInits));
     return std::nullopt;
@@ -114,7 +128,7 @@ std::optional<Init> read_init_object(Reader& reader, const Place& at) {
                   fmt::format("uniform needs two numbers [low, high], got [{}]", fmt::join(*ends, ", ")));
     return std::nullopt;
   }
-  const std::string hint = did_you_mean(member.key, {"constant", "normal", "uniform"});
+  const std::string hint = did_you_mean(member.key, {"constant", "normal", "uniform", "npz"});
   reader.report_key(at, member, "model.init", fmt::format("there is no initialiser named {}", member.key),
                     hint.empty() ? std::string(kInits) : hint);
   return std::nullopt;
@@ -160,9 +174,9 @@ std::optional<DType> read_dtype(Reader& reader, const Place& at) {
   return std::nullopt;
 }
 
-std::optional<Init> read_init(Reader& reader, const Place& at) {
+std::optional<Init> read_init(Reader& reader, const Place& at, const ReadArray& read_array) {
   if (at.value->kind == Kind::string) return read_init_word(reader, at);
-  if (at.value->kind == Kind::object) return read_init_object(reader, at);
+  if (at.value->kind == Kind::object) return read_init_object(reader, at, read_array);
   if (at.value->kind != Kind::array) {
     reader.report(at, "model.init", fmt::format("no initialiser: {}", name_of(at.value->kind)), std::string(kInits));
     return std::nullopt;

@@ -3,6 +3,7 @@
 // Leaves to others: which section wants which (model_file.h).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,8 +21,11 @@ std::optional<Shape> read_shape(json::Reader& reader, const json::Place& at);
 // ["batch", 6] as (6): the extents of one sample.
 std::optional<Shape> read_batch_shape(json::Reader& reader, const json::Place& at);
 std::optional<DType> read_dtype(json::Reader& reader, const json::Place& at);  // f32 or i32
-// "zeros", {"normal": 0.1}, …, or the values themselves as nested arrays.
-std::optional<Init> read_init(json::Reader& reader, const json::Place& at);
+// An array of an NPZ file. Throws Error.
+using ReadArray = std::function<HostTensor(const std::string& file, const std::string& key)>;
+// "zeros", {"normal": 0.1}, {"npz": "file.npz", "key": "W"}, …, or the values themselves as nested arrays. Without
+// `read_array` no file is opened, and zeros stand for its values.
+std::optional<Init> read_init(json::Reader& reader, const json::Place& at, const ReadArray& read_array);
 // Nothing is reported for what no attribute can be: an object, null, a list that is not of numbers.
 std::optional<AttrValue> attr_value(const json::Value& value);
 // The attributes of the schema that the object has. Keys beyond the schema are the caller's to finish().

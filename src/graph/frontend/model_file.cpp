@@ -38,7 +38,8 @@ using json::Member;
 using json::ObjectReader;
 using json::Place;
 
-ModelFile::ModelFile(json::Reader& reader) : reader_(reader), batch_place_(reader.root()) {
+ModelFile::ModelFile(json::Reader& reader, ReadArray read_array)
+    : reader_(reader), read_array_(std::move(read_array)), batch_place_(reader.root()) {
   ObjectReader root(reader_, reader_.root());
   if (!root.is_object()) return;
   if (const auto at = root.get("format"); !at) {
@@ -132,7 +133,7 @@ void ModelFile::read_parameters(const Place& at) {
         if (const auto shape = read_shape(reader_, *place)) parameter.shape = *shape;
       }
       if (const auto place = fields.require("init", R"(for instance "init": {"normal": 0.1} or "init": "zeros")")) {
-        if (auto init = read_init(reader_, *place)) parameter.init = std::move(*init);
+        if (auto init = read_init(reader_, *place, read_array_)) parameter.init = std::move(*init);
       }
       parameter.decay = fields.boolean("decay").value_or(true);
       fields.finish();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json_reader.h"
+#include "graph/frontend/json_values.h"
 #include "graphrun/model.h"
 
 namespace graphrun {
@@ -22,7 +23,8 @@ inline constexpr std::int64_t kUnknownBatch = 8191;
 
 class ModelFile {
  public:
-  explicit ModelFile(json::Reader& reader);
+  // `read_array` reads initial values that stand in files; without it no file is opened, and they count as zeros.
+  explicit ModelFile(json::Reader& reader, ReadArray read_array = {});
 
   struct Input {
     std::string name;
@@ -65,6 +67,7 @@ class ModelFile {
   void read_batch(const json::Place& at);
 
   json::Reader& reader_;
+  ReadArray read_array_;
   std::string name_;
   std::map<std::string, double, std::less<>> constants_;
   std::vector<Input> inputs_;

@@ -207,7 +207,7 @@ class ModelBuild {
       if (!at) continue;
       if (init.optional && at->value->kind == Kind::boolean) {
         inits[std::string(init.name)] = at->value->boolean ? std::optional(init.fallback) : std::nullopt;
-      } else if (std::optional<Init> given = read_init(reader_, *at)) {
+      } else if (std::optional<Init> given = read_init(reader_, *at, file_.read_array_)) {
         inits[std::string(init.name)] = std::move(given);
       }
     }
