@@ -38,4 +38,9 @@ GRAPHRUN_API std::string show_model(const std::string& path, const LoadOptions& 
 // The whole step: minibatch, forward, gradients, optimizer, records, evaluation. `show.gradients` is always meant.
 GRAPHRUN_API std::string show_step(const Model& model, const ShowOptions& show = {});
 
+// The JSON Schema of model files (models/graphrun.schema.json), made from the registries.
+GRAPHRUN_API std::string model_schema();
+// docs/ops.md: every op, function, layer, optimizer, schedule and metric with its attributes, made from the registries.
+GRAPHRUN_API std::string op_reference();
+
 }  // namespace graphrun

@@ -19,6 +19,10 @@ constexpr std::string_view kInits =
     R"(expected "zeros", "ones", "glorot_uniform", {"constant": v}, {"normal": s}, )"
     R"({"uniform": [a, b]}, {"npz": "file", "key": "name"} or the values as nested arrays)";
 
+bool is_whole(double value) {
+  return value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value));
+}
+
 std::optional<Shape> read_extents(Reader& reader, const Place& list, std::size_t first) {
   const std::size_t count = list.value->items.size();
   if (count > static_cast<std::size_t>(kMaxRank)) {
@@ -141,6 +145,19 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   return near.empty() ? std::string() : fmt::format("did you mean {}?", near);
 }
 
+const std::vector<InitDoc>& init_docs() {
+  static const std::vector<InitDoc> docs = {
+      {"zeros", "", "0"},
+      {"ones", "", "1"},
+      {"glorot_uniform", "", "uniform in ±sqrt(6 / (in + out)), the last two extents being in and out"},
+      {"constant", "a number", "that number"},
+      {"normal", "the deviation", "normal with mean 0"},
+      {"uniform", "[low, high]", "uniform from low to high"},
+      {"npz", "a file, beside it \"key\": a name", "the array of that name of an NPZ file"},
+  };
+  return docs;
+}
+
 std::optional<Shape> read_shape(Reader& reader, const Place& at) {
   if (at.value->kind != Kind::array) {
     reader.report(at, "json.type", fmt::format("a shape is an array of extents, got {}", name_of(at.value->kind)),
@@ -193,7 +210,8 @@ std::optional<AttrValue> attr_value(const json::Value& value) {
       return value.boolean;
     case Kind::integer:
       return value.integer;
-    case Kind::real:
+    case Kind::real:  // 1e3 and 10.0 are integers, too
+      if (is_whole(value.real)) return static_cast<std::int64_t>(value.real);
       return value.real;
     case Kind::string:
       return value.string;
@@ -207,6 +225,7 @@ std::optional<AttrValue> attr_value(const json::Value& value) {
   for (const json::Value& item : value.items) {
     if (!item.is_number()) return std::nullopt;
     if (item.kind == Kind::integer) integers.push_back(item.integer);
+    if (item.kind == Kind::real && is_whole(item.real)) integers.push_back(static_cast<std::int64_t>(item.real));
     reals.push_back(item.real);
   }
   if (integers.size() == reals.size()) return integers;

@@ -21,6 +21,11 @@ std::optional<Shape> read_shape(json::Reader& reader, const json::Place& at);
 // ["batch", 6] as (6): the extents of one sample.
 std::optional<Shape> read_batch_shape(json::Reader& reader, const json::Place& at);
 std::optional<DType> read_dtype(json::Reader& reader, const json::Place& at);  // f32 or i32
+struct InitDoc {
+  std::string_view name, argument, doc;  // without an argument the word alone
+};
+const std::vector<InitDoc>& init_docs();
+
 // An array of an NPZ file. Throws Error.
 using ReadArray = std::function<HostTensor(const std::string& file, const std::string& key)>;
 // "zeros", {"normal": 0.1}, {"npz": "file.npz", "key": "W"}, …, or the values themselves as nested arrays. Without

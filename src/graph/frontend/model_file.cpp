@@ -47,7 +47,7 @@ ModelFile::ModelFile(json::Reader& reader, ReadArray read_array)
   } else if (at->value->kind != Kind::integer || at->value->integer != 1) {
     reader_.report(*at, "model.format", "the format must be 1, the only one there is");
   }
-  root.get("$schema");
+  root.string("$schema");
   root.string("description");
   name_ = root.string("name").value_or("");
   data_ = root.require("data", "it says where the inputs come from");

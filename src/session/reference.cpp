@@ -1,0 +1,108 @@
+// reference.cpp: op_reference(): docs/ops.md from the registries.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/frontend/composed.h"
+#include "graph/frontend/functions.h"
+#include "graph/frontend/json_values.h"
+#include "graph/frontend/layers.h"
+#include "graph/frontend/metrics.h"
+#include "graph/frontend/optimizers.h"
+#include "graph/frontend/schedules.h"
+#include "graphrun/show.h"
+
+namespace graphrun {
+namespace {
+
+// A cell of a table: a bar would end it.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string default_text(const ir::AttrDef& def) {
+  if (def.required) return "required";
+  std::string text = ir::to_string(def.fallback);
+  return text.empty() || text == "[]" ? "none" : text;
+}
+
+std::string attributes(const ir::AttrSchema& schema) {
+  std::string text;
+  for (const ir::AttrDef& def : schema) {
+    text += fmt::format("{}`{}` ({}): {}, {}", text.empty() ? "" : "<br>", def.name, default_text(def), expected(def),
+                        def.doc);
+  }
+  return cell(text);
+}
+
+std::string operands(const std::vector<std::string_view>& names, bool variadic) {
+  return fmt::format("{}{}", fmt::join(names, ", "), variadic ? ", …" : "");
+}
+
+std::string functions() {
+  std::string text = "| function | operands | attributes (default) | what it is | gradient |\n|---|---|---|---|---|\n";
+  for (const std::string& name : function_names()) {
+    const Function f = *find_function(name);
+    const OpDef* op = f.composed ? nullptr : find_op(name);
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", name, operands(*f.operands, f.variadic), attributes(*f.attrs),
+                        cell(op ? op->doc : f.composed->doc),
+                        !op        ? "through its parts"
+                        : op->grad ? "yes"
+                                   : cell("none: " + std::string(op->no_gradient)));
+  }
+  return text;
+}
+
+std::string layer_table() {
+  std::string text = "| layer | operands | attributes (default) | what it is |\n|---|---|---|---|\n";
+  for (const Layer& layer : layers()) {
+    std::string attrs = attributes(layer.attrs);
+    for (const LayerInit& init : layer.inits) {
+      attrs += fmt::format("<br>`{}` ({}): an initialiser{}", init.name,
+                           init.fallback.kind == Init::Kind::glorot_uniform ? "glorot_uniform" : "zeros",
+                           init.optional ? ", or false: without it" : "");
+    }
+    text +=
+        fmt::format("| `{}` | {} | {} | {} |\n", layer.name, operands(layer.operands, false), attrs, cell(layer.doc));
+  }
+  return text;
+}
+
+template <class Def, class Schema>
+std::string keyed_table(std::string_view title, const std::vector<Def>& registry, Schema schema) {
+  std::string text = fmt::format("| {} | keys (default) | what it is |\n|---|---|---|\n", title);
+  for (const Def& def : registry) {
+    text += fmt::format("| `{}` | {} | {} |\n", def.name, attributes(schema(def)), cell(def.doc));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string op_reference() {
+  std::string text =
+      "# Functions, layers, optimizers, schedules, metrics\n\n"
+      "Made from the registries (`GRAPHRUN_WRITE_GOLDEN=1 test_graph --gtest_filter='Generated*'`); a test fails when "
+      "it is stale.\n[model-format.md](model-format.md) says where each may stand.\n\n";
+  text +=
+      "## Functions\n\nCalled in expressions, or as the `\"op\"` of an object of the graph. `axis` and `axes` mean "
+      "the same.\n\n" +
+      functions();
+  text +=
+      "\n## Layers\n\n`\"op\"` of an object of the graph only: they bring parameters of their own.\n\n" + layer_table();
+  text += "\n## Initialisers\n\n| initialiser | argument | values |\n|---|---|---|\n";
+  for (const InitDoc& doc : init_docs()) text += fmt::format("| `{}` | {} | {} |\n", doc.name, doc.argument, doc.doc);
+  text +=
+      "\n## Optimizers\n\n" + keyed_table("optimizer", optimizers(), [](const OptimizerDef& def) { return def.attrs; });
+  text += "\n## Schedules\n\nt is the time in the unit that is named, warmup apart.\n\n" +
+          keyed_table("schedule", schedules(), [](const ScheduleDef& def) { return schedule_keys(def); });
+  text += "\n## Metrics\n\n| metric | what it is |\n|---|---|\n";
+  for (const MetricDef& def : metrics()) text += fmt::format("| `{}` | {} |\n", def.name, cell(def.doc));
+  return text;
+}
+
+}  // namespace graphrun
