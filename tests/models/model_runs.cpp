@@ -44,8 +44,10 @@ std::string data_is_missing(const std::string& model) {
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kModels))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  for (const auto& entry : fs::directory_iterator(kModels)) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() == ".json" && !name.ends_with(".schema")) names.push_back(name);
+  }
   std::sort(names.begin(), names.end());
   return names;
 }
