@@ -49,8 +49,8 @@ class GRAPHRUN_API Profiler {
   std::uint32_t row(std::string_view group, std::string_view name);  // the row of that name, made at first use
   void add(std::uint32_t row, double start, double duration);        // start: as now() tells it
 
-  // Rows that were called, the longest of a group first; groups in the order of their first row.
-  Profile take(std::string source) const;
+  // Rows that were called, the longest of a group first; groups in the order of their first row, but `last` at the end.
+  Profile take(std::string source, std::string_view last = {}) const;
 
  private:
   double begin_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/host_memory.h"
 #include "base/philox.h"
 #include "graphrun/error.h"
 #include "session/fit_batch.h"
@@ -33,6 +34,17 @@ std::shared_ptr<Executor> executor_for(const Model& model, const SessionOptions&
   return choose_executor(timings.front().executor, nullptr, options.threads);
 }
 
+// The kernel gives out more memory than there is and kills whoever uses it; a message is better.
+void refuse_too_much_for_the_host(const Program& program) {
+  if (find_target(program.target).executor != "cpu") return;
+  const std::uint64_t available = available_host_memory();
+  if (program.arena_bytes <= available) return;
+  throw OutOfMemory(
+      "memory.host",
+      fmt::format("the plan needs {} bytes of host memory, {} are available", program.arena_bytes, available),
+      program.arena_bytes, available);
+}
+
 }  // namespace
 
 Session::Impl::Impl(Model m, const SessionOptions& options)
@@ -54,6 +66,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
 
 std::unique_ptr<Runnable> Session::Impl::load(const PlanOptions& options) {
   try {
+    refuse_too_much_for_the_host(planned.program);
     return executor->load(planned.program);
   } catch (const OutOfMemory& error) {
     throw explained(error, planned.program, model, {&executor, 1}, options);

@@ -45,11 +45,12 @@ void Profiler::add(std::uint32_t index, double start, double duration) {
   }
 }
 
-Profile Profiler::take(std::string source) const {
+Profile Profiler::take(std::string source, std::string_view last) const {
   const std::vector<ProfileRow>& rows = profile_.rows;
   std::vector<std::string_view> groups;
   for (const ProfileRow& row : rows) {
-    if (std::find(groups.begin(), groups.end(), row.group) == groups.end()) groups.push_back(row.group);
+    if (row.group != last && std::find(groups.begin(), groups.end(), row.group) == groups.end())
+      groups.push_back(row.group);
   }
   const auto place = [&](std::size_t i) { return std::find(groups.begin(), groups.end(), rows[i].group); };
   std::vector<std::uint32_t> order(rows.size());

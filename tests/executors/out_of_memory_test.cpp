@@ -128,5 +128,29 @@ TEST(OutOfMemory, OrSaysThatNoBatchFits) {
   }
 }
 
+// Linux would give out the memory, and kill the process when it is used.
+TEST(OutOfMemory, OfTheHostIsToldBeforeItIsUsed) {
+  for (const std::string executor : {"cpu", "ref"}) {
+    GraphBuilder graph(std::int64_t{1} << 20);
+    const Value x = graph.input("x", {kBatch, 1});
+    const Value hidden = graph.dense("hidden", x, std::int64_t{1} << 20);  // 4 TiB
+    const Value loss = graph.op("mean", {hidden});
+    Model model(std::move(graph));
+    model.train.minimize = loss;
+    model.data.splits.push_back({"train", {{"x", HostTensor(DType::f32, {1 << 20, 1})}}});
+    SessionOptions options;
+    options.executor = executor;
+    try {
+      Session session(std::move(model), options);
+      FAIL() << "it must not fit";
+    } catch (const OutOfMemory& error) {
+      EXPECT_EQ(error.diagnostics().front().code, "memory.host");
+      EXPECT_GT(error.needed(), std::uint64_t{1} << 42);
+      EXPECT_LT(error.usable(), error.needed());
+      EXPECT_EQ(error.diagnostics().front().hint.rfind("--batch=", 0), 0u) << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace graphrun

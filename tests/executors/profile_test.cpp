@@ -55,6 +55,10 @@ TEST(Profiler, RowsCountAndAreOrdered) {
   EXPECT_EQ(profile.events[0].row, 1u);
   EXPECT_NEAR(profile.events[0].start, 1, 1e-6);
   EXPECT_EQ(profile.events[3].row, 2u);
+  const Profile other_way = profiler.take("a test", "b");
+  EXPECT_EQ(other_way.rows[0].name, "other");
+  EXPECT_EQ(other_way.rows[1].name, "large");
+  EXPECT_EQ(other_way.events[3].row, 0u);
   EXPECT_EQ(profile.events_left_out, 0u);
 }
 

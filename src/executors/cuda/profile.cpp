@@ -23,8 +23,7 @@ DeviceProfile::DeviceProfile(Profiling how) {
   } else {
     cupti_ = Cupti::open(why_no_cupti_);
   }
-  profiler_.row(kWork, "");  // groups are shown in this order
-  profiler_.row(kCalls, "");
+  profiler_.row(kWork, "");  // shown first
 }
 
 DeviceProfile::~DeviceProfile() {
@@ -124,7 +123,8 @@ Profile DeviceProfile::take() {
       std::any_of(profile.rows.begin(), profile.rows.end(), [](const ProfileRow& row) { return row.group == kCalls; });
   if (!told) {
     if (cupti_ != nullptr) why_no_cupti_ = "CUPTI told of nothing";
-    profile = profiler_.take(fmt::format("the host's clock for calls, CUDA events for the GPU ({})", why_no_cupti_));
+    profile =
+        profiler_.take(fmt::format("the host's clock for calls, CUDA events for the GPU ({})", why_no_cupti_), kCalls);
     profile.notes.push_back("the time between two events holds a microsecond or two beside what is between them");
   }
   std::string samples;

@@ -118,10 +118,7 @@ const char* copy_name(std::uint8_t kind) {
 }  // namespace
 
 struct Cupti::State {
-  State() {
-    profiler.row("GPU activities", "");  // groups are shown in this order
-    profiler.row("API calls", "");
-  }
+  State() { profiler.row("GPU activities", ""); }  // shown first
 
   void add(std::string_view group, std::string_view name, std::uint64_t start, std::uint64_t end) {
     if (start == 0 || end < start) return;  // CUPTI could not tell
@@ -261,7 +258,7 @@ void Cupti::add(std::string_view group, std::string_view name, double start, dou
 Profile Cupti::take() {
   functions()->flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   const std::lock_guard lock(state_->mutex);
-  return state_->profiler.take({});
+  return state_->profiler.take({}, "API calls");
 }
 
 }  // namespace graphrun::cuda
