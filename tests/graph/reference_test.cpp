@@ -1,0 +1,133 @@
+// reference_test.cpp: docs/model-format.md and docs/data.md against the schema and the registries.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "base/json.h"
+#include "base/json_text.h"
+#include "data/sources.h"
+#include "data/transforms.h"
+#include "graphrun/error.h"
+#include "graphrun/show.h"
+
+namespace graphrun {
+namespace {
+
+using json::Value;
+
+std::string page(const std::string& name) {
+  std::ifstream file(GRAPHRUN_SOURCE_DIR "/docs/" + name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string section(const std::string& text, const std::string& heading) {
+  const std::size_t begin = text.find("\n" + heading + "\n");
+  if (begin == std::string::npos) throw std::logic_error("no heading " + heading);
+  return text.substr(begin, text.find("\n## ", begin + 4) - begin);
+}
+
+// "| `key` | default | …": key and default of each row.
+std::map<std::string, std::string> rows(const std::string& text) {
+  std::map<std::string, std::string> found;
+  const std::regex row(R"(\n\| `([^`]+)` \| ([^|]*) \|)");
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), row); at != std::sregex_iterator(); ++at) {
+    found[(*at)[1]] = (*at)[2];
+  }
+  return found;
+}
+
+const Value& at(const Value& value, std::initializer_list<const char*> path) {
+  const Value* v = &value;
+  for (const char* key : path) v = &v->find(key)->value;
+  return *v;
+}
+
+std::string write_model(const std::string& text) {
+  const std::string path = testing::TempDir() + "graphrun_reference_test_" + std::to_string(::getpid()) + ".json";
+  std::ofstream(path) << text;
+  return path;
+}
+
+// A model that says no more than it must, with the defaults it gets.
+Value defaults() {
+  const std::string text = R"json({
+    "format": 1, "data": {"train": {"inline": {"x": [1], "y": [2]}}}, "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
+    "parameters": {"w": {"shape": [1, 1], "init": "zeros"}}, "graph": ["p = x @ w", "loss = mse(p, y)"],
+    "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 1}}}})json";
+  return json::parse("canonical", canonical_model(write_model(text))).root;
+}
+
+void expect_documented(const std::string& heading, const Value& schema, const Value& canonical) {
+  const std::map<std::string, std::string> documented = rows(section(page("model-format.md"), heading));
+  std::set<std::string> required;
+  if (const json::Member* list = schema.find("required")) {
+    for (const Value& key : list->value.items) required.insert(key.string);
+  }
+  std::set<std::string> keys, wanted;
+  for (const auto& [key, text] : documented) keys.insert(key);
+  for (const json::Member& member : at(schema, {"properties"}).members) {
+    const std::string& key = member.key;
+    wanted.insert(key);
+    if (!documented.contains(key)) continue;
+    const std::string& said = documented.at(key);
+    EXPECT_EQ(said == "required", required.contains(key)) << heading << " " << key;
+    const json::Member* value = canonical.find(key);
+    const bool has_default = value && !required.contains(key) && heading != "## The file";
+    if (!has_default) continue;
+    std::string text = json::text(value->value);
+    text.pop_back();
+    EXPECT_EQ(said, "`" + text + "`") << heading << " " << key;
+  }
+  EXPECT_EQ(keys, wanted) << heading;
+}
+
+TEST(Reference, EveryKeyWithItsDefault) {
+  const Value schema = json::parse("schema", model_schema()).root;
+  const Value canonical = defaults();
+  expect_documented("## The file", schema, canonical);
+  const Value& input = at(schema, {"properties", "inputs", "additionalProperties", "anyOf"}).items.at(1);
+  expect_documented("## `inputs`", input, at(canonical, {"inputs", "x"}));
+  expect_documented("## `parameters`", at(schema, {"properties", "parameters", "additionalProperties"}),
+                    at(canonical, {"parameters", "w"}));
+  expect_documented("## `train`", at(schema, {"properties", "train"}), at(canonical, {"train"}));
+}
+
+TEST(Reference, EveryPieceOfData) {
+  const std::string text = page("data.md");
+  const auto expect_named = [&](std::string_view name) {
+    const bool found = text.find("`" + std::string(name) + "`") != std::string::npos ||
+                       text.find("`\"" + std::string(name) + "\"") != std::string::npos ||
+                       text.find("{\"" + std::string(name) + "\"") != std::string::npos;
+    EXPECT_TRUE(found) << name;
+  };
+  for (const data::SourceFormat& format : data::source_formats()) {
+    expect_named(format.name);
+    for (const data::SourceOption& option : format.options) expect_named(option.name);
+  }
+  for (const data::SourceOption& option : data::common_options()) expect_named(option.name);
+  for (const data::TransformDoc& transform : data::transform_docs()) expect_named(transform.name);
+  for (const data::DistributionDoc& distribution : data::distribution_docs()) expect_named(distribution.name);
+}
+
+// A page that shows a model shows one that works.
+TEST(Reference, ExamplesAreAccepted) {
+  const std::string text = page("model-format.md");
+  const std::size_t begin = text.find("```json\n") + 8;
+  const std::string example = text.substr(begin, text.find("```", begin) - begin);
+  try {
+    EXPECT_EQ(check_model(write_model(example)).name, "mnist_mlp");
+  } catch (const Error& error) {
+    ADD_FAILURE() << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace graphrun
