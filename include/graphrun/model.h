@@ -104,4 +104,11 @@ struct LoadOptions {
 
 GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& options = {});
 
+// The rows of a CSV, NPY or NPZ file as the inputs of Session::predict(), in original units. A CSV file has the columns
+// that the model's own CSV source names; targets may be among them and are left out. An NPY file is the only input, an
+// NPZ file has inputs by name. Throws Error.
+GRAPHRUN_API std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& model,
+                                                                         const std::string& path,
+                                                                         const LoadOptions& options = {});
+
 }  // namespace graphrun

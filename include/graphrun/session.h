@@ -96,7 +96,9 @@ class GRAPHRUN_API Session {
   bool has_split(std::string_view split) const;
   std::vector<std::string> metric_names() const;  // of what evaluate() gives beside the loss
 
-  // First output for each sample of `inputs` (original units in, original units out).
+  // The outputs by name for each sample of `inputs` (original units in, original units out), or the first of them.
+  std::vector<std::pair<std::string, HostTensor>> predict_all(
+      const std::vector<std::pair<std::string, HostTensor>>& inputs);
   HostTensor predict(const std::vector<std::pair<std::string, HostTensor>>& inputs);
 
   HostTensor read(std::string_view name);  // a state by name: a parameter, a moment, a counter

@@ -195,6 +195,11 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
 }
 
 void refuse_contradictions(const Split& line, const Arguments& arguments) {
+  if ((arguments.verb == "eval" || arguments.verb == "predict") && arguments.load.weights.empty()) {
+    throw usage("no_weights",
+                fmt::format("{} needs the weights of a trained model: --weights=FILE.npz", arguments.verb),
+                fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));
+  }
   if (arguments.quiet && arguments.verbose) throw usage("flags", "--quiet and --verbose exclude each other");
   if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");
   if (arguments.json && (arguments.gradients || arguments.dot || arguments.whole_step))

@@ -22,7 +22,8 @@ struct Arguments {
 
   LoadOptions load;
   SessionOptions session;
-  std::string log, losses;              // paths; empty: none
+  std::string save_weights;             // path; empty: none
+  std::string log, losses;              // the same
   std::string profile_trace;            // the same
   std::string against = "ref";          // verify
   std::optional<std::uint64_t> steps;   // verify, bench

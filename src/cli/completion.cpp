@@ -90,7 +90,8 @@ _graphrun() {{
   elif [[ $verb == help ]]; then
     COMPREPLY=($(compgen -W '{}' -- "$word"))
   else
-    COMPREPLY=($(compgen -f -X '!*.json' -- "$word") $(compgen -d -- "$word"))
+    local pattern='!*.json'; [[ $verb == predict && $before == *.json ]] && pattern=  # its data file
+    COMPREPLY=($(compgen -f -X "$pattern" -- "$word") $(compgen -d -- "$word"))
     [[ -n $verb ]] || COMPREPLY+=($(compgen -W '{}' -- "$word"))
   fi
 }}
@@ -129,7 +130,7 @@ _graphrun() {{
   elif [[ $verb == help ]]; then
     compadd -- $known
   else
-    _files -g '*.json'
+    if [[ $verb == predict && $before == *.json ]]; then _files -g '*.(csv|npy|npz)'; else _files -g '*.json'; fi
     [[ -n $verb ]] || compadd -- $known
   fi
 }}

@@ -10,11 +10,11 @@ namespace graphrun::cli {
 namespace {
 
 // Verbs that run a model on an executor, and those that read one.
-constexpr std::string_view kRunning = "train plan verify bench";
-constexpr std::string_view kReading = "train plan verify bench show check";
+constexpr std::string_view kRunning = "train eval predict plan verify bench";
+constexpr std::string_view kReading = "train eval predict plan verify bench show check";
 
 // All but those that print text for a shell or for reading.
-constexpr std::string_view kAnswering = "train plan verify bench show check devices";
+constexpr std::string_view kAnswering = "train eval predict plan verify bench show check devices";
 
 template <class T>
 T number(std::string_view text, T from = std::numeric_limits<T>::lowest(), T to = std::numeric_limits<T>::max()) {
@@ -79,6 +79,11 @@ constexpr Flag kFlags[] = {
     {"--data-dir", "", "FOLDER", "Model", kReading, "GRAPHRUN_DATA", Completes::folders,
      "searched for data files after the model's own folder",
      [](Arguments& a, std::string_view v) { a.load.data_dir = v; }},
+
+    {"--weights", "", "FILE", "Model", "train eval predict bench", "", Completes::files,
+     "start from the weights of this NPZ file", [](Arguments& a, std::string_view v) { a.load.weights = v; }},
+    {"--save-weights", "", "FILE", "Model", "train", "", Completes::files, "write the trained weights to this NPZ file",
+     [](Arguments& a, std::string_view v) { a.save_weights = v; }},
 
     {"--against", "", "NAME", "Verifying", "verify", "", Completes::executors,
      "the executor that is right, ref by default", [](Arguments& a, std::string_view v) { a.against = v; }},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
 
 #include "terminal.h"
 
@@ -28,6 +29,10 @@ Session open_session(const Arguments& arguments, Diagnostics& diagnostics, doubl
   if (load_seconds != nullptr) {
     *load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
+  return open_session(std::move(model), arguments, diagnostics);
+}
+
+Session open_session(Model model, const Arguments& arguments, Diagnostics& diagnostics) {
   for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
   Session session(std::move(model), arguments.session);
   tell_timings(session, diagnostics);

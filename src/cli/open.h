@@ -12,6 +12,9 @@ namespace graphrun::cli {
 // `load_seconds` gets how long reading the model and its data took.
 Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds = nullptr);
 
+// The same of a model that has been read.
+Session open_session(Model model, const Arguments& arguments, Diagnostics& diagnostics);
+
 // With --verbose: splits, arena, phases.
 void describe(const Session& session, Diagnostics& diagnostics);
 

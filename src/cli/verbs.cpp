@@ -14,6 +14,21 @@ metric by name, or is null where the model has none.)",
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",
      run_train},
+    {"eval", "test", Words::model, "evaluate saved weights on the model's splits",
+     R"(Evaluates loss and metrics of --weights on every split of the model, and trains nothing. The data are transformed with
+the numbers that were fitted when the weights were trained. With --json, stdout is one object with the keys model,
+executor, train, validation, test, arena_bytes, weights_hash.)",
+     R"(graphrun train model.json --save-weights model.npz
+graphrun eval model.json --weights model.npz)",
+     run_eval},
+    {"predict", "", Words::model_and_data, "print what the model says of the rows of a file, as CSV",
+     R"(Reads the rows of a CSV, NPY or NPZ file and prints the model's outputs for each as CSV, in the units of the
+targets. A CSV file has the columns that the model's own CSV file has; the targets may be there and are not looked
+at. An NPY file is the model's one input, an NPZ file has inputs by name. Needs --weights, and none of the model's
+own data. With --json, stdout is one object with the keys model, executor, rows, columns, predictions.)",
+     R"(graphrun train model.json --save-weights model.npz
+graphrun predict model.json new.csv --weights model.npz > predictions.csv)",
+     run_predict},
     {"plan", "", Words::model, "show the memory plan and the steps; needs no device",
      R"(Prints how many bytes the run will take, what they are for, and the steps of each phase. Nothing is allocated or
 computed, and the plan for a GPU needs none.)",

@@ -31,6 +31,8 @@ const Verb* find_verb(std::string_view name);  // by name or alias; null when th
 std::vector<std::string> verb_names();         // aliases too
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics);
+int run_eval(const Arguments& arguments, Diagnostics& diagnostics);
+int run_predict(const Arguments& arguments, Diagnostics& diagnostics);
 int run_plan(const Arguments& arguments, Diagnostics& diagnostics);
 int run_verify(const Arguments& arguments, Diagnostics& diagnostics);
 int run_show(const Arguments& arguments, Diagnostics& diagnostics);

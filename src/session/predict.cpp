@@ -44,10 +44,9 @@ void Session::Impl::write_batch(const StepPhase& phase, const std::vector<std::p
   write(buffer(phase.count), rows);
 }
 
-HostTensor Session::Impl::predict(const std::vector<std::pair<std::string, HostTensor>>& given) {
-  const std::optional<std::size_t> index = phase_index("predict");
-  if (!index) throw Error(ErrorKind::input, "predict.nothing", "the model names no output to predict");
-  const StepPhase& phase = planned.step.phases[*index];
+// How many samples are given. Throws Error for an input that is missing or does not fit.
+std::int64_t Session::Impl::samples_of(const StepPhase& phase,
+                                       const std::vector<std::pair<std::string, HostTensor>>& given) const {
   std::int64_t samples = -1;
   for (const auto& [name, node] : phase.inputs) {
     const auto entry = std::find_if(given.begin(), given.end(), [&, n = name](const auto& g) { return g.first == n; });
@@ -69,29 +68,53 @@ HostTensor Session::Impl::predict(const std::vector<std::pair<std::string, HostT
     }
     samples = wanted[0];
   }
-  const TensorType& type = planned.step.graph[phase.output].type;
-  Shape shape = type.shape;
-  shape[0] = samples * std::max<std::int64_t>(type.rows, 1);
-  HostTensor result(type.dtype, shape);
-  HostTensor batch(type.dtype, type.shape);
+  return std::max<std::int64_t>(samples, 0);
+}
+
+std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
+    const std::vector<std::pair<std::string, HostTensor>>& given, std::size_t count) {
+  const std::optional<std::size_t> index = phase_index("predict");
+  if (!index) throw Error(ErrorKind::input, "predict.nothing", "the model names no output to predict");
+  const StepPhase& phase = planned.step.phases[*index];
+  const std::int64_t samples = samples_of(phase, given);
   const std::int64_t capacity = model.graph.batch();
-  const std::size_t sample_bytes = type.bytes() / static_cast<std::size_t>(capacity);
-  for (std::int64_t first = 0; first < samples; first += capacity) {
-    const std::int64_t count = std::min(capacity, samples - first);
-    write_batch(phase, given, first, count);
-    run(*index, 1);
-    runnable->read(buffer(phase.output), batch.bytes());
-    const auto bytes = batch.bytes().first(static_cast<std::size_t>(count) * sample_bytes);
-    std::copy(bytes.begin(), bytes.end(), result.bytes().begin() + first * static_cast<std::int64_t>(sample_bytes));
+
+  std::vector<std::pair<std::string, HostTensor>> results;
+  std::vector<HostTensor> batches;
+  for (std::size_t i = 0; i < count; ++i) {
+    const TensorType& type = planned.step.graph[phase.outputs[i]].type;
+    if (type.rows == 0) {
+      throw Error(ErrorKind::input, "predict.output",
+                  fmt::format("predict: the output '{}' has no value for each sample, it is {}", model.outputs[i].name,
+                              to_string(type)));
+    }
+    Shape shape = type.shape;
+    shape[0] = samples * type.rows;
+    results.emplace_back(model.outputs[i].name, HostTensor(type.dtype, shape));
+    batches.emplace_back(type.dtype, type.shape);
   }
-  if (const Standardization* fitted = find_standardization(model, model.outputs.front().target)) {
-    const std::span<float> values = result.elements<float>();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::size_t column = i % fitted->scale.size();
-      values[i] = static_cast<float>(static_cast<double>(values[i]) * fitted->scale[column] + fitted->shift[column]);
+  for (std::int64_t first = 0; first < samples; first += capacity) {
+    const std::int64_t rows = std::min(capacity, samples - first);
+    write_batch(phase, given, first, rows);
+    run(*index, 1);
+    for (std::size_t i = 0; i < count; ++i) {
+      runnable->read(buffer(phase.outputs[i]), batches[i].bytes());
+      const std::size_t sample_bytes = batches[i].bytes().size() / static_cast<std::size_t>(capacity);
+      const auto bytes = batches[i].bytes().first(static_cast<std::size_t>(rows) * sample_bytes);
+      std::copy(bytes.begin(), bytes.end(),
+                results[i].second.bytes().begin() + first * static_cast<std::int64_t>(sample_bytes));
     }
   }
-  return result;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Standardization* fitted = find_standardization(model, model.outputs[i].target);
+    if (fitted == nullptr) continue;
+    const std::span<float> values = results[i].second.elements<float>();
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      const std::size_t column = j % fitted->scale.size();
+      values[j] = static_cast<float>(static_cast<double>(values[j]) * fitted->scale[column] + fitted->shift[column]);
+    }
+  }
+  return results;
 }
 
 }  // namespace graphrun

@@ -161,7 +161,11 @@ std::vector<std::string> Session::metric_names() const {
   return names;
 }
 HostTensor Session::predict(const std::vector<std::pair<std::string, HostTensor>>& inputs) {
-  return impl_->predict(inputs);
+  return std::move(impl_->predict(inputs, 1).front().second);
+}
+std::vector<std::pair<std::string, HostTensor>> Session::predict_all(
+    const std::vector<std::pair<std::string, HostTensor>>& inputs) {
+  return impl_->predict(inputs, impl_->model.outputs.size());
 }
 
 namespace {

@@ -49,7 +49,10 @@ struct Session::Impl {
   [[noreturn]] void refuse_loss(std::uint64_t step, float loss);
 
   // predict.cpp
-  HostTensor predict(const std::vector<std::pair<std::string, HostTensor>>& given);
+  // The first `count` outputs.
+  std::vector<std::pair<std::string, HostTensor>> predict(const std::vector<std::pair<std::string, HostTensor>>& given,
+                                                          std::size_t count);
+  std::int64_t samples_of(const StepPhase& phase, const std::vector<std::pair<std::string, HostTensor>>& given) const;
   void write_batch(const StepPhase& phase, const std::vector<std::pair<std::string, HostTensor>>& given,
                    std::int64_t first, std::int64_t count);
 

@@ -62,7 +62,8 @@ TEST_F(Cli, HelpNamesEveryFlagVariableAndExitCode) {
 }
 
 TEST_F(Cli, EveryVerbHasHelpOfItsOwn) {
-  for (const char* verb : {"train", "plan", "verify", "bench", "show", "check", "devices", "completion", "help"}) {
+  for (const char* verb :
+       {"train", "eval", "predict", "plan", "verify", "bench", "show", "check", "devices", "completion", "help"}) {
     SCOPED_TRACE(verb);
     const Outcome help = graphrun({verb, "--help"});
     EXPECT_EQ(help.code, 0);
@@ -127,7 +128,7 @@ TEST_F(Cli, MistakesOfUsageExitWithTwo) {
 TEST_F(Cli, ABareWordNearAVerbIsAMisspeltVerb) {
   expect_refused(graphrun({"trian", model_}), {"no verb and no file is called 'trian'", "did you mean train?"});
   expect_refused(graphrun({"pln"}), {"'pln'", "did you mean plan?"});
-  expect_refused(graphrun({"optimise", model_}), {"'optimise'", "train, plan, verify"});
+  expect_refused(graphrun({"optimise", model_}), {"'optimise'", "the verbs are train, eval"});
   expect_refused(graphrun({"missing.json"}), {"no such file: 'missing.json'"});
   expect_refused(graphrun({"train", "pln"}), {"no such file: 'pln'"});
   expect_refused(graphrun({"./trian"}), {"no such file: './trian'"});

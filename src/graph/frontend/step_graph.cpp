@@ -336,8 +336,10 @@ class StepGraphBuilder {
     copied_[source_.step] = make_.scalar(0, DType::u64);  // a prediction draws the same numbers every time
     predict.count = add_input("predict/batch:count", {DType::i32, {}, 0});
     graph().phases.back().row_count = predict.count;
-    predict.output = copy(model_.outputs.front().value.id);
-    graph()[predict.output].keep = true;
+    for (const OutputSpec& output : model_.outputs) {
+      predict.outputs.push_back(copy(output.value.id));
+      graph()[predict.outputs.back()].keep = true;
+    }
   }
 
   // A target is an input that no output depends on (docs/model-format.md, point 5).

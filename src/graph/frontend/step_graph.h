@@ -31,7 +31,7 @@ struct StepPhase {
   // prediction only:
   std::vector<std::pair<std::string, ir::NodeId>> inputs;  // by input name, rows past the count zero
   ir::NodeId count = ir::kNoNode;                          // i32: rows that are valid
-  ir::NodeId output = ir::kNoNode;
+  std::vector<ir::NodeId> outputs;                         // in the model's order
 };
 
 struct StepGraph {

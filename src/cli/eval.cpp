@@ -1,0 +1,18 @@
+// eval.cpp: the verb `eval`: loss and metrics of saved weights on every split.
+#include "open.h"
+#include "results.h"
+#include "terminal.h"
+#include "verbs.h"
+
+namespace graphrun::cli {
+
+int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
+  Session session = open_session(arguments, diagnostics);
+  if (arguments.verbose) describe(session, diagnostics);
+  const Results results = evaluated(session);
+  write_results(arguments.json ? as_json(results) : as_text(results));
+  refuse_non_finite(results);
+  return kDone;
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,36 @@
+// results.h: what a trained model reached, as `train` and `eval` print it.
+// Contract: as JSON one object with exactly the keys model, executor, train, validation, test, epochs, steps, seconds,
+// steps_per_second, arena_bytes, weights_hash, in this order; without a training the four about it are left out, and a
+// profile, where one was asked for, comes last. A split holds loss, then each metric by name; one that the model has
+// not is null.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "graphrun/session.h"
+
+namespace graphrun::cli {
+
+inline constexpr std::array<std::string_view, 3> kSplits = {"train", "validation", "test"};
+
+struct Results {
+  std::string model;
+  std::string executor;
+  std::array<std::optional<Metrics>, kSplits.size()> splits;
+  std::optional<TrainResult> training;
+  std::uint64_t arena_bytes = 0;
+  std::string weights_hash;
+  std::optional<Profile> profile;
+};
+
+Results evaluated(Session& session);  // every split that there is, with the present weights
+
+std::string as_json(const Results& results);
+std::string as_text(const Results& results);
+void refuse_non_finite(const Results& results);  // throws Error (kind run)
+
+}  // namespace graphrun::cli

@@ -1,0 +1,171 @@
+// Weights saved, evaluated, and used for predictions in original units.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "fixture.h"
+
+namespace graphrun::testing {
+namespace {
+
+// price = 1000 rooms - 20 age + 500, standardized on the way.
+constexpr const char* kHouses = R"json({
+  "format": 1,
+  "name": "houses",
+  "data": {
+    "train": {"csv": "houses.csv", "x": ["age", "rooms"], "y": "price"},
+    "transform": {"x": ["standardize"], "y": ["standardize"]}
+  },
+  "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
+  "graph": [{"name": "p", "op": "dense", "inputs": ["x"], "units": 1}, "loss = mean((p - y)^2)"],
+  "outputs": {"p": "y"},
+  "train": {"minimize": "loss", "metrics": ["rmse"], "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 400, "seed": 1}
+})json";
+
+class Weights : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    houses_ = file("houses.json", kHouses);
+    std::string rows = "age,rooms,price\n";
+    for (int i = 0; i < 40; ++i) {
+      const int age = i * 7 % 50, rooms = 1 + i * 3 % 8;
+      rows += std::to_string(age) + "," + std::to_string(rooms) + "," + std::to_string(price(age, rooms)) + "\n";
+    }
+    csv_ = file("houses.csv", rows);
+    weights_ = (folder_ / "weights.npz").string();
+  }
+  static int price(int age, int rooms) { return 1000 * rooms - 20 * age + 500; }
+  Json train(std::vector<std::string> more = {}) {
+    more.insert(more.end(), {houses_, "--json", "--quiet"});
+    const Outcome outcome = graphrun(more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  }
+  std::string houses_, csv_, weights_;
+};
+
+TEST_F(Weights, EvalFindsWhatTrainingReached) {
+  const Json trained = train({"--save-weights", weights_});
+  for (const char* verb : {"eval", "test"}) {
+    const Outcome outcome = graphrun({verb, houses_, "--weights", weights_, "--json"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json result = Json::parse(outcome.out);
+    EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "train", "validation", "test", "arena_bytes",
+                                                      "weights_hash"}));
+    EXPECT_EQ(result["train"], trained["train"]);
+    EXPECT_EQ(result["weights_hash"], trained["weights_hash"]);
+  }
+  EXPECT_TRUE(has(graphrun({"eval", houses_, "--weights", weights_}).out, "rmse"));
+  // Training goes on from them: an epoch more changes them, none would not.
+  EXPECT_NE(train({"--weights", weights_, "--epochs=1"})["weights_hash"], trained["weights_hash"]);
+  EXPECT_LT(train({"--weights", weights_, "--epochs=1"})["train"]["rmse"].get<double>(), 1);
+  EXPECT_GT(train({"--epochs=1"})["train"]["rmse"].get<double>(), 100);
+}
+
+TEST_F(Weights, PredictAnswersInOriginalUnits) {
+  train({"--save-weights", weights_});
+  const std::string fresh = file("new.csv", "rooms,age\n3,10\n5,0\n2,33\n");  // another order, and no price
+  std::filesystem::remove(csv_);                                              // the weights bring what was fitted to it
+  const Outcome outcome = graphrun({"predict", houses_, fresh, "--weights", weights_});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  const std::vector<std::string> rows = lines(outcome.out);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0], "p");
+  EXPECT_NEAR(std::stod(rows[1]), price(10, 3), 1);
+  EXPECT_NEAR(std::stod(rows[2]), price(0, 5), 1);
+  EXPECT_NEAR(std::stod(rows[3]), price(33, 2), 1);
+  const Json json = Json::parse(graphrun({"predict", houses_, fresh, "--weights", weights_, "--json"}).out);
+  EXPECT_EQ(keys(json), (std::vector<std::string>{"model", "executor", "rows", "columns", "predictions"}));
+  EXPECT_EQ(json["rows"], 3);
+  EXPECT_NEAR(json["predictions"][1][0].get<double>(), price(0, 5), 1);
+  // Batches do not show.
+  EXPECT_EQ(graphrun({"predict", houses_, fresh, "--weights", weights_, "--batch=2"}).out, outcome.out);
+}
+
+TEST_F(Weights, TheTrainingFileItselfCanBePredicted) {
+  train({"--save-weights", weights_});
+  const std::vector<std::string> rows = lines(graphrun({"predict", houses_, csv_, "--weights", weights_}).out);
+  ASSERT_EQ(rows.size(), 41u);
+  EXPECT_NEAR(std::stod(rows[1]), price(0, 1), 1);
+  EXPECT_NEAR(std::stod(rows[40]), price(39 * 7 % 50, 1 + 39 * 3 % 8), 1);
+}
+
+TEST_F(Weights, AnNpyFileIsTheOneInput) {
+  // (4, 1): what --dump-to writes of x.
+  const std::string npy = (folder_ / "x.npy").string();
+  ASSERT_EQ(graphrun({"verify", model_, "--dump=x", "--dump-to", npy}).code, 0);
+  ASSERT_EQ(graphrun({model_, "--epochs=2000", "--save-weights", weights_, "-q"}).code, 0);
+  const Outcome outcome = graphrun({"predict", model_, npy, "--weights", weights_});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> rows = lines(outcome.out);
+  ASSERT_EQ(rows.size(), 5u);
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(std::stod(rows[static_cast<std::size_t>(i) + 1]), 2 * i + 1, 1e-2);
+  expect_refused(graphrun({"predict", houses_, npy, "--weights", weights_}), {"x.npy: input 'x'", "(batch, 2)"});
+}
+
+TEST_F(Weights, SeveralOutputsAreColumns) {
+  Json model = Json::parse(kLine);
+  model["graph"].push_back("both = concat(p, -p, axis=1)");
+  model["outputs"] = Json::parse(R"({"p": "y", "both": null})");
+  std::string path = file("two.json", model.dump());
+  if (graphrun({"check", path}).code != 0) {  // an output that answers no target
+    model["outputs"] = Json::parse(R"(["p", "both"])");
+    path = file("two.json", model.dump());
+  }
+  const Outcome trained = graphrun({path, "-q", "--save-weights", weights_});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome outcome = graphrun({"predict", path, file("x.csv", "x\n1\n2\n"), "--weights", weights_});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> rows = lines(outcome.out);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0], "p,both.0,both.1");
+  double p = 0, plus = 0, minus = 0;
+  ASSERT_EQ(std::sscanf(rows[1].c_str(), "%lf,%lf,%lf", &p, &plus, &minus), 3);
+  EXPECT_EQ(p, plus);
+  EXPECT_EQ(p, -minus);
+}
+
+TEST_F(Weights, MistakesAreAnsweredWithWhatToDo) {
+  train({"--save-weights", weights_});
+  const auto predict = [&](const std::string& name, const std::string& content) {
+    return graphrun({"predict", houses_, file(name, content), "--weights", weights_});
+  };
+  expect_refused(graphrun({"eval", houses_}), {"eval needs the weights", "--save-weights"});
+  expect_refused(graphrun({"predict", houses_, csv_}), {"predict needs the weights", "--save-weights"});
+  expect_refused(graphrun({"predict", houses_, "--weights", weights_}), {"predict needs a data file"});
+  expect_refused(graphrun({"predict", houses_, "none.csv", "--weights", weights_}), {"no such file: 'none.csv'"});
+  expect_refused(predict("rows.txt", "1 2\n"), {"rows.txt", ".csv, .npy or .npz"});
+  expect_refused(predict("agge.csv", "rooms,agge\n1,2\n"), {"agge.csv: no column 'age'", "did you mean 'agge'?"});
+  expect_refused(predict("ten.csv", "rooms,age\n1,ten\n"), {"ten.csv:2:3", "expected a number, got 'ten'"});
+  expect_refused(predict("broken.npy", "not numpy"), {"broken.npy"});
+  expect_refused(predict("rows.csv", "rooms,age\n"), {"no rows"});
+  expect_refused(graphrun({"eval", houses_, "--weights", csv_}), {"not an NPZ file"});
+  expect_refused(graphrun({"eval", houses_, "--weights", (folder_ / "none.npz").string()}), {"none.npz"});
+  expect_refused(graphrun({"eval", model_, "--weights", weights_}), {"weights.npz", "p.W"});
+  expect_refused(graphrun({houses_, "--save-weights", (folder_ / "none" / "w.npz").string()}), {"cannot write"});
+  expect_refused(graphrun({houses_, "--save-weights", folder_.string()}), {"it is a folder"});
+}
+
+TEST_F(Weights, AnInterruptedTrainingSavesWhatItHas) {
+  bool sent = false;
+  ProcessOptions options;
+  options.on_stderr = [&](pid_t process, std::string_view err) {
+    if (sent || !has(err, "epoch ")) return;
+    sent = true;
+    kill(process, SIGINT);
+  };
+  const Outcome outcome = graphrun(
+      {houses_, "--json", "--epochs=2000000000", "--set", "train.log_every=1000", "--save-weights", weights_}, options);
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  const Outcome eval = graphrun({"eval", houses_, "--weights", weights_, "--json"});
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  EXPECT_EQ(Json::parse(eval.out)["weights_hash"], Json::parse(outcome.out)["weights_hash"]);
+}
+
+}  // namespace
+}  // namespace graphrun::testing
