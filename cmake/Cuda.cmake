@@ -83,3 +83,11 @@ if(GRAPHRUN_CUDA_FOUND)
     BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}" INSTALL_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}")
   install(TARGETS graphrun_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
+
+# What `graphrun --version` says of it.
+set(cuda_build "not built")
+if(GRAPHRUN_CUDA_FOUND)
+  list(JOIN CMAKE_CUDA_ARCHITECTURES " " cuda_architectures)
+  set(cuda_build "${CMAKE_CUDA_COMPILER_VERSION}, architectures ${cuda_architectures}")
+endif()
+target_compile_definitions(graphrun_cli PRIVATE GRAPHRUN_CUDA_BUILD="${cuda_build}")

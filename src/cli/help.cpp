@@ -12,6 +12,12 @@
 namespace graphrun::cli {
 namespace {
 
+#if defined(__x86_64__)
+constexpr std::string_view kInstructionSets = "plain avx2 avx512";
+#else
+constexpr std::string_view kInstructionSets = "plain";
+#endif
+
 constexpr std::string_view kExamples = R"(Examples:
   graphrun model.json                                   train on the CPU, the results on stdout
   graphrun --executor=cuda model.json                   the same on a GPU
@@ -114,8 +120,13 @@ std::string help_text(const Verb& verb) {
 std::string version_text() {
   std::vector<std::string> names;
   for (const Target& target : targets()) names.emplace_back(target.name);
-  return fmt::format("graphrun {} (C++{}, compiler {})\nexecutors: {}\ntargets: {}\n", GRAPHRUN_VERSION,
-                     __cplusplus / 100 % 100, __VERSION__, fmt::join(executor_names(), " "), fmt::join(names, " "));
+  std::string isa;
+  for (const Device& device : find_executor("cpu")->devices().devices) isa = device.capability;
+  return fmt::format(
+      "graphrun {}\nbuild: C++{}, compiler {}, {}\nCUDA: {}\ninstruction set here: {} (built: {})\nexecutors: {}\n"
+      "targets: {}\n",
+      GRAPHRUN_VERSION, __cplusplus / 100 % 100, __VERSION__, GRAPHRUN_BUILD_TYPE, GRAPHRUN_CUDA_BUILD, isa,
+      kInstructionSets, fmt::join(executor_names(), " "), fmt::join(names, " "));
 }
 
 int run_help(const Arguments& arguments, Diagnostics&) {

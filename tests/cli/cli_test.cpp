@@ -102,7 +102,8 @@ TEST_F(Cli, VersionNamesTheBuildAndTheExecutors) {
   const Outcome version = graphrun({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out.rfind("graphrun ", 0), 0u);
-  EXPECT_TRUE(has(version.out, "executors:"));
+  for (const char* part : {"build: C++20, compiler ", "CUDA: ", "instruction set here: ", "executors:"})
+    EXPECT_TRUE(has(version.out, part)) << part;
   EXPECT_TRUE(has(version.out, "cpu"));
   EXPECT_TRUE(has(version.out, "h200"));
 }
