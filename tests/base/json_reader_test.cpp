@@ -192,6 +192,22 @@ TEST(ObjectReader, KeysKnownElsewhere) {
   EXPECT_EQ(errors[1].hint, "did you mean 'momentum'?");
 }
 
+TEST(ObjectReader, AMisspeltRequiredKeyIsOneMistake) {
+  const auto errors = reported(R"({"shap": 1, "unit": 2})", [](Reader& r) {
+    ObjectReader object(r, r.root());
+    object.require("shape");
+    object.report_missing("units", "test.missing", "units are missing");
+    object.get("init");  // as near to "unit" as units, but not missing
+    object.require("name", "say who");
+    object.finish();
+  });
+  ASSERT_EQ(errors.size(), 3u);
+  EXPECT_EQ(errors[0].message, "missing key 'name'");
+  EXPECT_EQ(errors[0].hint, "say who");
+  EXPECT_EQ(errors[1].hint, "did you mean 'shape'?");
+  EXPECT_EQ(errors[2].hint, "did you mean 'units'?");
+}
+
 TEST(ObjectReader, RequiredKeysAndWrongTypes) {
   const auto errors = reported(R"({"a": {}, "b": "x", "c": 1})", [](Reader& r) {
     ObjectReader object(r, r.root());

@@ -254,6 +254,36 @@ TEST(ModelFile, FiveMistakesGiveFiveDiagnosticsInOrder) {
                                                 "/train/optimizer/sdg", "/train/epochs"}));
 }
 
+TEST(ModelFile, ObjectsTakeConstantsAndEitherWordForAxis) {
+  const Model model = load(replaced(kGood, "{\"name\": \"worst\", \"op\": \"sum\", \"inputs\": [\"loss\"]}",
+                                    "{\"name\": \"g\", \"op\": \"mul\", \"inputs\": [\"h\", \"gain\"]}, "
+                                    "{\"name\": \"worst\", \"op\": \"sum\", \"inputs\": [\"g\"], \"axes\": [0, 1]}"));
+  EXPECT_EQ(to_string(model.graph.type(model.graph.find("g"))), "f32(batch, 3)");
+  EXPECT_EQ(to_string(model.graph.type(model.graph.find("worst"))), "f32()");
+}
+
+TEST(ModelFile, LayerParametersAreNamesInExpressions) {
+  const Model model =
+      load(replaced(kGood, "\"loss = mean(square(y_hat - y))\"",
+                    "\"tied = y_hat @ transpose(y_hat.W) + y_hat.b\", \"loss = mean(tied) + mse(y_hat, y)\""));
+  EXPECT_EQ(to_string(model.graph.type(model.graph.find("tied"))), "f32(batch, 3)");
+}
+
+TEST(ModelFile, WholeNumbersMayHaveAPoint) {
+  const Model model =
+      load(replaced(replaced(kGood, "\"units\": 1", "\"units\": 1.0"), "\"epochs\": 3", "\"epochs\": 3e0"));
+  EXPECT_EQ(model.train.epochs, 3);
+}
+
+TEST(ModelFile, NothingIsMinimizedThatHasNoGradient) {
+  const std::string hits = replaced(kGood, "mean(square(y_hat - y))", "mean(y_hat > y)");
+  ASSERT_EQ(mistakes(hits).size(), 1u);
+  EXPECT_EQ(mistakes(hits)[0].code, "gradient.none");
+  // A path without a gradient beside one that has it is fine: the metric of a loss.
+  EXPECT_TRUE(
+      mistakes(replaced(kGood, "mean(square(y_hat - y))", "mse(y_hat, y) + 0.1 * mean(where(h > 0, h, -h))")).empty());
+}
+
 TEST(ModelFile, MistakesOfGraphAndDataComeTogether) {
   std::string text = replaced(kGood, "tanh(", "tanhh(");
   text = replaced(text, "\"y\": [0, 1, 1]", "\"y\": [0, 1]");
