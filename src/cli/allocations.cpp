@@ -49,7 +49,8 @@ std::string_view file_of(const char* path) {
 
 // The C and C++ run times: a call's site is whoever called them.
 bool is_runtime(std::string_view file) {
-  for (const std::string_view name : {"libc.so", "libstdc++.so", "libc++.so", "libgcc_s.so", "libm.so", "libpthread"})
+  for (const std::string_view name :
+       {"libc.so", "libstdc++.so", "libc++.so", "libgcc_s.so", "libm.so", "libpthread", "libasan.so", "libtsan.so"})
     if (file.substr(0, name.size()) == name) return true;
   return false;
 }

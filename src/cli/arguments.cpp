@@ -118,6 +118,19 @@ void refuse_extra(const std::vector<std::string>& words, std::size_t at, std::st
   if (words.size() > at) throw usage("extra_word", fmt::format("{} does not take '{}'", verb, words[at]));
 }
 
+// The nearest name of a model file in the folder of a path that is not there; "" when nothing is near.
+std::string nearest_model(const std::string& path) {
+  const std::filesystem::path wanted(path);
+  std::vector<std::string> names;
+  std::error_code ignored;
+  const std::filesystem::path folder = wanted.has_parent_path() ? wanted.parent_path() : ".";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().filename().string());
+  }
+  const std::string near = nearest_name(wanted.filename().string(), names);
+  return near.empty() ? near : (wanted.parent_path() / near).string();
+}
+
 // A word that is neither a verb nor a file: told as what it is nearest to.
 [[noreturn]] void refuse_missing(const std::string& model, bool first, bool more) {
   const bool bare = model.find_first_of("./") == std::string::npos;
@@ -129,16 +142,28 @@ void refuse_extra(const std::vector<std::string>& words, std::size_t at, std::st
                 fmt::format("no verb and no file is called '{}'; the verbs are {}", model, fmt::join(names, ", ")),
                 did_you_mean(verb));
   }
-  throw usage("no_such_file", fmt::format("no such file: '{}'", model));
+  throw usage("no_such_file", fmt::format("no such file: '{}'", model), did_you_mean(nearest_model(model)));
 }
 
-void take_model(const std::vector<std::string>& words, std::size_t at, Arguments& arguments) {
+// Weights or data where the model belongs: as JSON they would be told of byte by byte.
+void refuse_data(const std::string& model, const Verb& verb) {
+  const std::string extension = std::filesystem::path(model).extension().string();
+  for (const std::string_view known : {".csv", ".npy", ".npz", ".gz"}) {
+    if (extension != known) continue;
+    throw usage("no_model", fmt::format("'{}' is a file of data, not a model file", model),
+                verb.words == Words::model_and_data ? fmt::format("graphrun {} MODEL.json DATA", verb.name)
+                                                    : "a model file is JSON; graphrun --help shows how it is given");
+  }
+}
+
+void take_model(const std::vector<std::string>& words, std::size_t at, const Verb& verb, Arguments& arguments) {
   const std::string& model = words[at];
   std::error_code ignored;
   if (!std::filesystem::exists(model, ignored)) refuse_missing(model, at == 0, words.size() > at + 1);
   if (std::filesystem::is_directory(model, ignored)) {
     throw usage("no_such_file", fmt::format("'{}' is a folder, not a model file", model));
   }
+  refuse_data(model, verb);
   arguments.model = model;
 }
 
@@ -179,7 +204,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
       break;
   }
   if (words.size() == at) throw usage("no_model", fmt::format("{} needs a model file", words[0]));
-  take_model(words, at, arguments);
+  take_model(words, at, *verb, arguments);
   if (verb->words == Words::model_and_data) {
     if (words.size() == at + 1) {
       throw usage("no_data", fmt::format("{} needs a data file: graphrun {} {} DATA", words[0], words[0], words[at]),

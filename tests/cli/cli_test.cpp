@@ -131,6 +131,10 @@ TEST_F(Cli, ABareWordNearAVerbIsAMisspeltVerb) {
   expect_refused(graphrun({"pln"}), {"'pln'", "did you mean plan?"});
   expect_refused(graphrun({"optimise", model_}), {"'optimise'", "the verbs are train, eval"});
   expect_refused(graphrun({"missing.json"}), {"no such file: 'missing.json'"});
+  expect_refused(graphrun({(folder_ / "lime.json").string()}), {"lime.json'", "did you mean", "line.json?"});
+  expect_refused(graphrun({file("data.csv", "x,y\n")}), {"data.csv' is a file of data, not a model file"});
+  expect_refused(graphrun({"predict", file("data.csv", "x,y\n"), model_}), {"is a file of data", "MODEL.json DATA"});
+  expect_refused(graphrun({model_, "--executor=gpu"}), {"did you mean 'cuda'?"});
   expect_refused(graphrun({"train", "pln"}), {"no such file: 'pln'"});
   expect_refused(graphrun({"./trian"}), {"no such file: './trian'"});
   expect_refused(graphrun({folder_.string()}), {"is a folder"});
