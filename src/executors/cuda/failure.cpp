@@ -61,8 +61,8 @@ void fail(std::string_view doing, std::string_view call, cudaError_t status) {
   switch (meaning_of(status)) {
     case Meaning::memory:
       cudaGetLastError();  // not sticky, and told here
-      throw error("cuda.memory", fmt::format("{}{}: the device has no memory left: {}", where, call, words),
-                  "other programs on the device may hold it; nvidia-smi lists them");
+      throw error("cuda.memory", fmt::format("{}{}: no memory is left: {}", where, call, words),
+                  "other programs may hold it; nvidia-smi lists those on the device");
     case Meaning::fault:
       throw error("cuda.fault", fmt::format("{}a kernel has faulted, as {} tells: {}", where, call, words),
                   fmt::format("{}; graphrun verify finds the step", kAfterFault));

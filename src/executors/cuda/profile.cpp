@@ -131,10 +131,8 @@ Profile DeviceProfile::take() {
   for (const Sampled& phase : phases_)
     samples += fmt::format("{}{} of {} of {}", samples.empty() ? "" : ", ", phase.samples, phase.steps, phase.phase);
   if (!samples.empty()) {
-    profile.notes.push_back(
-        fmt::format("steps that were run kernel by kernel: {}; the others ran in graphs, in whose "
-                    "loops kernels cannot be told apart",
-                    samples));
+    profile.notes.push_back(fmt::format(
+        "steps that were run kernel by kernel: {}; the others ran in graphs, which are timed as a whole", samples));
   }
   if (untimed_ > 0) profile.notes.push_back(fmt::format("{} pieces of work were not timed", untimed_));
   return profile;

@@ -1,9 +1,9 @@
 // profile.h: where the time of one runnable goes: calls of the runtime, copies, graphs, and the kernels of some steps.
 // Contract: CUPTI's records where it may be used (profile_cupti.h), else the host's clock around calls and events
-// around work on the stream. CUPTI tells nothing of the turns of a loop in a graph, so a few steps are run launch by
-// launch instead of by the graph (the same kernels, the same bits) within kShare of the time; their kernels are a group
-// of their own. All of it does nothing for a null DeviceProfile. Leaves to others: running those steps (runnable.cpp),
-// saying where calls begin and end (api.cpp).
+// around work on the stream. Graphs are timed as a whole: CUPTI can trace the kernels in their loops, and then they
+// take three times as long. Instead a few steps are run launch by launch (the same kernels, the same bits) within
+// kShare of the time; their kernels are a group of their own. All of it does nothing for a null DeviceProfile. Leaves
+// to others: running those steps (runnable.cpp), saying where calls begin and end (api.cpp).
 #pragma once
 
 #include <cuda_runtime_api.h>
