@@ -131,7 +131,7 @@ void Reader::report(const Place& at, std::string code, std::string message, std:
 
 void Reader::report_inside(const Place& at, std::size_t offset_in_string, std::string code, std::string message,
                            std::string hint) {
-  add(make(std::move(code), std::move(message), std::move(hint)), at.pointer, offset(at, offset_in_string));
+  add_inside(at, offset_in_string, make(std::move(code), std::move(message), std::move(hint)));
 }
 
 void Reader::report_key(const Place& object, const Member& member, std::string code, std::string message,
@@ -144,8 +144,21 @@ void Reader::report(const Place& at, const Error& error) {
   for (const Diagnostic& diagnostic : error.diagnostics()) add(diagnostic, at.pointer, offset(at));
 }
 
+void Reader::add_inside(const Place& at, std::size_t offset_in_string, Diagnostic diagnostic) {
+  if (at.value->line > 0 || diagnostic.line > 0) {
+    add(std::move(diagnostic), at.pointer, offset(at, offset_in_string));
+    return;
+  }
+  // The value stands at no line of the file: it is shown itself.
+  diagnostic.file = document_.file;
+  diagnostic.pointer = at.pointer;
+  diagnostic.source_line = at.value->string;
+  diagnostic.column = static_cast<int>(offset_in_string) + 1;
+  diagnostics_.push_back(std::move(diagnostic));
+}
+
 void Reader::report_inside(const Place& at, std::size_t offset_in_string, const Error& error) {
-  for (const Diagnostic& diagnostic : error.diagnostics()) add(diagnostic, at.pointer, offset(at, offset_in_string));
+  for (const Diagnostic& diagnostic : error.diagnostics()) add_inside(at, offset_in_string, diagnostic);
 }
 
 void Reader::supersede(std::size_t index) {

@@ -60,6 +60,7 @@ class Reader {
   std::vector<Diagnostic> diagnostics_;
 
   void add(Diagnostic diagnostic, const std::string& pointer, std::size_t offset);
+  void add_inside(const Place& at, std::size_t offset_in_string, Diagnostic diagnostic);
   std::size_t offset(const Place& at) const;  // in the text
   std::size_t offset(const Place& at, std::size_t inside) const;
 };

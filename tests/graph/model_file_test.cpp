@@ -360,6 +360,14 @@ TEST(Overrides, MistakesNameTheSetting) {
   }
 }
 
+TEST(Overrides, MistakesInsideOfTextsAreShown) {
+  const std::vector<Diagnostic> found = mistakes(kGood, set({{"graph.0", "h = tanhh(x @ W)"}}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(to_string(found[0]),
+            "--set graph.0=h = tanhh(x @ W): /graph/0: there is no function named tanhh\n    h = tanhh(x @ W)\n"
+            "        ^\n    hint: did you mean tanh?");
+}
+
 TEST(ShippedModels, Load) {
   const std::string models = GRAPHRUN_SOURCE_DIR "/models/";
   const Model model = load_model(models + "xor.json");

@@ -152,6 +152,7 @@ Error blame(const Error& error, const std::vector<Override>& overrides) {
     for (const Override& o : overrides) {
       if (!within(d.pointer, o.pointer)) continue;
       d.file = shown(o);
+      if (d.line == 0) continue;  // it shows the value itself
       d.line = d.column = 0;
       d.source_line.clear();
     }
