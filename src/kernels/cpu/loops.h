@@ -217,11 +217,91 @@ void pack_a(float* packed, const float* p, i64 a_row, i64 a_k, i64 k, i64 rows) 
   }
 }
 
+// Few rows are few chains of fma, each waiting for its last one. Blocks of k are chains of their own: several at once.
+inline constexpr int kChains = GRAPHRUN_LANES == 16 ? 4 : 2;
+
+template <int kRows, int kVectors, int kCount>
+GRAPHRUN_FN void chains(const Tile& t) {
+  constexpr int kTile = kRows * kVectors;
+  Floats sum[kCount * kTile];
+  for_each_index<kCount * kTile>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
+  const float* a = t.a;
+  const float* b = t.b;
+  const i64 last = t.columns - (kVectors - 1) * kLanes;
+  for (i64 k = 0; k < t.k; ++k, a += t.a_k, b += t.b_k) {
+    for_each_index<kCount>([&](auto c) __attribute__((always_inline)) {
+      const float* a_block = a + c * kBlock * t.a_k;
+      const float* b_block = b + c * kBlock * t.b_k;
+      for_each_index<kVectors>([&](auto v) __attribute__((always_inline)) {
+        const Floats column = v == kVectors - 1 ? load_first(b_block + v * kLanes, last) : load(b_block + v * kLanes);
+        for_each_index<kRows>([&](auto i) __attribute__((always_inline)) {
+          sum[c * kTile + i * kVectors + v] =
+              fma(Floats(a_block[i * t.a_row]), column, sum[c * kTile + i * kVectors + v]);
+        });
+      });
+    });
+  }
+  for_each_index<kCount * kTile>([&](auto i) __attribute__((always_inline)) {
+    const i64 column = i % kVectors * kLanes;
+    Tile at = t;
+    at.add = t.add || i >= kTile;
+    put(at, t.c + i % kTile / kVectors * t.c_row + column * t.c_column, sum[i],
+        i % kVectors == kVectors - 1 ? last : kLanes);
+  });
+}
+
+// `kCount` blocks, as many at once as there are registers for their sums.
+template <int kRows, int kVectors, int kCount>
+GRAPHRUN_FN void blocks(Tile t) {
+  constexpr int kRegisters = GRAPHRUN_LANES == 16 ? 16 : 4;
+  constexpr int kFit = kRegisters / (kRows * kVectors);
+  constexpr int kStep = kFit < 1 ? 1 : kFit < kCount ? kFit : kCount;
+  for (int c = 0; c < kCount; c += kStep, t.a += kStep * kBlock * t.a_k, t.b += kStep * kBlock * t.b_k, t.add = true)
+    chains<kRows, kVectors, kStep>(t);
+}
+
+template <int kVectors, int kCount>
+GRAPHRUN_FN void blocks_of_rows(Tile t, i64 m) {
+  for (; m >= 4; m -= 4, t.a += 4 * t.a_row, t.c += 4 * t.c_row) blocks<4, kVectors, kCount>(t);
+  if (m >= 2) {
+    blocks<2, kVectors, kCount>(t);
+    m -= 2, t.a += 2 * t.a_row, t.c += 2 * t.c_row;
+  }
+  if (m == 1) blocks<1, kVectors, kCount>(t);
+}
+
+template <int kVectors>
+void few_rows(const MatmulProblem& p, i64 j, i64 columns) {
+  Tile t = {p.a, p.a_row, p.a_k, 0, p.b + j, p.b_k, kBlock, p.c + j * p.c_column, p.c_row, p.c_column, columns, false};
+  i64 left = p.k;
+  const auto next = [&](i64 steps) __attribute__((always_inline)) {
+    t.a += steps * t.a_k;
+    t.b += steps * t.b_k;
+    t.add = true;
+    left -= steps;
+  };
+  for (; left >= kChains * kBlock; next(kChains * kBlock)) blocks_of_rows<kVectors, kChains>(t, p.m);
+  for (; left > 0; next(t.k)) {
+    t.k = left < kBlock ? left : kBlock;
+    blocks_of_rows<kVectors, 1>(t, p.m);
+  }
+}
+
 void matmul(const MatmulProblem& given) {
   MatmulProblem p = given;
   // Few columns and a stored by columns (a weight gradient): the rows become the lanes.
   if (p.n < kLanes && p.m > p.n && p.a_row == 1 && p.b_column == 1) {
     p = {p.b, p.b_column, p.b_k, p.a, p.a_k, p.a_row, p.c, p.c_column, p.c_row, p.n, p.m, p.k};
+  }
+  if (p.m < kTileRows && p.b_column == 1 && p.k >= kChains * kBlock) {
+    for (i64 j = 0; j < p.n; j += kTileVectors * kLanes) {
+      const i64 left = p.n - j;
+      if (left > kLanes)
+        few_rows<kTileVectors>(p, j, left < kTileVectors * kLanes ? left : kTileVectors * kLanes);
+      else
+        few_rows<1>(p, j, left);
+    }
+    return;
   }
   constexpr i64 kWide = kTileVectors * kLanes;
   alignas(64) float panel[kBlock * kWide];
