@@ -290,6 +290,38 @@ TEST(CpuKernels, Matmul) {
   }
 }
 
+// The definition of isa.h, literally: blocks of 256 steps of k, each a chain of fma from zero, added in order. Few rows
+// and a long k are where several blocks are computed at once.
+TEST(CpuKernels, MatmulOfFewRowsIsTheDefinedChain) {
+  std::mt19937 random(9);
+  const std::int64_t sizes[][3] = {{1, 19, 3530}, {19, 1, 3530}, {2, 20, 1024},  {5, 1, 2048},   {3, 33, 1300},
+                                   {7, 5, 1023},  {8, 16, 2600}, {11, 40, 1537}, {12, 16, 1100}, {4, 32, 512}};
+  for (const auto& size : sizes) {
+    const std::int64_t m = size[0], n = size[1], k = size[2];
+    Call call;  // a weight gradient: the left operand by columns
+    call.operand(type_of({k, m}), random);
+    call.operand(type_of({k, n}), random);
+    call.params = MatmulParams{true, false};
+    call.out_type = type_of({m, n});
+    HostTensor want(DType::f32, {m, n});
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        float total = 0;
+        for (std::int64_t begin = 0; begin < k; begin += 256) {
+          float block = 0;
+          for (std::int64_t l = begin; l < std::min(begin + 256, k); ++l)
+            block = std::fma(call.operands[0].elements<float>()[static_cast<std::size_t>(l * m + i)],
+                             call.operands[1].elements<float>()[static_cast<std::size_t>(l * n + j)], block);
+          total = begin == 0 ? block : total + block;
+        }
+        want.elements<float>()[static_cast<std::size_t>(i * n + j)] = total;
+      }
+    }
+    for (const Isa isa : available_isas())
+      EXPECT_TRUE(same_bits(call.run(cpu_kernel("matmul", isa)), want)) << to_string(Shape{m, n, k}) << name_of(isa);
+  }
+}
+
 // Tiles, lanes and transposes never change an element: any product holds the bits of its own row and column alone.
 TEST(CpuKernels, MatmulElementsDoNotDependOnTiles) {
   std::mt19937 random(8);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tutorial.sh GRAPHRUN TUTORIAL.md: types every command of the tutorial (its ```sh blocks) in an empty folder. They must
-# succeed, and every line of its results (```text blocks) that begins with a metric must be among what they print.
+# succeed, and every metric and every prediction in its results (```text blocks) must be among what they print.
 set -euo pipefail
 
 graphrun=$(readlink -f "$1") tutorial=$(readlink -f "$2")
@@ -25,6 +25,6 @@ while IFS= read -r line; do
     grep "^${line%% *}" "$folder/printed"
     exit 1
   fi
-done < <(blocks text | grep -E '^(loss|rmse|mae) ')
+done < <(blocks text | grep -E '^((loss|rmse|mae) |[0-9.]+$)')
 [ "$checked" -gt 3 ] || { echo "tutorial: only $checked lines of results"; exit 1; }
 echo "tutorial: $(grep -c . "$folder/commands") lines of commands, $checked lines of results"
