@@ -32,6 +32,7 @@ constexpr std::size_t kKept = 8;
 
 struct Call {
   const char* api = nullptr;
+  const void* caller = nullptr;  // of the hook: where the frames that matter begin
   std::uint64_t bytes = 0, step = 0;
   std::array<void*, kDepth> frames{};
   int depth = 0;
@@ -69,12 +70,13 @@ bool by_driver(const Call& call) {
   return false;
 }
 
-[[gnu::noinline]] void note(const char* api, std::uint64_t bytes) {
+void note(const char* api, std::uint64_t bytes, const void* caller) {
   const Session* session = watched.load(std::memory_order_acquire);
   if (session == nullptr || inside) return;
   inside = true;
   Call call;
   call.api = api;
+  call.caller = caller;
   call.bytes = bytes;
   call.step = session->step();
   call.depth = backtrace(call.frames.data(), kDepth);
@@ -84,6 +86,11 @@ bool by_driver(const Call& call) {
     kept[at] = call;
   }
   inside = false;
+}
+
+// What executors report through.
+void note_reported(const char* api, std::uint64_t bytes) {
+  note(api, bytes, __builtin_return_address(0));
 }
 
 std::string symbol_of(const Dl_info& info) {
@@ -104,14 +111,16 @@ std::string site_of(void* frame, const Dl_info& info) {
 std::string describe(const Call& call) {
   std::string api = call.api, sites;
   int told = 0;
-  for (int i = 0; i < call.depth && told < 4; ++i) {
-    void* frame = call.frames[static_cast<std::size_t>(i)];
+  const auto end = call.frames.begin() + call.depth;
+  const auto first = std::find(call.frames.begin(), end, call.caller);
+  for (auto at = first == end ? call.frames.begin() : first; at != end && told < 4; ++at) {
+    void* frame = *at;
     Dl_info info{};
     if (dladdr(frame, &info) == 0) continue;
     const std::string_view symbol = info.dli_sname == nullptr ? "" : info.dli_sname;
     if (symbol.substr(0, 4) == "_Znw" || symbol.substr(0, 4) == "_Zna") api = "operator new";
-    // The first two are the hook itself.
-    if (sites.empty() && (i < 2 || is_runtime(file_of(info.dli_fname)))) continue;
+    const bool reports = symbol.find("report_allocation") != std::string_view::npos;
+    if (sites.empty() && (reports || is_runtime(file_of(info.dli_fname)))) continue;
     sites += fmt::format("{}{}", told++ == 0 ? "" : "\n        called from ", site_of(frame, info));
   }
   return fmt::format("{} of {} byte{} in step {}, at {}", api, call.bytes, call.bytes == 1 ? "" : "s", call.step,
@@ -124,7 +133,7 @@ void AllocationWatch::arm(const Session& session) {
   of_us = of_drivers = 0;
   std::array<void*, kDepth> frames{};
   backtrace(frames.data(), kDepth);  // the first call loads a library
-  watch_allocations(note);
+  watch_allocations(note_reported);
   watched.store(&session, std::memory_order_release);
 }
 
@@ -155,12 +164,15 @@ void AllocationWatch::require_none() const {
 #ifdef GRAPHRUN_ALLOCATOR_HOOK
 
 // From sanitizer/allocator_interface.h, which not every compiler package brings along.
-extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),
-                                                         void (*on_free)(const volatile void*));
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t),
+                                                         void (*)(const volatile void*));
 
 namespace {
-[[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(
-    [](const volatile void*, std::size_t size) { graphrun::cli::note("malloc", size); }, [](const volatile void*) {});
+void on_malloc(const volatile void*, std::size_t size) {
+  graphrun::cli::note("malloc", size, __builtin_return_address(0));
+}
+void on_free(const volatile void*) {}
+[[maybe_unused]] const int installed = __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);
 }  // namespace
 
 #else
@@ -175,27 +187,27 @@ void* __libc_realloc(void* pointer, std::size_t size);
 void* __libc_memalign(std::size_t alignment, std::size_t size);
 
 GRAPHRUN_VISIBLE void* malloc(std::size_t size) {
-  graphrun::cli::note("malloc", size);
+  graphrun::cli::note("malloc", size, __builtin_return_address(0));
   return __libc_malloc(size);
 }
 GRAPHRUN_VISIBLE void* calloc(std::size_t number, std::size_t size) {
-  graphrun::cli::note("calloc", number * size);
+  graphrun::cli::note("calloc", number * size, __builtin_return_address(0));
   return __libc_calloc(number, size);
 }
 GRAPHRUN_VISIBLE void* realloc(void* pointer, std::size_t size) {
-  graphrun::cli::note("realloc", size);
+  graphrun::cli::note("realloc", size, __builtin_return_address(0));
   return __libc_realloc(pointer, size);
 }
 GRAPHRUN_VISIBLE void* memalign(std::size_t alignment, std::size_t size) {
-  graphrun::cli::note("memalign", size);
+  graphrun::cli::note("memalign", size, __builtin_return_address(0));
   return __libc_memalign(alignment, size);
 }
 GRAPHRUN_VISIBLE void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  graphrun::cli::note("aligned_alloc", size);
+  graphrun::cli::note("aligned_alloc", size, __builtin_return_address(0));
   return __libc_memalign(alignment, size);
 }
 GRAPHRUN_VISIBLE int posix_memalign(void** pointer, std::size_t alignment, std::size_t size) {
-  graphrun::cli::note("posix_memalign", size);
+  graphrun::cli::note("posix_memalign", size, __builtin_return_address(0));
   *pointer = __libc_memalign(alignment, size);
   return *pointer == nullptr && size != 0 ? ENOMEM : 0;
 }
