@@ -44,6 +44,14 @@ struct Support {
   static Support no(std::string reason) { return {false, std::move(reason), 0}; }
 };
 
+// A group of steps that would be one Region: what is known of it before planning.
+struct RegionSignature {
+  std::span<const StepSignature> rows;  // steps that run over rows, of all stages
+  std::span<const StepSignature> once;  // the others
+  std::size_t stages = 1;
+  std::int64_t capacity = 0;  // samples of a full batch
+};
+
 class Runnable {
  public:
   virtual ~Runnable() = default;
@@ -55,7 +63,7 @@ class Runnable {
   // Runs the phase n times.
   virtual void run(PhaseId phase, std::uint64_t n) = 0;
 
-  // Runs steps [first, last) of the phase once: what verify, dump and tests use.
+  // Runs steps [first, last) of the phase once: what verify, dump and tests use. A region runs whole or not at all.
   virtual void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) = 0;
 
   // What the executor counted since load(), for tests and profiles: "allocations", "launches", ... Empty: it counts
@@ -97,6 +105,11 @@ class Executor {
   virtual std::string_view name() const = 0;
   virtual std::string_view default_target() const = 0;  // "host", "h200": the name of a row of targets()
   virtual Support supports(const StepSignature& step, const Target& target) const = 0;
+  // Whether these steps may be one region; also asked of single row steps, to learn where a region must end. A region
+  // that is declined runs as single steps.
+  virtual Support supports_region(const RegionSignature&, const Target&) const {
+    return Support::no("it runs steps one by one");
+  }
   // Throws Error (kind device) when the machine is not there or too small. The Program is copied where needed.
   virtual std::unique_ptr<Runnable> load(const Program& program) = 0;
   // Host threads, the caller's among them, of the Runnables that are loaded from now on; 0: the executor's default.
@@ -121,7 +134,7 @@ GRAPHRUN_API std::vector<std::string> executor_names();  // those that are known
 
 // What a plug-in library exports: extern "C" const graphrun::ExecutorPlugin* graphrun_executor_plugin();
 // Plug-ins are C++ and must be built against the same version of graphrun: `abi` is compared before anything is called.
-inline constexpr std::uint32_t kExecutorAbi = 4;
+inline constexpr std::uint32_t kExecutorAbi = 5;
 struct ExecutorPlugin {
   std::uint32_t struct_size = sizeof(ExecutorPlugin);
   std::uint32_t abi = kExecutorAbi;

@@ -24,7 +24,8 @@ inline constexpr BufferId kNoBuffer = ~BufferId{0};
 inline constexpr std::uint64_t kAlignment = 256;  // bytes; that of cudaMalloc, and enough for any vector unit
 
 // State (everything before `activation`) keeps its value between steps and phases; the rest lives within one step.
-enum class BufferKind : std::uint8_t { data, constant, parameter, slot, counter, metric, activation, workspace };
+// `tile` lives within one tile of a region and has no bytes in the arena.
+enum class BufferKind : std::uint8_t { data, constant, parameter, slot, counter, metric, activation, workspace, tile };
 
 GRAPHRUN_API std::string_view name_of(BufferKind kind);
 inline bool is_state(BufferKind kind) {
@@ -36,7 +37,7 @@ struct Buffer {
   TensorType type;
   BufferKind kind = BufferKind::activation;
   BufferId storage = kNoBuffer;  // whose bytes these are: its own id, or that of the buffer it is a view of or reuses
-  std::uint64_t offset = 0;      // bytes from the start of the arena
+  std::uint64_t offset = 0;      // bytes from the start of the arena; kind tile: of the region's tile scratch
   std::uint64_t bytes = 0;
   bool poll = false;  // the host reads it after every run(): executors with a device mirror it in host memory
   friend bool operator==(const Buffer&, const Buffer&) = default;
@@ -53,10 +54,60 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
+// ---- regions: steps that run tile by tile over the rows (docs/regions.md)
+
+// How partial results over rows become one.
+enum class CombineOp : std::uint8_t { sum, product, max, min };
+GRAPHRUN_API std::string_view name_of(CombineOp op);
+
+// A value that row steps reduce over rows. Each strand has a partial result at `offset` of its accumulators; partial
+// results of strands 1, 2, 4, ... apart are combined, and the last one is written to `value`.
+struct Combine {
+  BufferId value = kNoBuffer;
+  CombineOp op = CombineOp::sum;
+  std::uint64_t offset = 0;
+  friend bool operator==(const Combine&, const Combine&) = default;
+};
+
+// The same value in the arena (row-major) and in a tile (feature-major).
+struct TileMove {
+  BufferId arena = kNoBuffer;
+  BufferId tile = kNoBuffer;
+  friend bool operator==(const TileMove&, const TileMove&) = default;
+};
+
+// Steps [first, rows) of the phase run once; steps [rows, last) run on every tile: they read row values from the tile
+// and shared ones from the arena, and write a tile buffer or the accumulators of a combined value. A load comes before
+// the first row step that reads the tile buffer, a store after the one that writes it.
+struct Stage {
+  std::uint32_t first = 0, rows = 0, last = 0;
+  std::vector<TileMove> loads, stores;
+  std::vector<Combine> combines;
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+// Stages one after the other, each combined before the next begins; then steps [stages.back().last, last) once. Run one
+// by one over whole batches the steps would compute the same. In a tile, element (row r, feature f) of a buffer lies at
+// offset + (f * stride + r) * size of its type, stride being the tile's number of rows rounded up to kTileLanes; a
+// value with k rows a sample has k times as many features.
+inline constexpr std::int64_t kTileLanes = 16;
+struct Region {
+  std::vector<Stage> stages;
+  std::uint32_t last = 0;
+  std::int64_t tile_rows = 0;           // samples of a full tile; tile t holds those from t * tile_rows on
+  std::int32_t strands = 1;             // strand s has tiles [s * tiles / strands, (s + 1) * tiles / strands)
+  std::uint64_t tile_bytes = 0;         // scratch of one tile, which a worker has once
+  std::uint64_t accumulator_bytes = 0;  // of one strand
+  BufferId accumulators = kNoBuffer;    // workspace of all strands; kNoBuffer when nothing is combined
+  std::uint32_t first() const { return stages.front().first; }
+  friend bool operator==(const Region&, const Region&) = default;
+};
+
 struct Phase {
-  std::string name;           // "train", "evaluate.test", "predict"
-  std::int64_t capacity = 0;  // samples of a full batch
-  std::vector<Step> steps;    // in order of execution
+  std::string name;             // "train", "evaluate.test", "predict"
+  std::int64_t capacity = 0;    // samples of a full batch
+  std::vector<Step> steps;      // in order of execution
+  std::vector<Region> regions;  // in order of their steps, which they do not share
   friend bool operator==(const Phase&, const Phase&) = default;
 };
 

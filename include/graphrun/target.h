@@ -20,6 +20,7 @@ struct Target {
   std::uint64_t registers = 0;          // 32-bit registers of an SM
   int cluster_blocks = 0;               // the largest portable cluster, 0 = none
   std::uint64_t library_workspace = 0;  // bytes kept in the arena for the matrix library
+  std::uint64_t tile_bytes = 0;         // of scratch that a tile of a region may take: near the core, not all of it
 };
 
 GRAPHRUN_API std::span<const Target> targets();

@@ -67,6 +67,8 @@ constexpr Flag kFlags[] = {
      "of the cpu executor: plain, avx2 or avx512; by default the best there is", set_isa},
     {"--no-passes", "", "", "Running", kRunning, "", Completes::nothing, "run the graph as it was built",
      [](Arguments& a, std::string_view) { a.session.passes = false; }},
+    {"--no-fuse", "", "", "Running", kRunning, "", Completes::nothing, "run step by step, without regions",
+     [](Arguments& a, std::string_view) { a.session.fuse = false; }},
 
     {"--set", "", "PATH=VALUE", "Model", kReading, "", Completes::nothing,
      "change a value of the model file; may be repeated", set_override},

@@ -45,7 +45,7 @@ std::vector<ExecutorTiming> time_executors(const Model& model, const SessionOpti
     ExecutorTiming timing{name, 0, {}};
     try {
       const std::shared_ptr<Executor> executor = choose_executor(name, nullptr, options.threads);
-      timing.seconds_per_step = seconds_per_step(model, executor, {"", options.passes});
+      timing.seconds_per_step = seconds_per_step(model, executor, {"", options.passes, options.fuse, {}});
     } catch (const Error& error) {
       if (!excludes(error)) throw;
       timing.reason = error.diagnostics().front().message;

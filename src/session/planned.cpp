@@ -8,6 +8,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/passes/pipeline.h"
 #include "graph/plan/lower.h"
+#include "graph/verifier.h"
 #include "graphrun/error.h"
 #include "session/initial_values.h"
 
@@ -32,7 +33,19 @@ Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>
   planned.step = build_step_graph(model);
   const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
   const Target& target = find_target(target_name);
-  const ir::Graph graph = options.passes ? run_passes(planned.step.graph) : planned.step.graph;
+  planned.regions.graph = options.passes ? run_passes(planned.step.graph) : planned.step.graph;
+  if (options.passes && options.fuse) {
+    RegionOptions regions;
+    regions.supports = [&](const RegionSignature& region) {
+      for (const std::shared_ptr<Executor>& executor : executors) {
+        Support one = executor->supports_region(region, target);
+        if (!one.yes) return Support::no(fmt::format("{}: {}", executor->name(), one.reason));
+      }
+      return Support::with_workspace(0);
+    };
+    planned.regions = find_regions(planned.regions.graph, regions);
+    verify(planned.regions.graph);
+  }
   plan::LowerOptions lower;
   lower.name = model.name;
   lower.target = std::string(target.name);
@@ -45,7 +58,8 @@ Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>
     }
     return all;
   };
-  planned.program = plan::lower(graph, lower).program;
+  lower.tiles = options.tiles;
+  planned.program = plan::lower(planned.regions.graph, lower).program;
   return planned;
 }
 

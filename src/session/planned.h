@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "graph/frontend/step_graph.h"
+#include "graph/passes/regions.h"
+#include "graph/plan/region_layout.h"
 #include "graphrun/executor.h"
 #include "graphrun/model.h"
 
@@ -17,6 +19,7 @@ namespace graphrun {
 struct Planned {
   StepGraph step;
   Program program;
+  Regions regions;  // the graph that was lowered, and why it has no other regions
 
   // Passes keep the names of states, so names lead from the step graph to the Program.
   BufferId buffer(ir::NodeId node) const;
@@ -25,6 +28,8 @@ struct Planned {
 struct PlanOptions {
   std::string target;  // empty: the first executor's default
   bool passes = true;
+  bool fuse = false;  // make regions; needs passes
+  plan::TileChoice tiles = {};
 };
 
 // `custom`, or the executor of that name, told of the number of threads unless that is 0.

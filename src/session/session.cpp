@@ -50,10 +50,10 @@ void refuse_too_much_for_the_host(const Program& program) {
 Session::Impl::Impl(Model m, const SessionOptions& options)
     : model(std::move(m)), executor(executor_for(model, options, timings)) {
   const double start = now_seconds();
-  planned = plan_model(model, {&executor, 1}, {options.target, options.passes});
+  planned = plan_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}});
   const double has_plan = now_seconds();
   executor->set_profiling(options.profiling);
-  runnable = load({options.target, options.passes});
+  runnable = load({options.target, options.passes, options.fuse, {}});
   const double has_loaded = now_seconds();
   write_start(model, planned, *runnable);
   times = {has_plan - start, has_loaded - has_plan, now_seconds() - has_loaded};
@@ -233,7 +233,7 @@ std::string_view Session::executor() const {
 Program plan_program(const Model& model, const SessionOptions& options) {
   const std::shared_ptr<Executor> executor =
       choose_executor(options.executor, options.custom_executor, options.threads);
-  return plan_model(model, {&executor, 1}, {options.target, options.passes}).program;
+  return plan_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}}).program;
 }
 
 }  // namespace graphrun

@@ -49,7 +49,7 @@ Moment moment_of(const Program& program, BufferId id) {
 
 HostTensor value_after(const Model& model, std::string_view name, const ValueOptions& options) {
   const auto executor = choose_executor(options.executor, options.custom_executor, options.threads);
-  const Planned planned = plan_model(model, {&executor, 1}, {options.target, options.passes});
+  const Planned planned = plan_model(model, {&executor, 1}, {options.target, options.passes, false, {}});
   const Program& program = planned.program;
   const BufferId id = find_value(program, name);
   const Buffer& buffer = program.buffers[id];

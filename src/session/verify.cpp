@@ -40,7 +40,7 @@ class Verification {
       : options_(options),
         executors_{choose_executor(options.executor, options.custom_executor, options.threads),
                    choose_executor(options.against, options.custom_against, options.threads)},
-        planned_(plan_model(model, executors_, {options.target, options.passes})),
+        planned_(plan_model(model, executors_, {options.target, options.passes, false, {}})),
         candidate_(executors_[0]->load(program())),
         reference_(executors_[1]->load(program())) {
     if (options.steps == 0) throw Error(ErrorKind::input, "verify.steps", "verify needs at least one step");

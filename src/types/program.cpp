@@ -10,8 +10,8 @@
 namespace graphrun {
 namespace {
 
-constexpr std::string_view kKindNames[] = {"data",    "constant", "parameter",  "slot",
-                                           "counter", "metric",   "activation", "workspace"};
+constexpr std::string_view kKindNames[] = {"data",   "constant",   "parameter", "slot", "counter",
+                                           "metric", "activation", "workspace", "tile"};
 
 // The id makes a buffer unique, the name makes it readable: "h.W#4".
 std::string label(const Program& program, BufferId id) {
@@ -83,7 +83,39 @@ std::string step_line(const Program& program, const Step& step, std::size_t numb
   return text + '\n';
 }
 
+std::string moves(const Program& program, std::string_view word, const std::vector<TileMove>& moves) {
+  std::vector<std::string> pairs;
+  for (const TileMove& move : moves) {
+    pairs.push_back(fmt::format("{} {}", label(program, move.arena), label(program, move.tile)));
+  }
+  return moves.empty() ? std::string() : fmt::format("    {} {}\n", word, fmt::join(pairs, ", "));
+}
+
+std::string region_lines(const Program& program, const Region& region, std::size_t number) {
+  std::string text = fmt::format("  region {}: steps {} to {}, tiles of {} rows and {} bytes, {} strands", number,
+                                 region.first() + 1, region.last, region.tile_rows, region.tile_bytes, region.strands);
+  if (region.accumulators != kNoBuffer) {
+    text += fmt::format(" with {} bytes each in {}", region.accumulator_bytes, label(program, region.accumulators));
+  }
+  text += '\n';
+  for (const Stage& stage : region.stages) {
+    text += fmt::format("   stage: once {} to {}, rows {} to {}\n", stage.first + 1, stage.rows, stage.rows + 1,
+                        stage.last);
+    text += moves(program, "load", stage.loads) + moves(program, "store", stage.stores);
+    for (const Combine& combine : stage.combines) {
+      text +=
+          fmt::format("    combine {} {} at {}\n", label(program, combine.value), name_of(combine.op), combine.offset);
+    }
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string_view name_of(CombineOp op) {
+  constexpr std::string_view kNames[] = {"sum", "product", "max", "min"};
+  return kNames[static_cast<std::size_t>(op)];
+}
 
 std::string_view name_of(BufferKind kind) {
   return kKindNames[static_cast<std::size_t>(kind)];
@@ -96,6 +128,7 @@ std::string to_string(const Program& program) {
   for (const Phase& phase : program.phases) {
     text += fmt::format("\nphase {}, batch {}\n", phase.name, phase.capacity);
     for (std::size_t i = 0; i < phase.steps.size(); ++i) text += step_line(program, phase.steps[i], i + 1);
+    for (std::size_t i = 0; i < phase.regions.size(); ++i) text += region_lines(program, phase.regions[i], i + 1);
   }
   if (!program.initial.empty()) text += "\ninitial values\n";
   for (const InitialValue& value : program.initial) {

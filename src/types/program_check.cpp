@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "graphrun/program.h"
+#include "types/region_check.h"
 
 namespace graphrun {
 namespace {
@@ -31,6 +32,7 @@ class Checker {
       if (!names.insert(phase.name).second) broken("phase_name", fmt::format("two phases are named '{}'", phase.name));
       if (phase.capacity < 0) broken("capacity", fmt::format("phase '{}' has {} rows", phase.name, phase.capacity));
       for (std::size_t i = 0; i < phase.steps.size(); ++i) check_step(phase, i);
+      check_regions(phase, program_, root_);
     }
     check_initial();
   }
@@ -60,6 +62,13 @@ class Checker {
 
   void check_buffer(BufferId id) const {
     const Buffer& buffer = program_.buffers[id];
+    const bool tile = buffer.kind == BufferKind::tile;  // its place is held against the region that uses it
+    if (tile != (program_.buffers[root_[id]].kind == BufferKind::tile)) {
+      broken("tile",
+             fmt::format("{} shares storage with {}, and one of them is in the arena", named(id), named(root_[id])));
+    }
+    if (tile && buffer.type.rows == 0) broken("tile", named(id) + " has no rows");
+    if (tile) return;
     if (buffer.offset > program_.arena_bytes || buffer.bytes > program_.arena_bytes - buffer.offset) {
       broken("inside_arena", fmt::format("{} is {} bytes at {}, the arena ends at {}", named(id), buffer.bytes,
                                          buffer.offset, program_.arena_bytes));
@@ -97,6 +106,7 @@ class Checker {
   bool overlap(BufferId a, BufferId b) const {
     const Buffer& x = program_.buffers[a];
     const Buffer& y = program_.buffers[b];
+    if ((x.kind == BufferKind::tile) != (y.kind == BufferKind::tile)) return false;
     return x.bytes > 0 && y.bytes > 0 && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
   }
 

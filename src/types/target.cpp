@@ -10,17 +10,19 @@
 namespace graphrun {
 namespace {
 
-constexpr std::uint64_t kMiB = 1024 * 1024;
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kMiB = 1024 * kKiB;
 
 // From NVIDIA's CUDA programming guide (table of technical specifications) and the data sheets of the boards. Shared
-// memory is what one block may opt in to. h100 is the SXM board; h200 has the same chip and other memory.
+// memory is what one block may opt in to. h100 is the SXM board; h200 has the same chip and other memory. A
+// tile on a host should fit the first- or second-level cache of any core of the last ten years (docs/performance.md).
 constexpr Target kTargets[] = {
-    // name, executor, capability, SMs, threads/SM, shared bytes, registers/SM, cluster, library workspace
-    {"host", "cpu", 0, 0, 0, 0, 0, 0, 0},
-    {"h200", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB},
-    {"h100", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB},
-    {"a100", "cuda", 80, 108, 2048, 166912, 65536, 0, 32 * kMiB},
-    {"l4", "cuda", 89, 58, 1536, 101376, 65536, 0, 32 * kMiB},
+    // name, executor, capability, SMs, threads/SM, shared bytes, registers/SM, cluster, library workspace, tile
+    {"host", "cpu", 0, 0, 0, 0, 0, 0, 0, 64 * kKiB},
+    {"h200", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, 232448},
+    {"h100", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, 232448},
+    {"a100", "cuda", 80, 108, 2048, 166912, 65536, 0, 32 * kMiB, 166912},
+    {"l4", "cuda", 89, 58, 1536, 101376, 65536, 0, 32 * kMiB, 101376},
 };
 
 }  // namespace

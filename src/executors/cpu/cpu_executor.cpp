@@ -11,9 +11,11 @@
 #include <system_error>
 
 #include "executors/cpu/host.h"
+#include "executors/cpu/region_runner.h"
 #include "graphrun/error.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/tile.h"
 
 namespace graphrun {
 namespace {
@@ -34,16 +36,11 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   std::byte* at(const Buffer& buffer) const { return data_ + buffer.offset; }
+  std::byte* data() const { return data_; }
 
  private:
   std::byte* data_ = nullptr;
   std::uint64_t bytes_;
-};
-
-// A step with its kernel and addresses: what is left to do is the call.
-struct BoundStep {
-  KernelFn kernel = nullptr;
-  KernelArgs args;
 };
 
 // How many threads to use where the program does not say.
@@ -101,19 +98,67 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
   return bound;
 }
 
+// Steps that run by themselves, and regions, in order.
+struct BoundPhase {
+  std::vector<BoundStep> steps;  // row steps of regions are left empty
+  std::vector<RegionRunner> regions;
+  struct Item {
+    std::uint32_t first, last;  // steps
+    std::int32_t region;        // -1: the one step
+  };
+  std::vector<Item> items;
+
+  void run_item(std::size_t k) const {
+    const Item& item = items[k];
+    if (item.region >= 0)
+      regions[static_cast<std::size_t>(item.region)].run(steps);
+    else
+      steps[item.first].run();
+  }
+  void add_items() {
+    std::size_t next = 0;
+    for (std::uint32_t i = 0; i < steps.size(); i = items.back().last) {
+      const bool begins = next < regions.size() && regions[next].first() == i;
+      items.push_back({i, begins ? regions[next].last() : i + 1, begins ? static_cast<std::int32_t>(next) : -1});
+      if (begins) ++next;
+    }
+  }
+};
+
+std::uint64_t most_tile_bytes(const Program& program) {
+  std::uint64_t most = 0;
+  for (const Phase& phase : program.phases)
+    for (const Region& region : phase.regions) most = std::max(most, region.tile_bytes);
+  return most;
+}
+
 class CpuRunnable final : public Runnable {
  public:
   CpuRunnable(const Program& program, int threads, Profiling profiling)
-      : buffers_(program.buffers), arena_(program.arena_bytes), pool_(make_pool(threads)) {
+      : buffers_(program.buffers),
+        arena_(program.arena_bytes),
+        pool_(make_pool(threads)),
+        scratch_(most_tile_bytes(program), pool_ == nullptr ? 1 : pool_->threads()) {
     if (profiling != Profiling::off) clock_ = std::make_unique<StepClock>();
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     const Isa isa = default_isa();
     for (const Phase& phase : program.phases) {
-      std::vector<BoundStep>& steps = phases_.emplace_back();
-      for (const Step& step : phase.steps) steps.push_back(bind(program, phase, step, arena_, isa, pool_.get()));
+      BoundPhase& bound = phases_.emplace_back();
+      std::vector<bool> rows(phase.steps.size(), false);
+      for (const Region& region : phase.regions) {
+        for (const Stage& stage : region.stages)
+          for (std::uint32_t i = stage.rows; i < stage.last; ++i) rows[i] = true;
+      }
+      for (std::size_t i = 0; i < phase.steps.size(); ++i)
+        bound.steps.push_back(rows[i] ? BoundStep{} : bind(program, phase, phase.steps[i], arena_, isa, pool_.get()));
+      for (const Region& region : phase.regions) {
+        bound.regions.emplace_back(region, phase, program, arena_.data(), isa, scratch_, pool_.get());
+      }
+      bound.add_items();
       if (clock_) {
         std::vector<std::string_view> ops;
-        for (const Step& step : phase.steps) ops.push_back(step.op);
+        for (const BoundPhase::Item& item : bound.items)
+          ops.push_back(item.region >= 0 ? std::string_view("region") : std::string_view(phase.steps[item.first].op));
         clock_->add_phase(phase.name, ops);
       }
     }
@@ -130,13 +175,14 @@ class CpuRunnable final : public Runnable {
   }
 
   void run(PhaseId phase, std::uint64_t n) override {
-    const std::vector<BoundStep>& steps = phases_.at(phase);
+    const BoundPhase& bound = phases_.at(phase);
+    const auto items = static_cast<std::uint32_t>(bound.items.size());
     for (std::uint64_t i = 0; i < n; ++i) {
       begin_step(i);
       if (clock_ && clock_->due(phase)) {
-        clock_->step(phase, [&](std::size_t k) { steps[k].kernel(steps[k].args); });
+        clock_->step(phase, [&](std::size_t k) { bound.run_item(k); });
       } else {
-        for (const BoundStep& step : steps) step.kernel(step.args);
+        for (std::uint32_t k = 0; k < items; ++k) bound.run_item(k);
       }
     }
   }
@@ -144,10 +190,17 @@ class CpuRunnable final : public Runnable {
   Profile profile() override { return clock_ ? clock_->profile() : Profile{}; }
 
   void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override {
-    const std::vector<BoundStep>& steps = phases_.at(phase);
-    if (first > last || last > steps.size())
-      throw std::logic_error(fmt::format("cpu: steps [{}, {}) of a phase of {}", first, last, steps.size()));
-    for (std::uint32_t i = first; i < last; ++i) steps[i].kernel(steps[i].args);
+    const BoundPhase& bound = phases_.at(phase);
+    if (first > last || last > bound.steps.size())
+      throw std::logic_error(fmt::format("cpu: steps [{}, {}) of a phase of {}", first, last, bound.steps.size()));
+    for (std::size_t k = 0; k < bound.items.size(); ++k) {
+      const BoundPhase::Item& item = bound.items[k];
+      if (item.last <= first || item.first >= last) continue;
+      if (item.first < first || item.last > last)
+        throw std::logic_error(
+            fmt::format("cpu: steps [{}, {}) cut the region of steps [{}, {})", first, last, item.first, item.last));
+      bound.run_item(k);
+    }
   }
 
   std::vector<std::pair<std::string, std::uint64_t>> counters() const override {
@@ -158,6 +211,8 @@ class CpuRunnable final : public Runnable {
  private:
   std::byte* whole(BufferId id, std::size_t bytes) const {
     const Buffer& buffer = buffers_.at(id);
+    if (buffer.kind == BufferKind::tile)
+      throw std::logic_error(fmt::format("cpu: {} lives in a tile, not in the arena", buffer.name));
     if (bytes != buffer.bytes)
       throw std::logic_error(fmt::format("cpu: {} bytes for buffer {} of {}", bytes, buffer.name, buffer.bytes));
     return arena_.at(buffer);
@@ -166,7 +221,8 @@ class CpuRunnable final : public Runnable {
   std::vector<Buffer> buffers_;
   Arena arena_;
   std::unique_ptr<cpu::Pool> pool_;
-  std::vector<std::vector<BoundStep>> phases_;
+  TileScratch scratch_;
+  std::vector<BoundPhase> phases_;
   std::unique_ptr<StepClock> clock_;  // null: nobody wants to know
 };
 
@@ -216,6 +272,25 @@ Support CpuExecutor::supports(const StepSignature& step, const Target&) const {
   if (step.output.dtype == DType::f64)
     return Support::no(fmt::format("cpu computes in f32, the output of '{}' is f64", step.op));
   return Support::with_workspace(cpu_workspace(step.op, step.params, step.inputs, step.output));
+}
+
+Support CpuExecutor::supports_region(const RegionSignature& region, const Target& target) const {
+  for (const std::span<const StepSignature> steps : {region.rows, region.once}) {
+    for (const StepSignature& step : steps) {
+      if (Support support = supports(step, target); !support.yes) return support;
+    }
+  }
+  for (const StepSignature& step : region.rows) {
+    cpu::TileCall call;
+    call.op = step.op;
+    call.params = &step.params;
+    for (const TensorType& type : step.inputs) call.inputs.push_back({type, 0, nullptr});
+    call.output.type = step.output;
+    call.capacity = region.capacity;
+    std::string reason;
+    if (cpu::make_tile_step(call, Isa::plain, reason) == nullptr) return Support::no(std::move(reason));
+  }
+  return Support::with_workspace(0);
 }
 
 void CpuExecutor::set_threads(int threads) {

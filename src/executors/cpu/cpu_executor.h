@@ -18,6 +18,7 @@ class CpuExecutor final : public Executor {
   std::string_view name() const override { return "cpu"; }
   std::string_view default_target() const override { return "host"; }
   Support supports(const StepSignature& step, const Target& target) const override;
+  Support supports_region(const RegionSignature& region, const Target& target) const override;
   void set_threads(int threads) override;  // throws Error: not in [0, kMaxThreads]
   void set_profiling(Profiling profiling) override { profiling_ = profiling; }
   std::unique_ptr<Runnable> load(const Program& program) override;

@@ -48,9 +48,21 @@ struct Phase {
   NodeId row_count = kNoNode;  // i32 scalar; kNoNode: every batch is full
 };
 
+// Nodes that run as one region of a Program (program.h, docs/regions.md), made by the last pass: in stages, nodes
+// [first, rows) once and [rows, last) over rows; then [stages.back().last, last) once.
+struct RegionStage {
+  NodeId first = 0, rows = 0, last = 0;
+};
+struct Region {
+  std::uint32_t phase = 0;
+  std::vector<RegionStage> stages;
+  NodeId last = 0;
+};
+
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Phase> phases;
+  std::vector<Region> regions;  // in order of their nodes, which they do not share
 
   const Node& operator[](NodeId id) const { return nodes[id]; }
   Node& operator[](NodeId id) { return nodes[id]; }

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 
 #include "graph/ops/op_def.h"
 #include "graph/plan/offsets.h"
 #include "graph/plan/storage.h"
+#include "graphrun/target.h"
 
 namespace graphrun::plan {
 namespace {
@@ -64,7 +66,9 @@ class Lowering {
   }
 
   Lowered run() {
+    lay_out_regions();
     make_buffers();
+    make_tile_buffers();
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) make_phase(phase);
     if (!declined_.empty()) throw Error(ErrorKind::input, std::move(declined_));
     place();
@@ -93,13 +97,16 @@ class Lowering {
       buffer.name = node.name;
       buffer.type = node.type;
       buffer.kind = node.op->state != nullptr ? node.op->state(node.attrs) : BufferKind::activation;
+      if (in_tile_only_[id]) buffer.kind = BufferKind::tile;
       buffer.bytes = node.type.bytes();
       buffer.poll = node.poll;
       result_.buffer_of[id] = static_cast<BufferId>(program().buffers.size());
       program().buffers.push_back(std::move(buffer));
       if (node.op_name == "constant") program().initial.push_back({result_.buffer_of[id], constant_bytes(node)});
     }
-    for (NodeId id : order) program().buffers[result_.buffer_of[id]].storage = result_.buffer_of[storage_.root[id]];
+    for (NodeId id : order) {
+      if (!in_tile_only_[id]) program().buffers[result_.buffer_of[id]].storage = result_.buffer_of[storage_.root[id]];
+    }
     // An assign that copies names the state it writes.
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_[id].op_name == "assign") result_.buffer_of[id] = result_.buffer_of[graph_[id].inputs[0]];
@@ -111,10 +118,115 @@ class Lowering {
     Phase out;
     out.name = phase.name;
     out.capacity = phase.capacity;
+    std::vector<std::uint32_t> steps_before(graph_.size() + 1, 0);
     for (NodeId id = 0; id < graph_.size(); ++id) {
+      steps_before[id] = static_cast<std::uint32_t>(out.steps.size());
       if (graph_[id].phase == index && !storage_.no_step[id]) out.steps.push_back(make_step(id, phase));
     }
+    steps_before[graph_.size()] = static_cast<std::uint32_t>(out.steps.size());
+    for (std::size_t r = 0; r < graph_.regions.size(); ++r) {
+      if (graph_.regions[r].phase == index) out.regions.push_back(make_region(r, steps_before, out.steps));
+    }
     program().phases.push_back(std::move(out));
+  }
+
+  // ---- regions
+
+  void lay_out_regions() {
+    in_tile_only_.assign(graph_.size(), false);
+    in_rows_.assign(graph_.size(), false);
+    const Target& target = find_target(options_.target);
+    for (const ir::Region& region : graph_.regions) {
+      layouts_.push_back(lay_out(graph_, region, target, options_.tiles));
+      for (std::size_t s = 0; s < region.stages.size(); ++s) {
+        for (NodeId id = region.stages[s].rows; id < region.stages[s].last; ++id) in_rows_[id] = true;
+        for (const TileValue& value : layouts_.back().stages[s].values) {
+          in_tile_only_[value.node] = !value.loaded && !value.stored;
+        }
+      }
+    }
+  }
+
+  // What leaves the tile, or is loaded into it, has a buffer in the arena and one in the tile.
+  void make_tile_buffers() {
+    for (std::size_t r = 0; r < layouts_.size(); ++r) {
+      for (StageLayout& stage : layouts_[r].stages) {
+        std::vector<BufferId>& tiles = tiles_.emplace_back();  // by position in stage.values
+        std::map<NodeId, BufferId> of;
+        for (const TileValue& value : stage.values) {
+          BufferId id = result_.buffer_of[value.node];
+          if (value.loaded || value.stored) {
+            Buffer buffer;
+            buffer.name = graph_[value.node].name + ":tile";
+            buffer.type = graph_[value.node].type;
+            buffer.kind = BufferKind::tile;
+            id = static_cast<BufferId>(program().buffers.size());
+            program().buffers.push_back(std::move(buffer));
+          }
+          of[value.node] = id;
+          Buffer& buffer = program().buffers[id];
+          buffer.storage = of.at(value.storage);
+          buffer.offset = value.offset;
+          buffer.bytes = value.bytes;
+          tiles.push_back(id);
+        }
+      }
+    }
+  }
+
+  Region make_region(std::size_t index, const std::vector<std::uint32_t>& steps_before, std::vector<Step>& steps) {
+    const ir::Region& region = graph_.regions[index];
+    const RegionLayout& layout = layouts_[index];
+    Region out;
+    out.last = steps_before[region.last];
+    out.tile_rows = layout.tile_rows;
+    out.strands = layout.strands;
+    out.tile_bytes = layout.tile_bytes;
+    out.accumulator_bytes = layout.accumulator_bytes;
+    std::size_t at = 0;  // of tiles_: stages of the regions before
+    for (std::size_t r = 0; r < index; ++r) at += layouts_[r].stages.size();
+    for (std::size_t s = 0; s < region.stages.size(); ++s, ++at) {
+      const ir::RegionStage& from = region.stages[s];
+      Stage stage;
+      stage.first = steps_before[from.first];
+      stage.rows = steps_before[from.rows];
+      stage.last = steps_before[from.last];
+      std::map<NodeId, BufferId> tile_of;
+      for (std::size_t i = 0; i < tiles_[at].size(); ++i) {
+        const TileValue& value = layout.stages[s].values[i];
+        tile_of[value.node] = tiles_[at][i];
+        const TileMove move{result_.buffer_of[value.node], tiles_[at][i]};
+        if (value.loaded) stage.loads.push_back(move);
+        if (value.stored && !storage_.no_step[value.node])
+          stage.stores.push_back(move);  // a view comes with its storage
+      }
+      for (const auto& [node, combine] : layout.stages[s].combines) {
+        stage.combines.push_back({result_.buffer_of[node], combine.op, combine.offset});
+      }
+      out.stages.push_back(std::move(stage));
+      bind_rows(from, tile_of, std::span(steps).subspan(steps_before[from.rows]));
+    }
+    if (out.accumulator_bytes > 0) {
+      const NodeId first = region.stages.front().rows;
+      const std::uint64_t bytes = out.accumulator_bytes * static_cast<std::uint64_t>(out.strands);
+      out.accumulators = add_workspace(fmt::format("region_{}.accumulators", index + 1), bytes, storage_.time[first],
+                                       storage_.time[region.stages.back().rows]);
+    }
+    return out;
+  }
+
+  // Row steps read and write the tile where there are rows.
+  void bind_rows(const ir::RegionStage& stage, const std::map<NodeId, BufferId>& tile_of, std::span<Step> steps) {
+    std::size_t next = 0;
+    for (NodeId id = stage.rows; id < stage.last; ++id) {
+      if (storage_.no_step[id]) continue;
+      Step& step = steps[next++];
+      for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+        const NodeId input = graph_[id].inputs[i];
+        if (graph_[input].type.rows > 0) step.inputs[i] = tile_of.at(input);
+      }
+      if (graph_[id].type.rows > 0) step.output = tile_of.at(id);
+    }
   }
 
   Step make_step(NodeId id, const ir::Phase& phase) {
@@ -134,6 +246,7 @@ class Lowering {
     const bool partial = rows && phase.row_count != kNoNode;
     if (partial) step.row_count = result_.buffer_of[phase.row_count];
 
+    if (in_rows_[id]) return step;  // the executor was asked about the region
     const Support support = options_.supports({step.op, step.params, types, node.type, partial});
     if (!support.yes) {
       Diagnostic diagnostic;
@@ -144,21 +257,22 @@ class Lowering {
       diagnostic.pointer = node.source.pointer;
       declined_.push_back(std::move(diagnostic));
     } else if (support.workspace_bytes > 0) {
-      step.workspace = add_workspace(node, support.workspace_bytes, storage_.time[id]);
+      step.workspace =
+          add_workspace(node.name + ".workspace", support.workspace_bytes, storage_.time[id], storage_.time[id]);
     }
     return step;
   }
 
-  BufferId add_workspace(const Node& node, std::uint64_t bytes, std::uint32_t time) {
+  BufferId add_workspace(std::string name, std::uint64_t bytes, std::uint32_t first, std::uint32_t last) {
     const auto id = static_cast<BufferId>(program().buffers.size());
     Buffer buffer;
-    buffer.name = node.name + ".workspace";
+    buffer.name = std::move(name);
     buffer.type = {DType::boolean, {static_cast<std::int64_t>(bytes)}, 0};  // plain bytes
     buffer.kind = BufferKind::workspace;
     buffer.storage = id;
     buffer.bytes = bytes;
     program().buffers.push_back(std::move(buffer));
-    workspaces_.push_back({id, time});
+    workspaces_.push_back({id, first, last});
     return id;
   }
 
@@ -168,12 +282,13 @@ class Lowering {
     std::vector<BufferId> placed;
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (storage_.root[id] != id || graph_[id].op_name == "assign" || graph_[id].phase == kShared) continue;
+      if (in_tile_only_[id]) continue;
       const BufferId buffer = result_.buffer_of[id];
       intervals.push_back({program().buffers[buffer].bytes, storage_.first[id], storage_.last[id], kAlignment});
       placed.push_back(buffer);
     }
-    for (const auto& [buffer, time] : workspaces_) {
-      intervals.push_back({program().buffers[buffer].bytes, time, time, kAlignment});
+    for (const auto& [buffer, first, last] : workspaces_) {
+      intervals.push_back({program().buffers[buffer].bytes, first, last, kAlignment});
       placed.push_back(buffer);
     }
     for (Buffer& buffer : program().buffers) {
@@ -185,20 +300,26 @@ class Lowering {
     const std::string fault = validate(intervals, packing.offsets, packing.total);
     if (!fault.empty()) throw std::logic_error("plan: " + fault);
     for (std::size_t i = 0; i < placed.size(); ++i) program().buffers[placed[i]].offset = states + packing.offsets[i];
-    for (Buffer& buffer : program().buffers) buffer.offset = program().buffers[buffer.storage].offset;
+    for (Buffer& buffer : program().buffers) {
+      if (buffer.kind != BufferKind::tile) buffer.offset = program().buffers[buffer.storage].offset;
+    }
     program().arena_bytes = states + padded(packing.total);
     program().lower_bound = states + padded(packing.lower_bound);
   }
 
   struct Workspace {
     BufferId buffer;
-    std::uint32_t time;
+    std::uint32_t first, last;
   };
 
   const Graph& graph_;
   const LowerOptions& options_;
   Storage storage_;
   Lowered result_;
+  std::vector<RegionLayout> layouts_;         // of the graph's regions
+  std::vector<bool> in_rows_;                 // by node: a row step of a region, or a view there
+  std::vector<bool> in_tile_only_;            // by node
+  std::vector<std::vector<BufferId>> tiles_;  // of each stage of each region
   std::vector<Workspace> workspaces_;
   std::vector<Diagnostic> declined_;
 };

@@ -1,7 +1,9 @@
 // lower.h: from a graph to a Program: decides storage (views, in-place reuse, updates in place of states), packs the
 // arena, and writes the steps. Contract: throws Error (kind input, code "step.unsupported") that lists every step that
 // `supports` declines, with its reason. All phases are planned together: they share one arena, which is as large as the
-// largest needs, not their sum. Leaves to others: order of steps (insertion order of the graph), offsets (offsets.h).
+// largest needs, not their sum. Regions of the graph become regions of the Program; what lives only in a tile gets no
+// bytes of the arena. Leaves to others: order of steps (insertion order of the graph), offsets (offsets.h), tiles and
+// strands (region_layout.h).
 #pragma once
 
 #include <functional>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
+#include "graph/plan/region_layout.h"
 #include "graphrun/executor.h"
 #include "graphrun/program.h"
 
@@ -18,6 +21,7 @@ struct LowerOptions {
   std::string name;
   std::string target;
   std::function<Support(const StepSignature&)> supports;
+  TileChoice tiles;
 };
 
 struct Lowered {

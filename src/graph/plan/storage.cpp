@@ -55,12 +55,23 @@ class Assigner {
     return id;
   }
 
+  // All row steps of a region's stage have one time: what one of them reads lives on while any tile is left.
   void number_the_steps() {
     std::uint32_t now = 0;
     phase_end_.resize(graph_.phases.size());
+    in_rows_.assign(graph_.size(), false);
+    std::vector<bool> shares_time(graph_.size(), false);  // with the node before it
+    for (const ir::Region& region : graph_.regions) {
+      for (const ir::RegionStage& stage : region.stages) {
+        for (NodeId id = stage.rows; id < stage.last; ++id) {
+          in_rows_[id] = true;
+          shares_time[id] = id > stage.rows;
+        }
+      }
+    }
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
       for (NodeId id = 0; id < graph_.size(); ++id) {
-        if (graph_[id].phase == phase) storage_.time[id] = now++;
+        if (graph_[id].phase == phase) storage_.time[id] = shares_time[id] ? now - 1 : now++;
       }
       phase_end_[phase] = now++;  // a time of its own: what the host reads outlives the last step
     }
@@ -162,8 +173,8 @@ class Assigner {
   void reuse_dying_operands() {
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
       for (NodeId id = 0; id < graph_.size(); ++id) {
-        if (graph_[id].phase == phase && alias_[id].kind == Alias::Kind::may_reuse && storage_.root[id] == id)
-          reuse(id);
+        const bool may = alias_[id].kind == Alias::Kind::may_reuse && !in_rows_[id];
+        if (graph_[id].phase == phase && may && storage_.root[id] == id) reuse(id);
       }
     }
   }
@@ -183,6 +194,7 @@ class Assigner {
   const Graph& graph_;
   std::vector<Alias> alias_;
   std::vector<std::uint32_t> phase_end_;
+  std::vector<bool> in_rows_;  // of a region: no place in the arena to share, or one that other tiles still read
   Storage storage_;
 };
 

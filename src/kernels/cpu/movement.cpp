@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/random_bits.h"
+#include "kernels/cpu/elements.h"
 #include "kernels/cpu/families.h"
 
 namespace graphrun::cpu {
@@ -10,16 +10,6 @@ namespace {
 
 std::uint64_t counter(const KernelArgs& args, int i) {
   return *args.input<std::uint64_t>(i);
-}
-
-// First row and number of rows of the batch that the counter selects.
-struct Batch {
-  std::int64_t first, count;
-};
-Batch batch_of(const MinibatchParams& p, std::uint64_t step) {
-  if (p.total == 0) return {0, 0};
-  const std::int64_t first = static_cast<std::int64_t>(step % static_cast<std::uint64_t>(p.batches())) * p.capacity;
-  return {first, std::min(p.capacity, p.total - first)};
 }
 
 void minibatch(const KernelArgs& args) {
@@ -95,22 +85,6 @@ void broadcast_to(const KernelArgs& args) {
   }
 }
 
-// Out of range clamps, NaN is 0: the same on every machine. The tag keeps booleans apart from bytes.
-template <DType to, class Out, class In>
-Out convert(In x) {
-  if constexpr (to == DType::boolean) {
-    return x != 0;
-  } else if constexpr (std::is_floating_point_v<Out>) {
-    return static_cast<Out>(x);
-  } else {
-    const double v = static_cast<double>(x);
-    if (!(v > static_cast<double>(std::numeric_limits<Out>::min()))) {
-      return std::isnan(v) ? Out{0} : std::numeric_limits<Out>::min();
-    }
-    if (v >= static_cast<double>(std::numeric_limits<Out>::max())) return std::numeric_limits<Out>::max();
-    return static_cast<Out>(x);
-  }
-}
 template <DType to, class Out, class In>
 void cast_elements(const KernelArgs& args) {
   const std::int64_t n = valid_elements(args, args.out_type);

@@ -31,6 +31,8 @@ constexpr std::uint64_t job_after(std::uint64_t ticket, int parts) {
   return ((ticket >> 16) + 1) << 16 | static_cast<std::uint64_t>(parts) << 8;
 }
 
+thread_local int current_thread = 0;
+
 }  // namespace
 
 int available_cores() {
@@ -47,7 +49,7 @@ Pool::Pool(int threads) : spins_(threads <= available_cores() ? kSpins : 0) {
   for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF}) sigdelset(&blocked, own);
   pthread_sigmask(SIG_SETMASK, &blocked, &before);
   try {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     stop();
@@ -57,6 +59,10 @@ Pool::Pool(int threads) : spins_(threads <= available_cores() ? kSpins : 0) {
   // What the start of a thread allocates (a sanitizer's bookkeeping, say) belongs to load(), not to the first run.
   const auto wanted = static_cast<std::uint32_t>(workers_.size());
   for (std::uint32_t now = started_.load(); now != wanted; now = started_.load()) started_.wait(now);
+}
+
+int Pool::current() {
+  return current_thread;
 }
 
 Pool::~Pool() {
@@ -88,7 +94,8 @@ bool Pool::take_one() noexcept {
   }
 }
 
-void Pool::work() noexcept {
+void Pool::work(int index) noexcept {
+  current_thread = index;
   started_.fetch_add(1);
   started_.notify_all();
   for (;;) {

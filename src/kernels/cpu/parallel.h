@@ -41,11 +41,13 @@ class Pool {
 
   void run(int parts, Part part, void* context) noexcept;  // 1 <= parts <= kMaxParts
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  // Which of its pool's threads runs: 0 for a caller of run(), then 1 to threads() - 1.
+  static int current();
   std::uint64_t jobs() const;  // calls of run() so far
 
  private:
   void stop();
-  void work() noexcept;
+  void work(int index) noexcept;
   bool take_one() noexcept;
 
   // The job in hand: its number, how many parts it has, and the next one to take; one word, so that whoever takes a

@@ -1,0 +1,210 @@
+#include "executors/cpu/region_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <stdexcept>
+
+#include "graphrun/error.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/tile_steps.h"
+
+namespace graphrun {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;  // two threads' scratch shares none
+
+float identity(CombineOp op) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  switch (op) {
+    case CombineOp::sum:
+      return 0;
+    case CombineOp::product:
+      return 1;
+    case CombineOp::max:
+      return -kInfinity;
+    case CombineOp::min:
+      return kInfinity;
+  }
+  throw std::logic_error("identity: no such operator");
+}
+
+cpu::BinaryOp function(CombineOp op) {
+  constexpr cpu::BinaryOp kFunctions[] = {cpu::binary_add, cpu::binary_mul, cpu::binary_maximum, cpu::binary_minimum};
+  return kFunctions[static_cast<std::size_t>(op)];
+}
+
+}  // namespace
+
+TileScratch::TileScratch(std::uint64_t bytes, int threads) : bytes_((bytes + kPage - 1) / kPage * kPage) {
+  const std::uint64_t total = bytes_ * static_cast<std::uint64_t>(threads);
+  data_ = static_cast<std::byte*>(::operator new (total, std::align_val_t{kPage}, std::nothrow));
+  if (data_ == nullptr)
+    throw Error(ErrorKind::device, "memory.tiles", fmt::format("the host cannot give {} bytes for tiles", total));
+  std::memset(data_, 0, total);
+}
+TileScratch::~TileScratch() {
+  ::operator delete (data_, std::align_val_t{kPage});
+}
+
+RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Program& program, std::byte* arena, Isa isa,
+                           const TileScratch& scratch, cpu::Pool* pool)
+    : first_(region.first()),
+      last_(region.last),
+      capacity_(phase.capacity),
+      tile_rows_(region.tile_rows),
+      tiles_((phase.capacity + region.tile_rows - 1) / region.tile_rows),
+      strands_(region.strands),
+      accumulator_bytes_(region.accumulator_bytes),
+      scratch_(scratch),
+      pool_(pool),
+      isa_(isa) {
+  if (region.accumulators != kNoBuffer) accumulators_ = arena + program.buffers[region.accumulators].offset;
+  for (const Stage& stage : region.stages) bind_stage(stage, phase, program, arena, isa);
+}
+
+void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena,
+                              Isa isa) {
+  BoundStage& bound = stages_.emplace_back();
+  bound.first = stage.first;
+  bound.rows = stage.rows;
+  bound.last = stage.last;
+  const auto root = [&](BufferId id) {
+    while (program.buffers[id].storage != id) id = program.buffers[id].storage;
+    return id;
+  };
+  for (const Combine& combine : stage.combines) {
+    const Buffer& value = program.buffers[combine.value];
+    bound.combines.push_back({arena + value.offset, value.bytes, combine.offset, combine.op});
+    bound.only_sums = bound.only_sums && combine.op == CombineOp::sum;
+  }
+  std::vector<bool> loaded(stage.loads.size(), false);
+  for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+    const Step& step = phase.steps[i];
+    if (step.row_count != kNoBuffer)
+      bound.row_count = reinterpret_cast<const std::int32_t*>(arena + program.buffers[step.row_count].offset);
+    cpu::TileCall call;
+    call.op = step.op;
+    call.params = &step.params;
+    call.capacity = phase.capacity;
+    for (const BufferId input : step.inputs) {
+      const Buffer& buffer = program.buffers[input];
+      for (std::size_t l = 0; l < stage.loads.size(); ++l) {
+        if (loaded[l] || root(stage.loads[l].tile) != root(input)) continue;
+        loaded[l] = true;
+        bound.steps.push_back(cpu::make_tile_load(arena + program.buffers[stage.loads[l].arena].offset, buffer.type,
+                                                  buffer.offset, phase.capacity, isa));
+      }
+      const bool tile = buffer.kind == BufferKind::tile;
+      call.inputs.push_back({buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset});
+    }
+    const Buffer& output = program.buffers[step.output];
+    call.output = {output.type, output.offset, nullptr};
+    if (output.kind != BufferKind::tile) {
+      for (const Combine& combine : stage.combines)
+        if (combine.value == step.output) call.output.offset = combine.offset;
+    }
+    std::string reason;
+    bound.steps.push_back(cpu::make_tile_step(call, isa, reason));
+    if (bound.steps.back() == nullptr)
+      throw std::logic_error(
+          fmt::format("cpu: row step '{}' ({}) was not asked of supports_region(): {}", step.name, step.op, reason));
+    for (const TileMove& store : stage.stores) {
+      if (store.tile != step.output) continue;
+      const Buffer& to = program.buffers[store.arena];
+      bound.steps.push_back(cpu::make_tile_store(arena + to.offset, to.type, output.offset, phase.capacity, isa));
+      bound.stored.push_back({arena + to.offset, to.type.bytes() / static_cast<std::uint64_t>(phase.capacity)});
+    }
+  }
+}
+
+float* RegionRunner::accumulators(int strand) const {
+  return reinterpret_cast<float*>(accumulators_ + static_cast<std::uint64_t>(strand) * accumulator_bytes_);
+}
+
+void RegionRunner::run_strand(const BoundStage& stage, int strand) const {
+  cpu::TileContext context;
+  context.tile = scratch_.of(pool_ == nullptr ? 0 : cpu::Pool::current());
+  if (accumulators_ != nullptr) {
+    context.accumulators = reinterpret_cast<std::byte*>(accumulators(strand));
+    std::memset(context.accumulators, 0, accumulator_bytes_);
+    for (const BoundCombine& item : stage.combines) {
+      if (item.op != CombineOp::sum)
+        std::fill_n(reinterpret_cast<float*>(context.accumulators + item.offset), item.bytes / sizeof(float),
+                    identity(item.op));
+    }
+  }
+  const std::int64_t samples = stage.row_count != nullptr ? *stage.row_count : capacity_;
+  const std::int64_t begin = tiles_ * strand / strands_ * tile_rows_;
+  const std::int64_t end = std::min(tiles_ * (strand + 1) / strands_ * tile_rows_, capacity_);
+  for (context.first = begin; context.first < std::min(end, samples); context.first += tile_rows_) {
+    context.rows = std::min(tile_rows_, samples - context.first);
+    context.stride = (context.rows + kTileLanes - 1) / kTileLanes * kTileLanes;
+    for (const std::unique_ptr<cpu::TileStep>& step : stage.steps) step->run(context);
+  }
+  const std::int64_t unused = std::max(begin, std::min(samples, end));
+  for (const StoredRows& rows : stage.stored) {
+    if (unused < end)
+      std::memset(rows.data + static_cast<std::uint64_t>(unused) * rows.sample_bytes, 0,
+                  static_cast<std::uint64_t>(end - unused) * rows.sample_bytes);
+  }
+}
+
+void RegionRunner::run_stage(const BoundStage& stage) const {
+  if (pool_ == nullptr || strands_ == 1) {
+    for (int strand = 0; strand < strands_; ++strand) run_strand(stage, strand);
+  } else {
+    struct Work {
+      const RegionRunner& region;
+      const BoundStage& stage;
+    } work{*this, stage};
+    pool_->run(
+        strands_,
+        [](void* context, int strand) {
+          const Work& w = *static_cast<const Work*>(context);
+          w.region.run_strand(w.stage, strand);
+        },
+        &work);
+  }
+  if (!stage.combines.empty()) combine(stage);
+}
+
+// Strands 1, 2, 4, … apart, element by element; then the first strand's results go where they are read.
+void RegionRunner::combine(const BoundStage& stage) const {
+  const cpu::IsaTable& table = cpu::isa_table(isa_);
+  const auto add = [&](cpu::BinaryOp op, std::uint64_t offset, std::int64_t n) {
+    for (int apart = 1; apart < strands_; apart *= 2) {
+      for (int s = 0; s + apart < strands_; s += 2 * apart) {
+        float* const x = accumulators(s) + offset / sizeof(float);
+        table.binary[op](x, 1, n, {x, 0, 1}, {accumulators(s + apart) + offset / sizeof(float), 0, 1});
+      }
+    }
+  };
+  if (stage.only_sums) {
+    const auto floats = static_cast<std::int64_t>(accumulator_bytes_ / sizeof(float));
+    KernelArgs args;
+    args.pool = pool_;
+    cpu::for_ranges(args, cpu::parts_for(floats * strands_ / 4), floats, cpu::kGrain,
+                    [&](std::int64_t first, std::int64_t last) {
+                      add(cpu::binary_add, static_cast<std::uint64_t>(first) * sizeof(float), last - first);
+                    });
+  } else {
+    for (const BoundCombine& item : stage.combines)
+      add(function(item.op), item.offset, static_cast<std::int64_t>(item.bytes / sizeof(float)));
+  }
+  for (const BoundCombine& item : stage.combines)
+    std::memcpy(item.value, reinterpret_cast<const std::byte*>(accumulators(0)) + item.offset, item.bytes);
+}
+
+void RegionRunner::run(const std::vector<BoundStep>& steps) const {
+  for (const BoundStage& stage : stages_) {
+    for (std::uint32_t i = stage.first; i < stage.rows; ++i) steps[i].run();
+    run_stage(stage);
+  }
+  for (std::uint32_t i = stages_.back().last; i < last_; ++i) steps[i].run();
+}
+
+}  // namespace graphrun

@@ -1,0 +1,84 @@
+// region_runner.h: runs a Region of a Program on the host: strands of tiles over the pool's threads, then Combine.
+// Contract: docs/regions.md. The bits depend on the Region only, not on threads. run() allocates nothing: accumulators
+// lie in the arena, tile scratch is given. A strand is run by one thread from its first tile to its last.
+// Leaves to others: what a row step computes (kernels/cpu/tile.h), steps that run once (BoundStep).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "graphrun/program.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/tile.h"
+
+namespace graphrun {
+
+// A step with its kernel and addresses: what is left to do is the call.
+struct BoundStep {
+  KernelFn kernel = nullptr;
+  KernelArgs args;
+  void run() const { kernel(args); }
+};
+
+// Memory for one tile for each thread.
+class TileScratch {
+ public:
+  TileScratch(std::uint64_t bytes, int threads);  // throws Error: no memory
+  ~TileScratch();
+  TileScratch(const TileScratch&) = delete;
+  TileScratch& operator=(const TileScratch&) = delete;
+  std::byte* of(int thread) const { return data_ + static_cast<std::uint64_t>(thread) * bytes_; }
+
+ private:
+  std::uint64_t bytes_;
+  std::byte* data_;
+};
+
+class RegionRunner {
+ public:
+  RegionRunner(const Region& region, const Phase& phase, const Program& program, std::byte* arena, Isa isa,
+               const TileScratch& scratch, cpu::Pool* pool);
+
+  void run(const std::vector<BoundStep>& steps_of_phase) const;
+  std::uint32_t first() const { return first_; }
+  std::uint32_t last() const { return last_; }
+
+ private:
+  struct BoundCombine {
+    std::byte* value;
+    std::uint64_t bytes, offset;
+    CombineOp op;
+  };
+  struct StoredRows {  // of the arena
+    std::byte* data;
+    std::uint64_t sample_bytes;
+  };
+  struct BoundStage {
+    std::uint32_t first, rows, last;
+    std::vector<std::unique_ptr<cpu::TileStep>> steps;  // loads and stores among them
+    std::vector<BoundCombine> combines;
+    std::vector<StoredRows> stored;
+    const std::int32_t* row_count = nullptr;
+    bool only_sums = true;
+  };
+
+  void bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena, Isa isa);
+  void run_strand(const BoundStage& stage, int strand) const;
+  void run_stage(const BoundStage& stage) const;
+  void combine(const BoundStage& stage) const;
+  float* accumulators(int strand) const;
+
+  std::uint32_t first_, last_;
+  std::vector<BoundStage> stages_;
+  std::int64_t capacity_, tile_rows_, tiles_;
+  int strands_;
+  std::byte* accumulators_ = nullptr;
+  std::uint64_t accumulator_bytes_;
+  const TileScratch& scratch_;
+  cpu::Pool* pool_;
+  Isa isa_;
+};
+
+}  // namespace graphrun

@@ -1,0 +1,382 @@
+#include "graph/passes/regions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "graph/ops/op_def.h"
+
+namespace graphrun {
+namespace {
+
+using ir::Graph;
+using ir::kNoNode;
+using ir::kShared;
+using ir::Node;
+using ir::NodeId;
+
+Alias alias_of(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  if (node.op->alias == nullptr) return {};
+  std::vector<TensorType> inputs;
+  for (NodeId input : node.inputs) inputs.push_back(graph[input].type);
+  return node.op->alias(node.attrs, inputs, node.type);
+}
+
+// What supports_region() is asked with.
+class Signature {
+ public:
+  void add(const Graph& graph, NodeId id, bool rows) {
+    const Node& node = graph[id];
+    Step& step = steps_.emplace_back();
+    step.rows = rows;
+    step.op = node.op_name;
+    step.output = node.type;
+    for (NodeId input : node.inputs) step.inputs.push_back(graph[input].type);
+    if (node.op->pack != nullptr) step.params = node.op->pack(node.attrs, step.inputs, node.type);
+    step.partial = graph.phases[node.phase].row_count != kNoNode;
+  }
+  Support ask(const RegionOptions& options, std::size_t stages, std::int64_t capacity) const {
+    std::vector<StepSignature> rows, once;
+    for (const Step& step : steps_) {
+      (step.rows ? rows : once).push_back({step.op, step.params, step.inputs, step.output, step.rows && step.partial});
+    }
+    return options.supports({rows, once, stages, capacity});
+  }
+
+ private:
+  struct Step {
+    bool rows = false, partial = false;
+    std::string_view op;
+    Params params;
+    std::vector<TensorType> inputs;
+    TensorType output;
+  };
+  std::vector<Step> steps_;
+};
+
+// Where a node runs. Places are ordered; within a level, stage s has its once-nodes at 2s and its row nodes at 2s + 1;
+// cuts come after them.
+struct Place {
+  std::uint32_t level = 0;
+  std::uint32_t at = 0;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+constexpr std::uint32_t kCut = std::numeric_limits<std::uint32_t>::max();
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const RegionOptions& options)
+      : graph_(graph), options_(options), kinds_(row_kinds(graph)), consumers_(ir::consumers(graph)) {
+    const std::size_t n = graph.size();
+    alias_.resize(n);
+    for (NodeId id = 0; id < n; ++id) alias_[id] = alias_of(graph, id);
+    cut_.assign(n, false);
+    waits_.resize(n);
+    place_.resize(n);
+  }
+
+  Regions run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_[id].phase == kShared) order_.push_back(id);
+    }
+    for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) order_phase(phase);
+    renumber();
+    return std::move(result_);
+  }
+
+ private:
+  bool is_view(NodeId id) const { return alias_[id].kind == Alias::Kind::view; }
+  // Runs over rows when it is in a region.
+  bool over_rows(NodeId id) const { return kinds_[id] == RowKind::row || kinds_[id] == RowKind::reduced; }
+  NodeId behind_views(NodeId id) const {
+    while (is_view(id)) id = graph_[id].inputs[alias_[id].input];
+    return id;
+  }
+  void note(NodeId id, std::string text) {
+    result_.notes.push_back({graph_[id].phase, graph_[id].name, std::move(text)});
+  }
+
+  void order_phase(std::uint32_t phase) {
+    std::vector<NodeId> nodes;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_[id].phase == phase) nodes.push_back(id);
+    }
+    const std::size_t start = order_.size();
+    order_.insert(order_.end(), nodes.begin(), nodes.end());
+    if (nodes.empty() || graph_.phases[phase].capacity == 0) return;
+    find_cuts(nodes);
+    find_waits(phase, nodes);
+    find_places(phase, nodes);
+    std::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(),
+                     [&](NodeId a, NodeId b) { return place_[a] < place_[b]; });
+    make_regions(phase, start);
+  }
+
+  // ---- rule 1: cuts
+
+  void find_cuts(const std::vector<NodeId>& nodes) {
+    std::string last;
+    for (NodeId id : nodes) {
+      if (is_view(id) || kinds_[id] == RowKind::shared) continue;
+      std::string reason;
+      if (kinds_[id] == RowKind::opaque) {
+        reason = fmt::format("no rule says how '{}' makes it from rows", graph_[id].op_name);
+      } else if (reason = too_wide(id); reason.empty()) {
+        Signature signature;
+        signature.add(graph_, id, true);
+        reason = signature.ask(options_, 1, graph_.phases[graph_[id].phase].capacity).reason;
+      }
+      cut_[id] = !reason.empty();
+      if (cut_[id] && reason != last) note(id, "a cut: " + reason);  // a row of equal reasons is told once
+      last = std::move(reason);
+    }
+    for (NodeId id : nodes) {
+      if (is_view(id) || graph_[id].op->rows != RowRule::select || cut_[id] || !read_by_cut(id)) continue;
+      cut_[id] = true;
+      note(id, "a cut: a cut reads its rows from the arena");
+    }
+    for (NodeId id : nodes) {
+      if (is_view(id)) cut_[id] = cut_[graph_[id].inputs[alias_[id].input]];
+    }
+  }
+
+  bool read_by_cut(NodeId id) const {
+    return std::any_of(consumers_[id].begin(), consumers_[id].end(),
+                       [&](NodeId reader) { return is_view(reader) ? read_by_cut(reader) : cut_[reader]; });
+  }
+
+  std::string too_wide(NodeId id) const {
+    const Node& node = graph_[id];
+    const RegionLimits& limits = options_.limits;
+    const auto capacity = static_cast<std::uint64_t>(graph_.phases[node.phase].capacity);
+    if (kinds_[id] == RowKind::reduced && node.type.bytes() > limits.accumulators) {
+      return fmt::format("{} bytes are too many for the accumulators of a strand", node.type.bytes());
+    }
+    if (kinds_[id] == RowKind::row && node.type.bytes() / capacity > limits.row) {
+      return fmt::format("{} bytes of a sample are too many for a tile", node.type.bytes() / capacity);
+    }
+    if (kinds_[id] == RowKind::row && node.op->rows == RowRule::contraction) {
+      for (NodeId input : node.inputs) {
+        const std::uint64_t bytes = graph_[input].type.bytes();
+        if (graph_[input].type.rows > 0 || bytes <= limits.weights) continue;
+        return fmt::format("{} bytes of weights are too many to read for each tile", bytes);
+      }
+    }
+    return {};
+  }
+
+  // ---- what else a node comes after: a state is assigned when those have read it that see its old value
+
+  void find_waits(std::uint32_t phase, const std::vector<NodeId>& nodes) {
+    std::vector<std::vector<NodeId>> readers(graph_.size());
+    std::vector<NodeId> assigned(graph_.size(), kNoNode);
+    for (NodeId id : nodes) {
+      const bool assigns = graph_[id].op_name == "assign";
+      for (std::size_t i = assigns ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
+        const NodeId read = behind_views(graph_[id].inputs[i]);
+        readers[read].push_back(id);
+        if (assigned[read] != kNoNode) waits_[id].push_back(assigned[read]);
+      }
+      if (!assigns) continue;
+      waits_[id] = readers[graph_[id].inputs[0]];
+      assigned[graph_[id].inputs[0]] = id;
+    }
+    const NodeId count = graph_.phases[phase].row_count;
+    for (NodeId id : nodes) {
+      if (count < id && graph_[count].phase == phase && !is_view(id) && kinds_[id] != RowKind::shared) {
+        waits_[id].push_back(count);
+      }
+    }
+  }
+
+  // ---- rules 2 and 3: places
+
+  // Where the value of `id` can first be read by a node of the kind that `reader` is.
+  Place available(NodeId id, bool to_rows, bool to_cut) const {
+    const Place from = place_[id];
+    if (to_cut) return {from.level, kCut};
+    if (from.at == kCut) return {from.level + 1, 0};
+    if (kinds_[id] == RowKind::reduced) return {from.level, from.at + 1};
+    if (!to_rows && from.at % 2 != 0) return {from.level, from.at + 1};  // after the rows of that stage
+    return from;
+  }
+
+  void find_places(std::uint32_t phase, const std::vector<NodeId>& nodes) {
+    std::vector<bool> needed(graph_.size(), false);  // by rows or cuts, directly or not
+    if (graph_.phases[phase].row_count != kNoNode) needed[graph_.phases[phase].row_count] = true;
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      const NodeId id = nodes[i];
+      if (!needed[id] && kinds_[id] == RowKind::shared) continue;
+      for (NodeId input : graph_[id].inputs) needed[input] = true;
+      for (NodeId before : waits_[id]) needed[before] = true;
+    }
+    Place end;
+    for (NodeId id : nodes) {
+      if (kinds_[id] == RowKind::shared && !needed[id]) continue;
+      place_[id] = earliest(id);
+      const Place after =
+          place_[id].at == kCut ? Place{place_[id].level + 1, 0} : Place{place_[id].level, (place_[id].at + 1) / 2 * 2};
+      end = std::max(end, after);
+    }
+    for (NodeId id : nodes) {
+      if (kinds_[id] == RowKind::shared && !needed[id]) place_[id] = end;
+    }
+  }
+
+  Place earliest(NodeId id) const {
+    const bool rows = over_rows(id) && !cut_[id];
+    Place place;
+    const auto after = [&](NodeId before) {
+      if (graph_[before].phase != kShared) place = std::max(place, available(before, rows, cut_[id]));
+    };
+    for (NodeId input : graph_[id].inputs) after(input);
+    for (NodeId before : waits_[id]) after(before);
+    if (cut_[id]) return {place.level, kCut};
+    if (rows != (place.at % 2 != 0)) ++place.at;
+    return place;
+  }
+
+  // ---- rules 4 and 5: regions
+
+  void make_regions(std::uint32_t phase, std::size_t start) {
+    for (std::size_t i = start; i < order_.size();) {
+      const std::uint32_t level = place_[order_[i]].level;
+      std::size_t end = i;
+      while (end < order_.size() && place_[order_[end]].level == level && place_[order_[end]].at != kCut) ++end;
+      if (end > i) make_region(phase, i, end);
+      while (end < order_.size() && place_[order_[end]].level == level) ++end;
+      i = end;
+    }
+  }
+
+  void make_region(std::uint32_t phase, std::size_t begin, std::size_t end) {
+    ir::Region region;
+    region.phase = phase;
+    region.last = static_cast<NodeId>(end);
+    Signature signature;
+    NodeId first_row = kNoNode;
+    for (std::size_t i = begin; i < end;) {
+      const std::uint32_t stage = place_[order_[i]].at / 2;
+      ir::RegionStage out;
+      out.first = static_cast<NodeId>(i);
+      while (i < end && place_[order_[i]].at == 2 * stage) ++i;
+      out.rows = static_cast<NodeId>(i);
+      while (i < end && place_[order_[i]].at == 2 * stage + 1) ++i;
+      out.last = static_cast<NodeId>(i);
+      if (out.rows == out.last) break;  // the epilogue
+      region.stages.push_back(out);
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const NodeId id = order_[i];
+      if (is_view(id) || graph_[id].op_name == "assign") continue;
+      const bool rows = place_[id].at % 2 != 0;
+      if (rows && first_row == kNoNode) first_row = id;
+      signature.add(graph_, id, rows);
+    }
+    if (first_row == kNoNode) return;
+    if (std::string reason = saves_nothing(region); !reason.empty()) {
+      note(first_row, "no region: " + reason);
+      return;
+    }
+    const Support support = signature.ask(options_, region.stages.size(), graph_.phases[phase].capacity);
+    if (!support.yes) {
+      note(first_row, "region dissolved: " + support.reason);
+      return;
+    }
+    result_.graph.regions.push_back(std::move(region));
+  }
+
+  // A region is worth its loads and stores when more bytes stay in its tiles.
+  std::string saves_nothing(const ir::Region& region) const {
+    std::uint64_t stays = 0, moves = 0;
+    for (const ir::RegionStage& stage : region.stages) {
+      std::vector<bool> inside(graph_.size(), false), loaded(graph_.size(), false);
+      for (NodeId i = stage.rows; i < stage.last; ++i) inside[order_[i]] = true;
+      for (NodeId i = stage.rows; i < stage.last; ++i) {
+        const NodeId id = order_[i];
+        for (NodeId input : graph_[id].inputs) {
+          const NodeId from = behind_views(input);
+          if (graph_[input].type.rows == 0 || inside[from] || graph_[from].op->state != nullptr || loaded[from])
+            continue;
+          loaded[from] = true;
+          if (graph_[from].op->rows != RowRule::select) moves += graph_[from].type.bytes();
+        }
+        if (is_view(id) || kinds_[id] != RowKind::row) continue;
+        (leaves(id, inside) ? moves : stays) += graph_[id].type.bytes();
+      }
+    }
+    if (stays > moves) return {};
+    return fmt::format("{} bytes would be moved to keep {} from the arena", moves, stays);
+  }
+
+  bool leaves(NodeId id, const std::vector<bool>& inside) const {
+    if (graph_[id].keep || graph_[id].poll) return true;
+    return std::any_of(consumers_[id].begin(), consumers_[id].end(),
+                       [&](NodeId reader) { return !inside[reader] || (is_view(reader) && leaves(reader, inside)); });
+  }
+
+  // ---- the new graph
+
+  void renumber() {
+    std::vector<NodeId> fresh(graph_.size(), kNoNode);
+    for (std::size_t i = 0; i < order_.size(); ++i) fresh[order_[i]] = static_cast<NodeId>(i);
+    for (NodeId id : order_) {
+      Node node = graph_[id];
+      for (NodeId& input : node.inputs) input = fresh[input];
+      result_.graph.nodes.push_back(std::move(node));
+    }
+    result_.graph.phases = graph_.phases;
+    for (ir::Phase& phase : result_.graph.phases) {
+      if (phase.row_count != kNoNode) phase.row_count = fresh[phase.row_count];
+    }
+  }
+
+  const Graph& graph_;
+  const RegionOptions& options_;
+  std::vector<RowKind> kinds_;
+  std::vector<std::vector<NodeId>> consumers_;
+  std::vector<Alias> alias_;
+  std::vector<bool> cut_;
+  std::vector<std::vector<NodeId>> waits_;
+  std::vector<Place> place_;
+  std::vector<NodeId> order_;
+  Regions result_;
+};
+
+}  // namespace
+
+Regions find_regions(const Graph& graph, const RegionOptions& options) {
+  return Finder(graph, options).run();
+}
+
+std::string to_string(const Regions& regions) {
+  const Graph& graph = regions.graph;
+  const std::vector<RowKind> kinds = row_kinds(graph);
+  std::string text;
+  for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
+    text += fmt::format("phase {}\n", graph.phases[phase].name);
+    std::size_t number = 0;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (graph[id].phase != phase) continue;
+      std::string where = "-";
+      for (std::size_t r = 0; r < graph.regions.size(); ++r) {
+        const ir::Region& region = graph.regions[r];
+        if (region.phase != phase || id < region.stages.front().first || id >= region.last) continue;
+        where = fmt::format("region {} once", r + 1);
+        for (const ir::RegionStage& stage : region.stages) {
+          if (id >= stage.rows && id < stage.last) where = fmt::format("region {} rows", r + 1);
+        }
+      }
+      text += fmt::format("  {:>4}  {:<8} {:<14} {:<36} {} {}\n", ++number, name_of(kinds[id]), where, graph[id].name,
+                          graph[id].op_name, to_string(graph[id].type));
+    }
+    for (const RegionNote& note : regions.notes) {
+      if (note.phase == phase) text += fmt::format("  {}: {}\n", note.node, note.text);
+    }
+  }
+  return text;
+}
+
+}  // namespace graphrun

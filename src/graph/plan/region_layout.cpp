@@ -1,0 +1,265 @@
+#include "graph/plan/region_layout.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "graph/ops/op_def.h"
+#include "graph/plan/offsets.h"
+
+namespace graphrun::plan {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+
+constexpr std::uint64_t kTileAlignment = 64;  // a cache line, and the widest register
+constexpr std::int32_t kMaxStrands = 64;
+// Work that is worth a strand, in units of about half a nanosecond: as for the parts of a kernel.
+constexpr std::int64_t kStrandUnits = 16384;
+
+Alias alias_of(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  if (node.op->alias == nullptr) return {};
+  std::vector<TensorType> inputs;
+  for (NodeId input : node.inputs) inputs.push_back(graph[input].type);
+  return node.op->alias(node.attrs, inputs, node.type);
+}
+
+std::uint64_t padded(std::uint64_t bytes) {
+  return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
+}
+
+CombineOp combine_of(const Node& node) {
+  if (node.op_name == "max") return CombineOp::max;
+  if (node.op_name == "min") return CombineOp::min;
+  if (node.op_name == "prod") return CombineOp::product;
+  return CombineOp::sum;
+}
+
+class StageBuilder {
+ public:
+  StageBuilder(const Graph& graph, const ir::RegionStage& stage, std::int64_t capacity)
+      : graph_(graph), stage_(stage), capacity_(capacity), consumers_(ir::consumers(graph)) {}
+
+  StageLayout run() {
+    for (NodeId id = stage_.rows; id < stage_.last; ++id) add(id);
+    for (std::size_t i = 0; i < layout_.values.size(); ++i) {
+      TileValue& value = layout_.values[i];
+      value.stored = !value.loaded && inside(value.node) && leaves(value.node);
+    }
+    return std::move(layout_);
+  }
+
+  std::uint64_t accumulator_bytes() const { return accumulators_; }
+
+  // Places for tiles of kTileLanes rows; returns the bytes of such a tile.
+  std::uint64_t pack_values(StageLayout& layout) const {
+    std::vector<Interval> intervals;
+    std::vector<std::size_t> owners;
+    for (std::size_t i = 0; i < layout.values.size(); ++i) {
+      if (layout.values[i].storage != layout.values[i].node) continue;
+      const Life& life = lives_.at(layout.values[i].node);
+      intervals.push_back({layout.values[i].bytes, life.first, life.last, kTileAlignment});
+      owners.push_back(i);
+    }
+    const Packing packing = pack(intervals);
+    const std::string fault = validate(intervals, packing.offsets, packing.total);
+    if (!fault.empty()) throw std::logic_error("tile: " + fault);
+    std::map<NodeId, std::uint64_t> offset;
+    for (std::size_t i = 0; i < owners.size(); ++i) offset[layout.values[owners[i]].node] = packing.offsets[i];
+    for (TileValue& value : layout.values) value.offset = offset.at(value.storage);
+    return packing.total;
+  }
+
+ private:
+  struct Life {
+    std::uint32_t first = 0, last = 0;
+  };
+
+  bool inside(NodeId id) const { return id >= stage_.rows && id < stage_.last; }
+
+  bool leaves(NodeId id) const {
+    if (graph_[id].keep || graph_[id].poll) return true;
+    return std::any_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
+      if (!inside(reader)) return true;
+      return alias_of(graph_, reader).kind == Alias::Kind::view && leaves(reader);
+    });
+  }
+
+  void add(NodeId id) {
+    const Node& node = graph_[id];
+    const Alias alias = alias_of(graph_, id);
+    if (alias.kind == Alias::Kind::view) {
+      const NodeId of = node.inputs[alias.input];
+      // A view of what is not in the tile is loaded as it is where it is read.
+      if (inside(of) && place_.count(of) != 0) append(id, layout_.values[place_.at(of)].storage, false);
+      return;
+    }
+    for (NodeId input : node.inputs) {
+      if (graph_[input].type.rows == 0) continue;
+      if (place_.count(input) == 0) append(input, input, true);
+    }
+    if (node.type.rows == 0) {
+      if (has_rows_in(id)) layout_.combines.push_back({id, {kNoBuffer, combine_of(node), reserve(node)}});
+      return;
+    }
+    NodeId storage = id;
+    if (alias.kind == Alias::Kind::may_reuse) {
+      for (NodeId input : node.inputs) {
+        if (dies_at(input, id) && graph_[input].type == node.type && reads_alone(id, input)) {
+          storage = layout_.values[place_.at(input)].storage;
+          break;
+        }
+      }
+    }
+    append(id, storage, false);
+  }
+
+  bool has_rows_in(NodeId id) const {
+    return std::any_of(graph_[id].inputs.begin(), graph_[id].inputs.end(),
+                       [&](NodeId input) { return graph_[input].type.rows > 0; });
+  }
+
+  std::uint64_t reserve(const Node& node) {
+    const std::uint64_t offset = accumulators_;
+    accumulators_ += padded(node.type.bytes());
+    return offset;
+  }
+
+  void append(NodeId id, NodeId storage, bool loaded) {
+    TileValue value;
+    value.node = id;
+    value.storage = storage;
+    value.loaded = loaded;
+    const auto features = static_cast<std::uint64_t>(capacity_ == 0 ? 0 : graph_[id].type.shape.elements() / capacity_);
+    value.bytes = padded(features * kTileLanes * size_of(graph_[id].type.dtype));
+    place_[id] = layout_.values.size();
+    layout_.values.push_back(value);
+    if (storage == id) lives_[id] = {now(id, loaded), now(id, loaded)};
+    Life& life = lives_.at(storage);
+    life.last = std::max(life.last, last_use(id));
+    // A stored value is written to the arena right after its step.
+  }
+  // A load happens when its first reader runs.
+  std::uint32_t now(NodeId id, bool loaded) const { return loaded ? first_reader(id) : id; }
+  NodeId first_reader(NodeId id) const {
+    for (NodeId reader : consumers_[id]) {
+      if (inside(reader) && alias_of(graph_, reader).kind != Alias::Kind::view) return reader;
+    }
+    return id;
+  }
+  std::uint32_t last_use(NodeId id) const {
+    std::uint32_t last = inside(id) ? id : 0;
+    for (NodeId reader : consumers_[id]) {
+      if (inside(reader)) last = std::max(last, reader);
+    }
+    return last;
+  }
+
+  // Nothing that shares the input's place is read after node `id`.
+  bool dies_at(NodeId input, NodeId id) const {
+    const auto found = place_.find(input);
+    if (found == place_.end()) return false;
+    const NodeId storage = layout_.values[found->second].storage;
+    for (const TileValue& value : layout_.values) {
+      if (value.storage != storage) continue;
+      for (NodeId reader : consumers_[value.node]) {
+        if (!inside(reader)) continue;
+        if (reader > id) return false;
+        const bool view = alias_of(graph_, reader).kind == Alias::Kind::view;
+        if (view && place_.count(reader) == 0) return false;
+      }
+    }
+    return true;
+  }
+  // Each operand in that place is read element by element.
+  bool reads_alone(NodeId id, NodeId input) const {
+    const NodeId storage = layout_.values[place_.at(input)].storage;
+    return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId other) {
+      const auto found = place_.find(other);
+      return found == place_.end() || layout_.values[found->second].storage != storage ||
+             graph_[other].type == graph_[id].type;
+    });
+  }
+
+  const Graph& graph_;
+  const ir::RegionStage& stage_;
+  std::int64_t capacity_;
+  std::vector<std::vector<NodeId>> consumers_;
+  StageLayout layout_;
+  std::map<NodeId, std::size_t> place_;
+  std::map<NodeId, Life> lives_;  // of places
+  std::uint64_t accumulators_ = 0;
+};
+
+// Work of the stage on one row.
+std::int64_t units_of_row(const Graph& graph, const ir::RegionStage& stage, std::int64_t capacity) {
+  std::int64_t eighths = 0;
+  for (NodeId id = stage.rows; id < stage.last; ++id) {
+    const Node& node = graph[id];
+    if (alias_of(graph, id).kind == Alias::Kind::view) continue;
+    std::int64_t elements = node.type.rows > 0 ? node.type.shape.elements() / capacity : 0;
+    for (NodeId input : node.inputs) {
+      if (graph[input].type.rows > 0) elements = std::max(elements, graph[input].type.shape.elements() / capacity);
+    }
+    if (node.op_name == "matmul") {
+      const std::int64_t other = node.type.rows > 0 ? node.type.shape[node.type.shape.rank() - 1]
+                                                    : graph[node.inputs[1]].type.shape.elements() / capacity;
+      const std::int64_t inner = graph[node.inputs[0]].type.shape.elements() / capacity;
+      elements = std::max(elements, inner * other / 2);
+    } else if (node.op->rows == RowRule::elementwise && node.inputs.size() == 1) {
+      elements *= 4;  // functions
+    }
+    eighths += elements;
+  }
+  return eighths / 8 + 1;
+}
+
+std::int64_t divide_up(std::int64_t x, std::int64_t y) {
+  return (x + y - 1) / y;
+}
+std::int64_t whole_lanes(std::int64_t rows) {
+  return divide_up(rows, kTileLanes) * kTileLanes;
+}
+
+}  // namespace
+
+RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target& target, const TileChoice& choice) {
+  const std::int64_t capacity = graph.phases[region.phase].capacity;
+  RegionLayout layout;
+  std::uint64_t unit = 0;  // bytes of a tile of kTileLanes rows
+  std::int64_t units = 0;
+  for (const ir::RegionStage& stage : region.stages) {
+    StageBuilder builder(graph, stage, capacity);
+    StageLayout out = builder.run();
+    unit = std::max(unit, builder.pack_values(out));
+    layout.accumulator_bytes = std::max(layout.accumulator_bytes, builder.accumulator_bytes());
+    units = std::max(units, units_of_row(graph, stage, capacity) * capacity);
+    layout.stages.push_back(std::move(out));
+  }
+
+  // Putting partial results together must not cost more than a part of making them.
+  const auto accumulators = static_cast<std::int64_t>(layout.accumulator_bytes / sizeof(float)) / 8 + 1;
+  const std::int64_t strands =
+      std::min({units / kStrandUnits, units / (2 * accumulators), divide_up(capacity, kTileLanes)});
+  layout.strands = choice.strands > 0 ? choice.strands
+                                      : static_cast<std::int32_t>(std::clamp<std::int64_t>(strands, 1, kMaxStrands));
+  // As many rows as fit, in tiles of about equal size, no more than a strand has.
+  const std::int64_t of_strand = divide_up(capacity, layout.strands);
+  const auto fitting = static_cast<std::int64_t>(target.tile_bytes / std::max<std::uint64_t>(unit, 1)) * kTileLanes;
+  const std::int64_t most = std::clamp(fitting, kTileLanes, whole_lanes(of_strand));
+  layout.tile_rows = choice.rows > 0 ? choice.rows : whole_lanes(divide_up(of_strand, divide_up(of_strand, most)));
+  const auto vectors = static_cast<std::uint64_t>(whole_lanes(layout.tile_rows) / kTileLanes);
+  layout.tile_bytes = unit * vectors;
+  for (StageLayout& stage : layout.stages) {
+    for (TileValue& value : stage.values) {
+      value.offset *= vectors;
+      value.bytes *= vectors;
+    }
+  }
+  return layout;
+}
+
+}  // namespace graphrun::plan

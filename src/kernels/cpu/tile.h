@@ -1,0 +1,63 @@
+// tile.h: row steps of a region on one tile: values lie feature-major, so that 16 rows are the lanes of a vector.
+// Contract: feature f of row r of a tile value lies at (f * stride + r) elements; stride is a multiple of 16, and lanes
+// from `rows` on hold anything: elementwise work runs over them, reductions over rows and stores leave them out. A row
+// of k rows a sample is k features of the sample. Row values have the bits of the kernels that run over whole batches,
+// but for reductions over rows, whose order is that of tiles and strands. Nothing is allocated in run().
+// Leaves to others: tiles, strands and threads (executors/cpu/region_runner.h), the ISA's loops (tile_isa.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graphrun/params.h"
+#include "graphrun/types.h"
+#include "kernels/cpu/cpu_kernels.h"
+
+namespace graphrun::cpu {
+
+// The tile in hand.
+struct TileContext {
+  std::byte* tile = nullptr;          // scratch
+  std::byte* accumulators = nullptr;  // of the strand
+  std::int64_t first = 0;             // sample of the batch in lane 0
+  std::int64_t rows = 0;              // samples in this tile, at least 1
+  std::int64_t stride = 0;
+};
+
+class TileStep {
+ public:
+  virtual ~TileStep() = default;
+  virtual void run(const TileContext& context) const = 0;
+};
+
+// An operand with rows lies in the tile at `offset`; another one at `address` in the arena. An output without rows is
+// reduced: it lies in the accumulators at `offset`.
+struct TileOperand {
+  TensorType type;
+  std::uint64_t offset = 0;
+  const std::byte* address = nullptr;
+};
+
+struct TileCall {
+  std::string_view op;
+  const Params* params = nullptr;
+  std::vector<TileOperand> inputs;
+  TileOperand output;
+  std::int64_t capacity = 1;
+};
+
+// The step, or null and why not. Whether it is null does not depend on offsets and addresses.
+std::unique_ptr<TileStep> make_tile_step(const TileCall& call, Isa isa, std::string& reason);
+
+// Between the arena (row-major, whole batch) and the tile.
+std::unique_ptr<TileStep> make_tile_load(const std::byte* arena, const TensorType& type, std::uint64_t offset,
+                                         std::int64_t capacity, Isa isa);
+std::unique_ptr<TileStep> make_tile_store(std::byte* arena, const TensorType& type, std::uint64_t offset,
+                                          std::int64_t capacity, Isa isa);
+
+}  // namespace graphrun::cpu

@@ -1,0 +1,71 @@
+// tile_isa.h: the loops over tiles that exist once for each instruction set, beside the elementwise ones of isa.h.
+// Contract: as isa.h: pointers, sizes and strides only, the same bits in every table, no allocation. Tiles are
+// feature-major with `stride` floats from one feature to the next, a multiple of 16; `rows` of them are valid.
+// Leaves to others: what an op means and where operands lie (tile_*.cpp).
+#pragma once
+
+#include <cstdint>
+
+namespace graphrun::cpu {
+
+// out(n features) = in(k features) times w, the same for all rows: element (k, n) of w at k * w_k + n * w_n. Each
+// element is a chain of fma over k in blocks of 256, as in isa.h; `bias` (n), if any, is added last.
+struct DenseTile {
+  const float* in;
+  const float* w;
+  const float* bias;
+  float* out;
+  std::int64_t w_k, w_n;
+  std::int64_t k, n, stride;
+};
+
+// out(m, n) += a(m features) times b(n features), summed over rows: lanes apart, then as a tree.
+struct DenseGradientTile {
+  const float* a;
+  const float* b;
+  float* out;
+  std::int64_t m, n, rows, stride;
+};
+
+// Lines along features: line i has the elements lines[i] + terms[0], lines[i] + terms[1], ... (features of x).
+struct FeatureLines {
+  const std::int32_t* lines;
+  const std::int32_t* terms;
+  std::int64_t line_count, term_count, stride;
+};
+
+struct TileTable {
+  // `rows` rows of `width` floats one after the other, to and from the tile. Loads clear the lanes after `rows`.
+  void (*load)(float* tile, const float* from, std::int64_t width, std::int64_t rows, std::int64_t stride);
+  void (*store)(float* to, const float* tile, std::int64_t width, std::int64_t rows, std::int64_t stride);
+  void (*dense)(const DenseTile& call);
+  void (*dense_gradient)(const DenseGradientTile& call);
+  // out[f] += sum over rows of x's feature f
+  void (*sum_rows)(float* out, const float* x, std::int64_t features, std::int64_t rows, std::int64_t stride);
+  // out's feature i = reduction of line i; sum in the order of isa.h
+  void (*sum_features)(float* out, const float* x, const FeatureLines& lines);
+  void (*log_sum_exp)(float* out, const float* x, const FeatureLines& lines);
+  // out in the shape of x
+  void (*softmax)(float* out, const float* x, const FeatureLines& lines);
+  void (*log_softmax)(float* out, const float* x, const FeatureLines& lines);
+  // out's feature i = loss of line i; targets in the shape of x, or class numbers in the shape of out
+  void (*cross_entropy)(float* out, const float* x, const float* targets, const FeatureLines& lines);
+  void (*cross_entropy_classes)(float* out, const float* x, const std::int32_t* classes, const FeatureLines& lines);
+  void (*argmax)(std::int32_t* out, const float* x, const FeatureLines& lines);
+  void (*argmin)(std::int32_t* out, const float* x, const FeatureLines& lines);
+  void (*one_hot)(float* out, const std::int32_t* x, std::int64_t features, std::int64_t classes, std::int64_t stride);
+};
+
+namespace plain {
+extern const TileTable tile_table;
+}
+#if defined(__x86_64__)
+namespace avx2 {
+extern const TileTable tile_table;
+}
+namespace avx512 {
+extern const TileTable tile_table;
+}
+#endif
+
+}  // namespace graphrun::cpu

@@ -1,0 +1,159 @@
+// tile_products.cpp: matrix products and reductions over rows, on tiles.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/cpu/tile_steps.h"
+
+namespace graphrun::cpu {
+namespace {
+
+using i64 = std::int64_t;
+
+// x @ W for each row of the sample.
+class Dense final : public TileStep {
+ public:
+  Dense(const TileCall& call, const TileTable& table)
+      : x_(call.inputs[0]), w_(call.inputs[1]), out_(call.output), table_(table) {
+    const Shape& x = x_.type.shape;
+    const Shape& w = w_.type.shape;
+    k_ = x[x.rank() - 1];
+    n_ = out_.type.shape[out_.type.shape.rank() - 1];
+    rows_ = k_ == 0 ? 0 : feature_count(x_.type) / k_;
+    const bool transposed = std::get<MatmulParams>(*call.params).transpose_b;
+    w_k_ = transposed ? 1 : w[1];
+    w_n_ = transposed ? w[1] : 1;
+  }
+  void run(const TileContext& c) const override {
+    DenseTile call{
+        read<float>(x_, c), read<float>(w_, c), nullptr, written<float>(out_, c), w_k_, w_n_, k_, n_, c.stride};
+    if (k_ == 0) std::fill_n(call.out, feature_count(out_.type) * c.stride, 0.0f);
+    for (i64 r = 0; r < rows_; ++r, call.in += k_ * c.stride, call.out += n_ * c.stride) table_.dense(call);
+  }
+
+ private:
+  TileOperand x_, w_, out_;
+  const TileTable& table_;
+  i64 k_, n_, rows_, w_k_, w_n_;
+};
+
+// x^T @ g, summed over the rows of the batch.
+class DenseGradient final : public TileStep {
+ public:
+  DenseGradient(const TileCall& call, const TileTable& table)
+      : x_(call.inputs[0]), g_(call.inputs[1]), out_(call.output), table_(table) {}
+  void run(const TileContext& c) const override {
+    const i64 m = x_.type.shape[1];
+    const i64 n = g_.type.shape[1];
+    DenseGradientTile call{read<float>(x_, c), read<float>(g_, c), written<float>(out_, c), m, n, c.rows, c.stride};
+    for (i64 r = 0; r < x_.type.rows; ++r, call.a += m * c.stride, call.b += n * c.stride) table_.dense_gradient(call);
+  }
+
+ private:
+  TileOperand x_, g_, out_;
+  const TileTable& table_;
+};
+
+// Features to elements of the output that they are reduced to.
+std::vector<std::int32_t> targets(const TileOperand& x, std::uint32_t axes) {
+  const Shape features = features_of(x.type);
+  std::vector<std::int32_t> result(static_cast<std::size_t>(features.elements()));
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    i64 rest = static_cast<i64>(i), stride = 1, element = 0;
+    for (int axis = features.rank() - 1; axis >= 0; --axis) {
+      const i64 at = rest % features[axis];
+      rest /= features[axis];
+      if ((axes >> axis & 1u) != 0) continue;
+      element += at * stride;
+      stride *= features[axis];
+    }
+    result[i] = static_cast<std::int32_t>(element);
+  }
+  return result;
+}
+
+class SumRows final : public TileStep {
+ public:
+  SumRows(const TileCall& call, const TileTable& table)
+      : x_(call.inputs[0]),
+        out_(call.output),
+        table_(table),
+        targets_(targets(x_, std::get<ReduceParams>(*call.params).axes)) {
+    for (std::size_t i = 0; i < targets_.size(); ++i) direct_ = direct_ && targets_[i] == static_cast<std::int32_t>(i);
+  }
+  void run(const TileContext& c) const override {
+    const float* x = read<float>(x_, c);
+    float* const out = written<float>(out_, c);
+    if (direct_) return table_.sum_rows(out, x, static_cast<i64>(targets_.size()), c.rows, c.stride);
+    for (const std::int32_t target : targets_) {
+      table_.sum_rows(out + target, x, 1, c.rows, c.stride);
+      x += c.stride;
+    }
+  }
+
+ private:
+  TileOperand x_, out_;
+  const TileTable& table_;
+  std::vector<std::int32_t> targets_;
+  bool direct_ = true;
+};
+
+// Extrema and products, of which no model computes much: plain loops. NaN wins.
+template <class F>
+class FoldRows final : public TileStep {
+ public:
+  FoldRows(const TileCall& call, F fold)
+      : x_(call.inputs[0]),
+        out_(call.output),
+        targets_(targets(x_, std::get<ReduceParams>(*call.params).axes)),
+        fold_(fold) {}
+  void run(const TileContext& c) const override {
+    const float* x = read<float>(x_, c);
+    float* const out = written<float>(out_, c);
+    for (const std::int32_t target : targets_) {
+      for (i64 r = 0; r < c.rows; ++r) out[target] = fold_(out[target], x[r]);
+      x += c.stride;
+    }
+  }
+
+ private:
+  TileOperand x_, out_;
+  std::vector<std::int32_t> targets_;
+  F fold_;
+};
+template <class F>
+std::unique_ptr<TileStep> fold_step(const TileCall& call, F fold) {
+  return std::make_unique<FoldRows<F>>(call, fold);
+}
+
+}  // namespace
+
+std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::string& reason) {
+  if (call.op != "matmul") return nullptr;
+  const auto& params = std::get<MatmulParams>(*call.params);
+  const TensorType& a = call.inputs[0].type;
+  const TensorType& b = call.inputs[1].type;
+  if (in_tile(call.output)) {
+    // One matrix for all rows: op(a) keeps the batch first, b is a plain matrix.
+    if (a.rows > 0 && b.rows == 0 && b.shape.rank() == 2 && !params.transpose_a)
+      return std::make_unique<Dense>(call, tile_table(isa));
+    reason = "the product of two row values, or by several matrices, has no tile kernel";
+    return nullptr;
+  }
+  if (a.rows > 0 && a.rows == b.rows && a.shape.rank() == 2 && b.shape.rank() == 2 && params.transpose_a &&
+      !params.transpose_b)
+    return std::make_unique<DenseGradient>(call, tile_table(isa));
+  reason = "this product over the batch has no tile kernel";
+  return nullptr;
+}
+
+std::unique_ptr<TileStep> make_reduction_tile(const TileCall& call, Isa isa, std::string& reason) {
+  if (in_tile(call.output) || std::get_if<ReduceParams>(call.params) == nullptr) return nullptr;
+  if (call.op == "sum") return std::make_unique<SumRows>(call, tile_table(isa));
+  if (call.op == "max") return fold_step(call, [](float x, float y) { return x >= y || x != x ? x : y; });
+  if (call.op == "min") return fold_step(call, [](float x, float y) { return x <= y || x != x ? x : y; });
+  if (call.op == "prod") return fold_step(call, [](float x, float y) { return x * y; });
+  reason = "partial results of '" + std::string(call.op) + "' cannot be combined";
+  return nullptr;
+}
+
+}  // namespace graphrun::cpu

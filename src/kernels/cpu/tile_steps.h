@@ -1,0 +1,43 @@
+// tile_steps.h: what the families of tile steps share: operands, features, and the tables of an instruction set.
+// Contract: each family makes its step for a call, or gives null for an op that is not its own; for operands that it
+// does not take it gives null and a reason.
+#pragma once
+
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/tile.h"
+#include "kernels/cpu/tile_isa.h"
+
+namespace graphrun::cpu {
+
+std::unique_ptr<TileStep> make_elementwise_tile(const TileCall& call, Isa isa, std::string& reason);
+std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::string& reason);    // matmul
+std::unique_ptr<TileStep> make_reduction_tile(const TileCall& call, Isa isa, std::string& reason);  // over rows
+std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::string& reason);       // over features
+std::unique_ptr<TileStep> make_move_tile(const TileCall& call, Isa isa, std::string& reason);
+std::unique_ptr<TileStep> make_draw_tile(const TileCall& call, std::string& reason);
+
+const IsaTable& isa_table(Isa isa);
+const TileTable& tile_table(Isa isa);
+
+inline bool in_tile(const TileOperand& operand) {
+  return operand.type.rows > 0;
+}
+
+// Where an operand's first element lies now.
+template <class T>
+const T* read(const TileOperand& operand, const TileContext& context) {
+  return reinterpret_cast<const T*>(in_tile(operand) ? context.tile + operand.offset : operand.address);
+}
+template <class T>
+T* written(const TileOperand& operand, const TileContext& context) {
+  return reinterpret_cast<T*>((in_tile(operand) ? context.tile : context.accumulators) + operand.offset);
+}
+
+// A sample's part of a value with rows, as a shape: dimension 0 counts its rows.
+Shape features_of(const TensorType& type);
+std::int64_t feature_count(const TensorType& type);
+
+// For each element of `out`, row-major: the element of `in` that broadcasts to it; shapes align at the right.
+std::vector<std::int32_t> broadcast_map(const Shape& out, const Shape& in);
+
+}  // namespace graphrun::cpu

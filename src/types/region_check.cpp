@@ -1,0 +1,151 @@
+#include "types/region_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+namespace graphrun {
+namespace {
+
+class RegionChecker {
+ public:
+  RegionChecker(const Phase& phase, const Program& program, const std::vector<BufferId>& root)
+      : phase_(phase), program_(program), root_(root), row_step_(phase.steps.size(), false) {}
+
+  void run() {
+    std::uint32_t end = 0;
+    for (const Region& region : phase_.regions) {
+      if (region.stages.empty()) broken("stages", "a region has no stage");
+      if (region.first() < end) broken("order", fmt::format("step {} belongs to two regions", region.first() + 1));
+      check_shape(region);
+      for (const Stage& stage : region.stages) check_stage(region, stage);
+      end = region.last;
+    }
+    for (std::size_t i = 0; i < phase_.steps.size(); ++i) {
+      if (!row_step_[i]) check_outside(phase_.steps[i]);
+    }
+  }
+
+ private:
+  [[noreturn]] void broken(std::string_view rule, const std::string& what) const {
+    throw std::logic_error(fmt::format("program breaks rule 'region.{}': phase '{}': {}", rule, phase_.name, what));
+  }
+  const Buffer& buffer(BufferId id) const {
+    if (id >= program_.buffers.size()) broken("operand", fmt::format("buffer {} is none", id));
+    return program_.buffers[id];
+  }
+  bool is_tile(BufferId id) const { return buffer(id).kind == BufferKind::tile; }
+  std::string named(BufferId id) const { return fmt::format("{}#{}", buffer(id).name, id); }
+
+  void check_shape(const Region& region) const {
+    if (region.tile_rows <= 0 || region.strands <= 0) {
+      broken("tiles", fmt::format("{} rows a tile, {} strands", region.tile_rows, region.strands));
+    }
+    std::uint32_t at = region.first();
+    for (const Stage& stage : region.stages) {
+      if (stage.first != at || stage.rows < stage.first || stage.last < stage.rows) {
+        broken("order",
+               fmt::format("a stage of steps {}, {}, {} follows step {}", stage.first, stage.rows, stage.last, at));
+      }
+      at = stage.last;
+    }
+    if (region.last < at || region.last > phase_.steps.size()) {
+      broken("order", fmt::format("the region ends at step {} of {}", region.last, phase_.steps.size()));
+    }
+  }
+
+  void check_stage(const Region& region, const Stage& stage) {
+    std::set<BufferId> written;  // roots of tile buffers that hold a value
+    for (const TileMove& load : stage.loads) {
+      check_move(region, load);
+      written.insert(root_[load.tile]);
+    }
+    std::set<BufferId> combined;
+    for (const Combine& combine : stage.combines) {
+      check_combine(region, combine);
+      if (!combined.insert(combine.value).second) broken("combine", named(combine.value) + " is combined twice");
+    }
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+      const Step& step = phase_.steps[i];
+      row_step_[i] = true;
+      for (const BufferId input : step.inputs) {
+        if (!is_tile(input) && buffer(input).type.rows > 0) {
+          broken("load", fmt::format("row step {} reads {} from the arena", step.name, named(input)));
+        }
+        if (is_tile(input) && written.count(root_[input]) == 0) {
+          broken("load", fmt::format("row step {} reads {} before it is there", step.name, named(input)));
+        }
+      }
+      if (is_tile(step.output)) {
+        check_place(region, step.output);
+        written.insert(root_[step.output]);
+      } else if (combined.erase(step.output) == 0) {
+        broken("combine", fmt::format("row step {} writes {}, which is not combined", step.name, named(step.output)));
+      }
+    }
+    if (!combined.empty()) broken("combine", named(*combined.begin()) + " is written by no row step");
+    for (const TileMove& store : stage.stores) {
+      check_move(region, store);
+      if (written.count(root_[store.tile]) == 0) broken("store", named(store.tile) + " is never written");
+    }
+  }
+
+  void check_place(const Region& region, BufferId id) const {
+    const Buffer& b = buffer(id);
+    if (b.offset > region.tile_bytes || b.bytes > region.tile_bytes - b.offset) {
+      broken("inside_tile",
+             fmt::format("{} is {} bytes at {}, a tile has {}", named(id), b.bytes, b.offset, region.tile_bytes));
+    }
+    const std::int64_t lanes = (region.tile_rows + kTileLanes - 1) / kTileLanes * kTileLanes;
+    const std::int64_t features = phase_.capacity == 0 ? 0 : b.type.shape.elements() / phase_.capacity;
+    if (b.bytes < static_cast<std::uint64_t>(features * lanes) * size_of(b.type.dtype)) {
+      broken("inside_tile",
+             fmt::format("{} has {} bytes for {} features of {} rows", named(id), b.bytes, features, lanes));
+    }
+  }
+
+  void check_move(const Region& region, const TileMove& move) const {
+    if (!is_tile(move.tile) || is_tile(move.arena)) broken("move", "a move is not between the arena and a tile");
+    if (buffer(move.tile).type.dtype != buffer(move.arena).type.dtype ||
+        buffer(move.tile).type.shape.elements() != buffer(move.arena).type.shape.elements() ||
+        buffer(move.arena).type.rows == 0) {
+      broken("move", fmt::format("{} is not what {} is", named(move.tile), named(move.arena)));
+    }
+    check_place(region, move.tile);
+  }
+
+  void check_combine(const Region& region, const Combine& combine) const {
+    const Buffer& value = buffer(combine.value);
+    if (value.kind == BufferKind::tile || value.type.rows > 0) broken("combine", named(combine.value) + " has rows");
+    if (combine.offset > region.accumulator_bytes || value.bytes > region.accumulator_bytes - combine.offset) {
+      broken("accumulators", fmt::format("{} is {} bytes at {} of {}", named(combine.value), value.bytes,
+                                         combine.offset, region.accumulator_bytes));
+    }
+    const std::uint64_t wanted = region.accumulator_bytes * static_cast<std::uint64_t>(region.strands);
+    if (buffer(region.accumulators).kind != BufferKind::workspace || buffer(region.accumulators).bytes < wanted) {
+      broken("accumulators", fmt::format("{} strands need {} bytes of workspace", region.strands, wanted));
+    }
+  }
+
+  void check_outside(const Step& step) const {
+    for (const BufferId input : step.inputs) {
+      if (is_tile(input)) broken("tile", fmt::format("step {} reads {}, which is in a tile", step.name, named(input)));
+    }
+    if (is_tile(step.output)) broken("tile", fmt::format("step {} writes a tile outside of rows", step.name));
+  }
+
+  const Phase& phase_;
+  const Program& program_;
+  const std::vector<BufferId>& root_;
+  std::vector<bool> row_step_;
+};
+
+}  // namespace
+
+void check_regions(const Phase& phase, const Program& program, const std::vector<BufferId>& root) {
+  RegionChecker(phase, program, root).run();
+}
+
+}  // namespace graphrun
