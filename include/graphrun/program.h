@@ -104,10 +104,10 @@ struct Region {
 };
 
 struct Phase {
-  std::string name;             // "train", "evaluate.test", "predict"
-  std::int64_t capacity = 0;    // samples of a full batch
-  std::vector<Step> steps;      // in order of execution
-  std::vector<Region> regions;  // in order of their steps, which they do not share
+  std::string name;                  // "train", "evaluate.test", "predict"
+  std::int64_t capacity = 0;         // samples of a full batch
+  std::vector<Step> steps;           // in order of execution
+  std::vector<Region> regions = {};  // in order of their steps, which they do not share
   friend bool operator==(const Phase&, const Phase&) = default;
 };
 

@@ -22,9 +22,10 @@ using ir::NodeId;
 using List = std::vector<std::int64_t>;
 using Reals = std::vector<double>;
 
-constexpr double kMargin = 1e-2;  // between a value and an edge
-constexpr double kLargest = 1e3;  // of all values
-constexpr std::int64_t kMostElements = 500;
+constexpr double kMargin = 1e-2;             // between a value and an edge
+constexpr double kLargest = 1e3;             // of all values
+constexpr std::int64_t kMostElements = 500;  // of a value, for the usual batch
+constexpr std::int64_t kUsualBatch = 6;
 constexpr int kTries = 60;  // of operands and attributes for one op
 
 struct Value {
@@ -172,7 +173,8 @@ const std::map<std::string_view, Rule>& rules() {
 
 class Generator {
  public:
-  Generator(std::uint64_t seed, const Executor& candidate) : dice_(seed), candidate_(candidate) {}
+  Generator(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch)
+      : dice_(seed), candidate_(candidate), largest_batch_(largest_batch) {}
 
   RandomGraph run() {
     const auto size = static_cast<NodeId>(dice_.range(5, 40));
@@ -193,7 +195,7 @@ class Generator {
  private:
   // Counter, row count and one minibatch: as in a step graph.
   void add_batch() {
-    capacity_ = dice_.range(1, 6);
+    capacity_ = dice_.range(1, largest_batch_);
     total_ = capacity_ * dice_.range(1, 3) + (dice_.chance(0.5) ? dice_.range(0, capacity_ - 1) : 0);
     out_.graph.phases.push_back({"test", capacity_, ir::kNoNode});
     make_.enter(0);
@@ -428,7 +430,7 @@ class Generator {
     try {
       const NodeId result = make.add(op, operands, attrs);
       graph[result].keep = true;
-      if (graph[result].type.shape.elements() > kMostElements) return std::nullopt;
+      if (graph[result].type.shape.elements() * kUsualBatch > kMostElements * largest_batch_) return std::nullopt;
       lower_for(graph, candidate_);
       GraphRun run(graph, executor("ref"));
       for (const auto& [original, copy] : copies) run.write(copy, values_.at(original).tensor);
@@ -449,8 +451,8 @@ class Generator {
   }
 
   bool is_good(const OpDef& op, const std::vector<NodeId>& inputs, const AttrList& attrs, const Value& result) const {
-    // A minibatch of other data would have another number of samples than the phase says.
-    if (op.name == "minibatch" && values_.at(inputs[0]).type.shape[0] != total_) return false;
+    // A minibatch of other data, or by another counter, would have another number of samples than the phase says.
+    if (op.name == "minibatch" && (values_.at(inputs[0]).type.shape[0] != total_ || inputs[1] != step_)) return false;
     // Rows without a batch: the declared extent must be the batch's.
     if (result.type.rows > 0 && result.type.shape[0] != result.type.rows * capacity_) return false;
     if (!all(to_doubles(result.tensor), [](double x) { return std::fabs(x) <= kLargest; })) return false;
@@ -482,6 +484,7 @@ class Generator {
 
   Dice dice_;
   const Executor& candidate_;
+  std::int64_t largest_batch_;
   RandomGraph out_;
   ir::Builder make_{out_.graph};
   std::map<NodeId, Value> values_;
@@ -492,8 +495,8 @@ class Generator {
 
 }  // namespace
 
-RandomGraph random_graph(std::uint64_t seed, const Executor& candidate) {
-  return Generator(seed, candidate).run();
+RandomGraph random_graph(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch) {
+  return Generator(seed, candidate, largest_batch).run();
 }
 
 bool is_left_out(std::string_view op) {

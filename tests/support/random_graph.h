@@ -24,7 +24,8 @@ struct RandomGraph {
   std::int64_t samples = 0;                               // in this batch
 };
 
-RandomGraph random_graph(std::uint64_t seed, const Executor& candidate);
+// Of 1 to `largest_batch` samples at most; values grow with it.
+RandomGraph random_graph(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch = 6);
 
 // Ops that take no part: effects on states, which are no values of their own.
 bool is_left_out(std::string_view op);

@@ -37,6 +37,26 @@ cpu::BinaryOp function(CombineOp op) {
   return kFunctions[static_cast<std::size_t>(op)];
 }
 
+// What step i + 1 adds in place to each row of the product of step i, which nobody else reads.
+BufferId bias_after(const Phase& phase, const Stage& stage, const Program& program, std::uint32_t i) {
+  if (phase.steps[i].op != "matmul" || i + 1 == stage.last || phase.steps[i + 1].op != "add") return kNoBuffer;
+  const Step& add = phase.steps[i + 1];
+  const auto& buffers = program.buffers;
+  const BufferId product = phase.steps[i].output;
+  const BufferId bias = add.inputs[1];
+  const bool in_place = buffers[product].kind == BufferKind::tile && add.inputs[0] == product &&
+                        buffers[add.output].offset == buffers[product].offset &&
+                        buffers[add.output].storage == buffers[product].storage;
+  const Shape& shape = buffers[product].type.shape;
+  if (!in_place || buffers[bias].type.rows > 0 || buffers[bias].type.shape.elements() != shape[shape.rank() - 1])
+    return kNoBuffer;
+  const bool stored = std::any_of(stage.stores.begin(), stage.stores.end(),
+                                  [&](const TileMove& store) { return store.tile == product; });
+  const Shape& by = buffers[bias].type.shape;
+  const bool along_features = by.rank() > 0 && by[by.rank() - 1] == shape[shape.rank() - 1];
+  return stored || !along_features ? kNoBuffer : bias;
+}
+
 }  // namespace
 
 TileScratch::TileScratch(std::uint64_t bytes, int threads) : bytes_((bytes + kPage - 1) / kPage * kPage) {
@@ -107,13 +127,17 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
       for (const Combine& combine : stage.combines)
         if (combine.value == step.output) call.output.offset = combine.offset;
     }
+    if (const BufferId bias = bias_after(phase, stage, program, i); bias != kNoBuffer) {
+      call.bias = arena + program.buffers[bias].offset;
+      ++i;
+    }
     std::string reason;
     bound.steps.push_back(cpu::make_tile_step(call, isa, reason));
     if (bound.steps.back() == nullptr)
       throw std::logic_error(
           fmt::format("cpu: row step '{}' ({}) was not asked of supports_region(): {}", step.name, step.op, reason));
     for (const TileMove& store : stage.stores) {
-      if (store.tile != step.output) continue;
+      if (store.tile != phase.steps[i].output) continue;  // that of the bias where there is one
       const Buffer& to = program.buffers[store.arena];
       bound.steps.push_back(cpu::make_tile_store(arena + to.offset, to.type, output.offset, phase.capacity, isa));
       bound.stored.push_back({arena + to.offset, to.type.bytes() / static_cast<std::uint64_t>(phase.capacity)});

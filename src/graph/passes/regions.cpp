@@ -276,7 +276,7 @@ class Finder {
       signature.add(graph_, id, rows);
     }
     if (first_row == kNoNode) return;
-    if (std::string reason = saves_nothing(region); !reason.empty()) {
+    if (std::string reason = saves_nothing(region); options_.only_if_it_saves && !reason.empty()) {
       note(first_row, "no region: " + reason);
       return;
     }

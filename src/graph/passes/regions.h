@@ -27,6 +27,7 @@ struct RegionLimits {
 struct RegionOptions {
   std::function<Support(const RegionSignature&)> supports;
   RegionLimits limits;
+  bool only_if_it_saves = true;  // false: for tests, which look into regions
 };
 
 struct RegionNote {

@@ -49,6 +49,7 @@ struct TileCall {
   std::vector<TileOperand> inputs;
   TileOperand output;
   std::int64_t capacity = 1;
+  const std::byte* bias = nullptr;  // matmul: what is then added to each row; the bits are those of an add after it
 };
 
 // The step, or null and why not. Whether it is null does not depend on offsets and addresses.

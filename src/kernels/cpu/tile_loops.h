@@ -35,8 +35,11 @@ void load_tile(float* tile, const float* from, i64 width, i64 rows, i64 stride) 
     i64 r = 0;
     for (; r + kLanes <= rows; r += kLanes) store(tile + r, load(from + r));
     if (r < rows) store(tile + r, load_first(from + r, rows - r));
+    for (r += r < rows ? kLanes : 0; r < stride; r += kLanes) store(tile + r, 0.0f);
     return;
   }
+  for (i64 r = (rows + kLanes - 1) / kLanes * kLanes; r < stride; r += kLanes)
+    for (i64 f = 0; f < width; ++f) store(tile + f * stride + r, 0.0f);
 #if GRAPHRUN_LANES == 16
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const __m512i offsets = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)width));

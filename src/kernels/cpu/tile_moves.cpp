@@ -83,15 +83,17 @@ class Minibatch final : public TileStep {
     const Batch batch = batch_of(params_, step);
     const T* const data = read<T>(data_, c);
     T* const tile = written<T>(out_, c);
-    if (!params_.shuffle) return load_rows(table_, tile, data + (batch.first + c.first) * width_, width_, c);
+    TileContext valid = c;  // the phase says how many rows there are; never read more than this data set has
+    valid.rows = std::clamp<i64>(batch.count - c.first, 0, c.rows);
+    if (!params_.shuffle) return load_rows(table_, tile, data + (batch.first + c.first) * width_, width_, valid);
     const std::uint64_t epoch = step / static_cast<std::uint64_t>(std::max<i64>(params_.batches(), 1));
-    for (i64 r = 0; r < c.rows; ++r) {
+    for (i64 r = 0; r < valid.rows; ++r) {
       const std::uint64_t from = bits::permuted(static_cast<std::uint64_t>(batch.first + c.first + r),
                                                 static_cast<std::uint64_t>(params_.total), params_.key, epoch);
       const T* const row = data + static_cast<i64>(from) * width_;
       for (i64 f = 0; f < width_; ++f) tile[f * c.stride + r] = row[f];
     }
-    for (i64 f = 0; f < width_; ++f) std::fill(tile + f * c.stride + c.rows, tile + (f + 1) * c.stride, T{});
+    for (i64 f = 0; f < width_; ++f) std::fill(tile + f * c.stride + valid.rows, tile + (f + 1) * c.stride, T{});
   }
 
  private:

@@ -13,7 +13,11 @@ using i64 = std::int64_t;
 class Dense final : public TileStep {
  public:
   Dense(const TileCall& call, const TileTable& table)
-      : x_(call.inputs[0]), w_(call.inputs[1]), out_(call.output), table_(table) {
+      : x_(call.inputs[0]),
+        w_(call.inputs[1]),
+        out_(call.output),
+        bias_(reinterpret_cast<const float*>(call.bias)),
+        table_(table) {
     const Shape& x = x_.type.shape;
     const Shape& w = w_.type.shape;
     k_ = x[x.rank() - 1];
@@ -25,13 +29,14 @@ class Dense final : public TileStep {
   }
   void run(const TileContext& c) const override {
     DenseTile call{
-        read<float>(x_, c), read<float>(w_, c), nullptr, written<float>(out_, c), w_k_, w_n_, k_, n_, c.stride};
+        read<float>(x_, c), read<float>(w_, c), bias_, written<float>(out_, c), w_k_, w_n_, k_, n_, c.stride};
     if (k_ == 0) std::fill_n(call.out, feature_count(out_.type) * c.stride, 0.0f);
     for (i64 r = 0; r < rows_; ++r, call.in += k_ * c.stride, call.out += n_ * c.stride) table_.dense(call);
   }
 
  private:
   TileOperand x_, w_, out_;
+  const float* bias_;
   const TileTable& table_;
   i64 k_, n_, rows_, w_k_, w_n_;
 };

@@ -1,0 +1,181 @@
+// Regions on the host: fused against plain on seeded random graphs, step by step from equal inputs: values with rows to
+// the bit, reductions over rows within the op's tolerance.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+
+#include "executors/cpu/cpu_executor.h"
+#include "graph/passes/pipeline.h"
+#include "graph/passes/regions.h"
+#include "graph/plan/lower.h"
+#include "graph/verifier.h"
+#include "session/compare.h"
+#include "support/graph_run.h"
+#include "support/guards.h"
+#include "support/random_graph.h"
+
+namespace graphrun::test {
+namespace {
+
+using ir::NodeId;
+using Bytes = std::vector<std::byte>;
+
+constexpr std::uint64_t kSeeds = 500;
+constexpr std::uint64_t kParts = 5;
+constexpr std::int64_t kLargestBatch = 40;
+
+Regions fused(const ir::Graph& graph, const Executor& executor) {
+  const Target& target = find_target("host");
+  RegionOptions options;
+  options.supports = [&](const RegionSignature& region) { return executor.supports_region(region, target); };
+  options.only_if_it_saves = false;
+  Regions regions = find_regions(graph, options);
+  verify(regions.graph);
+  return regions;
+}
+
+// A graph on an executor, its values by name.
+class OneRun {
+ public:
+  OneRun(const ir::Graph& graph, Executor& executor, plan::TileChoice tiles = {}) {
+    const Target& target = find_target("host");
+    plan::LowerOptions options;
+    options.name = "random";
+    options.target = "host";
+    options.tiles = tiles;
+    options.supports = [&](const StepSignature& step) {
+      Support support = executor.supports(step, target);
+      support.workspace_bytes = std::max(support.workspace_bytes, CpuExecutor().supports(step, target).workspace_bytes);
+      return support;
+    };
+    plan::Lowered lowered = plan::lower(graph, options);
+    program_ = std::move(lowered.program);
+    for (NodeId id = 0; id < graph.size(); ++id) buffers_[graph[id].name] = lowered.buffer_of[id];
+    runnable_ = executor.load(program_);
+    for (BufferId id = 0; id < program_.buffers.size(); ++id) {
+      const Buffer& buffer = program_.buffers[id];
+      if (buffer.storage == id && !is_state(buffer.kind) && buffer.kind != BufferKind::tile)
+        runnable_->write(id, guard_pattern(buffer.offset, buffer.bytes));
+    }
+  }
+  void write(const std::string& name, const Bytes& bytes) { runnable_->write(buffers_.at(name), bytes); }
+  void write_inputs(const RandomGraph& random) {
+    for (const auto& [node, tensor] : random.inputs)
+      write(random.graph[node].name, Bytes(tensor.bytes().begin(), tensor.bytes().end()));
+  }
+  Bytes read(const std::string& name) const {
+    const BufferId id = buffers_.at(name);
+    Bytes bytes(program_.buffers[id].type.bytes());
+    runnable_->read(id, bytes);
+    return bytes;
+  }
+  const Program& program() const { return program_; }
+  Runnable& runnable() { return *runnable_; }
+
+ private:
+  Program program_;
+  std::map<std::string, BufferId> buffers_;
+  std::unique_ptr<Runnable> runnable_;
+};
+
+Bytes absolute(const Buffer& buffer, Bytes bytes) {
+  if (is_float(buffer.type.dtype)) {
+    const std::size_t width = size_of(buffer.type.dtype);
+    for (std::size_t i = width; i <= bytes.size(); i += width) bytes[i - 1] &= std::byte{0x7f};
+  }
+  return bytes;
+}
+
+ir::Graph with_everything_kept(ir::Graph graph) {
+  for (ir::Node& node : graph.nodes) node.keep = node.keep || node.op->state == nullptr;
+  return graph;
+}
+
+// "" or which step of the fused run is not what the plain step makes of the same inputs.
+std::string compare_steps(const ir::Graph& kept, const OneRun& whole, const RandomGraph& random) {
+  CpuExecutor cpu;
+  OneRun plain(kept, cpu), scale(kept, *executor("ref"));
+  plain.write_inputs(random);
+  scale.write_inputs(random);
+  const std::vector<Step>& steps = plain.program().phases[0].steps;
+  for (std::uint32_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    const auto& buffers = plain.program().buffers;
+    const Buffer& output = buffers[step.output];
+    const bool scaled = output.type.rows == 0 && is_float(output.type.dtype);
+    std::vector<BufferId> inputs = step.inputs;
+    if (step.row_count != kNoBuffer) inputs.push_back(step.row_count);
+    for (const BufferId input : inputs) {
+      const Bytes bytes = whole.read(buffers[input].name);
+      plain.runnable().write(input, bytes);
+      scale.runnable().write(input, absolute(buffers[input], bytes));
+    }
+    plain.runnable().run_steps(0, i, i + 1);
+    scale.runnable().run_steps(0, i, i + 1);
+    const Bytes got = whole.read(output.name);
+    const Bytes expected = plain.read(output.name);
+    const Rule rule = output.type.rows > 0 ? Rule::exact : rule_of(step.op);
+    const Bytes scales = scaled && rule == Rule::scaled ? scale.read(output.name) : Bytes();
+    const Sides sides{output.type, got, expected, rule, scales};
+    for (std::size_t e = 0; e < sides.elements(); ++e) {
+      if (sides.agrees(e)) continue;
+      return fmt::format("{} ({}) [{}]: fused {}, plain {}, tolerance {:.3g}\n{}", step.name, step.op,
+                         fmt::join(index_of(output.type.shape, e), ", "), element_text(output.type.dtype, got, e),
+                         element_text(output.type.dtype, expected, e), sides.tolerance(e),
+                         neighbourhood(sides, e, "fused", "plain"));
+    }
+  }
+  return {};
+}
+
+// Values that are kept in both.
+std::string other_bits(const RandomGraph& random, const OneRun& a, const OneRun& b) {
+  for (const auto& [node, tensor] : random.kept) {
+    const std::string& name = random.graph[node].name;
+    if (a.read(name) != b.read(name)) return name + " has other bits";
+  }
+  return {};
+}
+
+class RegionsOfRandomGraphs : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(RegionsOfRandomGraphs, AgreeWithPlainSteps) {
+  CpuExecutor cpu;
+  std::size_t regions = 0, stages = 0;
+  for (std::uint64_t seed = GetParam(); seed < kSeeds; seed += kParts) {
+    const RandomGraph random = random_graph(seed, cpu, kLargestBatch);
+    const Regions some = fused(random.graph, cpu);
+    const ir::Graph unfused = with_everything_kept(random.graph);
+    const Regions all = fused(unfused, cpu);
+    regions += some.graph.regions.size();
+    for (const ir::Region& region : some.graph.regions) stages = std::max(stages, region.stages.size());
+    for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{7}, random.graph.phases[0].capacity}) {
+      for (const std::int32_t strands : {1, 3}) {
+        std::string wrong;
+        try {
+          OneRun kept(all.graph, cpu, {rows, strands}), sparse(some.graph, cpu, {rows, strands});
+          for (OneRun* run : {&kept, &sparse}) {
+            run->write_inputs(random);
+            run->runnable().run(0, 1);
+          }
+          wrong = compare_steps(unfused, kept, random);
+          if (wrong.empty()) wrong = other_bits(random, kept, sparse);
+        } catch (const std::exception& error) {
+          wrong = error.what();
+        }
+        ASSERT_TRUE(wrong.empty()) << "seed " << seed << ", tiles of " << rows << " rows, " << strands
+                                   << " strands: " << wrong << "\n"
+                                   << to_string(some);
+      }
+    }
+  }
+  EXPECT_GE(regions, kSeeds / kParts * 9 / 10);
+  EXPECT_GE(stages, 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RegionsOfRandomGraphs, ::testing::Range(std::uint64_t{0}, kParts));
+
+}  // namespace
+}  // namespace graphrun::test
