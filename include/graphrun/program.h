@@ -32,6 +32,11 @@ inline bool is_state(BufferKind kind) {
   return kind < BufferKind::activation;
 }
 
+// How the elements of a value lie in the arena. `vectors` is for data sets that only regions read: kTileLanes rows at a
+// time feature-major, so that element (row r, feature f) is number (r / 16 * features + f) * 16 + r % 16; rows that
+// fill up the last vector are zero. The host writes and reads rows all the same, type.bytes() of them.
+enum class Layout : std::uint8_t { rows, vectors };
+
 struct Buffer {
   std::string name;
   TensorType type;
@@ -40,6 +45,7 @@ struct Buffer {
   std::uint64_t offset = 0;      // bytes from the start of the arena; kind tile: of the region's tile scratch
   std::uint64_t bytes = 0;
   bool poll = false;  // the host reads it after every run(): executors with a device mirror it in host memory
+  Layout layout = Layout::rows;
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 

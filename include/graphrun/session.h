@@ -23,7 +23,7 @@ struct SessionOptions {
   std::string target;                         // name of a row of targets(); empty: the executor's default
   std::shared_ptr<Executor> custom_executor;  // used instead of a name when set
   bool passes = true;                         // false: the graph runs as it was built, without regions too
-  bool fuse = false;                          // regions where the executor takes them (docs/regions.md)
+  bool fuse = true;                           // regions where the executor takes them (docs/regions.md)
   Profiling profiling = Profiling::off;
   int threads = 0;  // of the cpu executor; 0: the environment's GRAPHRUN_THREADS, else the cores there are
 };

@@ -84,6 +84,7 @@ struct ValueOptions {
   std::shared_ptr<Executor> custom_executor;
   std::string target;
   bool passes = true;
+  bool fuse = true;         // for states, which training leaves; other values are those of plain steps
   int threads = 0;          // as in SessionOptions
   std::uint64_t steps = 0;  // of training before the value is read
 };

@@ -36,6 +36,7 @@ struct Arguments {
   std::optional<double> deadline_us;    // bench
   bool gradients = false, dot = false;  // show
   bool whole_step = false;              // show
+  bool rows = false;                    // show
   bool json = false;
   bool program = false;
   bool quiet = false;

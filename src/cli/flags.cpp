@@ -121,6 +121,9 @@ constexpr Flag kFlags[] = {
     {"--whole-step", "", "", "Showing", "show", "", Completes::nothing,
      "all nodes of a training step and of evaluation; reads the data",
      [](Arguments& a, std::string_view) { a.whole_step = true; }},
+    {"--rows", "", "", "Showing", "show", "", Completes::nothing,
+     "what the batch is to each value, and the regions; reads the data",
+     [](Arguments& a, std::string_view) { a.rows = true; }},
 
     {"--json", "", "", "Output", kAnswering, "", Completes::nothing, "results as one JSON object on stdout",
      [](Arguments& a, std::string_view) { a.json = true; }},

@@ -121,6 +121,21 @@ std::string as_json(const Program& program, std::string_view executor) {
   return json.text() + "\n";
 }
 
+// Regions, what they keep from the arena, and why the rest is in none.
+std::string regions_text(const FusionSummary& fusion) {
+  if (fusion.regions.empty() && fusion.notes.empty()) return {};
+  std::string text =
+      paint(stdout, Style::bold,
+            fmt::format("\n{:<24}{:>6}{:>6}{:>8}{:>18}\n", "regions", "steps", "rows", "strands", "bytes in tiles"));
+  for (const RegionSummary& region : fusion.regions) {
+    text += fmt::format("{:<24}{:>6}{:>6}{:>8}{:>18}\n", region.phase, region.steps, region.row_steps, region.strands,
+                        grouped(region.bytes_in_tiles));
+  }
+  text += fmt::format("Without regions the arena has {}.\n", human_bytes(fusion.arena_bytes_without));
+  for (const std::string& note : fusion.notes) text += note + "\n";
+  return text;
+}
+
 std::string as_text(const Program& program, std::string_view executor, std::size_t listed) {
   std::string text = paint(stdout, Style::bold, fmt::format("{} on {}", program.name, executor)) + "\n";
   const auto line = [&](std::string_view label, std::string_view content) {
@@ -146,7 +161,7 @@ std::string as_text(const Program& program, std::string_view executor, std::size
 
   std::vector<std::size_t> order;
   for (std::size_t id = 0; id < program.buffers.size(); ++id) {
-    if (owns_bytes(program, id)) order.push_back(id);
+    if (owns_bytes(program, id) && program.buffers[id].kind != BufferKind::tile) order.push_back(id);
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return program.buffers[a].bytes > program.buffers[b].bytes; });
@@ -175,7 +190,8 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   } else if (arguments.json) {
     write_results(as_json(program, executor));
   } else {
-    write_results(as_text(program, executor, arguments.verbose ? program.buffers.size() : kLargest));
+    write_results(as_text(program, executor, arguments.verbose ? program.buffers.size() : kLargest) +
+                  regions_text(fusion_summary(model, arguments.session)));
   }
   return kDone;
 }

@@ -49,6 +49,8 @@ int run_show(const Arguments& arguments, Diagnostics&) {
   const ShowOptions options{arguments.gradients, arguments.dot};
   if (arguments.json) {
     write_results(canonical_model(arguments.model, arguments.load));
+  } else if (arguments.rows) {
+    write_results(rows_text(load_model(arguments.model, arguments.load), arguments.session));
   } else if (arguments.whole_step) {
     write_results(show_step(load_model(arguments.model, arguments.load), options));
   } else {

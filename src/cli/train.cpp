@@ -46,6 +46,19 @@ void refuse_unwritable(const std::string& path) {
                           is_folder ? "it is a folder" : std::generic_category().message(errno)));
 }
 
+// What the regions of the program save, and why what is in none is in none.
+void describe_regions(const FusionSummary& fusion, Diagnostics& diagnostics) {
+  for (const RegionSummary& region : fusion.regions) {
+    diagnostics.note(fmt::format("phase {}: a region of {} steps, {} of them over tiles of {} rows; {} stay in tiles",
+                                 region.phase, region.steps, region.row_steps, region.tile_rows,
+                                 human_bytes(region.bytes_in_tiles)));
+  }
+  for (const std::string& note : fusion.notes) diagnostics.note(note);
+  if (!fusion.regions.empty()) {
+    diagnostics.note(fmt::format("arena without regions: {}", human_bytes(fusion.arena_bytes_without)));
+  }
+}
+
 }  // namespace
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
@@ -53,7 +66,12 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   ResultFile losses(arguments.losses, "losses.write");
   ResultFile trace(arguments.profile_trace, "profile.write");
   Session session = open_session(arguments, diagnostics);
-  if (arguments.verbose) describe(session, diagnostics);
+  if (arguments.verbose) {
+    describe(session, diagnostics);
+    SessionOptions options = arguments.session;
+    options.executor = session.executor();  // the one that "auto" has chosen
+    if (options.fuse) describe_regions(fusion_summary(session.model(), options), diagnostics);
+  }
   History history(arguments.log, session);
 
   const Interrupt interrupt(session);

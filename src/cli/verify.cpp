@@ -208,6 +208,7 @@ int dump(const Model& model, const Arguments& arguments) {
   options.executor = arguments.session.executor;
   options.target = arguments.session.target;
   options.passes = arguments.session.passes;
+  options.fuse = arguments.session.fuse;
   options.threads = arguments.session.threads;
   options.steps = arguments.steps.value_or(options.steps);
   const HostTensor tensor = value_after(model, arguments.dump, options);

@@ -49,7 +49,12 @@ Moment moment_of(const Program& program, BufferId id) {
 
 HostTensor value_after(const Model& model, std::string_view name, const ValueOptions& options) {
   const auto executor = choose_executor(options.executor, options.custom_executor, options.threads);
-  const Planned planned = plan_model(model, {&executor, 1}, {options.target, options.passes, false, {}});
+  const auto plan = [&](bool fuse) {
+    return plan_model(model, {&executor, 1}, {options.target, options.passes, fuse, {}});
+  };
+  Planned planned = plan(false);  // every value is in the arena
+  const bool state = is_state(planned.program.buffers[find_value(planned.program, name)].kind);
+  if (state && options.fuse) planned = plan(true);
   const Program& program = planned.program;
   const BufferId id = find_value(program, name);
   const Buffer& buffer = program.buffers[id];

@@ -66,6 +66,7 @@ std::string buffer_line(const Program& program, BufferId id) {
   text += fmt::format(", {} bytes at {}", buffer.bytes, buffer.offset);
   if (buffer.storage != id) text += fmt::format(" in {}", label(program, buffer.storage));
   if (buffer.poll) text += ", poll";
+  if (buffer.layout == Layout::vectors) text += ", in vectors";
   return text + '\n';
 }
 

@@ -80,6 +80,9 @@ class Checker {
       broken("rows", fmt::format("{} of shape {} cannot have {} rows for each sample", named(id),
                                  to_string(buffer.type.shape), buffer.type.rows));
     }
+    if (buffer.layout == Layout::vectors && (program_.buffers[root_[id]].kind != BufferKind::data || buffer.poll)) {
+      broken("layout", named(id) + " lies in vectors and is no data set");
+    }
     // A workspace is bytes without a type.
     if (buffer.kind != BufferKind::workspace && buffer.bytes < buffer.type.bytes()) {
       broken("bytes", fmt::format("{} has {} bytes, its type {} needs {}", named(id), buffer.bytes,

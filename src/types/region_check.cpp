@@ -133,6 +133,11 @@ class RegionChecker {
     for (const BufferId input : step.inputs) {
       if (is_tile(input)) broken("tile", fmt::format("step {} reads {}, which is in a tile", step.name, named(input)));
     }
+    for (const BufferId input : step.inputs) {
+      if (buffer(input).layout == Layout::vectors) {
+        broken("layout", fmt::format("step {} reads {}, which lies in vectors", step.name, named(input)));
+      }
+    }
     if (is_tile(step.output)) broken("tile", fmt::format("step {} writes a tile outside of rows", step.name));
   }
 

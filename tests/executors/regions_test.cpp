@@ -3,18 +3,22 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
 #include "executors/cpu/cpu_executor.h"
+#include "graph/builder.h"
 #include "graph/passes/pipeline.h"
 #include "graph/passes/regions.h"
 #include "graph/plan/lower.h"
 #include "graph/verifier.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "session/compare.h"
 #include "support/graph_run.h"
 #include "support/guards.h"
 #include "support/random_graph.h"
+#include "support/tensors.h"
 
 namespace graphrun::test {
 namespace {
@@ -173,6 +177,84 @@ TEST_P(RegionsOfRandomGraphs, AgreeWithPlainSteps) {
   }
   EXPECT_GE(regions, kSeeds / kParts * 9 / 10);
   EXPECT_GE(stages, 2u);
+}
+
+// x (rows, 3), w (3, 5): sum of tanh(x w) and x^T tanh(x w).
+struct Halves {
+  ir::Graph graph;
+  NodeId x = ir::kNoNode, w = ir::kNoNode;
+
+  explicit Halves(std::int64_t rows) {
+    ir::Builder make(graph);
+    graph.phases.push_back({"train", rows, ir::kNoNode});
+    make.enter(0);
+    using Extents = std::vector<std::int64_t>;
+    x = make.add("input", {}, {{"shape", Extents{rows, 3}}, {"rows", std::int64_t{1}}});
+    w = make.add("parameter", {}, {{"shape", Extents{3, 5}}});
+    const NodeId h = make.add("tanh", {make.add("matmul", {x, w})});
+    const NodeId total = make.add("sum", {h}), dw = make.add("matmul", {x, h}, {{"transpose_a", true}});
+    make.rename(total, "total");
+    make.rename(dw, "dw");
+    graph[total].keep = graph[dw].keep = true;
+  }
+};
+
+// Rows [first, first + rows) of 96 in tiles of 32.
+std::vector<float> reduced(std::int64_t first, std::int64_t rows, std::int32_t strands, int threads) {
+  const Halves halves(rows);
+  CpuExecutor cpu;
+  cpu.set_threads(threads);
+  const Regions regions = fused(halves.graph, cpu);
+  OneRun run(regions.graph, cpu, {32, strands});
+  const HostTensor x = random_tensor(DType::f32, {96, 3}, -2, 2, "x");
+  const HostTensor w = random_tensor(DType::f32, {3, 5}, -1, 1, "w");
+  const auto part = x.bytes().subspan(static_cast<std::size_t>(first) * 12, static_cast<std::size_t>(rows) * 12);
+  run.write(halves.graph[halves.x].name, Bytes(part.begin(), part.end()));
+  run.write(halves.graph[halves.w].name, Bytes(w.bytes().begin(), w.bytes().end()));
+  run.runnable().run(0, 1);
+  std::vector<float> values;
+  for (const char* name : {"total", "dw"}) {
+    const Bytes bytes = run.read(name);
+    const auto* floats = reinterpret_cast<const float*>(bytes.data());
+    values.insert(values.end(), floats, floats + bytes.size() / sizeof(float));
+  }
+  return values;
+}
+
+// Sink over parts of the rows, then Combine: the same bits as over all rows with a strand for each part.
+TEST(RegionContract, PartsOfTheRowsAddUpToTheWhole) {
+  const std::vector<float> whole = reduced(0, 64, 2, 1);
+  const std::vector<float> first = reduced(0, 32, 1, 1), second = reduced(32, 32, 1, 1);
+  ASSERT_EQ(whole.size(), 16u);
+  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(whole[i], first[i] + second[i]) << i;
+  EXPECT_NE(first, second);
+  // One strand adds its tiles in order: for a value with one sum a tile that is the same for two tiles.
+  const std::vector<float> one = reduced(0, 64, 1, 1);
+  for (std::size_t i = 1; i < whole.size(); ++i) EXPECT_EQ(one[i], whole[i]) << i;
+}
+
+TEST(RegionContract, InstructionSetsDoNotChangeBits) {
+  const char* const before = std::getenv("GRAPHRUN_ISA");
+  const std::string saved = before != nullptr ? before : "";
+  std::vector<float> plain;
+  for (const Isa isa : available_isas()) {
+    ::setenv("GRAPHRUN_ISA", std::string(name_of(isa)).c_str(), 1);
+    const std::vector<float> values = reduced(3, 85, 3, 1);
+    if (plain.empty()) plain = values;
+    EXPECT_EQ(values, plain) << name_of(isa);
+  }
+  if (before != nullptr) {
+    ::setenv("GRAPHRUN_ISA", saved.c_str(), 1);
+  } else {
+    ::unsetenv("GRAPHRUN_ISA");
+  }
+}
+
+TEST(RegionContract, ThreadsDoNotChangeBits) {
+  for (const std::int32_t strands : {2, 3}) {
+    const std::vector<float> one = reduced(0, 96, strands, 1);
+    for (const int threads : {2, 3, 8}) EXPECT_EQ(reduced(0, 96, strands, threads), one) << threads << " threads";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RegionsOfRandomGraphs, ::testing::Range(std::uint64_t{0}, kParts));

@@ -95,6 +95,7 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
     args.row_count = reinterpret_cast<const std::int32_t*>(arena.at(program.buffers[step.row_count]));
   args.capacity = phase.capacity;
   args.params = step.params;
+  bound.find_loop(step.op, isa);
   return bound;
 }
 
@@ -166,12 +167,24 @@ class CpuRunnable final : public Runnable {
 
   void write(BufferId buffer, std::span<const std::byte> bytes) override {
     std::byte* to = whole(buffer, bytes.size());
-    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    if (bytes.empty()) return;
+    if (buffers_[buffer].layout == Layout::vectors) {
+      const Rows rows = rows_of(buffer);
+      return cpu::rows_to_vectors(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(bytes.data()),
+                                  rows.count, rows.width);
+    }
+    std::memcpy(to, bytes.data(), bytes.size());
   }
 
   void read(BufferId buffer, std::span<std::byte> bytes) override {
     const std::byte* from = whole(buffer, bytes.size());
-    if (!bytes.empty()) std::memcpy(bytes.data(), from, bytes.size());
+    if (bytes.empty()) return;
+    if (buffers_[buffer].layout == Layout::vectors) {
+      const Rows rows = rows_of(buffer);
+      return cpu::vectors_to_rows(reinterpret_cast<float*>(bytes.data()), reinterpret_cast<const float*>(from),
+                                  rows.count, rows.width);
+    }
+    std::memcpy(bytes.data(), from, bytes.size());
   }
 
   void run(PhaseId phase, std::uint64_t n) override {
@@ -213,9 +226,18 @@ class CpuRunnable final : public Runnable {
     const Buffer& buffer = buffers_.at(id);
     if (buffer.kind == BufferKind::tile)
       throw std::logic_error(fmt::format("cpu: {} lives in a tile, not in the arena", buffer.name));
-    if (bytes != buffer.bytes)
-      throw std::logic_error(fmt::format("cpu: {} bytes for buffer {} of {}", bytes, buffer.name, buffer.bytes));
+    const std::size_t expected = buffer.layout == Layout::vectors ? buffer.type.bytes() : buffer.bytes;
+    if (bytes != expected)
+      throw std::logic_error(fmt::format("cpu: {} bytes for buffer {} of {}", bytes, buffer.name, expected));
     return arena_.at(buffer);
+  }
+
+  struct Rows {
+    std::int64_t count, width;
+  };
+  Rows rows_of(BufferId id) const {
+    const Shape& shape = buffers_[id].type.shape;
+    return {shape[0], shape.elements() / shape[0]};
   }
 
   std::vector<Buffer> buffers_;
@@ -284,7 +306,7 @@ Support CpuExecutor::supports_region(const RegionSignature& region, const Target
     cpu::TileCall call;
     call.op = step.op;
     call.params = &step.params;
-    for (const TensorType& type : step.inputs) call.inputs.push_back({type, 0, nullptr});
+    for (const TensorType& type : step.inputs) call.inputs.push_back({type, 0, nullptr, false});
     call.output.type = step.output;
     call.capacity = region.capacity;
     std::string reason;

@@ -115,14 +115,16 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
       for (std::size_t l = 0; l < stage.loads.size(); ++l) {
         if (loaded[l] || root(stage.loads[l].tile) != root(input)) continue;
         loaded[l] = true;
-        bound.steps.push_back(cpu::make_tile_load(arena + program.buffers[stage.loads[l].arena].offset, buffer.type,
+        const Buffer& from = program.buffers[stage.loads[l].arena];
+        bound.steps.push_back(cpu::make_tile_load({from.type, 0, arena + from.offset, from.layout == Layout::vectors},
                                                   buffer.offset, phase.capacity, isa));
       }
       const bool tile = buffer.kind == BufferKind::tile;
-      call.inputs.push_back({buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset});
+      call.inputs.push_back({buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset,
+                             buffer.layout == Layout::vectors});
     }
     const Buffer& output = program.buffers[step.output];
-    call.output = {output.type, output.offset, nullptr};
+    call.output = {output.type, output.offset, nullptr, false};
     if (output.kind != BufferKind::tile) {
       for (const Combine& combine : stage.combines)
         if (combine.value == step.output) call.output.offset = combine.offset;

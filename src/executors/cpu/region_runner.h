@@ -8,19 +8,13 @@
 #include <memory>
 #include <vector>
 
+#include "executors/cpu/bound_step.h"
 #include "graphrun/program.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile.h"
 
 namespace graphrun {
-
-// A step with its kernel and addresses: what is left to do is the call.
-struct BoundStep {
-  KernelFn kernel = nullptr;
-  KernelArgs args;
-  void run() const { kernel(args); }
-};
 
 // Memory for one tile for each thread.
 class TileScratch {

@@ -111,7 +111,10 @@ class Finder {
     find_places(phase, nodes);
     std::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(),
                      [&](NodeId a, NodeId b) { return place_[a] < place_[b]; });
+    const std::size_t before = result_.graph.regions.size();
     make_regions(phase, start);
+    if (result_.graph.regions.size() == before)  // then the order it came in is as good as any
+      std::copy(nodes.begin(), nodes.end(), order_.begin() + static_cast<std::ptrdiff_t>(start));
   }
 
   // ---- rule 1: cuts
@@ -223,6 +226,27 @@ class Finder {
     for (NodeId id : nodes) {
       if (kinds_[id] == RowKind::shared && !needed[id]) place_[id] = end;
     }
+    from_nowhere_.assign(graph_.size(), false);
+    for (NodeId id : nodes) {
+      const std::vector<NodeId>& inputs = graph_[id].inputs;
+      from_nowhere_[id] =
+          kinds_[id] == RowKind::row && !cut_[id] && std::all_of(inputs.begin(), inputs.end(), [&](NodeId input) {
+            return from_nowhere_[input] || graph_[input].phase == kShared || place_[input] == Place{};
+          });
+    }
+    for (std::size_t i = nodes.size(); i-- > 0;) draw_later(nodes[i]);
+  }
+
+  // Rows that come from nowhere (a minibatch, random numbers), and what is made of them alone, are made where they are
+  // read, if that is one place: then they need not wait in the arena.
+  void draw_later(NodeId id) {
+    if (!from_nowhere_[id] || cut_[id] || graph_[id].keep || consumers_[id].empty()) return;
+    const Place place = place_[consumers_[id].front()];
+    if (place < place_[id] || place.at == kCut || place.at % 2 == 0) return;
+    for (NodeId reader : consumers_[id]) {
+      if (place_[reader] != place) return;
+    }
+    place_[id] = place;
   }
 
   Place earliest(NodeId id) const {
@@ -341,6 +365,7 @@ class Finder {
   std::vector<bool> cut_;
   std::vector<std::vector<NodeId>> waits_;
   std::vector<Place> place_;
+  std::vector<bool> from_nowhere_;  // rows that need no other rows
   std::vector<NodeId> order_;
   Regions result_;
 };

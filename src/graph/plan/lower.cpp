@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "graph/ops/op_def.h"
+#include "graph/plan/data_layout.h"
 #include "graph/plan/offsets.h"
 #include "graph/plan/storage.h"
 #include "graphrun/target.h"
@@ -56,6 +57,12 @@ std::vector<std::byte> constant_bytes(const Node& node) {
   return bytes;
 }
 
+std::uint64_t in_whole_vectors(const TensorType& type) {
+  const std::int64_t rows = type.shape[0];
+  const std::int64_t padded_rows = (rows + kTileLanes - 1) / kTileLanes * kTileLanes;
+  return rows == 0 ? 0 : type.bytes() / static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(padded_rows);
+}
+
 class Lowering {
  public:
   Lowering(const Graph& graph, const LowerOptions& options)
@@ -100,6 +107,10 @@ class Lowering {
       if (in_tile_only_[id]) buffer.kind = BufferKind::tile;
       buffer.bytes = node.type.bytes();
       buffer.poll = node.poll;
+      if (in_vectors_[id]) {
+        buffer.layout = Layout::vectors;
+        buffer.bytes = in_whole_vectors(node.type);
+      }
       result_.buffer_of[id] = static_cast<BufferId>(program().buffers.size());
       program().buffers.push_back(std::move(buffer));
       if (node.op_name == "constant") program().initial.push_back({result_.buffer_of[id], constant_bytes(node)});
@@ -135,9 +146,8 @@ class Lowering {
   void lay_out_regions() {
     in_tile_only_.assign(graph_.size(), false);
     in_rows_.assign(graph_.size(), false);
-    const Target& target = find_target(options_.target);
     for (const ir::Region& region : graph_.regions) {
-      layouts_.push_back(lay_out(graph_, region, target, options_.tiles));
+      layouts_.push_back(lay_out(graph_, region, find_target(options_.target), options_.tiles));
       for (std::size_t s = 0; s < region.stages.size(); ++s) {
         for (NodeId id = region.stages[s].rows; id < region.stages[s].last; ++id) in_rows_[id] = true;
         for (const TileValue& value : layouts_.back().stages[s].values) {
@@ -145,6 +155,7 @@ class Lowering {
         }
       }
     }
+    in_vectors_ = data_in_vectors(graph_, layouts_);
   }
 
   // What leaves the tile, or is loaded into it, has a buffer in the arena and one in the tile.
@@ -319,6 +330,7 @@ class Lowering {
   std::vector<RegionLayout> layouts_;         // of the graph's regions
   std::vector<bool> in_rows_;                 // by node: a row step of a region, or a view there
   std::vector<bool> in_tile_only_;            // by node
+  std::vector<bool> in_vectors_;              // by node: a data set in vectors of rows, or a view of one
   std::vector<std::vector<BufferId>> tiles_;  // of each stage of each region
   std::vector<Workspace> workspaces_;
   std::vector<Diagnostic> declined_;

@@ -16,6 +16,9 @@ using ir::NodeId;
 
 constexpr std::uint64_t kTileAlignment = 64;  // a cache line, and the widest register
 constexpr std::int32_t kMaxStrands = 64;
+// A reduction over rows ends with about three operations a value for each tile, beside one a vector of rows: with fewer
+// rows the ends would cost more than the sums.
+constexpr std::int64_t kLeastRows = 64;
 // Work that is worth a strand, in units of about half a nanosecond: as for the parts of a kernel.
 constexpr std::int64_t kStrandUnits = 16384;
 
@@ -243,13 +246,14 @@ RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target&
   // Putting partial results together must not cost more than a part of making them.
   const auto accumulators = static_cast<std::int64_t>(layout.accumulator_bytes / sizeof(float)) / 8 + 1;
   const std::int64_t strands =
-      std::min({units / kStrandUnits, units / (2 * accumulators), divide_up(capacity, kTileLanes)});
+      std::min({units / kStrandUnits, units / (2 * accumulators), divide_up(capacity, kLeastRows)});
   layout.strands = choice.strands > 0 ? choice.strands
                                       : static_cast<std::int32_t>(std::clamp<std::int64_t>(strands, 1, kMaxStrands));
   // As many rows as fit, in tiles of about equal size, no more than a strand has.
   const std::int64_t of_strand = divide_up(capacity, layout.strands);
   const auto fitting = static_cast<std::int64_t>(target.tile_bytes / std::max<std::uint64_t>(unit, 1)) * kTileLanes;
-  const std::int64_t most = std::clamp(fitting, kTileLanes, whole_lanes(of_strand));
+  const std::int64_t least = layout.accumulator_bytes > 0 ? kLeastRows : kTileLanes;
+  const std::int64_t most = std::min(std::max(fitting, least), whole_lanes(of_strand));
   layout.tile_rows = choice.rows > 0 ? choice.rows : whole_lanes(divide_up(of_strand, divide_up(of_strand, most)));
   const auto vectors = static_cast<std::uint64_t>(whole_lanes(layout.tile_rows) / kTileLanes);
   layout.tile_bytes = unit * vectors;

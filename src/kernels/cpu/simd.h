@@ -160,14 +160,21 @@ GRAPHRUN_FN void store(float* p, Floats x) {
   });
 }
 
-// Booleans are bytes, 0 or 1.
+// Booleans are bytes, 0 or 1. GCC 12 converts vectors of bytes lane by lane unless it is told how.
+GRAPHRUN_FN IntPart widened(const std::uint8_t* p) {
+#if GRAPHRUN_LANES == 16
+  return (IntPart)_mm512_maskz_cvtepu8_epi32((__mmask16)-1, _mm_loadu_si128((const __m128i*)p));
+#elif GRAPHRUN_LANES == 8
+  return (IntPart)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
+#else
+  BytePart bytes;
+  __builtin_memcpy(&bytes, p, sizeof bytes);
+  return __builtin_convertvector(bytes, IntPart);
+#endif
+}
 GRAPHRUN_FN Mask load_mask(const std::uint8_t* p) {
   Mask m;
-  for (int i = 0; i < kParts; ++i) {
-    BytePart bytes;
-    __builtin_memcpy(&bytes, p + i * GRAPHRUN_LANES, sizeof bytes);
-    m.part[i] = __builtin_convertvector(bytes, IntPart) != 0;
-  }
+  for_each_part([&](auto i) __attribute__((always_inline)) { m.part[i] = widened(p + i * GRAPHRUN_LANES) != 0; });
   return m;
 }
 GRAPHRUN_FN Mask load_mask_first(const std::uint8_t* p, std::int64_t n) {
@@ -176,10 +183,14 @@ GRAPHRUN_FN Mask load_mask_first(const std::uint8_t* p, std::int64_t n) {
   return load_mask(bytes);
 }
 GRAPHRUN_FN void store(std::uint8_t* p, Mask m) {
-  for (int i = 0; i < kParts; ++i) {
+#if GRAPHRUN_LANES == 16
+  _mm_storeu_si128((__m128i*)p, _mm512_maskz_cvtepi32_epi8((__mmask16)-1, (__m512i)(m.part[0] & 1)));
+#else
+  for_each_part([&](auto i) __attribute__((always_inline)) {
     BytePart bytes = __builtin_convertvector(m.part[i] & 1, BytePart);
     __builtin_memcpy(p + i * GRAPHRUN_LANES, &bytes, sizeof bytes);
-  }
+  });
+#endif
 }
 GRAPHRUN_FN void store_first(std::uint8_t* p, Mask m, std::int64_t n) {
   std::uint8_t bytes[kLanes];

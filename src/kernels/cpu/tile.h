@@ -41,6 +41,7 @@ struct TileOperand {
   TensorType type;
   std::uint64_t offset = 0;
   const std::byte* address = nullptr;
+  bool vectors = false;  // rows in the arena lie 16 at a time feature-major
 };
 
 struct TileCall {
@@ -56,9 +57,12 @@ struct TileCall {
 std::unique_ptr<TileStep> make_tile_step(const TileCall& call, Isa isa, std::string& reason);
 
 // Between the arena (row-major, whole batch) and the tile.
-std::unique_ptr<TileStep> make_tile_load(const std::byte* arena, const TensorType& type, std::uint64_t offset,
-                                         std::int64_t capacity, Isa isa);
+std::unique_ptr<TileStep> make_tile_load(const TileOperand& from, std::uint64_t offset, std::int64_t capacity, Isa isa);
 std::unique_ptr<TileStep> make_tile_store(std::byte* arena, const TensorType& type, std::uint64_t offset,
                                           std::int64_t capacity, Isa isa);
+
+// `rows` rows of `width` floats to and from vectors of 16 rows.
+void rows_to_vectors(float* to, const float* from, std::int64_t rows, std::int64_t width);
+void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64_t width);
 
 }  // namespace graphrun::cpu

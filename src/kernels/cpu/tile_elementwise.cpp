@@ -1,8 +1,8 @@
 // tile_elementwise.cpp: scalar ops on tiles, by the loops of isa.h: in a tile an elementwise op is one long loop.
 #include <algorithm>
-#include <array>
 
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/isa_names.h"
 #include "kernels/cpu/tile_steps.h"
 
 namespace graphrun::cpu {
@@ -212,17 +212,6 @@ std::unique_ptr<TileStep> plain_compare(const TileCall& call) {
   return nullptr;
 }
 
-template <std::size_t kCount>
-int index_of(const std::array<std::string_view, kCount>& names, std::string_view op) {
-  const auto found = std::find(names.begin(), names.end(), op);
-  return found == names.end() ? -1 : static_cast<int>(found - names.begin());
-}
-#define GRAPHRUN_NAME(name, Functor, reference) std::string_view(#name),
-constexpr std::array kUnary = {GRAPHRUN_UNARY_OPS(GRAPHRUN_NAME)};
-constexpr std::array kBinary = {GRAPHRUN_BINARY_OPS(GRAPHRUN_NAME)};
-constexpr std::array kCompare = {GRAPHRUN_COMPARE_OPS(GRAPHRUN_NAME)};
-#undef GRAPHRUN_NAME
-
 std::unique_ptr<TileStep> make(const TileCall& call, Isa isa) {
   const IsaTable& table = isa_table(isa);
   const DType dtype = call.inputs.empty() ? DType::f64 : call.inputs[0].type.dtype;
@@ -241,11 +230,11 @@ std::unique_ptr<TileStep> make(const TileCall& call, Isa isa) {
     return plain_step<std::uint8_t, std::uint8_t, 2>(call, flag([](bool x, bool y) { return x || y; }));
   if (call.op == "logical_not")
     return plain_step<std::uint8_t, std::uint8_t, 1>(call, flag([](bool x, bool) { return !x; }));
-  if (const int op = index_of(kUnary, call.op); op >= 0 && dtype == DType::f32)
+  if (const int op = index_of(kUnaryNames, call.op); op >= 0 && dtype == DType::f32)
     return std::make_unique<Unary>(call, table.unary[op]);
-  if (const int op = index_of(kBinary, call.op); op >= 0 && dtype == DType::f32)
+  if (const int op = index_of(kBinaryNames, call.op); op >= 0 && dtype == DType::f32)
     return std::make_unique<Binary<float>>(call, table.binary[op]);
-  if (const int op = index_of(kCompare, call.op); op >= 0) {
+  if (const int op = index_of(kCompareNames, call.op); op >= 0) {
     if (dtype == DType::f32) return std::make_unique<Binary<std::uint8_t>>(call, table.compare[op]);
     if (dtype == DType::i32) return plain_compare<std::int32_t>(call);
     if (dtype == DType::boolean) return plain_compare<std::uint8_t>(call);

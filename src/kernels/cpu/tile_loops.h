@@ -21,47 +21,94 @@ GRAPHRUN_FN void unrolled(F&& f) {
 
 // ---- moves --------------------------------------------------------------------------------------------------------
 
-#if GRAPHRUN_LANES == 16
-// Lanes of one feature of 16 rows.
-GRAPHRUN_FN Floats gather(const float* p, __m512i offsets, i64 rows) {
-  Floats r;
-  r.part[0] = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), first(rows), offsets, p, 4);
-  return r;
+// The low and the high half of every group of 2 * kApart lanes: those of a, then those of b.
+template <int kApart, int... kLane>
+GRAPHRUN_FN FloatPart low(FloatPart a, FloatPart b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, (kLane % (2 * kApart) < kApart ? kLane : GRAPHRUN_LANES + kLane - kApart)...);
 }
-#endif
+template <int kApart, int... kLane>
+GRAPHRUN_FN FloatPart high(FloatPart a, FloatPart b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, (kLane % (2 * kApart) < kApart ? kLane + kApart : GRAPHRUN_LANES + kLane)...);
+}
+using Lanes = std::make_integer_sequence<int, GRAPHRUN_LANES>;
 
-void load_tile(float* tile, const float* from, i64 width, i64 rows, i64 stride) {
-  if (width == 1) {
-    i64 r = 0;
-    for (; r + kLanes <= rows; r += kLanes) store(tile + r, load(from + r));
-    if (r < rows) store(tile + r, load_first(from + r, rows - r));
-    for (r += r < rows ? kLanes : 0; r < stride; r += kLanes) store(tile + r, 0.0f);
+// As many rows as a register has lanes, to as many columns.
+template <int kApart = GRAPHRUN_LANES / 2>
+GRAPHRUN_FN void transpose(FloatPart* v) {
+  unrolled<GRAPHRUN_LANES / 2>([&](auto i) __attribute__((always_inline)) {
+    constexpr int kAt = i / kApart * 2 * kApart + i % kApart;
+    const FloatPart a = v[kAt];
+    const FloatPart b = v[kAt + kApart];
+    v[kAt] = low<kApart>(a, b, Lanes{});
+    v[kAt + kApart] = high<kApart>(a, b, Lanes{});
+  });
+  if constexpr (kApart > 1) transpose<kApart / 2>(v);
+}
+
+// The first n numbers, or all that a register holds; the rest is zero, or is left alone.
+GRAPHRUN_FN FloatPart load_part(const float* p, i64 n) {
+  FloatPart r = {};
+  if (n >= GRAPHRUN_LANES) {
+    __builtin_memcpy(&r, p, sizeof r);
+    return r;
+  }
+#if GRAPHRUN_LANES == 16
+  return _mm512_maskz_loadu_ps(first(n), p);
+#elif GRAPHRUN_LANES == 8
+  return _mm256_maskload_ps(p, first(n));
+#else
+  for (i64 i = 0; i < n; ++i) r[i] = p[i];
+  return r;
+#endif
+}
+GRAPHRUN_FN void store_part(float* p, FloatPart x, i64 n) {
+  if (n >= GRAPHRUN_LANES) {
+    __builtin_memcpy(p, &x, sizeof x);
     return;
   }
-  for (i64 r = (rows + kLanes - 1) / kLanes * kLanes; r < stride; r += kLanes)
-    for (i64 f = 0; f < width; ++f) store(tile + f * stride + r, 0.0f);
 #if GRAPHRUN_LANES == 16
-  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m512i offsets = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)width));
-  for (i64 r = 0; r < rows; r += kLanes, from += kLanes * width) {
-    const i64 n = rows - r < kLanes ? rows - r : kLanes;
-    for (i64 f = 0; f < width; ++f) store(tile + f * stride + r, gather(from + f, offsets, n));
-  }
+  _mm512_mask_storeu_ps(p, first(n), x);
+#elif GRAPHRUN_LANES == 8
+  _mm256_maskstore_ps(p, first(n), x);
 #else
-  for (i64 r = 0; r < rows; r += kLanes, from += kLanes * width) {
-    const i64 n = rows - r < kLanes ? rows - r : kLanes;
-    for (i64 f = 0; f < width; ++f) {
-      float* to = tile + f * stride + r;
-      for (i64 l = 0; l < n; ++l) to[l] = from[l * width + f];
-      for (i64 l = n; l < kLanes; ++l) to[l] = 0.0f;
+  for (i64 i = 0; i < n; ++i) p[i] = x[i];
+#endif
+}
+
+void load_tile(float* tile, const float* from, i64 width, i64 rows, i64 stride) {
+  constexpr i64 kSide = GRAPHRUN_LANES;
+  for (i64 r = 0; r < stride; r += kSide) {
+    if (width == 1) {
+      store_part(tile + r, load_part(from + r, rows - r > 0 ? rows - r : 0), kSide);
+      continue;
+    }
+    for (i64 f = 0; f < width; f += kSide) {
+      FloatPart v[kSide];
+      unrolled<GRAPHRUN_LANES>([&](auto l) __attribute__((always_inline)) {
+        v[l] = r + l < rows ? load_part(from + (r + l) * width + f, width - f) : FloatPart{};
+      });
+      transpose(v);
+      for (i64 j = 0; j < kSide && f + j < width; ++j) store_part(tile + (f + j) * stride + r, v[j], kSide);
     }
   }
-#endif
 }
 
 void store_tile(float* to, const float* tile, i64 width, i64 rows, i64 stride) {
-  for (i64 r = 0; r < rows; ++r, ++tile)
-    for (i64 f = 0; f < width; ++f) *to++ = tile[f * stride];
+  constexpr i64 kSide = GRAPHRUN_LANES;
+  for (i64 r = 0; r < rows; r += kSide) {
+    if (width == 1) {
+      store_part(to + r, load_part(tile + r, kSide), rows - r);
+      continue;
+    }
+    for (i64 f = 0; f < width; f += kSide) {
+      FloatPart v[kSide];
+      unrolled<GRAPHRUN_LANES>([&](auto j) __attribute__((always_inline)) {
+        v[j] = f + j < width ? load_part(tile + (f + j) * stride + r, kSide) : FloatPart{};
+      });
+      transpose(v);
+      for (i64 l = 0; l < kSide && r + l < rows; ++l) store_part(to + (r + l) * width + f, v[l], width - f);
+    }
+  }
 }
 
 // ---- products -----------------------------------------------------------------------------------------------------
@@ -121,18 +168,8 @@ void dense(const DenseTile& c) {
 
 // ---- sums over rows -----------------------------------------------------------------------------------------------
 
-// The low and the high half of every group of 2 * kApart lanes: those of a, then those of b.
-template <int kApart, int... kLane>
-GRAPHRUN_FN FloatPart low(FloatPart a, FloatPart b, std::integer_sequence<int, kLane...>) {
-  return __builtin_shufflevector(a, b, (kLane % (2 * kApart) < kApart ? kLane : GRAPHRUN_LANES + kLane - kApart)...);
-}
-template <int kApart, int... kLane>
-GRAPHRUN_FN FloatPart high(FloatPart a, FloatPart b, std::integer_sequence<int, kLane...>) {
-  return __builtin_shufflevector(a, b, (kLane % (2 * kApart) < kApart ? kLane + kApart : GRAPHRUN_LANES + kLane)...);
-}
 template <int kApart>
 GRAPHRUN_FN FloatPart add_halves(FloatPart a, FloatPart b) {
-  using Lanes = std::make_integer_sequence<int, GRAPHRUN_LANES>;
   return low<kApart>(a, b, Lanes{}) + high<kApart>(a, b, Lanes{});
 }
 

@@ -11,6 +11,8 @@ namespace {
 
 using i64 = std::int64_t;
 
+constexpr i64 kVector = 16;  // rows
+
 // Rows of `width` elements one after the other, from the arena; lanes after the last row are cleared.
 template <class T>
 void load_rows(const TileTable& table, T* tile, const T* from, i64 width, const TileContext& c) {
@@ -26,22 +28,36 @@ void load_rows(const TileTable& table, T* tile, const T* from, i64 width, const 
   }
 }
 
+// Row `first` begins a vector; so does every tile.
+void load_vectors(float* tile, const float* data, i64 first, i64 width, const TileContext& c) {
+  const float* from = data + first * width;
+  for (i64 r = 0; r < c.stride; r += kVector)
+    for (i64 f = 0; f < width; ++f, from += kVector)
+      std::memcpy(tile + f * c.stride + r, from, kVector * sizeof(float));
+}
+
 template <class T>
 class Load final : public TileStep {
  public:
-  Load(const std::byte* arena, const TensorType& type, std::uint64_t offset, i64 capacity, const TileTable& table)
-      : arena_(reinterpret_cast<const T*>(arena)),
+  Load(const TileOperand& from, std::uint64_t offset, i64 capacity, const TileTable& table)
+      : arena_(reinterpret_cast<const T*>(from.address)),
         offset_(offset),
-        width_(type.shape.elements() / capacity),
+        width_(from.type.shape.elements() / capacity),
+        vectors_(from.vectors),
         table_(table) {}
   void run(const TileContext& c) const override {
-    load_rows(table_, reinterpret_cast<T*>(c.tile + offset_), arena_ + c.first * width_, width_, c);
+    T* const tile = reinterpret_cast<T*>(c.tile + offset_);
+    if constexpr (std::is_same_v<T, float>) {
+      if (vectors_) return load_vectors(tile, arena_, c.first, width_, c);
+    }
+    load_rows(table_, tile, arena_ + c.first * width_, width_, c);
   }
 
  private:
   const T* arena_;
   std::uint64_t offset_;
   i64 width_;
+  bool vectors_;
   const TileTable& table_;
 };
 
@@ -83,6 +99,10 @@ class Minibatch final : public TileStep {
     const Batch batch = batch_of(params_, step);
     const T* const data = read<T>(data_, c);
     T* const tile = written<T>(out_, c);
+    if constexpr (std::is_same_v<T, float>) {
+      if (data_.vectors && batch.count >= c.first + c.rows)
+        return load_vectors(tile, data, batch.first + c.first, width_, c);
+    }
     TileContext valid = c;  // the phase says how many rows there are; never read more than this data set has
     valid.rows = std::clamp<i64>(batch.count - c.first, 0, c.rows);
     if (!params_.shuffle) return load_rows(table_, tile, data + (batch.first + c.first) * width_, width_, valid);
@@ -277,10 +297,20 @@ std::unique_ptr<TileStep> for_dtype(DType dtype, Make&& make) {
 
 }  // namespace
 
-std::unique_ptr<TileStep> make_tile_load(const std::byte* arena, const TensorType& type, std::uint64_t offset,
-                                         std::int64_t capacity, Isa isa) {
-  return for_dtype(type.dtype, [&](auto t) -> std::unique_ptr<TileStep> {
-    return std::make_unique<Load<decltype(t)>>(arena, type, offset, capacity, tile_table(isa));
+void rows_to_vectors(float* to, const float* from, std::int64_t rows, std::int64_t width) {
+  for (i64 r = 0; r < rows; r += kVector)
+    for (i64 f = 0; f < width; ++f)
+      for (i64 l = 0; l < kVector; ++l) *to++ = r + l < rows ? from[(r + l) * width + f] : 0.0f;
+}
+void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64_t width) {
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 f = 0; f < width; ++f) *to++ = from[(r / kVector * width + f) * kVector + r % kVector];
+}
+
+std::unique_ptr<TileStep> make_tile_load(const TileOperand& from, std::uint64_t offset, std::int64_t capacity,
+                                         Isa isa) {
+  return for_dtype(from.type.dtype, [&](auto t) -> std::unique_ptr<TileStep> {
+    return std::make_unique<Load<decltype(t)>>(from, offset, capacity, tile_table(isa));
   });
 }
 std::unique_ptr<TileStep> make_tile_store(std::byte* arena, const TensorType& type, std::uint64_t offset,

@@ -3,7 +3,7 @@
 // does not take it gives null and a reason.
 #pragma once
 
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa_names.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/cpu/tile_isa.h"
 
@@ -16,7 +16,6 @@ std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::str
 std::unique_ptr<TileStep> make_move_tile(const TileCall& call, Isa isa, std::string& reason);
 std::unique_ptr<TileStep> make_draw_tile(const TileCall& call, std::string& reason);
 
-const IsaTable& isa_table(Isa isa);
 const TileTable& tile_table(Isa isa);
 
 inline bool in_tile(const TileOperand& operand) {

@@ -1,0 +1,34 @@
+// bound_step.h: a step with its kernel and addresses: what is left to do is the call.
+// Contract: run() allocates nothing. A small elementwise step without rows (an optimizer has many) goes straight to its
+// loop: the same loop that its kernel would find, and so the same bits.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/abi.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/isa.h"
+
+namespace graphrun {
+
+struct BoundStep {
+  KernelFn kernel = nullptr;
+  KernelArgs args;
+
+  cpu::UnaryFn unary = nullptr;
+  cpu::BinaryFn<float> binary = nullptr;
+  std::int64_t elements = 0;
+  cpu::Strided<float> x, y;
+
+  // Looks for the loop of a small elementwise step; `kernel` and `args` are set.
+  void find_loop(std::string_view op, Isa isa);
+
+  void run() const {
+    if (binary != nullptr) return binary(args.output<float>(), 1, elements, x, y);
+    if (unary != nullptr) return unary(args.output<float>(), x.data, elements, 0, 0);
+    kernel(args);
+  }
+};
+
+}  // namespace graphrun

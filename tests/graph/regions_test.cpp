@@ -1,0 +1,240 @@
+// Row analysis and the region pass: kinds, stages, cuts, order of effects; and what a Program with regions must keep.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+
+#include "graph/builder.h"
+#include "graph/passes/regions.h"
+#include "graph/plan/lower.h"
+#include "graph/verifier.h"
+
+namespace graphrun {
+namespace {
+
+using ir::NodeId;
+using List = std::vector<std::int64_t>;
+
+constexpr std::int64_t kRows = 100;
+
+// x (100, 3) -> h = tanh(x W) (100, 4); gradient-like dW = x^T h; W := W - dW
+struct Step {
+  ir::Graph graph;
+  ir::Builder make{graph};
+  NodeId x, w, h, dw;
+
+  Step() {
+    graph.phases.push_back({"train", kRows, ir::kNoNode});
+    make.enter(0);
+    x = named("x", make.add("input", {}, {{"shape", List{kRows, 3}}, {"rows", std::int64_t{1}}}));
+    w = named("W", make.add("parameter", {}, {{"shape", List{3, 4}}}));
+    h = named("h", make.add("tanh", {named("z", make.add("matmul", {x, w}))}));
+    dw = named("dW", make.add("matmul", {x, h}, {{"transpose_a", true}}));
+    make.add("assign", {w, named("next", make.add("sub", {w, dw}))});
+  }
+  NodeId named(const std::string& name, NodeId id) {
+    make.rename(id, name);
+    return id;
+  }
+};
+
+Support always(const RegionSignature&) {
+  return Support::with_workspace(0);
+}
+Regions regions_of(const ir::Graph& graph, RegionLimits limits = {},
+                   std::function<Support(const RegionSignature&)> supports = always) {
+  RegionOptions options;
+  options.supports = std::move(supports);
+  options.limits = limits;
+  Regions regions = find_regions(graph, options);
+  verify(regions.graph);
+  return regions;
+}
+
+NodeId find(const ir::Graph& graph, std::string_view name) {
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (graph[id].name == name) return id;
+  }
+  throw std::logic_error("no node " + std::string(name));
+}
+RowKind kind_of(const ir::Graph& graph, std::string_view name) {
+  return row_kinds(graph)[find(graph, name)];
+}
+bool over_rows(const Regions& regions, std::string_view name) {
+  const NodeId id = find(regions.graph, name);
+  for (const ir::Region& region : regions.graph.regions) {
+    for (const ir::RegionStage& stage : region.stages) {
+      if (id >= stage.rows && id < stage.last) return true;
+    }
+  }
+  return false;
+}
+
+Program lowered(const ir::Graph& graph, plan::TileChoice tiles = {}) {
+  plan::LowerOptions options;
+  options.name = "test";
+  options.target = "host";
+  options.tiles = tiles;
+  options.supports = [](const StepSignature&) { return Support::with_workspace(0); };
+  return plan::lower(graph, options).program;
+}
+
+TEST(RowAnalysis, FollowsTheRulesOfTheOps) {
+  Step step;
+  step.named("total", step.make.add("sum", {step.h}));
+  step.named("by_row", step.make.add("sum", {step.h}, {{"axes", List{1}}}));
+  EXPECT_EQ(kind_of(step.graph, "x"), RowKind::row);
+  EXPECT_EQ(kind_of(step.graph, "h"), RowKind::row);
+  EXPECT_EQ(kind_of(step.graph, "by_row"), RowKind::row);
+  EXPECT_EQ(kind_of(step.graph, "W"), RowKind::shared);
+  EXPECT_EQ(kind_of(step.graph, "next"), RowKind::shared);
+  EXPECT_EQ(kind_of(step.graph, "dW"), RowKind::reduced);
+  EXPECT_EQ(kind_of(step.graph, "total"), RowKind::reduced);
+}
+
+TEST(RegionPass, AStepIsOneRegionWithAnEpilogue) {
+  const Regions regions = regions_of(Step().graph);
+  ASSERT_EQ(regions.graph.regions.size(), 1u);
+  EXPECT_TRUE(regions.notes.empty());
+  EXPECT_EQ(regions.graph.regions[0].stages.size(), 1u);
+  for (const char* name : {"z", "h", "dW"}) EXPECT_TRUE(over_rows(regions, name)) << name;
+  EXPECT_FALSE(over_rows(regions, "next"));
+}
+
+TEST(RegionPass, AReducedValueThatRowsReadBackBeginsAStage) {
+  Step step;
+  const NodeId mean = step.named("mean", step.make.add("sum", {step.h}, {{"axes", List{0}}, {"keepdims", true}}));
+  const NodeId centred = step.named("centred", step.make.add("sub", {step.h, mean}));
+  step.graph[step.named("spread", step.make.add("sum", {step.make.add("square", {centred})}))].keep = true;
+  const Regions regions = regions_of(step.graph);
+  ASSERT_EQ(regions.graph.regions.size(), 1u);
+  const ir::Region& region = regions.graph.regions[0];
+  ASSERT_EQ(region.stages.size(), 2u);
+  EXPECT_GE(find(regions.graph, "centred"), region.stages[1].rows);
+  // h is made in the first stage and read in the second: the arena holds it in between.
+  const Program program = lowered(regions.graph);
+  EXPECT_EQ(program.buffers[find_buffer(program, "h")].kind, BufferKind::activation);
+  EXPECT_EQ(program.buffers[find_buffer(program, "z")].kind, BufferKind::tile);
+  EXPECT_EQ(program.phases[0].regions[0].stages[1].loads.size(), 1u);
+}
+
+TEST(RegionPass, WhatTheExecutorDoesNotRunOverRowsIsACutWithItsReason) {
+  Step step;
+  const NodeId s = step.named("s", step.make.add("sin", {step.make.add("exp", {step.make.add("neg", {step.h})})}));
+  const NodeId after = step.named("after", step.make.add("square", {step.make.add("exp", {s})}));
+  step.graph[step.named("total", step.make.add("sum", {step.make.add("neg", {after})}))].keep = true;
+  const Regions regions = regions_of(step.graph, {}, [](const RegionSignature& region) {
+    for (const StepSignature& row : region.rows) {
+      if (row.op == "sin") return Support::no("no sin today");
+    }
+    return Support::with_workspace(0);
+  });
+  ASSERT_EQ(regions.graph.regions.size(), 2u);
+  EXPECT_FALSE(over_rows(regions, "s"));
+  EXPECT_TRUE(over_rows(regions, "after"));
+  ASSERT_EQ(regions.notes.size(), 1u);
+  EXPECT_EQ(regions.notes[0].node, "s");
+  EXPECT_NE(regions.notes[0].text.find("no sin today"), std::string::npos);
+  EXPECT_NE(to_string(regions).find("no sin today"), std::string::npos);
+}
+
+TEST(RegionPass, WideProductsAreLeftToTheirKernel) {
+  RegionLimits limits;
+  limits.weights = 40;  // of W: 48
+  const Regions regions = regions_of(Step().graph, limits);
+  EXPECT_FALSE(over_rows(regions, "z"));
+  ASSERT_FALSE(regions.notes.empty());
+  EXPECT_NE(regions.notes[0].text.find("48 bytes of weights"), std::string::npos) << regions.notes[0].text;
+}
+
+TEST(RegionPass, ADeclinedRegionIsDissolvedWithItsReason) {
+  const Regions regions = regions_of(Step().graph, {}, [](const RegionSignature& region) {
+    return region.rows.size() > 1 ? Support::no("one at a time") : Support::with_workspace(0);
+  });
+  EXPECT_TRUE(regions.graph.regions.empty());
+  ASSERT_EQ(regions.notes.size(), 1u);
+  EXPECT_NE(regions.notes[0].text.find("one at a time"), std::string::npos);
+}
+
+// An assign in the middle of the list: whoever read the state before it must still see the old value.
+TEST(RegionPass, AStateIsAssignedAfterItsReaders) {
+  ir::Graph graph;
+  ir::Builder make{graph};
+  graph.phases.push_back({"train", kRows, ir::kNoNode});
+  make.enter(0);
+  const NodeId x = make.add("input", {}, {{"shape", List{kRows, 3}}, {"rows", std::int64_t{1}}});
+  const NodeId w = make.add("parameter", {}, {{"shape", List{3}}});
+  const NodeId doubled = make.add("add", {w, w});
+  const NodeId scaled = make.add("mul", {make.add("exp", {x}), w});  // reads w over rows
+  const NodeId total = make.add("sum", {scaled});
+  graph[total].keep = true;
+  make.add("assign", {w, doubled});
+  const Regions regions = regions_of(graph);
+  NodeId assign = 0, reader = 0;
+  for (NodeId id = 0; id < regions.graph.size(); ++id) {
+    if (regions.graph[id].op_name == "assign") assign = id;
+    if (regions.graph[id].op_name == "mul") reader = id;
+  }
+  EXPECT_GT(assign, reader);
+  EXPECT_TRUE(std::any_of(regions.graph.regions.begin(), regions.graph.regions.end(),
+                          [&](const ir::Region& region) { return assign >= region.stages.back().last; }));
+}
+
+TEST(RegionPlan, WhatLivesInATileTakesNoBytesOfTheArena) {
+  const ir::Graph plain = Step().graph;
+  const Program with = lowered(regions_of(plain).graph), without = lowered(plain);
+  EXPECT_LT(with.arena_bytes, without.arena_bytes);
+  for (const char* name : {"z", "h"}) {
+    EXPECT_EQ(with.buffers[find_buffer(with, name)].kind, BufferKind::tile) << name;
+    EXPECT_EQ(without.buffers[find_buffer(without, name)].kind, BufferKind::activation) << name;
+  }
+  const Region& region = with.phases[0].regions.at(0);
+  EXPECT_EQ(region.tile_rows, 112);  // all 100, in whole vectors
+  EXPECT_EQ(region.strands, 1);
+  ASSERT_EQ(region.stages[0].combines.size(), 1u);
+  EXPECT_EQ(with.buffers[region.stages[0].combines[0].value].name, "dW");
+  EXPECT_NE(to_string(with).find("combine dW"), std::string::npos);
+}
+
+TEST(RegionPlan, TilesAndStrandsComeFromShapesAndTarget) {
+  const Program a = lowered(regions_of(Step().graph).graph), b = lowered(regions_of(Step().graph).graph);
+  EXPECT_EQ(a, b);
+  const Region chosen = lowered(regions_of(Step().graph).graph, {7, 3}).phases[0].regions.at(0);
+  EXPECT_EQ(chosen.tile_rows, 7);
+  EXPECT_EQ(chosen.strands, 3);
+}
+
+// Each rule of a Region, broken.
+TEST(RegionCheck, BrokenRegionsAreFound) {
+  const Program good = lowered(regions_of(Step().graph).graph);
+  check(good);
+  const auto broken = [&](std::string_view rule, const std::function<void(Program&, Region&)>& change) {
+    Program program = good;
+    change(program, program.phases[0].regions[0]);
+    try {
+      check(program);
+      ADD_FAILURE() << "not found: " << rule;
+    } catch (const std::logic_error& error) {
+      EXPECT_NE(std::string(error.what()).find(rule), std::string::npos) << error.what();
+    }
+  };
+  broken("region.stages", [](Program&, Region& r) { r.stages.clear(); });
+  broken("region.tiles", [](Program&, Region& r) { r.tile_rows = 0; });
+  broken("region.tiles", [](Program&, Region& r) { r.strands = 0; });
+  broken("region.order", [](Program&, Region& r) { r.last = 99; });
+  broken("region.order", [](Program&, Region& r) { r.stages[0].rows = r.stages[0].last + 1; });
+  broken("region.load", [](Program&, Region& r) { r.stages[0].loads.clear(); });
+  broken("region.combine", [](Program&, Region& r) { r.stages[0].combines.clear(); });
+  broken("region.combine", [](Program&, Region& r) { r.stages[0].combines.push_back(r.stages[0].combines[0]); });
+  broken("region.accumulators", [](Program&, Region& r) { r.accumulator_bytes = 16; });
+  broken("region.accumulators", [](Program&, Region& r) { r.strands = 1000; });
+  broken("region.inside_tile", [](Program&, Region& r) { r.tile_bytes = 64; });
+  broken("region.inside_tile", [](Program&, Region& r) { r.tile_rows = 1000; });
+  broken("region.tile", [](Program& p, Region&) { p.phases[0].regions.clear(); });
+  broken("region.order", [](Program& p, Region& r) { p.phases[0].regions.push_back(Region(r)); });
+  broken("tile", [](Program& p, Region&) { p.buffers[find_buffer(p, "h")].storage = find_buffer(p, "x"); });
+}
+
+}  // namespace
+}  // namespace graphrun

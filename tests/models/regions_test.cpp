@@ -1,0 +1,129 @@
+// Every model with regions and without: the same losses, metrics and predictions within what another order of sums
+// brings; whole steps are regions, and activations take no bytes of the arena.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "model_runs.h"
+
+namespace graphrun {
+namespace {
+
+Overrides short_run(const std::string& model) {
+  if (model == "stock") return {{"train.epochs", "1"}, {"data.source.random.rows", "40000"}, {"train.batch", "5600"}};
+  if (model.rfind("mnist", 0) == 0) {
+    return {{"train.epochs", "1"},
+            {"data.train.range", "[0, 3000]"},
+            {"data.validation.range", "[50000, 51700]"},  // the last batch is not full
+            {"data.test.range", "[0, 2000]"}};
+  }
+  return {{"train.epochs", "5"}};
+}
+
+Session open(const std::string& name, bool fuse, Overrides overrides, int threads = 0) {
+  LoadOptions load;
+  load.data_dir = data_folder();
+  load.overrides = std::move(overrides);
+  SessionOptions options;
+  options.fuse = fuse;
+  options.threads = threads;
+  return Session(load_model(std::string(GRAPHRUN_SOURCE_DIR) + "/models/" + name + ".json", load), options);
+}
+
+void expect_near(double a, double b, const std::string& what) {
+  EXPECT_NEAR(a, b, 2e-5 * std::max(std::fabs(b), 1e-3)) << what;
+}
+
+class RegionsOfModels : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Models, RegionsOfModels, testing::ValuesIn(model_names()),
+                         [](const auto& run) { return run.param; });
+
+TEST_P(RegionsOfModels, TrainAndEvaluateLikePlainSteps) {
+  GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
+  Session fused = open(GetParam(), true, short_run(GetParam()));
+  Session plain = open(GetParam(), false, short_run(GetParam()));
+  const TrainResult a = fused.train(), b = plain.train();
+  ASSERT_EQ(a.losses.size(), b.losses.size());
+  for (std::size_t i = 0; i < a.losses.size(); ++i) expect_near(a.losses[i], b.losses[i], "step " + std::to_string(i));
+  for (const char* split : {"train", "validation", "test"}) {
+    if (!fused.has_split(split)) continue;
+    const Metrics x = fused.evaluate(split), y = plain.evaluate(split);
+    expect_near(x.loss, y.loss, split);
+    // A prediction on the edge may fall to the other side.
+    for (std::size_t i = 0; i < x.values.size(); ++i)
+      EXPECT_NEAR(x.values[i].second, y.values[i].second, 1e-3 * std::fabs(y.values[i].second) + 1e-6) << split;
+  }
+}
+
+TEST_P(RegionsOfModels, GiveTheSameBitsForAnyNumberOfThreads) {
+  GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
+  Session one = open(GetParam(), true, short_run(GetParam()), 1);
+  one.train();
+  for (const int threads : {2, 3}) {
+    Session more = open(GetParam(), true, short_run(GetParam()), threads);
+    more.train();
+    EXPECT_EQ(more.weights_hash(), one.weights_hash()) << threads << " threads";
+  }
+}
+
+TEST_P(RegionsOfModels, HoldEveryPhase) {
+  GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
+  const Session session = open(GetParam(), true, short_run(GetParam()));
+  const bool wide = GetParam() == "mnist_mlp";  // its first layer is a product of its own
+  for (const Phase& phase : session.program().phases) {
+    // A prediction by one product: nothing would stay in a tile.
+    if (phase.name == "predict" && phase.regions.empty()) continue;
+    ASSERT_EQ(phase.regions.size(), 1u) << phase.name;
+    const Region& region = phase.regions[0];
+    if (wide) continue;
+    EXPECT_EQ(region.first(), 0u) << phase.name;
+    EXPECT_EQ(region.last, phase.steps.size()) << phase.name;
+    for (const Stage& stage : region.stages) {
+      EXPECT_TRUE(stage.stores.empty() || phase.name == "predict") << phase.name;
+    }
+  }
+  for (const Buffer& buffer : session.program().buffers) {
+    const bool activation = buffer.kind == BufferKind::activation && buffer.type.rows > 0 &&
+                            !is_state(session.program().buffers[buffer.storage].kind);
+    EXPECT_TRUE(wide || !activation || buffer.name.rfind("predict/", 0) == 0) << buffer.name << " is in the arena";
+  }
+}
+
+TEST(RegionsOfXor, PredictLikePlainSteps) {
+  Session fused = open("xor", true, {{"train.epochs", "3"}, {"train.batch", "3"}});
+  Session plain = open("xor", false, {{"train.epochs", "3"}, {"train.batch", "3"}});
+  plain.train();
+  for (const char* name : {"h.W", "h.b", "y_hat.W", "y_hat.b"}) fused.write(name, plain.read(name));
+  HostTensor x(DType::f32, {5, 2});
+  for (std::size_t i = 0; i < 10; ++i) x.elements<float>()[i] = static_cast<float>(i) * 0.3F - 1;
+  const HostTensor a = fused.predict({{"x", x}}), b = plain.predict({{"x", x}});
+  ASSERT_EQ(a.bytes().size(), b.bytes().size());
+  EXPECT_TRUE(std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin()));
+}
+
+TEST(FusionSummary, SaysWhatRegionsSave) {
+  LoadOptions load;
+  const Model model = load_model(std::string(GRAPHRUN_SOURCE_DIR) + "/models/xor.json", load);
+  const FusionSummary with = fusion_summary(model);
+  ASSERT_FALSE(with.regions.empty());
+  EXPECT_EQ(with.regions[0].phase, "train");
+  EXPECT_GT(with.regions[0].row_steps, 10u);
+  EXPECT_GT(with.regions[0].bytes_in_tiles, 0u);
+  EXPECT_TRUE(with.notes.empty());
+  EXPECT_GT(with.arena_bytes_without, 0u);
+
+  SessionOptions ref;  // runs steps one by one: declined, and the reason is told
+  ref.executor = "ref";
+  const FusionSummary declined = fusion_summary(model, ref);
+  EXPECT_TRUE(declined.regions.empty());
+  ASSERT_FALSE(declined.notes.empty());
+  EXPECT_NE(declined.notes[0].find("ref: it runs steps one by one"), std::string::npos) << declined.notes[0];
+
+  const std::string text = rows_text(model);
+  for (const char* word : {"Row ", "Shared ", "Reduced ", "region 1 rows", "region 1 once"})
+    EXPECT_NE(text.find(word), std::string::npos) << word << " is not in\n" << text;
+}
+
+}  // namespace
+}  // namespace graphrun
