@@ -73,20 +73,20 @@ TEST_P(RegionsOfModels, HoldEveryPhase) {
   const bool wide = GetParam() == "mnist_mlp";  // its first layer is a product of its own
   for (const Phase& phase : session.program().phases) {
     // A prediction by one product: nothing would stay in a tile.
-    if (phase.name == "predict" && phase.regions.empty()) continue;
+    if (phase.name.rfind("predict", 0) == 0 && phase.regions.empty()) continue;
     ASSERT_EQ(phase.regions.size(), 1u) << phase.name;
     const Region& region = phase.regions[0];
     if (wide) continue;
     EXPECT_EQ(region.first(), 0u) << phase.name;
     EXPECT_EQ(region.last, phase.steps.size()) << phase.name;
     for (const Stage& stage : region.stages) {
-      EXPECT_TRUE(stage.stores.empty() || phase.name == "predict") << phase.name;
+      EXPECT_TRUE(stage.stores.empty() || phase.name.rfind("predict", 0) == 0) << phase.name;
     }
   }
   for (const Buffer& buffer : session.program().buffers) {
     const bool activation = buffer.kind == BufferKind::activation && buffer.type.rows > 0 &&
                             !is_state(session.program().buffers[buffer.storage].kind);
-    EXPECT_TRUE(wide || !activation || buffer.name.rfind("predict/", 0) == 0) << buffer.name << " is in the arena";
+    EXPECT_TRUE(wide || !activation || buffer.name.rfind("predict", 0) == 0) << buffer.name << " is in the arena";
   }
 }
 
