@@ -35,6 +35,7 @@ struct NamedArray {
 struct Table {
   std::vector<NamedArray> arrays;
   bool keyed = true;  // arrays are named like inputs; otherwise they are columns to choose from
+  std::function<void(const std::vector<std::size_t>&)> use = {};  // when set: told before the first is read which will
 
   const NamedArray* find(const std::string& name) const;
   std::vector<std::string> names() const;

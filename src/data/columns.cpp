@@ -190,6 +190,19 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
     reader.report(at, "data.column", "only one input can take the columns that are left; list those of the others");
     return arrays;
   }
+  if (table.use) {
+    std::vector<std::size_t> used;
+    for (std::size_t i = 0; i < table.arrays.size(); ++i) {
+      const bool is_free = std::find(free.begin(), free.end(), &table.arrays[i]) != free.end();
+      if (!is_free || open > 0) used.push_back(i);
+    }
+    try {
+      table.use(used);
+    } catch (const Error& error) {
+      reader.report(at, error);
+      return arrays;
+    }
+  }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (choices[i].kind != Choice::Kind::nothing) {
       arrays[i] = chooser.array_of(choices[i]);

@@ -3,84 +3,93 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
+#include <limits>
+#include <unordered_set>
 
-#include "base/file.h"
-#include "data/sources.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
+namespace {
+
+bool is_line_end(char c) {
+  return c == '\n' || c == '\r';
+}
+
+}  // namespace
 
 // Reads one field and returns where it ends: at a delimiter, a line end, or the end of the text.
-std::size_t Csv::read_field(std::size_t at, int& line, std::size_t& line_begin, Field& field) {
-  field.line = line;
-  field.column = static_cast<int>(at - line_begin) + 1;
-  if (at < text_.size() && text_[at] == '"') {
+std::size_t Csv::read_field(std::size_t at, Field& field) {
+  const std::size_t begin = at;
+  field.quoted = at < text_.size() && text_[at] == '"';
+  if (field.quoted) {
     // What is quoted is put together in place: it never grows.
     std::size_t to = ++at;
     field.begin = at;
     for (;; ++at) {
-      if (at == text_.size()) fail(field.line, field.column, "the quote is never closed");
+      if (at == text_.size()) fail(begin, "the quote is never closed");
       if (text_[at] == '"') {
         if (at + 1 == text_.size() || text_[at + 1] != '"') break;
         ++at;
-      } else if (text_[at] == '\n') {
-        ++line;
-        line_begin = at + 1;
       }
       text_[to++] = text_[at];
     }
-    field.length = to - field.begin;
+    field.length = static_cast<std::uint32_t>(std::min<std::size_t>(to - field.begin, UINT32_MAX));
+    std::fill(text_.begin() + static_cast<std::ptrdiff_t>(to), text_.begin() + static_cast<std::ptrdiff_t>(at), '"');
     ++at;
-    if (at < text_.size() && text_[at] != delimiter_ && text_[at] != '\n' && text_[at] != '\r')
-      fail(line, static_cast<int>(at - line_begin) + 1, "expected the end of the field after the closing quote");
-    return at;
+    if (at < text_.size() && text_[at] != delimiter_ && !is_line_end(text_[at]))
+      fail(at, "expected the end of the field after the closing quote");
+  } else {
+    field.begin = at;
+    while (at < text_.size() && text_[at] != delimiter_ && !is_line_end(text_[at])) ++at;
+    field.length = static_cast<std::uint32_t>(std::min<std::size_t>(at - begin, UINT32_MAX));
   }
-  field.begin = at;
-  while (at < text_.size() && text_[at] != delimiter_ && text_[at] != '\n' && text_[at] != '\r') ++at;
-  field.length = at - field.begin;
+  if (at - begin > UINT32_MAX) fail(begin, "the field is longer than 4 GiB");
   return at;
+}
+
+std::size_t Csv::read_record(std::size_t at, std::vector<Field>& record) {
+  record.clear();
+  for (;; ++at) {
+    at = read_field(at, record.emplace_back());
+    if (at == text_.size() || text_[at] != delimiter_) break;
+  }
+  if (at < text_.size() && text_[at] == '\r') ++at;  // of \r\n, or alone
+  if (at < text_.size() && text_[at] == '\n') ++at;
+  return at;
+}
+
+void Csv::take_header(const std::vector<Field>& record, bool header) {
+  std::unordered_set<std::string> seen;
+  for (const Field& field : record) {
+    names_.push_back(header ? std::string(content(field)) : std::to_string(names_.size()));
+    if (!seen.insert(names_.back()).second)
+      fail(field.begin - field.quoted, fmt::format("there are two columns '{}'", names_.back()));
+  }
 }
 
 Csv::Csv(std::string path, std::string text, bool header, char delimiter)
     : path_(std::move(path)), text_(std::move(text)), delimiter_(delimiter) {
-  std::size_t at = text_.compare(0, 3, "\xEF\xBB\xBF") == 0 ? 3 : 0;
-  std::size_t line_begin = at;
-  int line = 1;
+  if (const std::size_t zero = text_.find('\0'); zero != std::string::npos) {
+    throw Error(ErrorKind::input, "data.csv", fmt::format("'{}' is no text file: byte {} is 0", path_, zero),
+                text_.starts_with("\x1f\x8b") ? "it is compressed: gunzip makes a text file of it" : "");
+  }
+  std::size_t at = text_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   std::vector<Field> record;
-  std::size_t width = 0;
   while (at < text_.size()) {
-    record.clear();
-    const int first_line = line;
-    for (;;) {
-      Field field;
-      at = read_field(at, line, line_begin, field);
-      record.push_back(field);
-      if (at == text_.size() || text_[at] != delimiter_) break;
-      ++at;
-    }
-    if (at < text_.size() && text_[at] == '\r') ++at;
-    if (at < text_.size() && text_[at] == '\n') ++at;
-    ++line;
-    line_begin = at;
-    const bool is_blank = record.size() == 1 && record[0].length == 0 && record[0].begin == text_.size();
-    if (is_blank) break;
-    if (width == 0) {
-      width = record.size();
-      for (std::size_t i = 0; i < width; ++i)
-        names_.push_back(header ? std::string(content(record[i])) : std::to_string(i));
-      for (std::size_t i = 0; header && i < width; ++i) {
-        if (std::find(names_.begin(), names_.begin() + static_cast<std::ptrdiff_t>(i), names_[i]) !=
-            names_.begin() + static_cast<std::ptrdiff_t>(i))
-          fail(record[i].line, record[i].column, fmt::format("there are two columns '{}'", names_[i]));
-      }
-      if (header) continue;
-    }
-    if (record.size() != width)
-      fail(first_line, 1, fmt::format("expected {} fields as in the first line, got {}", width, record.size()));
+    const std::size_t begin = at;
+    at = read_record(at, record);
+    if (is_line_end(text_[begin])) continue;
+    const bool is_first = names_.empty();
+    if (is_first) take_header(record, header);
+    if (is_first && header) continue;
+    if (record.size() != names_.size())
+      fail(begin, fmt::format("expected {} fields as in the first line, got {}", names_.size(), record.size()));
     fields_.insert(fields_.end(), record.begin(), record.end());
   }
-  if (fields_.empty()) fail(0, 0, "the file has no rows");
+  if (fields_.empty()) throw Error(ErrorKind::input, "data.csv", fmt::format("'{}': the file has no rows", path_));
 }
 
 std::string_view Csv::content(const Field& field) const {
@@ -90,63 +99,46 @@ std::string_view Csv::content(const Field& field) const {
   return text;
 }
 
-Array Csv::column(std::size_t index) const {
-  std::vector<double> values;
-  values.reserve(static_cast<std::size_t>(rows()));
-  for (std::size_t i = index; i < fields_.size(); i += names_.size()) {
-    const Field& field = fields_[i];
-    std::string_view text = content(field);
-    const std::size_t row = i / names_.size();
-    if (text.empty())
-      fail(field.line, field.column, fmt::format("row {}, column '{}': the value is missing", row, names_[index]));
-    if (text[0] == '+' && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
-    double value = 0;
-    const std::from_chars_result result = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (result.ec == std::errc::result_out_of_range)
-      fail(field.line, field.column,
-           fmt::format("row {}, column '{}': '{}' is out of range", row, names_[index], text));
-    if (result.ec != std::errc() || result.ptr != text.data() + text.size()) {
-      fail(field.line, field.column,
-           fmt::format("row {}, column '{}': expected a number, got '{}'", row, names_[index], text.substr(0, 40)));
-    }
-    values.push_back(value);
-  }
-  return {Shape{rows()}, std::move(values)};
+bool Csv::is_missing(std::size_t row, std::size_t column) const {
+  static constexpr std::array<std::string_view, 7> kWords = {"NA", "N/A", "NaN", "nan", "null", "NULL", "?"};
+  const std::string_view text = content(field(row, column));
+  return text.empty() || (text.size() <= 4 && std::find(kWords.begin(), kWords.end(), text) != kWords.end());
 }
 
-void Csv::fail(int line, int column, std::string message) const {
+double Csv::number(std::size_t row, std::size_t column) const {
+  std::string_view text = content(field(row, column));
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  double value = 0;
+  const std::from_chars_result result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec == std::errc::result_out_of_range) fail_at(row, column, fmt::format("'{}' is out of range", text));
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size())
+    fail_at(row, column, fmt::format("expected a number, got '{}'", text.substr(0, 40)));
+  if (!std::isfinite(value)) fail_at(row, column, fmt::format("'{}' is not a finite number", text));
+  return value;
+}
+
+void Csv::fail_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const {
+  const Field& at = field(row, column);
+  fail(at.begin - at.quoted, fmt::format("row {}, column '{}': {}", row, names_[column], what), std::move(hint));
+}
+
+// The text is walked from its start, with lines ended as the parser ends them: made for messages.
+void Csv::fail(std::size_t offset, std::string message, std::string hint) const {
+  int line = 1;
+  std::size_t begin = text_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+  for (std::size_t i = begin; i < offset; ++i) {
+    if (text_[i] != '\n' && !(text_[i] == '\r' && i + 1 < text_.size() && text_[i + 1] != '\n')) continue;
+    ++line;
+    begin = i + 1;
+  }
   Diagnostic diagnostic;
   diagnostic.code = "data.csv";
-  diagnostic.message = line > 0 ? std::move(message) : fmt::format("'{}': {}", path_, message);
-  if (line > 0) {
-    diagnostic.file = path_;
-    diagnostic.line = line;
-    diagnostic.column = column;
-  }
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  diagnostic.file = path_;
+  diagnostic.line = line;
+  diagnostic.column = static_cast<int>(std::min<std::size_t>(offset - begin, INT32_MAX - 1)) + 1;
   throw Error(ErrorKind::input, {std::move(diagnostic)});
-}
-
-Loaded read_csv(SourceContext& context) {
-  Loaded loaded;
-  loaded.rows.keyed = false;
-  const bool header = context.split.boolean("header").value_or(true);
-  char delimiter = ',';
-  if (const std::optional<json::Place> at = context.split.get("delimiter")) {
-    const std::optional<std::string> text = context.reader.string(*at);
-    if (text && (text->size() != 1 || *text == "\"" || *text == "\n" || *text == "\r"))
-      context.reader.report(*at, "data.csv", "must be one character, not a quote or a line end");
-    else if (text)
-      delimiter = text->front();
-  }
-  const std::optional<std::string> name = context.reader.string(context.value);
-  if (!name) return loaded;
-  const std::string path = context.files.find(*name);
-  const auto csv = std::make_shared<const Csv>(path, read_file(path), header, delimiter);
-  for (std::size_t i = 0; i < csv->names().size(); ++i) {
-    loaded.rows.arrays.push_back(
-        {csv->names()[i], context.value, [csv, i] { return std::make_shared<const Array>(csv->column(i)); }});
-  }
-  return loaded;
 }
 
 }  // namespace graphrun::data

@@ -1,9 +1,12 @@
 // csv.h: comma-separated values (RFC 4180): quotes, quotes in quotes, line ends of either kind, a byte order mark.
-// Contract: every record has as many fields as the first. Errors have the file's line and column. Whether a field is a
-// number is asked only for the columns that are read.
+// Contract: every record has as many fields as the first; empty lines are none. Errors have the file's line and column.
+// Whether a field is a number is asked only of the fields that are read.
+// Leaves to others: what a missing value becomes (csv_source.cpp).
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/array.h"
@@ -15,17 +18,25 @@ class Csv {
   Csv(std::string path, std::string text, bool header, char delimiter);
 
   const std::vector<std::string>& names() const { return names_; }  // 0, 1, 2, ... without a header
-  std::int64_t rows() const { return static_cast<std::int64_t>(fields_.size() / names_.size()); }
-  Array column(std::size_t index) const;  // (rows)
+  std::size_t rows() const { return fields_.size() / names_.size(); }
+
+  // An empty field, or one of the words that stand for one: NA, N/A, NaN, nan, null, NULL, ?.
+  bool is_missing(std::size_t row, std::size_t column) const;
+  double number(std::size_t row, std::size_t column) const;  // finite; throws Error
+  [[noreturn]] void fail_at(std::size_t row, std::size_t column, std::string_view what, std::string hint = {}) const;
 
  private:
   struct Field {
-    std::size_t begin = 0, length = 0;  // in text_, quotes apart
-    int line = 0, column = 0;
+    std::uint64_t begin = 0;   // in text_, without its quotes
+    std::uint32_t length = 0;  // in text_, quotes in quotes made one
+    bool quoted = false;
   };
-  std::size_t read_field(std::size_t at, int& line, std::size_t& line_begin, Field& field);
+  std::size_t read_field(std::size_t at, Field& field);
+  std::size_t read_record(std::size_t at, std::vector<Field>& record);
+  void take_header(const std::vector<Field>& record, bool header);
   std::string_view content(const Field& field) const;
-  [[noreturn]] void fail(int line, int column, std::string message) const;
+  const Field& field(std::size_t row, std::size_t column) const { return fields_[row * names_.size() + column]; }
+  [[noreturn]] void fail(std::size_t offset, std::string message, std::string hint = {}) const;
 
   std::string path_, text_;
   char delimiter_;

@@ -68,8 +68,7 @@ std::vector<Part> divide(json::Reader& reader, const json::Place& at, const Part
 }
 
 std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, std::span<const InputDecl> inputs,
-                             const DataOptions& options) {
-  data::Files files(options);
+                             data::Files& files, const DataOptions& options) {
   std::vector<Part> parts;
   const std::optional<json::Place> source = block.get("source"), split = block.get("split");
   for (const char* name : {"train", "validation", "test"}) {
@@ -192,7 +191,9 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
   const std::optional<json::Place> transform = block.get("transform");
   std::vector<data::Pipeline> pipelines = read_pipelines(reader, transform, inputs);
   const bool transforms_good = reader.errors() == before;
-  const std::vector<Part> parts = read_parts(reader, block, inputs, options);
+  data::Files files(options);
+  const std::vector<Part> parts = read_parts(reader, block, inputs, files, options);
+  set.warnings = files.warnings();
   if (block.is_object()) block.finish();
   if (!transforms_good) return set;
   const bool is_fitted = options.fitted != nullptr;

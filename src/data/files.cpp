@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -64,6 +65,10 @@ std::string Files::find(const std::string& name) const {
                              : fmt::format("data file '{}' not found; looked in {}", name, looked),
               nearest.empty() ? "paths are relative to the model file, --data-dir or GRAPHRUN_DATA"
                               : fmt::format("did you mean '{}'?", nearest));
+}
+
+void Files::warn(std::string text) {
+  if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end()) warnings_.push_back(std::move(text));
 }
 
 ArrayPtr Files::array(const std::string& path, const std::function<Array(const std::string& path)>& read) {

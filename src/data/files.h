@@ -1,4 +1,4 @@
-// files.h: where data files are looked for, and each of them read once.
+// files.h: where data files are looked for, each of them read once, and what reading them warned of.
 // Contract: beside the model, then the data folder, then GRAPHRUN_DATA; an absolute path as it is; never the current
 // directory. Throws Error (kind input) that names the folders tried and the nearest file name.
 #pragma once
@@ -20,9 +20,13 @@ class Files {
   // The array of the file, read at most once though several splits take ranges of it.
   ArrayPtr array(const std::string& path, const std::function<Array(const std::string& path)>& read);
 
+  void warn(std::string text);  // about what was read; the same once
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
  private:
   std::vector<std::string> folders_;
   std::map<std::string, ArrayPtr> read_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace graphrun::data

@@ -19,7 +19,8 @@ std::span<const SourceFormat> source_formats() {
       {"csv",
        "a CSV file; every column is an array",
        {{"header", "whether the first line names the columns (true); otherwise they are named 0, 1, 2, ..."},
-        {"delimiter", "the character between values (\",\")"}},
+        {"delimiter", "the character between values (\",\")"},
+        {"missing", "what is done about a missing value: \"error\", \"mean\" or \"drop\" (\"error\")"}},
        read_csv},
       {"grid",
        "every combination of points on axes, the last axis fastest; an axis is [first, last, points], both ends "

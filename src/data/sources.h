@@ -37,6 +37,12 @@ struct SourceFormat {
   bool has_test = false;                   // it may hold test rows of its own
 };
 
+// What "missing" may say of a CSV file.
+struct MissingDoc {
+  std::string_view name, doc;
+};
+std::span<const MissingDoc> missing_docs();
+
 // What the columns of a random table may hold: {"normal": [0, 1]}.
 struct DistributionDoc {
   std::string_view name, argument, doc;
@@ -54,7 +60,7 @@ Loaded read_random(SourceContext& context);  // random_table.cpp
 Loaded read_idx(SourceContext& context);     // idx.cpp
 Loaded read_npy(SourceContext& context);     // npy.cpp
 Loaded read_npz(SourceContext& context);
-Loaded read_csv(SourceContext& context);  // csv.cpp
+Loaded read_csv(SourceContext& context);  // csv_source.cpp
 
 // {"x": "a.gz", "y": "b.gz"}: one file an array, read with `read` when asked for.
 Loaded read_files_by_key(SourceContext& context, Array (*read)(const std::string& path));

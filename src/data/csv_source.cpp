@@ -1,0 +1,132 @@
+// The source "csv": a column is an array; what its missing values become.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/file.h"
+#include "data/csv.h"
+#include "data/sources.h"
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+
+std::span<const MissingDoc> missing_docs() {
+  static constexpr MissingDoc docs[] = {
+      {"error", "a missing value is a mistake"},
+      {"mean", "the mean of the column's values takes its place"},
+      {"drop", "a row that lacks a value of a column that is used is left out"},
+  };
+  return docs;
+}
+
+namespace {
+
+enum class Missing { error, mean, drop };  // in the order of the table
+
+// A file with a policy. Which rows it has is known when it is known which columns are used.
+class Columns {
+ public:
+  Columns(Csv csv, Missing policy, Files& files) : csv_(std::move(csv)), policy_(policy), files_(files) {}
+
+  const std::vector<std::string>& names() const { return csv_.names(); }
+
+  void use(const std::vector<std::size_t>& columns) {
+    if (policy_ != Missing::drop) return;
+    kept_.clear();
+    for (std::size_t row = 0; row < csv_.rows(); ++row) {
+      if (std::none_of(columns.begin(), columns.end(), [&](std::size_t c) { return csv_.is_missing(row, c); }))
+        kept_.push_back(row);
+    }
+    if (kept_.empty()) throw Error(ErrorKind::input, "data.csv", "every row lacks a value: \"drop\" leaves none");
+    if (kept_.size() < csv_.rows())
+      files_.warn(fmt::format("{} of {} rows lack a value and are left out", csv_.rows() - kept_.size(), csv_.rows()));
+  }
+
+  Array column(std::size_t index) const {
+    std::vector<double> values;
+    if (policy_ == Missing::drop) {
+      values.reserve(kept_.size());
+      for (const std::size_t row : kept_) values.push_back(csv_.number(row, index));
+    } else {
+      values = all_rows(index);
+    }
+    const auto rows = static_cast<std::int64_t>(values.size());
+    return {Shape{rows}, std::move(values)};
+  }
+
+ private:
+  std::vector<double> all_rows(std::size_t index) const {
+    std::vector<double> values(csv_.rows());
+    std::vector<std::size_t> gaps;
+    double sum = 0;
+    for (std::size_t row = 0; row < values.size(); ++row) {
+      if (csv_.is_missing(row, index)) {
+        if (policy_ == Missing::error)
+          csv_.fail_at(row, index, "the value is missing",
+                       "\"missing\": \"mean\" or \"drop\" says what to do about it");
+        gaps.push_back(row);
+        continue;
+      }
+      values[row] = csv_.number(row, index);
+      sum += values[row];
+    }
+    if (gaps.empty()) return values;
+    if (gaps.size() == values.size()) csv_.fail_at(0, index, "the column has no value");
+    const double mean = sum / static_cast<double>(values.size() - gaps.size());
+    for (const std::size_t row : gaps) values[row] = mean;
+    files_.warn(fmt::format("column '{}': {} missing value{} became the mean of the others, {}", csv_.names()[index],
+                            gaps.size(), gaps.size() == 1 ? "" : "s", mean));
+    return values;
+  }
+
+  Csv csv_;
+  Missing policy_;
+  Files& files_;
+  std::vector<std::size_t> kept_;  // drop: the rows that are left
+};
+
+Missing read_policy(SourceContext& context) {
+  const std::optional<json::Place> at = context.split.get("missing");
+  const std::optional<std::string> word = at ? context.reader.string(*at) : std::nullopt;
+  if (!word) return Missing::error;
+  std::vector<std::string> words;
+  for (const MissingDoc& doc : missing_docs()) words.emplace_back(doc.name);
+  const auto found = std::find(words.begin(), words.end(), *word);
+  if (found != words.end()) return static_cast<Missing>(found - words.begin());
+  const std::string near = nearest_name(*word, words);
+  context.reader.report(*at, "data.csv", fmt::format("must be \"error\", \"mean\" or \"drop\", got \"{}\"", *word),
+                        near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+  return Missing::error;
+}
+
+char read_delimiter(SourceContext& context) {
+  const std::optional<json::Place> at = context.split.get("delimiter");
+  const std::optional<std::string> text = at ? context.reader.string(*at) : std::nullopt;
+  if (!text) return ',';
+  if (text->size() == 1 && *text != "\"" && *text != "\n" && *text != "\r") return text->front();
+  context.reader.report(*at, "data.csv", "must be one character, not a quote or a line end");
+  return ',';
+}
+
+}  // namespace
+
+Loaded read_csv(SourceContext& context) {
+  Loaded loaded;
+  loaded.rows.keyed = false;
+  const bool header = context.split.boolean("header").value_or(true);
+  const char delimiter = read_delimiter(context);
+  const Missing policy = read_policy(context);
+  const std::optional<std::string> name = context.reader.string(context.value);
+  if (!name) return loaded;
+  const std::string path = context.files.find(*name);
+  const auto columns = std::make_shared<Columns>(Csv(path, read_file(path), header, delimiter), policy, context.files);
+  for (std::size_t i = 0; i < columns->names().size(); ++i) {
+    loaded.rows.arrays.push_back({columns->names()[i], context.value,
+                                  [columns, i] { return std::make_shared<const Array>(columns->column(i)); }});
+  }
+  loaded.rows.use = [columns](const std::vector<std::size_t>& used) { columns->use(used); };
+  return loaded;
+}
+
+}  // namespace graphrun::data
