@@ -20,6 +20,7 @@ namespace graphrun::data {
 struct Array {
   Shape shape;
   std::variant<std::vector<double>, std::vector<float>, std::vector<std::int32_t>, std::vector<std::uint8_t>> values;
+  std::vector<std::string> columns = {};  // for messages: what they are called, where they come from a table
 
   std::int64_t rows() const { return shape[0]; }
 };

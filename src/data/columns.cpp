@@ -105,6 +105,7 @@ class Chooser {
   // Columns of (rows) or (rows, k), side by side as (rows, sum of k).
   ArrayPtr side_by_side(const json::Place& at, const std::vector<const NamedArray*>& columns) {
     std::vector<ArrayPtr> arrays;
+    std::vector<std::string> names;
     std::int64_t width = 0;
     for (const NamedArray* column : columns) {
       const ArrayPtr array = read(*column);
@@ -115,11 +116,14 @@ class Chooser {
                                    to_string(array->shape)));
         return nullptr;
       }
-      width += array->shape.rank() == 1 ? 1 : array->shape[1];
+      const std::int64_t own = array->shape.rank() == 1 ? 1 : array->shape[1];
+      for (std::int64_t i = 0; i < own; ++i)
+        names.push_back(array->shape.rank() == 1 ? column->name : fmt::format("{}[{}]", column->name, i));
+      width += own;
       arrays.push_back(array);
     }
     const std::int64_t rows = arrays.front()->rows();
-    Array together{Shape{rows, width}, {}};
+    Array together{Shape{rows, width}, {}, std::move(names)};
     if (options_.use == DataUse::values) fill(together, arrays);
     return std::make_shared<const Array>(std::move(together));
   }

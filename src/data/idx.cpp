@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "data/bytes.h"
 #include "data/inflate.h"
@@ -55,9 +57,12 @@ Header read_header(const std::string& path, std::string_view bytes) {
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const auto extent = number_at<std::uint32_t>(bytes, 4 + 4 * axis, std::endian::big);
     if (extent != 0 && count > kMost / extent) fail(path, "the extents of the IDX header are not credible");
-    count *= extent;
+    if (extent != 0) count *= extent;  // an extent of 0 hides no overflow
     header.shape.push_back(extent);
   }
+  const auto extents = header.shape.dims();
+  if (std::find(extents.begin(), extents.end(), 0) != extents.end())
+    fail(path, "the IDX header says that there are no values");
   header.end = header.begin + count * width;
   return header;
 }

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
+#include <optional>
 
 #include "base/file.h"
 #include "data/bytes.h"
@@ -72,6 +74,23 @@ std::vector<double> exact_doubles(const HeaderText& header, std::string_view byt
   return values;
 }
 
+// How many elements a shape has; nothing when they cannot lie in `room` bytes. An extent of 0 hides no overflow.
+std::optional<std::uint64_t> credible_elements(const Shape& shape, std::uint64_t room) {
+  const std::uint64_t most = std::max(room, std::uint64_t{1} << 32);
+  std::uint64_t elements = 1;
+  bool is_empty = false;
+  for (const std::int64_t extent : shape.dims()) {
+    const auto n = static_cast<std::uint64_t>(extent);
+    if (n == 0) {
+      is_empty = true;
+    } else {
+      if (elements > most / n) return std::nullopt;
+      elements *= n;
+    }
+  }
+  return is_empty ? 0 : elements;
+}
+
 }  // namespace
 
 Array parse_npy(const std::string& name, std::string_view bytes) {
@@ -91,6 +110,8 @@ Array parse_npy(const std::string& name, std::string_view bytes) {
   if (type.size() != 5 || type.front() != '\'' || type.back() != '\'')
     header.fail(fmt::format("dtype {} is not supported", type));
   type = type.substr(1, 3);
+  if (std::string_view("<>|=").find(type[0]) == std::string_view::npos)
+    header.fail(fmt::format("dtype '{}' is not supported", type));
   const std::endian order = type[0] == '>' ? std::endian::big : std::endian::little;
   const std::string_view kind = type.substr(1);
 
@@ -103,19 +124,13 @@ Array parse_npy(const std::string& name, std::string_view bytes) {
       kind != "i8" && kind != "u8" && kind != "f4" && kind != "f8")
     header.fail(fmt::format("dtype '{}' is not supported", type));
   const std::uint64_t room = bytes.size() - at;
-  std::uint64_t elements = 1;
-  bool is_credible = true;
-  for (const std::int64_t extent : array.shape.dims()) {
-    const auto n = static_cast<std::uint64_t>(extent);
-    is_credible = is_credible && (n == 0 || elements <= room / n);
-    elements = is_credible ? elements * n : elements;
-    if (n == 0) is_credible = true, elements = 0;
-  }
-  if (!is_credible || elements > room / width || elements * width != room) {
+  const std::optional<std::uint64_t> elements = credible_elements(array.shape, room);
+  if (!elements || *elements > room / width || *elements * width != room) {
     header.fail(fmt::format("the NPY header says {} of '{}', but {} bytes of values follow", to_string(array.shape),
                             type, room));
   }
-  const auto count = static_cast<std::size_t>(elements);
+  if (*elements == 0 && array.shape[0] > 0) header.fail("its rows have no elements");
+  const auto count = static_cast<std::size_t>(*elements);
   if (kind == "u1" || kind == "b1")
     array.values = numbers_at<std::uint8_t, std::uint8_t>(bytes, at, count, order);
   else if (kind == "i1")

@@ -166,8 +166,10 @@ void standardize(const Column& train, Standardization& record, std::vector<std::
     if (low[c] == high[c] || !(divide > 0)) {
       if (low[c] == high[c]) shift = low[c];
       divide = 1;
-      warnings.push_back(
-          fmt::format("input '{}': column {} is constant in train; it is centred and its scale is 1", record.input, c));
+      const std::vector<std::string>& names = train.array->columns;
+      warnings.push_back(fmt::format("input '{}': column {} is constant in train; it is centred and its scale is 1",
+                                     record.input,
+                                     c < names.size() ? fmt::format("'{}'", names[c]) : std::to_string(c)));
     }
     record.shift[c] += record.scale[c] * shift;
     record.scale[c] *= divide;

@@ -198,6 +198,23 @@ TEST_F(DataTest, NpzFilesThatLie) {
             "b.npz' has no array 'y'");
 }
 
+TEST_F(DataTest, RowsWithoutElementsAreNoRows) {
+  inputs = {{"x", Shape{2}, DType::f32, false}};
+  const auto says = [&](const std::string& bytes, const char* source) {
+    write("a", bytes);
+    return mistakes(std::string(R"({"source": {")") + source + R"(": {"x": "a"}}, "split": [0.5, 0.25, 0.25]})");
+  };
+  EXPECT_NE(says(npy("<f4", "(4611686018427387904, 0)", ""), "npy").find("bytes of values follow"), std::string::npos);
+  EXPECT_NE(says(npy("<f4", "(4294967296, 0)", ""), "npy").find("its rows have no elements"), std::string::npos);
+  EXPECT_NE(says(npy("<f4", "(0, 4611686018427387904, 4611686018427387904)", ""), "npy").find("bytes of values follow"),
+            std::string::npos);
+  EXPECT_NE(says(npy("<f4", "(0, 2)", ""), "npy").find("the source has no rows"), std::string::npos);
+  EXPECT_NE(says(npy("!f4", "(1, 2)", raw<float>({3, 4})), "npy").find("dtype '!f4' is not supported"),
+            std::string::npos);
+  EXPECT_NE(says(idx(0x08, {4000000000, 0}, ""), "idx").find("the IDX header says that there are no values"),
+            std::string::npos);
+}
+
 // Any byte of a good file may be wrong: an error or other numbers, but nothing worse. (Sanitizers look on.)
 TEST_F(DataTest, DamagedFilesNeverDoHarm) {
   const std::string files[] = {gzip(idx(0x08, {2, 3}, "abcdef")), idx(0x0C, {2}, "abcdefgh"),

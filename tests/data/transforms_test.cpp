@@ -36,6 +36,14 @@ TEST_F(DataTest, AConstantColumnIsCentredAndNamed) {
   EXPECT_EQ(set.warnings[0], "input 'x': column 0 is constant in train; it is centred and its scale is 1");
 }
 
+TEST_F(DataTest, AConstantColumnOfATableIsNamed) {
+  write("a.csv", "age,rooms,y\n1,3,1\n2,3,2\n");
+  const DataSet set = read(R"({"train": {"csv": "a.csv", "y": "y"}, "transform": {"x": ["standardize"]}})");
+  EXPECT_EQ(
+      set.warnings,
+      (std::vector<std::string>{"input 'x': column 'rooms' is constant in train; it is centred and its scale is 1"}));
+}
+
 TEST_F(DataTest, StepsAreDoneInOrderAndComposeIntoOneRecord) {
   const DataSet set = read(R"({"train": {"inline": {"x": [[0, 0], [0, 0]], "y": [1, 3]}},
                                "transform": {"y": [{"scale": 10}, "standardize", {"scale": 0.5}]}})");

@@ -1,0 +1,218 @@
+// Damaged data files by the thousand through every reader: an Error or other numbers, and nothing worse.
+// GRAPHRUN_MUTANTS says how many of each kind (default 500); sanitizers look on. Memory is limited, so that a lying
+// header that is believed shows.
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "base/philox.h"
+#include "data/npy.h"
+#include "data_fixture.h"
+#include "session/weights_file.h"
+
+namespace graphrun {
+namespace {
+
+// One of the ways in which a file goes wrong, by the words of a stream.
+class Mutator {
+ public:
+  explicit Mutator(std::uint64_t seed) : stream_(Stream::named(seed, "mutants")) {}
+
+  std::string mutant(std::string bytes) {
+    for (std::uint64_t changes = 1 + below(3); changes > 0 && !bytes.empty(); --changes) change(bytes);
+    return bytes;
+  }
+
+ private:
+  std::uint64_t word() {
+    const std::uint64_t i = next_++;
+    return stream_.block(0, i / 4)[i % 4];
+  }
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(word() % n); }
+
+  void change(std::string& bytes) {
+    static const std::vector<std::string> pieces = {"\xff\xff\xff\xff",
+                                                    std::string(4, '\0'),
+                                                    "\x7f\xff\xff\xff",
+                                                    "\xff\xff\xff\x7f",
+                                                    "9223372036854775807",
+                                                    "-1",
+                                                    "1e999",
+                                                    "nan",
+                                                    "\"",
+                                                    ",,",
+                                                    "\r\n",
+                                                    "[[",
+                                                    "{\"x\":",
+                                                    "999999999",
+                                                    "(0, 4611686018427387904)"};
+    const std::size_t at = below(bytes.size());
+    switch (below(7)) {
+      case 0:
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
+        break;
+      case 1:
+        bytes[at] = static_cast<char>(word());
+        break;
+      case 2:
+        bytes.resize(at);
+        break;
+      case 3:
+        bytes.erase(at, 1 + below(8));
+        break;
+      case 4:
+        bytes.insert(at, bytes.substr(below(bytes.size()), 1 + below(32)));
+        break;
+      case 5:
+        bytes.insert(at, pieces[below(pieces.size())]);
+        break;
+      default: {
+        const std::string& piece = pieces[below(pieces.size())];
+        bytes.replace(at, std::min(piece.size(), bytes.size() - at), piece);
+      }
+    }
+  }
+
+  Stream stream_;
+  std::uint64_t next_ = 0;
+};
+
+class MutantsTest : public DataTest {
+ protected:
+  MutantsTest() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    getrlimit(RLIMIT_AS, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = std::min<rlim_t>(before_.rlim_max, rlim_t{4} << 30);
+    setrlimit(RLIMIT_AS, &limit);
+#endif
+  }
+  ~MutantsTest() override {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    setrlimit(RLIMIT_AS, &before_);
+#endif
+  }
+
+  static int count() {
+    const char* wanted = std::getenv("GRAPHRUN_MUTANTS");
+    return wanted ? std::atoi(wanted) : 500;
+  }
+
+  // read(mutant) for so many mutants; how many were refused.
+  template <class F>
+  int run(const std::string& good, F read) {
+    EXPECT_NO_THROW(read(good));
+    Mutator mutator(good.size());
+    int refused = 0;
+    for (int i = 0; i < count(); ++i) {
+      const std::string bad = mutator.mutant(good);
+      try {
+        read(bad);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::input);
+        ++refused;
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "mutant " << i << ": " << error.what();
+      }
+    }
+    EXPECT_GT(refused, count() / 10);
+    return refused;
+  }
+
+  // The same through a data section that names the file `a`.
+  void run_file(const std::string& good, const std::string& block) {
+    run(good, [&](const std::string& bytes) {
+      write("a", bytes);
+      return this->read(block).splits.size();
+    });
+  }
+
+  rlimit before_{};
+};
+
+HostTensor counted(DType dtype, const Shape& shape) {
+  HostTensor tensor(dtype, shape);
+  if (dtype == DType::f32) {
+    for (std::size_t i = 0; i < tensor.elements<float>().size(); ++i)
+      tensor.elements<float>()[i] = static_cast<float>(i);
+  } else {
+    for (std::size_t i = 0; i < tensor.elements<double>().size(); ++i)
+      tensor.elements<double>()[i] = static_cast<double>(i) + 1;
+  }
+  return tensor;
+}
+
+TEST_F(MutantsTest, Csv) {
+  std::string text = "a,\"b \"\"c\"\"\",y\r\n";
+  for (int i = 0; i < 12; ++i) text += std::to_string(i) + ", " + std::to_string(i * i % 7) + ".5,\"-1e-1\"\r\n";
+  run_file(text,
+           R"({"source": {"csv": "a", "y": "y"}, "split": [0.5, 0.25, 0.25], "transform": {"x": ["standardize"]}})");
+  run_file(text, R"js({"train": {"csv": "a", "missing": "mean", "x": ["a", "a"], "y": "y * exp(-a)"}})js");
+  run_file(
+      text.substr(text.find('\n') + 1),
+      R"({"train": {"csv": "a", "missing": "drop", "header": false, "x": ["0", "1"], "y": "2", "range": [1, 5]}})");
+}
+
+TEST_F(MutantsTest, Npy) {
+  inputs = {{"x", Shape{2}, DType::f32, false}};
+  const std::string good = data::npy_bytes(counted(DType::f32, Shape{6, 2}));
+  run_file(good, R"({"source": {"npy": {"x": "a"}}, "split": [0.5, 0.25, 0.25]})");
+  run_file(good, R"({"train": {"npy": {"m": "a"}, "x": "m * 2"}})");
+}
+
+TEST_F(MutantsTest, Npz) {
+  const std::vector<std::pair<std::string, HostTensor>> arrays = {{"x", counted(DType::f64, Shape{4, 2})},
+                                                                  {"y", counted(DType::f32, Shape{4})}};
+  run_file(data::npz_bytes(arrays), R"({"train": {"npz": "a"}, "transform": {"x": ["standardize"]}})");
+}
+
+TEST_F(MutantsTest, Idx) {
+  inputs = {{"x", Shape{6}, DType::f32, false}};
+  std::string good{0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 3};
+  for (char c = 0; c < 24; ++c) good += c;
+  run_file(good, R"({"source": {"idx": {"x": "a"}}, "split": [0.5, 0.25, 0.25], "transform": {"x": ["flatten"]}})");
+}
+
+TEST_F(MutantsTest, FlatJson) {
+  run_file(
+      R"({"m": 3, "n": 2, "m_test": 1, "x": [1, 2, 3, 4, 5, 6], "y": [1, 2.5, 3], "x_test": [7, 8], "y_test": [4]})",
+      R"({"source": {"json": "a"}, "transform": {"y": ["standardize"]}})");
+}
+
+TEST_F(MutantsTest, DataSections) {
+  const std::string sections[] = {
+      R"js({"train": {"grid": {"u": [-3, 3, 20], "v": [-3, 3, 20]}, "x": ["u", "v"], "y": "exp(-u^2) * v"}})js",
+      R"js({"train": {"inline": {"x": [[0, 1], [2, 3]], "y": [6, 7]}, "range": [0, 2]},
+           "transform": {"x": ["standardize", {"scale": 2}], "y": [{"scale": 0.5}]}})js",
+      R"js({"source": {"random": {"rows": 90, "seed": 3, "columns": {"a": {"normal": 1, "shape": [2]}, "b": {"uniform":
+           [0, 1]}, "c": {"integers": [0, 9]}, "d": {"bernoulli": 0.5}}}, "x": "a", "y": "b + c * d"},
+           "split": [0.5, 0.25, 0.25]})js"};
+  for (const std::string& section : sections) {
+    // Sizes only: a mutant that asks for a billion rows is granted them otherwise.
+    run(section, [&](const std::string& text) {
+      DataOptions options;
+      options.use = DataUse::sizes;
+      return read(text, options).splits.size();
+    });
+  }
+}
+
+TEST_F(MutantsTest, WeightsFiles) {
+  GraphBuilder graph(4);
+  const Value x = graph.input("x", {kBatch, 2});
+  graph.dense("h", x, 3);
+  const std::vector<std::pair<std::string, HostTensor>> arrays = {{"h.W", counted(DType::f32, Shape{2, 3})},
+                                                                  {"h.b", counted(DType::f32, Shape{3})},
+                                                                  {"x:shift", counted(DType::f64, Shape{2})},
+                                                                  {"x:scale", counted(DType::f64, Shape{2})}};
+  run(data::npz_bytes(arrays), [&](const std::string& bytes) {
+    write("w.npz", bytes);
+    const Weights weights = read_weights(path("w.npz"));
+    const std::vector<Diagnostic> found = misfits(weights, graph);
+    if (!found.empty()) throw Error(ErrorKind::input, found);
+    return tensor_of(weights, "h.W").shape().elements();
+  });
+}
+
+}  // namespace
+}  // namespace graphrun
