@@ -277,6 +277,11 @@ Json option_value(std::string_view name) {
   if (name == "rows") return integer(1);
   if (name == "header") return type("boolean");
   if (name == "delimiter") return type("string");
+  if (name == "missing") {
+    std::vector<std::string_view> policies;
+    for (const data::MissingDoc& doc : data::missing_docs()) policies.push_back(doc.name);
+    return words({policies.begin(), policies.end()});
+  }
   if (name == "range") {
     Json range = list_of(integer(0));
     add(range, "minItems", make(std::int64_t{2}));
