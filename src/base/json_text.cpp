@@ -190,4 +190,10 @@ std::string text(const Value& value) {
   return Writer().run(value);
 }
 
+std::string line(const Value& value) {
+  std::string out;
+  flat(value, std::string::npos, out);
+  return out;
+}
+
 }  // namespace graphrun::json

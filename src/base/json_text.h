@@ -27,5 +27,6 @@ Value make_object(std::vector<std::pair<std::string, Value>> members = {});
 void add(Value& object, std::string_view key, Value value);
 
 std::string text(const Value& value);  // ends with a newline
+std::string line(const Value& value);  // on one line, however long, and without a newline
 
 }  // namespace graphrun::json

@@ -69,10 +69,7 @@ ModelSummary summary(const Described& described) {
 }
 
 std::string one_line(const json::Value& value) {
-  if (value.kind == json::Kind::string) return value.string;
-  std::string text = json::text(value);
-  text.pop_back();
-  return text;
+  return value.kind == json::Kind::string ? value.string : json::line(value);
 }
 
 // Two columns, the second one aligned.

@@ -234,7 +234,8 @@ TEST(Show, ListsShapesAndGradients) {
   const std::string path = GRAPHRUN_SOURCE_DIR "/models/xor.json";
   const std::string plain = show_model(path);
   for (const char* line : {"x  f32(batch, 2)", "parameters (17 numbers)", "h.W      f32(2, 4)", "y_hat  answers y",
-                           "loss = mean(square(y_hat - y), axis=none, keepdims=false)"}) {
+                           "loss = mean(square(y_hat - y), axis=none, keepdims=false)",
+                           "optimizer   {\"sgd\": {\"lr\": 0.1, \"weight_decay\": 0, \"l2\": 0}}"}) {
     EXPECT_NE(plain.find(line), std::string::npos) << line << "\n" << plain;
   }
   EXPECT_EQ(plain.find("gradient"), std::string::npos);
@@ -246,6 +247,11 @@ TEST(Show, ListsShapesAndGradients) {
   const std::string dot = show_model(path, {}, {.gradients = false, .dot = true});
   EXPECT_TRUE(dot.starts_with("digraph \"xor\" {")) << dot;
   EXPECT_NE(dot.find("label=\"h.W: parameter\\nf32(2, 4)\""), std::string::npos) << dot;
+}
+
+TEST(Show, AnEntryIsOneLine) {
+  const std::string text = show_model(GRAPHRUN_SOURCE_DIR "/models/realestate_mlp.json");
+  EXPECT_NE(text.find("y_hat = dense(h, units=1, init={\"normal\": 0.408}, bias=zeros)"), std::string::npos) << text;
 }
 
 TEST(Show, StepHoldsTheOptimizer) {

@@ -214,9 +214,8 @@ std::string entry_text(const json::Value& entry) {
     text += (text.size() > begin ? ", " : "") + input.string;
   for (const json::Member& member : entry.members) {
     if (member.key == "name" || member.key == "op" || member.key == "inputs") continue;
-    std::string value = json::text(member.value);
-    value.pop_back();
-    text += fmt::format(", {}={}", member.key, member.value.kind == json::Kind::string ? member.value.string : value);
+    const bool is_word = member.value.kind == json::Kind::string;
+    text += fmt::format(", {}={}", member.key, is_word ? member.value.string : json::line(member.value));
   }
   return text + ")";
 }
