@@ -199,7 +199,8 @@ NodeId d_gelu_tanh(NodeFactory& f, NodeId x, NodeId) {  // y = x (1 + t) / 2, t 
 }
 
 void grad_relu(GradContext& c) {
-  c.result[0] = where(c.make, positive(c.make, c.inputs[0]), c.gradient, make::like(c.make, 0, c.gradient));
+  // relu(x) > 0 where x > 0: asking the result, x itself need not be kept.
+  c.result[0] = where(c.make, positive(c.make, c.output), c.gradient, make::like(c.make, 0, c.gradient));
 }
 void grad_leaky_relu(GradContext& c) {
   const NodeId small = make::scale(c.make, c.gradient, c.attrs.real("slope"));
