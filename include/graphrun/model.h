@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graphrun/graph_builder.h"
+#include "graphrun/params.h"
 #include "graphrun/tensor.h"
 
 namespace graphrun {
@@ -73,10 +74,11 @@ struct TrainSpec {
   double clip_norm = 0;  // gradients are scaled down to this norm over all parameters; 0: not at all
   std::int64_t epochs = 1;
   std::uint64_t seed = 0;
-  bool shuffle = false;             // training rows in another order each epoch
-  bool drop_last = false;           // leave out a last batch that is not full
-  std::int64_t evaluate_every = 0;  // epochs; 0: only after the last
-  std::int64_t log_every = 0;       // epochs; 0: such that at most 200 reports are made
+  bool shuffle = false;                   // training rows in another order each epoch
+  bool drop_last = false;                 // leave out a last batch that is not full
+  Precision precision = Precision::fp32;  // of products, in every phase
+  std::int64_t evaluate_every = 0;        // epochs; 0: only after the last
+  std::int64_t log_every = 0;             // epochs; 0: such that at most 200 reports are made
 };
 
 struct Model {

@@ -31,14 +31,20 @@ struct ScalarParams {
   friend bool operator==(const ScalarParams&, const ScalarParams&) = default;
 };
 
+// How exact products of f32 have to be. tf32: an executor may round their operands to 10 bits after the point, which
+// tensor cores multiply several times faster; sums stay f32. Those that have no such units compute as for fp32.
+enum class Precision : std::uint8_t { fp32, tf32 };
+
 // matmul: out(m, n) = op(a) @ op(b), where op() transposes the last two axes when the flag is set.
 struct MatmulParams {
   bool transpose_a = false;
   bool transpose_b = false;
+  Precision precision = Precision::fp32;
   template <class F>
   void describe(F&& f) const {
     f("transpose_a", transpose_a);
     f("transpose_b", transpose_b);
+    if (precision == Precision::tf32) f("tf32", true);
   }
   friend bool operator==(const MatmulParams&, const MatmulParams&) = default;
 };

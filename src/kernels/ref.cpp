@@ -51,7 +51,7 @@ void cast(const KernelArgs& args) {
 }
 
 void matmul(const KernelArgs& args) {
-  const auto [transpose_a, transpose_b] = std::get<MatmulParams>(args.params);
+  const auto [transpose_a, transpose_b, precision] = std::get<MatmulParams>(args.params);  // exact in any case
   const Shape a = valid_shape(args, args.in_type[0]);
   const Shape b = valid_shape(args, args.in_type[1]);
   const Shape c = valid_shape(args, args.out_type);

@@ -21,8 +21,10 @@ T load(std::span<const std::byte> bytes, std::size_t i) {
   return value;
 }
 
-// Room for a function's own error and for sums of some thousand terms, far below any mistake.
-double relative(DType dtype) {
+// Room for a function's own error and for sums of some thousand terms, far below any mistake. Both operands of a tf32
+// product are rounded to 2^-11, or cut to 2^-10.
+double relative(DType dtype, Precision precision) {
+  if (dtype == DType::f32 && precision == Precision::tf32) return 2e-3;
   return dtype == DType::f32 ? 1e-5 : 1e-12;
 }
 // Executors may flush subnormal results to zero.
@@ -95,7 +97,7 @@ double Sides::tolerance(std::size_t i) const {
   double size = std::fabs(element(type.dtype, expected, i));
   if (rule == Rule::absolute) size = std::fmax(size, 1);
   if (rule == Rule::scaled && !scale.empty()) size = std::fmax(size, std::fabs(element(type.dtype, scale, i)));
-  return relative(type.dtype) * std::fmin(size, largest(type.dtype)) + smallest_normal(type.dtype);
+  return relative(type.dtype, precision) * std::fmin(size, largest(type.dtype)) + smallest_normal(type.dtype);
 }
 
 double Sides::ratio(std::size_t i) const {

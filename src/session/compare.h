@@ -26,6 +26,7 @@ struct Sides {
   std::span<const std::byte> got, expected;
   Rule rule = Rule::exact;
   std::span<const std::byte> scale = {};  // Rule::scaled: the same step on absolute values
+  Precision precision = Precision::fp32;  // of the step, when it is a product
 
   double tolerance(std::size_t i) const;
   double ratio(std::size_t i) const;  // |got - expected| / tolerance; 0 when equal, infinite when they cannot agree

@@ -49,6 +49,7 @@ Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>
   plan::LowerOptions lower;
   lower.name = model.name;
   lower.target = std::string(target.name);
+  lower.precision = model.train.precision;
   lower.supports = [&](const StepSignature& step) {
     Support all = Support::with_workspace(0);
     for (const std::shared_ptr<Executor>& executor : executors) {

@@ -181,7 +181,9 @@ class Verification {
     expect(step.output, got);
     const Bytes expected = read(*reference_, step.output);
     const Bytes scale = scaled ? read(*scale_, step.output) : Bytes();
-    compare(phase, index, {buffer(step.output).type, got, expected, rule, scale});
+    const auto* product = std::get_if<MatmulParams>(&step.params);
+    const Precision precision = product != nullptr ? product->precision : Precision::fp32;
+    compare(phase, index, {buffer(step.output).type, got, expected, rule, scale, precision});
     if (report_.difference) return std::nullopt;
     for (std::size_t i = 0; i < neighbours.size(); ++i) {
       Damage damage{neighbours[i], read(*candidate_, neighbours[i]), std::move(before[i])};

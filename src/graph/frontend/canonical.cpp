@@ -172,6 +172,7 @@ class Canonical {
     json::add(out, "seed", make(static_cast<std::int64_t>(train.seed)));
     // Absent is their default: there is no number that says so.
     if (train.clip_norm > 0) json::add(out, "clip_norm", make(train.clip_norm));
+    if (train.precision == Precision::tf32) json::add(out, "precision", make("tf32"));
     if (train.evaluate_every > 0) json::add(out, "evaluate_every", make(train.evaluate_every));
     if (train.log_every > 0) json::add(out, "log_every", make(train.log_every));
     return out;

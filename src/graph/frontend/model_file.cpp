@@ -178,6 +178,13 @@ void ModelFile::read_train(const Place& at) {
       reader_.report(*place, "model.value", fmt::format("last_batch is \"keep\" or \"drop\", got \"{}\"", *word));
     }
   }
+  if (const auto place = train.get("precision")) {
+    const std::optional<std::string> word = reader_.string(*place);
+    if (word == "tf32") train_.precision = Precision::tf32;
+    if (word && *word != "fp32" && *word != "tf32") {
+      reader_.report(*place, "model.value", fmt::format("precision is \"fp32\" or \"tf32\", got \"{}\"", *word));
+    }
+  }
   if (const auto place = train.get("clip_norm")) {
     const std::optional<double> norm = reader_.number(*place);
     if (norm && *norm <= 0) reader_.report(*place, "model.range", fmt::format("must be > 0, got {}", *norm));

@@ -254,6 +254,7 @@ class Lowering {
       rows = rows || graph_[input].type.rows > 0;
     }
     if (node.op->pack != nullptr) step.params = node.op->pack(node.attrs, types, node.type);
+    if (auto* matmul = std::get_if<MatmulParams>(&step.params)) matmul->precision = options_.precision;
     const bool partial = rows && phase.row_count != kNoNode;
     if (partial) step.row_count = result_.buffer_of[phase.row_count];
 

@@ -22,6 +22,7 @@ struct LowerOptions {
   std::string target;
   std::function<Support(const StepSignature&)> supports;
   TileChoice tiles;
+  Precision precision = Precision::fp32;  // of all products
 };
 
 struct Lowered {
