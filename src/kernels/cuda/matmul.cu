@@ -8,10 +8,8 @@
 namespace graphrun::cuda {
 namespace {
 
-constexpr int kTileM = MatmulPlan::kTileM;
-constexpr int kTileN = MatmulPlan::kTileN;
+constexpr int kTileM = 8;
 constexpr int kWarp = 32;
-static_assert(kTileM * kTileN == kWarp, "a lane ends with one element of the tile");
 
 struct Product {
   const float* a = nullptr;
@@ -59,8 +57,67 @@ __device__ void load(const float* from, std::int64_t stride, std::int64_t left, 
   for (int i = 0; i < N; ++i) to[i] = i < left ? from[i * stride] : 0.0f;
 }
 
+// A thread for each row, kColumns or fewer columns; b lies in shared memory.
+template <int kColumns>
+__global__ void __launch_bounds__(128) matmul_rows(Product p, bool packs_out, float* out) {
+  __shared__ alignas(16) float b[MatmulPlan::kSkinny][kColumns];
+  const int n = static_cast<int>(p.n), k = static_cast<int>(p.k);
+  for (int i = static_cast<int>(threadIdx.x); i < k * kColumns; i += static_cast<int>(blockDim.x)) {
+    const int l = i / kColumns, j = i % kColumns;
+    b[l][j] = j < n ? p.b[l * p.b_k + j * p.b_n] : 0.0f;
+  }
+  __syncthreads();
+  const std::uint64_t rows = p.rows.valid();
+  for (std::uint64_t row = thread_index(); row < static_cast<std::uint64_t>(p.m); row += thread_count()) {
+    float sum[kColumns] = {};
+    if (row < rows) {
+      const float* a = p.a + static_cast<std::int64_t>(row) * p.a_m;
+      int l = 0;
+      for (; p.packs_a && l < k; l += 4) {
+        const float4 pack = *reinterpret_cast<const float4*>(a + l);
+        const float x[4] = {pack.x, pack.y, pack.z, pack.w};
+#pragma unroll
+        for (int t = 0; t < 4; ++t) {
+#pragma unroll
+          for (int j = 0; j < kColumns; ++j) sum[j] = __fmaf_rn(x[t], b[l + t][j], sum[j]);
+        }
+      }
+      for (; l < k; ++l) {
+        const float x = a[l];
+#pragma unroll
+        for (int j = 0; j < kColumns; ++j) sum[j] = __fmaf_rn(x, b[l][j], sum[j]);
+      }
+    }
+    float* to = out + static_cast<std::int64_t>(row) * p.n;
+    if constexpr (kColumns % 4 == 0) {
+      if (packs_out) {
+#pragma unroll
+        for (int j = 0; j < kColumns; j += 4) {
+          *reinterpret_cast<float4*>(to + j) = make_float4(sum[j], sum[j + 1], sum[j + 2], sum[j + 3]);
+        }
+        continue;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      if (j < n) to[j] = sum[j];
+    }
+  }
+}
+
+template <int kColumns>
+void launch_rows(Product p, Launcher& launcher, float* out) {
+  p.packs_a = p.a_k == 1 && p.a_m % 4 == 0 && p.k % 4 == 0 && is_aligned(p.a, 16);
+  const bool packs_out = p.n == kColumns && is_aligned(out, 16);
+  launch(launcher, matmul_rows<kColumns>, "matmul_rows",
+         linear_grid(launcher.machine(), static_cast<std::uint64_t>(p.m), 128), 128, p, packs_out, out);
+}
+
 // Grid: (tiles, splits). `out` is (splits, m, n): the result itself when there is one split.
+template <int kTileN>
 __global__ void __launch_bounds__(256) matmul_blocks(Product p, std::int64_t split, float* out) {
+  constexpr int kTile = kTileM * kTileN;
+  static_assert(kTile % kWarp == 0, "a lane ends with the same number of elements as any other");
   const auto tiles_n = static_cast<std::uint32_t>((p.n + kTileN - 1) / kTileN);
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x / tiles_n) * kTileM;
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x % tiles_n) * kTileN;
@@ -68,7 +125,7 @@ __global__ void __launch_bounds__(256) matmul_blocks(Product p, std::int64_t spl
   const auto terms = static_cast<std::int64_t>(p.terms.valid());
   const std::int64_t end = begin + split < terms ? begin + split : terms;
 
-  float sum[kWarp] = {};
+  float sum[kTile] = {};
 #pragma unroll 2
   for (std::int64_t l = begin + threadIdx.x; l < end; l += blockDim.x) {
     float a[kTileM], b[kTileN];
@@ -84,32 +141,37 @@ __global__ void __launch_bounds__(256) matmul_blocks(Product p, std::int64_t spl
   // A transposing tree: after the round of width w a lane keeps the half of the elements that its bit w names.
   const unsigned lane = threadIdx.x % kWarp;
   const unsigned warp = threadIdx.x / kWarp;
+  __shared__ float partial[8][kTile];
 #pragma unroll
-  for (unsigned width = kWarp / 2; width > 0; width /= 2) {
+  for (int part = 0; part < kTile; part += kWarp) {
 #pragma unroll
-    for (unsigned i = 0; i < width; ++i) {
-      const bool upper = (lane & width) != 0;
-      const float keep = upper ? sum[i + width] : sum[i];
-      const float give = upper ? sum[i] : sum[i + width];
-      sum[i] = keep + __shfl_xor_sync(0xffffffffu, give, static_cast<int>(width));
+    for (int width = kWarp / 2; width > 0; width /= 2) {
+#pragma unroll
+      for (int i = part; i < part + width; ++i) {
+        const bool upper = (lane & static_cast<unsigned>(width)) != 0;
+        const float keep = upper ? sum[i + width] : sum[i];
+        const float give = upper ? sum[i] : sum[i + width];
+        sum[i] = keep + __shfl_xor_sync(0xffffffffu, give, width);
+      }
     }
+    partial[warp][part + static_cast<int>(lane)] = sum[part];
   }
-  __shared__ float partial[8][kWarp];
-  partial[warp][lane] = sum[0];
   __syncthreads();
-  if (warp != 0) return;
-  float total = partial[0][lane];
-  for (unsigned w = 1; w < blockDim.x / kWarp; ++w) total += partial[w][lane];
-  const std::int64_t i = row + lane / kTileN;
-  const std::int64_t j = column + lane % kTileN;
-  if (i >= p.m || j >= p.n) return;
-  if (static_cast<std::uint64_t>(i) >= p.rows.valid()) total = 0.0f;
-  out[(static_cast<std::int64_t>(blockIdx.y) * p.m + i) * p.n + j] = total;
+  for (unsigned e = threadIdx.x; e < kTile; e += blockDim.x) {
+    float total = partial[0][e];
+    for (unsigned w = 1; w < blockDim.x / kWarp; ++w) total += partial[w][e];
+    const std::int64_t i = row + e / kTileN;
+    const std::int64_t j = column + e % kTileN;
+    if (i >= p.m || j >= p.n) continue;
+    if (static_cast<std::uint64_t>(i) >= p.rows.valid()) total = 0.0f;
+    out[(static_cast<std::int64_t>(blockIdx.y) * p.m + i) * p.n + j] = total;
+  }
 }
 
 __global__ void matmul_combine(const float* partial, std::int64_t splits, std::uint64_t count, float* out) {
   for (std::uint64_t i = thread_index(); i < count; i += thread_count()) {
     float sum = partial[i];
+#pragma unroll 8
     for (std::int64_t s = 1; s < splits; ++s) sum += partial[static_cast<std::uint64_t>(s) * count + i];
     out[i] = sum;
   }
@@ -130,8 +192,8 @@ Product product_of(const KernelArgs& args, const MatmulPlan& plan, bool transpos
   p.terms.all = static_cast<std::uint64_t>(plan.k);
   (transpose_a ? p.terms : p.rows) =
       extent_of(args, args.in_type[0], static_cast<std::uint64_t>(transpose_a ? plan.k : plan.m));
-  p.packs_a = plan.a_m == 1 && plan.a_k % 4 == 0 && plan.m % kTileM == 0 && is_aligned(p.a, 16);
-  p.packs_b = plan.b_n == 1 && plan.b_k % 4 == 0 && plan.n % kTileN == 0 && is_aligned(p.b, 16);
+  p.packs_a = plan.a_m == 1 && plan.a_k % 4 == 0 && plan.m % plan.tile_m == 0 && is_aligned(p.a, 16);
+  p.packs_b = plan.b_n == 1 && plan.b_k % 4 == 0 && plan.n % plan.tile_n == 0 && is_aligned(p.b, 16);
   return p;
 }
 
@@ -147,7 +209,7 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
     const Leading& leading = plan.leading;  // at most one dimension
     launcher.matmul({args.in[0], args.in[1], args.out, args.workspace, plan.m, plan.n, plan.k, params.transpose_a,
                      params.transpose_b, leading.count, leading.a_stride[0] * plan.m * plan.k,
-                     leading.b_stride[0] * plan.k * plan.n, plan.m * plan.n});
+                     leading.b_stride[0] * plan.k * plan.n, plan.m * plan.n, params.precision});
     return;
   }
   if (plan.route == MatmulPlan::Route::many_elements || plan.route == MatmulPlan::Route::many_tiles) {
@@ -159,9 +221,20 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
     launch(launcher, matmul_elements, "matmul_elements", linear_grid(launcher.machine(), count, 128), 128, p, out);
     return;
   }
+  if (plan.route == MatmulPlan::Route::rows) {
+    constexpr void (*kLaunch[])(Product, Launcher&, float*) = {
+        launch_rows<4>,  launch_rows<8>,  launch_rows<12>, launch_rows<16>,
+        launch_rows<20>, launch_rows<24>, launch_rows<28>, launch_rows<32>,
+    };
+    return plan.n == 1 ? launch_rows<1>(p, launcher, out) : kLaunch[(plan.n - 1) / 4](p, launcher, out);
+  }
   const Grid grid{static_cast<std::uint32_t>(plan.tiles_m() * plan.tiles_n()), static_cast<std::uint32_t>(plan.splits)};
   float* partial = plan.splits > 1 ? static_cast<float*>(args.workspace) : out;
-  launch(launcher, matmul_blocks, "matmul_blocks", grid, plan.threads, p, plan.split, partial);
+  const auto kernel = plan.tile_n == 4    ? matmul_blocks<4>
+                      : plan.tile_n == 8  ? matmul_blocks<8>
+                      : plan.tile_n == 12 ? matmul_blocks<12>
+                                          : matmul_blocks<16>;
+  launch(launcher, kernel, "matmul_blocks", grid, plan.threads, p, plan.split, partial);
   if (plan.splits > 1) {
     launch(launcher, matmul_combine, "matmul_combine", linear_grid(launcher.machine(), count, 128), 128, partial,
            plan.splits, count, out);

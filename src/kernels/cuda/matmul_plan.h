@@ -59,13 +59,16 @@ inline Leading leading_of(const Shape& a, const Shape& b) {
 struct MatmulPlan {
   enum class Route : std::uint8_t {
     elements,  // a thread for each element of the result, short sums (k <= 32)
-    blocks,    // a block for each 8 x 4 elements, its threads share the sum; `splits` > 1: a second stage adds them
+    rows,      // a thread for each row of a narrow result, short sums
+    blocks,    // a block for each tile of the result, its threads share the sum; `splits` > 1: a second stage adds them
     library,   // no extent is small
     many_elements,  // several matrices: a thread for each element, for short sums and flat matrices
     many_tiles,     // several matrices: a block for each 32 x 32 elements of one
   };
-  static constexpr std::int64_t kTileM = 8, kTileN = 4, kSkinny = 32, kSplit = 2048;
-  static constexpr std::int64_t kFlat = 8;  // m or n below which a tile would be nearly empty
+  static constexpr std::int64_t kSkinny = 32;
+  static constexpr std::int64_t kTall = 16384;  // rows from which a thread takes a whole one
+  static constexpr std::int64_t kSplit = 1024;  // terms of a part
+  static constexpr std::int64_t kFlat = 8;      // m or n below which a tile would be nearly empty
 
   Route route = Route::elements;
   std::int64_t m = 0, n = 0, k = 0;
@@ -73,10 +76,11 @@ struct MatmulPlan {
   Leading leading;                                  // of several matrices
   std::int64_t splits = 1, split = 0;               // parts of the sum, and the terms of one
   std::uint32_t threads = 256;
+  std::int64_t tile_m = 8, tile_n = 4;  // of a block
   std::uint64_t workspace = 0;
 
-  std::int64_t tiles_m() const { return (m + kTileM - 1) / kTileM; }
-  std::int64_t tiles_n() const { return (n + kTileN - 1) / kTileN; }
+  std::int64_t tiles_m() const { return (m + tile_m - 1) / tile_m; }
+  std::int64_t tiles_n() const { return (n + tile_n - 1) / tile_n; }
 };
 
 inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, const TensorType& b,
@@ -110,13 +114,19 @@ inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, c
     }
     return plan;
   }
-  if (short_sum) return plan;
+  if (short_sum) {
+    if (!params.transpose_a && plan.n <= MatmulPlan::kSkinny && plan.m >= MatmulPlan::kTall)
+      plan.route = MatmulPlan::Route::rows;
+    return plan;
+  }
   if (std::min(plan.m, plan.n) > MatmulPlan::kSkinny) {
     plan.route = MatmulPlan::Route::library;
     plan.workspace = machine.library_workspace;
     return plan;
   }
   plan.route = MatmulPlan::Route::blocks;
+  // As wide as a narrow result, so that the other operand is read once.
+  plan.tile_n = plan.n <= 4 ? 4 : plan.n <= 8 ? 8 : plan.n <= 12 ? 12 : plan.n <= 16 ? 16 : 8;
   // Enough terms a thread to be worth its place in the block's sum.
   plan.threads = static_cast<std::uint32_t>(std::clamp<std::int64_t>((plan.k / 4 + 31) / 32 * 32, 32, 256));
   // A long sum over few tiles leaves most of the machine idle: cut it, in parts that only shapes decide.
