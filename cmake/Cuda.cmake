@@ -47,6 +47,15 @@ if(GRAPHRUN_CUDA_FOUND)
   endif()
 
   graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels)
+  # Kernels that are compiled when a program is loaded include scalar_ops.h as text.
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/scalar_ops.h)
+  file(READ ${PROJECT_SOURCE_DIR}/src/kernels/scalar_ops.h scalar_ops)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp @ONLY CONTENT
+"#include \"kernels/cuda/fused.h\"
+const char* const graphrun::cuda::kScalarOpsSource = R\"scalar_ops(@scalar_ops@)scalar_ops\";
+")
+  target_sources(graphrun_kernels_cuda PRIVATE ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp)
+
   graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels LIBRARIES CUDA::cudart_static)
   # For --profile. The library itself is opened at run time, where it is installed.
   find_path(GRAPHRUN_CUPTI_INCLUDE cupti.h

@@ -159,8 +159,8 @@ TEST(Failure, PinnedMemory) {
 TEST(Failure, EveryCallOfALoad) {
   for (const std::string call :
        {"cudaSetDevice", "cudaStreamCreateWithFlags", "cudaMalloc", "cudaMallocHost", "cudaMemsetAsync",
-        "cudaMemcpyAsync", "cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaLaunchKernel", "cudaGraphCreate",
-        "cudaGraphAddNode", "cudaGraphInstantiate", "cudaGraphUpload", "cudaStreamSynchronize"}) {
+        "cudaMemcpyAsync", "cudaStreamBeginCaptureToGraph", "cudaStreamEndCapture", "cudaLaunchKernel",
+        "cudaGraphCreate", "cudaGraphAddNode", "cudaGraphInstantiate", "cudaGraphUpload", "cudaStreamSynchronize"}) {
     SCOPED_TRACE(call);
     {
       const FakeCuda machine((call + "=1@1").c_str());  // cudaErrorInvalidValue

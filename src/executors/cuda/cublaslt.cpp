@@ -4,6 +4,15 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executors/cuda/probe.h"
 #include "graphrun/error.h"
 
 namespace graphrun::cuda {
@@ -121,6 +130,103 @@ std::uint32_t alignment_of(const void* address, std::int64_t stride) {
   return static_cast<std::uint32_t>(number & (~number + 1));
 }
 
+// out^T = op(b)^T op(a)^T by columns is out = op(a) op(b) by rows.
+void describe(Descriptors& d, const LibraryMatmul& p, std::string_view doing) {
+  const Functions& f = functions();
+  const bool tf32 = p.precision == Precision::tf32;
+  check(f.desc_create(&d.operation, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate", doing);
+  const cublasOperation_t first = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t second = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  check(f.desc_set(d.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof(first)), "cublasLtMatmulDescSetAttribute",
+        doing);
+  check(f.desc_set(d.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof(second)), "cublasLtMatmulDescSetAttribute",
+        doing);
+  layout(d.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.matrices, p.a_stride, doing);
+  layout(d.b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.matrices, p.b_stride, doing);
+  layout(d.out, p.m, p.n, p.matrices, p.out_stride, doing);
+}
+
+// What the library offers, best first by its own account.
+std::vector<cublasLtMatmulAlgo_t> offers(cublasLtHandle_t handle, Descriptors& d, const LibraryMatmul& p,
+                                         std::uint64_t workspace_bytes, int most, std::string_view doing) {
+  const Functions& f = functions();
+  check(f.preference_create(&d.preference), "cublasLtMatmulPreferenceCreate", doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes, doing);
+  const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // not in place: that one uses atomics
+  prefer(d, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes, doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b, p.b_stride), doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a, p.a_stride), doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.out, p.out_stride), doing);
+  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.out, p.out_stride), doing);
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
+  int count = 0;
+  check(f.heuristic(handle, d.operation, d.b, d.a, d.out, d.out, d.preference, most, found.data(), &count),
+        "cublasLtMatmulAlgoGetHeuristic", doing);
+  if (count == 0) check(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic", doing);
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (int i = 0; i < count; ++i) algorithms.push_back(found[static_cast<std::size_t>(i)].algo);
+  return algorithms;
+}
+
+cublasStatus_t run(cublasLtHandle_t handle, const Descriptors& d, const LibraryMatmul& p, std::uint64_t workspace_bytes,
+                   const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream) {
+  const float one = 1.0f, zero = 0.0f;
+  return functions().matmul(handle, d.operation, &one, p.b, d.b, p.a, d.a, &zero, p.out, d.out, p.out, d.out,
+                            &algorithm, p.workspace, workspace_bytes, stream);
+}
+
+// Products of one key have the same algorithm.
+std::string key_of(const LibraryMatmul& p, std::uint64_t workspace_bytes) {
+  int device = 0;
+  cudaGetDevice(&device);
+  return fmt::format("{}: {} {} {} {}{} {} {} {} {} {} {} {} {} {}", device, p.m, p.n, p.k, int{p.transpose_a},
+                     int{p.transpose_b}, p.matrices, p.a_stride, p.b_stride, p.out_stride,
+                     alignment_of(p.a, p.a_stride), alignment_of(p.b, p.b_stride), alignment_of(p.out, p.out_stride),
+                     static_cast<int>(p.precision), workspace_bytes);
+}
+
+// Chosen in this process. Reading is for whoever holds the mutex.
+struct Choices {
+  std::mutex mutex;
+  std::map<std::string, cublasLtMatmulAlgo_t> of;
+};
+Choices& choices() {
+  static Choices all;
+  return all;
+}
+
+// Milliseconds of work on a stream.
+class Stopwatch {
+ public:
+  explicit Stopwatch(Api& api) : api_(api) {
+    api.check(cudaEventCreate(&begin_), "cudaEventCreate");
+    api.check(cudaEventCreate(&end_), "cudaEventCreate");
+  }
+  ~Stopwatch() {
+    if (begin_ != nullptr) cudaEventDestroy(begin_);
+    if (end_ != nullptr) cudaEventDestroy(end_);
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  void start(cudaStream_t stream) { api_.check(cudaEventRecord(begin_, stream), "cudaEventRecord"); }
+  float stop(cudaStream_t stream) {
+    api_.check(cudaEventRecord(end_, stream), "cudaEventRecord");
+    api_.synchronize(stream);
+    float milliseconds = 0;
+    api_.check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
+    return milliseconds;
+  }
+
+ private:
+  Api& api_;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+constexpr int kOffers = 12;
+constexpr int kRepeats = 3;
+constexpr float kWorthwhile = 0.98f;  // of the time of the library's own first
+
 }  // namespace
 
 struct MatmulLibrary::State {
@@ -135,41 +241,68 @@ MatmulLibrary::~MatmulLibrary() {
   functions().destroy(state_->handle);
 }
 
-// out^T = op(b)^T op(a)^T by columns is out = op(a) op(b) by rows.
+void MatmulLibrary::choose(const LibraryMatmul& p, std::uint64_t workspace_bytes, Api& api, cudaStream_t stream,
+                           std::string_view doing) {
+  if (workspace_bytes < sizeof(std::uint64_t) || p.m * p.n * p.k == 0) return;
+  const std::lock_guard lock(choices().mutex);
+  const std::string key = key_of(p, workspace_bytes);
+  if (choices().of.count(key) > 0) return;
+  Descriptors d;
+  describe(d, p, doing);
+  const auto algorithms = offers(state_->handle, d, p, workspace_bytes, kOffers, doing);
+
+  const auto floats = [](std::int64_t matrix, std::int64_t stride, std::int64_t matrices) {
+    return static_cast<std::uint64_t>(stride > 0 ? stride * (matrices - 1) + matrix : matrix);
+  };
+  const std::uint64_t results = floats(p.m * p.n, p.out_stride, p.matrices);
+  api.doing(doing);
+  fill_probe(api, const_cast<void*>(p.a), floats(p.m * p.k, p.a_stride, p.matrices), 1, stream);
+  fill_probe(api, const_cast<void*>(p.b), floats(p.k * p.n, p.b_stride, p.matrices), 2, stream);
+  // The bits and the time of an algorithm; a time of 0 when it declines after all.
+  Stopwatch watch(api);
+  const auto measure = [&](const cublasLtMatmulAlgo_t& algorithm, float limit) {
+    struct {
+      std::uint64_t bits = 0;
+      float time = 0;
+    } seen;
+    fill_probe(api, p.out, results, 3, stream);
+    if (run(state_->handle, d, p, workspace_bytes, algorithm, stream) != CUBLAS_STATUS_SUCCESS) return seen;
+    checksum_probe(api, p.out, results, p.workspace, stream);
+    api.copy_to_host(&seen.bits, p.workspace, sizeof(seen.bits), stream);
+    api.synchronize(stream);
+    for (int i = 0; i < kRepeats; ++i) {
+      watch.start(stream);
+      check(run(state_->handle, d, p, workspace_bytes, algorithm, stream), "cublasLtMatmul", doing);
+      const float time = watch.stop(stream);
+      seen.time = i == 0 ? time : std::min(seen.time, time);
+      if (seen.time > 2 * limit) break;  // out of the race
+    }
+    return seen;
+  };
+  const auto first = measure(algorithms[0], std::numeric_limits<float>::max());
+  std::size_t best = 0;
+  float best_time = first.time * kWorthwhile;
+  for (std::size_t i = 1; i < algorithms.size(); ++i) {
+    const auto other = measure(algorithms[i], best_time);
+    if (other.time == 0 || other.time >= best_time || other.bits != first.bits) continue;
+    best = i;
+    best_time = other.time;
+  }
+  choices().of[key] = algorithms[best];
+}
+
 void MatmulLibrary::multiply(const LibraryMatmul& p, std::uint64_t workspace_bytes, cudaStream_t stream,
                              std::string_view doing) {
-  const Functions& f = functions();
   Descriptors d;
-  check(f.desc_create(&d.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate", doing);
-  const cublasOperation_t first = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const cublasOperation_t second = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-  check(f.desc_set(d.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof(first)), "cublasLtMatmulDescSetAttribute",
-        doing);
-  check(f.desc_set(d.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof(second)), "cublasLtMatmulDescSetAttribute",
-        doing);
-  layout(d.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.matrices, p.a_stride, doing);
-  layout(d.b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.matrices, p.b_stride, doing);
-  layout(d.out, p.m, p.n, p.matrices, p.out_stride, doing);
-
-  check(f.preference_create(&d.preference), "cublasLtMatmulPreferenceCreate", doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes, doing);
-  const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // not in place: that one uses atomics
-  prefer(d, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes, doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b, p.b_stride), doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a, p.a_stride), doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.out, p.out_stride), doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.out, p.out_stride), doing);
-
-  cublasLtMatmulHeuristicResult_t found{};
-  int count = 0;
-  check(f.heuristic(state_->handle, d.operation, d.b, d.a, d.out, d.out, d.preference, 1, &found, &count),
-        "cublasLtMatmulAlgoGetHeuristic", doing);
-  if (count == 0) check(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic", doing);
-
-  const float one = 1.0f, zero = 0.0f;
-  check(f.matmul(state_->handle, d.operation, &one, p.b, d.b, p.a, d.a, &zero, p.out, d.out, p.out, d.out, &found.algo,
-                 p.workspace, workspace_bytes, stream),
-        "cublasLtMatmul", doing);
+  describe(d, p, doing);
+  std::optional<cublasLtMatmulAlgo_t> algorithm;
+  {
+    const std::lock_guard lock(choices().mutex);
+    const auto chosen = choices().of.find(key_of(p, workspace_bytes));
+    if (chosen != choices().of.end()) algorithm = chosen->second;
+  }
+  if (!algorithm) algorithm = offers(state_->handle, d, p, workspace_bytes, 1, doing).front();
+  check(run(state_->handle, d, p, workspace_bytes, *algorithm, stream), "cublasLtMatmul", doing);
 }
 
 }  // namespace graphrun::cuda

@@ -1,7 +1,8 @@
 // cublaslt.h: wide products through cuBLASLt, opened when the first program needs it.
-// Contract: f32 in, f32 accumulation, no TF32; scratch only from the plan; the algorithm is the first of the library's
-// own list that fits, without atomics: the same library, device and shapes give the same bits.
-// Leaves to others: which products are wide (kernels/cuda/matmul_plan.h).
+// Contract: f32 in, f32 accumulation, TF32 only where the product says so; scratch only from the plan. The algorithm is
+// the first of the library's own list that fits and needs no atomics, or a faster one that gives the same bits: the
+// same library, device and shapes give the same bits, whatever the clock said. Leaves to others: which products are
+// wide (kernels/cuda/matmul_plan.h), the kernels that choosing needs (probe.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string_view>
 
+#include "executors/cuda/api.h"
 #include "kernels/cuda/launcher.h"
 
 namespace graphrun::cuda {
@@ -18,6 +20,10 @@ class MatmulLibrary {
  public:
   MatmulLibrary();  // throws Error (kind device) when the library is not installed
   ~MatmulLibrary();
+  // Chooses the algorithm of products like this one, once for a process and device. Overwrites the operands, the result
+  // and the workspace: only before they hold anything.
+  void choose(const LibraryMatmul& product, std::uint64_t workspace_bytes, Api& api, cudaStream_t stream,
+              std::string_view doing);
   void multiply(const LibraryMatmul& product, std::uint64_t workspace_bytes, cudaStream_t stream,
                 std::string_view doing);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "executors/cuda/device.h"
+#include "executors/cuda/fusing.h"
 #include "graphrun/error.h"
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/support.h"
@@ -81,29 +82,21 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   cudaStream_t stream = nullptr;
   api_.check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   stream_.reset(stream);
-  const auto allocated = [&](std::uint64_t bytes) {
-    return bytes > 0 ? static_cast<std::byte*>(api_.allocate(bytes)) : nullptr;
-  };
-  arena_ = {allocated(program_.arena_bytes), FreeDevice{&api_}};
+  arena_.emplace(api_, program_);
   polled_ = poll_block(program_);
   pinned_ = {polled_.bytes > 0 ? static_cast<std::byte*>(api_.allocate_pinned(polled_.bytes)) : nullptr,
              FreePinned{&api_}};
   load_times_.emplace_back("allocation_ns", clock.lap());
   bind_phases();
-  clear_states();
+  bind_launches();
+  choose_algorithms();
+  arena_->clear_states(stream_.get());
   for (const InitialValue& value : program.initial) {
     if (value.bytes.empty()) continue;
-    api_.copy_to_device(arena_.get() + program_.buffers[value.buffer].offset, value.bytes.data(), value.bytes.size(),
-                        stream_.get());
+    api_.copy_to_device(arena_->at(value.buffer), value.bytes.data(), value.bytes.size(), stream_.get());
   }
   load_times_.emplace_back("kernels_and_library_ns", clock.lap());
-  graphs_.reserve(phases_.size());
-  for (const BoundPhase& phase : phases_) {
-    graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.pace.unroll, [&] {
-      for (const BoundStep& step : phase.steps) enqueue(step, true);
-      api_.doing(phase.label);
-    });
-  }
+  capture_phases();
   api_.doing("load");
   api_.synchronize(stream_.get());
   load_times_.emplace_back("capture_ns", clock.lap());
@@ -111,19 +104,6 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
 
 CudaRunnable::~CudaRunnable() {
   cudaSetDevice(device_);  // the members that follow belong to it
-}
-
-// States start from zero. What lives within a step does not: the sanitizer's initcheck sees a step that reads too
-// early.
-void CudaRunnable::clear_states() {
-  std::uint64_t first = program_.arena_bytes;
-  std::uint64_t end = 0;
-  for (const Buffer& buffer : program_.buffers) {
-    if (!is_state(buffer.kind)) continue;
-    first = std::min(first, buffer.offset);
-    end = std::max(end, buffer.offset + buffer.bytes);
-  }
-  if (first < end) api_.clear(arena_.get() + first, end - first, stream_.get());
 }
 
 CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index) {
@@ -134,23 +114,22 @@ CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index
     throw std::logic_error(fmt::format("{}: {} inputs are more than kernels take", bound.label, step.inputs.size()));
   }
   std::vector<TensorType> types;
-  const auto address = [&](BufferId id) { return arena_.get() + program_.buffers[id].offset; };
   for (const BufferId input : step.inputs) {
     const auto i = types.size();
     types.push_back(program_.buffers[input].type);
-    bound.args.in[i] = address(input);
+    bound.args.in[i] = arena_->at(input);
     bound.args.in_type[i] = types.back();
   }
   bound.args.inputs = static_cast<int>(types.size());
-  bound.args.out = address(step.output);
+  bound.args.out = arena_->at(step.output);
   bound.args.out_type = program_.buffers[step.output].type;
   bound.args.capacity = phase.capacity;
   bound.args.params = step.params;
   if (step.row_count != kNoBuffer) {
-    bound.args.row_count = reinterpret_cast<const std::int32_t*>(address(step.row_count));
+    bound.args.row_count = reinterpret_cast<const std::int32_t*>(arena_->at(step.row_count));
   }
   if (step.workspace != kNoBuffer) {
-    bound.args.workspace = address(step.workspace);
+    bound.args.workspace = arena_->at(step.workspace);
     bound.workspace_bytes = program_.buffers[step.workspace].bytes;
   }
   const Verdict allowed = verdict(step.op, step.params, types, bound.args.out_type, machine_);
@@ -186,6 +165,90 @@ void CudaRunnable::enqueue(const BoundStep& step, bool capturing) {
   step.launch(step.args, launcher);
 }
 
+void CudaRunnable::bind_launches() {
+  const bool compile = can_compile();
+  std::string source;
+  for (PhaseId id = 0; id < phases_.size(); ++id) {
+    BoundPhase& bound = phases_[id];
+    const Phase& phase = program_.phases[id];
+    for (const Launch& launch : group_steps(program_, phase, compile)) {
+      BoundLaunch& next = bound.launches.emplace_back();
+      next.after = launch.after;
+      for (const Segment& segment : launch.segments) {
+        for (const Member& member : segment.members) next.steps.push_back(member.step);
+      }
+      if (!launch.fused()) continue;
+      FusedKernelCall call;
+      call.name = fmt::format("fused_{}_{}", id, bound.launches.size());
+      const FusedLaunch fused = fuse_launch(program_, phase, launch, call.name, machine_);
+      source += fused.kernel.source;
+      call.label =
+          fmt::format("{} and {} more in one kernel", bound.steps[next.steps.front()].label, next.steps.size() - 1);
+      call.grid = fused.kernel.grid;
+      call.threads = fused.kernel.threads;
+      for (const BufferId operand : fused.operands) call.pointers.push_back(arena_->at(operand));
+      next.fused = std::move(call);
+    }
+  }
+  if (!source.empty()) compile_launches(fused_prelude() + source);
+}
+
+void CudaRunnable::compile_launches(const std::string& source) {
+  compiled_ = std::make_unique<CompiledKernels>(source);
+  for (BoundPhase& phase : phases_) {
+    for (BoundLaunch& launch : phase.launches) {
+      if (!launch.fused) continue;
+      launch.fused->kernel = compiled_->find(launch.fused->name);
+      api_.count_fused_kernel();
+    }
+  }
+}
+
+// Nothing is in the arena yet: operands are filled with numbers and results are tried out where they lie.
+void CudaRunnable::choose_algorithms() {
+  class Choosing final : public Launcher {
+   public:
+    Choosing(CudaRunnable& owner, const BoundStep& step) : Launcher(owner.machine_), owner_(owner), step_(step) {}
+    void launch(const void*, const char*, Grid, std::uint32_t, void**) override {}
+    void matmul(const LibraryMatmul& product) override {
+      owner_.library_->choose(product, step_.workspace_bytes, owner_.api_, owner_.stream_.get(), step_.label);
+    }
+
+   private:
+    CudaRunnable& owner_;
+    const BoundStep& step_;
+  };
+  if (!library_) return;
+  for (std::size_t phase = 0; phase < phases_.size(); ++phase) {
+    for (std::size_t i = 0; i < phases_[phase].steps.size(); ++i) {
+      if (program_.phases[phase].steps[i].op != "matmul") continue;
+      Choosing launcher(*this, phases_[phase].steps[i]);
+      phases_[phase].steps[i].launch(phases_[phase].steps[i].args, launcher);
+    }
+  }
+}
+
+void CudaRunnable::capture_phases() {
+  graphs_.reserve(phases_.size());
+  for (const BoundPhase& phase : phases_) {
+    std::vector<StepGraph::Part> parts;
+    for (const BoundLaunch& launch : phase.launches)
+      parts.push_back({[&] { enqueue(phase, launch, true); }, launch.after});
+    graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.pace.unroll, parts);
+  }
+}
+
+void CudaRunnable::enqueue(const BoundPhase& phase, const BoundLaunch& launch, bool capturing) {
+  if (!launch.fused) {
+    for (const std::uint32_t step : launch.steps) enqueue(phase.steps[step], capturing);
+    return;
+  }
+  const FusedKernelCall& fused = *launch.fused;
+  api_.doing(fused.label);
+  void* arguments[] = {const_cast<const void**>(fused.pointers.data())};
+  api_.launch(fused.kernel, fused.name.c_str(), fused.grid, fused.threads, arguments, stream_.get(), capturing);
+}
+
 const Buffer& CudaRunnable::checked(BufferId buffer, std::size_t bytes, const char* call) const {
   if (buffer >= program_.buffers.size()) throw std::logic_error(fmt::format("{}: there is no buffer {}", call, buffer));
   const Buffer& found = program_.buffers[buffer];
@@ -202,7 +265,7 @@ void CudaRunnable::write(BufferId buffer, std::span<const std::byte> bytes) {
   api_.doing(to.name);
   api_.use_device(device_);
   mirrored_ = false;
-  api_.copy_to_device(arena_.get() + to.offset, bytes.data(), bytes.size(), stream_.get());
+  api_.copy_to_device(arena_->at(buffer), bytes.data(), bytes.size(), stream_.get());
   api_.synchronize(stream_.get());
 }
 
@@ -216,7 +279,7 @@ void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
   }
   api_.doing(from.name);
   api_.use_device(device_);
-  api_.copy_to_host(bytes.data(), arena_.get() + from.offset, bytes.size(), stream_.get());
+  api_.copy_to_host(bytes.data(), arena_->at(buffer), bytes.size(), stream_.get());
   api_.synchronize(stream_.get());
 }
 
@@ -247,18 +310,16 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
     n -= now;
     begun += now;
   }
-  if (polled_.bytes > 0) {
-    api_.copy_to_host(pinned_.get(), arena_.get() + polled_.offset, polled_.bytes, stream_.get());
-  }
+  arena_->copy_polled(pinned_.get(), stream_.get());
   api_.synchronize(stream_.get());
   mirrored_ = true;
   if (profile_) profile_->add_run(name, steps, Profiler::now() - start);
 }
 
-// A step launch by launch, so that each can be timed.
+// A step of the phase launch by launch, so that each can be timed.
 void CudaRunnable::sample(PhaseId phase) {
   profile_->begin_sample(program_.phases[phase].name);
-  for (const BoundStep& step : phases_[phase].steps) enqueue(step, false);
+  for (const BoundLaunch& launch : phases_[phase].launches) enqueue(phases_[phase], launch, false);
   api_.synchronize(stream_.get());
   profile_->end_sample();
   api_.doing(phases_[phase].label);

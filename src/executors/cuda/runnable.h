@@ -8,7 +8,10 @@
 #include <optional>
 
 #include "executors/cuda/api.h"
+#include "executors/cuda/arena.h"
 #include "executors/cuda/cublaslt.h"
+#include "executors/cuda/grouping.h"
+#include "executors/cuda/nvrtc.h"
 #include "executors/cuda/pace.h"
 #include "executors/cuda/step_graph.h"
 #include "graphrun/executor.h"
@@ -28,10 +31,6 @@ class CudaRunnable final : public Runnable {
   Profile profile() override;
 
  private:
-  struct FreeDevice {
-    Api* api;
-    void operator()(std::byte* memory) const noexcept { api->release(memory); }
-  };
   struct FreePinned {
     Api* api;
     void operator()(std::byte* memory) const noexcept { api->release_pinned(memory); }
@@ -47,18 +46,36 @@ class CudaRunnable final : public Runnable {
     std::uint64_t workspace_bytes = 0;
     std::string label;  // "phase 'train', step 3 (h1.W)"
   };
+  // A kernel for several steps, and its one parameter.
+  struct FusedKernelCall {
+    const void* kernel = nullptr;
+    std::string name, label;
+    Grid grid;
+    std::uint32_t threads = 0;
+    std::vector<const void*> pointers;
+  };
+  // What run() launches; run_steps() launches the steps as they are.
+  struct BoundLaunch {
+    std::vector<std::uint32_t> steps, after;
+    std::optional<FusedKernelCall> fused;  // instead of the steps
+  };
   struct BoundPhase {
     std::string label;
     std::vector<BoundStep> steps;
+    std::vector<BoundLaunch> launches;
     Pace pace;
   };
   class StreamLauncher;
 
   BoundStep bind(const Phase& phase, std::size_t index);
   void bind_phases();
-  void clear_states();
+  void bind_launches();
+  void choose_algorithms();
+  void compile_launches(const std::string& source);
   void enqueue(const BoundStep& step, bool capturing);
   void sample(PhaseId phase);
+  void enqueue(const BoundPhase& phase, const BoundLaunch& launch, bool capturing);
+  void capture_phases();
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
   Program program_;  // without its initial values
@@ -67,11 +84,12 @@ class CudaRunnable final : public Runnable {
   std::unique_ptr<DeviceProfile> profile_;  // null: none is wanted
   Api api_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream> stream_;
-  std::unique_ptr<std::byte, FreeDevice> arena_;
+  std::optional<Arena> arena_;
   std::unique_ptr<std::byte, FreePinned> pinned_;
   PollBlock polled_;       // of the arena; pinned_ mirrors it
   bool mirrored_ = false;  // the pinned block holds what the arena holds
   std::optional<MatmulLibrary> library_;
+  std::unique_ptr<CompiledKernels> compiled_;
   LoopSlot slot_;
   std::vector<std::pair<std::string, std::uint64_t>> load_times_;  // parts of load(), as counters() tells them
   std::vector<BoundPhase> phases_;

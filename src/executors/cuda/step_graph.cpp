@@ -1,5 +1,6 @@
 #include "executors/cuda/step_graph.h"
 
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <memory>
@@ -22,20 +23,51 @@ struct DestroyGraph {
 };
 using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
 
-Graph capture(Api& api, cudaStream_t stream, const std::function<void()>& enqueue) {
+// Captures what `enqueue` puts on the stream into the graph, after the given nodes. Gives the nodes that it ends with.
+std::vector<cudaGraphNode_t> capture(Api& api, cudaStream_t stream, cudaGraph_t graph,
+                                     const std::vector<cudaGraphNode_t>& after, const std::function<void()>& enqueue) {
   // Relaxed: loading a kernel's code for its first launch is allowed meanwhile.
-  api.check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
-  cudaGraph_t raw = nullptr;
+  api.check(
+      cudaStreamBeginCaptureToGraph(stream, graph, after.data(), nullptr, after.size(), cudaStreamCaptureModeRelaxed),
+      "cudaStreamBeginCaptureToGraph");
+  cudaGraph_t same = nullptr;
   try {
     enqueue();
   } catch (...) {
-    if (cudaStreamEndCapture(stream, &raw) == cudaSuccess && raw != nullptr) cudaGraphDestroy(raw);
+    cudaStreamEndCapture(stream, &same);
     cudaGetLastError();
     throw;
   }
-  const cudaError_t status = cudaStreamEndCapture(stream, &raw);
-  Graph graph(raw);
-  api.check(status, "cudaStreamEndCapture");
+  cudaStreamCaptureStatus status{};
+  const cudaGraphNode_t* last = nullptr;
+  std::size_t count = 0;
+#if CUDART_VERSION >= 13000
+  const cudaError_t asked = cudaStreamGetCaptureInfo(stream, &status, nullptr, nullptr, &last, nullptr, &count);
+#else
+  const cudaError_t asked = cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, nullptr, &last, &count);
+#endif
+  std::vector<cudaGraphNode_t> ends(last, last + (asked == cudaSuccess ? count : 0));
+  api.check(cudaStreamEndCapture(stream, &same), "cudaStreamEndCapture");
+  api.check(asked, "cudaStreamGetCaptureInfo");
+  return ends;
+}
+
+Graph make_graph(Api& api) {
+  cudaGraph_t raw = nullptr;
+  api.check(cudaGraphCreate(&raw, 0), "cudaGraphCreate");
+  return Graph(raw);
+}
+
+Graph capture_step(Api& api, cudaStream_t stream, std::span<const StepGraph::Part> parts) {
+  Graph graph = make_graph(api);
+  std::vector<std::vector<cudaGraphNode_t>> ends;  // of each part
+  for (const StepGraph::Part& part : parts) {
+    std::vector<cudaGraphNode_t> after;
+    for (const std::uint32_t before : part.after) after.insert(after.end(), ends[before].begin(), ends[before].end());
+    std::sort(after.begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    ends.push_back(capture(api, stream, graph.get(), after, part.enqueue));
+  }
   return graph;
 }
 
@@ -121,15 +153,14 @@ LoopSlot::~LoopSlot() {
 }
 
 StepGraph::StepGraph(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll,
-                     const std::function<void()>& enqueue)
+                     std::span<const Part> parts)
     : unroll_(unroll) {
-  const Graph step = capture(api, stream, enqueue);
+  const Graph step = capture_step(api, stream, parts);
   refuse_memory_nodes(api, step.get());
   if (nodes_of(api, step.get()).empty()) return;
 
-  cudaGraph_t raw = nullptr;
-  api.check(cudaGraphCreate(&raw, 0), "cudaGraphCreate");
-  const Graph graph(raw);
+  const Graph graph = make_graph(api);
+  cudaGraph_t const raw = graph.get();
   cudaGraphConditionalHandle blocks{}, singles{};
   for (cudaGraphConditionalHandle* handle : {&blocks, &singles}) {
     api.check(cudaGraphConditionalHandleCreate(handle, raw, 0, cudaGraphCondAssignDefault),

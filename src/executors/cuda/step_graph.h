@@ -1,4 +1,5 @@
-// step_graph.h: a step captured once, and a CUDA graph that repeats it n times in one launch.
+// step_graph.h: a step captured once, its launches side by side where none needs the other, and a CUDA graph that
+// repeats it n times in one launch.
 // Contract: the graph holds two loops (conditional nodes): one over a block of `unroll` copies of the step, one over a
 // single step, so any n fits; the counts lie on the device and are changed only when n changes. A step that allocates
 // memory inside the graph is an Error.
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "executors/cuda/api.h"
 
@@ -29,9 +31,12 @@ class LoopSlot {
 
 class StepGraph {
  public:
-  // `enqueue` puts the work of one step on the stream.
-  StepGraph(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll,
-            const std::function<void()>& enqueue);
+  // The launches of one step, each after those it names, all of them earlier in the list.
+  struct Part {
+    std::function<void()> enqueue;  // puts its work on the stream
+    std::span<const std::uint32_t> after;
+  };
+  StepGraph(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll, std::span<const Part> parts);
   ~StepGraph();
   StepGraph(StepGraph&& other) noexcept;
   StepGraph& operator=(StepGraph&&) = delete;

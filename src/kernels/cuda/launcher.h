@@ -32,6 +32,7 @@ struct LibraryMatmul {
   bool transpose_a = false, transpose_b = false;
   std::int64_t matrices = 1;
   std::int64_t a_stride = 0, b_stride = 0, out_stride = 0;
+  Precision precision = Precision::fp32;
 };
 
 class Launcher {

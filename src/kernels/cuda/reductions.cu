@@ -97,7 +97,20 @@ __device__ typename R::State fold(const Reduction& r, std::uint64_t result, std:
                                   std::uint64_t step) {
   const float* from = r.in + offset(r.kept, result);
   typename R::State state = R::start();
+  if (r.reduced.rank == 1) {  // several loads are under way before the first is needed
+    constexpr int kAhead = 8;
+    const std::uint64_t stride = r.reduced.stride[0];
+    for (; begin + (kAhead - 1) * step < end; begin += kAhead * step) {
+      float x[kAhead];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) x[i] = from[(begin + i * step) * stride];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) R::add(state, x[i], begin + i * step);
+    }
 #pragma unroll 4
+    for (std::uint64_t i = begin; i < end; i += step) R::add(state, from[i * stride], i);
+    return state;
+  }
   for (std::uint64_t i = begin; i < end; i += step) R::add(state, from[offset(r.reduced, i)], i);
   return state;
 }
@@ -189,6 +202,7 @@ template <class R>
 __global__ void reduce_combine(Reduction r, const typename R::State* partial, std::uint64_t splits, Target<R> to) {
   for (std::uint64_t i = thread_index(); i < r.kept.count; i += thread_count()) {
     auto total = partial[i];
+#pragma unroll 8
     for (std::uint64_t s = 1; s < splits; ++s) total = R::join(total, partial[s * r.kept.count + i]);
     to.store(r, 0, i, total);
   }

@@ -1,0 +1,117 @@
+#include "executors/cuda/nvrtc.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <nvrtc.h>
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "graphrun/error.h"
+#include "kernels/cuda/fused.h"
+
+namespace graphrun::cuda {
+namespace {
+
+struct Functions {
+  decltype(&nvrtcCreateProgram) create;
+  decltype(&nvrtcDestroyProgram) destroy;
+  decltype(&nvrtcCompileProgram) compile;
+  decltype(&nvrtcGetProgramLogSize) log_size;
+  decltype(&nvrtcGetProgramLog) log;
+  decltype(&nvrtcGetCUBINSize) cubin_size;
+  decltype(&nvrtcGetCUBIN) cubin;
+};
+
+template <class F>
+bool find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  return function != nullptr;
+}
+
+// Null where it is not installed.
+const Functions* functions() {
+  static const Functions* const loaded = []() -> const Functions* {
+    static Functions f{};
+    void* library = dlopen(fmt::format("libnvrtc.so.{}", CUDART_VERSION / 1000).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return nullptr;
+    const bool all = find(library, "nvrtcCreateProgram", f.create) && find(library, "nvrtcDestroyProgram", f.destroy) &&
+                     find(library, "nvrtcCompileProgram", f.compile) &&
+                     find(library, "nvrtcGetProgramLogSize", f.log_size) &&
+                     find(library, "nvrtcGetProgramLog", f.log) && find(library, "nvrtcGetCUBINSize", f.cubin_size) &&
+                     find(library, "nvrtcGetCUBIN", f.cubin);
+    return all ? &f : nullptr;
+  }();
+  return loaded;
+}
+
+void check(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  throw Error(ErrorKind::device, "cuda.call", fmt::format("load: {} failed: {}", call, cudaGetErrorString(status)));
+}
+
+std::vector<char> compile(const std::string& source, const std::string& architecture) {
+  const Functions& f = *functions();
+  nvrtcProgram program = nullptr;
+  const char* const headers[] = {kScalarOpsSource};
+  const char* const names[] = {kScalarOpsName};
+  if (f.create(&program, source.c_str(), "fused.cu", 1, headers, names) != NVRTC_SUCCESS)
+    throw std::logic_error("NVRTC takes no program");
+  const std::array options{architecture.c_str(), "--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
+  const nvrtcResult status = f.compile(program, static_cast<int>(options.size()), options.data());
+  std::size_t size = 0;
+  std::string log;
+  std::vector<char> code;
+  if (status != NVRTC_SUCCESS) {
+    if (f.log_size(program, &size) == NVRTC_SUCCESS) {
+      log.resize(size);
+      f.log(program, log.data());
+    }
+  } else if (f.cubin_size(program, &size) == NVRTC_SUCCESS) {
+    code.resize(size);
+    f.cubin(program, code.data());
+  }
+  f.destroy(&program);
+  if (code.empty()) throw std::logic_error(fmt::format("a generated kernel does not compile:\n{}\n{}", log, source));
+  return code;
+}
+
+// By architecture and source; kept for the process.
+const std::vector<char>& compiled(const std::string& source, const std::string& architecture) {
+  static std::mutex mutex;
+  static std::map<std::string, std::vector<char>> known;
+  const std::lock_guard lock(mutex);
+  const auto [entry, fresh] = known.try_emplace(architecture + "\n" + source);
+  if (entry->second.empty()) entry->second = compile(source, architecture);
+  return entry->second;
+}
+
+}  // namespace
+
+bool can_compile() {
+  return functions() != nullptr;
+}
+
+CompiledKernels::CompiledKernels(const std::string& source) {
+  int device = 0, major = 0, minor = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
+  const auto& code = compiled(source, fmt::format("--gpu-architecture=sm_{}{}", major, minor));
+  check(cudaLibraryLoadData(&library_, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), "cudaLibraryLoadData");
+}
+
+CompiledKernels::~CompiledKernels() {
+  if (library_ != nullptr) cudaLibraryUnload(library_);
+}
+
+const void* CompiledKernels::find(const std::string& name) const {
+  cudaKernel_t kernel = nullptr;
+  check(cudaLibraryGetKernel(&kernel, library_, name.c_str()), "cudaLibraryGetKernel");
+  return reinterpret_cast<const void*>(kernel);
+}
+
+}  // namespace graphrun::cuda

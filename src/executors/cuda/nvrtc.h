@@ -1,0 +1,30 @@
+// nvrtc.h: kernels compiled when a program is loaded, by NVRTC, which is opened when it is first needed.
+// Contract: the same source gives the same code; what was compiled once is kept for the process. Code of a kernel
+// lives as long as its CompiledKernels.
+// Leaves to others: what is compiled (kernels/cuda/fused.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+namespace graphrun::cuda {
+
+// Whether NVRTC is installed: without it programs run with the kernels that are built in.
+bool can_compile();
+
+class CompiledKernels {
+ public:
+  // For the current device. Throws std::logic_error with the compiler's words when the source is wrong.
+  explicit CompiledKernels(const std::string& source);
+  ~CompiledKernels();
+  CompiledKernels(const CompiledKernels&) = delete;
+  CompiledKernels& operator=(const CompiledKernels&) = delete;
+
+  const void* find(const std::string& name) const;  // what cudaLaunchKernel takes
+
+ private:
+  cudaLibrary_t library_ = nullptr;
+};
+
+}  // namespace graphrun::cuda

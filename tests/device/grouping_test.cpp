@@ -1,0 +1,214 @@
+// Which steps share a launch, and that no order between steps is lost by it. Needs no device.
+#include "executors/cuda/grouping.h"
+
+#include <gtest/gtest.h>
+#include <nvrtc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "executors/cuda/fusing.h"
+#include "graphrun/error.h"
+#include "graphrun/model.h"
+#include "graphrun/session.h"
+#include "programs.h"
+
+namespace graphrun::testing {
+namespace {
+
+using cuda::group_steps;
+using cuda::Launch;
+using cuda::Member;
+using cuda::Segment;
+
+// Runs the launches in a memory whose cells know who wrote them last, and compares what each step reads with what it
+// reads one by one: an independent account of the same promise. A cell lies between two ends of buffers.
+class Replay {
+ public:
+  Replay(const Program& program, const Phase& phase) : program_(program), phase_(phase), wanted_(phase.steps.size()) {
+    for (const Buffer& buffer : program.buffers) {
+      for (const std::uint64_t end : {std::uint64_t{0}, buffer.type.bytes(), buffer.bytes}) {
+        cells_.push_back(buffer.offset + end);
+      }
+    }
+    std::sort(cells_.begin(), cells_.end());
+    cells_.erase(std::unique(cells_.begin(), cells_.end()), cells_.end());
+    memory_.assign(cells_.size(), -1);
+    for (std::size_t i = 0; i < phase.steps.size(); ++i) {
+      for (const BufferId input : reads_of(phase.steps[i])) wanted_[i].push_back(seen(input));
+      write(i, true);
+    }
+    final_ = memory_;
+    std::fill(memory_.begin(), memory_.end(), -1);
+  }
+
+  // Launches in any order that keeps `after`: here those of later numbers first.
+  void run(const std::vector<Launch>& launches) {
+    std::vector<bool> done(launches.size(), false);
+    std::set<std::size_t> steps;
+    for (std::size_t count = 0; count < launches.size(); ++count) {
+      std::size_t next = launches.size();
+      for (std::size_t i = launches.size(); i-- > 0;) {
+        const auto& after = launches[i].after;
+        if (!done[i] && std::all_of(after.begin(), after.end(), [&](std::uint32_t a) { return done[a]; })) next = i;
+        if (next == i && reversed_) break;
+      }
+      ASSERT_LT(next, launches.size()) << "launches wait for each other";
+      done[next] = true;
+      reversed_ = !reversed_;
+      for (const Segment& segment : launches[next].segments) run(segment, steps);
+    }
+    // A step that is left out leaves no state and nobody misses it.
+    for (std::size_t i = 0; i < phase_.steps.size(); ++i) {
+      const TensorType& type = program_.buffers[phase_.steps[i].output].type;
+      EXPECT_TRUE(steps.count(i) > 0 || type.shape.elements() == 1 || phase_.steps[i].op == "broadcast_to")
+          << "step " << i + 1 << " never runs";
+    }
+    for (const Buffer& buffer : program_.buffers) {
+      if (!is_state(buffer.kind)) continue;
+      for (std::ptrdiff_t c = cell(buffer.offset); c < cell(buffer.offset + buffer.type.bytes()); ++c) {
+        const auto at = static_cast<std::size_t>(c);
+        ASSERT_EQ(memory_[at], final_[at]) << buffer.name << " is left by another step";
+      }
+    }
+  }
+
+ private:
+  static std::vector<BufferId> reads_of(const Step& step) {
+    std::vector<BufferId> ids = step.inputs;
+    if (step.row_count != kNoBuffer) ids.push_back(step.row_count);
+    return ids;
+  }
+  std::ptrdiff_t cell(std::uint64_t offset) const {
+    return std::lower_bound(cells_.begin(), cells_.end(), offset) - cells_.begin();
+  }
+  std::vector<int> seen(BufferId id) const {
+    const Buffer& buffer = program_.buffers[id];
+    return {memory_.begin() + cell(buffer.offset), memory_.begin() + cell(buffer.offset + buffer.type.bytes())};
+  }
+  void write(std::size_t index, bool stored) {
+    const Step& step = phase_.steps[index];
+    const auto fill = [&](BufferId id, std::uint64_t bytes, int value) {
+      const std::uint64_t begin = program_.buffers[id].offset;
+      std::fill(memory_.begin() + cell(begin), memory_.begin() + cell(begin + bytes), value);
+    };
+    if (step.workspace != kNoBuffer) fill(step.workspace, program_.buffers[step.workspace].bytes, -2);
+    if (stored) fill(step.output, program_.buffers[step.output].type.bytes(), static_cast<int>(index));
+  }
+  void run(const Segment& segment, std::set<std::size_t>& steps) {
+    for (const Member& member : segment.members) {
+      if (!member.scalar) {
+        EXPECT_TRUE(steps.insert(member.step).second) << "step " << member.step << " runs twice";
+      }
+      std::vector<BufferId> reads = reads_of(phase_.steps[member.step]);
+      if (member.scalar) reads.resize(phase_.steps[member.step].inputs.size());  // a number has no rows
+      for (std::size_t i = 0; i < reads.size(); ++i) {
+        const std::vector<int>& wanted = wanted_[member.step][i];
+        if (member.from[i] >= 0) {
+          const int from = static_cast<int>(segment.members[static_cast<std::size_t>(member.from[i])].step);
+          EXPECT_TRUE(std::all_of(wanted.begin(), wanted.end(), [&](int w) { return w == from; }));
+        } else {
+          ASSERT_EQ(seen(reads[i]), wanted) << phase_.name << ": step " << member.step + 1 << " reads another value";
+        }
+      }
+    }
+    for (const Member& member : segment.members) write(member.step, member.stored);
+  }
+
+  const Program& program_;
+  const Phase& phase_;
+  bool reversed_ = true;
+  std::vector<std::uint64_t> cells_;
+  std::vector<int> memory_, final_;
+  std::vector<std::vector<std::vector<int>>> wanted_;
+};
+
+std::size_t launches_of(const Program& program, bool fuse = true) {
+  std::size_t count = 0;
+  for (const Phase& phase : program.phases) {
+    const auto launches = group_steps(program, phase, fuse);
+    Replay(program, phase).run(launches);
+    if (phase.name == "train") count = launches.size();
+  }
+  return count;
+}
+
+Program planned(const std::string& path) {
+  const Model model = load_model(path);
+  SessionOptions options;
+  options.executor = "cuda";
+  return plan_program(model, options);
+}
+
+// The example models whose data is there.
+std::vector<std::string> models() {
+  if (std::getenv("GRAPHRUN_TEST_DATA") != nullptr) setenv("GRAPHRUN_DATA", std::getenv("GRAPHRUN_TEST_DATA"), 1);
+  const char* folder = std::getenv("GRAPHRUN_TEST_MODELS");
+  std::vector<std::string> paths;
+  for (const auto& file :
+       std::filesystem::directory_iterator(folder != nullptr ? folder : GRAPHRUN_SOURCE_DIR "/models")) {
+    if (file.path().extension() != ".json") continue;
+    try {
+      load_model(file.path());
+      paths.push_back(file.path());
+    } catch (const Error&) {
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+TEST(Grouping, KeepsWhatEveryStepReads) {
+  for (const std::string& path : models()) {
+    SCOPED_TRACE(path);
+    const Program program = planned(path);
+    const std::size_t fused = launches_of(program), alone = launches_of(program, false);
+    EXPECT_LT(fused, alone);
+    printf("%s: %zu of %zu\n", path.c_str(), fused, alone);
+  }
+}
+
+// The words of the compiler when the source does not compile for the H200.
+std::string compile(const std::string& source) {
+  nvrtcProgram program = nullptr;
+  const char* texts[] = {cuda::kScalarOpsSource};
+  const char* names[] = {cuda::kScalarOpsName};
+  if (nvrtcCreateProgram(&program, source.c_str(), "fused.cu", 1, texts, names) != NVRTC_SUCCESS) return "no program";
+  const char* options[] = {"--gpu-architecture=sm_90", "--std=c++17", "--fmad=false",
+                           "--device-as-default-execution-space"};
+  const nvrtcResult status = nvrtcCompileProgram(program, 4, options);
+  std::size_t size = 0;
+  nvrtcGetProgramLogSize(program, &size);
+  std::string log(size, ' ');
+  nvrtcGetProgramLog(program, log.data());
+  nvrtcDestroyProgram(&program);
+  return status == NVRTC_SUCCESS ? std::string() : log + source;
+}
+
+std::string source_of(const Program& program) {
+  std::string source = cuda::fused_prelude();
+  int number = 0;
+  for (const Phase& phase : program.phases) {
+    for (const Launch& launch : group_steps(program, phase)) {
+      if (!launch.fused()) continue;
+      source += cuda::fuse_launch(program, phase, launch, "fused_" + std::to_string(number++), {132, 0}).kernel.source;
+    }
+  }
+  return source;
+}
+
+TEST(Fusing, SourcesOfTheModelsCompile) {
+  for (const std::string& path : models()) {
+    SCOPED_TRACE(path);
+    const std::string source = source_of(planned(path));
+    EXPECT_EQ(source, source_of(planned(path)));
+    EXPECT_EQ(compile(source), "");
+    if (std::getenv("GRAPHRUN_PRINT") != nullptr) printf("%s\n", source.c_str());
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::testing
