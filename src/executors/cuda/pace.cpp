@@ -23,17 +23,17 @@ double seconds_of(const Program& program, const Step& step) {
     const int inner = a.rank() - (matmul->transpose_a ? 2 : 1);
     products = elements(step.output) * (inner >= 0 ? static_cast<double>(a[inner]) : 1.0);
   }
-  return kKernelSeconds + std::max(bytes / kBytesPerSecond, products / kProductsPerSecond);
+  return std::max(bytes / kBytesPerSecond, products / kProductsPerSecond);
 }
 
 }  // namespace
 
-Pace pace_of(const Program& program, const Phase& phase) {
-  double seconds = kKernelSeconds;
+Pace pace_of(const Program& program, const Phase& phase, std::size_t launches) {
+  double seconds = kKernelSeconds * static_cast<double>(launches + 1);
   for (const Step& step : phase.steps) seconds += seconds_of(program, step);
   Pace pace;
   const auto fitting = static_cast<std::uint64_t>(std::clamp(kLaunchSeconds / seconds, 1.0, double{kMostSteps}));
-  const std::size_t nodes = std::max<std::size_t>(phase.steps.size(), 1);
+  const std::size_t nodes = std::max<std::size_t>(launches, 1);
   pace.unroll = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kNodesOfBlock / nodes, 1, 16));
   pace.unroll = static_cast<std::uint32_t>(std::min<std::uint64_t>(pace.unroll, fitting));
   pace.steps_per_launch = fitting / pace.unroll * pace.unroll;

@@ -3,6 +3,7 @@
 // not held up; the pace changes no result.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "graphrun/program.h"
@@ -14,6 +15,7 @@ struct Pace {
   std::uint64_t steps_per_launch = 1;  // at most; a multiple of unroll
 };
 
-Pace pace_of(const Program& program, const Phase& phase);
+// `launches`: kernels of one step.
+Pace pace_of(const Program& program, const Phase& phase, std::size_t launches);
 
 }  // namespace graphrun::cuda

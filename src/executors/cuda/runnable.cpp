@@ -154,7 +154,6 @@ void CudaRunnable::bind_phases() {
     BoundPhase bound;
     bound.label = fmt::format("phase '{}'", phase.name);
     for (std::size_t i = 0; i < phase.steps.size(); ++i) bound.steps.push_back(bind(phase, i));
-    bound.pace = pace_of(program_, phase);
     phases_.push_back(std::move(bound));
   }
 }
@@ -189,6 +188,7 @@ void CudaRunnable::bind_launches() {
       for (const BufferId operand : fused.operands) call.pointers.push_back(arena_->at(operand));
       next.fused = std::move(call);
     }
+    bound.pace = pace_of(program_, phase, bound.launches.size());
   }
   if (!source.empty()) compile_launches(fused_prelude() + source);
 }
