@@ -52,9 +52,11 @@ struct Block {
   __device__ static float of_warps(float value, Combine combine) {
     __shared__ float partial[32];
     if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+    __syncwarp();
     __syncthreads();
     value = partial[0];
     for (unsigned w = 1; w < blockDim.x / 32; ++w) value = combine(value, partial[w]);
+    __syncwarp();
     __syncthreads();  // all have read before the next call writes
     return value;
   }

@@ -113,6 +113,27 @@ void launch_rows(Product p, Launcher& launcher, float* out) {
          linear_grid(launcher.machine(), static_cast<std::uint64_t>(p.m), 128), 128, p, packs_out, out);
 }
 
+// Transposing trees over a warp, one for each 32 elements up to kPart + 32: after the round of width w a lane keeps the
+// half of the elements that its bit w names, at last one, in sum[kPart]. A template, so that elements stay in registers.
+template <int kPart, int kWidth>
+struct Tree {
+  template <int kTile>
+  __device__ __forceinline__ static void fold(float (&sum)[kTile], unsigned lane) {
+    const bool upper = (lane & static_cast<unsigned>(kWidth)) != 0;
+#pragma unroll
+    for (int i = kPart; i < kPart + kWidth; ++i) {
+      const float keep = upper ? sum[i + kWidth] : sum[i];
+      const float give = upper ? sum[i] : sum[i + kWidth];
+      sum[i] = keep + __shfl_xor_sync(0xffffffffu, give, kWidth);
+    }
+    if constexpr (kWidth > 1) {
+      Tree<kPart, kWidth / 2>::fold(sum, lane);
+    } else if constexpr (kPart > 0) {
+      Tree<kPart - kWarp, kWarp / 2>::fold(sum, lane);
+    }
+  }
+};
+
 // Grid: (tiles, splits). `out` is (splits, m, n): the result itself when there is one split.
 template <int kTileN>
 __global__ void __launch_bounds__(256) matmul_blocks(Product p, std::int64_t split, float* out) {
@@ -126,7 +147,8 @@ __global__ void __launch_bounds__(256) matmul_blocks(Product p, std::int64_t spl
   const std::int64_t end = begin + split < terms ? begin + split : terms;
 
   float sum[kTile] = {};
-#pragma unroll 2
+  constexpr int kAhead = kTile > 96 ? 2 : 4;  // as registers allow
+#pragma unroll kAhead
   for (std::int64_t l = begin + threadIdx.x; l < end; l += blockDim.x) {
     float a[kTileM], b[kTileN];
     load(p.a + row * p.a_m + l * p.a_k, p.a_m, p.m - row, p.packs_a, a);
@@ -138,24 +160,14 @@ __global__ void __launch_bounds__(256) matmul_blocks(Product p, std::int64_t spl
     }
   }
 
-  // A transposing tree: after the round of width w a lane keeps the half of the elements that its bit w names.
+  __syncwarp();  // lanes may have had different numbers of terms
   const unsigned lane = threadIdx.x % kWarp;
   const unsigned warp = threadIdx.x / kWarp;
   __shared__ float partial[8][kTile];
+  Tree<kTile - kWarp, kWarp / 2>::fold(sum, lane);
 #pragma unroll
-  for (int part = 0; part < kTile; part += kWarp) {
-#pragma unroll
-    for (int width = kWarp / 2; width > 0; width /= 2) {
-#pragma unroll
-      for (int i = part; i < part + width; ++i) {
-        const bool upper = (lane & static_cast<unsigned>(width)) != 0;
-        const float keep = upper ? sum[i + width] : sum[i];
-        const float give = upper ? sum[i] : sum[i + width];
-        sum[i] = keep + __shfl_xor_sync(0xffffffffu, give, width);
-      }
-    }
-    partial[warp][part + static_cast<int>(lane)] = sum[part];
-  }
+  for (int part = 0; part < kTile; part += kWarp) partial[warp][part + static_cast<int>(lane)] = sum[part];
+  __syncwarp();
   __syncthreads();
   for (unsigned e = threadIdx.x; e < kTile; e += blockDim.x) {
     float total = partial[0][e];

@@ -67,6 +67,7 @@ struct MatmulPlan {
   };
   static constexpr std::int64_t kSkinny = 32;
   static constexpr std::int64_t kTall = 16384;  // rows from which a thread takes a whole one
+  static constexpr std::int64_t kLong = 4096;   // terms from which a sum is cut: a second launch takes its time, too
   static constexpr std::int64_t kSplit = 1024;  // terms of a part
   static constexpr std::int64_t kFlat = 8;      // m or n below which a tile would be nearly empty
 
@@ -132,7 +133,8 @@ inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, c
   // A long sum over few tiles leaves most of the machine idle: cut it, in parts that only shapes decide.
   const std::int64_t tiles = std::max<std::int64_t>(plan.tiles_m() * plan.tiles_n(), 1);
   const std::int64_t room = std::max<std::int64_t>(2 * machine.multiprocessors / tiles, 1);
-  const std::int64_t wanted = std::min((plan.k + MatmulPlan::kSplit - 1) / MatmulPlan::kSplit, room);
+  const std::int64_t parts = plan.k >= MatmulPlan::kLong ? (plan.k + MatmulPlan::kSplit - 1) / MatmulPlan::kSplit : 1;
+  const std::int64_t wanted = std::min(parts, room);
   plan.split = ((plan.k + wanted - 1) / wanted + 31) / 32 * 32;
   plan.splits = (plan.k + plan.split - 1) / plan.split;
   if (plan.splits > 1) plan.workspace = static_cast<std::uint64_t>(plan.splits * plan.m * plan.n) * sizeof(float);

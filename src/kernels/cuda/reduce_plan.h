@@ -43,7 +43,8 @@ struct ReducePlan {
   };
   static constexpr std::uint64_t kFew = 32;
   static constexpr std::uint32_t kColumns = 32;  // neighbouring results that a block of the column kernel computes
-  static constexpr std::uint64_t kSplit = 1024;  // terms of a part of a sum that is cut,
+  static constexpr std::uint64_t kLong = 4096;   // terms from which a sum is cut
+  static constexpr std::uint64_t kSplit = 1024;  // terms of a part,
   static constexpr std::uint64_t kSplitColumns = 256;  // of one whose threads lie side by side
 
   Axes kept, reduced;
@@ -98,7 +99,7 @@ inline ReducePlan plan_reduce(std::uint32_t axes, const Shape& in, const Machine
   const std::uint64_t split = columns ? ReducePlan::kSplitColumns : ReducePlan::kSplit;
   const auto most = static_cast<std::uint64_t>(machine.multiprocessors) * (columns ? 2 : 4);
   const std::uint64_t room = std::max<std::uint64_t>(most / std::max<std::uint64_t>(plan.blocks, 1), 1);
-  const std::uint64_t wanted = std::clamp<std::uint64_t>(terms / split, 1, room);
+  const std::uint64_t wanted = terms >= ReducePlan::kLong ? std::clamp<std::uint64_t>(terms / split, 1, room) : 1;
   plan.split = (terms + wanted - 1) / wanted;
   plan.splits = (terms + plan.split - 1) / plan.split;
   if (plan.splits > 1) plan.workspace = plan.splits * kept.count * state;

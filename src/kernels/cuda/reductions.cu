@@ -169,9 +169,12 @@ __global__ void __launch_bounds__(256) reduce_blocks(Reduction r, std::uint64_t 
   __shared__ typename R::State partial[8];
   for (std::uint64_t i = blockIdx.x; i < r.kept.count; i += gridDim.x) {
     const auto mine = i < results ? fold<R>(r, i, begin + threadIdx.x, end, blockDim.x) : R::start();
+    __syncwarp();  // lanes may have had different numbers of terms
     const auto warp = warp_join<R>(mine);
+    __syncwarp();
     __syncthreads();  // those of the result before have been read
     if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = warp;
+    __syncwarp();
     __syncthreads();
     if (threadIdx.x == 0) {
       auto total = partial[0];
@@ -192,6 +195,7 @@ __global__ void __launch_bounds__(1024) reduce_columns(Reduction r, std::uint64_
   __shared__ typename R::State partial[32][33];
   const std::uint64_t i = static_cast<std::uint64_t>(blockIdx.x) * ReducePlan::kColumns + x;
   partial[y][x] = i < results ? fold<R>(r, i, begin + y, end, 32) : R::start();
+  __syncwarp();
   __syncthreads();
   const auto total = warp_join<R>(partial[x][y]);  // warp y now holds the 32 parts of column y
   const std::uint64_t mine = static_cast<std::uint64_t>(blockIdx.x) * ReducePlan::kColumns + y;
