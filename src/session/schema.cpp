@@ -357,6 +357,7 @@ Json train_section() {
                  {"epochs", integer(0)},
                  {"shuffle", type("boolean")},
                  {"seed", integer(0)},
+                 {"precision", words({"fp32", "tf32"})},
                  {"clip_norm", std::move(clip)},
                  {"evaluate_every", integer(1)},
                  {"log_every", integer(1)}},
