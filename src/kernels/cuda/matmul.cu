@@ -114,7 +114,8 @@ void launch_rows(Product p, Launcher& launcher, float* out) {
 }
 
 // Transposing trees over a warp, one for each 32 elements up to kPart + 32: after the round of width w a lane keeps the
-// half of the elements that its bit w names, at last one, in sum[kPart]. A template, so that elements stay in registers.
+// half of the elements that its bit w names, at last one, in sum[kPart]. A template, so that elements stay in
+// registers.
 template <int kPart, int kWidth>
 struct Tree {
   template <int kTile>
