@@ -180,6 +180,28 @@ TEST(Failure, ALaunchIsToldWithItsStep) {
   EXPECT_TRUE(has(told.message, "cudaLaunchKernel of ")) << told.message;
 }
 
+// Without a graph each of the 5 steps asks for its own launches, and the one that fails is told of.
+TEST(Failure, DebuggersGetStepsWithoutAGraph) {
+  const Program program = small_program();
+  setenv("GRAPHRUN_DEBUG_GRAPHS", "off", 1);
+  const auto runnable = fake()->load(program);
+  setenv("GRAPHRUN_DEBUG_GRAPHS", "no", 1);
+  try {
+    fake()->load(program);
+    ADD_FAILURE() << "a value that means nothing was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    EXPECT_STREQ(error.what(), "GRAPHRUN_DEBUG_GRAPHS can be 'off', got 'no'");
+  }
+  unsetenv("GRAPHRUN_DEBUG_GRAPHS");
+  const std::uint64_t launches = counted(*runnable, "launches");
+  runnable->run(0, 5);
+  EXPECT_GE(counted(*runnable, "launches"), launches + 5);
+  EXPECT_EQ(counted(*runnable, "graph_launches"), 0u);
+  const FakeCuda machine("cudaLaunchKernel=1@1");
+  EXPECT_TRUE(has(failure_of([&] { runnable->run(0, 1); }).message, "phase 'run', step"));
+}
+
 TEST(Failure, ACopyInMidRun) {
   const Program program = small_program();
   const auto runnable = fake()->load(program);

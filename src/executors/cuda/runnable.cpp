@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "executors/cuda/device.h"
@@ -26,6 +28,14 @@ Machine machine_for(const Program& program) {
                 "plan it with --executor=cuda");
   }
   return {target.multiprocessors, target.library_workspace};
+}
+
+bool wants_graphs() {
+  const char* value = std::getenv("GRAPHRUN_DEBUG_GRAPHS");
+  if (value == nullptr || *value == '\0') return true;
+  if (std::string_view(value) == "off") return false;
+  throw Error(ErrorKind::input, "cuda.debug_graphs",
+              fmt::format("GRAPHRUN_DEBUG_GRAPHS can be 'off', got '{}'", value));
 }
 
 // Nanoseconds from one question to the next.
@@ -71,7 +81,7 @@ class CudaRunnable::StreamLauncher final : public Launcher {
 };
 
 CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling)
-    : program_(without_initial(program)), device_(device), machine_(machine_for(program)) {
+    : program_(without_initial(program)), device_(device), machine_(machine_for(program)), use_graphs_(wants_graphs()) {
   check(program);
   if (profiling != Profiling::off) profile_ = std::make_unique<DeviceProfile>(profiling);
   api_.set_profile(profile_.get());
@@ -249,6 +259,10 @@ void CudaRunnable::enqueue(const BoundPhase& phase, const BoundLaunch& launch, b
   api_.launch(fused.kernel, fused.name.c_str(), fused.grid, fused.threads, arguments, stream_.get(), capturing);
 }
 
+void CudaRunnable::enqueue(const BoundPhase& phase) {
+  for (const BoundLaunch& launch : phase.launches) enqueue(phase, launch, false);
+}
+
 const Buffer& CudaRunnable::checked(BufferId buffer, std::size_t bytes, const char* call) const {
   if (buffer >= program_.buffers.size()) throw std::logic_error(fmt::format("{}: there is no buffer {}", call, buffer));
   const Buffer& found = program_.buffers[buffer];
@@ -300,6 +314,12 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   }
   while (n > 0) {
     begin_step(begun);
+    if (!use_graphs_) {
+      enqueue(bound);
+      --n;
+      ++begun;
+      continue;
+    }
     const std::uint64_t now = std::min(n, bound.pace.steps_per_launch);
     if (now != armed_steps_ || graph.unroll() != armed_unroll_) {
       arm_loops(api_, stream_.get(), slot_.number(), graph.unroll(), now);
@@ -319,7 +339,7 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
 // A step of the phase launch by launch, so that each can be timed.
 void CudaRunnable::sample(PhaseId phase) {
   profile_->begin_sample(program_.phases[phase].name);
-  for (const BoundLaunch& launch : phases_[phase].launches) enqueue(phases_[phase], launch, false);
+  enqueue(phases_[phase]);
   api_.synchronize(stream_.get());
   profile_->end_sample();
   api_.doing(phases_[phase].label);

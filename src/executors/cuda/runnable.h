@@ -75,12 +75,14 @@ class CudaRunnable final : public Runnable {
   void enqueue(const BoundStep& step, bool capturing);
   void sample(PhaseId phase);
   void enqueue(const BoundPhase& phase, const BoundLaunch& launch, bool capturing);
+  void enqueue(const BoundPhase& phase);  // a step, launch by launch, without a graph
   void capture_phases();
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
   Program program_;  // without its initial values
   int device_;
   Machine machine_;
+  bool use_graphs_;                         // false: run() launches each step itself, for debuggers and sanitizers
   std::unique_ptr<DeviceProfile> profile_;  // null: none is wanted
   Api api_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream> stream_;
