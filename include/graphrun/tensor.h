@@ -35,7 +35,7 @@ class HostTensor {
       : dtype_(dtype), shape_(shape), bytes_(static_cast<std::size_t>(shape.elements()) * size_of(dtype)) {}
   HostTensor(Shape shape, std::span<const float> values) : HostTensor(DType::f32, shape) {
     if (values.size() != elements<float>().size()) throw std::logic_error("HostTensor: values do not fill the shape");
-    std::memcpy(bytes_.data(), values.data(), bytes_.size());
+    if (!values.empty()) std::memcpy(bytes_.data(), values.data(), bytes_.size());
   }
 
   DType dtype() const { return dtype_; }
