@@ -4,6 +4,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
 #include "graph/plan/offsets.h"
 
@@ -21,14 +22,6 @@ constexpr std::int32_t kMaxStrands = 64;
 constexpr std::int64_t kLeastRows = 64;
 // Work that is worth a strand, in units of about half a nanosecond: as for the parts of a kernel.
 constexpr std::int64_t kStrandUnits = 16384;
-
-Alias alias_of(const Graph& graph, NodeId id) {
-  const Node& node = graph[id];
-  if (node.op->alias == nullptr) return {};
-  std::vector<TensorType> inputs;
-  for (NodeId input : node.inputs) inputs.push_back(graph[input].type);
-  return node.op->alias(node.attrs, inputs, node.type);
-}
 
 std::uint64_t padded(std::uint64_t bytes) {
   return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
 
 namespace graphrun::plan {
@@ -14,14 +15,6 @@ using ir::Graph;
 using ir::kShared;
 using ir::Node;
 using ir::NodeId;
-
-Alias alias_of(const Graph& graph, NodeId id) {
-  const Node& node = graph[id];
-  if (node.op->alias == nullptr) return {};
-  std::vector<TensorType> inputs;
-  for (NodeId input : node.inputs) inputs.push_back(graph[input].type);
-  return node.op->alias(node.attrs, inputs, node.type);
-}
 
 bool is_state_node(const Node& node) {
   return node.op->state != nullptr;
