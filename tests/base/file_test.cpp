@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
 
 #include "graphrun/error.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
@@ -17,10 +17,9 @@ namespace fs = std::filesystem;
 
 class File : public testing::Test {
  protected:
-  fs::path folder = fs::path(testing::TempDir()) / ("graphrun_file_test_" + std::to_string(::getpid()));
-  void SetUp() override { fs::create_directory(folder); }
-  void TearDown() override { fs::remove_all(folder); }
-  std::string path(const std::string& name) const { return (folder / name).string(); }
+  const test::TemporaryFolder own;
+  const fs::path& folder = own.path();
+  std::string path(const std::string& name) const { return own.file(name); }
   std::size_t files() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
   }

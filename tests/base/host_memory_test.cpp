@@ -1,30 +1,20 @@
 #include "base/host_memory.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <limits>
+
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
 
-namespace fs = std::filesystem;
-
 class HostMemory : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "graphrun_host_memory_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-  void file(const char* path, const char* content) const {
-    fs::create_directories((root_ + path).substr(0, (root_ + path).rfind('/')));
-    std::ofstream(root_ + path) << content;
-  }
-  std::string root_;
+  void file(const std::string& path, const char* content) const { folder_.write(path.substr(1), content); }
+
+  const test::TemporaryFolder folder_;
+  const std::string root_ = folder_.path().string();
 };
 
 TEST_F(HostMemory, UnknownIsNoLimit) {

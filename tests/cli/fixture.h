@@ -3,10 +3,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "process.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun::testing {
 
@@ -40,27 +39,16 @@ inline constexpr const char* kLine = R"json({
 
 class Cli : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "graphrun_cli_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    model_ = file("line.json", kLine);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string file(const std::string& name, std::string_view content) const {
-    const std::string path = (folder_ / name).string();
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
-  }
+  std::string file(const std::string& name, std::string_view content) const { return own_.write(name, content); }
 
   static Outcome graphrun(std::vector<std::string> words, const ProcessOptions& options = {}) {
     words.insert(words.begin(), GRAPHRUN_CLI);
     return run(words, options);
   }
 
-  std::filesystem::path folder_;
-  std::string model_;
+  const test::TemporaryFolder own_;
+  const std::filesystem::path& folder_ = own_.path();
+  const std::string model_ = file("line.json", kLine);
 };
 
 inline std::vector<std::string> keys(const Json& object) {

@@ -1,6 +1,5 @@
 // train --profile: the table, the member of --json and the timeline.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -8,6 +7,7 @@
 #include <sstream>
 
 #include "process.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun::testing {
 namespace {
@@ -26,22 +26,14 @@ constexpr const char* kLine = R"json({
 
 class CliProfile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "graphrun_profile_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    model_ = folder_ / "line.json";
-    std::ofstream(model_) << kLine;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   Outcome train(std::vector<std::string> words) const {
-    words.insert(words.begin(), {GRAPHRUN_CLI, "train", model_.string(), "--quiet"});
+    words.insert(words.begin(), {GRAPHRUN_CLI, "train", model_, "--quiet"});
     return run(words);
   }
-  std::string path(const char* name) const { return (folder_ / name).string(); }
+  std::string path(const char* name) const { return folder_.file(name); }
 
-  std::filesystem::path folder_, model_;
+  const test::TemporaryFolder folder_;
+  const std::string model_ = folder_.write("line.json", kLine);
 };
 
 TEST_F(CliProfile, Table) {

@@ -28,7 +28,6 @@ constexpr const char* kHouses = R"json({
 class Weights : public Cli {
  protected:
   void SetUp() override {
-    Cli::SetUp();
     houses_ = file("houses.json", kHouses);
     std::string rows = "age,rooms,price\n";
     for (int i = 0; i < 40; ++i) {

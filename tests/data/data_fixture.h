@@ -12,29 +12,18 @@
 #include "data/dataset.h"
 #include "graphrun/error.h"
 #include "session/formulas.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 
 class DataTest : public testing::Test {
  protected:
-  DataTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "graphrun_data_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    folder_ = name;
-    unsetenv("GRAPHRUN_DATA");
-  }
-  ~DataTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  DataTest() { unsetenv("GRAPHRUN_DATA"); }
 
   const std::string& folder() const { return folder_; }
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
-  void write(const std::string& name, const std::string& bytes) const {
-    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
-    std::ofstream(path(name), std::ios::binary) << bytes;
-  }
+  void write(const std::string& name, const std::string& bytes) const { own_.write(name, bytes); }
 
   // Reads the block and throws Error when anything was reported.
   DataSet read(const std::string& block, DataOptions options = {}) const {
@@ -80,7 +69,8 @@ class DataTest : public testing::Test {
   std::vector<InputDecl> inputs = {{"x", Shape{2}, DType::f32, false}, {"y", Shape{1}, DType::f32, true}};
 
  private:
-  std::string folder_;
+  const test::TemporaryFolder own_;
+  const std::string folder_ = own_.path().string();
   ModelFormulas formulas_{{{"gain", 1.5}}};
 };
 

@@ -1,21 +1,19 @@
 // metrics_test.cpp: the built-in metrics of model files, worked out by hand, on every host executor.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "graphrun/session.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
 
 Metrics evaluated(const std::string& text, const std::string& split, const std::string& executor) {
-  const std::string path = testing::TempDir() + "graphrun_metrics_test_" + std::to_string(::getpid()) + ".json";
-  std::ofstream(path) << text;
+  const test::TemporaryFolder folder;
   SessionOptions options;
   options.executor = executor;
-  Session session(load_model(path), options);
+  Session session(load_model(folder.write("model.json", text)), options);
   return session.evaluate(split);
 }
 

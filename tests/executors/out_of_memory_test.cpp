@@ -1,13 +1,11 @@
 // A plan that does not fit: the message names what is large and a batch that fits, found by planning alone.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 #include "graphrun/session.h"
 #include "session/fit_batch.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
@@ -35,11 +33,10 @@ constexpr const char* kModel = R"json({
 })json";
 
 Model model_with(std::int64_t batch) {
-  const auto path = std::filesystem::temp_directory_path() / "graphrun_out_of_memory_test.json";
-  std::ofstream(path) << kModel;
+  const test::TemporaryFolder folder;
   LoadOptions options;
   options.overrides = {{"train.batch", std::to_string(batch)}};
-  return load_model(path.string(), options);
+  return load_model(folder.write("shapes.json", kModel), options);
 }
 
 // The cpu executor on a machine that has so many bytes.

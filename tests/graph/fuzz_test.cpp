@@ -2,7 +2,6 @@
 // The short run is part of the tests; the long one: GRAPHRUN_FUZZ=100000 test_graph --gtest_filter='Fuzz*'.
 // tests/fuzz has an entry for libFuzzer.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +13,7 @@
 
 #include "graphrun/error.h"
 #include "graphrun/show.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
@@ -200,7 +200,7 @@ void expect_a_good_error(const Error& error, const std::string& text) {
 TEST(Fuzz, ModelFiles) {
   const std::vector<std::string> corpus = files_of({"/models", "/tests/graph/bad"});
   const std::vector<std::string> models = files_of({"/models"});
-  const std::string path = testing::TempDir() + "graphrun_fuzz_" + std::to_string(::getpid()) + ".json";
+  const test::TemporaryFolder folder;
   const int n = rounds(1000);
   int good = 0;
   double slowest = 0;
@@ -208,13 +208,13 @@ TEST(Fuzz, ModelFiles) {
     Mutator mutator(static_cast<unsigned>(i));
     const std::string text = mutator.mutated(
         (i % 4 == 0 ? corpus : models)[mutator.below(i % 4 == 0 ? corpus.size() : models.size())], corpus);
-    std::ofstream(path, std::ios::binary) << text;
+    const std::string path = folder.write("model.json", text);
     const Clock::time_point start = Clock::now();
     try {
       const std::string canonical = canonical_model(path);
       ++good;
       show_model(path, {}, {.gradients = true, .dot = true});
-      std::ofstream(path, std::ios::binary) << canonical;
+      folder.write("model.json", canonical);
       ASSERT_EQ(canonical_model(path), canonical) << text;
     } catch (const Error& error) {
       ASSERT_NO_FATAL_FAILURE(expect_a_good_error(error, text));

@@ -1,13 +1,12 @@
 // model_file_test.cpp: a good model file, and files with one mistake each: its code, its place, its hint.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
@@ -47,10 +46,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 std::string write_model(const std::string& text) {
-  // Tests run side by side, each in a process of its own.
-  const std::string path = testing::TempDir() + "graphrun_model_file_test_" + std::to_string(::getpid()) + ".json";
-  std::ofstream(path) << text;
-  return path;
+  static const test::TemporaryFolder folder;
+  return folder.write("model.json", text);
 }
 
 Model load(const std::string& text, const LoadOptions& options = {}) {

@@ -1,6 +1,5 @@
 // reference_test.cpp: docs/model-format.md and docs/data.md against the schema and the registries.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -15,6 +14,7 @@
 #include "data/transforms.h"
 #include "graphrun/error.h"
 #include "graphrun/show.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
@@ -51,9 +51,8 @@ const Value& at(const Value& value, std::initializer_list<const char*> path) {
 }
 
 std::string write_model(const std::string& text) {
-  const std::string path = testing::TempDir() + "graphrun_reference_test_" + std::to_string(::getpid()) + ".json";
-  std::ofstream(path) << text;
-  return path;
+  static const test::TemporaryFolder folder;
+  return folder.write("model.json", text);
 }
 
 // A model that says no more than it must, with the defaults it gets.

@@ -1,6 +1,5 @@
 // schema_test.cpp: the JSON Schema against the reader, both ways; the committed copies of what is generated.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 #include "support/json_schema.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
@@ -82,18 +82,14 @@ const std::string kRich = R"json({
 })json";
 
 std::vector<Diagnostic> reader_says(const Value& document, bool with_files = true) {
-  static const std::string folder = [] {
-    const std::string path = testing::TempDir() + "graphrun_schema_test_" + std::to_string(::getpid());
-    fs::create_directories(path);
-    std::ofstream csv(path + "/a.csv");
-    csv << "a,b,c\n";
-    for (int row = 0; row < 10; ++row) csv << row << "," << row % 3 << ",1\n";
-    return path;
-  }();
-  std::ofstream(folder + "/model.json") << json::text(document);
+  static const test::TemporaryFolder folder;
+  std::string csv = "a,b,c\n";
+  for (int row = 0; row < 10; ++row) csv += std::to_string(row) + "," + std::to_string(row % 3) + ",1\n";
+  folder.write("a.csv", csv);
+  const std::string path = folder.write("model.json", json::text(document));
   try {
-    if (with_files) load_model(folder + "/model.json");
-    check_model(folder + "/model.json");
+    if (with_files) load_model(path);
+    check_model(path);
   } catch (const Error& error) {
     return error.diagnostics();
   }

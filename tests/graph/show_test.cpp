@@ -2,7 +2,6 @@
 #include "graphrun/show.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expression.h"
 #include "graphrun/error.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
@@ -19,9 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string write_model(const std::string& text) {
-  const std::string path = testing::TempDir() + "graphrun_show_test_" + std::to_string(::getpid()) + ".json";
-  std::ofstream(path) << text;
-  return path;
+  static const test::TemporaryFolder folder;
+  return folder.write("model.json", text);
 }
 
 LoadOptions with(std::vector<std::pair<std::string, std::string>> overrides) {
