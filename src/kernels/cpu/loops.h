@@ -20,47 +20,48 @@ void unary(float* out, const float* x, i64 n, float a, float b) {
   if (i < n) store_first(out + i, Functor::apply(load_first(x + i, n - i), va, vb), n - i);
 }
 
-// One operand of a row: a vector at each place, or one number for the whole row.
-GRAPHRUN_FN Floats at(const float* p, i64 column, i64 i, Floats fixed) {
-  return column != 0 ? load(p + i) : fixed;
+// Where a row's vectors of an operand lie: one number for the whole row is spread over a vector, which is then read
+// again and again. So the loops ask nothing about their operands.
+GRAPHRUN_FN const float* vectors(const float* p, i64 column, float* spread) {
+  if (column != 0) return p;
+  store(spread, Floats(*p));
+  return spread;
 }
-GRAPHRUN_FN Floats at_first(const float* p, i64 column, i64 i, i64 n, Floats fixed) {
-  return column != 0 ? load_first(p + i, n) : fixed;
+GRAPHRUN_FN const std::uint8_t* vectors(const std::uint8_t* p, i64 column, std::uint8_t* spread) {
+  if (column != 0) return p;
+  for (int i = 0; i < kLanes; ++i) spread[i] = *p;
+  return spread;
 }
 
 template <class Functor, class Out>
 void binary(Out* out, i64 rows, i64 columns, Strided<float> x, Strided<float> y) {
+  alignas(64) float spread_x[kLanes];
+  alignas(64) float spread_y[kLanes];
   for (i64 r = 0; r < rows; ++r, out += columns, x.data += x.row, y.data += y.row) {
-    const Floats fixed_x = *x.data;
-    const Floats fixed_y = *y.data;
+    const float* px = vectors(x.data, x.column, spread_x);
+    const float* py = vectors(y.data, y.column, spread_y);
     i64 i = 0;
-    for (; i + kLanes <= columns; i += kLanes)
-      store(out + i, Functor::apply(at(x.data, x.column, i, fixed_x), at(y.data, y.column, i, fixed_y)));
-    if (i < columns) {
-      const i64 n = columns - i;
-      store_first(out + i,
-                  Functor::apply(at_first(x.data, x.column, i, n, fixed_x), at_first(y.data, y.column, i, n, fixed_y)),
-                  n);
-    }
+    for (; i + kLanes <= columns; i += kLanes, px += kLanes * x.column, py += kLanes * y.column)
+      store(out + i, Functor::apply(load(px), load(py)));
+    const i64 n = columns - i;
+    if (n > 0) store_first(out + i, Functor::apply(load_first(px, n), load_first(py, n)), n);
   }
 }
 
 void where(float* out, i64 rows, i64 columns, Strided<std::uint8_t> m, Strided<float> x, Strided<float> y) {
+  alignas(64) std::uint8_t spread_m[kLanes];
+  alignas(64) float spread_x[kLanes];
+  alignas(64) float spread_y[kLanes];
   for (i64 r = 0; r < rows; ++r, out += columns, m.data += m.row, x.data += x.row, y.data += y.row) {
-    const Floats fixed_x = *x.data;
-    const Floats fixed_y = *y.data;
-    const Mask fixed_m = nonzero(Ints(*m.data));
+    const std::uint8_t* pm = vectors(m.data, m.column, spread_m);
+    const float* px = vectors(x.data, x.column, spread_x);
+    const float* py = vectors(y.data, y.column, spread_y);
     i64 i = 0;
-    for (; i + kLanes <= columns; i += kLanes)
-      store(out + i, select(m.column != 0 ? load_mask(m.data + i) : fixed_m, at(x.data, x.column, i, fixed_x),
-                            at(y.data, y.column, i, fixed_y)));
-    if (i < columns) {
-      const i64 n = columns - i;
-      store_first(out + i,
-                  select(m.column != 0 ? load_mask_first(m.data + i, n) : fixed_m,
-                         at_first(x.data, x.column, i, n, fixed_x), at_first(y.data, y.column, i, n, fixed_y)),
-                  n);
-    }
+    for (; i + kLanes <= columns;
+         i += kLanes, pm += kLanes * m.column, px += kLanes * x.column, py += kLanes * y.column)
+      store(out + i, select(load_mask(pm), load(px), load(py)));
+    const i64 n = columns - i;
+    if (n > 0) store_first(out + i, select(load_mask_first(pm, n), load_first(px, n), load_first(py, n)), n);
   }
 }
 

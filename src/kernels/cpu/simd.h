@@ -44,9 +44,15 @@ struct Ints {
     for_each_part([&](auto i) __attribute__((always_inline)) { part[i] = x - IntPart{}; });
   }
 };
+#if GRAPHRUN_LANES == 16
+struct Mask {
+  __mmask16 lanes;
+};
+#else
 struct Mask {
   IntPart part[kParts];  // 0 or -1
 };
+#endif
 
 // Unrolled by template: compilers keep a struct in registers only when no loop indexes it before that is decided.
 #define GRAPHRUN_LANEWISE(Result, signature, expression)                                   \
@@ -61,6 +67,33 @@ GRAPHRUN_LANEWISE(Floats, operator-(Floats x, Floats y), x.part[i] - y.part[i])
 GRAPHRUN_LANEWISE(Floats, operator*(Floats x, Floats y), x.part[i] * y.part[i])
 GRAPHRUN_LANEWISE(Floats, operator/(Floats x, Floats y), x.part[i] / y.part[i])
 GRAPHRUN_LANEWISE(Floats, operator-(Floats x), -x.part[i])
+GRAPHRUN_LANEWISE(Ints, operator+(Ints x, Ints y), x.part[i] + y.part[i])
+GRAPHRUN_LANEWISE(Ints, operator-(Ints x, Ints y), x.part[i] - y.part[i])
+GRAPHRUN_LANEWISE(Ints, operator&(Ints x, Ints y), x.part[i] & y.part[i])
+GRAPHRUN_LANEWISE(Ints, operator^(Ints x, Ints y), x.part[i] ^ y.part[i])
+GRAPHRUN_LANEWISE(Ints, operator<<(Ints x, int n), x.part[i] << n)
+GRAPHRUN_LANEWISE(Ints, operator>>(Ints x, int n), x.part[i] >> n)
+GRAPHRUN_LANEWISE(Ints, bits(Floats x), (IntPart)x.part[i])
+GRAPHRUN_LANEWISE(Floats, from_bits(Ints x), (FloatPart)x.part[i])
+
+#if GRAPHRUN_LANES == 16
+#define GRAPHRUN_MASK(signature, expression) \
+  GRAPHRUN_FN Mask signature {               \
+    return {(__mmask16)(expression)};        \
+  }
+GRAPHRUN_MASK(operator<(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_LT_OQ))
+GRAPHRUN_MASK(operator<=(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_LE_OQ))
+GRAPHRUN_MASK(operator>(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_GT_OQ))
+GRAPHRUN_MASK(operator>=(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_GE_OQ))
+GRAPHRUN_MASK(operator==(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_EQ_OQ))
+GRAPHRUN_MASK(operator!=(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_NEQ_UQ))
+GRAPHRUN_MASK(operator&(Mask x, Mask y), x.lanes& y.lanes)
+GRAPHRUN_MASK(operator|(Mask x, Mask y), x.lanes | y.lanes)
+GRAPHRUN_MASK(operator!(Mask x), ~x.lanes)
+GRAPHRUN_MASK(nonzero(Ints x), _mm512_test_epi32_mask((__m512i)x.part[0], (__m512i)x.part[0]))
+#undef GRAPHRUN_MASK
+GRAPHRUN_LANEWISE(Floats, select(Mask m, Floats x, Floats y), _mm512_mask_blend_ps(m.lanes, y.part[i], x.part[i]))
+#else
 GRAPHRUN_LANEWISE(Mask, operator<(Floats x, Floats y), x.part[i] < y.part[i])
 GRAPHRUN_LANEWISE(Mask, operator<=(Floats x, Floats y), x.part[i] <= y.part[i])
 GRAPHRUN_LANEWISE(Mask, operator>(Floats x, Floats y), x.part[i] > y.part[i])
@@ -70,22 +103,15 @@ GRAPHRUN_LANEWISE(Mask, operator!=(Floats x, Floats y), x.part[i] != y.part[i])
 GRAPHRUN_LANEWISE(Mask, operator&(Mask x, Mask y), x.part[i] & y.part[i])
 GRAPHRUN_LANEWISE(Mask, operator|(Mask x, Mask y), x.part[i] | y.part[i])
 GRAPHRUN_LANEWISE(Mask, operator!(Mask x), ~x.part[i])
-GRAPHRUN_LANEWISE(Ints, operator+(Ints x, Ints y), x.part[i] + y.part[i])
-GRAPHRUN_LANEWISE(Ints, operator-(Ints x, Ints y), x.part[i] - y.part[i])
-GRAPHRUN_LANEWISE(Ints, operator&(Ints x, Ints y), x.part[i] & y.part[i])
-GRAPHRUN_LANEWISE(Ints, operator^(Ints x, Ints y), x.part[i] ^ y.part[i])
-GRAPHRUN_LANEWISE(Ints, operator<<(Ints x, int n), x.part[i] << n)
-GRAPHRUN_LANEWISE(Ints, operator>>(Ints x, int n), x.part[i] >> n)
 GRAPHRUN_LANEWISE(Mask, nonzero(Ints x), x.part[i] != 0)
 GRAPHRUN_LANEWISE(Floats, select(Mask m, Floats x, Floats y), m.part[i] ? x.part[i] : y.part[i])
-GRAPHRUN_LANEWISE(Ints, bits(Floats x), (IntPart)x.part[i])
-GRAPHRUN_LANEWISE(Floats, from_bits(Ints x), (FloatPart)x.part[i])
+#endif
 
 #if GRAPHRUN_LANES == 16
 GRAPHRUN_LANEWISE(Floats, fma(Floats x, Floats y, Floats z), _mm512_fmadd_ps(x.part[i], y.part[i], z.part[i]))
 GRAPHRUN_LANEWISE(Floats, sqrt(Floats x), _mm512_maskz_sqrt_ps((__mmask16)-1, x.part[i]))
 GRAPHRUN_FN bool any(Mask m) {
-  return _mm512_movepi32_mask((__m512i)m.part[0]) != 0;
+  return m.lanes != 0;
 }
 GRAPHRUN_FN __mmask16 first(std::int64_t n) {
   return (__mmask16)((1u << n) - 1);
@@ -161,10 +187,17 @@ GRAPHRUN_FN void store(float* p, Floats x) {
 }
 
 // Booleans are bytes, 0 or 1. GCC 12 converts vectors of bytes lane by lane unless it is told how.
-GRAPHRUN_FN IntPart widened(const std::uint8_t* p) {
 #if GRAPHRUN_LANES == 16
-  return (IntPart)_mm512_maskz_cvtepu8_epi32((__mmask16)-1, _mm_loadu_si128((const __m128i*)p));
-#elif GRAPHRUN_LANES == 8
+GRAPHRUN_FN Mask load_mask(const std::uint8_t* p) {
+  const __m128i bytes = _mm_loadu_si128((const __m128i*)p);
+  return {_mm_test_epi8_mask(bytes, bytes)};
+}
+GRAPHRUN_FN void store(std::uint8_t* p, Mask m) {
+  _mm_storeu_si128((__m128i*)p, _mm_maskz_set1_epi8(m.lanes, 1));
+}
+#else
+GRAPHRUN_FN IntPart widened(const std::uint8_t* p) {
+#if GRAPHRUN_LANES == 8
   return (IntPart)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
 #else
   BytePart bytes;
@@ -177,20 +210,17 @@ GRAPHRUN_FN Mask load_mask(const std::uint8_t* p) {
   for_each_part([&](auto i) __attribute__((always_inline)) { m.part[i] = widened(p + i * GRAPHRUN_LANES) != 0; });
   return m;
 }
-GRAPHRUN_FN Mask load_mask_first(const std::uint8_t* p, std::int64_t n) {
-  std::uint8_t bytes[kLanes] = {};
-  for (std::int64_t i = 0; i < n; ++i) bytes[i] = p[i];
-  return load_mask(bytes);
-}
 GRAPHRUN_FN void store(std::uint8_t* p, Mask m) {
-#if GRAPHRUN_LANES == 16
-  _mm_storeu_si128((__m128i*)p, _mm512_maskz_cvtepi32_epi8((__mmask16)-1, (__m512i)(m.part[0] & 1)));
-#else
   for_each_part([&](auto i) __attribute__((always_inline)) {
     BytePart bytes = __builtin_convertvector(m.part[i] & 1, BytePart);
     __builtin_memcpy(p + i * GRAPHRUN_LANES, &bytes, sizeof bytes);
   });
+}
 #endif
+GRAPHRUN_FN Mask load_mask_first(const std::uint8_t* p, std::int64_t n) {
+  std::uint8_t bytes[kLanes] = {};
+  for (std::int64_t i = 0; i < n; ++i) bytes[i] = p[i];
+  return load_mask(bytes);
 }
 GRAPHRUN_FN void store_first(std::uint8_t* p, Mask m, std::int64_t n) {
   std::uint8_t bytes[kLanes];

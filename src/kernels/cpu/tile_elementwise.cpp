@@ -32,7 +32,8 @@ struct Run {
       mapped = true;
     }
   }
-  bool is_plain() const { return in_tile(operand) && !mapped && (step == 1 || map.size() == 1); }
+  // As one row of all features: the output's elements in order, or one number for all.
+  bool is_flat() const { return !mapped && (in_tile(operand) ? step == 1 || map.size() == 1 : step == 0); }
 
   // All features as the rows of a slab, or the one that belongs to feature f.
   template <class T>
@@ -53,7 +54,7 @@ class Elementwise : public TileStep {
   explicit Elementwise(const TileCall& call) : out_(call.output), features_(feature_count(call.output.type)) {
     const Shape out = features_of(call.output.type);
     for (const TileOperand& input : call.inputs) runs_.emplace_back(input, out);
-    flat_ = std::all_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.is_plain(); });
+    flat_ = std::all_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.is_flat(); });
     mapped_ = std::any_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.mapped; });
   }
 
