@@ -101,13 +101,17 @@ TEST_F(Checks, BenchTellsOfStepsAndOfTheFirst) {
 }
 
 TEST_F(Checks, ALateStepIsExitCodeThreeAndNamed) {
-  const Outcome outcome = oddly("sleep=31", {"bench", model_, "--steps=100", "--deadline-us=15000", "--json"});
-  EXPECT_EQ(outcome.code, 3) << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "the worst was step 31 with")) << outcome.err;
-  const Json result = Json::parse(outcome.out);
-  EXPECT_GE(result["late"].get<int>(), 1);
-  EXPECT_EQ(result["step_us"]["worst_step"], 31);
-  EXPECT_GE(result["step_us"]["max"].get<double>(), 20000);
+  int worst = 0;
+  for (int tries = 0; worst != 31 && tries < 20; ++tries) {  // a busy machine may hold up another step even longer
+    const Outcome outcome = oddly("sleep=31", {"bench", model_, "--steps=100", "--deadline-us=15000", "--json"});
+    EXPECT_EQ(outcome.code, 3) << outcome.err;
+    const Json result = Json::parse(outcome.out);
+    worst = result["step_us"]["worst_step"].get<int>();
+    EXPECT_TRUE(has(outcome.err, "the worst was step " + std::to_string(worst) + " with")) << outcome.err;
+    EXPECT_GE(result["late"].get<int>(), 1);
+    EXPECT_GE(result["step_us"]["max"].get<double>(), 20000);
+  }
+  EXPECT_EQ(worst, 31);
   EXPECT_EQ(oddly("sleep=5", {"bench", model_, "--steps=10", "--deadline-us=10000000"}).code, 0);  // while warming up
 }
 

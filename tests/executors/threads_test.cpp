@@ -48,7 +48,7 @@ std::size_t thread_count() {
   return count;
 }
 
-// A thread that has been joined may be listed for a moment more.
+// A thread that has been joined may be listed for a moment more, longer on a busy machine.
 bool comes_to(std::size_t threads) {
   for (const auto end = Clock::now() + std::chrono::seconds(10); Clock::now() < end;) {
     if (thread_count() == threads) return true;
@@ -336,7 +336,7 @@ TEST_F(Threads, StartInLoadAndEndWithTheRunnable) {
   for (const auto idle : {std::chrono::milliseconds(0), std::chrono::milliseconds(20)}) {
     for (const bool runs : {false, true}) {
       GraphRun run(network.graph, cpu_with(5));
-      EXPECT_EQ(thread_count(), before + 4);
+      EXPECT_TRUE(comes_to(before + 4)) << thread_count() << " threads, " << before << " before";
       network.start(run);
       if (runs) run.run();
       std::this_thread::sleep_for(idle);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,13 +12,13 @@
 
 #include "graphrun/error.h"
 #include "graphrun/show.h"
+#include "support/cpu_time.h"
 #include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 int rounds(int short_run) {
   const char* wanted = std::getenv("GRAPHRUN_FUZZ");
@@ -209,7 +208,7 @@ TEST(Fuzz, ModelFiles) {
     const std::string text = mutator.mutated(
         (i % 4 == 0 ? corpus : models)[mutator.below(i % 4 == 0 ? corpus.size() : models.size())], corpus);
     const std::string path = folder.write("model.json", text);
-    const Clock::time_point start = Clock::now();
+    const test::CpuTime time;
     try {
       const std::string canonical = canonical_model(path);
       ++good;
@@ -221,7 +220,7 @@ TEST(Fuzz, ModelFiles) {
     } catch (const std::exception& error) {
       FAIL() << error.what() << "\nround " << i << "\n" << text;
     }
-    slowest = std::max(slowest, std::chrono::duration<double>(Clock::now() - start).count());
+    slowest = std::max(slowest, time.seconds());
   }
   EXPECT_GT(good, n / 50);
   EXPECT_LT(good, n * 9 / 10);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh SOURCE BUILD CXX CMAKE: installs BUILD into a temporary prefix, moves that prefix, and uses it as a stranger
 # would: through find_package, through pkg-config, by its headers alone, and from the command line.
-set -euo pipefail
+set -euo pipefail  # so no `grep -q` behind a pipe: it leaves before the writer has ended, who then fails
 source_dir=$1 build_dir=$2 cxx=$3 cmake=$4
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
@@ -23,10 +23,10 @@ pc_dir="$(dirname "$(find "$prefix" -name graphrun.pc)")"
 for wanted in bin/graphrun include/graphrun/session.h share/graphrun/models; do
   [ -e "$prefix/$wanted" ] || fail "$wanted is not installed"
 done
-readelf -d "$library" | grep -q 'SONAME.*libgraphrun\.so\.[0-9]' || fail "libgraphrun.so has no versioned SONAME"
+readelf -d "$library" | grep 'SONAME.*libgraphrun\.so\.[0-9]' >/dev/null || fail "libgraphrun.so has no versioned SONAME"
 
 step "the installed command line finds its library"
-"$prefix/bin/graphrun" --version | grep -q '[0-9]\.[0-9]\.[0-9]' || fail "graphrun --version prints no version"
+"$prefix/bin/graphrun" --version | grep '[0-9]\.[0-9]\.[0-9]' >/dev/null || fail "graphrun --version prints no version"
 if readelf -d "$prefix/bin/graphrun" "$library" | grep -E 'R(UN)?PATH' | grep -F "$build_dir"; then
   fail "a search path into the build tree was installed"
 fi
