@@ -47,6 +47,33 @@ void pin_threads() {
   }
 }
 
+double process_microseconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+}
+
+// Additions that wait for one another.
+void chain(void*, int) {
+  volatile float sum = 0;
+  for (int i = 0; i < 500; ++i) sum = sum + 1.0f;
+}
+
+// What a loop of one short part a thread takes beyond one part: the time of handing work over and of its return.
+void hand_over(cpu::Pool& pool) {
+  constexpr int kCalls = 500;
+  double one = 1e30, all = 1e30;
+  for (int block = 0; block < 100; ++block) {
+    auto before = Clock::now();
+    for (int i = 0; i < kCalls; ++i) chain(nullptr, 0);
+    one = std::min(one, microseconds_since(before) / kCalls);
+    before = Clock::now();
+    for (int i = 0; i < kCalls; ++i) pool.run(pool.threads(), chain, nullptr);
+    all = std::min(all, microseconds_since(before) / kCalls);
+  }
+  std::printf("handing over parts of %.2f us: %.2f us\n", one, all - one);
+}
+
 struct Loop {
   const char* name;
   const char* op;
@@ -73,6 +100,7 @@ int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 2;
   cpu::Pool pool(threads);
   pin_threads();
+  hand_over(pool);
   double woken = 1e30;
   for (int i = 0; i < 200; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -87,6 +115,12 @@ int main(int argc, char** argv) {
     woken = std::min(woken, microseconds_since(before) - 100);
   }
   std::printf("waking the others: %.0f us\n", woken);
+  const double before = process_microseconds();
+  for (int i = 0; i < 20; ++i) {
+    pool.run(threads, [](void*, int) {}, nullptr);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  std::printf("one empty loop in 20 ms: %.0f us of processor time\n", (process_microseconds() - before) / 20);
   for (const Loop& loop : kLoops) {
     KernelArgs args;
     std::vector<std::vector<float>> values;

@@ -105,6 +105,30 @@ TEST(Pool, PartsRunAtTheSameTime) {
   }
 }
 
+// The first part that a worker begins waits until all parts but those begun have been done: by whoever runs.
+TEST(Pool, AThreadThatIsHeldUpHoldsUpOneOfItsPartsOnly) {
+  for (const int threads : {2, 3}) {
+    cpu::Pool pool(threads);
+    struct Work {
+      std::atomic<int> done{0}, held{0};
+    };
+    for (int round = 0; round < 200; ++round) {
+      Work work;
+      const auto part = [](void* context, int) {
+        Work& w = *static_cast<Work*>(context);
+        if (cpu::Pool::current() == 1 && w.held++ == 0) {
+          for (const auto end = Clock::now() + std::chrono::seconds(60); w.done < 15 && Clock::now() < end;)
+            std::this_thread::yield();
+          if (w.done < 15) w.done = -1000;
+        }
+        ++w.done;
+      };
+      pool.run(16, part, &work);
+      ASSERT_EQ(work.done, 16);
+    }
+  }
+}
+
 TEST(Pool, RangesCoverEachElementOnceAndFollowFromTheNumbersAlone) {
   KernelArgs alone;
   KernelArgs shared;

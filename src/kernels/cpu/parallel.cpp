@@ -3,14 +3,22 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <chrono>
 #include <csignal>
 
 namespace graphrun::cpu {
 namespace {
 
-// Rounds of the pause instruction before a thread sleeps: it takes 10 to 140 cycles, so 5 to 50 microseconds in all,
-// several kernels of a small step.
-constexpr int kSpins = 1000;
+using Clock = std::chrono::steady_clock;
+
+// How long a thread without work stays awake: longer than what lies between the loops of a step, or between steps.
+constexpr auto kAwake = std::chrono::microseconds(100);
+// From when on it offers its core to others between looks: one of them may be who would give it work.
+constexpr auto kAlone = std::chrono::microseconds(5);
+constexpr int kLooks = 32;  // of about ten nanoseconds each, from one look at the clock to the next
+
+// Looks before a thread that has nothing left begins parts of others.
+constexpr int kPatience = 48;
 
 void pause() {
 #if defined(__x86_64__)
@@ -20,15 +28,30 @@ void pause() {
 #endif
 }
 
+// Looks until `there` is true or for kAwake; says whether it became true.
+template <class Condition>
+bool spin(Condition&& there) {
+  for (const auto start = Clock::now();;) {
+    for (int i = 0; i < kLooks; ++i) {
+      if (there()) return true;
+      pause();
+    }
+    const auto waited = Clock::now() - start;
+    if (waited > kAwake) return false;
+    if (waited > kAlone) sched_yield();
+  }
+}
+
+// The words of a job: its number, then a count of parts.
 constexpr std::uint64_t kByte = 0xff;
-constexpr int next_of(std::uint64_t ticket) {
-  return static_cast<int>(ticket & kByte);
+constexpr std::uint64_t number_of(std::uint64_t word) {
+  return word >> 8;
 }
-constexpr int parts_of(std::uint64_t ticket) {
-  return static_cast<int>(ticket >> 8 & kByte);
+constexpr int count_of(std::uint64_t word) {
+  return static_cast<int>(word & kByte);
 }
-constexpr std::uint64_t job_after(std::uint64_t ticket, int parts) {
-  return ((ticket >> 16) + 1) << 16 | static_cast<std::uint64_t>(parts) << 8;
+constexpr std::uint64_t word_of(std::uint64_t number, int count) {
+  return number << 8 | static_cast<std::uint64_t>(count);
 }
 
 thread_local int current_thread = 0;
@@ -41,7 +64,7 @@ int available_cores() {
   return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
 }
 
-Pool::Pool(int threads) : spins_(threads <= available_cores() ? kSpins : 0) {
+Pool::Pool(int threads) : spins_(threads <= available_cores()), shares_(static_cast<std::size_t>(threads)) {
   // Signals are for the program's own threads, but for those that a thread raises itself.
   sigset_t blocked;
   sigset_t before;
@@ -70,66 +93,123 @@ Pool::~Pool() {
 }
 
 void Pool::stop() {
-  stopping_.store(true, std::memory_order_relaxed);
-  posted_.fetch_add(1, std::memory_order_release);
-  posted_.notify_all();
+  stopping_.store(true);
+  job_.fetch_add(word_of(1, 0) - static_cast<std::uint64_t>(count_of(job_.load())));  // one without parts
+  alarm_.fetch_add(1);
+  alarm_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
-// False when the job in hand has no part left.
-bool Pool::take_one() noexcept {
-  std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
-  for (;;) {
-    const int next = next_of(ticket);
-    if (next >= parts_of(ticket)) return false;
-    // These belong to `ticket` if the exchange succeeds: they change only after the last part of a job is done.
-    const Part part = part_.load(std::memory_order_relaxed);
-    void* const context = context_.load(std::memory_order_relaxed);
-    if (ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
-      part(context, next);
-      const std::uint32_t parts = static_cast<std::uint32_t>(parts_of(ticket));
-      if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == parts) done_.notify_one();
-      return true;
-    }
+// False when no part of that owner's share is left, or the job is over. A word of an earlier job says that nobody has
+// begun a part of this share yet. Words only grow, so that an exchange cannot succeed for a job that is over: then all
+// of its parts were begun, and this share's word, if it has parts, has changed.
+bool Pool::begin_part(int owner, std::uint64_t job, int& part) noexcept {
+  const int parts = count_of(job);
+  const int owners = std::min(parts, threads());
+  if (owner >= owners) return false;
+  const int first = parts * owner / owners;
+  const int last = parts * (owner + 1) / owners;
+  std::atomic<std::uint64_t>& next = shares_[static_cast<std::size_t>(owner)].next;
+  for (std::uint64_t word = next.load(std::memory_order_relaxed);;) {
+    if (number_of(word) > number_of(job)) return false;
+    part = number_of(word) == number_of(job) ? count_of(word) : first;
+    if (part == last) return false;
+    if (next.compare_exchange_weak(word, word_of(number_of(job), part + 1), std::memory_order_relaxed)) return true;
   }
+}
+
+int Pool::run_share(int owner, std::uint64_t job) noexcept {
+  int done = 0;
+  for (int part = 0; begin_part(owner, job, part); ++done) part_(context_, part);
+  return done;
+}
+
+void Pool::work_on(std::uint64_t job, int index) noexcept {
+  Share& own = shares_[static_cast<std::size_t>(index)];
+  int done = run_share(index, job);
+  const auto tell = [&] {
+    own.done.store(word_of(number_of(job), done));
+    if (index > 0 && caller_sleeps_.load() != 0) {
+      caller_sleeps_.store(0);
+      caller_sleeps_.notify_one();
+    }
+  };
+  if (done > 0) tell();
+  // A look at another's share takes a cache line from its owner, who is about to need it if all goes well. When it went
+  // wrong last time (a worker without a core), this time probably will not be better.
+  for (int i = own.helped ? kPatience : 0; i < kPatience; ++i) {
+    if (index == 0 ? finished(job) : job_.load(std::memory_order_relaxed) != job) return;
+    pause();
+  }
+  own.helped = false;
+  for (int k = 1; k < threads(); ++k) {
+    const int more = run_share((index + k) % threads(), job);
+    done += more;
+    if (more == 0) continue;
+    tell();
+    own.helped = true;
+  }
+}
+
+bool Pool::finished(std::uint64_t job) const noexcept {
+  int done = 0;
+  for (const Share& share : shares_) {
+    const std::uint64_t word = share.done.load();
+    if (number_of(word) == number_of(job)) done += count_of(word);
+  }
+  return done == count_of(job);
 }
 
 void Pool::work(int index) noexcept {
   current_thread = index;
   started_.fetch_add(1);
   started_.notify_all();
-  for (;;) {
-    const std::uint32_t posted = posted_.load(std::memory_order_acquire);
+  for (std::uint64_t job = 0;;) {
+    wait_for_job(job);
+    job = job_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;
-    while (take_one()) {
-    }
-    for (int i = 0; i < spins_ && posted_.load(std::memory_order_relaxed) == posted; ++i) pause();
-    posted_.wait(posted, std::memory_order_acquire);
+    work_on(job, index);
   }
+}
+
+// Returns when there is another job than `last`.
+void Pool::wait_for_job(std::uint64_t last) noexcept {
+  if (spins_ && spin([&] { return job_.load(std::memory_order_relaxed) != last; })) return;
+  sleepers_.fetch_add(1);
+  // Either this sees the job, or run() sees the sleeper.
+  for (;;) {
+    const std::uint32_t alarm = alarm_.load();
+    if (job_.load() != last) break;
+    alarm_.wait(alarm);
+  }
+  sleepers_.fetch_sub(1);
+}
+
+// Its last parts are with workers.
+void Pool::wait_for_parts(std::uint64_t job) noexcept {
+  if (spins_ && spin([&] { return finished(job); })) return;
+  while (!finished(job)) {
+    caller_sleeps_.store(1);
+    if (!finished(job)) caller_sleeps_.wait(1);
+  }
+  caller_sleeps_.store(0);
 }
 
 void Pool::run(int parts, Part part, void* context) noexcept {
-  part_.store(part, std::memory_order_relaxed);
-  context_.store(context, std::memory_order_relaxed);
-  done_.store(0, std::memory_order_relaxed);
-  ticket_.store(job_after(ticket_.load(std::memory_order_relaxed), parts), std::memory_order_release);
-  posted_.fetch_add(1, std::memory_order_release);
-  // As many as there is work for; a system call only for those that sleep.
-  const int helpers = std::min(parts - 1, static_cast<int>(workers_.size()));
-  for (int i = 0; i < helpers; ++i) posted_.notify_one();
-  while (take_one()) {
+  part_ = part;
+  context_ = context;
+  const std::uint64_t job = word_of(number_of(job_.load(std::memory_order_relaxed)) + 1, parts);
+  job_.store(job);
+  if (sleepers_.load() > 0) {
+    alarm_.fetch_add(1);
+    for (int helpers = std::min(parts, threads()) - 1; helpers > 0; --helpers) alarm_.notify_one();
   }
-  std::uint32_t done = done_.load(std::memory_order_acquire);
-  for (int i = 0; i < spins_ && done != static_cast<std::uint32_t>(parts); ++i) {
-    pause();
-    done = done_.load(std::memory_order_acquire);
-  }
-  for (; done != static_cast<std::uint32_t>(parts); done = done_.load(std::memory_order_acquire))
-    done_.wait(done, std::memory_order_acquire);
+  work_on(job, 0);
+  if (!finished(job)) wait_for_parts(job);
 }
 
 std::uint64_t Pool::jobs() const {
-  return ticket_.load(std::memory_order_relaxed) >> 16;
+  return number_of(job_.load(std::memory_order_relaxed));
 }
 
 }  // namespace graphrun::cpu

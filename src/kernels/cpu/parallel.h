@@ -2,8 +2,8 @@
 // Contract: parts follow from shapes alone, never from the number of threads, and write disjoint memory: so the bits do
 // not depend on threads. run() is for one caller at a time, allocates nothing and returns when every part is done; what
 // parts wrote is then visible to the caller. A part must not throw (it is called from noexcept code).
-// Waiting: a thread without work spins for some microseconds, so that the next kernel of a step finds it awake, and
-// sleeps then; an idle pool costs nothing. With more threads than cores nobody spins.
+// Waiting: a thread without work spins for some dozen microseconds, so that the next kernel of a step finds it awake,
+// and sleeps then; an idle pool costs nothing. With more threads than cores nobody spins.
 // Leaves to others: what a part computes (the families), how many threads there are (executors/cpu).
 #pragma once
 
@@ -46,20 +46,35 @@ class Pool {
   std::uint64_t jobs() const;  // calls of run() so far
 
  private:
+  // What one thread has of the job in hand. The first parts of it that nobody has begun are the thread's own; who has
+  // none left takes from another's. Each word begins with the number of the job that it tells of.
+  struct Share {
+    alignas(64) std::atomic<std::uint64_t> next{0};  // the next part to begin
+    alignas(64) std::atomic<std::uint64_t> done{0};  // parts that this thread has finished
+    bool helped = false;                             // in its last job it ran parts of others
+  };
+
   void stop();
   void work(int index) noexcept;
-  bool take_one() noexcept;
+  bool begin_part(int owner, std::uint64_t job, int& part) noexcept;
+  int run_share(int owner, std::uint64_t job) noexcept;
+  void work_on(std::uint64_t job, int index) noexcept;
+  bool finished(std::uint64_t job) const noexcept;
+  void wait_for_job(std::uint64_t last) noexcept;
+  void wait_for_parts(std::uint64_t job) noexcept;
 
-  // The job in hand: its number, how many parts it has, and the next one to take; one word, so that whoever takes a
-  // part by compare-and-swap knows that the job it has read is still the one in hand.
-  std::atomic<std::uint64_t> ticket_{0};
-  std::atomic<Part> part_{nullptr};
-  std::atomic<void*> context_{nullptr};
-  alignas(64) std::atomic<std::uint32_t> done_{0};    // parts of the job
-  alignas(64) std::atomic<std::uint32_t> posted_{0};  // jobs, what sleepers wait for
+  // One cache line tells a worker all of a job. Part and context are read only by whoever has begun a part, so that
+  // they cannot change meanwhile.
+  alignas(64) std::atomic<std::uint64_t> job_{0};  // its number and how many parts it has
+  Part part_ = nullptr;
+  void* context_ = nullptr;
+  alignas(64) std::atomic<std::uint32_t> alarm_{0};  // what sleeping workers wait for
+  std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> started_{0};  // workers that have come to their loop
-  int spins_;
+  alignas(64) std::atomic<std::uint32_t> caller_sleeps_{0};
+  bool spins_;
+  std::vector<Share> shares_;  // of each thread
   std::vector<std::thread> workers_;
 };
 
