@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "model_runs.h"
+#include "support/tensors.h"
 
 namespace graphrun {
 namespace {
@@ -90,16 +91,54 @@ TEST_P(RegionsOfModels, HoldEveryPhase) {
   }
 }
 
-TEST(RegionsOfXor, PredictLikePlainSteps) {
-  Session fused = open("xor", true, {{"train.epochs", "3"}, {"train.batch", "3"}});
-  Session plain = open("xor", false, {{"train.epochs", "3"}, {"train.batch", "3"}});
+// Rows in the units of the data, for a prediction.
+std::vector<std::pair<std::string, HostTensor>> some_rows(const Session& session, std::int64_t rows) {
+  std::vector<std::pair<std::string, HostTensor>> inputs;
+  for (const auto& [name, tensor] : session.model().data.splits.front().columns) {
+    const auto used = [&](const Buffer& buffer) { return buffer.name == "predict/" + name; };
+    const auto& buffers = session.program().buffers;
+    if (std::none_of(buffers.begin(), buffers.end(), used)) continue;  // what is predicted
+    Shape shape = tensor.shape();
+    shape[0] = rows;
+    inputs.emplace_back(name, test::random_tensor(DType::f32, shape, -1, 2, name));
+  }
+  return inputs;
+}
+
+// With the weights of the plain run: what is predicted for a row has its bits, losses and metrics are sums over rows.
+TEST_P(RegionsOfModels, EvaluateAndPredictLikePlainStepsWithTheSameWeights) {
+  GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
+  Session fused = open(GetParam(), true, short_run(GetParam()));
+  Session plain = open(GetParam(), false, short_run(GetParam()));
   plain.train();
-  for (const char* name : {"h.W", "h.b", "y_hat.W", "y_hat.b"}) fused.write(name, plain.read(name));
-  HostTensor x(DType::f32, {5, 2});
-  for (std::size_t i = 0; i < 10; ++i) x.elements<float>()[i] = static_cast<float>(i) * 0.3F - 1;
-  const HostTensor a = fused.predict({{"x", x}}), b = plain.predict({{"x", x}});
-  ASSERT_EQ(a.bytes().size(), b.bytes().size());
-  EXPECT_TRUE(std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin()));
+  for (const Buffer& buffer : plain.program().buffers) {
+    if (buffer.kind == BufferKind::parameter) fused.write(buffer.name, plain.read(buffer.name));
+  }
+  ASSERT_EQ(fused.weights_hash(), plain.weights_hash());
+  for (const char* split : {"train", "validation", "test"}) {
+    if (!fused.has_split(split)) continue;
+    const Metrics a = fused.evaluate(split), b = plain.evaluate(split);
+    EXPECT_NEAR(a.loss, b.loss, 2e-6 * std::fabs(b.loss)) << split;
+    ASSERT_EQ(a.values.size(), b.values.size());
+    for (std::size_t i = 0; i < a.values.size(); ++i)
+      EXPECT_NEAR(a.values[i].second, b.values[i].second, 2e-6 * std::fabs(b.values[i].second)) << a.values[i].first;
+  }
+  std::int64_t batch = 0;
+  for (const Phase& phase : fused.program().phases) {
+    if (phase.name == "predict") batch = phase.capacity;
+  }
+  ASSERT_GT(batch, 0);
+  for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{7}, batch, batch + 3}) {
+    const auto inputs = some_rows(fused, rows);
+    const auto a = fused.predict_all(inputs), b = plain.predict_all(inputs);
+    ASSERT_FALSE(a.empty());
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(a[i].second.shape()[0], rows);
+      EXPECT_TRUE(std::ranges::equal(a[i].second.bytes(), b[i].second.bytes()))
+          << a[i].first << " of " << rows << " rows has other bits";
+    }
+  }
 }
 
 TEST(FusionSummary, SaysWhatRegionsSave) {
