@@ -94,6 +94,7 @@ std::string as_text(const Results& results) {
     line("steps/s", human_rate(steps_per_second(*training)));
   }
   line("arena", human_bytes(results.arena_bytes));
+  for (std::size_t i = 0; i < results.regions.size(); ++i) line(i == 0 ? "regions" : "", results.regions[i]);
   line("weights", results.weights_hash);
   if (results.profile) text += "\n" + profile_table(*results.profile);
   return text;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graphrun/session.h"
 
@@ -23,6 +24,7 @@ struct Results {
   std::array<std::optional<Metrics>, kSplits.size()> splits;
   std::optional<TrainResult> training;
   std::uint64_t arena_bytes = 0;
+  std::vector<std::string> regions;  // lines about them, for the text; none when none were asked for
   std::string weights_hash;
   std::optional<Profile> profile;
 };

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -59,6 +61,22 @@ void describe_regions(const FusionSummary& fusion, Diagnostics& diagnostics) {
   }
 }
 
+// The same for the results: how much of each phase is in a region, and what that saves.
+std::vector<std::string> region_lines(const FusionSummary& fusion, const Program& program) {
+  std::vector<std::string> lines;
+  for (const RegionSummary& region : fusion.regions) {
+    const auto phase = std::find_if(program.phases.begin(), program.phases.end(),
+                                    [&](const Phase& one) { return one.name == region.phase; });
+    lines.push_back(fmt::format("{}: {} of {} steps, {} never reach the arena", region.phase, region.steps,
+                                phase->steps.size(), human_bytes(region.bytes_in_tiles)));
+  }
+  const bool some = !lines.empty();
+  lines.push_back(some ? fmt::format("without them the arena has {}", human_bytes(fusion.arena_bytes_without))
+                       : "none");
+  if (!fusion.notes.empty()) lines.back() += some ? "; -v tells why the other steps are in none" : "; -v tells why";
+  return lines;
+}
+
 }  // namespace
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
@@ -66,11 +84,15 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   ResultFile losses(arguments.losses, "losses.write");
   ResultFile trace(arguments.profile_trace, "profile.write");
   Session session = open_session(arguments, diagnostics);
+  std::optional<FusionSummary> fusion;
+  if (arguments.session.fuse && (arguments.verbose || !arguments.json)) {
+    SessionOptions options = arguments.session;
+    if (!session.timings().empty()) options.executor = session.executor();  // the one that "auto" has chosen
+    fusion = fusion_summary(session.model(), options);
+  }
   if (arguments.verbose) {
     describe(session, diagnostics);
-    SessionOptions options = arguments.session;
-    options.executor = session.executor();  // the one that "auto" has chosen
-    if (options.fuse) describe_regions(fusion_summary(session.model(), options), diagnostics);
+    if (fusion) describe_regions(*fusion, diagnostics);
   }
   History history(arguments.log, session);
 
@@ -98,6 +120,7 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   if (!arguments.save_weights.empty()) save_weights(session, arguments.save_weights);
   Results results = evaluated(session);
   results.training = std::move(training);
+  if (fusion) results.regions = region_lines(*fusion, session.program());
   if (arguments.session.profiling != Profiling::off) {
     results.profile = session.profile();
     if (trace.wanted()) trace.write(chrome_trace(*results.profile));

@@ -332,6 +332,41 @@ TEST_F(Cli, VerboseTellsOfThePlan) {
   }
 }
 
+TEST_F(Cli, ResultsTellOfRegions) {
+  const auto lines_of = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {model_, "--quiet"});
+    const Outcome outcome = graphrun(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<std::string> found;
+    for (const std::string& line : lines(outcome.out)) {
+      if (line.starts_with("regions ") || (!found.empty() && line.starts_with("   "))) found.push_back(line.substr(12));
+    }
+    return found;
+  };
+  const Json plan = Json::parse(graphrun({"plan", model_, "--json"}).out);
+  const Json plain = Json::parse(graphrun({"plan", model_, "--json", "--no-fuse"}).out);
+  const std::vector<std::string> found = lines_of({});
+  ASSERT_EQ(found.size(), 4u);  // predict has two steps, and nothing to keep
+  for (std::size_t i = 0; i + 1 < found.size(); ++i) {
+    const Json& phase = plan["phases"][i];  // of this model each is one region whole
+    const std::string steps = std::to_string(phase["nodes"].size());
+    const std::string begin = phase["name"].get<std::string>() + ": " + steps + " of " + steps + " steps, ";
+    EXPECT_TRUE(found[i].starts_with(begin)) << found[i] << "\n" << begin;
+    EXPECT_TRUE(found[i].ends_with(" bytes never reach the arena")) << found[i];
+  }
+  std::string digits = found.back().substr(found.back().find("has ") + 4);
+  digits = digits.substr(0, digits.find(' '));
+  std::erase(digits, ',');
+  EXPECT_EQ(found.back().find("without them the arena has "), 0u) << found.back();
+  EXPECT_TRUE(found.back().ends_with("; -v tells why the other steps are in none")) << found.back();
+  EXPECT_EQ(digits, std::to_string(plain["arena_bytes"].get<std::uint64_t>()));
+
+  EXPECT_EQ(lines_of({"--executor=ref"}), std::vector<std::string>{"none; -v tells why"});
+  EXPECT_TRUE(has(graphrun({model_, "-v", "--executor=ref"}).err, "ref: it runs steps one by one"));
+  EXPECT_TRUE(lines_of({"--no-fuse"}).empty());
+  EXPECT_EQ(lines_of({"--executor=" GRAPHRUN_ODD_EXECUTOR}).size(), 1u);  // not known by name
+}
+
 TEST_F(Cli, PlanSummarises) {
   const Outcome outcome = graphrun({"plan", model_});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
