@@ -51,7 +51,8 @@
   X(round, Round, std::nearbyint(x))                                                                           \
   X(clip, Clip, x<a ? a : x> b ? b : x)
 
-// X(name, functor, reference in double of x and y)
+// X(name, functor, reference in double of x and y). The last ones are gradients in one pass: y is the gradient of an
+// activation, x its value (of square and softplus: its operand).
 #define GRAPHRUN_BINARY_OPS(X)                                                                             \
   X(add, Add, x + y)                                                                                       \
   X(sub, Sub, x - y)                                                                                       \
@@ -62,7 +63,12 @@
                          : std::fmod(x, y) + ((std::fmod(x, y) < 0) != (y < 0) && !std::isnan(x) ? y : 0)) \
   X(pow, Pow, std::pow(x, y))                                                                              \
   X(minimum, Minimum, x <= y || std::isnan(x) ? x : y)                                                     \
-  X(maximum, Maximum, x >= y || std::isnan(x) ? x : y)
+  X(maximum, Maximum, x >= y || std::isnan(x) ? x : y)                                                     \
+  X(square_gradient, SquareGradient, (x + x) * y)                                                          \
+  X(relu_gradient, ReluGradient, x > 0 ? y : 0.0)                                                          \
+  X(tanh_gradient, TanhGradient, (1 - x * x) * y)                                                          \
+  X(sigmoid_gradient, SigmoidGradient, (1 - x) * x * y)                                                    \
+  X(softplus_gradient, SoftplusGradient, 1 / (1 + std::exp(-x)) * y)
 
 // Two numbers in, a boolean out.
 #define GRAPHRUN_COMPARE_OPS(X)    \
@@ -566,6 +572,11 @@ GRAPHRUN_BINARY(Mod, mod(x, y))  // exact remainder; one rounding when y is adde
 GRAPHRUN_BINARY(Pow, pow(x, y))  // 2 ulp
 GRAPHRUN_BINARY(Minimum, select((x <= y) | (x != x), x, y))
 GRAPHRUN_BINARY(Maximum, select((x >= y) | (x != x), x, y))
+GRAPHRUN_BINARY(SquareGradient, (x + x) * y)
+GRAPHRUN_BINARY(ReluGradient, select(x > 0.0f, y, T(0.0f)))
+GRAPHRUN_BINARY(TanhGradient, fma(-x, x, T(1.0f)) * y)  // 1.5 ulp; 1 - x * x rounded twice has few digits near 1
+GRAPHRUN_BINARY(SigmoidGradient, x*(1.0f - x) * y)      // 2 ulp for x in [0, 1]
+GRAPHRUN_BINARY(SoftplusGradient, sigmoid(x) * y)       // 4 ulp for x > -87
 GRAPHRUN_BINARY(Equal, x == y)
 GRAPHRUN_BINARY(NotEqual, x != y)
 GRAPHRUN_BINARY(Less, x < y)

@@ -230,8 +230,8 @@ TEST(Plan, GoldenProgramOfAGradientStep) {
   const Program program = f.lower();
   std::vector<std::string> ops;
   for (const Step& step : program.phases[0].steps) ops.push_back(step.op);
-  // The loss itself is not asked for. mul by the broadcast cotangent 1 stays: passes keep every bit.
-  EXPECT_EQ(ops, (std::vector<std::string>{"matmul", "mul", "mul", "matmul", "mul", "sub"})) << to_string(program);
+  // The loss itself is not asked for.
+  EXPECT_EQ(ops, (std::vector<std::string>{"matmul", "square_gradient", "matmul", "mul", "sub"})) << to_string(program);
   EXPECT_EQ(to_string(program), to_string(f.lower())) << "the text must be stable";
 }
 

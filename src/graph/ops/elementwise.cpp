@@ -130,9 +130,6 @@ void grad_neg(GradContext& c) {
 NodeId d_abs(NodeFactory& f, NodeId x, NodeId) {
   return f.add("sign", {x});
 }
-NodeId d_square(NodeFactory& f, NodeId x, NodeId) {
-  return make::scale(f, x, 2);
-}
 NodeId d_sqrt(NodeFactory& f, NodeId, NodeId y) {
   return make::div(f, make::like(f, 0.5, y), y);
 }
@@ -163,15 +160,6 @@ NodeId d_cos(NodeFactory& f, NodeId x, NodeId) {
 NodeId d_tan(NodeFactory& f, NodeId, NodeId y) {
   return plus(f, make::square(f, y), 1);
 }
-NodeId d_tanh(NodeFactory& f, NodeId, NodeId y) {
-  return one_minus(f, make::square(f, y));
-}
-NodeId d_sigmoid(NodeFactory& f, NodeId, NodeId y) {
-  return make::mul(f, y, one_minus(f, y));
-}
-NodeId d_softplus(NodeFactory& f, NodeId x, NodeId) {
-  return f.add("sigmoid", {x});
-}
 NodeId d_erf(NodeFactory& f, NodeId x, NodeId) {
   return make::scale(f, f.add("exp", {make::neg(f, make::square(f, x))}), 2 * std::numbers::inv_sqrtpi);
 }
@@ -198,10 +186,49 @@ NodeId d_gelu_tanh(NodeFactory& f, NodeId x, NodeId) {  // y = x (1 + t) / 2, t 
   return make::add(f, make::scale(f, plus(f, t, 1), 0.5), through_t);
 }
 
-void grad_relu(GradContext& c) {
-  // relu(x) > 0 where x > 0: asking the result, x itself need not be kept.
-  c.result[0] = where(c.make, positive(c.make, c.output), c.gradient, make::like(c.make, 0, c.gradient));
+// Gradients in one pass over `g`, asking the result where it tells enough: then x itself need not be kept.
+void grad_square(GradContext& c) {
+  c.result[0] = c.make.add("square_gradient", {c.inputs[0], c.gradient});
 }
+void grad_relu(GradContext& c) {
+  c.result[0] = c.make.add("relu_gradient", {c.output, c.gradient});
+}
+void grad_tanh(GradContext& c) {
+  c.result[0] = c.make.add("tanh_gradient", {c.output, c.gradient});
+}
+void grad_sigmoid(GradContext& c) {
+  c.result[0] = c.make.add("sigmoid_gradient", {c.output, c.gradient});
+}
+void grad_softplus(GradContext& c) {
+  c.result[0] = c.make.add("softplus_gradient", {c.inputs[0], c.gradient});
+}
+
+// Their own: result = op(v, g) is linear in g; `slope` is its derivative by v over g, none where that is 0.
+void grad_of_gradient(GradContext& c, std::string_view op, NodeId (*slope)(NodeFactory& f, NodeId v)) {
+  if (c.wanted[1]) c.result[1] = c.make.add(op, {c.inputs[0], c.gradient});
+  if (c.wanted[0] && slope != nullptr) {
+    c.result[0] = make::mul(c.make, make::mul(c.make, c.gradient, c.inputs[1]), slope(c.make, c.inputs[0]));
+  }
+}
+void grad_square_gradient(GradContext& c) {
+  grad_of_gradient(c, "square_gradient", [](NodeFactory& f, NodeId x) { return make::like(f, 2, x); });
+}
+void grad_relu_gradient(GradContext& c) {
+  grad_of_gradient(c, "relu_gradient", nullptr);
+}
+void grad_tanh_gradient(GradContext& c) {
+  grad_of_gradient(c, "tanh_gradient", [](NodeFactory& f, NodeId y) { return make::scale(f, y, -2); });
+}
+void grad_sigmoid_gradient(GradContext& c) {
+  grad_of_gradient(c, "sigmoid_gradient", [](NodeFactory& f, NodeId y) { return plus(f, make::scale(f, y, -2), 1); });
+}
+void grad_softplus_gradient(GradContext& c) {
+  grad_of_gradient(c, "softplus_gradient", [](NodeFactory& f, NodeId x) {
+    const NodeId s = f.add("sigmoid", {x});
+    return make::mul(f, s, one_minus(f, s));
+  });
+}
+
 void grad_leaky_relu(GradContext& c) {
   const NodeId small = make::scale(c.make, c.gradient, c.attrs.real("slope"));
   c.result[0] = where(c.make, positive(c.make, c.inputs[0]), c.gradient, small);
@@ -261,6 +288,12 @@ OpDef binary(std::string_view name, std::string_view doc, GradFn grad) {
           .grad = grad,
           .alias = alias::reuse};
 }
+OpDef gradient_op(std::string_view name, std::string_view doc, std::string_view value, GradFn grad) {
+  OpDef op = binary(name, doc, grad);
+  op.operands = {value, "gradient"};
+  op.internal = true;
+  return op;
+}
 OpDef comparison(std::string_view name, std::string_view doc) {
   return {
       .name = name, .doc = doc, .operands = {"x", "y"}, .infer = infer_comparison, .no_gradient = "its result is bool"};
@@ -289,7 +322,7 @@ std::vector<OpDef> elementwise() {
       unary("neg", "-x", grad_neg),
       unary("abs", "|x|", chain<d_abs>),
       unary("sign", "-1, 0 or 1", flat),
-      unary("square", "x * x", chain<d_square>),
+      unary("square", "x * x", grad_square),
       unary("sqrt", "square root", chain<d_sqrt>),
       unary("rsqrt", "1 / sqrt(x)", chain<d_rsqrt>),
       unary("reciprocal", "1 / x", chain<d_reciprocal>),
@@ -300,9 +333,9 @@ std::vector<OpDef> elementwise() {
       unary("sin", "sine of radians", chain<d_sin>),
       unary("cos", "cosine of radians", chain<d_cos>),
       unary("tan", "tangent of radians", chain<d_tan>),
-      unary("tanh", "hyperbolic tangent", chain<d_tanh>),
-      unary("sigmoid", "1 / (1 + exp(-x))", chain<d_sigmoid>),
-      unary("softplus", "log(1 + exp(x))", chain<d_softplus>),
+      unary("tanh", "hyperbolic tangent", grad_tanh),
+      unary("sigmoid", "1 / (1 + exp(-x))", grad_sigmoid),
+      unary("softplus", "log(1 + exp(x))", grad_softplus),
       unary("relu", "x where x > 0, else 0", grad_relu),
       with_attrs(unary("leaky_relu", "x where x > 0, else slope * x", grad_leaky_relu),
                  {number("slope", 0.01, "factor for x <= 0")}, pack_leaky_relu),
@@ -318,6 +351,11 @@ std::vector<OpDef> elementwise() {
       unary("round", "the nearest integer, halves to even", flat),
       with_attrs(unary("clip", "x, but at least low and at most high", grad_clip),
                  {number("low", 0.0, "lower bound", true), number("high", 1.0, "upper bound", true)}, pack_clip),
+      gradient_op("square_gradient", "2 * x * gradient", "x", grad_square_gradient),
+      gradient_op("relu_gradient", "gradient where y > 0, else 0", "y", grad_relu_gradient),
+      gradient_op("tanh_gradient", "gradient * (1 - y * y)", "y", grad_tanh_gradient),
+      gradient_op("sigmoid_gradient", "gradient * y * (1 - y)", "y", grad_sigmoid_gradient),
+      gradient_op("softplus_gradient", "gradient * sigmoid(x)", "x", grad_softplus_gradient),
       comparison("equal", "x == y"),
       comparison("not_equal", "x != y"),
       comparison("less", "x < y"),
@@ -328,7 +366,7 @@ std::vector<OpDef> elementwise() {
   for (OpDef& op : list) {
     if (op.name == "clip") op.infer = infer_clip;
     for (const std::string_view name :
-         {"minimum", "maximum", "neg", "abs", "sign", "relu", "floor", "ceil", "round", "clip"}) {
+         {"minimum", "maximum", "neg", "abs", "sign", "relu", "relu_gradient", "floor", "ceil", "round", "clip"}) {
       if (op.name == name) op.agreement = Agreement::exact;
     }
   }
