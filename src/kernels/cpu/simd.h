@@ -108,6 +108,12 @@ GRAPHRUN_LANEWISE(Floats, select(Mask m, Floats x, Floats y), m.part[i] ? x.part
 #endif
 
 #if GRAPHRUN_LANES == 16
+GRAPHRUN_LANEWISE(Floats, min(Floats x, Floats y), _mm512_maskz_min_ps((__mmask16)-1, x.part[i], y.part[i]))
+GRAPHRUN_LANEWISE(Floats, max(Floats x, Floats y), _mm512_maskz_max_ps((__mmask16)-1, x.part[i], y.part[i]))
+// One instruction for the three of scalar_ops.h: the bits of x where the mask has ones, else those of sign.
+GRAPHRUN_LANEWISE(Floats, copysign(Floats x, Floats sign),
+                  (FloatPart)_mm512_ternarylogic_epi32((__m512i)x.part[i], (__m512i)sign.part[i],
+                                                       _mm512_set1_epi32(0x7fffffff), 0xe4))
 GRAPHRUN_LANEWISE(Floats, fma(Floats x, Floats y, Floats z), _mm512_fmadd_ps(x.part[i], y.part[i], z.part[i]))
 GRAPHRUN_LANEWISE(Floats, sqrt(Floats x), _mm512_maskz_sqrt_ps((__mmask16)-1, x.part[i]))
 GRAPHRUN_FN bool any(Mask m) {
@@ -125,6 +131,8 @@ GRAPHRUN_FN void store_first(float* p, Floats x, std::int64_t n) {
   _mm512_mask_storeu_ps(p, first(n), x.part[0]);
 }
 #elif GRAPHRUN_LANES == 8
+GRAPHRUN_LANEWISE(Floats, min(Floats x, Floats y), _mm256_min_ps(x.part[i], y.part[i]))
+GRAPHRUN_LANEWISE(Floats, max(Floats x, Floats y), _mm256_max_ps(x.part[i], y.part[i]))
 GRAPHRUN_LANEWISE(Floats, fma(Floats x, Floats y, Floats z), _mm256_fmadd_ps(x.part[i], y.part[i], z.part[i]))
 GRAPHRUN_LANEWISE(Floats, sqrt(Floats x), _mm256_sqrt_ps(x.part[i]))
 GRAPHRUN_FN bool any(Mask m) {
@@ -146,6 +154,8 @@ GRAPHRUN_FN void store_first(float* p, Floats x, std::int64_t n) {
 #else
 // Lane by lane, and so not inlined: there are thousands of places, and they are slow anyway.
 #define GRAPHRUN_CALLED __attribute__((noinline)) inline
+GRAPHRUN_LANEWISE(Floats, min(Floats x, Floats y), x.part[i] < y.part[i] ? x.part[i] : y.part[i])
+GRAPHRUN_LANEWISE(Floats, max(Floats x, Floats y), x.part[i] > y.part[i] ? x.part[i] : y.part[i])
 GRAPHRUN_CALLED Floats fma(Floats x, Floats y, Floats z) {
   Floats r(0.0f);
   for (int i = 0; i < kParts; ++i)
