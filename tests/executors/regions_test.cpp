@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
+#include <span>
 
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
@@ -177,6 +180,118 @@ TEST_P(RegionsOfRandomGraphs, AgreeWithPlainSteps) {
   }
   EXPECT_GE(regions, kSeeds / kParts * 9 / 10);
   EXPECT_GE(stages, 2u);
+}
+
+// ---- accumulate(halves) = whole
+
+// All that the arena holds goes from one runnable of a program to another.
+void copy_values(const Program& program, Runnable& from, Runnable& to) {
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const Buffer& buffer = program.buffers[id];
+    if (buffer.storage != id || buffer.kind == BufferKind::tile) continue;
+    Bytes bytes(buffer.bytes);
+    from.read(id, bytes);
+    to.write(id, bytes);
+  }
+}
+
+BufferId append(Program& program, Buffer buffer) {
+  const auto id = static_cast<BufferId>(program.buffers.size());
+  buffer.storage = id;
+  buffer.offset = program.arena_bytes;
+  program.arena_bytes += (buffer.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  program.buffers.push_back(std::move(buffer));
+  return id;
+}
+
+// The program with accumulators of region `r` that nothing else overwrites, and with this region over the first `rows`
+// rows alone.
+Program over_rows(Program program, std::size_t r, std::int32_t rows) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&rows);
+  Buffer count{"rows", {DType::i32, {}, 0}, BufferKind::data};
+  count.bytes = sizeof(rows);
+  const BufferId counted = append(program, count);
+  program.initial.push_back({counted, Bytes(bytes, bytes + sizeof(rows))});
+  Phase& phase = program.phases[0];
+  Region& region = phase.regions[r];
+  region.accumulators = append(program, program.buffers[region.accumulators]);
+  for (const Stage& stage : region.stages) {
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i) phase.steps[i].row_count = counted;
+  }
+  return program;
+}
+
+float combined(CombineOp op, float a, float b) {
+  switch (op) {
+    case CombineOp::sum:
+      return a + b;
+    case CombineOp::product:
+      return a * b;
+    case CombineOp::max:
+      return std::max(a, b);
+    case CombineOp::min:
+      return std::min(a, b);
+  }
+  return std::numeric_limits<float>::quiet_NaN();
+}
+
+std::vector<float> floats(Runnable& runnable, BufferId buffer, std::uint64_t bytes) {
+  std::vector<float> values(bytes / sizeof(float));
+  runnable.read(buffer, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+// "" or what of region `r`, which has one stage and two strands, is not the first half of its rows combined with the
+// second. The first is what the region makes of those rows alone, the second is what the second strand has left.
+std::string compare_halves(OneRun& whole, std::size_t r, std::int64_t samples, std::size_t& values) {
+  CpuExecutor cpu;
+  const Program& program = whole.program();
+  const Region& region = program.phases[0].regions[r];
+  const std::int64_t tiles = (program.phases[0].capacity + region.tile_rows - 1) / region.tile_rows;
+  const auto half = static_cast<std::int32_t>(std::min(tiles / 2 * region.tile_rows, samples));
+  const Program apart = over_rows(program, r, static_cast<std::int32_t>(samples));
+  const auto both = cpu.load(apart), first = cpu.load(over_rows(program, r, half));
+  for (Runnable* runnable : {both.get(), first.get()}) {
+    copy_values(program, whole.runnable(), *runnable);
+    runnable->run_steps(0, region.first(), region.last);
+  }
+  const std::vector<float> strands =
+      floats(*both, apart.phases[0].regions[r].accumulators, 2 * region.accumulator_bytes);
+  for (const Combine& combine : region.stages[0].combines) {
+    const std::uint64_t bytes = program.buffers[combine.value].bytes;
+    const std::vector<float> got = floats(*both, combine.value, bytes), begun = floats(*first, combine.value, bytes);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const float rest = strands[(region.accumulator_bytes + combine.offset) / sizeof(float) + i];
+      const float sum = combined(combine.op, begun[i], rest);
+      ++values;
+      if (got[i] == sum) continue;
+      return fmt::format("{} [{}]: {}, of halves {} and {}: {}", program.buffers[combine.value].name, i, got[i],
+                         begun[i], rest, sum);
+    }
+  }
+  return {};
+}
+
+TEST_P(RegionsOfRandomGraphs, AddUpFromHalvesOfTheRows) {
+  CpuExecutor cpu;
+  std::size_t values = 0;
+  for (std::uint64_t seed = GetParam(); seed < kSeeds; seed += kParts) {
+    const RandomGraph random = random_graph(seed, cpu, kLargestBatch);
+    const Regions all = fused(with_everything_kept(random.graph), cpu);
+    for (const std::int64_t rows : {1, 7}) {
+      OneRun whole(all.graph, cpu, {rows, 2});
+      whole.write_inputs(random);
+      whole.runnable().run(0, 1);
+      const std::vector<Region>& regions = whole.program().phases[0].regions;
+      for (std::size_t r = 0; r < regions.size(); ++r) {
+        if (regions[r].stages.size() != 1 || regions[r].strands != 2 || regions[r].stages[0].combines.empty()) continue;
+        const std::string wrong = compare_halves(whole, r, random.samples, values);
+        ASSERT_TRUE(wrong.empty()) << "seed " << seed << ", tiles of " << rows << " rows: " << wrong << "\n"
+                                   << to_string(all);
+      }
+    }
+  }
+  EXPECT_GE(values, 20u);
 }
 
 // x (rows, 3), w (3, 5): sum of tanh(x w) and x^T tanh(x w).
