@@ -259,7 +259,10 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
       {"matmul", {{301, 40}, {40, 330}}, {}},              // blocks of rows and columns
       {"matmul", {{100, 200}, {200, 160}}, {}},            // columns only
       {"matmul", {{20011, 3}, {3, 5}}, {}},                // rows only
-      {"matmul", {{300, 200}, {300, 130}}, from_left},     // a wide weight gradient
+      {"matmul", {{300, 160}, {300, 130}}, from_left},     // a wide weight gradient
+      {"matmul", {{300, 200}, {300, 130}}, from_left},     // shared panels
+      {"matmul", {{503, 70}, {70, 130}}, {}},              //
+      {"matmul", {{170, 1100}, {130, 1100}}, from_right},  //
       {"matmul", {{40007, 2}, {40007, 20}}, from_left},    // strands
       {"matmul", {{40007, 20}, {40007, 1}}, from_left},    //
       {"matmul", {{3000, 100}, {3000, 40}}, from_left},    // strands of blocks
@@ -412,6 +415,7 @@ TEST_F(Threads, ScratchFollowsFromShapes) {
   EXPECT_GT(strands, 2 * 40 * sizeof(float));
   EXPECT_EQ(strands % (40 * sizeof(float)), 0u);
   EXPECT_LE(strands, cpu::kMaxParts * 40 * sizeof(float));
+  EXPECT_EQ(workspace("matmul", MatmulParams{}, {{1000, 784}, {784, 250}}, {1000, 250}), 784 * 256 * sizeof(float));
   EXPECT_EQ(workspace("sum", ReduceParams{1, false}, {{1000}}, {}), 0u);
   EXPECT_EQ(workspace("sum", ReduceParams{1, false}, {{1024 * 100 + 1}}, {}), 101 * sizeof(float));
   EXPECT_EQ(workspace("add", NoParams{}, {{1000000}, {1000000}}, {1000000}), 0u);

@@ -28,6 +28,8 @@ struct Call {
   Params params;
   std::int64_t capacity = 0;
   std::int32_t samples = 0;
+  std::size_t workspace = 0;  // bytes; they start as garbage too
+  cpu::Pool* pool = nullptr;
 
   std::int64_t valid_elements(const TensorType& type) const {
     if (type.rows == 0 || type.shape[0] == 0) return type.shape.elements();
@@ -82,6 +84,9 @@ struct Call {
     args.row_count = capacity != 0 ? &samples : nullptr;
     args.capacity = capacity;
     args.params = params;
+    args.pool = pool;
+    std::vector<std::byte> scratch(workspace, std::byte{0xff});
+    if (workspace > 0) args.workspace = scratch.data();
     kernel(args);
     return out;
   }

@@ -45,7 +45,8 @@ Isa default_isa() {
 
 KernelFn cpu_kernel(std::string_view op, Isa isa) {
   if (KernelFn kernel = cpu::elementwise_kernel(op, isa)) return kernel;
-  if (KernelFn kernel = cpu::contraction_kernel(op, isa)) return kernel;
+  if (KernelFn kernel = cpu::product_kernel(op, isa)) return kernel;
+  if (KernelFn kernel = cpu::sum_kernel(op, isa)) return kernel;
   if (KernelFn kernel = cpu::line_kernel(op, isa)) return kernel;
   if (KernelFn kernel = cpu::movement_kernel(op)) return kernel;
   if (KernelFn kernel = cpu::rearrange_kernel(op)) return kernel;
@@ -54,7 +55,11 @@ KernelFn cpu_kernel(std::string_view op, Isa isa) {
 
 std::uint64_t cpu_workspace(std::string_view op, const Params& params, std::span<const TensorType> inputs,
                             const TensorType& output) {
-  return cpu::contraction_workspace(op, params, inputs, output);
+  const auto* matmul = std::get_if<MatmulParams>(&params);
+  const auto* reduce = std::get_if<ReduceParams>(&params);
+  if (op == "matmul" && matmul != nullptr) return cpu::product_workspace(*matmul, inputs[0], output);
+  if (op == "sum" && reduce != nullptr) return cpu::sum_workspace(*reduce, inputs[0]);
+  return 0;
 }
 
 namespace cpu {

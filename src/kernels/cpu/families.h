@@ -17,9 +17,10 @@
 namespace graphrun::cpu {
 
 KernelFn elementwise_kernel(std::string_view op, Isa isa);
-KernelFn contraction_kernel(std::string_view op, Isa isa);  // matmul and sum
-std::uint64_t contraction_workspace(std::string_view op, const Params& params, std::span<const TensorType> inputs,
-                                    const TensorType& output);
+KernelFn product_kernel(std::string_view op, Isa isa);  // matmul
+std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& output);
+KernelFn sum_kernel(std::string_view op, Isa isa);
+std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in);
 KernelFn line_kernel(std::string_view op, Isa isa);  // max … argmin, softmax and its kin
 KernelFn movement_kernel(std::string_view op);       // batches, counters, cast, broadcast_to
 KernelFn rearrange_kernel(std::string_view op);      // transpose … gather

@@ -2,7 +2,7 @@
 // Contract: nothing but pointers, sizes and element strides crosses this line, so the files that are compiled for an
 // instruction set share no inline function with the rest (the linker would keep one copy, maybe the wrong one). All
 // tables give the same bits. No function allocates, and an output may be the same address as an input of its shape.
-// Leaves to others: types, broadcasting and rows (elementwise.cpp, reduce.cpp, matmul.cpp), the choice (dispatch.cpp).
+// Leaves to others: types, broadcasting and rows (elementwise.cpp, sums.cpp, products.cpp), the choice (dispatch.cpp).
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,12 @@ struct Strided {
   std::int64_t column = 0;
 };
 
-// c(m, n) = a(m, k) b(k, n) by strides. Each element is a chain of fma over k in blocks of 256, each block from zero,
-// the blocks added in order: neither tiles nor lanes can change it. No extent is 0.
+// c(m, n) = a(m, k) b(k, n) by strides, or c += with `add`. Each element is a chain of fma over k in blocks of 256,
+// each block from zero, the blocks added in order: neither tiles nor lanes can change it. No extent is 0. Where many
+// parts read the same b, pack_panel() has copied it before: `panels` then holds the columns of a whole product, to
+// whole vectors (panel_columns), and first_column, a multiple of kPanelColumns, is where b's begin among them.
+inline constexpr int kProductBlock = 256;
+inline constexpr int kPanelColumns = 32;
 struct MatmulProblem {
   const float* a;
   std::int64_t a_row, a_k;
@@ -39,6 +43,9 @@ struct MatmulProblem {
   float* c;
   std::int64_t c_row, c_column;
   std::int64_t m, n, k;
+  bool add = false;
+  const float* panels = nullptr;
+  std::int64_t panel_columns = 0, first_column = 0;
 };
 
 // Sums: element j of those that make one output goes to accumulator j mod 16, in order; every 1024 elements the
@@ -59,6 +66,9 @@ struct IsaTable {
   // (n, columns) to (columns); a row of x is `stride` long
   void (*sum_columns)(float* out, const float* x, std::int64_t n, std::int64_t columns, std::int64_t stride);
   void (*matmul)(const MatmulProblem& problem);
+  // Packs columns [column, column + kPanelColumns) of b, of the block of steps from k on, into the panels of all of b;
+  // how they lie is the machine's. Disjoint calls write disjoint memory.
+  void (*pack_panel)(const MatmulProblem& problem, float* panels, std::int64_t k, std::int64_t column);
 };
 
 namespace plain {

@@ -96,6 +96,7 @@ std::vector<Sample> matmul() {
       list.push_back(shaped("long_inner", 3, 1031, 5));
       list.push_back(shaped("wide", 3, 5, 1031));
       list.push_back(shaped("tall", 1031, 5, 3));
+      list.push_back(shaped("many", 171, 70, 130));
       list.push_back(shaped("no_inner", 3, 0, 4));
       list.push_back(shaped("no_outer", 0, 3, 4));
       list.push_back(shaped("no_columns", 3, 4, 0));
@@ -114,6 +115,9 @@ std::vector<Sample> matmul() {
   list.push_back(batch_of(71, product("large_partial_rows", rows_f32({100, 65}), f32({65, 33})), 100));
   list.push_back(
       batch_of(71, product("large_transpose_a_partial_rows", rows_f32({100, 65}), rows_f32({100, 33}), true), 100));
+  list.push_back(batch_of(171, product("many_partial_rows", rows_f32({200, 70}), f32({70, 130})), 200));
+  list.push_back(
+      batch_of(71, product("many_transpose_a_partial_rows", rows_f32({100, 171}), rows_f32({100, 130}), true), 100));
   list.push_back(batch_of(1, product("column_partial_rows", rows_f32({5, 7}), f32({7, 1}))));
   list.push_back(differentiable(batch_of(3, product("gradient_rows", rows_f32({5, 3}), f32({3, 2})))));
   list.push_back(

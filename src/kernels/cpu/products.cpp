@@ -1,0 +1,264 @@
+#include <algorithm>
+
+#include "kernels/cpu/families.h"
+
+namespace graphrun::cpu {
+namespace {
+
+std::int64_t divide_up(std::int64_t x, std::int64_t y) {
+  return (x + y - 1) / y;
+}
+
+// Which matrix of an operand belongs to matrix `index` of the result, whose leading extents are `c`'s.
+std::int64_t matrix_of(const Shape& operand, const Shape& c, std::int64_t index) {
+  std::int64_t result = 0;
+  std::int64_t stride = 1;
+  for (int d = c.rank() - 3; d >= 0; --d) {
+    const int own = d - (c.rank() - operand.rank());
+    if (own < 0) break;
+    if (operand[own] != 1) result += index % c[d] * stride;
+    stride *= operand[own];
+    index /= c[d];
+  }
+  return result;
+}
+
+// The other way of cutting: a product that reads b again and again. All threads pack b, a group of steps of k at a
+// time, then multiply parts of the rows by the panels. A part has the columns that a second-level cache holds panels
+// of.
+struct SharedPanels {
+  static constexpr std::int64_t kLeastRows = 168, kLeastColumns = 128, kLeastDepth = 64;
+  static constexpr std::int64_t kMostColumns = 1024;              // of a part: 1 MiB of panels
+  static constexpr std::int64_t kFloats = std::int64_t{1} << 20;  // of panels at a time
+  bool pays = false;
+  std::int64_t rows = 0, columns = 0, depth = 0;  // of a part; of a group
+  std::int64_t row_blocks = 0, column_blocks = 0;
+
+  SharedPanels(std::int64_t m, std::int64_t n, std::int64_t k) {
+    pays = m >= kLeastRows && n >= kLeastColumns && k >= kLeastDepth;
+    if (!pays) return;
+    column_blocks = divide_up(n, kMostColumns);
+    columns = kPanelColumns * divide_up(n, kPanelColumns * column_blocks);
+    column_blocks = divide_up(n, columns);
+    // 14 rows are a tile of AVX-512, 42 whole tiles of AVX2 as well.
+    const std::int64_t wanted = std::max<std::int64_t>(32 / column_blocks, 1);
+    rows = 14 * std::min<std::int64_t>(divide_up(m, 14 * wanted), 24);
+    row_blocks = divide_up(m, rows);
+    depth = std::max<std::int64_t>(kFloats / padded(n) / kProductBlock, 1) * kProductBlock;
+  }
+  static std::int64_t padded(std::int64_t n) { return divide_up(n, 16) * 16; }
+  std::int64_t floats(std::int64_t n, std::int64_t k) const { return std::min(depth, k) * padded(n); }
+};
+
+// Parts of a product: blocks of the result and, where those are few, strands of k whose partial results are added as a
+// tree. A part has at least 84 rows (14, 6 and 4 divide it: whole tiles), 32 columns or 1024 steps of k.
+struct Cut {
+  int parts = 1;                      // that are worth it
+  std::int64_t rows, columns, depth;  // of a block; the last block of rows has up to half as many more
+  std::int64_t row_blocks = 1, column_blocks = 1, strands = 1;
+
+  Cut(std::int64_t matrices, std::int64_t m, std::int64_t n, std::int64_t k) : rows(m), columns(n), depth(k) {
+    parts = parts_for(matrices * std::max(m * n * k / 16, m * n + m * k + n * k));
+    if (parts == 1 || m == 0 || n == 0) return;
+    const std::int64_t wanted = divide_up(parts, matrices);
+    rows = 84 * divide_up(m, 84 * wanted);
+    row_blocks = std::max<std::int64_t>((m + rows / 2) / rows, 1);
+    columns = 32 * divide_up(n, 32 * divide_up(wanted, row_blocks));
+    column_blocks = divide_up(n, columns);
+    const std::int64_t most = matrices > 1 ? 1 : std::min(wanted / (row_blocks * column_blocks), k / 1024);
+    if (most < 2) return;
+    depth = 256 * divide_up(k, 256 * most);
+    strands = divide_up(k, depth);
+  }
+};
+
+std::int64_t rows_in(const Shape& s) {
+  return s[s.rank() - 2];
+}
+std::int64_t columns_in(const Shape& s) {
+  return s[s.rank() - 1];
+}
+// By the full shapes, whatever rows are valid.
+Cut cut_of(const MatmulParams& params, const TensorType& a, const TensorType& c) {
+  std::int64_t matrices = 1;
+  for (int d = 0; d < c.shape.rank() - 2; ++d) matrices *= c.shape[d];
+  return {matrices, rows_in(c.shape), columns_in(c.shape), params.transpose_a ? rows_in(a.shape) : columns_in(a.shape)};
+}
+
+SharedPanels shared_panels(const MatmulParams& params, const TensorType& a, const TensorType& c) {
+  return {rows_in(c.shape), columns_in(c.shape), params.transpose_a ? rows_in(a.shape) : columns_in(a.shape)};
+}
+
+void multiply_block(const Cut& cut, MatmulProblem p, std::int64_t block, const IsaTable& table) {
+  const std::int64_t i = block / cut.column_blocks;
+  const std::int64_t first_row = i * cut.rows;
+  const std::int64_t first_column = block % cut.column_blocks * cut.columns;
+  p.m = (i + 1 == cut.row_blocks ? p.m : std::min(first_row + cut.rows, p.m)) - first_row;
+  p.n = std::min(cut.columns, p.n - first_column);
+  p.a += first_row * p.a_row;
+  p.b += first_column * p.b_column;
+  p.c += first_row * p.c_row + first_column * p.c_column;
+  if (p.m > 0 && p.n > 0) table.matmul(p);
+}
+
+void run_matrices(const KernelArgs& args, const IsaTable& table) {
+  const auto& params = std::get<MatmulParams>(args.params);
+  const Shape& a = args.in_type[0].shape;
+  const Shape& b = args.in_type[1].shape;
+  const Shape& c = args.out_type.shape;
+  MatmulProblem p{};
+  p.a_row = params.transpose_a ? 1 : columns_in(a);
+  p.a_k = params.transpose_a ? columns_in(a) : 1;
+  p.b_k = params.transpose_b ? 1 : columns_in(b);
+  p.b_column = params.transpose_b ? columns_in(b) : 1;
+  p.c_row = columns_in(c);
+  p.c_column = 1;
+  p.m = rows_in(c);
+  p.n = columns_in(c);
+  p.k = params.transpose_a ? rows_in(a) : columns_in(a);
+  std::int64_t matrices = args.rows_of(args.out_type);
+  for (int d = 1; d < c.rank() - 2; ++d) matrices *= c[d];
+  if (p.k == 0) std::fill_n(args.output<float>(), matrices * p.m * p.n, 0.0f);
+  const bool empty = p.m == 0 || p.n == 0 || p.k == 0;
+  const Cut cut = cut_of(params, args.in_type[0], args.out_type);
+  const std::int64_t blocks = empty ? 0 : cut.row_blocks * cut.column_blocks;
+  for_ranges(args, cut.parts, matrices * blocks, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t item = first; item < last; ++item) {
+      const std::int64_t i = item / blocks;
+      MatmulProblem one = p;
+      one.a = args.input<float>(0) + matrix_of(a, c, i) * rows_in(a) * columns_in(a);
+      one.b = args.input<float>(1) + matrix_of(b, c, i) * rows_in(b) * columns_in(b);
+      one.c = args.output<float>() + i * p.m * p.n;
+      multiply_block(cut, one, item % blocks, table);
+    }
+  });
+  clear_invalid_rows(args);
+}
+
+// Each strand's result goes to the workspace; there they are added as a tree: 1, 2, 4, … apart.
+void multiply_strands(const KernelArgs& args, const Cut& cut, const MatmulProblem& p, const IsaTable& table) {
+  float* const partial = static_cast<float*>(args.workspace);
+  const std::int64_t size = p.m * p.n;
+  const std::int64_t strands = divide_up(p.k, cut.depth);  // with valid rows
+  const std::int64_t blocks = cut.row_blocks * cut.column_blocks;
+  for_ranges(args, cut.parts, strands * blocks, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t item = first; item < last; ++item) {
+      const std::int64_t strand = item / blocks;
+      MatmulProblem one = p;
+      one.a += strand * cut.depth * p.a_k;
+      one.b += strand * cut.depth * p.b_k;
+      one.c = partial + strand * size;
+      one.c_row = p.n;
+      one.k = std::min(cut.depth, p.k - strand * cut.depth);
+      multiply_block(cut, one, item % blocks, table);
+    }
+  });
+  for_ranges(args, parts_for(strands * size), size, kGrain, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t apart = 1; apart < strands; apart *= 2) {
+      for (std::int64_t s = 0; s + apart < strands; s += 2 * apart) {
+        float* const x = partial + s * size + first;
+        table.binary[binary_add](x, 1, last - first, {x, 0, 1}, {x + apart * size, 0, 1});
+      }
+    }
+  });
+  for (std::int64_t r = 0; r < p.m; ++r) std::copy_n(partial + r * p.n, p.n, p.c + r * p.c_row);
+}
+
+void multiply_by_panels(const KernelArgs& args, const SharedPanels& cut, const MatmulProblem& p,
+                        const IsaTable& table) {
+  float* const panels = static_cast<float*>(args.workspace);
+  const std::int64_t strips = divide_up(p.n, kPanelColumns);
+  const std::int64_t parts = cut.row_blocks * cut.column_blocks;
+  for (std::int64_t k = 0; k < p.k; k += cut.depth) {
+    MatmulProblem group = p;
+    group.a += k * p.a_k;
+    group.b += k * p.b_k;
+    group.k = std::min(cut.depth, p.k - k);
+    group.add = k > 0;
+    group.panels = panels;
+    group.panel_columns = SharedPanels::padded(p.n);
+    const std::int64_t blocks = divide_up(group.k, kProductBlock);
+    for_ranges(args, parts_for(group.k * p.n), strips * blocks, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i)
+        table.pack_panel(group, panels, i / strips * kProductBlock, i % strips * kPanelColumns);
+    });
+    for_ranges(args, kMaxParts, parts, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t row = i / cut.column_blocks * cut.rows;
+        const std::int64_t column = i % cut.column_blocks * cut.columns;
+        MatmulProblem one = group;
+        one.m = std::min(cut.rows, p.m - row);
+        one.n = std::min(cut.columns, p.n - column);
+        if (one.m <= 0 || one.n <= 0) continue;
+        one.a += row * p.a_row;
+        one.b += column * p.b_column;
+        one.c += row * p.c_row + column;
+        one.first_column = column;
+        table.matmul(one);
+      }
+    });
+  }
+}
+
+void run_matmul(const KernelArgs& args, const IsaTable& table) {
+  if (args.out_type.shape.rank() > 2) return run_matrices(args, table);
+  const auto& params = std::get<MatmulParams>(args.params);
+  const TensorType& a = args.in_type[0];
+  const TensorType& b = args.in_type[1];
+  MatmulProblem p{};
+  p.a = args.input<float>(0);
+  p.a_row = params.transpose_a ? 1 : a.shape[1];
+  p.a_k = params.transpose_a ? a.shape[1] : 1;
+  p.b = args.input<float>(1);
+  p.b_k = params.transpose_b ? 1 : b.shape[1];
+  p.b_column = params.transpose_b ? b.shape[1] : 1;
+  p.c = args.output<float>();
+  p.c_row = args.out_type.shape[1];
+  p.c_column = 1;
+  p.m = params.transpose_a ? a.shape[1] : args.rows_of(a);
+  p.n = params.transpose_b ? args.rows_of(b) : b.shape[1];
+  p.k = std::min(params.transpose_a ? args.rows_of(a) : a.shape[1], params.transpose_b ? b.shape[1] : args.rows_of(b));
+  if (p.k == 0) {
+    std::fill(p.c, p.c + p.m * p.n, 0.0f);
+  } else if (p.m > 0 && p.n > 0) {
+    const Cut cut = cut_of(params, a, args.out_type);
+    const SharedPanels shared = shared_panels(params, a, args.out_type);
+    if (shared.pays && args.workspace != nullptr) {
+      multiply_by_panels(args, shared, p, table);
+    } else if (cut.strands > 1 && args.workspace != nullptr) {
+      multiply_strands(args, cut, p, table);
+    } else {
+      for_ranges(args, cut.parts, cut.row_blocks * cut.column_blocks, 1, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t block = first; block < last; ++block) multiply_block(cut, p, block, table);
+      });
+    }
+  }
+  clear_invalid_rows(args);
+}
+
+template <Isa isa>
+void matmul_on(const KernelArgs& args) {
+  run_matmul(args, table_of<isa>());
+}
+
+}  // namespace
+
+KernelFn product_kernel(std::string_view op, Isa isa) {
+  static constexpr std::array kEntries = {
+      KernelEntry{"matmul", {matmul_on<Isa::plain>, matmul_on<Isa::avx2>, matmul_on<Isa::avx512>}}};
+  return find_kernel(kEntries, op, isa);
+}
+
+std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {
+  if (c.shape.rank() != 2) return 0;
+  const Cut cut = cut_of(params, a, c);
+  const SharedPanels shared = shared_panels(params, a, c);
+  std::int64_t floats = 0;
+  if (shared.pays)
+    floats = shared.floats(c.shape[1], params.transpose_a ? a.shape[0] : a.shape[1]);
+  else if (cut.strands > 1)
+    floats = cut.strands * c.shape.elements();
+  return static_cast<std::uint64_t>(floats) * sizeof(float);
+}
+
+}  // namespace graphrun::cpu
