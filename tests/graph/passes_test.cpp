@@ -74,6 +74,31 @@ TEST_F(Simplify, ABroadcastThatGivesTheShapeStays) {
   EXPECT_EQ(count(run_passes(graph), "broadcast_to"), 1);
 }
 
+TEST_F(Simplify, WhatIsOnlyRepeatedIsComputedOnce) {
+  const AttrList rows = {{"shape", std::vector<std::int64_t>{4, 3}}, {"rows", std::int64_t{1}}};
+  const NodeId wide = make.add("broadcast_to", {w}, rows);
+  const NodeId number = make.add("broadcast_to", {make.scalar(2, DType::f32)}, rows);
+  const NodeId y = make.add("mul", {make.add("neg", {wide}), number});
+  keep(make.add("add", {x, make.add("exp", {y})}));
+  const ir::Graph result = run_passes(graph);
+  EXPECT_EQ(count(result, "broadcast_to"), 0) << to_string(result);
+  for (const ir::Node& node : result.nodes) {
+    if (node.op_name == "neg" || node.op_name == "mul" || node.op_name == "exp") {
+      EXPECT_EQ(to_string(node.type), "f32(3)") << node.op_name;
+    }
+  }
+}
+
+TEST_F(Simplify, AKeptValueIsComputedAsItStands) {
+  const NodeId wide =
+      make.add("broadcast_to", {w}, {{"shape", std::vector<std::int64_t>{4, 3}}, {"rows", std::int64_t{1}}});
+  const NodeId y = keep(make.add("neg", {wide}));
+  make.rename(y, "y");
+  const ir::Graph result = run_passes(graph);
+  EXPECT_EQ(result.nodes.back().op_name, "neg");
+  EXPECT_EQ(result.nodes.back().name, "y");
+}
+
 TEST_F(Simplify, DeadNodesGoAndStatesStay) {
   make.add("tanh", {x});
   const ir::Graph result = run_passes(graph);

@@ -1,9 +1,11 @@
 // simplify: one forward scan that maps each node to an equal one where it can:
 //   equal nodes (same op, inputs, attributes, phase) are computed once;
 //   an elementwise op broadcasts by itself, so a broadcast_to before it goes when the result keeps its type;
+//   an elementwise op of what is only repeated is computed before it is repeated;
 //   reshape and broadcast_to to the same type, and cast to the same dtype, are their operand.
 // Every rewrite gives the same bits.
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "graph/ops/op_def.h"
@@ -21,6 +23,21 @@ bool is_identity(const Graph& graph, const Node& node) {
   return candidate && graph[node.inputs[0]].type == node.type;
 }
 
+// The type that the node would have with these inputs; none where they do not go together.
+std::optional<TensorType> type_with(const Graph& graph, const Node& node, const std::vector<NodeId>& inputs) {
+  std::vector<TensorType> types;
+  std::vector<std::string> names;
+  for (NodeId i : inputs) {
+    types.push_back(graph[i].type);
+    names.push_back(graph[i].name);
+  }
+  try {
+    return node.op->infer({types, node.attrs, names});
+  } catch (const Error&) {
+    return std::nullopt;  // rows would no longer meet at dimension 0
+  }
+}
+
 // Drops broadcast_to nodes before an elementwise op as long as inference still gives the same type.
 void drop_broadcasts(const Graph& graph, Node& node) {
   if (node.op->rows != RowRule::elementwise) return;
@@ -28,20 +45,32 @@ void drop_broadcasts(const Graph& graph, Node& node) {
     if (graph[input].op_name != "broadcast_to") continue;
     const NodeId before = input;
     input = graph[input].inputs[0];
-    std::vector<TensorType> types;
-    std::vector<std::string> names;
-    for (NodeId i : node.inputs) {
-      types.push_back(graph[i].type);
-      names.push_back(graph[i].name);
-    }
-    bool same = false;
-    try {
-      same = node.op->infer({types, node.attrs, names}) == node.type;
-    } catch (const Error&) {
-      same = false;  // rows would no longer meet at dimension 0
-    }
-    if (!same) input = before;
+    if (type_with(graph, node, node.inputs) != node.type) input = before;
   }
+}
+
+// An elementwise node of broadcasts, such as the gradient of a mean is: the same node without them, and in `node` the
+// broadcast of its result. Nothing if another operand has the shape of the result, too.
+std::optional<Node> before_broadcast(const Graph& graph, Node& node) {
+  if (node.op->rows != RowRule::elementwise) return std::nullopt;
+  NodeId broadcast = ir::kNoNode;
+  std::vector<NodeId> inputs = node.inputs;
+  for (NodeId& input : inputs) {
+    if (graph[input].op_name != "broadcast_to") continue;
+    if (graph[input].type.shape == node.type.shape && graph[input].type.rows == node.type.rows) broadcast = input;
+    input = graph[input].inputs[0];
+  }
+  if (broadcast == ir::kNoNode) return std::nullopt;
+  const std::optional<TensorType> type = type_with(graph, node, inputs);
+  if (!type || type->shape.elements() >= node.type.shape.elements()) return std::nullopt;
+  Node narrow = node;
+  narrow.inputs = std::move(inputs);
+  narrow.type = *type;
+  narrow.name += ":once";
+  node.op = graph[broadcast].op;
+  node.op_name = graph[broadcast].op_name;
+  node.attrs = graph[broadcast].attrs;
+  return narrow;
 }
 
 }  // namespace
@@ -51,6 +80,16 @@ Graph simplify(const Graph& graph) {
   std::vector<NodeId> mapped(graph.size(), ir::kNoNode);
   // Attributes print exactly, so their text stands for them in the key.
   std::map<std::tuple<std::uint32_t, std::string_view, std::vector<NodeId>, std::string>, NodeId> seen;
+  const auto add = [&](Node node) {
+    const bool pure = node.op_name != "assign" && (node.op->state == nullptr || node.op_name == "constant");
+    if (pure && !node.keep && !node.poll) {
+      const auto [entry, fresh] =
+          seen.try_emplace({node.phase, node.op_name, node.inputs, node.attrs.text()}, result.size());
+      if (!fresh) return entry->second;
+    }
+    result.nodes.push_back(std::move(node));
+    return result.size() - 1;
+  };
   for (NodeId id = 0; id < graph.size(); ++id) {
     Node node = graph[id];
     for (NodeId& input : node.inputs) input = mapped[input];
@@ -60,17 +99,10 @@ Graph simplify(const Graph& graph) {
       mapped[id] = node.inputs[0];
       continue;
     }
-    const bool pure = node.op_name != "assign" && (node.op->state == nullptr || node.op_name == "constant");
-    if (pure && !visible) {
-      const auto [entry, fresh] =
-          seen.try_emplace({node.phase, node.op_name, node.inputs, node.attrs.text()}, result.size());
-      if (!fresh) {
-        mapped[id] = entry->second;
-        continue;
-      }
+    if (!visible) {
+      if (std::optional<Node> narrow = before_broadcast(result, node)) node.inputs = {add(*std::move(narrow))};
     }
-    mapped[id] = result.size();
-    result.nodes.push_back(std::move(node));
+    mapped[id] = add(std::move(node));
   }
   result.phases = graph.phases;
   for (ir::Phase& phase : result.phases) {
