@@ -33,8 +33,10 @@ inline bool is_state(BufferKind kind) {
 }
 
 // How the elements of a value lie in the arena. `vectors` is for data sets that only regions read: kTileLanes rows at a
-// time feature-major, so that element (row r, feature f) is number (r / 16 * features + f) * 16 + r % 16; rows that
-// fill up the last vector are zero. The host writes and reads rows all the same, type.bytes() of them.
+// time feature-major, each block of `block` rows (a batch) from a new vector on. Element (row r, feature f) of a block
+// is its number (r / 16 * features + f) * 16 + r % 16; rows that fill up the last vector of a block are zero. The host
+// writes and reads rows all the same, type.bytes() of them. A buffer of kind `tile` in vectors has no bytes: its rows
+// are read in place, in the data set that is loaded or selected into it.
 enum class Layout : std::uint8_t { rows, vectors };
 
 struct Buffer {
@@ -46,6 +48,7 @@ struct Buffer {
   std::uint64_t bytes = 0;
   bool poll = false;  // the host reads it after every run(): executors with a device mirror it in host memory
   Layout layout = Layout::rows;
+  std::int64_t block = 0;  // vectors, of a data set: rows after which a new vector begins
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 

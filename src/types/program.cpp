@@ -66,7 +66,10 @@ std::string buffer_line(const Program& program, BufferId id) {
   text += fmt::format(", {} bytes at {}", buffer.bytes, buffer.offset);
   if (buffer.storage != id) text += fmt::format(" in {}", label(program, buffer.storage));
   if (buffer.poll) text += ", poll";
-  if (buffer.layout == Layout::vectors) text += ", in vectors";
+  if (buffer.layout == Layout::vectors) {
+    text +=
+        buffer.kind == BufferKind::tile ? ", in place" : fmt::format(", in vectors from every {} rows", buffer.block);
+  }
   return text + '\n';
 }
 

@@ -70,6 +70,7 @@ class RegionChecker {
     for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
       const Step& step = phase_.steps[i];
       row_step_[i] = true;
+      check_in_place(step);
       for (const BufferId input : step.inputs) {
         if (!is_tile(input) && buffer(input).type.rows > 0) {
           broken("load", fmt::format("row step {} reads {} from the arena", step.name, named(input)));
@@ -94,6 +95,10 @@ class RegionChecker {
 
   void check_place(const Region& region, BufferId id) const {
     const Buffer& b = buffer(id);
+    if (b.layout == Layout::vectors) {
+      if (region.tile_rows % kTileLanes != 0) broken("in_place", named(id) + " is read by tiles that begin in vectors");
+      return;
+    }
     if (b.offset > region.tile_bytes || b.bytes > region.tile_bytes - b.offset) {
       broken("inside_tile",
              fmt::format("{} is {} bytes at {}, a tile has {}", named(id), b.bytes, b.offset, region.tile_bytes));
@@ -113,7 +118,26 @@ class RegionChecker {
         buffer(move.arena).type.rows == 0) {
       broken("move", fmt::format("{} is not what {} is", named(move.tile), named(move.arena)));
     }
+    if (is_in_place(move.tile) && buffer(move.arena).layout != Layout::vectors) {
+      broken("in_place",
+             fmt::format("{} is to be read in {}, which lies in rows", named(move.tile), named(move.arena)));
+    }
     check_place(region, move.tile);
+  }
+
+  bool is_in_place(BufferId id) const { return is_tile(id) && buffer(id).layout == Layout::vectors; }
+
+  // What lies in a data set is read by products, or as the one feature that it is, and written by nobody.
+  void check_in_place(const Step& step) const {
+    for (const BufferId input : step.inputs) {
+      if (is_in_place(input) && step.op != "matmul" && buffer(input).type.shape.elements() != phase_.capacity) {
+        broken("in_place", fmt::format("row step {} reads {} in the data set", step.name, named(input)));
+      }
+    }
+    if (!is_in_place(step.output)) return;
+    if (step.op != "minibatch" || buffer(step.inputs[0]).layout != Layout::vectors) {
+      broken("in_place", fmt::format("row step {} writes {} in the data set", step.name, named(step.output)));
+    }
   }
 
   void check_combine(const Region& region, const Combine& combine) const {

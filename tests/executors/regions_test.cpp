@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -343,9 +344,10 @@ TEST(RegionContract, PartsOfTheRowsAddUpToTheWhole) {
   ASSERT_EQ(whole.size(), 16u);
   for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(whole[i], first[i] + second[i]) << i;
   EXPECT_NE(first, second);
-  // One strand adds its tiles in order: for a value with one sum a tile that is the same for two tiles.
+  // One strand over both parts adds its lanes once, not tile by tile: the same but for rounding.
   const std::vector<float> one = reduced(0, 64, 1, 1);
-  for (std::size_t i = 1; i < whole.size(); ++i) EXPECT_EQ(one[i], whole[i]) << i;
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    EXPECT_NEAR(one[i], whole[i], 1e-5f * std::fabs(whole[i]) + 1e-5f) << i;
 }
 
 TEST(RegionContract, InstructionSetsDoNotChangeBits) {

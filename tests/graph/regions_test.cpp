@@ -205,26 +205,6 @@ TEST(RegionPlan, TilesAndStrandsComeFromShapesAndTarget) {
   EXPECT_EQ(chosen.strands, 3);
 }
 
-TEST(RegionPlan, AnEmptyReducedValueNeedsNoAccumulators) {
-  ir::Graph graph;
-  ir::Builder make{graph};
-  graph.phases.push_back({"train", kRows, ir::kNoNode});
-  make.enter(0);
-  const NodeId x = make.add("input", {}, {{"shape", List{kRows, 3}}, {"rows", std::int64_t{1}}});
-  const NodeId h = make.add("tanh", {x});
-  const NodeId none =
-      make.add("slice", {h}, {{"axis", std::int64_t{1}}, {"start", std::int64_t{0}}, {"stop", std::int64_t{0}}});
-  for (const NodeId id : {make.add("exp", {h}), make.add("sum", {none}, {{"axes", List{0}}})}) graph[id].keep = true;
-  RegionOptions options;
-  options.supports = always;
-  options.only_if_it_saves = false;
-  const Program program = lowered(find_regions(graph, options).graph);
-  ASSERT_EQ(program.phases[0].regions.size(), 1u);
-  EXPECT_EQ(program.phases[0].regions[0].stages[0].combines.size(), 1u);
-  EXPECT_EQ(program.phases[0].regions[0].accumulator_bytes, 0u);
-  check(program);
-}
-
 // Each rule of a Region, broken.
 TEST(RegionCheck, BrokenRegionsAreFound) {
   const Program good = lowered(regions_of(Step().graph).graph);
@@ -251,6 +231,10 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
   broken("region.accumulators", [](Program&, Region& r) { r.strands = 1000; });
   broken("region.inside_tile", [](Program&, Region& r) { r.tile_bytes = 64; });
   broken("region.inside_tile", [](Program&, Region& r) { r.tile_rows = 1000; });
+  broken("region.in_place", [](Program& p, Region& r) {  // its data lie in rows
+    p.buffers[r.stages[0].loads[0].tile].layout = Layout::vectors;
+  });
+  broken("region.in_place", [](Program& p, Region&) { p.buffers[find_buffer(p, "h")].layout = Layout::vectors; });
   broken("region.tile", [](Program& p, Region&) { p.phases[0].regions.clear(); });
   broken("region.order", [](Program& p, Region& r) { p.phases[0].regions.push_back(Region(r)); });
   broken("tile", [](Program& p, Region&) { p.buffers[find_buffer(p, "h")].storage = find_buffer(p, "x"); });

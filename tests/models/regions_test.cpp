@@ -94,12 +94,11 @@ TEST_P(RegionsOfModels, HoldEveryPhase) {
 // Rows in the units of the data, for a prediction.
 std::vector<std::pair<std::string, HostTensor>> some_rows(const Session& session, std::int64_t rows) {
   std::vector<std::pair<std::string, HostTensor>> inputs;
-  for (const auto& column : session.model().data.splits.front().columns) {
-    const std::string& name = column.first;
+  for (const auto& [name, tensor] : session.model().data.splits.front().columns) {
     const auto used = [&](const Buffer& buffer) { return buffer.name == "predict/" + name; };
     const auto& buffers = session.program().buffers;
     if (std::none_of(buffers.begin(), buffers.end(), used)) continue;  // what is predicted
-    Shape shape = column.second.shape();
+    Shape shape = tensor.shape();
     shape[0] = rows;
     inputs.emplace_back(name, test::random_tensor(DType::f32, shape, -1, 2, name));
   }

@@ -10,7 +10,6 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "executors/cpu/batch_windows.h"
 #include "executors/cpu/host.h"
 #include "executors/cpu/region_runner.h"
 #include "graphrun/error.h"
@@ -127,10 +126,10 @@ struct BoundPhase {
   }
 };
 
-std::uint64_t most_tile_bytes(const Program& program) {
+std::uint64_t most_scratch(const Program& program) {
   std::uint64_t most = 0;
   for (const Phase& phase : program.phases)
-    for (const Region& region : phase.regions) most = std::max(most, region.tile_bytes);
+    for (const Region& region : phase.regions) most = std::max(most, RegionRunner::scratch_bytes(region));
   return most;
 }
 
@@ -140,11 +139,10 @@ class CpuRunnable final : public Runnable {
       : buffers_(program.buffers),
         arena_(program.arena_bytes),
         pool_(make_pool(threads)),
-        scratch_(most_tile_bytes(program), pool_ == nullptr ? 1 : pool_->threads()) {
+        scratch_(most_scratch(program), pool_ == nullptr ? 1 : pool_->threads()) {
     if (profiling != Profiling::off) clock_ = std::make_unique<StepClock>();
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     const Isa isa = default_isa();
-    phases_.reserve(program.phases.size());  // windows_ keeps addresses of steps
     for (const Phase& phase : program.phases) {
       BoundPhase& bound = phases_.emplace_back();
       std::vector<bool> rows(phase.steps.size(), false);
@@ -154,7 +152,6 @@ class CpuRunnable final : public Runnable {
       }
       for (std::size_t i = 0; i < phase.steps.size(); ++i)
         bound.steps.push_back(rows[i] ? BoundStep{} : bind(program, phase, phase.steps[i], arena_, isa, pool_.get()));
-      windows_.bind(program, phase, bound.steps);
       for (const Region& region : phase.regions) {
         bound.regions.emplace_back(region, phase, program, arena_.data(), isa, scratch_, pool_.get());
       }
@@ -171,11 +168,10 @@ class CpuRunnable final : public Runnable {
   void write(BufferId buffer, std::span<const std::byte> bytes) override {
     std::byte* to = whole(buffer, bytes.size());
     if (bytes.empty()) return;
-    windows_.close(buffer);
     if (buffers_[buffer].layout == Layout::vectors) {
       const Rows rows = rows_of(buffer);
       return cpu::rows_to_vectors(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(bytes.data()),
-                                  rows.count, rows.width);
+                                  rows.count, rows.width, buffers_[buffer].block);
     }
     std::memcpy(to, bytes.data(), bytes.size());
   }
@@ -183,11 +179,10 @@ class CpuRunnable final : public Runnable {
   void read(BufferId buffer, std::span<std::byte> bytes) override {
     const std::byte* from = whole(buffer, bytes.size());
     if (bytes.empty()) return;
-    if (const std::byte* window = windows_.at(buffer)) from = window;
     if (buffers_[buffer].layout == Layout::vectors) {
       const Rows rows = rows_of(buffer);
       return cpu::vectors_to_rows(reinterpret_cast<float*>(bytes.data()), reinterpret_cast<const float*>(from),
-                                  rows.count, rows.width);
+                                  rows.count, rows.width, buffers_[buffer].block);
     }
     std::memcpy(bytes.data(), from, bytes.size());
   }
@@ -250,7 +245,6 @@ class CpuRunnable final : public Runnable {
   std::unique_ptr<cpu::Pool> pool_;
   TileScratch scratch_;
   std::vector<BoundPhase> phases_;
-  BatchWindows windows_;
   std::unique_ptr<StepClock> clock_;  // null: nobody wants to know
 };
 
@@ -312,7 +306,7 @@ Support CpuExecutor::supports_region(const RegionSignature& region, const Target
     cpu::TileCall call;
     call.op = step.op;
     call.params = &step.params;
-    for (const TensorType& type : step.inputs) call.inputs.push_back({type, 0, nullptr, false});
+    for (const TensorType& type : step.inputs) call.inputs.push_back({type});
     call.output.type = step.output;
     call.capacity = region.capacity;
     std::string reason;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <new>
 #include <stdexcept>
 
@@ -16,6 +17,18 @@ namespace graphrun {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;  // two threads' scratch shares none
+
+// Sums over rows keep 16 lanes for each number of a strand's accumulators, where these stay in the first-level cache
+// beside a tile: the lanes are then added once a strand instead of once a tile.
+constexpr std::uint64_t kMostLaneBytes = 32 << 10;
+
+std::uint64_t lane_bytes(const Region& region) {
+  const std::uint64_t bytes = region.accumulator_bytes * kTileLanes;
+  return bytes <= kMostLaneBytes ? bytes : 0;
+}
+std::uint64_t whole_lines(std::uint64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 float identity(CombineOp op) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -70,6 +83,10 @@ TileScratch::~TileScratch() {
   ::operator delete (data_, std::align_val_t{kPage});
 }
 
+std::uint64_t RegionRunner::scratch_bytes(const Region& region) {
+  return whole_lines(region.tile_bytes) + lane_bytes(region);
+}
+
 RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Program& program, std::byte* arena, Isa isa,
                            const TileScratch& scratch, cpu::Pool* pool)
     : first_(region.first()),
@@ -79,6 +96,8 @@ RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Progr
       tiles_((phase.capacity + region.tile_rows - 1) / region.tile_rows),
       strands_(region.strands),
       accumulator_bytes_(region.accumulator_bytes),
+      has_lanes_(lane_bytes(region) > 0),
+      lanes_at_(whole_lines(region.tile_bytes)),
       scratch_(scratch),
       pool_(pool),
       isa_(isa) {
@@ -102,6 +121,17 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     bound.only_sums = bound.only_sums && combine.op == CombineOp::sum;
   }
   std::vector<bool> loaded(stage.loads.size(), false);
+  std::map<BufferId, cpu::DataVectors> in_place;  // by root
+  const auto rows_of = [&](const TileMove& load) {
+    const Buffer& from = program.buffers[load.arena];
+    return from.layout == Layout::vectors ? cpu::whole_data(arena + from.offset, from.type, phase.capacity)
+                                          : cpu::DataVectors{};
+  };
+  for (std::size_t l = 0; l < stage.loads.size(); ++l) {
+    if (program.buffers[stage.loads[l].tile].layout != Layout::vectors) continue;
+    in_place[root(stage.loads[l].tile)] = rows_of(stage.loads[l]);
+    loaded[l] = true;
+  }
   for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
     const Step& step = phase.steps[i];
     if (step.row_count != kNoBuffer)
@@ -116,15 +146,24 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
         if (loaded[l] || root(stage.loads[l].tile) != root(input)) continue;
         loaded[l] = true;
         const Buffer& from = program.buffers[stage.loads[l].arena];
-        bound.steps.push_back(cpu::make_tile_load({from.type, 0, arena + from.offset, from.layout == Layout::vectors},
+        bound.steps.push_back(cpu::make_tile_load({from.type, 0, arena + from.offset, rows_of(stage.loads[l])},
                                                   buffer.offset, phase.capacity, isa));
       }
       const bool tile = buffer.kind == BufferKind::tile;
       call.inputs.push_back({buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset,
-                             buffer.layout == Layout::vectors});
+                             tile && in_place.count(root(input)) != 0 ? in_place[root(input)] : cpu::DataVectors{}});
     }
     const Buffer& output = program.buffers[step.output];
-    call.output = {output.type, output.offset, nullptr, false};
+    if (step.op == "minibatch" && program.buffers[step.inputs[0]].layout == Layout::vectors) {
+      const cpu::TileOperand& data = call.inputs[0];
+      const auto& params = std::get<MinibatchParams>(step.params);
+      call.inputs[0].vectors = cpu::minibatch_data(data.address, data.type, call.inputs[1].address, params);
+      if (output.layout == Layout::vectors) {
+        in_place[root(step.output)] = call.inputs[0].vectors;
+        continue;
+      }
+    }
+    call.output = {output.type, output.offset};
     if (output.kind != BufferKind::tile) {
       for (const Combine& combine : stage.combines)
         if (combine.value == step.output) call.output.offset = combine.offset;
@@ -157,6 +196,10 @@ void RegionRunner::run_strand(const BoundStage& stage, int strand) const {
   if (accumulators_ != nullptr) {
     context.accumulators = reinterpret_cast<std::byte*>(accumulators(strand));
     std::memset(context.accumulators, 0, accumulator_bytes_);
+    if (has_lanes_) {
+      context.lanes = reinterpret_cast<float*>(context.tile + lanes_at_);
+      std::memset(context.lanes, 0, accumulator_bytes_ * kTileLanes);
+    }
     for (const BoundCombine& item : stage.combines) {
       if (item.op != CombineOp::sum)
         std::fill_n(reinterpret_cast<float*>(context.accumulators + item.offset), item.bytes / sizeof(float),
@@ -171,11 +214,22 @@ void RegionRunner::run_strand(const BoundStage& stage, int strand) const {
     context.stride = (context.rows + kTileLanes - 1) / kTileLanes * kTileLanes;
     for (const std::unique_ptr<cpu::TileStep>& step : stage.steps) step->run(context);
   }
+  if (context.lanes != nullptr) add_lanes(stage, context);
   const std::int64_t unused = std::max(begin, std::min(samples, end));
   for (const StoredRows& rows : stage.stored) {
     if (unused < end)
       std::memset(rows.data + static_cast<std::uint64_t>(unused) * rows.sample_bytes, 0,
                   static_cast<std::uint64_t>(end - unused) * rows.sample_bytes);
+  }
+}
+
+void RegionRunner::add_lanes(const BoundStage& stage, const cpu::TileContext& strand) const {
+  for (const BoundCombine& item : stage.combines) {
+    if (item.op != CombineOp::sum) continue;
+    const std::uint64_t first = item.offset / sizeof(float);
+    cpu::tile_table(isa_).add_lanes(reinterpret_cast<float*>(strand.accumulators) + first,
+                                    strand.lanes + first * kTileLanes,
+                                    static_cast<std::int64_t>(item.bytes / sizeof(float)));
   }
 }
 

@@ -16,7 +16,7 @@
 
 namespace graphrun {
 
-// Memory for one tile for each thread.
+// Memory for one tile, and the lanes of one strand, for each thread.
 class TileScratch {
  public:
   TileScratch(std::uint64_t bytes, int threads);  // throws Error: no memory
@@ -34,6 +34,8 @@ class RegionRunner {
  public:
   RegionRunner(const Region& region, const Phase& phase, const Program& program, std::byte* arena, Isa isa,
                const TileScratch& scratch, cpu::Pool* pool);
+
+  static std::uint64_t scratch_bytes(const Region& region);  // that a thread needs
 
   void run(const std::vector<BoundStep>& steps_of_phase) const;
   std::uint32_t first() const { return first_; }
@@ -60,6 +62,7 @@ class RegionRunner {
 
   void bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena, Isa isa);
   void run_strand(const BoundStage& stage, int strand) const;
+  void add_lanes(const BoundStage& stage, const cpu::TileContext& strand) const;
   void run_stage(const BoundStage& stage) const;
   void combine(const BoundStage& stage) const;
   float* accumulators(int strand) const;
@@ -70,6 +73,8 @@ class RegionRunner {
   int strands_;
   std::byte* accumulators_ = nullptr;
   std::uint64_t accumulator_bytes_;
+  bool has_lanes_;          // else sums go to the accumulators, tile by tile
+  std::uint64_t lanes_at_;  // in a thread's scratch
   const TileScratch& scratch_;
   cpu::Pool* pool_;
   Isa isa_;

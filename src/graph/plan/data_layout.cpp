@@ -2,74 +2,125 @@
 
 #include <algorithm>
 
+#include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
 
 namespace graphrun::plan {
 namespace {
 
 using ir::Graph;
+using ir::kNoNode;
 using ir::Node;
 using ir::NodeId;
 
+// Batches that are filled up to whole vectors may make a data set larger by an eighth.
+constexpr std::int64_t kMostFilling = 8;
+
 class Finder {
  public:
-  Finder(const Graph& graph, std::span<const RegionLayout> layouts)
-      : graph_(graph), consumers_(ir::consumers(graph)), in_rows_(graph.size(), false) {
-    for (std::size_t r = 0; r < graph.regions.size(); ++r) {
-      if (layouts[r].tile_rows % kTileLanes != 0) continue;
-      for (const ir::RegionStage& stage : graph.regions[r].stages) {
-        for (NodeId id = stage.rows; id < stage.last; ++id) in_rows_[id] = true;
+  Finder(const Graph& graph, const TileChoice& choice)
+      : graph_(graph), consumers_(ir::consumers(graph)), stage_(graph.size(), 0) {
+    if (choice.rows % kTileLanes != 0) return;  // tiles would begin within vectors
+    int stages = 0;
+    for (const ir::Region& region : graph.regions) {
+      for (const ir::RegionStage& stage : region.stages) {
+        ++stages;
+        for (NodeId id = stage.rows; id < stage.last; ++id) stage_[id] = stages;
       }
     }
   }
 
-  std::vector<bool> run() {
-    std::vector<bool> result(graph_.size(), false);
+  DataLayout run() {
+    DataLayout layout{std::vector<std::int64_t>(graph_.size(), 0), std::vector<bool>(graph_.size(), false)};
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
       const bool data = node.op->state != nullptr && node.op->state(node.attrs) == BufferKind::data;
-      if (!data || node.type.rows > 0 || node.type.dtype != DType::f32 || node.type.shape.rank() == 0) continue;
-      std::vector<NodeId> views = {id};
-      if (consumers_[id].empty() || !only_rows_read(id, views)) continue;
-      for (NodeId view : views) result[view] = true;
+      if (!data || node.type.rows > 0 || node.type.dtype != DType::f32) continue;
+      if (node.type.shape.rank() == 0 || node.type.shape.elements() == 0) continue;
+      Readers readers;
+      if (consumers_[id].empty() || !find_readers(id, node.type.shape[0], readers)) continue;
+      for (NodeId view : readers.views) layout.block[view] = readers.block;
+      layout.block[id] = readers.block;
+      for (NodeId rows : readers.rows) mark_in_place(rows, layout.in_place);
     }
-    return result;
+    return layout;
   }
 
  private:
-  bool is_view(NodeId id) const {
-    const Node& node = graph_[id];
-    if (node.op->alias == nullptr) return false;
-    std::vector<TensorType> inputs;
-    for (NodeId input : node.inputs) inputs.push_back(graph_[input].type);
-    return node.op->alias(node.attrs, inputs, node.type).kind == Alias::Kind::view;
-  }
+  struct Readers {
+    std::int64_t block = 0;
+    std::vector<NodeId> views;  // of the data set
+    std::vector<NodeId> rows;   // values with rows: views of all of it, and minibatches
+  };
 
-  bool only_rows_read(NodeId id, std::vector<NodeId>& views) const {
+  bool is_view(NodeId id) const { return alias_of(graph_, id).kind == Alias::Kind::view; }
+
+  // False when somebody cannot read vectors.
+  bool find_readers(NodeId id, std::int64_t samples, Readers& readers) const {
     return std::all_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
       const Node& node = graph_[reader];
       if (is_view(reader)) {
         if (node.keep || node.type.rows == 0) return false;
-        views.push_back(reader);
-        return only_rows_read(reader, views);
+        readers.views.push_back(reader);
+        if (graph_[id].type.rows == 0) readers.rows.push_back(reader);
+        return find_readers(reader, samples, readers);
       }
-      if (!in_rows_[reader]) return false;
-      if (graph_[id].type.rows > 0) return true;  // loaded whole
-      const std::int64_t capacity = node.op->rows == RowRule::select ? node.type.shape[0] : 0;
-      const bool whole_vectors = capacity % kTileLanes == 0 || capacity >= graph_[id].type.shape[0];
-      return capacity > 0 && whole_vectors && !node.attrs.boolean("shuffle");
+      if (stage_[reader] == 0) return false;
+      if (graph_[id].type.rows > 0) return agree(samples, samples, readers);  // all of it is one batch
+      return node.op->rows == RowRule::select && !node.attrs.boolean("shuffle") && counts_its_rows(reader, samples) &&
+             agree(node.type.shape[0], samples, readers) && (readers.rows.push_back(reader), true);
+    });
+  }
+
+  static bool agree(std::int64_t capacity, std::int64_t samples, Readers& readers) {
+    const std::int64_t block = std::min(capacity, samples);
+    const std::int64_t filling = (kTileLanes - block % kTileLanes) % kTileLanes;
+    if (block < samples && filling * kMostFilling > block) return false;
+    if (readers.block == 0) readers.block = block;
+    return readers.block == block;
+  }
+
+  // The rows that the phase counts are there: nothing beyond them is read.
+  bool counts_its_rows(NodeId minibatch, std::int64_t samples) const {
+    const Node& node = graph_[minibatch];
+    const std::int64_t capacity = node.type.shape[0];
+    const NodeId counter = graph_.phases[node.phase].row_count;
+    if (counter == kNoNode) return capacity <= samples && (samples % capacity == 0 || node.attrs.boolean("drop_last"));
+    const Node& count = graph_[counter];
+    return count.op_name == "row_count" && count.inputs[0] == node.inputs[1] &&
+           count.attrs.integer("total") == samples && count.attrs.integer("capacity") == capacity &&
+           !node.attrs.boolean("drop_last");
+  }
+
+  void mark_in_place(NodeId id, std::vector<bool>& in_place) const {
+    std::vector<NodeId> views;
+    if (!read_in_place(id, id, views)) return;
+    in_place[id] = true;
+    for (NodeId view : views) in_place[view] = true;
+  }
+  // Minibatches stay in the stage that makes them; a view of the data is loaded by each stage that reads it.
+  bool read_in_place(NodeId id, NodeId rows, std::vector<NodeId>& views) const {
+    if (graph_[id].keep || graph_[id].poll) return false;
+    const bool one_feature = graph_[id].type.shape.elements() == graph_.phases[graph_[id].phase].capacity;
+    return std::all_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
+      if (is_view(reader)) {
+        views.push_back(reader);
+        return read_in_place(reader, rows, views);
+      }
+      const bool here = is_view(rows) ? stage_[reader] != 0 : stage_[reader] == stage_[rows];
+      return here && (one_feature || graph_[reader].op_name == "matmul");
     });
   }
 
   const Graph& graph_;
   std::vector<std::vector<NodeId>> consumers_;
-  std::vector<bool> in_rows_;
+  std::vector<int> stage_;  // by node: whose rows it belongs to, counted from 1; 0: none
 };
 
 }  // namespace
 
-std::vector<bool> data_in_vectors(const Graph& graph, std::span<const RegionLayout> layouts) {
-  return Finder(graph, layouts).run();
+DataLayout lay_out_data(const Graph& graph, const TileChoice& choice) {
+  return Finder(graph, choice).run();
 }
 
 }  // namespace graphrun::plan

@@ -1,9 +1,9 @@
-// data_layout.h: which data sets may lie in vectors of rows, as tiles want them (Layout::vectors).
-// Contract: a pure function. A data set may when nothing but regions reads it, in tiles that begin at whole vectors:
-// then a load is a copy instead of a transposition. Leaves to others: what a region is, buffers (lower.h).
+// data_layout.h: which data sets lie in vectors of rows, as tiles want them (Layout::vectors), and who reads them
+// there. Contract: a pure function. A data set lies in vectors when nothing but regions reads it, in batches that begin
+// at whole vectors. A value of it with rows is read in place when its readers can: products, and all that read one
+// feature. Leaves to others: what a region is, places in a tile (region_layout.h), buffers (lower.h).
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "graph/ir/graph.h"
@@ -11,7 +11,12 @@
 
 namespace graphrun::plan {
 
-// By node: data sets, and the views of them. `layouts` belong to the graph's regions.
-std::vector<bool> data_in_vectors(const ir::Graph& graph, std::span<const RegionLayout> layouts);
+struct DataLayout {
+  // By node: data sets in vectors, and the views of them: how many rows make a batch. 0: lies in rows.
+  std::vector<std::int64_t> block;
+  std::vector<bool> in_place;  // by node: values that row steps read where the data lie
+};
+
+DataLayout lay_out_data(const ir::Graph& graph, const TileChoice& choice);
 
 }  // namespace graphrun::plan

@@ -57,10 +57,12 @@ std::vector<std::byte> constant_bytes(const Node& node) {
   return bytes;
 }
 
-std::uint64_t in_whole_vectors(const TensorType& type) {
+// Of a data set whose batches of `block` rows begin at whole vectors.
+std::uint64_t in_whole_vectors(const TensorType& type, std::int64_t block) {
+  const auto whole = [](std::int64_t rows) { return (rows + kTileLanes - 1) / kTileLanes * kTileLanes; };
   const std::int64_t rows = type.shape[0];
-  const std::int64_t padded_rows = (rows + kTileLanes - 1) / kTileLanes * kTileLanes;
-  return rows == 0 ? 0 : type.bytes() / static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(padded_rows);
+  const std::int64_t padded_rows = rows / block * whole(block) + whole(rows % block);
+  return type.bytes() / static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(padded_rows);
 }
 
 class Lowering {
@@ -107,9 +109,10 @@ class Lowering {
       if (in_tile_only_[id]) buffer.kind = BufferKind::tile;
       buffer.bytes = node.type.bytes();
       buffer.poll = node.poll;
-      if (in_vectors_[id]) {
+      if (data_.block[id] > 0) {
         buffer.layout = Layout::vectors;
-        buffer.bytes = in_whole_vectors(node.type);
+        buffer.block = data_.block[id];
+        buffer.bytes = in_whole_vectors(node.type, buffer.block);
       }
       result_.buffer_of[id] = static_cast<BufferId>(program().buffers.size());
       program().buffers.push_back(std::move(buffer));
@@ -146,8 +149,9 @@ class Lowering {
   void lay_out_regions() {
     in_tile_only_.assign(graph_.size(), false);
     in_rows_.assign(graph_.size(), false);
+    data_ = lay_out_data(graph_, options_.tiles);
     for (const ir::Region& region : graph_.regions) {
-      layouts_.push_back(lay_out(graph_, region, find_target(options_.target), options_.tiles));
+      layouts_.push_back(lay_out(graph_, region, find_target(options_.target), options_.tiles, data_.in_place));
       for (std::size_t s = 0; s < region.stages.size(); ++s) {
         for (NodeId id = region.stages[s].rows; id < region.stages[s].last; ++id) in_rows_[id] = true;
         for (const TileValue& value : layouts_.back().stages[s].values) {
@@ -155,7 +159,6 @@ class Lowering {
         }
       }
     }
-    in_vectors_ = data_in_vectors(graph_, layouts_);
   }
 
   // What leaves the tile, or is loaded into it, has a buffer in the arena and one in the tile.
@@ -179,6 +182,7 @@ class Lowering {
           buffer.storage = of.at(value.storage);
           buffer.offset = value.offset;
           buffer.bytes = value.bytes;
+          if (data_.in_place[value.node]) buffer.layout = Layout::vectors;
           tiles.push_back(id);
         }
       }
@@ -328,10 +332,10 @@ class Lowering {
   const LowerOptions& options_;
   Storage storage_;
   Lowered result_;
-  std::vector<RegionLayout> layouts_;         // of the graph's regions
-  std::vector<bool> in_rows_;                 // by node: a row step of a region, or a view there
-  std::vector<bool> in_tile_only_;            // by node
-  std::vector<bool> in_vectors_;              // by node: a data set in vectors of rows, or a view of one
+  std::vector<RegionLayout> layouts_;  // of the graph's regions
+  std::vector<bool> in_rows_;          // by node: a row step of a region, or a view there
+  std::vector<bool> in_tile_only_;     // by node
+  DataLayout data_;
   std::vector<std::vector<BufferId>> tiles_;  // of each stage of each region
   std::vector<Workspace> workspaces_;
   std::vector<Diagnostic> declined_;

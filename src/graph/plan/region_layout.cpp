@@ -36,8 +36,9 @@ CombineOp combine_of(const Node& node) {
 
 class StageBuilder {
  public:
-  StageBuilder(const Graph& graph, const ir::RegionStage& stage, std::int64_t capacity)
-      : graph_(graph), stage_(stage), capacity_(capacity), consumers_(ir::consumers(graph)) {}
+  StageBuilder(const Graph& graph, const ir::RegionStage& stage, std::int64_t capacity,
+               const std::vector<bool>& in_place)
+      : graph_(graph), stage_(stage), capacity_(capacity), in_place_(in_place), consumers_(ir::consumers(graph)) {}
 
   StageLayout run() {
     for (NodeId id = stage_.rows; id < stage_.last; ++id) add(id);
@@ -130,7 +131,7 @@ class StageBuilder {
     value.storage = storage;
     value.loaded = loaded;
     const auto features = static_cast<std::uint64_t>(capacity_ == 0 ? 0 : graph_[id].type.shape.elements() / capacity_);
-    value.bytes = padded(features * kTileLanes * size_of(graph_[id].type.dtype));
+    value.bytes = in_place_[id] ? 0 : padded(features * kTileLanes * size_of(graph_[id].type.dtype));
     place_[id] = layout_.values.size();
     layout_.values.push_back(value);
     if (storage == id) lives_[id] = {now(id, loaded), now(id, loaded)};
@@ -157,7 +158,7 @@ class StageBuilder {
   // Nothing that shares the input's place is read after node `id`.
   bool dies_at(NodeId input, NodeId id) const {
     const auto found = place_.find(input);
-    if (found == place_.end()) return false;
+    if (found == place_.end() || in_place_[input]) return false;
     const NodeId storage = layout_.values[found->second].storage;
     for (const TileValue& value : layout_.values) {
       if (value.storage != storage) continue;
@@ -183,6 +184,7 @@ class StageBuilder {
   const Graph& graph_;
   const ir::RegionStage& stage_;
   std::int64_t capacity_;
+  const std::vector<bool>& in_place_;
   std::vector<std::vector<NodeId>> consumers_;
   StageLayout layout_;
   std::map<NodeId, std::size_t> place_;
@@ -222,13 +224,14 @@ std::int64_t whole_lanes(std::int64_t rows) {
 
 }  // namespace
 
-RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target& target, const TileChoice& choice) {
+RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target& target, const TileChoice& choice,
+                     const std::vector<bool>& in_place) {
   const std::int64_t capacity = graph.phases[region.phase].capacity;
   RegionLayout layout;
   std::uint64_t unit = 0;  // bytes of a tile of kTileLanes rows
   std::int64_t units = 0;
   for (const ir::RegionStage& stage : region.stages) {
-    StageBuilder builder(graph, stage, capacity);
+    StageBuilder builder(graph, stage, capacity, in_place);
     StageLayout out = builder.run();
     unit = std::max(unit, builder.pack_values(out));
     layout.accumulator_bytes = std::max(layout.accumulator_bytes, builder.accumulator_bytes());

@@ -40,7 +40,8 @@ struct TileChoice {
   std::int32_t strands = 0;
 };
 
-RegionLayout lay_out(const ir::Graph& graph, const ir::Region& region, const Target& target,
-                     const TileChoice& choice = {});
+// `in_place`, by node: values that are read where they lie and have no bytes in the tile (data_layout.h).
+RegionLayout lay_out(const ir::Graph& graph, const ir::Region& region, const Target& target, const TileChoice& choice,
+                     const std::vector<bool>& in_place);
 
 }  // namespace graphrun::plan

@@ -24,6 +24,7 @@ namespace graphrun::cpu {
 struct TileContext {
   std::byte* tile = nullptr;          // scratch
   std::byte* accumulators = nullptr;  // of the strand
+  float* lanes = nullptr;             // of the strand: 16 for each number of the accumulators; sums over rows go there
   std::int64_t first = 0;             // sample of the batch in lane 0
   std::int64_t rows = 0;              // samples in this tile, at least 1
   std::int64_t stride = 0;
@@ -35,13 +36,26 @@ class TileStep {
   virtual void run(const TileContext& context) const = 0;
 };
 
-// An operand with rows lies in the tile at `offset`; another one at `address` in the arena. An output without rows is
-// reduced: it lies in the accumulators at `offset`.
+// A data set in vectors of rows, each batch of which begins a vector.
+struct DataVectors {
+  const std::byte* data = nullptr;      // null: none
+  const std::uint64_t* step = nullptr;  // of batch number *step % batches; null: all is one batch
+  std::uint64_t batches = 1;
+  std::uint64_t vector_bytes = 0, batch_bytes = 0;
+};
+// `from` is the arena's part of a tile value; `block` as in a Program's buffer.
+DataVectors whole_data(const std::byte* data, const TensorType& from, std::int64_t capacity);
+DataVectors minibatch_data(const std::byte* data, const TensorType& data_type, const std::byte* step,
+                           const MinibatchParams& params);
+
+// An operand with rows lies in the tile at `offset`, or in `vectors`, which products read in place, and others when the
+// value has one feature. One without rows lies at `address` in the arena. An output without rows is reduced: it lies in
+// the accumulators at `offset`.
 struct TileOperand {
   TensorType type;
   std::uint64_t offset = 0;
   const std::byte* address = nullptr;
-  bool vectors = false;  // rows in the arena lie 16 at a time feature-major
+  DataVectors vectors = {};
 };
 
 struct TileCall {
@@ -61,8 +75,8 @@ std::unique_ptr<TileStep> make_tile_load(const TileOperand& from, std::uint64_t 
 std::unique_ptr<TileStep> make_tile_store(std::byte* arena, const TensorType& type, std::uint64_t offset,
                                           std::int64_t capacity, Isa isa);
 
-// `rows` rows of `width` floats to and from vectors of 16 rows.
-void rows_to_vectors(float* to, const float* from, std::int64_t rows, std::int64_t width);
-void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64_t width);
+// `rows` rows of `width` floats to and from vectors of 16 rows, a new one from every `block` rows on.
+void rows_to_vectors(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block);
+void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block);
 
 }  // namespace graphrun::cpu

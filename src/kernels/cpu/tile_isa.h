@@ -8,10 +8,17 @@
 
 namespace graphrun::cpu {
 
+// Rows to read: element (feature f, row r) lies at data[f * feature + r / 16 * vector + r % 16]. In a tile `feature` is
+// its stride and `vector` 16; a data set in vectors, read where it lies, has 16 and 16 times its number of features.
+struct TileRows {
+  const float* data;
+  std::int64_t feature, vector;
+};
+
 // out(n features) = in(k features) times w, the same for all rows: element (k, n) of w at k * w_k + n * w_n. Each
-// element is a chain of fma over k in blocks of 256, as in isa.h; `bias` (n), if any, is added last.
+// element is a chain of fma over k in blocks of 256, as in isa.h; `bias` (n), if any, is added last. `stride` rows.
 struct DenseTile {
-  const float* in;
+  TileRows in;
   const float* w;
   const float* bias;
   float* out;
@@ -19,12 +26,13 @@ struct DenseTile {
   std::int64_t k, n, stride;
 };
 
-// out(m, n) += a(m features) times b(n features), summed over rows: lanes apart, then as a tree.
+// out(m, n) += a(m features) times b(n features), summed over rows. The sums of 16 lanes apart are a tile's; with
+// `lanes` they are added to 16 lanes that `out` has for each element, else as a tree to the element.
 struct DenseGradientTile {
-  const float* a;
-  const float* b;
+  TileRows a, b;
   float* out;
-  std::int64_t m, n, rows, stride;
+  std::int64_t m, n, rows;
+  bool lanes;
 };
 
 // Lines along features: line i has the elements lines[i] + terms[0], lines[i] + terms[1], ... (features of x).
@@ -40,8 +48,10 @@ struct TileTable {
   void (*store)(float* to, const float* tile, std::int64_t width, std::int64_t rows, std::int64_t stride);
   void (*dense)(const DenseTile& call);
   void (*dense_gradient)(const DenseGradientTile& call);
-  // out[f] += sum over rows of x's feature f
-  void (*sum_rows)(float* out, const float* x, std::int64_t features, std::int64_t rows, std::int64_t stride);
+  // out[f] += sum over rows of x's feature f; `lanes` as in DenseGradientTile
+  void (*sum_rows)(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows);
+  // out[i] += the 16 lanes of element i, as a tree
+  void (*add_lanes)(float* out, const float* lanes, std::int64_t n);
   // out's feature i = reduction of line i; sum in the order of isa.h
   void (*sum_features)(float* out, const float* x, const FeatureLines& lines);
   void (*log_sum_exp)(float* out, const float* x, const FeatureLines& lines);

@@ -11,7 +11,7 @@ namespace {
 
 using i64 = std::int64_t;
 
-constexpr i64 kVector = 16;  // rows
+constexpr i64 kVector = kTileVector;
 
 // Rows of `width` elements one after the other, from the arena; lanes after the last row are cleared.
 template <class T>
@@ -28,13 +28,24 @@ void load_rows(const TileTable& table, T* tile, const T* from, i64 width, const 
   }
 }
 
-// Row `first` begins a vector; so does every tile.
-void load_vectors(float* tile, const float* data, i64 first, i64 width, const TileContext& c) {
-  const float* from = data + first * width;
-  for (i64 r = 0; r < c.stride; r += kVector)
-    for (i64 f = 0; f < width; ++f, from += kVector)
-      std::memcpy(tile + f * c.stride + r, from, kVector * sizeof(float));
-}
+// From a data set in vectors: every tile begins one.
+class CopyVectors final : public TileStep {
+ public:
+  CopyVectors(const DataVectors& data, std::uint64_t offset)
+      : data_(data), offset_(offset), width_(static_cast<i64>(data.vector_bytes / (kVector * sizeof(float)))) {}
+  void run(const TileContext& c) const override {
+    float* const tile = reinterpret_cast<float*>(c.tile + offset_);
+    const float* from = reinterpret_cast<const float*>(first_of(data_, c));
+    for (i64 r = 0; r < c.stride; r += kVector)
+      for (i64 f = 0; f < width_; ++f, from += kVector)
+        std::memcpy(tile + f * c.stride + r, from, kVector * sizeof(float));
+  }
+
+ private:
+  DataVectors data_;
+  std::uint64_t offset_;
+  i64 width_;
+};
 
 template <class T>
 class Load final : public TileStep {
@@ -43,13 +54,9 @@ class Load final : public TileStep {
       : arena_(reinterpret_cast<const T*>(from.address)),
         offset_(offset),
         width_(from.type.shape.elements() / capacity),
-        vectors_(from.vectors),
         table_(table) {}
   void run(const TileContext& c) const override {
     T* const tile = reinterpret_cast<T*>(c.tile + offset_);
-    if constexpr (std::is_same_v<T, float>) {
-      if (vectors_) return load_vectors(tile, arena_, c.first, width_, c);
-    }
     load_rows(table_, tile, arena_ + c.first * width_, width_, c);
   }
 
@@ -57,7 +64,6 @@ class Load final : public TileStep {
   const T* arena_;
   std::uint64_t offset_;
   i64 width_;
-  bool vectors_;
   const TileTable& table_;
 };
 
@@ -99,10 +105,6 @@ class Minibatch final : public TileStep {
     const Batch batch = batch_of(params_, step);
     const T* const data = read<T>(data_, c);
     T* const tile = written<T>(out_, c);
-    if constexpr (std::is_same_v<T, float>) {
-      if (data_.vectors && batch.count >= c.first + c.rows)
-        return load_vectors(tile, data, batch.first + c.first, width_, c);
-    }
     TileContext valid = c;  // the phase says how many rows there are; never read more than this data set has
     valid.rows = std::clamp<i64>(batch.count - c.first, 0, c.rows);
     if (!params_.shuffle) return load_rows(table_, tile, data + (batch.first + c.first) * width_, width_, valid);
@@ -297,18 +299,41 @@ std::unique_ptr<TileStep> for_dtype(DType dtype, Make&& make) {
 
 }  // namespace
 
-void rows_to_vectors(float* to, const float* from, std::int64_t rows, std::int64_t width) {
-  for (i64 r = 0; r < rows; r += kVector)
-    for (i64 f = 0; f < width; ++f)
-      for (i64 l = 0; l < kVector; ++l) *to++ = r + l < rows ? from[(r + l) * width + f] : 0.0f;
+void rows_to_vectors(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block) {
+  for (i64 begin = 0; begin < rows; begin += block) {
+    const i64 end = std::min(begin + block, rows);
+    for (i64 r = begin; r < end; r += kVector)
+      for (i64 f = 0; f < width; ++f)
+        for (i64 l = 0; l < kVector; ++l) *to++ = r + l < end ? from[(r + l) * width + f] : 0.0f;
+  }
 }
-void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64_t width) {
-  for (i64 r = 0; r < rows; ++r)
-    for (i64 f = 0; f < width; ++f) *to++ = from[(r / kVector * width + f) * kVector + r % kVector];
+void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block) {
+  for (i64 begin = 0; begin < rows; begin += block) {
+    const i64 count = std::min(block, rows - begin);
+    for (i64 r = 0; r < count; ++r)
+      for (i64 f = 0; f < width; ++f) *to++ = from[(r / kVector * width + f) * kVector + r % kVector];
+    from += (count + kVector - 1) / kVector * kVector * width;
+  }
+}
+
+DataVectors whole_data(const std::byte* data, const TensorType& from, std::int64_t capacity) {
+  DataVectors vectors;
+  vectors.data = data;
+  vectors.vector_bytes = static_cast<std::uint64_t>(from.shape.elements() / capacity * kVector) * sizeof(float);
+  return vectors;
+}
+DataVectors minibatch_data(const std::byte* data, const TensorType& data_type, const std::byte* step,
+                           const MinibatchParams& params) {
+  DataVectors vectors = whole_data(data, data_type, params.total);
+  vectors.step = reinterpret_cast<const std::uint64_t*>(step);
+  vectors.batches = static_cast<std::uint64_t>(params.batches());
+  vectors.batch_bytes = static_cast<std::uint64_t>((params.capacity + kVector - 1) / kVector) * vectors.vector_bytes;
+  return vectors;
 }
 
 std::unique_ptr<TileStep> make_tile_load(const TileOperand& from, std::uint64_t offset, std::int64_t capacity,
                                          Isa isa) {
+  if (from.vectors.data != nullptr) return std::make_unique<CopyVectors>(from.vectors, offset);
   return for_dtype(from.type.dtype, [&](auto t) -> std::unique_ptr<TileStep> {
     return std::make_unique<Load<decltype(t)>>(from, offset, capacity, tile_table(isa));
   });
@@ -324,6 +349,8 @@ std::unique_ptr<TileStep> make_move_tile(const TileCall& call, Isa isa, std::str
   if (!in_tile(call.output)) return nullptr;
   const TileTable& table = tile_table(isa);
   if (call.op == "minibatch") {
+    const DataVectors& vectors = call.inputs[0].vectors;
+    if (vectors.data != nullptr) return std::make_unique<CopyVectors>(vectors, call.output.offset);
     return for_dtype(call.output.type.dtype, [&](auto t) -> std::unique_ptr<TileStep> {
       return std::make_unique<Minibatch<decltype(t)>>(call, table);
     });

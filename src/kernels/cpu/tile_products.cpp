@@ -28,10 +28,9 @@ class Dense final : public TileStep {
     w_n_ = transposed ? w[1] : 1;
   }
   void run(const TileContext& c) const override {
-    DenseTile call{
-        read<float>(x_, c), read<float>(w_, c), bias_, written<float>(out_, c), w_k_, w_n_, k_, n_, c.stride};
+    DenseTile call{rows_of(x_, c), read<float>(w_, c), bias_, written<float>(out_, c), w_k_, w_n_, k_, n_, c.stride};
     if (k_ == 0) std::fill_n(call.out, feature_count(out_.type) * c.stride, 0.0f);
-    for (i64 r = 0; r < rows_; ++r, call.in += k_ * c.stride, call.out += n_ * c.stride) table_.dense(call);
+    for (i64 r = 0; r < rows_; ++r, call.in.data += k_ * call.in.feature, call.out += n_ * c.stride) table_.dense(call);
   }
 
  private:
@@ -41,6 +40,16 @@ class Dense final : public TileStep {
   i64 k_, n_, rows_, w_k_, w_n_;
 };
 
+// Where a sum over rows goes: to the lanes of the strand where it has them.
+struct Sums {
+  float* out;
+  bool lanes;
+};
+Sums sums_of(const TileOperand& out, const TileContext& c) {
+  if (c.lanes == nullptr) return {written<float>(out, c), false};
+  return {c.lanes + out.offset / sizeof(float) * kTileVector, true};
+}
+
 // x^T @ g, summed over the rows of the batch.
 class DenseGradient final : public TileStep {
  public:
@@ -49,8 +58,10 @@ class DenseGradient final : public TileStep {
   void run(const TileContext& c) const override {
     const i64 m = x_.type.shape[1];
     const i64 n = g_.type.shape[1];
-    DenseGradientTile call{read<float>(x_, c), read<float>(g_, c), written<float>(out_, c), m, n, c.rows, c.stride};
-    for (i64 r = 0; r < x_.type.rows; ++r, call.a += m * c.stride, call.b += n * c.stride) table_.dense_gradient(call);
+    const Sums to = sums_of(out_, c);
+    DenseGradientTile call{rows_of(x_, c), rows_of(g_, c), to.out, m, n, c.rows, to.lanes};
+    for (i64 r = 0; r < x_.type.rows; ++r, call.a.data += m * call.a.feature, call.b.data += n * call.b.feature)
+      table_.dense_gradient(call);
   }
 
  private:
@@ -86,12 +97,12 @@ class SumRows final : public TileStep {
     for (std::size_t i = 0; i < targets_.size(); ++i) direct_ = direct_ && targets_[i] == static_cast<std::int32_t>(i);
   }
   void run(const TileContext& c) const override {
-    const float* x = read<float>(x_, c);
-    float* const out = written<float>(out_, c);
-    if (direct_) return table_.sum_rows(out, x, static_cast<i64>(targets_.size()), c.rows, c.stride);
+    TileRows x = rows_of(x_, c);
+    const Sums to = sums_of(out_, c);
+    if (direct_) return table_.sum_rows(to.out, to.lanes, x, static_cast<i64>(targets_.size()), c.rows);
     for (const std::int32_t target : targets_) {
-      table_.sum_rows(out + target, x, 1, c.rows, c.stride);
-      x += c.stride;
+      table_.sum_rows(to.out + (to.lanes ? target * kTileVector : target), to.lanes, x, 1, c.rows);
+      x.data += x.feature;
     }
   }
 

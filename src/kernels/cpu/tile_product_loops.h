@@ -1,0 +1,314 @@
+// tile_product_loops.h: the loops of products and of sums over rows, a part of tile_loops.h.
+// Contract: see tile_isa.h. How the work is cut into blocks of registers decides its speed, never its bits.
+// Leaves to others: where operands lie (tile_products.cpp), the other loops (tile_loops.h).
+#pragma once
+
+#include "kernels/cpu/tile_isa.h"
+#include "kernels/cpu/tile_lanes.h"
+
+namespace graphrun::cpu::GRAPHRUN_ISA {
+namespace {
+
+// f(Part<size>) for a size of 1 to kMost.
+template <int kMost, class F>
+GRAPHRUN_FN void with_size(i64 size, F&& f) {
+  if constexpr (kMost > 1) {
+    if (size < kMost) return with_size<kMost - 1>(size, f);
+  }
+  f(Part<kMost>{});
+}
+
+// n cut into parts of at most `most`, as equal as may be: a short last part would have too few sums under way to hide
+// the latency of one.
+struct Parts {
+  i64 size, large, small;  // `large` parts of size + 1, then `small` ones of size
+
+  GRAPHRUN_FN Parts(i64 n, i64 most) {
+    const i64 parts = (n + most - 1) / most;
+    size = n / (parts > 0 ? parts : 1);
+    large = n - size * parts;
+    small = parts - large;
+  }
+  // f(begin, Part<size>, number of such parts)
+  template <int kMost, class F>
+  GRAPHRUN_FN void for_each(F&& f) const {
+    if (large > 0)
+      with_size<kMost>(
+          size + 1, [&](auto s) __attribute__((always_inline)) { f(i64{0}, s, large); });
+    if (small > 0)
+      with_size<kMost>(
+          size, [&](auto s) __attribute__((always_inline)) { f(large * (size + 1), s, small); });
+  }
+};
+
+// f(begin, Part<size>) for each part of n.
+template <int kMost, class F>
+GRAPHRUN_FN void in_parts(i64 n, F&& f) {
+  Parts(n, kMost).for_each<kMost>([&](i64 begin, auto size, i64 count) __attribute__((always_inline)) {
+    for (; count > 0; --count, begin += size) f(begin, size);
+  });
+}
+
+// ---- products -----------------------------------------------------------------------------------------------------
+
+// Vectors of rows to a block of `outputs`: together they fill the registers, and the fewer outputs share a vector, the
+// more vectors it takes to have sums under way.
+constexpr int vectors_beside(int outputs) {
+#if GRAPHRUN_LANES == 16
+  return outputs == 1 ? 8 : outputs <= 4 ? 6 : 4;
+#elif GRAPHRUN_LANES == 8
+  return outputs == 1 ? 4 : outputs == 2 ? 3 : 2;
+#else
+  (void)outputs;
+  return 1;
+#endif
+}
+inline constexpr int kOutputs = GRAPHRUN_LANES == 16 ? 6 : GRAPHRUN_LANES == 8 ? 3 : 2;
+inline constexpr i64 kDepth = 256;  // of k
+
+// kN outputs of `blocks` times kV vectors of rows.
+template <int kN, int kV>
+__attribute__((noinline)) void dense_blocks(const DenseTile& c, const float* in, const float* w, float* out,
+                                            const float* bias, i64 depth, bool add, i64 blocks) {
+  const i64 feature = c.in.feature, vector = c.in.vector, w_k = c.w_k, w_n = c.w_n, stride = c.stride;
+  for (; blocks > 0; --blocks, in += kV * vector, out += kV * kLanes) {
+    Floats sum[kN * kV];
+    unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
+    const float* row_in = in;
+    const float* row_w = w;
+    for (i64 k = depth; k > 0; --k, row_in += feature, row_w += w_k) {
+      Floats row[kV];
+      unrolled<kV>([&](auto v) __attribute__((always_inline)) { row[v] = load(row_in + v * vector); });
+      unrolled<kN>([&](auto n) __attribute__((always_inline)) {
+        const Floats weight = row_w[n * w_n];
+        unrolled<kV>([&](auto v)
+                         __attribute__((always_inline)) { sum[n * kV + v] = fma(weight, row[v], sum[n * kV + v]); });
+      });
+    }
+    if (add) {
+      unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) {
+        sum[i] = load(out + i / kV * stride + i % kV * kLanes) + sum[i];
+      });
+    }
+    if (bias != nullptr) {
+      unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = sum[i] + Floats(bias[i / kV]); });
+    }
+    unrolled<kN * kV>([&](auto i)
+                          __attribute__((always_inline)) { store(out + i / kV * stride + i % kV * kLanes, sum[i]); });
+  }
+}
+
+template <int kN>
+GRAPHRUN_FN void dense_strip(const DenseTile& c, i64 n) {
+  const Parts vectors(c.stride / kLanes, vectors_beside(kN));
+  for (i64 k = 0; k < c.k; k += kDepth) {
+    const i64 depth = c.k - k < kDepth ? c.k - k : kDepth;
+    const float* in = c.in.data + k * c.in.feature;
+    const float* const w = c.w + k * c.w_k + n * c.w_n;
+    float* out = c.out + n * c.stride;
+    const float* const bias = c.bias != nullptr && k + depth == c.k ? c.bias + n : nullptr;
+    vectors.for_each<vectors_beside(kN)>([&](i64 v, auto size, i64 count) __attribute__((always_inline)) {
+      dense_blocks<kN, size>(c, in + v * c.in.vector, w, out + v * kLanes, bias, depth, k > 0, count);
+    });
+  }
+}
+
+void dense(const DenseTile& c) {
+  in_parts<kOutputs>(
+      c.n, [&](i64 n, auto outputs) __attribute__((always_inline)) { dense_strip<outputs>(c, n); });
+}
+
+// ---- sums over rows -----------------------------------------------------------------------------------------------
+
+// In every group of 2 * kApart lanes: a's low and high half added, then b's. The halves that are in place stay there,
+// so that one permutation brings both others.
+template <int kApart, int... kLane>
+GRAPHRUN_FN FloatPart add_halves(FloatPart a, FloatPart b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, (kLane % (2 * kApart) < kApart ? kLane : GRAPHRUN_LANES + kLane)...) +
+         __builtin_shufflevector(a, b,
+                                 (kLane % (2 * kApart) < kApart ? kLane + kApart : GRAPHRUN_LANES + kLane - kApart)...);
+}
+
+// GRAPHRUN_LANES vectors to one, lane i of which is the sum of vector i, added lanes 8, 4, 2, 1 apart.
+template <int kApart>
+GRAPHRUN_FN FloatPart add_lanes(FloatPart* v) {
+  unrolled<kApart>([&](auto i)
+                       __attribute__((always_inline)) { v[i] = add_halves<kApart>(v[i], v[i + kApart], Lanes{}); });
+  if constexpr (kApart > 1) {
+    return add_lanes<kApart / 2>(v);
+  } else {
+    return v[0];
+  }
+}
+
+GRAPHRUN_FN FloatPart add_parts(Floats x) {  // lanes 8 apart, then 4, until one register holds them
+#if GRAPHRUN_LANES == 16
+  return x.part[0];
+#elif GRAPHRUN_LANES == 8
+  return x.part[0] + x.part[1];
+#else
+  return (x.part[0] + x.part[2]) + (x.part[1] + x.part[3]);
+#endif
+}
+
+// totals[i] = the lanes of vectors[i], added as a tree.
+__attribute__((noinline)) void total_lanes(float* totals, const float* vectors) {
+  for (int p = 0; p < kLanes; p += GRAPHRUN_LANES) {
+    FloatPart part[GRAPHRUN_LANES];
+    unrolled<GRAPHRUN_LANES>([&](auto i) __attribute__((always_inline)) {
+      part[i] = add_parts(load(vectors + (p + i) * kLanes));
+    });
+    const FloatPart sum = add_lanes<GRAPHRUN_LANES / 2>(part);
+    __builtin_memcpy(totals + p, &sum, sizeof sum);
+  }
+}
+
+void add_lanes_to(float* out, const float* lanes, i64 n) {
+  float totals[kLanes];
+  for (i64 i = 0; i < n; i += kLanes, out += kLanes, lanes += kLanes * kLanes) {
+    if (n - i >= kLanes) {
+      total_lanes(totals, lanes);
+    } else {
+      float last[kLanes * kLanes] = {};
+      for (i64 j = 0; j < (n - i) * kLanes; ++j) last[j] = lanes[j];
+      total_lanes(totals, last);
+    }
+    for (i64 j = 0; j < kLanes && i + j < n; ++j) out[j] += totals[j];
+  }
+}
+
+// Where sums over the rows of a tile go: to lanes of their own, which are added when the strand ends,
+struct ToLanes {
+  float* lanes;
+  GRAPHRUN_FN void add(Floats x, i64 i) { store(lanes + i * kLanes, load(lanes + i * kLanes) + x); }
+  GRAPHRUN_FN void end_block() {}
+  GRAPHRUN_FN void finish() {}
+};
+// or to numbers, 16 of which are added at a time, between blocks: then no sums are in registers.
+struct ToNumbers {
+  static constexpr int kMost = 2 * kLanes + 16;
+  float* out;
+  int count = 0;
+  i64 to[kMost];
+  float vectors[kMost * kLanes];
+
+  explicit ToNumbers(float* numbers) : out(numbers) {}
+  GRAPHRUN_FN void add(Floats x, i64 i) {
+    to[count] = i;
+    store(vectors + count++ * kLanes, x);
+  }
+  GRAPHRUN_FN void end_block() {
+    while (count >= kLanes) total(kLanes);
+  }
+  GRAPHRUN_FN void finish() {
+    if (count == 0) return;
+    for (int i = count; i < kLanes; ++i) store(vectors + i * kLanes, 0.0f);
+    total(count);
+  }
+  __attribute__((noinline)) void total(int n) {
+    count -= n;
+    float totals[kLanes];
+    total_lanes(totals, vectors + count * kLanes);
+    for (int i = 0; i < n; ++i) out[to[count + i]] += totals[i];
+  }
+};
+
+// Features of a block; as for dense.
+constexpr int b_features_beside(int a_features) {
+#if GRAPHRUN_LANES == 16
+  return a_features == 1 ? 10 : a_features == 2 ? 6 : 5;
+#elif GRAPHRUN_LANES == 8
+  return a_features == 1 ? 4 : 2;
+#else
+  return a_features == 1 ? 2 : 1;
+#endif
+}
+inline constexpr int kFeatures = GRAPHRUN_LANES == 16 ? 5 : GRAPHRUN_LANES == 8 ? 2 : 1;
+inline constexpr int kColumn = GRAPHRUN_LANES == 16 ? 10 : GRAPHRUN_LANES == 8 ? 4 : 2;  // of a, beside one of b
+
+template <int kM, int kN, class Sums>
+__attribute__((noinline)) void gradient_block(const DenseGradientTile& c, i64 m, i64 n, Sums& sums) {
+  const i64 a_feature = c.a.feature, a_vector = c.a.vector, b_feature = c.b.feature, b_vector = c.b.vector;
+  const float* a = c.a.data + m * a_feature;
+  const float* b = c.b.data + n * b_feature;
+  Floats sum[kM * kN];
+  unrolled<kM * kN>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
+  const auto add_vector = [&](auto&& load_rows) __attribute__((always_inline)) {
+    Floats row[kN];
+    unrolled<kN>([&](auto j) __attribute__((always_inline)) { row[j] = load_rows(b + j * b_feature); });
+    unrolled<kM>([&](auto i) __attribute__((always_inline)) {
+      const Floats x = load_rows(a + i * a_feature);
+      unrolled<kN>([&](auto j) __attribute__((always_inline)) { sum[i * kN + j] = fma(x, row[j], sum[i * kN + j]); });
+    });
+  };
+  i64 left = c.rows;
+#pragma GCC unroll 2
+  for (; left >= kLanes; left -= kLanes, a += a_vector, b += b_vector)
+    add_vector([](const float* p) __attribute__((always_inline)) { return load(p); });
+  if (left > 0) add_vector([left](const float* p) __attribute__((always_inline)) { return load_first(p, left); });
+  const i64 width = c.n, first = m * width + n;
+  unrolled<kM * kN>([&](auto i) __attribute__((always_inline)) { sums.add(sum[i], first + i / kN * width + i % kN); });
+  sums.end_block();
+}
+
+template <class Sums>
+void gradient(const DenseGradientTile& c, Sums& sums) {
+  if (c.n == 1) {
+    in_parts<kColumn>(
+        c.m, [&](i64 m, auto features) __attribute__((always_inline)) { gradient_block<features, 1>(c, m, 0, sums); });
+  } else {
+    in_parts<kFeatures>(
+        c.m, [&](i64 m, auto a_features) __attribute__((always_inline)) {
+          in_parts<b_features_beside(a_features)>(
+              c.n, [&](i64 n, auto b_features)
+                       __attribute__((always_inline)) { gradient_block<a_features, b_features>(c, m, n, sums); });
+        });
+  }
+  sums.finish();
+}
+
+void dense_gradient(const DenseGradientTile& c) {
+  if (c.lanes) {
+    ToLanes sums{c.out};
+    gradient(c, sums);
+  } else {
+    ToNumbers sums(c.out);
+    gradient(c, sums);
+  }
+}
+
+inline constexpr int kSummed = GRAPHRUN_LANES == 16 ? 8 : GRAPHRUN_LANES == 8 ? 4 : 2;  // features at a time
+
+template <class Sums>
+GRAPHRUN_FN void sum_tile(Sums& sums, const TileRows& x, i64 features, i64 rows) {
+  in_parts<kSummed>(
+      features, [&](i64 f, auto count) __attribute__((always_inline)) {
+        const float* p = x.data + f * x.feature;
+        Floats sum[count];
+        unrolled<count>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
+        i64 left = rows;
+        for (; left >= kLanes; left -= kLanes, p += x.vector)
+          unrolled<count>([&](auto i) __attribute__((always_inline)) { sum[i] = sum[i] + load(p + i * x.feature); });
+        if (left > 0) {
+          unrolled<count>([&](auto i) __attribute__((always_inline)) {
+            sum[i] = sum[i] + load_first(p + i * x.feature, left);
+          });
+        }
+        unrolled<count>([&](auto i) __attribute__((always_inline)) { sums.add(sum[i], f + i); });
+        sums.end_block();
+      });
+  sums.finish();
+}
+
+void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, i64 features, i64 rows) {
+  if (lanes) {
+    ToLanes sums{out};
+    sum_tile(sums, x, features, rows);
+  } else {
+    ToNumbers sums(out);
+    sum_tile(sums, x, features, rows);
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::cpu::GRAPHRUN_ISA
