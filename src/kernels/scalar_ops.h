@@ -111,6 +111,9 @@ GRAPHRUN_FN int bits(float x) {
 GRAPHRUN_FN float from_bits(int i) {
   return __int_as_float(i);
 }
+GRAPHRUN_FN float number(int i) {
+  return __int2float_rn(i);
+}
 GRAPHRUN_FN float fma(float x, float y, float z) {
   return __fmaf_rn(x, y, z);
 }
@@ -123,6 +126,9 @@ GRAPHRUN_FN int bits(float x) {
 }
 GRAPHRUN_FN float from_bits(int i) {
   return __builtin_bit_cast(float, i);
+}
+GRAPHRUN_FN float number(int i) {
+  return (float)i;
 }
 GRAPHRUN_FN float fma(float x, float y, float z) {
   return __builtin_fmaf(x, y, z);
@@ -182,100 +188,111 @@ GRAPHRUN_FN T round(T x) {
   return select(abs(x) < 8388608.0f, copysign((x + magic) - magic, x), x);
 }
 
-// 2^k for k in [-126, 127].
-template <class I>
-GRAPHRUN_FN auto power_of_two(I k) {
-  return from_bits((k + 127) << 23);
-}
-
 // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
 constexpr float kRoundMagic = 12582912.0f;
 constexpr int kRoundMagicBits = 0x4b400000;
 
-// exp(x) = p * s1 * s2 with p in [0.7, 1.5], so that a factor can be applied before the one rounding of a subnormal.
+// x * 2^n, rounded once, for integers n in [-250, 250] and |x| in [0.5, 2].
 template <class T>
-struct ExpParts {
-  T p, s1, s2;
-};
-template <class T>
-GRAPHRUN_FN ExpParts<T> exp_parts(T x) {
-  T c = select(x < 89.0f, x, T(89.0f));
-  c = select(c > -150.0f, c, T(-150.0f));
-  T shifted = fma(c, T(0x1.715476p+0f), T(kRoundMagic));
-  T n = shifted - kRoundMagic;
-  T r = fma(n, T(-0x1.62e4p-1f), c);
-  r = fma(n, T(-0x1.7f7d1cp-20f), r);
-  T q = horner(r, T(0.5f), 0.166666657f, 0.0416664928f, 0.00833354332f, 0.00139323808f, 0.000197644142f);
-  T p = 1.0f + fma(r * r, q, r);
-  auto k = bits(shifted) - kRoundMagicBits;
+GRAPHRUN_FN T scale(T x, T n) {
+  auto k = bits(n + kRoundMagic) - kRoundMagicBits;
   auto half = k >> 1;
-  return {select(x == x, p, x), power_of_two(half), power_of_two(k - half)};
+  return x * from_bits((half + 127) << 23) * from_bits((k - half + 127) << 23);
+}
+
+// x = n log(2) + r, |r| <= log(2) / 2, for |x| <= 200; power = 2^(n + kUp) where that is a normal number.
+template <class T>
+struct Powers {
+  T n, r, power;
+};
+template <int kUp, class T>
+GRAPHRUN_FN Powers<T> powers_of_two(T x) {
+  constexpr float kMagic = kRoundMagic + 127.0f + kUp;  // the low bits of the sum are the exponent of 2^(n + kUp)
+  T shifted = fma(x, T(0x1.715476p+0f), T(kMagic));
+  T n = shifted - kMagic;
+  T r = fma(n, T(-0x1.62e4p-1f), x);
+  return {n, fma(n, T(-0x1.7f7d1cp-20f), r), from_bits(bits(shifted) << 23)};
+}
+// exp(r) for |r| <= log(2) / 2: the polynomial's relative error is 3.2e-9.
+template <class T>
+GRAPHRUN_FN T exp_near(T r) {
+  return horner(r, T(1.0f), 1.0f, 0x1.fffffcp-2f, 0x1.55548cp-3f, 0x1.555858p-5f, 0x1.123ddap-7f, 0x1.6ac6acp-10f);
 }
 template <class T>
 GRAPHRUN_FN T exp(T x) {
-  ExpParts<T> e = exp_parts(x);
-  return e.p * e.s1 * e.s2;
+  Powers<T> e = powers_of_two<0>(max(T(-104.0f), min(T(89.0f), x)));
+  return scale(exp_near(e.r), e.n);
 }
 
 template <class T>
 GRAPHRUN_FN T expm1(T x) {
-  T c = select(x < 89.0f, x, T(89.0f));
-  c = select(c > -30.0f, c, T(-30.0f));
-  T shifted = fma(c, T(0x1.715476p+0f), T(kRoundMagic));
-  T n = shifted - kRoundMagic;
-  T r = fma(n, T(-0x1.62e4p-1f), c);
-  r = fma(n, T(-0x1.7f7d1cp-20f), r);
-  T q = horner(r, T(0.5f), 0.166666657f, 0.0416664928f, 0.00833354332f, 0.00139323808f, 0.000197644142f);
-  T p = fma(r * r, q, r);
-  T half = power_of_two(bits(shifted) - kRoundMagicBits - 1);  // half of 2^n, for n = 128
-  T y = fma(half, p, half - 0.5f) * 2.0f;
-  return select(abs(c) < 0x1p-25f, x, select(x == x, y, x));
+  Powers<T> e = powers_of_two<-1>(max(T(-30.0f), min(T(89.0f), x)));
+  // exp(r) - 1 = r + r^2 q(r), to 1.4e-8 of the result; half of 2^n, for n = 128
+  T p = fma(e.r * e.r, horner(e.r, T(0x1.fffffep-2f), 0x1.5554aap-3f, 0x1.555796p-5f, 0x1.122beap-7f, 0x1.6acf3ep-10f),
+            e.r);
+  T y = fma(e.power, p, e.power - 0.5f) * 2.0f;
+  return select(abs(x) < 0x1p-25f, x, y);
 }
 
-// x = 2^exponent * (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1], for x > 0 (subnormals too).
+// x = 2^k (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1], for normal x > 0. exponent = 2^23 k, as the bits of x have it.
 template <class T>
 struct LogParts {
   T exponent, f;
 };
+constexpr float kLog2High = 0x1.62e4p-24f;  // log(2) 2^-23 in two words: the first times an exponent is exact
+constexpr float kLog2Low = 0x1.7f7d1cp-43f;
+template <class T>
+GRAPHRUN_FN auto exponent_bits(T x) {
+  return ((bits(x) & 0x7fffffff) - 0x3f3504f3) & -0x00800000;  // less the bits of sqrt(1/2)
+}
 template <class T>
 GRAPHRUN_FN LogParts<T> log_parts(T x) {
-  auto tiny = x < 0x1p-126f;
-  T y = select(tiny, x * 8388608.0f, x);
-  auto i = (bits(y) & 0x7fffffff) - 0x3f3504f3;  // bits of sqrt(1/2)
-  auto k = i >> 23;
-  T exponent = from_bits(k + kRoundMagicBits) - kRoundMagic;
-  T m = from_bits((i & 0x007fffff) + 0x3f3504f3);
-  return {exponent - select(tiny, T(23.0f), T(0.0f)), m - 1.0f};
+  auto k = exponent_bits(x);
+  return {number(k), from_bits((bits(x) & 0x7fffffff) - k) - 1.0f};
 }
-// exponent * ln 2 + log(1 + f) + tail, where |tail| is small beside the rest.
+// Subnormal x > 0 too.
 template <class T>
-GRAPHRUN_FN T log_join(LogParts<T> v, T tail) {
+GRAPHRUN_FN LogParts<T> log_parts_of_any(T x) {
+  auto tiny = x < 0x1p-126f;
+  LogParts<T> v = log_parts(select(tiny, x * 0x1p23f, x));
+  return {v.exponent - select(tiny, T(23 * 0x1p23f), T(0.0f)), v.f};
+}
+// log(1 + f) = f + f^2 q(f), to 4.5e-9 of the result.
+template <class T>
+GRAPHRUN_FN T log_join(LogParts<T> v) {
   T f = v.f;
-  T p = horner(f, T(0.333333105f), -0.24999994f, 0.200022012f, -0.16668652f, 0.142187297f, -0.123961642f, 0.118852347f,
-               -0.117219046f, 0.068030633f);
-  T f2 = f * f;
-  T low = fma(f2 * f, p, fma(v.exponent, T(0x1.7f7d1cp-20f), tail));
-  low = fma(f2, T(-0.5f), low);
-  return fma(v.exponent, T(0x1.62e4p-1f), f + low);
+  T q = horner(f, T(-0x1.fffffap-2f), 0x1.555552p-2f, -0x1.0003bap-2f, 0x1.99a298p-3f, -0x1.5435cp-3f, 0x1.2291bcp-3f,
+               -0x1.0ef7ep-3f, 0x1.0771dep-3f, -0x1.371f0ep-4f);
+  T low = fma(f * f, q, v.exponent * kLog2Low);
+  return fma(v.exponent, T(kLog2High), f + low);
 }
 template <class T>
 GRAPHRUN_FN T log(T x) {
-  T y = log_join(log_parts(x), T(0.0f));
   const T infinity = from_pattern<T>(0x7f800000);
-  y = select(x < infinity, y, x);  // inf and NaN
-  y = select(x < 0.0f, from_pattern<T>(0x7fc00000), y);
-  return select(x == 0.0f, -infinity, y);
+  T y = log_join(log_parts(x));
+  auto special = !((x >= 0x1p-126f) & (x < infinity));
+  if (any(special)) {
+    y = select(special, log_join(log_parts_of_any(x)), y);
+    y = select(x < infinity, y, x);  // inf and NaN
+    y = select(x < 0.0f, from_pattern<T>(0x7fc00000), y);
+    y = select(x == 0.0f, -infinity, y);
+  }
+  return y;
 }
 template <class T>
 GRAPHRUN_FN T log1p(T x) {
-  T u = 1.0f + x;
-  T lost = select(x > 1.0f, 1.0f - (u - x), x - (u - 1.0f));  // 1 + x = u + lost
-  T y = log_join(log_parts(u), lost / u);
   const T infinity = from_pattern<T>(0x7f800000);
-  y = select(x < infinity, y, x);
-  y = select(x < -1.0f, from_pattern<T>(0x7fc00000), y);
-  y = select(x == -1.0f, -infinity, y);
-  return select(abs(x) < 0x1p-25f, x, y);
+  auto k = exponent_bits(1.0f + x);
+  T power = from_bits(0x3f800000 - k);  // 2^-k, so that f is rounded once
+  T y = copysign(log_join<T>({number(k), fma(x, power, power - 1.0f)}), x);
+  auto special = !((x > -1.0f) & (x < 0x1p100f));
+  if (any(special)) {
+    y = select(x < 0x1p100f, y, log_join(log_parts(x)));
+    y = select(x < infinity, y, x);
+    y = select(x < -1.0f, from_pattern<T>(0x7fc00000), y);
+    y = select(x == -1.0f, -infinity, y);
+  }
+  return y;
 }
 
 // x = quadrant * pi/2 + r. Up to 1e5 by three constants; beyond, the fraction of x * 2/pi is taken from exact products
@@ -388,22 +405,36 @@ GRAPHRUN_FN T tanh(T x) {
   return copysign(dividend / divisor, x);
 }
 
-// x * exp(y) / (1 + exp(y)) with y = -|t|, or x / (1 + exp(y)) where t >= 0; y is hi + lo, x must be finite.
+// x / (1 + exp(-t)), t = high + low; x must be finite and t is at least -109. Divisor and quotient are scaled by 2^-32,
+// so that exp() does not overflow before the quotient underflows.
 template <class T>
-GRAPHRUN_FN T logistic(T x, T t, T low) {
-  ExpParts<T> e = exp_parts(-abs(t));
-  T down = select(t < 0.0f, low, -low);  // what is missing in -|t|
-  T p = fma(e.p, down, e.p);
-  T sum = 1.0f + p * e.s1 * e.s2;
-  return select(t < 0.0f, (x * p / sum) * e.s1 * e.s2, x / sum);
+GRAPHRUN_FN T logistic(T x, T high, T low) {
+  Powers<T> e = powers_of_two<-32>(-min(T(40.0f), high));
+  T p = exp_near(e.r);
+  p = fma(p, -low, p);
+  T y = x / fma(p, e.power, T(0x1p-32f)) * 0x1p-32f;
+  return select(high > 40.0f, x, y);
+}
+template <class T>
+GRAPHRUN_FN T silu(T x) {
+  T c = max(T(-109.0f), x);
+  Powers<T> e = powers_of_two<-32>(-min(T(40.0f), c));
+  T y = c / fma(exp_near(e.r), e.power, T(0x1p-32f)) * 0x1p-32f;
+  return select(x > 40.0f, x, y);
 }
 template <class T>
 GRAPHRUN_FN T sigmoid(T x) {
-  return logistic(T(1.0f), x, T(0.0f));
+  Powers<T> e = powers_of_two<-64>(-max(T(-104.0f), min(T(40.0f), x)));
+  return 0x1p-64f / fma(exp_near(e.r), e.power, T(0x1p-64f));
 }
 template <class T>
 GRAPHRUN_FN T softplus(T x) {
-  return select(x > 0.0f, x, T(0.0f)) + log1p(exp(-abs(x)));
+  Powers<T> e = powers_of_two<0>(-min(T(104.0f), abs(x)));
+  T t = scale(exp_near(e.r), e.n);
+  // log(1 + t) = t (1 + t q(t)) in [0, 1], to 5.3e-9
+  T q = horner(t, T(1.0f), -0x1.ffffd2p-2f, 0x1.554ddp-2f, -0x1.ff23e6p-3f, 0x1.934b54p-3f, -0x1.3a435ep-3f,
+               0x1.b4ae08p-4f, -0x1.d6b08cp-5f, 0x1.4917cep-6f, -0x1.af49cep-9f);
+  return fma(t, q, max(x, T(0.0f)));
 }
 
 // exp(u^2 / 2) times the upper tail of the normal distribution from u on, u in [0, 15].
@@ -422,30 +453,29 @@ GRAPHRUN_FN T erf_near(T x) {  // |x| < 0.95
 }
 template <class T>
 GRAPHRUN_FN T erf(T x) {
-  T u = select(abs(x) < 10.0f, abs(x), T(10.0f));
+  T u = min(T(10.0f), abs(x));
   Pair<T> s = two_product(u, u);
   T tail = normal_tail(u * 1.41421356f) * 2.0f;
   T far = copysign(1.0f - exp(-s.hi) * fma(tail, -s.lo, tail), x);
-  return select(x == x, select(u < 0.9f, erf_near(x), far), x);
+  return select(u < 0.9f, erf_near(x), far);
 }
 template <class T>
 GRAPHRUN_FN T gelu(T x) {
-  T u = select(abs(x) < 15.0f, abs(x), T(15.0f));
+  T u = min(T(15.0f), abs(x));
   Pair<T> s = two_product(u, u);
   T tail = normal_tail(u);
   tail = fma(tail, s.lo * -0.5f, tail);
-  ExpParts<T> e = exp_parts(s.hi * -0.5f);
-  T below = -u * tail * e.p * e.s1 * e.s2;
-  T above = x * (1.0f - tail * e.p * e.s1 * e.s2);
+  Powers<T> e = powers_of_two<0>(s.hi * -0.5f);
+  T p = tail * exp_near(e.r);
+  T below = scale(-u * p, e.n);
+  T above = x * (1.0f - scale(p, e.n));
   T near = x * fma(erf_near(x * 0.707106781f), T(0.5f), T(0.5f));
-  T y = select(u < 0.7f, near, select(x < 0.0f, below, above));
-  return select(x == x, y, x);
+  return select(u < 0.7f, near, select(x < 0.0f, below, above));
 }
 template <class T>
 GRAPHRUN_FN T gelu_tanh(T x) {
   // x * sigmoid(t), t = x (c1 + c2 x^2) in two words: exp() of the tail magnifies what t loses.
-  T c = select(x > -15.0f, x, T(-15.0f));
-  c = select(c < 15.0f, c, T(15.0f));
+  T c = max(T(-15.0f), min(T(15.0f), x));
   Pair<T> z = two_product(c, c);
   Pair<T> p = two_product(z.hi, T(0x1.2444f2p-4f));
   Pair<T> h = two_sum(T(0x1.988454p+0f), p.hi);
@@ -453,8 +483,7 @@ GRAPHRUN_FN T gelu_tanh(T x) {
   low = fma(z.lo, T(0x1.2444f2p-4f), low);
   low = fma(z.hi, T(0x1.49b16ap-29f), low) + -0x1.857936p-25f;
   Pair<T> t = two_product(c, h.hi);
-  T y = logistic(select(c < 15.0f, c, x), t.hi, fma(c, low, t.lo));
-  return select(x == x, y, x);
+  return logistic(max(T(-15.0f), x), max(T(-109.0f), t.hi), fma(c, low, t.lo));
 }
 
 template <class T>
@@ -498,7 +527,7 @@ GRAPHRUN_FN T pow(T x, T y) {
   T zero = T(0.0f);
   // log |x| in two words: 2 s + s^3 L(s^2), s = f / (2 + f).
   T ax = abs(x);
-  LogParts<T> v = log_parts(ax);
+  LogParts<T> v = log_parts_of_any(ax);
   T d = v.f + 2.0f;
   T d_low = v.f - (d - 2.0f);
   T s = v.f / d;
@@ -508,16 +537,17 @@ GRAPHRUN_FN T pow(T x, T y) {
   Pair<T> cubic = two_product(s3.hi, T(0.666666627f));
   T rest = s3.hi * z.hi * horner(z.hi, T(0.400009692f), 0.284991741f, 0.242680535f);
   T low = fma(fma(z.lo, s, s3.lo), T(0.666666627f), cubic.lo + rest);
-  low = fma(s_low, fma(z.hi, T(2.0f), T(2.0f)), fma(v.exponent, T(0x1.7f7d1cp-20f), low));
-  Pair<T> h = two_sum(v.exponent * 0x1.62e4p-1f, s * 2.0f);
+  low = fma(s_low, fma(z.hi, T(2.0f), T(2.0f)), fma(v.exponent, T(kLog2Low), low));
+  Pair<T> h = two_sum(v.exponent * kLog2High, s * 2.0f);
   Pair<T> g = two_sum(h.hi, cubic.hi);
   h = two_sum(g.hi, g.lo + (h.lo + low));
   h.hi = select(ax == infinity, infinity, select(ax == 0.0f, -infinity, h.hi));
   // exp(y log |x|)
   Pair<T> t = two_product(y, h.hi);
   T t_low = fma(y, h.lo, t.lo);
-  ExpParts<T> e = exp_parts(t.hi);
-  T r = select(abs(t.hi) < 200.0f, fma(e.p, t_low, e.p), e.p) * e.s1 * e.s2;
+  Powers<T> e = powers_of_two<0>(max(T(-150.0f), min(T(89.0f), t.hi)));
+  T p = exp_near(e.r);
+  T r = scale(select(abs(t.hi) < 200.0f, fma(p, t_low, p), p), e.n);
   r = select(abs(t.hi) < infinity, r, select(t.hi > 0.0f, infinity, select(t.hi < 0.0f, zero, t.hi)));
   // signs and the cases of IEEE 754
   auto whole = round(y) == y;
@@ -569,12 +599,12 @@ GRAPHRUN_UNARY(Sigmoid, sigmoid(x))    // 3 ulp
 GRAPHRUN_UNARY(Softplus, softplus(x))  // 3 ulp
 GRAPHRUN_UNARY(Relu, select(x <= 0.0f, T(0.0f), x))
 GRAPHRUN_UNARY(LeakyRelu, select(x > 0.0f, x, a* x))
-GRAPHRUN_UNARY(Elu, select(x > 0.0f, x, a* expm1(x)))                                                // 3 ulp
-GRAPHRUN_UNARY(Selu, select(x > 0.0f, 1.05070099f * x, 1.7580993f * expm1(x)))                       // 3 ulp
-GRAPHRUN_UNARY(Gelu, gelu(x))                                                                        // 5 ulp
-GRAPHRUN_UNARY(GeluTanh, gelu_tanh(x))                                                               // 4 ulp
-GRAPHRUN_UNARY(Silu, logistic(select(x > -1000.0f, x, select(x == x, T(-1000.0f), x)), x, T(0.0f)))  // 4 ulp
-GRAPHRUN_UNARY(Erf, erf(x))                                                                          // 2 ulp
+GRAPHRUN_UNARY(Elu, select(x > 0.0f, x, a* expm1(x)))                           // 3 ulp
+GRAPHRUN_UNARY(Selu, select(x > 0.0f, 1.05070099f * x, 1.7580993f * expm1(x)))  // 3 ulp
+GRAPHRUN_UNARY(Gelu, gelu(x))                                                   // 5 ulp
+GRAPHRUN_UNARY(GeluTanh, gelu_tanh(x))                                          // 4 ulp
+GRAPHRUN_UNARY(Silu, silu(x))                                                   // 4 ulp
+GRAPHRUN_UNARY(Erf, erf(x))                                                     // 2 ulp
 GRAPHRUN_UNARY(Floor, floor(x))
 GRAPHRUN_UNARY(Ceil, ceil(x))
 GRAPHRUN_UNARY(Round, round(x))

@@ -75,6 +75,7 @@ GRAPHRUN_LANEWISE(Ints, operator<<(Ints x, int n), x.part[i] << n)
 GRAPHRUN_LANEWISE(Ints, operator>>(Ints x, int n), x.part[i] >> n)
 GRAPHRUN_LANEWISE(Ints, bits(Floats x), (IntPart)x.part[i])
 GRAPHRUN_LANEWISE(Floats, from_bits(Ints x), (FloatPart)x.part[i])
+GRAPHRUN_LANEWISE(Floats, number(Ints x), __builtin_convertvector(x.part[i], FloatPart))
 
 #if GRAPHRUN_LANES == 16
 #define GRAPHRUN_MASK(signature, expression) \
@@ -115,6 +116,7 @@ GRAPHRUN_LANEWISE(Floats, copysign(Floats x, Floats sign),
                   (FloatPart)_mm512_ternarylogic_epi32((__m512i)x.part[i], (__m512i)sign.part[i],
                                                        _mm512_set1_epi32(0x7fffffff), 0xe4))
 GRAPHRUN_LANEWISE(Floats, fma(Floats x, Floats y, Floats z), _mm512_fmadd_ps(x.part[i], y.part[i], z.part[i]))
+GRAPHRUN_LANEWISE(Floats, scale(Floats x, Floats n), _mm512_maskz_scalef_ps((__mmask16)-1, x.part[i], n.part[i]))
 GRAPHRUN_LANEWISE(Floats, sqrt(Floats x), _mm512_maskz_sqrt_ps((__mmask16)-1, x.part[i]))
 GRAPHRUN_FN bool any(Mask m) {
   return m.lanes != 0;
