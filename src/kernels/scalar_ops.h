@@ -1,7 +1,7 @@
 // scalar_ops.h: every float scalar op once, over a value type T: float here, 16 lanes in cpu/, float of a device.
 // Contract: only + - * /, sqrt, fma, compare, select and bit casts, and nothing is included, so the bits are the same
 // under host compilers, nvcc and NVRTC (with contraction off: -ffp-contract=off, --fmad=false). NaN propagates; zeros
-// keep their sign where the mathematics has one. "ulp" beside a functor is the largest error that the tests allow.
+// keep their sign where the mathematics has one. A functor's kUlps is the largest error that the tests allow.
 // Leaves to others: loops and broadcasting (cpu/, cuda/); f64 and the meaning of an op, which is the last column of the
 // tables below: plain std:: functions in double, all that `ref` uses of this file.
 #pragma once
@@ -562,76 +562,79 @@ GRAPHRUN_FN T pow(T x, T y) {
 
 // ---- functors -----------------------------------------------------------------------------------------------------
 
-#define GRAPHRUN_UNARY(Functor, expression)     \
-  struct Functor {                              \
-    template <class T>                          \
-    GRAPHRUN_FN static T apply(T x, T a, T b) { \
-      (void)a;                                  \
-      (void)b;                                  \
-      return expression;                        \
-    }                                           \
+// GRAPHRUN_UNARY(functor, largest error in ulp, result); half an ulp is the result rounded once, or exact.
+#define GRAPHRUN_UNARY(Functor, ulp, expression) \
+  struct Functor {                               \
+    static constexpr double kUlps = ulp;         \
+    template <class T>                           \
+    GRAPHRUN_FN static T apply(T x, T a, T b) {  \
+      (void)a;                                   \
+      (void)b;                                   \
+      return expression;                         \
+    }                                            \
   };
-#define GRAPHRUN_BINARY(Functor, expression)  \
-  struct Functor {                            \
-    template <class T>                        \
-    GRAPHRUN_FN static auto apply(T x, T y) { \
-      (void)y;                                \
-      return expression;                      \
-    }                                         \
+#define GRAPHRUN_BINARY(Functor, ulp, expression) \
+  struct Functor {                                \
+    static constexpr double kUlps = ulp;          \
+    template <class T>                            \
+    GRAPHRUN_FN static auto apply(T x, T y) {     \
+      (void)y;                                    \
+      return expression;                          \
+    }                                             \
   };
 
-GRAPHRUN_UNARY(Neg, -x)
-GRAPHRUN_UNARY(Abs, abs(x))
-GRAPHRUN_UNARY(Sign, select(x > 0.0f, T(1.0f), select(x < 0.0f, T(-1.0f), select(x == 0.0f, T(0.0f), x))))
-GRAPHRUN_UNARY(Square, x* x)
-GRAPHRUN_UNARY(Sqrt, sqrt(x))
-GRAPHRUN_UNARY(Rsqrt, 1.0f / sqrt(x))  // 1.5 ulp
-GRAPHRUN_UNARY(Reciprocal, 1.0f / x)   // correctly rounded
-GRAPHRUN_UNARY(Exp, exp(x))            // 1 ulp
-GRAPHRUN_UNARY(Expm1, expm1(x))        // 2 ulp
-GRAPHRUN_UNARY(Log, log(x))            // 1.5 ulp
-GRAPHRUN_UNARY(Log1p, log1p(x))        // 2 ulp
-GRAPHRUN_UNARY(Sin, sin(x))            // 2 ulp, for every finite x
-GRAPHRUN_UNARY(Cos, cos(x))            // 2 ulp, for every finite x
-GRAPHRUN_UNARY(Tan, tan(x))            // 4 ulp, for every finite x
-GRAPHRUN_UNARY(Tanh, tanh(x))          // 2 ulp
-GRAPHRUN_UNARY(Sigmoid, sigmoid(x))    // 3 ulp
-GRAPHRUN_UNARY(Softplus, softplus(x))  // 3 ulp
-GRAPHRUN_UNARY(Relu, select(x <= 0.0f, T(0.0f), x))
-GRAPHRUN_UNARY(LeakyRelu, select(x > 0.0f, x, a* x))
-GRAPHRUN_UNARY(Elu, select(x > 0.0f, x, a* expm1(x)))                           // 3 ulp
-GRAPHRUN_UNARY(Selu, select(x > 0.0f, 1.05070099f * x, 1.7580993f * expm1(x)))  // 3 ulp
-GRAPHRUN_UNARY(Gelu, gelu(x))                                                   // 5 ulp
-GRAPHRUN_UNARY(GeluTanh, gelu_tanh(x))                                          // 4 ulp
-GRAPHRUN_UNARY(Silu, silu(x))                                                   // 4 ulp
-GRAPHRUN_UNARY(Erf, erf(x))                                                     // 2 ulp
-GRAPHRUN_UNARY(Floor, floor(x))
-GRAPHRUN_UNARY(Ceil, ceil(x))
-GRAPHRUN_UNARY(Round, round(x))
-GRAPHRUN_UNARY(Clip, select(x < a, a, select(x > b, b, x)))
+GRAPHRUN_UNARY(Neg, 0.5, -x)
+GRAPHRUN_UNARY(Abs, 0.5, abs(x))
+GRAPHRUN_UNARY(Sign, 0.5, select(x > 0.0f, T(1.0f), select(x < 0.0f, T(-1.0f), select(x == 0.0f, T(0.0f), x))))
+GRAPHRUN_UNARY(Square, 0.5, x* x)
+GRAPHRUN_UNARY(Sqrt, 0.5, sqrt(x))
+GRAPHRUN_UNARY(Rsqrt, 1.5, 1.0f / sqrt(x))
+GRAPHRUN_UNARY(Reciprocal, 0.5, 1.0f / x)
+GRAPHRUN_UNARY(Exp, 1, exp(x))
+GRAPHRUN_UNARY(Expm1, 2, expm1(x))
+GRAPHRUN_UNARY(Log, 1, log(x))
+GRAPHRUN_UNARY(Log1p, 1.5, log1p(x))
+GRAPHRUN_UNARY(Sin, 2, sin(x))  // for every finite x
+GRAPHRUN_UNARY(Cos, 2, cos(x))  // for every finite x
+GRAPHRUN_UNARY(Tan, 4, tan(x))  // for every finite x
+GRAPHRUN_UNARY(Tanh, 2, tanh(x))
+GRAPHRUN_UNARY(Sigmoid, 2.5, sigmoid(x))
+GRAPHRUN_UNARY(Softplus, 2.5, softplus(x))
+GRAPHRUN_UNARY(Relu, 0.5, select(x <= 0.0f, T(0.0f), x))
+GRAPHRUN_UNARY(LeakyRelu, 0.5, select(x > 0.0f, x, a* x))
+GRAPHRUN_UNARY(Elu, 3, select(x > 0.0f, x, a* expm1(x)))
+GRAPHRUN_UNARY(Selu, 3, select(x > 0.0f, 1.05070099f * x, 1.7580993f * expm1(x)))
+GRAPHRUN_UNARY(Gelu, 5.5, gelu(x))
+GRAPHRUN_UNARY(GeluTanh, 3, gelu_tanh(x))
+GRAPHRUN_UNARY(Silu, 3, silu(x))
+GRAPHRUN_UNARY(Erf, 2, erf(x))
+GRAPHRUN_UNARY(Floor, 0.5, floor(x))
+GRAPHRUN_UNARY(Ceil, 0.5, ceil(x))
+GRAPHRUN_UNARY(Round, 0.5, round(x))
+GRAPHRUN_UNARY(Clip, 0.5, select(x < a, a, select(x > b, b, x)))
 
-GRAPHRUN_BINARY(Add, x + y)
-GRAPHRUN_BINARY(Sub, x - y)
-GRAPHRUN_BINARY(Mul, x* y)
-GRAPHRUN_BINARY(Div, x / y)
-GRAPHRUN_BINARY(Mod, mod(x, y))  // exact remainder; one rounding when y is added for its sign
-GRAPHRUN_BINARY(Pow, pow(x, y))  // 2 ulp
-GRAPHRUN_BINARY(Minimum, select((x <= y) | (x != x), x, y))
-GRAPHRUN_BINARY(Maximum, select((x >= y) | (x != x), x, y))
-GRAPHRUN_BINARY(SquareGradient, (x + x) * y)
-GRAPHRUN_BINARY(ReluGradient, select(x > 0.0f, y, T(0.0f)))
-GRAPHRUN_BINARY(TanhGradient, fma(-x, x, T(1.0f)) * y)  // 1.5 ulp; 1 - x * x rounded twice has few digits near 1
-GRAPHRUN_BINARY(SigmoidGradient, x*(1.0f - x) * y)      // 2 ulp for x in [0, 1]
-GRAPHRUN_BINARY(SoftplusGradient, sigmoid(x) * y)       // 4 ulp for x > -87
-GRAPHRUN_BINARY(Equal, x == y)
-GRAPHRUN_BINARY(NotEqual, x != y)
-GRAPHRUN_BINARY(Less, x < y)
-GRAPHRUN_BINARY(LessEqual, x <= y)
-GRAPHRUN_BINARY(Greater, x > y)
-GRAPHRUN_BINARY(GreaterEqual, x >= y)
-GRAPHRUN_BINARY(LogicalAnd, x& y)
-GRAPHRUN_BINARY(LogicalOr, x | y)
-GRAPHRUN_BINARY(LogicalNot, !x)
+GRAPHRUN_BINARY(Add, 0.5, x + y)
+GRAPHRUN_BINARY(Sub, 0.5, x - y)
+GRAPHRUN_BINARY(Mul, 0.5, x* y)
+GRAPHRUN_BINARY(Div, 0.5, x / y)
+GRAPHRUN_BINARY(Mod, 0.5, mod(x, y))  // exact remainder; one rounding when y is added for its sign
+GRAPHRUN_BINARY(Pow, 2, pow(x, y))
+GRAPHRUN_BINARY(Minimum, 0.5, select((x <= y) | (x != x), x, y))
+GRAPHRUN_BINARY(Maximum, 0.5, select((x >= y) | (x != x), x, y))
+GRAPHRUN_BINARY(SquareGradient, 0.5, (x + x) * y)
+GRAPHRUN_BINARY(ReluGradient, 0.5, select(x > 0.0f, y, T(0.0f)))
+GRAPHRUN_BINARY(TanhGradient, 1.5, fma(-x, x, T(1.0f)) * y)  // 1 - x * x rounded twice has few digits near 1
+GRAPHRUN_BINARY(SigmoidGradient, 2, x*(1.0f - x) * y)        // for x in [0, 1]
+GRAPHRUN_BINARY(SoftplusGradient, 4, sigmoid(x) * y)         // for x > -87
+GRAPHRUN_BINARY(Equal, 0.5, x == y)
+GRAPHRUN_BINARY(NotEqual, 0.5, x != y)
+GRAPHRUN_BINARY(Less, 0.5, x < y)
+GRAPHRUN_BINARY(LessEqual, 0.5, x <= y)
+GRAPHRUN_BINARY(Greater, 0.5, x > y)
+GRAPHRUN_BINARY(GreaterEqual, 0.5, x >= y)
+GRAPHRUN_BINARY(LogicalAnd, 0.5, x& y)
+GRAPHRUN_BINARY(LogicalOr, 0.5, x | y)
+GRAPHRUN_BINARY(LogicalNot, 0.5, !x)
 
 #undef GRAPHRUN_UNARY
 #undef GRAPHRUN_BINARY
