@@ -24,10 +24,10 @@ struct Step {
   ir::Builder make{graph};
   NodeId x, w, h, dw;
 
-  Step() {
-    graph.phases.push_back({"train", kRows, ir::kNoNode});
+  explicit Step(std::int64_t rows = kRows) {
+    graph.phases.push_back({"train", rows, ir::kNoNode});
     make.enter(0);
-    x = named("x", make.add("input", {}, {{"shape", List{kRows, 3}}, {"rows", std::int64_t{1}}}));
+    x = named("x", make.add("input", {}, {{"shape", List{rows, 3}}, {"rows", std::int64_t{1}}}));
     w = named("W", make.add("parameter", {}, {{"shape", List{3, 4}}}));
     h = named("h", make.add("tanh", {named("z", make.add("matmul", {x, w}))}));
     dw = named("dW", make.add("matmul", {x, h}, {{"transpose_a", true}}));
@@ -203,6 +203,48 @@ TEST(RegionPlan, TilesAndStrandsComeFromShapesAndTarget) {
   const Region chosen = lowered(regions_of(Step().graph).graph, {7, 3}).phases[0].regions.at(0);
   EXPECT_EQ(chosen.tile_rows, 7);
   EXPECT_EQ(chosen.strands, 3);
+}
+
+TEST(RegionPlan, AnEmptyReducedValueNeedsNoAccumulators) {
+  ir::Graph graph;
+  ir::Builder make{graph};
+  graph.phases.push_back({"train", kRows, ir::kNoNode});
+  make.enter(0);
+  const NodeId x = make.add("input", {}, {{"shape", List{kRows, 3}}, {"rows", std::int64_t{1}}});
+  const NodeId h = make.add("tanh", {x});
+  const NodeId none =
+      make.add("slice", {h}, {{"axis", std::int64_t{1}}, {"start", std::int64_t{0}}, {"stop", std::int64_t{0}}});
+  for (const NodeId id : {make.add("exp", {h}), make.add("sum", {none}, {{"axes", List{0}}})}) graph[id].keep = true;
+  RegionOptions options;
+  options.supports = always;
+  options.only_if_it_saves = false;
+  const Program program = lowered(find_regions(graph, options).graph);
+  ASSERT_EQ(program.phases[0].regions.size(), 1u);
+  EXPECT_EQ(program.phases[0].regions[0].stages[0].combines.size(), 1u);
+  EXPECT_EQ(program.phases[0].regions[0].accumulator_bytes, 0u);
+  check(program);
+}
+
+TEST(RegionPlan, StrandsAreEqualSharesForTwoAndMoreThreads) {
+  std::int32_t before = 1;
+  for (const std::int64_t rows : {1, 100, 321, 1000, 1500, 3530, 10000, 40000, 123457, 800000}) {
+    SCOPED_TRACE(rows);
+    const Region region = lowered(regions_of(Step(rows).graph).graph).phases[0].regions.at(0);
+    const std::int64_t strands = region.strands;
+    EXPECT_EQ(strands & (strands - 1), 0) << "a power of two";
+    EXPECT_GE(strands, before);
+    EXPECT_LE(strands, 64);
+    EXPECT_TRUE(strands == 1 || rows >= strands * 64);
+    const std::int64_t tiles = (rows + region.tile_rows - 1) / region.tile_rows;
+    EXPECT_GE(tiles, strands) << "each has work";
+    for (std::int64_t s = 0; s < strands; ++s) {
+      const std::int64_t share = (tiles * (s + 1) / strands - tiles * s / strands) * region.tile_rows;
+      EXPECT_LE(share, rows / strands * 5 / 4 + 16) << "strand " << s;
+    }
+    before = region.strands;
+  }
+  EXPECT_EQ(before, 64);
+  EXPECT_GT(lowered(regions_of(Step(3530).graph).graph).phases[0].regions.at(0).strands, 1) << "small work is shared";
 }
 
 // Each rule of a Region, broken.

@@ -1,6 +1,7 @@
 #include "graph/plan/region_layout.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <stdexcept>
 
@@ -16,7 +17,7 @@ using ir::Node;
 using ir::NodeId;
 
 constexpr std::uint64_t kTileAlignment = 64;  // a cache line, and the widest register
-constexpr std::int32_t kMaxStrands = 64;
+constexpr std::int64_t kMaxStrands = 64;
 // A reduction over rows ends with about three operations a value for each tile, beside one a vector of rows: with fewer
 // rows the ends would cost more than the sums.
 constexpr std::int64_t kLeastRows = 64;
@@ -25,8 +26,10 @@ constexpr std::int64_t kLeastRows = 64;
 // of mnist_logreg (7,840 numbers, 1,000 rows) with strands of 64, 128, 256 and 512 rows: 960, 780, 625 and 620 us.
 constexpr std::uint64_t kMostLaneBytes = 32 << 10;
 constexpr std::int64_t kLeastRowsWide = 256;
-// Work that is worth a strand, in units of about half a nanosecond: as for the parts of a kernel.
-constexpr std::int64_t kStrandUnits = 16384;
+// Work that is worth a strand, in units of a third to half a nanosecond: two to three microseconds. Handing strands
+// over costs 0.3 (docs/performance.md); the weights then wander between cores, and ending a strand takes about as long
+// with one thread as well: shares of half this size gained nothing with two threads and cost a tenth with one.
+constexpr std::int64_t kStrandUnits = 6144;
 
 std::uint64_t padded(std::uint64_t bytes) {
   return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
@@ -227,6 +230,16 @@ std::int64_t whole_lanes(std::int64_t rows) {
   return divide_up(rows, kTileLanes) * kTileLanes;
 }
 
+// A power of two: equal shares for 2, 4, 8, 16 threads. Putting partial results together, half a unit for each number
+// that comes from another core, takes a quarter of the time of making them at most.
+std::int32_t strands_for(std::int64_t units, std::int64_t capacity, std::uint64_t accumulator_bytes) {
+  const auto combined = static_cast<std::int64_t>(accumulator_bytes / sizeof(float)) / 2 + 1;
+  const std::int64_t least = accumulator_bytes * kTileLanes > kMostLaneBytes ? kLeastRowsWide : kLeastRows;
+  const std::int64_t strands =
+      std::min({units / kStrandUnits, units / (4 * combined), divide_up(capacity, least), kMaxStrands});
+  return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(strands, std::int64_t{1}))));
+}
+
 }  // namespace
 
 RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target& target, const TileChoice& choice,
@@ -244,13 +257,7 @@ RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target&
     layout.stages.push_back(std::move(out));
   }
 
-  // Putting partial results together must not cost more than a part of making them.
-  const auto accumulators = static_cast<std::int64_t>(layout.accumulator_bytes / sizeof(float)) / 8 + 1;
-  const bool wide = layout.accumulator_bytes * kTileLanes > kMostLaneBytes;
-  const std::int64_t strands = std::min(
-      {units / kStrandUnits, units / (2 * accumulators), divide_up(capacity, wide ? kLeastRowsWide : kLeastRows)});
-  layout.strands = choice.strands > 0 ? choice.strands
-                                      : static_cast<std::int32_t>(std::clamp<std::int64_t>(strands, 1, kMaxStrands));
+  layout.strands = choice.strands > 0 ? choice.strands : strands_for(units, capacity, layout.accumulator_bytes);
   // As many rows as fit, in tiles of about equal size, no more than a strand has.
   const std::int64_t of_strand = divide_up(capacity, layout.strands);
   const auto fitting = static_cast<std::int64_t>(target.tile_bytes / std::max<std::uint64_t>(unit, 1)) * kTileLanes;

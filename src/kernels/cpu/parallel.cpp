@@ -13,8 +13,9 @@ using Clock = std::chrono::steady_clock;
 
 // How long a thread without work stays awake: longer than what lies between the loops of a step, or between steps.
 constexpr auto kAwake = std::chrono::microseconds(100);
-// From when on it offers its core to others between looks: one of them may be who would give it work.
-constexpr auto kAlone = std::chrono::microseconds(5);
+// From when on it offers its core to others between looks: one of them may be who would give it work. With more threads
+// than cores that is from the first look on.
+constexpr auto kAlone = std::chrono::microseconds(40);
 constexpr int kLooks = 32;  // of about ten nanoseconds each, from one look at the clock to the next
 
 // Looks before a thread that has nothing left begins parts of others.
@@ -30,7 +31,7 @@ void pause() {
 
 // Looks until `there` is true or for kAwake; says whether it became true.
 template <class Condition>
-bool spin(Condition&& there) {
+bool spin(std::chrono::nanoseconds alone, Condition&& there) {
   for (const auto start = Clock::now();;) {
     for (int i = 0; i < kLooks; ++i) {
       if (there()) return true;
@@ -38,7 +39,7 @@ bool spin(Condition&& there) {
     }
     const auto waited = Clock::now() - start;
     if (waited > kAwake) return false;
-    if (waited > kAlone) sched_yield();
+    if (waited >= alone) sched_yield();
   }
 }
 
@@ -64,7 +65,9 @@ int available_cores() {
   return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
 }
 
-Pool::Pool(int threads) : spins_(threads <= available_cores()), shares_(static_cast<std::size_t>(threads)) {
+Pool::Pool(int threads)
+    : alone_(threads <= available_cores() ? kAlone : std::chrono::nanoseconds(0)),
+      shares_(static_cast<std::size_t>(threads)) {
   // Signals are for the program's own threads, but for those that a thread raises itself.
   sigset_t blocked;
   sigset_t before;
@@ -124,17 +127,18 @@ int Pool::run_share(int owner, std::uint64_t job) noexcept {
   return done;
 }
 
-void Pool::work_on(std::uint64_t job, int index) noexcept {
+// Workers tell the caller, who may have gone to sleep, what they have done.
+void Pool::tell(std::uint64_t job, int index, int done) noexcept {
+  shares_[static_cast<std::size_t>(index)].done.store(word_of(number_of(job), done));
+  if (caller_sleeps_.load() == 0) return;
+  caller_sleeps_.store(0);
+  caller_sleeps_.notify_one();
+}
+
+void Pool::work_on(std::uint64_t job, int index, int done) noexcept {
   Share& own = shares_[static_cast<std::size_t>(index)];
-  int done = run_share(index, job);
-  const auto tell = [&] {
-    own.done.store(word_of(number_of(job), done));
-    if (index > 0 && caller_sleeps_.load() != 0) {
-      caller_sleeps_.store(0);
-      caller_sleeps_.notify_one();
-    }
-  };
-  if (done > 0) tell();
+  done += run_share(index, job);
+  if (done > 0) tell(job, index, done);
   // A look at another's share takes a cache line from its owner, who is about to need it if all goes well. When it went
   // wrong last time (a worker without a core), this time probably will not be better.
   for (int i = own.helped ? kPatience : 0; i < kPatience; ++i) {
@@ -144,9 +148,9 @@ void Pool::work_on(std::uint64_t job, int index) noexcept {
   own.helped = false;
   for (int k = 1; k < threads(); ++k) {
     const int more = run_share((index + k) % threads(), job);
-    done += more;
     if (more == 0) continue;
-    tell();
+    done += more;
+    tell(job, index, done);
     own.helped = true;
   }
 }
@@ -168,15 +172,14 @@ void Pool::work(int index) noexcept {
     wait_for_job(job);
     job = job_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;
-    work_on(job, index);
+    work_on(job, index, 0);
   }
 }
 
 // Returns when there is another job than `last`.
 void Pool::wait_for_job(std::uint64_t last) noexcept {
-  if (spins_ && spin([&] { return job_.load(std::memory_order_relaxed) != last; })) return;
+  if (spin(alone_, [&] { return job_.load(std::memory_order_relaxed) != last; })) return;
   sleepers_.fetch_add(1);
-  // Either this sees the job, or run() sees the sleeper.
   for (;;) {
     const std::uint32_t alarm = alarm_.load();
     if (job_.load() != last) break;
@@ -187,7 +190,7 @@ void Pool::wait_for_job(std::uint64_t last) noexcept {
 
 // Its last parts are with workers.
 void Pool::wait_for_parts(std::uint64_t job) noexcept {
-  if (spins_ && spin([&] { return finished(job); })) return;
+  if (spin(alone_, [&] { return finished(job); })) return;
   while (!finished(job)) {
     caller_sleeps_.store(1);
     if (!finished(job)) caller_sleeps_.wait(1);
@@ -195,16 +198,21 @@ void Pool::wait_for_parts(std::uint64_t job) noexcept {
   caller_sleeps_.store(0);
 }
 
+// The first part is begun before the job is known, by plain stores: an exchange would wait here until every store
+// before it has reached the caches, those of the steps that ran last among them.
 void Pool::run(int parts, Part part, void* context) noexcept {
+  const std::uint64_t job = word_of(number_of(job_.load(std::memory_order_relaxed)) + 1, parts);
   part_ = part;
   context_ = context;
-  const std::uint64_t job = word_of(number_of(job_.load(std::memory_order_relaxed)) + 1, parts);
-  job_.store(job);
-  if (sleepers_.load() > 0) {
+  shares_[0].next.store(word_of(number_of(job), 1), std::memory_order_relaxed);
+  job_.store(job, std::memory_order_release);
+  // A worker that falls asleep this very moment may be overlooked; then it misses this job, which needs none.
+  if (sleepers_.load(std::memory_order_relaxed) > 0) {
     alarm_.fetch_add(1);
     for (int helpers = std::min(parts, threads()) - 1; helpers > 0; --helpers) alarm_.notify_one();
   }
-  work_on(job, 0);
+  part(context, 0);
+  work_on(job, 0, 1);
   if (!finished(job)) wait_for_parts(job);
 }
 

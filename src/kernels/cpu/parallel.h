@@ -3,12 +3,14 @@
 // not depend on threads. run() is for one caller at a time, allocates nothing and returns when every part is done; what
 // parts wrote is then visible to the caller. A part must not throw (it is called from noexcept code).
 // Waiting: a thread without work spins for some dozen microseconds, so that the next kernel of a step finds it awake,
-// and sleeps then; an idle pool costs nothing. With more threads than cores nobody spins.
+// and sleeps then; an idle pool costs nothing. It offers its core to others meanwhile, at once if threads are more
+// than cores.
 // Leaves to others: what a part computes (the families), how many threads there are (executors/cpu).
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -58,7 +60,8 @@ class Pool {
   void work(int index) noexcept;
   bool begin_part(int owner, std::uint64_t job, int& part) noexcept;
   int run_share(int owner, std::uint64_t job) noexcept;
-  void work_on(std::uint64_t job, int index) noexcept;
+  void work_on(std::uint64_t job, int index, int done) noexcept;
+  void tell(std::uint64_t job, int index, int done) noexcept;
   bool finished(std::uint64_t job) const noexcept;
   void wait_for_job(std::uint64_t last) noexcept;
   void wait_for_parts(std::uint64_t job) noexcept;
@@ -73,8 +76,8 @@ class Pool {
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> started_{0};  // workers that have come to their loop
   alignas(64) std::atomic<std::uint32_t> caller_sleeps_{0};
-  bool spins_;
-  std::vector<Share> shares_;  // of each thread
+  std::chrono::nanoseconds alone_;  // that a thread spins before it offers its core to others
+  std::vector<Share> shares_;       // of each thread
   std::vector<std::thread> workers_;
 };
 
