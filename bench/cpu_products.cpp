@@ -13,11 +13,9 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/cpu_kernels.h"
 
 namespace {
-
-using graphrun::cpu::MatmulProblem;
 
 struct Product {
   const char* name;
@@ -75,12 +73,8 @@ std::vector<float> numbers(long n) {
 }  // namespace
 
 int main() {
-#if defined(__x86_64__)
-  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
-  const graphrun::cpu::IsaTable& table = wide ? graphrun::cpu::avx512::table : graphrun::cpu::avx2::table;
-#else
-  const graphrun::cpu::IsaTable& table = graphrun::cpu::plain::table;
-#endif
+  const graphrun::Isa isa = graphrun::default_isa();
+  const graphrun::KernelFn kernel = graphrun::cpu_kernel("matmul", isa);
   std::printf("%-26s %22s %10s %14s %12s\n", "product", "m x n x k", "GFLOP/s", "/ OpenBLAS", "/ oneDNN");
   for (const Product& p : kProducts) {
     const std::vector<float> a = numbers(p.m * p.k);
@@ -89,19 +83,18 @@ int main() {
     std::vector<float> theirs = ours;
     const long lda = p.transpose_a ? p.m : p.k;
     const long ldb = p.transpose_b ? p.k : p.n;
-    const MatmulProblem problem = {a.data(),
-                                   p.transpose_a ? 1 : p.k,
-                                   p.transpose_a ? p.m : 1,
-                                   b.data(),
-                                   p.transpose_b ? 1 : p.n,
-                                   p.transpose_b ? p.k : 1,
-                                   ours.data(),
-                                   p.n,
-                                   1,
-                                   p.m,
-                                   p.n,
-                                   p.k};
-    const double own = shortest([&] { table.matmul(problem); });
+    graphrun::KernelArgs args;  // as a step calls it, without threads
+    args.in[0] = a.data();
+    args.in[1] = b.data();
+    args.in_type[0] = {graphrun::DType::f32, p.transpose_a ? graphrun::Shape{p.k, p.m} : graphrun::Shape{p.m, p.k}, 0};
+    args.in_type[1] = {graphrun::DType::f32, p.transpose_b ? graphrun::Shape{p.n, p.k} : graphrun::Shape{p.k, p.n}, 0};
+    args.inputs = 2;
+    args.out = ours.data();
+    args.out_type = {graphrun::DType::f32, {p.m, p.n}, 0};
+    args.params = graphrun::MatmulParams{p.transpose_a, p.transpose_b};
+    std::vector<float> scratch(graphrun::cpu_workspace("matmul", args.params, {args.in_type, 2}, args.out_type) / 4);
+    if (!scratch.empty()) args.workspace = scratch.data();
+    const double own = shortest([&] { kernel(args); });
     const double openblas = shortest([&] {
       cblas_sgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans, p.transpose_b ? CblasTrans : CblasNoTrans,
                   static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), 1, a.data(),

@@ -104,16 +104,16 @@ GRAPHRUN_FN void put(const Tile& t, float* c, Floats x, i64 width) {
     float lanes[kLanes];
     store(lanes, x);
     for (i64 l = 0; l < least(width, kLanes); ++l) c[l * t.c_column] = t.add ? c[l * t.c_column] + lanes[l] : lanes[l];
-  } else if (width >= kLanes) {
+  } else if (GRAPHRUN_LANES < 16 && width >= kLanes) {  // masks cost AVX-512 nothing
     store(c, t.add ? load(c) + x : x);
   } else {
+    width = least(width, kLanes);
     store_first(c, t.add ? load_first(c, width) + x : x, width);
   }
 }
 
-// A function of its own, not inlined, so that nothing else asks for its registers.
 template <int kRows, int kVectors>
-__attribute__((noinline)) void tile(const Tile& t) {
+GRAPHRUN_FN void tile(const Tile& t) {
   Floats sum[kRows * kVectors];
   unrolled<kRows * kVectors>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
   constexpr int kThirds = (kRows + 2) / 3;  // rows 3 i, 3 i + 1 and 3 i + 2 need one address
@@ -138,14 +138,29 @@ __attribute__((noinline)) void tile(const Tile& t) {
   });
 }
 
+// Not inlined, so that nothing else asks for its registers.
+[[maybe_unused]] __attribute__((noinline)) void full_tile(const Tile& t) {
+  tile<kTileRows, kTileVectors>(t);
+}
+
 template <int kRows, int kVectors>
 GRAPHRUN_FN void tiles(Tile& t, i64& m) {
   const i64 step = kRows == kTileRows ? t.a_tile : kRows * t.a_row;
-  for (; m >= kRows; m -= kRows, t.a += step, t.c += kRows * t.c_row) tile<kRows, kVectors>(t);
+  for (; m >= kRows; m -= kRows, t.a += step, t.c += kRows * t.c_row) {
+    if constexpr (kRows == kTileRows && kVectors > 1) {
+      full_tile(t);
+    } else {
+      tile<kRows, kVectors>(t);
+    }
+  }
 }
 
 template <int kVectors>
 void strip(Tile t, i64 m) {
+  // What a call costs shows where k is short; a smaller tile can do without.
+  if constexpr (kTileRows > 12 && kVectors > 1) {
+    if (t.k < 64 && t.a_tile == kTileRows * t.a_row) tiles<12, kVectors>(t, m);
+  }
   tiles<kTileRows, kVectors>(t, m);
   if constexpr (kTileRows > 8) tiles<8, kVectors>(t, m);
   if constexpr (kTileRows > 4) tiles<4, kVectors>(t, m);
