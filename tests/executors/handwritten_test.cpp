@@ -69,14 +69,14 @@ struct Regression {
   std::vector<float> x = {1, 2, -1, 0.5f, 3};
   std::vector<float> y = {2.5f, 4, -2, 1, 5.5f};
   Program program;
-  BufferId w, losses, counter, batch_x, count;
+  BufferId all_x, w, losses, counter, batch_x, count, prediction;
 
   Regression() {
     Writer make;
     const TensorType scalar{DType::f32, {}, 0};
     const TensorType rows{DType::f32, {kBatch, 1}, 1};
     const TensorType data{DType::f32, {kRows, 1}, 0};
-    const BufferId all_x = make.buffer("x", data, BufferKind::data);
+    all_x = make.buffer("x", data, BufferKind::data);
     const BufferId all_y = make.buffer("y", data, BufferKind::data);
     w = make.buffer("w", {DType::f32, {1, 1}, 0}, BufferKind::parameter);
     const BufferId rate = make.buffer("rate", scalar, BufferKind::constant);
@@ -85,7 +85,7 @@ struct Regression {
     batch_x = make.buffer("batch_x", rows, BufferKind::activation);
     const BufferId batch_y = make.buffer("batch_y", rows, BufferKind::activation);
     count = make.buffer("count", {DType::i32, {}, 0}, BufferKind::activation);
-    const BufferId prediction = make.buffer("prediction", rows, BufferKind::activation);
+    prediction = make.buffer("prediction", rows, BufferKind::activation);
     const BufferId error = make.in_place_of(prediction, "error");
     const BufferId square = make.buffer("square", rows, BufferKind::activation);
     const BufferId loss = make.buffer("loss", scalar, BufferKind::activation);
@@ -175,6 +175,38 @@ TEST_P(Handwritten, StepsOneByOneAreARun) {
   // Batch 2 has one row; the other reads as zero.
   EXPECT_EQ(values<std::int32_t>(*pieces, regression.count, 1)[0], 1);
   EXPECT_EQ(values<float>(*pieces, regression.batch_x, 2), (std::vector<float>{3, 0}));
+}
+
+// A whole batch in order is not copied: its readers see the rows where they lie. Whatever the host writes or reads is
+// the batch all the same.
+TEST(BatchWindows, WholeBatchesAreReadInPlace) {
+  const Regression regression;
+  const auto runnable = CpuExecutor().load(regression.program);
+  const auto prediction = [&] {
+    runnable->run_steps(0, 3, 4);
+    return values<float>(*runnable, regression.prediction, 2);
+  };
+  const auto write = [&](BufferId id, const std::vector<float>& x) {
+    runnable->write(id, std::as_bytes(std::span(x)));
+  };
+  write(regression.w, {2});
+  runnable->run_steps(0, 0, 2);
+  EXPECT_EQ(values<float>(*runnable, regression.batch_x, 2), (std::vector<float>{1, 2}));
+  EXPECT_EQ(prediction(), (std::vector<float>{2, 4}));
+  write(regression.all_x, {5, 6, 7, 8, 9});
+  EXPECT_EQ(prediction(), (std::vector<float>{10, 12})) << "a copy would not follow";
+  write(regression.batch_x, {-1, -3});
+  EXPECT_EQ(prediction(), (std::vector<float>{-2, -6}));
+  EXPECT_EQ(values<float>(*runnable, regression.batch_x, 2), (std::vector<float>{-1, -3}));
+  EXPECT_EQ(values<float>(*runnable, regression.all_x, 5), (std::vector<float>{5, 6, 7, 8, 9}));
+
+  const std::uint64_t last = 2;  // of one row: copied, so that the other is zero
+  runnable->write(regression.counter, std::as_bytes(std::span(&last, 1)));
+  runnable->run_steps(0, 0, 2);
+  EXPECT_EQ(values<float>(*runnable, regression.batch_x, 2), (std::vector<float>{9, 0}));
+  EXPECT_EQ(prediction(), (std::vector<float>{18, 0}));
+  write(regression.all_x, {1, 1, 1, 1, 1});
+  EXPECT_EQ(prediction(), (std::vector<float>{18, 0}));
 }
 
 TEST_P(Handwritten, StateIsWrittenAndKeptAcrossPhases) {

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "executors/cpu/batch_windows.h"
 #include "executors/cpu/host.h"
 #include "executors/cpu/region_runner.h"
 #include "graphrun/error.h"
@@ -143,6 +144,7 @@ class CpuRunnable final : public Runnable {
     if (profiling != Profiling::off) clock_ = std::make_unique<StepClock>();
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     const Isa isa = default_isa();
+    phases_.reserve(program.phases.size());  // windows_ keeps addresses of steps
     for (const Phase& phase : program.phases) {
       BoundPhase& bound = phases_.emplace_back();
       std::vector<bool> rows(phase.steps.size(), false);
@@ -152,6 +154,7 @@ class CpuRunnable final : public Runnable {
       }
       for (std::size_t i = 0; i < phase.steps.size(); ++i)
         bound.steps.push_back(rows[i] ? BoundStep{} : bind(program, phase, phase.steps[i], arena_, isa, pool_.get()));
+      windows_.bind(program, phase, bound.steps);
       for (const Region& region : phase.regions) {
         bound.regions.emplace_back(region, phase, program, arena_.data(), isa, scratch_, pool_.get());
       }
@@ -168,6 +171,7 @@ class CpuRunnable final : public Runnable {
   void write(BufferId buffer, std::span<const std::byte> bytes) override {
     std::byte* to = whole(buffer, bytes.size());
     if (bytes.empty()) return;
+    windows_.close(buffer);
     if (buffers_[buffer].layout == Layout::vectors) {
       const Rows rows = rows_of(buffer);
       return cpu::rows_to_vectors(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(bytes.data()),
@@ -179,6 +183,7 @@ class CpuRunnable final : public Runnable {
   void read(BufferId buffer, std::span<std::byte> bytes) override {
     const std::byte* from = whole(buffer, bytes.size());
     if (bytes.empty()) return;
+    if (const std::byte* window = windows_.at(buffer)) from = window;
     if (buffers_[buffer].layout == Layout::vectors) {
       const Rows rows = rows_of(buffer);
       return cpu::vectors_to_rows(reinterpret_cast<float*>(bytes.data()), reinterpret_cast<const float*>(from),
@@ -245,6 +250,7 @@ class CpuRunnable final : public Runnable {
   std::unique_ptr<cpu::Pool> pool_;
   TileScratch scratch_;
   std::vector<BoundPhase> phases_;
+  BatchWindows windows_;
   std::unique_ptr<StepClock> clock_;  // null: nobody wants to know
 };
 
