@@ -18,7 +18,7 @@ class Checks : public Cli {
  protected:
   // On the plug-in that does `what` (odd_executor.cpp).
   static Outcome oddly(const std::string& what, std::vector<std::string> words) {
-    words.push_back("--executor=" GRAPHRUN_ODD_EXECUTOR);
+    words.emplace_back("--executor=" GRAPHRUN_ODD_EXECUTOR);
     return graphrun(words, {.environment = {"ODD_EXECUTOR=" + what}});
   }
 };

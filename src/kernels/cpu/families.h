@@ -18,7 +18,7 @@ namespace graphrun::cpu {
 
 KernelFn elementwise_kernel(std::string_view op, Isa isa);
 KernelFn product_kernel(std::string_view op, Isa isa);  // matmul
-std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& output);
+std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);
 KernelFn sum_kernel(std::string_view op, Isa isa);
 std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in);
 KernelFn line_kernel(std::string_view op, Isa isa);  // max … argmin, softmax and its kin
