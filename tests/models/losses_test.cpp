@@ -135,13 +135,12 @@ TEST(Mnist, LogisticRegressionFollowsItsReference) {
   EXPECT_NEAR(metric(run.test, "accuracy"), figures.number("test_accuracy"), 0.0002);
 }
 
-// From the reference's own start: 0.9701 after 10 epochs and 0.9750 after 20 there. At a rate of 1 a path that another
-// order of sums has left by one bit swings by a percent from epoch to epoch until it settles: so the best of 8 to 12.
+// From the reference's own start, whose path float32 leaves slowly: 0.9701 after 10 epochs and 0.9750 after 20 there.
 TEST(Mnist, TheNetworkFollowsItsReference) {
   GRAPHRUN_SKIP_WITHOUT_DATA("mnist_mlp");
   GRAPHRUN_SKIP_WHEN_SANITIZED();
   const std::vector<double> first = MnistFigures("mnist_mlp_20").list("first_ten_step_losses");
-  Session session = open_model("mnist_mlp", "cpu", {{"train.epochs", "20"}, {"train.evaluate_every", "1"}});
+  Session session = open_model("mnist_mlp", "cpu", {{"train.epochs", "20"}, {"train.evaluate_every", "10"}});
   std::vector<double> validation;
   const std::vector<double> losses = session
                                          .train([&](const Report& report) {
@@ -152,11 +151,10 @@ TEST(Mnist, TheNetworkFollowsItsReference) {
   ASSERT_EQ(first.size(), 10u);
   ASSERT_EQ(losses.size(), 1000u);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(losses[i], first[i], 1e-4 * first[i]) << "step " << i;
-  ASSERT_EQ(validation.size(), 20u);
-  const double best = *std::max_element(validation.begin() + 7, validation.begin() + 12);
-  EXPECT_GE(best, 0.965);
-  EXPECT_NEAR(best, 0.9701, 0.003);
-  EXPECT_GE(validation[19], 0.9725);
+  ASSERT_EQ(validation.size(), 2u);
+  EXPECT_GE(validation[0], 0.965);
+  EXPECT_NEAR(validation[0], 0.9701, 0.003);
+  EXPECT_GE(validation[1], 0.9725);
   EXPECT_NEAR(metric(session.evaluate("test"), "accuracy"), 0.9740, 0.003);
 }
 
