@@ -226,17 +226,18 @@ template <int kVectors>
 void few_rows(const MatmulProblem& p, i64 j, i64 columns) {
   Tile t = {p.a,     p.a_row,    p.a_k,   0,    p.b + j, p.b_k, kProductBlock, p.c + j * p.c_column,
             p.c_row, p.c_column, columns, p.add};
-  i64 left = p.k;
-  const auto next = [&](i64 steps) __attribute__((always_inline)) {
+  for (i64 left = p.k; left > 0;) {
+    const bool whole = left >= kChains * kProductBlock;
+    t.k = whole || left > kProductBlock ? kProductBlock : left;
+    if (whole)
+      blocks_of_rows<kVectors, kChains>(t, p.m);
+    else
+      blocks_of_rows<kVectors, 1>(t, p.m);
+    const i64 steps = whole ? kChains * kProductBlock : t.k;
     t.a += steps * t.a_k;
     t.b += steps * t.b_k;
     t.add = true;
     left -= steps;
-  };
-  for (; left >= kChains * kProductBlock; next(kChains * kProductBlock)) blocks_of_rows<kVectors, kChains>(t, p.m);
-  for (; left > 0; next(t.k)) {
-    t.k = left < kProductBlock ? left : kProductBlock;
-    blocks_of_rows<kVectors, 1>(t, p.m);
   }
 }
 
