@@ -117,7 +117,8 @@ int main(int argc, char** argv) {
   std::printf("waking the others: %.0f us\n", woken);
   const double before = process_microseconds();
   for (int i = 0; i < 20; ++i) {
-    pool.run(threads, [](void*, int) {}, nullptr);
+    pool.run(
+        threads, [](void*, int) {}, nullptr);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   std::printf("one empty loop in 20 ms: %.0f us of processor time\n", (process_microseconds() - before) / 20);
