@@ -117,6 +117,7 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
   };
   for (const Combine& combine : stage.combines) {
     const Buffer& value = program.buffers[combine.value];
+    if (value.type.bytes() == 0) continue;  // a region may have nothing else to combine, and then no accumulators
     bound.combines.push_back({arena + value.offset, value.bytes, combine.offset, combine.op});
     bound.only_sums = bound.only_sums && combine.op == CombineOp::sum;
   }
