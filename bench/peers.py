@@ -336,7 +336,83 @@ def cupy(w, gpu, tf32):
     return ({"cupy": cp.__version__}, *arrays(cp, w, lambda: cp.cuda.Device().synchronize()))
 
 
-CPU = [torch_eager, torch_compile, numpy, jax_step, jax_scan]
+# ---- the products of a step alone: what its library's GEMMs take of it
+
+
+def products_of_step(multiply, weights, x):
+    """Those of forward and backward, in their shapes and order, without what stands between them."""
+    inputs = [x]
+    for a in weights:
+        inputs.append(multiply(inputs[-1], a))
+    d, gradients = inputs.pop(), []
+    for layer in range(len(weights) - 1, -1, -1):
+        gradients.append(multiply(inputs[layer].T, d))
+        if layer > 0:
+            d = multiply(d, weights[layer].T)
+    return gradients
+
+
+def into_places(matmul, empty):
+    """Each product of a step goes to a place that it got in the first step: memory is not part of the figure."""
+    places, turn = [], [0]
+
+    def multiply(a, b):
+        if turn[0] == len(places):
+            places.append(empty((a.shape[0], b.shape[1])))
+        turn[0] += 1
+        return matmul(a, b, out=places[turn[0] - 1])
+
+    def begin():
+        turn[0] = 0
+
+    return multiply, begin
+
+
+def products_with(xp, w, array):
+    x = array(random_data(w)[0])
+    weights = [array(a) for a, _ in random_weights(w)]
+    multiply, begin = into_places(xp.matmul, lambda shape: xp.empty(shape, dtype=xp.float32))
+
+    def train(steps):
+        for i in range(steps):
+            begin()
+            products_of_step(multiply, weights, x[i % w.batches])
+        return steps
+
+    return train
+
+
+def torch_products(w, gpu, tf32):
+    import torch
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    return torch_versions(torch), products_with(torch, w, torch.from_numpy), lambda: None
+
+
+def numpy_products(w, gpu, tf32):
+    return {}, products_with(np, w, lambda a: a), lambda: None
+
+
+def jax_products(w, gpu, tf32):
+    import jax
+    import jax.numpy as jnp
+
+    x = jnp.asarray(random_data(w)[0])
+    weights = [jnp.asarray(a) for a, _ in random_weights(w)]
+    # The gradients are carried from step to step, or XLA would see that only the last ones are wanted.
+    epoch = jax.jit(lambda g, x: jax.lax.scan(lambda _, b: (products_of_step(jnp.matmul, weights, b), None), g, x)[0])
+    now = [[jnp.zeros_like(a) for a in reversed(weights)]]
+
+    def train(steps):
+        epochs = math.ceil(steps / w.batches)
+        for _ in range(epochs):
+            now[0] = epoch(now[0], x)
+        return epochs * w.batches
+
+    return {"jax": jax.__version__}, train, lambda: jax.block_until_ready(now[0])
+
+
+CPU = [torch_eager, torch_compile, numpy, jax_step, jax_scan, torch_products, numpy_products, jax_products]
 GPU = [torch_eager, torch_graph, torch_compile, torch_compile_graph, cupy, jax_step, jax_scan]
 
 
@@ -362,7 +438,7 @@ def main(name, workload_name, device, *flags):
         say(error=f"{type(error).__name__}: {error}"[:300])
         return
     libraries = versions.pop("torch BLAS", None)
-    if name == "numpy":
+    if name.startswith("numpy"):
         versions, libraries = {"numpy": np.__version__}, numpy_blas
     say(versions=versions, blas=libraries, refused=blas.refusal(libraries) if libraries is not None and not gpu else None)
     for line in sys.stdin:
