@@ -26,8 +26,7 @@ struct DenseTile {
   std::int64_t k, n, stride;
 };
 
-// out(m, n) += a(m features) times b(n features), summed over rows. The sums of 16 lanes apart are a tile's; with
-// `lanes` they are added to 16 lanes that `out` has for each element, else as a tree to the element.
+// out(m, n) += a(m features) times b(n features), summed over rows.
 struct DenseGradientTile {
   TileRows a, b;
   float* out;
@@ -47,7 +46,11 @@ struct TileTable {
   void (*load)(float* tile, const float* from, std::int64_t width, std::int64_t rows, std::int64_t stride);
   void (*store)(float* to, const float* tile, std::int64_t width, std::int64_t rows, std::int64_t stride);
   void (*dense)(const DenseTile& call);
+  // 16 sums 16 rows apart; with `lanes` they are added to 16 lanes that `out` has for each element, else as a tree to
+  // the element.
   void (*dense_gradient)(const DenseGradientTile& call);
+  // Not for `lanes`. A chain of fma for each 64 rows, added to the element: the faster way from some 8 outputs n on.
+  void (*wide_gradient)(const DenseGradientTile& call);
   // out[f] += sum over rows of x's feature f; `lanes` as in DenseGradientTile
   void (*sum_rows)(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows);
   // out[i] += the 16 lanes of element i, as a tree

@@ -6,6 +6,7 @@
 #include "kernels/cpu/tile_isa.h"
 #include "kernels/cpu/tile_lanes.h"
 #include "kernels/cpu/tile_product_loops.h"
+#include "kernels/cpu/tile_wide_gradient.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
@@ -207,9 +208,9 @@ void one_hot(float* out, const std::int32_t* x, i64 features, i64 classes, i64 s
 }  // namespace
 
 extern const TileTable tile_table;
-const TileTable tile_table = {load_tile,        store_tile,      dense,         dense_gradient,
-                              sum_rows_of_tile, add_lanes_to,    sum_features,  log_sum_exp,
-                              softmax,          log_softmax,     cross_entropy, cross_entropy_classes,
-                              position<true>,   position<false>, one_hot};
+const TileTable tile_table = {
+    load_tile,       store_tile,  dense,   dense_gradient, wide_gradient, sum_rows_of_tile,      add_lanes_to,
+    sum_features,    log_sum_exp, softmax, log_softmax,    cross_entropy, cross_entropy_classes, position<true>,
+    position<false>, one_hot};
 
 }  // namespace graphrun::cpu::GRAPHRUN_ISA
