@@ -103,7 +103,19 @@ void write_buffer(JsonWriter& json, const Program& program, std::size_t id, cons
   json.end_object();
 }
 
-std::string as_json(const Program& program, std::string_view executor) {
+void write_fusion(JsonWriter& json, const FusionSummary& fusion) {
+  json.begin_object().member("arena_bytes_without", fusion.arena_bytes_without);
+  json.key("regions").begin_array();
+  for (const RegionSummary& region : fusion.regions) {
+    json.begin_object().member("phase", region.phase).member("steps", region.steps);
+    json.member("row_steps", region.row_steps).member("stages", region.stages);
+    json.member("tile_rows", region.tile_rows).member("tile_bytes", region.tile_bytes);
+    json.member("strands", region.strands).member("bytes_in_tiles", region.bytes_in_tiles).end_object();
+  }
+  json.end_array().member("notes", fusion.notes).end_object();
+}
+
+std::string as_json(const Program& program, std::string_view executor, const FusionSummary& fusion) {
   JsonWriter json;
   json.begin_object().member("model", program.name).member("executor", executor).member("target", program.target);
   json.member("arena_bytes", program.arena_bytes).member("lower_bound", program.lower_bound);
@@ -117,7 +129,9 @@ std::string as_json(const Program& program, std::string_view executor) {
   json.key("buffers").begin_array();
   const auto used = uses(program);
   for (std::size_t id = 0; id < program.buffers.size(); ++id) write_buffer(json, program, id, used[id]);
-  json.end_array().end_object();
+  json.end_array();
+  write_fusion(json.key("fusion"), fusion);
+  json.end_object();
   return json.text() + "\n";
 }
 
@@ -188,7 +202,7 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   if (arguments.program) {
     write_results(to_string(program));
   } else if (arguments.json) {
-    write_results(as_json(program, executor));
+    write_results(as_json(program, executor, fusion_summary(model, arguments.session)));
   } else {
     write_results(as_text(program, executor, arguments.verbose ? program.buffers.size() : kLargest) +
                   regions_text(fusion_summary(model, arguments.session)));

@@ -393,7 +393,15 @@ TEST_F(Cli, PlanJsonDescribesTheProgram) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json plan = Json::parse(outcome.out);
   EXPECT_EQ(keys(plan), (std::vector<std::string>{"model", "executor", "target", "arena_bytes", "lower_bound",
-                                                  "poll_bytes", "bytes_by_kind", "phases", "buffers"}));
+                                                  "poll_bytes", "bytes_by_kind", "phases", "buffers", "fusion"}));
+  const Json& fusion = plan["fusion"];
+  EXPECT_EQ(keys(fusion), (std::vector<std::string>{"arena_bytes_without", "regions", "notes"}));
+  ASSERT_FALSE(fusion["regions"].empty());
+  EXPECT_EQ(fusion["regions"][0]["phase"], "train");
+  EXPECT_GT(fusion["regions"][0]["bytes_in_tiles"], 0);
+  const Json unfused = Json::parse(graphrun({"plan", model_, "--json", "--no-fuse"}).out);
+  EXPECT_EQ(unfused["arena_bytes"], fusion["arena_bytes_without"]);
+  EXPECT_TRUE(unfused["fusion"]["regions"].empty());
   const std::uint64_t arena = plan["arena_bytes"];
   EXPECT_GE(arena, plan["lower_bound"].get<std::uint64_t>());
   EXPECT_EQ(Json::parse(graphrun({model_, "--json"}).out)["arena_bytes"], arena);
