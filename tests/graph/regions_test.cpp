@@ -225,6 +225,21 @@ TEST(RegionPlan, AnEmptyReducedValueNeedsNoAccumulators) {
   check(program);
 }
 
+TEST(RegionPlan, AccumulatorsLieSideBySideInWholeLines) {
+  Step step;
+  step.graph[step.make.add("sum", {step.h}, {{"axes", List{0}}})].keep = true;
+  step.graph[step.make.add("sum", {step.h})].keep = true;
+  const Program program = lowered(regions_of(step.graph).graph);
+  const Region& region = program.phases[0].regions.at(0);
+  std::uint64_t end = 0;
+  for (const Combine& combine : region.stages.at(0).combines) {
+    EXPECT_EQ(combine.offset, end);
+    end += program.buffers[combine.value].type.bytes();
+  }
+  EXPECT_EQ(end, (12 + 4 + 1) * sizeof(float));
+  EXPECT_EQ(region.accumulator_bytes, 128u);
+}
+
 TEST(RegionPlan, StrandsAreEqualSharesForTwoAndMoreThreads) {
   std::int32_t before = 1;
   for (const std::int64_t rows : {1, 100, 321, 1000, 1500, 3530, 10000, 40000, 123457, 800000}) {

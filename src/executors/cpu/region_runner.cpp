@@ -26,6 +26,8 @@ std::uint64_t lane_bytes(const Region& region) {
   const std::uint64_t bytes = region.accumulator_bytes * kTileLanes;
   return bytes <= kMostLaneBytes ? bytes : 0;
 }
+// Lanes of 16 numbers are added at a time: those of the last ones of a sum are read beyond it, for nothing.
+constexpr std::uint64_t kBeyondLanes = (kTileLanes - 1) * kTileLanes * sizeof(float);
 std::uint64_t whole_lines(std::uint64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
@@ -84,7 +86,8 @@ TileScratch::~TileScratch() {
 }
 
 std::uint64_t RegionRunner::scratch_bytes(const Region& region) {
-  return whole_lines(region.tile_bytes) + lane_bytes(region);
+  const std::uint64_t lanes = lane_bytes(region);
+  return whole_lines(region.tile_bytes) + lanes + (lanes > 0 ? kBeyondLanes : 0);
 }
 
 RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Program& program, std::byte* arena, Isa isa,
@@ -118,8 +121,15 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
   for (const Combine& combine : stage.combines) {
     const Buffer& value = program.buffers[combine.value];
     if (value.type.bytes() == 0) continue;  // a region may have nothing else to combine, and then no accumulators
-    bound.combines.push_back({arena + value.offset, value.bytes, combine.offset, combine.op});
-    bound.only_sums = bound.only_sums && combine.op == CombineOp::sum;
+    bound.reduced.push_back({arena + value.offset, value.bytes, combine.offset});
+    const auto first = static_cast<std::int64_t>(combine.offset / sizeof(float));
+    const auto count = static_cast<std::int64_t>(value.bytes / sizeof(float));
+    std::vector<Alike>& alike = bound.accumulators;
+    if (!alike.empty() && alike.back().op == combine.op && alike.back().first + alike.back().count == first) {
+      alike.back().count += count;
+    } else {
+      alike.push_back({first, count, combine.op});
+    }
   }
   std::vector<bool> loaded(stage.loads.size(), false);
   std::map<BufferId, cpu::DataVectors> in_place;  // by root
@@ -201,10 +211,8 @@ void RegionRunner::run_strand(const BoundStage& stage, int strand) const {
       context.lanes = reinterpret_cast<float*>(context.tile + lanes_at_);
       std::memset(context.lanes, 0, accumulator_bytes_ * kTileLanes);
     }
-    for (const BoundCombine& item : stage.combines) {
-      if (item.op != CombineOp::sum)
-        std::fill_n(reinterpret_cast<float*>(context.accumulators + item.offset), item.bytes / sizeof(float),
-                    identity(item.op));
+    for (const Alike& alike : stage.accumulators) {
+      if (alike.op != CombineOp::sum) std::fill_n(accumulators(strand) + alike.first, alike.count, identity(alike.op));
     }
   }
   const std::int64_t samples = stage.row_count != nullptr ? *stage.row_count : capacity_;
@@ -225,12 +233,10 @@ void RegionRunner::run_strand(const BoundStage& stage, int strand) const {
 }
 
 void RegionRunner::add_lanes(const BoundStage& stage, const cpu::TileContext& strand) const {
-  for (const BoundCombine& item : stage.combines) {
-    if (item.op != CombineOp::sum) continue;
-    const std::uint64_t first = item.offset / sizeof(float);
-    cpu::tile_table(isa_).add_lanes(reinterpret_cast<float*>(strand.accumulators) + first,
-                                    strand.lanes + first * kTileLanes,
-                                    static_cast<std::int64_t>(item.bytes / sizeof(float)));
+  for (const Alike& alike : stage.accumulators) {
+    if (alike.op != CombineOp::sum) continue;
+    cpu::tile_table(isa_).add_lanes(reinterpret_cast<float*>(strand.accumulators) + alike.first,
+                                    strand.lanes + alike.first * kTileLanes, alike.count);
   }
 }
 
@@ -250,34 +256,29 @@ void RegionRunner::run_stage(const BoundStage& stage) const {
         },
         &work);
   }
-  if (!stage.combines.empty()) combine(stage);
+  if (!stage.reduced.empty()) combine(stage);
 }
 
 // Strands 1, 2, 4, … apart, element by element; then the first strand's results go where they are read.
 void RegionRunner::combine(const BoundStage& stage) const {
   const cpu::IsaTable& table = cpu::isa_table(isa_);
-  const auto add = [&](cpu::BinaryOp op, std::uint64_t offset, std::int64_t n) {
-    for (int apart = 1; apart < strands_; apart *= 2) {
-      for (int s = 0; s + apart < strands_; s += 2 * apart) {
-        float* const x = accumulators(s) + offset / sizeof(float);
-        table.binary[op](x, 1, n, {x, 0, 1}, {accumulators(s + apart) + offset / sizeof(float), 0, 1});
-      }
-    }
-  };
-  if (stage.only_sums) {
-    const auto floats = static_cast<std::int64_t>(accumulator_bytes_ / sizeof(float));
+  for (const Alike& alike : stage.accumulators) {
+    const cpu::BinaryFn<float> combined = table.binary[function(alike.op)];
     KernelArgs args;
     args.pool = pool_;
-    cpu::for_ranges(args, cpu::parts_for(floats * strands_ / 4), floats, cpu::kGrain,
+    cpu::for_ranges(args, cpu::parts_for(alike.count * strands_ / 4), alike.count, cpu::kGrain,
                     [&](std::int64_t first, std::int64_t last) {
-                      add(cpu::binary_add, static_cast<std::uint64_t>(first) * sizeof(float), last - first);
+                      for (int apart = 1; apart < strands_; apart *= 2) {
+                        for (int s = 0; s + apart < strands_; s += 2 * apart) {
+                          float* const x = accumulators(s) + alike.first + first;
+                          const float* const y = accumulators(s + apart) + alike.first + first;
+                          combined(x, 1, last - first, {x, 0, 1}, {y, 0, 1});
+                        }
+                      }
                     });
-  } else {
-    for (const BoundCombine& item : stage.combines)
-      add(function(item.op), item.offset, static_cast<std::int64_t>(item.bytes / sizeof(float)));
   }
-  for (const BoundCombine& item : stage.combines)
-    std::memcpy(item.value, reinterpret_cast<const std::byte*>(accumulators(0)) + item.offset, item.bytes);
+  for (const Reduced& value : stage.reduced)
+    std::memcpy(value.value, reinterpret_cast<const std::byte*>(accumulators(0)) + value.offset, value.bytes);
 }
 
 void RegionRunner::run(const std::vector<BoundStep>& steps) const {

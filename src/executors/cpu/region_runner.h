@@ -42,9 +42,12 @@ class RegionRunner {
   std::uint32_t last() const { return last_; }
 
  private:
-  struct BoundCombine {
+  struct Reduced {  // a value of the arena, and where its partial results lie
     std::byte* value;
     std::uint64_t bytes, offset;
+  };
+  struct Alike {  // accumulators side by side that one operator combines, in floats
+    std::int64_t first, count;
     CombineOp op;
   };
   struct StoredRows {  // of the arena
@@ -54,10 +57,10 @@ class RegionRunner {
   struct BoundStage {
     std::uint32_t first, rows, last;
     std::vector<std::unique_ptr<cpu::TileStep>> steps;  // loads and stores among them
-    std::vector<BoundCombine> combines;
+    std::vector<Reduced> reduced;
+    std::vector<Alike> accumulators;
     std::vector<StoredRows> stored;
     const std::int32_t* row_count = nullptr;
-    bool only_sums = true;
   };
 
   void bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena, Isa isa);

@@ -57,7 +57,8 @@ class StageBuilder {
     return std::move(layout_);
   }
 
-  std::uint64_t accumulator_bytes() const { return accumulators_; }
+  // Whole lines: strands share none.
+  std::uint64_t accumulator_bytes() const { return padded(accumulators_); }
 
   // Places for tiles of kTileLanes rows; returns the bytes of such a tile.
   std::uint64_t pack_values(StageLayout& layout) const {
@@ -127,9 +128,10 @@ class StageBuilder {
                        [&](NodeId input) { return graph_[input].type.rows > 0; });
   }
 
+  // Side by side, so that all of them are combined, and their lanes added, as if they were one value.
   std::uint64_t reserve(const Node& node) {
     const std::uint64_t offset = accumulators_;
-    accumulators_ += padded(node.type.bytes());
+    accumulators_ += node.type.bytes();
     return offset;
   }
 

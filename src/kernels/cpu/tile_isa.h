@@ -53,7 +53,7 @@ struct TileTable {
   void (*wide_gradient)(const DenseGradientTile& call);
   // out[f] += sum over rows of x's feature f; `lanes` as in DenseGradientTile
   void (*sum_rows)(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows);
-  // out[i] += the 16 lanes of element i, as a tree
+  // out[i] += the 16 lanes of element i, as a tree; reads lanes up to a multiple of 16 elements
   void (*add_lanes)(float* out, const float* lanes, std::int64_t n);
   // out's feature i = reduction of line i; sum in the order of isa.h
   void (*sum_features)(float* out, const float* x, const FeatureLines& lines);

@@ -165,15 +165,13 @@ __attribute__((noinline)) void total_lanes(float* totals, const float* vectors) 
 
 void add_lanes_to(float* out, const float* lanes, i64 n) {
   float totals[kLanes];
-  for (i64 i = 0; i < n; i += kLanes, out += kLanes, lanes += kLanes * kLanes) {
-    if (n - i >= kLanes) {
-      total_lanes(totals, lanes);
+  for (; n > 0; n -= kLanes, out += kLanes, lanes += kLanes * kLanes) {
+    total_lanes(totals, lanes);
+    if (n >= kLanes) {
+      store(out, load(out) + load(totals));
     } else {
-      float last[kLanes * kLanes] = {};
-      for (i64 j = 0; j < (n - i) * kLanes; ++j) last[j] = lanes[j];
-      total_lanes(totals, last);
+      store_first(out, load_first(out, n) + load(totals), n);
     }
-    for (i64 j = 0; j < kLanes && i + j < n; ++j) out[j] += totals[j];
   }
 }
 
