@@ -12,6 +12,7 @@
 #include "executors/cpu/cpu_executor.h"
 #include "graph/gradients.h"
 #include "graphrun/error.h"
+#include "kernels/cpu/cores.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "support/allocations.h"

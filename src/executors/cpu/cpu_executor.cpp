@@ -14,6 +14,7 @@
 #include "executors/cpu/host.h"
 #include "executors/cpu/region_runner.h"
 #include "graphrun/error.h"
+#include "kernels/cpu/cores.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile.h"

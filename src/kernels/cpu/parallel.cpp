@@ -6,6 +6,8 @@
 #include <chrono>
 #include <csignal>
 
+#include "kernels/cpu/cores.h"
+
 namespace graphrun::cpu {
 namespace {
 
@@ -58,12 +60,6 @@ constexpr std::uint64_t word_of(std::uint64_t number, int count) {
 thread_local int current_thread = 0;
 
 }  // namespace
-
-int available_cores() {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(CPU_COUNT(&cores), 1);
-  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
-}
 
 Pool::Pool(int threads)
     : alone_(threads <= available_cores() ? kAlone : std::chrono::nanoseconds(0)),

@@ -30,8 +30,6 @@ inline int parts_for(std::int64_t units) {
   return static_cast<int>(std::clamp<std::int64_t>(units / kPartUnits, 1, kMaxParts));
 }
 
-int available_cores();  // those that this process may run on, at least 1
-
 class Pool {
  public:
   using Part = void (*)(void* context, int part);
