@@ -54,7 +54,7 @@ HostTensor GraphRun::read(ir::NodeId node) {
 void GraphRun::spoil() {
   for (BufferId id = 0; id < program_.buffers.size(); ++id) {
     const Buffer& buffer = program_.buffers[id];
-    if (buffer.storage == id && !is_state(buffer.kind))
+    if (buffer.storage == id && !is_state(buffer.kind) && buffer.kind != BufferKind::tile)
       runnable_->write(id, guard_pattern(buffer.offset, buffer.bytes));
   }
 }

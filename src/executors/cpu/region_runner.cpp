@@ -9,6 +9,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "executors/cpu/tile_epilogue.h"
 #include "graphrun/error.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/tile_steps.h"
@@ -50,26 +51,6 @@ float identity(CombineOp op) {
 cpu::BinaryOp function(CombineOp op) {
   constexpr cpu::BinaryOp kFunctions[] = {cpu::binary_add, cpu::binary_mul, cpu::binary_maximum, cpu::binary_minimum};
   return kFunctions[static_cast<std::size_t>(op)];
-}
-
-// What step i + 1 adds in place to each row of the product of step i, which nobody else reads.
-BufferId bias_after(const Phase& phase, const Stage& stage, const Program& program, std::uint32_t i) {
-  if (phase.steps[i].op != "matmul" || i + 1 == stage.last || phase.steps[i + 1].op != "add") return kNoBuffer;
-  const Step& add = phase.steps[i + 1];
-  const auto& buffers = program.buffers;
-  const BufferId product = phase.steps[i].output;
-  const BufferId bias = add.inputs[1];
-  const bool in_place = buffers[product].kind == BufferKind::tile && add.inputs[0] == product &&
-                        buffers[add.output].offset == buffers[product].offset &&
-                        buffers[add.output].storage == buffers[product].storage;
-  const Shape& shape = buffers[product].type.shape;
-  if (!in_place || buffers[bias].type.rows > 0 || buffers[bias].type.shape.elements() != shape[shape.rank() - 1])
-    return kNoBuffer;
-  const bool stored = std::any_of(stage.stores.begin(), stage.stores.end(),
-                                  [&](const TileMove& store) { return store.tile == product; });
-  const Shape& by = buffers[bias].type.shape;
-  const bool along_features = by.rank() > 0 && by[by.rank() - 1] == shape[shape.rank() - 1];
-  return stored || !along_features ? kNoBuffer : bias;
 }
 
 }  // namespace
@@ -143,28 +124,39 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     in_place[root(stage.loads[l].tile)] = rows_of(stage.loads[l]);
     loaded[l] = true;
   }
+  const auto operand = [&](BufferId id) {
+    const Buffer& buffer = program.buffers[id];
+    for (std::size_t l = 0; l < stage.loads.size(); ++l) {
+      if (loaded[l] || root(stage.loads[l].tile) != root(id)) continue;
+      loaded[l] = true;
+      const Buffer& from = program.buffers[stage.loads[l].arena];
+      bound.steps.push_back(cpu::make_tile_load({from.type, 0, arena + from.offset, rows_of(stage.loads[l])},
+                                                buffer.offset, phase.capacity, isa));
+    }
+    const bool tile = buffer.kind == BufferKind::tile;
+    return cpu::TileOperand{buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset,
+                            tile && in_place.count(root(id)) != 0 ? in_place[root(id)] : cpu::DataVectors{}};
+  };
+  const std::vector<FusedProduct> products = fuse_products(phase, stage, program);
   for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
-    const Step& step = phase.steps[i];
+    const FusedProduct& product = products[i - stage.rows];
+    if (product.taken) continue;
+    const Step& step = phase.steps[product.product != kNoStep ? product.product : i];
     if (step.row_count != kNoBuffer)
       bound.row_count = reinterpret_cast<const std::int32_t*>(arena + program.buffers[step.row_count].offset);
     cpu::TileCall call;
     call.op = step.op;
     call.params = &step.params;
     call.capacity = phase.capacity;
-    for (const BufferId input : step.inputs) {
-      const Buffer& buffer = program.buffers[input];
-      for (std::size_t l = 0; l < stage.loads.size(); ++l) {
-        if (loaded[l] || root(stage.loads[l].tile) != root(input)) continue;
-        loaded[l] = true;
-        const Buffer& from = program.buffers[stage.loads[l].arena];
-        bound.steps.push_back(cpu::make_tile_load({from.type, 0, arena + from.offset, rows_of(stage.loads[l])},
-                                                  buffer.offset, phase.capacity, isa));
-      }
-      const bool tile = buffer.kind == BufferKind::tile;
-      call.inputs.push_back({buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset,
-                             tile && in_place.count(root(input)) != 0 ? in_place[root(input)] : cpu::DataVectors{}});
+    for (const BufferId input : step.inputs) call.inputs.push_back(operand(input));
+    if (product.bias != kNoBuffer) call.epilogue.bias = arena + program.buffers[product.bias].offset;
+    if (product.epilogue != kNoStep) {
+      const Step& epilogue = phase.steps[product.epilogue];
+      call.epilogue.op = epilogue.op;
+      if (epilogue.inputs.size() == 2)
+        call.epilogue.with = operand(epilogue.inputs[1 - static_cast<std::size_t>(cpu::epilogue_input(epilogue.op))]);
     }
-    const Buffer& output = program.buffers[step.output];
+    const Buffer& output = program.buffers[phase.steps[i].output];
     if (step.op == "minibatch" && program.buffers[step.inputs[0]].layout == Layout::vectors) {
       const cpu::TileOperand& data = call.inputs[0];
       const auto& params = std::get<MinibatchParams>(step.params);
@@ -179,17 +171,13 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
       for (const Combine& combine : stage.combines)
         if (combine.value == step.output) call.output.offset = combine.offset;
     }
-    if (const BufferId bias = bias_after(phase, stage, program, i); bias != kNoBuffer) {
-      call.bias = arena + program.buffers[bias].offset;
-      ++i;
-    }
     std::string reason;
     bound.steps.push_back(cpu::make_tile_step(call, isa, reason));
     if (bound.steps.back() == nullptr)
       throw std::logic_error(
           fmt::format("cpu: row step '{}' ({}) was not asked of supports_region(): {}", step.name, step.op, reason));
     for (const TileMove& store : stage.stores) {
-      if (store.tile != phase.steps[i].output) continue;  // that of the bias where there is one
+      if (store.tile != phase.steps[i].output) continue;
       const Buffer& to = program.buffers[store.arena];
       bound.steps.push_back(cpu::make_tile_store(arena + to.offset, to.type, output.offset, phase.capacity, isa));
       bound.stored.push_back({arena + to.offset, to.type.bytes() / static_cast<std::uint64_t>(phase.capacity)});

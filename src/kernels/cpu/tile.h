@@ -58,14 +58,24 @@ struct TileOperand {
   DataVectors vectors = {};
 };
 
+// What a matmul also does, in place of the steps that would follow: the bits are theirs.
+struct TileEpilogue {
+  const std::byte* bias = nullptr;  // added to each row
+  std::string_view op = {};         // then this, where there is one: see epilogue_input()
+  TileOperand with = {};            // the other operand of an op of two, of the type of the output
+};
+
 struct TileCall {
   std::string_view op;
   const Params* params = nullptr;
   std::vector<TileOperand> inputs;
   TileOperand output;
   std::int64_t capacity = 1;
-  const std::byte* bias = nullptr;  // matmul: what is then added to each row; the bits are those of an add after it
+  TileEpilogue epilogue = {};
 };
+
+// Which input of `op` a product of rows may be that does this op too; -1: none.
+int epilogue_input(std::string_view op);
 
 // The step, or null and why not. Whether it is null does not depend on offsets and addresses.
 std::unique_ptr<TileStep> make_tile_step(const TileCall& call, Isa isa, std::string& reason);

@@ -15,12 +15,30 @@ struct TileRows {
   std::int64_t feature, vector;
 };
 
+// What a product does with its sums before it stores them, instead of a step that comes after it: by the functors of
+// scalar_ops.h, so the bits are those of that step. X(name of the op, which of its inputs the product is, what becomes
+// of `sum`, an element of the product with its bias; with() is that of the step's other operand).
+#define GRAPHRUN_EPILOGUES(X)                                 \
+  X(relu, 0, Relu::apply(sum, Floats(0.0f), Floats(0.0f)))    \
+  X(relu_gradient, 1, ReluGradient::apply(with(), sum))       \
+  X(tanh_gradient, 1, TanhGradient::apply(with(), sum))       \
+  X(sigmoid_gradient, 1, SigmoidGradient::apply(with(), sum)) \
+  X(add, 0, Add::apply(sum, with()))                          \
+  X(sub, 0, Sub::apply(sum, with()))                          \
+  X(mul, 0, Mul::apply(sum, with()))
+#define GRAPHRUN_EPILOGUE(name, input, expression) name,
+enum class Epilogue : std::int32_t { GRAPHRUN_EPILOGUES(GRAPHRUN_EPILOGUE) none };
+#undef GRAPHRUN_EPILOGUE
+
 // out(n features) = in(k features) times w, the same for all rows: element (k, n) of w at k * w_k + n * w_n. Each
-// element is a chain of fma over k in blocks of 256, as in isa.h; `bias` (n), if any, is added last. `stride` rows.
+// element is a chain of fma over k in blocks of 256, as in isa.h; `bias` (n), if any, is added last, and then comes the
+// epilogue. `with` (n features) may be `out` itself where k is one block. `stride` rows.
 struct DenseTile {
   TileRows in;
   const float* w;
   const float* bias;
+  Epilogue epilogue;
+  TileRows with;
   float* out;
   std::int64_t w_k, w_n;
   std::int64_t k, n, stride;

@@ -66,56 +66,96 @@ constexpr int vectors_beside(int outputs) {
 inline constexpr int kOutputs = GRAPHRUN_LANES == 16 ? 6 : GRAPHRUN_LANES == 8 ? 3 : 2;
 inline constexpr i64 kDepth = 256;  // of k
 
-// kN outputs of `blocks` times kV vectors of rows.
+// The step that takes the place of kN outputs of kV vectors of rows.
 template <int kN, int kV>
-__attribute__((noinline)) void dense_blocks(const DenseTile& c, const float* in, const float* w, float* out,
-                                            const float* bias, i64 depth, bool add, i64 blocks) {
-  const i64 feature = c.in.feature, vector = c.in.vector, w_k = c.w_k, w_n = c.w_n, stride = c.stride;
-  for (; blocks > 0; --blocks, in += kV * vector, out += kV * kLanes) {
-    Floats sum[kN * kV];
-    unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
-    const float* row_in = in;
-    const float* row_w = w;
-    for (i64 k = depth; k > 0; --k, row_in += feature, row_w += w_k) {
-      Floats row[kV];
-      unrolled<kV>([&](auto v) __attribute__((always_inline)) { row[v] = load(row_in + v * vector); });
-      unrolled<kN>([&](auto n) __attribute__((always_inline)) {
-        const Floats weight = row_w[n * w_n];
-        unrolled<kV>([&](auto v)
-                         __attribute__((always_inline)) { sum[n * kV + v] = fma(weight, row[v], sum[n * kV + v]); });
-      });
-    }
-    if (add) {
-      unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) {
-        sum[i] = load(out + i / kV * stride + i % kV * kLanes) + sum[i];
-      });
-    }
-    if (bias != nullptr) {
-      unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = sum[i] + Floats(bias[i / kV]); });
-    }
-    unrolled<kN * kV>([&](auto i)
-                          __attribute__((always_inline)) { store(out + i / kV * stride + i % kV * kLanes, sum[i]); });
+GRAPHRUN_FN void apply_epilogue(Floats* sums, Epilogue epilogue, const float* other, i64 feature, i64 vector) {
+  using namespace scalar;
+#define GRAPHRUN_EPILOGUE(name, input, expression)                              \
+  case Epilogue::name:                                                          \
+    unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) {              \
+      [[maybe_unused]] const auto with = [&]() __attribute__((always_inline)) { \
+        return load(other + i / kV * feature + i % kV * vector);                \
+      };                                                                        \
+      const Floats sum = sums[i];                                               \
+      sums[i] = expression;                                                     \
+    });                                                                         \
+    break;
+  switch (epilogue) {
+    GRAPHRUN_EPILOGUES(GRAPHRUN_EPILOGUE)
+    case Epilogue::none:
+      break;
   }
+#undef GRAPHRUN_EPILOGUE
 }
 
-template <int kN>
-GRAPHRUN_FN void dense_strip(const DenseTile& c, i64 n) {
-  const Parts vectors(c.stride / kLanes, vectors_beside(kN));
-  for (i64 k = 0; k < c.k; k += kDepth) {
-    const i64 depth = c.k - k < kDepth ? c.k - k : kDepth;
-    const float* in = c.in.data + k * c.in.feature;
-    const float* const w = c.w + k * c.w_k + n * c.w_n;
-    float* out = c.out + n * c.stride;
-    const float* const bias = c.bias != nullptr && k + depth == c.k ? c.bias + n : nullptr;
-    vectors.for_each<vectors_beside(kN)>([&](i64 v, auto size, i64 count) __attribute__((always_inline)) {
-      dense_blocks<kN, size>(c, in + v * c.in.vector, w, out + v * kLanes, bias, depth, k > 0, count);
-    });
+// A block of k, and of outputs and vectors of rows: `strips` times kN from n on, `blocks` times kV from vector v on.
+struct DensePart {
+  i64 k, depth, n, strips, v, blocks;
+};
+template <int kN, int kV>
+__attribute__((noinline)) void dense_blocks(const DenseTile& c, const DensePart& part) {
+  const i64 feature = c.in.feature, vector = c.in.vector, w_k = c.w_k, w_n = c.w_n, stride = c.stride;
+  const i64 with_feature = c.with.feature, with_vector = c.with.vector;
+  const bool last = part.k + part.depth == c.k;
+  const Epilogue epilogue = last ? c.epilogue : Epilogue::none;
+  const float* w = c.w + part.k * w_k + part.n * w_n;
+  const float* bias = last && c.bias != nullptr ? c.bias + part.n : nullptr;
+  float* strip_out = c.out + part.n * stride + part.v * kLanes;
+  const float* strip_with = c.with.data + part.n * with_feature + part.v * with_vector;
+  for (i64 strips = part.strips; strips > 0; --strips) {
+    const float* in = c.in.data + part.k * feature + part.v * vector;
+    float* out = strip_out;
+    const float* with = strip_with;
+    for (i64 blocks = part.blocks; blocks > 0; --blocks) {
+      Floats sum[kN * kV];
+      unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
+      const float* row_in = in;
+      const float* row_w = w;
+      for (i64 k = part.depth; k > 0; --k, row_in += feature, row_w += w_k) {
+        Floats row[kV];
+        unrolled<kV>([&](auto v) __attribute__((always_inline)) { row[v] = load(row_in + v * vector); });
+        unrolled<kN>([&](auto n) __attribute__((always_inline)) {
+          const Floats weight = row_w[n * w_n];
+          unrolled<kV>([&](auto v)
+                           __attribute__((always_inline)) { sum[n * kV + v] = fma(weight, row[v], sum[n * kV + v]); });
+        });
+      }
+      if (part.k > 0) {
+        unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) {
+          sum[i] = load(out + i / kV * stride + i % kV * kLanes) + sum[i];
+        });
+      }
+      if (bias != nullptr) {
+        unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = sum[i] + Floats(bias[i / kV]); });
+      }
+      apply_epilogue<kN, kV>(sum, epilogue, with, with_feature, with_vector);
+      unrolled<kN * kV>([&](auto i)
+                            __attribute__((always_inline)) { store(out + i / kV * stride + i % kV * kLanes, sum[i]); });
+      in += kV * vector;
+      out += kV * kLanes;
+      with += kV * with_vector;
+    }
+    w += kN * w_n;
+    if (bias != nullptr) bias += kN;
+    strip_out += kN * stride;
+    strip_with += kN * with_feature;
   }
 }
 
 void dense(const DenseTile& c) {
-  in_parts<kOutputs>(
-      c.n, [&](i64 n, auto outputs) __attribute__((always_inline)) { dense_strip<outputs>(c, n); });
+  const Parts outputs(c.n, kOutputs);
+  i64 k = 0;
+  do {
+    const i64 depth = c.k - k < kDepth ? c.k - k : kDepth;
+    outputs.for_each<kOutputs>([&](i64 n, auto some_outputs, i64 strips) __attribute__((always_inline)) {
+      constexpr int kVectors = vectors_beside(some_outputs);
+      Parts(c.stride / kLanes, kVectors)
+          .for_each<kVectors>([&](i64 v, auto vectors, i64 blocks) __attribute__((always_inline)) {
+            dense_blocks<some_outputs, vectors>(c, {k, depth, n, strips, v, blocks});
+          });
+    });
+    k += kDepth;
+  } while (k < c.k);
 }
 
 // ---- sums over rows -----------------------------------------------------------------------------------------------

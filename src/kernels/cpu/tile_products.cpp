@@ -9,6 +9,20 @@ namespace {
 
 using i64 = std::int64_t;
 
+struct EpilogueEntry {
+  std::string_view op;
+  int input;
+};
+#define GRAPHRUN_EPILOGUE(name, input, expression) EpilogueEntry{#name, input},
+constexpr EpilogueEntry kEpilogues[] = {GRAPHRUN_EPILOGUES(GRAPHRUN_EPILOGUE)};
+#undef GRAPHRUN_EPILOGUE
+
+Epilogue epilogue_of(std::string_view op) {
+  int i = 0;
+  while (i < static_cast<int>(Epilogue::none) && kEpilogues[i].op != op) ++i;
+  return static_cast<Epilogue>(i);
+}
+
 // x @ W for each row of the sample.
 class Dense final : public TileStep {
  public:
@@ -16,26 +30,44 @@ class Dense final : public TileStep {
       : x_(call.inputs[0]),
         w_(call.inputs[1]),
         out_(call.output),
-        bias_(reinterpret_cast<const float*>(call.bias)),
+        bias_(reinterpret_cast<const float*>(call.epilogue.bias)),
+        epilogue_(epilogue_of(call.epilogue.op)),
+        with_(in_tile(call.epilogue.with) ? call.epilogue.with : call.output),
         table_(table) {
     const Shape& x = x_.type.shape;
     const Shape& w = w_.type.shape;
     k_ = x[x.rank() - 1];
     n_ = out_.type.shape[out_.type.shape.rank() - 1];
-    rows_ = k_ == 0 ? 0 : feature_count(x_.type) / k_;
+    rows_ = n_ == 0 ? 0 : feature_count(out_.type) / n_;
     const bool transposed = std::get<MatmulParams>(*call.params).transpose_b;
     w_k_ = transposed ? 1 : w[1];
     w_n_ = transposed ? w[1] : 1;
   }
   void run(const TileContext& c) const override {
-    DenseTile call{rows_of(x_, c), read<float>(w_, c), bias_, written<float>(out_, c), w_k_, w_n_, k_, n_, c.stride};
-    if (k_ == 0) std::fill_n(call.out, feature_count(out_.type) * c.stride, 0.0f);
-    for (i64 r = 0; r < rows_; ++r, call.in.data += k_ * call.in.feature, call.out += n_ * c.stride) table_.dense(call);
+    DenseTile call{rows_of(x_, c),
+                   read<float>(w_, c),
+                   bias_,
+                   epilogue_,
+                   rows_of(with_, c),
+                   written<float>(out_, c),
+                   w_k_,
+                   w_n_,
+                   k_,
+                   n_,
+                   c.stride};
+    for (i64 r = 0; r < rows_; ++r) {
+      table_.dense(call);
+      call.in.data += k_ * call.in.feature;
+      call.with.data += n_ * call.with.feature;
+      call.out += n_ * c.stride;
+    }
   }
 
  private:
   TileOperand x_, w_, out_;
   const float* bias_;
+  Epilogue epilogue_;
+  TileOperand with_;
   const TileTable& table_;
   i64 k_, n_, rows_, w_k_, w_n_;
 };
@@ -151,6 +183,11 @@ std::unique_ptr<TileStep> fold_step(const TileCall& call, F fold) {
 }
 
 }  // namespace
+
+int epilogue_input(std::string_view op) {
+  const Epilogue epilogue = epilogue_of(op);
+  return epilogue == Epilogue::none ? -1 : kEpilogues[static_cast<int>(epilogue)].input;
+}
 
 std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (call.op != "matmul") return nullptr;
