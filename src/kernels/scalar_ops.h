@@ -487,6 +487,15 @@ GRAPHRUN_FN T gelu_tanh(T x) {
 }
 
 template <class T>
+GRAPHRUN_FN T relu(T x) {
+  return select(x <= 0.0f, T(0.0f), x);
+}
+template <class T>
+GRAPHRUN_FN T where_positive(T x, T y) {  // else 0
+  return select(x > 0.0f, y, T(0.0f));
+}
+
+template <class T>
 GRAPHRUN_FN T floor(T x) {
   T r = round(x);
   return copysign(r - select(r > x, T(1.0f), T(0.0f)), x);
@@ -600,7 +609,7 @@ GRAPHRUN_UNARY(Tan, 4, tan(x))  // for every finite x
 GRAPHRUN_UNARY(Tanh, 2, tanh(x))
 GRAPHRUN_UNARY(Sigmoid, 2.5, sigmoid(x))
 GRAPHRUN_UNARY(Softplus, 2.5, softplus(x))
-GRAPHRUN_UNARY(Relu, 0.5, select(x <= 0.0f, T(0.0f), x))
+GRAPHRUN_UNARY(Relu, 0.5, relu(x))
 GRAPHRUN_UNARY(LeakyRelu, 0.5, select(x > 0.0f, x, a* x))
 GRAPHRUN_UNARY(Elu, 3, select(x > 0.0f, x, a* expm1(x)))
 GRAPHRUN_UNARY(Selu, 3, select(x > 0.0f, 1.05070099f * x, 1.7580993f * expm1(x)))
@@ -622,7 +631,7 @@ GRAPHRUN_BINARY(Pow, 2, pow(x, y))
 GRAPHRUN_BINARY(Minimum, 0.5, select((x <= y) | (x != x), x, y))
 GRAPHRUN_BINARY(Maximum, 0.5, select((x >= y) | (x != x), x, y))
 GRAPHRUN_BINARY(SquareGradient, 0.5, (x + x) * y)
-GRAPHRUN_BINARY(ReluGradient, 0.5, select(x > 0.0f, y, T(0.0f)))
+GRAPHRUN_BINARY(ReluGradient, 0.5, where_positive(x, y))
 GRAPHRUN_BINARY(TanhGradient, 1.5, fma(-x, x, T(1.0f)) * y)  // 1 - x * x rounded twice has few digits near 1
 GRAPHRUN_BINARY(SigmoidGradient, 2, x*(1.0f - x) * y)        // for x in [0, 1]
 GRAPHRUN_BINARY(SoftplusGradient, 4, sigmoid(x) * y)         // for x > -87

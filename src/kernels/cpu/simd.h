@@ -115,6 +115,11 @@ GRAPHRUN_LANEWISE(Floats, max(Floats x, Floats y), _mm512_maskz_max_ps((__mmask1
 GRAPHRUN_LANEWISE(Floats, copysign(Floats x, Floats sign),
                   (FloatPart)_mm512_ternarylogic_epi32((__m512i)x.part[i], (__m512i)sign.part[i],
                                                        _mm512_set1_epi32(0x7fffffff), 0xe4))
+// One instruction for the two of scalar_ops.h: what lies in x is looked up in a table of four bits a class (NaN, NaN
+// that signals, 0, 1, -inf, inf, negative, positive), 8 for zero and 0 for what there is.
+GRAPHRUN_LANEWISE(Floats, relu(Floats x), _mm512_fixupimm_ps(x.part[i], x.part[i], _mm512_set1_epi32(0x08080800), 0))
+GRAPHRUN_LANEWISE(Floats, where_positive(Floats x, Floats y),
+                  _mm512_fixupimm_ps(y.part[i], x.part[i], _mm512_set1_epi32(0x08080888), 0))
 GRAPHRUN_LANEWISE(Floats, fma(Floats x, Floats y, Floats z), _mm512_fmadd_ps(x.part[i], y.part[i], z.part[i]))
 GRAPHRUN_LANEWISE(Floats, scale(Floats x, Floats n), _mm512_maskz_scalef_ps((__mmask16)-1, x.part[i], n.part[i]))
 GRAPHRUN_LANEWISE(Floats, sqrt(Floats x), _mm512_maskz_sqrt_ps((__mmask16)-1, x.part[i]))

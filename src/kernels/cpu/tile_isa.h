@@ -38,7 +38,7 @@ struct DenseTile {
   const float* w;
   const float* bias;
   Epilogue epilogue;
-  TileRows with;
+  const float* with;
   float* out;
   std::int64_t w_k, w_n;
   std::int64_t k, n, stride;

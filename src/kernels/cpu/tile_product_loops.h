@@ -66,19 +66,37 @@ constexpr int vectors_beside(int outputs) {
 inline constexpr int kOutputs = GRAPHRUN_LANES == 16 ? 6 : GRAPHRUN_LANES == 8 ? 3 : 2;
 inline constexpr i64 kDepth = 256;  // of k
 
-// The step that takes the place of kN outputs of kV vectors of rows.
+// As is. Of addresses that are known compilers make one pointer for each load and store of a block, and carry all of
+// them through its loops in memory.
+template <class T>
+GRAPHRUN_FN T* opaque(T* p) {
+  __asm__("" : "+r"(p));
+  return p;
+}
+
+// f(a vector of a block's sums, where it lies) for kN outputs of kV vectors of rows.
+template <int kN, int kV, class T, class F>
+GRAPHRUN_FN void for_block(Floats* sums, T* first, i64 stride, F&& f) {
+  unrolled<kN>([&](auto n) __attribute__((always_inline)) {
+    first = opaque(first);
+    unrolled<kV>([&](auto v) __attribute__((always_inline)) { f(sums[n * kV + v], first + v * kLanes); });
+    first += stride;
+  });
+}
+
+// The step that takes the place of a block.
 template <int kN, int kV>
-GRAPHRUN_FN void apply_epilogue(Floats* sums, Epilogue epilogue, const float* other, i64 feature, i64 vector) {
+GRAPHRUN_FN void apply_epilogue(Floats* sums, Epilogue epilogue, const float* other, i64 stride) {
   using namespace scalar;
-#define GRAPHRUN_EPILOGUE(name, input, expression)                              \
-  case Epilogue::name:                                                          \
-    unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) {              \
-      [[maybe_unused]] const auto with = [&]() __attribute__((always_inline)) { \
-        return load(other + i / kV * feature + i % kV * vector);                \
-      };                                                                        \
-      const Floats sum = sums[i];                                               \
-      sums[i] = expression;                                                     \
-    });                                                                         \
+#define GRAPHRUN_EPILOGUE(name, input, expression)                                              \
+  case Epilogue::name:                                                                          \
+    for_block<kN, kV>(                                                                          \
+        sums, other, stride, [&](Floats & sum, const float* p) __attribute__((always_inline)) { \
+          [[maybe_unused]] const auto with = [p]() __attribute__((always_inline)) {             \
+            return load(p);                                                                     \
+          };                                                                                    \
+          sum = expression;                                                                     \
+        });                                                                                     \
     break;
   switch (epilogue) {
     GRAPHRUN_EPILOGUES(GRAPHRUN_EPILOGUE)
@@ -95,23 +113,22 @@ struct DensePart {
 template <int kN, int kV>
 __attribute__((noinline)) void dense_blocks(const DenseTile& c, const DensePart& part) {
   const i64 feature = c.in.feature, vector = c.in.vector, w_k = c.w_k, w_n = c.w_n, stride = c.stride;
-  const i64 with_feature = c.with.feature, with_vector = c.with.vector;
-  const bool last = part.k + part.depth == c.k;
+  const i64 depth = part.depth;
+  const bool first = part.k == 0, last = part.k + depth == c.k;
   const Epilogue epilogue = last ? c.epilogue : Epilogue::none;
   const float* w = c.w + part.k * w_k + part.n * w_n;
   const float* bias = last && c.bias != nullptr ? c.bias + part.n : nullptr;
-  float* strip_out = c.out + part.n * stride + part.v * kLanes;
-  const float* strip_with = c.with.data + part.n * with_feature + part.v * with_vector;
+  i64 at = part.n * stride + part.v * kLanes;
   for (i64 strips = part.strips; strips > 0; --strips) {
     const float* in = c.in.data + part.k * feature + part.v * vector;
-    float* out = strip_out;
-    const float* with = strip_with;
+    float* out = c.out + at;
+    const float* with = c.with + at;
     for (i64 blocks = part.blocks; blocks > 0; --blocks) {
       Floats sum[kN * kV];
       unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
-      const float* row_in = in;
-      const float* row_w = w;
-      for (i64 k = part.depth; k > 0; --k, row_in += feature, row_w += w_k) {
+      const float* row_in = opaque(in);
+      const float* row_w = opaque(w);
+      for (i64 k = depth; k > 0; --k, row_in += feature, row_w += w_k) {
         Floats row[kV];
         unrolled<kV>([&](auto v) __attribute__((always_inline)) { row[v] = load(row_in + v * vector); });
         unrolled<kN>([&](auto n) __attribute__((always_inline)) {
@@ -120,25 +137,23 @@ __attribute__((noinline)) void dense_blocks(const DenseTile& c, const DensePart&
                            __attribute__((always_inline)) { sum[n * kV + v] = fma(weight, row[v], sum[n * kV + v]); });
         });
       }
-      if (part.k > 0) {
-        unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) {
-          sum[i] = load(out + i / kV * stride + i % kV * kLanes) + sum[i];
-        });
+      if (!first) {
+        for_block<kN, kV>(
+            sum, out, stride, [](Floats & s, const float* p) __attribute__((always_inline)) { s = load(p) + s; });
       }
       if (bias != nullptr) {
         unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = sum[i] + Floats(bias[i / kV]); });
       }
-      apply_epilogue<kN, kV>(sum, epilogue, with, with_feature, with_vector);
-      unrolled<kN * kV>([&](auto i)
-                            __attribute__((always_inline)) { store(out + i / kV * stride + i % kV * kLanes, sum[i]); });
+      apply_epilogue<kN, kV>(sum, epilogue, with, stride);
+      for_block<kN, kV>(
+          sum, out, stride, [](Floats & s, float* p) __attribute__((always_inline)) { store(p, s); });
       in += kV * vector;
       out += kV * kLanes;
-      with += kV * with_vector;
+      with += kV * kLanes;
     }
     w += kN * w_n;
     if (bias != nullptr) bias += kN;
-    strip_out += kN * stride;
-    strip_with += kN * with_feature;
+    at += kN * stride;
   }
 }
 

@@ -48,7 +48,7 @@ class Dense final : public TileStep {
                    read<float>(w_, c),
                    bias_,
                    epilogue_,
-                   rows_of(with_, c),
+                   read<float>(with_, c),
                    written<float>(out_, c),
                    w_k_,
                    w_n_,
@@ -58,7 +58,7 @@ class Dense final : public TileStep {
     for (i64 r = 0; r < rows_; ++r) {
       table_.dense(call);
       call.in.data += k_ * call.in.feature;
-      call.with.data += n_ * call.with.feature;
+      call.with += n_ * c.stride;
       call.out += n_ * c.stride;
     }
   }
