@@ -96,5 +96,30 @@ TEST(TileGradient, RowsAsLanes) {
   for (const Case& c : cases()) expect_gradient(c, &cpu::TileTable::dense_gradient);
 }
 
+// The lanes of the gradient, then those of the sums of b's rows.
+std::vector<float> lanes_of(const cpu::TileTable& table, const Case& c, const Rows& a, const Rows& b, bool together) {
+  const auto products = static_cast<std::size_t>(c.m * c.n) * 16;
+  const std::size_t all = products + static_cast<std::size_t>(c.n) * 16;
+  std::vector<float> lanes(all + 16, kGuard);
+  for (std::size_t i = 0; i < all; ++i) lanes[i] = static_cast<float>(i % 7) / 4;
+  DenseGradientTile call{a.rows(), b.rows(), lanes.data(), c.m, c.n, c.rows, true};
+  if (together) call.sums_of_b = lanes.data() + products;
+  table.dense_gradient(call);
+  if (!together) table.sum_rows(lanes.data() + products, true, b.rows(), c.n, c.rows);
+  for (std::size_t i = all; i < lanes.size(); ++i) EXPECT_EQ(lanes[i], kGuard) << "wrote past the end";
+  return lanes;
+}
+
+TEST(TileGradient, TakesAlongTheSumOfItsSecondOperand) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(fmt::format("{} x {}, {} rows", c.m, c.n, c.rows));
+    std::mt19937 random(static_cast<unsigned>(c.m * 1000 + c.n * 10 + c.rows));
+    const Rows a(c.m, c.rows, c.in_vectors, random), b(c.n, c.rows, c.in_vectors, random);
+    const std::vector<float> apart = lanes_of(cpu::tile_table(Isa::plain), c, a, b, false);
+    for (const Isa isa : available_isas())
+      ASSERT_EQ(lanes_of(cpu::tile_table(isa), c, a, b, true), apart) << name_of(isa);
+  }
+}
+
 }  // namespace
 }  // namespace graphrun

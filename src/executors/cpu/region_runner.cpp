@@ -9,6 +9,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "executors/cpu/paired_sums.h"
 #include "executors/cpu/tile_epilogue.h"
 #include "graphrun/error.h"
 #include "kernels/cpu/isa.h"
@@ -137,10 +138,17 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     return cpu::TileOperand{buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset,
                             tile && in_place.count(root(id)) != 0 ? in_place[root(id)] : cpu::DataVectors{}};
   };
+  const auto accumulators_of = [&](BufferId id) {
+    return std::find_if(stage.combines.begin(), stage.combines.end(), [&](const Combine& c) { return c.value == id; })
+        ->offset;
+  };
   const std::vector<FusedProduct> products = fuse_products(phase, stage, program);
+  const std::vector<PairedSum> sums =
+      has_lanes_ ? pair_sums(phase, stage, program) : std::vector<PairedSum>(stage.last - stage.rows);
   for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
     const FusedProduct& product = products[i - stage.rows];
-    if (product.taken) continue;
+    const PairedSum& sum = sums[i - stage.rows];
+    if (product.taken || sum.taken) continue;
     const Step& step = phase.steps[product.product != kNoStep ? product.product : i];
     if (step.row_count != kNoBuffer)
       bound.row_count = reinterpret_cast<const std::int32_t*>(arena + program.buffers[step.row_count].offset);
@@ -166,11 +174,8 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
         continue;
       }
     }
-    call.output = {output.type, output.offset};
-    if (output.kind != BufferKind::tile) {
-      for (const Combine& combine : stage.combines)
-        if (combine.value == step.output) call.output.offset = combine.offset;
-    }
+    call.output = {output.type, output.kind == BufferKind::tile ? output.offset : accumulators_of(step.output)};
+    if (sum.sum != kNoStep) call.sums_at = accumulators_of(phase.steps[sum.sum].output);
     std::string reason;
     bound.steps.push_back(cpu::make_tile_step(call, isa, reason));
     if (bound.steps.back() == nullptr)

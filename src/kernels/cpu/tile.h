@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +73,9 @@ struct TileCall {
   TileOperand output;
   std::int64_t capacity = 1;
   TileEpilogue epilogue = {};
+  // Of a matmul over the rows whose strands have lanes: where the accumulators of its second operand's sum over rows
+  // lie, which it then adds to as the step `sum` does.
+  std::optional<std::uint64_t> sums_at = {};
 };
 
 // Which input of `op` a product of rows may be that does this op too; -1: none.

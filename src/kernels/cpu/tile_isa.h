@@ -50,6 +50,7 @@ struct DenseGradientTile {
   float* out;
   std::int64_t m, n, rows;
   bool lanes;
+  float* sums_of_b = nullptr;  // with lanes: these of each feature of b take b's sum over rows, as sum_rows adds it
 };
 
 // Lines along features: line i has the elements lines[i] + terms[0], lines[i] + terms[1], ... (features of x).

@@ -269,7 +269,7 @@ struct ToNumbers {
 // Features of a block; as for dense.
 constexpr int b_features_beside(int a_features) {
 #if GRAPHRUN_LANES == 16
-  return a_features == 1 ? 10 : a_features == 2 ? 6 : 5;
+  return a_features == 1 ? 10 : a_features <= 4 ? 6 : 5;
 #elif GRAPHRUN_LANES == 8
   return a_features == 1 ? 4 : 2;
 #else
@@ -279,20 +279,28 @@ constexpr int b_features_beside(int a_features) {
 inline constexpr int kFeatures = GRAPHRUN_LANES == 16 ? 5 : GRAPHRUN_LANES == 8 ? 2 : 1;
 inline constexpr int kColumn = GRAPHRUN_LANES == 16 ? 10 : GRAPHRUN_LANES == 8 ? 4 : 2;  // of a, beside one of b
 
-template <int kM, int kN, class Sums>
+// kM features of a times kN of b, and with kSumOfB the sums of these of b, as if a had a feature that is 1 for all
+// rows.
+template <int kM, int kN, bool kSumOfB, class Sums>
 __attribute__((noinline)) void gradient_block(const DenseGradientTile& c, i64 m, i64 n, Sums& sums) {
   const i64 a_feature = c.a.feature, a_vector = c.a.vector, b_feature = c.b.feature, b_vector = c.b.vector;
   const float* a = c.a.data + m * a_feature;
   const float* b = c.b.data + n * b_feature;
-  Floats sum[kM * kN];
-  unrolled<kM * kN>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
+  constexpr int kProducts = kM * kN, kAll = kProducts + (kSumOfB ? kN : 0);
+  Floats sum[kAll];
+  unrolled<kAll>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
   const auto add_vector = [&](auto&& load_rows) __attribute__((always_inline)) {
     Floats row[kN];
     unrolled<kN>([&](auto j) __attribute__((always_inline)) { row[j] = load_rows(b + j * b_feature); });
-    unrolled<kM>([&](auto i) __attribute__((always_inline)) {
-      const Floats x = load_rows(a + i * a_feature);
-      unrolled<kN>([&](auto j) __attribute__((always_inline)) { sum[i * kN + j] = fma(x, row[j], sum[i * kN + j]); });
-    });
+    if constexpr (kM > 0) {
+      unrolled<kM>([&](auto i) __attribute__((always_inline)) {
+        const Floats x = load_rows(a + i * a_feature);
+        unrolled<kN>([&](auto j) __attribute__((always_inline)) { sum[i * kN + j] = fma(x, row[j], sum[i * kN + j]); });
+      });
+    }
+    if constexpr (kSumOfB) {
+      unrolled<kN>([&](auto j) __attribute__((always_inline)) { sum[kProducts + j] = sum[kProducts + j] + row[j]; });
+    }
   };
   i64 left = c.rows;
 #pragma GCC unroll 2
@@ -300,21 +308,45 @@ __attribute__((noinline)) void gradient_block(const DenseGradientTile& c, i64 m,
     add_vector([](const float* p) __attribute__((always_inline)) { return load(p); });
   if (left > 0) add_vector([left](const float* p) __attribute__((always_inline)) { return load_first(p, left); });
   const i64 width = c.n, first = m * width + n;
-  unrolled<kM * kN>([&](auto i) __attribute__((always_inline)) { sums.add(sum[i], first + i / kN * width + i % kN); });
+  if constexpr (kM > 0) {
+    unrolled<kProducts>([&](auto i)
+                            __attribute__((always_inline)) { sums.add(sum[i], first + i / kN * width + i % kN); });
+  }
+  if constexpr (kSumOfB) {
+    ToLanes sums_of_b{c.sums_of_b};
+    unrolled<kN>([&](auto j) __attribute__((always_inline)) { sums_of_b.add(sum[kProducts + j], n + j); });
+  }
   sums.end_block();
 }
 
-template <class Sums>
+// All features of b beside kM of a; kM counts the sums of b as one.
+template <int kM, bool kSumOfB, class Sums>
+GRAPHRUN_FN void gradient_strip(const DenseGradientTile& c, i64 m, Sums& sums) {
+  in_parts<b_features_beside(kM)>(
+      c.n, [&](i64 n, auto b_features) __attribute__((always_inline)) {
+        gradient_block<kM - (kSumOfB ? 1 : 0), b_features, kSumOfB>(c, m, n, sums);
+      });
+}
+
+// The last part of a's features has the sums of b as its last one.
+template <bool kSumOfB, class Sums>
 void gradient(const DenseGradientTile& c, Sums& sums) {
+  const i64 all = c.m + (kSumOfB ? 1 : 0);
   if (c.n == 1) {
     in_parts<kColumn>(
-        c.m, [&](i64 m, auto features) __attribute__((always_inline)) { gradient_block<features, 1>(c, m, 0, sums); });
+        all, [&](i64 m, auto features) __attribute__((always_inline)) {
+          if constexpr (kSumOfB) {
+            if (m + features == all) return gradient_block<features - 1, 1, true>(c, m, 0, sums);
+          }
+          gradient_block<features, 1, false>(c, m, 0, sums);
+        });
   } else {
     in_parts<kFeatures>(
-        c.m, [&](i64 m, auto a_features) __attribute__((always_inline)) {
-          in_parts<b_features_beside(a_features)>(
-              c.n, [&](i64 n, auto b_features)
-                       __attribute__((always_inline)) { gradient_block<a_features, b_features>(c, m, n, sums); });
+        all, [&](i64 m, auto features) __attribute__((always_inline)) {
+          if constexpr (kSumOfB) {
+            if (m + features == all) return gradient_strip<features, true>(c, m, sums);
+          }
+          gradient_strip<features, false>(c, m, sums);
         });
   }
   sums.finish();
@@ -323,10 +355,14 @@ void gradient(const DenseGradientTile& c, Sums& sums) {
 void dense_gradient(const DenseGradientTile& c) {
   if (c.lanes) {
     ToLanes sums{c.out};
-    gradient(c, sums);
+    if (c.sums_of_b != nullptr) {
+      gradient<true>(c, sums);
+    } else {
+      gradient<false>(c, sums);
+    }
   } else {
     ToNumbers sums(c.out);
-    gradient(c, sums);
+    gradient<false>(c, sums);
   }
 }
 

@@ -77,9 +77,12 @@ struct Sums {
   float* out;
   bool lanes;
 };
+float* lanes_of(std::uint64_t accumulators_at, const TileContext& c) {
+  return c.lanes + accumulators_at / sizeof(float) * kTileVector;
+}
 Sums sums_of(const TileOperand& out, const TileContext& c) {
   if (c.lanes == nullptr) return {written<float>(out, c), false};
-  return {c.lanes + out.offset / sizeof(float) * kTileVector, true};
+  return {lanes_of(out.offset, c), true};
 }
 
 // The shapes that are faster with outputs as lanes, when there are no lanes for rows to keep apart: with 64 rows to a
@@ -94,12 +97,13 @@ bool outputs_as_lanes(i64 inputs, i64 outputs) {
 class DenseGradient final : public TileStep {
  public:
   DenseGradient(const TileCall& call, const TileTable& table)
-      : x_(call.inputs[0]), g_(call.inputs[1]), out_(call.output), table_(table) {}
+      : x_(call.inputs[0]), g_(call.inputs[1]), out_(call.output), sums_at_(call.sums_at), table_(table) {}
   void run(const TileContext& c) const override {
     const i64 m = x_.type.shape[1];
     const i64 n = g_.type.shape[1];
     const Sums to = sums_of(out_, c);
-    DenseGradientTile call{rows_of(x_, c), rows_of(g_, c), to.out, m, n, c.rows, to.lanes};
+    float* const sums = sums_at_ ? lanes_of(*sums_at_, c) : nullptr;
+    DenseGradientTile call{rows_of(x_, c), rows_of(g_, c), to.out, m, n, c.rows, to.lanes, sums};
     const auto gradient = !to.lanes && outputs_as_lanes(m, n) ? table_.wide_gradient : table_.dense_gradient;
     for (i64 r = 0; r < x_.type.rows; ++r, call.a.data += m * call.a.feature, call.b.data += n * call.b.feature)
       gradient(call);
@@ -107,6 +111,7 @@ class DenseGradient final : public TileStep {
 
  private:
   TileOperand x_, g_, out_;
+  std::optional<std::uint64_t> sums_at_;
   const TileTable& table_;
 };
 
