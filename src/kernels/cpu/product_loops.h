@@ -112,25 +112,62 @@ GRAPHRUN_FN void put(const Tile& t, float* c, Floats x, i64 width) {
   }
 }
 
-template <int kRows, int kVectors>
-GRAPHRUN_FN void tile(const Tile& t) {
-  Floats sum[kRows * kVectors];
-  unrolled<kRows * kVectors>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
-  constexpr int kThirds = (kRows + 2) / 3;  // rows 3 i, 3 i + 1 and 3 i + 2 need one address
-  const i64 a_row = t.a_row;
-  const float* a[kThirds];
-  unrolled<kThirds>([&](auto i) __attribute__((always_inline)) { a[i] = t.a + 3 * i * a_row; });
-  const float* b = t.b;
-  for (i64 k = 0; k < t.k; ++k, b += t.b_k) {
+// How a lies: by rows (a_k == 1), packed (a_row == 1, a_k == kTileRows) or any way.
+enum class Left { rows, packed, any };
+
+// kSteps steps of k. Rows 3 i, 3 i + 1 and 3 i + 2 need one address.
+template <Left kLeft, int kRows, int kVectors, int kSteps, class Sums, class Addresses>
+GRAPHRUN_FN void multiply_steps(Sums& sum, Addresses& a, const float*& b, i64 a_row, i64 a_k, i64 b_k) {
+  constexpr int kThirds = (kRows + 2) / 3;
+  unrolled<kSteps>([&](auto s) __attribute__((always_inline)) {
     Floats column[kVectors];
-    unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { column[v] = load(b + v * kLanes); });
+    unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { column[v] = load(b + s * b_k + v * kLanes); });
     unrolled<kRows>([&](auto i) __attribute__((always_inline)) {
-      const Floats x = a[i / 3][i % 3 * a_row];
+      const Floats x = kLeft == Left::packed ? a[0][s * kTileRows + i] : a[i / 3][i % 3 * a_row + s * a_k];
       unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
         sum[i * kVectors + v] = fma(x, column[v], sum[i * kVectors + v]);
       });
     });
-    unrolled<kThirds>([&](auto i) __attribute__((always_inline)) { a[i] += t.a_k; });
+  });
+  if constexpr (kLeft == Left::packed)
+    a[0] += kSteps * kTileRows;
+  else
+    unrolled<kThirds>([&](auto i) __attribute__((always_inline)) { a[i] += kSteps * a_k; });
+  b += kSteps * b_k;
+}
+
+template <int kRows, int kVectors, Left kLeft = Left::any>
+GRAPHRUN_FN void tile(const Tile& t) {
+  Floats sum[kRows * kVectors];
+  unrolled<kRows * kVectors>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
+  constexpr int kThirds = (kRows + 2) / 3;
+  const i64 a_row = t.a_row;
+  const float* a[kThirds];
+  unrolled<kThirds>([&](auto i) __attribute__((always_inline)) { a[i] = t.a + 3 * i * a_row; });
+  const float* b = t.b;
+  const i64 b_k = kLeft == Left::any ? t.b_k : kVectors * kLanes;
+  const i64 a_k = kLeft == Left::rows ? 1 : t.a_k;
+  i64 k = 0;
+  if constexpr (kLeft != Left::any)
+    for (; k + 2 <= t.k; k += 2) multiply_steps<kLeft, kRows, kVectors, 2>(sum, a, b, a_row, a_k, b_k);
+  for (; k < t.k; ++k) multiply_steps<kLeft, kRows, kVectors, 1>(sum, a, b, a_row, a_k, b_k);
+  if (kLeft != Left::any && t.c_column == 1 && t.columns == kVectors * kLanes) {
+    float* c = t.c;
+    if (t.add) {
+      unrolled<kRows>([&](auto i) __attribute__((always_inline)) {
+        unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+          store(c + v * kLanes, load(c + v * kLanes) + sum[i * kVectors + v]);
+        });
+        c += t.c_row;
+      });
+    } else {
+      unrolled<kRows>([&](auto i) __attribute__((always_inline)) {
+        unrolled<kVectors>([&](auto v)
+                               __attribute__((always_inline)) { store(c + v * kLanes, sum[i * kVectors + v]); });
+        c += t.c_row;
+      });
+    }
+    return;
   }
   unrolled<kRows * kVectors>([&](auto i) __attribute__((always_inline)) {
     const i64 column = i % kVectors * kLanes;
@@ -139,8 +176,9 @@ GRAPHRUN_FN void tile(const Tile& t) {
 }
 
 // Not inlined, so that nothing else asks for its registers.
+template <Left kLeft>
 [[maybe_unused]] __attribute__((noinline)) void full_tile(const Tile& t) {
-  tile<kTileRows, kTileVectors>(t);
+  tile<kTileRows, kTileVectors, kLeft>(t);
 }
 
 template <int kRows, int kVectors>
@@ -148,7 +186,14 @@ GRAPHRUN_FN void tiles(Tile& t, i64& m) {
   const i64 step = kRows == kTileRows ? t.a_tile : kRows * t.a_row;
   for (; m >= kRows; m -= kRows, t.a += step, t.c += kRows * t.c_row) {
     if constexpr (kRows == kTileRows && kVectors > 1) {
-      full_tile(t);
+      if (t.b_k != kWide)
+        full_tile<Left::any>(t);
+      else if (t.a_k == 1)
+        full_tile<Left::rows>(t);
+      else if (t.a_k == kTileRows && t.a_row == 1)
+        full_tile<Left::packed>(t);
+      else
+        full_tile<Left::any>(t);
     } else {
       tile<kRows, kVectors>(t);
     }
