@@ -33,8 +33,10 @@ struct Strided {
 // each block from zero, the blocks added in order: neither tiles nor lanes can change it. No extent is 0. Where many
 // parts read the same b, pack_panel() has copied it before: `panels` then holds the columns of a whole product, to
 // whole vectors (panel_columns), and first_column, a multiple of kPanelColumns, is where b's begin among them.
+// Likewise pack_left() and the rows of an a that is stored by columns: first_row is a multiple of tile_rows.
 inline constexpr int kProductBlock = 256;
 inline constexpr int kPanelColumns = 32;
+inline constexpr int kMostTileRows = 14;
 struct MatmulProblem {
   const float* a;
   std::int64_t a_row, a_k;
@@ -46,6 +48,8 @@ struct MatmulProblem {
   bool add = false;
   const float* panels = nullptr;
   std::int64_t panel_columns = 0, first_column = 0;
+  const float* packed = nullptr;
+  std::int64_t packed_rows = 0, first_row = 0;
 };
 
 // Sums: element j of those that make one output goes to accumulator j mod 16, in order; every 1024 elements the
@@ -69,6 +73,9 @@ struct IsaTable {
   // Packs columns [column, column + kPanelColumns) of b, of the block of steps from k on, into the panels of all of b;
   // how they lie is the machine's. Disjoint calls write disjoint memory.
   void (*pack_panel)(const MatmulProblem& problem, float* panels, std::int64_t k, std::int64_t column);
+  // Likewise steps [k, k + steps), of one block, of the rows of a, which lie side by side (a_row == 1).
+  void (*pack_left)(const MatmulProblem& problem, float* packed, std::int64_t k, std::int64_t steps);
+  int tile_rows;
 };
 
 namespace plain {

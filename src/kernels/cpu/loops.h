@@ -133,7 +133,9 @@ const IsaTable table = {{GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ENTRY)},
                         sum_rows,
                         sum_columns,
                         matmul,
-                        pack_panel};
+                        pack_panel,
+                        pack_left,
+                        kTileRows};
 
 #undef GRAPHRUN_UNARY_ENTRY
 #undef GRAPHRUN_BINARY_ENTRY

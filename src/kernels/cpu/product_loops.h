@@ -12,6 +12,7 @@ namespace {
 // Tiles of kTileRows x (kTileVectors * 16) fill the registers of the machine; they decide the speed, never the bits.
 // 14 x 32: 28 sums, two vectors of b and a number of a are 31 of 32 registers; 16 loads for 28 fma.
 inline constexpr int kTileRows = GRAPHRUN_LANES == 16 ? 14 : GRAPHRUN_LANES == 8 ? 6 : 4;
+static_assert(kTileRows <= kMostTileRows);
 inline constexpr int kTileVectors = GRAPHRUN_LANES == 16 ? 2 : 1;
 inline constexpr i64 kWide = kTileVectors * kLanes;
 inline constexpr i64 kBlockRows = 84;  // of a packed at a time: 84 KiB, and whole tiles (14, 6 and 4 divide it)
@@ -19,6 +20,10 @@ inline constexpr i64 kManyColumns = 512;
 
 GRAPHRUN_FN i64 least(i64 x, i64 y) {
   return x < y ? x : y;
+}
+
+GRAPHRUN_FN i64 whole_tiles(i64 rows) {
+  return (rows + kTileRows - 1) / kTileRows * kTileRows;
 }
 
 // ---- panels -------------------------------------------------------------------------------------------------------
@@ -84,6 +89,24 @@ void pack_panel(const MatmulProblem& p, float* panels, i64 k, i64 column) {
   const i64 padded = (p.n + kLanes - 1) / kLanes * kLanes;
   for (i64 j = column; j < least(column + kPanelColumns, p.n); j += kWide)
     pack_b(panels + k * padded + j * depth, p.b + k * p.b_k + j * p.b_column, p, depth, least(kWide, p.n - j));
+}
+
+// Tile by tile; in the block of k from k on, the tile of row r begins at k * (rows, to whole tiles) + r * depth. A row
+// of the memory is read from its begin to its end, as the machine expects it; only the own steps are written.
+void pack_left(const MatmulProblem& p, float* packed, i64 k, i64 steps) {
+  const i64 block = k / kProductBlock * kProductBlock;
+  const i64 depth = least(kProductBlock, p.k - block);
+  float* tile = packed + block * whole_tiles(p.m) + (k - block) * kTileRows;
+  const float* from = p.a + k * p.a_k;
+  for (i64 r = 0; r < p.m; r += kTileRows, tile += kTileRows * depth, from += kTileRows) {
+    for (i64 s = 0; s < steps; ++s) {
+      for (int l = 0; l < kTileRows; l += GRAPHRUN_LANES) {
+        const i64 left = p.m - r - l;
+        store_part(tile + s * kTileRows + l, left > 0 ? load_part(from + s * p.a_k + l, left) : FloatPart{},
+                   kTileRows - l);
+      }
+    }
+  }
 }
 
 // ---- tiles --------------------------------------------------------------------------------------------------------
@@ -306,7 +329,7 @@ void matmul(const MatmulProblem& given) {
   alignas(64) float block_of_a[kBlockRows * kProductBlock + kLanes];
   // A step of k is far from the next in an a stored by columns: a copy pays if more than one strip reads it. Where very
   // many do, it pays as well for rows that are a multiple of a page apart and so share the lines of the nearest cache.
-  const bool packs_a = p.m >= kTileRows && (p.a_k != 1 ? p.n > kWide : p.n > kManyColumns);
+  const bool packs_a = p.packed == nullptr && p.m >= kTileRows && (p.a_k != 1 ? p.n > kWide : p.n > kManyColumns);
   const i64 step = packs_a ? kBlockRows : p.m;
   for (i64 k = 0; k < p.k; k += kProductBlock) {
     const i64 depth = least(kProductBlock, p.k - k);
@@ -324,7 +347,12 @@ void matmul(const MatmulProblem& given) {
                 p.c_column,
                 0,
                 k > 0 || p.add};
-      if (packs_a) {
+      if (p.packed != nullptr) {
+        t.a = p.packed + k * p.packed_rows + (p.first_row + i) * depth;
+        t.a_row = 1;
+        t.a_k = kTileRows;
+        t.a_tile = kTileRows * depth;
+      } else if (packs_a) {
         for (i64 r = 0; r < rows; r += kTileRows)
           pack<kTileRows>(block_of_a + r * depth, t.a + r * p.a_row, p.a_row, p.a_k, depth, rows - r);
         t.a = block_of_a;

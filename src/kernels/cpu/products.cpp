@@ -23,31 +23,65 @@ std::int64_t matrix_of(const Shape& operand, const Shape& c, std::int64_t index)
   return result;
 }
 
-// The other way of cutting: a product that reads b again and again. All threads pack b, a group of steps of k at a
-// time, then multiply parts of the rows by the panels. A part has the columns that a second-level cache holds panels
-// of.
+// The other way of cutting: a product that reads its operands again and again. All threads pack b, and an a that is
+// stored by columns, a group of steps of k at a time, then multiply parts of the result by the panels. A part has the
+// columns that a second-level cache holds panels of.
 struct SharedPanels {
   static constexpr std::int64_t kLeastRows = 168, kLeastColumns = 128, kLeastDepth = 64;
-  static constexpr std::int64_t kMostColumns = 1024;              // of a part: 1 MiB of panels
-  static constexpr std::int64_t kFloats = std::int64_t{1} << 20;  // of panels at a time
+  static constexpr std::int64_t kFloats = std::int64_t{1} << 20;  // packed at a time
+  static constexpr std::int64_t kMostDepth = 4 * kProductBlock;
+  static constexpr std::int64_t kSteps = 16;  // of k of a that are packed at a time
   bool pays = false;
-  std::int64_t rows = 0, columns = 0, depth = 0;  // of a part; of a group
-  std::int64_t row_blocks = 0, column_blocks = 0;
+  bool packs_a = false;
+  std::int64_t depth = 0;  // of a group
 
-  SharedPanels(std::int64_t m, std::int64_t n, std::int64_t k) {
+  SharedPanels(std::int64_t m, std::int64_t n, std::int64_t k, bool a_by_columns) : packs_a(a_by_columns) {
     pays = m >= kLeastRows && n >= kLeastColumns && k >= kLeastDepth;
     if (!pays) return;
-    column_blocks = divide_up(n, kMostColumns);
-    columns = kPanelColumns * divide_up(n, kPanelColumns * column_blocks);
-    column_blocks = divide_up(n, columns);
-    // 14 rows are a tile of AVX-512, 42 whole tiles of AVX2 as well.
-    const std::int64_t wanted = std::max<std::int64_t>(32 / column_blocks, 1);
-    rows = 14 * std::min<std::int64_t>(divide_up(m, 14 * wanted), 24);
-    row_blocks = divide_up(m, rows);
-    depth = std::max<std::int64_t>(kFloats / padded(n) / kProductBlock, 1) * kProductBlock;
+    const std::int64_t blocks = divide_up(k, kProductBlock);
+    const std::int64_t groups =
+        std::min(std::max(divide_up(k * width(m, n), kFloats), divide_up(k, kMostDepth)), blocks);
+    depth = divide_up(blocks, groups) * kProductBlock;
   }
   static std::int64_t padded(std::int64_t n) { return divide_up(n, 16) * 16; }
-  std::int64_t floats(std::int64_t n, std::int64_t k) const { return std::min(depth, k) * padded(n); }
+  std::int64_t width(std::int64_t m, std::int64_t n) const { return padded(n) + (packs_a ? m + kMostTileRows : 0); }
+  std::int64_t floats(std::int64_t m, std::int64_t n, std::int64_t k) const { return std::min(depth, k) * width(m, n); }
+};
+
+// Parts of a product by panels: whole tiles and panels, such that 2, 4, 8 or 16 threads have as equal shares as can be.
+// They differ between machines, which matters to no element.
+struct PanelParts {
+  static constexpr std::int64_t kMostColumns = 1024;  // of a part: 1 MiB of panels
+  static constexpr std::int64_t kMostRows = 336;
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t row_blocks = 0, column_blocks = 0;
+
+  PanelParts(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t tile_rows) {
+    const std::int64_t tiles = divide_up(m, tile_rows), strips = divide_up(n, kPanelColumns);
+    const std::int64_t most = std::max(parts_for(m * n * k / 16), 2);
+    const std::int64_t first = divide_up(n, kMostColumns);
+    double least = 0;
+    for (std::int64_t across = first; across == first || across <= strips; across *= 2) {
+      const std::int64_t wide = divide_up(strips, across);
+      for (const int wanted : {2, 4, 8, 16, 32, 48, kMaxParts}) {
+        if (wanted > most) break;
+        const std::int64_t high = std::clamp<std::int64_t>(divide_up(tiles * across, wanted), 1, kMostRows / tile_rows);
+        const std::int64_t parts = divide_up(tiles, high) * divide_up(strips, wide);
+        if (parts > kMaxParts && across > first) continue;
+        double shares = 0;  // a quarter of a part is waited for in the end
+        for (const int threads : {2, 4, 8, 16})
+          shares += threads * (static_cast<double>(divide_up(parts, threads)) + 0.25);
+        // A panel comes to the nearest cache with its first tile.
+        const double time = shares * static_cast<double>(wide) * (static_cast<double>(high) + 0.1);
+        if (rows > 0 && time >= least) continue;
+        least = time;
+        rows = high * tile_rows;
+        columns = wide * kPanelColumns;
+      }
+    }
+    row_blocks = divide_up(m, rows);
+    column_blocks = divide_up(n, columns);
+  }
 };
 
 // Parts of a product: blocks of the result and, where those are few, strands of k whose partial results are added as a
@@ -86,7 +120,8 @@ Cut cut_of(const MatmulParams& params, const TensorType& a, const TensorType& c)
 }
 
 SharedPanels shared_panels(const MatmulParams& params, const TensorType& a, const TensorType& c) {
-  return {rows_in(c.shape), columns_in(c.shape), params.transpose_a ? rows_in(a.shape) : columns_in(a.shape)};
+  return {rows_in(c.shape), columns_in(c.shape), params.transpose_a ? rows_in(a.shape) : columns_in(a.shape),
+          params.transpose_a};
 }
 
 void multiply_block(const Cut& cut, MatmulProblem p, std::int64_t block, const IsaTable& table) {
@@ -164,36 +199,46 @@ void multiply_strands(const KernelArgs& args, const Cut& cut, const MatmulProble
   for (std::int64_t r = 0; r < p.m; ++r) std::copy_n(partial + r * p.n, p.n, p.c + r * p.c_row);
 }
 
-void multiply_by_panels(const KernelArgs& args, const SharedPanels& cut, const MatmulProblem& p,
+void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, const MatmulProblem& p,
                         const IsaTable& table) {
   float* const panels = static_cast<float*>(args.workspace);
+  float* const packed = panels + std::min(shared.depth, p.k) * SharedPanels::padded(p.n);
+  const PanelParts cut(p.m, p.n, p.k, table.tile_rows);
   const std::int64_t strips = divide_up(p.n, kPanelColumns);
-  const std::int64_t parts = cut.row_blocks * cut.column_blocks;
-  for (std::int64_t k = 0; k < p.k; k += cut.depth) {
+  for (std::int64_t k = 0; k < p.k; k += shared.depth) {
     MatmulProblem group = p;
     group.a += k * p.a_k;
     group.b += k * p.b_k;
-    group.k = std::min(cut.depth, p.k - k);
+    group.k = std::min(shared.depth, p.k - k);
     group.add = k > 0;
+    const std::int64_t of_b = strips * divide_up(group.k, kProductBlock);
+    const std::int64_t of_a = shared.packs_a ? divide_up(group.k, SharedPanels::kSteps) : 0;
+    const int parts = parts_for(group.k * shared.width(p.m, p.n));
+    for_ranges(args, parts, of_a + of_b, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t step = (i - of_b) * SharedPanels::kSteps;
+        if (i < of_b)
+          table.pack_panel(group, panels, i / strips * kProductBlock, i % strips * kPanelColumns);
+        else
+          table.pack_left(group, packed, step, std::min(SharedPanels::kSteps, group.k - step));
+      }
+    });
     group.panels = panels;
     group.panel_columns = SharedPanels::padded(p.n);
-    const std::int64_t blocks = divide_up(group.k, kProductBlock);
-    for_ranges(args, parts_for(group.k * p.n), strips * blocks, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t i = first; i < last; ++i)
-        table.pack_panel(group, panels, i / strips * kProductBlock, i % strips * kPanelColumns);
-    });
-    for_ranges(args, kMaxParts, parts, 1, [&](std::int64_t first, std::int64_t last) {
+    if (shared.packs_a) {
+      group.packed = packed;
+      group.packed_rows = divide_up(p.m, table.tile_rows) * table.tile_rows;
+    }
+    for_ranges(args, kMaxParts, cut.row_blocks * cut.column_blocks, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
-        const std::int64_t row = i / cut.column_blocks * cut.rows;
-        const std::int64_t column = i % cut.column_blocks * cut.columns;
         MatmulProblem one = group;
-        one.m = std::min(cut.rows, p.m - row);
-        one.n = std::min(cut.columns, p.n - column);
-        if (one.m <= 0 || one.n <= 0) continue;
-        one.a += row * p.a_row;
-        one.b += column * p.b_column;
-        one.c += row * p.c_row + column;
-        one.first_column = column;
+        one.first_row = i / cut.column_blocks * cut.rows;
+        one.first_column = i % cut.column_blocks * cut.columns;
+        one.m = std::min(cut.rows, p.m - one.first_row);
+        one.n = std::min(cut.columns, p.n - one.first_column);
+        one.a += one.first_row * p.a_row;
+        one.b += one.first_column * p.b_column;
+        one.c += one.first_row * p.c_row + one.first_column;
         table.matmul(one);
       }
     });
@@ -255,7 +300,7 @@ std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a,
   const SharedPanels shared = shared_panels(params, a, c);
   std::int64_t floats = 0;
   if (shared.pays)
-    floats = shared.floats(c.shape[1], params.transpose_a ? a.shape[0] : a.shape[1]);
+    floats = shared.floats(c.shape[0], c.shape[1], params.transpose_a ? a.shape[0] : a.shape[1]);
   else if (cut.strands > 1)
     floats = cut.strands * c.shape.elements();
   return static_cast<std::uint64_t>(floats) * sizeof(float);
