@@ -100,6 +100,7 @@ std::string region_lines(const Program& program, const Region& region, std::size
                                  region.first() + 1, region.last, region.tile_rows, region.tile_bytes, region.strands);
   if (region.accumulators != kNoBuffer) {
     text += fmt::format(" with {} bytes each in {}", region.accumulator_bytes, label(program, region.accumulators));
+    if (region.lanes) text += ", lanes apart";
   }
   text += '\n';
   for (const Stage& stage : region.stages) {

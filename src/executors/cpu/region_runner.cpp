@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <new>
 #include <stdexcept>
 
+#include "executors/cpu/combine.h"
 #include "executors/cpu/paired_sums.h"
 #include "executors/cpu/tile_epilogue.h"
 #include "graphrun/error.h"
@@ -20,38 +20,16 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;  // two threads' scratch shares none
 
-// Sums over rows keep 16 lanes for each number of a strand's accumulators, where these stay in the first-level cache
-// beside a tile: the lanes are then added once a strand instead of once a tile.
-constexpr std::uint64_t kMostLaneBytes = 32 << 10;
+// Floats of partial results read: two or three microseconds, as a strand.
+constexpr std::int64_t kCombinePart = 8192;
 
 std::uint64_t lane_bytes(const Region& region) {
-  const std::uint64_t bytes = region.accumulator_bytes * kTileLanes;
-  return bytes <= kMostLaneBytes ? bytes : 0;
+  return region.lanes ? region.accumulator_bytes * kTileLanes : 0;
 }
 // Lanes of 16 numbers are added at a time: those of the last ones of a sum are read beyond it, for nothing.
 constexpr std::uint64_t kBeyondLanes = (kTileLanes - 1) * kTileLanes * sizeof(float);
 std::uint64_t whole_lines(std::uint64_t bytes) {
   return (bytes + 63) / 64 * 64;
-}
-
-float identity(CombineOp op) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  switch (op) {
-    case CombineOp::sum:
-      return 0;
-    case CombineOp::product:
-      return 1;
-    case CombineOp::max:
-      return -kInfinity;
-    case CombineOp::min:
-      return kInfinity;
-  }
-  throw std::logic_error("identity: no such operator");
-}
-
-cpu::BinaryOp function(CombineOp op) {
-  constexpr cpu::BinaryOp kFunctions[] = {cpu::binary_add, cpu::binary_mul, cpu::binary_maximum, cpu::binary_minimum};
-  return kFunctions[static_cast<std::size_t>(op)];
 }
 
 }  // namespace
@@ -81,7 +59,7 @@ RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Progr
       tiles_((phase.capacity + region.tile_rows - 1) / region.tile_rows),
       strands_(region.strands),
       accumulator_bytes_(region.accumulator_bytes),
-      has_lanes_(lane_bytes(region) > 0),
+      has_lanes_(region.lanes),
       lanes_at_(whole_lines(region.tile_bytes)),
       scratch_(scratch),
       pool_(pool),
@@ -252,26 +230,35 @@ void RegionRunner::run_stage(const BoundStage& stage) const {
   if (!stage.reduced.empty()) combine(stage);
 }
 
-// Strands 1, 2, 4, … apart, element by element; then the first strand's results go where they are read.
 void RegionRunner::combine(const BoundStage& stage) const {
-  const cpu::IsaTable& table = cpu::isa_table(isa_);
+  const auto floats = static_cast<std::int64_t>(accumulator_bytes_ / sizeof(float));
+  const std::int64_t parts = std::min<std::int64_t>(floats * strands_ / kCombinePart, cpu::kMaxParts);
+  KernelArgs args;
+  args.pool = pool_;
+  cpu::for_ranges(args, static_cast<int>(parts), floats, cpu::kGrain,
+                  [&](std::int64_t first, std::int64_t last) { combine_range(stage, first, last); });
+}
+
+// Floats [first, last) of the accumulators, to where they are read.
+void RegionRunner::combine_range(const BoundStage& stage, std::int64_t first, std::int64_t last) const {
+  float block[kCombineBlock];
   for (const Alike& alike : stage.accumulators) {
-    const cpu::BinaryFn<float> combined = table.binary[function(alike.op)];
-    KernelArgs args;
-    args.pool = pool_;
-    cpu::for_ranges(args, cpu::parts_for(alike.count * strands_ / 4), alike.count, cpu::kGrain,
-                    [&](std::int64_t first, std::int64_t last) {
-                      for (int apart = 1; apart < strands_; apart *= 2) {
-                        for (int s = 0; s + apart < strands_; s += 2 * apart) {
-                          float* const x = accumulators(s) + alike.first + first;
-                          const float* const y = accumulators(s + apart) + alike.first + first;
-                          combined(x, 1, last - first, {x, 0, 1}, {y, 0, 1});
-                        }
-                      }
-                    });
+    const std::int64_t alike_end = std::min(last, alike.first + alike.count);
+    for (std::int64_t begin = std::max(first, alike.first); begin < alike_end; begin += kCombineBlock) {
+      const std::int64_t end = std::min(begin + kCombineBlock, alike_end);
+      const StrandResults results{accumulators(0) + begin, accumulator_bytes_ / sizeof(float), strands_};
+      const float* const from = combined(cpu::isa_table(isa_), alike.op, results, end - begin, block);
+      for (const Reduced& value : stage.reduced) {
+        const auto value_first = static_cast<std::int64_t>(value.offset / sizeof(float));
+        const std::int64_t value_begin = std::max(begin, value_first);
+        const std::int64_t value_end =
+            std::min(end, value_first + static_cast<std::int64_t>(value.bytes / sizeof(float)));
+        if (value_begin < value_end)
+          std::memcpy(reinterpret_cast<float*>(value.value) + (value_begin - value_first), from + (value_begin - begin),
+                      static_cast<std::size_t>(value_end - value_begin) * sizeof(float));
+      }
+    }
   }
-  for (const Reduced& value : stage.reduced)
-    std::memcpy(value.value, reinterpret_cast<const std::byte*>(accumulators(0)) + value.offset, value.bytes);
 }
 
 void RegionRunner::run(const std::vector<BoundStep>& steps) const {

@@ -68,6 +68,7 @@ class RegionRunner {
   void add_lanes(const BoundStage& stage, const cpu::TileContext& strand) const;
   void run_stage(const BoundStage& stage) const;
   void combine(const BoundStage& stage) const;
+  void combine_range(const BoundStage& stage, std::int64_t first, std::int64_t last) const;
   float* accumulators(int strand) const;
 
   std::uint32_t first_, last_;

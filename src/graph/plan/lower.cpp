@@ -198,6 +198,7 @@ class Lowering {
     out.strands = layout.strands;
     out.tile_bytes = layout.tile_bytes;
     out.accumulator_bytes = layout.accumulator_bytes;
+    out.lanes = layout.lanes;
     std::size_t at = 0;  // of tiles_: stages of the regions before
     for (std::size_t r = 0; r < index; ++r) at += layouts_[r].stages.size();
     for (std::size_t s = 0; s < region.stages.size(); ++s, ++at) {

@@ -21,11 +21,9 @@ constexpr std::int64_t kMaxStrands = 64;
 // A reduction over rows ends with about three operations a value for each tile, beside one a vector of rows: with fewer
 // rows the ends would cost more than the sums.
 constexpr std::int64_t kLeastRows = 64;
-// Of a strand whose accumulators are too many to keep 16 lanes each (32 KiB of lanes): each tile ends with adding up
-// its lanes, about 60 cycles for 16 numbers, against 8 cycles a vector of rows for the products that they sum. A step
-// of mnist_logreg (7,840 numbers, 1,000 rows) with strands of 64, 128, 256 and 512 rows: 960, 780, 625 and 620 us.
+// Sums over rows keep 16 lanes for each number of a strand's accumulators where these stay in the first-level cache
+// beside a tile: the lanes are then added once a strand instead of once a tile.
 constexpr std::uint64_t kMostLaneBytes = 32 << 10;
-constexpr std::int64_t kLeastRowsWide = 256;
 // Work that is worth a strand, in units of a third to half a nanosecond: two to three microseconds. Handing strands
 // over costs 0.3 (docs/performance.md); the weights then wander between cores, and ending a strand takes about as long
 // with one thread as well: shares of half this size gained nothing with two threads and cost a tenth with one.
@@ -236,9 +234,8 @@ std::int64_t whole_lanes(std::int64_t rows) {
 // that comes from another core, takes a quarter of the time of making them at most.
 std::int32_t strands_for(std::int64_t units, std::int64_t capacity, std::uint64_t accumulator_bytes) {
   const auto combined = static_cast<std::int64_t>(accumulator_bytes / sizeof(float)) / 2 + 1;
-  const std::int64_t least = accumulator_bytes * kTileLanes > kMostLaneBytes ? kLeastRowsWide : kLeastRows;
   const std::int64_t strands =
-      std::min({units / kStrandUnits, units / (4 * combined), divide_up(capacity, least), kMaxStrands});
+      std::min({units / kStrandUnits, units / (4 * combined), divide_up(capacity, kLeastRows), kMaxStrands});
   return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(strands, std::int64_t{1}))));
 }
 
@@ -258,6 +255,8 @@ RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target&
     units = std::max(units, units_of_row(graph, stage, capacity) * capacity);
     layout.stages.push_back(std::move(out));
   }
+
+  layout.lanes = layout.accumulator_bytes > 0 && layout.accumulator_bytes * kTileLanes <= kMostLaneBytes;
 
   layout.strands = choice.strands > 0 ? choice.strands : strands_for(units, capacity, layout.accumulator_bytes);
   // As many rows as fit, in tiles of about equal size, no more than a strand has.

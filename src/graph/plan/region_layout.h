@@ -32,6 +32,7 @@ struct RegionLayout {
   std::int64_t tile_rows = 0;
   std::int32_t strands = 1;
   std::uint64_t tile_bytes = 0, accumulator_bytes = 0;
+  bool lanes = false;
 };
 
 // For tests: 0 is chosen from shapes and target.

@@ -1,0 +1,30 @@
+// combine.h: how the partial results of a region's strands become one.
+// Contract: element by element, strands 1, 2, 4, ... apart (Combine of program.h), whatever range is asked for: the
+// bits do not depend on ranges. Each strand's results are read once and none is written; nothing is allocated.
+// Leaves to others: where results lie and which threads share the ranges (region_runner.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "graphrun/program.h"
+#include "kernels/cpu/isa.h"
+
+namespace graphrun {
+
+inline constexpr std::int64_t kCombineBlock = 256;  // floats
+
+// Floats of every strand: those of strand s begin at first + s * apart.
+struct StrandResults {
+  const float* first;
+  std::size_t apart;
+  int strands;
+};
+
+float identity(CombineOp op);  // what a strand's results begin with
+
+// The combined first n <= kCombineBlock floats: in `block`, or those of the only strand.
+const float* combined(const cpu::IsaTable& table, CombineOp op, const StrandResults& results, std::int64_t n,
+                      float* block);
+
+}  // namespace graphrun
