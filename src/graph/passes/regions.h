@@ -17,7 +17,7 @@ namespace graphrun {
 
 // Where a matrix product is left to its own kernel, with a region on either side. A region reads all weights for each
 // tile and keeps the gradient's accumulators for each strand, so both must stay near the core, in a second-level
-// cache of some hundred KiB; beyond it the kernel that blocks over all rows reads less. Reasoned, not swept yet.
+// cache of some hundred KiB; beyond it the kernel that blocks over all rows reads less. docs/regions.md has a sweep.
 struct RegionLimits {
   std::uint64_t weights = 256 * 1024;       // bytes of the matrix that rows are multiplied with
   std::uint64_t accumulators = 256 * 1024;  // bytes of one reduced value

@@ -68,7 +68,7 @@ struct TileTable {
   // 16 sums 16 rows apart; with `lanes` they are added to 16 lanes that `out` has for each element, else as a tree to
   // the element.
   void (*dense_gradient)(const DenseGradientTile& call);
-  // Not for `lanes`. A chain of fma for each 64 rows, added to the element: the faster way from some 8 outputs n on.
+  // Not for `lanes`. A chain of fma for each 32 rows, added to the element: the faster way from some 8 outputs n on.
   void (*wide_gradient)(const DenseGradientTile& call);
   // out[f] += sum over rows of x's feature f; `lanes` as in DenseGradientTile
   void (*sum_rows)(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows);

@@ -86,7 +86,7 @@ Sums sums_of(const TileOperand& out, const TileContext& c) {
 }
 
 // The shapes that are faster with outputs as lanes, when there are no lanes for rows to keep apart: with 64 rows to a
-// tile twice (784 x 8) to six times (256 x 256) as fast. With 4 outputs, or 2 inputs, most of each register or of
+// tile twice (784 x 8) to five times (128 x 32) as fast. With 4 outputs, or 2 inputs, most of each register or of
 // the transposed outputs would go unused; the two ways take about the same time there, and rows as lanes gain with
 // more rows.
 bool outputs_as_lanes(i64 inputs, i64 outputs) {
