@@ -328,7 +328,7 @@ TEST(CpuKernels, MatmulBySharedPanels) {
   std::mt19937 random(10);
   cpu::Pool three(3);
   // More columns than a part has; groups of steps of k, of which there are two from 1025 on; rest after whole tiles.
-  const std::int64_t sizes[][3] = {{170, 130, 70}, {182, 160, 300}, {169, 1100, 65}, {168, 128, 1060}, {400, 161, 257}};
+  const std::int64_t sizes[][3] = {{170, 130, 70}, {182, 160, 300}, {169, 1100, 65}, {168, 128, 1030}, {280, 161, 257}};
   for (const auto& size : sizes) {
     const std::int64_t m = size[0], n = size[1], k = size[2];
     for (const bool ta : {false, true}) {
@@ -346,6 +346,8 @@ TEST(CpuKernels, MatmulBySharedPanels) {
         for (const Isa isa : available_isas()) {
           for (cpu::Pool* const pool : {static_cast<cpu::Pool*>(nullptr), &three}) {
             if (isa != default_isa() && pool == nullptr) continue;
+            // Slow under sanitizers: each layout of the operands once, then the one that packs both.
+            if (isa == Isa::plain && m * n * k > 1'600'000 && !(ta && !tb)) continue;
             call.pool = pool;
             EXPECT_TRUE(same_bits(call.run(cpu_kernel("matmul", isa)), want))
                 << to_string(Shape{m, n, k}) << (ta ? " ta" : "") << (tb ? " tb" : "") << " " << name_of(isa);
