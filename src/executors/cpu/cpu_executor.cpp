@@ -1,7 +1,6 @@
 #include "executors/cpu/cpu_executor.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <charconv>
@@ -23,22 +22,18 @@
 namespace graphrun {
 namespace {
 
-// One allocation holds every buffer; it is zero until something is written. A large one lies in large pages where the
-// system gives them: products go through memory with steps of whole rows, and a row is soon a page of 4096 bytes.
+// One allocation holds every buffer; it is zero until something is written.
 class Arena {
  public:
-  explicit Arena(std::uint64_t bytes)
-      : bytes_(bytes), alignment_{bytes >= 2 * kLargePage ? kLargePage : std::uint64_t{kAlignment}} {
-    data_ = static_cast<std::byte*>(::operator new(bytes, alignment_, std::nothrow));
+  explicit Arena(std::uint64_t bytes) : bytes_(bytes) {
+    data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow));
     if (data_ == nullptr) {
       throw Error(ErrorKind::device, "memory.arena", fmt::format("the host cannot give {} bytes for the arena", bytes),
                   "a smaller batch or data set needs less");
     }
-    // Advice: where it is not taken, only time differs.
-    if (static_cast<std::uint64_t>(alignment_) == kLargePage) static_cast<void>(madvise(data_, bytes_, MADV_HUGEPAGE));
     std::memset(data_, 0, bytes_);
   }
-  ~Arena() { ::operator delete(data_, alignment_); }
+  ~Arena() { ::operator delete (data_, std::align_val_t{kAlignment}); }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
@@ -46,11 +41,8 @@ class Arena {
   std::byte* data() const { return data_; }
 
  private:
-  static constexpr std::uint64_t kLargePage = 2 << 20;
-
   std::byte* data_ = nullptr;
   std::uint64_t bytes_;
-  std::align_val_t alignment_;
 };
 
 // How many threads to use where the program does not say.
