@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -63,9 +64,16 @@ class RegionChecker {
       written.insert(root_[load.tile]);
     }
     std::set<BufferId> combined;
+    std::multimap<std::uint64_t, std::uint64_t> taken;  // of the accumulators: begin to end
     for (const Combine& combine : stage.combines) {
       check_combine(region, combine);
+      taken.emplace(combine.offset, combine.offset + buffer(combine.value).bytes);
       if (!combined.insert(combine.value).second) broken("combine", named(combine.value) + " is combined twice");
+    }
+    std::uint64_t end = 0;
+    for (const auto& [first, last] : taken) {
+      if (first < end) broken("accumulators", fmt::format("two values share the bytes from {} on", first));
+      end = last;
     }
     for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
       const Step& step = phase_.steps[i];
@@ -143,6 +151,10 @@ class RegionChecker {
   void check_combine(const Region& region, const Combine& combine) const {
     const Buffer& value = buffer(combine.value);
     if (value.kind == BufferKind::tile || value.type.rows > 0) broken("combine", named(combine.value) + " has rows");
+    if (combine.offset % sizeof(float) != 0 || region.accumulator_bytes % 64 != 0) {
+      broken("accumulators", fmt::format("{} at {} of {}: not whole numbers in whole lines", named(combine.value),
+                                         combine.offset, region.accumulator_bytes));
+    }
     if (combine.offset > region.accumulator_bytes || value.bytes > region.accumulator_bytes - combine.offset) {
       broken("accumulators", fmt::format("{} is {} bytes at {} of {}", named(combine.value), value.bytes,
                                          combine.offset, region.accumulator_bytes));

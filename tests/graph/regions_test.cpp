@@ -286,6 +286,13 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
   broken("region.combine", [](Program&, Region& r) { r.stages[0].combines.push_back(r.stages[0].combines[0]); });
   broken("region.accumulators", [](Program&, Region& r) { r.accumulator_bytes = 16; });
   broken("region.accumulators", [](Program&, Region& r) { r.strands = 1000; });
+  broken("region.accumulators", [](Program&, Region& r) { r.accumulator_bytes -= 4; });
+  broken("region.accumulators", [](Program&, Region& r) { r.stages[0].combines[0].offset += 2; });
+  broken("region.accumulators", [](Program& p, Region& r) {  // in the place of another
+    Combine second = r.stages[0].combines[0];
+    second.value = find_buffer(p, "W");
+    r.stages[0].combines.push_back(second);
+  });
   broken("region.inside_tile", [](Program&, Region& r) { r.tile_bytes = 64; });
   broken("region.inside_tile", [](Program&, Region& r) { r.tile_rows = 1000; });
   broken("region.in_place", [](Program& p, Region& r) {  // its data lie in rows

@@ -2,6 +2,7 @@
 // Contract: a product may take along the addition of a bias and then one cheap step on its result (epilogue_input() of
 // kernels/cpu/tile.h), in registers: what it takes is never in the tile. It runs when the last step that it takes is
 // due, where nobody else reads what lies between, neither steps nor the arena, and its operands are still there.
+// Not to be taken for the epilogue of a region, the steps that run once after the rows.
 // Leaves to others: what the steps compute, and that the bits are the same (kernels/cpu/tile.h), running them.
 #pragma once
 

@@ -51,7 +51,7 @@ DataVectors minibatch_data(const std::byte* data, const TensorType& data_type, c
 
 // An operand with rows lies in the tile at `offset`, or in `vectors`, which products read in place, and others when the
 // value has one feature. One without rows lies at `address` in the arena. An output without rows is reduced: it lies in
-// the accumulators at `offset`.
+// the accumulators at `offset`, a sum in the lanes of these numbers where the strand has lanes.
 struct TileOperand {
   TensorType type;
   std::uint64_t offset = 0;

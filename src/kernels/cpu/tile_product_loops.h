@@ -3,6 +3,7 @@
 // Leaves to others: where operands lie (tile_products.cpp), the other loops (tile_loops.h).
 #pragma once
 
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/tile_isa.h"
 #include "kernels/cpu/tile_lanes.h"
 
@@ -64,7 +65,7 @@ constexpr int vectors_beside(int outputs) {
 #endif
 }
 inline constexpr int kOutputs = GRAPHRUN_LANES == 16 ? 6 : GRAPHRUN_LANES == 8 ? 3 : 2;
-inline constexpr i64 kDepth = 256;  // of k
+inline constexpr i64 kDepth = kProductBlock;  // of k; within it nothing is read back from the output
 
 // As is. Of addresses that are known compilers make one pointer for each load and store of a block, and carry all of
 // them through its loops in memory.
