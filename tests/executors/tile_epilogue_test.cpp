@@ -213,6 +213,30 @@ TEST(TileEpilogue, AnOperandThatIsGoneIsNotWaitedFor) {
   EXPECT_EQ(fused(program).size(), 3u);
 }
 
+// Nor where a value that is loaded on the way has taken the operand's place.
+TEST(TileEpilogue, AnOperandThatALoadReplacesIsNotWaitedFor) {
+  Net net;
+  net.input("x", 3);
+  net.input("u", 5);
+  net.input("late", 3);
+  net.parameter("w", {3, 5});
+  net.step("h", "tanh", {"u"});
+  net.step("xw", "matmul", {"x", "w"});
+  net.step("between", "tanh", {"late"});
+  net.step("dz", "tanh_gradient", {"h", "xw"});
+  net.step("dw", "matmul", {"x", "dz"}, {{"transpose_a", true}});  // x stays where it is until then
+  net.step("total", "sum", {"between"});
+  for (const char* name : {"dw", "total"}) net.keep(name);
+  Program program = program_of(net.graph);
+  ASSERT_EQ(fused(program), Fused{"xw, tanh_gradient"});
+  std::map<std::string, Buffer*> loaded;
+  for (const TileMove& load : program.phases[0].regions.at(0).stages[0].loads)
+    loaded[program.buffers[load.arena].name] = &program.buffers[load.tile];
+  ASSERT_TRUE(loaded.count("x") == 1 && loaded.count("late") == 1);
+  loaded["late"]->offset = loaded["x"]->offset;
+  EXPECT_EQ(fused(program), Fused{});
+}
+
 // A product of more than one block of k adds to what it has stored: never to where the other operand lies.
 TEST(TileEpilogue, LongProductsDoNotOverwriteTheOtherOperand) {
   for (const std::int64_t k : {256, 257}) {
