@@ -3,7 +3,6 @@
 // does not take it gives null and a reason.
 #pragma once
 
-#include "graphrun/program.h"
 #include "kernels/cpu/isa_names.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/cpu/tile_isa.h"
@@ -19,7 +18,7 @@ std::unique_ptr<TileStep> make_draw_tile(const TileCall& call, std::string& reas
 
 const TileTable& tile_table(Isa isa);
 
-inline constexpr std::int64_t kTileVector = kTileLanes;  // rows
+inline constexpr std::int64_t kTileVector = 16;  // rows
 
 inline bool in_tile(const TileOperand& operand) {
   return operand.type.rows > 0;
