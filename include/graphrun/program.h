@@ -107,8 +107,8 @@ struct Region {
   std::int32_t strands = 1;             // strand s has tiles [s * tiles / strands, (s + 1) * tiles / strands)
   std::uint64_t tile_bytes = 0;         // scratch of one tile, which a worker has once
   std::uint64_t accumulator_bytes = 0;  // of one strand
-  bool lanes =
-      false;  // each strand keeps kTileLanes partial sums for each number of its accumulators, added at its end
+  // A strand keeps kTileLanes partial sums for each number of its accumulators, and adds them when it ends.
+  bool lanes = false;
   BufferId accumulators = kNoBuffer;  // workspace of all strands; kNoBuffer when nothing is combined
   std::uint32_t first() const { return stages.front().first; }
   friend bool operator==(const Region&, const Region&) = default;

@@ -61,7 +61,7 @@ constexpr Flag kFlags[] = {
     {"--target", "", "NAME", "Running", kRunning, "", Completes::targets, "plan for this machine: host, h200, ...",
      [](Arguments& a, std::string_view v) { a.session.target = v; }},
     {"--threads", "", "N", "Running", kRunning, "GRAPHRUN_THREADS", Completes::nothing,
-     "of the cpu executor; by default the cores there are",
+     "of the cpu executor; by default the cores it may use",
      [](Arguments& a, std::string_view v) { a.session.threads = number<int>(v, 0, 1024); }},
     {"--isa", "", "NAME", "Running", kRunning, "GRAPHRUN_ISA", Completes::instruction_sets,
      "of the cpu executor: plain, avx2 or avx512; by default the best there is", set_isa},

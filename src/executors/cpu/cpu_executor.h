@@ -1,8 +1,8 @@
 // cpu_executor.h: the fast host executor: f32 kernels for the machine's best instruction set.
 // Contract: executor.h; the same bits whatever the number of threads (set_threads, environment GRAPHRUN_THREADS, else
-// the cores there are) and the instruction set (environment GRAPHRUN_ISA=plain|avx2|avx512). A Runnable's threads start
-// in load() and end with it; between runs they sleep.
-// Leaves to others: the kernels (kernels/cpu), f64 (executors/ref).
+// the cores it may use) and the instruction set (environment GRAPHRUN_ISA=plain|avx2|avx512). A Runnable's threads
+// start in load() and end with it; between runs they sleep. Leaves to others: the kernels (kernels/cpu), f64
+// (executors/ref).
 #pragma once
 
 #include <atomic>

@@ -1,13 +1,13 @@
-// paired_sums.h: which sums over rows a weight gradient takes along: x^T dz reads dz, and so would the bias's sum of
-// dz. Contract: the sum is added up where the gradient is due, in the order of a step of its own: the bits are the
-// same. Both read one value, so it is there, and nothing reads a reduced value within its stage. For strands that keep
-// lanes. Leaves to others: the loops (kernels/cpu/tile_product_loops.h), running them.
+// paired_sums.h: which sums over rows a weight gradient takes along: x^T dz reads dz, as the bias's sum of dz would.
+// Contract: the sum is added up where the gradient is due, in the order of a step of its own: the bits are the same.
+// Both read one value, so it is there, and nothing reads a reduced value within its stage. For strands that keep lanes.
+// Leaves to others: the loops (kernels/cpu/tile_product_loops.h), running them.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "executors/cpu/tile_epilogue.h"
+#include "executors/cpu/fused_products.h"
 #include "graphrun/program.h"
 
 namespace graphrun {

@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "executors/cpu/combine.h"
+#include "executors/cpu/fused_products.h"
 #include "executors/cpu/paired_sums.h"
-#include "executors/cpu/tile_epilogue.h"
 #include "graphrun/error.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/tile_steps.h"

@@ -2,10 +2,11 @@
 // Contract: parts never follow from the number of threads, and write disjoint memory; those that are added up follow
 // from shapes alone: so the bits do not depend on threads. run() is for one caller at a time, allocates nothing and
 // returns when every part is done; what parts wrote is then visible to the caller. A part must not throw (it is called
-// from noexcept code). Waiting: a thread without work spins for some dozen microseconds, so that the next kernel of a
-// step finds it awake, and sleeps then; an idle pool costs nothing. It offers its core to others meanwhile, at once if
-// threads are more than cores. Leaves to others: what a part computes (the families), how many threads there are
-// (executors/cpu).
+// from noexcept code).
+// Waiting: a thread without work spins for some dozen microseconds, so that the next kernel of a step finds it awake,
+// and sleeps then; an idle pool costs nothing. It offers its core to others meanwhile, at once if threads are more
+// than cores.
+// Leaves to others: what a part computes (the families), how many threads there are (executors/cpu).
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,6 @@
-// tile_wide_gradient.h: weight gradients of many numbers, with outputs as lanes instead of rows; a part of
-// tile_loops.h. Contract: wide_gradient of tile_isa.h. How the work is cut into blocks of registers decides its speed,
-// never its bits. Leaves to others: gradients with rows as lanes (tile_product_loops.h), when to use which
-// (tile_products.cpp).
+// tile_wide_gradient.h: weight gradients of many numbers with outputs as lanes, not rows; a part of tile_loops.h.
+// Contract: wide_gradient of tile_isa.h. How the work is cut into blocks of registers decides its speed, not its bits.
+// Leaves to others: gradients with rows as lanes (tile_product_loops.h), when to use which (tile_products.cpp).
 #pragma once
 
 #include "kernels/cpu/tile_isa.h"
@@ -12,7 +11,7 @@ namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
 
 // Rows that are summed in registers before they are added to the accumulators. 64 are as fast in whole steps, within
-// 2 %, 16 cost one of mnist_logreg 8 %; short chains round less.
+// 2 %, 16 cost one of mnist_logreg 8 %.
 inline constexpr i64 kChain = 32;
 
 // Vectors of outputs side by side, and features beside them: as for dense. What is read for each row are the vectors

@@ -1,5 +1,5 @@
 // What products of regions take along: which steps, which not and why, and that the numbers stay what they were.
-#include "executors/cpu/tile_epilogue.h"
+#include "executors/cpu/fused_products.h"
 
 #include <gtest/gtest.h>
 
@@ -130,7 +130,7 @@ Net two_layers(const std::string& activation) {
   return net;
 }
 
-TEST(TileEpilogue, ProductsTakeBiasActivationAndGradient) {
+TEST(FusedProducts, ProductsTakeBiasActivationAndGradient) {
   EXPECT_EQ(fused(two_layers("relu")), (Fused{"xw + b, relu", "hv + c, sub", "dh, relu_gradient"}));
   // tanh is dear: a step of its own; its gradient is not.
   EXPECT_EQ(fused(two_layers("tanh")), (Fused{"xw + b", "hv + c, sub", "dh, tanh_gradient"}));
@@ -139,7 +139,7 @@ TEST(TileEpilogue, ProductsTakeBiasActivationAndGradient) {
 
 // ---- what is left alone
 
-TEST(TileEpilogue, WhatIsStoredIsNotTaken) {
+TEST(FusedProducts, WhatIsStoredIsNotTaken) {
   Net net = layer("relu");
   EXPECT_EQ(fused(net), Fused{"xw + b, relu"});
   net.keep("h");  // the last one may be
@@ -150,7 +150,7 @@ TEST(TileEpilogue, WhatIsStoredIsNotTaken) {
   EXPECT_EQ(fused(net), Fused{});
 }
 
-TEST(TileEpilogue, WhatOthersReadIsNotTaken) {
+TEST(FusedProducts, WhatOthersReadIsNotTaken) {
   Net net = layer("relu");
   net.step("more", "sum", {"z"});
   net.keep("more");
@@ -160,7 +160,7 @@ TEST(TileEpilogue, WhatOthersReadIsNotTaken) {
   EXPECT_EQ(fused(net), Fused{});
 }
 
-TEST(TileEpilogue, AReaderThatReadsTwiceIsNotTaken) {
+TEST(FusedProducts, AReaderThatReadsTwiceIsNotTaken) {
   Net net;
   net.input("x", 3);
   net.parameter("w", {3, 5});
@@ -171,7 +171,7 @@ TEST(TileEpilogue, AReaderThatReadsTwiceIsNotTaken) {
   EXPECT_EQ(fused(net), Fused{});
 }
 
-TEST(TileEpilogue, TheProductMustBeTheGradientNotTheValue) {
+TEST(FusedProducts, TheProductMustBeTheGradientNotTheValue) {
   Net net;
   net.input("x", 3);
   net.input("g", 5);
@@ -183,7 +183,7 @@ TEST(TileEpilogue, TheProductMustBeTheGradientNotTheValue) {
   EXPECT_EQ(fused(net), Fused{});
 }
 
-TEST(TileEpilogue, OtherShapesAreNotTaken) {
+TEST(FusedProducts, OtherShapesAreNotTaken) {
   Net net;
   net.input("x", 3);
   net.input("column", 1);
@@ -196,7 +196,7 @@ TEST(TileEpilogue, OtherShapesAreNotTaken) {
 }
 
 // The operand g of dh is overwritten before dz is due.
-TEST(TileEpilogue, AnOperandThatIsGoneIsNotWaitedFor) {
+TEST(FusedProducts, AnOperandThatIsGoneIsNotWaitedFor) {
   Program program = program_of(two_layers("relu").graph);
   ASSERT_EQ(fused(program).size(), 3u);
   const auto buffer = [&](const std::string& name) -> Buffer& {
@@ -214,7 +214,7 @@ TEST(TileEpilogue, AnOperandThatIsGoneIsNotWaitedFor) {
 }
 
 // Nor where a value that is loaded on the way has taken the operand's place.
-TEST(TileEpilogue, AnOperandThatALoadReplacesIsNotWaitedFor) {
+TEST(FusedProducts, AnOperandThatALoadReplacesIsNotWaitedFor) {
   Net net;
   net.input("x", 3);
   net.input("u", 5);
@@ -238,7 +238,7 @@ TEST(TileEpilogue, AnOperandThatALoadReplacesIsNotWaitedFor) {
 }
 
 // A product of more than one block of k adds to what it has stored: never to where the other operand lies.
-TEST(TileEpilogue, LongProductsDoNotOverwriteTheOtherOperand) {
+TEST(FusedProducts, LongProductsDoNotOverwriteTheOtherOperand) {
   for (const std::int64_t k : {256, 257}) {
     Net net;
     net.input("x", k);

@@ -1,4 +1,4 @@
-#include "executors/cpu/tile_epilogue.h"
+#include "executors/cpu/fused_products.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// tile_epilogue.h: which of the row steps of a stage that follow a product are done by the product itself.
+// fused_products.h: which of the row steps of a stage that follow a product are done by the product itself.
 // Contract: a product may take along the addition of a bias and then one cheap step on its result (epilogue_input() of
 // kernels/cpu/tile.h), in registers: what it takes is never in the tile. It runs when the last step that it takes is
 // due, where nobody else reads what lies between, neither steps nor the arena, and its operands are still there.
