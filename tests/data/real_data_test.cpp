@@ -3,6 +3,7 @@
 
 #include "data/npy.h"
 #include "data_fixture.h"
+#include "support/source_folder.h"
 
 namespace graphrun {
 namespace {
@@ -11,7 +12,7 @@ class RealData : public DataTest {
  protected:
   void SetUp() override {
     const char* environment = std::getenv("GRAPHRUN_TEST_DATA");
-    options.data_dir = environment ? environment : GRAPHRUN_SOURCE_DIR "/../shared/data";
+    options.data_dir = environment ? environment : source_folder() + "/../shared/data";
   }
   bool has(const std::string& name) const { return std::filesystem::exists(options.data_dir + "/" + name); }
 

@@ -15,6 +15,7 @@
 #include "graphrun/model.h"
 #include "graphrun/session.h"
 #include "programs.h"
+#include "support/source_folder.h"
 
 namespace graphrun::testing {
 namespace {
@@ -149,7 +150,7 @@ std::vector<std::string> models() {
   const char* folder = std::getenv("GRAPHRUN_TEST_MODELS");
   std::vector<std::string> paths;
   for (const auto& file :
-       std::filesystem::directory_iterator(folder != nullptr ? folder : GRAPHRUN_SOURCE_DIR "/models")) {
+       std::filesystem::directory_iterator(folder != nullptr ? folder : source_folder() + "/models")) {
     if (file.path().extension() != ".json") continue;
     try {
       load_model(file.path());

@@ -6,6 +6,7 @@
 #include "device.h"
 #include "graphrun/model.h"
 #include "graphrun/session.h"
+#include "support/source_folder.h"
 
 namespace graphrun::testing {
 namespace {
@@ -40,7 +41,7 @@ TEST_F(DeviceModels, GroupsGiveTheBitsOfTheSteps) {
   const char* folder = std::getenv("GRAPHRUN_TEST_MODELS");
   int models = 0;
   for (const auto& file :
-       std::filesystem::directory_iterator(folder != nullptr ? folder : GRAPHRUN_SOURCE_DIR "/models")) {
+       std::filesystem::directory_iterator(folder != nullptr ? folder : source_folder() + "/models")) {
     if (file.path().extension() != ".json") continue;
     SCOPED_TRACE(file.path());
     std::optional<Program> planned;

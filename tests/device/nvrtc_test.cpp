@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kSource = R"(
 #include "kernels/scalar_ops.h"
+#include "support/source_folder.h"
 using namespace graphrun;
 #define UNARY(op, F, r) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1], x[2]); }
 #define BINARY(op, F, r) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1]); }
@@ -35,7 +36,7 @@ const std::vector<std::string> kKernels = {
 };
 
 TEST(Nvrtc, CompilesEveryScalarOp) {
-  std::ifstream file(GRAPHRUN_SOURCE_DIR "/src/kernels/scalar_ops.h");
+  std::ifstream file(source_folder() + "/src/kernels/scalar_ops.h");
   std::stringstream header;
   header << file.rdbuf();
   const std::string text = header.str();

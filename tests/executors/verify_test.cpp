@@ -17,6 +17,7 @@
 #include "session/compare.h"
 #include "support/graph_run.h"
 #include "support/mutant_executor.h"
+#include "support/source_folder.h"
 #include "support/tensors.h"
 
 namespace graphrun {
@@ -148,14 +149,14 @@ TEST(Verify, ExecutorsAgreeOnClassesAndDraws) {
 }
 
 TEST(Verify, ModelsOfTheRepositoryAgree) {
-  const std::string folder = GRAPHRUN_SOURCE_DIR "/models/";
+  const std::string folder = source_folder() + "/models/";
   for (const char* batch : {"all", "3", "1"}) {
     const Model model = load_model(folder + "xor.json", {"", {{"train.batch", batch}}});
     const VerifyReport report = verify(model);
     EXPECT_TRUE(report.passed()) << to_string(*report.difference);
   }
   const char* environment = std::getenv("GRAPHRUN_TEST_DATA");
-  const std::string data = environment ? environment : GRAPHRUN_SOURCE_DIR "/../shared/data";
+  const std::string data = environment ? environment : source_folder() + "/../shared/data";
   if (!std::filesystem::exists(data + "/realestate.json")) GTEST_SKIP() << "realestate.json is not there";
   for (const char* batch : {"all", "100"}) {
     const VerifyReport report = verify(load_model(folder + "linear_regression.json", {data, {{"train.batch", batch}}}));
@@ -172,7 +173,7 @@ TEST(Verify, AShortLastBatchIsAlwaysAmongTheSteps) {
   options.steps = 5;
   EXPECT_EQ(verify(small_model(), options).training_steps, 5u);
   options.steps = 1;
-  const Model divides = load_model(GRAPHRUN_SOURCE_DIR "/models/xor.json", {"", {{"train.batch", "2"}}});
+  const Model divides = load_model(source_folder() + "/models/xor.json", {"", {{"train.batch", "2"}}});
   EXPECT_EQ(verify(divides, options).training_steps, 1u);
 }
 
@@ -180,7 +181,7 @@ TEST(Verify, NothingIsToldAsAnError) {
   VerifyOptions options;
   options.steps = 0;
   EXPECT_THROW(verify(small_model(), options), Error);
-  Model model = load_model(GRAPHRUN_SOURCE_DIR "/models/xor.json");
+  Model model = load_model(source_folder() + "/models/xor.json");
   model.train.minimize = {};
   for (const bool trajectory : {false, true}) {
     try {

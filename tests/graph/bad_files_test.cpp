@@ -11,12 +11,13 @@
 
 #include "graphrun/error.h"
 #include "graphrun/model.h"
+#include "support/source_folder.h"
 
 namespace graphrun {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kFolder = GRAPHRUN_SOURCE_DIR "/tests/graph/bad";
+const fs::path kFolder = source_folder() + "/tests/graph/bad";
 
 std::string content(const fs::path& path) {
   std::ifstream file(path);

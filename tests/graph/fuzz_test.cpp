@@ -13,6 +13,7 @@
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 #include "support/cpu_time.h"
+#include "support/source_folder.h"
 #include "support/temporary_folder.h"
 
 namespace graphrun {
@@ -35,7 +36,7 @@ std::string content(const fs::path& path) {
 std::vector<std::string> files_of(const std::vector<std::string>& folders) {
   std::vector<fs::path> paths;
   for (const std::string& folder : folders) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(std::string(GRAPHRUN_SOURCE_DIR) + folder)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(source_folder() + folder)) {
       const std::string name = entry.path().filename().string();
       if (entry.path().extension() == ".json" && !name.ends_with(".schema.json")) paths.push_back(entry.path());
     }

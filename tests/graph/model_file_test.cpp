@@ -6,6 +6,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
+#include "support/source_folder.h"
 #include "support/temporary_folder.h"
 
 namespace graphrun {
@@ -368,7 +369,7 @@ TEST(Overrides, MistakesInsideOfTextsAreShown) {
 }
 
 TEST(ShippedModels, Load) {
-  const std::string models = GRAPHRUN_SOURCE_DIR "/models/";
+  const std::string models = source_folder() + "/models/";
   const Model model = load_model(models + "xor.json");
   EXPECT_EQ(model.graph.batch(), 4);
   EXPECT_EQ(model.graph.type(model.graph.find("h.W")).shape, Shape({2, 4}));

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "graphrun/session.h"
+#include "support/source_folder.h"
 #include "support/tensors.h"
 
 namespace graphrun {
@@ -276,7 +277,7 @@ INSTANTIATE_TEST_SUITE_P(All, Optimizers, ::testing::ValuesIn(cases()), case_nam
 
 // ---- torch
 
-const std::string kReference = GRAPHRUN_SOURCE_DIR "/tests/reference/";
+const std::string kReference = source_folder() + "/tests/reference/";
 
 void compare_with(const std::string& file, const std::string& text) {
   const json::Document document = json::parse(file, text);

@@ -14,6 +14,7 @@
 #include "data/transforms.h"
 #include "graphrun/error.h"
 #include "graphrun/show.h"
+#include "support/source_folder.h"
 #include "support/temporary_folder.h"
 
 namespace graphrun {
@@ -22,7 +23,7 @@ namespace {
 using json::Value;
 
 std::string page(const std::string& name) {
-  std::ifstream file(GRAPHRUN_SOURCE_DIR "/docs/" + name);
+  std::ifstream file(source_folder() + "/docs/" + name);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

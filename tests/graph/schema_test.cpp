@@ -13,6 +13,7 @@
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 #include "support/json_schema.h"
+#include "support/source_folder.h"
 #include "support/temporary_folder.h"
 
 namespace graphrun {
@@ -35,11 +36,11 @@ void expect_generated(const fs::path& path, const std::string& text) {
 }
 
 TEST(Generated, Schema) {
-  expect_generated(GRAPHRUN_SOURCE_DIR "/models/graphrun.schema.json", model_schema());
+  expect_generated(source_folder() + "/models/graphrun.schema.json", model_schema());
 }
 
 TEST(Generated, OpReference) {
-  expect_generated(GRAPHRUN_SOURCE_DIR "/docs/ops.md", op_reference());
+  expect_generated(source_folder() + "/docs/ops.md", op_reference());
 }
 
 // One of everything, valid.
@@ -113,7 +114,7 @@ Value parsed(const std::string& text) {
 
 std::vector<Value> good_documents() {
   std::vector<Value> documents = {parsed(kRich)};
-  for (const fs::directory_entry& entry : fs::directory_iterator(GRAPHRUN_SOURCE_DIR "/models")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(source_folder() + "/models")) {
     const std::string file = entry.path().filename().string();
     if (entry.path().extension() != ".json" || file.ends_with(".schema.json")) continue;
     documents.push_back(parsed(content(entry.path())));

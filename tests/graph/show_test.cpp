@@ -11,6 +11,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expression.h"
 #include "graphrun/error.h"
+#include "support/source_folder.h"
 #include "support/temporary_folder.h"
 
 namespace graphrun {
@@ -31,7 +32,7 @@ LoadOptions with(std::vector<std::pair<std::string, std::string>> overrides) {
 
 std::vector<std::string> shipped() {
   std::vector<std::string> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(GRAPHRUN_SOURCE_DIR "/models")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(source_folder() + "/models")) {
     const std::string name = entry.path().filename().string();
     if (entry.path().extension() == ".json" && !name.ends_with(".schema.json")) paths.push_back(entry.path().string());
   }
@@ -230,7 +231,7 @@ TEST(Check, OverridesAreChecked) {
 }
 
 TEST(Show, ListsShapesAndGradients) {
-  const std::string path = GRAPHRUN_SOURCE_DIR "/models/xor.json";
+  const std::string path = source_folder() + "/models/xor.json";
   const std::string plain = show_model(path);
   for (const char* line : {"x  f32(batch, 2)", "parameters (17 numbers)", "h.W      f32(2, 4)", "y_hat  answers y",
                            "loss = mean(square(y_hat - y), axis=none, keepdims=false)",
@@ -249,12 +250,12 @@ TEST(Show, ListsShapesAndGradients) {
 }
 
 TEST(Show, AnEntryIsOneLine) {
-  const std::string text = show_model(GRAPHRUN_SOURCE_DIR "/models/realestate_mlp.json");
+  const std::string text = show_model(source_folder() + "/models/realestate_mlp.json");
   EXPECT_NE(text.find("y_hat = dense(h, units=1, init={\"normal\": 0.408}, bias=zeros)"), std::string::npos) << text;
 }
 
 TEST(Show, StepHoldsTheOptimizer) {
-  const Model model = load_model(GRAPHRUN_SOURCE_DIR "/models/xor.json");
+  const Model model = load_model(source_folder() + "/models/xor.json");
   const std::string text = show_step(model);
   EXPECT_NE(text.find("phase train (capacity 4)"), std::string::npos) << text;
   EXPECT_NE(text.find("train/h.W:gradient"), std::string::npos) << text;

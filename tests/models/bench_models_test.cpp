@@ -4,12 +4,13 @@
 #include <filesystem>
 
 #include "graphrun/session.h"
+#include "support/source_folder.h"
 
 namespace graphrun {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kFolder = fs::path(GRAPHRUN_SOURCE_DIR) / "bench" / "models";
+const fs::path kFolder = fs::path(source_folder()) / "bench" / "models";
 
 struct Workload {
   const char* name;

@@ -12,11 +12,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model_runs.h"
+#include "support/source_folder.h"
 
 namespace graphrun {
 namespace {
 
-const std::string kLists = std::string(GRAPHRUN_SOURCE_DIR) + "/tests/models/losses/";
+const std::string kLists = source_folder() + "/tests/models/losses/";
 
 struct Known {
   const char* model;

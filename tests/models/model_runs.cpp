@@ -8,13 +8,14 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "support/source_folder.h"
 
 namespace graphrun {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kModels = fs::path(GRAPHRUN_SOURCE_DIR) / "models";
+const fs::path kModels = fs::path(source_folder()) / "models";
 
 // Files that a model can need. A model that names one of them is skipped where that file is not.
 constexpr const char* kDataFiles[] = {"realestate.json",
@@ -29,7 +30,7 @@ constexpr const char* kDataFiles[] = {"realestate.json",
 
 std::string data_folder() {
   const char* named = std::getenv("GRAPHRUN_TEST_DATA");
-  return (named != nullptr ? fs::path(named) : fs::path(GRAPHRUN_SOURCE_DIR) / ".." / "shared" / "data").string();
+  return (named != nullptr ? fs::path(named) : fs::path(source_folder()) / ".." / "shared" / "data").string();
 }
 
 std::string data_is_missing(const std::string& model) {

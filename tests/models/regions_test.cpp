@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "model_runs.h"
+#include "support/source_folder.h"
 #include "support/tensors.h"
 
 namespace graphrun {
@@ -29,7 +30,7 @@ Session open(const std::string& name, bool fuse, Overrides overrides, int thread
   SessionOptions options;
   options.fuse = fuse;
   options.threads = threads;
-  return Session(load_model(std::string(GRAPHRUN_SOURCE_DIR) + "/models/" + name + ".json", load), options);
+  return Session(load_model(source_folder() + "/models/" + name + ".json", load), options);
 }
 
 void expect_near(double a, double b, const std::string& what) {
@@ -143,7 +144,7 @@ TEST_P(RegionsOfModels, EvaluateAndPredictLikePlainStepsWithTheSameWeights) {
 
 TEST(FusionSummary, SaysWhatRegionsSave) {
   LoadOptions load;
-  const Model model = load_model(std::string(GRAPHRUN_SOURCE_DIR) + "/models/xor.json", load);
+  const Model model = load_model(source_folder() + "/models/xor.json", load);
   const FusionSummary with = fusion_summary(model);
   ASSERT_FALSE(with.regions.empty());
   EXPECT_EQ(with.regions[0].phase, "train");
