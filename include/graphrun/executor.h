@@ -60,6 +60,9 @@ class Runnable {
   virtual void write(BufferId buffer, std::span<const std::byte> bytes) = 0;
   virtual void read(BufferId buffer, std::span<std::byte> bytes) = 0;
 
+  // The bytes from byte `first` of a buffer on; of buffers in Layout::rows. Not during run().
+  virtual void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) = 0;
+
   // Runs the phase n times.
   virtual void run(PhaseId phase, std::uint64_t n) = 0;
 

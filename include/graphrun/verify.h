@@ -1,7 +1,13 @@
-// verify.h: two executors side by side on one Program, and any value of a run by name.
-// Contract: verify() gives each step of the candidate the inputs of the reference, so that every step is judged alone
-// and the first one that is wrong is named; nothing of the model changes. Errors: Error of kind input (model, options),
-// device (executor not available). A difference is no Error: it is in the report.
+// verify.h: two executors side by side on one model, and any value of a run by name.
+// Contract: verify() compares, up to the first difference, and changes nothing of the model:
+//   1. every step alone, without regions: the candidate gets the inputs of the reference, so the step that is wrong is
+//      named;
+//   2. the Program that a Session of the candidate runs, with its regions: from equal states, each value that leaves a
+//      region, then what a whole phase in one run() leaves;
+//   3. many steps in one run() beside the same steps one by one: equal to the bit;
+//   4. predictions of a full batch and of a partial one, in 1 and in 2.
+// Errors: Error of kind input (model, options), device (executor not available). A difference is no Error: it is in the
+// report.
 // Leaves to others: whether the reference is right (conformance tests), printing (cli).
 #pragma once
 
@@ -24,6 +30,7 @@ struct VerifyOptions {
   std::shared_ptr<Executor> custom_executor, custom_against;  // used instead of the names when set
   std::string target;                                         // empty: the candidate's default
   bool passes = true;
+  bool fuse = true;         // parts 2 to 4 run the Program with regions, as a Session does
   int threads = 0;          // as in SessionOptions
   std::uint64_t steps = 3;  // of training, and at most so many of each evaluation; a short last batch is added to them
   // Both executors run freely through all the steps and only their parameters are compared: how far rounding grows.
@@ -37,6 +44,8 @@ struct Difference {
     outside,    // the step changed `buffer`, which is not its output
     start,      // a state does not hold the same as the reference's before the first step
     parameter,  // trajectory: a parameter is out of bounds, or not finite
+    fused,      // a value that leaves a region, or that a whole phase leaves, is out of tolerance
+    repeat,     // steps in one run() leave a state with other bits than the same steps one by one
   };
   Kind kind = Kind::value;
   std::string executor, against;
@@ -69,9 +78,11 @@ struct Divergence {
 
 struct VerifyReport {
   std::string executor, against;
-  std::uint64_t training_steps = 0, evaluation_steps = 0;
-  std::uint64_t values = 0;      // compared
-  std::vector<OpAgreement> ops;  // worst first
+  std::uint64_t training_steps = 0, evaluation_steps = 0, predictions = 0;  // of part 1
+  std::uint64_t values = 0;                                                 // compared, in part 1
+  std::uint64_t regions = 0;                                                // of the Program that a Session runs
+  std::uint64_t fused_values = 0;                                           // compared, in part 2
+  std::vector<OpAgreement> ops;                                             // worst first
   std::vector<Divergence> growth;
   std::optional<Difference> difference;  // the first
   bool passed() const { return !difference; }

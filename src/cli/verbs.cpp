@@ -37,9 +37,10 @@ graphrun plan model.json --executor=cuda --target=h200 --json
 graphrun plan model.json --program)",
      run_plan},
     {"verify", "", Words::model, "run two executors step by step and compare every value",
-     R"(Gives both executors the same start of every step and compares every value that the step computes. A difference
-beyond the op's tolerance is printed with step, op and element, and the exit code is 3. With --dump it prints one
-value of one executor instead.)",
+     R"(First every step alone: both executors get the same inputs, and every value is compared with the op's tolerance.
+Then what a run does: the program with its regions from equal states, each phase at once, predictions of full and
+partial batches, and many steps in one call, which must leave the same bits as steps one by one. A difference is
+printed with step, op and element, and the exit code is 3. With --dump it prints one value of one executor instead.)",
      R"(graphrun verify model.json --executor=cuda
 graphrun verify model.json --steps=10 -v
 graphrun verify model.json --trajectory --steps=500 --tolerance=1e-4

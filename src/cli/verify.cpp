@@ -57,10 +57,11 @@ std::string steps_text(const VerifyReport& report) {
   const auto count = [](std::uint64_t n, std::string_view phase) {
     return fmt::format("{} step{}{}", grouped(n), n == 1 ? "" : "s", phase);
   };
-  if (report.training_steps == 0) return count(report.evaluation_steps, " of evaluation");
-  const std::string training = count(report.training_steps, "");
-  if (report.evaluation_steps == 0) return training;
-  return training + " and " + count(report.evaluation_steps, " of evaluation");
+  std::vector<std::string> parts;
+  if (report.training_steps > 0) parts.push_back(count(report.training_steps, " of training"));
+  if (report.evaluation_steps > 0) parts.push_back(count(report.evaluation_steps, " of evaluation"));
+  if (report.predictions > 0) parts.push_back(count(report.predictions, " of prediction"));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string as_text(const VerifyReport& report, const Arguments& arguments) {
@@ -79,13 +80,18 @@ std::string as_text(const VerifyReport& report, const Arguments& arguments) {
     return text + fmt::format(", parameters at most {:.3g} apart ({} after step {})\n", worst->difference,
                               worst->parameter, grouped(worst->step));
   }
-  if (report.ops.empty() || report.ops.front().worst <= 0) return text + ", all equal\n";
-  const OpAgreement& worst = report.ops.front();
-  return text + fmt::format(", worst {:.2g} of the tolerance ({})\n", worst.worst, worst.node);
+  if (report.ops.empty() || report.ops.front().worst <= 0) {
+    text += ", all equal\n";
+  } else {
+    const OpAgreement& worst = report.ops.front();
+    text += fmt::format(", worst {:.2g} of the tolerance ({})\n", worst.worst, worst.node);
+  }
+  return text + fmt::format("as it runs: {} values with {} region{}; many steps in one call leave the same bits\n",
+                            grouped(report.fused_values), grouped(report.regions), report.regions == 1 ? "" : "s");
 }
 
 void write_difference(JsonWriter& json, const Difference& difference) {
-  static constexpr std::string_view kinds[] = {"value", "outside", "start", "parameter"};
+  static constexpr std::string_view kinds[] = {"value", "outside", "start", "parameter", "fused", "repeat"};
   json.begin_object().member("kind", kinds[static_cast<std::size_t>(difference.kind)]);
   json.member("phase", difference.phase).member("step", difference.phase_step).member("program_step", difference.step);
   json.member("op", difference.op).member("node", difference.node).member("buffer", difference.buffer);
@@ -98,7 +104,8 @@ std::string as_json(const VerifyReport& report, const Model& model) {
   json.begin_object().member("model", model.name).member("executor", report.executor);
   json.member("against", report.against).member("passed", report.passed());
   json.member("steps", report.training_steps).member("evaluation_steps", report.evaluation_steps);
-  json.member("values", report.values);
+  json.member("predictions", report.predictions).member("values", report.values);
+  json.member("regions", report.regions).member("fused_values", report.fused_values);
   json.key("ops").begin_array();
   for (const OpAgreement& op : report.ops) {
     json.begin_object().member("op", op.op).member("steps", op.steps).member("values", op.values);
@@ -124,6 +131,7 @@ int compare(const Model& model, const Arguments& arguments) {
   options.against = arguments.against;
   options.target = arguments.session.target;
   options.passes = arguments.session.passes;
+  options.fuse = arguments.session.fuse;
   options.threads = arguments.session.threads;
   options.steps = arguments.steps.value_or(options.steps);
   options.trajectory = arguments.trajectory;

@@ -143,6 +143,13 @@ std::string to_string(const Program& program) {
   return text;
 }
 
+void check_range(const Buffer& buffer, std::uint64_t first, std::uint64_t bytes) {
+  const bool inside = first <= buffer.bytes && bytes <= buffer.bytes - first;
+  if (inside && buffer.layout == Layout::rows && buffer.kind != BufferKind::tile) return;
+  throw std::logic_error(
+      fmt::format("bytes {} to {} of buffer {} of {}", first, first + bytes, buffer.name, buffer.bytes));
+}
+
 BufferId find_buffer(const Program& program, std::string_view name) {
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     if (program.buffers[id].name == name) return id;

@@ -478,15 +478,17 @@ TEST_F(Cli, CheckFindsEveryMistakeWithoutData) {
                  {"no value named q", "unknown key 'epoch'", "did you mean 'epochs'?"});
 }
 
-TEST_F(Cli, VerifySaysOneLine) {
+TEST_F(Cli, VerifySaysTwoLines) {
   const Outcome outcome = graphrun({"verify", model_, "--batch=3"});
   ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
   EXPECT_EQ(outcome.err, "");
-  ASSERT_EQ(lines(outcome.out).size(), 1u) << outcome.out;
+  ASSERT_EQ(lines(outcome.out).size(), 2u) << outcome.out;
   EXPECT_EQ(outcome.out.rfind("verified: ", 0), 0u) << outcome.out;
-  EXPECT_TRUE(has(outcome.out, " values in 3 steps and 3 steps of evaluation, ")) << outcome.out;
+  EXPECT_TRUE(has(outcome.out, " values in 3 steps of training, 3 steps of evaluation, 2 steps of prediction, "))
+      << outcome.out;
+  EXPECT_TRUE(has(lines(outcome.out)[1], "as it runs: ")) << outcome.out;
   const Outcome same = graphrun({"verify", model_, "--executor=ref", "--against=ref", "--steps=1"});
-  EXPECT_TRUE(has(same.out, "in 1 step and ")) << same.out;
+  EXPECT_TRUE(has(same.out, "in 1 step of training, ")) << same.out;
   EXPECT_TRUE(has(same.out, ", all equal\n")) << same.out;
   const Outcome verbose = graphrun({"verify", model_, "-v", "--no-passes"});
   EXPECT_EQ(verbose.code, 0);
@@ -498,7 +500,10 @@ TEST_F(Cli, VerifyJsonHasTheseKeys) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = Json::parse(outcome.out);
   EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "against", "passed", "steps",
-                                                    "evaluation_steps", "values", "ops", "growth", "difference"}));
+                                                    "evaluation_steps", "predictions", "values", "regions",
+                                                    "fused_values", "ops", "growth", "difference"}));
+  EXPECT_GT(result["regions"], 0);
+  EXPECT_GT(result["fused_values"], 0);
   EXPECT_EQ(result["passed"], true);
   EXPECT_TRUE(result["difference"].is_null());
   EXPECT_EQ(keys(result["ops"].at(0)), (std::vector<std::string>{"op", "steps", "values", "worst", "node"}));

@@ -22,6 +22,9 @@ class FaultyRunnable final : public Runnable {
       : inner_(std::move(inner)), program_(program), fault_(fault) {}
   void write(BufferId buffer, std::span<const std::byte> bytes) override { inner_->write(buffer, bytes); }
   void read(BufferId buffer, std::span<std::byte> bytes) override { inner_->read(buffer, bytes); }
+  void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override {
+    inner_->read_range(buffer, first, bytes);
+  }
   void run(PhaseId phase, std::uint64_t n) override {
     inner_->run(phase, n);
     fault_(*inner_, program_, ++runs_);

@@ -87,6 +87,9 @@ class Allocating final : public Runnable {
   explicit Allocating(Runnable& inner) : inner_(inner) {}
   void write(BufferId buffer, std::span<const std::byte> bytes) override { inner_.write(buffer, bytes); }
   void read(BufferId buffer, std::span<std::byte> bytes) override { inner_.read(buffer, bytes); }
+  void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override {
+    inner_.read_range(buffer, first, bytes);
+  }
   void run(PhaseId phase, std::uint64_t n) override {
     for (std::uint64_t i = 0; i < n; ++i) {
       std::vector<float> scratch(8);

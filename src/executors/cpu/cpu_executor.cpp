@@ -193,6 +193,13 @@ class CpuRunnable final : public Runnable {
     std::memcpy(bytes.data(), from, bytes.size());
   }
 
+  void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override {
+    const Buffer& from = buffers_.at(buffer);
+    check_range(from, first, bytes.size());
+    const std::byte* window = windows_.at(buffer);
+    if (!bytes.empty()) std::memcpy(bytes.data(), (window != nullptr ? window : arena_.at(from)) + first, bytes.size());
+  }
+
   void run(PhaseId phase, std::uint64_t n) override {
     const BoundPhase& bound = phases_.at(phase);
     const auto items = static_cast<std::uint32_t>(bound.items.size());

@@ -297,6 +297,17 @@ void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
   api_.synchronize(stream_.get());
 }
 
+void CudaRunnable::read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) {
+  const Buffer& from = program_.buffers.at(buffer);
+  check_range(from, first, bytes.size());
+  if (bytes.empty()) return;
+  api_.doing(from.name);
+  api_.use_device(device_);
+  api_.copy_to_host(bytes.data(), static_cast<const std::byte*>(arena_->at(buffer)) + first, bytes.size(),
+                    stream_.get());
+  api_.synchronize(stream_.get());
+}
+
 void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   const BoundPhase& bound = phases_.at(phase);
   const StepGraph& graph = graphs_.at(phase);

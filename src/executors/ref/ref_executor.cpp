@@ -86,6 +86,12 @@ class RefRunnable final : public Runnable {
     if (!bytes.empty()) std::memcpy(bytes.data(), from, bytes.size());
   }
 
+  void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override {
+    const Buffer& from = buffers_.at(buffer);
+    check_range(from, first, bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes.data(), arena_.at(from) + first, bytes.size());
+  }
+
   void run(PhaseId phase, std::uint64_t n) override {
     const std::vector<BoundStep>& steps = phases_.at(phase);
     for (std::uint64_t i = 0; i < n; ++i) {
