@@ -11,9 +11,9 @@ namespace {
 
 // Tiles of kTileRows x (kTileVectors * 16) fill the registers of the machine; they decide the speed, never the bits.
 // 14 x 32: 28 sums, two vectors of b and a number of a are 31 of 32 registers; 16 loads for 28 fma.
-inline constexpr int kTileRows = GRAPHRUN_LANES == 16 ? 14 : GRAPHRUN_LANES == 8 ? 6 : 4;
+inline constexpr int kTileRows = GRAPHRUN_BLOCKS == 16 ? 14 : GRAPHRUN_BLOCKS == 8 ? 6 : 4;
 static_assert(kTileRows <= kMostTileRows);
-inline constexpr int kTileVectors = GRAPHRUN_LANES == 16 ? 2 : 1;
+inline constexpr int kTileVectors = GRAPHRUN_BLOCKS == 16 ? 2 : 1;
 inline constexpr i64 kWide = kTileVectors * kLanes;
 inline constexpr i64 kBlockRows = 84;  // of a packed at a time: 84 KiB, and whole tiles (14, 6 and 4 divide it)
 inline constexpr i64 kManyColumns = 512;
@@ -237,7 +237,7 @@ void strip(Tile t, i64 m) {
 }
 
 // Few rows are few chains of fma, each waiting for its last one. Blocks of k are chains of their own: several at once.
-inline constexpr int kChains = GRAPHRUN_LANES == 16 ? 4 : 2;
+inline constexpr int kChains = GRAPHRUN_BLOCKS == 16 ? 4 : 2;
 
 template <int kRows, int kVectors, int kCount>
 GRAPHRUN_FN void chains(const Tile& t) {
@@ -272,7 +272,7 @@ GRAPHRUN_FN void chains(const Tile& t) {
 // `kCount` blocks, as many at once as there are registers for their sums.
 template <int kRows, int kVectors, int kCount>
 GRAPHRUN_FN void blocks(Tile t) {
-  constexpr int kRegisters = GRAPHRUN_LANES == 16 ? 16 : 4;
+  constexpr int kRegisters = GRAPHRUN_BLOCKS == 16 ? 16 : 4;
   constexpr int kFit = kRegisters / (kRows * kVectors);
   constexpr int kStep = kFit < 1 ? 1 : kFit < kCount ? kFit : kCount;
   for (int c = 0; c < kCount;

@@ -11,6 +11,14 @@
 
 #include "kernels/scalar_ops.h"
 
+// The registers that blocks are made for. Builds under sanitizers take the smallest set (GRAPHRUN_ALL_BLOCKS in
+// src/CMakeLists.txt): hundreds of unrolled blocks take their compiler minutes, and blocks never change bits.
+#if defined(GRAPHRUN_SMALL_BLOCKS)
+#define GRAPHRUN_BLOCKS 4
+#else
+#define GRAPHRUN_BLOCKS GRAPHRUN_LANES
+#endif
+
 namespace graphrun::cpu::GRAPHRUN_ISA {
 
 inline constexpr int kLanes = 16;

@@ -55,16 +55,16 @@ GRAPHRUN_FN void in_parts(i64 n, F&& f) {
 // Vectors of rows to a block of `outputs`: together they fill the registers, and the fewer outputs share a vector, the
 // more vectors it takes to have sums under way.
 constexpr int vectors_beside(int outputs) {
-#if GRAPHRUN_LANES == 16
+#if GRAPHRUN_BLOCKS == 16
   return outputs == 1 ? 8 : outputs <= 4 ? 6 : 4;
-#elif GRAPHRUN_LANES == 8
+#elif GRAPHRUN_BLOCKS == 8
   return outputs == 1 ? 4 : outputs == 2 ? 3 : 2;
 #else
   (void)outputs;
   return 1;
 #endif
 }
-inline constexpr int kOutputs = GRAPHRUN_LANES == 16 ? 6 : GRAPHRUN_LANES == 8 ? 3 : 2;
+inline constexpr int kOutputs = GRAPHRUN_BLOCKS == 16 ? 6 : GRAPHRUN_BLOCKS == 8 ? 3 : 2;
 inline constexpr i64 kDepth = kProductBlock;  // of k; within it nothing is read back from the output
 
 // As is. Of addresses that are known compilers make one pointer for each load and store of a block, and carry all of
@@ -269,16 +269,16 @@ struct ToNumbers {
 
 // Features of a block; as for dense.
 constexpr int b_features_beside(int a_features) {
-#if GRAPHRUN_LANES == 16
+#if GRAPHRUN_BLOCKS == 16
   return a_features == 1 ? 10 : a_features <= 4 ? 6 : 5;
-#elif GRAPHRUN_LANES == 8
+#elif GRAPHRUN_BLOCKS == 8
   return a_features == 1 ? 4 : 2;
 #else
   return a_features == 1 ? 2 : 1;
 #endif
 }
-inline constexpr int kFeatures = GRAPHRUN_LANES == 16 ? 5 : GRAPHRUN_LANES == 8 ? 2 : 1;
-inline constexpr int kColumn = GRAPHRUN_LANES == 16 ? 10 : GRAPHRUN_LANES == 8 ? 4 : 2;  // of a, beside one of b
+inline constexpr int kFeatures = GRAPHRUN_BLOCKS == 16 ? 5 : GRAPHRUN_BLOCKS == 8 ? 2 : 1;
+inline constexpr int kColumn = GRAPHRUN_BLOCKS == 16 ? 10 : GRAPHRUN_BLOCKS == 8 ? 4 : 2;  // of a, beside one of b
 
 // kM features of a times kN of b, and with kSumOfB the sums of these of b, as if a had a feature that is 1 for all
 // rows.
@@ -367,7 +367,7 @@ void dense_gradient(const DenseGradientTile& c) {
   }
 }
 
-inline constexpr int kSummed = GRAPHRUN_LANES == 16 ? 8 : GRAPHRUN_LANES == 8 ? 4 : 2;  // features at a time
+inline constexpr int kSummed = GRAPHRUN_BLOCKS == 16 ? 8 : GRAPHRUN_BLOCKS == 8 ? 4 : 2;  // features at a time
 
 template <class Sums>
 GRAPHRUN_FN void sum_tile(Sums& sums, const TileRows& x, i64 features, i64 rows) {

@@ -16,13 +16,13 @@ inline constexpr i64 kChain = 32;
 
 // Vectors of outputs side by side, and features beside them: as for dense. What is read for each row are the vectors
 // and one number a feature.
-inline constexpr int kOutputVectors = GRAPHRUN_LANES == 16 ? 2 : 1;
+inline constexpr int kOutputVectors = GRAPHRUN_BLOCKS == 16 ? 2 : 1;
 constexpr int inputs_beside(int vectors) {
-#if GRAPHRUN_LANES == 16
+#if GRAPHRUN_BLOCKS == 16
   return vectors == 1 ? 24 : 12;
 #else
   (void)vectors;
-  return GRAPHRUN_LANES == 8 ? 6 : 2;
+  return GRAPHRUN_BLOCKS == 8 ? 6 : 2;
 #endif
 }
 
