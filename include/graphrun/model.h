@@ -22,6 +22,13 @@ struct Standardization {
   std::vector<double> shift, scale;  // one entry a column
 };
 
+// Other numbers that were fitted to the training split, by what they are of: "age:mean" of a column, "x:aggregate.0 of
+// a - mean(a)" of a formula.
+struct Fitted {
+  std::string name;
+  std::vector<double> values;
+};
+
 // One part of the data: for each input a tensor whose dimension 0 counts the samples.
 struct Split {
   std::string name;  // "train", "validation", "test"
@@ -34,6 +41,10 @@ struct DataSet {
   std::vector<Split> splits;
   std::vector<Standardization> standardizations;
   std::vector<std::string> warnings;
+  std::vector<Fitted> fitted;
+  std::string origin;  // JSON that weights files keep: the columns, the split and its seed
+  // Of data read with LoadOptions::weights: why the splits are not those of the training; empty when they are.
+  std::string stray;
   const Split* find(std::string_view split) const {
     for (const Split& s : splits) {
       if (s.name == split) return &s;
@@ -101,14 +112,19 @@ struct LoadOptions {
   std::string data_dir;                                        // searched after the model's own folder
   std::vector<std::pair<std::string, std::string>> overrides;  // "train.epochs" -> "100", as --set gives them
   DataUse data = DataUse::values;
-  std::string weights = {};  // a file of weights.h to start from: parameters, and the numbers the data are changed with
+  // A file of weights.h to start from: parameters, the numbers the data are changed with, and the seed of their split.
+  std::string weights = {};
+  // Above 0: the model is loaded to predict so many rows. No split is read, and the batch is what they need; that of
+  // the training where an output depends on the other rows of its batch (docs/data.md).
+  std::int64_t predicts = 0;
 };
 
 GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& options = {});
 
-// The rows of a CSV, NPY or NPZ file as the inputs of Session::predict(), in original units. A CSV file has the columns
-// that the model's own CSV source names; targets may be among them and are left out. An NPY file is the only input, an
-// NPZ file has inputs by name. Throws Error.
+// The rows of a CSV, NPY or NPZ file as the inputs of Session::predict(), in original units; f32 inputs as f64, so that
+// nothing is rounded before it is standardized. A CSV file names its columns as docs/data.md says; what no input takes
+// is left out. An NPY file is the only input, an NPZ file has arrays by name. What was fitted to the training rows
+// comes from LoadOptions::weights. Throws Error.
 GRAPHRUN_API std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& model,
                                                                          const std::string& path,
                                                                          const LoadOptions& options = {});

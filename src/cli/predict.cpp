@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "graphrun/tensor.h"
@@ -13,9 +16,41 @@
 namespace graphrun::cli {
 namespace {
 
-using Outputs = std::vector<std::pair<std::string, HostTensor>>;
+// An output in the units of the model, and how they become those of its target.
+struct Output {
+  std::string name;
+  HostTensor values;
+  std::optional<Standardization> units;
+};
+using Outputs = std::vector<Output>;
 
-constexpr std::int64_t kBatchRows = 1024;  // where the command line does not say
+// The units of the outputs' targets, taken from the model: f32 cannot hold them where the deviation is small beside the
+// mean, as of times.
+std::vector<std::optional<Standardization>> take_units(Model& model) {
+  std::vector<std::optional<Standardization>> units;
+  std::vector<Standardization>& all = model.data.standardizations;
+  const auto is_of = [](const std::string& input) {
+    return [&](const Standardization& s) { return s.input == input; };
+  };
+  for (const OutputSpec& output : model.outputs) {
+    const auto found = std::find_if(all.begin(), all.end(), is_of(output.target));
+    units.push_back(found == all.end() ? std::nullopt : std::optional(*found));
+  }
+  for (const OutputSpec& output : model.outputs) std::erase_if(all, is_of(output.target));
+  return units;
+}
+
+// Calls f with the number in original units: an f32 where that is as fine as a millionth of the deviation.
+template <class F>
+void in_units(double value, double shift, double scale, F f) {
+  const double original = value * scale + shift;
+  const auto narrow = static_cast<float>(original);
+  const float next = std::nextafter(std::abs(narrow), std::numeric_limits<float>::infinity());
+  if (static_cast<double>(next - std::abs(narrow)) <= std::abs(scale) * 0x1p-20)
+    f(narrow);
+  else
+    f(original);
+}
 
 // Elements of one row.
 std::size_t width_of(const HostTensor& tensor) {
@@ -26,7 +61,7 @@ std::size_t width_of(const HostTensor& tensor) {
 // An output of several numbers a row is so many columns: "logits.0", "logits.1", ...
 std::vector<std::string> columns_of(const Outputs& outputs) {
   std::vector<std::string> names;
-  for (const auto& [name, tensor] : outputs) {
+  for (const auto& [name, tensor, units] : outputs) {
     const std::size_t width = width_of(tensor);
     for (std::size_t i = 0; i < width; ++i) names.push_back(width == 1 ? name : fmt::format("{}.{}", name, i));
   }
@@ -35,10 +70,19 @@ std::vector<std::string> columns_of(const Outputs& outputs) {
 
 // Calls f(number) for the elements of one row of one output.
 template <class F>
-void each_number(const HostTensor& tensor, std::size_t row, F f) {
+void each_number(const Output& output, std::size_t row, F f) {
+  const HostTensor& tensor = output.values;
   const auto visit = [&](const auto elements) {
     const std::size_t width = width_of(tensor);
-    for (const auto x : elements.subspan(row * width, width)) f(x);
+    for (std::size_t i = 0; i < width; ++i) {
+      const auto x = elements[row * width + i];
+      if (!output.units) {
+        f(x);
+        continue;
+      }
+      const std::size_t column = i % output.units->scale.size();
+      in_units(static_cast<double>(x), output.units->shift[column], output.units->scale[column], f);
+    }
   };
   switch (tensor.dtype()) {
     case DType::f32:
@@ -58,8 +102,8 @@ std::string as_csv(const Outputs& outputs, std::size_t rows) {
   std::string text = fmt::format("{}\n", fmt::join(columns_of(outputs), ","));
   for (std::size_t row = 0; row < rows; ++row) {
     bool first = true;
-    for (const auto& [name, tensor] : outputs) {
-      each_number(tensor, row, [&](auto x) {
+    for (const Output& output : outputs) {
+      each_number(output, row, [&](auto x) {
         fmt::format_to(std::back_inserter(text), "{}{}", first ? "" : ",", x);
         first = false;
       });
@@ -75,7 +119,7 @@ std::string as_json(const Session& session, const Outputs& outputs, std::size_t 
   json.member("rows", rows).member("columns", columns_of(outputs)).key("predictions").begin_array();
   for (std::size_t row = 0; row < rows; ++row) {
     json.begin_array();
-    for (const auto& [name, tensor] : outputs) each_number(tensor, row, [&](auto x) { json.value(x); });
+    for (const Output& output : outputs) each_number(output, row, [&](auto x) { json.value(x); });
     json.end_array();
   }
   return json.end_array().end_object().text() + "\n";
@@ -85,16 +129,15 @@ std::string as_json(const Session& session, const Outputs& outputs, std::size_t 
 
 int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
   const auto inputs = load_inputs(arguments.model, arguments.word, arguments.load);
-  const std::int64_t rows = inputs.empty() ? 0 : inputs.front().second.shape()[0];
+  const std::int64_t rows = inputs.front().second.shape()[0];
   LoadOptions load = arguments.load;
-  load.data = DataUse::none;  // the weights bring what was fitted to it
-  // In front of what the command line says, which wins.
-  const std::string batch = std::to_string(std::clamp<std::int64_t>(rows, 1, kBatchRows));
-  load.overrides.insert(load.overrides.begin(), {"train.batch", batch});
+  load.predicts = rows;
   Model model = load_model(arguments.model, load);
-  model.data.splits.clear();  // those whose size the model file tells
+  const std::vector<std::optional<Standardization>> units = take_units(model);
   Session session = open_session(std::move(model), arguments, diagnostics);
-  const Outputs outputs = session.predict_all(inputs);
+  Outputs outputs;
+  for (auto& [name, values] : session.predict_all(inputs))
+    outputs.push_back({name, std::move(values), units[outputs.size()]});
   const auto count = static_cast<std::size_t>(rows);
   write_results(arguments.json ? as_json(session, outputs, count) : as_csv(outputs, count));
   return kDone;

@@ -84,6 +84,9 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   ResultFile losses(arguments.losses, "losses.write");
   ResultFile trace(arguments.profile_trace, "profile.write");
   Session session = open_session(arguments, diagnostics);
+  if (const std::string& stray = session.model().data.stray; !stray.empty()) {
+    diagnostics.warn(stray + ": rows of 'validation' and 'test' may have been trained with");
+  }
   std::optional<FusionSummary> fusion;
   if (arguments.session.fuse && (arguments.verbose || !arguments.json)) {
     SessionOptions options = arguments.session;

@@ -15,17 +15,19 @@ graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",
      run_train},
     {"eval", "test", Words::model, "evaluate saved weights on the model's splits",
-     R"(Evaluates loss and metrics of --weights on every split of the model, and trains nothing. The data are transformed with
-the numbers that were fitted when the weights were trained. With --json, stdout is one object with the keys model,
-executor, train, validation, test, arena_bytes, weights_hash.)",
+     R"(Evaluates loss and metrics of --weights on every split of the model, and trains nothing. The data are split and
+transformed as when the weights were trained, whatever --seed says; where that cannot be, because the rows or the
+split are others now, the exit code is 2. With --json, stdout is one object with the keys model, executor, train,
+validation, test, arena_bytes, weights_hash.)",
      R"(graphrun train model.json --save-weights model.npz
 graphrun eval model.json --weights model.npz)",
      run_eval},
     {"predict", "", Words::model_and_data, "print what the model says of the rows of a file, as CSV",
      R"(Reads the rows of a CSV, NPY or NPZ file and prints the model's outputs for each as CSV, in the units of the
-targets. A CSV file has the columns that the model's own CSV file has; the targets may be there and are not looked
-at. An NPY file is the model's one input, an NPZ file has inputs by name. Needs --weights, and none of the model's
-own data. With --json, stdout is one object with the keys model, executor, rows, columns, predictions.)",
+targets. A CSV file names its columns in the first line: as the model names those of its table, or x0, x1, ... for an
+array x of several numbers a row; other columns are not looked at. An NPY file is the model's one input, an NPZ file
+has inputs by name. A row's outputs depend on that row alone. Needs --weights, and none of the model's own data. With
+--json, stdout is one object with the keys model, executor, rows, columns, predictions.)",
      R"(graphrun train model.json --save-weights model.npz
 graphrun predict model.json new.csv --weights model.npz > predictions.csv)",
      run_predict},

@@ -26,17 +26,27 @@ struct Array {
 };
 using ArrayPtr = std::shared_ptr<const Array>;
 
+// Some rows of an array.
+struct Rows {
+  std::int64_t begin = 0, count = 0;
+  std::shared_ptr<const std::vector<std::int64_t>> order = {};  // row i is (*order)[begin + i] when set
+
+  std::int64_t row(std::int64_t i) const { return order ? (*order)[static_cast<std::size_t>(begin + i)] : begin + i; }
+};
+
 struct NamedArray {
   std::string name;
   json::Place place;                // in the model file, for messages
   std::function<ArrayPtr()> read;   // throws Error
   std::optional<Shape> shape = {};  // where it is known before reading
+  bool has_gaps = false;            // NaN is a missing value that the mean of the training rows fills
 };
 
 struct Table {
   std::vector<NamedArray> arrays;
   bool keyed = true;  // arrays are named like inputs; otherwise they are columns to choose from
   std::function<void(const std::vector<std::size_t>&)> use = {};  // when set: told before the first is read which will
+  std::vector<NamedArray> gathered = {};  // found by name after `arrays`: made of several of them, and not listed
 
   const NamedArray* find(const std::string& name) const;
   std::vector<std::string> names() const;

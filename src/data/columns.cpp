@@ -45,8 +45,8 @@ struct Choice {
 
 class Chooser {
  public:
-  Chooser(json::Reader& reader, const Table& table, const DataOptions& options)
-      : reader_(reader), table_(table), options_(options) {}
+  Chooser(json::Reader& reader, const Table& table, const DataOptions& options, const TableFit& fit)
+      : reader_(reader), table_(table), options_(options), fit_(fit) {}
 
   Choice read_choice(const json::Place& at) {
     if (is_formula(at, table_)) {
@@ -67,7 +67,7 @@ class Chooser {
     return choice;
   }
 
-  ArrayPtr array_of(const Choice& choice) {
+  ArrayPtr array_of(const Choice& choice, const std::string& input) {
     if (!choice.good) return nullptr;
     if (choice.kind == Choice::Kind::array) return read(*choice.arrays.front());
     if (choice.kind == Choice::Kind::list) return side_by_side(choice.place, choice.arrays);
@@ -83,7 +83,7 @@ class Chooser {
       }
       columns.push_back({named->name, array});
     }
-    return formulas_of(options_).evaluate(reader_, choice.place, columns);
+    return computed(choice, input, columns);
   }
 
   ArrayPtr read(const NamedArray& named) {
@@ -95,11 +95,28 @@ class Chooser {
         reader_.report(named.place, "data.shape", fmt::format("array '{}' is one number; it has no rows", named.name));
         return nullptr;
       }
-      return array && options_.use != DataUse::values ? std::make_shared<const Array>(Array{array->shape, {}}) : array;
+      if (!array) return nullptr;
+      if (options_.use != DataUse::values) return std::make_shared<const Array>(Array{array->shape, {}});
+      if (fit_.see) fit_.see(*array);
+      return named.has_gaps ? fill_gaps(named.name, array, fit_) : array;
     } catch (const Error& error) {
       reader_.report(named.place, error);
       return nullptr;
     }
+  }
+
+  // The columns that the input took when it was trained; nothing when one of them is not there, which is reported.
+  std::optional<std::vector<const NamedArray*>> named(const json::Place& at, const std::vector<std::string>& names) {
+    std::vector<const NamedArray*> columns;
+    for (const std::string& name : names) {
+      const NamedArray* array = table_.find(name);
+      if (array)
+        columns.push_back(array);
+      else
+        report_unknown(at, name);
+    }
+    if (columns.size() != names.size()) return std::nullopt;
+    return columns;
   }
 
   // Columns of (rows) or (rows, k), side by side as (rows, sum of k).
@@ -136,10 +153,31 @@ class Chooser {
       choice.arrays.push_back(array);
     else
       choice.good = false;
-    if (name && !array)
-      reader_.report(item, "data.column",
-                     fmt::format("no column '{}'; the source has {}", *name, listed(table_.names())),
-                     did_you_mean(*name, table_.names()));
+    if (name && !array) report_unknown(item, *name);
+  }
+
+  void report_unknown(const json::Place& at, const std::string& name) {
+    reader_.report(at, "data.column", fmt::format("no column '{}'; the source has {}", name, listed(table_.names())),
+                   did_you_mean(name, table_.names()));
+  }
+
+  // The numbers of a formula go by its text: those of another are not taken for them.
+  ArrayPtr computed(const Choice& choice, const std::string& input, const std::vector<FormulaColumn>& columns) {
+    const auto name = [&](std::size_t i) {
+      return fmt::format("{}:aggregate.{} of {}", input, i, choice.place.value->string);
+    };
+    const bool has_values = options_.use == DataUse::values;
+    const std::optional<Rows> train =
+        has_values ? fit_.rows_to_fit(columns.front().array->rows()) : std::optional<Rows>();
+    std::vector<std::vector<double>> aggregates;
+    for (std::size_t i = 0; has_values && !train; ++i) {
+      const std::vector<double>* known = fit_.fit.find(name(i));
+      if (!known) break;
+      aggregates.push_back(*known);
+    }
+    const ArrayPtr array = formulas_of(options_).evaluate(reader_, choice.place, columns, train, aggregates);
+    for (std::size_t i = 0; train && i < aggregates.size(); ++i) fit_.fit.set(name(i), aggregates[i]);
+    return array;
   }
 
   static void fill(Array& together, const std::vector<ArrayPtr>& arrays) {
@@ -164,14 +202,15 @@ class Chooser {
   json::Reader& reader_;
   const Table& table_;
   const DataOptions& options_;
+  const TableFit& fit_;
 };
 
 }  // namespace
 
 std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, const Table& table,
                                 std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
-                                const DataOptions& options) {
-  Chooser chooser(reader, table, options);
+                                const DataOptions& options, const TableFit& fit) {
+  Chooser chooser(reader, table, options, fit);
   std::vector<Choice> choices(inputs.size());
   std::size_t open = 0;  // inputs with neither formula nor list
   bool all_good = true;
@@ -194,6 +233,17 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
     reader.report(at, "data.column", "only one input can take the columns that are left; list those of the others");
     return arrays;
   }
+  for (std::size_t i = 0; i < inputs.size() && !table.keyed && all_good; ++i) {
+    if (choices[i].kind != Choice::Kind::nothing) continue;
+    auto& known = fit.fit.origin.columns;
+    if (const auto took = known.find(inputs[i].name); took != known.end()) {
+      const auto columns = chooser.named(at, took->second);
+      if (!columns) return arrays;
+      free = *columns;
+    } else if (fit.train) {
+      for (const NamedArray* column : free) known[inputs[i].name].push_back(column->name);
+    }
+  }
   if (table.use) {
     std::vector<std::size_t> used;
     for (std::size_t i = 0; i < table.arrays.size(); ++i) {
@@ -209,7 +259,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (choices[i].kind != Choice::Kind::nothing) {
-      arrays[i] = chooser.array_of(choices[i]);
+      arrays[i] = chooser.array_of(choices[i], inputs[i].name);
     } else if (!table.keyed) {
       // What is left is not known while another input's choice is not.
       if (free.empty() && all_good)

@@ -9,13 +9,15 @@
 
 #include "data/array.h"
 #include "data/dataset.h"
+#include "data/fit.h"
 
 namespace graphrun::data {
 
-// `said[i]` is what stands under the split for input i. `at` is the source, for what concerns it as a whole.
+// `said[i]` is what stands under the split for input i. `at` is the source, for what concerns it as a whole. An input
+// that takes what is left takes, in a table that does not train, the columns that it took in the one that does.
 std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, const Table& table,
                                 std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
-                                const DataOptions& options);
+                                const DataOptions& options, const TableFit& fit);
 
 std::string listed(const std::vector<std::string>& names);
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& names);

@@ -18,6 +18,17 @@ bool is_line_end(char c) {
   return c == '\n' || c == '\r';
 }
 
+bool stands_for_nothing(std::string_view text) {
+  static constexpr std::array<std::string_view, 7> kWords = {"NA", "N/A", "NaN", "nan", "null", "NULL", "?"};
+  return text.empty() || (text.size() <= 4 && std::find(kWords.begin(), kWords.end(), text) != kWords.end());
+}
+
+// What from_chars() makes of a number and the rest of the text.
+std::from_chars_result parse(std::string_view text, double& value) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return std::from_chars(text.data(), text.data() + text.size(), value);
+}
+
 }  // namespace
 
 // Reads one field and returns where it ends: at a delimiter, a line end, or the end of the text.
@@ -61,7 +72,24 @@ std::size_t Csv::read_record(std::size_t at, std::vector<Field>& record) {
   return at;
 }
 
+// A first line of numbers is a row in a file without a header: taken for names it would be lost.
+void Csv::refuse_numbers(const std::vector<Field>& record) const {
+  std::size_t numbers = 0;
+  for (const Field& field : record) {
+    const std::string_view text = content(field);
+    double value = 0;
+    if (parse(text, value).ptr == text.data() + text.size() && !stands_for_nothing(text))
+      ++numbers;
+    else if (!stands_for_nothing(text))
+      return;
+  }
+  if (numbers == 0) return;
+  fail(record.front().begin - record.front().quoted, "the first line should name the columns, and it holds numbers",
+       "put a line of names above it, such as x0,x1; a model's own file may say \"header\": false");
+}
+
 void Csv::take_header(const std::vector<Field>& record, bool header) {
+  if (header) refuse_numbers(record);
   std::unordered_set<std::string> seen;
   for (const Field& field : record) {
     names_.push_back(header ? std::string(content(field)) : std::to_string(names_.size()));
@@ -100,16 +128,13 @@ std::string_view Csv::content(const Field& field) const {
 }
 
 bool Csv::is_missing(std::size_t row, std::size_t column) const {
-  static constexpr std::array<std::string_view, 7> kWords = {"NA", "N/A", "NaN", "nan", "null", "NULL", "?"};
-  const std::string_view text = content(field(row, column));
-  return text.empty() || (text.size() <= 4 && std::find(kWords.begin(), kWords.end(), text) != kWords.end());
+  return stands_for_nothing(content(field(row, column)));
 }
 
 double Csv::number(std::size_t row, std::size_t column) const {
-  std::string_view text = content(field(row, column));
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const std::string_view text = content(field(row, column));
   double value = 0;
-  const std::from_chars_result result = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::from_chars_result result = parse(text, value);
   if (result.ec == std::errc::result_out_of_range) fail_at(row, column, fmt::format("'{}' is out of range", text));
   if (result.ec != std::errc() || result.ptr != text.data() + text.size())
     fail_at(row, column, fmt::format("expected a number, got '{}'", text.substr(0, 40)));

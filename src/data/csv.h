@@ -1,7 +1,7 @@
 // csv.h: comma-separated values (RFC 4180): quotes, quotes in quotes, line ends of either kind, a byte order mark.
-// Contract: every record has as many fields as the first; empty lines are none. Errors have the file's line and column.
-// Whether a field is a number is asked only of the fields that are read.
-// Leaves to others: what a missing value becomes (csv_source.cpp).
+// Contract: every record has as many fields as the first; empty lines are none. A header of numbers is refused. Errors
+// have the file's line and column. Whether a field is a number is asked only of the fields that are read. Leaves to
+// others: what a missing value becomes (csv_source.cpp).
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@ class Csv {
   std::size_t read_field(std::size_t at, Field& field);
   std::size_t read_record(std::size_t at, std::vector<Field>& record);
   void take_header(const std::vector<Field>& record, bool header);
+  void refuse_numbers(const std::vector<Field>& record) const;
   std::string_view content(const Field& field) const;
   const Field& field(std::size_t row, std::size_t column) const { return fields_[row * names_.size() + column]; }
   [[noreturn]] void fail(std::size_t offset, std::string message, std::string hint = {}) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "base/file.h"
 #include "data/csv.h"
@@ -14,7 +15,7 @@ namespace graphrun::data {
 std::span<const MissingDoc> missing_docs() {
   static constexpr MissingDoc docs[] = {
       {"error", "a missing value is a mistake"},
-      {"mean", "the mean of the column's values takes its place"},
+      {"mean", "the mean of the column's values in the training rows takes its place"},
       {"drop", "a row that lacks a value of a column that is used is left out"},
   };
   return docs;
@@ -58,25 +59,15 @@ class Columns {
  private:
   std::vector<double> all_rows(std::size_t index) const {
     std::vector<double> values(csv_.rows());
-    std::vector<std::size_t> gaps;
-    double sum = 0;
     for (std::size_t row = 0; row < values.size(); ++row) {
-      if (csv_.is_missing(row, index)) {
-        if (policy_ == Missing::error)
-          csv_.fail_at(row, index, "the value is missing",
-                       "\"missing\": \"mean\" or \"drop\" says what to do about it");
-        gaps.push_back(row);
-        continue;
+      if (!csv_.is_missing(row, index)) {
+        values[row] = csv_.number(row, index);
+      } else if (policy_ == Missing::error) {
+        csv_.fail_at(row, index, "the value is missing", "\"missing\": \"mean\" or \"drop\" says what to do about it");
+      } else {
+        values[row] = std::numeric_limits<double>::quiet_NaN();  // fill_gaps() knows the mean
       }
-      values[row] = csv_.number(row, index);
-      sum += values[row];
     }
-    if (gaps.empty()) return values;
-    if (gaps.size() == values.size()) csv_.fail_at(0, index, "the column has no value");
-    const double mean = sum / static_cast<double>(values.size() - gaps.size());
-    for (const std::size_t row : gaps) values[row] = mean;
-    files_.warn(fmt::format("column '{}': {} missing value{} became the mean of the others, {}", csv_.names()[index],
-                            gaps.size(), gaps.size() == 1 ? "" : "s", mean));
     return values;
   }
 
@@ -122,8 +113,11 @@ Loaded read_csv(SourceContext& context) {
   const std::string path = context.files.find(*name);
   const auto columns = std::make_shared<Columns>(Csv(path, read_file(path), header, delimiter), policy, context.files);
   for (std::size_t i = 0; i < columns->names().size(); ++i) {
-    loaded.rows.arrays.push_back({columns->names()[i], context.value,
-                                  [columns, i] { return std::make_shared<const Array>(columns->column(i)); }});
+    loaded.rows.arrays.push_back({columns->names()[i],
+                                  context.value,
+                                  [columns, i] { return std::make_shared<const Array>(columns->column(i)); },
+                                  {},
+                                  policy == Missing::mean});
   }
   loaded.rows.use = [columns](const std::vector<std::size_t>& used) { columns->use(used); };
   return loaded;

@@ -29,56 +29,82 @@ std::shared_ptr<const std::vector<std::int64_t>> permutation(std::int64_t first,
   return order;
 }
 
+constexpr const char* kSplits[] = {"train", "validation", "test"};
+
 // [0.7, 0.15, 0.15] of train, validation, test; the sizes are floor, floor, rest.
-std::vector<Part> divide(json::Reader& reader, const json::Place& at, const Part& all, std::uint64_t seed) {
-  const std::optional<std::vector<double>> fractions = reader.numbers(at);
-  if (!fractions) return {};
-  const bool is_whole = fractions->size() == 3 &&
-                        std::all_of(fractions->begin(), fractions->end(), [](double f) { return f >= 0 && f <= 1; }) &&
-                        std::abs(std::accumulate(fractions->begin(), fractions->end(), 0.0) - 1) < 1e-9;
-  if (!is_whole) {
+class Division {
+ public:
+  Division(std::vector<double> fractions, std::uint64_t seed) : fractions_(std::move(fractions)), seed_(seed) {}
+
+  static std::optional<Division> read(json::Reader& reader, const json::Place& at, std::uint64_t seed) {
+    const std::optional<std::vector<double>> fractions = reader.numbers(at);
+    if (!fractions) return std::nullopt;
+    const bool is_whole =
+        fractions->size() == 3 &&
+        std::all_of(fractions->begin(), fractions->end(), [](double f) { return f >= 0 && f <= 1; }) &&
+        std::abs(std::accumulate(fractions->begin(), fractions->end(), 0.0) - 1) < 1e-9;
+    if (is_whole) return Division(*fractions, seed);
     reader.report(at, "data.split", "must be three fractions that add up to 1: of train, validation and test");
-    return {};
+    return std::nullopt;
   }
-  if (all.rows == 0) return {};
-  // 0.29 * 100 is a little below 29 in doubles: the floor is taken of what was meant.
-  const auto share = [&](double fraction) {
-    return static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(all.rows) + 1e-6));
-  };
-  const std::int64_t train = share((*fractions)[0]), validation = share((*fractions)[1]);
-  const std::int64_t sizes[] = {train, validation, std::max<std::int64_t>(0, all.rows - train - validation)};
-  const bool is_read = !all.columns.empty();
-  const auto order = is_read ? permutation(all.columns.front().begin, all.rows, seed) : nullptr;
-  std::vector<Part> parts;
-  std::int64_t begin = 0;
-  std::size_t i = 0;
-  for (const char* name : {"train", "validation", "test"}) {
-    const std::int64_t rows = sizes[i];
-    if (rows == 0 && (i == 0 || (*fractions)[i] > 1e-9))
-      reader.report(at, "data.split", fmt::format("{} would get none of the {} rows", name, all.rows));
-    if (rows > 0) {
-      Part part{name, all.place, all.columns, rows};
-      for (data::Column& column : part.columns) column = {column.array, begin, rows, order};
+
+  const std::vector<double>& fractions() const { return fractions_; }
+
+  std::int64_t size(std::int64_t rows, std::size_t part) const {
+    // 0.29 * 100 is a little below 29 in doubles: the floor is taken of what was meant.
+    const auto share = [&](double fraction) {
+      return static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(rows) + 1e-6));
+    };
+    if (part < 2) return share(fractions_[part]);
+    return std::max<std::int64_t>(0, rows - share(fractions_[0]) - share(fractions_[1]));
+  }
+
+  data::Rows rows(const data::Rows& all, std::size_t part) {
+    if (!order_ || order_->size() != static_cast<std::size_t>(all.count) || first_ != all.begin) {
+      order_ = permutation(all.begin, all.count, seed_);
+      first_ = all.begin;
+    }
+    data::Rows rows{0, size(all.count, part), order_};
+    for (std::size_t i = 0; i < part; ++i) rows.begin += size(all.count, i);
+    return rows;
+  }
+
+  std::vector<Part> parts(json::Reader& reader, const json::Place& at, const Part& all) {
+    std::vector<Part> parts;
+    for (std::size_t i = 0; i < std::size(kSplits) && all.rows > 0; ++i) {
+      const std::int64_t rows = size(all.rows, i);
+      if (rows == 0 && (i == 0 || fractions_[i] > 1e-9))
+        reader.report(at, "data.split", fmt::format("{} would get none of the {} rows", kSplits[i], all.rows));
+      if (rows == 0) continue;
+      Part part{kSplits[i], all.place, all.columns, rows};
+      for (data::Column& column : part.columns) column.rows = this->rows(column.rows, i);
       parts.push_back(std::move(part));
     }
-    begin += rows;
-    ++i;
+    return parts;
   }
-  return parts;
-}
+
+ private:
+  std::vector<double> fractions_;
+  std::uint64_t seed_;
+  std::shared_ptr<const std::vector<std::int64_t>> order_;
+  std::int64_t first_ = 0;  // that `order_` permutes
+};
 
 std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, std::span<const InputDecl> inputs,
-                             data::Files& files, const DataOptions& options) {
+                             data::Files& files, const DataOptions& options, data::Fit& fit) {
   std::vector<Part> parts;
+  const auto all = [](const data::Rows& rows) { return rows; };
   const std::optional<json::Place> source = block.get("source"), split = block.get("split");
-  for (const char* name : {"train", "validation", "test"}) {
+  for (const std::string name : kSplits) {
     const std::optional<json::Place> at = block.get(name);
     if (!at) continue;
     if (source) {
       reader.report(*at, "data.split", fmt::format("'{}' cannot stand beside 'source', which gives all splits", name));
       continue;
     }
-    parts.push_back(data::read_source(reader, *at, name, inputs, files, options).rows);
+    data::Fitting fitting{fit};
+    if (name == "train") fitting.train = all;
+    parts.push_back(data::read_source(reader, *at, name, inputs, files, options, fitting).rows);
   }
   if (!source) {
     if (split) reader.report(*split, "data.split", "'split' divides a 'source', and there is none");
@@ -86,11 +112,20 @@ std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, st
       reader.report(block.place(), "data.split", "missing key 'train' or 'source': there is nothing to train on");
     return parts;
   }
-  data::Parts read = data::read_source(reader, *source, "", inputs, files, options);
+  std::optional<Division> division = split ? Division::read(reader, *split, options.seed) : std::nullopt;
+  data::Fitting fitting{fit, all};
+  if (division) {
+    fitting.train = [&](const data::Rows& rows) { return division->rows(rows, 0); };
+    fitting.hashes = true;
+  }
+  data::Parts read = data::read_source(reader, *source, "", inputs, files, options, fitting);
   if (split) {
     if (read.test)
       reader.report(*split, "data.split", "the source has test rows of its own, so that it cannot be divided");
-    return divide(reader, *split, read.rows, options.seed);
+    if (!division) return {};
+    if (options.use == DataUse::values)
+      fit.origin.split = data::Origin::Division{division->fractions(), read.rows.rows, read.hash};
+    return division->parts(reader, *split, read.rows);
   }
   read.rows.name = "train";
   parts.push_back(std::move(read.rows));
@@ -186,18 +221,36 @@ void read_sizes(json::Reader& reader, const std::vector<Part>& parts, const std:
 DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const InputDecl> inputs,
                   const DataOptions& options) {
   DataSet set;
+  data::Fit fit = options.weights ? data::Fit(*options.weights) : data::Fit(options.seed);
+  const std::optional<data::Origin> trained = fit.has_origin() ? std::optional(fit.origin) : std::nullopt;
+  fit.origin.split.reset();  // of these data: as they are read
+  if (!trained) fit.origin.seed = options.seed;
+  DataOptions own = options;
+  own.seed = fit.origin.seed;
   const std::size_t before = reader.errors();
   json::ObjectReader block(reader, at);
   const std::optional<json::Place> transform = block.get("transform");
   std::vector<data::Pipeline> pipelines = read_pipelines(reader, transform, inputs);
   const bool transforms_good = reader.errors() == before;
   data::Files files(options);
-  const std::vector<Part> parts = read_parts(reader, block, inputs, files, options);
+  const std::vector<Part> parts = read_parts(reader, block, inputs, files, own, fit);
   set.warnings = files.warnings();
   if (block.is_object()) block.finish();
   if (!transforms_good) return set;
-  const bool is_fitted = options.fitted != nullptr;
-  if (is_fitted) adopt_fitted(reader, transform.value_or(at), *options.fitted, pipelines, inputs, set);
+  const bool is_fitted = fit.is_given();
+  if (is_fitted)
+    adopt_fitted(reader, transform.value_or(at), options.weights->standardizations, pipelines, inputs, set);
+  if (options.use == DataUse::values && reader.errors() == before) {
+    for (const std::string& name : fit.unused())
+      reader.report(at, "weights.fitted", fmt::format("the weights come with '{}', which is not used here", name));
+  }
+  set.fitted = fit.numbers();
+  if (options.use == DataUse::values && !parts.empty()) fit.origin.samples = parts.front().rows;
+  set.origin = text(fit.origin);
+  if (trained)
+    set.stray = difference(fit.origin, *trained);
+  else if (is_fitted && fit.origin.split)
+    set.stray = "the weights do not say how the rows of their training were split";
   if (parts.empty() || parts.front().name != "train") return set;
 
   if (options.use == DataUse::values)

@@ -31,8 +31,9 @@ struct DataOptions {
   std::uint64_t seed = 0;  // of the permutation of "split", and of random tables that have none of their own
   const data::Formulas* formulas = nullptr;  // needed where the block has one
   DataUse use = DataUse::values;
-  // In place of numbers fitted to train: one for each input whose numbers are changed.
-  const std::vector<Standardization>* fitted = nullptr;
+  // What came with weights, in place of what would be fitted to train: standardizations, fitted numbers, origin. The
+  // origin's seed takes the place of `seed`.
+  const DataSet* weights = nullptr;
 };
 
 DataSet read_data(json::Reader& reader, const json::Place& data, std::span<const InputDecl> inputs,

@@ -12,8 +12,10 @@ namespace graphrun::data {
 namespace fs = std::filesystem;
 
 const NamedArray* Table::find(const std::string& name) const {
-  for (const NamedArray& array : arrays) {
-    if (array.name == name) return &array;
+  for (const std::vector<NamedArray>* list : {&arrays, &gathered}) {
+    for (const NamedArray& array : *list) {
+      if (array.name == name) return &array;
+    }
   }
   return nullptr;
 }

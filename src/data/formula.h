@@ -27,9 +27,10 @@ class Formulas {
                                                                 const Table& table) const = 0;
 
   // One value, or one tensor, for each row. The columns have equally many rows; without their values the result has
-  // none. Null when something was reported.
-  virtual ArrayPtr evaluate(json::Reader& reader, const json::Place& formula,
-                            std::span<const FormulaColumn> columns) const = 0;
+  // none. Null when something was reported. Aggregates ("mean(a)") are those of the rows `train`, and go to
+  // `aggregates`; where `train` is nothing they are taken from there.
+  virtual ArrayPtr evaluate(json::Reader& reader, const json::Place& formula, std::span<const FormulaColumn> columns,
+                            const std::optional<Rows>& train, std::vector<std::vector<double>>& aggregates) const = 0;
 };
 
 }  // namespace graphrun::data

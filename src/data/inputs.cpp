@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "data/columns.h"
@@ -17,6 +18,13 @@ struct Cut {
   std::int64_t begin = 0, end = -1;  // -1: to the last row
 
   std::int64_t declared() const { return end >= 0 ? end - begin : rows.value_or(0); }  // 0: not said
+
+  // Of so many; nothing when the range is not among them, which part_of() reports.
+  std::optional<Rows> of(std::int64_t total) const {
+    const std::int64_t last = end < 0 ? total : end;
+    if (last > total || last <= begin) return std::nullopt;
+    return Rows{begin, last - begin};
+  }
 };
 
 Cut read_cut(json::Reader& reader, json::ObjectReader& split) {
@@ -81,14 +89,34 @@ Part part_of(json::Reader& reader, const json::Place& at, std::string name, cons
                   fmt::format("{} rows are declared, but there are {}", *cut.rows, end - cut.begin));
   }
   part.rows = end - cut.begin;
-  for (std::size_t i = 0; i < inputs.size(); ++i) part.columns[i] = {arrays[i], cut.begin, part.rows, nullptr};
+  for (std::size_t i = 0; i < inputs.size(); ++i) part.columns[i] = {arrays[i], {cut.begin, part.rows}};
   return part;
+}
+
+bool is_read(const SourceFormat& format) {
+  return format.is_file || format.read == read_inline;
+}
+
+// FNV-1a over the values' bits as doubles, a value at a time.
+std::uint64_t hash(const Array& array, const Cut& cut, std::uint64_t hash) {
+  const std::optional<Rows> rows = cut.of(array.rows());
+  if (!rows) return hash;
+  const auto width = static_cast<std::size_t>(array.shape.elements() / std::max<std::int64_t>(array.rows(), 1));
+  const auto begin = static_cast<std::size_t>(rows->begin) * width;
+  const std::size_t end = begin + static_cast<std::size_t>(rows->count) * width;
+  std::visit(
+      [&](const auto& values) {
+        for (std::size_t i = begin; i < end; ++i)
+          hash = (hash ^ std::bit_cast<std::uint64_t>(static_cast<double>(values[i]))) * 0x100000001b3u;
+      },
+      array.values);
+  return hash;
 }
 
 }  // namespace
 
 Parts read_source(json::Reader& reader, const json::Place& at, const std::string& split_name,
-                  std::span<const InputDecl> inputs, Files& files, const DataOptions& options) {
+                  std::span<const InputDecl> inputs, Files& files, const DataOptions& options, const Fitting& fitting) {
   Parts parts;
   parts.rows = {split_name, at, {}, 0};
   json::ObjectReader split(reader, at);
@@ -162,9 +190,23 @@ Parts read_source(json::Reader& reader, const json::Place& at, const std::string
     return parts;
   }
   if (split_name == "test" && loaded.test) std::swap(loaded.rows, *loaded.test);
-  const auto arrays = [&](const Table& table) { return arrays_of(reader, value, table, inputs, said, options); };
-  parts.rows = part_of(reader, at, split_name, cut, inputs, arrays(loaded.rows));
-  if (split_name.empty() && loaded.test) parts.test = part_of(reader, at, "test", Cut{}, inputs, arrays(*loaded.test));
+  const auto arrays = [&](Table& table, const TableFit& fit) {
+    if (fitting.prepare) fitting.prepare(table);
+    return arrays_of(reader, value, table, inputs, said, options, fit);
+  };
+  TableFit fit{fitting.fit, files};
+  if (fitting.train) {
+    fit.train = [&](std::int64_t total) {
+      const std::optional<Rows> all = cut.of(total);
+      return all ? fitting.train(*all) : all;
+    };
+  }
+  // What the model file makes is known by it; what is read may have changed.
+  if (fitting.hashes && is_read(*format))
+    fit.see = [&](const Array& array) { parts.hash = hash(array, cut, parts.hash); };
+  parts.rows = part_of(reader, at, split_name, cut, inputs, arrays(loaded.rows, fit));
+  if (split_name.empty() && loaded.test)
+    parts.test = part_of(reader, at, "test", Cut{}, inputs, arrays(*loaded.test, {fitting.fit, files}));
   return parts;
 }
 

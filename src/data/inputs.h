@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "data/fit.h"
 #include "data/sources.h"
 #include "data/transforms.h"
 
@@ -21,11 +22,20 @@ struct Part {
 
 struct Parts {
   Part rows;
-  std::optional<Part> test;  // of a file that holds both
+  std::optional<Part> test;                  // of a file that holds both
+  std::uint64_t hash = 0xcbf29ce484222325u;  // when asked for: of the values before anything is done to them
+};
+
+// Where what is fitted comes from and goes to.
+struct Fitting {
+  Fit& fit;
+  std::function<Rows(const Rows& all)> train = {};  // those of a part's rows that train; none: another split
+  std::function<void(Table& table)> prepare = {};   // when set: gets the table before inputs choose from it
+  bool hashes = false;                              // whether the parts' hash is asked for
 };
 
 // `at` is the object that names the source; `split` is what its rows are for ("train", ...).
 Parts read_source(json::Reader& reader, const json::Place& at, const std::string& split,
-                  std::span<const InputDecl> inputs, Files& files, const DataOptions& options);
+                  std::span<const InputDecl> inputs, Files& files, const DataOptions& options, const Fitting& fitting);
 
 }  // namespace graphrun::data

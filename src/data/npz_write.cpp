@@ -73,6 +73,9 @@ std::string npz_bytes(std::span<const std::pair<std::string, HostTensor>> arrays
   std::string bytes, directory;
   for (const auto& [name, tensor] : arrays) {
     const std::string file = name + ".npy", content = npy_bytes(tensor);
+    if (file.size() > std::numeric_limits<std::uint16_t>::max())
+      throw Error(ErrorKind::input, "data.npz",
+                  fmt::format("the name of an array has {} bytes: too many", name.size()));
     if (bytes.size() + content.size() > std::numeric_limits<std::uint32_t>::max() - 1024 || arrays.size() > 65534)
       throw Error(ErrorKind::input, "data.npz", fmt::format("array '{}' would make the NPZ larger than 4 GiB", name));
     const std::string both = common(file, content);

@@ -127,8 +127,8 @@ template <class F>
 void for_each_row(const Column& column, const std::optional<Standardization>& record, F f) {
   const auto width = static_cast<std::size_t>(sample_of(*column.array).elements());
   std::vector<double> values(width);
-  for (std::int64_t i = 0; i < column.count; ++i) {
-    const std::int64_t row = column.row(i);
+  for (std::int64_t i = 0; i < column.rows.count; ++i) {
+    const std::int64_t row = column.rows.row(i);
     std::visit(
         [&](const auto& stored) {
           const auto from = stored.begin() + static_cast<std::ptrdiff_t>(row * static_cast<std::int64_t>(width));
@@ -145,7 +145,7 @@ void for_each_row(const Column& column, const std::optional<Standardization>& re
 // Appends to the record what makes the columns' mean 0 and their deviation 1.
 void standardize(const Column& train, Standardization& record, std::vector<std::string>& warnings) {
   const std::size_t width = record.shift.size();
-  const auto rows = static_cast<double>(train.count);
+  const auto rows = static_cast<double>(train.rows.count);
   std::vector<double> mean(width, 0), variance(width, 0);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   std::vector<double> low(width, kInfinity), high(width, -kInfinity);
@@ -222,17 +222,22 @@ T converted(double value, std::string_view dtype, const std::string& where, std:
 
 }  // namespace
 
-std::optional<Standardization> Pipeline::unfitted(const InputDecl& input) const {
-  if (!has(Kind::scale) && !has(Kind::standardize)) return std::nullopt;
-  const auto width = static_cast<std::size_t>(input.sample.elements());
-  Pipeline copy = *this;
-  copy.record_ = unchanged(input.name, width);
+// What the list alone says of the record.
+Standardization Pipeline::known_record(const InputDecl& input) const {
+  Standardization record = unchanged(input.name, static_cast<std::size_t>(input.sample.elements()));
   for (const Step& step : steps_) {
     if (step.kind != Kind::scale) continue;
-    for (double& scale : copy.record_->scale) scale /= step.scale;
+    for (double& scale : record.scale) scale /= step.scale;
   }
+  return record;
+}
+
+std::optional<Standardization> Pipeline::unfitted(const InputDecl& input) const {
+  if (!has(Kind::scale) && !has(Kind::standardize)) return std::nullopt;
+  Pipeline copy = *this;
+  copy.record_ = known_record(input);
   const auto of_name = static_cast<double>(fnv1a(std::as_bytes(std::span(input.name))) >> 44);
-  for (std::size_t c = 0; has(Kind::standardize) && c < width; ++c) {
+  for (std::size_t c = 0; has(Kind::standardize) && c < copy.record_->shift.size(); ++c) {
     copy.record_->shift[c] = of_name + 0.25 + static_cast<double>(c);
     copy.record_->scale[c] = of_name + 0.75 + static_cast<double>(c);
   }
@@ -243,7 +248,10 @@ std::optional<Standardization> Pipeline::adopt(const std::vector<Standardization
   const auto given =
       std::find_if(fitted.begin(), fitted.end(), [&](const Standardization& s) { return s.input == input.name; });
   const std::optional<Standardization> expected = unfitted(input);
-  if (!expected && given == fitted.end()) return std::nullopt;
+  if (!expected && given == fitted.end()) {
+    if (has(Kind::scale)) record_ = known_record(input);  // in front of "one_hot": the list says it all
+    return std::nullopt;
+  }
   if (!expected)
     fail("weights.fitted",
          fmt::format("the weights go with values of '{}' that were changed; here they are not", input.name),
@@ -291,7 +299,7 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
   for (const Step& step : steps_) {
     if (step.kind == Kind::one_hot) classes = step.classes;
   }
-  Shape shape{column.count};
+  Shape shape{column.rows.count};
   for (const std::int64_t extent : input.sample.dims()) shape.push_back(extent);
   HostTensor tensor(input.dtype, shape);
   const auto fill = [&]<class T>(std::span<T> out) {

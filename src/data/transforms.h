@@ -17,13 +17,9 @@
 
 namespace graphrun::data {
 
-// Some rows of an array.
 struct Column {
   ArrayPtr array;
-  std::int64_t begin = 0, count = 0;
-  std::shared_ptr<const std::vector<std::int64_t>> order;  // row i is (*order)[begin + i] when set
-
-  std::int64_t row(std::int64_t i) const { return order ? (*order)[static_cast<std::size_t>(begin + i)] : begin + i; }
+  Rows rows;
 };
 
 struct TransformDoc {
@@ -46,6 +42,8 @@ class Pipeline {
   // a plan has the steps and the bytes that it has with the data.
   std::optional<Standardization> unfitted(const InputDecl& input) const;
 
+  bool makes_classes() const { return has(Kind::one_hot); }
+
   // Throws Error when the result does not fit the input. Looks at no value.
   void check(const Column& column, const std::string& split, const InputDecl& input) const;
 
@@ -62,6 +60,7 @@ class Pipeline {
 
   static std::optional<Step> read_step(json::Reader& reader, const json::Place& at);
   bool has(Kind kind) const;
+  Standardization known_record(const InputDecl& input) const;
   std::optional<Standardization> visible_record() const;
 
   std::vector<Step> steps_;

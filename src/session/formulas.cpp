@@ -7,7 +7,8 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expression.h"
-#include "graphrun/session.h"
+#include "session/coupling.h"
+#include "session/planned.h"
 
 namespace graphrun {
 namespace {
@@ -16,16 +17,39 @@ using data::Array;
 using data::ArrayPtr;
 using data::FormulaColumn;
 using data::NamedArray;
+using data::Rows;
 using expression::ExpressionError;
 
-HostTensor as_f32(const Array& array) {
-  HostTensor tensor(DType::f32, array.shape);
-  const std::span<float> to = tensor.elements<float>();
+// What f32 would round is computed in double.
+DType dtype_of(std::span<const FormulaColumn> columns) {
+  const bool is_wide = std::any_of(columns.begin(), columns.end(), [](const FormulaColumn& column) {
+    return std::holds_alternative<std::vector<double>>(column.array->values) ||
+           std::holds_alternative<std::vector<std::int32_t>>(column.array->values);
+  });
+  return is_wide ? DType::f64 : DType::f32;
+}
+
+template <class T>
+void copy_rows(const Array& array, const Rows& rows, std::span<T> to) {
+  const std::size_t width = to.size() / static_cast<std::size_t>(rows.count);
   std::visit(
       [&](const auto& from) {
-        for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<float>(from[i]);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(rows.count); ++i) {
+          const std::size_t row = static_cast<std::size_t>(rows.row(static_cast<std::int64_t>(i))) * width;
+          for (std::size_t c = 0; c < width; ++c) to[i * width + c] = static_cast<T>(from[row + c]);
+        }
       },
       array.values);
+}
+
+HostTensor rows_of(const Array& array, const Rows& rows, DType dtype) {
+  Shape shape = array.shape;
+  shape[0] = rows.count;
+  HostTensor tensor(dtype, shape);
+  if (dtype == DType::f64)
+    copy_rows(array, rows, tensor.elements<double>());
+  else
+    copy_rows(array, rows, tensor.elements<float>());
   return tensor;
 }
 
@@ -70,6 +94,149 @@ void check_rows(const TensorType& type, std::int64_t rows) {
               fmt::format("a formula gives a value for each row; this gives one {}", to_string(type)));
 }
 
+// A formula over so many rows, as a graph that is not yet planned.
+class FormulaGraph {
+ public:
+  FormulaGraph(const expression::Expression& parsed, const ModelFormulas::Constants& constants,
+               std::span<const FormulaColumn> columns, std::int64_t rows)
+      : builder_(rows), dtype_(dtype_of(columns)) {
+    for (const auto& [name, value] : constants) impl().constants.emplace(name, value);
+    for (const FormulaColumn& column : columns) {
+      impl().constants.erase(column.name);
+      std::vector<std::int64_t> shape(column.array->shape.dims().begin(), column.array->shape.dims().end());
+      shape[0] = kBatch;
+      builder_.input(column.name, shape);
+    }
+    findings_ = expression::check({impl()}, parsed);
+    if (!findings_.errors.empty()) return;
+    result_ = expression::build(impl(), parsed);
+    check_rows(type(result_), rows);
+    if (dtype_ == DType::f64) widen();
+    aggregates_ = aggregates_of(impl().graph, result_);
+  }
+
+  const std::vector<ExpressionError>& errors() const { return findings_.errors; }
+  const TensorType& type(ir::NodeId id) const { return builder_.type(Value{id}); }
+  DType dtype() const { return dtype_; }
+  ir::NodeId result() const { return result_; }
+  const std::vector<ir::NodeId>& aggregates() const { return aggregates_; }
+  bool draws() const {
+    const ir::NodeId wanted[] = {result_};
+    return needed_nodes(builder_.impl().graph, wanted)[builder_.impl().step];
+  }
+
+  // Makes the aggregate an input, and gives its name.
+  std::string replace(ir::NodeId aggregate) {
+    ir::Graph& graph = impl().graph;
+    const TensorType type = graph[aggregate].type;
+    const std::vector<std::int64_t> shape(type.shape.dims().begin(), type.shape.dims().end());
+    const ir::NodeId input = impl().builder.add(
+        "input", {}, {{"dtype", std::string(name_of(type.dtype))}, {"shape", shape}, {"rows", std::int64_t{0}}});
+    // In its own place, so that what reads it still comes after it.
+    ir::Node& node = graph[aggregate];
+    node.op = graph[input].op;
+    node.op_name = graph[input].op_name;
+    node.inputs.clear();
+    node.attrs = graph[input].attrs;
+    impl().inputs.push_back(aggregate);
+    return node.name;
+  }
+
+  // Plans and runs it, once.
+  std::vector<HostTensor> run(const std::vector<ir::NodeId>& wanted,
+                              const std::map<std::string, HostTensor>& values) && {
+    const std::int64_t rows = builder_.batch();
+    Model model(std::move(builder_));
+    model.name = "formula";
+    for (const ir::NodeId id : wanted) model.outputs.push_back({Value{id}, fmt::format("value{}", id), ""});
+    const std::shared_ptr<Executor> executor = choose_executor(dtype_ == DType::f64 ? "ref" : "cpu", nullptr, 0);
+    const Planned planned = plan_model(model, {&executor, 1}, {});
+    const std::unique_ptr<Runnable> runnable = executor->load(planned.program);
+    const StepPhase& phase = planned.step.phases.front();
+    for (const auto& [name, node] : phase.inputs) runnable->write(planned.buffer(node), values.at(name).bytes());
+    HostTensor count(DType::i32, {});
+    count.elements<std::int32_t>()[0] = static_cast<std::int32_t>(rows);
+    runnable->write(planned.buffer(phase.count), count.bytes());
+    runnable->run(0, 1);
+    std::vector<HostTensor> results;
+    for (const ir::NodeId node : phase.outputs) {
+      const TensorType& type = planned.step.graph[node].type;
+      runnable->read(planned.buffer(node), results.emplace_back(type.dtype, type.shape).bytes());
+    }
+    return results;
+  }
+
+ private:
+  GraphBuilder::Impl& impl() { return builder_.impl(); }
+
+  // The same graph with f64 wherever f32 stood: what a formula may say does not depend on the type of its columns.
+  void widen() {
+    GraphBuilder wide(builder_.batch());
+    wide.impl().constants.clear();  // which may have the names of columns
+    const ir::Graph& graph = impl().graph;
+    std::vector<ir::NodeId> moved(graph.size(), ir::kNoNode);
+    moved[graph.phases[0].row_count] = wide.impl().graph.phases[0].row_count;
+    moved[impl().step] = wide.impl().step;
+    for (const ir::NodeId input : impl().inputs) {
+      std::vector<std::int64_t> shape(graph[input].type.shape.dims().begin(), graph[input].type.shape.dims().end());
+      shape[0] = kBatch;
+      moved[input] = wide.input(graph[input].name, shape, DType::f64).id;
+    }
+    const ir::NodeId wanted[] = {result_};
+    const std::vector<bool> needed = needed_nodes(graph, wanted);
+    for (ir::NodeId id = 0; id < graph.size(); ++id) {
+      if (!needed[id] || moved[id] != ir::kNoNode) continue;
+      std::vector<ir::NodeId> inputs;
+      for (const ir::NodeId input : graph[id].inputs) inputs.push_back(moved[input]);
+      AttrList attrs = graph[id].attrs.list();
+      for (auto& [name, value] : attrs) {
+        if (name == "dtype" && std::get<std::string>(value) == "f32") value = std::string("f64");
+      }
+      moved[id] = wide.impl().builder.add(graph[id].op_name, std::move(inputs), attrs);
+      if (wide.impl().graph[moved[id]].type.dtype == DType::f32)  // one_hot knows no other
+        moved[id] = wide.impl().builder.add("cast", {moved[id]}, {{"dtype", std::string("f64")}});
+    }
+    result_ = moved[result_];
+    builder_ = std::move(wide);
+  }
+
+  GraphBuilder builder_;
+  DType dtype_;
+  expression::Findings findings_;
+  ir::NodeId result_ = ir::kNoNode;
+  std::vector<ir::NodeId> aggregates_;
+};
+
+std::vector<double> as_doubles(const HostTensor& tensor) {
+  const Array array = as_array(tensor);
+  return std::visit([](const auto& values) { return std::vector<double>(values.begin(), values.end()); }, array.values);
+}
+
+HostTensor from_doubles(const std::vector<double>& values, const TensorType& type) {
+  HostTensor tensor(type.dtype, type.shape);
+  const auto fill = [&]<class T>(std::span<T> to) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<T>(values[i]);
+  };
+  switch (type.dtype) {
+    case DType::f32:
+      fill(tensor.elements<float>());
+      break;
+    case DType::f64:
+      fill(tensor.elements<double>());
+      break;
+    case DType::i32:
+      fill(tensor.elements<std::int32_t>());
+      break;
+    case DType::u64:
+      fill(tensor.elements<std::uint64_t>());
+      break;
+    case DType::boolean:
+      fill(tensor.elements<std::uint8_t>());
+      break;
+  }
+  return tensor;
+}
+
 }  // namespace
 
 std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reader& reader, const json::Place& formula,
@@ -100,34 +267,53 @@ std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reade
 }
 
 ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Place& formula,
-                                 std::span<const FormulaColumn> columns) const {
+                                 std::span<const FormulaColumn> columns, const std::optional<Rows>& train,
+                                 std::vector<std::vector<double>>& aggregates) const {
   return attempt(reader, formula, [&]() -> ArrayPtr {
-    const std::int64_t rows = columns.front().array->rows();
-    GraphBuilder builder(rows);
-    GraphBuilder::Impl& graph = builder.impl();
-    for (const auto& [name, value] : constants_) graph.constants.emplace(name, value);
-    std::vector<std::pair<std::string, HostTensor>> values;
-    bool is_complete = true;
-    for (const FormulaColumn& column : columns) {
-      graph.constants.erase(column.name);
-      std::vector<std::int64_t> shape(column.array->shape.dims().begin(), column.array->shape.dims().end());
-      shape[0] = kBatch;
-      builder.input(column.name, shape);
-      is_complete = is_complete && has_values(*column.array);
-      if (is_complete) values.emplace_back(column.name, as_f32(*column.array));
-    }
     const expression::Expression parsed = expression::parse(formula.value->string);
-    const expression::Findings findings = expression::check({graph}, parsed);
-    for (const ExpressionError& error : findings.errors) reader.report_inside(formula, error.offset, error);
-    if (!findings.errors.empty()) return nullptr;
-    const Value result{expression::build(graph, parsed)};
-    const TensorType type = builder.type(result);
-    check_rows(type, rows);
-    if (!is_complete) return std::make_shared<const Array>(Array{type.shape, {}});
-    Model model(std::move(builder));
-    model.name = "formula";
-    model.outputs = {{result, "formula", ""}};
-    return std::make_shared<const Array>(as_array(Session(std::move(model)).predict(values)));
+    const std::int64_t rows = columns.front().array->rows();
+    FormulaGraph graph(parsed, constants_, columns, rows);
+    for (const ExpressionError& error : graph.errors()) reader.report_inside(formula, error.offset, error);
+    if (!graph.errors().empty()) return nullptr;
+    const TensorType type = graph.type(graph.result());
+    if (!std::all_of(columns.begin(), columns.end(), [](const auto& column) { return has_values(*column.array); }))
+      return std::make_shared<const Array>(Array{type.shape, {}});
+    if (is_prediction_ && graph.draws()) {
+      throw Error(ErrorKind::input, "data.formula",
+                  "the formula draws random numbers, which differ from place to place: a row has no prediction");
+    }
+    const auto values_of = [&](const Rows& chosen) {
+      std::map<std::string, HostTensor> values;
+      for (const FormulaColumn& column : columns)
+        values.emplace(column.name, rows_of(*column.array, chosen, graph.dtype()));
+      return values;
+    };
+    if (train && !graph.aggregates().empty()) {
+      FormulaGraph fitted(parsed, constants_, columns, train->count);
+      const std::vector<ir::NodeId> wanted = fitted.aggregates();
+      for (const HostTensor& value : std::move(fitted).run(wanted, values_of(*train)))
+        aggregates.push_back(as_doubles(value));
+    }
+    std::map<std::string, HostTensor> values = values_of({0, rows});
+    const std::vector<ir::NodeId> wanted = graph.aggregates();
+    if (wanted.size() != aggregates.size()) {
+      throw Error(
+          ErrorKind::input, "data.formula",
+          fmt::format("the formula takes {} number{} from the training rows, and none came of the same formula there",
+                      wanted.size(), wanted.size() == 1 ? "" : "s"),
+          "an aggregate such as mean(a) is fitted once, to the training split, and weights keep it");
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const TensorType type_of_one = graph.type(wanted[i]);
+      if (static_cast<std::int64_t>(aggregates[i].size()) != type_of_one.shape.elements()) {
+        throw Error(ErrorKind::input, "data.formula",
+                    fmt::format("an aggregate of the formula has {} number{}, and {} were fitted to the training rows",
+                                type_of_one.shape.elements(), type_of_one.shape.elements() == 1 ? "" : "s",
+                                aggregates[i].size()));
+      }
+      values.emplace(graph.replace(wanted[i]), from_doubles(aggregates[i], type_of_one));
+    }
+    return std::make_shared<const Array>(as_array(std::move(graph).run({graph.result()}, values).front()));
   });
 }
 

@@ -1,19 +1,24 @@
 // load_inputs.cpp: load_inputs(): the rows of a file as a model's inputs, for predictions.
 // The file is read as a split of the model's data is: a section "data" of its own is made for it, with the lists,
-// formulas and shape-changing transforms of the model's. Numbers are not transformed: predict() takes original units.
+// formulas and shape-changing transforms of the model's, targets left out. Numbers are not transformed: predict() takes
+// original units.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "data/gather.h"
 #include "data/inputs.h"
+#include "graph/frontend/expression.h"
 #include "graph/frontend/model_file.h"
 #include "graph/frontend/overrides.h"
 #include "graphrun/error.h"
 #include "session/formulas.h"
+#include "session/weights_file.h"
 
 namespace graphrun {
 namespace {
@@ -21,20 +26,16 @@ namespace {
 using NamedTensors = std::vector<std::pair<std::string, HostTensor>>;
 
 struct Wanted {
-  std::vector<InputDecl> inputs;  // the targets last
-  std::size_t needed = 0;         // of them, those that are no targets
+  std::vector<InputDecl> inputs;  // those that are no targets; f32 as f64
   std::map<std::string, double, std::less<>> constants;
 };
 
 Wanted wanted_of(const ModelFile& file, const Model& model) {
   const std::vector<std::string> targets = target_names(model);
   Wanted wanted;
-  for (const bool is_target : {false, true}) {
-    for (const ModelFile::Input& input : file.inputs()) {
-      const bool listed = std::find(targets.begin(), targets.end(), input.name) != targets.end();
-      if (listed == is_target) wanted.inputs.push_back({input.name, input.sample, input.dtype, is_target});
-    }
-    if (!is_target) wanted.needed = wanted.inputs.size();
+  for (const ModelFile::Input& input : file.inputs()) {
+    if (std::find(targets.begin(), targets.end(), input.name) != targets.end()) continue;
+    wanted.inputs.push_back({input.name, input.sample, input.dtype == DType::f32 ? DType::f64 : input.dtype, false});
   }
   wanted.constants = file.constants();
   return wanted;
@@ -45,66 +46,147 @@ std::string extension_of(const std::string& path) {
   return extension.empty() ? extension : extension.substr(1);
 }
 
-// The value of the file's own key: its path, or for NPY the path of the one input.
-json::Value source_value(const std::string& format, const std::string& path, const Wanted& wanted) {
+// What the model says of the rows that it was trained with.
+struct Training {
+  const json::Value* source = nullptr;  // the object that names it, with what stands beside
+  const data::SourceFormat* format = nullptr;
+  const json::Value* transform = nullptr;
+
+  bool keyed() const {
+    return !format || (format->name != "csv" && format->name != "grid" && format->name != "random");
+  }
+  bool is(std::string_view name) const { return format && format->name == name; }
+};
+
+Training training_of(const json::Document& document) {
+  Training training;
+  const json::Member* data = document.root.find("data");
+  if (data == nullptr) return training;
+  for (const char* key : {"source", "train"}) {
+    if (const json::Member* own = data->value.find(key)) training.source = &own->value;
+  }
+  for (const data::SourceFormat& format : data::source_formats()) {
+    if (training.source && training.source->find(format.name)) training.format = &format;
+  }
+  if (const json::Member* transform = data->value.find("transform")) training.transform = &transform->value;
+  return training;
+}
+
+// What an input takes: the name of an array, a list of them, or a formula.
+json::Value choice_of(const Training& training, const std::string& input, const data::Origin& origin) {
+  const json::Member* said = training.source ? training.source->find(input) : nullptr;
+  if (said) return said->value;
+  if (training.keyed()) return json::make(input);
+  const auto took = origin.columns.find(input);
+  if (took == origin.columns.end()) {
+    throw Error(
+        ErrorKind::input, "predict.columns",
+        fmt::format("the model does not say which columns the input '{}' takes, and the weights do not either", input),
+        fmt::format("list them beside the source, as in \"{}\": [\"a\", \"b\"]", input));
+  }
+  json::Value list = json::make_array();
+  for (const std::string& name : took->second) list.items.push_back(json::make(name));
+  return list;
+}
+
+// The arrays that a formula names; none of what is no formula.
+std::vector<std::string> formula_names(const json::Value& choice, const Wanted& wanted) {
+  std::vector<std::string> names;
+  if (choice.kind != json::Kind::string || is_name(choice.string)) return names;
+  try {
+    for (const expression::Term& term : expression::parse(choice.string).terms) {
+      const bool is_number = wanted.constants.contains(term.word) || term.word == "pi" || term.word == "e";
+      if (term.kind != expression::Term::Kind::name || term.literal || is_number) continue;
+      if (std::find(names.begin(), names.end(), term.word) == names.end()) names.push_back(term.word);
+    }
+  } catch (const Error&) {  // the name of a column, as "house price" is one
+  }
+  return names;
+}
+
+// {"csv": path, "x": [...]}: the file as a source of its own, and what each input takes of it.
+json::Value split_of(const Training& training, const std::string& format, const std::string& path, const Wanted& wanted,
+                     const data::Origin& origin) {
   std::error_code ignored;
-  const std::string whole = std::filesystem::absolute(path, ignored).string();
-  if (format != "npy") return json::make(whole);
-  if (wanted.needed != 1) {
+  const json::Value whole = json::make(std::filesystem::absolute(path, ignored).string());
+  json::Value split = json::make_object();
+  if (format == "npy" && wanted.inputs.size() != 1) {
     throw Error(ErrorKind::input, "predict.format",
-                fmt::format("an NPY file is one input, and the model has {}", wanted.needed),
+                fmt::format("an NPY file is one input, and the model has {}", wanted.inputs.size()),
                 "an NPZ file holds several, by name");
   }
-  return json::make_object({{wanted.inputs[0].name, json::make(whole)}});
-}
-
-// What the model says of its own source of the same format: options, lists, formulas.
-void copy_said(const json::Value& model_data, const std::string& format, json::Value& split) {
-  for (const char* key : {"source", "train"}) {
-    const json::Member* own = model_data.find(key);
-    if (own == nullptr || own->value.find(format) == nullptr) continue;
-    for (const json::Member& member : own->value.members) {
-      if (member.key != format && member.key != "rows" && member.key != "range")
-        json::add(split, member.key, member.value);
+  std::string only;  // the array of an NPY file
+  for (const InputDecl& input : wanted.inputs) {
+    json::Value choice = choice_of(training, input.name, origin);
+    const std::vector<std::string> named = formula_names(choice, wanted);
+    if (format == "npy" && named.size() > 1) {
+      throw Error(
+          ErrorKind::input, "predict.format",
+          fmt::format("an NPY file is one array, and the input '{}' is made of {}", input.name, fmt::join(named, ", ")),
+          "an NPZ file holds several, by name");
     }
+    // A file of arrays has the input itself where the model lists columns or gives an array another name.
+    if (named.empty() && (format == "npy" || (format == "npz" && !training.is("npz")))) choice = json::make(input.name);
+    only = named.empty() ? input.name : named.front();
+    json::add(split, input.name, std::move(choice));
   }
+  json::add(split, format, format == "npy" ? json::make_object({{only, whole}}) : whole);
+  if (format != "csv" || !training.is("csv")) return split;
+  for (const data::SourceOption& option : training.format->options) {
+    const json::Member* said = training.source->find(option.name);
+    // Each row has its prediction: one that lacks a value is not left out but refused.
+    const bool drops = said && option.name == "missing" && said->value.string == "drop";
+    if (said && !drops) json::add(split, option.name, said->value);
+  }
+  return split;
 }
 
-bool changes_shape(const json::Value& transform) {
-  return transform.string == "flatten" || transform.find("one_hot") != nullptr;
-}
-
-json::Value shape_transforms(const json::Value& model_data) {
+// The transforms that do not stay to be done by Session::predict(): those that change the shape, and all that lead to
+// classes, which have no units to be given in.
+json::Value shape_transforms(const Training& training) {
   json::Value result = json::make_object();
-  const json::Member* transform = model_data.find("transform");
-  if (transform == nullptr) return result;
-  for (const json::Member& member : transform->value.members) {
+  if (training.transform == nullptr) return result;
+  for (const json::Member& member : training.transform->members) {
+    const auto is = [](const json::Value& step, std::string_view name) {
+      return step.string == name || step.find(name) != nullptr;
+    };
+    const std::vector<json::Value>& steps = member.value.items;
+    const bool coded = std::any_of(steps.begin(), steps.end(), [&](const auto& step) { return is(step, "one_hot"); });
     json::Value list = json::make_array();
-    std::copy_if(member.value.items.begin(), member.value.items.end(), std::back_inserter(list.items), changes_shape);
+    std::copy_if(steps.begin(), steps.end(), std::back_inserter(list.items),
+                 [&](const auto& step) { return coded || is(step, "flatten"); });
     json::add(result, member.key, std::move(list));
   }
   return result;
 }
 
-NamedTensors read_rows(json::Reader& reader, const Wanted& wanted, std::size_t count, std::uint64_t seed) {
-  const ModelFormulas formulas(wanted.constants);
+NamedTensors read_rows(json::Reader& reader, const Wanted& wanted, data::Fit& fit) {
+  const ModelFormulas formulas(wanted.constants, true);
   DataOptions options;
-  options.seed = seed;
   options.formulas = &formulas;
   data::Files files(options);
-  const std::span<const InputDecl> inputs(wanted.inputs.data(), count);
   const json::Place root = reader.root();
   const json::Place split = root.member(*root.value->find("rows"));
   const json::Place transform = root.member(*root.value->find("transform"));
-  const data::Part part = data::read_source(reader, split, "prediction", inputs, files, options).rows;
+  std::vector<data::Pipeline> pipelines(wanted.inputs.size());
+  std::vector<data::Taken> taken;
+  for (std::size_t i = 0; i < wanted.inputs.size(); ++i) {
+    const InputDecl& input = wanted.inputs[i];
+    const json::Member* list = transform.value->find(input.name);
+    if (list) pipelines[i].read(reader, transform.member(*list), input);
+    pipelines[i].adopt({}, input);
+    const json::Value& choice = split.value->find(input.name)->value;
+    taken.push_back({choice.kind == json::Kind::string && is_name(choice.string) ? choice.string : "",
+                     pipelines[i].makes_classes() ? Shape{} : input.sample});
+  }
+  data::Fitting fitting{fit};
+  if (split.value->find("csv")) fitting.prepare = [&](data::Table& table) { gather(reader, split, table, taken); };
+  const data::Part part = data::read_source(reader, split, "prediction", wanted.inputs, files, options, fitting).rows;
   reader.throw_if_failed();
   NamedTensors tensors;
-  for (std::size_t i = 0; i < wanted.needed; ++i) {
-    data::Pipeline pipeline;
-    if (const json::Member* list = transform.value->find(inputs[i].name)) {
-      pipeline.read(reader, transform.member(*list), inputs[i]);
-    }
-    tensors.emplace_back(inputs[i].name, pipeline.apply(part.columns[i], "prediction", inputs[i]));
+  for (std::size_t i = 0; i < wanted.inputs.size(); ++i) {
+    const InputDecl& input = wanted.inputs[i];
+    tensors.emplace_back(input.name, pipelines[i].apply(part.columns[i], "prediction", input));
   }
   return tensors;
 }
@@ -137,39 +219,30 @@ std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& m
   json::Document document = json::parse(model, read_file(model));
   const std::vector<Override> overrides = apply_overrides(document, options.overrides);
   Wanted wanted;
-  std::uint64_t seed = 0;
   try {
     json::Reader reader(document);
     const ModelFile file(reader);
     wanted = wanted_of(file, file.build(file.batch().value_or(kUnknownBatch)));
-    seed = file.seed();
     reader.throw_if_failed();
   } catch (const Error& error) {
     throw blame(error, overrides);
   }
-  const json::Member* data = document.root.find("data");
-  const json::Value none = json::make_object();
-  const json::Value& model_data = data == nullptr ? none : data->value;
-  json::Value split = json::make_object({{format, source_value(format, path, wanted)}});
-  copy_said(model_data, format, split);
-
-  // With the targets first: a file that holds them too, as the training data do, is read as those are.
-  for (const std::size_t count : {wanted.inputs.size(), wanted.needed}) {
-    json::Value own = split;
-    for (std::size_t i = count; i < wanted.inputs.size(); ++i) {
-      std::erase_if(own.members, [&](const json::Member& member) { return member.key == wanted.inputs[i].name; });
-    }
-    const std::string made = path + " (rows)";
-    const json::Document rows =
-        json::parse(made, json::text(json::make_object({{"rows", own}, {"transform", shape_transforms(model_data)}})));
-    json::Reader reader(rows);
-    try {
-      return read_rows(reader, wanted, count, seed);
-    } catch (const Error& error) {
-      if (count == wanted.needed) throw without_places(error, made, path);
-    }
+  if (wanted.inputs.empty()) {
+    throw Error(ErrorKind::input, "predict.no_input",
+                "no output depends on an input: there is nothing to predict from");
   }
-  return {};  // the last round returns or throws
+  data::Fit fit(options.weights.empty() ? DataSet() : read_weights(options.weights).data);
+  const Training training = training_of(document);
+  const std::string made = path + " (rows)";
+  const json::Document rows =
+      json::parse(made, json::text(json::make_object({{"rows", split_of(training, format, path, wanted, fit.origin)},
+                                                      {"transform", shape_transforms(training)}})));
+  json::Reader reader(rows);
+  try {
+    return read_rows(reader, wanted, fit);
+  } catch (const Error& error) {
+    throw without_places(error, made, path);
+  }
 }
 
 }  // namespace graphrun

@@ -13,9 +13,11 @@
 #include "data/dataset.h"
 #include "data/files.h"
 #include "data/npy.h"
+#include "data/origin.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/model_file.h"
 #include "graph/frontend/overrides.h"
+#include "session/coupling.h"
 #include "session/formulas.h"
 #include "session/weights_file.h"
 
@@ -51,6 +53,38 @@ std::int64_t capacity(json::Reader& reader, const ModelFile& file, const DataSet
   return *file.batch();
 }
 
+DataUse use_of(const LoadOptions& options) {
+  return options.predicts > 0 ? DataUse::none : options.data;
+}
+
+// Rows that know nothing of each other are predicted in batches that suit the machine. Others are as they are
+// evaluated.
+std::int64_t prediction_batch(const ModelFile& file, const Model& model, DataSet& data, const LoadOptions& options) {
+  constexpr std::int64_t kMost = 1024;
+  data.splits.clear();
+  const bool is_asked = std::any_of(options.overrides.begin(), options.overrides.end(),
+                                    [](const auto& one) { return one.first == "train.batch"; });
+  const std::string coupled = coupled_output(model);
+  if (coupled.empty()) {
+    return is_asked ? file.batch().value_or(options.predicts) : std::min(options.predicts, kMost);
+  }
+  const std::int64_t all = data.origin.empty() ? 0 : data::read_origin("the weights' data:origin", data.origin).samples;
+  const std::int64_t batch = file.batch().value_or(all);
+  if (batch == 0) {
+    throw Error(
+        ErrorKind::input, "predict.batch",
+        fmt::format("the output '{}' depends on the other rows of its batch, which is \"all\", and the weights do "
+                    "not say how many they were",
+                    coupled),
+        "--batch says it");
+  }
+  data.warnings.push_back(
+      fmt::format("the output '{}' depends on the other rows of its batch: predicted in batches of {}, in the order of "
+                  "the file, as they are evaluated",
+                  coupled, batch));
+  return batch;
+}
+
 // {"npz": "file.npz", "key": "W1"}: each file is read once, though the graph may be built twice.
 ReadArray initial_arrays(data::Files& files) {
   auto opened = std::make_shared<std::map<std::string, data::Npz>>();
@@ -72,7 +106,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
   data::Files files({folder, options.data_dir});
   // What is only planned needs no values, and weights take the place of all of them.
-  const bool reads = options.data == DataUse::values && !weights;
+  const bool reads = use_of(options) == DataUse::values && !weights;
   const ModelFile file(reader, reads ? initial_arrays(files) : ReadArray());
   // Built before the data is read, so that one pass finds the mistakes of both.
   const std::int64_t assumed = file.batch().value_or(kUnknownBatch);
@@ -86,11 +120,12 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     const ModelFormulas formulas(file.constants());
     data = read_data(
         reader, *file.data(), declarations(file, model),
-        {folder, options.data_dir, file.seed(), &formulas, options.data, weights ? &weights->fitted : nullptr});
+        {folder, options.data_dir, file.seed(), &formulas, use_of(options), weights ? &weights->data : nullptr});
   }
   reader.throw_if_failed();
-  if (const std::int64_t wanted = capacity(reader, file, data, options, assumed);
-      wanted != assumed && !reader.failed()) {
+  const std::int64_t wanted = options.predicts > 0 && !reader.failed() ? prediction_batch(file, model, data, options)
+                                                                       : capacity(reader, file, data, options, assumed);
+  if (wanted != assumed && !reader.failed()) {
     model = file.build(wanted);
   }
   reader.throw_if_failed();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "graphrun/error.h"
 #include "session/session_impl.h"
@@ -16,6 +17,45 @@ const Standardization* find_standardization(const Model& model, std::string_view
   return nullptr;
 }
 
+// The rows of one input in the units of the model: changed in double and then rounded, as the training's were.
+void fill_batch(const HostTensor& given, const Standardization* fitted, std::int64_t first, std::int64_t count,
+                const std::string& name, HostTensor& batch) {
+  const auto width = static_cast<std::size_t>(batch.shape().elements() / batch.shape()[0]);
+  const std::size_t begin = static_cast<std::size_t>(first) * width, size = static_cast<std::size_t>(count) * width;
+  if (given.dtype() == batch.dtype() && fitted == nullptr) {
+    const std::size_t bytes = size_of(batch.dtype());
+    const std::span<const std::byte> rows = given.bytes().subspan(begin * bytes, size * bytes);
+    std::copy(rows.begin(), rows.end(), batch.bytes().begin());
+    return;
+  }
+  const auto convert = [&]<class From, class To>(std::span<const From> from, std::span<To> to) {
+    for (std::size_t i = 0; i < size; ++i) {
+      auto value = static_cast<double>(from[begin + i]);
+      const bool was_finite = std::isfinite(value);
+      if (fitted != nullptr) {
+        const std::size_t column = i % fitted->scale.size();
+        value = (value - fitted->shift[column]) / fitted->scale[column];
+      }
+      to[i] = static_cast<To>(value);
+      if (was_finite && !std::isfinite(to[i])) {
+        throw Error(ErrorKind::input, "predict.value",
+                    fmt::format("predict: input '{}', row {}, column {}: {} is too large for {}", name,
+                                (begin + i) / width, i % width, from[begin + i], name_of(batch.dtype())));
+      }
+    }
+  };
+  const auto convert_from = [&]<class To>(std::span<To> to) {
+    if (given.dtype() == DType::f64)
+      convert(given.elements<double>(), to);
+    else
+      convert(given.elements<float>(), to);
+  };
+  if (batch.dtype() == DType::f64)
+    convert_from(batch.elements<double>());
+  else
+    convert_from(batch.elements<float>());
+}
+
 }  // namespace
 
 void Session::Impl::write_batch(const StepPhase& phase, const std::vector<std::pair<std::string, HostTensor>>& given,
@@ -23,20 +63,8 @@ void Session::Impl::write_batch(const StepPhase& phase, const std::vector<std::p
   for (const auto& [name, node] : phase.inputs) {
     const auto entry = std::find_if(given.begin(), given.end(), [&, n = name](const auto& g) { return g.first == n; });
     const TensorType& type = planned.step.graph[node].type;
-    const std::size_t row = type.bytes() / static_cast<std::size_t>(std::max<std::int64_t>(type.shape[0], 1));
     HostTensor batch(type.dtype, type.shape);  // zeros
-    const std::span<const std::byte> rows =
-        entry->second.bytes().subspan(static_cast<std::size_t>(first) * row, static_cast<std::size_t>(count) * row);
-    std::copy(rows.begin(), rows.end(), batch.bytes().begin());
-    if (const Standardization* fitted = find_standardization(model, name)) {
-      const std::span<float> values =
-          batch.elements<float>().first(static_cast<std::size_t>(count) * row / sizeof(float));
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const std::size_t column = i % fitted->scale.size();
-        values[i] =
-            static_cast<float>((static_cast<double>(values[i]) - fitted->shift[column]) / fitted->scale[column]);
-      }
-    }
+    fill_batch(entry->second, find_standardization(model, name), first, count, name, batch);
     write(buffer(node), batch);
   }
   HostTensor rows(DType::i32, {});
@@ -56,7 +84,9 @@ std::int64_t Session::Impl::samples_of(const StepPhase& phase,
     const HostTensor& tensor = entry->second;
     Shape wanted = planned.step.graph[node].type.shape;
     wanted[0] = tensor.shape().rank() > 0 ? tensor.shape()[0] : 0;
-    if (tensor.dtype() != planned.step.graph[node].type.dtype || !(tensor.shape() == wanted)) {
+    const DType dtype = planned.step.graph[node].type.dtype;
+    const bool fits = tensor.dtype() == dtype || (tensor.dtype() == DType::f64 && dtype == DType::f32);
+    if (!fits || !(tensor.shape() == wanted)) {
       throw Error(
           ErrorKind::input, "predict.shape",
           fmt::format("predict: '{}' must be {} with any number of rows, got {}{}", name,
@@ -68,7 +98,11 @@ std::int64_t Session::Impl::samples_of(const StepPhase& phase,
     }
     samples = wanted[0];
   }
-  return std::max<std::int64_t>(samples, 0);
+  if (samples < 0) {
+    throw Error(ErrorKind::input, "predict.no_input",
+                "predict: no output depends on an input: there is nothing to predict from");
+  }
+  return samples;
 }
 
 std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(

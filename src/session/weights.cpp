@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "data/npy.h"
+#include "data/origin.h"
 #include "graph/frontend/builder_impl.h"
 #include "session/initial_values.h"
 #include "session/weights_file.h"
@@ -13,7 +14,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::string_view kShift = ":shift", kScale = ":scale";
+constexpr std::string_view kShift = ":shift", kScale = ":scale", kOrigin = "data:origin";
 
 std::string_view dtype_of(const data::Array& array) {
   static constexpr std::string_view names[] = {"f64 or a 64-bit integer", "f32", "an integer", "a byte"};
@@ -35,22 +36,47 @@ Diagnostic diagnostic(const Weights& weights, std::string code, std::string mess
   return d;
 }
 
-// "x:shift" fills the entry of x in `fitted`; false: another array.
-bool read_fitted(const std::string& name, const data::Array& array, const std::string& path,
-                 std::vector<Standardization>& fitted) {
+// What names hold that are no parameter's: they have a colon.
+bool is_fitted(std::string_view name) {
+  return name.find(':') != std::string_view::npos;
+}
+
+std::vector<double> numbers(const std::string& name, const data::Array& array, const std::string& path) {
+  const auto* values = std::get_if<std::vector<double>>(&array.values);
+  if (array.shape.rank() == 1 && array.shape[0] > 0 && values) return *values;
+  throw Error(ErrorKind::input, "weights.fitted",
+              fmt::format("'{}': '{}' must be a vector of f64, it is {} {}", path, name, dtype_of(array),
+                          to_string(array.shape)));
+}
+
+// "x:shift" fills the entry of x; false: another array.
+bool read_standardization(const std::string& name, const std::vector<double>& values,
+                          std::vector<Standardization>& all) {
   const bool is_shift = name.ends_with(kShift);
   if (!is_shift && !name.ends_with(kScale)) return false;
-  const auto* values = std::get_if<std::vector<double>>(&array.values);
-  if (array.shape.rank() != 1 || !values)
-    throw Error(ErrorKind::input, "weights.fitted",
-                fmt::format("'{}': '{}' must be a vector of f64, it is {} {}", path, name, dtype_of(array),
-                            to_string(array.shape)));
   const std::string input = name.substr(0, name.size() - kShift.size());
-  auto at =
-      std::find_if(fitted.begin(), fitted.end(), [&](const Standardization& known) { return known.input == input; });
-  if (at == fitted.end()) at = fitted.insert(fitted.end(), {input, {}, {}});
-  (is_shift ? at->shift : at->scale) = *values;
+  auto at = std::find_if(all.begin(), all.end(), [&](const Standardization& known) { return known.input == input; });
+  if (at == all.end()) at = all.insert(all.end(), {input, {}, {}});
+  (is_shift ? at->shift : at->scale) = values;
   return true;
+}
+
+// Text as the array of its bytes.
+HostTensor bytes_of(const std::string& text) {
+  HostTensor tensor(DType::i32, Shape{static_cast<std::int64_t>(text.size())});
+  std::transform(text.begin(), text.end(), tensor.elements<std::int32_t>().begin(),
+                 [](char c) { return static_cast<std::int32_t>(static_cast<unsigned char>(c)); });
+  return tensor;
+}
+
+std::string text_of(const data::Array& array, const std::string& path) {
+  const auto* bytes = std::get_if<std::vector<std::int32_t>>(&array.values);
+  const bool is_text =
+      bytes && std::all_of(bytes->begin(), bytes->end(), [](std::int32_t b) { return b >= 0 && b < 256; });
+  if (!is_text) throw Error(ErrorKind::input, "weights.fitted", fmt::format("'{}': '{}' is no text", path, kOrigin));
+  std::string text;
+  for (const std::int32_t byte : *bytes) text += static_cast<char>(static_cast<unsigned char>(byte));
+  return text;
 }
 
 const data::Array* find(const Weights& weights, std::string_view name) {
@@ -67,8 +93,9 @@ std::string listed(const std::vector<double>& values) {
   return text + (values.size() > 4 ? ", …" : "");
 }
 
-// The numbers that the session's data were changed with against those of the file.
-void compare_fitted(const Weights& weights, const std::vector<Standardization>& own, std::vector<Diagnostic>& found) {
+// What the session's data were changed with, and how they were split, against what the file says.
+void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Diagnostic>& found) {
+  const std::vector<Standardization>&own = data.standardizations, &given = weights.data.standardizations;
   const auto find_in = [](const std::vector<Standardization>& list, const std::string& input) {
     const auto at = std::find_if(list.begin(), list.end(), [&](const auto& s) { return s.input == input; });
     return at == list.end() ? nullptr : &*at;
@@ -77,7 +104,7 @@ void compare_fitted(const Weights& weights, const std::vector<Standardization>& 
     found.push_back(diagnostic(weights, "weights.fitted", std::move(message), std::move(hint)));
   };
   for (const Standardization& mine : own) {
-    const Standardization* theirs = find_in(weights.fitted, mine.input);
+    const Standardization* theirs = find_in(given, mine.input);
     if (!theirs)
       add(fmt::format("no numbers for the input '{}', whose values are changed here", mine.input));
     else if (theirs->shift != mine.shift || theirs->scale != mine.scale)
@@ -85,10 +112,22 @@ void compare_fitted(const Weights& weights, const std::vector<Standardization>& 
                       mine.input, listed(theirs->shift), listed(theirs->scale), listed(mine.shift), listed(mine.scale)),
           "LoadOptions::weights loads the data with the numbers of the file");
   }
-  for (const Standardization& theirs : weights.fitted) {
+  for (const Standardization& theirs : given) {
     if (!find_in(own, theirs.input))
       add(fmt::format("goes with values of the input '{}' that were changed; here they are not", theirs.input));
   }
+  for (const Fitted& mine : data.fitted) {
+    const auto theirs = std::find_if(weights.data.fitted.begin(), weights.data.fitted.end(),
+                                     [&](const Fitted& one) { return one.name == mine.name; });
+    if (theirs == weights.data.fitted.end() || theirs->values != mine.values)
+      add(fmt::format("'{}' {}", mine.name,
+                      theirs == weights.data.fitted.end() ? "is not in it" : "has other numbers here"),
+          "LoadOptions::weights loads the data with the numbers of the file");
+  }
+  if (data.origin.empty() || weights.data.origin.empty()) return;
+  const std::string other = data::difference(data::read_origin("the session's data", data.origin),
+                                             data::read_origin(weights.path, weights.data.origin));
+  if (!other.empty()) add(other, "LoadOptions::weights splits the data as the file says");
 }
 
 }  // namespace
@@ -98,9 +137,17 @@ Weights read_weights(const std::string& path) {
   const data::Npz npz(path);
   for (const std::string& name : npz.names()) {
     data::Array array = npz.read(name);
-    if (!read_fitted(name, array, path, weights.fitted)) weights.parameters.emplace_back(name, std::move(array));
+    if (!is_fitted(name)) {
+      weights.parameters.emplace_back(name, std::move(array));
+    } else if (name == kOrigin) {
+      weights.data.origin = text_of(array, path);
+      data::read_origin(path, weights.data.origin);
+    } else if (std::vector<double> values = numbers(name, array, path);
+               !read_standardization(name, values, weights.data.standardizations)) {
+      weights.data.fitted.push_back({name, std::move(values)});
+    }
   }
-  for (const Standardization& fitted : weights.fitted) {
+  for (const Standardization& fitted : weights.data.standardizations) {
     const bool is_good = fitted.shift.size() == fitted.scale.size() && !fitted.shift.empty() &&
                          std::none_of(fitted.scale.begin(), fitted.scale.end(), [](double s) { return !(s != 0); });
     if (!is_good)
@@ -164,13 +211,15 @@ void save_weights(Session& session, const std::string& path) {
     arrays.emplace_back(fitted.input + std::string(kShift), doubles(fitted.shift));
     arrays.emplace_back(fitted.input + std::string(kScale), doubles(fitted.scale));
   }
+  for (const Fitted& fitted : model.data.fitted) arrays.emplace_back(fitted.name, doubles(fitted.values));
+  if (!model.data.origin.empty()) arrays.emplace_back(kOrigin, bytes_of(model.data.origin));
   write_file(path, data::npz_bytes(arrays));
 }
 
 void load_weights(Session& session, const std::string& path) {
   const Weights weights = read_weights(path);
   std::vector<Diagnostic> found = misfits(weights, session.model().graph);
-  compare_fitted(weights, session.model().data.standardizations, found);
+  compare_fitted(weights, session.model().data, found);
   if (!found.empty()) throw Error(ErrorKind::input, std::move(found));
   for (const auto& [name, array] : weights.parameters) {
     if (find_buffer(session.program(), name) != kNoBuffer) session.write(name, tensor_of(weights, name));

@@ -16,7 +16,7 @@ namespace graphrun {
 struct Weights {
   std::string path;
   std::vector<std::pair<std::string, data::Array>> parameters;
-  std::vector<Standardization> fitted;
+  DataSet data;  // what was fitted to it and where it came from; no rows
 };
 
 Weights read_weights(const std::string& path);

@@ -1,6 +1,7 @@
 // Weights saved, evaluated, and used for predictions in original units.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <string>
@@ -127,6 +128,70 @@ TEST_F(Weights, SeveralOutputsAreColumns) {
   ASSERT_EQ(std::sscanf(rows[1].c_str(), "%lf,%lf,%lf", &p, &plus, &minus), 3);
   EXPECT_EQ(p, plus);
   EXPECT_EQ(p, -minus);
+}
+
+// line.json has its rows in the file: one column, x, whose first row is no header.
+TEST_F(Weights, AModelWithoutATableReadsColumnsByName) {
+  ASSERT_EQ(graphrun({model_, "--epochs=2000", "--save-weights", weights_, "-q"}).code, 0);
+  const auto predict = [&](const std::string& content) {
+    return graphrun({"predict", model_, file("p.csv", content), "--weights", weights_});
+  };
+  // More rows than the training had.
+  const Outcome outcome = predict("id,x\n7,0\n7,1\n7,2\n7,3\n7,4\n7,5\n");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> rows = lines(outcome.out);
+  ASSERT_EQ(rows.size(), 7u);
+  for (int i = 0; i < 6; ++i) EXPECT_NEAR(std::stod(rows[static_cast<std::size_t>(i) + 1]), 2 * i + 1, 1e-1);
+  expect_refused(predict("1\n2\n"), {"p.csv:1:1: the first line should name the columns", "hint: put a line of names"});
+  expect_refused(predict("foo\n2\n"), {"p.csv: no column 'x'", "foo"});
+}
+
+// The units of the target in double: f32 has 128 seconds between two times of today.
+TEST_F(Weights, TimesArePredictedApart) {
+  Json model = Json::parse(kHouses);
+  model["train"]["epochs"] = 50;
+  std::string rows = "age,rooms,price\n";
+  for (int i = 0; i < 500; ++i)
+    rows += std::to_string(i) + "," + std::to_string(i % 7) + "," + std::to_string(1700000000 + 3 * i) + "\n";
+  const std::string path = file("times.json", model.dump()), csv = file("houses.csv", rows);
+  ASSERT_EQ(graphrun({path, "-q", "--save-weights", weights_}).code, 0);
+  std::vector<std::string> times = lines(graphrun({"predict", path, csv, "--weights", weights_}).out);
+  ASSERT_EQ(times.size(), 501u);
+  EXPECT_NEAR(std::stod(times[1]), 1700000000, 60);
+  std::sort(times.begin(), times.end());
+  EXPECT_EQ(std::unique(times.begin(), times.end()) - times.begin(), 501);
+}
+
+TEST_F(Weights, EvalSplitsAsTheTrainingDid) {
+  Json model = Json::parse(kHouses);
+  model["data"]["source"] = model["data"]["train"];
+  model["data"].erase("train");
+  model["data"]["split"] = {0.5, 0.25, 0.25};
+  const std::string path = file("split.json", model.dump());
+  const Outcome trained = graphrun({path, "--seed=5", "--json", "-q", "--save-weights", weights_});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome outcome = graphrun({"eval", path, "--weights", weights_, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* split : {"train", "validation", "test"})
+    EXPECT_EQ(Json::parse(outcome.out)[split], Json::parse(trained.out)[split]) << split;
+  expect_refused(graphrun({"eval", path, "--weights", weights_, "--set", "data.split=[0.25, 0.25, 0.5]"}),
+                 {"trained with the split [0.5, 0.25, 0.25]", "'test' may hold rows that were trained with"});
+  file("houses.csv", "age,rooms,price\n1,2,3\n3,4,5\n5,6,7\n6,1,2\n");
+  expect_refused(graphrun({"eval", path, "--weights", weights_}), {"the source had 40 rows", "now it has 4"});
+  const Outcome again = graphrun({path, "--weights", weights_, "--epochs=1", "--json"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(has(again.err, "warning: the source had 40 rows")) << again.err;
+}
+
+TEST_F(Weights, APredictionThatIsNoneIsRefused) {
+  Json model = Json::parse(kLine);
+  model["graph"] = {{{"name", "h"}, {"op", "dense"}, {"inputs", {"x"}}, {"units", 1}},
+                    "p = random_normal(y)",
+                    "loss = mean((h - y)^2)"};
+  const std::string path = file("noise.json", model.dump());
+  ASSERT_EQ(graphrun({path, "-q", "--save-weights", weights_}).code, 0);
+  expect_refused(graphrun({"predict", path, file("p.csv", "x\n1\n"), "--weights", weights_}),
+                 {"no output depends on an input"});
 }
 
 TEST_F(Weights, MistakesAreAnsweredWithWhatToDo) {

@@ -266,9 +266,10 @@ TEST_F(DataTest, CsvMissingValues) {
   const DataSet mean = read(block("mean"));
   EXPECT_EQ(values(mean, "train", "x"), (Floats{1, 4, 4, 5, 4, 2, 7, 5}));
   EXPECT_EQ(values(mean, "train", "y"), (Floats{3, 6, 9, 6}));
-  EXPECT_EQ(mean.warnings, (std::vector<std::string>{"column 'a': 1 missing value became the mean of the others, 4",
-                                                     "column 'b': 1 missing value became the mean of the others, 4",
-                                                     "column 'y': 1 missing value became the mean of the others, 6"}));
+  EXPECT_EQ(mean.warnings,
+            (std::vector<std::string>{"column 'a': 1 missing value became the mean of the training rows, 4",
+                                      "column 'b': 1 missing value became the mean of the training rows, 4",
+                                      "column 'y': 1 missing value became the mean of the training rows, 6"}));
   // A column that nobody uses loses no row.
   const DataSet drop = read(block("drop"));
   EXPECT_EQ(values(drop, "train", "x"), (Floats{4, 5}));
@@ -277,7 +278,7 @@ TEST_F(DataTest, CsvMissingValues) {
   EXPECT_NE(mistakes(block("error")).find("DIR/a.csv:4:3: row 2, column 'a': the value is missing"), std::string::npos);
   EXPECT_NE(mistakes(block("means")).find("did you mean 'mean'?"), std::string::npos);
   write("a.csv", "a,b,y\n1,,3\n4,,6\n");
-  EXPECT_NE(mistakes(block("mean")).find("row 0, column 'b': the column has no value"), std::string::npos);
+  EXPECT_NE(mistakes(block("mean")).find("column 'b' has no value in the training rows"), std::string::npos);
   EXPECT_NE(mistakes(block("drop")).find("/train/csv: every row lacks a value"), std::string::npos);
   EXPECT_EQ(values(read(R"({"train": {"csv": "a.csv", "x": ["a", "a"], "y": "y", "missing": "drop"}})"), "train", "y"),
             (Floats{3, 6}));

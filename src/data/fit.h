@@ -1,0 +1,57 @@
+// fit.h: what the training rows decide for all others: numbers by name, and which columns an input takes.
+// Contract: decided once, while the training split is read, or given with weights; then every split, and every row of
+// a prediction, is changed by the same numbers, so that no row's values depend on the rows beside it.
+// Leaves to others: standardization (transforms.h), the text that weights keep (origin.h).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/array.h"
+#include "data/files.h"
+#include "data/origin.h"
+#include "graphrun/model.h"
+
+namespace graphrun::data {
+
+class Fit {
+ public:
+  explicit Fit(std::uint64_t seed) { origin.seed = seed; }
+  explicit Fit(const DataSet& weights);  // what came with them; without an origin its seed is 0
+
+  bool is_given() const { return is_given_; }
+  bool has_origin() const { return has_origin_; }  // of the weights
+
+  const std::vector<double>* find(const std::string& name);
+  void set(const std::string& name, std::vector<double> values);  // not when given
+  const std::vector<Fitted>& numbers() const { return numbers_; }
+  std::vector<std::string> unused() const;  // names that nobody has looked for
+
+  Origin origin;
+
+ private:
+  bool is_given_ = false, has_origin_ = false;
+  std::vector<Fitted> numbers_;
+  std::vector<char> used_;
+};
+
+// One table while it is read.
+struct TableFit {
+  Fit& fit;
+  Files& files;                                                       // hears of filled gaps
+  std::function<std::optional<Rows>(std::int64_t total)> train = {};  // of its rows; nothing: not the training's
+  std::function<void(const Array& array)> see = {};                   // each array that is read
+
+  // The rows to fit to; nothing when the numbers are there.
+  std::optional<Rows> rows_to_fit(std::int64_t total) const {
+    return fit.is_given() || !train ? std::nullopt : train(total);
+  }
+};
+
+// The array with the mean of the training rows' values in place of its gaps. Throws Error.
+ArrayPtr fill_gaps(const std::string& column, const ArrayPtr& array, const TableFit& table);
+
+}  // namespace graphrun::data

@@ -1,0 +1,85 @@
+#include "data/gather.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "data/columns.h"
+
+namespace graphrun::data {
+namespace {
+
+// Columns of one number a row, side by side, each row in the shape of `sample`.
+ArrayPtr side_by_side(const std::vector<NamedArray>& columns, const Shape& sample) {
+  auto together = std::make_shared<Array>();
+  std::vector<double> values;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const ArrayPtr column = columns[c].read();
+    if (c == 0) {
+      together->shape = Shape{column->rows()};
+      values.resize(static_cast<std::size_t>(column->rows()) * columns.size());
+    }
+    std::visit(
+        [&](const auto& from) {
+          for (std::size_t r = 0; r < from.size(); ++r) values[r * columns.size() + c] = static_cast<double>(from[r]);
+        },
+        column->values);
+    together->columns.push_back(columns[c].name);
+  }
+  for (const std::int64_t extent : sample.dims()) together->shape.push_back(extent);
+  together->values = std::move(values);
+  return together;
+}
+
+NamedArray gathered(std::string name, const json::Place& at, std::vector<NamedArray> columns, const Shape& sample) {
+  const bool has_gaps = columns.front().has_gaps;
+  return {std::move(name),
+          at,
+          [columns = std::move(columns), sample] { return side_by_side(columns, sample); },
+          {},
+          has_gaps};
+}
+
+std::string column_name(const std::string& array, std::int64_t i) {
+  return array + std::to_string(i);
+}
+
+}  // namespace
+
+void gather(json::Reader& reader, const json::Place& at, Table& table, const std::vector<Taken>& taken) {
+  const auto is_whole = [&](const std::string& name) {
+    return std::any_of(taken.begin(), taken.end(), [&](const Taken& one) { return one.array == name; });
+  };
+  for (const Taken& one : taken) {
+    const std::int64_t width = one.sample.elements();
+    if (one.array.empty() || width == 1 || table.find(one.array)) continue;
+    std::vector<NamedArray> columns;
+    for (std::int64_t i = 0; i < width; ++i) {
+      const std::string name = column_name(one.array, i);
+      if (const NamedArray* column = table.find(name)) {
+        columns.push_back(*column);
+        continue;
+      }
+      reader.report(at, "data.column",
+                    fmt::format("no column '{}'; '{}' is the columns {} to {}, and the file has {}", name, one.array,
+                                column_name(one.array, 0), column_name(one.array, width - 1), listed(table.names())),
+                    did_you_mean(name, table.names()));
+      break;
+    }
+    // One that was reported keeps its name, so that it is not taken for a formula.
+    const bool is_complete = static_cast<std::int64_t>(columns.size()) == width;
+    table.gathered.push_back(is_complete ? gathered(one.array, at, std::move(columns), one.sample)
+                                         : NamedArray{one.array, at, [] { return ArrayPtr(); }});
+  }
+  for (const NamedArray& first : table.arrays) {
+    const std::string array = first.name.substr(0, std::max<std::size_t>(first.name.size(), 1) - 1);
+    if (array.empty() || first.name.back() != '0' || table.find(array) || is_whole(array)) continue;
+    std::vector<NamedArray> columns;
+    while (const NamedArray* column = table.find(column_name(array, static_cast<std::int64_t>(columns.size()))))
+      columns.push_back(*column);
+    const Shape sample{static_cast<std::int64_t>(columns.size())};
+    table.gathered.push_back(gathered(array, at, std::move(columns), sample));
+  }
+}
+
+}  // namespace graphrun::data

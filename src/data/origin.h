@@ -1,0 +1,34 @@
+// origin.h: where the rows of a data set came from: what weights keep of it, so that an evaluation sees the same splits
+// and a prediction finds its columns.
+// Contract: text() is one JSON object, which read_origin() reads back; anything else throws Error.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace graphrun::data {
+
+struct Origin {
+  // A source that "split" divides.
+  struct Division {
+    std::vector<double> fractions;
+    std::int64_t rows = 0;
+    std::uint64_t hash = 0;  // of the values as they were read; says nothing of those that the model file makes
+    bool operator==(const Division&) const = default;
+  };
+  std::uint64_t seed = 0;    // of the division, and of random tables that have none of their own
+  std::int64_t samples = 0;  // of train: the batch "all"
+  std::optional<Division> split;
+  std::map<std::string, std::vector<std::string>> columns;  // of an input that takes what is left of a table
+};
+
+std::string text(const Origin& origin);
+Origin read_origin(const std::string& file, const std::string& text);  // `file` is for messages
+
+// Why rows that were divided so are not divided as `other` says; empty when they are.
+std::string difference(const Origin& now, const Origin& other);
+
+}  // namespace graphrun::data

@@ -1,0 +1,61 @@
+#include "session/coupling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/frontend/builder_impl.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+
+std::vector<bool> needed_nodes(const ir::Graph& graph, std::span<const ir::NodeId> wanted) {
+  std::vector<bool> needed(graph.size(), false);
+  for (const ir::NodeId id : wanted) needed[id] = true;
+  for (ir::NodeId id = graph.size(); id-- > 0;) {
+    if (!needed[id]) continue;
+    for (const ir::NodeId input : graph[id].inputs) needed[input] = true;
+  }
+  return needed;
+}
+
+std::string coupled_output(const Model& model) {
+  const ir::Graph& graph = model.graph.impl().graph;
+  const std::vector<RowKind> kinds = row_kinds(graph);
+  for (const OutputSpec& output : model.outputs) {
+    const ir::NodeId wanted[] = {output.value.id};
+    const std::vector<bool> needed = needed_nodes(graph, wanted);
+    for (ir::NodeId id = 0; id < graph.size(); ++id) {
+      if (needed[id] && (kinds[id] == RowKind::reduced || kinds[id] == RowKind::opaque)) return output.name;
+    }
+  }
+  return {};
+}
+
+std::vector<ir::NodeId> aggregates_of(const ir::Graph& graph, ir::NodeId wanted) {
+  const std::vector<RowKind> kinds = row_kinds(graph);
+  const ir::NodeId all[] = {wanted};
+  const std::vector<bool> needed = needed_nodes(graph, all);
+  std::vector<bool> from_rows(graph.size(), false), is_read(graph.size(), false);
+  is_read[wanted] = true;
+  for (ir::NodeId id = 0; id < graph.size(); ++id) {
+    if (!needed[id]) continue;
+    const ir::Node& node = graph[id];
+    if (kinds[id] == RowKind::opaque) {
+      throw Error(ErrorKind::input, "data.formula",
+                  fmt::format("{} makes one value of all rows, which is no aggregate of them", node.op_name),
+                  "a row's value may depend on the row and on aggregates such as mean(a)");
+    }
+    from_rows[id] = kinds[id] == RowKind::reduced || std::any_of(node.inputs.begin(), node.inputs.end(), [&](auto i) {
+                      return from_rows[i] && kinds[i] != RowKind::row;
+                    });
+    for (const ir::NodeId input : node.inputs) is_read[input] = is_read[input] || kinds[id] == RowKind::row;
+  }
+  std::vector<ir::NodeId> aggregates;
+  for (ir::NodeId id = 0; id < graph.size(); ++id) {
+    if (needed[id] && from_rows[id] && is_read[id] && kinds[id] != RowKind::row) aggregates.push_back(id);
+  }
+  return aggregates;
+}
+
+}  // namespace graphrun

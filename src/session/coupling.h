@@ -1,0 +1,24 @@
+// coupling.h: where a value of a model's graph depends on other rows than its own.
+// Contract: follows from the row analysis (graph/passes/row_analysis.h), never from sizes.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graph/passes/row_analysis.h"
+#include "graphrun/model.h"
+
+namespace graphrun {
+
+// By node: whether one of `wanted` depends on it.
+std::vector<bool> needed_nodes(const ir::Graph& graph, std::span<const ir::NodeId> wanted);
+
+// The name of the first output that depends on the other rows of its batch; empty: none does.
+std::string coupled_output(const Model& model);
+
+// The values without rows that come from rows and that a value with rows reads: what a row gets from the others.
+// Throws Error (kind input) for a value that is made from all rows and is no aggregate of them.
+std::vector<ir::NodeId> aggregates_of(const ir::Graph& graph, ir::NodeId wanted);
+
+}  // namespace graphrun
