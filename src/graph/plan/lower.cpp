@@ -109,7 +109,7 @@ class Lowering {
       if (in_tile_only_[id]) buffer.kind = BufferKind::tile;
       buffer.bytes = node.type.bytes();
       buffer.poll = node.poll;
-      if (data_.block[id] > 0) {
+      if (data_.block[id] > 0 && !in_tile_only_[id]) {  // a view within a tile lies as the tile has it
         buffer.layout = Layout::vectors;
         buffer.block = data_.block[id];
         buffer.bytes = in_whole_vectors(node.type, buffer.block);
