@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "graphrun/model.h"
+#include "graphrun/session.h"
 
 namespace graphrun {
 
@@ -22,8 +22,10 @@ struct ModelSummary {
   std::size_t entries = 0;  // of the graph
 };
 
-// Parses the file and infers every shape; also finds a loss that has no gradient.
-GRAPHRUN_API ModelSummary check_model(const std::string& path, const LoadOptions& options = {});
+// Parses the file, infers every shape, finds a loss that has no gradient, and plans all phases for the session's
+// executor as a run would; a split whose size only its data would tell is assumed.
+GRAPHRUN_API ModelSummary check_model(const std::string& path, const LoadOptions& options = {},
+                                      const SessionOptions& session = {});
 
 // The model file with every default filled in. Reading it gives the same model, and itself as its canonical form.
 GRAPHRUN_API std::string canonical_model(const std::string& path, const LoadOptions& options = {});

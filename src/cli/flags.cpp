@@ -9,8 +9,9 @@
 namespace graphrun::cli {
 namespace {
 
-// Verbs that run a model on an executor, and those that read one.
+// Verbs that run a model on an executor, those that at least plan what would run, and those that read one.
 constexpr std::string_view kRunning = "train eval predict plan verify bench";
+constexpr std::string_view kPlanning = "train eval predict plan verify bench check";
 constexpr std::string_view kReading = "train eval predict plan verify bench show check";
 
 // All but those that print text for a shell or for reading.
@@ -55,19 +56,19 @@ void profile(Arguments& arguments, Profiling how) {
 }
 
 constexpr Flag kFlags[] = {
-    {"--executor", "", "NAME", "Running", kRunning, "GRAPHRUN_EXECUTOR", Completes::executors,
+    {"--executor", "", "NAME", "Running", kPlanning, "GRAPHRUN_EXECUTOR", Completes::executors,
      "ref, cpu (the default), cuda, cuda:1, ./plugin.so, or auto: the fastest",
      [](Arguments& a, std::string_view v) { a.session.executor = v; }},
-    {"--target", "", "NAME", "Running", kRunning, "", Completes::targets, "plan for this machine: host, h200, ...",
+    {"--target", "", "NAME", "Running", kPlanning, "", Completes::targets, "plan for this machine: host, h200, ...",
      [](Arguments& a, std::string_view v) { a.session.target = v; }},
     {"--threads", "", "N", "Running", kRunning, "GRAPHRUN_THREADS", Completes::nothing,
      "of the cpu executor; by default the cores it may use",
      [](Arguments& a, std::string_view v) { a.session.threads = number<int>(v, 0, 1024); }},
     {"--isa", "", "NAME", "Running", kRunning, "GRAPHRUN_ISA", Completes::instruction_sets,
      "of the cpu executor: plain, avx2 or avx512; by default the best there is", set_isa},
-    {"--no-passes", "", "", "Running", kRunning, "", Completes::nothing, "run the graph as it was built",
+    {"--no-passes", "", "", "Running", kPlanning, "", Completes::nothing, "run the graph as it was built",
      [](Arguments& a, std::string_view) { a.session.passes = false; }},
-    {"--no-fuse", "", "", "Running", kRunning, "", Completes::nothing, "run step by step, without regions",
+    {"--no-fuse", "", "", "Running", kPlanning, "", Completes::nothing, "run step by step, without regions",
      [](Arguments& a, std::string_view) { a.session.fuse = false; }},
 
     {"--set", "", "PATH=VALUE", "Model", kReading, "", Completes::nothing,

@@ -60,7 +60,7 @@ int run_show(const Arguments& arguments, Diagnostics&) {
 }
 
 int run_check(const Arguments& arguments, Diagnostics&) {
-  const ModelSummary summary = check_model(arguments.model, arguments.load);
+  const ModelSummary summary = check_model(arguments.model, arguments.load, arguments.session);
   write_results(arguments.json ? as_json(summary) : as_text(arguments.model, summary));
   return kDone;
 }

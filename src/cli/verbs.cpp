@@ -66,8 +66,9 @@ graphrun show model.json --dot | dot -Tsvg > model.svg
 graphrun show model.json --json > canonical.json)",
      run_show},
     {"check", "", Words::model, "find every mistake of a model file; needs no data",
-     R"(Reads the file, infers all shapes and looks for gradients, without its data. All mistakes are reported at once,
-each with its place; the exit code is then 2.)",
+     R"(Reads the file, infers all shapes, looks for gradients and plans what --executor would run, without its data: a size
+that only the data would tell is assumed. All mistakes are reported at once, each with its place; the exit code is
+then 2.)",
      R"(graphrun check model.json
 graphrun check model.json --diagnostics=json)",
      run_check},

@@ -116,6 +116,27 @@ std::string as_text(const Described& described) {
   return text;
 }
 
+// The model as the file alone gives it. Where only its data would tell how many samples train it, two sizes stand for
+// any: one batch, which is read as it lies, and batches of which the last is not full.
+std::vector<Model> with_assumed_sizes(const std::string& path, const LoadOptions& options) {
+  LoadOptions without_files = options;
+  without_files.data = DataUse::none;
+  std::vector<Model> models;
+  models.push_back(load_model(path, without_files));
+  if (models.front().data.find("train") != nullptr) return models;
+  const std::int64_t batch = models.front().graph.batch();
+  models.push_back(load_model(path, without_files));
+  std::int64_t samples = batch;
+  for (Model& model : models) {
+    Split split;
+    split.name = "train";
+    split.declared = samples;
+    model.data.splits.insert(model.data.splits.begin(), std::move(split));
+    samples += batch / 2 + 1;
+  }
+  return models;
+}
+
 // Adds the gradients to the model's own graph, each under the name "W:gradient".
 void add_gradients(Model& model) {
   GraphBuilder::Impl& impl = model.graph.impl();
@@ -151,8 +172,12 @@ std::string nodes_text(const ir::Graph& graph, const std::vector<bool>& shown, i
 
 }  // namespace
 
-ModelSummary check_model(const std::string& path, const LoadOptions& options) {
-  return summary(describe(path, options));
+ModelSummary check_model(const std::string& path, const LoadOptions& options, const SessionOptions& session) {
+  const Described described = describe(path, options);
+  SessionOptions planned = session;
+  if (planned.executor == "auto") planned.executor = SessionOptions().executor;  // one of those that it chooses from
+  for (const Model& model : with_assumed_sizes(path, options)) plan_program(model, planned);
+  return summary(described);
 }
 
 std::string canonical_model(const std::string& path, const LoadOptions& options) {
