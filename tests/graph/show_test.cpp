@@ -1,15 +1,19 @@
 // show_test.cpp: check, the canonical form and its fixed point, listings.
 #include "graphrun/show.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <random>
 #include <sstream>
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expression.h"
+#include "graph/frontend/functions.h"
 #include "graphrun/error.h"
 #include "support/source_folder.h"
 #include "support/temporary_folder.h"
@@ -202,6 +206,80 @@ TEST(Canonical, RandomExpressionsKeepTheirMeaning) {
   EXPECT_GT(built, 1000);
 }
 
+// A call of the function with random operands and attributes; most do not fit.
+class RandomCall {
+ public:
+  explicit RandomCall(unsigned seed) : random_(seed) {}
+  std::string text(const std::string& name) {
+    const Function function = *find_function(name);
+    std::string call = name + "(";
+    const std::size_t more = function.variadic ? below(3) : 0;
+    for (std::size_t i = 0; i < function.operands->size() + more; ++i) {
+      call += (i > 0 ? ", " : "") + pick({"x", "x", "m", "m", "z", "k", "b", "W", "W", "v", "s", "one"});
+    }
+    for (const ir::AttrDef& def : *function.attrs) {
+      if (def.required || below(2) == 0) call += fmt::format(", {}={}", def.name, value(def));
+    }
+    return call + ")";
+  }
+
+ private:
+  std::size_t below(std::size_t n) { return random_() % n; }
+  std::string pick(const std::vector<std::string>& of) { return of[below(of.size())]; }
+  std::string value(const ir::AttrDef& def) {
+    if (!def.one_of.empty()) return std::string(def.one_of[below(def.one_of.size())]);
+    if (std::holds_alternative<bool>(def.fallback)) return pick({"true", "false"});
+    if (std::holds_alternative<std::int64_t>(def.fallback)) return pick({"0", "1", "2", "3", "-1", "-2", "4"});
+    if (std::holds_alternative<double>(def.fallback))
+      return pick({"0", "0.5", "-1", "1e-3", "2", "1/3", "-0.0", "1e20", "gain"});
+    if (def.name == "shape") return pick({"[]", "[-1]", "[-1, 2]", "[-1, 2, 2]", "[4, 4]", "16", "[1]", "[-1, 1, 4]"});
+    return pick({"[]", "none", "1", "[-1]", "[0]", "[0, 1]", "[1, 0]", "[0, 2, 1]", "[1, 2]"});
+  }
+  std::mt19937 random_;
+};
+
+// Every function that a model may call, with all sorts of attributes.
+TEST(Canonical, IsReadBackForEveryFunction) {
+  const std::string before = R"({"format": 1, "name": "calls", "constants": {"gain": 1.5},
+    "data": {"train": {"npz": "none.npz"}},
+    "inputs": {"x": ["batch", 4], "m": ["batch", 2, 2], "z": ["batch"], "k": {"dtype": "i32", "shape": ["batch"]}},
+    "parameters": {"W": {"shape": [4, 4], "init": "zeros"}, "v": {"shape": [4], "init": "zeros"},
+                   "s": {"shape": [], "init": {"constant": 1}}, "one": {"shape": [1], "init": "zeros"}},
+    "graph": ["b = x > 0", )";
+  const std::string after = R"(, "loss = mean(x @ W)"], "outputs": ["b"],
+    "train": {
+    "minimize" : "loss", "optimizer" : {
+      "sgd" : {
+        "lr" : 0.1
+      }
+    }
+  }
+})";
+  std::map<std::string, int> read;
+for (unsigned seed = 0; seed < 15; ++seed) {
+  for (const std::string& name : function_names()) {
+    RandomCall random(seed);
+    for (int tries = 0; tries < 20; ++tries) {
+      const std::string call = random.text(name);
+      std::string canonical;
+      try {
+        canonical = canonical_model(write_model(before + "\"y = " + call + "\"" + after));
+      } catch (const Error&) {
+        continue;  // shapes that do not fit, or no such axis
+      }
+      ++read[name];
+      try {
+        ASSERT_EQ(canonical_model(write_model(canonical)), canonical) << call;
+      } catch (const Error& error) {
+        FAIL() << call << " became what cannot be read: " << error.what() << "\n" << canonical;
+      }
+      break;
+    }
+  }
+}
+for (const std::string& name : function_names()) EXPECT_GE(read[name], 3) << name;
+}
+
 TEST(Canonical, LongSumsTakeNoStack) {
   GraphBuilder::Impl graph(8);
   graph.input("x", std::vector<std::int64_t>{kBatch, 4}, DType::f32);
@@ -219,6 +297,29 @@ TEST(Check, NeedsNoDataAndCountsParameters) {
   EXPECT_EQ(to_string(s.inputs[1].second), "i32(batch)");
   ASSERT_EQ(s.outputs.size(), 2u);
   EXPECT_EQ(to_string(s.outputs[0].second), "f32(batch, 5)");
+}
+
+// What an executor cannot run is a mistake that check finds: for a size that is known and for one that is assumed.
+TEST(Check, PlansWhatWouldRun) {
+  for (const char* data :
+       {R"("data": {"train": {"random": {"rows": 7, "columns": {"a": {"normal": 1, "shape": [2]}}}, "x": ["a"]}}, )",
+        R"("data": {"train": {"csv": "none.csv", "x": ["a", "b"]}}, )"}) {
+    const std::string path = write_model(std::string(R"({"format": 1, "name": "wide", )") + data + R"(
+      "inputs": {"x": ["batch", 2]}, "parameters": {"w": {"shape": [2], "init": "zeros"}},
+      "graph": ["loss = cast(mean(cast(x * w, dtype=f64)), dtype=f32)"], "outputs": [],
+      "train": {
+      "minimize" : "loss", "optimizer" : {"sgd" : {"lr" : 0.1}}, "epochs" : 1}
+  })");
+    SessionOptions ref;
+  ref.executor = "ref";
+  EXPECT_EQ(check_model(path, {}, ref).name, "wide");
+  try {
+    check_model(path);
+    ADD_FAILURE() << "cpu has no f64";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostics().front().code, "step.unsupported");
+  }
+}
 }
 
 TEST(Check, OverridesAreChecked) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "graph/frontend/expression.h"
 #include "graph/frontend/functions.h"
@@ -63,13 +64,22 @@ struct ToText {
   }
   template <class T>
   std::string operator()(const std::vector<T>& values) const {
-    if (values.empty()) return "none";
+    if (values.empty()) return "[]";
     if (values.size() == 1) return (*this)(values[0]);
     std::string text;
     for (const T& value : values) text += (text.empty() ? "[" : ", ") + (*this)(value);
     return text + "]";
   }
 };
+
+// What stands for nothing given: "none" for no axes; nothing for a number that text cannot hold (expressions count in
+// double), such as the end of a slice that has none.
+std::optional<std::string> default_text(const ir::AttrDef& def) {
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&def.fallback); list && list->empty()) return "none";
+  const auto* integer = std::get_if<std::int64_t>(&def.fallback);
+  if (integer && std::abs(static_cast<double>(*integer)) >= 0x1p53) return "";
+  return std::nullopt;
+}
 
 struct Written {
   std::string text;
@@ -163,7 +173,10 @@ std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchem
     for (const auto& [name, wanted] : given) {
       if (name == def.name) value = wanted;
     }
-    text += fmt::format(", {}={}", def.name, std::visit(ToText{graph}, value));
+    const std::optional<std::string> nothing =
+        !def.required && value == def.fallback ? default_text(def) : std::nullopt;
+    if (nothing && nothing->empty()) continue;
+    text += fmt::format(", {}={}", def.name, nothing ? *nothing : std::visit(ToText{graph}, value));
   }
   return text;
 }
