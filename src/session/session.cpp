@@ -59,9 +59,12 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   times = {has_plan - start, has_loaded - has_plan, now_seconds() - has_loaded};
   done.assign(planned.step.phases.size(), 0);
   ring_values.resize(static_cast<std::size_t>(kRingSize));
-  std::size_t recorded = 0;
-  for (const StepPhase& phase : planned.step.phases) recorded = std::max(recorded, phase.recorded.size());
-  sums.resize(recorded);
+  for (const StepPhase& phase : planned.step.phases) {
+    std::size_t numbers = 0;
+    for (const Recorded& recorded : phase.recorded) numbers += std::max<std::size_t>(1, recorded.parts.size());
+    totals.resize(std::max(totals.size(), numbers));
+  }
+  for (const MetricFormula& formula : planned.step.formulas) formulas.emplace_back(formula);
 }
 
 std::unique_ptr<Runnable> Session::Impl::load(const PlanOptions& options) {

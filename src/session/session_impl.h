@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graphrun/session.h"
+#include "session/metric_formula.h"
 #include "session/planned.h"
 
 namespace graphrun {
@@ -30,12 +31,12 @@ struct Session::Impl {
   // Runs n <= ring size steps of a phase; afterwards observe() sees their records.
   void run(std::size_t phase, std::uint64_t n);
 
-  // Calls see(step, value) for the records of the last n steps, oldest first.
+  // Calls see(step, value) for the records of the last n steps in a ring, oldest first.
   template <class See>
-  void observe(std::size_t index, const Recorded& recorded, std::uint64_t n, See see) {
+  void observe(std::size_t index, ir::NodeId ring_node, std::uint64_t n, See see) {
     const std::uint64_t ring = static_cast<std::uint64_t>(planned.step.phases[index].ring);
     const std::span<float> values(ring_values.data(), ring);
-    runnable->read(buffer(recorded.ring), std::as_writable_bytes(values));
+    runnable->read(buffer(ring_node), std::as_writable_bytes(values));
     for (std::uint64_t step = done[index] - n; step < done[index]; ++step) see(step, values[step % ring]);
   }
 
@@ -64,7 +65,8 @@ struct Session::Impl {
   std::unique_ptr<Runnable> runnable;
   std::vector<std::uint64_t> done;  // by phase: steps so far, which is what its counter holds
   std::vector<float> ring_values;
-  std::vector<double> sums;  // of an evaluation
+  std::vector<double> totals;  // of an evaluation: of each figure, or of its parts
+  std::vector<PlannedFormula> formulas;
   std::atomic<bool> cancelled{false};
   // For step(): the training steps before the run() that is under way, and whether one is.
   std::atomic<std::uint64_t> steps_before{0};

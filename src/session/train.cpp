@@ -52,20 +52,36 @@ Metrics Session::Impl::named_metrics(std::size_t evaluation) const {
 
 void Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
   const StepPhase& phase = planned.step.phases[index];
-  std::fill(sums.begin(), sums.end(), 0.0);
   const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches);
+  // Calls see(part, whether it counts by the samples, total) for every number that is recorded.
+  const auto each = [&](auto see) {
+    std::size_t i = 0;
+    for (const Recorded& recorded : phase.recorded) {
+      if (recorded.parts.empty()) see(RecordedPart{recorded.ring, Combined::sum}, true, totals[i++]);
+      for (const RecordedPart& part : recorded.parts) see(part, false, totals[i++]);
+    }
+  };
+  each([](const RecordedPart& part, bool, double& total) { total = nothing_combined(part.how); });
   for (std::uint64_t first = 0; first < batches;) {
     const std::uint64_t n = std::min(batches - first, static_cast<std::uint64_t>(phase.ring));
     run(index, n);
-    for (std::size_t i = 0; i < phase.recorded.size(); ++i) {
-      observe(index, phase.recorded[i], n,
-              [&](std::uint64_t step, float value) { sums[i] += weight(phase, step) * static_cast<double>(value); });
-    }
+    each([&](const RecordedPart& part, bool weighted, double& total) {
+      observe(index, part.ring, n, [&](std::uint64_t step, float value) {
+        total = combined(part.how, total, (weighted ? weight(phase, step) : 1.0) * static_cast<double>(value));
+      });
+    });
     first += n;
   }
+  std::span<const double> left = totals;
+  const double samples = static_cast<double>(phase.samples);
   for (std::size_t i = 0; i < phase.recorded.size(); ++i) {
-    const double mean = sums[i] / static_cast<double>(phase.samples);
-    (i == 0 ? metrics.loss : metrics.values[i - 1].second) = finished(phase.recorded[i], mean);
+    const Recorded& recorded = phase.recorded[i];
+    const std::size_t numbers = std::max<std::size_t>(1, recorded.parts.size());
+    double value = recorded.parts.empty() ? finished(recorded, left[0] / samples)
+                                          : formulas[recorded.formula].value(left.first(numbers), samples);
+    if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // without a sign
+    (i == 0 ? metrics.loss : metrics.values[i - 1].second) = value;
+    left = left.subspan(numbers);
   }
 }
 
@@ -91,7 +107,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     run(index, n);
     result.seconds += now_seconds() - before;
     double last_epoch = 0;
-    observe(index, phase.recorded[0], n, [&](std::uint64_t step, float value) {
+    observe(index, phase.recorded[0].ring, n, [&](std::uint64_t step, float value) {
       if (!std::isfinite(value)) refuse_loss(step - start, value);
       if (options.keep_losses) result.losses.push_back(static_cast<double>(value));
       epoch_sum += weight(phase, step) * static_cast<double>(value);

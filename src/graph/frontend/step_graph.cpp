@@ -173,7 +173,7 @@ class StepGraphBuilder {
     return result;
   }
 
-  void add_record(StepPhase& phase, const std::string& name, NodeId value) {
+  NodeId add_ring(const StepPhase& phase, const std::string& name, NodeId value) {
     if (make_.type(value).shape.rank() != 0) {
       throw Error(ErrorKind::input, "metric.scalar",
                   fmt::format("'{}' must be a scalar, it is {}", name, to_string(make_.type(value))),
@@ -183,7 +183,48 @@ class StepGraphBuilder {
     const NodeId ring = add_state(fmt::format("{}/{}:ring", phase.name, name), {DType::f32, {phase.ring}, 0}, "metric");
     graph()[ring].poll = true;
     make_.add("assign", {ring, make_.add("record", {ring, value, counter_})});
-    phase.recorded.push_back({name, ring});
+    return ring;
+  }
+  void add_record(StepPhase& phase, const std::string& name, NodeId value) {
+    phase.recorded.push_back({name, add_ring(phase, name, value)});
+  }
+
+  // A value of the model's graph over all batches of an evaluation: their mean, or computed from their parts.
+  void add_figure(StepPhase& phase, const std::string& name, NodeId value) {
+    std::vector<NodeId> roots = {model_.train.minimize.id};
+    for (const OutputSpec& output : model_.outputs) roots.push_back(output.value.id);
+    const MetricParts found = metric_parts(source_.graph, value, roots);
+    const bool is_loss = phase.recorded.empty();
+    if (found.is_mean || (!found.problem.empty() && (is_loss || phase.batches <= 1))) {
+      return add_record(phase, name, copy(value));
+    }
+    if (!found.problem.empty()) {
+      throw Error(
+          ErrorKind::input, "metric.batches",
+          fmt::format("the metric '{}' would depend on the batches of '{}': {}", name, phase.split, found.problem),
+          "write it with sums and means of rows, as mean(square(y)) - mean(y)^2 for the variance, or let a batch hold "
+          "the whole split");
+    }
+    Recorded recorded;
+    recorded.name = name;
+    recorded.formula = formula(value, found.parts);
+    for (const MetricPart& part : found.parts) {
+      const NodeId whole = copy(part.node);
+      const std::int64_t elements = make_.type(whole).shape.elements();
+      const NodeId flat = make::reshape(make_, whole, Shape{elements});
+      for (std::int64_t i = 0; i < elements; ++i) {
+        const NodeId element = make_.add("slice", {flat}, {{"start", i}, {"stop", i + 1}});
+        const std::string label = fmt::format("{}:part{}", name, recorded.parts.size() + 1);
+        recorded.parts.push_back({add_ring(phase, label, make::reshape(make_, element, Shape{})), part.how});
+      }
+    }
+    phase.recorded.push_back(std::move(recorded));
+  }
+
+  std::size_t formula(NodeId value, const std::vector<MetricPart>& parts) {
+    const auto [entry, fresh] = formulas_.emplace(value, result_.formulas.size());
+    if (fresh) result_.formulas.push_back(metric_formula(source_.graph, value, parts));
+    return entry->second;
   }
 
   void finish_phase() { make_.add("assign", {counter_, make_.add("increment", {counter_})}); }
@@ -239,10 +280,10 @@ class StepGraphBuilder {
   void add_evaluation(const Split& split) {
     if (!model_.train.minimize.valid()) return;
     StepPhase& phase = enter_split("evaluate." + split.name, split);
-    add_record(phase, "loss", copy(model_.train.minimize.id));
+    add_figure(phase, "loss", model_.train.minimize.id);
     for (const MetricSpec& metric : model_.train.metrics) {
       if (metric.value.valid()) {
-        add_record(phase, metric.name, copy(metric.value.id));
+        add_figure(phase, metric.name, metric.value.id);
       } else {
         add_built_in(phase, metric.name);
       }
@@ -360,6 +401,7 @@ class StepGraphBuilder {
   ir::Builder make_{result_.graph};
   std::vector<NodeId> copied_;  // by node of the model: its node in the present phase
   std::map<std::string, NodeId> data_;
+  std::map<NodeId, std::size_t> formulas_;  // by value of the model
   NodeId counter_ = kNoNode;
 };
 

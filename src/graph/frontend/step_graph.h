@@ -8,15 +8,25 @@
 #include <string>
 #include <vector>
 
+#include "graph/frontend/metric_parts.h"
 #include "graph/frontend/metrics.h"
 #include "graph/ir/graph.h"
 #include "graphrun/model.h"
 
 namespace graphrun {
 
+// A number of which each step records one.
+struct RecordedPart {
+  ir::NodeId ring = ir::kNoNode;
+  Combined how = Combined::sum;
+};
+
 struct Recorded {
   std::string name;  // "loss", or a metric's
   ir::NodeId ring = ir::kNoNode;
+  // Not empty: what is computed from the parts of all batches by formulas[formula]; there is no ring then.
+  std::vector<RecordedPart> parts = {};
+  std::size_t formula = 0;
   MetricDef::Finish finish = MetricDef::Finish::none;
   double variance = 0;  // of the target over the split, in original units; for Finish::r2
 };
@@ -40,6 +50,7 @@ struct StepGraph {
   // States that start from something other than zero; parameters by the model's Init are named here.
   std::vector<std::pair<std::string, ir::NodeId>> data;  // "data/train/x": the node to fill with the split's column
   std::vector<std::pair<std::string, ir::NodeId>> parameters;
+  std::vector<MetricFormula> formulas;  // that evaluations need
 };
 
 inline constexpr std::int64_t kRingSize = 4096;  // steps between two looks of the host, at most

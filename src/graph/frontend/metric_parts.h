@@ -1,0 +1,43 @@
+// metric_parts.h: how the value of a metric over a whole split follows from its batches.
+// Contract: pure functions of the model's graph. A metric is the mean of the batches' values where it is linear in
+// means over rows; otherwise its outermost reductions over rows are combined batch by batch, exactly, and what is
+// computed from them is a formula of its own. Leaves to others: recording (step_graph.h), adding up and evaluating
+// (session/metric_formula.h).
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/ir/graph.h"
+
+namespace graphrun {
+
+// How the values of batches become that of all rows; `same`: the rows have no part in it.
+enum class Combined { sum, product, max, min, logsumexp, same };
+
+struct MetricPart {
+  ir::NodeId node = ir::kNoNode;
+  Combined how = Combined::sum;
+};
+
+struct MetricParts {
+  bool is_mean = false;           // the mean of the batches' values, by their samples, is the metric
+  std::vector<MetricPart> parts;  // otherwise
+  std::string problem;            // or why it is neither: a clause for a message
+};
+
+// `roots`: what the model is for, its outputs and its loss. Where these depend on how rows fall into batches that is
+// the model's meaning, and none of the metric's doing.
+MetricParts metric_parts(const ir::Graph& model, ir::NodeId metric, std::span<const ir::NodeId> roots);
+
+// The metric from its parts and the number of samples, in f64: one phase without rows.
+struct MetricFormula {
+  ir::Graph graph;
+  std::vector<ir::NodeId> parts;  // inputs, in order
+  ir::NodeId samples = ir::kNoNode;
+  ir::NodeId value = ir::kNoNode;
+};
+MetricFormula metric_formula(const ir::Graph& model, ir::NodeId metric, const std::vector<MetricPart>& parts);
+
+}  // namespace graphrun
