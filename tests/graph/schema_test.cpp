@@ -70,12 +70,13 @@ const std::string kRich = R"json({
     {"name": "c", "op": "concat", "inputs": ["h", "l"], "axis": 1},
     {"name": "d", "op": "dense", "inputs": ["c"], "units": 4, "activation": "relu", "init": "ones", "bias": false},
     {"name": "y_hat", "op": "dense", "inputs": ["d"], "units": 1, "activation": null},
+    "spread = mean(square(s))",
     "loss = mse(y_hat, y) + mean(s)"
   ],
   "outputs": {"y_hat": "y"},
   "train": {
     "minimize": "loss",
-    "metrics": ["mse", "loss"],
+    "metrics": ["mse", "spread"],
     "optimizer": {"adam": {"lr": {"cosine": {"from": 0.1, "to": 0, "epochs": 10, "warmup": 2}}, "beta1": 0.8}},
     "batch": 5, "last_batch": "drop", "epochs": 3, "shuffle": true, "seed": 1, "clip_norm": 1.5,
     "evaluate_every": 1, "log_every": 1

@@ -240,44 +240,37 @@ class RandomCall {
 
 // Every function that a model may call, with all sorts of attributes.
 TEST(Canonical, IsReadBackForEveryFunction) {
-  const std::string before = R"({"format": 1, "name": "calls", "constants": {"gain": 1.5},
+  const std::string before = R"json({"format": 1, "name": "calls", "constants": {"gain": 1.5},
     "data": {"train": {"npz": "none.npz"}},
     "inputs": {"x": ["batch", 4], "m": ["batch", 2, 2], "z": ["batch"], "k": {"dtype": "i32", "shape": ["batch"]}},
     "parameters": {"W": {"shape": [4, 4], "init": "zeros"}, "v": {"shape": [4], "init": "zeros"},
                    "s": {"shape": [], "init": {"constant": 1}}, "one": {"shape": [1], "init": "zeros"}},
-    "graph": ["b = x > 0", )";
-  const std::string after = R"(, "loss = mean(x @ W)"], "outputs": ["b"],
-    "train": {
-    "minimize" : "loss", "optimizer" : {
-      "sgd" : {
-        "lr" : 0.1
-      }
-    }
-  }
-})";
+    "graph": ["b = x > 0", )json";
+  const std::string after = R"json(, "loss = mean(x @ W)"], "outputs": ["b"],
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}}})json";
   std::map<std::string, int> read;
-for (unsigned seed = 0; seed < 15; ++seed) {
-  for (const std::string& name : function_names()) {
-    RandomCall random(seed);
-    for (int tries = 0; tries < 20; ++tries) {
-      const std::string call = random.text(name);
-      std::string canonical;
-      try {
-        canonical = canonical_model(write_model(before + "\"y = " + call + "\"" + after));
-      } catch (const Error&) {
-        continue;  // shapes that do not fit, or no such axis
+  for (unsigned seed = 0; seed < 15; ++seed) {
+    for (const std::string& name : function_names()) {
+      RandomCall random(seed);
+      for (int tries = 0; tries < 20; ++tries) {
+        const std::string call = random.text(name);
+        std::string canonical;
+        try {
+          canonical = canonical_model(write_model(before + "\"y = " + call + "\"" + after));
+        } catch (const Error&) {
+          continue;  // shapes that do not fit, or no such axis
+        }
+        ++read[name];
+        try {
+          ASSERT_EQ(canonical_model(write_model(canonical)), canonical) << call;
+        } catch (const Error& error) {
+          FAIL() << call << " became what cannot be read: " << error.what() << "\n" << canonical;
+        }
+        break;
       }
-      ++read[name];
-      try {
-        ASSERT_EQ(canonical_model(write_model(canonical)), canonical) << call;
-      } catch (const Error& error) {
-        FAIL() << call << " became what cannot be read: " << error.what() << "\n" << canonical;
-      }
-      break;
     }
   }
-}
-for (const std::string& name : function_names()) EXPECT_GE(read[name], 3) << name;
+  for (const std::string& name : function_names()) EXPECT_GE(read[name], 3) << name;
 }
 
 TEST(Canonical, LongSumsTakeNoStack) {
@@ -301,25 +294,25 @@ TEST(Check, NeedsNoDataAndCountsParameters) {
 
 // What an executor cannot run is a mistake that check finds: for a size that is known and for one that is assumed.
 TEST(Check, PlansWhatWouldRun) {
-  for (const char* data :
-       {R"("data": {"train": {"random": {"rows": 7, "columns": {"a": {"normal": 1, "shape": [2]}}}, "x": ["a"]}}, )",
-        R"("data": {"train": {"csv": "none.csv", "x": ["a", "b"]}}, )"}) {
-    const std::string path = write_model(std::string(R"({"format": 1, "name": "wide", )") + data + R"(
+  const char* known =
+      R"json("train": {"random": {"rows": 7, "columns": {"a": {"normal": 1, "shape": [2]}}}, "x": ["a"]})json";
+  const char* assumed = R"json("train": {"csv": "none.csv", "x": ["a", "b"]})json";
+  for (const char* data : {known, assumed}) {
+    const std::string path =
+        write_model(std::string(R"json({"format": 1, "name": "wide", "data": {)json") + data + R"json(},
       "inputs": {"x": ["batch", 2]}, "parameters": {"w": {"shape": [2], "init": "zeros"}},
-      "graph": ["loss = cast(mean(cast(x * w, dtype=f64)), dtype=f32)"], "outputs": [],
-      "train": {
-      "minimize" : "loss", "optimizer" : {"sgd" : {"lr" : 0.1}}, "epochs" : 1}
-  })");
+      "graph": ["y = x * w", "loss = cast(mean(cast(y, dtype=f64)), dtype=f32)"], "outputs": ["y"],
+      "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 1}})json");
     SessionOptions ref;
-  ref.executor = "ref";
-  EXPECT_EQ(check_model(path, {}, ref).name, "wide");
-  try {
-    check_model(path);
-    ADD_FAILURE() << "cpu has no f64";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.diagnostics().front().code, "step.unsupported");
+    ref.executor = "ref";
+    EXPECT_EQ(check_model(path, {}, ref).name, "wide");
+    try {
+      check_model(path);
+      ADD_FAILURE() << "cpu has no f64";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.diagnostics().front().code, "step.unsupported");
+    }
   }
-}
 }
 
 TEST(Check, OverridesAreChecked) {

@@ -387,8 +387,16 @@ class Recipe:
         for w in self.parameters:
             if d.chance(0.2):
                 terms.append((f"0.01 * sum(square({w}))", lambda v, w=w: 0.01 * v[w].square().sum()))
-        self.loss = lambda v: sum(f(v) for _, f in terms)
-        self.entries.append("loss = " + " + ".join(text for text, _ in terms))
+        self.terms = [function for _, function in terms]
+        total = " + ".join(text for text, _ in terms)
+        self.root = d.chance(0.2)  # a loss that is no mean over samples
+        self.entries.append(f"loss = sqrt(0.01 + square({total}))" if self.root else f"loss = {total}")
+        self.ratio = self.row()  # a metric that is no mean
+        self.metric = f"ratio = sum(abs({self.ratio})) / (0.5 + sum(square({self.ratio})))"
+
+    def loss(self, values):
+        total = sum(values)
+        return torch.sqrt(0.01 + total * total) if self.root else total
 
     def training(self):
         d = self.d
@@ -432,7 +440,7 @@ class Recipe:
                 fields["values"] = [fields.pop("from"), 0.004, 0.001]
                 fields[self.unit] = [self.length, self.length + 2]
             options["lr"] = {self.schedule: fields}
-        train = {"minimize": "loss", "optimizer": {self.kind: options}, "batch": self.batch, "epochs": self.epochs,
+        train = {"minimize": "loss", "metrics": ["ratio"], "optimizer": {self.kind: options}, "batch": self.batch, "epochs": self.epochs,
                  "last_batch": "drop" if self.drop else "keep"}
         if self.clip:
             train["clip_norm"] = self.clip
@@ -444,7 +452,8 @@ class Recipe:
             "inputs": {n: {"shape": shape(a), "dtype": dtype(a)} for n, a in self.data.items()},
             "parameters": {n: {"shape": list(a.shape), "init": start(a), "decay": self.decays[n]}
                            for n, a in self.parameters.items()},
-            "graph": self.entries, "outputs": [self.steps[-1][0]], "train": train}
+            "graph": [*self.entries, self.metric], "outputs": sorted({self.steps[-1][0], self.ratio} - set(self.data)),
+            "train": train}
 
     # -- by torch
 
@@ -482,10 +491,10 @@ class Recipe:
         v = self.tensors(dtype, rows) | parameters
         for name, compute in self.steps:
             v[name] = compute(v)
-        return self.loss(v)
+        return v
 
     def train(self, dtype, nudge=None):
-        """Losses of all steps, the final parameters, and the evaluation: means of the batches by their samples."""
+        """Losses of all steps, the final parameters, and the evaluation of all samples: loss and metric."""
         start = self.parameters | self.layers
         parameters, read = {}, sorted(self.read)
         for name, value in start.items():
@@ -505,7 +514,8 @@ class Recipe:
         batches = [b for b in self.batches() if not self.drop or len(b) == self.capacity]
         losses = []
         for step in range(self.epochs * len(batches)):
-            loss = self.forward(parameters, dtype, batches[step % len(batches)])
+            v = self.forward(parameters, dtype, batches[step % len(batches)])
+            loss = self.loss([term(v) for term in self.terms])
             losses.append(loss.item())
             if not math.isfinite(losses[-1]) or abs(losses[-1]) > 1e4:
                 raise Unfit("diverges")
@@ -528,7 +538,13 @@ class Recipe:
                 group["lr"] = rate
             optimizer.step()
         with torch.no_grad():
-            whole = sum(len(b) * self.forward(parameters, dtype, b).item() for b in self.batches()) / self.samples
+            means, absolute, squares = [0.0] * len(self.terms), 0.0, 0.0
+            for batch in self.batches():
+                v = self.forward(parameters, dtype, batch)
+                means = [m + len(batch) / self.samples * term(v).item() for m, term in zip(means, self.terms)]
+                absolute += v[self.ratio].abs().sum().item()
+                squares += v[self.ratio].square().sum().item()
+            whole = [self.loss(torch.tensor(means, dtype=torch.float64)).item(), absolute / (0.5 + squares)]
         final = {n: t.detach().double().numpy() for n, t in parameters.items()}
         return numpy.array(losses), final, whole
 
@@ -536,7 +552,7 @@ class Recipe:
 def flat(run):
     """Everything that is compared, by name."""
     losses, final, whole = run
-    return {"losses": losses, "evaluation": numpy.array([whole])} | {f"weight {n}": a.ravel() for n, a in final.items()}
+    return {"losses": losses, "evaluation": numpy.array(whole)} | {f"weight {n}": a.ravel() for n, a in final.items()}
 
 
 def bounds(recipe, truth):
@@ -583,7 +599,7 @@ def run_graphrun(binary, recipe, folder, executor):
         raise RuntimeError(f"check: exit code {checked.returncode}: {checked.stderr.strip()}")
     with numpy.load(weights) as saved:
         final = {n: saved[n].astype(float) for n in recipe.parameters | recipe.layers}
-    return numpy.loadtxt(losses, ndmin=1), final, json.loads(done.stdout)["train"]["loss"]
+    return numpy.loadtxt(losses, ndmin=1), final, [json.loads(done.stdout)["train"][n] for n in ("loss", "ratio")]
 
 
 def main():

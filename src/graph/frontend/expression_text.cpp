@@ -42,7 +42,8 @@ const Binding& binding(std::string_view op) {
 }
 
 std::string number_text(double value) {
-  if (value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value))) {
+  if (value == 0 && std::signbit(value)) return "-0.0";  // -0 is a whole number, and these have one zero
+  if (value == std::floor(value) && std::abs(value) < 0x1p53) {
     return std::to_string(static_cast<std::int64_t>(value));
   }
   return fmt::format("{}", value);

@@ -85,18 +85,21 @@ void grad_mod(GradContext& c) {  // x - floor(x/y) y
   const NodeId quotient = c.make.add("floor", {make::div(c.make, c.inputs[0], c.inputs[1])});
   c.result[1] = make::neg(c.make, make::mul(c.make, c.gradient, quotient));
 }
-void grad_pow(GradContext& c) {  // y x^(y-1);  x^y log x, and 0 where x = 0
+// y x^(y-1), and 0 where y = 0;  x^y log x, and 0 where x = 0 <= y. What is not taken stays finite, or its own gradient
+// would be 0 times infinity.
+void grad_pow(GradContext& c) {
   NodeFactory& f = c.make;
   const NodeId x = c.inputs[0];
   const NodeId y = c.inputs[1];
+  const NodeId no_power = make::like(f, 0, y);
   if (c.wanted[0]) {
-    const NodeId slope = make::mul(f, y, f.add("pow", {x, plus(f, y, -1)}));
-    c.result[0] = make::mul(f, c.gradient, slope);
+    const NodeId lower = where(f, f.add("equal", {y, no_power}), no_power, plus(f, y, -1));
+    c.result[0] = make::mul(f, c.gradient, make::mul(f, y, f.add("pow", {x, lower})));
   }
   if (c.wanted[1]) {
-    const NodeId zero = make::like(f, 0, x);
-    const NodeId is_zero = f.add("equal", {x, zero});
-    const NodeId log_x = where(f, is_zero, zero, f.add("log", {where(f, is_zero, make::like(f, 1, x), x)}));
+    const NodeId at_zero =
+        f.add("logical_and", {f.add("equal", {x, make::like(f, 0, x)}), f.add("greater_equal", {y, no_power})});
+    const NodeId log_x = f.add("log", {where(f, at_zero, make::like(f, 1, x), x)});
     c.result[1] = make::mul(f, c.gradient, make::mul(f, c.output, log_x));
   }
 }
@@ -246,11 +249,12 @@ void grad_elu(GradContext& c) {
 void grad_selu(GradContext& c) {
   grad_exponential_unit(c, 1.0507009873554804934, 1.6732632423543772848);
 }
+// 0 at the bounds, as relu's is at 0.
 void grad_clip(GradContext& c) {
   NodeFactory& f = c.make;
   const NodeId x = c.inputs[0];
-  const NodeId above = f.add("greater_equal", {x, make::like(f, c.attrs.real("low"), x)});
-  const NodeId below = f.add("less_equal", {x, make::like(f, c.attrs.real("high"), x)});
+  const NodeId above = f.add("greater", {x, make::like(f, c.attrs.real("low"), x)});
+  const NodeId below = f.add("less", {x, make::like(f, c.attrs.real("high"), x)});
   c.result[0] = where(f, f.add("logical_and", {above, below}), c.gradient, make::like(f, 0, c.gradient));
 }
 

@@ -60,8 +60,9 @@ void grad_extremum(GradContext& c) {
 }
 
 // The product of the others: y / x where nothing is zero. With zeros taken apart, y = product * zeros and the others of
-// a number are product / number * zeros; those of the only zero are the product. `zeros` is 1 or 0, but it is computed,
-// so that the second derivative knows it.
+// a number are product / number * zeros; those of the only zero are the product, those of one of two zeros the product
+// and the other zero. `zeros` is 1 or 0 and the other zero is 0, but they are computed, so that the second derivative
+// knows them.
 void grad_prod(GradContext& c) {
   NodeFactory& f = c.make;
   const ir::NodeId x = c.inputs[0];
@@ -76,8 +77,13 @@ void grad_prod(GradContext& c) {
   const ir::NodeId zeros = f.add("prod", {f.add("where", {is_zero, x, one})}, {{"axes", axes}, {"keepdims", true}});
   const ir::NodeId without = make::mul(f, make::div(f, product, rest), zeros);
   const ir::NodeId count = make::sum(f, make::cast(f, is_zero, type.dtype), axes, true);
-  const ir::NodeId alone = f.add("logical_and", {is_zero, f.add("equal", {count, one})});
-  const ir::NodeId others = f.add("where", {alone, product, without});
+  const auto zero_of = [&](double zeros_in_all) {
+    return f.add("logical_and", {is_zero, f.add("equal", {count, make::like(f, zeros_in_all, x)})});
+  };
+  const ir::NodeId sum_of_zeros = make::sum(f, f.add("where", {is_zero, x, zero}), axes, true);
+  const ir::NodeId with_other_zero = make::mul(f, product, make::sub(f, sum_of_zeros, x));
+  const ir::NodeId others =
+      f.add("where", {zero_of(1), product, f.add("where", {zero_of(2), with_other_zero, without})});
   c.result[0] = make::mul(f, others, make::reshape(f, c.gradient, kept));
 }
 
