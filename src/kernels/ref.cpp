@@ -156,4 +156,8 @@ KernelFn ref_kernel(std::string_view op) {
   return nullptr;
 }
 
+std::uint64_t ref_workspace(std::string_view op, const TensorType& output) {
+  return op == "scatter_add" ? static_cast<std::uint64_t>(output.shape.elements()) * sizeof(double) : 0;
+}
+
 }  // namespace graphrun

@@ -11,5 +11,6 @@
 namespace graphrun {
 
 KernelFn ref_kernel(std::string_view op);  // nullptr: none
+std::uint64_t ref_workspace(std::string_view op, const TensorType& output);
 
 }  // namespace graphrun

@@ -14,7 +14,7 @@ struct Entry {
 };
 
 std::span<const Entry> reductions();  // sum … argmin, softmax and its kin
-std::span<const Entry> movement();    // transpose, slice, pad, concat, one_hot, gather
+std::span<const Entry> movement();    // transpose, slice, pad, concat, one_hot, gather, scatter_add
 std::span<const Entry> random();
 
 }  // namespace graphrun::ref

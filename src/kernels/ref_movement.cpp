@@ -83,9 +83,25 @@ void gather(const KernelArgs& args) {
   });
 }
 
+// Sums are doubles until all is added.
+void scatter_add(const KernelArgs& args) {
+  const i64 rows = args.out_type.shape[0];
+  const i64 width = args.out_type.shape[1];
+  double* const sums = static_cast<double*>(args.workspace);
+  std::fill_n(sums, rows * width, 0.0);
+  const i64 places = valid_shape(args, args.in_type[0]).elements();
+  for (i64 i = 0; i < places; ++i) {
+    const i64 row = static_cast<i64>(in(args, 0, i));
+    if (row < 0 || row >= rows) continue;
+    for (i64 j = 0; j < width; ++j) sums[row * width + j] += in(args, 1, i * width + j);
+  }
+  for (i64 i = 0; i < rows * width; ++i) out(args, i, sums[i]);
+}
+
 constexpr Entry kEntries[] = {
-    {"transpose", transpose}, {"slice", slice},     {"pad", pad},
-    {"concat", concat},       {"one_hot", one_hot}, {"gather", gather},
+    {"transpose", transpose},     {"slice", slice},     {"pad", pad},
+    {"concat", concat},           {"one_hot", one_hot}, {"gather", gather},
+    {"scatter_add", scatter_add},
 };
 
 }  // namespace

@@ -48,6 +48,7 @@ Rule rule_of(std::string_view op) {
       return Rule::relative;
     case RowRule::contraction:
     case RowRule::reduction:
+    case RowRule::scatter:
     case RowRule::rowwise:
       return Rule::scaled;
     case RowRule::state:

@@ -253,6 +253,7 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
     std::vector<Extents> inputs;
     AttrList attributes;
     bool shared = true;
+    std::int64_t indices = 0;  // the first operand holds whole numbers below
   };
   const AttrList from_left = {{"transpose_a", true}};
   const AttrList from_right = {{"transpose_b", true}};
@@ -291,6 +292,10 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
       {"logsumexp", {{10, 3003}}, {{"axes", Extents{0}}}},
       {"max", {{3001, 40}}, {{"axes", Extents{1}}}},
       {"cast", {{50001}}, {{"dtype", std::string("i32")}}},
+      {"scatter_add", {{901}, {901, 16}}, {{"entries", std::int64_t{20000}}}, true, 20003},       // few of many rows
+      {"scatter_add", {{30011, 3}, {30011, 3, 5}}, {{"entries", std::int64_t{300}}}, true, 290},  // chunks of places
+      {"scatter_add", {{20000}, {20000, 8}}, {{"entries", std::int64_t{70000}}}, true, 3},        // long sums
+      {"scatter_add", {{100}, {100, 8}}, {{"entries", std::int64_t{50}}}, false, 50},
   };
   for (const Case& c : cases) {
     std::string what = c.op;
@@ -299,8 +304,11 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
     std::vector<NodeId> inputs;
     std::vector<HostTensor> values;
     for (const Extents& shape : c.inputs) {
-      inputs.push_back(builder.add("input", {}, {{"shape", shape}}));
-      values.push_back(random_tensor(DType::f32, Shape(shape), 0.5, 1.5, what));
+      const bool whole = c.indices > 0 && inputs.empty();
+      const DType dtype = whole ? DType::i32 : DType::f32;
+      inputs.push_back(builder.add("input", {}, {{"dtype", std::string(name_of(dtype))}, {"shape", shape}}));
+      values.push_back(
+          random_tensor(dtype, Shape(shape), whole ? 0 : 0.5, whole ? static_cast<double>(c.indices) : 1.5, what));
       what += " " + to_string(Shape(shape));
     }
     SCOPED_TRACE(what);

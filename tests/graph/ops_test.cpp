@@ -430,6 +430,18 @@ TEST_F(Ops, GatherReadsATableWithoutABatch) {
   EXPECT_EQ(gather(table, input({5}, 1)), "dtype.i32");
   EXPECT_EQ(gather(input({7}), input({5}, 1, "i32")), "shape.rank");
   EXPECT_EQ(gather(input({7, 3}, 1), input({5}, 1, "i32")), "shape.rank");
+
+  const auto scatter = [&](NodeId indices, NodeId updates, std::int64_t rows = 7) {
+    return infer("scatter_add", {indices, updates}, {{"entries", rows}});
+  };
+  EXPECT_EQ(scatter(input({5}, 1, "i32"), input({5, 3}, 1)), "f32(7, 3)");
+  EXPECT_EQ(scatter(input({5, 4}, 1, "i32"), input({5, 4, 3}, 1)), "f32(7, 3)");
+  EXPECT_EQ(scatter(input({}, 0, "i32"), input({3}), 0), "f32(0, 3)");
+  EXPECT_EQ(scatter(input({5}, 1), input({5, 3}, 1)), "dtype.i32");
+  EXPECT_EQ(scatter(input({5}, 1, "i32"), input({5, 3}, 1, "i32")), "dtype.float");
+  EXPECT_EQ(scatter(input({5}, 1, "i32"), input({5}, 1)), "shape.mismatch");
+  EXPECT_EQ(scatter(input({5}, 1, "i32"), input({6, 3}, 1)), "shape.mismatch");
+  EXPECT_EQ(scatter(input({5}, 1, "i32"), input({5, 3}, 0)), "shape.mismatch") << "rows for what has none";
 }
 
 // ---- draws

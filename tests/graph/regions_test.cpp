@@ -119,6 +119,27 @@ TEST(RegionPass, AReducedValueThatRowsReadBackBeginsAStage) {
   EXPECT_EQ(program.phases[0].regions[0].stages[1].loads.size(), 1u);
 }
 
+// What a table's rows add up to is a reduced value; a large table is not worth accumulators for each strand.
+TEST(RegionPass, AScatterIsACutWhenItsTableIsLargerThanTheBatch) {
+  const auto scattered = [](std::int64_t entries) {
+    Step step;
+    const NodeId ids =
+        step.make.add("input", {}, {{"dtype", std::string("i32")}, {"shape", List{kRows}}, {"rows", std::int64_t{1}}});
+    const NodeId table = step.make.add("scatter_add", {ids, step.h}, {{"entries", entries}});
+    step.graph[step.named("table", table)].keep = true;
+    return step;
+  };
+  const Step small = scattered(kRows), large = scattered(kRows + 1);
+  EXPECT_EQ(kind_of(small.graph, "table"), RowKind::reduced);
+  EXPECT_TRUE(over_rows(regions_of(small.graph), "table"));
+  const Regions regions = regions_of(large.graph);
+  EXPECT_FALSE(over_rows(regions, "table"));
+  EXPECT_TRUE(over_rows(regions, "h")) << "the rest of the step stays fused";
+  ASSERT_EQ(regions.notes.size(), 1u);
+  EXPECT_EQ(regions.notes[0].node, "table");
+  EXPECT_EQ(regions.notes[0].text, "a cut: accumulators of 1616 bytes for each strand are too many to add 1600 to");
+}
+
 TEST(RegionPass, WhatTheExecutorDoesNotRunOverRowsIsACutWithItsReason) {
   Step step;
   const NodeId s = step.named("s", step.make.add("sin", {step.make.add("exp", {step.make.add("neg", {step.h})})}));

@@ -282,6 +282,7 @@ DType wanted_dtype(const StepSignature& step, std::size_t i) {
   if (step.op == "where") return step.output.dtype;
   if (compares(step.op)) return step.inputs[0].dtype;
   if (step.op == "softmax_cross_entropy" && i == 1 && step.inputs[1].dtype == DType::i32) return DType::i32;
+  if (step.op == "scatter_add" && i == 0) return DType::i32;
   return DType::f32;
 }
 

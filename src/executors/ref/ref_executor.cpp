@@ -52,7 +52,11 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
   }
   args.out = arena.at(program.buffers[step.output]);
   args.out_type = program.buffers[step.output].type;
-  if (step.workspace != kNoBuffer) args.workspace = arena.at(program.buffers[step.workspace]);
+  if (const std::uint64_t workspace = ref_workspace(step.op, args.out_type); workspace > 0) {
+    if (step.workspace == kNoBuffer || program.buffers[step.workspace].bytes < workspace)
+      throw std::logic_error(fmt::format("ref: step '{}' ({}) lacks its workspace", step.name, step.op));
+    args.workspace = arena.at(program.buffers[step.workspace]);
+  }
   if (step.row_count != kNoBuffer)
     args.row_count = reinterpret_cast<const std::int32_t*>(arena.at(program.buffers[step.row_count]));
   args.capacity = phase.capacity;
@@ -134,7 +138,7 @@ Support RefExecutor::supports(const StepSignature& step, const Target&) const {
   if (step.inputs.size() > kMaxInputs)
     return Support::no(
         fmt::format("ref takes at most {} inputs, '{}' has {}", kMaxInputs, step.op, step.inputs.size()));
-  return Support::with_workspace(0);
+  return Support::with_workspace(ref_workspace(step.op, step.output));
 }
 
 DeviceList RefExecutor::devices() const {

@@ -234,7 +234,7 @@ Params pack_concat(const ir::Attrs& attrs, std::span<const TensorType> inputs, c
   return AxisParams{positive_axis(attrs, inputs[0].shape.rank())};
 }
 
-// ---- one_hot, gather
+// ---- one_hot, gather, scatter_add
 
 TensorType infer_one_hot(const InferContext& context) {
   TensorType out = context.inputs[0];
@@ -256,15 +256,29 @@ TensorType infer_gather(const InferContext& context) {
   return out;
 }
 
-// A row of the table takes the sum over the places where it was read, in their order: one_hot(indices)^T g.
+// A row of the table takes the sum over the places where it was read.
 void grad_gather(GradContext& c) {
-  const TensorType table = c.make.type(c.inputs[0]);
-  const std::int64_t places = c.make.type(c.inputs[1]).shape.elements();
-  const NodeId hot =
-      make::cast(c.make, c.make.add("one_hot", {c.inputs[1]}, {{"classes", table.shape[0]}}), table.dtype);
-  const NodeId hot_rows = make::reshape(c.make, hot, Shape{places, table.shape[0]});
-  const NodeId g_rows = make::reshape(c.make, c.gradient, Shape{places, table.shape[1]});
-  c.result[0] = c.make.add("matmul", {hot_rows, g_rows}, {{"transpose_a", true}});
+  const std::int64_t entries = c.make.type(c.inputs[0]).shape[0];
+  c.result[0] = c.make.add("scatter_add", {c.inputs[1], c.gradient}, {{"entries", entries}});
+}
+
+TensorType infer_scatter_add(const InferContext& context) {
+  const TensorType& indices = context.inputs[0];
+  const TensorType& updates = context.inputs[1];
+  if (indices.dtype != DType::i32) context.fail("dtype.i32", context.operand(0) + " must be i32 indices");
+  infer::require_float(context, 1);
+  const int rank = indices.shape.rank();
+  bool each = updates.shape.rank() == rank + 1 && updates.rows == indices.rows;
+  for (int axis = 0; each && axis < rank; ++axis) each = updates.shape[axis] == indices.shape[axis];
+  if (!each) {
+    context.fail("shape.mismatch", fmt::format("{} must have the shape of {} and one axis more: a row for each index",
+                                               context.operand(1), context.operand(0)));
+  }
+  return {updates.dtype, {context.attrs.integer("entries"), updates.shape[rank]}, 0};
+}
+
+void grad_scatter_add(GradContext& c) {
+  if (c.wanted[1]) c.result[1] = c.make.add("gather", {c.gradient, c.inputs[0]});
 }
 
 }  // namespace
@@ -351,7 +365,14 @@ std::vector<OpDef> movement() {
        .infer = infer_gather,
        .grad = grad_gather,
        .rows = RowRule::rowwise,
-       .agreement = Agreement::exact}};
+       .agreement = Agreement::exact},
+      {.name = "scatter_add",
+       .doc = "row r of a table is the sum of the updates[i] with indices[i] = r; an index that is no row adds nothing",
+       .operands = {"indices", "updates"},
+       .attrs = {{"entries", std::int64_t{1}, "rows of the table", true, 0.0}},
+       .infer = infer_scatter_add,
+       .grad = grad_scatter_add,
+       .rows = RowRule::scatter}};
 }
 
 }  // namespace graphrun::ops

@@ -59,6 +59,7 @@ enum class RowRule : std::uint8_t {
   elementwise,  // rows in, rows out; all row operands have the same multiplicity and meet at dimension 0
   contraction,  // matmul: rows of a stay; rows contracted away give Reduced
   reduction,    // axis 0 reduced: Reduced; otherwise rows stay
+  scatter,      // rows are added to rows of a table that they name: Reduced
   regroup,      // reshape: the multiplicity follows dimension 0
   rowwise,      // along an axis that is not the batch: rows in, rows out
   broadcast,    // Shared to Row where dimension 0 is declared the batch

@@ -150,6 +150,12 @@ class Finder {
     if (kinds_[id] == RowKind::reduced && node.type.bytes() > limits.accumulators) {
       return fmt::format("{} bytes are too many for the accumulators of a strand", node.type.bytes());
     }
+    if (kinds_[id] == RowKind::reduced && node.op->rows == RowRule::scatter) {
+      const std::uint64_t added = graph_[node.inputs[1]].type.bytes();
+      if (node.type.bytes() > added)
+        return fmt::format("accumulators of {} bytes for each strand are too many to add {} to", node.type.bytes(),
+                           added);
+    }
     if (kinds_[id] == RowKind::row && node.type.bytes() / capacity > limits.row) {
       return fmt::format("{} bytes of a sample are too many for a tile", node.type.bytes() / capacity);
     }

@@ -23,7 +23,7 @@ std::vector<RowKind> row_kinds(const ir::Graph& graph) {
     } else if (!reads_rows) {
       kinds.push_back(RowKind::shared);
     } else {
-      const bool reduces = rule == RowRule::reduction || rule == RowRule::contraction;
+      const bool reduces = rule == RowRule::reduction || rule == RowRule::contraction || rule == RowRule::scatter;
       kinds.push_back(reduces ? RowKind::reduced : RowKind::opaque);
     }
   }

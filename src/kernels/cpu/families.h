@@ -24,6 +24,8 @@ std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in);
 KernelFn line_kernel(std::string_view op, Isa isa);  // max … argmin, softmax and its kin
 KernelFn movement_kernel(std::string_view op);       // batches, counters, cast, broadcast_to
 KernelFn rearrange_kernel(std::string_view op);      // transpose … gather
+KernelFn scatter_kernel(std::string_view op);        // scatter_add
+std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out);
 KernelFn random_kernel(std::string_view op);
 
 template <Isa isa>

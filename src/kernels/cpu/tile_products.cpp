@@ -187,6 +187,30 @@ std::unique_ptr<TileStep> fold_step(const TileCall& call, F fold) {
   return std::make_unique<FoldRows<F>>(call, fold);
 }
 
+// Rows added to the rows of the output that they name.
+class ScatterRows final : public TileStep {
+ public:
+  explicit ScatterRows(const TileCall& call) : indices_(call.inputs[0]), x_(call.inputs[1]), out_(call.output) {}
+  void run(const TileContext& c) const override {
+    const std::int32_t* index = read<std::int32_t>(indices_, c);
+    const float* x = read<float>(x_, c);
+    const Sums to = sums_of(out_, c);
+    const i64 rows = out_.type.shape[0];
+    const i64 width = out_.type.shape[1];
+    const i64 apart = to.lanes ? kTileVector : 1;
+    for (i64 i = feature_count(indices_.type); i > 0; --i, index += c.stride, x += width * c.stride) {
+      for (i64 r = 0; r < c.rows; ++r) {
+        if (index[r] < 0 || index[r] >= rows) continue;
+        float* const sums = to.out + index[r] * width * apart + (to.lanes ? r % kTileVector : 0);
+        for (i64 j = 0; j < width; ++j) sums[j * apart] += x[j * c.stride + r];
+      }
+    }
+  }
+
+ private:
+  TileOperand indices_, x_, out_;
+};
+
 }  // namespace
 
 int epilogue_input(std::string_view op) {
@@ -214,7 +238,9 @@ std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::
 }
 
 std::unique_ptr<TileStep> make_reduction_tile(const TileCall& call, Isa isa, std::string& reason) {
-  if (in_tile(call.output) || std::get_if<ReduceParams>(call.params) == nullptr) return nullptr;
+  if (in_tile(call.output)) return nullptr;
+  if (call.op == "scatter_add") return std::make_unique<ScatterRows>(call);
+  if (std::get_if<ReduceParams>(call.params) == nullptr) return nullptr;
   if (call.op == "sum") return std::make_unique<SumRows>(call, tile_table(isa));
   if (call.op == "max") return fold_step(call, [](float x, float y) { return x >= y || x != x ? x : y; });
   if (call.op == "min") return fold_step(call, [](float x, float y) { return x <= y || x != x ? x : y; });

@@ -4,7 +4,8 @@ namespace graphrun::cuda {
 
 LaunchFn find_kernel(std::string_view op) {
   if (op == "matmul") return launch_matmul;
-  for (const auto find : {find_movement, find_rearrange, find_reductions, find_lines, find_random, find_sources}) {
+  for (const auto find :
+       {find_movement, find_rearrange, find_reductions, find_lines, find_random, find_scatter, find_sources}) {
     if (const LaunchFn found = find(op)) return found;
   }
   return find_elementwise(op);

@@ -69,6 +69,7 @@ LaunchFn find_rearrange(std::string_view op);
 LaunchFn find_reductions(std::string_view op);
 LaunchFn find_lines(std::string_view op);
 LaunchFn find_random(std::string_view op);
+LaunchFn find_scatter(std::string_view op);
 LaunchFn find_sources(std::string_view op);
 void launch_matmul(const KernelArgs& args, Launcher& launcher);
 

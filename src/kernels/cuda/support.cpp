@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/reduce_plan.h"
+#include "kernels/cuda/scatter_plan.h"
 #include "kernels/scalar_ops.h"
 
 namespace graphrun::cuda {
@@ -48,6 +49,7 @@ constexpr Rule kRules[] = {
     {"concat", 0, "fiub", "fiub", "fiub"},
     {"one_hot", 1, "i", "", "f"},
     {"gather", 2, "fiub", "i", "fiub"},
+    {"scatter_add", 2, "i", "f", "f"},
     {"random_uniform", 1, "u", "", "f"},
     {"random_normal", 1, "u", "", "f"},
     {"permutation", 1, "u", "", "i"},
@@ -111,6 +113,13 @@ Verdict verdict(std::string_view op, const Params& params, std::span<const Tenso
   }
   if (const std::uint64_t state = reduce_state(op); state > 0) {
     return {{}, plan_reduce(reduced_axes(params), inputs[0].shape, machine, state).workspace};
+  }
+  if (op == "scatter_add") {
+    const ScatterPlan plan = plan_scatter(inputs[0], output);
+    if (plan.places > ScatterPlan::kMost)
+      return {fmt::format("{}: the CUDA kernel takes up to {} indices, got {}", op, ScatterPlan::kMost, plan.places),
+              0};
+    return {{}, plan.workspace};
   }
   return {};
 }

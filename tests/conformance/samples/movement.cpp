@@ -239,6 +239,61 @@ void add_gathers(std::vector<Sample>& list) {
   }
 }
 
+Sample scatter(std::string name, TensorType indices, TensorType updates, std::int64_t rows) {
+  indices.dtype = DType::i32;
+  return {.op = "scatter_add",
+          .name = std::move(name),
+          .operands = {{indices, 0, static_cast<double>(rows)}, {updates}},
+          .attributes = {{"entries", rows}},
+          .tolerance = {.relative = 1e-6}};
+}
+
+void add_scatters(std::vector<Sample>& list) {
+  Sample by_hand = scatter("exact_no_such_row", f32({6}), f32({6, 2}), 4);
+  by_hand.operands[0].values = {2, 4, 0, 2, -1, 2};
+  by_hand.operands[1].values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  by_hand.expected = {5, 6, 0, 0, 19, 22, 0, 0};
+  Sample partial = batch_of(2, scatter("exact_partial_rows", rows_f32({5}), rows_f32({5, 1}), 3));
+  partial.operands[0].values = {1, 1, 0, 0, 0};  // past the batch indices are 0, which is a row
+  partial.operands[1].values = {1, 2, 4, 8, 16};
+  partial.expected = {0, 3, 0};
+  Sample one_row = scatter("one_long_row", f32({1500}), f32({1500, 3}), 7);  // longer than a block of any executor
+  one_row.operands[0].values = {5};
+  one_row.tolerance = {.relative = 1e-5};
+  Sample some_of_many =
+      batch_of(700, scatter("partial_rows_of_many", rows_f32({1000, 3}), rows_f32({1000, 3, 4}), 50), 1000);
+  some_of_many.tolerance = {.relative = 1e-5};
+  Sample unknown = scatter("gradient_no_such_row", f32({3}), f32({3, 2}), 2);
+  unknown.operands[0].values = {-1, 1, 2};
+  add(list, {by_hand,
+             partial,
+             one_row,
+             scatter("scalar", f32({}), f32({3}), 5),
+             scatter("vector", f32({7}), f32({7, 3}), 5),
+             scatter("matrix", f32({2, 4}), f32({2, 4, 3}), 5),
+             scatter("column", f32({7}), f32({7, 1}), 5),
+             scatter("no_width", f32({4}), f32({4, 0}), 5),
+             scatter("no_rows_of_the_result", f32({4}), f32({4, 3}), 0),
+             scatter("empty", f32({0}), f32({0, 3}), 5),
+             scatter("wide", f32({37}), f32({37, 261}), 9),
+             scatter("few_of_many_rows", f32({67}), f32({67, 16}), 3001),
+             scatter("many_places", f32({9001}), f32({9001, 5}), 1203),
+             scatter("very_many_places", f32({40000}), f32({40000, 2}), 70001),
+             batch_of(5, scatter("full_rows", rows_f32({5}), rows_f32({5, 3}), 4)),
+             batch_of(3, scatter("partial_rows", rows_f32({5}), rows_f32({5, 3}), 4)),
+             batch_of(3, scatter("partial_rows_matrix", rows_f32({5, 2}), rows_f32({5, 2, 3}), 4)),
+             batch_of(2, scatter("partial_double_rows", rows_f32({10}, 2), rows_f32({10, 3}, 2), 4)),
+             some_of_many,
+             batch_of(0, scatter("no_rows", rows_f32({5}), rows_f32({5, 3}), 4)),
+             differentiable(unknown),
+             differentiable(scatter("gradient_scalar", f32({}), f32({2}), 3)),
+             differentiable(scatter("gradient_repeated", f32({6}), f32({6, 2}), 3)),
+             differentiable(scatter("gradient_matrix", f32({2, 3}), f32({2, 3, 2}), 4)),
+             differentiable(batch_of(3, scatter("gradient_rows", rows_f32({5}), rows_f32({5, 2}), 4))),
+             differentiable(batch_of(3, scatter("gradient_rows_matrix", rows_f32({5, 2}), rows_f32({5, 2, 2}), 4)))});
+  list.push_back(scatter("f64", f32({5}), typed(DType::f64, {5, 3}), 4));
+}
+
 }  // namespace
 
 std::vector<Sample> movement() {
@@ -327,6 +382,7 @@ std::vector<Sample> movement() {
   add_concats(list);
   add_one_hots(list);
   add_gathers(list);
+  add_scatters(list);
   return list;
 }
 
