@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 
 #include "executors/cpu/batch_windows.h"
 #include "executors/cpu/host.h"
 #include "executors/cpu/region_runner.h"
+#include "executors/cpu/sweeps.h"
 #include "graphrun/error.h"
 #include "kernels/cpu/cores.h"
 #include "kernels/cpu/cpu_kernels.h"
@@ -101,29 +103,55 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
   return bound;
 }
 
-// Steps that run by themselves, and regions, in order.
+// Steps that run by themselves, regions and sweeps, in order.
 struct BoundPhase {
   std::vector<BoundStep> steps;  // row steps of regions are left empty
   std::vector<RegionRunner> regions;
+  std::vector<Sweep> sweeps;
   struct Item {
     std::uint32_t first, last;  // steps
-    std::int32_t region;        // -1: the one step
+    enum Kind { step, region, sweep } kind;
+    std::size_t index;  // of the region or sweep
   };
   std::vector<Item> items;
 
   void run_item(std::size_t k) const {
     const Item& item = items[k];
-    if (item.region >= 0)
-      regions[static_cast<std::size_t>(item.region)].run(steps);
-    else
-      steps[item.first].run();
+    switch (item.kind) {
+      case Item::step:
+        return steps[item.first].run();
+      case Item::region:
+        return regions[item.index].run(steps);
+      case Item::sweep:
+        return sweeps[item.index].run(steps);
+    }
   }
-  void add_items() {
-    std::size_t next = 0;
-    for (std::uint32_t i = 0; i < steps.size(); i = items.back().last) {
-      const bool begins = next < regions.size() && regions[next].first() == i;
-      items.push_back({i, begins ? regions[next].last() : i + 1, begins ? static_cast<std::int32_t>(next) : -1});
-      if (begins) ++next;
+  std::string_view name_of(const Item& item, const Phase& phase) const {
+    if (item.kind == Item::step) return phase.steps[item.first].op;
+    return item.kind == Item::region ? "region" : "sweep";
+  }
+  void add_items(const Program& program, const Phase& phase, Isa isa) {
+    // A phase that changes no state is run for its values.
+    const bool for_states = std::any_of(phase.steps.begin(), phase.steps.end(), [&](const Step& step) {
+      return is_state(program.buffers[program.buffers[step.output].storage].kind);
+    });
+    const auto count = static_cast<std::uint32_t>(steps.size());
+    std::size_t next = 0;  // region
+    for (std::uint32_t i = 0; i < count; i = items.back().last) {
+      const std::uint32_t end = next < regions.size() ? regions[next].first() : count;
+      if (i == end) {
+        items.push_back({i, regions[next].last(), Item::region, next});
+        ++next;
+        continue;
+      }
+      std::optional<Sweep> sweep;
+      if (for_states) sweep = Sweep::find(program, phase, steps, i, end, isa);
+      if (sweep) {
+        items.push_back({i, sweep->last(), Item::sweep, sweeps.size()});
+        sweeps.push_back(std::move(*sweep));
+      } else {
+        items.push_back({i, i + 1, Item::step, 0});
+      }
     }
   }
 };
@@ -159,11 +187,10 @@ class CpuRunnable final : public Runnable {
       for (const Region& region : phase.regions) {
         bound.regions.emplace_back(region, phase, program, arena_.data(), isa, scratch_, pool_.get());
       }
-      bound.add_items();
+      bound.add_items(program, phase, isa);
       if (clock_) {
         std::vector<std::string_view> ops;
-        for (const BoundPhase::Item& item : bound.items)
-          ops.push_back(item.region >= 0 ? std::string_view("region") : std::string_view(phase.steps[item.first].op));
+        for (const BoundPhase::Item& item : bound.items) ops.push_back(bound.name_of(item, phase));
         clock_->add_phase(phase.name, ops);
       }
     }
@@ -222,6 +249,10 @@ class CpuRunnable final : public Runnable {
     for (std::size_t k = 0; k < bound.items.size(); ++k) {
       const BoundPhase::Item& item = bound.items[k];
       if (item.last <= first || item.first >= last) continue;
+      if (item.kind == BoundPhase::Item::sweep) {  // its steps one by one: each leaves its value
+        for (std::uint32_t i = std::max(first, item.first); i < std::min(last, item.last); ++i) bound.steps[i].run();
+        continue;
+      }
       if (item.first < first || item.last > last)
         throw std::logic_error(
             fmt::format("cpu: steps [{}, {}) cut the region of steps [{}, {})", first, last, item.first, item.last));

@@ -64,12 +64,14 @@ NodeId correction(UpdateContext& c, double beta) {
 NodeId adam(UpdateContext& c) {
   const double beta1 = c.attrs.real("beta1");
   const double beta2 = c.attrs.real("beta2");
+  const NodeId correction1 = correction(c, beta1);  // numbers first: then nothing stands between the steps on tensors
+  const NodeId correction2 = correction(c, beta2);
   const NodeId old_m = c.slot("m");
   const NodeId old_v = c.slot("v");
   const NodeId m = c.assign(old_m, blend(c, old_m, beta1, c.gradient, 1 - beta1));
   const NodeId v = c.assign(old_v, blend(c, old_v, beta2, make::square(c.make, c.gradient), 1 - beta2));
-  const NodeId m_hat = make::div(c.make, m, correction(c, beta1));
-  const NodeId v_hat = make::div(c.make, v, correction(c, beta2));
+  const NodeId m_hat = make::div(c.make, m, correction1);
+  const NodeId v_hat = make::div(c.make, v, correction2);
   return descend(c, make::div(c.make, m_hat, plus(c, sqrt(c, v_hat), c.attrs.real("eps"))));
 }
 
@@ -128,11 +130,12 @@ NodeId update_parameter(const OptimizerDef& optimizer, UpdateContext& c, bool de
   const double decay = c.attrs.real("weight_decay");
   const NodeId parameter = c.parameter;
   if (decays && l2 != 0) c.gradient = make::add(c.make, c.gradient, make::scale(c.make, parameter, l2));
+  if (!decays || decay == 0) return optimizer.update(c);
+  const NodeId rate = make::scale(c.make, c.lr, decay);
   const NodeId next = optimizer.update(c);
-  if (!decays || decay == 0) return next;
   // PyTorch shrinks p first and then descends from there: the step does not see the shrunken p, so the order is the
   // same.
-  return make::sub(c.make, next, make::mul(c.make, parameter, make::scale(c.make, c.lr, decay)));
+  return make::sub(c.make, next, make::mul(c.make, parameter, rate));
 }
 
 std::vector<NodeId> clip_norm(NodeFactory& make, const std::vector<NodeId>& gradients, double max_norm) {
