@@ -22,14 +22,17 @@ import workload
 def random_data(w):
     random = np.random.default_rng(0)
     rows = w.batch * w.batches
-    x = random.standard_normal((rows, w.widths[0]), dtype=np.float32)
+    if w.table:
+        x = random.integers(0, w.table[0], rows, dtype=np.int32)
+    else:
+        x = random.standard_normal((rows, w.widths[0]), dtype=np.float32)
     if w.loss == "softmax":
         y = np.eye(w.widths[-1], dtype=np.float32)[random.integers(0, w.widths[-1], rows)]
     elif w.loss == "sigmoid":
         y = (random.random((rows, w.widths[-1])) < 0.5).astype(np.float32)
     else:
         y = random.standard_normal((rows, w.widths[-1]), dtype=np.float32)
-    return x.reshape(w.batches, w.batch, -1), y.reshape(w.batches, w.batch, -1)
+    return x.reshape(w.batches, w.batch, *x.shape[1:]), y.reshape(w.batches, w.batch, -1)
 
 
 def random_weights(w):
@@ -38,6 +41,15 @@ def random_weights(w):
         (random.standard_normal((i, o), dtype=np.float32) / np.float32(math.sqrt(i)), np.zeros(o, np.float32))
         for i, o in zip(w.widths, w.widths[1:])
     ]
+
+
+def random_table(w):
+    return np.random.default_rng(2).standard_normal(w.table, dtype=np.float32)
+
+
+def no_embedding(w):
+    if w.table:
+        raise NotImplementedError("this peer has no embedding")
 
 
 # A peer is a function (workload, gpu, tf32) -> (versions, train, wait): train(n) does n steps or a few more and returns
@@ -54,7 +66,7 @@ def torch_network(w, gpu, tf32):
     if not gpu:
         torch.set_num_threads(len(os.sched_getaffinity(0)))
     device = "cuda" if gpu else "cpu"
-    layers = []
+    layers = [torch.nn.Embedding.from_pretrained(torch.from_numpy(random_table(w)), freeze=False)] if w.table else []
     for weight, bias in random_weights(w):
         layer = torch.nn.Linear(*weight.shape)
         with torch.no_grad():
@@ -187,6 +199,9 @@ def jax_network(w, gpu, tf32):
     tree = jax.tree_util.tree_map
 
     def loss_of(weights, x, y):
+        if w.table:
+            table, *weights = weights
+            x = table[x]
         *hidden, (last, bias) = weights
         for a, b in hidden:
             x = activation(x @ a + b)
@@ -198,6 +213,8 @@ def jax_network(w, gpu, tf32):
         return (jnp.maximum(z, 0) - z * y + jnp.log1p(jnp.exp(-jnp.abs(z)))).mean()
 
     weights = [(jnp.asarray(a), jnp.asarray(b)) for a, b in random_weights(w)]
+    if w.table:
+        weights = [jnp.asarray(random_table(w)), *weights]
     zeros = lambda: tree(jnp.zeros_like, weights)  # new ones for each use: a donated buffer belongs to one
     lr = w.numbers["lr"]
     if w.optimizer == "adam":
@@ -276,6 +293,7 @@ def jax_scan(w, gpu, tf32):
 
 
 def arrays(xp, w, wait):
+    no_embedding(w)
     x, y = (xp.asarray(a) for a in random_data(w))
     weights = [[xp.asarray(a), xp.asarray(b)] for a, b in random_weights(w)]
     m = [[xp.zeros_like(p) for p in layer] for layer in weights]
@@ -369,6 +387,7 @@ def into_places(matmul, empty):
 
 
 def products_with(xp, w, array):
+    no_embedding(w)
     x = array(random_data(w)[0])
     weights = [array(a) for a, _ in random_weights(w)]
     multiply, begin = into_places(xp.matmul, lambda shape: xp.empty(shape, dtype=xp.float32))
@@ -394,6 +413,7 @@ def numpy_products(w, gpu, tf32):
 
 
 def jax_products(w, gpu, tf32):
+    no_embedding(w)
     import jax
     import jax.numpy as jnp
 

@@ -1,7 +1,7 @@
 """A workload of bench/compare, read from its model file in bench/models/, so that the peers do what graphrun does.
 
-Understands what stands in those files and no more: a random table, dense layers one after the other, one of three
-losses, and three optimizers. Anything else is an error, not a guess.
+Understands what stands in those files and no more: a random table, dense layers one after the other, before them maybe
+an embedding (rows of a parameter `table`), one of three losses, and three optimizers. Anything else is an error, not a guess.
 """
 import json
 import pathlib
@@ -26,6 +26,7 @@ class Workload:
     loss: str  # softmax, mse, sigmoid
     optimizer: str
     numbers: dict  # lr, momentum, l2
+    table: tuple = None  # of an embedding: entries and width, which is the first of widths
 
 
 def names():
@@ -43,7 +44,11 @@ def read(name):
     model = json.loads(path.read_text())
     *layers, loss = model["graph"]
     check(loss in LOSSES, path, f"a loss that the peers do not know: {loss!r}")
-    widths, activations, previous = [model["inputs"]["x"][1]], [], "x"
+    table, previous = None, "x"
+    if layers[0] == "h0 = gather(table, x)":
+        table, previous = tuple(model["parameters"]["table"]["shape"]), "h0"
+        del layers[0]
+    widths, activations = [table[1] if table else model["inputs"]["x"][1]], []
     for layer in layers:
         known = layer["op"] == "dense" and layer["inputs"] == [previous]
         check(known, path, f"a layer that the peers do not know: {layer}")
@@ -59,7 +64,7 @@ def read(name):
     batch = rows if model["train"]["batch"] == "all" else model["train"]["batch"]
     check(rows % batch == 0, path, "the last batch is not full")
     activation = activations[0] if activations else "relu"
-    return Workload(name, batch, rows // batch, widths, activation, LOSSES[loss], optimizer, numbers)
+    return Workload(name, batch, rows // batch, widths, activation, LOSSES[loss], optimizer, numbers, table)
 
 
 if __name__ == "__main__":

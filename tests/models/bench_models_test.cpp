@@ -18,8 +18,12 @@ struct Workload {
   std::vector<std::int64_t> widths;
   const char* optimizer;
   double lr;
+  std::int64_t entries = 0;  // of the table whose rows are the first layer's input
 };
-const Workload kWorkloads[] = {{"mnist_logreg", 1000, 50000, {784, 10}, "sgd", 1},
+const Workload kWorkloads[] = {{"embedding_200k", 256, 5120, {16, 1}, "adam", 0.001, 200000},
+                               {"embedding_20k", 256, 5120, {16, 1}, "sgd", 0.01, 20000},
+                               {"embedding_20k_1024", 1024, 20480, {16, 1}, "momentum", 0.01, 20000},
+                               {"mnist_logreg", 1000, 50000, {784, 10}, "sgd", 1},
                                {"mnist_mlp", 1000, 50000, {784, 256, 100, 10}, "sgd", 1},
                                {"peaks", 40000, 40000, {2, 20, 5, 1}, "adam", 0.08},
                                {"realestate_1h", 321, 321, {6, 6, 1}, "sgd", 0.005},
@@ -49,12 +53,37 @@ TEST(BenchModels, AreTheWorkloads) {
     EXPECT_EQ(model.train.optimizer.name, w.optimizer);
     EXPECT_EQ(model.train.optimizer.attributes.front(), (std::pair<std::string, double>("lr", w.lr)));
     const Program program = plan_program(model);
+    if (w.entries > 0) {
+      const BufferId table = find_buffer(program, "table");
+      ASSERT_NE(table, kNoBuffer);
+      EXPECT_EQ(to_string(program.buffers[table].type.shape), to_string(Shape{w.entries, w.widths.front()}));
+    }
     for (std::size_t layer = 1; layer < w.widths.size(); ++layer) {
       const std::string name = layer + 1 == w.widths.size() ? "out" : "h" + std::to_string(layer);
       const BufferId weights = find_buffer(program, name + ".W");
       ASSERT_NE(weights, kNoBuffer) << name;
       EXPECT_EQ(to_string(program.buffers[weights].type.shape), to_string(Shape{w.widths[layer - 1], w.widths[layer]}));
     }
+  }
+}
+
+// The gradient of an embedding costs its table and what the batch adds to it, not places times entries.
+TEST(BenchModels, EmbeddingsPlanTheirTablesAndTheBatch) {
+  for (const Workload& w : kWorkloads) {
+    if (w.entries == 0) continue;
+    SCOPED_TRACE(w.name);
+    const auto arena = [&](std::int64_t batch) {
+      LoadOptions options;
+      options.data = DataUse::sizes;
+      options.overrides = {{"train.batch", std::to_string(batch)}};
+      return plan_program(load(w, options)).arena_bytes;
+    };
+    const auto table = static_cast<std::uint64_t>(w.entries * w.widths.front()) * sizeof(float);
+    const std::uint64_t slots = w.optimizer == std::string("adam") ? 2 : w.optimizer == std::string("momentum") ? 1 : 0;
+    EXPECT_LT(arena(w.batch), (2 + slots + 3) * table + (1 << 20))
+        << "parameter, gradient, slots, three values between";
+    EXPECT_LT(arena(4 * w.batch), arena(w.batch) + 3 * w.batch * (16 * 4 * 4 + 64))
+        << "four rows a sample and its place";
   }
 }
 
