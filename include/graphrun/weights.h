@@ -1,8 +1,9 @@
 // weights.h: a model's parameters, and the numbers fitted to its data, as one NPZ file that NumPy reads.
 // Contract: an array for each parameter under its name (f32), and for each input whose values were standardized or
-// scaled "x:shift" and "x:scale" (f64, one entry a column; stored = (original - shift) / scale). Errors: Error of kind
-// input with every mistake of a file at once, kind run when it cannot be written; a file is replaced whole or not at
-// all. Leaves to others: starting a model file from such a file, its fitted numbers included (LoadOptions::weights).
+// scaled "x:shift" and "x:scale" (f64, one entry a column; stored = (original - shift) / scale); what else was fitted
+// to the training rows, and where they came from (docs/data.md, "Weights files"). Errors: Error of kind input with
+// every mistake of a file at once, kind run when it cannot be written; a file is replaced whole or not at all. Leaves
+// to others: starting a model file from such a file, its fitted numbers included (LoadOptions::weights).
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@ namespace graphrun {
 
 GRAPHRUN_API void save_weights(Session& session, const std::string& path);
 
-// Sets the parameters. Names, shapes, dtypes must be the session's own, and the fitted numbers those that its data were
-// changed with.
+// Sets the parameters. Names, shapes, dtypes must be the session's own, the fitted numbers those that its data were
+// changed with, and its data split as the file says.
 GRAPHRUN_API void load_weights(Session& session, const std::string& path);
 
 }  // namespace graphrun
