@@ -85,7 +85,9 @@ class GRAPHRUN_API Session {
   // or 4096 steps.
   TrainResult train(const TrainOptions& options);
   TrainResult train(const std::function<void(const Report&)>& on_report = {});
-  void cancel() noexcept;  // train() returns after the chunk of steps in flight: 4096 at most, a report's at most
+  // Asks the train() that is under way to return after the steps in flight: about 0.1 s of them, or one. It returns as
+  // if it had ended there: no step is half done. Without a train() under way nothing happens.
+  void cancel() noexcept;
 
   // Runs so many training steps, and looks at nothing: for measuring.
   void advance(std::uint64_t steps);

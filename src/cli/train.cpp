@@ -109,9 +109,11 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
     options.on_report = [&](const Report& report) {
       history.report(report);
       progress.report(report);
-      if (interrupted()) session.cancel();  // for a signal that came before train() began
     };
-    if (arguments.assert_no_alloc) options.on_first_step = [&] { watch.arm(session); };
+    options.on_first_step = [&] {
+      if (interrupted()) session.cancel();  // for a signal that came before train() began
+      if (arguments.assert_no_alloc) watch.arm(session);
+    };
     training = session.train(options);
     watch.disarm();
   }

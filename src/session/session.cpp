@@ -58,6 +58,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   write_start(model, planned, *runnable);
   times = {has_plan - start, has_loaded - has_plan, now_seconds() - has_loaded};
   done.assign(planned.step.phases.size(), 0);
+  paces.resize(planned.step.phases.size());
   ring_values.resize(static_cast<std::size_t>(kRingSize));
   for (const StepPhase& phase : planned.step.phases) {
     std::size_t numbers = 0;
@@ -106,12 +107,25 @@ void Session::Impl::run(std::size_t phase, std::uint64_t n) {
     steps_before.store(done[phase], std::memory_order_relaxed);
     stepping.store(true, std::memory_order_relaxed);
   }
+  const double before = now_seconds();
   runnable->run(static_cast<PhaseId>(phase), n);
+  paces[phase] = {n, now_seconds() - before};
   done[phase] += n;
   if (trains) {
     stepping.store(false, std::memory_order_relaxed);
     steps_before.store(done[phase], std::memory_order_relaxed);
   }
+}
+
+std::uint64_t Session::Impl::steps_before_look(std::size_t phase, std::uint64_t most) const {
+  constexpr double kSeconds = 0.1;
+  constexpr double kGrowth = 8;  // what few steps took says little of many
+  const Pace& last = paces[phase];
+  if (last.steps == 0) return 1;
+  const double steps = static_cast<double>(last.steps);
+  const double fit = last.seconds > 0 ? steps * kSeconds / last.seconds : steps * kGrowth;
+  const double wanted = std::clamp(std::min(fit, steps * kGrowth), 1.0, 1e15);
+  return std::min(most, static_cast<std::uint64_t>(wanted));
 }
 
 // ---- the public face
@@ -137,7 +151,7 @@ std::uint64_t Session::step() const noexcept {
   return impl_->stepping.load(std::memory_order_relaxed) ? before + impl_->runnable->steps_begun() + 1 : before;
 }
 void Session::cancel() noexcept {
-  impl_->cancelled.store(true, std::memory_order_relaxed);
+  if (impl_->in_train.load(std::memory_order_relaxed)) impl_->cancelled.store(true, std::memory_order_relaxed);
 }
 Metrics Session::evaluate(std::string_view split) {
   const std::optional<std::size_t> index = impl_->evaluation_of(split);

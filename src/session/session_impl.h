@@ -30,6 +30,9 @@ struct Session::Impl {
 
   // Runs n <= ring size steps of a phase; afterwards observe() sees their records.
   void run(std::size_t phase, std::uint64_t n);
+  // At most `most` steps of the phase, as many as a run() should do before the host looks again whether to go on: by
+  // the time that its steps took so far, a tenth of a second. Where a run() ends changes no bits.
+  std::uint64_t steps_before_look(std::size_t phase, std::uint64_t most) const;
 
   // Calls see(step, value) for the records of the last n steps in a ring, oldest first.
   template <class See>
@@ -44,8 +47,9 @@ struct Session::Impl {
   double weight(const StepPhase& phase, std::uint64_t step) const;
 
   // train.cpp
-  Metrics named_metrics(std::size_t evaluation) const;      // values zero
-  void evaluate(std::size_t evaluation, Metrics& metrics);  // of named_metrics(); allocates nothing
+  Metrics named_metrics(std::size_t evaluation) const;  // values zero
+  // Of named_metrics(); allocates nothing. False, and nothing is written: train() was cancelled.
+  bool evaluate(std::size_t evaluation, Metrics& metrics);
   TrainResult train(const TrainOptions& options);
   [[noreturn]] void refuse_loss(std::uint64_t step, float loss);
 
@@ -67,6 +71,12 @@ struct Session::Impl {
   std::vector<float> ring_values;
   std::vector<double> totals;  // of an evaluation: of each figure, or of its parts
   std::vector<PlannedFormula> formulas;
+  struct Pace {
+    std::uint64_t steps = 0;  // of the last run(); 0: none yet
+    double seconds = 0;       // that it took
+  };
+  std::vector<Pace> paces;            // by phase
+  std::atomic<bool> in_train{false};  // train() runs: cancel() means it
   std::atomic<bool> cancelled{false};
   // For step(): the training steps before the run() that is under way, and whether one is.
   std::atomic<std::uint64_t> steps_before{0};

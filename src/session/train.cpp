@@ -50,7 +50,7 @@ Metrics Session::Impl::named_metrics(std::size_t evaluation) const {
   return metrics;
 }
 
-void Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
+bool Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
   const StepPhase& phase = planned.step.phases[index];
   const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches);
   // Calls see(part, whether it counts by the samples, total) for every number that is recorded.
@@ -63,7 +63,8 @@ void Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
   };
   each([](const RecordedPart& part, bool, double& total) { total = nothing_combined(part.how); });
   for (std::uint64_t first = 0; first < batches;) {
-    const std::uint64_t n = std::min(batches - first, static_cast<std::uint64_t>(phase.ring));
+    if (cancelled.load(std::memory_order_relaxed)) return false;
+    const std::uint64_t n = steps_before_look(index, std::min(batches - first, static_cast<std::uint64_t>(phase.ring)));
     run(index, n);
     each([&](const RecordedPart& part, bool weighted, double& total) {
       observe(index, part.ring, n, [&](std::uint64_t step, float value) {
@@ -83,7 +84,26 @@ void Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
     (i == 0 ? metrics.loss : metrics.values[i - 1].second) = value;
     left = left.subspan(numbers);
   }
+  return true;
 }
+
+namespace {
+// cancel() means the train() that is under way, and no other.
+class Cancellable {
+ public:
+  Cancellable(std::atomic<bool>& in_train, std::atomic<bool>& cancelled) : in_train_(in_train), cancelled_(cancelled) {
+    in_train_.store(true, std::memory_order_relaxed);
+  }
+  ~Cancellable() {
+    in_train_.store(false, std::memory_order_relaxed);
+    cancelled_.store(false, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<bool>& in_train_;
+  std::atomic<bool>& cancelled_;
+};
+}  // namespace
 
 TrainResult Session::Impl::train(const TrainOptions& options) {
   const std::size_t index = training();
@@ -99,10 +119,11 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(total));
   Metrics metrics = validation ? named_metrics(*validation) : Metrics{};
   double epoch_sum = 0;
+  const Cancellable cancellable(in_train, cancelled);
   while (result.steps < total && !cancelled.load(std::memory_order_relaxed)) {
     const bool alone = result.steps == 0 && options.on_first_step;
     const std::uint64_t pause = static_cast<std::uint64_t>(pauses.after(result.epochs)) * batches;
-    const std::uint64_t n = alone ? 1 : std::min(pause, result.steps + ring) - result.steps;
+    const std::uint64_t n = alone ? 1 : steps_before_look(index, std::min(pause, result.steps + ring) - result.steps);
     const double before = now_seconds();
     run(index, n);
     result.seconds += now_seconds() - before;
@@ -127,7 +148,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
       report.seconds = result.seconds;
       report.steps_per_second = result.seconds > 0 ? static_cast<double>(result.steps) / result.seconds : 0;
       if (pauses.evaluates(result.epochs)) {
-        evaluate(*validation, metrics);
+        if (!evaluate(*validation, metrics)) break;
         report.validation = &metrics;
       }
       if (options.on_report) options.on_report(report);
@@ -135,7 +156,6 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     if (alone) options.on_first_step();
   }
   result.cancelled = result.steps < total;
-  cancelled.store(false, std::memory_order_relaxed);
   return result;
 }
 
