@@ -328,7 +328,9 @@ TEST(CpuKernels, MatmulBySharedPanels) {
   std::mt19937 random(10);
   cpu::Pool three(3);
   // More columns than a part has; groups of steps of k, of which there are two from 1025 on; rest after whole tiles.
-  const std::int64_t sizes[][3] = {{170, 130, 70}, {182, 160, 300}, {169, 1100, 65}, {168, 128, 1030}, {280, 161, 257}};
+  // With rows half a page apart, whose tiles are packed too.
+  const std::int64_t sizes[][3] = {{170, 130, 70},  {182, 160, 300}, {169, 1100, 65}, {168, 128, 1030},
+                                   {280, 161, 257}, {60, 128, 512},  {75, 131, 1536}};
   for (const auto& size : sizes) {
     const std::int64_t m = size[0], n = size[1], k = size[2];
     for (const bool ta : {false, true}) {
@@ -352,6 +354,30 @@ TEST(CpuKernels, MatmulBySharedPanels) {
             EXPECT_TRUE(same_bits(call.run(cpu_kernel("matmul", isa)), want))
                 << to_string(Shape{m, n, k}) << (ta ? " ta" : "") << (tb ? " tb" : "") << " " << name_of(isa);
           }
+        }
+      }
+    }
+  }
+}
+
+// A few matrices that are as large share panels one after the other; many are parts of their own.
+TEST(CpuKernels, MatmulOfMatricesBySharedPanels) {
+  std::mt19937 random(11);
+  cpu::Pool three(3);
+  for (const std::int64_t count : {3, 20}) {
+    for (const bool broadcast : {false, true}) {
+      Call call;
+      call.operand(type_of({count, 170, 65}), random);
+      call.operand(type_of(broadcast ? Shape{1, 140, 65} : Shape{count, 140, 65}), random);
+      call.params = MatmulParams{false, true};
+      call.out_type = type_of({count, 170, 140});
+      const HostTensor want = call.run(cpu_kernel("matmul", Isa::plain));
+      call.workspace = cpu_workspace("matmul", call.params, call.types, call.out_type);
+      EXPECT_EQ(call.workspace > 0, count == 3);
+      for (const Isa isa : available_isas()) {
+        for (cpu::Pool* const pool : {static_cast<cpu::Pool*>(nullptr), &three}) {
+          call.pool = pool;
+          EXPECT_TRUE(same_bits(call.run(cpu_kernel("matmul", isa)), want)) << name_of(isa);
         }
       }
     }

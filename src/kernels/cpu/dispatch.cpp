@@ -47,9 +47,10 @@ KernelFn cpu_kernel(std::string_view op, Isa isa) {
   if (KernelFn kernel = cpu::elementwise_kernel(op, isa)) return kernel;
   if (KernelFn kernel = cpu::product_kernel(op, isa)) return kernel;
   if (KernelFn kernel = cpu::sum_kernel(op, isa)) return kernel;
-  if (KernelFn kernel = cpu::line_kernel(op, isa)) return kernel;
+  if (KernelFn kernel = cpu::softmax_kernel(op, isa)) return kernel;
+  if (KernelFn kernel = cpu::line_kernel(op)) return kernel;
   if (KernelFn kernel = cpu::movement_kernel(op)) return kernel;
-  if (KernelFn kernel = cpu::rearrange_kernel(op)) return kernel;
+  if (KernelFn kernel = cpu::rearrange_kernel(op, isa)) return kernel;
   if (KernelFn kernel = cpu::scatter_kernel(op)) return kernel;
   return cpu::random_kernel(op);
 }
@@ -61,6 +62,7 @@ std::uint64_t cpu_workspace(std::string_view op, const Params& params, std::span
   if (op == "matmul" && matmul != nullptr) return cpu::product_workspace(*matmul, inputs[0], output);
   if (op == "sum" && reduce != nullptr) return cpu::sum_workspace(*reduce, inputs[0]);
   if (op == "scatter_add") return cpu::scatter_workspace(inputs[0], output);
+  if (op == "logsumexp" && reduce != nullptr) return cpu::logsumexp_workspace(*reduce, inputs[0]);
   return 0;
 }
 

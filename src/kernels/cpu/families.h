@@ -21,10 +21,12 @@ KernelFn product_kernel(std::string_view op, Isa isa);  // matmul
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);
 KernelFn sum_kernel(std::string_view op, Isa isa);
 std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in);
-KernelFn line_kernel(std::string_view op, Isa isa);  // max … argmin, softmax and its kin
-KernelFn movement_kernel(std::string_view op);       // batches, counters, cast, broadcast_to
-KernelFn rearrange_kernel(std::string_view op);      // transpose … gather
-KernelFn scatter_kernel(std::string_view op);        // scatter_add
+KernelFn softmax_kernel(std::string_view op, Isa isa);  // and its kin
+std::uint64_t logsumexp_workspace(const ReduceParams& params, const TensorType& in);
+KernelFn line_kernel(std::string_view op);                // max … argmin
+KernelFn movement_kernel(std::string_view op);            // batches, counters, cast, broadcast_to
+KernelFn rearrange_kernel(std::string_view op, Isa isa);  // transpose … gather
+KernelFn scatter_kernel(std::string_view op);              // scatter_add
 std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out);
 KernelFn random_kernel(std::string_view op);
 

@@ -33,7 +33,7 @@ struct Strided {
 // each block from zero, the blocks added in order: neither tiles nor lanes can change it. No extent is 0. Where many
 // parts read the same b, pack_panel() has copied it before: `panels` then holds the columns of a whole product, to
 // whole vectors (panel_columns), and first_column, a multiple of kPanelColumns, is where b's begin among them.
-// Likewise pack_left() and the rows of an a that is stored by columns: first_row is a multiple of tile_rows.
+// Likewise pack_left() and the rows of a: first_row is a multiple of tile_rows.
 inline constexpr int kProductBlock = 256;
 inline constexpr int kPanelColumns = 32;
 inline constexpr int kMostTileRows = 14;
@@ -55,6 +55,8 @@ struct MatmulProblem {
 // Sums: element j of those that make one output goes to accumulator j mod 16, in order; every 1024 elements the
 // accumulators are added as a tree (8, 4, 2, 1 apart) and their total to the result.
 inline constexpr int kSumChunk = 1024;
+// Sums along the line of a softmax and its kin: up to so many terms are added one after the other, more as above.
+inline constexpr int kShortLine = 16;
 
 using UnaryFn = void (*)(float* out, const float* x, std::int64_t n, float a, float b);
 template <class Out>
@@ -73,9 +75,24 @@ struct IsaTable {
   // Packs columns [column, column + kPanelColumns) of b, of the block of steps from k on, into the panels of all of b;
   // how they lie is the machine's. Disjoint calls write disjoint memory.
   void (*pack_panel)(const MatmulProblem& problem, float* panels, std::int64_t k, std::int64_t column);
-  // Likewise steps [k, k + steps), of one block, of the rows of a, which lie side by side (a_row == 1).
-  void (*pack_left)(const MatmulProblem& problem, float* packed, std::int64_t k, std::int64_t steps);
+  // Likewise rows [row, row + rows), whole tiles but for the last, of a, of steps [k, k + steps) of one block: rows
+  // that lie side by side (a_row == 1), or whose steps do (a_k == 1).
+  void (*pack_left)(const MatmulProblem& problem, float* packed, std::int64_t k, std::int64_t steps, std::int64_t row,
+                    std::int64_t rows);
   int tile_rows;
+  // The largest of n elements; NaN if there is one, -inf of nothing. Columns as in sum_columns.
+  float (*largest)(const float* x, std::int64_t n);
+  void (*largest_columns)(float* out, const float* x, std::int64_t n, std::int64_t columns, std::int64_t stride);
+  // The sum of exp(x - top) as of more than kShortLine terms; what is added goes to `out`, too, if it is not null: it
+  // lies as x, and may be x. `sum` may be `top`.
+  float (*sum_exp)(float* out, const float* x, std::int64_t n, float top);
+  void (*sum_exp_columns)(float* sum, float* out, const float* x, const float* top, std::int64_t n,
+                          std::int64_t columns, std::int64_t stride);
+  // The sum of target * (log_sum - (x - top)) where a target is not 0, likewise.
+  float (*loss_of_targets)(const float* targets, const float* x, std::int64_t n, float top, float log_sum);
+  // (rows, columns) to (columns, rows); strides are those from a row to the next.
+  void (*transpose)(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t rows,
+                    std::int64_t columns);
 };
 
 namespace plain {

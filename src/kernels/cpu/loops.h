@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/line_loops.h"
 #include "kernels/cpu/product_loops.h"
 #include "kernels/cpu/simd.h"
 
@@ -34,18 +35,28 @@ GRAPHRUN_FN const std::uint8_t* vectors(const std::uint8_t* p, i64 column, std::
   return spread;
 }
 
+// Fewer elements of a row than a vector has lanes.
+GRAPHRUN_FN Floats short_row(const Strided<float>& x, i64 n) {
+  return x.column != 0 ? load_first(x.data, n) : Floats(*x.data);
+}
+
 template <class Functor, class Out>
 void binary(Out* out, i64 rows, i64 columns, Strided<float> x, Strided<float> y) {
   alignas(64) float spread_x[kLanes];
   alignas(64) float spread_y[kLanes];
+  const i64 whole = columns / kLanes * kLanes;
+  const i64 n = columns - whole;
   for (i64 r = 0; r < rows; ++r, out += columns, x.data += x.row, y.data += y.row) {
-    const float* px = vectors(x.data, x.column, spread_x);
-    const float* py = vectors(y.data, y.column, spread_y);
-    i64 i = 0;
-    for (; i + kLanes <= columns; i += kLanes, px += kLanes * x.column, py += kLanes * y.column)
-      store(out + i, Functor::apply(load(px), load(py)));
-    const i64 n = columns - i;
-    if (n > 0) store_first(out + i, Functor::apply(load_first(px, n), load_first(py, n)), n);
+    Strided<float> left_x = x, left_y = y;
+    if (whole > 0) {
+      const float* px = vectors(x.data, x.column, spread_x);
+      const float* py = vectors(y.data, y.column, spread_y);
+      for (i64 i = 0; i < whole; i += kLanes, px += kLanes * x.column, py += kLanes * y.column)
+        store(out + i, Functor::apply(load(px), load(py)));
+      left_x.data = px;
+      left_y.data = py;
+    }
+    if (n > 0) store_first(out + whole, Functor::apply(short_row(left_x, n), short_row(left_y, n)), n);
   }
 }
 
@@ -66,59 +77,6 @@ void where(float* out, i64 rows, i64 columns, Strided<std::uint8_t> m, Strided<f
   }
 }
 
-// ---- sums ---------------------------------------------------------------------------------------------------------
-
-GRAPHRUN_FN float tree(Floats x) {
-  float v[kLanes];
-  store(v, x);
-  for (int apart = kLanes / 2; apart > 0; apart /= 2)
-    for (int i = 0; i < apart; ++i) v[i] += v[i + apart];
-  return v[0];
-}
-
-void sum_rows(float* out, const float* x, i64 rows, i64 n) {
-  for (i64 r = 0; r < rows; ++r, x += n) {
-    float total = 0;
-    for (i64 begin = 0; begin < n; begin += kSumChunk) {
-      const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
-      Floats sum = 0.0f;
-      i64 j = begin;
-      for (; j + kLanes <= end; j += kLanes) sum = sum + load(x + j);
-      if (j < end) sum = sum + load_first(x + j, end - j);
-      total += tree(sum);
-    }
-    out[r] = total;
-  }
-}
-
-// The accumulators of 16 columns side by side, each the vector of its 16 columns.
-void sum_columns(float* out, const float* x, i64 n, i64 columns, i64 stride) {
-  for (i64 c = 0; c < columns; c += kLanes) {
-    const i64 width = columns - c < kLanes ? columns - c : kLanes;
-    const bool whole = width == kLanes;
-    Floats total = 0.0f;
-    for (i64 begin = 0; begin < n; begin += kSumChunk) {
-      const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
-      Floats sum[kLanes];
-      for (Floats& s : sum) s = 0.0f;
-      const float* p = x + begin * stride + c;
-      i64 j = begin;
-      if (whole) {
-        for (; j + kLanes <= end; j += kLanes)
-          for (int l = 0; l < kLanes; ++l, p += stride) sum[l] = sum[l] + load(p);
-      } else {
-        for (; j + kLanes <= end; j += kLanes)
-          for (int l = 0; l < kLanes; ++l, p += stride) sum[l] = sum[l] + load_first(p, width);
-      }
-      for (int l = 0; j < end; ++j, ++l, p += stride) sum[l] = sum[l] + load_first(p, width);
-      for (int apart = kLanes / 2; apart > 0; apart /= 2)
-        for (int l = 0; l < apart; ++l) sum[l] = sum[l] + sum[l + apart];
-      total = total + sum[0];
-    }
-    store_first(out + c, total, width);
-  }
-}
-
 }  // namespace
 
 #define GRAPHRUN_UNARY_ENTRY(name, Functor, reference) unary<scalar::Functor>,
@@ -135,7 +93,13 @@ const IsaTable table = {{GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ENTRY)},
                         matmul,
                         pack_panel,
                         pack_left,
-                        kTileRows};
+                        kTileRows,
+                        largest,
+                        largest_columns,
+                        sum_exp,
+                        sum_exp_columns,
+                        loss_of_targets,
+                        transpose_matrix};
 
 #undef GRAPHRUN_UNARY_ENTRY
 #undef GRAPHRUN_BINARY_ENTRY

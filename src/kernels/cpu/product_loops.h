@@ -91,19 +91,33 @@ void pack_panel(const MatmulProblem& p, float* panels, i64 k, i64 column) {
     pack_b(panels + k * padded + j * depth, p.b + k * p.b_k + j * p.b_column, p, depth, least(kWide, p.n - j));
 }
 
-// Tile by tile; in the block of k from k on, the tile of row r begins at k * (rows, to whole tiles) + r * depth. A row
-// of the memory is read from its begin to its end, as the machine expects it; only the own steps are written.
-void pack_left(const MatmulProblem& p, float* packed, i64 k, i64 steps) {
+// Tile by tile; in the block of k from k on, the tile of row r begins at k * (rows, to whole tiles) + r * depth. Only
+// the own steps and rows are written. Rows that lie side by side are read a step at a time, from begin to end, as the
+// machine expects it; others in squares.
+void pack_left(const MatmulProblem& p, float* packed, i64 k, i64 steps, i64 row, i64 rows) {
+  constexpr int kSide = GRAPHRUN_LANES;
   const i64 block = k / kProductBlock * kProductBlock;
   const i64 depth = least(kProductBlock, p.k - block);
-  float* tile = packed + block * whole_tiles(p.m) + (k - block) * kTileRows;
-  const float* from = p.a + k * p.a_k;
-  for (i64 r = 0; r < p.m; r += kTileRows, tile += kTileRows * depth, from += kTileRows) {
-    for (i64 s = 0; s < steps; ++s) {
-      for (int l = 0; l < kTileRows; l += GRAPHRUN_LANES) {
-        const i64 left = p.m - r - l;
-        store_part(tile + s * kTileRows + l, left > 0 ? load_part(from + s * p.a_k + l, left) : FloatPart{},
-                   kTileRows - l);
+  float* tile = packed + block * whole_tiles(p.m) + row * depth + (k - block) * kTileRows;
+  const float* from = p.a + row * p.a_row + k * p.a_k;
+  for (i64 r = 0; r < rows; r += kTileRows, tile += kTileRows * depth, from += kTileRows * p.a_row) {
+    for (int l = 0; l < kTileRows; l += kSide) {
+      const i64 lines = least(kTileRows, rows - r) - l;  // that there are
+      if (p.a_row == 1) {
+        for (i64 s = 0; s < steps; ++s)
+          store_part(tile + s * kTileRows + l, lines > 0 ? load_part(from + s * p.a_k + l, lines) : FloatPart{},
+                     kTileRows - l);
+        continue;
+      }
+      for (i64 s = 0; s < steps; s += kSide) {
+        FloatPart v[kSide];
+        unrolled<kSide>([&](auto i) __attribute__((always_inline)) {
+          v[i] = i < lines ? load_part(from + (l + i) * p.a_row + s, steps - s) : FloatPart{};
+        });
+        transpose(v);
+        unrolled<kSide>([&](auto i) __attribute__((always_inline)) {
+          if (s + i < steps) store_part(tile + (s + i) * kTileRows + l, v[i], kTileRows - l);
+        });
       }
     }
   }

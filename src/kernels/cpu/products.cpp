@@ -23,19 +23,23 @@ std::int64_t matrix_of(const Shape& operand, const Shape& c, std::int64_t index)
   return result;
 }
 
-// The other way of cutting: a product that reads its operands again and again. All threads pack b, and an a that is
-// stored by columns, a group of steps of k at a time, then multiply parts of the result by the panels. A part has the
-// columns that a second-level cache holds panels of.
+// The other way of cutting: a product that reads its operands again and again. All threads pack b, and an a whose
+// tiles would be read badly as they lie, a group of steps of k at a time, then multiply parts of the result by the
+// panels. A part has the columns that a second-level cache holds panels of. Badly lies an a that is stored by columns,
+// and one whose rows are a multiple of half a page apart: those of a tile meet in a few sets of the nearest cache.
 struct SharedPanels {
-  static constexpr std::int64_t kLeastRows = 168, kLeastColumns = 128, kLeastDepth = 64;
+  static constexpr std::int64_t kLeastRows = 56, kLeastColumns = 128, kLeastDepth = 64;
+  static constexpr std::int64_t kHalfPage = 512;                  // floats
   static constexpr std::int64_t kFloats = std::int64_t{1} << 20;  // packed at a time
   static constexpr std::int64_t kMostDepth = 4 * kProductBlock;
-  static constexpr std::int64_t kSteps = 16;  // of k of a that are packed at a time
+  static constexpr std::int64_t kSteps = 16;  // of k of an a stored by columns that are packed at a time
+  static constexpr std::int64_t kTiles = 4;   // of rows of another
   bool pays = false;
   bool packs_a = false;
   std::int64_t depth = 0;  // of a group
 
-  SharedPanels(std::int64_t m, std::int64_t n, std::int64_t k, bool a_by_columns) : packs_a(a_by_columns) {
+  SharedPanels(std::int64_t m, std::int64_t n, std::int64_t k, bool a_by_columns)
+      : packs_a(a_by_columns || k % kHalfPage == 0) {
     pays = m >= kLeastRows && n >= kLeastColumns && k >= kLeastDepth;
     if (!pays) return;
     const std::int64_t blocks = divide_up(k, kProductBlock);
@@ -113,10 +117,14 @@ std::int64_t columns_in(const Shape& s) {
   return s[s.rank() - 1];
 }
 // By the full shapes, whatever rows are valid.
-Cut cut_of(const MatmulParams& params, const TensorType& a, const TensorType& c) {
+std::int64_t matrices_in(const Shape& c) {
   std::int64_t matrices = 1;
-  for (int d = 0; d < c.shape.rank() - 2; ++d) matrices *= c.shape[d];
-  return {matrices, rows_in(c.shape), columns_in(c.shape), params.transpose_a ? rows_in(a.shape) : columns_in(a.shape)};
+  for (int d = 0; d < c.rank() - 2; ++d) matrices *= c[d];
+  return matrices;
+}
+Cut cut_of(const MatmulParams& params, const TensorType& a, const TensorType& c) {
+  return {matrices_in(c.shape), rows_in(c.shape), columns_in(c.shape),
+          params.transpose_a ? rows_in(a.shape) : columns_in(a.shape)};
 }
 
 SharedPanels shared_panels(const MatmulParams& params, const TensorType& a, const TensorType& c) {
@@ -134,40 +142,6 @@ void multiply_block(const Cut& cut, MatmulProblem p, std::int64_t block, const I
   p.b += first_column * p.b_column;
   p.c += first_row * p.c_row + first_column * p.c_column;
   if (p.m > 0 && p.n > 0) table.matmul(p);
-}
-
-void run_matrices(const KernelArgs& args, const IsaTable& table) {
-  const auto& params = std::get<MatmulParams>(args.params);
-  const Shape& a = args.in_type[0].shape;
-  const Shape& b = args.in_type[1].shape;
-  const Shape& c = args.out_type.shape;
-  MatmulProblem p{};
-  p.a_row = params.transpose_a ? 1 : columns_in(a);
-  p.a_k = params.transpose_a ? columns_in(a) : 1;
-  p.b_k = params.transpose_b ? 1 : columns_in(b);
-  p.b_column = params.transpose_b ? columns_in(b) : 1;
-  p.c_row = columns_in(c);
-  p.c_column = 1;
-  p.m = rows_in(c);
-  p.n = columns_in(c);
-  p.k = params.transpose_a ? rows_in(a) : columns_in(a);
-  std::int64_t matrices = args.rows_of(args.out_type);
-  for (int d = 1; d < c.rank() - 2; ++d) matrices *= c[d];
-  if (p.k == 0) std::fill_n(args.output<float>(), matrices * p.m * p.n, 0.0f);
-  const bool empty = p.m == 0 || p.n == 0 || p.k == 0;
-  const Cut cut = cut_of(params, args.in_type[0], args.out_type);
-  const std::int64_t blocks = empty ? 0 : cut.row_blocks * cut.column_blocks;
-  for_ranges(args, cut.parts, matrices * blocks, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t item = first; item < last; ++item) {
-      const std::int64_t i = item / blocks;
-      MatmulProblem one = p;
-      one.a = args.input<float>(0) + matrix_of(a, c, i) * rows_in(a) * columns_in(a);
-      one.b = args.input<float>(1) + matrix_of(b, c, i) * rows_in(b) * columns_in(b);
-      one.c = args.output<float>() + i * p.m * p.n;
-      multiply_block(cut, one, item % blocks, table);
-    }
-  });
-  clear_invalid_rows(args);
 }
 
 // Each strand's result goes to the workspace; there they are added as a tree: 1, 2, 4, … apart.
@@ -212,15 +186,21 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
     group.k = std::min(shared.depth, p.k - k);
     group.add = k > 0;
     const std::int64_t of_b = strips * divide_up(group.k, kProductBlock);
-    const std::int64_t of_a = shared.packs_a ? divide_up(group.k, SharedPanels::kSteps) : 0;
+    // Of an a stored by columns some steps of all rows, else all steps of a block of some rows.
+    const bool by_columns = p.a_row == 1;
+    const std::int64_t steps = by_columns ? SharedPanels::kSteps : kProductBlock;
+    const std::int64_t rows = by_columns ? p.m : SharedPanels::kTiles * table.tile_rows;
+    const std::int64_t row_blocks = divide_up(p.m, rows);
+    const std::int64_t of_a = shared.packs_a ? divide_up(group.k, steps) * row_blocks : 0;
     const int parts = parts_for(group.k * shared.width(p.m, p.n));
     for_ranges(args, parts, of_a + of_b, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
-        const std::int64_t step = (i - of_b) * SharedPanels::kSteps;
+        const std::int64_t step = (i - of_b) / row_blocks * steps;
+        const std::int64_t row = (i - of_b) % row_blocks * rows;
         if (i < of_b)
           table.pack_panel(group, panels, i / strips * kProductBlock, i % strips * kPanelColumns);
         else
-          table.pack_left(group, packed, step, std::min(SharedPanels::kSteps, group.k - step));
+          table.pack_left(group, packed, step, std::min(steps, group.k - step), row, std::min(rows, p.m - row));
       }
     });
     group.panels = panels;
@@ -243,6 +223,47 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
       }
     });
   }
+}
+
+void run_matrices(const KernelArgs& args, const IsaTable& table) {
+  const auto& params = std::get<MatmulParams>(args.params);
+  const Shape& a = args.in_type[0].shape;
+  const Shape& b = args.in_type[1].shape;
+  const Shape& c = args.out_type.shape;
+  MatmulProblem p{};
+  p.a_row = params.transpose_a ? 1 : columns_in(a);
+  p.a_k = params.transpose_a ? columns_in(a) : 1;
+  p.b_k = params.transpose_b ? 1 : columns_in(b);
+  p.b_column = params.transpose_b ? columns_in(b) : 1;
+  p.c_row = columns_in(c);
+  p.c_column = 1;
+  p.m = rows_in(c);
+  p.n = columns_in(c);
+  p.k = params.transpose_a ? rows_in(a) : columns_in(a);
+  std::int64_t matrices = args.rows_of(args.out_type);
+  for (int d = 1; d < c.rank() - 2; ++d) matrices *= c[d];
+  if (p.k == 0) std::fill_n(args.output<float>(), matrices * p.m * p.n, 0.0f);
+  const bool empty = p.m == 0 || p.n == 0 || p.k == 0;
+  const auto matrix = [&](std::int64_t i) {
+    MatmulProblem one = p;
+    one.a = args.input<float>(0) + matrix_of(a, c, i) * rows_in(a) * columns_in(a);
+    one.b = args.input<float>(1) + matrix_of(b, c, i) * rows_in(b) * columns_in(b);
+    one.c = args.output<float>() + i * p.m * p.n;
+    return one;
+  };
+  if (args.workspace != nullptr && !empty) {
+    const SharedPanels shared = shared_panels(params, args.in_type[0], args.out_type);
+    for (std::int64_t i = 0; i < matrices; ++i) multiply_by_panels(args, shared, matrix(i), table);
+    clear_invalid_rows(args);
+    return;
+  }
+  const Cut cut = cut_of(params, args.in_type[0], args.out_type);
+  const std::int64_t blocks = empty ? 0 : cut.row_blocks * cut.column_blocks;
+  for_ranges(args, cut.parts, matrices * blocks, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t item = first; item < last; ++item)
+      multiply_block(cut, matrix(item / blocks), item % blocks, table);
+  });
+  clear_invalid_rows(args);
 }
 
 void run_matmul(const KernelArgs& args, const IsaTable& table) {
@@ -295,13 +316,17 @@ KernelFn product_kernel(std::string_view op, Isa isa) {
 }
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {
-  if (c.shape.rank() != 2) return 0;
+  // Small or many matrices are parts of their own.
+  constexpr std::int64_t kMostMatrices = 8, kLeastRowsOfEach = 168;
+  const bool together =
+      c.shape.rank() == 2 || (matrices_in(c.shape) <= kMostMatrices && rows_in(c.shape) >= kLeastRowsOfEach);
   const Cut cut = cut_of(params, a, c);
   const SharedPanels shared = shared_panels(params, a, c);
   std::int64_t floats = 0;
-  if (shared.pays)
-    floats = shared.floats(c.shape[0], c.shape[1], params.transpose_a ? a.shape[0] : a.shape[1]);
-  else if (cut.strands > 1)
+  if (shared.pays && together)
+    floats = shared.floats(rows_in(c.shape), columns_in(c.shape),
+                           params.transpose_a ? rows_in(a.shape) : columns_in(a.shape));
+  else if (c.shape.rank() == 2 && cut.strands > 1)
     floats = cut.strands * c.shape.elements();
   return static_cast<std::uint64_t>(floats) * sizeof(float);
 }

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/cpu/families.h"
+#include "kernels/cpu/line_axes.h"
 
 namespace graphrun::cpu {
 namespace {
@@ -20,61 +20,7 @@ float sum_of(std::int64_t n, At&& at) {
   return total;
 }
 
-struct Dim {
-  std::int64_t extent, stride;
-};
-// Offset of element `index` of the row-major space of `dims`.
-std::int64_t offset_of(const Dim* dims, int count, std::int64_t index) {
-  std::int64_t offset = 0;
-  for (int d = count - 1; d >= 0; --d) {
-    offset += index % dims[d].extent * dims[d].stride;
-    index /= dims[d].extent;
-  }
-  return offset;
-}
-
-// A sum as runs of axes: neighbouring axes of one fate are one run, kept and summed ones alternate.
-struct SumAxes {
-  enum Form { rows, columns, other };  // the summed axes are the last; next to last, before `last`; anything else
-  Dim runs[kMaxRank];
-  bool summed[kMaxRank];
-  int count = 0;
-  std::int64_t outputs = 1, terms = 1, last = 1;
-  Form form = other;
-
-  SumAxes(const TensorType& in, std::uint32_t axes, std::int64_t first_extent) {
-    std::int64_t stride = in.shape.elements();
-    for (int d = 0; d < in.shape.rank(); ++d) {
-      const std::int64_t n = d == 0 ? first_extent : in.shape[d];
-      stride = in.shape[d] == 0 ? 0 : stride / in.shape[d];
-      const bool gone = (axes >> d & 1u) != 0;
-      (gone ? terms : outputs) *= n;
-      if (in.shape[d] == 1) continue;
-      if (count > 0 && summed[count - 1] == gone) {
-        runs[count - 1] = {runs[count - 1].extent * n, stride};
-      } else {
-        runs[count] = {n, stride};
-        summed[count++] = gone;
-      }
-    }
-    if (count == 0 || (count <= 2 && summed[count - 1])) {
-      form = rows;
-    } else if (count <= 3 && !summed[count - 1] && (count == 1 || summed[count - 2])) {
-      form = columns;
-      last = runs[count - 1].extent;
-    }
-  }
-
-  // Sums of 1024 terms are parts of their own where there are fewer outputs than threads could use; they are added in
-  // the order in which they would be without: the bits are those of isa.h either way.
-  std::int64_t chunks() const { return (terms + kSumChunk - 1) / kSumChunk; }
-  bool wants_chunks() const {
-    const std::int64_t independent = form == rows ? outputs : (outputs + kGrain - 1) / kGrain;
-    return form != other && chunks() > 1 && parts_for(outputs * terms) > independent;
-  }
-};
-
-void sum_chunks(const KernelArgs& args, const SumAxes& axes, const IsaTable& table) {
+void sum_chunks(const KernelArgs& args, const LineAxes& axes, const IsaTable& table) {
   const float* x = args.input<float>(0);
   float* const partial = static_cast<float*>(args.workspace);  // (outputs / last, chunks, last)
   float* out = args.output<float>();
@@ -86,7 +32,7 @@ void sum_chunks(const KernelArgs& args, const SumAxes& axes, const IsaTable& tab
       const std::int64_t begin = item % chunks * kSumChunk;
       const std::int64_t n = std::min<std::int64_t>(kSumChunk, axes.terms - begin);
       const float* from = x + (item / chunks * axes.terms + begin) * last;
-      if (axes.form == SumAxes::rows)
+      if (axes.form == LineAxes::rows)
         table.sum_rows(partial + item, from, 1, n);
       else
         table.sum_columns(partial + item * last, from, n, last, last);
@@ -100,16 +46,16 @@ void sum_chunks(const KernelArgs& args, const SumAxes& axes, const IsaTable& tab
   }
 }
 
-void sum_outputs(const KernelArgs& args, const SumAxes& axes, const IsaTable& table) {
+void sum_outputs(const KernelArgs& args, const LineAxes& axes, const IsaTable& table) {
   const float* x = args.input<float>(0);
   float* out = args.output<float>();
   const std::int64_t terms = axes.terms;
   const int parts = parts_for(axes.outputs * terms);
-  if (axes.form == SumAxes::rows) {
+  if (axes.form == LineAxes::rows) {
     for_ranges(args, parts, axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
       table.sum_rows(out + first, x + first * terms, end - first, terms);
     });
-  } else if (axes.form == SumAxes::columns) {
+  } else if (axes.form == LineAxes::columns) {
     const std::int64_t last = axes.last;
     const std::int64_t groups = axes.outputs / last;
     const std::int64_t cuts = std::max<std::int64_t>((parts + groups - 1) / groups, 1);
@@ -128,7 +74,7 @@ void sum_outputs(const KernelArgs& args, const SumAxes& axes, const IsaTable& ta
     Dim gone[kMaxRank];
     int kept_count = 0;
     int gone_count = 0;
-    for (int r = 0; r < axes.count; ++r) (axes.summed[r] ? gone[gone_count++] : kept[kept_count++]) = axes.runs[r];
+    for (int r = 0; r < axes.count; ++r) (axes.reduced[r] ? gone[gone_count++] : kept[kept_count++]) = axes.runs[r];
     for_ranges(args, parts, axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t i = first; i < end; ++i) {
         const float* p = x + offset_of(kept, kept_count, i);
@@ -140,7 +86,7 @@ void sum_outputs(const KernelArgs& args, const SumAxes& axes, const IsaTable& ta
 
 void run_sum(const KernelArgs& args, const IsaTable& table) {
   const TensorType& in = args.in_type[0];
-  const SumAxes axes(in, std::get<ReduceParams>(args.params).axes, args.rows_of(in));
+  const LineAxes axes(in, std::get<ReduceParams>(args.params).axes, args.rows_of(in));
   if (axes.outputs > 0) {
     if (axes.terms == 0)
       std::fill_n(args.output<float>(), axes.outputs, 0.0f);
@@ -166,7 +112,7 @@ KernelFn sum_kernel(std::string_view op, Isa isa) {
 }
 
 std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in) {
-  const SumAxes axes(in, params.axes, in.shape.rank() == 0 ? 1 : in.shape[0]);
+  const LineAxes axes(in, params.axes, in.shape.rank() == 0 ? 1 : in.shape[0]);
   return axes.wants_chunks() ? static_cast<std::uint64_t>(axes.outputs * axes.chunks()) * sizeof(float) : 0;
 }
 

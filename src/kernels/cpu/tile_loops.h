@@ -3,6 +3,7 @@
 // Leaves to others: which file includes it with which flags (tile_plain.cpp, tile_avx2.cpp, tile_avx512.cpp).
 #pragma once
 
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/tile_isa.h"
 #include "kernels/cpu/tile_lanes.h"
 #include "kernels/cpu/tile_product_loops.h"
@@ -51,8 +52,6 @@ void store_tile(float* to, const float* tile, i64 width, i64 rows, i64 stride) {
 
 // ---- lines along features -----------------------------------------------------------------------------------------
 
-inline constexpr i64 kSumOf = 1024;  // isa.h: kSumChunk
-
 // Calls f(first feature of the line in these 16 rows, index of the line, row) for each line and vector of rows.
 template <class F>
 GRAPHRUN_FN void for_lines(const float* x, const FeatureLines& l, F&& f) {
@@ -63,19 +62,33 @@ GRAPHRUN_FN Floats term(const float* line, const FeatureLines& l, i64 j) {
   return load(line + l.terms[j] * l.stride);
 }
 
+// The sum of term(j) over the elements j of a line, as isa.h has it of many.
+template <class Term>
+GRAPHRUN_FN Floats sum_of_many(i64 count, Term&& term_of) {
+  Floats total = 0.0f;
+  for (i64 begin = 0; begin < count; begin += kSumChunk) {
+    const i64 end = begin + kSumChunk < count ? begin + kSumChunk : count;
+    Floats sum[kLanes];
+    for (Floats& s : sum) s = 0.0f;
+    for (i64 j = begin; j < end; ++j) sum[(j - begin) % kLanes] = sum[(j - begin) % kLanes] + term_of(j);
+    for (int apart = kLanes / 2; apart > 0; apart /= 2)
+      for (int s = 0; s < apart; ++s) sum[s] = sum[s] + sum[s + apart];
+    total = total + sum[0];
+  }
+  return total;
+}
+// As a softmax and its kin add.
+template <class Term>
+GRAPHRUN_FN Floats sum_along(i64 count, Term&& term_of) {
+  if (count > kShortLine) return sum_of_many(count, term_of);
+  Floats total = 0.0f;
+  for (i64 j = 0; j < count; ++j) total = total + term_of(j);
+  return total;
+}
+
 void sum_features(float* out, const float* x, const FeatureLines& l) {
   for_lines(x, l, [&](const float* line, i64 i, i64 r) {
-    Floats total = 0.0f;
-    for (i64 begin = 0; begin < l.term_count; begin += kSumOf) {
-      const i64 end = begin + kSumOf < l.term_count ? begin + kSumOf : l.term_count;
-      Floats sum[kLanes];
-      for (Floats& s : sum) s = 0.0f;
-      for (i64 j = begin; j < end; ++j) sum[(j - begin) % kLanes] = sum[(j - begin) % kLanes] + term(line, l, j);
-      for (int apart = kLanes / 2; apart > 0; apart /= 2)
-        for (int s = 0; s < apart; ++s) sum[s] = sum[s] + sum[s + apart];
-      total = total + sum[0];
-    }
-    store(out + i * l.stride + r, total);
+    store(out + i * l.stride + r, sum_of_many(l.term_count, [&](i64 j) { return term(line, l, j); }));
   });
 }
 
@@ -97,9 +110,7 @@ GRAPHRUN_FN Floats exponential(Floats x) {
   return scalar::Exp::apply(x, Floats(0.0f), Floats(0.0f));
 }
 GRAPHRUN_FN Floats sum_of_exponentials(const float* line, const FeatureLines& l, Floats top) {
-  Floats total = 0.0f;
-  for (i64 j = 0; j < l.term_count; ++j) total = total + exponential(term(line, l, j) - top);
-  return total;
+  return sum_along(l.term_count, [&](i64 j) { return exponential(term(line, l, j) - top); });
 }
 
 // log(sum(exp(x))) as two parts: top + rest; the parts keep more digits than their sum.
@@ -123,12 +134,11 @@ void softmax(float* out, const float* x, const FeatureLines& l) {
   for_lines(x, l, [&](const float* line, i64, i64) {
     float* const to = out + (line - x);
     const Floats top = largest(line, l);
-    Floats total = 0.0f;
-    for (i64 j = 0; j < l.term_count; ++j) {
+    const Floats total = sum_along(l.term_count, [&](i64 j) {
       const Floats e = exponential(term(line, l, j) - top);
       store(to + l.terms[j] * l.stride, e);
-      total = total + e;
-    }
+      return e;
+    });
     for (i64 j = 0; j < l.term_count; ++j) {
       float* const p = to + l.terms[j] * l.stride;
       store(p, load(p) / total);
@@ -148,12 +158,10 @@ void cross_entropy(float* out, const float* x, const float* targets, const Featu
   for_lines(x, l, [&](const float* line, i64 i, i64 r) {
     const LogSum sum = log_sum(line, l);
     const float* const t = targets + (line - x);
-    Floats loss = 0.0f;
-    for (i64 j = 0; j < l.term_count; ++j) {
+    const Floats loss = sum_along(l.term_count, [&](i64 j) {
       const Floats target = term(t, l, j);
-      const Floats more = loss + target * (sum.rest - (term(line, l, j) - sum.top));
-      loss = select(target != Floats(0.0f), more, loss);
-    }
+      return select(target != Floats(0.0f), target * (sum.rest - (term(line, l, j) - sum.top)), Floats(0.0f));
+    });
     store(out + i * l.stride + r, loss);
   });
 }
