@@ -9,25 +9,32 @@ namespace graphrun {
 
 void BoundStep::find_loop(std::string_view op, Isa isa) {
   const TensorType& out = args.out_type;
-  elements = out.shape.elements();
-  const bool small = elements > 0 && cpu::parts_for(elements) == 1;
-  if (out.rows > 0 || out.dtype != DType::f32 || !small || !std::holds_alternative<NoParams>(args.params)) return;
-  cpu::Strided<float> operands[2];
-  if (args.inputs < 1 || args.inputs > 2) return;
+  if (out.dtype != DType::f32 || args.inputs < 1 || args.inputs > 2) return;
   for (int i = 0; i < args.inputs; ++i) {
     const TensorType& in = args.in_type[i];
-    const bool whole = in.shape == out.shape;
-    if (in.dtype != DType::f32 || in.rows > 0 || (!whole && in.shape.elements() != 1)) return;
-    operands[i] = {args.input<float>(i), 0, whole ? 1 : 0};
+    const bool whole = in.shape == out.shape && in.rows == out.rows;
+    if (in.dtype != DType::f32 || (!whole && (in.rows > 0 || in.shape.elements() != 1))) return;
+    loops.column[i] = whole ? 1 : 0;
   }
-  x = operands[0];
-  y = operands[1];
+  const auto* scalars = std::get_if<ScalarParams>(&args.params);
+  if (scalars != nullptr) {
+    loops.a = static_cast<float>(scalars->a);
+    loops.b = static_cast<float>(scalars->b);
+  } else if (!std::holds_alternative<NoParams>(args.params)) {
+    return;
+  }
   const cpu::IsaTable& table = cpu::isa_table(isa);
-  if (const int index = cpu::index_of(cpu::kBinaryNames, op); index >= 0 && args.inputs == 2) {
-    binary = table.binary[index];
-  } else if (const int one = cpu::index_of(cpu::kUnaryNames, op); one >= 0 && args.inputs == 1 && x.column == 1) {
-    unary = table.unary[one];
-  }
+  if (const int index = cpu::index_of(cpu::kBinaryNames, op); index >= 0 && args.inputs == 2)
+    loops.binary = table.binary[index];
+  else if (const int one = cpu::index_of(cpu::kUnaryNames, op); one >= 0 && args.inputs == 1 && loops.column[0] == 1)
+    loops.unary = table.unary[one];
+
+  elements = out.shape.elements();
+  if (out.rows > 0 || scalars != nullptr || elements == 0 || cpu::parts_for(elements) > 1) return;
+  binary = loops.binary;
+  unary = loops.unary;
+  x = {args.input<float>(0), 0, loops.column[0]};
+  if (args.inputs == 2) y = {args.input<float>(1), 0, loops.column[1]};
 }
 
 }  // namespace graphrun

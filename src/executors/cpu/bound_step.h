@@ -16,18 +16,39 @@ struct BoundStep {
   KernelFn kernel = nullptr;
   KernelArgs args;
 
+  // Of an elementwise step whose operands have the elements of the result, or one each (column 0).
+  struct Loops {
+    cpu::UnaryFn unary = nullptr;
+    cpu::BinaryFn<float> binary = nullptr;
+    std::int64_t column[2] = {};
+    float a = 0, b = 0;
+  };
+  Loops loops;
+
+  // Of a small one: its loop, called at once.
   cpu::UnaryFn unary = nullptr;
   cpu::BinaryFn<float> binary = nullptr;
   std::int64_t elements = 0;
   cpu::Strided<float> x, y;
 
-  // Looks for the loop of a small elementwise step; `kernel` and `args` are set.
+  // Looks for the loops of an elementwise step; `kernel` and `args` are set.
   void find_loop(std::string_view op, Isa isa);
 
   void run() const {
     if (binary != nullptr) return binary(args.output<float>(), 1, elements, x, y);
     if (unary != nullptr) return unary(args.output<float>(), x.data, elements, 0, 0);
     kernel(args);
+  }
+  // Elements [first, first + n) of a step that has loops.
+  void run_block(std::int64_t first, std::int64_t n) const {
+    float* const out = args.output<float>() + first;
+    const auto operand = [&](int i) {
+      return cpu::Strided<float>{args.input<float>(i) + first * loops.column[i], 0, loops.column[i]};
+    };
+    if (loops.binary != nullptr)
+      loops.binary(out, 1, n, operand(0), operand(1));
+    else
+      loops.unary(out, operand(0).data, n, loops.a, loops.b);
   }
 };
 

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "executors/cpu/batch_windows.h"
+#include "executors/cpu/elementwise_run.h"
 #include "executors/cpu/host.h"
 #include "executors/cpu/region_runner.h"
 #include "executors/cpu/sweeps.h"
@@ -103,14 +104,14 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
   return bound;
 }
 
-// Steps that run by themselves, regions and sweeps, in order.
+// Steps that run by themselves or together, regions and sweeps, in order.
 struct BoundPhase {
   std::vector<BoundStep> steps;  // row steps of regions are left empty
   std::vector<RegionRunner> regions;
   std::vector<Sweep> sweeps;
   struct Item {
     std::uint32_t first, last;  // steps
-    enum Kind { step, region, sweep } kind;
+    enum Kind { step, together, region, sweep } kind;
     std::size_t index;  // of the region or sweep
   };
   std::vector<Item> items;
@@ -120,6 +121,8 @@ struct BoundPhase {
     switch (item.kind) {
       case Item::step:
         return steps[item.first].run();
+      case Item::together:
+        return run_together(steps, item.first, item.last);
       case Item::region:
         return regions[item.index].run(steps);
       case Item::sweep:
@@ -128,6 +131,7 @@ struct BoundPhase {
   }
   std::string_view name_of(const Item& item, const Phase& phase) const {
     if (item.kind == Item::step) return phase.steps[item.first].op;
+    if (item.kind == Item::together) return "elementwise run";
     return item.kind == Item::region ? "region" : "sweep";
   }
   void add_items(const Program& program, const Phase& phase, Isa isa) {
@@ -150,7 +154,8 @@ struct BoundPhase {
         items.push_back({i, sweep->last(), Item::sweep, sweeps.size()});
         sweeps.push_back(std::move(*sweep));
       } else {
-        items.push_back({i, i + 1, Item::step, 0});
+        const std::uint32_t last = end_of_run(steps, i, end);
+        items.push_back({i, last, last - i > 1 ? Item::together : Item::step, 0});
       }
     }
   }
@@ -249,7 +254,8 @@ class CpuRunnable final : public Runnable {
     for (std::size_t k = 0; k < bound.items.size(); ++k) {
       const BoundPhase::Item& item = bound.items[k];
       if (item.last <= first || item.first >= last) continue;
-      if (item.kind == BoundPhase::Item::sweep) {  // its steps one by one: each leaves its value
+      if (item.kind == BoundPhase::Item::sweep || item.kind == BoundPhase::Item::together) {
+        // Its steps one by one: each leaves its value.
         for (std::uint32_t i = std::max(first, item.first); i < std::min(last, item.last); ++i) bound.steps[i].run();
         continue;
       }
