@@ -16,6 +16,7 @@ import time
 import numpy as np
 
 import blas
+import torch_steps
 import workload
 
 
@@ -111,7 +112,43 @@ def torch_wait(torch, gpu):
     return torch.cuda.synchronize if gpu else lambda: None
 
 
+def torch_step(w, gpu, tf32):
+    """A workload of bench/models/steps/."""
+    import torch
+
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    if not gpu:
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
+    device = "cuda" if gpu else "cpu"
+    torch.manual_seed(0)
+    table = w.model["data"]["train"]["random"]
+    inputs = []
+    for column in table["columns"].values():
+        if "integers" in column:
+            inputs.append(torch.randint(*column["integers"], (table["rows"],), device=device))
+        else:
+            inputs.append(torch.randn(table["rows"], *column["shape"], device=device))
+    parameters = {
+        name: (torch.randn(p["shape"], device=device) * p["init"]["normal"]).requires_grad_()
+        for name, p in w.model["parameters"].items()
+    }
+    name, numbers = w.optimizer
+    optimizer = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[name](parameters.values(), **numbers)
+    step = torch_steps.step_of(w.name)
+
+    def train(steps):
+        for _ in range(steps):
+            optimizer.zero_grad(set_to_none=True)
+            step(torch, *inputs, parameters).backward()
+            optimizer.step()
+        return steps
+
+    return torch_versions(torch), train, torch_wait(torch, gpu)
+
+
 def torch_eager(w, gpu, tf32):
+    if isinstance(w, workload.Step):
+        return torch_step(w, gpu, tf32)
     torch, network, loss_of, optimizer, x, y = torch_network(w, gpu, tf32)
 
     def train(steps):
@@ -451,6 +488,8 @@ def main(name, workload_name, device, *flags):
     np.ones((64, 64), np.float32) @ np.ones((64, 64), np.float32)
     numpy_blas = blas.loaded()  # before torch loads its own
     try:
+        if isinstance(w, workload.Step) and name != "torch_eager":
+            raise ValueError("of the workloads in bench/models/steps only torch_eager knows the step")
         versions, train, wait = peer(w, gpu, "--tf32" in flags)
         train(1)  # compiles
         wait()

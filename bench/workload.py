@@ -1,7 +1,9 @@
 """A workload of bench/compare, read from its model file in bench/models/, so that the peers do what graphrun does.
 
 Understands what stands in those files and no more: a random table, dense layers one after the other, before them maybe
-an embedding (rows of a parameter `table`), one of three losses, and three optimizers. Anything else is an error, not a guess.
+an embedding (rows of a parameter `table`), one of three losses, and three optimizers. Anything else is an error, not a
+guess. Those of bench/models/steps/ are single steps over all rows with any graph, which bench/torch_steps.py has once
+more for torch.
 """
 import json
 import pathlib
@@ -29,8 +31,30 @@ class Workload:
     table: tuple = None  # of an embedding: entries and width, which is the first of widths
 
 
+@dataclass
+class Step:
+    """A workload of bench/models/steps/: its model as it stands there."""
+
+    name: str
+    model: dict
+    batches: int = 1
+
+    @property
+    def optimizer(self):
+        return next(iter(self.model["train"]["optimizer"].items()))
+
+
 def names():
     return sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
+def names_of_steps():
+    return sorted(path.stem for path in FOLDER.glob("steps/*.json"))
+
+
+def path_of(name):
+    path = FOLDER / "steps" / f"{name}.json"
+    return path if path.exists() else FOLDER / f"{name}.json"
 
 
 def check(condition, path, what):
@@ -39,9 +63,12 @@ def check(condition, path, what):
 
 
 def read(name):
-    path = FOLDER / f"{name}.json"
-    check(path.exists(), path, f"there is no such workload; there are {', '.join(names())}")
+    path = path_of(name)
+    check(path.exists(), path, f"there is no such workload; there are {', '.join(names() + names_of_steps())}")
     model = json.loads(path.read_text())
+    if name in names_of_steps():
+        check(model["train"]["batch"] == "all", path, "a batch that is not all rows")
+        return Step(name, model)
     *layers, loss = model["graph"]
     check(loss in LOSSES, path, f"a loss that the peers do not know: {loss!r}")
     table, previous = None, "x"
@@ -68,5 +95,5 @@ def read(name):
 
 
 if __name__ == "__main__":
-    for workload in map(read, names()):
+    for workload in map(read, names() + names_of_steps()):
         print(workload)
