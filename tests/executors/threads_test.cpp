@@ -289,6 +289,14 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
       {"broadcast_to", {{1, 401}}, {{"shape", Extents{101, 401}}}},
       {"tanh", {{100, 100}}, {}, false},
       {"softmax", {{1003, 10}}, {}},
+      {"softmax", {{40, 3003}}, {}},                                 // long lines
+      {"log_softmax", {{30, 70, 90}}, {{"axis", std::int64_t{1}}}},  // side by side
+      {"logsumexp", {{5003, 40}}, {{"axes", Extents{0}}}},           // chunks of columns
+      {"logsumexp", {{200001}}, {}},                                 // of one line
+      {"transpose", {{301, 401}}, {}},
+      {"transpose", {{40, 33, 65}}, {{"axes", Extents{0, 2, 1}}}},
+      {"slice", {{301, 401}}, {{"axis", std::int64_t{1}}, {"start", std::int64_t{7}}}},
+      {"concat", {{301, 201}, {301, 203}}, {{"axis", std::int64_t{1}}}},
       {"logsumexp", {{10, 3003}}, {{"axes", Extents{0}}}},
       {"max", {{3001, 40}}, {{"axes", Extents{1}}}},
       {"cast", {{50001}}, {{"dtype", std::string("i32")}}},
