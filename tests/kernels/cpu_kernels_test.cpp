@@ -328,9 +328,9 @@ TEST(CpuKernels, MatmulBySharedPanels) {
   std::mt19937 random(10);
   cpu::Pool three(3);
   // More columns than a part has; groups of steps of k, of which there are two from 1025 on; rest after whole tiles.
-  // With rows half a page apart, whose tiles are packed too.
+  // With rows a page apart, whose tiles are packed too.
   const std::int64_t sizes[][3] = {{170, 130, 70},  {182, 160, 300}, {169, 1100, 65}, {168, 128, 1030},
-                                   {280, 161, 257}, {60, 128, 512},  {75, 131, 1536}};
+                                   {280, 161, 257}, {60, 128, 1024}, {75, 131, 2048}};
   for (const auto& size : sizes) {
     const std::int64_t m = size[0], n = size[1], k = size[2];
     for (const bool ta : {false, true}) {

@@ -26,10 +26,10 @@ std::int64_t matrix_of(const Shape& operand, const Shape& c, std::int64_t index)
 // The other way of cutting: a product that reads its operands again and again. All threads pack b, and an a whose
 // tiles would be read badly as they lie, a group of steps of k at a time, then multiply parts of the result by the
 // panels. A part has the columns that a second-level cache holds panels of. Badly lies an a that is stored by columns,
-// and one whose rows are a multiple of half a page apart: those of a tile meet in a few sets of the nearest cache.
+// and one whose rows are a multiple of a page apart: those of a tile meet in one set of the nearest cache.
 struct SharedPanels {
   static constexpr std::int64_t kLeastRows = 56, kLeastColumns = 128, kLeastDepth = 64;
-  static constexpr std::int64_t kHalfPage = 512;                  // floats
+  static constexpr std::int64_t kPage = 1024;                     // floats
   static constexpr std::int64_t kFloats = std::int64_t{1} << 20;  // packed at a time
   static constexpr std::int64_t kMostDepth = 4 * kProductBlock;
   static constexpr std::int64_t kSteps = 16;  // of k of an a stored by columns that are packed at a time
@@ -39,7 +39,7 @@ struct SharedPanels {
   std::int64_t depth = 0;  // of a group
 
   SharedPanels(std::int64_t m, std::int64_t n, std::int64_t k, bool a_by_columns)
-      : packs_a(a_by_columns || k % kHalfPage == 0) {
+      : packs_a(a_by_columns || k % kPage == 0) {
     pays = m >= kLeastRows && n >= kLeastColumns && k >= kLeastDepth;
     if (!pays) return;
     const std::int64_t blocks = divide_up(k, kProductBlock);
