@@ -1,7 +1,7 @@
 // elementwise_run.h: steps one after the other that go through as many elements each, block by block: what one of them
-// writes the next reads from the nearest cache. An optimizer of large weights is such a run.
+// writes the next reads from the nearest cache. Of what is no sweep (sweeps.h): steps with rows, phases without states.
 // Contract: bits and values are those of the steps one by one; nothing is allocated in run(). Operands are read as the
-// steps have them then. Leaves to others: small steps, whose buffers stay in a cache anyway; steps of regions.
+// steps have them then. Leaves to others: small steps, whose buffers stay in a cache anyway; regions and sweeps.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ std::uint64_t logsumexp_workspace(const ReduceParams& params, const TensorType& 
 KernelFn line_kernel(std::string_view op);                // max … argmin
 KernelFn movement_kernel(std::string_view op);            // batches, counters, cast, broadcast_to
 KernelFn rearrange_kernel(std::string_view op, Isa isa);  // transpose … gather
-KernelFn scatter_kernel(std::string_view op);              // scatter_add
+KernelFn scatter_kernel(std::string_view op);             // scatter_add
 std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out);
 KernelFn random_kernel(std::string_view op);
 
