@@ -23,6 +23,15 @@ std::string plural(std::size_t n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
+// Every value passes here, so that what follows may multiply extents and sizes without another look.
+void check_limits(const TensorType& type) {
+  (void)type.shape.elements();
+  if (type.rows < 0 || (type.rows > 0 && (type.shape.rank() == 0 || type.shape[0] % type.rows != 0))) {
+    throw Error(ErrorKind::input, "shape.rows",
+                fmt::format("{} cannot have {} rows a sample", to_string(type.shape), type.rows));
+  }
+}
+
 }  // namespace
 
 NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const AttrList& attrs) {
@@ -54,6 +63,7 @@ NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const 
   try {
     node.attrs = Attrs(op->attrs, attrs);
     node.type = op->infer({types, node.attrs, names});
+    check_limits(node.type);
   } catch (const Error& error) {
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     for (Diagnostic& diagnostic : diagnostics) {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "graphrun/error.h"
+#include "graphrun/limits.h"
 
 namespace graphrun {
 namespace {
@@ -27,9 +27,6 @@ constexpr bool rows_are_in_order() {
   return true;
 }
 static_assert(rows_are_in_order(), "kDTypes is indexed by DType");
-
-// No tensor may have more elements than this, so that TensorType::bytes() cannot overflow.
-constexpr std::int64_t kMaxElements = std::numeric_limits<std::int64_t>::max() / 8;
 
 [[noreturn]] void too_many_dimensions(std::size_t count) {
   throw Error(ErrorKind::input, "shape.rank",
@@ -68,20 +65,25 @@ void Shape::push_back(std::int64_t extent) {
 }
 
 std::int64_t Shape::elements() const {
-  const std::span<const std::int64_t> extents = dims();
-  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return 0;
   std::int64_t product = 1;
-  for (const std::int64_t extent : extents) {
-    if (__builtin_mul_overflow(product, extent, &product) || product > kMaxElements) {
+  bool empty = false;
+  for (const std::int64_t extent : dims()) {
+    if (extent < 0) {
+      throw Error(ErrorKind::input, "shape.extent",
+                  fmt::format("an extent must be >= 0, the shape is {}", to_string(*this)));
+    }
+    empty = empty || extent == 0;
+    if (__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1), &product) || product > kMaxElements) {
       throw Error(ErrorKind::input, "shape.size",
                   fmt::format("a tensor of shape {} has too many elements", to_string(*this)),
-                  fmt::format("the limit is {} elements", kMaxElements));
+                  fmt::format("the limit is {} elements, and an extent of 0 counts as 1 there", kMaxElements));
     }
   }
-  return product;
+  return empty ? 0 : product;
 }
 
-bool operator==(const Shape& a, const Shape& b) {
+// Marked here too: the declaration in the class has the visibility that our flags give.
+GRAPHRUN_API bool operator==(const Shape& a, const Shape& b) {
   return std::ranges::equal(a.dims(), b.dims());
 }
 

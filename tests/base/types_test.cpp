@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graphrun/error.h"
+#include "graphrun/limits.h"
 #include "graphrun/params.h"
 #include "graphrun/target.h"
 
@@ -34,7 +35,11 @@ TEST(Shape, Elements) {
   constexpr std::int64_t kBig = std::int64_t{1} << 40;
   EXPECT_THROW((Shape{kBig, kBig}).elements(), Error);
   EXPECT_THROW((Shape{kBig, 1 << 21}).elements(), Error);  // fits, but its bytes as f64 would not
-  EXPECT_EQ((Shape{kBig, kBig, 0}).elements(), 0);
+  EXPECT_THROW((Shape{kBig, kBig, 0}).elements(), Error);  // its strides would not fit
+  EXPECT_EQ((Shape{kMaxElements, 0}).elements(), 0);
+  EXPECT_EQ((Shape{kMaxElements}).elements(), kMaxElements);
+  EXPECT_THROW((Shape{kMaxElements + 1}).elements(), Error);
+  EXPECT_THROW((Shape{2, -1}).elements(), Error);
 }
 
 TEST(Shape, ComparesItsExtentsOnly) {

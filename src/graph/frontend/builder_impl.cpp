@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numbers>
 
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
+#include "graphrun/limits.h"
 
 namespace graphrun {
 namespace {
@@ -25,6 +27,14 @@ void check_init(std::string_view name, const Shape& shape, const Init& init) {
   if (init.kind == Init::Kind::values && (init.tensor.dtype() != DType::f32 || !(init.tensor.shape() == shape))) {
     fail("parameter.init", fmt::format("{}: the given values are {}{}, the parameter is f32{}", name,
                                        name_of(init.tensor.dtype()), to_string(init.tensor.shape()), to_string(shape)));
+  }
+  for (const double number : {init.a, init.b}) {
+    if (!std::isfinite(static_cast<float>(number))) {
+      fail("parameter.init", fmt::format("{}: {} is no finite number of f32", name, number));
+    }
+  }
+  if (init.kind == Init::Kind::values && init.tensor.bytes().size() != TensorType{DType::f32, shape}.bytes()) {
+    fail("parameter.init", fmt::format("{}: the tensor of values was moved away from", name));
   }
   if (init.kind == Init::Kind::normal && !(init.b >= 0)) {
     fail("parameter.init", fmt::format("{}: the standard deviation must be >= 0, got {}", name, init.b));
@@ -47,6 +57,9 @@ bool is_name(std::string_view text) {
 
 GraphBuilder::Impl::Impl(std::int64_t rows) : batch(rows) {
   if (rows < 1) fail("batch.size", fmt::format("the batch must hold at least 1 sample, got {}", rows));
+  if (rows > kMaxBatch) {
+    fail("batch.size", fmt::format("the batch may hold {} samples at most, got {}", kMaxBatch, rows));
+  }
   graph.phases.push_back({"model", rows, ir::kNoNode});
   builder.enter(0);
   const ir::NodeId count = builder.add(

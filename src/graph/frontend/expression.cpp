@@ -222,6 +222,10 @@ class Parser {
     }
     const std::string_view digits = text_.substr(at_, term.end - at_);
     term.integer = digits.find_first_of(".eE") == std::string_view::npos;
+    if (term.integer && term.number >= 0x1p53) {
+      throw ExpressionError(at_, "expression.number", "the integer is not below 2^53: it would be rounded",
+                            "with a point or an exponent it is a number that may be rounded");
+    }
     at_ = term.end;
     if (at_ < text_.size() && (is_name_part(text_[at_]))) fail_here("expected an operator after the number");
     return push(std::move(term));

@@ -10,6 +10,7 @@
 #include "graph/frontend/json_values.h"
 #include "graph/frontend/optimizers.h"
 #include "graph/frontend/schedules.h"
+#include "graphrun/limits.h"
 
 namespace graphrun {
 namespace {
@@ -201,7 +202,7 @@ void ModelFile::read_batch(const Place& at) {
                    "\"all\" takes the whole training split");
     return;
   }
-  batch_ = reader_.integer(at, 1, std::int64_t{1} << 40);
+  batch_ = reader_.integer(at, 1, kMaxBatch);
 }
 
 const Member* ModelFile::read_only_member(const Place& at, std::string_view what, std::string_view example) {

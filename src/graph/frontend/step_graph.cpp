@@ -7,6 +7,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "base/checked.h"
 #include "base/philox.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/composed.h"
@@ -82,7 +83,7 @@ class StepGraphBuilder {
     StepPhase phase;
     phase.name = name;
     phase.split = split.name;
-    phase.batches = drops ? samples / source_.batch : (samples + source_.batch - 1) / source_.batch;
+    phase.batches = drops ? samples / source_.batch : divide_up(samples, source_.batch);
     phase.samples = drops ? phase.batches * source_.batch : samples;
     phase.ring = training ? kRingSize : std::clamp<std::int64_t>(phase.batches, 1, kRingSize);
     start_phase(std::move(phase));

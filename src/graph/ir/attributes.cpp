@@ -40,6 +40,9 @@ void check_bounds(const AttrDef& def, const AttrValue& value) {
   } else if (const auto* real = std::get_if<double>(&value)) {
     number = *real;
     if (!std::isfinite(number)) fail("attribute.range", fmt::format("'{}' must be finite, got {}", def.name, number));
+    if (std::isinf(static_cast<float>(number))) {
+      fail("attribute.range", fmt::format("'{}' must be a number of f32, got {}", def.name, number));
+    }
   } else if (const auto* word = std::get_if<std::string>(&value)) {
     if (def.one_of.empty()) return;
     std::vector<std::string> allowed(def.one_of.begin(), def.one_of.end());

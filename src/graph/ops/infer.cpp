@@ -137,13 +137,13 @@ std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank) {
 
 std::int64_t regrouped_rows(const InferContext& context, const TensorType& operand, const Shape& shape) {
   if (operand.rows == 0) return 0;
-  const std::int64_t before = operand.shape[0];
-  if (before == 0) return operand.rows;
-  if (shape.rank() == 0 || shape[0] * operand.rows % before != 0 || shape[0] * operand.rows / before == 0) {
+  if (operand.shape[0] == 0) return operand.rows;
+  const std::int64_t batch = operand.shape[0] / operand.rows;
+  if (shape.rank() == 0 || shape[0] == 0 || shape[0] % batch != 0) {
     context.fail("shape.rows", fmt::format("{} cannot become {}: dimension 0 must stay a multiple of the batch",
                                            context.operand(0), to_string(shape)));
   }
-  return shape[0] * operand.rows / before;
+  return shape[0] / batch;
 }
 
 }  // namespace graphrun::infer

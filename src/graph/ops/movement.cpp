@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/checked.h"
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 
@@ -26,7 +27,7 @@ TensorType infer_reshape(const InferContext& context) {
     } else if (wanted[i] < 0) {
       context.fail("shape.extent", "an extent must be >= 0, and only one may be -1 (what is left)");
     } else {
-      known *= wanted[i];
+      known = checked_mul(known, wanted[i]);
     }
   }
   TensorType out;
@@ -34,7 +35,7 @@ TensorType infer_reshape(const InferContext& context) {
   out.shape = Shape(wanted);
   const std::int64_t elements = in.shape.elements();
   if (open >= 0 && known != 0 && elements % known == 0) out.shape[open] = elements / known;
-  if (out.shape.elements() != elements || (open >= 0 && out.shape[open] < 0)) {
+  if (open >= 0 ? out.shape[open] < 0 : known != elements) {
     context.fail("shape.mismatch", fmt::format("{} has {} elements, they do not fill {}", context.operand(0), elements,
                                                to_string(Shape(wanted))));
   }
@@ -83,10 +84,9 @@ void grad_cast(GradContext& c) {
 
 // ---- transpose
 
-std::vector<int> permutation(const ir::Attrs& attrs, int rank) {
-  std::vector<int> order;
-  for (const std::int64_t axis : attrs.integers("axes"))
-    order.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
+List permutation(const ir::Attrs& attrs, int rank) {
+  List order;
+  for (const std::int64_t axis : attrs.integers("axes")) order.push_back(axis < 0 ? axis + rank : axis);
   if (order.empty()) {
     for (int axis = rank; axis-- > 0;) order.push_back(axis);
   }
@@ -96,7 +96,7 @@ std::vector<int> permutation(const ir::Attrs& attrs, int rank) {
 TensorType infer_transpose(const InferContext& context) {
   const TensorType& in = context.inputs[0];
   const int rank = in.shape.rank();
-  const std::vector<int> order = permutation(context.attrs, rank);
+  const List order = permutation(context.attrs, rank);
   std::vector<bool> seen(static_cast<std::size_t>(rank), false);
   bool valid = static_cast<int>(order.size()) == rank;
   for (std::size_t i = 0; valid && i < order.size(); ++i) {
@@ -108,12 +108,12 @@ TensorType infer_transpose(const InferContext& context) {
     context.fail("shape.rows", fmt::format("{}: the batch must stay dimension 0", context.operand(0)));
   }
   TensorType out{in.dtype, {}, in.rows};
-  for (const int axis : order) out.shape.push_back(in.shape[axis]);
+  for (const std::int64_t axis : order) out.shape.push_back(in.shape[static_cast<int>(axis)]);
   return out;
 }
 
 void grad_transpose(GradContext& c) {
-  const std::vector<int> order = permutation(c.attrs, c.make.type(c.inputs[0]).shape.rank());
+  const List order = permutation(c.attrs, c.make.type(c.inputs[0]).shape.rank());
   List inverse(order.size());
   for (std::size_t i = 0; i < order.size(); ++i)
     inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
@@ -122,8 +122,8 @@ void grad_transpose(GradContext& c) {
 
 Params pack_transpose(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
   PermuteParams params;
-  const std::vector<int> order = permutation(attrs, inputs[0].shape.rank());
-  for (std::size_t i = 0; i < order.size(); ++i) params.axes[i] = order[i];
+  const List order = permutation(attrs, inputs[0].shape.rank());
+  for (std::size_t i = 0; i < order.size(); ++i) params.axes[i] = static_cast<std::int32_t>(order[i]);
   return params;
 }
 
@@ -184,7 +184,8 @@ void grad_slice(GradContext& c) {
 TensorType infer_pad(const InferContext& context) {
   infer::require_float(context, 0);
   TensorType out = context.inputs[0];
-  out.shape[one_axis(context, 0)] += context.attrs.integer("before") + context.attrs.integer("after");
+  std::int64_t& extent = out.shape[one_axis(context, 0)];
+  extent = checked_add(extent, checked_add(context.attrs.integer("before"), context.attrs.integer("after")));
   return out;
 }
 
@@ -215,7 +216,7 @@ TensorType infer_concat(const InferContext& context) {
       context.fail("shape.mismatch",
                    fmt::format("{} and {} must agree but for axis {}", context.operand(0), context.operand(i), axis));
     }
-    out.shape[axis] += extent;
+    out.shape[axis] = checked_add(out.shape[axis], extent);
   }
   return out;
 }

@@ -2,6 +2,8 @@
 // effect.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "graph/ops/infer.h"
 
 namespace graphrun::ops {
@@ -29,11 +31,25 @@ TensorType infer_input(const InferContext& context) {
   return type;
 }
 
+// Rounded to the dtype it is still a number, if it was one.
+bool represents(DType dtype, double value) {
+  if (dtype == DType::f64) return true;
+  if (dtype == DType::f32) return !std::isfinite(value) || std::isfinite(static_cast<float>(value));
+  if (dtype == DType::i32) return value >= -0x1p31 && value < 0x1p31;
+  if (dtype == DType::u64) return value >= 0 && value < 0x1p64;
+  return value == 0 || value == 1;
+}
+
 TensorType infer_constant(const InferContext& context) {
   TensorType type = declared(context);
   const auto given = static_cast<std::int64_t>(context.attrs.reals("values").size());
   if (given != type.shape.elements()) {
     context.fail("shape.constant", fmt::format("{} values do not fill the shape {}", given, to_string(type.shape)));
+  }
+  for (const double value : context.attrs.reals("values")) {
+    if (!represents(type.dtype, value)) {
+      context.fail("constant.range", fmt::format("{} is no number of {}", value, name_of(type.dtype)));
+    }
   }
   return type;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "base/checked.h"
 #include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
 #include "graph/plan/offsets.h"
@@ -223,9 +224,6 @@ std::int64_t units_of_row(const Graph& graph, const ir::RegionStage& stage, std:
   return eighths / 8 + 1;
 }
 
-std::int64_t divide_up(std::int64_t x, std::int64_t y) {
-  return (x + y - 1) / y;
-}
 std::int64_t whole_lanes(std::int64_t rows) {
   return divide_up(rows, kTileLanes) * kTileLanes;
 }
@@ -255,7 +253,7 @@ RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target&
     StageLayout out = builder.run();
     unit = std::max(unit, builder.pack_values(out));
     layout.accumulator_bytes = std::max(layout.accumulator_bytes, builder.accumulator_bytes());
-    units = std::max(units, units_of_row(graph, stage, capacity) * capacity);
+    units = std::max(units, checked_mul(units_of_row(graph, stage, capacity), capacity));
     layout.stages.push_back(std::move(out));
   }
 
