@@ -48,7 +48,7 @@ struct Report {
 struct TrainOptions {
   std::function<void(const Report&)> on_report;  // in this thread, after every log_every or evaluate_every epochs
   std::function<void()> on_first_step;           // when the first step has been run, which is then run alone
-  bool keep_losses = true;                       // of every step, in the result
+  bool keep_losses = true;                       // of every step, in the result; from 2^24 steps on they are moved
 };
 
 struct TrainResult {
@@ -81,8 +81,8 @@ class GRAPHRUN_API Session {
   Session& operator=(Session&&) noexcept;
 
   // Trains for the model's number of epochs. From the return of the first step to its own it allocates nothing, unless
-  // the callbacks do. Throws Error (kind run) for a loss that is not finite, at the next look: after a report's epochs
-  // or 4096 steps.
+  // the callbacks do or losses of more than 2^24 steps are kept. Throws Error (kind run) for a loss that is not finite,
+  // at the next look: after a report's epochs or 4096 steps.
   TrainResult train(const TrainOptions& options);
   TrainResult train(const std::function<void(const Report&)>& on_report = {});
   // Asks the train() that is under way to return after the steps in flight: about 0.1 s of them, or one. It returns as

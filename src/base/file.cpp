@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_limit.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
@@ -71,18 +73,30 @@ std::string read_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.number() < 0) cannot_read(path, errno);
   struct stat status {};
+  if (::fstat(file.number(), &status) != 0) cannot_read(path, errno);
+  if (S_ISBLK(status.st_mode) || (S_ISCHR(status.st_mode) && ::isatty(file.number()) == 0)) {  // /dev/zero has no end
+    throw Error(ErrorKind::input, "file.read", fmt::format("cannot read '{}': it is a device", path));
+  }
+  const std::uint64_t limit = input_limit();
+  const std::string what = fmt::format("'{}'", path);
   std::string bytes;
   // One byte more than the size, so that the end is seen without growing; a pipe has size 0 and grows.
-  if (::fstat(file.number(), &status) == 0) bytes.resize(static_cast<std::size_t>(status.st_size) + 1);
+  require_within_input_limit(static_cast<std::uint64_t>(status.st_size), what, limit);
+  bytes.resize(static_cast<std::size_t>(status.st_size) + 1);
   std::size_t filled = 0;
   while (true) {
-    if (filled == bytes.size()) bytes.resize(bytes.size() * 2 + 4096);
+    if (filled == bytes.size()) {
+      require_within_input_limit(filled, what, limit);
+      // At most one byte more than the limit: then the end has been seen, or it is too much.
+      bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(filled * 2 + 4095, limit)) + 1);
+    }
     const ::ssize_t count = ::read(file.number(), bytes.data() + filled, bytes.size() - filled);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) cannot_read(path, errno);
     if (count == 0) break;
     filled += static_cast<std::size_t>(count);
   }
+  require_within_input_limit(filled, what, limit);
   bytes.resize(filled);
   return bytes;
 }

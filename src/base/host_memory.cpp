@@ -1,5 +1,7 @@
 #include "base/host_memory.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -30,13 +32,21 @@ std::uint64_t left_of(const std::string& limit, const std::string& used, const s
   return *most > held ? *most - held : 0;
 }
 
+// Of the process's own limit on addresses (ulimit -v).
+std::uint64_t left_of_addresses() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnknown;
+  const std::uint64_t used = number_in("/proc/self/status", "VmSize:").value_or(0) * 1024;
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+}
+
 }  // namespace
 
 std::uint64_t available_host_memory(const std::string& root) {
   const auto kibibytes = number_in(root + "/proc/meminfo", "MemAvailable:");
   const std::string v2 = root + "/sys/fs/cgroup/", v1 = v2 + "memory/";
   return std::min(
-      {kibibytes ? *kibibytes * 1024 : kUnknown,
+      {root.empty() ? left_of_addresses() : kUnknown, kibibytes ? *kibibytes * 1024 : kUnknown,
        left_of(v2 + "memory.max", v2 + "memory.current", v2 + "memory.stat", "inactive_file"),
        left_of(v1 + "memory.limit_in_bytes", v1 + "memory.usage_in_bytes", v1 + "memory.stat", "total_inactive_file")});
 }

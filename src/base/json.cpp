@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/input_limit.h"
 #include "base/json_syntax.h"
 #include "base/source_text.h"
 #include "graphrun/error.h"
@@ -104,6 +105,7 @@ class TreeBuilder {
   }
   bool key(std::string& name) {
     advance();
+    make_room(open_.back()->members);
     Member& member = open_.back()->members.emplace_back();
     member.key = std::move(name);
     member.line = line_;
@@ -129,6 +131,7 @@ class TreeBuilder {
   std::size_t taken_ = 0;  // end of the last token
   std::size_t line_begin_ = 0;
   int line_ = 1;
+  std::uint64_t limit_ = input_limit(), tree_bytes_ = 0;
   std::vector<Diagnostic> errors_;
   std::vector<const Member*> scratch_;
 
@@ -148,11 +151,22 @@ class TreeBuilder {
     }
   }
 
+  // The tree takes many times the bytes of the text.
+  template <class T>
+  void make_room(std::vector<T>& items) {
+    if (items.size() < items.capacity()) return;
+    const std::size_t before = items.capacity(), room = std::max<std::size_t>(2 * before, 1);
+    require_within_input_limit(tree_bytes_ + room * sizeof(T), fmt::format("'{}' as a tree", file_), limit_);
+    items.reserve(room);
+    tree_bytes_ += (room - before) * sizeof(T);
+  }
+
   Value& begin(Kind kind) {
     advance();
     Value* value = &root_;
     if (!open_.empty()) {
       Value& parent = *open_.back();
+      if (parent.kind == Kind::array) make_room(parent.items);
       value = parent.kind == Kind::array ? &parent.items.emplace_back() : &parent.members.back().value;
     }
     value->kind = kind;

@@ -1,8 +1,8 @@
 // json.h: a JSON text as a tree that knows where every value stands.
 // Contract: strict JSON only. parse() throws Error (kind input, file, line, column) for a syntax error, a comment (with
-// a message that says so), NaN and Infinity, a number out of range, nesting beyond 64, and duplicate keys (both lines).
-// json.cpp is the only file that sees nlohmann/json.
-// Leaves to others: what keys mean (json_reader.h and its callers).
+// a message that says so), NaN and Infinity, a number out of range, nesting beyond 64, duplicate keys (both lines), and
+// a text whose tree is beyond the limit of input_limit.h. json.cpp is the only file that sees nlohmann/json. Leaves to
+// others: what keys mean (json_reader.h and its callers).
 #pragma once
 
 #include <cstdint>

@@ -46,6 +46,11 @@ void set_isa(Arguments&, std::string_view value) {
   setenv("GRAPHRUN_ISA", std::string(value).c_str(), 1);
 }
 
+// The library asks for the limit where it reads, and says what is wrong with it.
+void set_max_input(Arguments&, std::string_view value) {
+  setenv("GRAPHRUN_MAX_INPUT", std::string(value).c_str(), 1);
+}
+
 void check_format(Arguments&, std::string_view value) {
   if (value != "text" && value != "json") throw BadValue{fmt::format("must be text or json, got '{}'", value)};
 }
@@ -82,6 +87,8 @@ constexpr Flag kFlags[] = {
     {"--data-dir", "", "FOLDER", "Model", kReading, "GRAPHRUN_DATA", Completes::folders,
      "searched for data files after the model's own folder",
      [](Arguments& a, std::string_view v) { a.load.data_dir = v; }},
+    {"--max-input", "", "SIZE", "Model", kReading, "GRAPHRUN_MAX_INPUT", Completes::nothing,
+     "memory that one file or table may take, as in 4G; by default half of what is free", set_max_input},
 
     {"--weights", "", "FILE", "Model", "train eval predict bench", "", Completes::files,
      "start from the weights of this NPZ file", [](Arguments& a, std::string_view v) { a.load.weights = v; }},

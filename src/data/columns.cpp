@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "base/input_limit.h"
 #include "data/formula.h"
 #include "graphrun/error.h"
 
@@ -141,7 +142,12 @@ class Chooser {
     }
     const std::int64_t rows = arrays.front()->rows();
     Array together{Shape{rows, width}, {}, std::move(names)};
-    if (options_.use == DataUse::values) fill(together, arrays);
+    if (options_.use == DataUse::values) {
+      const auto bytes =
+          saturating_product(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(width) * sizeof(double));
+      require_within_input_limit(bytes, fmt::format("{} columns of {} rows side by side", width, rows));
+      fill(together, arrays);
+    }
     return std::make_shared<const Array>(std::move(together));
   }
 

@@ -9,10 +9,14 @@
 #include <limits>
 #include <unordered_set>
 
+#include "base/input_limit.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
 namespace {
+
+// What a column takes before any of its values: its name, its place in the table, what reads it.
+constexpr std::uint64_t kColumnBytes = 1024;
 
 bool is_line_end(char c) {
   return c == '\n' || c == '\r';
@@ -30,6 +34,14 @@ std::from_chars_result parse(std::string_view text, double& value) {
 }
 
 }  // namespace
+
+void Csv::make_room(std::vector<Field>& fields, std::size_t more) const {
+  if (fields.capacity() - fields.size() >= more) return;
+  const std::size_t room = std::max(2 * fields.capacity(), fields.size() + more);
+  require_within_input_limit((room + fields.capacity()) * sizeof(Field), fmt::format("the table of '{}'", path_),
+                             limit_);
+  fields.reserve(room);
+}
 
 // Reads one field and returns where it ends: at a delimiter, a line end, or the end of the text.
 std::size_t Csv::read_field(std::size_t at, Field& field) {
@@ -64,6 +76,7 @@ std::size_t Csv::read_field(std::size_t at, Field& field) {
 std::size_t Csv::read_record(std::size_t at, std::vector<Field>& record) {
   record.clear();
   for (;; ++at) {
+    make_room(record, 1);
     at = read_field(at, record.emplace_back());
     if (at == text_.size() || text_[at] != delimiter_) break;
   }
@@ -89,6 +102,8 @@ void Csv::refuse_numbers(const std::vector<Field>& record) const {
 }
 
 void Csv::take_header(const std::vector<Field>& record, bool header) {
+  require_within_input_limit(record.size() * kColumnBytes,
+                             fmt::format("'{}': a table of {} columns", path_, record.size()), limit_);
   if (header) refuse_numbers(record);
   std::unordered_set<std::string> seen;
   for (const Field& field : record) {
@@ -99,7 +114,7 @@ void Csv::take_header(const std::vector<Field>& record, bool header) {
 }
 
 Csv::Csv(std::string path, std::string text, bool header, char delimiter)
-    : path_(std::move(path)), text_(std::move(text)), delimiter_(delimiter) {
+    : path_(std::move(path)), text_(std::move(text)), delimiter_(delimiter), limit_(input_limit()) {
   if (const std::size_t zero = text_.find('\0'); zero != std::string::npos) {
     throw Error(ErrorKind::input, "data.csv", fmt::format("'{}' is no text file: byte {} is 0", path_, zero),
                 text_.starts_with("\x1f\x8b") ? "it is compressed: gunzip makes a text file of it" : "");
@@ -115,6 +130,7 @@ Csv::Csv(std::string path, std::string text, bool header, char delimiter)
     if (is_first && header) continue;
     if (record.size() != names_.size())
       fail(begin, fmt::format("expected {} fields as in the first line, got {}", names_.size(), record.size()));
+    make_room(fields_, record.size());
     fields_.insert(fields_.end(), record.begin(), record.end());
   }
   if (fields_.empty()) throw Error(ErrorKind::input, "data.csv", fmt::format("'{}': the file has no rows", path_));

@@ -1,7 +1,8 @@
 // csv.h: comma-separated values (RFC 4180): quotes, quotes in quotes, line ends of either kind, a byte order mark.
 // Contract: every record has as many fields as the first; empty lines are none. A header of numbers is refused. Errors
-// have the file's line and column. Whether a field is a number is asked only of the fields that are read. Leaves to
-// others: what a missing value becomes (csv_source.cpp).
+// have the file's line and column. Whether a field is a number is asked only of the fields that are read. Fields and
+// columns are held against the limit of input_limit.h: a file of commas takes many times its bytes. Leaves to others:
+// what a missing value becomes (csv_source.cpp).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ class Csv {
     std::uint32_t length = 0;  // in text_, quotes in quotes made one
     bool quoted = false;
   };
+  void make_room(std::vector<Field>& fields, std::size_t more) const;
   std::size_t read_field(std::size_t at, Field& field);
   std::size_t read_record(std::size_t at, std::vector<Field>& record);
   void take_header(const std::vector<Field>& record, bool header);
@@ -41,6 +43,7 @@ class Csv {
 
   std::string path_, text_;
   char delimiter_;
+  std::uint64_t limit_;
   std::vector<std::string> names_;
   std::vector<Field> fields_;  // row after row
 };

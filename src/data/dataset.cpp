@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/input_limit.h"
 #include "base/philox.h"
 #include "data/inputs.h"
 #include "graphrun/error.h"
@@ -19,6 +20,8 @@ using data::Part;
 // the choice: its bias is below rows / 2^32.
 std::shared_ptr<const std::vector<std::int64_t>> permutation(std::int64_t first, std::int64_t rows,
                                                              std::uint64_t seed) {
+  require_within_input_limit(static_cast<std::uint64_t>(rows) * sizeof(std::int64_t),
+                             fmt::format("the order of {} rows", rows));
   auto order = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(rows));
   std::iota(order->begin(), order->end(), first);
   const Stream stream = Stream::named(seed, "data.split");
@@ -34,16 +37,17 @@ constexpr const char* kSplits[] = {"train", "validation", "test"};
 // [0.7, 0.15, 0.15] of train, validation, test; the sizes are floor, floor, rest.
 class Division {
  public:
-  Division(std::vector<double> fractions, std::uint64_t seed) : fractions_(std::move(fractions)), seed_(seed) {}
+  Division(std::vector<double> fractions, const DataOptions& options)
+      : fractions_(std::move(fractions)), seed_(options.seed), reads_(options.use == DataUse::values) {}
 
-  static std::optional<Division> read(json::Reader& reader, const json::Place& at, std::uint64_t seed) {
+  static std::optional<Division> read(json::Reader& reader, const json::Place& at, const DataOptions& options) {
     const std::optional<std::vector<double>> fractions = reader.numbers(at);
     if (!fractions) return std::nullopt;
     const bool is_whole =
         fractions->size() == 3 &&
         std::all_of(fractions->begin(), fractions->end(), [](double f) { return f >= 0 && f <= 1; }) &&
         std::abs(std::accumulate(fractions->begin(), fractions->end(), 0.0) - 1) < 1e-9;
-    if (is_whole) return Division(*fractions, seed);
+    if (is_whole) return Division(*fractions, options);
     reader.report(at, "data.split", "must be three fractions that add up to 1: of train, validation and test");
     return std::nullopt;
   }
@@ -60,11 +64,11 @@ class Division {
   }
 
   data::Rows rows(const data::Rows& all, std::size_t part) {
-    if (!order_ || order_->size() != static_cast<std::size_t>(all.count) || first_ != all.begin) {
+    if (reads_ && (!order_ || order_->size() != static_cast<std::size_t>(all.count) || first_ != all.begin)) {
       order_ = permutation(all.begin, all.count, seed_);
       first_ = all.begin;
     }
-    data::Rows rows{0, size(all.count, part), order_};
+    data::Rows rows{reads_ ? 0 : all.begin, size(all.count, part), order_};
     for (std::size_t i = 0; i < part; ++i) rows.begin += size(all.count, i);
     return rows;
   }
@@ -86,6 +90,7 @@ class Division {
  private:
   std::vector<double> fractions_;
   std::uint64_t seed_;
+  bool reads_;  // otherwise rows are counted only, and have no order
   std::shared_ptr<const std::vector<std::int64_t>> order_;
   std::int64_t first_ = 0;  // that `order_` permutes
 };
@@ -112,7 +117,7 @@ std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, st
       reader.report(block.place(), "data.split", "missing key 'train' or 'source': there is nothing to train on");
     return parts;
   }
-  std::optional<Division> division = split ? Division::read(reader, *split, options.seed) : std::nullopt;
+  std::optional<Division> division = split ? Division::read(reader, *split, options) : std::nullopt;
   data::Fitting fitting{fit, all};
   if (division) {
     fitting.train = [&](const data::Rows& rows) { return division->rows(rows, 0); };
@@ -199,6 +204,7 @@ void read_sizes(json::Reader& reader, const std::vector<Part>& parts, const std:
                 std::span<const InputDecl> inputs, bool is_fitted, DataSet& set) {
   std::vector<char> is_good(inputs.size(), 1);
   for (std::size_t i = 0; !is_fitted && i < inputs.size(); ++i) {
+    if (!inputs[i].is_target) continue;  // a plan sees the numbers of targets only: of metrics in original units
     std::optional<Standardization> unfitted = pipelines[i].unfitted(inputs[i]);
     if (unfitted) set.standardizations.push_back(std::move(*unfitted));
   }

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "base/class_range.h"
 #include "base/json_reader.h"
 #include "graphrun/model.h"
 
@@ -23,6 +25,7 @@ struct InputDecl {
   Shape sample;  // the shape without the batch
   DType dtype = DType::f32;
   bool is_target = false;
+  std::vector<ClassRange> classes = {};  // what its values must be within
 };
 
 struct DataOptions {

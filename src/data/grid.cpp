@@ -1,6 +1,7 @@
 // The source "grid": every combination of points on axes.
 #include <fmt/format.h>
 
+#include "base/input_limit.h"
 #include "data/sources.h"
 
 namespace graphrun::data {
@@ -60,6 +61,8 @@ Loaded read_grid(SourceContext& context) {
     const Axis axis = axes[i];
     repeats /= axis.points;
     const auto read = [axis, rows, repeats] {
+      require_within_input_limit(static_cast<std::uint64_t>(rows) * sizeof(double),
+                                 fmt::format("a column of {} points", rows));
       std::vector<double> values(static_cast<std::size_t>(rows));
       for (std::int64_t r = 0; r < rows; ++r)
         values[static_cast<std::size_t>(r)] = axis.point(r / repeats % axis.points);

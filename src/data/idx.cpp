@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/input_limit.h"
 #include "data/bytes.h"
 #include "data/inflate.h"
 #include "data/sources.h"
@@ -18,6 +19,7 @@ struct Header {
   Shape shape;
   std::uint64_t begin = 0;  // of the values
   std::uint64_t end = 0;
+  std::uint64_t memory = 0;  // of the values once read
 };
 
 std::uint64_t size_of_type(std::uint8_t type) {
@@ -64,6 +66,7 @@ Header read_header(const std::string& path, std::string_view bytes) {
   if (std::find(extents.begin(), extents.end(), 0) != extents.end())
     fail(path, "the IDX header says that there are no values");
   header.end = header.begin + count * width;
+  header.memory = count * (header.type == 0x08 ? 1 : std::max<std::uint64_t>(width, 4));
   return header;
 }
 
@@ -74,6 +77,7 @@ Array read_idx_file(const std::string& path) {
   Header header;
   if (is_gzip(bytes)) {
     header = read_header(path, inflate(path, bytes, Wrapper::gzip, 4 + 4 * kMaxRank));
+    require_within_input_limit(std::min(header.end, most_inflated(bytes.size())), fmt::format("what '{}' holds", path));
     bytes = inflate(path, bytes, Wrapper::gzip, header.end + 1);
   } else {
     header = read_header(path, bytes);
@@ -83,6 +87,7 @@ Array read_idx_file(const std::string& path) {
          fmt::format("the IDX header says {} and {} bytes, but the file {}", to_string(header.shape), header.end,
                      bytes.size() > header.end ? std::string("has more") : fmt::format("ends after {}", bytes.size())));
   }
+  require_within_input_limit(header.memory, fmt::format("the array of '{}'", path));
   Array array;
   array.shape = header.shape;
   const auto count = static_cast<std::size_t>(header.shape.elements());

@@ -8,12 +8,18 @@
 #include <memory>
 #include <stdexcept>
 
+#include "base/input_limit.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
 
 bool is_gzip(std::string_view bytes) {
   return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
+}
+
+// Deflate's longest match is 258 bytes, and takes two bits at least.
+std::uint64_t most_inflated(std::uint64_t compressed) {
+  return saturating_product(compressed, 1032);
 }
 
 std::string inflate(const std::string& file, std::string_view bytes, Wrapper wrapper, std::uint64_t limit) {
@@ -27,6 +33,8 @@ std::string inflate(const std::string& file, std::string_view bytes, Wrapper wra
   const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
 
   std::string out;
+  // Room that is not used costs nothing, growing costs a copy.
+  out.reserve(static_cast<std::size_t>(std::min(limit, most_inflated(bytes.size()))));
   std::size_t used = 0;
   int state = Z_OK;
   while (state != Z_STREAM_END && out.size() < limit) {

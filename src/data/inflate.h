@@ -1,5 +1,6 @@
 // inflate.h: zlib with a bound: compressed bytes in, at most `limit` bytes out.
-// Contract: memory grows with what really comes out, whatever a header says. Throws Error that names the file when the
+// Contract: memory grows with what really comes out, whatever a header says: nobody has to ask input_limit.h about more
+// than `limit`, and who gives a limit from a header has asked. Throws Error that names the file when the
 // stream is damaged or ends early.
 #pragma once
 
@@ -12,6 +13,9 @@ namespace graphrun::data {
 enum class Wrapper { gzip, raw };  // raw: the streams inside a zip file
 
 bool is_gzip(std::string_view bytes);
+
+// The most that so many bytes of a stream can hold: what claims more lies.
+std::uint64_t most_inflated(std::uint64_t compressed);
 
 // Up to `limit` bytes; a stream that has more is cut there without an error.
 std::string inflate(const std::string& file, std::string_view bytes, Wrapper wrapper, std::uint64_t limit);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/input_limit.h"
 #include "data/bytes.h"
 #include "data/sources.h"
 #include "graphrun/error.h"
@@ -74,6 +75,48 @@ std::vector<double> exact_doubles(const HeaderText& header, std::string_view byt
   return values;
 }
 
+// What is stored as what: the narrow types that files have are kept narrow.
+using Values = decltype(Array::values);
+struct Stored {
+  std::string_view type;
+  std::size_t width;  // of an element once read
+  Values (*values)(const HeaderText& text, std::string_view bytes, const NpyHeader& header);
+};
+
+template <class To, class From>
+constexpr Stored stored(std::string_view type) {
+  return {type, sizeof(To), [](const HeaderText&, std::string_view bytes, const NpyHeader& header) {
+            return Values(numbers_at<To, From>(bytes, header.begin, header.count, header.order));
+          }};
+}
+
+template <class From>
+constexpr Stored stored_exactly(std::string_view type) {
+  return {type, sizeof(double), [](const HeaderText& text, std::string_view bytes, const NpyHeader& header) {
+            return Values(exact_doubles<From>(text, bytes, header.begin, header.count, header.order));
+          }};
+}
+
+const Stored* find_stored(std::string_view type) {
+  static constexpr Stored kTypes[] = {
+      stored<std::uint8_t, std::uint8_t>("u1"),
+      stored<std::uint8_t, std::uint8_t>("b1"),
+      stored<std::int32_t, std::int8_t>("i1"),
+      stored<std::int32_t, std::int16_t>("i2"),
+      stored<std::int32_t, std::uint16_t>("u2"),
+      stored<std::int32_t, std::int32_t>("i4"),
+      stored<double, std::uint32_t>("u4"),
+      stored_exactly<std::int64_t>("i8"),
+      stored_exactly<std::uint64_t>("u8"),
+      stored<float, float>("f4"),
+      stored<double, double>("f8"),
+  };
+  for (const Stored& row : kTypes) {
+    if (row.type == type) return &row;
+  }
+  return nullptr;
+}
+
 // How many elements a shape has; nothing when they cannot lie in `room` bytes. An extent of 0 hides no overflow.
 std::optional<std::uint64_t> credible_elements(const Shape& shape, std::uint64_t room) {
   const std::uint64_t most = std::max(room, std::uint64_t{1} << 32);
@@ -93,7 +136,7 @@ std::optional<std::uint64_t> credible_elements(const Shape& shape, std::uint64_t
 
 }  // namespace
 
-Array parse_npy(const std::string& name, std::string_view bytes) {
+NpyHeader parse_npy_header(const std::string& name, std::string_view bytes, std::uint64_t size) {
   const HeaderText nothing(name, {});
   if (bytes.size() < 10 || bytes.substr(0, 6) != "\x93NUMPY") nothing.fail("not an NPY array");
   const char version = bytes[6];
@@ -102,56 +145,39 @@ Array parse_npy(const std::string& name, std::string_view bytes) {
   if (bytes.size() < begin) nothing.fail("the NPY header is cut short");
   const std::size_t length = version == 1 ? number_at<std::uint16_t>(bytes, 8, std::endian::little)
                                           : number_at<std::uint32_t>(bytes, 8, std::endian::little);
-  if (length > bytes.size() - begin) nothing.fail("the NPY header is cut short");
-  const HeaderText header(name, bytes.substr(begin, length));
-  const std::size_t at = begin + length;
+  if (length > size - begin) nothing.fail("the NPY header is cut short");
+  if (length > bytes.size() - begin) nothing.fail("the NPY header is longer than 64 KiB");
+  const HeaderText text(name, bytes.substr(begin, length));
 
-  std::string_view type = header.value("descr");
+  std::string_view type = text.value("descr");
   if (type.size() != 5 || type.front() != '\'' || type.back() != '\'')
-    header.fail(fmt::format("dtype {} is not supported", type));
+    text.fail(fmt::format("dtype {} is not supported", type));
   type = type.substr(1, 3);
-  if (std::string_view("<>|=").find(type[0]) == std::string_view::npos)
-    header.fail(fmt::format("dtype '{}' is not supported", type));
-  const std::endian order = type[0] == '>' ? std::endian::big : std::endian::little;
-  const std::string_view kind = type.substr(1);
-
-  Array array;
-  array.shape = header.shape();
-  if (header.value("fortran_order") != "False" && array.shape.rank() > 1)
-    header.fail("the array is in Fortran order; save it with numpy.ascontiguousarray");
-  const auto width = static_cast<std::uint64_t>(kind[1] - '0');
-  if (kind != "b1" && kind != "u1" && kind != "i1" && kind != "i2" && kind != "u2" && kind != "i4" && kind != "u4" &&
-      kind != "i8" && kind != "u8" && kind != "f4" && kind != "f8")
-    header.fail(fmt::format("dtype '{}' is not supported", type));
-  const std::uint64_t room = bytes.size() - at;
-  const std::optional<std::uint64_t> elements = credible_elements(array.shape, room);
+  if (std::string_view("<>|=").find(type[0]) == std::string_view::npos || !find_stored(type.substr(1)))
+    text.fail(fmt::format("dtype '{}' is not supported", type));
+  NpyHeader header;
+  header.begin = begin + length;
+  header.order = type[0] == '>' ? std::endian::big : std::endian::little;
+  header.type = type.substr(1);
+  header.shape = text.shape();
+  if (text.value("fortran_order") != "False" && header.shape.rank() > 1)
+    text.fail("the array is in Fortran order; save it with numpy.ascontiguousarray");
+  const std::uint64_t room = size - header.begin, width = static_cast<std::uint64_t>(type[2] - '0');
+  const std::optional<std::uint64_t> elements = credible_elements(header.shape, room);
   if (!elements || *elements > room / width || *elements * width != room) {
-    header.fail(fmt::format("the NPY header says {} of '{}', but {} bytes of values follow", to_string(array.shape),
-                            type, room));
+    text.fail(fmt::format("the NPY header says {} of '{}', but {} bytes of values follow", to_string(header.shape),
+                          type, room));
   }
-  if (*elements == 0 && array.shape[0] > 0) header.fail("its rows have no elements");
-  const auto count = static_cast<std::size_t>(*elements);
-  if (kind == "u1" || kind == "b1")
-    array.values = numbers_at<std::uint8_t, std::uint8_t>(bytes, at, count, order);
-  else if (kind == "i1")
-    array.values = numbers_at<std::int32_t, std::int8_t>(bytes, at, count, order);
-  else if (kind == "i2")
-    array.values = numbers_at<std::int32_t, std::int16_t>(bytes, at, count, order);
-  else if (kind == "u2")
-    array.values = numbers_at<std::int32_t, std::uint16_t>(bytes, at, count, order);
-  else if (kind == "i4")
-    array.values = numbers_at<std::int32_t, std::int32_t>(bytes, at, count, order);
-  else if (kind == "u4")
-    array.values = numbers_at<double, std::uint32_t>(bytes, at, count, order);
-  else if (kind == "i8")
-    array.values = exact_doubles<std::int64_t>(header, bytes, at, count, order);
-  else if (kind == "u8")
-    array.values = exact_doubles<std::uint64_t>(header, bytes, at, count, order);
-  else if (kind == "f4")
-    array.values = numbers_at<float, float>(bytes, at, count, order);
-  else
-    array.values = numbers_at<double, double>(bytes, at, count, order);
-  return array;
+  if (*elements == 0 && header.shape[0] > 0) text.fail("its rows have no elements");
+  header.count = *elements;
+  return header;
+}
+
+Array parse_npy(const std::string& name, std::string_view bytes) {
+  const NpyHeader header = parse_npy_header(name, bytes, bytes.size());
+  const Stored& stored = *find_stored(header.type);
+  require_within_input_limit(saturating_product(header.count, stored.width), fmt::format("the array '{}'", name));
+  return {header.shape, stored.values({name, {}}, bytes, header)};
 }
 
 Loaded read_npy(SourceContext& context) {

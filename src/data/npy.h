@@ -1,8 +1,11 @@
 // npy.h: NumPy's .npy arrays and the .npz files (zip) that hold several, read and written.
 // Contract: versions 1 to 3, C order, integers, floats and bools of 8 to 64 bits in either byte order. Throws Error
-// that names the file and the array; nothing is allocated that the file's length does not bear out.
+// that names the file and the array; nothing is allocated that the file's length does not bear out, or that is beyond
+// the limit of input_limit.h. An archive is refused whose entries share bytes or names.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +17,19 @@
 
 namespace graphrun::data {
 
-Array parse_npy(const std::string& name, std::string_view bytes);  // `name` is for messages
+// What stands before the values.
+struct NpyHeader {
+  Shape shape;
+  std::string type;  // as NumPy writes it, without the byte order: "f4"
+  std::endian order = std::endian::little;
+  std::uint64_t begin = 0;  // of the values
+  std::uint64_t count = 0;  // of them
+};
+
+// `bytes` are the file's first ones, all of the header among them, and `size` is how many it has. `name` is for
+// messages.
+NpyHeader parse_npy_header(const std::string& name, std::string_view bytes, std::uint64_t size);
+Array parse_npy(const std::string& name, std::string_view bytes);
 
 // The bytes of a file: version 1.0, and of an archive: stored entries. Throws Error: larger than 4 GiB.
 std::string npy_bytes(const HostTensor& tensor);
@@ -25,6 +40,7 @@ class Npz {
   explicit Npz(std::string path);  // reads the file and its directory
 
   const std::vector<std::string>& names() const { return names_; }  // without ".npy", in file order
+  NpyHeader header(const std::string& name) const;                  // without reading the values
   Array read(const std::string& name) const;
 
  private:
@@ -33,7 +49,15 @@ class Npz {
     std::uint16_t method = 0;
     std::uint32_t crc = 0;
     std::uint64_t compressed = 0, size = 0, header = 0;
+    std::uint64_t end = 0;  // where the next entry, or the directory, begins
+    std::string inside;     // for messages: "w.npz/W1.npy"
   };
+  void refuse_overlaps(std::uint64_t directory);
+  const Entry& entry(const std::string& name) const;
+  std::string_view raw(const Entry& entry) const;
+  std::string first_bytes(const Entry& entry, std::uint64_t most) const;
+  NpyHeader header(const Entry& entry) const;
+
   std::string path_, bytes_;
   std::vector<Entry> entries_;
   std::vector<std::string> names_;

@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "base/file.h"
+#include "base/input_limit.h"
 #include "data/bytes.h"
 #include "data/inflate.h"
 #include "data/npy.h"
@@ -31,7 +35,9 @@ Npz::Npz(std::string path) : path_(std::move(path)), bytes_(read_file(path_)) {
   if (end == std::string::npos || bytes_.size() - end < kEndSize || bytes_.size() - end > kEndSize + 65535)
     fail(path_, "not an NPZ file: the directory of the zip is missing");
   const std::size_t count = little<std::uint16_t>(bytes_, end + 10);
-  std::size_t at = little<std::uint32_t>(bytes_, end + 16);
+  const std::size_t directory = little<std::uint32_t>(bytes_, end + 16);
+  std::unordered_set<std::string> seen;
+  std::size_t at = directory;
   for (std::size_t i = 0; i < count; ++i) {
     if (at > end || end - at < kDirectorySize || bytes_.compare(at, 4, "PK\x01\x02") != 0)
       fail(path_, "the directory of the zip is damaged");
@@ -47,45 +53,83 @@ Npz::Npz(std::string path) : path_(std::move(path)), bytes_(read_file(path_)) {
     entry.header = little<std::uint32_t>(bytes_, at + 42);
     if (name + rest > end - at - kDirectorySize) fail(path_, "the directory of the zip is damaged");
     entry.file = bytes_.substr(at + kDirectorySize, name);
+    entry.inside = path_ + "/" + entry.file;
     if ((flags & 1u) != 0) fail(path_, fmt::format("'{}' is encrypted", entry.file));
     if (entry.compressed == 0xFFFFFFFFu || entry.size == 0xFFFFFFFFu || entry.header == 0xFFFFFFFFu)
       fail(path_, fmt::format("'{}' is larger than 4 GiB", entry.file));
     at += kDirectorySize + name + rest;
     const bool is_npy = entry.file.size() > 4 && entry.file.compare(entry.file.size() - 4, 4, ".npy") == 0;
     names_.push_back(is_npy ? entry.file.substr(0, entry.file.size() - 4) : entry.file);
+    if (!seen.insert(names_.back()).second) fail(path_, fmt::format("there are two arrays '{}'", names_.back()));
     entries_.push_back(std::move(entry));
+  }
+  refuse_overlaps(directory);
+}
+
+// Entries that share bytes make many arrays of few bytes: no tool writes them.
+void Npz::refuse_overlaps(std::uint64_t directory) {
+  std::vector<Entry*> order;
+  for (Entry& entry : entries_) order.push_back(&entry);
+  std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) { return a->header < b->header; });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Entry& entry = *order[i];
+    entry.end = i + 1 < order.size() ? order[i + 1]->header : directory;
+    if (entry.header + kLocalSize + entry.compressed > entry.end)
+      fail(path_, i + 1 < order.size() ? fmt::format("'{}' and '{}' overlap", entry.file, order[i + 1]->file)
+                                       : fmt::format("'{}' overlaps the directory of the zip", entry.file));
   }
 }
 
-Array Npz::read(const std::string& name) const {
-  for (std::size_t i = 0; i < names_.size(); ++i) {
-    if (names_[i] != name) continue;
-    const Entry& entry = entries_[i];
-    const std::string inside = path_ + "/" + entry.file;
-    if (entry.header > bytes_.size() || bytes_.size() - entry.header < kLocalSize ||
-        bytes_.compare(entry.header, 4, "PK\x03\x04") != 0)
-      fail(inside, "the zip directory points at no file");
-    // The sizes of the local header may be unset: those of the directory count.
-    const std::uint64_t begin = entry.header + kLocalSize + little<std::uint16_t>(bytes_, entry.header + 26) +
-                                little<std::uint16_t>(bytes_, entry.header + 28);
-    if (begin > bytes_.size() || entry.compressed > bytes_.size() - begin) fail(inside, "the array is cut short");
-    const std::string_view raw = std::string_view(bytes_).substr(begin, entry.compressed);
-    std::string bytes;
-    if (entry.method == 0)
-      bytes = raw;
-    else if (entry.method == 8)
-      bytes = inflate(inside, raw, Wrapper::raw, entry.size + 1);
-    else
-      fail(inside, fmt::format("zip method {} is not supported", entry.method));
-    if (bytes.size() != entry.size)
-      fail(inside, fmt::format("the zip says {} bytes, but it holds {}", entry.size, bytes.size()));
-    const uLong crc = crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-    if (crc != entry.crc) fail(inside, "the checksum is wrong: the array is damaged");
-    return parse_npy(inside, bytes);
-  }
+const Npz::Entry& Npz::entry(const std::string& name) const {
+  const auto at = std::find(names_.begin(), names_.end(), name);
+  if (at != names_.end()) return entries_[static_cast<std::size_t>(at - names_.begin())];
   const std::string near = nearest_name(name, names_);
   throw Error(ErrorKind::input, "data.npz", fmt::format("'{}' has no array '{}'", path_, name),
               near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+}
+
+// The entry's bytes as they lie in the file.
+std::string_view Npz::raw(const Entry& entry) const {
+  if (bytes_.compare(entry.header, 4, "PK\x03\x04") != 0) fail(entry.inside, "the zip directory points at no file");
+  // The sizes of the local header may be unset: those of the directory count.
+  const std::uint64_t begin = entry.header + kLocalSize + little<std::uint16_t>(bytes_, entry.header + 26) +
+                              little<std::uint16_t>(bytes_, entry.header + 28);
+  if (begin > entry.end || entry.compressed > entry.end - begin)
+    fail(entry.inside, "the array overlaps what follows it in the zip");
+  return std::string_view(bytes_).substr(begin, entry.compressed);
+}
+
+// Up to `most` of the entry's own bytes.
+std::string Npz::first_bytes(const Entry& entry, std::uint64_t most) const {
+  const std::string_view bytes = raw(entry);
+  if (entry.method == 0) return std::string(bytes.substr(0, most));
+  if (entry.method == 8) return inflate(entry.inside, bytes, Wrapper::raw, most);
+  fail(entry.inside, fmt::format("zip method {} is not supported", entry.method));
+}
+
+NpyHeader Npz::header(const Entry& entry) const {
+  constexpr std::uint64_t kShort = 4096, kLong = 12 + (std::uint64_t{1} << 16);
+  const std::string bytes = first_bytes(entry, kShort);
+  const bool is_short = bytes.size() < kShort || number_at<std::uint16_t>(bytes, 8, std::endian::little) < kShort - 12;
+  return parse_npy_header(entry.inside, is_short ? bytes : first_bytes(entry, kLong), entry.size);
+}
+
+NpyHeader Npz::header(const std::string& name) const {
+  return header(entry(name));
+}
+
+Array Npz::read(const std::string& name) const {
+  const Entry& entry = this->entry(name);
+  header(entry);  // whether the sizes agree is known before the values are there
+  if (entry.method == 8 && entry.size > most_inflated(entry.compressed))
+    fail(entry.inside, fmt::format("{} compressed bytes cannot hold {}", entry.compressed, entry.size));
+  require_within_input_limit(entry.size, fmt::format("the array '{}'", entry.inside));
+  const std::string bytes = first_bytes(entry, entry.size + 1);
+  if (bytes.size() != entry.size)
+    fail(entry.inside, fmt::format("the zip says {} bytes, but it holds {}", entry.size, bytes.size()));
+  const uLong crc = crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  if (crc != entry.crc) fail(entry.inside, "the checksum is wrong: the array is damaged");
+  return parse_npy(entry.inside, bytes);
 }
 
 }  // namespace graphrun::data

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/input_limit.h"
 #include "base/philox.h"
 #include "data/sources.h"
 #include "graphrun/error.h"
@@ -32,6 +33,8 @@ struct Column {
 
 Array draw(const Column& column, const Stream& stream) {
   const auto count = static_cast<std::size_t>(column.shape.elements());
+  const std::uint64_t width = column.kind == Kind::bernoulli ? 1 : 4;
+  require_within_input_limit(saturating_product(count, width), fmt::format("a column of {} random numbers", count));
   Array array;
   array.shape = column.shape;
   // Element i has word i of the stream.

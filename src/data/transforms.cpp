@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/input_limit.h"
 #include "base/philox.h"
 #include "graphrun/error.h"
 
@@ -177,6 +178,8 @@ void standardize(const Column& train, Standardization& record, std::vector<std::
 }
 
 Standardization unchanged(const std::string& input, std::size_t width) {
+  require_within_input_limit(saturating_product(width, 8 * sizeof(double)),
+                             fmt::format("the shifts and scales of '{}'", input));
   return {input, std::vector<double>(width, 0), std::vector<double>(width, 1)};
 }
 
@@ -301,6 +304,8 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
   }
   Shape shape{column.rows.count};
   for (const std::int64_t extent : input.sample.dims()) shape.push_back(extent);
+  require_within_input_limit(saturating_product(static_cast<std::uint64_t>(shape.elements()), size_of(input.dtype)),
+                             where);
   HostTensor tensor(input.dtype, shape);
   const auto fill = [&]<class T>(std::span<T> out) {
     std::size_t next = 0;
@@ -334,6 +339,9 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
     case DType::boolean:
       fill(tensor.elements<std::uint8_t>());
       break;
+  }
+  for (const ClassRange& range : input.classes) {
+    check_classes(range, tensor, where, [&](std::int64_t row) { return column.rows.row(row); });
   }
   return tensor;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/input_limit.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expression.h"
 #include "session/coupling.h"
@@ -45,6 +46,8 @@ void copy_rows(const Array& array, const Rows& rows, std::span<T> to) {
 HostTensor rows_of(const Array& array, const Rows& rows, DType dtype) {
   Shape shape = array.shape;
   shape[0] = rows.count;
+  require_within_input_limit(saturating_product(static_cast<std::uint64_t>(shape.elements()), size_of(dtype)),
+                             "a column of a formula");
   HostTensor tensor(dtype, shape);
   if (dtype == DType::f64)
     copy_rows(array, rows, tensor.elements<double>());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 
@@ -15,6 +16,7 @@
 #include "data/npy.h"
 #include "data/origin.h"
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/class_numbers.h"
 #include "graph/frontend/model_file.h"
 #include "graph/frontend/overrides.h"
 #include "session/coupling.h"
@@ -26,10 +28,13 @@ namespace {
 
 std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
   const std::vector<std::string> targets = target_names(model);
+  const std::vector<ClassRange> classes = class_numbers(model);
   std::vector<InputDecl> inputs;
   for (const ModelFile::Input& input : file.inputs()) {
     const bool is_target = std::find(targets.begin(), targets.end(), input.name) != targets.end();
-    inputs.push_back({input.name, input.sample, input.dtype, is_target});
+    inputs.push_back({input.name, input.sample, input.dtype, is_target, {}});
+    std::copy_if(classes.begin(), classes.end(), std::back_inserter(inputs.back().classes),
+                 [&](const ClassRange& range) { return range.input == input.name; });
   }
   return inputs;
 }
@@ -92,7 +97,12 @@ ReadArray initial_arrays(data::Files& files) {
     const std::string path = files.find(file);
     const data::Npz& npz = opened->try_emplace(path, path).first->second;
     const data::ArrayPtr array = files.array(path + "/" + key, [&](const std::string&) { return npz.read(key); });
-    if (const auto* values = std::get_if<std::vector<float>>(&array->values)) return HostTensor(array->shape, *values);
+    if (const auto* values = std::get_if<std::vector<float>>(&array->values)) {
+      HostTensor tensor(array->shape, *values);
+      const std::string wrong = not_finite(key, tensor);
+      if (wrong.empty()) return tensor;
+      throw Error(ErrorKind::input, "data.value", fmt::format("'{}': {}; a parameter is finite", path, wrong));
+    }
     throw Error(ErrorKind::input, "data.dtype", fmt::format("'{}': the values of '{}' are not f32", path, key),
                 "parameters are f32: save the array with .astype(numpy.float32)");
   };
@@ -131,7 +141,8 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   reader.throw_if_failed();
   if (weights) {
     GraphBuilder::Impl& graph = model.graph.impl();
-    for (auto& [id, init] : graph.inits) init = Init::values(tensor_of(*weights, graph.graph[id].name));
+    for (auto& [name, tensor] : parameters_of(*weights))
+      graph.inits.at(graph.builder.find(name)) = Init::values(std::move(tensor));
   }
   if (model.name.empty()) model.name = path.stem().string();
   model.data = std::move(data);

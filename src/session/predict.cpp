@@ -112,6 +112,11 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
   const StepPhase& phase = planned.step.phases[*index];
   const std::int64_t samples = samples_of(phase, given);
   const std::int64_t capacity = model.graph.batch();
+  for (const ClassRange& range : predicted_classes) {
+    for (const auto& [name, tensor] : given) {
+      if (name == range.input) check_classes(range, tensor, fmt::format("predict: input '{}'", name));
+    }
+  }
 
   std::vector<std::pair<std::string, HostTensor>> results;
   std::vector<HostTensor> batches;

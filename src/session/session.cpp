@@ -8,6 +8,7 @@
 
 #include "base/host_memory.h"
 #include "base/philox.h"
+#include "graph/frontend/class_numbers.h"
 #include "graphrun/error.h"
 #include "session/fit_batch.h"
 #include "session/session_impl.h"
@@ -34,6 +35,19 @@ std::shared_ptr<Executor> executor_for(const Model& model, const SessionOptions&
   return choose_executor(timings.front().executor, nullptr, options.threads);
 }
 
+// Data that came through the API; that of a model file was checked as it was read.
+Model with_good_classes(Model model) {
+  for (const ClassRange& range : class_numbers(model)) {
+    for (const Split& split : model.data.splits) {
+      for (const auto& [name, tensor] : split.columns) {
+        if (name == range.input && tensor.dtype() == DType::i32 && tensor.shape().rank() == int(range.part.size()) + 1)
+          check_classes(range, tensor, fmt::format("input '{}' of {}", name, split.name));
+      }
+    }
+  }
+  return model;
+}
+
 // The kernel gives out more memory than there is and kills whoever uses it; a message is better.
 void refuse_too_much_for_the_host(const Program& program) {
   if (find_target(program.target).executor != "cpu") return;
@@ -48,7 +62,9 @@ void refuse_too_much_for_the_host(const Program& program) {
 }  // namespace
 
 Session::Impl::Impl(Model m, const SessionOptions& options)
-    : model(std::move(m)), executor(executor_for(model, options, timings)) {
+    : model(with_good_classes(std::move(m))),
+      predicted_classes(class_numbers_of_outputs(model)),
+      executor(executor_for(model, options, timings)) {
   const double start = now_seconds();
   planned = plan_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}});
   const double has_plan = now_seconds();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/class_range.h"
 #include "graphrun/session.h"
 #include "session/metric_formula.h"
 #include "session/planned.h"
@@ -62,6 +63,7 @@ struct Session::Impl {
                    std::int64_t first, std::int64_t count);
 
   Model model;
+  std::vector<ClassRange> predicted_classes;  // of what predict() is given
   std::vector<ExecutorTiming> timings;
   std::shared_ptr<Executor> executor;
   SetupTimes times;

@@ -12,6 +12,8 @@
 namespace graphrun {
 namespace {
 
+constexpr std::uint64_t kLossesAtOnce = std::uint64_t{1} << 24;  // 128 MiB, touched as they come
+
 // Where the loop has to stop for the host: multiples of both, in epochs; 0 is never.
 struct Pauses {
   std::int64_t log_every, evaluate_every, epochs;
@@ -116,7 +118,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   const std::uint64_t ring = static_cast<std::uint64_t>(phase.ring);
 
   TrainResult result;
-  if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(total));
+  if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(total, kLossesAtOnce)));
   Metrics metrics = validation ? named_metrics(*validation) : Metrics{};
   double epoch_sum = 0;
   const Cancellable cancellable(in_train, cancelled);

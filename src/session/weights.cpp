@@ -1,8 +1,10 @@
 #include "graphrun/weights.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/file.h"
 #include "data/npy.h"
@@ -16,9 +18,12 @@ namespace {
 
 constexpr std::string_view kShift = ":shift", kScale = ":scale", kOrigin = "data:origin";
 
-std::string_view dtype_of(const data::Array& array) {
-  static constexpr std::string_view names[] = {"f64 or a 64-bit integer", "f32", "an integer", "a byte"};
-  return names[array.values.index()];
+constexpr std::string_view kNotFiniteHint = "the training that wrote it went wrong, or the file was changed since";
+
+// 'f4' of NumPy is f32 here.
+std::string dtype_of(const data::NpyHeader& header) {
+  if (header.type == "b1") return "bool";
+  return fmt::format("{}{}", header.type[0], 8 * (header.type[1] - '0'));
 }
 
 HostTensor doubles(const std::vector<double>& values) {
@@ -41,12 +46,18 @@ bool is_fitted(std::string_view name) {
   return name.find(':') != std::string_view::npos;
 }
 
-std::vector<double> numbers(const std::string& name, const data::Array& array, const std::string& path) {
-  const auto* values = std::get_if<std::vector<double>>(&array.values);
-  if (array.shape.rank() == 1 && array.shape[0] > 0 && values) return *values;
+std::vector<double> numbers(const std::string& name, const data::NpyHeader& header, const data::Npz& file,
+                            const std::string& path) {
+  if (header.shape.rank() != 1 || header.shape[0] == 0 || header.type != "f8")
+    throw Error(ErrorKind::input, "weights.fitted",
+                fmt::format("'{}': '{}' must be a vector of f64, it is {} {}", path, name, dtype_of(header),
+                            to_string(header.shape)));
+  std::vector<double> values = std::get<std::vector<double>>(file.read(name).values);
+  const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
+  if (bad == values.end()) return values;
   throw Error(ErrorKind::input, "weights.fitted",
-              fmt::format("'{}': '{}' must be a vector of f64, it is {} {}", path, name, dtype_of(array),
-                          to_string(array.shape)));
+              fmt::format("'{}': '{}' at [{}] is {}; expected finite numbers", path, name, bad - values.begin(), *bad),
+              std::string(kNotFiniteHint));
 }
 
 // "x:shift" fills the entry of x; false: another array.
@@ -79,9 +90,9 @@ std::string text_of(const data::Array& array, const std::string& path) {
   return text;
 }
 
-const data::Array* find(const Weights& weights, std::string_view name) {
-  for (const auto& [candidate, array] : weights.parameters) {
-    if (candidate == name) return &array;
+const data::NpyHeader* find(const Weights& weights, std::string_view name) {
+  for (const auto& [candidate, header] : weights.parameters) {
+    if (candidate == name) return &header;
   }
   return nullptr;
 }
@@ -133,16 +144,16 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
 }  // namespace
 
 Weights read_weights(const std::string& path) {
-  Weights weights{path, {}, {}};
-  const data::Npz npz(path);
+  Weights weights{path, std::make_shared<const data::Npz>(path), {}, {}};
+  const data::Npz& npz = *weights.file;
   for (const std::string& name : npz.names()) {
-    data::Array array = npz.read(name);
+    data::NpyHeader header = npz.header(name);
     if (!is_fitted(name)) {
-      weights.parameters.emplace_back(name, std::move(array));
+      weights.parameters.emplace_back(name, std::move(header));
     } else if (name == kOrigin) {
-      weights.data.origin = text_of(array, path);
+      weights.data.origin = text_of(npz.read(name), path);
       data::read_origin(path, weights.data.origin);
-    } else if (std::vector<double> values = numbers(name, array, path);
+    } else if (std::vector<double> values = numbers(name, header, npz, path);
                !read_standardization(name, values, weights.data.standardizations)) {
       weights.data.fitted.push_back({name, std::move(values)});
     }
@@ -170,15 +181,15 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
   }
   for (const ir::NodeId id : graph.impl().parameters) {
     const ir::Node& node = graph.impl().graph[id];
-    const data::Array* array = find(weights, node.name);
-    if (!array) {
+    const data::NpyHeader* header = find(weights, node.name);
+    if (!header) {
       const std::string near = nearest_name(node.name, unused);
       add("weights.missing", fmt::format("no array '{}'", node.name),
           near.empty() ? "" : fmt::format("it has '{}', which the model has not", near));
-    } else if (!std::holds_alternative<std::vector<float>>(array->values)) {
-      add("weights.dtype", fmt::format("'{}' must be f32, it is {}", node.name, dtype_of(*array)));
-    } else if (!(array->shape == node.type.shape)) {
-      add("weights.shape", fmt::format("'{}' is {}, the parameter is {}", node.name, to_string(array->shape),
+    } else if (header->type != "f4") {
+      add("weights.dtype", fmt::format("'{}' must be f32, it is {}", node.name, dtype_of(*header)));
+    } else if (!(header->shape == node.type.shape)) {
+      add("weights.shape", fmt::format("'{}' is {}, the parameter is {}", node.name, to_string(header->shape),
                                        to_string(node.type.shape)));
     }
   }
@@ -190,9 +201,32 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
   return found;
 }
 
-HostTensor tensor_of(const Weights& weights, std::string_view parameter) {
-  const data::Array& array = *find(weights, parameter);
-  return {array.shape, std::get<std::vector<float>>(array.values)};
+std::string not_finite(std::string_view name, const HostTensor& tensor) {
+  const std::span<const float> values = tensor.elements<float>();
+  const auto bad = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+  if (bad == values.end()) return "";
+  std::int64_t rest = bad - values.begin();
+  std::vector<std::int64_t> place(static_cast<std::size_t>(tensor.shape().rank()));
+  for (std::size_t axis = place.size(); axis-- > 0;) {
+    place[axis] = rest % tensor.shape()[static_cast<int>(axis)];
+    rest /= tensor.shape()[static_cast<int>(axis)];
+  }
+  return fmt::format("'{}' at [{}] is {}", name, fmt::join(place, ", "), *bad);
+}
+
+std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& weights) {
+  std::vector<std::pair<std::string, HostTensor>> tensors;
+  std::vector<Diagnostic> found;
+  for (const auto& [name, header] : weights.parameters) {
+    data::Array array = weights.file->read(name);
+    HostTensor tensor(array.shape, std::get<std::vector<float>>(array.values));
+    if (const std::string wrong = not_finite(name, tensor); !wrong.empty())
+      found.push_back(
+          diagnostic(weights, "weights.not_finite", wrong + "; a parameter is finite", std::string(kNotFiniteHint)));
+    tensors.emplace_back(name, std::move(tensor));
+  }
+  if (!found.empty()) throw Error(ErrorKind::input, std::move(found));
+  return tensors;
 }
 
 void save_weights(Session& session, const std::string& path) {
@@ -221,8 +255,8 @@ void load_weights(Session& session, const std::string& path) {
   std::vector<Diagnostic> found = misfits(weights, session.model().graph);
   compare_fitted(weights, session.model().data, found);
   if (!found.empty()) throw Error(ErrorKind::input, std::move(found));
-  for (const auto& [name, array] : weights.parameters) {
-    if (find_buffer(session.program(), name) != kNoBuffer) session.write(name, tensor_of(weights, name));
+  for (const auto& [name, tensor] : parameters_of(weights)) {
+    if (find_buffer(session.program(), name) != kNoBuffer) session.write(name, tensor);
   }
 }
 

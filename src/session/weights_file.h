@@ -1,13 +1,16 @@
 // weights_file.h: a weights file (graphrun/weights.h) as it was read, and what of it does not fit a model.
-// Contract: read_weights() throws Error for a file that cannot be read; that it fits nothing is said by the rest.
+// Contract: read_weights() reads names, types and shapes, and throws Error for a file that cannot be read; misfits()
+// holds them against a model before parameters_of() reads any values.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "data/array.h"
+#include "data/npy.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
 
@@ -15,8 +18,9 @@ namespace graphrun {
 
 struct Weights {
   std::string path;
-  std::vector<std::pair<std::string, data::Array>> parameters;
-  DataSet data;  // what was fitted to it and where it came from; no rows
+  std::shared_ptr<const data::Npz> file;
+  std::vector<std::pair<std::string, data::NpyHeader>> parameters;
+  DataSet data;  // what was fitted to it and where it came from, read at once; no rows
 };
 
 Weights read_weights(const std::string& path);
@@ -24,7 +28,11 @@ Weights read_weights(const std::string& path);
 // One diagnostic for each parameter that the file lacks, has in another shape or dtype, or has and the model has not.
 std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph);
 
-// The parameter's values as a tensor; misfits() found nothing.
-HostTensor tensor_of(const Weights& weights, std::string_view parameter);
+// The parameters' values, in the file's order; misfits() found nothing. Throws Error that names every parameter with a
+// value that is not finite.
+std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& weights);
+
+// What is wrong with f32 values that are to be a parameter's: "'W' at [2, 0] is nan"; empty: nothing.
+std::string not_finite(std::string_view name, const HostTensor& tensor);
 
 }  // namespace graphrun

@@ -123,7 +123,7 @@ TEST_F(WeightsTest, AllThatDoesNotFitIsSaidAtOnce) {
                 {"unused", tensor(DType::f32, Shape{3})}});
   const std::string parameters =
       "DIR/w.npz: 'h.W' is (3, 4), the parameter is (2, 4)\n"
-      "DIR/w.npz: 'h.b' must be f32, it is f64 or a 64-bit integer\n"
+      "DIR/w.npz: 'h.b' must be f32, it is f64\n"
       "DIR/w.npz: no array 'z.W'\n"
       "    hint: it has 'z.w', which the model has not\n"
       "DIR/w.npz: the model has no parameter 'z.w'\n"

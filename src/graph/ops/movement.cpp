@@ -353,19 +353,25 @@ std::vector<OpDef> movement() {
        .pack = pack_concat,
        .agreement = Agreement::exact},
       {.name = "one_hot",
-       .doc = "1 at the class number along a new last axis, else 0; all 0 for a number that is no class",
+       .doc = "1 at the class number along a new last axis, else 0; all 0 for a computed number that is no class",
        .operands = {"x"},
        .attrs = {{"classes", std::int64_t{1}, "extent of the new axis", true, 1.0}},
        .infer = infer_one_hot,
        .no_gradient = "its operand is a class number",
        .rows = RowRule::rowwise,
+       .classes = [](const ir::Attrs& attrs, std::span<const TensorType>) -> std::optional<Classes> {
+         return Classes{0, attrs.integer("classes")};
+       },
        .agreement = Agreement::exact},
       {.name = "gather",
-       .doc = "row indices[i] of the table for each index; zeros for an index that is no row",
+       .doc = "row indices[i] of the table for each index; zeros for a computed index that is no row",
        .operands = {"table", "indices"},
        .infer = infer_gather,
        .grad = grad_gather,
        .rows = RowRule::rowwise,
+       .classes = [](const ir::Attrs&, std::span<const TensorType> inputs) -> std::optional<Classes> {
+         return Classes{1, inputs[0].shape[0], "index"};
+       },
        .agreement = Agreement::exact},
       {.name = "scatter_add",
        .doc = "row r of a table is the sum of the updates[i] with indices[i] = r; an index that is no row adds nothing",

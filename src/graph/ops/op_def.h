@@ -80,6 +80,13 @@ struct Alias {
 };
 using AliasFn = Alias (*)(const ir::Attrs&, std::span<const TensorType> inputs, const TensorType& output);
 using PackFn = Params (*)(const ir::Attrs&, std::span<const TensorType> inputs, const TensorType& output);
+// An operand that numbers classes or the rows of a table, and how many there are.
+struct Classes {
+  std::size_t operand = 0;
+  std::int64_t count = 0;
+  std::string_view noun = "class";  // what a number is called
+};
+using ClassesFn = std::optional<Classes> (*)(const ir::Attrs&, std::span<const TensorType> inputs);
 using StateFn = BufferKind (*)(const ir::Attrs&);
 
 // How near two executors must come to each other from equal inputs; what `graphrun verify` goes by.
@@ -102,6 +109,7 @@ struct OpDef {
   RowRule rows = RowRule::elementwise;
   AliasFn alias = nullptr;                  // null: none
   PackFn pack = nullptr;                    // null: NoParams
+  ClassesFn classes = nullptr;              // null: no operand numbers anything
   StateFn state = nullptr;                  // set: the node is a state or source, no step
   std::optional<Agreement> agreement = {};  // unset: follows from `rows`
   bool internal = false;                    // made by the library only; not for model files

@@ -115,6 +115,11 @@ std::vector<OpDef> rowwise() {
            .infer = infer_cross_entropy,
            .grad = grad_cross_entropy,
            .rows = RowRule::rowwise,
+           .classes = [](const ir::Attrs&, std::span<const TensorType> inputs) -> std::optional<Classes> {
+             const Shape& logits = inputs[0].shape;
+             if (inputs[1].dtype != DType::i32) return std::nullopt;
+             return Classes{1, logits[logits.rank() - 1]};
+           },
            .agreement = Agreement::absolute}};
 }
 

@@ -159,12 +159,15 @@ class Finder {
     if (kinds_[id] == RowKind::row && node.type.bytes() / capacity > limits.row) {
       return fmt::format("{} bytes of a sample are too many for a tile", node.type.bytes() / capacity);
     }
-    if (kinds_[id] == RowKind::row && node.op->rows == RowRule::contraction) {
-      for (NodeId input : node.inputs) {
-        const std::uint64_t bytes = graph_[input].type.bytes();
-        if (graph_[input].type.rows > 0 || bytes <= limits.weights) continue;
+    const bool is_product = node.op->rows == RowRule::contraction;
+    for (NodeId input : node.inputs) {
+      const std::uint64_t bytes = graph_[input].type.bytes();
+      const bool is_row = graph_[input].type.rows > 0;
+      // A product may read its rows where they lie; what other ops read has to be in the tile.
+      if (is_row && !is_product && node.op->rows != RowRule::select && bytes / capacity > limits.row)
+        return fmt::format("{} bytes of a sample are too many for a tile", bytes / capacity);
+      if (!is_row && is_product && kinds_[id] == RowKind::row && bytes > limits.weights)
         return fmt::format("{} bytes of weights are too many to read for each tile", bytes);
-      }
     }
     return {};
   }

@@ -1,0 +1,64 @@
+#include "base/input_limit.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+
+#include "base/host_memory.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t parsed(std::string_view text) {
+  std::uint64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, count);
+  std::uint64_t unit = 1;
+  bool is_size = error == std::errc() && count > 0;
+  if (is_size && rest != end) {
+    const std::size_t at = std::string_view("KMGT").find(*rest);
+    is_size = at != std::string_view::npos && rest + 1 == end;
+    if (is_size) unit = std::uint64_t{1} << (10 * (at + 1));
+  }
+  if (is_size) return saturating_product(count, unit);
+  throw Error(ErrorKind::input, "input.limit",
+              fmt::format("--max-input and GRAPHRUN_MAX_INPUT take a number of bytes, got '{}'", text.substr(0, 40)),
+              "for instance 500M or 4G");
+}
+
+std::string human(std::uint64_t bytes) {
+  constexpr std::string_view kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024; ++unit) value /= 1024;
+  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+}  // namespace
+
+std::uint64_t saturating_product(std::uint64_t count, std::uint64_t size) {
+  return size != 0 && count > kMost / size ? kMost : count * size;
+}
+
+std::uint64_t input_limit() {
+  const char* variable = std::getenv("GRAPHRUN_MAX_INPUT");
+  return variable != nullptr && *variable != '\0' ? parsed(variable) : available_host_memory() / 2;
+}
+
+void require_within_input_limit(std::uint64_t bytes, std::string_view what) {
+  require_within_input_limit(bytes, what, input_limit());
+}
+
+void require_within_input_limit(std::uint64_t bytes, std::string_view what, std::uint64_t limit) {
+  if (bytes <= limit) return;
+  throw Error(ErrorKind::input, "input.limit",
+              fmt::format("{} takes {} of memory; the limit is {}", what, human(bytes), human(limit)),
+              "--max-input=SIZE or GRAPHRUN_MAX_INPUT allows more");
+}
+
+}  // namespace graphrun
