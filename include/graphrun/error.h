@@ -3,6 +3,7 @@
 // Leaves to others: broken invariants of ours are std::logic_error (a bug to report, not a message to act on).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -33,20 +34,32 @@ struct Diagnostic {
 };
 
 // "models/a.json:12:9: /graph/2/units: must be > 0, got -3\n    <line>\n    ^\n    hint: ..."
+// Control characters are written as printable() does, but for the line ends of a message: the next line is indented.
 GRAPHRUN_API std::string to_string(const Diagnostic& diagnostic);
+
+// The text on one line and fit for a terminal: control characters, those of text direction and bytes that are no UTF-8
+// become \n, \t, \x1b or \u202e.
+GRAPHRUN_API std::string printable(std::string_view text);
+
+inline constexpr std::size_t kMaxDiagnostics = 50;  // that an Error keeps; others are counted
 
 class GRAPHRUN_API Error : public std::exception {
  public:
-  Error(ErrorKind kind, std::vector<Diagnostic> diagnostics);
+  // Keeps the first kMaxDiagnostics, and of each text what a message needs: a field of megabytes is cut in its middle.
+  // `more`: mistakes that are counted only.
+  Error(ErrorKind kind, std::vector<Diagnostic> diagnostics, std::size_t more = 0);
   Error(ErrorKind kind, std::string code, std::string message, std::string hint = {});
 
   ErrorKind kind() const { return kind_; }
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
-  const char* what() const noexcept override { return text_.c_str(); }  // all diagnostics, one after the other
+  std::size_t more() const { return more_; }
+  // All diagnostics, one after the other, and how many more there are.
+  const char* what() const noexcept override { return text_.c_str(); }
 
  private:
   ErrorKind kind_;
   std::vector<Diagnostic> diagnostics_;
+  std::size_t more_ = 0;
   std::string text_;
 };
 
@@ -65,8 +78,8 @@ class GRAPHRUN_API OutOfMemory : public Error {
   std::uint64_t needed_, usable_;
 };
 
-// The candidate within edit distance 3 of `name` (and nearer than the name is long, or the same but for case), or ""
-// when nothing is near.
+// The candidate nearest to `name`, where two neighbours that changed places are one edit; "" when none is within a
+// third of the name's length (at most 3 edits) or the name is longer than 64 bytes. A wrong case is one edit.
 GRAPHRUN_API std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace graphrun

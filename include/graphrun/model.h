@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -95,6 +96,7 @@ struct TrainSpec {
 struct Model {
   explicit Model(GraphBuilder builder) : graph(std::move(builder)) {}
   std::string name;
+  std::string file;  // that it was read from; empty when it was built
   GraphBuilder graph;
   std::vector<OutputSpec> outputs;
   TrainSpec train;
@@ -117,6 +119,8 @@ struct LoadOptions {
   // Above 0: the model is loaded to predict so many rows. No split is read, and the batch is what they need; that of
   // the training where an output depends on the other rows of its batch (docs/data.md).
   std::int64_t predicts = 0;
+  // When set, the first call keeps the model file's text here and the next ones take it: a pipe is read once only.
+  std::shared_ptr<std::optional<std::string>> text = {};
 };
 
 GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& options = {});

@@ -327,7 +327,8 @@ Document parse(std::string file, std::string text) {
 
 std::string quote(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     switch (c) {
       case '"':
         out += "\\\"";
@@ -345,7 +346,10 @@ std::string quote(std::string_view text) {
         out += "\\t";
         break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20) {
+        if (c == '\xc2' && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
+          out +=
+              fmt::format("\\u{:04x}", static_cast<unsigned char>(text[++i]));  // the control characters beyond ASCII
+        } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
           out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
         } else {
           out += c;

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::size_t kSuperseded = ~std::size_t{0};
 constexpr std::size_t kMaxItemErrors = 10;  // of one array; what is wrong with more has one cause
+constexpr std::size_t kSmallObject = 16;    // up to here a walk finds a key
+constexpr std::size_t kLongestKey = 256;    // that a pointer says whole: it is copied for each value below the key
+constexpr std::size_t kMaxListed = 40;      // names in a hint
 
 Diagnostic make(std::string code, std::string message, std::string hint) {
   Diagnostic diagnostic;
@@ -88,8 +91,10 @@ std::string must_be(std::string_view expected, const Value& value) {
 
 std::string quoted_list(const std::vector<std::string>& names) {
   std::string text;
-  for (const std::string& name : names) text += fmt::format("{}'{}'", text.empty() ? "" : ", ", name);
-  return text;
+  for (std::size_t i = 0; i < names.size() && i < kMaxListed; ++i) {
+    text += fmt::format("{}'{}'", text.empty() ? "" : ", ", names[i]);
+  }
+  return names.size() > kMaxListed ? text + fmt::format(" and {} more", names.size() - kMaxListed) : text;
 }
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
@@ -103,45 +108,57 @@ Place Place::item(std::size_t index) const {
 }
 
 Place Place::member(const Member& member) const {
-  return {&member.value, pointer + "/" + escape_pointer(member.key)};
+  const std::string_view key = std::string_view(member.key).substr(0, kLongestKey);
+  return {&member.value, pointer + "/" + escape_pointer(key) + (key.size() < member.key.size() ? "..." : "")};
 }
 
 // ---- Reader: reports
 
+bool Reader::keeps() {
+  if (!full()) return true;
+  ++more_;
+  return false;
+}
+
 void Reader::add(Diagnostic diagnostic, const std::string& pointer, std::size_t offset) {
   if (diagnostic.line == 0 && diagnostic.file.empty()) {
     diagnostic.file = document_.file;
-    locate(diagnostic, document_.text, offset);
+    lines_.locate(diagnostic, offset);
     if (diagnostic.pointer.empty()) diagnostic.pointer = pointer;
   }
   diagnostics_.push_back(std::move(diagnostic));
 }
 
-std::size_t Reader::offset(const Place& at) const {
-  return offset_of(document_.text, at.value->line, at.value->column);
+std::size_t Reader::offset(const Place& at) {
+  return lines_.offset_of(at.value->line, at.value->column);
 }
 
-std::size_t Reader::offset(const Place& at, std::size_t inside) const {
+std::size_t Reader::offset(const Place& at, std::size_t inside) {
   return at.value->kind == Kind::string ? offset_inside(document_.text, offset(at), inside) : offset(at);
 }
 
 void Reader::report(const Place& at, std::string code, std::string message, std::string hint) {
-  add(make(std::move(code), std::move(message), std::move(hint)), at.pointer, offset(at));
+  if (keeps()) add(make(std::move(code), std::move(message), std::move(hint)), at.pointer, offset(at));
 }
 
 void Reader::report_inside(const Place& at, std::size_t offset_in_string, std::string code, std::string message,
                            std::string hint) {
+  if (!keeps()) return;
   add_inside(at, offset_in_string, make(std::move(code), std::move(message), std::move(hint)));
 }
 
 void Reader::report_key(const Place& object, const Member& member, std::string code, std::string message,
                         std::string hint) {
+  if (!keeps()) return;
   add(make(std::move(code), std::move(message), std::move(hint)), object.member(member).pointer,
-      offset_of(document_.text, member.line, member.column));
+      lines_.offset_of(member.line, member.column));
 }
 
 void Reader::report(const Place& at, const Error& error) {
-  for (const Diagnostic& diagnostic : error.diagnostics()) add(diagnostic, at.pointer, offset(at));
+  for (const Diagnostic& diagnostic : error.diagnostics()) {
+    if (keeps()) add(diagnostic, at.pointer, offset(at));
+  }
+  more_ += error.more();
 }
 
 void Reader::add_inside(const Place& at, std::size_t offset_in_string, Diagnostic diagnostic) {
@@ -158,10 +175,17 @@ void Reader::add_inside(const Place& at, std::size_t offset_in_string, Diagnosti
 }
 
 void Reader::report_inside(const Place& at, std::size_t offset_in_string, const Error& error) {
-  for (const Diagnostic& diagnostic : error.diagnostics()) add_inside(at, offset_in_string, diagnostic);
+  for (const Diagnostic& diagnostic : error.diagnostics()) {
+    if (keeps()) add_inside(at, offset_in_string, diagnostic);
+  }
+  more_ += error.more();
 }
 
 void Reader::supersede(std::size_t index) {
+  if (more_ > 0) {  // the last one was only counted: the two are one mistake all the same
+    --more_;
+    return;
+  }
   diagnostics_[index] = std::move(diagnostics_.back());
   diagnostics_.pop_back();
 }
@@ -173,7 +197,7 @@ void Reader::throw_if_failed() const {
   const auto key = [this](const Diagnostic& d) { return std::tuple(d.file != document_.file, d.line, d.column); };
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](const Diagnostic& a, const Diagnostic& b) { return key(a) < key(b); });
-  throw Error(ErrorKind::input, std::move(sorted));
+  throw Error(ErrorKind::input, std::move(sorted), more_);
 }
 
 // ---- Reader: conversions
@@ -240,9 +264,20 @@ ObjectReader::ObjectReader(Reader& reader, const Place& object) : reader_(reader
   if (!is_object()) reader_.report(object_, "model.type", must_be("an object", *object_.value));
 }
 
+const Member* ObjectReader::find(std::string_view key) {
+  const std::vector<Member>& members = object_.value->members;
+  if (members.size() <= kSmallObject) return object_.value->find(key);
+  if (index_.empty()) {
+    index_.reserve(members.size());
+    for (const Member& member : members) index_.emplace(member.key, &member);
+  }
+  const auto found = index_.find(key);
+  return found == index_.end() ? nullptr : found->second;
+}
+
 std::optional<Place> ObjectReader::get(std::string_view key) {
-  if (!contains(known_, key)) known_.emplace_back(key);
-  const Member* member = object_.value->find(key);
+  if (asked_.emplace(key).second) known_.emplace_back(key);
+  const Member* member = find(key);
   if (member == nullptr) return std::nullopt;
   return object_.member(*member);
 }
@@ -281,13 +316,15 @@ std::optional<std::int64_t> ObjectReader::integer(std::string_view key, std::int
 }
 
 void ObjectReader::also_known(std::vector<std::string> keys) {
-  for (std::string& key : keys) also_known_.push_back(std::move(key));
+  for (std::string& key : keys) {
+    if (!contains(also_known_, key)) also_known_.push_back(std::move(key));
+  }
 }
 
 std::vector<const Member*> ObjectReader::unread() const {
   std::vector<const Member*> members;
   for (const Member& member : object_.value->members) {
-    if (!contains(known_, member.key)) members.push_back(&member);
+    if (!asked_.contains(member.key)) members.push_back(&member);
   }
   return members;
 }
@@ -295,7 +332,7 @@ std::vector<const Member*> ObjectReader::unread() const {
 void ObjectReader::finish() {
   std::vector<std::string> names = known_;
   for (const std::string& key : also_known_) {
-    if (!contains(names, key)) names.push_back(key);
+    if (!asked_.contains(key)) names.push_back(key);
   }
   for (const Member* member : unread()) {
     if (contains(also_known_, member->key)) {
@@ -308,9 +345,9 @@ void ObjectReader::finish() {
     for (const auto& [key, index] : missing_) {
       if (index != kSuperseded) wanted.push_back(key);
     }
-    std::string near = nearest_name(member->key, wanted);
-    if (near.empty()) near = nearest_name(member->key, names);
-    std::string hint = names.empty() ? "" : "known keys: " + quoted_list(names);
+    std::string near = nearest_name(member->key, wanted), hint;
+    if (near.empty() && !reader_.full()) near = nearest_name(member->key, names);
+    if (!names.empty() && !reader_.full()) hint = "known keys: " + quoted_list(names);
     if (!near.empty()) hint = fmt::format("did you mean '{}'?", near);
     reader_.report_key(object_, *member, "model.unknown_key", fmt::format("unknown key '{}'", member->key), hint);
     for (auto& [key, index] : missing_) {

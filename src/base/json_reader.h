@@ -1,17 +1,21 @@
 // json_reader.h: read a JSON document strictly and report every mistake of it in one pass.
 // Contract: a Reader collects diagnostics and goes on; throw_if_failed() ends the pass. An ObjectReader reports each
 // key that nobody asked for, with the nearest known name. A getter returns nothing when the key is absent or its value
-// was reported. Codes of its own: model.type, model.range, model.missing_key, model.unknown_key.
+// was reported. Time and memory are linear in the document, however many mistakes it has: the first kMaxDiagnostics are
+// kept, the others counted. Codes of its own: model.type, model.range, model.missing_key, model.unknown_key.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
+#include "base/source_text.h"
 #include "graphrun/error.h"
 
 namespace graphrun::json {
@@ -27,7 +31,7 @@ struct Place {
 
 class Reader {
  public:
-  explicit Reader(const Document& document) : document_(document) {}
+  explicit Reader(const Document& document) : document_(document), lines_(document.text) {}
 
   Place root() const { return {&document_.root, ""}; }
   const Document& document() const { return document_; }
@@ -41,11 +45,15 @@ class Reader {
   void report(const Place& at, const Error& error);
   void report_inside(const Place& at, std::size_t offset, const Error& error);
 
+  void report_more(std::size_t mistakes) { more_ += mistakes; }  // that somebody else has counted
+
   // The diagnostic number `index` (as errors() counts) gives way to the one reported last.
   void supersede(std::size_t index);
 
-  bool failed() const { return !diagnostics_.empty(); }
-  std::size_t errors() const { return diagnostics_.size(); }
+  bool failed() const { return errors() > 0; }
+  std::size_t errors() const { return diagnostics_.size() + more_; }
+  // What is reported from now on is counted only: a caller need not search for its hint.
+  bool full() const { return diagnostics_.size() >= kMaxDiagnostics; }
   void throw_if_failed() const;  // Error of kind input, in order of line and column
 
   // Conversions that report and return nothing on a mismatch.
@@ -57,12 +65,15 @@ class Reader {
 
  private:
   const Document& document_;
+  SourceLines lines_;
   std::vector<Diagnostic> diagnostics_;
+  std::size_t more_ = 0;
 
+  bool keeps();  // counts the mistake when there is no room for it
   void add(Diagnostic diagnostic, const std::string& pointer, std::size_t offset);
   void add_inside(const Place& at, std::size_t offset_in_string, Diagnostic diagnostic);
-  std::size_t offset(const Place& at) const;  // in the text
-  std::size_t offset(const Place& at, std::size_t inside) const;
+  std::size_t offset(const Place& at);  // in the text
+  std::size_t offset(const Place& at, std::size_t inside);
 };
 
 class ObjectReader {
@@ -72,6 +83,7 @@ class ObjectReader {
   const Place& place() const { return object_; }
   bool is_object() const { return object_.value->kind == Kind::object; }
   std::optional<Place> get(std::string_view key);  // marks the key as known
+  const Member* find(std::string_view key);        // in constant time, and does not
   // Reports the missing key; the hint says what it is.
   std::optional<Place> require(std::string_view key, std::string_view hint = {});
   void report_missing(std::string_view key, std::string code, std::string message, std::string_view hint = {});
@@ -89,8 +101,10 @@ class ObjectReader {
  private:
   Reader& reader_;
   Place object_;
-  std::vector<std::string> known_;                            // asked for
-  std::vector<std::pair<std::string, std::size_t>> missing_;  // required keys that are not there: their diagnostics
+  std::vector<std::string> known_;  // asked for, in order
+  std::unordered_set<std::string> asked_;
+  std::unordered_map<std::string_view, const Member*> index_;  // of a large object
+  std::vector<std::pair<std::string, std::size_t>> missing_;   // required keys that are not there: their diagnostics
   std::vector<std::string> also_known_;
 };
 

@@ -1,11 +1,12 @@
 // source_text.h: from a place in a text to the line and column that a message shows.
 // Contract: pure; lines end at '\n' (a '\r' before it is no part of the line); lines and columns count from 1, columns
-// in bytes. Each call walks the text from its start: made for messages, of which there are few.
+// in bytes. The functions walk the text from its start: made for one message; SourceLines does it once for many.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graphrun/error.h"
 
@@ -15,5 +16,20 @@ std::size_t offset_of(std::string_view text, int line, int column);  // text.siz
 
 // Fills line, column and source_line for the byte at `offset`.
 void locate(Diagnostic& diagnostic, std::string_view text, std::size_t offset);
+
+// Where the lines of a text begin, found when it is first asked for. The text must outlive it.
+class SourceLines {
+ public:
+  explicit SourceLines(std::string_view text) : text_(text) {}
+
+  std::size_t offset_of(int line, int column);
+  void locate(Diagnostic& diagnostic, std::size_t offset);
+
+ private:
+  const std::vector<std::size_t>& begins();
+
+  std::string_view text_;
+  std::vector<std::size_t> begins_;
+};
 
 }  // namespace graphrun

@@ -121,7 +121,7 @@ std::string describe(const Call& call) {
     if (symbol.substr(0, 4) == "_Znw" || symbol.substr(0, 4) == "_Zna") api = "operator new";
     const bool reports = symbol.find("report_allocation") != std::string_view::npos;
     if (sites.empty() && (reports || is_runtime(file_of(info.dli_fname)))) continue;
-    sites += fmt::format("{}{}", told++ == 0 ? "" : "\n        called from ", site_of(frame, info));
+    sites += fmt::format("{}{}", told++ == 0 ? "" : "\n    called from ", site_of(frame, info));
   }
   return fmt::format("{} of {} byte{} in step {}, at {}", api, call.bytes, call.bytes == 1 ? "" : "s", call.step,
                      sites.empty() ? "an unknown place" : sites);
@@ -154,8 +154,8 @@ void AllocationWatch::require_none() const {
   if (count == 0) return;
   std::string message =
       fmt::format("--assert-no-alloc: {} allocation{} after the first step", count, count == 1 ? "" : "s");
-  for (std::size_t i = 0; i < std::min<std::uint64_t>(count, kKept); ++i) message += "\n    " + describe(kept[i]);
-  if (count > kKept) message += fmt::format("\n    and {} more", count - kKept);
+  for (std::size_t i = 0; i < std::min<std::uint64_t>(count, kKept); ++i) message += "\n" + describe(kept[i]);
+  if (count > kKept) message += fmt::format("\nand {} more", count - kKept);
   throw Error(ErrorKind::check, "check.allocation", std::move(message), "addr2line -e FILE +OFFSET names the line");
 }
 

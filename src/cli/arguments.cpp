@@ -4,12 +4,15 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "flags.h"
 #include "graphrun/error.h"
+#include "graphrun/show.h"
 #include "verbs.h"
 
 namespace graphrun::cli {
@@ -165,6 +168,7 @@ void take_model(const std::vector<std::string>& words, std::size_t at, const Ver
   }
   refuse_data(model, verb);
   arguments.model = model;
+  arguments.load.text = std::make_shared<std::optional<std::string>>();  // a verb may load it more than once
 }
 
 void take_shell(const std::vector<std::string>& words, Arguments& arguments) {
@@ -176,11 +180,40 @@ void take_shell(const std::vector<std::string>& words, Arguments& arguments) {
   refuse_extra(words, 2, "completion");
 }
 
-void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
-  if (words.size() > 1 && find_verb(words[1]) == nullptr) {
-    throw usage("unknown_verb", fmt::format("there is no verb '{}'", words[1]),
-                did_you_mean(nearest_name(words[1], verb_names())));
+// What docs/ops.md tells of, and under which heading: "adam", "Optimizers".
+std::vector<std::pair<std::string, std::string>> documented_names() {
+  const std::string text = op_reference();
+  std::vector<std::pair<std::string, std::string>> names;
+  std::string heading;
+  for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+    end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    if (line.starts_with("## ")) heading = line.substr(3);
+    if (line.starts_with("| `")) names.emplace_back(line.substr(3, line.find('`', 3) - 3), heading);
   }
+  return names;
+}
+
+// A word after `help` that is no verb: may be it is what a model file says.
+[[noreturn]] void refuse_help(const std::string& word) {
+  const std::string message = fmt::format("there is no verb '{}'", word);
+  if (const std::string verb = nearest_name(word, verb_names()); !verb.empty())
+    throw usage("unknown_verb", message, did_you_mean(verb));
+  const auto names = documented_names();
+  std::vector<std::string> known;
+  for (const auto& entry : names) known.push_back(entry.first);
+  const std::string near = nearest_name(word, known);
+  for (const auto& [name, heading] : names) {
+    if (name != near) continue;
+    throw usage("unknown_verb", message,
+                fmt::format("{} stands in docs/ops.md, under {}; how a model is written is in docs/model-format.md",
+                            name, heading));
+  }
+  throw usage("unknown_verb", message, fmt::format("the verbs are {}", fmt::join(verb_names(), ", ")));
+}
+
+void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
+  if (words.size() > 1 && find_verb(words[1]) == nullptr) refuse_help(words[1]);
   arguments.word = words.size() > 1 ? words[1] : "";
   refuse_extra(words, 2, "help");
 }

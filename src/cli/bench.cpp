@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <thread>
 #include <vector>
 
 #include "allocations.h"
@@ -47,15 +46,28 @@ struct Figures {
 // Steps one at a time. The vector has its room already: nothing is allocated between two steps.
 void measure_steps(Session& session, const Arguments& arguments, Figures& figures) {
   const std::uint64_t most = arguments.steps.value_or(kMost);
-  const std::chrono::duration<double, std::milli> gap(arguments.idle_gap_ms.value_or(0));
   const auto start = Clock::now();
   while (figures.steps.size() < most && !interrupted()) {
     const bool enough = figures.steps.size() >= kLeast && seconds_since(start) >= kSeconds;
     if (!arguments.steps && enough) break;
-    if (arguments.idle_gap_ms) std::this_thread::sleep_for(gap);
+    if (arguments.idle_gap_ms) wait_or_interrupt(*arguments.idle_gap_ms * 1e-3);
+    if (interrupted()) break;
     const auto before = Clock::now();
     session.advance(1);
     figures.steps.push_back(seconds_since(before));
+  }
+}
+
+// As many again in one go; in pieces, so that it can be interrupted, and few when it has been.
+void run_steps(Session& session, Figures& figures) {
+  constexpr std::uint64_t kPiece = 4096;
+  const std::uint64_t wanted =
+      interrupted() ? std::min(kLeast, std::uint64_t{figures.steps.size()}) : figures.steps.size();
+  while (figures.run_steps < wanted) {
+    const std::uint64_t piece = std::min(kPiece, wanted - figures.run_steps);
+    session.advance(piece);
+    figures.run_steps += piece;
+    if (interrupted()) return;
   }
 }
 
@@ -70,9 +82,8 @@ Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagn
   figures.steps.reserve(arguments.steps.value_or(kMost));
   if (arguments.assert_no_alloc) watch.arm(session);
   measure_steps(session, arguments, figures);
-  figures.run_steps = figures.steps.size();
   before = Clock::now();
-  session.advance(figures.run_steps);
+  run_steps(session, figures);
   figures.steps_per_second = static_cast<double>(figures.run_steps) / seconds_since(before);
   watch.disarm();
   if (arguments.assert_no_alloc) tell_allocations(watch, diagnostics);
@@ -139,7 +150,7 @@ std::string as_json(const Session& session, const Figures& figures, const Argume
 
 std::string as_text(const Session& session, const Figures& figures, const Arguments& arguments) {
   std::string text =
-      paint(stdout, Style::bold, fmt::format("{} on {}", session.model().name, session.executor())) + "\n";
+      paint(stdout, Style::bold, fmt::format("{} on {}", printable(session.model().name), session.executor())) + "\n";
   const auto line = [&](std::string_view label, std::string_view content) {
     text += fmt::format("{:<30}{}\n", label, content);
   };

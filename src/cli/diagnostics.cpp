@@ -23,7 +23,7 @@ ExitCode exit_code(ErrorKind kind) {
 void Diagnostics::warn(std::string_view message) {
   if (quiet_) return;
   if (format_ == Format::text) {
-    note(paint(stderr, Style::yellow, "warning:") + " " + std::string(message));
+    line(paint(stderr, Style::yellow, "warning:") + " " + printable(message));
   } else {
     Diagnostic diagnostic;
     diagnostic.code = "warning";
@@ -33,7 +33,11 @@ void Diagnostics::warn(std::string_view message) {
 }
 
 void Diagnostics::note(std::string_view message) {
-  if (chatty()) fmt::print(stderr, "{}\n", message);
+  if (chatty()) line(printable(message));
+}
+
+void Diagnostics::line(std::string_view text) {
+  fmt::print(stderr, "{}\n", text);
 }
 
 void Diagnostics::error(const Error& error) {
@@ -42,6 +46,11 @@ void Diagnostics::error(const Error& error) {
     fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
   } else {
     for (const Diagnostic& diagnostic : error.diagnostics()) add("error", diagnostic);
+    if (error.more() == 0) return;
+    Diagnostic others;
+    others.code = "more";
+    others.message = fmt::format("and {} more", error.more());
+    add("error", others);
   }
 }
 

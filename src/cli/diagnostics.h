@@ -1,6 +1,7 @@
 // diagnostics.h: what goes wrong, told on stderr, and the exit code that follows from it.
 // Contract: as text each message is written at once; as JSON stderr gets exactly one array, when finish() is called,
-// and nothing when there was nothing to say. The exit codes are part of the interface and never change their meaning.
+// and nothing when there was nothing to say. Control characters of names and paths never reach the terminal. The exit
+// codes are part of the interface and never change their meaning.
 #pragma once
 
 #include <string>
@@ -37,6 +38,7 @@ class Diagnostics {
   bool chatty() const { return !quiet_ && format_ == Format::text; }
 
  private:
+  void line(std::string_view text);
   void add(std::string_view severity, const Diagnostic& diagnostic);
 
   Format format_;

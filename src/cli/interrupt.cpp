@@ -1,9 +1,15 @@
 #include "interrupt.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <csignal>
+#include <cstdint>
 
 #include "diagnostics.h"
 
@@ -12,17 +18,22 @@ namespace {
 
 std::atomic<Session*> cancellable{nullptr};
 std::atomic<bool> asked{false};
+int woken = -1;  // an event that a signal sets, so that a wait ends with it whichever thread the signal went to
 static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 extern "C" void on_interrupt(int) {
   Session* session = cancellable.load();
   if (session == nullptr || asked.exchange(true)) _exit(kInterrupted);
   session->cancel();
+  const int saved = errno;
+  const std::uint64_t once = 1;
+  if (write(woken, &once, sizeof once) < 0) errno = saved;  // nobody waits where there is no descriptor
 }
 
 }  // namespace
 
 void install_signal_handlers() {
+  if (woken < 0) woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESTART;  // a read or write that was under way goes on
@@ -34,6 +45,20 @@ void install_signal_handlers() {
 
 bool interrupted() {
   return asked.load();
+}
+
+void wait_or_interrupt(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  while (!interrupted()) {
+    const double left = std::chrono::duration<double>(end - Clock::now()).count();
+    if (left <= 0) return;
+    timespec timeout{};
+    timeout.tv_sec = static_cast<time_t>(std::floor(left));
+    timeout.tv_nsec = static_cast<long>((left - std::floor(left)) * 1e9);
+    pollfd event{woken, POLLIN, 0};
+    ppoll(&event, 1, &timeout, nullptr);
+  }
 }
 
 Interrupt::Interrupt(Session& session) {

@@ -9,6 +9,7 @@ namespace graphrun::cli {
 
 void install_signal_handlers();
 bool interrupted();
+void wait_or_interrupt(double seconds);  // returns when the time is over or interrupted() is true
 
 class Interrupt {
  public:

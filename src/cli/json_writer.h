@@ -92,6 +92,9 @@ class JsonWriter {
         text_ += fmt::format("\\u{:04x}", byte);
       } else if (byte < 0x80) {
         text_ += string.front();
+      } else if (byte == 0xc2 && utf8_length(string) == 2 && static_cast<unsigned char>(string[1]) < 0xa0) {
+        text_ += fmt::format("\\u{:04x}", static_cast<unsigned char>(string[1]));  // a control character, too
+        taken = 2;
       } else if (const std::size_t length = utf8_length(string); length > 0) {
         text_ += string.substr(0, length);
         taken = length;

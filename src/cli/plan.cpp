@@ -151,7 +151,7 @@ std::string regions_text(const FusionSummary& fusion) {
 }
 
 std::string as_text(const Program& program, std::string_view executor, std::size_t listed) {
-  std::string text = paint(stdout, Style::bold, fmt::format("{} on {}", program.name, executor)) + "\n";
+  std::string text = paint(stdout, Style::bold, fmt::format("{} on {}", printable(program.name), executor)) + "\n";
   const auto line = [&](std::string_view label, std::string_view content) {
     text += fmt::format("{:<12}  {}\n", label, content);
   };

@@ -104,7 +104,7 @@ std::string as_csv(const Outputs& outputs, std::size_t rows) {
     bool first = true;
     for (const Output& output : outputs) {
       each_number(output, row, [&](auto x) {
-        fmt::format_to(std::back_inserter(text), "{}{}", first ? "" : ",", x);
+        fmt::format_to(std::back_inserter(text), "{}{}", first ? "" : ",", unsigned_nan(x));
         first = false;
       });
     }

@@ -68,7 +68,8 @@ std::string as_json(const Results& results) {
 
 // A column for each split the model has, a row for the loss and each metric, then the run itself.
 std::string as_text(const Results& results) {
-  std::string text = paint(stdout, Style::bold, fmt::format("{} on {}", results.model, results.executor)) + "\n";
+  std::string text =
+      paint(stdout, Style::bold, fmt::format("{} on {}", printable(results.model), results.executor)) + "\n";
   std::string head;
   std::vector<std::pair<std::string, std::string>> rows;
   for (std::size_t i = 0; i < kSplits.size(); ++i) {

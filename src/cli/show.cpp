@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "graphrun/error.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -36,7 +37,7 @@ std::string counted(std::size_t count, std::string_view one, std::string_view ma
 }
 
 std::string as_text(const std::string& path, const ModelSummary& summary) {
-  return fmt::format("{}: ok: {} with {}, {} ({} numbers), {}\n", path, summary.name,
+  return fmt::format("{}: ok: {} with {}, {} ({} numbers), {}\n", printable(path), printable(summary.name),
                      counted(summary.inputs.size(), "input", "inputs"),
                      counted(summary.parameters.size(), "parameter", "parameters"),
                      grouped(static_cast<std::uint64_t>(summary.parameter_elements)),

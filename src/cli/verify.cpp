@@ -196,9 +196,9 @@ std::string dump_text(const std::string& name, const HostTensor& tensor) {
   const std::size_t columns = rank == 0 ? 1 : static_cast<std::size_t>(tensor.shape()[rank - 1]);
   with_elements(tensor, [&](const auto elements) {
     std::size_t width = 0;
-    for (const auto x : elements) width = std::max(width, fmt::formatted_size("{}", x));
+    for (const auto x : elements) width = std::max(width, fmt::formatted_size("{}", unsigned_nan(x)));
     for (std::size_t i = 0; i < elements.size(); ++i)
-      text += fmt::format("{:>{}}{}", elements[i], width, (i + 1) % columns == 0 ? "\n" : "  ");
+      text += fmt::format("{:>{}}{}", unsigned_nan(elements[i]), width, (i + 1) % columns == 0 ? "\n" : "  ");
   });
   return text;
 }

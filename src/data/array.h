@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -48,8 +49,11 @@ struct Table {
   std::function<void(const std::vector<std::size_t>&)> use = {};  // when set: told before the first is read which will
   std::vector<NamedArray> gathered = {};  // found by name after `arrays`: made of several of them, and not listed
 
-  const NamedArray* find(const std::string& name) const;
+  const NamedArray* find(const std::string& name) const;  // the first of that name; all arrays are there by then
   std::vector<std::string> names() const;
+
+ private:
+  mutable std::unordered_map<std::string, std::size_t> index_;  // of `arrays`, from the first search on
 };
 
 // What one source gives: its rows, and the test rows of a file that holds both.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <unordered_set>
 
 #include "base/input_limit.h"
 #include "data/formula.h"
@@ -163,6 +164,7 @@ class Chooser {
   }
 
   void report_unknown(const json::Place& at, const std::string& name) {
+    if (reader_.full()) return reader_.report_more(1);
     reader_.report(at, "data.column", fmt::format("no column '{}'; the source has {}", name, listed(table_.names())),
                    did_you_mean(name, table_.names()));
   }
@@ -227,12 +229,11 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
       ++open;
     all_good = all_good && choices[i].good;
   }
+  std::unordered_set<const NamedArray*> taken;  // by a formula or a list
+  for (const Choice& choice : choices) taken.insert(choice.arrays.begin(), choice.arrays.end());
   std::vector<const NamedArray*> free;
-  for (const NamedArray& array : table.arrays) {
-    const bool is_taken = std::any_of(choices.begin(), choices.end(), [&](const Choice& choice) {
-      return std::find(choice.arrays.begin(), choice.arrays.end(), &array) != choice.arrays.end();
-    });
-    if (!is_taken) free.push_back(&array);
+  for (std::size_t i = 0; i < table.arrays.size(); ++i) {
+    if (!taken.contains(&table.arrays[i])) free.push_back(&table.arrays[i]);
   }
   std::vector<ArrayPtr> arrays(inputs.size());
   if (!table.keyed && open > 1) {
@@ -253,8 +254,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
   if (table.use) {
     std::vector<std::size_t> used;
     for (std::size_t i = 0; i < table.arrays.size(); ++i) {
-      const bool is_free = std::find(free.begin(), free.end(), &table.arrays[i]) != free.end();
-      if (!is_free || open > 0) used.push_back(i);
+      if (taken.contains(&table.arrays[i]) || open > 0) used.push_back(i);
     }
     try {
       table.use(used);

@@ -5,7 +5,6 @@
 #include <array>
 #include <limits>
 
-#include "base/file.h"
 #include "data/csv.h"
 #include "data/sources.h"
 #include "graphrun/error.h"
@@ -111,7 +110,8 @@ Loaded read_csv(SourceContext& context) {
   const std::optional<std::string> name = context.reader.string(context.value);
   if (!name) return loaded;
   const std::string path = context.files.find(*name);
-  const auto columns = std::make_shared<Columns>(Csv(path, read_file(path), header, delimiter), policy, context.files);
+  const auto columns =
+      std::make_shared<Columns>(Csv(path, context.files.read(path), header, delimiter), policy, context.files);
   for (std::size_t i = 0; i < columns->names().size(); ++i) {
     loaded.rows.arrays.push_back({columns->names()[i],
                                   context.value,

@@ -6,16 +6,20 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/file.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
 namespace fs = std::filesystem;
 
 const NamedArray* Table::find(const std::string& name) const {
-  for (const std::vector<NamedArray>* list : {&arrays, &gathered}) {
-    for (const NamedArray& array : *list) {
-      if (array.name == name) return &array;
-    }
+  if (index_.empty()) {
+    for (std::size_t i = 0; i < arrays.size(); ++i) index_.emplace(arrays[i].name, i);
+  }
+  const auto found = index_.find(name);
+  if (found != index_.end()) return &arrays[found->second];
+  for (const NamedArray& array : gathered) {
+    if (array.name == name) return &array;
   }
   return nullptr;
 }
@@ -48,9 +52,9 @@ std::string nearest_file(const fs::path& wanted) {
 }  // namespace
 
 std::string Files::find(const std::string& name) const {
-  const auto is_file = [](const fs::path& path) {
+  const auto is_file = [](const fs::path& path) {  // a pipe is one, too
     std::error_code error;
-    return fs::is_regular_file(path, error);
+    return fs::exists(path, error) && !fs::is_directory(path, error);
   };
   std::vector<std::string> tried = folders_;
   if (fs::path(name).is_absolute()) tried = {fs::path(name).parent_path().string()};
@@ -67,6 +71,13 @@ std::string Files::find(const std::string& name) const {
                              : fmt::format("data file '{}' not found; looked in {}", name, looked),
               nearest.empty() ? "paths are relative to the model file, --data-dir or GRAPHRUN_DATA"
                               : fmt::format("did you mean '{}'?", nearest));
+}
+
+std::string Files::read(const std::string& path) {
+  std::error_code error;
+  if (fs::is_regular_file(path, error)) return read_file(path);
+  const auto kept = pipes_.find(path);
+  return kept != pipes_.end() ? kept->second : pipes_.emplace(path, read_file(path)).first->second;
 }
 
 void Files::warn(std::string text) {

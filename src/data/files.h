@@ -16,7 +16,8 @@ class Files {
  public:
   explicit Files(const DataOptions& options);
 
-  std::string find(const std::string& name) const;  // the path of an existing regular file
+  std::string find(const std::string& name) const;  // the path of an existing file that is no folder
+  std::string read(const std::string& path);        // its bytes; those of a pipe are kept, for it gives them once
   // The array of the file, read at most once though several splits take ranges of it.
   ArrayPtr array(const std::string& path, const std::function<Array(const std::string& path)>& read);
 
@@ -26,6 +27,7 @@ class Files {
  private:
   std::vector<std::string> folders_;
   std::map<std::string, ArrayPtr> read_;
+  std::map<std::string, std::string> pipes_;
   std::vector<std::string> warnings_;
 };
 

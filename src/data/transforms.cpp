@@ -94,13 +94,13 @@ void Pipeline::read(json::Reader& reader, const json::Place& list, const InputDe
     reader.report(list, "model.type", "must be an array of transforms");
     return;
   }
+  bool is_coded = has(Kind::one_hot), is_standardized = has(Kind::standardize);
   for (std::size_t i = 0; i < list.value->items.size(); ++i) {
     const json::Place at = list.item(i);
     const std::optional<Step> step = read_step(reader, at);
     if (!step) continue;
     const bool numeric = step->kind == Kind::standardize || step->kind == Kind::scale;
-    const bool is_coded = has(Kind::one_hot);
-    if (step->kind == Kind::one_hot && has(Kind::standardize))
+    if (step->kind == Kind::one_hot && is_standardized)
       reader.report(at, "data.transform", "classes are not standardized");
     else if (is_coded && step->kind != Kind::flatten)
       reader.report(at, "data.transform", "only \"flatten\" can follow \"one_hot\"");
@@ -109,6 +109,8 @@ void Pipeline::read(json::Reader& reader, const json::Place& list, const InputDe
                     fmt::format("input '{}' is {}; only f32 and f64 can be scaled", input.name, name_of(input.dtype)));
     else
       steps_.push_back(*step);
+    is_coded = is_coded || step->kind == Kind::one_hot;
+    is_standardized = is_standardized || step->kind == Kind::standardize;
   }
 }
 

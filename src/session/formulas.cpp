@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/input_limit.h"
+#include "data/columns.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expression.h"
 #include "session/coupling.h"
@@ -251,16 +253,18 @@ std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reade
       throw ExpressionError(0, "data.formula", "a formula names no value: it belongs to the input whose key it is");
     const std::size_t before = reader.errors();
     std::vector<const NamedArray*> named;
+    std::unordered_set<const NamedArray*> seen;
     for (const expression::Term& term : parsed.terms) {
       if (term.kind != expression::Term::Kind::name || term.literal) continue;
       if (const NamedArray* array = table.find(term.word)) {
-        if (std::find(named.begin(), named.end(), array) == named.end()) named.push_back(array);
+        if (seen.insert(array).second) named.push_back(array);
+      } else if (!constants_.contains(term.word) && term.word != "pi" && term.word != "e" && reader.full()) {
+        reader.report_more(1);
       } else if (!constants_.contains(term.word) && term.word != "pi" && term.word != "e") {
         const std::string near = nearest_name(term.word, table.names());
-        reader.report_inside(
-            formula, term.at, "data.column",
-            fmt::format("no column '{}'; the source has {}", term.word, fmt::join(table.names(), ", ")),
-            near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+        reader.report_inside(formula, term.at, "data.column",
+                             fmt::format("no column '{}'; the source has {}", term.word, data::listed(table.names())),
+                             near.empty() ? "" : fmt::format("did you mean '{}'?", near));
       }
     }
     if (reader.errors() != before) return std::nullopt;

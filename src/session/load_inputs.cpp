@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <map>
 
-#include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "data/gather.h"
@@ -18,6 +17,7 @@
 #include "graph/frontend/overrides.h"
 #include "graphrun/error.h"
 #include "session/formulas.h"
+#include "session/model_text.h"
 #include "session/weights_file.h"
 
 namespace graphrun {
@@ -201,7 +201,7 @@ Error without_places(const Error& error, const std::string& made, const std::str
     diagnostic.pointer.clear();
     diagnostic.source_line.clear();
   }
-  return Error(error.kind(), std::move(diagnostics));
+  return Error(error.kind(), std::move(diagnostics), error.more());
 }
 
 }  // namespace
@@ -213,10 +213,11 @@ std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& m
     throw Error(ErrorKind::input, "predict.format",
                 fmt::format("'{}': what it holds is told by its name: .csv, .npy or .npz", path));
   }
-  if (std::error_code ignored; !std::filesystem::is_regular_file(path, ignored)) {
+  if (std::error_code ignored;
+      !std::filesystem::exists(path, ignored) || std::filesystem::is_directory(path, ignored)) {
     throw Error(ErrorKind::input, "file.missing", fmt::format("no such file: '{}'", path));
   }
-  json::Document document = json::parse(model, read_file(model));
+  json::Document document = read_document(model, options);
   const std::vector<Override> overrides = apply_overrides(document, options.overrides);
   Wanted wanted;
   try {

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 
-#include "base/file.h"
 #include "base/json_reader.h"
 #include "data/dataset.h"
 #include "data/files.h"
@@ -21,6 +20,7 @@
 #include "graph/frontend/overrides.h"
 #include "session/coupling.h"
 #include "session/formulas.h"
+#include "session/model_text.h"
 #include "session/weights_file.h"
 
 namespace graphrun {
@@ -145,6 +145,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
       graph.inits.at(graph.builder.find(name)) = Init::values(std::move(tensor));
   }
   if (model.name.empty()) model.name = path.stem().string();
+  model.file = document.file;
   model.data = std::move(data);
   return model;
 }
@@ -152,7 +153,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
 }  // namespace
 
 Model load_model(const std::string& path, const LoadOptions& options) {
-  json::Document document = json::parse(path, read_file(path));
+  json::Document document = read_document(path, options);
   const std::vector<Override> overrides = apply_overrides(document, options.overrides);
   try {
     return read_model(document, options);

@@ -13,12 +13,28 @@
 #include "session/initial_values.h"
 
 namespace graphrun {
+namespace {
+
+// What depends on a step that no executor takes is declined, too: one mistake, told where the user wrote it.
+Error refused(const Error& error, const Model& model, bool ref_runs) {
+  const std::vector<Diagnostic>& all = error.diagnostics();
+  if (all.empty() || all.front().code != "step.unsupported") return error;
+  const auto written = std::find_if(all.begin(), all.end(), [](const Diagnostic& d) { return d.line > 0; });
+  Diagnostic first = written == all.end() ? all.front() : *written;
+  first.file = model.file;
+  const std::size_t others = all.size() - 1 + error.more();
+  if (others > 0) first.message += fmt::format(" (and {} other step{})", others, others == 1 ? "" : "s");
+  if (ref_runs) first.hint = "run it with --executor=ref, which computes everything in double";
+  return Error(error.kind(), {std::move(first)});
+}
+
+}  // namespace
 
 BufferId Planned::buffer(ir::NodeId node) const {
   const std::string& name = step.graph[node].name;
-  const BufferId id = find_buffer(program, name);
-  if (id == kNoBuffer) throw std::logic_error(fmt::format("session: no buffer '{}'", name));
-  return id;
+  const auto found = by_name.find(name);
+  if (found == by_name.end()) throw std::logic_error(fmt::format("session: no buffer '{}'", name));
+  return found->second;
 }
 
 std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shared_ptr<Executor>& custom, int threads) {
@@ -46,6 +62,11 @@ Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>
     planned.regions = find_regions(planned.regions.graph, regions);
     verify(planned.regions.graph);
   }
+  bool ref_runs = true;  // what these do not
+  const auto tell_ref = [&](const StepSignature& step) {
+    static const std::shared_ptr<Executor> ref = find_executor("ref");
+    ref_runs = ref_runs && ref->supports(step, target).yes;
+  };
   plan::LowerOptions lower;
   lower.name = model.name;
   lower.target = std::string(target.name);
@@ -54,13 +75,22 @@ Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>
     Support all = Support::with_workspace(0);
     for (const std::shared_ptr<Executor>& executor : executors) {
       Support one = executor->supports(step, target);
-      if (!one.yes) return one;
+      if (!one.yes) {
+        tell_ref(step);
+        return one;
+      }
       all.workspace_bytes = std::max(all.workspace_bytes, one.workspace_bytes);
     }
     return all;
   };
   lower.tiles = options.tiles;
-  planned.program = plan::lower(planned.regions.graph, lower).program;
+  try {
+    planned.program = plan::lower(planned.regions.graph, lower).program;
+  } catch (const Error& error) {
+    throw refused(error, model, ref_runs);
+  }
+  const std::vector<Buffer>& buffers = planned.program.buffers;
+  for (BufferId id = 0; id < buffers.size(); ++id) planned.by_name.emplace(buffers[id].name, id);
   return planned;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "graph/frontend/step_graph.h"
 #include "graph/passes/regions.h"
@@ -20,6 +21,8 @@ struct Planned {
   StepGraph step;
   Program program;
   Regions regions;  // the graph that was lowered, and why it has no other regions
+
+  std::unordered_map<std::string, BufferId> by_name;  // the program's buffers
 
   // Passes keep the names of states, so names lead from the step graph to the Program.
   BufferId buffer(ir::NodeId node) const;

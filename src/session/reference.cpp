@@ -9,6 +9,7 @@
 #include "graph/frontend/metrics.h"
 #include "graph/frontend/optimizers.h"
 #include "graph/frontend/schedules.h"
+#include "graphrun/executor.h"
 #include "graphrun/show.h"
 
 namespace graphrun {
@@ -81,6 +82,25 @@ std::string keyed_table(std::string_view title, const std::vector<Def>& registry
   return text;
 }
 
+// By asking the executors of the library itself; plug-ins answer for themselves.
+std::string dtype_table() {
+  std::string text = "| dtype | executors |\n|---|---|\n";
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::u64, DType::boolean}) {
+    const TensorType from{dtype, {2, 3}, 0}, to{dtype == DType::f32 ? DType::i32 : DType::f32, {2, 3}, 0};
+    std::string names;
+    for (const std::string_view name : {"ref", "cpu"}) {
+      const std::shared_ptr<Executor> executor = find_executor(name);
+      const Target& target = find_target(std::string(executor->default_target()));
+      const Params none;
+      const bool runs = executor->supports({"cast", none, {&from, 1}, to}, target).yes &&
+                        executor->supports({"cast", none, {&to, 1}, from}, target).yes;
+      if (runs) names += fmt::format("{}`{}`", names.empty() ? "" : ", ", name);
+    }
+    text += fmt::format("| `{}` | {} |\n", name_of(dtype), names);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string op_reference() {
@@ -92,6 +112,11 @@ std::string op_reference() {
       "## Functions\n\nCalled in expressions, or as the `\"op\"` of an object of the graph. `axis` and `axes` mean "
       "the same.\n\n" +
       functions();
+  text +=
+      "\n## Dtypes\n\nWhich executors of the library itself compute with values of it; a plug-in, as `cuda` is one, "
+      "answers when a\nmodel is planned for it. What an executor does not take, a plan or a run for it names with its "
+      "place.\n\n" +
+      dtype_table();
   text +=
       "\n## Layers\n\n`\"op\"` of an object of the graph only: they bring parameters of their own.\n\n" + layer_table();
   text += "\n## Initialisers\n\n| initialiser | argument | values |\n|---|---|---|\n";

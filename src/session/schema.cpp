@@ -218,6 +218,7 @@ Json init() {
   }
   forms.insert(forms.begin(), words(plain));
   forms.push_back(described(ref("values"), "the values themselves as nested arrays"));
+  forms.push_back(described(type("number"), "the value itself, where the shape is []"));
   return any_of(std::move(forms));
 }
 

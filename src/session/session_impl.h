@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -17,6 +18,12 @@
 namespace graphrun {
 
 double now_seconds();
+
+// The sign of a NaN means nothing, and is printed.
+template <class T>
+T unsigned_nan(T value) {
+  return value == value ? value : std::numeric_limits<T>::quiet_NaN();
+}
 
 struct Session::Impl {
   Impl(Model model, const SessionOptions& options);
@@ -41,7 +48,7 @@ struct Session::Impl {
     const std::uint64_t ring = static_cast<std::uint64_t>(planned.step.phases[index].ring);
     const std::span<float> values(ring_values.data(), ring);
     runnable->read(buffer(ring_node), std::as_writable_bytes(values));
-    for (std::uint64_t step = done[index] - n; step < done[index]; ++step) see(step, values[step % ring]);
+    for (std::uint64_t step = done[index] - n; step < done[index]; ++step) see(step, unsigned_nan(values[step % ring]));
   }
 
   // Samples of the batch at a step of the phase: what its mean counts for.

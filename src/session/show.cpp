@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
-#include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "graph/frontend/builder_impl.h"
@@ -15,6 +15,7 @@
 #include "graph/frontend/step_graph.h"
 #include "graph/gradients.h"
 #include "graph/ir/dot.h"
+#include "session/model_text.h"
 
 namespace graphrun {
 namespace {
@@ -26,11 +27,11 @@ struct Described {
   json::Value canonical;
 };
 
-Described describe(const std::string& path, const LoadOptions& options) {
-  LoadOptions without_files = options;
-  without_files.data = DataUse::none;
-  load_model(path, without_files);  // every mistake of the file, the "data" section's included
-  json::Document document = json::parse(path, read_file(path));
+Described describe(const std::string& path, LoadOptions options) {
+  options = reading_once(std::move(options));
+  options.data = DataUse::none;
+  load_model(path, options);  // every mistake of the file, the "data" section's included
+  json::Document document = read_document(path, options);
   const std::vector<Override> overrides = apply_overrides(document, options.overrides);
   try {
     json::Reader reader(document);
@@ -85,7 +86,7 @@ std::string listed(const std::vector<std::pair<std::string, std::string>>& rows)
 std::string as_text(const Described& described) {
   const GraphBuilder::Impl& graph = described.model.graph.impl();
   const ModelSummary s = summary(described);
-  std::string text = s.name + (s.description.empty() ? "" : ": " + s.description) + "\n";
+  std::string text = printable(s.name) + (s.description.empty() ? "" : ": " + printable(s.description)) + "\n";
   const auto section = [&](std::string_view title, const std::vector<std::pair<std::string, std::string>>& rows) {
     if (!rows.empty()) text += fmt::format("\n{}\n{}", title, listed(rows));
   };
@@ -173,10 +174,11 @@ std::string nodes_text(const ir::Graph& graph, const std::vector<bool>& shown, i
 }  // namespace
 
 ModelSummary check_model(const std::string& path, const LoadOptions& options, const SessionOptions& session) {
-  const Described described = describe(path, options);
+  const LoadOptions once = reading_once(options);
+  const Described described = describe(path, once);
   SessionOptions planned = session;
   if (planned.executor == "auto") planned.executor = SessionOptions().executor;  // one of those that it chooses from
-  for (const Model& model : with_assumed_sizes(path, options)) plan_program(model, planned);
+  for (const Model& model : with_assumed_sizes(path, once)) plan_program(model, planned);
   return summary(described);
 }
 
@@ -191,7 +193,7 @@ std::string show_model(const std::string& path, const LoadOptions& load, const S
   const ir::NodeId forward = impl.graph.size();
   if (show.gradients) add_gradients(described.model);
   const std::vector<bool> shown = shown_nodes(impl);
-  if (show.dot) return ir::to_dot(impl.graph, described.model.name, shown);
+  if (show.dot) return ir::to_dot(impl.graph, printable(described.model.name), shown);
   if (!show.gradients) return text;
   text += "\nnodes\n" + nodes_text(impl.graph, shown, 0, forward);
   return text + "\ngradients\n" + nodes_text(impl.graph, shown, forward, impl.graph.size());
@@ -200,7 +202,7 @@ std::string show_model(const std::string& path, const LoadOptions& load, const S
 std::string show_step(const Model& model, const ShowOptions& show) {
   const StepGraph step = build_step_graph(model);
   if (!show.dot) return ir::to_string(step.graph);
-  return ir::to_dot(step.graph, model.name, std::vector<bool>(step.graph.size(), true));
+  return ir::to_dot(step.graph, printable(model.name), std::vector<bool>(step.graph.size(), true));
 }
 
 }  // namespace graphrun

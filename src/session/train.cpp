@@ -82,7 +82,7 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
     const std::size_t numbers = std::max<std::size_t>(1, recorded.parts.size());
     double value = recorded.parts.empty() ? finished(recorded, left[0] / samples)
                                           : formulas[recorded.formula].value(left.first(numbers), samples);
-    if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // without a sign
+    value = unsigned_nan(value);
     (i == 0 ? metrics.loss : metrics.values[i - 1].second) = value;
     left = left.subspan(numbers);
   }

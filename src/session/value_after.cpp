@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 #include "graphrun/verify.h"
 #include "session/planned.h"
@@ -10,16 +11,35 @@
 namespace graphrun {
 namespace {
 
-BufferId find_value(const Program& program, std::string_view name) {
-  for (const std::string& candidate : {std::string(name), fmt::format("train/{}", name)}) {
-    if (const BufferId id = find_buffer(program, candidate); id != kNoBuffer) return id;
+[[noreturn]] void refuse_missing(const Model& model, const Planned& planned, std::string_view name) {
+  const auto& names = model.graph.impl().names;
+  const std::string in_step = fmt::format("train/{}", name);
+  const std::vector<ir::Node>& nodes = planned.step.graph.nodes;
+  if (std::any_of(nodes.begin(), nodes.end(), [&](const ir::Node& n) { return n.name == name || n.name == in_step; })) {
+    throw Error(ErrorKind::input, "value.simplified", fmt::format("'{}' was simplified away", name),
+                "--no-passes leaves the graph as it was built");
   }
-  std::vector<std::string> names;
-  for (const Buffer& buffer : program.buffers) names.push_back(buffer.name);
-  const std::string near = nearest_name(name, names);
-  throw Error(ErrorKind::input, "value.unknown", fmt::format("the program has no value '{}'", name),
-              near.empty() ? "graphrun plan --program lists them; with --no-passes none is simplified away"
+  if (names.contains(name)) {
+    throw Error(
+        ErrorKind::input, "value.dead",
+        fmt::format("no step of training or evaluation computes '{}': neither the loss nor a metric depends on it",
+                    name),
+        "of outputs, graphrun predict prints the values");
+  }
+  std::vector<std::string> candidates;
+  for (const Buffer& buffer : planned.program.buffers) candidates.push_back(buffer.name);
+  for (const auto& entry : names) candidates.push_back(entry.first);
+  const std::string near = nearest_name(name, candidates);
+  throw Error(ErrorKind::input, "value.unknown", fmt::format("there is no value '{}'", name),
+              near.empty() ? "graphrun show lists the model's, graphrun plan --program all of a step"
                            : fmt::format("did you mean '{}'?", near));
+}
+
+BufferId find_value(const Model& model, const Planned& planned, std::string_view name) {
+  for (const std::string& candidate : {std::string(name), fmt::format("train/{}", name)}) {
+    if (const BufferId id = find_buffer(planned.program, candidate); id != kNoBuffer) return id;
+  }
+  refuse_missing(model, planned, name);
 }
 
 struct Moment {
@@ -53,10 +73,10 @@ HostTensor value_after(const Model& model, std::string_view name, const ValueOpt
     return plan_model(model, {&executor, 1}, {options.target, options.passes, fuse, {}});
   };
   Planned planned = plan(false);  // every value is in the arena
-  const bool state = is_state(planned.program.buffers[find_value(planned.program, name)].kind);
+  const bool state = is_state(planned.program.buffers[find_value(model, planned, name)].kind);
   if (state && options.fuse) planned = plan(true);
   const Program& program = planned.program;
-  const BufferId id = find_value(program, name);
+  const BufferId id = find_value(model, planned, name);
   const Buffer& buffer = program.buffers[id];
   std::optional<Moment> moment;
   if (!is_state(buffer.kind)) moment = moment_of(program, id);

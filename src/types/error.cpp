@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cctype>
+#include <optional>
 #include <utility>
 
 namespace graphrun {
@@ -11,48 +14,110 @@ namespace {
 
 constexpr std::size_t kWindow = 160;  // columns of a source line that are shown; data may stand on one huge line
 constexpr std::size_t kMaxDistance = 3;
+constexpr std::size_t kLongestName = 64;  // that is worth a suggestion
+// Bytes of a diagnostic's texts. A path is never longer than the system allows; a pointer may be of a --set.
+constexpr std::size_t kLongestMessage = 1000, kLongestFile = 4096, kLongestPointer = 1000, kLongestLine = 16384;
 
 bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u;  // second and later bytes of a UTF-8 sequence
 }
 
-// Control characters could drive the reader's terminal.
-std::string printable(std::string_view line) {
-  std::string text(line);
-  for (char& c : text) {
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f) c = '?';
-  }
-  return text;
+// What one character of a text is: its bytes, and its code point where it is one that must not reach a terminal.
+struct Character {
+  std::size_t length = 1;
+  std::optional<char32_t> control = {};
+};
+
+bool is_control(char32_t code) {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
+         (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-// The source line and a caret line. Tabs are kept before the caret, so that it stands right at any tab width.
+// A byte that is no UTF-8 is a character of its own, and its value is the code.
+Character character_at(std::string_view text, std::size_t at) {
+  const auto first = static_cast<unsigned char>(text[at]);
+  if (first < 0x80) return {1, is_control(first) ? std::optional<char32_t>(first) : std::nullopt};
+  const std::size_t length = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : 2;
+  const bool starts = first >= 0xc2 && first < 0xf5;
+  char32_t code = first & (0xffu >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) {
+    if (!starts || at + i >= text.size() || !continues_character(text[at + i])) return {1, first};
+    code = code << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
+  }
+  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kSmallest[length] || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff) return {1, first};
+  return {length, is_control(code) ? std::optional(code) : std::nullopt};
+}
+
+// The source line and a caret line. A control character is one '?', so that the caret stands right; tabs are kept
+// before the caret, so that it does at any tab width.
 std::string excerpt(std::string_view line, int column) {
   std::size_t caret = column > 0 ? static_cast<std::size_t>(column - 1) : 0;
   std::string_view before, after;
   if (line.size() > kWindow) {
     std::size_t begin = std::min(caret, line.size()) > kWindow / 2 ? std::min(caret, line.size()) - kWindow / 2 : 0;
-    while (begin > 0 && continues_character(line[begin])) --begin;
+    for (int i = 0; i < 3 && begin > 0 && continues_character(line[begin]); ++i) --begin;
     std::size_t end = std::min(line.size(), begin + kWindow);
-    while (end < line.size() && continues_character(line[end])) ++end;
+    for (int i = 0; i < 3 && end < line.size() && continues_character(line[end]); ++i) ++end;
     before = begin > 0 ? "..." : "";
     after = end < line.size() ? "..." : "";
     line = line.substr(begin, end - begin);
     caret -= begin;
   }
-  std::string text = fmt::format("\n    {}{}{}", before, printable(line), after);
-  if (column <= 0) return text;
-  text += "\n    " + std::string(before.size(), ' ');
-  for (std::size_t i = 0; i < caret; ++i) {
-    if (i < line.size() && continues_character(line[i])) continue;
-    text += i < line.size() && line[i] == '\t' ? '\t' : ' ';
+  std::string shown(before), pointing(before.size(), ' ');
+  std::size_t at = 0;
+  while (at < line.size()) {
+    const Character c = character_at(line, at);
+    const bool tab = line[at] == '\t';
+    if (at + c.length <= caret) pointing += tab ? '\t' : ' ';
+    shown += c.control && !tab ? "?" : line.substr(at, c.length);
+    at += c.length;
   }
-  return text + '^';
+  if (column <= 0) return fmt::format("\n    {}{}", shown, after);
+  if (caret > at) pointing += std::string(std::min(caret - at, kWindow), ' ');
+  return fmt::format("\n    {}{}\n    {}^", shown, after, pointing);
+}
+
+// Its first two thirds and its last third, for the end says what was expected.
+void shorten(std::string& text, std::size_t limit) {
+  if (text.size() <= limit) return;
+  std::size_t head = limit * 2 / 3, tail = text.size() - (limit - head);
+  for (int i = 0; i < 3 && continues_character(text[head]); ++i) --head;
+  for (int i = 0; i < 3 && tail < text.size() && continues_character(text[tail]); ++i) ++tail;
+  text = text.substr(0, head) + "..." + text.substr(tail);
+}
+
+void shorten(Diagnostic& d) {
+  shorten(d.message, kLongestMessage);
+  shorten(d.hint, kLongestMessage);
+  shorten(d.file, kLongestFile);
+  shorten(d.pointer, kLongestPointer);
+  if (d.source_line.size() <= kLongestLine) return;
+  // What is near the column; beyond the reach, not even that.
+  d.source_line.resize(d.column >= 0 && static_cast<std::size_t>(d.column) < kLongestLine ? kLongestLine : 0);
+}
+
+// A message may have lines of its own; a name with a line end does not make one that looks like another message.
+std::string printable_lines(std::string_view text) {
+  std::string out = printable(text.substr(0, text.find('\n')));
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
+    const std::string_view rest = text.substr(at + 1);
+    out += "\n    " + printable(rest.substr(0, rest.find('\n')));
+  }
+  return out;
 }
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return lower;
+}
+
+// Which letters there are, of 64 classes.
+std::uint64_t letters_of(std::string_view text) {
+  std::uint64_t mask = 0;
+  for (const char c : text) mask |= std::uint64_t{1} << (static_cast<unsigned char>(c) & 63u);
+  return mask;
 }
 
 // Damerau-Levenshtein in its optimal string alignment form: insert, delete, replace, or swap two neighbours.
@@ -74,23 +139,49 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string to_string(const Diagnostic& diagnostic) {
-  std::string text = diagnostic.file;
+  std::string text = printable(diagnostic.file);
   for (const int number : {diagnostic.line, diagnostic.line > 0 ? diagnostic.column : 0}) {
     if (number > 0) text += fmt::format("{}{}", text.empty() ? "" : ":", number);
   }
-  for (const std::string& part : {diagnostic.pointer, diagnostic.message}) {
+  for (const std::string& part : {printable(diagnostic.pointer), printable_lines(diagnostic.message)}) {
     if (!part.empty()) text += (text.empty() ? "" : ": ") + part;
   }
   if (!diagnostic.source_line.empty()) text += excerpt(diagnostic.source_line, diagnostic.column);
-  if (!diagnostic.hint.empty()) text += "\n    hint: " + diagnostic.hint;
+  if (!diagnostic.hint.empty()) text += "\n    hint: " + printable_lines(diagnostic.hint);
   return text;
 }
 
-Error::Error(ErrorKind kind, std::vector<Diagnostic> diagnostics) : kind_(kind), diagnostics_(std::move(diagnostics)) {
-  for (const Diagnostic& diagnostic : diagnostics_) {
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const Character c = character_at(text, at);
+    if (!c.control) {
+      out += text.substr(at, c.length);
+    } else if (*c.control == '\n' || *c.control == '\r' || *c.control == '\t') {
+      out += *c.control == '\n' ? "\\n" : *c.control == '\r' ? "\\r" : "\\t";
+    } else if (c.length == 1) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(*c.control));
+    } else {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(*c.control));
+    }
+    at += c.length;
+  }
+  return out;
+}
+
+Error::Error(ErrorKind kind, std::vector<Diagnostic> diagnostics, std::size_t more)
+    : kind_(kind), diagnostics_(std::move(diagnostics)), more_(more) {
+  if (diagnostics_.size() > kMaxDiagnostics) {
+    more_ += diagnostics_.size() - kMaxDiagnostics;
+    diagnostics_.resize(kMaxDiagnostics);
+  }
+  for (Diagnostic& diagnostic : diagnostics_) {
+    shorten(diagnostic);
     if (!text_.empty()) text_ += '\n';
     text_ += to_string(diagnostic);
   }
+  if (more_ > 0) text_ += fmt::format("\nand {} more", more_);
 }
 
 Error::Error(ErrorKind kind, std::string code, std::string message, std::string hint)
@@ -111,19 +202,30 @@ OutOfMemory::OutOfMemory(std::string code, std::string message, std::uint64_t ne
 OutOfMemory::~OutOfMemory() = default;
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
+  if (name.size() > kLongestName) return {};
+  const std::size_t most = std::min(kMaxDistance, (name.size() + 2) / 3);
   const std::string lower = lower_case(name);
+  const std::uint64_t letters = letters_of(lower);
   const std::string* best = nullptr;
-  std::pair<std::size_t, std::size_t> best_distance;  // as written, then without regard to case
+  std::array<std::size_t, 4> best_distance{};
   for (const std::string& candidate : candidates) {
     const std::size_t lengths[] = {name.size(), candidate.size()};
-    if (std::max(lengths[0], lengths[1]) - std::min(lengths[0], lengths[1]) > kMaxDistance) continue;
-    const std::size_t folded = edit_distance(lower, lower_case(candidate));
+    const std::size_t longer = std::max(lengths[0], lengths[1]) - std::min(lengths[0], lengths[1]);
+    if (longer > most) continue;
+    // Each edit brings or takes one letter at most: of many candidates, few need more than this.
+    const std::string low = lower_case(candidate);
+    const std::uint64_t own = letters_of(low);
+    if (std::max(std::popcount(own & ~letters), std::popcount(letters & ~own)) > static_cast<int>(most)) continue;
+    const std::size_t folded = edit_distance(lower, low);
     // A wrong case is one mistake, however many letters it changes: RELU is next to relu.
     const std::size_t exact = folded == 0 && name != candidate ? 1 : edit_distance(name, candidate);
-    if (exact > kMaxDistance || (exact >= name.size() && folded != 0)) continue;
-    if (best == nullptr || std::pair(exact, folded) < best_distance) {
+    if (exact > most || (exact >= name.size() && folded != 0)) continue;
+    // Of equals, the one with the same letters: who writes tahn means tanh and not tan.
+    const bool swapped = longer == 0 && std::is_permutation(low.begin(), low.end(), lower.begin());
+    const std::array<std::size_t, 4> distance = {exact, folded, swapped ? 0u : 1u, longer};
+    if (best == nullptr || distance < best_distance) {
       best = &candidate;
-      best_distance = {exact, folded};
+      best_distance = distance;
     }
   }
   return best == nullptr ? std::string() : *best;

@@ -127,8 +127,8 @@ std::string_view name_of(BufferKind kind) {
 }
 
 std::string to_string(const Program& program) {
-  std::string text = fmt::format("program {} for {}\narena {} bytes, lower bound {}\n\nbuffers\n", program.name,
-                                 program.target, program.arena_bytes, program.lower_bound);
+  std::string text = fmt::format("program {} for {}\narena {} bytes, lower bound {}\n\nbuffers\n",
+                                 printable(program.name), program.target, program.arena_bytes, program.lower_bound);
   for (BufferId id = 0; id < program.buffers.size(); ++id) text += buffer_line(program, id);
   for (const Phase& phase : program.phases) {
     text += fmt::format("\nphase {}, batch {}\n", phase.name, phase.capacity);

@@ -71,6 +71,47 @@ TEST(Diagnostic, ControlCharactersDoNotReachTheTerminal) {
   EXPECT_EQ(to_string(d), "m\n    a?[2Jb");
 }
 
+TEST(Diagnostic, EveryTextIsFitForATerminal) {
+  Diagnostic d;
+  d.file = "a\x1b]0;b";
+  d.line = 1;
+  d.pointer = "/k\n";
+  d.message = std::string("m\0n", 3);
+  d.hint = "\xc2\x9bh\xe2\x80\xae";  // a control character of two bytes, and one of text direction
+  d.source_line = "\xc2\x9b[2J X";
+  d.column = 7;
+  EXPECT_EQ(to_string(d), "a\\x1b]0;b:1:7: /k\\n: m\\x00n\n    ?[2J X\n         ^\n    hint: \\u009bh\\u202e");
+}
+
+TEST(Printable, LeavesTextAsItIs) {
+  EXPECT_EQ(printable("a \xc3\xa9\xe2\x82\xac \xf0\x9f\x98\x80"), "a \xc3\xa9\xe2\x82\xac \xf0\x9f\x98\x80");
+  EXPECT_EQ(printable("\t\r\n\x7f"), "\\t\\r\\n\\x7f");
+  EXPECT_EQ(printable("a\xff\xc3"), "a\\xff\\xc3");                           // no UTF-8
+  EXPECT_EQ(printable("\xc0\x9b\xed\xa0\x80"), "\\xc0\\x9b\\xed\\xa0\\x80");  // overlong, half of a pair
+}
+
+TEST(Error, KeepsFiftyAndCountsTheOthers) {
+  std::vector<Diagnostic> many(kMaxDiagnostics + 7, full());
+  const Error error(ErrorKind::input, many, 3);
+  EXPECT_EQ(error.diagnostics().size(), kMaxDiagnostics);
+  EXPECT_EQ(error.more(), 10u);
+  EXPECT_TRUE(std::string_view(error.what()).ends_with("\nand 10 more"));
+  EXPECT_EQ(Error(ErrorKind::input, std::vector<Diagnostic>(kMaxDiagnostics)).more(), 0u);
+}
+
+TEST(Error, CutsTextsOfMegabytes) {
+  Diagnostic d;
+  d.message = "got '" + std::string(3000000, 'a') + "', expected a number";
+  d.hint = d.pointer = d.file = d.source_line = std::string(3000000, '\xa4');
+  d.line = 1;
+  d.column = 2500000;
+  const Error error(ErrorKind::input, {d});
+  EXPECT_LT(std::string_view(error.what()).size(), 30000u);
+  EXPECT_NE(std::string_view(error.what()).find("got 'aaa"), std::string_view::npos);
+  EXPECT_NE(std::string_view(error.what()).find("', expected a number"), std::string_view::npos);
+  EXPECT_LT(error.diagnostics()[0].source_line.size(), 20000u);
+}
+
 TEST(Error, TextHoldsAllDiagnostics) {
   Diagnostic second;
   second.message = "other";
@@ -99,6 +140,22 @@ TEST(NearestName, WithinThreeEdits) {
 TEST(NearestName, SwappedNeighboursAreOneEdit) {
   EXPECT_EQ(nearest_name("rleu", {"rlea_", "relu"}), "relu");
   EXPECT_EQ(nearest_name("ab", {"ba"}), "ba");  // two edits would be as many as the name is long
+}
+
+TEST(NearestName, WhatHasTheSameLettersIsNearer) {
+  EXPECT_EQ(nearest_name("tahn", {"tan", "tanh", "than_"}), "tanh");
+  EXPECT_EQ(nearest_name("mena", {"men", "mean"}), "mean");
+}
+
+TEST(NearestName, ShortNamesAreNotNearToAnything) {
+  EXPECT_EQ(nearest_name("adam", {"train", "plan", "eval", "sgd"}), "");
+  EXPECT_EQ(nearest_name("abcd", {"abxy"}), "abxy");
+  EXPECT_EQ(nearest_name("abcd", {"axyz"}), "");
+}
+
+TEST(NearestName, LongNamesHaveNone) {
+  EXPECT_EQ(nearest_name(std::string(64, 'a'), {std::string(63, 'a')}), std::string(63, 'a'));
+  EXPECT_EQ(nearest_name(std::string(65, 'a'), {std::string(64, 'a')}), "");
 }
 
 TEST(NearestName, NearerThanTheNameIsLong) {

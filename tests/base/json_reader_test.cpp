@@ -48,6 +48,45 @@ TEST(Reader, ReportHasAllParts) {
   EXPECT_EQ(to_string(errors[0]), "m.json:2:12: /units: must be > 0, got -3\n      \"units\": -3\n               ^");
 }
 
+TEST(Reader, KeepsFiftyAndCountsTheOthers) {
+  const Document document = parse("m.json", "{\"list\": [" + std::string(3, ' ') + "1" + std::string(99, ' ') + "]}");
+  Reader reader(document);
+  EXPECT_FALSE(reader.full());
+  for (int i = 0; i < 80; ++i) reader.report(reader.root(), "c", std::to_string(i));
+  EXPECT_TRUE(reader.full());
+  EXPECT_EQ(reader.errors(), 80u);
+  reader.report_more(5);
+  reader.report(reader.root(), Error(ErrorKind::input, std::vector<Diagnostic>(3), 4));
+  try {
+    reader.throw_if_failed();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostics().size(), kMaxDiagnostics);
+    EXPECT_EQ(error.diagnostics()[49].message, "49");
+    EXPECT_EQ(error.more(), 80 + 5 + 3 + 4 - kMaxDiagnostics);
+  }
+}
+
+TEST(Reader, KeysOfALargeObjectAreFound) {
+  std::string text = "{";
+  for (int i = 0; i < 1000; ++i) text += "\"k" + std::to_string(i) + "\": " + std::to_string(i) + ", ";
+  const auto errors = reported(text + "\"last\": 0}", [](Reader& r) {
+    ObjectReader object(r, r.root());
+    for (int i = 0; i < 1000; i += 2) EXPECT_EQ(object.number("k" + std::to_string(i)), i);
+    EXPECT_EQ(object.get("k1000"), std::nullopt);
+    EXPECT_EQ(object.unread().size(), 501u);
+    object.get("k1");
+    EXPECT_EQ(object.unread().size(), 500u);
+  });
+  EXPECT_TRUE(errors.empty());
+}
+
+TEST(Reader, APointerSaysLongKeysInShort) {
+  const Document document = parse("m.json", "{\"" + std::string(1000, 'k') + "\": [0]}");
+  const Place at = Reader(document).root().member(document.root.members[0]).item(0);
+  EXPECT_EQ(at.pointer, "/" + std::string(256, 'k') + ".../0");
+}
+
 TEST(Reader, Conversions) {
   const Document document = parse("m.json", R"(["s", true, 2, 2.5, 1e3, [1, 2.5], null, {}])");
   Reader reader(document);

@@ -154,7 +154,7 @@ TEST(JsonError, GoldenMessages) {
        "json.syntax m.json:1:5: invalid string: forbidden character after backslash\n    [\"a\\q\"]\n"
        "        ^\n    hint: a backslash is written \\\\"},
       {"[\"ab\xff\"]",
-       "json.syntax m.json:1:5: invalid string: not UTF-8\n    [\"ab\xff\"]\n        ^\n"
+       "json.syntax m.json:1:5: invalid string: not UTF-8\n    [\"ab?\"]\n        ^\n"
        "    hint: save the file as UTF-8"},
   };
   for (const Golden& golden : cases) EXPECT_EQ(text_of(golden.text), golden.message);

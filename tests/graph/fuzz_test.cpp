@@ -198,7 +198,7 @@ void expect_a_good_error(const Error& error, const std::string& text) {
 }
 
 TEST(Fuzz, ModelFiles) {
-  const std::vector<std::string> corpus = files_of({"/models", "/tests/graph/bad"});
+  const std::vector<std::string> corpus = files_of({"/models", "/tests/graph/bad", "/tests/graph/failures"});
   const std::vector<std::string> models = files_of({"/models"});
   const test::TemporaryFolder folder;
   const int n = rounds(1000);
@@ -226,6 +226,28 @@ TEST(Fuzz, ModelFiles) {
   EXPECT_GT(good, n / 50);
   EXPECT_LT(good, n * 9 / 10);
   EXPECT_LT(slowest, 10) << "seconds for one file";
+}
+
+TEST(Fuzz, PastFailures) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::string> failures = files_of({"/tests/graph/failures"});
+  ASSERT_GE(failures.size(), 10u);
+  for (const std::string& text : failures) {
+    const std::string path = folder.write("model.json", text);
+    const test::CpuTime time;
+    for (const auto& read :
+         {+[](const std::string& p) { check_model(p); }, +[](const std::string& p) { canonical_model(p); },
+          +[](const std::string& p) { show_model(p, {}, {.gradients = true, .dot = true}); }}) {
+      try {
+        read(path);
+      } catch (const Error& error) {
+        ASSERT_NO_FATAL_FAILURE(expect_a_good_error(error, text));
+      } catch (const std::exception& error) {
+        FAIL() << error.what() << "\n" << text;
+      }
+    }
+    EXPECT_LT(time.seconds(), 10) << text;
+  }
 }
 
 TEST(Fuzz, Expressions) {

@@ -25,8 +25,10 @@ void check_init(std::string_view name, const Shape& shape, const Init& init) {
          "a vector usually starts from zeros");
   }
   if (init.kind == Init::Kind::values && (init.tensor.dtype() != DType::f32 || !(init.tensor.shape() == shape))) {
-    fail("parameter.init", fmt::format("{}: the given values are {}{}, the parameter is f32{}", name,
-                                       name_of(init.tensor.dtype()), to_string(init.tensor.shape()), to_string(shape)));
+    fail("parameter.init",
+         fmt::format("{}: the given values are {}{}, the parameter is f32{}", name, name_of(init.tensor.dtype()),
+                     to_string(init.tensor.shape()), to_string(shape)),
+         init.tensor.shape().rank() == 0 ? "{\"constant\": v} gives every element the same value" : "");
   }
   for (const double number : {init.a, init.b}) {
     if (!std::isfinite(static_cast<float>(number))) {

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <unordered_set>
 
 namespace graphrun::expression {
 namespace {
@@ -275,8 +276,9 @@ class Parser {
     term.kind = Term::Kind::call;
     const Nested nested(*this);
     if (!accept(")")) {
+      std::unordered_set<std::string_view> keys;
       do {
-        argument(term);
+        argument(term, keys);
       } while (accept(","));
       expect(")", "expected , or ) in the call");
     }
@@ -284,7 +286,7 @@ class Parser {
     return push(std::move(term));
   }
 
-  void argument(Term& call) {
+  void argument(Term& call, std::unordered_set<std::string_view>& keys) {
     spaces();
     const std::string_view rest = text_.substr(at_);
     const auto [value, key] = assignment(rest);
@@ -296,8 +298,8 @@ class Parser {
       return;
     }
     Argument argument{.key = std::string(key), .at = at_};
-    for (const Argument& other : call.attributes) {
-      if (other.key == key) throw ExpressionError(at_, "expression.syntax", fmt::format("{} is given twice", key));
+    if (!keys.insert(key).second) {
+      throw ExpressionError(at_, "expression.syntax", fmt::format("{} is given twice", key));
     }
     at_ += value;
     const bool outer = std::exchange(literal_, true);

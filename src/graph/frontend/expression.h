@@ -64,10 +64,19 @@ struct Scope {
   std::set<std::string, std::less<>> broken = {};              // definitions that were reported: their uses are not
   std::map<std::string, std::string, std::less<>> later = {};  // names defined further down, and where
   bool nameless = false;  // an entry that should have given a name was reported: it may be the one that is missed
+  bool suggest = true;    // whether a hint is worth the search: of thousands of mistakes, few are shown
 };
 
 struct Findings {
-  std::vector<ExpressionError> errors;
+  std::vector<ExpressionError> errors;  // the first kMaxDiagnostics
+  std::size_t more = 0;                 // those that are counted only
+  void add(ExpressionError error) {
+    if (!full())
+      errors.push_back(std::move(error));
+    else
+      ++more;
+  }
+  bool full() const { return errors.size() >= kMaxDiagnostics; }
   bool broken = false;  // it depends on a broken definition: it cannot be built, and that is no new mistake
 };
 Findings check(const Scope& scope, const Expression& expression);

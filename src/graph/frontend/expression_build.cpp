@@ -66,7 +66,7 @@ bool is_word(std::string_view name) {
   return name == "true" || name == "false" || name == "none" || name == "True" || name == "False" || name == "None";
 }
 
-Error unknown_name(const Scope& scope, std::string_view name) {
+Error unknown_name(const Scope& scope, std::string_view name, bool suggest) {
   std::string hint;
   if (is_word(name)) {
     hint = "true, false and none are values of attributes only";
@@ -74,7 +74,7 @@ Error unknown_name(const Scope& scope, std::string_view name) {
     hint = fmt::format("it is defined further down, at {}", later->second);
   } else if (find_function(name)) {
     hint = fmt::format("{} is a function: {}(…)", name, name);
-  } else {
+  } else if (suggest) {
     std::vector<std::string> names = value_names(scope.graph);
     names.insert(names.end(), scope.broken.begin(), scope.broken.end());
     hint = did_you_mean(name, names);
@@ -299,22 +299,22 @@ class Evaluator {
   std::vector<NodeId> operands_;  // of the call or operation that is being made
 };
 
-void check_call(const Scope& scope, const Term& t, std::vector<ExpressionError>& errors) {
+void check_call(const Scope& scope, const Term& t, Findings& findings) {
   const std::optional<Function> function = find_function(t.word);
   if (!function) {
     if (scope.graph.names.contains(t.word) || scope.graph.constants.contains(t.word)) {
-      errors.emplace_back(t.at, "function.unknown", fmt::format("{} is a value, not a function", t.word),
-                          "a product is written with *");
+      findings.add(ExpressionError(t.at, "function.unknown", fmt::format("{} is a value, not a function", t.word),
+                                   "a product is written with *"));
     } else {
-      errors.emplace_back(t.at, unknown_function(t.word));
+      findings.add(ExpressionError(t.at, unknown_function(t.word)));
     }
     return;
   }
   if (std::string message = wrong_count(*function, t.operands.size()); !message.empty()) {
     const bool surplus = t.operands.size() > function->operands->size() && !function->attrs->empty();
-    errors.emplace_back(
+    findings.add(ExpressionError(
         t.at, "function.operands", std::move(message),
-        surplus ? fmt::format("attributes are given by name: {}=…", function->attrs->front().name) : "");
+        surplus ? fmt::format("attributes are given by name: {}=…", function->attrs->front().name) : ""));
   }
   for (const Argument& argument : t.attributes) {
     if (find_attr(*function->attrs, argument.key)) continue;
@@ -322,8 +322,8 @@ void check_call(const Scope& scope, const Term& t, std::vector<ExpressionError>&
     if (hint.empty() && !function->attrs->empty()) {
       hint = fmt::format("its attributes: {}", fmt::join(names_of(*function->attrs), ", "));
     }
-    errors.emplace_back(argument.at, "attribute.unknown", fmt::format("{} has no attribute {}", t.word, argument.key),
-                        std::move(hint));
+    findings.add(ExpressionError(argument.at, "attribute.unknown",
+                                 fmt::format("{} has no attribute {}", t.word, argument.key), std::move(hint)));
   }
 }
 
@@ -332,12 +332,12 @@ void check_call(const Scope& scope, const Term& t, std::vector<ExpressionError>&
 Findings check(const Scope& scope, const Expression& expression) {
   Findings findings;
   for (const Term& t : expression.terms) {
-    if (t.kind == Term::Kind::call) check_call(scope, t, findings.errors);
+    if (t.kind == Term::Kind::call) check_call(scope, t, findings);
     if (t.kind != Term::Kind::name || t.literal || scope.graph.constants.contains(t.word)) continue;
     if (excused(scope, t.word)) {
       findings.broken = true;
     } else if (!scope.graph.names.contains(t.word)) {
-      findings.errors.emplace_back(t.at, unknown_name(scope, t.word));
+      findings.add({t.at, unknown_name(scope, t.word, scope.suggest && !findings.full())});
     }
   }
   return findings;
@@ -350,7 +350,7 @@ bool excused(const Scope& scope, std::string_view name) {
 
 NodeId resolve(const Scope& scope, std::string_view name) {
   const auto found = scope.graph.names.find(name);
-  if (found == scope.graph.names.end()) throw unknown_name(scope, name);
+  if (found == scope.graph.names.end()) throw unknown_name(scope, name, scope.suggest);
   return found->second;
 }
 

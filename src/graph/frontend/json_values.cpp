@@ -17,7 +17,7 @@ using json::Reader;
 
 constexpr std::string_view kInits =
     R"(expected "zeros", "ones", "glorot_uniform", {"constant": v}, {"normal": s}, )"
-    R"({"uniform": [a, b]}, {"npz": "file", "key": "name"} or the values as nested arrays)";
+    R"({"uniform": [a, b]}, {"npz": "file", "key": "name"} or the values as nested arrays, of shape [] as a number)";
 
 bool is_whole(double value) {
   return value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value));
@@ -194,7 +194,7 @@ std::optional<DType> read_dtype(Reader& reader, const Place& at) {
 std::optional<Init> read_init(Reader& reader, const Place& at, const ReadArray& read_array) {
   if (at.value->kind == Kind::string) return read_init_word(reader, at);
   if (at.value->kind == Kind::object) return read_init_object(reader, at, read_array);
-  if (at.value->kind != Kind::array) {
+  if (at.value->kind != Kind::array && !at.value->is_number()) {
     reader.report(at, "model.init", fmt::format("no initialiser: {}", name_of(at.value->kind)), std::string(kInits));
     return std::nullopt;
   }

@@ -2,7 +2,9 @@
 #include "graph/frontend/model_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "graph/frontend/builder_impl.h"
@@ -42,7 +44,7 @@ using json::Place;
 ModelFile::ModelFile(json::Reader& reader, ReadArray read_array)
     : reader_(reader), read_array_(std::move(read_array)), batch_place_(reader.root()) {
   ObjectReader root(reader_, reader_.root());
-  if (!root.is_object()) return;
+  if (!root.is_object() || !looks_like_a_model(root)) return;
   if (const auto at = root.get("format"); !at) {
     reader_.report(root.place(), "model.format", "the file does not say its format", "add \"format\": 1");
   } else if (at->value->kind != Kind::integer || at->value->integer != 1) {
@@ -68,6 +70,23 @@ ModelFile::ModelFile(json::Reader& reader, ReadArray read_array)
     for (const Member& inner : member->value.members) broken_.insert(inner.key);
   }
   root.finish();
+}
+
+// Another JSON file is one mistake, not one for each key that a model has.
+bool ModelFile::looks_like_a_model(ObjectReader& root) {
+  const std::vector<std::string> keys = {"format", "data", "inputs", "parameters", "graph", "outputs", "train"};
+  const std::vector<Member>& members = root.place().value->members;
+  const bool any = std::any_of(members.begin(), members.end(),
+                               [&](const Member& member) { return !nearest_name(member.key, keys).empty(); });
+  if (any || members.empty()) return true;
+  if (root.find("x") && root.find("y") && root.find("m")) {
+    reader_.report(root.place(), "model.data", "this is a file of data, with the keys m, n, x, y: not a model file",
+                   R"(a model names it: "data": {"source": {"json": "FILE"}})");
+  } else {
+    reader_.report(root.place(), "model.none", "this is not a model file: it has none of a model's keys",
+                   fmt::format("they are {}", fmt::join(keys, ", ")));
+  }
+  return false;
 }
 
 void ModelFile::read_constants(const Place& at) {

@@ -55,6 +55,7 @@ class ModelFile {
     bool decay = true;
   };
 
+  bool looks_like_a_model(json::ObjectReader& root);  // false: reported
   void read_constants(const json::Place& at);
   void read_inputs(const json::Place& at);
   void read_parameters(const json::Place& at);

@@ -118,6 +118,7 @@ class ModelBuild {
   void add_entry(const Place& entry) {
     const std::string name = entry_name(entry);
     scope_.later.erase(name);
+    scope_.suggest = !reader_.full();
     graph_.builder.at(source(entry));
     if (entry.value->kind == Kind::string) {
       add_assignment(entry);
@@ -148,6 +149,7 @@ class ModelBuild {
       }
       const expression::Findings findings = check(scope_, parsed);
       for (const ExpressionError& error : findings.errors) reader_.report_inside(entry, error.offset, error);
+      reader_.report_more(findings.more);
       if (findings.broken || !findings.errors.empty()) return;
       const NodeId id = build(graph_, parsed);
       if (reader_.errors() == before) graph_.define(parsed.name, id);
@@ -167,7 +169,8 @@ class ModelBuild {
     const Layer* layer = find_layer(*op_name);
     const std::optional<Function> function = find_function(*op_name);
     if (!layer && !function) {
-      std::vector<std::string> candidates = function_names();
+      std::vector<std::string> candidates;
+      if (!reader_.full()) candidates = function_names();
       for (const Layer& candidate : layers()) candidates.emplace_back(candidate.name);
       reader_.report(*op, "function.unknown", fmt::format("there is no op or layer named {}", *op_name),
                      did_you_mean(*op_name, candidates));
@@ -334,8 +337,7 @@ class ModelBuild {
   void read_metric(const Place& at) {
     const std::optional<std::string> name = reader_.string(at);
     if (!name || (!find_metric(*name) && excused(scope_, *name))) return;
-    if (std::any_of(model_.train.metrics.begin(), model_.train.metrics.end(),
-                    [&](const MetricSpec& metric) { return metric.name == *name; })) {
+    if (!listed_metrics_.insert(*name).second) {
       reader_.report(at, "model.metric", fmt::format("{} is listed twice", *name));
       return;
     }
@@ -354,7 +356,9 @@ class ModelBuild {
     std::vector<std::string> candidates;
     for (const MetricDef& metric : metrics()) candidates.emplace_back(metric.name);
     const std::string built_in = fmt::format("built-in: {}", fmt::join(candidates, ", "));
-    for (const auto& entry : graph_.names) candidates.push_back(entry.first);
+    if (!reader_.full()) {
+      for (const auto& entry : graph_.names) candidates.push_back(entry.first);
+    }
     const std::string hint = did_you_mean(name, candidates);
     reader_.report(at, "model.metric", fmt::format("{} is neither a value of the graph nor a built-in metric", name),
                    hint.empty() ? built_in : hint);
@@ -430,8 +434,7 @@ class ModelBuild {
       outputs_broken_ = true;
       return;
     }
-    if (std::any_of(model_.outputs.begin(), model_.outputs.end(),
-                    [&](const OutputSpec& o) { return o.name == name; })) {
+    if (!listed_outputs_.insert(name).second) {
       reader_.report(at, "model.outputs", fmt::format("{} is listed twice", name));
       return;
     }
@@ -449,10 +452,11 @@ class ModelBuild {
 
   void answer_named(const std::vector<std::pair<Place, std::string>>& named) {
     const std::vector<std::string> targets = target_names(model_);
+    const std::set<std::string, std::less<>> known(targets.begin(), targets.end());
     for (std::size_t i = 0; i < named.size(); ++i) {
       const Place& place = named[i].first;
       const std::string& target = named[i].second;
-      if (std::find(targets.begin(), targets.end(), target) != targets.end()) {
+      if (known.contains(target)) {
         model_.outputs[i].target = target;
         continue;
       }
@@ -460,13 +464,13 @@ class ModelBuild {
         outputs_broken_ = true;
         continue;
       }
-      const bool is_input = std::any_of(file_.inputs_.begin(), file_.inputs_.end(),
-                                        [&](const ModelFile::Input& input) { return input.name == target; });
+      const auto is_named = [&](const ModelFile::Input& input) { return input.name == target; };
+      const bool is_input = !reader_.full() && std::any_of(file_.inputs_.begin(), file_.inputs_.end(), is_named);
       outputs_broken_ = true;
       reader_.report(place, "model.target",
                      is_input ? fmt::format("{} is no target: an output depends on it", target)
                               : fmt::format("'{}' is no input, so it cannot be a target", target),
-                     target_hint(target, targets));
+                     reader_.full() ? std::string() : target_hint(target, targets));
     }
   }
 
@@ -487,6 +491,7 @@ class ModelBuild {
   GraphBuilder::Impl& graph_;
   Scope scope_;
   bool outputs_broken_ = false;
+  std::set<std::string, std::less<>> listed_outputs_, listed_metrics_;
 };
 
 Model ModelFile::build(std::int64_t capacity) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/json_reader.h"
@@ -27,19 +28,10 @@ std::string shown(const Override& o) {
   throw Error(ErrorKind::input, std::vector{std::move(d)});
 }
 
-std::vector<std::string> split(const Override& o) {
-  std::vector<std::string> parts(1);
-  for (const char c : o.path) {
-    if (c == '.') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  for (const std::string& part : parts) {
-    if (part.empty()) fail(o, "the path must be keys with dots between them", "for instance train.epochs=100");
-  }
-  return parts;
+void check_path(const Override& o) {
+  const bool empty_segment =
+      o.path.empty() || o.path.front() == '.' || o.path.back() == '.' || o.path.find("..") != std::string::npos;
+  if (empty_segment) fail(o, "the path must be keys with dots between them", "for instance train.epochs=100");
 }
 
 // A value that was set stands at no line of the file.
@@ -86,45 +78,51 @@ std::size_t item_index(const Override& o, const Value& list, const std::string& 
        near.empty() ? "an index from 0 works too" : fmt::format("did you mean {}?", near));
 }
 
-// Names may contain dots: the longest run of segments that is a key wins. Returns the number of segments it takes.
-std::pair<Member*, std::size_t> existing_member(Value& object, const std::vector<std::string>& parts, std::size_t at) {
-  for (std::size_t end = parts.size(); end > at; --end) {
-    const std::string key = fmt::format("{}", fmt::join(parts.begin() + static_cast<std::ptrdiff_t>(at),
-                                                        parts.begin() + static_cast<std::ptrdiff_t>(end), "."));
-    for (Member& member : object.members) {
-      if (member.key == key) return {&member, end - at};
-    }
+// Names may contain dots: the longest key that the rest of the path begins with wins.
+Member* existing_member(Value& object, std::string_view rest) {
+  Member* longest = nullptr;
+  for (Member& member : object.members) {
+    const bool fits =
+        rest.starts_with(member.key) && (rest.size() == member.key.size() || rest[member.key.size()] == '.');
+    if (fits && (longest == nullptr || longest->key.size() < member.key.size())) longest = &member;
   }
-  return {nullptr, 1};
+  return longest;
+}
+
+std::string_view first_segment(std::string_view path) {
+  return path.substr(0, path.find('.'));
 }
 
 void apply(Value& root, Override& o) {
-  const std::vector<std::string> parts = split(o);
+  check_path(o);
   Value* value = &root;
   Place place{&root, ""};
-  for (std::size_t i = 0; i < parts.size();) {
+  std::string_view rest = o.path;
+  for (int depth = 0; !rest.empty(); ++depth) {
+    if (depth == json::kMaxDepth) fail(o, fmt::format("the path is deeper than {} levels", json::kMaxDepth));
+    std::string_view segment = first_segment(rest);
     if (value->kind == Kind::array) {
-      const std::size_t index = item_index(o, *value, parts[i], place.pointer);
+      const std::size_t index = item_index(o, *value, std::string(segment), place.pointer);
       place = place.item(index);
       value = &value->items[index];
-      ++i;
     } else if (value->kind == Kind::object) {
-      auto [member, taken] = existing_member(*value, parts, i);
+      Member* member = existing_member(*value, rest);
       if (!member) {
-        value->members.push_back({parts[i], 0, 0, {}});
+        value->members.push_back({std::string(segment), 0, 0, {}});
         member = &value->members.back();
         if (o.pointer.empty()) o.pointer = place.member(*member).pointer;
-        if (i + 1 < parts.size()) member->value.kind = Kind::object;
+        if (segment.size() < rest.size()) member->value.kind = Kind::object;
       }
+      segment = member->key;
       place = place.member(*member);
       value = &member->value;
-      i += taken;
     } else {
       fail(o,
            fmt::format("{} is {}, it has no parts", place.pointer.empty() ? "the file" : place.pointer,
                        json::name_of(value->kind)),
            "set the whole of it with a JSON value");
     }
+    rest.remove_prefix(std::min(segment.size() + 1, rest.size()));
   }
   *value = parsed(o);
   if (o.pointer.empty()) o.pointer = place.pointer;
@@ -157,7 +155,7 @@ Error blame(const Error& error, const std::vector<Override>& overrides) {
       d.source_line.clear();
     }
   }
-  return Error(error.kind(), std::move(diagnostics));
+  return Error(error.kind(), std::move(diagnostics), error.more());
 }
 
 }  // namespace graphrun

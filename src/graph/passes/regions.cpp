@@ -64,7 +64,11 @@ class Finder {
       : graph_(graph), options_(options), kinds_(row_kinds(graph)), consumers_(ir::consumers(graph)) {
     const std::size_t n = graph.size();
     alias_.resize(n);
-    for (NodeId id = 0; id < n; ++id) alias_[id] = alias_of(graph, id);
+    behind_views_.resize(n);
+    for (NodeId id = 0; id < n; ++id) {
+      alias_[id] = alias_of(graph, id);
+      behind_views_[id] = is_view(id) ? behind_views_[graph[id].inputs[alias_[id].input]] : id;
+    }
     cut_.assign(n, false);
     waits_.resize(n);
     place_.resize(n);
@@ -83,10 +87,7 @@ class Finder {
   bool is_view(NodeId id) const { return alias_[id].kind == Alias::Kind::view; }
   // Runs over rows when it is in a region.
   bool over_rows(NodeId id) const { return kinds_[id] == RowKind::row || kinds_[id] == RowKind::reduced; }
-  NodeId behind_views(NodeId id) const {
-    while (is_view(id)) id = graph_[id].inputs[alias_[id].input];
-    return id;
-  }
+  NodeId behind_views(NodeId id) const { return behind_views_[id]; }
   void note(NodeId id, std::string text) {
     result_.notes.push_back({graph_[id].phase, graph_[id].name, std::move(text)});
   }
@@ -317,9 +318,15 @@ class Finder {
   // A region is worth its loads and stores when more bytes stay in its tiles.
   std::string saves_nothing(const ir::Region& region) const {
     std::uint64_t stays = 0, moves = 0;
+    std::vector<bool> inside(graph_.size(), false), loaded(graph_.size(), false);  // of a stage
+    std::vector<NodeId> marked;
     for (const ir::RegionStage& stage : region.stages) {
-      std::vector<bool> inside(graph_.size(), false), loaded(graph_.size(), false);
-      for (NodeId i = stage.rows; i < stage.last; ++i) inside[order_[i]] = true;
+      for (NodeId id : marked) inside[id] = loaded[id] = false;
+      marked.clear();
+      for (NodeId i = stage.rows; i < stage.last; ++i) {
+        inside[order_[i]] = true;
+        marked.push_back(order_[i]);
+      }
       for (NodeId i = stage.rows; i < stage.last; ++i) {
         const NodeId id = order_[i];
         for (NodeId input : graph_[id].inputs) {
@@ -327,6 +334,7 @@ class Finder {
           if (graph_[input].type.rows == 0 || inside[from] || graph_[from].op->state != nullptr || loaded[from])
             continue;
           loaded[from] = true;
+          marked.push_back(from);
           if (graph_[from].op->rows != RowRule::select) moves += graph_[from].type.bytes();
         }
         if (is_view(id) || kinds_[id] != RowKind::row) continue;
@@ -364,6 +372,7 @@ class Finder {
   std::vector<RowKind> kinds_;
   std::vector<std::vector<NodeId>> consumers_;
   std::vector<Alias> alias_;
+  std::vector<NodeId> behind_views_;  // what a view shows, through others; of any other node itself
   std::vector<bool> cut_;
   std::vector<std::vector<NodeId>> waits_;
   std::vector<Place> place_;

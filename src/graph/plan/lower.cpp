@@ -150,8 +150,10 @@ class Lowering {
     in_tile_only_.assign(graph_.size(), false);
     in_rows_.assign(graph_.size(), false);
     data_ = lay_out_data(graph_, options_.tiles);
+    const std::vector<std::vector<NodeId>> consumers = ir::consumers(graph_);
     for (const ir::Region& region : graph_.regions) {
-      layouts_.push_back(lay_out(graph_, region, find_target(options_.target), options_.tiles, data_.in_place));
+      layouts_.push_back(
+          lay_out(graph_, region, find_target(options_.target), options_.tiles, data_.in_place, consumers));
       for (std::size_t s = 0; s < region.stages.size(); ++s) {
         for (NodeId id = region.stages[s].rows; id < region.stages[s].last; ++id) in_rows_[id] = true;
         for (const TileValue& value : layouts_.back().stages[s].values) {

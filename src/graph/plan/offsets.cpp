@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 
@@ -443,14 +445,28 @@ std::string validate(std::span<const Interval> intervals, std::span<const std::u
     if (offsets[i] > total || a.size > total - offsets[i])
       return fmt::format("bounds: {} ends beyond the total of {}", text(i), total);
   }
+  // In order of time: what lives when another begins lies by offset, and only its two neighbours can overlap.
+  std::vector<std::size_t> order;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
-    for (std::size_t j = i + 1; j < intervals.size(); ++j) {
-      const Interval &a = intervals[i], &b = intervals[j];
-      if (a.size == 0 || b.size == 0) continue;
-      if (a.last < b.first || b.last < a.first) continue;
-      if (offsets[i] + a.size <= offsets[j] || offsets[j] + b.size <= offsets[i]) continue;
-      return fmt::format("overlap: {} and {} share bytes while both live", text(i), text(j));
+    if (intervals[i].size > 0) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return intervals[a].first < intervals[b].first; });
+  std::vector<std::size_t> ends = order;
+  std::stable_sort(ends.begin(), ends.end(),
+                   [&](std::size_t a, std::size_t b) { return intervals[a].last < intervals[b].last; });
+  std::map<std::uint64_t, std::size_t> live;  // by offset
+  std::size_t ended = 0;
+  for (const std::size_t i : order) {
+    for (; intervals[ends[ended]].last < intervals[i].first; ++ended) live.erase(offsets[ends[ended]]);
+    const auto after = live.lower_bound(offsets[i]);
+    for (const auto& other : {after, after == live.begin() ? live.end() : std::prev(after)}) {
+      if (other == live.end()) continue;
+      const auto [a, b] = std::minmax(i, other->second);
+      if (offsets[a] + intervals[a].size <= offsets[b] || offsets[b] + intervals[b].size <= offsets[a]) continue;
+      return fmt::format("overlap: {} and {} share bytes while both live", text(a), text(b));
     }
+    live.emplace(offsets[i], i);
   }
   return {};
 }

@@ -44,8 +44,8 @@ CombineOp combine_of(const Node& node) {
 class StageBuilder {
  public:
   StageBuilder(const Graph& graph, const ir::RegionStage& stage, std::int64_t capacity,
-               const std::vector<bool>& in_place)
-      : graph_(graph), stage_(stage), capacity_(capacity), in_place_(in_place), consumers_(ir::consumers(graph)) {}
+               const std::vector<bool>& in_place, const std::vector<std::vector<NodeId>>& consumers)
+      : graph_(graph), stage_(stage), capacity_(capacity), in_place_(in_place), consumers_(consumers) {}
 
   StageLayout run() {
     for (NodeId id = stage_.rows; id < stage_.last; ++id) add(id);
@@ -146,6 +146,9 @@ class StageBuilder {
     if (storage == id) lives_[id] = {now(id, loaded), now(id, loaded)};
     Life& life = lives_.at(storage);
     life.last = std::max(life.last, last_use(id));
+    for (NodeId reader : consumers_[id]) {
+      if (inside(reader) && alias_of(graph_, reader).kind == Alias::Kind::view) views_[storage].push_back(reader);
+    }
     // A stored value is written to the arena right after its step.
   }
   // A load happens when its first reader runs.
@@ -165,20 +168,15 @@ class StageBuilder {
   }
 
   // Nothing that shares the input's place is read after node `id`.
-  bool dies_at(NodeId input, NodeId id) const {
+  bool dies_at(NodeId input, NodeId id) {
     const auto found = place_.find(input);
     if (found == place_.end() || in_place_[input]) return false;
     const NodeId storage = layout_.values[found->second].storage;
-    for (const TileValue& value : layout_.values) {
-      if (value.storage != storage) continue;
-      for (NodeId reader : consumers_[value.node]) {
-        if (!inside(reader)) continue;
-        if (reader > id) return false;
-        const bool view = alias_of(graph_, reader).kind == Alias::Kind::view;
-        if (view && place_.count(reader) == 0) return false;
-      }
-    }
-    return true;
+    if (lives_.at(storage).last > id) return false;
+    // Views that have a place of their own by now stay so: each is looked at once.
+    std::vector<NodeId>& views = views_[storage];
+    while (!views.empty() && place_.count(views.back()) != 0) views.pop_back();
+    return views.empty();
   }
   // Each operand in that place is read element by element.
   bool reads_alone(NodeId id, NodeId input) const {
@@ -194,10 +192,11 @@ class StageBuilder {
   const ir::RegionStage& stage_;
   std::int64_t capacity_;
   const std::vector<bool>& in_place_;
-  std::vector<std::vector<NodeId>> consumers_;
+  const std::vector<std::vector<NodeId>>& consumers_;
   StageLayout layout_;
   std::map<NodeId, std::size_t> place_;
-  std::map<NodeId, Life> lives_;  // of places
+  std::map<NodeId, Life> lives_;                 // of places
+  std::map<NodeId, std::vector<NodeId>> views_;  // of places: views in the stage that may have none
   std::uint64_t accumulators_ = 0;
 };
 
@@ -243,13 +242,13 @@ std::int32_t strands_for(std::int64_t units, std::int64_t capacity, const Region
 }  // namespace
 
 RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target& target, const TileChoice& choice,
-                     const std::vector<bool>& in_place) {
+                     const std::vector<bool>& in_place, const std::vector<std::vector<NodeId>>& consumers) {
   const std::int64_t capacity = graph.phases[region.phase].capacity;
   RegionLayout layout;
   std::uint64_t unit = 0;  // bytes of a tile of kTileLanes rows
   std::int64_t units = 0;
   for (const ir::RegionStage& stage : region.stages) {
-    StageBuilder builder(graph, stage, capacity, in_place);
+    StageBuilder builder(graph, stage, capacity, in_place, consumers);
     StageLayout out = builder.run();
     unit = std::max(unit, builder.pack_values(out));
     layout.accumulator_bytes = std::max(layout.accumulator_bytes, builder.accumulator_bytes());

@@ -41,8 +41,9 @@ struct TileChoice {
   std::int32_t strands = 0;
 };
 
-// `in_place`, by node: values that are read where they lie and have no bytes in the tile (data_layout.h).
+// `in_place`, by node: values that are read where they lie and have no bytes in the tile (data_layout.h); `consumers`:
+// those of the graph, once for all regions.
 RegionLayout lay_out(const ir::Graph& graph, const ir::Region& region, const Target& target, const TileChoice& choice,
-                     const std::vector<bool>& in_place);
+                     const std::vector<bool>& in_place, const std::vector<std::vector<ir::NodeId>>& consumers);
 
 }  // namespace graphrun::plan

@@ -1,0 +1,38 @@
+#include "base/source_text.h"
+
+#include <gtest/gtest.h>
+
+namespace graphrun {
+namespace {
+
+// SourceLines says of every byte what locate() says.
+TEST(SourceLines, AgreesWithTheWalk) {
+  for (const std::string text : {"", "\n", "a", "a\nbc\r\n\nd", "x\n", "\r\n\r", "ab\rc\n"}) {
+    SourceLines lines(text);
+    for (std::size_t offset = 0; offset <= text.size() + 2; ++offset) {
+      Diagnostic once, many;
+      locate(once, text, offset);
+      lines.locate(many, offset);
+      EXPECT_EQ(many.line, once.line) << text << offset;
+      EXPECT_EQ(many.column, once.column) << text << offset;
+      EXPECT_EQ(many.source_line, once.source_line) << text << offset;
+      EXPECT_EQ(lines.offset_of(once.line, once.column), std::min(offset, text.size()));
+      EXPECT_EQ(offset_of(text, once.line, once.column), std::min(offset, text.size()));
+    }
+    EXPECT_EQ(lines.offset_of(9, 1), text.size());
+  }
+}
+
+TEST(SourceLines, ALineOfMegabytesIsNotCopied) {
+  const std::string text = "a\n" + std::string(3000000, 'b') + "\r\nc";
+  SourceLines lines(text);
+  Diagnostic d;
+  lines.locate(d, 5);
+  EXPECT_EQ(d.source_line, std::string(203, 'b'));
+  lines.locate(d, 2000000);
+  EXPECT_EQ(d.source_line, "");
+  EXPECT_EQ(d.column, 1999999);
+}
+
+}  // namespace
+}  // namespace graphrun

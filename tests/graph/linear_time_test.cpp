@@ -1,0 +1,216 @@
+// linear_time_test.cpp: a model file of four times the size takes about four times as long, whether it is right or
+// every line of it is wrong. Processor time is compared, the best of three; what grows with the square would take
+// sixteen times.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "graphrun/error.h"
+#include "graphrun/show.h"
+#include "support/cpu_time.h"
+#include "support/temporary_folder.h"
+
+namespace graphrun {
+namespace {
+
+// item(0), item(1), …, with commas.
+std::string list(int n, const std::function<std::string(std::string)>& item) {
+  std::string text;
+  for (int i = 0; i < n; ++i) text += (i == 0 ? "" : ", ") + item(std::to_string(i));
+  return text;
+}
+
+struct Parts {
+  std::string rows = R"("x": [[0], [1], [2]], "y": [[1], [3], [5]])";
+  std::string train = {}, inputs = {}, parameters = {}, graph = {}, sections = {};  // what is added
+  std::string outputs = R"({"p": "y"})";
+  std::string source = {};  // in place of the rows
+};
+
+std::string model(const Parts& parts) {
+  const std::string source = parts.source.empty() ? R"("inline": {)" + parts.rows + "}" : parts.source;
+  return R"({"format": 1, "data": {"train": {)" + source + R"(}}, "inputs": {"x": ["batch", 1], "y": ["batch", 1])" +
+         parts.inputs + R"(}, "parameters": {"W": {"shape": [1, 1], "init": "ones"})" + parts.parameters +
+         R"j(}, "graph": ["p = x @ W", "loss = mean(square(p - y))")j" + parts.graph + R"(], "outputs": )" +
+         parts.outputs + R"(, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}})" + parts.train + "}" +
+         parts.sections + "}";
+}
+
+struct Family {
+  const char* name;
+  int n;  // the smaller size
+  std::function<std::string(int)> text;
+};
+
+std::string graph_of(int n, const std::function<std::string(std::string)>& entry) {
+  return model({.graph = ", " + list(n, entry)});
+}
+
+const std::vector<Family>& families() {
+  using S = std::string;
+  static const std::vector<Family> table = {
+      {"unknown names", 4000, [](int n) { return graph_of(n, [](S i) { return "\"v" + i + " = w" + i + " + x\""; }); }},
+      {"unknown functions", 4000, [](int n) { return graph_of(n, [](S i) { return "\"v" + i + " = tahn(x)\""; }); }},
+      {"unknown names of one sum", 10000,
+       [](int n) {
+         S sum;
+         for (int i = 0; i < n; ++i) sum += " + w" + std::to_string(i);
+         return model({.graph = ", " + list(n, [](S i) { return "\"v" + i + " = x\""; }) + ", \"s = x" + sum + "\""});
+       }},
+      {"entries that are numbers", 20000, [](int n) { return graph_of(n, [](S i) { return i; }); }},
+      {"unknown ops", 4000,
+       [](int n) {
+         return graph_of(n, [](S i) { return R"({"name": "v)" + i + R"(", "op": "tahn", "inputs": ["x"]})"; });
+       }},
+      {"unknown sections", 10000,
+       [](int n) { return model({.sections = ", " + list(n, [](S i) { return "\"section" + i + "\": 1"; })}); }},
+      {"unknown keys of parameters", 4000,
+       [](int n) {
+         return model(
+             {.parameters = ", " + list(n, [](S i) { return "\"P" + i + R"(": {"shape": [1], "inti": 0})"; })});
+       }},
+      {"unknown outputs", 10000,
+       [](int n) { return model({.outputs = "[" + list(n, [](S i) { return "\"o" + i + "\""; }) + "]"}); }},
+      {"unknown metrics", 10000,
+       [](int n) {
+         return model({.train = R"(, "metrics": [)" + list(n, [](S i) { return "\"m" + i + "\""; }) + "]"});
+       }},
+      {"unknown attributes", 10000,
+       [](int n) { return model({.graph = ", \"s = sum(x, " + list(n, [](S i) { return "a" + i + "=1"; }) + ")\""}); }},
+      {"ragged rows", 20000,
+       [](int n) {
+         return model({.rows = R"("x": [[0, 1], )" + list(n, [](S i) { return "[" + i + "]"; }) + R"(], "y": [[1]])"});
+       }},
+      {"words for numbers", 20000,
+       [](int n) { return model({.rows = R"("x": [)" + list(n, [](S) { return "[\"a\"]"; }) + R"(], "y": [[1]])"}); }},
+      {"a wrong transform", 10000,
+       [](int n) {
+         return model({.source = R"("inline": {"x": [[0]], "y": [[1]]}}, "transform": {"x": [)" +
+                                 list(n, [](S) { return R"({"scael": 2})"; }) + "]"});
+       }},
+      {"two long names", 20000,
+       [](int n) {
+         const S name(static_cast<std::size_t>(n), 'a');
+         return model({.graph = ", \"" + name + "b = x\", \"q = " + name + "c\""});
+       }},
+      {"a long key above many values", 20000,
+       [](int n) {
+         return model({.rows = "\"" + S(static_cast<std::size_t>(n), 'x') + "\": [" +
+                               list(n, [](S i) { return "[" + i + "]"; }) + "]"});
+       }},
+      {"many parameters", 4000,
+       [](int n) {
+         return model(
+             {.parameters = ", " + list(n, [](S i) { return "\"P" + i + R"(": {"shape": [1], "init": "ones"})"; }),
+              .graph = ", \"s = concat(" + list(3, [](S i) { return "P" + i; }) + ", axis=0)\""});
+       }},
+      {"many inputs", 2000,
+       [](int n) {
+         return model({.rows = R"("x": [[0]], "y": [[1]], )" + list(n, [](S i) { return "\"i" + i + "\": [[1]]"; }),
+                       .inputs = ", " + list(n, [](S i) { return "\"i" + i + R"(": ["batch", 1])"; }),
+                       .outputs = R"(["p"])"});
+       }},
+      {"many outputs", 4000,
+       [](int n) {
+         return model({.graph = ", " + list(n, [](S i) { return "\"v" + i + " = x\""; }),
+                       .outputs = "[" + list(n, [](S i) { return "\"v" + i + "\""; }) + "]"});
+       }},
+      {"many metrics", 4000,
+       [](int n) {
+         return model({.train = R"(, "metrics": [)" + list(n, [](S i) { return "\"v" + i + "\""; }) + "]",
+                       .graph = ", " + list(n, [](S i) { return "\"v" + i + " = mean(x)\""; })});
+       }},
+      {"a sum of many terms", 10000,
+       [](int n) {
+         S sum;
+         for (int i = 0; i < n; ++i) sum += " + x";
+         return model({.graph = ", \"s = x" + sum + "\""});
+       }},
+      {"a long chain", 4000,
+       [](int n) {
+         return graph_of(n, [](S i) {
+           return "\"v" + i + " = " + (i == "0" ? "x" : "tanh(v" + std::to_string(std::stoi(i) - 1) + ")") + "\"";
+         });
+       }},
+      {"many columns", 4000,
+       [](int n) {
+         return model({.source = R"("random": {"rows": 3, "columns": {)" +
+                                 list(n, [](S i) { return "\"c" + i + R"(": {"normal": 1})"; }) +
+                                 R"(}}, "x": "c0", "y": [)" + list(n, [](S i) { return "\"c" + i + "\""; }) + "]"});
+       }},
+      {"unknown columns of a formula", 10000,
+       [](int n) {
+         S sum;
+         for (int i = 0; i < n; ++i) sum += " + w" + std::to_string(i);
+         return model({.source = R"("grid": {"u": [0, 1, 3]}, "y": "u", "x": "u)" + sum + "\""});
+       }},
+  };
+  return table;
+}
+
+double seconds_of(const std::string& path) {
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const test::CpuTime time;
+    try {
+      check_model(path);
+    } catch (const Error& error) {
+      EXPECT_LE(error.diagnostics().size(), kMaxDiagnostics);
+      EXPECT_LT(std::string_view(error.what()).size(), 400000u);
+    }
+    best = std::min(best, time.seconds());
+  }
+  return best;
+}
+
+TEST(LinearTime, InTheSizeOfTheModel) {
+  const test::TemporaryFolder folder;
+  for (const Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    const double small = seconds_of(folder.write("small.json", family.text(family.n)));
+    const double large = seconds_of(folder.write("large.json", family.text(4 * family.n)));
+    // A few milliseconds are spent whatever the size.
+    EXPECT_LT(large, 9 * std::max(small, 2e-3)) << small << " s, and " << large << " s for four times the size";
+  }
+}
+
+TEST(LinearTime, ManyMistakesAreCounted) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("m.json", families()[3].text(1000));  // numbers for entries
+  try {
+    check_model(path);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostics().size(), kMaxDiagnostics);
+    EXPECT_EQ(error.more(), 1000 - kMaxDiagnostics);
+    EXPECT_TRUE(std::string_view(error.what()).ends_with("\nand 950 more"));
+    EXPECT_EQ(error.diagnostics()[49].pointer, "/graph/51");
+  }
+}
+
+TEST(LinearTime, APathOfASettingEndsAtTheDepthOfJson) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("m.json", model({}));
+  const auto set = [&](int depth) {
+    std::string key = "train";
+    for (int i = 1; i < depth; ++i) key += ".a";
+    const test::CpuTime time;
+    std::string text;
+    try {
+      check_model(path, {.data_dir = {}, .overrides = {{key, "1"}}});
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    EXPECT_LT(time.seconds(), 1);
+    return text;
+  };
+  EXPECT_NE(set(64).find("unknown key 'a'"), std::string::npos) << set(64);
+  EXPECT_NE(set(65).find("deeper than 64 levels"), std::string::npos) << set(65);
+  EXPECT_NE(set(1000).find("deeper than 64 levels"), std::string::npos);
+  EXPECT_NE(set(60000).find("deeper than 64 levels"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace graphrun
