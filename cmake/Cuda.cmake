@@ -86,10 +86,11 @@ const char* const graphrun::cuda::kScalarOpsSource = R\"scalar_ops(@scalar_ops@)
   target_link_libraries(graphrun_cuda PRIVATE graphrun graphrun_flags fmt::fmt CUDA::cudart_static ${CMAKE_DL_LIBS})
   set(cuda_exports ${PROJECT_SOURCE_DIR}/cmake/graphrun.map)
   target_link_options(graphrun_cuda PRIVATE LINKER:--version-script=${cuda_exports} LINKER:--exclude-libs,ALL)
-  # The toolkit's folder is where cuBLASLt is opened from when a model has wide products.
+  # The toolkit's folder is where cuBLASLt is opened from when a model has wide products. One path for both trees: see
+  # graphrun_cli.
   set_target_properties(graphrun_cuda PROPERTIES
     LINK_DEPENDS ${cuda_exports} LINKER_LANGUAGE CXX
-    BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}" INSTALL_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}")
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}")
   install(TARGETS graphrun_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 

@@ -46,6 +46,7 @@ struct DataSet {
   std::string origin;  // JSON that weights files keep: the columns, the split and its seed
   // Of data read with LoadOptions::weights: why the splits are not those of the training; empty when they are.
   std::string stray;
+  std::vector<std::string> files;  // that were opened for it
   const Split* find(std::string_view split) const {
     for (const Split& s : splits) {
       if (s.name == split) return &s;

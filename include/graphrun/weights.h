@@ -8,11 +8,19 @@
 
 #include <string>
 
+#include "graphrun/output_file.h"
 #include "graphrun/session.h"
 
 namespace graphrun {
 
 GRAPHRUN_API void save_weights(Session& session, const std::string& path);
+
+// The same into a file that was opened before the training, so that one which cannot be written is found out then.
+GRAPHRUN_API void save_weights(Session& session, OutputFile& file);
+
+// For weights that could not be saved where they should be: into a new file in $TMPDIR or, where that fails, the home
+// folder. Its path.
+GRAPHRUN_API std::string rescue_weights(Session& session);
 
 // Sets the parameters. Names, shapes, dtypes must be the session's own, the fitted numbers those that its data were
 // changed with, and its data split as the file says.

@@ -6,13 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/input_limit.h"
 #include "graphrun/error.h"
 
@@ -39,32 +38,6 @@ std::string missing_file_hint(const std::string& path) {
 [[noreturn]] void cannot_read(const std::string& path, int error) {
   throw Error(ErrorKind::input, "file.read", fmt::format("cannot read '{}': {}", path, cause(error)),
               error == ENOENT ? missing_file_hint(path) : "");
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int number() const { return number_; }
-  // Closing can report that the last bytes were not kept.
-  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
-
- private:
-  int number_;
-};
-
-bool write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ::ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 }  // namespace
@@ -99,34 +72,6 @@ std::string read_file(const std::string& path) {
   require_within_input_limit(filled, what, limit);
   bytes.resize(filled);
   return bytes;
-}
-
-void write_file(const std::string& path, std::string_view bytes) {
-  static std::atomic<unsigned> counter{0};
-  const auto fail = [&path](ErrorKind kind, int error) {
-    throw Error(kind, "file.write", fmt::format("cannot write '{}': {}", path, cause(error)));
-  };
-  struct stat old {};
-  const bool exists = ::stat(path.c_str(), &old) == 0;
-  if (exists && S_ISDIR(old.st_mode)) fail(ErrorKind::input, EISDIR);
-  if (exists && !S_ISREG(old.st_mode)) {  // a pipe or a device: there is nothing to keep and nothing to rename over
-    Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (file.number() < 0) fail(ErrorKind::input, errno);
-    if (!write_all(file.number(), bytes) || !file.close()) fail(ErrorKind::run, errno);
-    return;
-  }
-  // Beside the target, because a rename is atomic only within one file system.
-  const std::string temporary = fmt::format("{}.{}-{}.tmp", path, ::getpid(), counter++);
-  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.number() < 0) fail(ErrorKind::input, errno);
-  const bool written = (!exists || ::fchmod(file.number(), old.st_mode & 07777) == 0) &&
-                       write_all(file.number(), bytes) && ::fsync(file.number()) == 0 && file.close() &&
-                       ::rename(temporary.c_str(), path.c_str()) == 0;
-  if (!written) {
-    const int error = errno;
-    ::unlink(temporary.c_str());
-    fail(ErrorKind::run, error);
-  }
 }
 
 }  // namespace graphrun

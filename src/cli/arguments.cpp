@@ -111,7 +111,15 @@ void apply_flags(const Split& line, Arguments& arguments) {
   for (const Flag& flag : flags()) {
     if (flag.variable.empty() || !belongs(flag, arguments.verb) || was_given(line, flag.name)) continue;
     const char* value = std::getenv(std::string(flag.variable).c_str());
-    if (value != nullptr && *value != '\0') apply(flag, flag.variable, value, arguments);
+    if (value == nullptr || *value == '\0') continue;
+    // A variable may have been set by anybody: it chooses among our executors and brings no code.
+    if (flag.completes == Completes::executors && std::string_view(value).find('/') != std::string_view::npos) {
+      throw usage(
+          "flags",
+          fmt::format("{} takes the name of an executor, not the path of a plug-in, got '{}'", flag.variable, value),
+          fmt::format("{}={} loads it", flag.name, value));
+    }
+    apply(flag, flag.variable, value, arguments);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "diagnostics.h"
 
 #include <cstdio>
+#include <exception>
 
 #include "terminal.h"
 
@@ -20,30 +21,44 @@ ExitCode exit_code(ErrorKind kind) {
   return kRunFailed;
 }
 
-void Diagnostics::warn(std::string_view message) {
+namespace {
+
+// In one write, so that the lines of several runs stay apart; in two where there is no memory for that.
+void write_line(std::string_view text) noexcept {
+  try {
+    write_error(std::string(text) + "\n");
+  } catch (const std::exception&) {
+    write_error(text);
+    write_error("\n");
+  }
+}
+
+}  // namespace
+
+void Diagnostics::warn(std::string_view message) noexcept try {
   if (quiet_) return;
   if (format_ == Format::text) {
-    line(paint(stderr, Style::yellow, "warning:") + " " + printable(message));
+    if (chatty()) write_line(paint(stderr, Style::yellow, "warning:") + " " + printable(message));
   } else {
     Diagnostic diagnostic;
     diagnostic.code = "warning";
     diagnostic.message = message;
     add("warning", diagnostic);
   }
+} catch (const std::exception&) {
+  out_of_memory();
 }
 
-void Diagnostics::note(std::string_view message) {
-  if (chatty()) line(printable(message));
+void Diagnostics::note(std::string_view message) noexcept try {
+  if (chatty()) write_line(printable(message));
+} catch (const std::exception&) {
+  out_of_memory();
 }
 
-void Diagnostics::line(std::string_view text) {
-  fmt::print(stderr, "{}\n", text);
-}
-
-void Diagnostics::error(const Error& error) {
+void Diagnostics::error(const Error& error) noexcept try {
   if (format_ == Format::text) {
     const std::string_view text = error.what();
-    fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
+    write_line(text.substr(0, text.size() - (text.ends_with('\n') ? 1 : 0)));
   } else {
     for (const Diagnostic& diagnostic : error.diagnostics()) add("error", diagnostic);
     if (error.more() == 0) return;
@@ -52,6 +67,20 @@ void Diagnostics::error(const Error& error) {
     others.message = fmt::format("and {} more", error.more());
     add("error", others);
   }
+} catch (const std::exception&) {
+  out_of_memory();
+}
+
+void Diagnostics::out_of_memory() noexcept {
+  if (format_ == Format::text) {
+    write_error("out of memory\n");
+    return;
+  }
+  any_ = false;  // what was gathered may have lost its end
+  write_error(
+      R"([{"severity":"error","code":"device.memory","message":"out of memory","hint":"","file":"","line":0,"column":0,)"
+      R"("pointer":"","source_line":""}])"
+      "\n");
 }
 
 void Diagnostics::add(std::string_view severity, const Diagnostic& diagnostic) {
@@ -65,9 +94,11 @@ void Diagnostics::add(std::string_view severity, const Diagnostic& diagnostic) {
   json_.end_object();
 }
 
-void Diagnostics::finish() {
-  if (any_) fmt::print(stderr, "{}\n", json_.end_array().text());
+void Diagnostics::finish() noexcept try {
+  if (any_) write_line(json_.end_array().text());
   any_ = false;
+} catch (const std::exception&) {
+  out_of_memory();
 }
 
 }  // namespace graphrun::cli

@@ -1,7 +1,8 @@
 // diagnostics.h: what goes wrong, told on stderr, and the exit code that follows from it.
 // Contract: as text each message is written at once; as JSON stderr gets exactly one array, when finish() is called,
-// and nothing when there was nothing to say. Control characters of names and paths never reach the terminal. The exit
-// codes are part of the interface and never change their meaning.
+// and nothing when there was nothing to say. Control characters of names and paths never reach the terminal. Nothing
+// throws: what stderr does not take, or there is no memory for, is not said. The exit codes are part of the interface
+// and never change their meaning.
 #pragma once
 
 #include <string>
@@ -29,16 +30,16 @@ class Diagnostics {
   Diagnostics(Format format, bool quiet) : format_(format), quiet_(quiet) {}
   void set_quiet(bool quiet) { quiet_ = quiet; }
 
-  void warn(std::string_view message);  // not said when quiet
-  void note(std::string_view message);  // text only; not said when quiet
-  void error(const Error& error);
-  void finish();
+  void warn(std::string_view message) noexcept;  // not said when quiet
+  void note(std::string_view message) noexcept;  // text only; not said when quiet
+  void error(const Error& error) noexcept;
+  void out_of_memory() noexcept;  // allocates nothing
+  void finish() noexcept;
 
   // Whether lines that are no diagnostics (progress) may go to stderr.
   bool chatty() const { return !quiet_ && format_ == Format::text; }
 
  private:
-  void line(std::string_view text);
   void add(std::string_view severity, const Diagnostic& diagnostic);
 
   Format format_;

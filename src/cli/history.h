@@ -1,34 +1,25 @@
 // history.h: --log: a CSV file with a line for each report of the training.
-// Contract: the header is written when it is opened, then each line by one write to the end of the file, so that a run
-// that is killed leaves whole lines. A cell is empty where nothing was evaluated. After it is opened nothing is
-// allocated. Throws Error: kind input when it cannot be opened, kind run when it cannot be written.
+// Contract: the header is there when the training begins, then each line is one write to the end of the file, so that a
+// run that is killed leaves whole lines. A cell is empty where nothing was evaluated. Nothing is allocated after the
+// constructor. Leaves to others: a write that fails (line_file.h).
 #pragma once
 
-#include <fmt/format.h>
-
-#include <string>
-
+#include "diagnostics.h"
 #include "graphrun/session.h"
+#include "line_file.h"
 
 namespace graphrun::cli {
 
 class History {
  public:
-  History() = default;
-  History(const std::string& path, const Session& session);
-  ~History();
-  History(const History&) = delete;
-  History& operator=(const History&) = delete;
+  History(std::optional<OutputFile>& file, const Session& session, Diagnostics& diagnostics);
 
   void report(const Report& report);
+  void finish() { lines_.finish(); }
 
  private:
-  void write_line();
-
-  std::string path_;
-  int file_ = -1;
+  LineFile lines_;
   std::size_t cells_ = 0;  // of validation: its loss and metrics
-  fmt::memory_buffer line_;
 };
 
 }  // namespace graphrun::cli

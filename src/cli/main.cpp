@@ -1,5 +1,7 @@
 // main.cpp: parse, run the verb, and turn whatever is thrown into a message and an exit code.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <exception>
 #include <new>
@@ -27,29 +29,52 @@ int run(int argc, const char* const* argv, Diagnostics& diagnostics) {
   return find_verb(arguments.verb)->run(arguments, diagnostics);
 }
 
-int report(Diagnostics& diagnostics, const Error& error) {
+int report(Diagnostics& diagnostics, const Error& error) noexcept {
   diagnostics.error(error);
   return exit_code(error.kind());
 }
 
-int guarded(int argc, const char* const* argv, Diagnostics& diagnostics) {
+int out_of_memory(Diagnostics& diagnostics) noexcept {
+  diagnostics.out_of_memory();
+  return kNoDevice;
+}
+
+int internal_error(Diagnostics& diagnostics, const std::exception& bug) noexcept {
+  try {
+    return report(diagnostics, Error(ErrorKind::run, "internal",
+                                     fmt::format("internal error: {}; please report it with the model file and the "
+                                                 "output of graphrun --version",
+                                                 bug.what())));
+  } catch (const std::exception&) {
+    return out_of_memory(diagnostics);
+  }
+}
+
+int guarded(int argc, const char* const* argv, Diagnostics& diagnostics) noexcept {
   try {
     return run(argc, argv, diagnostics);
   } catch (const Error& error) {
     return report(diagnostics, error);
   } catch (const std::bad_alloc&) {
-    return report(diagnostics, Error(ErrorKind::device, "device.memory", "out of memory"));
+    return out_of_memory(diagnostics);
   } catch (const std::exception& bug) {
-    return report(diagnostics, Error(ErrorKind::run, "internal",
-                                     fmt::format("internal error: {}; please report it with the model file and the "
-                                                 "output of graphrun --version",
-                                                 bug.what())));
+    return internal_error(diagnostics, bug);
+  }
+}
+
+// A closed stream's number would be given to the next file that is opened, and the results would be written into it.
+// Opened for reading, so that writing still fails and is told.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    if (open("/dev/null", O_RDONLY) < 0 && open("/", O_RDONLY) < 0) continue;
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
   install_signal_handlers();
   Diagnostics diagnostics(diagnostics_format(argc, argv), false);
   const int code = guarded(argc, argv, diagnostics);

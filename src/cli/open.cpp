@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "terminal.h"
+#include "waiting.h"
 
 namespace graphrun::cli {
 namespace {
@@ -23,9 +25,14 @@ void tell_timings(const Session& session, Diagnostics& diagnostics) {
 
 }  // namespace
 
-Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds) {
+Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds,
+                     const Outputs* outputs) {
   const auto start = std::chrono::steady_clock::now();
+  std::optional<Waiting> waiting;
+  waiting.emplace(diagnostics, fmt::format("reading {} and its data ...", arguments.model));
   Model model = load_model(arguments.model, arguments.load);
+  waiting.reset();
+  if (outputs != nullptr) outputs->refuse_read(model);
   if (load_seconds != nullptr) {
     *load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
@@ -34,7 +41,10 @@ Session open_session(const Arguments& arguments, Diagnostics& diagnostics, doubl
 
 Session open_session(Model model, const Arguments& arguments, Diagnostics& diagnostics) {
   for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
+  std::optional<Waiting> waiting;
+  waiting.emplace(diagnostics, arguments.session.executor == "auto" ? "measuring executors ..." : "planning ...");
   Session session(std::move(model), arguments.session);
+  waiting.reset();
   tell_timings(session, diagnostics);
   return session;
 }

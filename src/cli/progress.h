@@ -1,20 +1,26 @@
 // progress.h: how far the training is, on stderr.
 // Contract: on a terminal one line that is rewritten in place with a carriage return (no escape codes), at most ten
-// times a second; elsewhere a line for each report that is due. finish() leaves the cursor at the start of a fresh
-// line. After the first report nothing is allocated: --assert-no-alloc counts ours too.
+// times a second, with as many of its parts as the screen has room for; elsewhere a line for each report that is due,
+// kLines at most where the model does not say how often. Until the first report the steps so far are told, from a
+// second on. finish() leaves the cursor at the start of a fresh line. After the constructor nothing is allocated:
+// --assert-no-alloc counts ours too. The session outlives it.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string_view>
 
 #include "graphrun/session.h"
+#include "waiting.h"
 
 namespace graphrun::cli {
 
 class Progress {
  public:
-  explicit Progress(bool enabled);
+  Progress(bool enabled, const Session& session);
   ~Progress() { finish(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -24,18 +30,31 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::int64_t kLines = 20;
 
-  void describe(const Report& report);
+  double tick();
+  bool is_due(const Report& report);
+  void describe(const Report& report, std::size_t room);  // in bytes
+  void describe_validation(std::int64_t epoch, std::size_t room);
+  bool append(std::string_view part, std::size_t room);
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   void rewrite();
 
-  bool enabled_;
-  bool in_place_;
+  const Session& session_;
+  const bool enabled_, in_place_, sparse_;
+  const std::uint64_t steps_an_epoch_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point drawn_{};
-  fmt::memory_buffer line_;        // of the latest report
-  fmt::memory_buffer validation_;  // its part about validation, kept until the next evaluation
-  bool pending_ = false;           // the line was too soon to be drawn
-  std::size_t shown_ = 0;          // bytes of the line on the screen
+  std::mutex drawing_;          // the ticker's thread says something too
+  fmt::memory_buffer line_;     // of the latest report
+  fmt::memory_buffer part_;     // of it; then the line as it is drawn
+  Metrics validation_;          // the latest
+  std::int64_t evaluated_ = 0;  // the epoch after which that was
+  std::int64_t told_ = 0;       // of kLines
+  bool reported_ = false;
+  bool pending_ = false;   // the line was too soon to be drawn
+  std::size_t shown_ = 0;  // bytes of the line on the screen
+  Ticker ticker_;          // the last member: it uses the others
 };
 
 }  // namespace graphrun::cli

@@ -59,6 +59,7 @@ std::string as_json(const Results& results) {
   if (const auto& training = results.training) {
     json.member("epochs", training->epochs).member("steps", training->steps);
     json.member("seconds", training->seconds).member("steps_per_second", steps_per_second(*training));
+    json.member("interrupted", training->cancelled);
   }
   json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
   if (results.profile) write_profile(json.key("profile"), *results.profile);

@@ -1,8 +1,8 @@
 // results.h: what a trained model reached, as `train` and `eval` print it.
 // Contract: as JSON one object with exactly the keys model, executor, train, validation, test, epochs, steps, seconds,
-// steps_per_second, arena_bytes, weights_hash, in this order; without a training the four about it are left out, and a
-// profile, where one was asked for, comes last. A split holds loss, then each metric by name; one that the model has
-// not is null.
+// steps_per_second, interrupted, arena_bytes, weights_hash, in this order; without a training the five about it are
+// left out, and a profile, where one was asked for, comes last. A split holds loss, then each metric by name; one that
+// the model has not is null.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
 #include "terminal.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -18,6 +19,22 @@ namespace {
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
+}
+
+// Nothing is buffered, so that what was said before a crash is said. Whoever shares a pipe with us may have made it one
+// that does not wait.
+bool write_all(int stream, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = write(stream, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {
+      pollfd wanted{stream, POLLOUT, 0};
+      if (poll(&wanted, 1, -1) > 0) continue;
+    }
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
 
 }  // namespace
@@ -38,12 +55,14 @@ std::string paint(std::FILE* stream, Style style, std::string_view text) {
   return fmt::format("\033[{}m{}\033[0m", style == Style::bold ? 1 : 33, text);
 }
 
+void write_error(std::string_view text) noexcept {
+  write_all(STDERR_FILENO, text);
+}
+
 void write_results(std::string_view text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0) {
-    throw Error(ErrorKind::run, "output.write",
-                "the results could not be written to stdout: " + std::generic_category().message(errno));
-  }
+  if (write_all(STDOUT_FILENO, text)) return;
+  throw Error(ErrorKind::run, "output.write",
+              "the results could not be written to stdout: " + std::generic_category().message(errno));
 }
 
 std::string grouped(std::uint64_t number) {

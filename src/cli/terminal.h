@@ -16,7 +16,10 @@ bool is_terminal(std::FILE* stream);      // one on which a line can be rewritte
 int terminal_columns(std::FILE* stream);  // 80 when unknown
 std::string paint(std::FILE* stream, Style style, std::string_view text);
 
-// Writes to stdout and flushes; throws Error (kind run) when not all of it could be written.
+// Nobody can be told of what stderr does not take.
+void write_error(std::string_view text) noexcept;
+
+// Writes to stdout; throws Error (kind run) when not all of it could be written.
 void write_results(std::string_view text);
 
 // The same number; of a NaN without its sign, which means nothing and would be printed.

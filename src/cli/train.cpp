@@ -1,13 +1,14 @@
 // train.cpp: the verb `train`: fit the model, evaluate it on every split, print the results.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
+#include <cmath>
+#include <iterator>
+#include <new>
 #include <optional>
+#include <span>
 #include <string>
-#include <system_error>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,36 +18,17 @@
 #include "graphrun/weights.h"
 #include "history.h"
 #include "interrupt.h"
+#include "line_file.h"
 #include "open.h"
+#include "outputs.h"
 #include "profile.h"
 #include "progress.h"
-#include "result_file.h"
 #include "results.h"
 #include "terminal.h"
 #include "verbs.h"
 
 namespace graphrun::cli {
 namespace {
-
-// One number a line.
-std::string as_lines(const std::vector<double>& losses) {
-  std::string text;
-  for (const double loss : losses) text += fmt::format("{:.9g}\n", loss);
-  return text;
-}
-
-// Found out before the training and not after it.
-void refuse_unwritable(const std::string& path) {
-  if (path.empty()) return;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  const std::string place = folder.empty() ? "." : folder.string();
-  std::error_code ignored;
-  const bool is_folder = std::filesystem::is_directory(path, ignored);
-  if (access(place.c_str(), W_OK | X_OK) == 0 && !is_folder) return;
-  throw Error(ErrorKind::input, "weights.write",
-              fmt::format("cannot write '{}': {}", path,
-                          is_folder ? "it is a folder" : std::generic_category().message(errno)));
-}
 
 // What the regions of the program save, and why what is in none is in none.
 void describe_regions(const FusionSummary& fusion, Diagnostics& diagnostics) {
@@ -77,13 +59,101 @@ std::vector<std::string> region_lines(const FusionSummary& fusion, const Program
   return lines;
 }
 
+// What is done though something before it failed: one file that cannot be written is no reason to lose the others.
+class Attempts {
+ public:
+  template <class F>
+  void run(F f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      found_.insert(found_.end(), error.diagnostics().begin(), error.diagnostics().end());
+    }
+  }
+  // For when something worse is on its way.
+  void tell(Diagnostics& diagnostics) const {
+    if (!found_.empty()) diagnostics.error(Error(ErrorKind::run, found_));
+  }
+  void throw_if_failed() const {
+    if (!found_.empty()) throw Error(ErrorKind::run, found_);
+  }
+
+ private:
+  std::vector<Diagnostic> found_;
+};
+
+void write_whole(OutputFile& file, std::string_view text) {
+  file.write(text);
+  file.commit();
+}
+
+// Whatever it is that failed: the weights are what the time was spent for.
+void save_or_rescue(Session& session, OutputFile& file) {
+  std::vector<Diagnostic> found;
+  try {
+    return save_weights(session, file);
+  } catch (const Error& error) {
+    found = error.diagnostics();
+  } catch (const std::bad_alloc&) {
+    const Error error(ErrorKind::run, "weights.write", fmt::format("cannot write '{}': out of memory", file.path()));
+    found = error.diagnostics();
+  }
+  try {
+    found.front().hint = fmt::format("the weights are in '{}' instead", rescue_weights(session));
+  } catch (const Error& error) {
+    found.insert(found.end(), error.diagnostics().begin(), error.diagnostics().end());
+  }
+  throw Error(ErrorKind::run, std::move(found));
+}
+
+// Trains with the log, the losses and the progress. A loss that is not finite, or a device that fails, ends the
+// training but not the two files: what they have is whole.
+TrainResult train(Session& session, const Arguments& arguments, Outputs& outputs, AllocationWatch& watch,
+                  Attempts& attempts, Diagnostics& diagnostics) {
+  History history(outputs.log, session, diagnostics);
+  LineFile losses(outputs.losses);
+  const auto finish = [&] {
+    attempts.run([&] { losses.finish(); });
+    attempts.run([&] { history.finish(); });
+  };
+  try {
+    Progress progress(diagnostics.chatty(), session);
+    TrainOptions options;
+    options.keep_losses = false;
+    options.on_report = [&](const Report& report) {
+      history.report(report);
+      progress.report(report);
+    };
+    if (losses.wanted()) {
+      options.on_losses = [&](std::span<const double> some) {
+        for (const double loss : some) {
+          // The sign of a NaN says nothing.
+          fmt::format_to(std::back_inserter(losses.line()), "{:.9g}", std::isnan(loss) ? std::abs(loss) : loss);
+          losses.end_line();
+        }
+      };
+    }
+    options.on_first_step = [&] {
+      if (interrupted()) session.cancel();  // for a signal that came before train() began
+      if (arguments.assert_no_alloc) watch.arm(session);
+    };
+    TrainResult training = session.train(options);
+    watch.disarm();
+    finish();
+    return training;
+  } catch (...) {
+    watch.disarm();
+    finish();
+    attempts.tell(diagnostics);
+    throw;
+  }
+}
+
 }  // namespace
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
-  refuse_unwritable(arguments.save_weights);
-  ResultFile losses(arguments.losses, "losses.write");
-  ResultFile trace(arguments.profile_trace, "profile.write");
-  Session session = open_session(arguments, diagnostics);
+  Outputs outputs(arguments);
+  Session session = open_session(arguments, diagnostics, nullptr, &outputs);
   if (const std::string& stray = session.model().data.stray; !stray.empty()) {
     diagnostics.warn(stray + ": rows of 'validation' and 'test' may have been trained with");
   }
@@ -97,41 +167,26 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
     describe(session, diagnostics);
     if (fusion) describe_regions(*fusion, diagnostics);
   }
-  History history(arguments.log, session);
 
   const Interrupt interrupt(session);
   AllocationWatch watch;
-  TrainResult training;
-  {
-    Progress progress(diagnostics.chatty());
-    TrainOptions options;
-    options.keep_losses = !arguments.losses.empty();
-    options.on_report = [&](const Report& report) {
-      history.report(report);
-      progress.report(report);
-    };
-    options.on_first_step = [&] {
-      if (interrupted()) session.cancel();  // for a signal that came before train() began
-      if (arguments.assert_no_alloc) watch.arm(session);
-    };
-    training = session.train(options);
-    watch.disarm();
-  }
-  if (losses.wanted()) losses.write(as_lines(training.losses));
+  Attempts attempts;
+  TrainResult training = train(session, arguments, outputs, watch, attempts, diagnostics);
+  if (outputs.weights) attempts.run([&] { save_or_rescue(session, *outputs.weights); });
   if (arguments.verbose) {  // of training alone: evaluation adds its own
     for (const auto& [name, value] : session.counters()) diagnostics.note(fmt::format("{}: {}", name, value));
   }
 
-  if (!arguments.save_weights.empty()) save_weights(session, arguments.save_weights);
   Results results = evaluated(session);
   results.training = std::move(training);
   if (fusion) results.regions = region_lines(*fusion, session.program());
   if (arguments.session.profiling != Profiling::off) {
     results.profile = session.profile();
-    if (trace.wanted()) trace.write(chrome_trace(*results.profile));
+    if (outputs.trace) attempts.run([&] { write_whole(*outputs.trace, chrome_trace(*results.profile)); });
   }
 
-  write_results(arguments.json ? as_json(results) : as_text(results));
+  attempts.run([&] { write_results(arguments.json ? as_json(results) : as_text(results)); });
+  attempts.throw_if_failed();
   refuse_non_finite(results);
   if (arguments.assert_no_alloc) tell_allocations(watch, diagnostics);
   return results.training->cancelled || interrupted() ? kInterrupted : kDone;

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstdio>
 #include <memory>
-#include <system_error>
+#include <optional>
 
 #include "graphrun/error.h"
+#include "outputs.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -178,16 +177,10 @@ std::string npy_header(const HostTensor& tensor) {
   return header + dict;
 }
 
-void write_npy(const std::string& path, const HostTensor& tensor) {
-  const auto refuse = [&](ErrorKind kind) {
-    throw Error(kind, "dump.write", fmt::format("cannot write '{}': {}", path, std::generic_category().message(errno)));
-  };
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) refuse(ErrorKind::input);
-  const std::string header = npy_header(tensor);
-  bool written = std::fwrite(header.data(), 1, header.size(), file) == header.size();
-  written = std::fwrite(tensor.bytes().data(), 1, tensor.bytes().size(), file) == tensor.bytes().size() && written;
-  if (std::fclose(file) != 0 || !written) refuse(ErrorKind::run);
+void write_npy(OutputFile& file, const HostTensor& tensor) {
+  file.write(npy_header(tensor));
+  file.write({reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()});
+  file.commit();
 }
 
 std::string dump_text(const std::string& name, const HostTensor& tensor) {
@@ -211,7 +204,7 @@ std::string dump_json(const std::string& name, const HostTensor& tensor) {
   return json.end_object().text() + "\n";
 }
 
-int dump(const Model& model, const Arguments& arguments) {
+int dump(const Model& model, const Arguments& arguments, std::optional<OutputFile>& file) {
   ValueOptions options;
   options.executor = arguments.session.executor;
   options.target = arguments.session.target;
@@ -220,8 +213,8 @@ int dump(const Model& model, const Arguments& arguments) {
   options.threads = arguments.session.threads;
   options.steps = arguments.steps.value_or(options.steps);
   const HostTensor tensor = value_after(model, arguments.dump, options);
-  if (!arguments.dump_to.empty()) {
-    write_npy(arguments.dump_to, tensor);
+  if (file) {
+    write_npy(*file, tensor);
     return kDone;
   }
   if (!arguments.json && tensor.shape().elements() > kPrinted) {
@@ -237,9 +230,11 @@ int dump(const Model& model, const Arguments& arguments) {
 }  // namespace
 
 int run_verify(const Arguments& arguments, Diagnostics& diagnostics) {
+  Outputs outputs(arguments);
   const Model model = load_model(arguments.model, arguments.load);
+  outputs.refuse_read(model);
   for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
-  return arguments.dump.empty() ? compare(model, arguments) : dump(model, arguments);
+  return arguments.dump.empty() ? compare(model, arguments) : dump(model, arguments, outputs.dump);
 }
 
 }  // namespace graphrun::cli

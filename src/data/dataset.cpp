@@ -263,6 +263,7 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
     read_values(reader, parts, pipelines, inputs, is_fitted, set);
   else
     read_sizes(reader, parts, pipelines, inputs, is_fitted, set);
+  set.files = files.found();
   return set;
 }
 

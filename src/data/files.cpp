@@ -51,7 +51,7 @@ std::string nearest_file(const fs::path& wanted) {
 
 }  // namespace
 
-std::string Files::find(const std::string& name) const {
+std::string Files::find(const std::string& name) {
   const auto is_file = [](const fs::path& path) {  // a pipe is one, too
     std::error_code error;
     return fs::exists(path, error) && !fs::is_directory(path, error);
@@ -61,7 +61,10 @@ std::string Files::find(const std::string& name) const {
   std::string nearest;
   for (const std::string& folder : tried) {
     const fs::path path = fs::path(folder) / name;  // an absolute name replaces the folder
-    if (is_file(path)) return path.string();
+    if (is_file(path)) {
+      found_.push_back(path.string());
+      return path.string();
+    }
     if (nearest.empty()) nearest = nearest_file(path);
   }
   std::string looked;

@@ -16,8 +16,9 @@ class Files {
  public:
   explicit Files(const DataOptions& options);
 
-  std::string find(const std::string& name) const;  // the path of an existing file that is no folder
-  std::string read(const std::string& path);        // its bytes; those of a pipe are kept, for it gives them once
+  std::string find(const std::string& name);  // the path of an existing file that is no folder
+  const std::vector<std::string>& found() const { return found_; }
+  std::string read(const std::string& path);  // its bytes; those of a pipe are kept, for it gives them once
   // The array of the file, read at most once though several splits take ranges of it.
   ArrayPtr array(const std::string& path, const std::function<Array(const std::string& path)>& read);
 
@@ -25,7 +26,7 @@ class Files {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  std::vector<std::string> folders_;
+  std::vector<std::string> folders_, found_;
   std::map<std::string, ArrayPtr> read_;
   std::map<std::string, std::string> pipes_;
   std::vector<std::string> warnings_;

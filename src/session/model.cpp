@@ -147,6 +147,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   if (model.name.empty()) model.name = path.stem().string();
   model.file = document.file;
   model.data = std::move(data);
+  model.data.files.insert(model.data.files.end(), files.found().begin(), files.found().end());
   return model;
 }
 

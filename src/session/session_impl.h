@@ -59,7 +59,7 @@ struct Session::Impl {
   // Of named_metrics(); allocates nothing. False, and nothing is written: train() was cancelled.
   bool evaluate(std::size_t evaluation, Metrics& metrics);
   TrainResult train(const TrainOptions& options);
-  [[noreturn]] void refuse_loss(std::uint64_t step, float loss);
+  [[noreturn]] void refuse_loss(std::uint64_t step, double loss);
 
   // predict.cpp
   // The first `count` outputs.

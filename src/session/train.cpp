@@ -114,11 +114,12 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   const std::optional<std::size_t> validation = evaluation_of("validation");
   const Pauses pauses = pauses_of(model.train, validation.has_value());
   const std::uint64_t total = total_steps(model.train.epochs, batches);
-  const std::uint64_t start = done[index];
   const std::uint64_t ring = static_cast<std::uint64_t>(phase.ring);
 
   TrainResult result;
   if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(total, kLossesAtOnce)));
+  std::vector<double> losses;  // of the chunk of steps
+  losses.reserve(static_cast<std::size_t>(ring));
   Metrics metrics = validation ? named_metrics(*validation) : Metrics{};
   double epoch_sum = 0;
   const Cancellable cancellable(in_train, cancelled);
@@ -130,14 +131,18 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     run(index, n);
     result.seconds += now_seconds() - before;
     double last_epoch = 0;
+    losses.clear();
     observe(index, phase.recorded[0].ring, n, [&](std::uint64_t step, float value) {
-      if (!std::isfinite(value)) refuse_loss(step - start, value);
-      if (options.keep_losses) result.losses.push_back(static_cast<double>(value));
+      if (!losses.empty() && !std::isfinite(losses.back())) return;
+      losses.push_back(static_cast<double>(value));
       epoch_sum += weight(phase, step) * static_cast<double>(value);
       if ((step + 1) % batches != 0) return;
       last_epoch = epoch_sum / static_cast<double>(phase.samples);
       epoch_sum = 0;
     });
+    if (options.on_losses) options.on_losses(losses);
+    if (!std::isfinite(losses.back())) refuse_loss(result.steps + losses.size() - 1, losses.back());
+    if (options.keep_losses) result.losses.insert(result.losses.end(), losses.begin(), losses.end());
     result.steps += n;
     result.epochs = static_cast<std::int64_t>(result.steps / batches);
     if (result.steps == pause) {
@@ -162,7 +167,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
 }
 
 // The parameters are as the last step of the chunk left them: they say where it went wrong only when few are.
-void Session::Impl::refuse_loss(std::uint64_t step, float loss) {
+void Session::Impl::refuse_loss(std::uint64_t step, double loss) {
   std::vector<std::string> broken;
   for (const auto& [name, node] : planned.step.parameters) {
     const TensorType& type = planned.step.graph[node].type;

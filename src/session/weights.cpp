@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
-#include "base/file.h"
+#include "base/output_name.h"
 #include "data/npy.h"
 #include "data/origin.h"
 #include "graph/frontend/builder_impl.h"
@@ -16,6 +17,7 @@
 namespace graphrun {
 namespace {
 
+constexpr const char* kWriteCode = "weights.write";
 constexpr std::string_view kShift = ":shift", kScale = ":scale", kOrigin = "data:origin";
 
 constexpr std::string_view kNotFiniteHint = "the training that wrote it went wrong, or the file was changed since";
@@ -229,7 +231,7 @@ std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& wei
   return tensors;
 }
 
-void save_weights(Session& session, const std::string& path) {
+void save_weights(Session& session, OutputFile& file) {
   std::vector<std::pair<std::string, HostTensor>> arrays;
   const Model& model = session.model();
   const GraphBuilder::Impl& graph = model.graph.impl();
@@ -247,7 +249,32 @@ void save_weights(Session& session, const std::string& path) {
   }
   for (const Fitted& fitted : model.data.fitted) arrays.emplace_back(fitted.name, doubles(fitted.values));
   if (!model.data.origin.empty()) arrays.emplace_back(kOrigin, bytes_of(model.data.origin));
-  write_file(path, data::npz_bytes(arrays));
+  file.write(data::npz_bytes(arrays));
+  file.commit();
+}
+
+void save_weights(Session& session, const std::string& path) {
+  OutputFile file(path, kWriteCode);
+  save_weights(session, file);
+}
+
+std::string rescue_weights(Session& session) {
+  const char* temporary = std::getenv("TMPDIR");
+  const char* home = std::getenv("HOME");
+  std::string causes;
+  for (const char* folder : {temporary, home}) {
+    if (folder == nullptr || *folder == '\0') continue;
+    try {
+      const std::string path = new_name(folder, "graphrun-weights", ".npz");
+      save_weights(session, path);
+      return path;
+    } catch (const std::exception& error) {
+      causes += fmt::format("{}{}", causes.empty() ? "" : "; ", error.what());
+    }
+  }
+  throw Error(ErrorKind::run, std::string(kWriteCode),
+              causes.empty() ? "the weights are lost: neither TMPDIR nor HOME names a folder for them"
+                             : "the weights are lost: " + causes);
 }
 
 void load_weights(Session& session, const std::string& path) {

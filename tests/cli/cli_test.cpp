@@ -158,9 +158,9 @@ TEST_F(Cli, TrainPrintsOneJsonObjectWithTheseKeys) {
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
     const Json result = Json::parse(outcome.out);
-    const std::vector<std::string> expected = {"model",       "executor", "train",   "validation",       "test",
-                                               "epochs",      "steps",    "seconds", "steps_per_second", "arena_bytes",
-                                               "weights_hash"};
+    const std::vector<std::string> expected = {
+        "model",   "executor",         "train",       "validation",  "test",        "epochs", "steps",
+        "seconds", "steps_per_second", "interrupted", "arena_bytes", "weights_hash"};
     EXPECT_EQ(keys(result), expected);
     EXPECT_EQ(result["model"], "line");
     EXPECT_EQ(result["executor"], "cpu");
@@ -169,6 +169,7 @@ TEST_F(Cli, TrainPrintsOneJsonObjectWithTheseKeys) {
     EXPECT_EQ(keys(result["test"]), (std::vector<std::string>{"loss", "rmse"}));
     EXPECT_EQ(result["epochs"], 20);
     EXPECT_EQ(result["steps"], 20);
+    EXPECT_EQ(result["interrupted"], false);
     EXPECT_GT(result["seconds"].get<double>(), 0);
     EXPECT_GT(result["steps_per_second"].get<double>(), 0);
     EXPECT_GT(result["arena_bytes"].get<std::uint64_t>(), 0u);
@@ -219,6 +220,17 @@ TEST_F(Cli, SugarReachesTheModel) {
   EXPECT_EQ(result({"--batch=all"})["steps"], 20);
   EXPECT_NE(result({"--seed=5"})["weights_hash"], result({"--seed=6"})["weights_hash"]);
   EXPECT_EQ(result({"--seed=5"})["weights_hash"], result({"--seed=5"})["weights_hash"]);
+}
+
+// A variable may have been set by anybody: it chooses among what is built in.
+TEST_F(Cli, AVariableBringsNoCode) {
+  for (const char* value : {GRAPHRUN_ODD_EXECUTOR, "./x.so", "/"}) {
+    const ProcessOptions options = {.environment = {std::string("GRAPHRUN_EXECUTOR=") + value}};
+    expect_refused(graphrun({model_}, options), {"GRAPHRUN_EXECUTOR", value, "--executor"});
+    expect_refused(graphrun({"plan", model_}, options), {"GRAPHRUN_EXECUTOR"});
+    EXPECT_EQ(graphrun({model_, "--executor=cpu"}, options).code, 0);
+  }
+  EXPECT_EQ(graphrun({model_, "--executor=" GRAPHRUN_ODD_EXECUTOR}).code, 0);
 }
 
 TEST_F(Cli, LossesAreWrittenOneALine) {
@@ -285,6 +297,7 @@ TEST_F(Cli, AnInterruptKeepsTheResultsSoFar) {
   const Json result = Json::parse(outcome.out);
   EXPECT_GE(result["epochs"].get<std::int64_t>(), 1000);
   EXPECT_LT(result["epochs"].get<std::int64_t>(), 2000000000);
+  EXPECT_EQ(result["interrupted"], true);
   EXPECT_TRUE(result["train"]["loss"].is_number());
 }
 
@@ -296,7 +309,87 @@ TEST_F(Cli, WithoutATerminalThereAreLinesAndNoEscapes) {
   EXPECT_EQ(graphrun({model_, "--quiet"}).err, "");
 }
 
+TEST_F(Cli, WithoutATerminalThereAreFewLines) {
+  const Outcome by_default = graphrun({model_, "--epochs=5000"});
+  EXPECT_EQ(lines(by_default.err).size(), 20u) << by_default.err;
+  EXPECT_TRUE(has(lines(by_default.err).back(), "epoch 5000/5000"));
+  EXPECT_EQ(lines(graphrun({model_, "--epochs=3"}).err).size(), 3u);
+  EXPECT_EQ(lines(graphrun({model_, "--epochs=5000", "--set", "train.log_every=50"}).err).size(), 100u);  // as it says
+}
+
+// What was found at an earlier epoch does not look like now.
+TEST_F(Cli, ValidationIsToldWithItsEpoch) {
+  Json model = Json::parse(kLine);
+  model["data"]["validation"] = model["data"]["test"];
+  model["train"]["log_every"] = 1;
+  model["train"]["evaluate_every"] = 4;
+  const std::vector<std::string> told = lines(graphrun({file("validated.json", model.dump()), "--epochs=9"}).err);
+  ASSERT_EQ(told.size(), 9u);
+  const auto figures = [](const std::string& line) {
+    const std::size_t at = line.find(" loss ", line.find("validation"));
+    return line.substr(at, line.find("  ", at) - at);
+  };
+  for (std::size_t epoch = 1; epoch <= 9; ++epoch) {
+    const std::string& line = told[epoch - 1];
+    if (epoch < 4) EXPECT_FALSE(has(line, "validation")) << line;
+    if (epoch % 4 == 0) EXPECT_TRUE(has(line, "  validation loss ")) << line;
+    if (epoch > 4 && epoch % 4 != 0) {
+      const std::size_t at = epoch / 4 * 4;
+      EXPECT_TRUE(has(line, "  validation@" + std::to_string(at) + " loss ")) << line;
+      EXPECT_EQ(figures(line), figures(told[at - 1]));
+    }
+  }
+}
+
+TEST_F(Cli, ProgressWithMetricsFitsTheScreen) {
+  if (const std::string why = no_terminal(); !why.empty()) GTEST_SKIP() << why;
+  Json model = Json::parse(kLine);
+  model["data"]["validation"] = model["data"]["test"];
+  model["train"]["metrics"] = {"mse", "rmse", "mae", "r2"};
+  model["train"]["evaluate_every"] = 3;
+  const std::string path = file("validated.json", model.dump());
+  for (const unsigned short columns : {20, 60, 80, 200}) {
+    SCOPED_TRACE(columns);
+    ProcessOptions options{.terminal = true};
+    options.columns = columns;
+    std::istringstream stream(graphrun({path, "--epochs=100000"}, options).err);
+    std::string last;
+    for (std::string drawn; std::getline(stream, drawn, '\r');) {
+      EXPECT_LT(drawn.size(), columns + 0u) << drawn;
+      if (has(drawn, "loss")) last = drawn;
+      // Whole figures or none: each word of letters has its number.
+      const std::size_t end = drawn.find_last_not_of(" \n");
+      EXPECT_TRUE(end == std::string::npos || columns == 20 || std::isdigit(drawn[end]) || drawn.find("/s") < end + 2)
+          << drawn;
+    }
+    EXPECT_EQ(has(last, "validation"), columns > 20) << last;
+    EXPECT_EQ(has(last, " rmse "), columns > 60) << last;
+    EXPECT_EQ(has(last, " r2 "), columns > 80) << last;
+  }
+}
+
+TEST_F(Cli, SomethingIsSaidBeforeTheFirstEpochHasEnded) {
+  Json model = Json::parse(kLine);  // an epoch takes some seconds
+  model["data"] = Json::parse(
+      R"({"train": {"random": {"rows": 400000, "columns": {"x": {"normal": 1}, "y": {"normal": 1}}}}})");
+  const std::string path = file("long.json", model.dump());
+  for (const bool terminal : {false, true}) {
+    if (terminal && !no_terminal().empty()) GTEST_SKIP() << "told elsewhere; " << no_terminal();
+    bool told = false;
+    ProcessOptions options{.terminal = terminal};
+    options.on_stderr = [&](pid_t process, std::string_view err) {
+      told = told || has(err, " of 400000");
+      if (told) kill(process, SIGINT);
+    };
+    const Outcome outcome = graphrun({path, "--batch=1", "--executor=ref", "--epochs=1000"}, options);
+    EXPECT_TRUE(told) << outcome.err << outcome.out;
+    EXPECT_EQ(outcome.code, 130) << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "epoch 1/1000  step ")) << outcome.err;
+  }
+}
+
 TEST_F(Cli, OnATerminalOneLineIsRewritten) {
+  if (const std::string why = no_terminal(); !why.empty()) GTEST_SKIP() << why;
   const Outcome outcome = graphrun({model_, "--epochs=50"}, {.terminal = true});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
@@ -304,11 +397,12 @@ TEST_F(Cli, OnATerminalOneLineIsRewritten) {
   EXPECT_TRUE(has(outcome.err, "epoch 50/50")) << outcome.err;  // the last report is always shown
   std::istringstream stream(outcome.err);
   for (std::string drawn; std::getline(stream, drawn, '\r');) EXPECT_LT(drawn.size(), 40u) << drawn;  // never wraps
-  const Outcome dumb = graphrun({model_, "--epochs=50"}, {.environment = {"TERM=dumb"}, .terminal = true});
-  EXPECT_EQ(std::count(dumb.err.begin(), dumb.err.end(), '\n'), 50) << dumb.err;
+  const Outcome dumb = graphrun({model_, "--epochs=15"}, {.environment = {"TERM=dumb"}, .terminal = true});
+  EXPECT_EQ(std::count(dumb.err.begin(), dumb.err.end(), '\n'), 15) << dumb.err;
 }
 
 TEST_F(Cli, NoColorIsHonoured) {
+  if (const std::string why = no_terminal(); !why.empty()) GTEST_SKIP() << why;
   Json model = Json::parse(kLine);  // a constant column is centred with a warning
   model["data"]["train"]["inline"]["x"] = {{2}, {2}, {2}, {2}};
   model["data"]["transform"] = Json::parse(R"({"x": ["standardize"]})");

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <stdexcept>
 
 extern char** environ;
@@ -27,12 +29,13 @@ Channel make_pipe() {
   return {ends[0], ends[1]};
 }
 
-Channel make_terminal() {
+Channel make_terminal(unsigned short columns) {
   winsize size{};
   size.ws_row = 24;
-  size.ws_col = 40;
+  size.ws_col = columns;
   Channel channel;
-  if (openpty(&channel.ours, &channel.theirs, nullptr, nullptr, &size) != 0) throw std::runtime_error("openpty");
+  if (openpty(&channel.ours, &channel.theirs, nullptr, nullptr, &size) != 0)
+    throw std::runtime_error(std::string("no pseudo-terminal: openpty: ") + std::strerror(errno));
   fcntl(channel.ours, F_SETFD, FD_CLOEXEC);
   fcntl(channel.theirs, F_SETFD, FD_CLOEXEC);
   return channel;
@@ -71,9 +74,20 @@ bool drain(int descriptor, std::string& text) {
 
 }  // namespace
 
+std::string no_terminal() {
+  try {
+    const Channel channel = make_terminal(40);
+    close(channel.ours);
+    close(channel.theirs);
+    return {};
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
 Outcome run(const std::vector<std::string>& command, const ProcessOptions& options) {
   Channel out = make_pipe();
-  Channel err = options.terminal ? make_terminal() : make_pipe();
+  Channel err = options.terminal ? make_terminal(options.columns) : make_pipe();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);

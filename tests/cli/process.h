@@ -20,11 +20,16 @@ struct Outcome {
 
 struct ProcessOptions {
   std::vector<std::string> environment = {};  // "NAME=value"
-  bool terminal = false;                      // stderr is a terminal of 40 columns
+  bool terminal = false;                      // stderr is a terminal
+  unsigned short columns = 40;                // which has so many
   std::string stdout_path = {};               // instead of a pipe
   // Called with all of stderr so far whenever there is more.
   std::function<void(pid_t process, std::string_view err)> on_stderr = {};
 };
+
+// Why there is no terminal to be had here, as in a chroot without devpts; empty when there is one. Tests that need one
+// are skipped with it.
+std::string no_terminal();
 
 Outcome run(const std::vector<std::string>& command, const ProcessOptions& options = {});
 

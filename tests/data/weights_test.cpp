@@ -51,7 +51,9 @@ class WeightsTest : public DataTest {
     return "no mistake was found";
   }
   void write_arrays(const std::vector<std::pair<std::string, HostTensor>>& arrays) const {
-    write_file(path("w.npz"), data::npz_bytes(arrays));
+    OutputFile file(path("w.npz"));
+    file.write(data::npz_bytes(arrays));
+    file.commit();
   }
 };
 

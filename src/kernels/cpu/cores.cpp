@@ -13,9 +13,8 @@
 namespace graphrun::cpu {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& file) {
+// Names of files are joined as text: libstdc++ 12 frees what it never had when there is no memory for a path's parts.
+std::string text_of(const std::string& file) {
   std::ifstream stream(file);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
@@ -29,14 +28,14 @@ std::optional<double> quota(const std::string& text) {
   return used / period;
 }
 
-std::optional<double> quota_of(const fs::path& group) {
-  if (const auto limit = quota(text_of(group / "cpu.max"))) return limit;
-  return quota(text_of(group / "cpu.cfs_quota_us") + " " + text_of(group / "cpu.cfs_period_us"));
+std::optional<double> quota_of(const std::string& group) {
+  if (const auto limit = quota(text_of(group + "/cpu.max"))) return limit;
+  return quota(text_of(group + "/cpu.cfs_quota_us") + " " + text_of(group + "/cpu.cfs_period_us"));
 }
 
 }  // namespace
 
-std::optional<int> cores_of_groups(std::string_view groups, const fs::path& root) {
+std::optional<int> cores_of_groups(std::string_view groups, const std::string& root) {
   std::optional<double> least;
   while (!groups.empty()) {  // a line is "number:controllers:/path"; version 2 has no controllers
     const std::string_view line = groups.substr(0, groups.find('\n'));
@@ -46,10 +45,10 @@ std::optional<int> cores_of_groups(std::string_view groups, const fs::path& root
     if (second == line.npos) continue;
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     if (!controllers.empty() && controllers.find("cpu") == controllers.npos) continue;
-    const fs::path mount = root / fs::path(controllers);
-    for (fs::path group = fs::path(line.substr(second + 1)).relative_path();; group = group.parent_path()) {
-      if (const auto limit = quota_of(mount / group)) least = std::min(least.value_or(*limit), *limit);
-      if (group.empty()) break;
+    const std::string mount = root + "/" + std::string(controllers);
+    for (std::string_view group = line.substr(second + 1);; group = group.substr(0, group.rfind('/'))) {
+      if (const auto limit = quota_of(mount + std::string(group))) least = std::min(least.value_or(*limit), *limit);
+      if (group.find('/') == group.npos) break;
     }
   }
   if (!least) return std::nullopt;

@@ -4,8 +4,8 @@
 // Leaves to others: how many threads there are (executors/cpu).
 #pragma once
 
-#include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace graphrun::cpu {
@@ -14,6 +14,6 @@ int available_cores();  // at least 1
 
 // The limit of a group and the groups around it, rounded up to whole cores; none: no limit. `groups` is what
 // /proc/self/cgroup says, `root` where the groups are mounted. Reads cpu.max (version 2) and cpu.cfs_*_us (version 1).
-std::optional<int> cores_of_groups(std::string_view groups, const std::filesystem::path& root);
+std::optional<int> cores_of_groups(std::string_view groups, const std::string& root);
 
 }  // namespace graphrun::cpu

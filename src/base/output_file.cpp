@@ -1,0 +1,315 @@
+// output_file.cpp: where a path leads, a new file beside it, and how that takes its place.
+// All names are looked up in the folder as it was opened: it may be moved, and the process may change its own.
+#include "graphrun/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/descriptor.h"
+#include "base/output_name.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+constexpr int kMostLinks = 40;         // as the kernel has it
+constexpr int kTries = 100;            // of random names; one that is taken is next to impossible already
+constexpr std::size_t kLongest = 200;  // bytes of the old name in the new one, which has 255 at most
+
+struct Identity {
+  ::dev_t device = 0;
+  ::ino_t inode = 0;
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+Identity identity_of(const struct stat& status) {
+  return {status.st_dev, status.st_ino};
+}
+
+// Where a path leads: links are followed as far as they go, also to what is not there yet. A link that stands for a
+// descriptor of a process (/dev/stdout is one, by way of /proc) leads no further.
+struct Place {
+  std::string path;
+  int descriptor = -1;         // of this process
+  bool is_descriptor = false;  // of any process
+};
+
+// Paths are text here: libstdc++ 12 frees what it never had when there is no memory for the parts of an fs::path.
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, slash + 1);
+}
+
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+std::optional<std::string> link_of(const std::string& path) {
+  std::array<char, PATH_MAX> target;
+  const ::ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  if (length < 0) return std::nullopt;
+  return std::string(target.data(), static_cast<std::size_t>(length));
+}
+
+bool same_folder(const std::string& a, const char* b) {
+  struct stat of_a {
+  }, of_b{};
+  return ::stat(a.c_str(), &of_a) == 0 && ::stat(b, &of_b) == 0 && identity_of(of_a) == identity_of(of_b);
+}
+
+// Whether a folder is the one of a process' descriptors, whatever name it has here: /dev/fd is a link to it.
+bool has_descriptors(const std::string& folder) {
+  std::array<char, PATH_MAX> real;
+  if (::realpath(folder.c_str(), real.data()) == nullptr) return false;
+  const std::string_view path = real.data();
+  return path.starts_with("/proc/") && path.ends_with("/fd");
+}
+
+Place follow(const std::string& path) {
+  Place place{path, -1, false};
+  for (int links = 0; links < kMostLinks; ++links) {
+    const std::optional<std::string> target = link_of(place.path);
+    if (!target) return place;
+    const std::string folder = folder_of(place.path);
+    if (has_descriptors(folder)) {
+      place.is_descriptor = true;
+      if (same_folder(folder, "/proc/self/fd")) place.descriptor = std::atoi(name_of(place.path).c_str());
+      return place;
+    }
+    place.path = target->starts_with('/') ? *target : folder + (folder == "." ? "/" : "") + *target;
+  }
+  return place;
+}
+
+// A file on which something is mounted cannot be replaced, only what is in it.
+bool is_mount_point(int folder, const char* name) {
+#ifdef STATX_ATTR_MOUNT_ROOT
+  struct statx status {};
+  if (::statx(folder, name, AT_SYMLINK_NOFOLLOW, STATX_INO, &status) != 0) return false;
+  return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+#else
+  static_cast<void>(folder), static_cast<void>(name);
+  return false;
+#endif
+}
+
+}  // namespace
+
+struct OutputState {
+  std::string path;   // as it was given
+  std::string place;  // where that leads
+  std::string name;   // in its folder
+  const char* code = "";
+  Descriptor folder, file;
+  Identity folder_identity, old;  // of the file that is there, or of what is written directly
+  ::mode_t mode = 0666;
+  ::uid_t owner = 0;
+  ::gid_t group = 0;
+  bool exists = false;
+  bool direct = false;
+  bool nobody = false;  // a character device
+  bool later = false;   // a pipe without its other end is opened when there is something to say
+  bool published = false;
+  std::string temporary;   // in the folder; empty: the file has no name
+  std::uint64_t size = 0;  // what was written whole
+  int failed = 0;          // the error of a write
+
+  [[noreturn]] void fail(ErrorKind kind, int error) const {
+    throw Error(kind, code,
+                fmt::format("cannot write '{}': {}", path,
+                            error == EISDIR ? "it is a folder" : std::generic_category().message(error)));
+  }
+  void find();
+  void find_directly(const Place& end, const struct stat& status);
+  void refuse_irreplaceable() const;
+  void create();
+  std::string named(const char* from);
+  std::string own_path() const { return fmt::format("/proc/self/fd/{}", file.number()); }
+  void unlink_temporary() noexcept {
+    if (!temporary.empty()) ::unlinkat(folder.number(), temporary.c_str(), 0);
+    temporary.clear();
+  }
+};
+
+void OutputState::find() {
+  struct stat status {};
+  exists = ::stat(path.c_str(), &status) == 0;
+  if (!exists && errno != ENOENT) fail(ErrorKind::input, errno);
+  const Place end = follow(path);
+  place = end.path;
+  name = name_of(place);
+  if (name.empty() || (exists && S_ISDIR(status.st_mode))) fail(ErrorKind::input, EISDIR);
+  if (exists) {
+    old = identity_of(status);
+    mode = status.st_mode & 0777;
+    owner = status.st_uid;
+    group = status.st_gid;
+    if (end.is_descriptor || !S_ISREG(status.st_mode)) return find_directly(end, status);
+  }
+  const std::string parent = folder_of(place);
+  folder = Descriptor(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.number() < 0) folder = Descriptor(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (folder.number() < 0 || ::fstat(folder.number(), &status) != 0) fail(ErrorKind::input, errno);
+  folder_identity = identity_of(status);
+  if (exists) refuse_irreplaceable();
+  create();
+}
+
+void OutputState::find_directly(const Place& end, const struct stat& status) {
+  direct = true;
+  nobody = S_ISCHR(status.st_mode);
+  if (end.descriptor >= 0) {  // with the position that it has, which opening it by name would not give
+    file = Descriptor(::fcntl(end.descriptor, F_DUPFD_CLOEXEC, 3));
+  } else if (S_ISFIFO(status.st_mode)) {
+    later = true;
+    if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) fail(ErrorKind::input, errno);
+    return;
+  } else {
+    file = Descriptor(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC));
+  }
+  if (file.number() < 0) fail(ErrorKind::input, errno);
+}
+
+// What would only be found out when the old file is to be replaced, after all the work.
+void OutputState::refuse_irreplaceable() const {
+  if (::faccessat(folder.number(), name.c_str(), W_OK, AT_EACCESS) != 0) fail(ErrorKind::input, errno);
+  if (is_mount_point(folder.number(), name.c_str())) fail(ErrorKind::input, EBUSY);
+  struct stat status {};
+  const ::uid_t user = ::geteuid();
+  const bool sticky = ::fstat(folder.number(), &status) == 0 && (status.st_mode & S_ISVTX) != 0;
+  if (sticky && user != 0 && user != owner && user != status.st_uid) fail(ErrorKind::input, EPERM);
+}
+
+void OutputState::create() {
+#ifdef O_TMPFILE
+  file = Descriptor(::openat(folder.number(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode & 0666));
+  // It gets its name by way of /proc.
+  if (file.number() >= 0 && ::access(own_path().c_str(), F_OK) == 0) return;
+#endif
+  temporary = named(nullptr);
+}
+
+// A new name in the folder: of `from`, or of a new file.
+std::string OutputState::named(const char* from) {
+  int error = EEXIST;
+  for (int tries = 0; tries < kTries && error == EEXIST; ++tries) {
+    std::string candidate = fmt::format("{}.{}.tmp", name.substr(0, kLongest), random_digits());
+    if (from != nullptr) {
+      if (::linkat(AT_FDCWD, from, folder.number(), candidate.c_str(), AT_SYMLINK_FOLLOW) == 0) return candidate;
+    } else {
+      file =
+          Descriptor(::openat(folder.number(), candidate.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666));
+      if (file.number() >= 0) return candidate;
+    }
+    error = errno;
+  }
+  fail(from != nullptr ? ErrorKind::run : ErrorKind::input, error);
+}
+
+OutputFile::OutputFile(const std::string& path, const char* code) : state_(std::make_unique<OutputState>()) {
+  state_->path = path;
+  state_->code = code;
+  state_->find();
+}
+
+OutputFile::OutputFile(OutputFile&&) noexcept = default;
+OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+OutputFile::~OutputFile() {
+  if (state_) state_->unlink_temporary();
+}
+
+const std::string& OutputFile::path() const {
+  return state_->path;
+}
+
+bool OutputFile::is_direct() const {
+  return state_->direct;
+}
+
+void OutputFile::write(std::string_view bytes) {
+  OutputState& s = *state_;
+  if (s.failed != 0) s.fail(ErrorKind::run, s.failed);
+  if (std::exchange(s.later, false)) s.file = Descriptor(::open(s.path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  if (s.file.number() >= 0 && write_all(s.file.number(), bytes)) {
+    s.size += bytes.size();
+    return;
+  }
+  s.failed = errno;
+  if (!s.direct && ::ftruncate(s.file.number(), static_cast<::off_t>(s.size)) == 0)
+    ::lseek(s.file.number(), static_cast<::off_t>(s.size), SEEK_SET);
+  s.fail(ErrorKind::run, s.failed);
+}
+
+std::string OutputFile::publish() {
+  OutputState& s = *state_;
+  if (s.direct || s.published) return s.path;
+  const std::string own = s.own_path();
+  if (!s.exists) {
+    s.published = s.temporary.empty()
+                      ? ::linkat(AT_FDCWD, own.c_str(), s.folder.number(), s.name.c_str(), AT_SYMLINK_FOLLOW) == 0
+                      : ::linkat(s.folder.number(), s.temporary.c_str(), s.folder.number(), s.name.c_str(), 0) == 0;
+    if (s.published) {
+      s.unlink_temporary();
+      return s.path;
+    }
+  }
+  if (s.temporary.empty()) s.temporary = s.named(own.c_str());  // somebody was faster, or there are no links here
+  return s.place.substr(0, s.place.rfind('/') + 1) + s.temporary;
+}
+
+void OutputFile::commit() {
+  OutputState& s = *state_;
+  write({});  // a write that failed is told again; a pipe that was never opened is
+  if (s.direct) {
+    if (!s.file.close()) s.fail(ErrorKind::run, errno);
+    return;
+  }
+  if (s.exists) {
+    // Owner and group stay where this user may give files away.
+    const bool given = ::fchown(s.file.number(), s.owner, s.group) == 0 ||
+                       ::fchown(s.file.number(), static_cast<::uid_t>(-1), s.group) == 0;
+    static_cast<void>(given);
+    if (::fchmod(s.file.number(), s.mode) != 0) s.fail(ErrorKind::run, errno);
+  }
+  if (::fsync(s.file.number()) != 0) s.fail(ErrorKind::run, errno);
+  if (!s.published) {
+    if (s.temporary.empty()) s.temporary = s.named(s.own_path().c_str());
+    if (::renameat(s.folder.number(), s.temporary.c_str(), s.folder.number(), s.name.c_str()) != 0)
+      s.fail(ErrorKind::run, errno);
+    s.temporary.clear();
+  }
+  if (!s.file.close()) s.fail(ErrorKind::run, errno);
+  // The name is on the disk when the folder is. Some file systems have nothing to do for that and say so.
+  if (::fsync(s.folder.number()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EBADF)
+    s.fail(ErrorKind::run, errno);
+}
+
+bool OutputFile::is(const std::string& other) const {
+  struct stat status {};
+  if (state_->nobody || ::stat(other.c_str(), &status) != 0) return false;
+  return (state_->exists && identity_of(status) == state_->old);
+}
+
+bool OutputFile::is(const OutputFile& other) const {
+  const OutputState &a = *state_, &b = *other.state_;
+  if (a.nobody || b.nobody) return false;
+  if (a.exists && b.exists && a.old == b.old) return true;
+  return !a.direct && !b.direct && a.folder_identity == b.folder_identity && a.name == b.name;
+}
+
+}  // namespace graphrun

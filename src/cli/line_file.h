@@ -1,0 +1,33 @@
+// line_file.h: a file that grows by lines while a model trains: --log and --losses.
+// Contract: after the constructor nothing is allocated until a write fails. A write that fails does not end the
+// training: the file stays at its last whole line, what comes later is dropped, and finish() throws the Error.
+// Without a file nothing happens.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <optional>
+
+#include "graphrun/output_file.h"
+
+namespace graphrun::cli {
+
+class LineFile {
+ public:
+  explicit LineFile(std::optional<OutputFile>& file);
+
+  bool wanted() const { return file_ != nullptr; }
+  fmt::memory_buffer& line() { return lines_; }  // append to it, then end_line()
+  void end_line();
+  void flush();        // what has gathered goes to the file; by itself when it is much
+  void check() const;  // throws what a write threw
+  void finish();       // no line will follow
+
+ private:
+  OutputFile* file_;
+  fmt::memory_buffer lines_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace graphrun::cli

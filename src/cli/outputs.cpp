@@ -1,0 +1,65 @@
+#include "outputs.h"
+
+#include <fmt/format.h>
+
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+void open(std::optional<OutputFile>& file, const std::string& path, const char* code) {
+  if (!path.empty()) file.emplace(path, code);
+}
+
+}  // namespace
+
+Outputs::Outputs(const Arguments& arguments) {
+  open(log, arguments.log, "log.write");
+  open(losses, arguments.losses, "losses.write");
+  open(weights, arguments.save_weights, "weights.write");
+  open(trace, arguments.profile_trace, "profile.write");
+  open(dump, arguments.dump_to, "dump.write");
+
+  const std::vector<Entry> entries = opened();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!entries[i].file->is(*entries[j].file)) continue;
+      throw Error(
+          ErrorKind::input, "output.twice",
+          fmt::format("{} and {} are the same file, '{}'", entries[j].flag, entries[i].flag, entries[i].file->path()),
+          "each needs a name of its own");
+    }
+  }
+  refuse(arguments.model, "the model file");
+  if (!arguments.load.weights.empty()) refuse(arguments.load.weights, "the weights that --weights reads");
+  if (arguments.session.executor.find('/') != std::string::npos) refuse(arguments.session.executor, "the executor");
+  refuse("/dev/stdout", "where stdout goes");
+  refuse("/dev/stderr", "where stderr goes");
+}
+
+void Outputs::refuse_read(const Model& model) const {
+  for (const std::string& path : model.data.files) refuse(path, "a file that the model reads");
+}
+
+std::vector<Outputs::Entry> Outputs::opened() const {
+  std::vector<Entry> entries;
+  const auto add = [&](std::string_view flag, const std::optional<OutputFile>& file) {
+    if (file) entries.push_back({flag, &*file});
+  };
+  add("--log", log);
+  add("--losses", losses);
+  add("--save-weights", weights);
+  add("--profile-trace", trace);
+  add("--dump-to", dump);
+  return entries;
+}
+
+void Outputs::refuse(const std::string& path, std::string_view what) const {
+  for (const auto& [flag, file] : opened()) {
+    if (!file->is(path) || (file->is_direct() && path.starts_with("/dev/std"))) continue;
+    throw Error(ErrorKind::input, "output.input", fmt::format("{} '{}' is {}", flag, file->path(), what),
+                "an output never takes the place of what the run reads or writes elsewhere");
+  }
+}
+
+}  // namespace graphrun::cli

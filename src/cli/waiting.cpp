@@ -1,0 +1,36 @@
+#include "waiting.h"
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace graphrun::cli {
+
+void Ticker::start(double first, std::function<double()> tick) {
+  tick_ = std::move(tick);
+  try {
+    thread_ = std::thread([this, first] { run(first); });
+  } catch (const std::system_error&) {  // as many threads as there may be: the work goes on without this one
+  }
+}
+
+void Ticker::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Ticker::run(double wait) {
+  std::unique_lock lock(mutex_);
+  while (wait >= 0) {
+    if (wake_.wait_for(lock, std::chrono::duration<double>(wait), [this] { return stopped_; })) return;
+    lock.unlock();
+    wait = tick_();
+    lock.lock();
+  }
+}
+
+}  // namespace graphrun::cli
