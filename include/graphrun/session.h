@@ -48,9 +48,10 @@ struct Report {
 
 struct TrainOptions {
   std::function<void(const Report&)> on_report;  // in this thread, after every log_every or evaluate_every epochs
-  std::function<void(std::span<const double>)> on_losses;  // of the steps since the last call, a broken one the last
-  std::function<void()> on_first_step;                     // when the first step has been run, which is then run alone
-  bool keep_losses = true;                                 // of every step, in the result; from 2^24 steps on they are moved
+  std::function<void()> on_first_step;           // when the first step has been run, which is then run alone
+  bool keep_losses = true;                       // of every step, in the result; from 2^24 steps on they are moved
+  // The losses of the steps since the last call; one that is not finite is the last, and then train() throws.
+  std::function<void(std::span<const double>)> on_losses = {};
 };
 
 struct TrainResult {

@@ -30,7 +30,7 @@ constexpr std::string_view kExamples = R"(Examples:
 
 constexpr std::string_view kExitCodes = R"(Exit codes:
   0    done
-  1    the run failed: a loss that is not finite, results that could not be written
+  1    the run failed: a loss that is not finite, results or files that could not be written
   2    bad usage, model file or data file
   3    a check that was asked for failed
   4    the device or its library is not available, or out of memory

@@ -331,8 +331,8 @@ TEST_F(Cli, ValidationIsToldWithItsEpoch) {
   };
   for (std::size_t epoch = 1; epoch <= 9; ++epoch) {
     const std::string& line = told[epoch - 1];
-    if (epoch < 4) EXPECT_FALSE(has(line, "validation")) << line;
-    if (epoch % 4 == 0) EXPECT_TRUE(has(line, "  validation loss ")) << line;
+    EXPECT_EQ(has(line, "validation"), epoch >= 4) << line;
+    EXPECT_EQ(has(line, "  validation loss "), epoch % 4 == 0) << line;
     if (epoch > 4 && epoch % 4 != 0) {
       const std::size_t at = epoch / 4 * 4;
       EXPECT_TRUE(has(line, "  validation@" + std::to_string(at) + " loss ")) << line;
@@ -348,7 +348,7 @@ TEST_F(Cli, ProgressWithMetricsFitsTheScreen) {
   model["train"]["metrics"] = {"mse", "rmse", "mae", "r2"};
   model["train"]["evaluate_every"] = 3;
   const std::string path = file("validated.json", model.dump());
-  for (const unsigned short columns : {20, 60, 80, 200}) {
+  for (const unsigned short columns : std::initializer_list<unsigned short>{20, 60, 80, 200}) {
     SCOPED_TRACE(columns);
     ProcessOptions options{.terminal = true};
     options.columns = columns;
@@ -370,8 +370,8 @@ TEST_F(Cli, ProgressWithMetricsFitsTheScreen) {
 
 TEST_F(Cli, SomethingIsSaidBeforeTheFirstEpochHasEnded) {
   Json model = Json::parse(kLine);  // an epoch takes some seconds
-  model["data"] = Json::parse(
-      R"({"train": {"random": {"rows": 400000, "columns": {"x": {"normal": 1}, "y": {"normal": 1}}}}})");
+  model["data"] =
+      Json::parse(R"({"train": {"random": {"rows": 400000, "columns": {"x": {"normal": 1}, "y": {"normal": 1}}}}})");
   const std::string path = file("long.json", model.dump());
   for (const bool terminal : {false, true}) {
     if (terminal && !no_terminal().empty()) GTEST_SKIP() << "told elsewhere; " << no_terminal();
