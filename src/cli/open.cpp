@@ -26,7 +26,7 @@ void tell_timings(const Session& session, Diagnostics& diagnostics) {
 }  // namespace
 
 Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds,
-                     const Outputs* outputs) {
+                     const OutputFiles* outputs) {
   const auto start = std::chrono::steady_clock::now();
   std::optional<Waiting> waiting;
   waiting.emplace(diagnostics, fmt::format("reading {} and its data ...", arguments.model));

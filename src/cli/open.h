@@ -6,14 +6,14 @@
 #include "arguments.h"
 #include "diagnostics.h"
 #include "graphrun/session.h"
-#include "outputs.h"
+#include "output_files.h"
 
 namespace graphrun::cli {
 
 // `load_seconds` gets how long reading the model and its data took; none of `outputs` may be
 // among what is read.
 Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds = nullptr,
-                     const Outputs* outputs = nullptr);
+                     const OutputFiles* outputs = nullptr);
 
 // The same of a model that has been read.
 Session open_session(Model model, const Arguments& arguments, Diagnostics& diagnostics);

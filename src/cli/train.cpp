@@ -20,7 +20,7 @@
 #include "interrupt.h"
 #include "line_file.h"
 #include "open.h"
-#include "outputs.h"
+#include "output_files.h"
 #include "profile.h"
 #include "progress.h"
 #include "results.h"
@@ -108,7 +108,7 @@ void save_or_rescue(Session& session, OutputFile& file) {
 
 // Trains with the log, the losses and the progress. A loss that is not finite, or a device that fails, ends the
 // training but not the two files: what they have is whole.
-TrainResult train(Session& session, const Arguments& arguments, Outputs& outputs, AllocationWatch& watch,
+TrainResult train(Session& session, const Arguments& arguments, OutputFiles& outputs, AllocationWatch& watch,
                   Attempts& attempts, Diagnostics& diagnostics) {
   History history(outputs.log, session, diagnostics);
   LineFile losses(outputs.losses);
@@ -152,7 +152,7 @@ TrainResult train(Session& session, const Arguments& arguments, Outputs& outputs
 }  // namespace
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
-  Outputs outputs(arguments);
+  OutputFiles outputs(arguments);
   Session session = open_session(arguments, diagnostics, nullptr, &outputs);
   if (const std::string& stray = session.model().data.stray; !stray.empty()) {
     diagnostics.warn(stray + ": rows of 'validation' and 'test' may have been trained with");

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "graphrun/error.h"
-#include "outputs.h"
+#include "output_files.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -230,7 +230,7 @@ int dump(const Model& model, const Arguments& arguments, std::optional<OutputFil
 }  // namespace
 
 int run_verify(const Arguments& arguments, Diagnostics& diagnostics) {
-  Outputs outputs(arguments);
+  OutputFiles outputs(arguments);
   const Model model = load_model(arguments.model, arguments.load);
   outputs.refuse_read(model);
   for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);

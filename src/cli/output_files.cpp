@@ -1,4 +1,4 @@
-#include "outputs.h"
+#include "output_files.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ void open(std::optional<OutputFile>& file, const std::string& path, const char* 
 
 }  // namespace
 
-Outputs::Outputs(const Arguments& arguments) {
+OutputFiles::OutputFiles(const Arguments& arguments) {
   open(log, arguments.log, "log.write");
   open(losses, arguments.losses, "losses.write");
   open(weights, arguments.save_weights, "weights.write");
@@ -37,11 +37,11 @@ Outputs::Outputs(const Arguments& arguments) {
   refuse("/dev/stderr", "where stderr goes");
 }
 
-void Outputs::refuse_read(const Model& model) const {
+void OutputFiles::refuse_read(const Model& model) const {
   for (const std::string& path : model.data.files) refuse(path, "a file that the model reads");
 }
 
-std::vector<Outputs::Entry> Outputs::opened() const {
+std::vector<OutputFiles::Entry> OutputFiles::opened() const {
   std::vector<Entry> entries;
   const auto add = [&](std::string_view flag, const std::optional<OutputFile>& file) {
     if (file) entries.push_back({flag, &*file});
@@ -54,7 +54,7 @@ std::vector<Outputs::Entry> Outputs::opened() const {
   return entries;
 }
 
-void Outputs::refuse(const std::string& path, std::string_view what) const {
+void OutputFiles::refuse(const std::string& path, std::string_view what) const {
   for (const auto& [flag, file] : opened()) {
     if (!file->is(path) || (file->is_direct() && path.starts_with("/dev/std"))) continue;
     throw Error(ErrorKind::input, "output.input", fmt::format("{} '{}' is {}", flag, file->path(), what),

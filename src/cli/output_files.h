@@ -1,4 +1,4 @@
-// outputs.h: the files that a run writes beside stdout, opened before there is anything to write.
+// output_files.h: the files that a run writes beside stdout, opened before there is anything to write.
 // Contract: the constructor opens every file that the command line names (output_file.h) and throws Error (kind input)
 // for one that cannot be written, two that are the same, and one that is the model, the weights or a plug-in that the
 // run reads, or where stdout or stderr goes; refuse_read() does it for the data once it is known what was read.
@@ -14,9 +14,9 @@
 
 namespace graphrun::cli {
 
-class Outputs {
+class OutputFiles {
  public:
-  explicit Outputs(const Arguments& arguments);
+  explicit OutputFiles(const Arguments& arguments);
 
   void refuse_read(const Model& model) const;
 
