@@ -40,7 +40,7 @@ class GRAPHRUN_API Shape {
   void push_back(std::int64_t extent);  // throws Error beyond kMaxRank
   std::int64_t elements() const;        // product of the extents; 1 for a scalar
 
-  friend bool operator==(const Shape& a, const Shape& b);
+  friend GRAPHRUN_API bool operator==(const Shape& a, const Shape& b);
 
  private:
   std::array<std::int64_t, kMaxRank> dims_{};

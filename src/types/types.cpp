@@ -82,8 +82,7 @@ std::int64_t Shape::elements() const {
   return empty ? 0 : product;
 }
 
-// Marked here too: the declaration in the class has the visibility that our flags give.
-GRAPHRUN_API bool operator==(const Shape& a, const Shape& b) {
+bool operator==(const Shape& a, const Shape& b) {
   return std::ranges::equal(a.dims(), b.dims());
 }
 

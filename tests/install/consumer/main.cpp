@@ -33,6 +33,9 @@ int main() {
     model.data.splits = {{"train", {{"x", HostTensor({kRows, 2}, x)}, {"y", HostTensor({kRows, 1}, y)}}}};
 
     Session session(std::move(model));
+    const Program copy = session.program();
+    if (!(copy == session.program()) || !(copy.buffers.front().type == session.program().buffers.front().type))
+      return 1;
     const TrainResult result = session.train();
     std::printf("loss: %.6f before, %.6f after %lld epochs\n", result.losses.front(), session.evaluate("train").loss,
                 static_cast<long long>(result.epochs));
