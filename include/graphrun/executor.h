@@ -6,8 +6,8 @@
 //     when it returns all polled buffers can be read.
 //   - a Runnable belongs to one thread at a time; different Runnables may run in different threads.
 // To add an executor: implement these two classes (copy src/executors/ref) and add one line to
-// src/executors/registry.cpp, or build a shared library that exports graphrun_executor_plugin() and say
-// --executor=./libmine.so.
+// src/executors/registry.cpp, or build a shared library that exports graphrun_executor_plugin()
+// (executor_plugin.h) and say --executor=./libmine.so.
 #pragma once
 
 #include <atomic>
@@ -131,18 +131,8 @@ GRAPHRUN_API void watch_allocations(AllocationHook hook) noexcept;
 GRAPHRUN_API void report_allocation(const char* api, std::uint64_t bytes) noexcept;
 
 // The registry. Names are "ref", "cpu", "cuda", "cuda:1", or a path to a shared library (it holds a '/').
-// Thread-safe. Throws Error: unknown name (with the nearest), a library that does not load, an older plug-in ABI.
+// Thread-safe. Throws Error: unknown name (with the nearest), a library that does not load, a plug-in of another ABI.
 GRAPHRUN_API std::shared_ptr<Executor> find_executor(std::string_view name);
 GRAPHRUN_API std::vector<std::string> executor_names();  // those that are known by name, in listing order
-
-// What a plug-in library exports: extern "C" const graphrun::ExecutorPlugin* graphrun_executor_plugin();
-// Plug-ins are C++ and must be built against the same version of graphrun: `abi` is compared before anything is called.
-inline constexpr std::uint32_t kExecutorAbi = 5;
-struct ExecutorPlugin {
-  std::uint32_t struct_size = sizeof(ExecutorPlugin);
-  std::uint32_t abi = kExecutorAbi;
-  // `argument` is what follows the colon: "1" of "cuda:1"; may be empty. Throws Error.
-  std::unique_ptr<Executor> (*create)(std::string_view argument) = nullptr;
-};
 
 }  // namespace graphrun

@@ -11,7 +11,7 @@
 #include "executors/cpu/cpu_executor.h"
 #include "executors/ref/ref_executor.h"
 #include "graphrun/error.h"
-#include "graphrun/executor.h"
+#include "graphrun/executor_plugin.h"
 
 namespace graphrun {
 namespace {
@@ -65,10 +65,16 @@ std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view 
                 fmt::format("{} is no executor: it does not export graphrun_executor_plugin()", path));
   }
   const ExecutorPlugin* plugin = entry();
-  if (plugin == nullptr || plugin->struct_size != sizeof(ExecutorPlugin) || plugin->abi != kExecutorAbi) {
+  if (plugin == nullptr) {
+    throw Error(ErrorKind::input, "executor.plugin",
+                fmt::format("{} is no executor: graphrun_executor_plugin() gives null", path));
+  }
+  if (plugin->struct_size != sizeof(ExecutorPlugin) || plugin->abi != kExecutorAbi) {
     throw Error(
         ErrorKind::input, "executor.abi",
-        fmt::format("{} was built for another version of graphrun (this one has executor ABI {})", path, kExecutorAbi),
+        fmt::format("{} was built for another version of graphrun, or with other settings of the C++ library: its "
+                    "executor ABI is {:08x}, this one's is {:08x}",
+                    path, plugin->abi, kExecutorAbi),
         "build the plug-in against the installed headers");
   }
   return plugin->create(argument);

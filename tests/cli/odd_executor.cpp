@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "graphrun/executor.h"
+#include "graphrun/executor_plugin.h"
 
 namespace {
 

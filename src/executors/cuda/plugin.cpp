@@ -1,5 +1,7 @@
 // plugin.cpp: what libgraphrun_cuda.so exports. Loading it needs no driver: the CUDA runtime is linked in and looks for
 // the driver at its first call, which is in load().
+#include "graphrun/executor_plugin.h"
+
 #include "executors/cuda/device.h"
 #include "executors/cuda/executor.h"
 #include "executors/cuda/runnable.h"
