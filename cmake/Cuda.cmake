@@ -83,7 +83,7 @@ const char* const graphrun::cuda::kScalarOpsSource = R\"scalar_ops(@scalar_ops@)
 
   add_library(graphrun_cuda MODULE
     $<TARGET_OBJECTS:graphrun_kernels_cuda> $<TARGET_OBJECTS:graphrun_executor_cuda> $<TARGET_OBJECTS:graphrun_device_code>)
-  target_link_libraries(graphrun_cuda PRIVATE graphrun graphrun_flags fmt::fmt CUDA::cudart_static ${CMAKE_DL_LIBS})
+  target_link_libraries(graphrun_cuda PRIVATE graphrun graphrun_flags graphrun_fmt CUDA::cudart_static ${CMAKE_DL_LIBS})
   set(cuda_exports ${PROJECT_SOURCE_DIR}/cmake/graphrun.map)
   target_link_options(graphrun_cuda PRIVATE LINKER:--version-script=${cuda_exports} LINKER:--exclude-libs,ALL)
   # The toolkit's folder is where cuBLASLt is opened from when a model has wide products. One path for both trees: see

@@ -1,10 +1,12 @@
 // program.h: the narrow waist: all that an executor sees of a model.
 // Contract: plain data without a pointer into the graph; prints (to_string), compares, and can be written by hand.
 // Offsets and sizes are bytes from the start of the one arena; shapes and addresses never change during a run.
-// Rules a Program keeps (check() throws std::logic_error for the first one broken):
+// Rules a Program keeps (check() throws Error, kind input, code "program.rule", for the first one broken):
+//   - buffers, kinds, dtypes and shapes are what they can be, and a buffer has the bytes of its type;
 //   - every buffer lies inside the arena, at a multiple of kAlignment plus its offset inside its storage;
 //   - a step writes exactly its output (and scratches its workspace); it may write in place of an input only when
-//     both name the same storage;
+//     both name the same storage, and only where its op allows that;
+//   - a step has the operands, parameters, dtypes and shapes of its op (src/types/op_rules.h);
 //   - rows of a row-valued buffer past the phase's row count are zero: whoever writes the buffer keeps that.
 // Leaves to others: how it came to be (src/graph/plan), how it runs (executor.h).
 #pragma once

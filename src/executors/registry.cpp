@@ -77,7 +77,14 @@ std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view 
                     path, plugin->abi, kExecutorAbi),
         "build the plug-in against the installed headers");
   }
-  return plugin->create(argument);
+  if (plugin->create == nullptr) {
+    throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is no executor: it has no create()", path));
+  }
+  std::shared_ptr<Executor> executor = plugin->create(argument);
+  if (executor == nullptr) {
+    throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is no executor: its create() gives none", path));
+  }
+  return executor;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // rows after them are zero in every input and the kernel leaves them zero in its output.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "graphrun/params.h"
@@ -37,7 +38,10 @@ struct KernelArgs {
   T* output() const {
     return static_cast<T*>(out);
   }
-  std::int64_t samples() const { return row_count != nullptr ? *row_count : capacity; }
+  // Never beyond the batch, whatever was written to the row count.
+  std::int64_t samples() const {
+    return row_count != nullptr ? std::clamp<std::int64_t>(*row_count, 0, capacity) : capacity;
+  }
   // Valid extent of dimension 0 of an operand.
   std::int64_t rows_of(const TensorType& type) const {
     if (type.rows > 0) return type.rows * samples();

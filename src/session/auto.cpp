@@ -20,7 +20,7 @@ double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& exe
   if (planned.step.phases.empty() || planned.step.phases[0].batches == 0) {
     throw Error(ErrorKind::input, "train.nothing", "there is nothing to measure: the model has no loss or no data");
   }
-  const std::unique_ptr<Runnable> runnable = executor->load(planned.program);
+  const std::unique_ptr<Runnable> runnable = load_program(*executor, planned.program);
   write_start(model, planned, *runnable);
   runnable->run(0, 1);  // training, or the first evaluation
   for (std::uint64_t n = 1;; n *= 2) {

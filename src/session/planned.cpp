@@ -43,12 +43,31 @@ std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shar
   return executor;
 }
 
+namespace {
+
+// The numbers of a machine that the executor does not compute on would only mislead.
+void refuse_foreign(const Target& target, const Executor& executor) {
+  const std::string_view own = find_target(executor.default_target()).executor;
+  if (target.executor == own) return;
+  std::vector<std::string_view> names;
+  for (const Target& row : targets()) {
+    if (row.executor == own) names.push_back(row.name);
+  }
+  throw Error(ErrorKind::input, "target.executor",
+              fmt::format("the target '{}' is a machine of the executor {}, not of {}", target.name, target.executor,
+                          executor.name()),
+              fmt::format("its targets: {}", fmt::join(names, ", ")));
+}
+
+}  // namespace
+
 Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                    const PlanOptions& options) {
   Planned planned;
   planned.step = build_step_graph(model);
   const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
   const Target& target = find_target(target_name);
+  refuse_foreign(target, *executors[0]);
   planned.regions.graph = options.passes ? run_passes(planned.step.graph) : planned.step.graph;
   if (options.passes && options.fuse) {
     RegionOptions regions;
@@ -92,6 +111,12 @@ Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>
   const std::vector<Buffer>& buffers = planned.program.buffers;
   for (BufferId id = 0; id < buffers.size(); ++id) planned.by_name.emplace(buffers[id].name, id);
   return planned;
+}
+
+std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program) {
+  std::unique_ptr<Runnable> runnable = executor.load(program);
+  if (runnable != nullptr) return runnable;
+  throw Error(ErrorKind::device, "executor.load", fmt::format("the executor {} gave no Runnable", executor.name()));
 }
 
 void write_start(const Model& model, const Planned& planned, Runnable& runnable) {

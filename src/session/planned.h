@@ -41,6 +41,9 @@ std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shar
 Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                    const PlanOptions& options);
 
+// Executor::load(). Throws Error where that gives none.
+std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program);
+
 // Writes the data set and the parameters' initial values.
 void write_start(const Model& model, const Planned& planned, Runnable& runnable);
 

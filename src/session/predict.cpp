@@ -86,7 +86,8 @@ std::int64_t Session::Impl::samples_of(const StepPhase& phase,
     wanted[0] = tensor.shape().rank() > 0 ? tensor.shape()[0] : 0;
     const DType dtype = planned.step.graph[node].type.dtype;
     const bool fits = tensor.dtype() == dtype || (tensor.dtype() == DType::f64 && dtype == DType::f32);
-    if (!fits || !(tensor.shape() == wanted)) {
+    // A tensor that was moved away from has its shape, and no bytes.
+    if (!fits || !(tensor.shape() == wanted) || tensor.bytes().size() != TensorType{tensor.dtype(), wanted}.bytes()) {
       throw Error(
           ErrorKind::input, "predict.shape",
           fmt::format("predict: '{}' must be {} with any number of rows, got {}{}", name,

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/host_memory.h"
 #include "base/philox.h"
 #include "graph/frontend/class_numbers.h"
 #include "graphrun/error.h"
@@ -48,17 +47,6 @@ Model with_good_classes(Model model) {
   return model;
 }
 
-// The kernel gives out more memory than there is and kills whoever uses it; a message is better.
-void refuse_too_much_for_the_host(const Program& program) {
-  if (find_target(program.target).executor != "cpu") return;
-  const std::uint64_t available = available_host_memory();
-  if (program.arena_bytes <= available) return;
-  throw OutOfMemory(
-      "memory.host",
-      fmt::format("the plan needs {} bytes of host memory, {} are available", program.arena_bytes, available),
-      program.arena_bytes, available);
-}
-
 }  // namespace
 
 Session::Impl::Impl(Model m, const SessionOptions& options)
@@ -86,8 +74,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
 
 std::unique_ptr<Runnable> Session::Impl::load(const PlanOptions& options) {
   try {
-    refuse_too_much_for_the_host(planned.program);
-    return executor->load(planned.program);
+    return load_program(*executor, planned.program);
   } catch (const OutOfMemory& error) {
     throw explained(error, planned.program, model, {&executor, 1}, options);
   }
@@ -146,6 +133,14 @@ std::uint64_t Session::Impl::steps_before_look(std::size_t phase, std::uint64_t 
 
 // ---- the public face
 
+namespace {
+template <class Impl>
+Impl& alive(const std::unique_ptr<Impl>& impl) {
+  if (impl != nullptr) return *impl;
+  throw Error(ErrorKind::input, "session.moved", "the session was moved away from");
+}
+}  // namespace
+
 Session::Session(Model model, const SessionOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {}
 Session::~Session() = default;
@@ -153,40 +148,42 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 TrainResult Session::train(const TrainOptions& options) {
-  return impl_->train(options);
+  return alive(impl_).train(options);
 }
 TrainResult Session::train(const std::function<void(const Report&)>& on_report) {
-  return impl_->train({on_report, {}, true});
+  return alive(impl_).train({on_report, {}, true});
 }
 void Session::advance(std::uint64_t steps) {
-  const std::size_t phase = impl_->training();
-  impl_->run(phase, steps);
+  const std::size_t phase = alive(impl_).training();
+  alive(impl_).run(phase, steps);
 }
 std::uint64_t Session::step() const noexcept {
+  if (impl_ == nullptr) return 0;
   const std::uint64_t before = impl_->steps_before.load(std::memory_order_relaxed);
   return impl_->stepping.load(std::memory_order_relaxed) ? before + impl_->runnable->steps_begun() + 1 : before;
 }
 void Session::cancel() noexcept {
-  if (impl_->in_train.load(std::memory_order_relaxed)) impl_->cancelled.store(true, std::memory_order_relaxed);
+  if (impl_ == nullptr || !impl_->in_train.load(std::memory_order_relaxed)) return;
+  impl_->cancelled.store(true, std::memory_order_relaxed);
 }
 Metrics Session::evaluate(std::string_view split) {
-  const std::optional<std::size_t> index = impl_->evaluation_of(split);
+  const std::optional<std::size_t> index = alive(impl_).evaluation_of(split);
   if (!index) {
     std::vector<std::string> names;
-    for (const Split& s : impl_->model.data.splits) names.push_back(s.name);
+    for (const Split& s : alive(impl_).model.data.splits) names.push_back(s.name);
     throw Error(ErrorKind::input, "split.unknown", fmt::format("the model has no split '{}' to evaluate", split),
                 fmt::format("splits: {}", fmt::join(names, ", ")));
   }
-  Metrics metrics = impl_->named_metrics(*index);
-  impl_->evaluate(*index, metrics);
+  Metrics metrics = alive(impl_).named_metrics(*index);
+  alive(impl_).evaluate(*index, metrics);
   return metrics;
 }
 bool Session::has_split(std::string_view split) const {
-  return impl_->evaluation_of(split).has_value();
+  return alive(impl_).evaluation_of(split).has_value();
 }
 std::vector<std::string> Session::metric_names() const {
   std::vector<std::string> names;
-  for (const StepPhase& phase : impl_->planned.step.phases) {
+  for (const StepPhase& phase : alive(impl_).planned.step.phases) {
     if (phase.name.rfind("evaluate.", 0) != 0) continue;
     for (std::size_t i = 1; i < phase.recorded.size(); ++i) names.push_back(phase.recorded[i].name);
     break;
@@ -194,11 +191,11 @@ std::vector<std::string> Session::metric_names() const {
   return names;
 }
 HostTensor Session::predict(const std::vector<std::pair<std::string, HostTensor>>& inputs) {
-  return std::move(impl_->predict(inputs, 1).front().second);
+  return std::move(alive(impl_).predict(inputs, 1).front().second);
 }
 std::vector<std::pair<std::string, HostTensor>> Session::predict_all(
     const std::vector<std::pair<std::string, HostTensor>>& inputs) {
-  return impl_->predict(inputs, impl_->model.outputs.size());
+  return alive(impl_).predict(inputs, alive(impl_).model.outputs.size());
 }
 
 namespace {
@@ -216,51 +213,56 @@ BufferId find_state(const Program& program, std::string_view name) {
 }  // namespace
 
 HostTensor Session::read(std::string_view name) {
-  const BufferId id = find_state(impl_->program(), name);
-  const TensorType& type = impl_->program().buffers[id].type;
+  const BufferId id = find_state(alive(impl_).program(), name);
+  const TensorType& type = alive(impl_).program().buffers[id].type;
   HostTensor tensor(type.dtype, type.shape);
-  impl_->runnable->read(id, tensor.bytes());
+  alive(impl_).runnable->read(id, tensor.bytes());
   return tensor;
 }
 
 void Session::write(std::string_view name, const HostTensor& value) {
-  const BufferId id = find_state(impl_->program(), name);
-  const TensorType& type = impl_->program().buffers[id].type;
-  if (value.dtype() != type.dtype || !(value.shape() == type.shape)) {
+  const BufferId id = find_state(alive(impl_).program(), name);
+  const TensorType& type = alive(impl_).program().buffers[id].type;
+  if (alive(impl_).program().buffers[id].kind == BufferKind::constant) {
+    throw Error(ErrorKind::input, "state.constant",
+                fmt::format("'{}' is a constant of the plan: what it is worth was used when it was made", name),
+                "a parameter or an input can be written");
+  }
+  if (value.dtype() != type.dtype || !(value.shape() == type.shape) || value.bytes().size() != type.bytes()) {
     throw Error(
         ErrorKind::input, "state.shape",
         fmt::format("'{}' is {}, not {}{}", name, to_string(type), name_of(value.dtype()), to_string(value.shape())));
   }
-  impl_->runnable->write(id, value.bytes());
+  alive(impl_).runnable->write(id, value.bytes());
 }
 
 std::string Session::weights_hash() {
   std::uint64_t hash = fnv1a({});
-  for (const auto& [name, node] : impl_->planned.step.parameters) hash = fnv1a(read(name).bytes(), hash);
+  for (const auto& [name, node] : alive(impl_).planned.step.parameters) hash = fnv1a(read(name).bytes(), hash);
   return fmt::format("{:016x}", hash);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Session::counters() const {
-  return impl_->runnable->counters();
+  return alive(impl_).runnable->counters();
 }
 
 const SetupTimes& Session::setup_times() const {
-  return impl_->times;
+  return alive(impl_).times;
 }
 const std::vector<ExecutorTiming>& Session::timings() const {
-  return impl_->timings;
+  return alive(impl_).timings;
 }
 Profile Session::profile() const {
-  return impl_->runnable->profile();
+  return alive(impl_).runnable->profile();
 }
 const Program& Session::program() const {
-  return impl_->program();
+  return alive(impl_).program();
 }
 const Model& Session::model() const {
-  return impl_->model;
+  return alive(impl_).model;
 }
 std::string_view Session::executor() const {
-  return impl_->executor->name();
+  return alive(impl_).executor->name();
 }
 
 Program plan_program(const Model& model, const SessionOptions& options) {

@@ -25,7 +25,7 @@ T unsigned_nan(T value) {
   return value == value ? value : std::numeric_limits<T>::quiet_NaN();
 }
 
-struct Session::Impl {
+struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class that is exported
   Impl(Model model, const SessionOptions& options);
   std::unique_ptr<Runnable> load(const PlanOptions& options);
 

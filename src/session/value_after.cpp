@@ -86,7 +86,7 @@ HostTensor value_after(const Model& model, std::string_view name, const ValueOpt
         fmt::format("'{}' belongs to the phase {}, which has no data", buffer.name, program.phases[moment->phase].name),
         "the phases train and evaluate compute the same");
   }
-  const std::unique_ptr<Runnable> runnable = executor->load(program);
+  const std::unique_ptr<Runnable> runnable = load_program(*executor, program);
   write_start(model, planned, *runnable);
   if (options.steps > 0) {
     if (planned.step.phases.empty() || planned.step.phases[0].name != "train")

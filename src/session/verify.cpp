@@ -125,6 +125,10 @@ std::string to_string(const Difference& d) {
 
 VerifyReport verify(const Model& model, const VerifyOptions& options) {
   if (options.steps == 0) throw Error(ErrorKind::input, "verify.steps", "verify needs at least one step");
+  if (options.tolerance && !(*options.tolerance >= 0)) {  // NaN too
+    throw Error(ErrorKind::input, "verify.tolerance",
+                fmt::format("the tolerance must be a number >= 0, got {}", *options.tolerance));
+  }
   const auto nothing_to_do = [](std::string_view why) {
     throw Error(ErrorKind::input, "verify.nothing", fmt::format("there is nothing to verify: the model has {}", why));
   };

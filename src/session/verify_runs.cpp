@@ -118,10 +118,10 @@ class RunVerification {
       : v_(v),
         plain_(v.planned),
         whole_(v.whole),
-        reference_(v.executors[1]->load(plain_.program)),
-        moved_(v.executors[0]->load(plain_.program)),
-        scale_(v.executors[0]->load(plain_.program)),
-        candidate_(v.executors[0]->load(whole_.program)) {
+        reference_(load_program(*v.executors[1], plain_.program)),
+        moved_(load_program(*v.executors[0], plain_.program)),
+        scale_(load_program(*v.executors[0], plain_.program)),
+        candidate_(load_program(*v.executors[0], whole_.program)) {
     for (Runnable* runnable : {reference_.get(), moved_.get(), scale_.get()}) write_start(v.model, plain_, *runnable);
     write_start(v.model, whole_, *candidate_);
     for (BufferId id = 0; id < plain_.program.buffers.size(); ++id) {

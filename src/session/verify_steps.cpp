@@ -27,9 +27,9 @@ class StepVerification {
       : v_(v),
         planned_(v.planned),
         report_(v.report),
-        candidate_(v.executors[0]->load(program())),
-        reference_(v.executors[1]->load(program())),
-        scale_(v.executors[1]->load(program())) {
+        candidate_(load_program(*v.executors[0], program())),
+        reference_(load_program(*v.executors[1], program())),
+        scale_(load_program(*v.executors[1], program())) {
     write_start(v.model, planned_, *candidate_);
     write_start(v.model, planned_, *reference_);
   }

@@ -16,8 +16,8 @@ class Trajectory {
   explicit Trajectory(Verification& v)
       : v_(v),
         report_(v.report),
-        candidate_(v.executors[0]->load(v.whole.program)),
-        reference_(v.executors[1]->load(v.program())) {
+        candidate_(load_program(*v.executors[0], v.whole.program)),
+        reference_(load_program(*v.executors[1], v.program())) {
     write_start(v.model, v.whole, *candidate_);
     write_start(v.model, v.planned, *reference_);
   }

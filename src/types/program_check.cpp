@@ -3,16 +3,18 @@
 #include <fmt/format.h>
 
 #include <set>
-#include <stdexcept>
 
+#include "graphrun/error.h"
+#include "graphrun/limits.h"
 #include "graphrun/program.h"
+#include "types/op_rules.h"
 #include "types/region_check.h"
 
 namespace graphrun {
 namespace {
 
 [[noreturn]] void broken(std::string_view rule, const std::string& what) {
-  throw std::logic_error(fmt::format("program breaks rule '{}': {}", rule, what));
+  throw Error(ErrorKind::input, "program.rule", fmt::format("program breaks rule '{}': {}", rule, what));
 }
 
 class Checker {
@@ -24,13 +26,16 @@ class Checker {
       broken("lower_bound", fmt::format("the bound of {} bytes is above the arena of {} bytes", program_.lower_bound,
                                         program_.arena_bytes));
     }
+    for (BufferId id = 0; id < program_.buffers.size(); ++id) check_type(id);
     resolve_storage();
     for (BufferId id = 0; id < program_.buffers.size(); ++id) check_buffer(id);
     std::set<std::string_view> names;
     for (const Phase& phase : program_.phases) {
       if (phase.name.empty()) broken("phase_name", "a phase has no name");
       if (!names.insert(phase.name).second) broken("phase_name", fmt::format("two phases are named '{}'", phase.name));
-      if (phase.capacity < 0) broken("capacity", fmt::format("phase '{}' has {} rows", phase.name, phase.capacity));
+      if (phase.capacity < 0 || phase.capacity > kMaxBatch) {
+        broken("capacity", fmt::format("phase '{}' has {} rows, which an i32 counts", phase.name, phase.capacity));
+      }
       for (std::size_t i = 0; i < phase.steps.size(); ++i) check_step(phase, i);
       check_regions(phase, program_, root_);
     }
@@ -42,6 +47,26 @@ class Checker {
   std::vector<BufferId> root_;  // of each buffer: the end of its chain of storages
 
   std::string named(BufferId id) const { return fmt::format("buffer {}#{}", program_.buffers[id].name, id); }
+
+  // What else is looked at with a table, or multiplied.
+  void check_type(BufferId id) const {
+    const Buffer& buffer = program_.buffers[id];
+    if (buffer.kind > BufferKind::tile || buffer.layout > Layout::vectors || buffer.type.dtype > DType::boolean) {
+      broken("enumerators",
+             fmt::format("kind {}, layout {}, dtype {} of {}", static_cast<int>(buffer.kind),
+                         static_cast<int>(buffer.layout), static_cast<int>(buffer.type.dtype), named(id)));
+    }
+    const Shape& shape = buffer.type.shape;
+    for (const std::int64_t extent : shape.dims()) {
+      if (extent < 0) broken("extent", fmt::format("{} has shape {}", named(id), to_string(shape)));
+    }
+    (void)shape.elements();  // throws beyond kMaxElements
+    const std::int64_t rows = buffer.type.rows;
+    if (rows < 0 || (rows > 0 && (shape.rank() == 0 || shape[0] % rows != 0))) {
+      broken("rows",
+             fmt::format("{} of shape {} cannot have {} rows for each sample", named(id), to_string(shape), rows));
+    }
+  }
 
   void resolve_storage() {
     const std::size_t count = program_.buffers.size();
@@ -68,26 +93,15 @@ class Checker {
              fmt::format("{} shares storage with {}, and one of them is in the arena", named(id), named(root_[id])));
     }
     if (tile && buffer.type.rows == 0) broken("tile", named(id) + " has no rows");
+    if (tile && (buffer.poll || buffer.layout != program_.buffers[root_[id]].layout)) {
+      broken("tile", named(id) + " is polled, or lies in another way than its storage");
+    }
     if (tile) return;
     if (buffer.offset > program_.arena_bytes || buffer.bytes > program_.arena_bytes - buffer.offset) {
       broken("inside_arena", fmt::format("{} is {} bytes at {}, the arena ends at {}", named(id), buffer.bytes,
                                          buffer.offset, program_.arena_bytes));
     }
-    for (const std::int64_t extent : buffer.type.shape.dims()) {
-      if (extent < 0) broken("extent", fmt::format("{} has shape {}", named(id), to_string(buffer.type.shape)));
-    }
-    if (buffer.type.rows < 0 || (buffer.type.rows > 0 && buffer.type.shape.rank() == 0)) {
-      broken("rows", fmt::format("{} of shape {} cannot have {} rows for each sample", named(id),
-                                 to_string(buffer.type.shape), buffer.type.rows));
-    }
-    if (buffer.layout == Layout::vectors && (program_.buffers[root_[id]].kind != BufferKind::data || buffer.poll)) {
-      broken("layout", named(id) + " lies in vectors and is no data set");
-    }
-    // A workspace is bytes without a type.
-    if (buffer.kind != BufferKind::workspace && buffer.bytes < buffer.type.bytes()) {
-      broken("bytes", fmt::format("{} has {} bytes, its type {} needs {}", named(id), buffer.bytes,
-                                  to_string(buffer.type), buffer.type.bytes()));
-    }
+    check_layout(id);
     const Buffer& storage = program_.buffers[buffer.storage];
     if (buffer.storage == id) {
       if (buffer.offset % kAlignment != 0) {
@@ -103,6 +117,32 @@ class Checker {
     }
     if (is_state(buffer.kind) && !is_state(program_.buffers[root_[id]].kind)) {
       broken("state", fmt::format("{} is state and lives in {}, which is not", named(id), named(root_[id])));
+    }
+  }
+
+  void check_layout(BufferId id) const {
+    const Buffer& buffer = program_.buffers[id];
+    const Buffer& root = program_.buffers[root_[id]];
+    if (buffer.kind == BufferKind::workspace) {  // bytes without a type
+      if (buffer.layout != Layout::rows || buffer.poll) broken("layout", named(id) + " is a workspace");
+      return;
+    }
+    std::uint64_t bytes = buffer.type.bytes();
+    if (buffer.layout == Layout::vectors) {
+      const Shape& shape = buffer.type.shape;
+      if (root.kind != BufferKind::data || buffer.poll || buffer.type.dtype != DType::f32 || shape.rank() == 0 ||
+          shape.elements() == 0 || buffer.block < 1 || buffer.block > kMaxElements) {
+        broken("layout", named(id) + " lies in vectors and is no data set");
+      }
+      const auto whole = [](std::int64_t rows) { return (rows + kTileLanes - 1) / kTileLanes * kTileLanes; };
+      const std::int64_t rows = shape[0] / buffer.block * whole(buffer.block) + whole(shape[0] % buffer.block);
+      bytes = bytes / static_cast<std::uint64_t>(shape[0]) * static_cast<std::uint64_t>(rows);
+      // Of a data set of few rows in large blocks; no memory holds it anyway.
+      if (rows > kMaxElements) broken("layout", fmt::format("{} has {} rows in vectors", named(id), rows));
+    }
+    if (buffer.bytes != bytes) {
+      broken("bytes", fmt::format("{} has {} bytes, its type {} needs {}", named(id), buffer.bytes,
+                                  to_string(buffer.type), bytes));
     }
   }
 
@@ -123,14 +163,18 @@ class Checker {
     for (const BufferId input : step.inputs) exists(input, "input");
     exists(step.output, "output");
 
-    const Buffer& output = program_.buffers[step.output];
-    if (output.kind == BufferKind::data || output.kind == BufferKind::constant) {
-      broken("read_only", fmt::format("{} writes the {} {}", here(), name_of(output.kind), named(step.output)));
+    const OpRule* rule = find_op_rule(step.op);
+    if (rule == nullptr) broken("op", fmt::format("{}: '{}' is no op", here(), step.op));
+    const BufferKind writes = program_.buffers[root_[step.output]].kind;
+    if (writes == BufferKind::data || writes == BufferKind::constant) {
+      broken("read_only", fmt::format("{} writes the {} {}", here(), name_of(writes), named(step.output)));
     }
-    if (output.type.rows > 0 && output.type.shape[0] != output.type.rows * phase.capacity) {
-      broken("capacity", fmt::format("{} writes {} of {} rows, the phase has {} for each of {} samples", here(),
-                                     named(step.output), output.type.shape[0], output.type.rows, phase.capacity));
-    }
+    std::vector<TensorType> types;
+    for (const BufferId input : step.inputs) types.push_back(operand_type(phase, here(), input));
+    const TensorType& type_out = operand_type(phase, here(), step.output);
+    const std::string fault = fault_of(*rule, types, type_out, step.params);
+    if (!fault.empty()) broken("step", fmt::format("{}: {}: {}", here(), step.op, fault));
+    check_overlay(*rule, step, here());
     std::vector<BufferId> reads = step.inputs;
     if (step.row_count != kNoBuffer) {
       exists(step.row_count, "row count");
@@ -140,16 +184,42 @@ class Checker {
       }
       reads.push_back(step.row_count);
     }
-    for (const BufferId input : reads) {
-      if (root_[input] != root_[step.output] && overlap(input, step.output)) {
-        broken("in_place", fmt::format("{} writes {} over its input {} in another storage", here(), named(step.output),
-                                       named(input)));
-      }
+    if (step.row_count != kNoBuffer && overlap(step.row_count, step.output)) {
+      broken("in_place", fmt::format("{} writes {} over its row count", here(), named(step.output)));
     }
     if (step.workspace == kNoBuffer) return;
     exists(step.workspace, "workspace");
     reads.push_back(step.output);
     check_workspace(step, here(), reads);
+  }
+
+  const TensorType& operand_type(const Phase& phase, const std::string& here, BufferId id) const {
+    const Buffer& buffer = program_.buffers[id];
+    if (buffer.kind == BufferKind::workspace) {
+      broken("operand", fmt::format("{}: {} is a workspace", here, named(id)));
+    }
+    if (buffer.type.rows > 0 && buffer.type.shape[0] != buffer.type.rows * phase.capacity) {
+      broken("capacity", fmt::format("{}: {} has {} rows, the phase has {} for each of {} samples", here, named(id),
+                                     buffer.type.shape[0], buffer.type.rows, phase.capacity));
+    }
+    return buffer.type;
+  }
+
+  // Where the output meets an operand, it lies exactly over it, and its op is one that can.
+  void check_overlay(const OpRule& rule, const Step& step, const std::string& here) const {
+    const Buffer& output = program_.buffers[step.output];
+    const auto over = [&](BufferId input) {
+      const Buffer& buffer = program_.buffers[input];
+      return root_[input] == root_[step.output] && buffer.offset == output.offset && buffer.type == output.type;
+    };
+    if (rule.overlay == Overlay::state && !over(step.inputs[0])) {
+      broken("in_place",
+             fmt::format("{} writes {}, which is not its {}", here, named(step.output), named(step.inputs[0])));
+    }
+    for (const BufferId input : step.inputs) {
+      if (!overlap(input, step.output) || (rule.overlay != Overlay::none && over(input))) continue;
+      broken("in_place", fmt::format("{} writes {} over its input {}", here, named(step.output), named(input)));
+    }
   }
 
   void check_workspace(const Step& step, const std::string& here, const std::vector<BufferId>& operands) const {

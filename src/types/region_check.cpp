@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <stdexcept>
+
+#include "graphrun/error.h"
+#include "graphrun/limits.h"
 
 namespace graphrun {
 namespace {
@@ -31,7 +33,8 @@ class RegionChecker {
 
  private:
   [[noreturn]] void broken(std::string_view rule, const std::string& what) const {
-    throw std::logic_error(fmt::format("program breaks rule 'region.{}': phase '{}': {}", rule, phase_.name, what));
+    throw Error(ErrorKind::input, "program.rule",
+                fmt::format("program breaks rule 'region.{}': phase '{}': {}", rule, phase_.name, what));
   }
   const Buffer& buffer(BufferId id) const {
     if (id >= program_.buffers.size()) broken("operand", fmt::format("buffer {} is none", id));
@@ -41,9 +44,12 @@ class RegionChecker {
   std::string named(BufferId id) const { return fmt::format("{}#{}", buffer(id).name, id); }
 
   void check_shape(const Region& region) const {
-    if (region.tile_rows <= 0 || region.strands <= 0) {
-      broken("tiles", fmt::format("{} rows a tile, {} strands", region.tile_rows, region.strands));
+    if (phase_.capacity < 1 || region.tile_rows <= 0 || region.tile_rows > kMaxBatch || region.strands <= 0 ||
+        region.strands > kMostStrands || region.tile_bytes > kMostBytes || region.accumulator_bytes > kMostBytes) {
+      broken("tiles", fmt::format("{} rows a tile of {} bytes, {} strands of {}", region.tile_rows, region.tile_bytes,
+                                  region.strands, region.accumulator_bytes));
     }
+    check_accumulators(region);
     std::uint32_t at = region.first();
     for (const Stage& stage : region.stages) {
       if (stage.first != at || stage.rows < stage.first || stage.last < stage.rows) {
@@ -54,6 +60,20 @@ class RegionChecker {
     }
     if (region.last < at || region.last > phase_.steps.size()) {
       broken("order", fmt::format("the region ends at step {} of {}", region.last, phase_.steps.size()));
+    }
+  }
+
+  void check_accumulators(const Region& region) const {
+    if (region.accumulator_bytes % 64 != 0) {
+      broken("accumulators", fmt::format("{} bytes are not whole lines", region.accumulator_bytes));
+    }
+    if (region.accumulators != kNoBuffer && buffer(region.accumulators).kind != BufferKind::workspace) {
+      broken("accumulators", named(region.accumulators) + " is no workspace");
+    }
+    const std::uint64_t wanted = region.accumulator_bytes * static_cast<std::uint64_t>(region.strands);
+    if (wanted == 0) return;  // of empty values only
+    if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < wanted) {
+      broken("accumulators", fmt::format("{} strands need {} bytes of workspace", region.strands, wanted));
     }
   }
 
@@ -79,6 +99,7 @@ class RegionChecker {
       const Step& step = phase_.steps[i];
       row_step_[i] = true;
       check_in_place(step);
+      check_vectors(region, step);
       for (const BufferId input : step.inputs) {
         if (!is_tile(input) && buffer(input).type.rows > 0) {
           broken("load", fmt::format("row step {} reads {} from the arena", step.name, named(input)));
@@ -86,6 +107,7 @@ class RegionChecker {
         if (is_tile(input) && written.count(root_[input]) == 0) {
           broken("load", fmt::format("row step {} reads {} before it is there", step.name, named(input)));
         }
+        if (is_tile(input)) check_place(region, input);
       }
       if (is_tile(step.output)) {
         check_place(region, step.output);
@@ -97,6 +119,10 @@ class RegionChecker {
     if (!combined.empty()) broken("combine", named(*combined.begin()) + " is written by no row step");
     for (const TileMove& store : stage.stores) {
       check_move(region, store);
+      const BufferKind kind = buffer(root_[store.arena]).kind;
+      if (kind == BufferKind::data || kind == BufferKind::constant || buffer(store.tile).layout != Layout::rows) {
+        broken("store", fmt::format("{} cannot go to {}", named(store.tile), named(store.arena)));
+      }
       if (written.count(root_[store.tile]) == 0) broken("store", named(store.tile) + " is never written");
     }
   }
@@ -111,6 +137,8 @@ class RegionChecker {
       broken("inside_tile",
              fmt::format("{} is {} bytes at {}, a tile has {}", named(id), b.bytes, b.offset, region.tile_bytes));
     }
+    if (b.offset % 64 != 0)
+      broken("inside_tile", fmt::format("{} begins at {}, no multiple of 64", named(id), b.offset));
     const std::int64_t lanes = (region.tile_rows + kTileLanes - 1) / kTileLanes * kTileLanes;
     const std::int64_t features = phase_.capacity == 0 ? 0 : b.type.shape.elements() / phase_.capacity;
     if (b.bytes < static_cast<std::uint64_t>(features * lanes) * size_of(b.type.dtype)) {
@@ -126,11 +154,32 @@ class RegionChecker {
         buffer(move.arena).type.rows == 0) {
       broken("move", fmt::format("{} is not what {} is", named(move.tile), named(move.arena)));
     }
+    for (const BufferId id : {move.tile, move.arena}) {
+      const TensorType& type = buffer(id).type;
+      if (type.rows == 0 || type.shape[0] != type.rows * phase_.capacity) {
+        broken("move", fmt::format("{} has not {} samples", named(id), phase_.capacity));
+      }
+    }
+    if (buffer(move.arena).layout == Layout::vectors &&
+        (region.tile_rows % kTileLanes != 0 || buffer(move.arena).block != phase_.capacity)) {
+      broken("layout", fmt::format("{} is not one batch in vectors that tiles begin", named(move.arena)));
+    }
     if (is_in_place(move.tile) && buffer(move.arena).layout != Layout::vectors) {
       broken("in_place",
              fmt::format("{} is to be read in {}, which lies in rows", named(move.tile), named(move.arena)));
     }
     check_place(region, move.tile);
+  }
+
+  // A batch of a data set in vectors is one block of it, row after row.
+  void check_vectors(const Region& region, const Step& step) const {
+    if (step.op != "minibatch" || buffer(step.inputs[0]).layout != Layout::vectors) return;
+    const auto& params = std::get<MinibatchParams>(step.params);
+    if (!params.shuffle && region.tile_rows % kTileLanes == 0 &&
+        buffer(step.inputs[0]).block == std::min(params.capacity, params.total)) {
+      return;
+    }
+    broken("layout", fmt::format("the batches of row step {} are no blocks of {}", step.name, named(step.inputs[0])));
   }
 
   bool is_in_place(BufferId id) const { return is_tile(id) && buffer(id).layout == Layout::vectors; }
@@ -151,18 +200,16 @@ class RegionChecker {
   void check_combine(const Region& region, const Combine& combine) const {
     const Buffer& value = buffer(combine.value);
     if (value.kind == BufferKind::tile || value.type.rows > 0) broken("combine", named(combine.value) + " has rows");
-    if (combine.offset % sizeof(float) != 0 || region.accumulator_bytes % 64 != 0) {
-      broken("accumulators", fmt::format("{} at {} of {}: not whole numbers in whole lines", named(combine.value),
-                                         combine.offset, region.accumulator_bytes));
+    if (value.type.dtype != DType::f32 || value.bytes != value.type.bytes() || combine.op > CombineOp::min) {
+      broken("combine", fmt::format("{} is {}, combined by {}", named(combine.value), to_string(value.type),
+                                    static_cast<int>(combine.op)));
+    }
+    if (combine.offset % sizeof(float) != 0) {
+      broken("accumulators", fmt::format("{} at {}: not whole numbers", named(combine.value), combine.offset));
     }
     if (combine.offset > region.accumulator_bytes || value.bytes > region.accumulator_bytes - combine.offset) {
       broken("accumulators", fmt::format("{} is {} bytes at {} of {}", named(combine.value), value.bytes,
                                          combine.offset, region.accumulator_bytes));
-    }
-    const std::uint64_t wanted = region.accumulator_bytes * static_cast<std::uint64_t>(region.strands);
-    if (wanted == 0) return;  // of empty values only
-    if (buffer(region.accumulators).kind != BufferKind::workspace || buffer(region.accumulators).bytes < wanted) {
-      broken("accumulators", fmt::format("{} strands need {} bytes of workspace", region.strands, wanted));
     }
   }
 
@@ -177,6 +224,9 @@ class RegionChecker {
     }
     if (is_tile(step.output)) broken("tile", fmt::format("step {} writes a tile outside of rows", step.name));
   }
+
+  static constexpr std::int32_t kMostStrands = 1 << 16;
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 43;  // as of a tensor: sums of them do not wrap
 
   const Phase& phase_;
   const Program& program_;

@@ -56,7 +56,7 @@ Program sample() {
       {"row_count", "count", {2}, 3, kNoBuffer, kNoBuffer, MinibatchParams{4, 4}},
       {"matmul", "h.matmul", {0, 1}, 4, 7, 3, MatmulParams{}},
       {"relu", "h", {4}, 5, kNoBuffer, 3, NoParams{}},
-      {"mean", "loss", {5}, 6, kNoBuffer, 3, ReduceParams{3, false}},
+      {"sum", "loss", {5}, 6, kNoBuffer, 3, ReduceParams{3, false}},
   };
   p.phases = {train};
   p.initial = {{1, bytes_of<float>({0.5, -1, 2, 0, 0, 0})}, {2, bytes_of<std::uint64_t>({0})}};
@@ -83,7 +83,7 @@ TEST(ProgramText, Golden) {
             "  2. z#4 = matmul(x#0, W#1) transpose_a=false transpose_b=false rows=count#3 workspace=scratch#7"
             "  (h.matmul)\n"
             "  3. h#5 = relu(z#4) rows=count#3\n"
-            "  4. loss#6 = mean(h#5) axes=3 keepdims=false rows=count#3\n"
+            "  4. loss#6 = sum(h#5) axes=3 keepdims=false rows=count#3\n"
             "\n"
             "initial values\n"
             "  W#1 = 0.5 -1 2 0 0 0\n"
@@ -147,7 +147,7 @@ std::string broken(const std::function<void(Program&)>& change) {
   change(p);
   try {
     check(p);
-  } catch (const std::logic_error& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "kept";
@@ -169,9 +169,10 @@ TEST(ProgramCheck, MessagesNameRuleAndBuffer) {
   EXPECT_EQ(broken([](Program& p) { p.buffers[1].offset = 300; }),
             "program breaks rule 'alignment': buffer W#1 begins at 300, no multiple of 256");
   EXPECT_EQ(
-      broken([](Program& p) { p.phases[0].steps[2].output = 6, p.buffers[6].offset = 1024; }),
-      "program breaks rule 'in_place': phase 'train', step 3 (h) writes buffer loss#6 over its input buffer z#4 in "
-      "another storage");
+      broken([](Program& p) { p.buffers[6].offset = 1024; }),
+      "program breaks rule 'in_place': phase 'train', step 4 (loss) writes buffer loss#6 over its input buffer h#5");
+  EXPECT_EQ(broken([](Program& p) { p.phases[0].steps[1].inputs.pop_back(); }),
+            "program breaks rule 'step': phase 'train', step 2 (h.matmul): matmul: it takes 2 operands, 1 are given");
 }
 
 TEST(ProgramCheck, Buffers) {
@@ -182,6 +183,9 @@ TEST(ProgramCheck, Buffers) {
   EXPECT_EQ(rule([](Program& p) { p.buffers[0].type.shape[1] = -2; }), "extent");
   EXPECT_EQ(rule([](Program& p) { p.buffers[6].type.rows = 1; }), "rows");
   EXPECT_EQ(rule([](Program& p) { p.buffers[1].bytes = 20; }), "bytes");
+  EXPECT_EQ(rule([](Program& p) { p.buffers[1].kind = static_cast<BufferKind>(200); }), "enumerators");
+  EXPECT_EQ(rule([](Program& p) { p.buffers[1].type.dtype = static_cast<DType>(5); }), "enumerators");
+  EXPECT_EQ(rule([](Program& p) { p.buffers[1].layout = Layout::vectors; }), "layout");
 }
 
 TEST(ProgramCheck, Storage) {
@@ -218,6 +222,13 @@ TEST(ProgramCheck, Steps) {
   EXPECT_EQ(rule([](Program& p) { p.buffers[7].offset = 1024; }), "workspace");  // over the output
   EXPECT_EQ(rule([](Program& p) { p.buffers[3].offset = 1024; }), "in_place");   // the row count under the output
   EXPECT_EQ(step(2, [](Step& s) { s.output = 4; }), "kept");                     // the very same buffer
+  EXPECT_EQ(step(1, [](Step& s) { s.op = "mean"; }), "op");                      // composed, so no op of a step
+  EXPECT_EQ(step(1, [](Step& s) { s.inputs = {0, 7}; }), "operand");             // a workspace
+  EXPECT_EQ(step(1, [](Step& s) { s.inputs.clear(); }), "step");
+  EXPECT_EQ(step(1, [](Step& s) { s.params = NoParams{}; }), "step");
+  EXPECT_EQ(step(1, [](Step& s) { s.inputs = {1, 0}; }), "step");
+  EXPECT_EQ(step(0, [](Step& s) { std::get<MinibatchParams>(s.params).total = -1; }), "step");
+  EXPECT_EQ(step(3, [](Step& s) { std::get<ReduceParams>(s.params).axes = 1u << 31; }), "step");
 }
 
 TEST(ProgramCheck, Phases) {

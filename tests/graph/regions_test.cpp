@@ -293,7 +293,7 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
     try {
       check(program);
       ADD_FAILURE() << "not found: " << rule;
-    } catch (const std::logic_error& error) {
+    } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(rule), std::string::npos) << error.what();
     }
   };
@@ -319,7 +319,7 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
   broken("region.in_place", [](Program& p, Region& r) {  // its data lie in rows
     p.buffers[r.stages[0].loads[0].tile].layout = Layout::vectors;
   });
-  broken("region.in_place", [](Program& p, Region&) { p.buffers[find_buffer(p, "h")].layout = Layout::vectors; });
+  broken("rule 'tile'", [](Program& p, Region&) { p.buffers[find_buffer(p, "h")].layout = Layout::vectors; });
   broken("region.tile", [](Program& p, Region&) { p.phases[0].regions.clear(); });
   broken("region.order", [](Program& p, Region& r) { p.phases[0].regions.push_back(Region(r)); });
   broken("tile", [](Program& p, Region&) { p.buffers[find_buffer(p, "h")].storage = find_buffer(p, "x"); });

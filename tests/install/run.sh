@@ -42,6 +42,16 @@ if grep -E 'nlohmann|fmt::' "$work/exported"; then
   fail "the names above mention a library that we keep to ourselves"
 fi
 
+if grep -E '::Impl(::|$)' "$work/exported"; then
+  fail "the names above are of classes that no header defines"
+fi
+
+step "programs need no other library than the system's"
+readelf -d "$library" "$prefix/bin/graphrun" | grep NEEDED >"$work/needed"
+if grep -vE 'lib(graphrun|z|stdc\+\+|m|gcc_s|c|dl|pthread)\.so|ld-linux' "$work/needed"; then
+  fail "the libraries above are needed at run time"
+fi
+
 step "each public header compiles alone"
 for header in "$prefix"/include/graphrun/*.h; do
   name="graphrun/$(basename "$header")"

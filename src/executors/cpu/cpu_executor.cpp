@@ -17,6 +17,7 @@
 #include "executors/cpu/region_runner.h"
 #include "executors/cpu/sweeps.h"
 #include "graphrun/error.h"
+#include "graphrun/load_check.h"
 #include "kernels/cpu/cores.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
@@ -379,7 +380,7 @@ DeviceList CpuExecutor::devices() const {
 }
 
 std::unique_ptr<Runnable> CpuExecutor::load(const Program& program) {
-  check(program);
+  check_loadable(program, *this);
   return std::make_unique<CpuRunnable>(program, threads_, profiling_);
 }
 

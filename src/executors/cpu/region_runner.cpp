@@ -12,6 +12,7 @@
 #include "executors/cpu/fused_products.h"
 #include "executors/cpu/paired_sums.h"
 #include "graphrun/error.h"
+#include "kernels/cpu/elements.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/tile_steps.h"
 
@@ -148,6 +149,7 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
       const cpu::TileOperand& data = call.inputs[0];
       const auto& params = std::get<MinibatchParams>(step.params);
       call.inputs[0].vectors = cpu::minibatch_data(data.address, data.type, call.inputs[1].address, params);
+      bound.batches.push_back({params, reinterpret_cast<const std::uint64_t*>(call.inputs[1].address)});
       if (output.layout == Layout::vectors) {
         in_place[root(step.output)] = call.inputs[0].vectors;
         continue;
@@ -187,7 +189,10 @@ void RegionRunner::run_strand(const BoundStage& stage, int strand) const {
       if (alike.op != CombineOp::sum) std::fill_n(accumulators(strand) + alike.first, alike.count, identity(alike.op));
     }
   }
-  const std::int64_t samples = stage.row_count != nullptr ? *stage.row_count : capacity_;
+  std::int64_t samples =
+      stage.row_count != nullptr ? std::clamp<std::int64_t>(*stage.row_count, 0, capacity_) : capacity_;
+  // Rows that the data set has not are not there to be read, whatever the phase counts.
+  for (const Batches& of : stage.batches) samples = std::min(samples, cpu::batch_of(of.params, *of.step).count);
   const std::int64_t begin = tiles_ * strand / strands_ * tile_rows_;
   const std::int64_t end = std::min(tiles_ * (strand + 1) / strands_ * tile_rows_, capacity_);
   for (context.first = begin; context.first < std::min(end, samples); context.first += tile_rows_) {

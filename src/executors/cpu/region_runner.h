@@ -54,12 +54,17 @@ class RegionRunner {
     std::byte* data;
     std::uint64_t sample_bytes;
   };
+  struct Batches {  // of a data set that is read in place
+    MinibatchParams params;
+    const std::uint64_t* step;
+  };
   struct BoundStage {
     std::uint32_t first, rows, last;
     std::vector<std::unique_ptr<cpu::TileStep>> steps;  // loads and stores among them
     std::vector<Reduced> reduced;
     std::vector<Alike> accumulators;
     std::vector<StoredRows> stored;
+    std::vector<Batches> batches;
     const std::int32_t* row_count = nullptr;
   };
 

@@ -5,6 +5,7 @@
 #include "executors/cuda/device.h"
 #include "executors/cuda/executor.h"
 #include "executors/cuda/runnable.h"
+#include "graphrun/load_check.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -16,6 +17,7 @@ std::unique_ptr<Executor> create(std::string_view argument) {
 }  // namespace
 
 std::unique_ptr<Runnable> CudaExecutor::load(const Program& program) {
+  check_loadable(program, *this);
   return std::make_unique<CudaRunnable>(program, device_, profiling_);
 }
 

@@ -82,7 +82,6 @@ class CudaRunnable::StreamLauncher final : public Launcher {
 
 CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling)
     : program_(without_initial(program)), device_(device), machine_(machine_for(program)), use_graphs_(wants_graphs()) {
-  check(program);
   if (profiling != Profiling::off) profile_ = std::make_unique<DeviceProfile>(profiling);
   api_.set_profile(profile_.get());
   Clock clock;

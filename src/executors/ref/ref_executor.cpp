@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "graphrun/error.h"
+#include "graphrun/load_check.h"
 #include "kernels/ref.h"
 
 namespace graphrun {
@@ -151,7 +152,7 @@ DeviceList RefExecutor::devices() const {
 }
 
 std::unique_ptr<Runnable> RefExecutor::load(const Program& program) {
-  check(program);
+  check_loadable(program, *this);
   return std::make_unique<RefRunnable>(program, profiling_);
 }
 

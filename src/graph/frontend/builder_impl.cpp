@@ -91,6 +91,12 @@ void GraphBuilder::Impl::set_batch(std::int64_t rows) {
   }
 }
 
+ir::NodeId GraphBuilder::Impl::node(Value value) const {
+  if (value.id < graph.size()) return value.id;
+  fail("value.invalid",
+       value.valid() ? "the value does not belong to this builder" : "the value is empty: it was never given one");
+}
+
 void GraphBuilder::Impl::check_new_name(std::string_view name) const {
   if (!is_name(name)) {
     fail("name.invalid", fmt::format("'{}' is not a name", name),

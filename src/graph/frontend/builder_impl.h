@@ -11,7 +11,7 @@
 
 namespace graphrun {
 
-class GraphBuilder::Impl {
+class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // within a class that is exported
  public:
   explicit Impl(std::int64_t batch);
 
@@ -27,6 +27,8 @@ class GraphBuilder::Impl {
   std::map<std::string, ir::NodeId, std::less<>> names;  // what expressions and find() see; a node may have several
   std::set<ir::NodeId> named;                            // the values of `names`
 
+  ir::NodeId node(Value value) const;  // throws Error: empty, or none of this builder
+  Value value(ir::NodeId id) const { return {id}; }
   // kBatch may stand as the first extent.
   ir::NodeId input(std::string_view name, std::span<const std::int64_t> shape, DType dtype);
   ir::NodeId parameter(std::string_view name, const Shape& shape, Init init, bool decay);

@@ -12,18 +12,9 @@
 namespace graphrun {
 namespace {
 
-[[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) {
-  throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
-}
-
-ir::NodeId checked(const GraphBuilder::Impl& impl, Value value) {
-  if (value.id >= impl.graph.size()) fail("value.invalid", "the value does not belong to this builder");
-  return value.id;
-}
-
-std::vector<ir::NodeId> checked(const GraphBuilder::Impl& impl, std::span<const Value> values) {
+std::vector<ir::NodeId> nodes(const GraphBuilder::Impl& impl, std::span<const Value> values) {
   std::vector<ir::NodeId> ids;
-  for (const Value value : values) ids.push_back(checked(impl, value));
+  for (const Value value : values) ids.push_back(impl.node(value));
   return ids;
 }
 
@@ -47,7 +38,7 @@ GraphBuilder::GraphBuilder(GraphBuilder&&) noexcept = default;
 GraphBuilder& GraphBuilder::operator=(GraphBuilder&&) noexcept = default;
 
 std::int64_t GraphBuilder::batch() const {
-  return impl_->batch;
+  return impl().batch;
 }
 
 Value GraphBuilder::input(std::string_view name, std::initializer_list<std::int64_t> shape, DType dtype) {
@@ -55,22 +46,23 @@ Value GraphBuilder::input(std::string_view name, std::initializer_list<std::int6
 }
 
 Value GraphBuilder::input(std::string_view name, std::span<const std::int64_t> shape, DType dtype) {
-  return {impl_->input(name, shape, dtype)};
+  return impl().value(impl().input(name, shape, dtype));
 }
 
 Value GraphBuilder::parameter(std::string_view name, Shape shape, Init init, bool decay) {
-  return {impl_->parameter(name, shape, std::move(init), decay)};
+  return impl().value(impl().parameter(name, shape, std::move(init), decay));
 }
 
 Value GraphBuilder::constant(double value) {
-  return {impl_->builder.scalar(value, DType::f32)};
+  return impl().value(impl().builder.scalar(value, DType::f32));
 }
 
 Value GraphBuilder::constant(std::span<const double> values, Shape shape) {
-  return {impl_->builder.add("constant", {},
-                             {{"values", std::vector<double>(values.begin(), values.end())},
-                              {"shape", std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end())},
-                              {"dtype", std::string("f32")}})};
+  return impl().value(
+      impl().builder.add("constant", {},
+                         {{"values", std::vector<double>(values.begin(), values.end())},
+                          {"shape", std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end())},
+                          {"dtype", std::string("f32")}}));
 }
 
 Value GraphBuilder::op(std::string_view op, std::initializer_list<Value> inputs, const AttrList& attributes) {
@@ -78,44 +70,44 @@ Value GraphBuilder::op(std::string_view op, std::initializer_list<Value> inputs,
 }
 
 Value GraphBuilder::op(std::string_view op, std::span<const Value> inputs, const AttrList& attributes) {
-  return {call(impl_->builder, op, checked(*impl_, inputs), attributes)};
+  return impl().value(call(impl().builder, op, nodes(impl(), inputs), attributes));
 }
 
 Value GraphBuilder::expression(std::string_view text) {
   using namespace graphrun::expression;
   try {
     const Expression parsed = parse(text);
-    if (!parsed.name.empty()) impl_->check_new_name(parsed.name);
-    const Findings findings = check({*impl_}, parsed);
+    if (!parsed.name.empty()) impl().check_new_name(parsed.name);
+    const Findings findings = check({impl()}, parsed);
     if (!findings.errors.empty()) throw findings.errors.front();
-    const ir::NodeId id = build(*impl_, parsed);
-    if (!parsed.name.empty()) impl_->define(parsed.name, id);
-    return {id};
+    const ir::NodeId id = build(impl(), parsed);
+    if (!parsed.name.empty()) impl().define(parsed.name, id);
+    return impl().value(id);
   } catch (const ExpressionError& error) {
     throw located(error, text);
   }
 }
 
 Value GraphBuilder::dense(std::string_view name, Value x, std::int64_t units, std::string_view activation) {
-  const ir::NodeId operand = checked(*impl_, x);
-  return {add_layer(*impl_, *find_layer("dense"), name, std::span(&operand, 1),
-                    {{"units", units}, {"activation", std::string(activation)}})};
+  const ir::NodeId operand = impl().node(x);
+  return impl().value(add_layer(impl(), *find_layer("dense"), name, std::span(&operand, 1),
+                                {{"units", units}, {"activation", std::string(activation)}}));
 }
 
 void GraphBuilder::name(Value value, std::string_view name) {
-  impl_->define(name, checked(*impl_, value));
+  impl().define(name, impl().node(value));
 }
 
 Value GraphBuilder::find(std::string_view name) const {
-  return {expression::resolve({*impl_}, name)};
+  return impl().value(expression::resolve({*impl_}, name));
 }
 
 const TensorType& GraphBuilder::type(Value value) const {
-  return impl_->graph[checked(*impl_, value)].type;
+  return impl().graph[impl().node(value)].type;
 }
 
 std::string GraphBuilder::print() const {
-  return ir::to_string(impl_->graph);
+  return ir::to_string(impl().graph);
 }
 
 }  // namespace graphrun

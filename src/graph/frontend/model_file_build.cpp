@@ -10,6 +10,7 @@
 #include "graph/frontend/json_values.h"
 #include "graph/frontend/layers.h"
 #include "graph/frontend/metrics.h"
+#include "graph/frontend/model_check.h"
 #include "graph/frontend/model_file.h"
 #include "graph/frontend/operand_notes.h"
 
@@ -277,7 +278,7 @@ class ModelBuild {
                      fmt::format("{} depends on no parameter: there is nothing to train", at.value->string));
       return;
     }
-    if (check_gradient(at, *id)) model_.train.minimize = {*id};
+    if (check_gradient(at, *id)) model_.train.minimize = graph_.value(*id);
   }
 
   // The reverse sweep goes back from the loss through float values; training needs a parameter on its way.
@@ -342,14 +343,35 @@ class ModelBuild {
       return;
     }
     if (const auto value = graph_.names.find(*name); value != graph_.names.end()) {
-      if (scalar(at, value->second, "a metric")) model_.train.metrics.push_back({*name, {value->second}});
+      if (scalar(at, value->second, "a metric")) add_metric(at, {*name, graph_.value(value->second)});
       return;
     }
     if (!find_metric(*name)) {
       report_unknown_metric(at, *name);
       return;
     }
-    if (check_answers(at, *name)) model_.train.metrics.push_back({*name, {}});
+    if (check_answers(at, *name)) add_metric(at, {*name, {}});
+  }
+
+  // What is told has a name of its own; the loss has one already.
+  void add_metric(const Place& at, MetricSpec metric) {
+    std::vector<std::string> told = told_names(model_, metric);
+    std::vector<std::string> taken = {"loss"};
+    for (const MetricSpec& other : model_.train.metrics) {
+      for (std::string& name : told_names(model_, other)) taken.push_back(std::move(name));
+    }
+    for (const std::string& name : told) {
+      if (std::find(taken.begin(), taken.end(), name) == taken.end()) continue;
+      if (name == "loss") {
+        reader_.report(at, "model.metric", "what is minimized is told as the loss, beside the metrics",
+                       metric.value == model_.train.minimize ? "leave it out" : "give the value another name");
+      } else {
+        reader_.report(at, "model.metric", fmt::format("another metric is told as {} already", name),
+                       "give the value another name");
+      }
+      return;
+    }
+    model_.train.metrics.push_back(std::move(metric));
   }
 
   void report_unknown_metric(const Place& at, const std::string& name) {
@@ -439,7 +461,7 @@ class ModelBuild {
       return;
     }
     try {
-      model_.outputs.push_back({{resolve(scope_, name)}, name, {}});
+      model_.outputs.push_back({graph_.value(resolve(scope_, name)), name, {}});
     } catch (const Error& error) {
       const Diagnostic& d = error.diagnostics().front();
       if (key) {
@@ -501,7 +523,7 @@ Model ModelFile::build(std::int64_t capacity) const {
 std::vector<std::string> target_names(const Model& model) {
   const GraphBuilder::Impl& graph = model.graph.impl();
   std::vector<NodeId> outputs;
-  for (const OutputSpec& output : model.outputs) outputs.push_back(output.value.id);
+  for (const OutputSpec& output : model.outputs) outputs.push_back(graph.node(output.value));
   const std::vector<bool> reached = ancestors(graph.graph, outputs);
   std::vector<std::string> targets;
   for (const NodeId input : graph.inputs) {

@@ -12,6 +12,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/composed.h"
 #include "graph/frontend/metrics.h"
+#include "graph/frontend/model_check.h"
 #include "graph/frontend/optimizers.h"
 #include "graph/frontend/schedules.h"
 #include "graph/gradients.h"
@@ -422,6 +423,7 @@ double finished(const Recorded& recorded, double mean) {
 }
 
 StepGraph build_step_graph(const Model& model) {
+  check_usable(model);
   return StepGraphBuilder(model).run();
 }
 

@@ -81,7 +81,11 @@ class Lowering {
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) make_phase(phase);
     if (!declined_.empty()) throw Error(ErrorKind::input, std::move(declined_));
     place();
-    check(program());
+    try {
+      check(program());
+    } catch (const Error& error) {  // a plan of ours
+      throw std::logic_error(error.what());
+    }
     return std::move(result_);
   }
 

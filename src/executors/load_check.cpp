@@ -1,0 +1,113 @@
+// load_check.cpp: check_loadable(): what a Program has to keep before an executor may run it.
+#include "graphrun/load_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/host_memory.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+// The kernel gives out more memory than there is and kills whoever uses it; a message is better.
+void refuse_too_much_for_the_host(const Program& program) {
+  std::uint64_t needed = program.arena_bytes;
+  for (const Phase& phase : program.phases) {
+    for (const Region& region : phase.regions) needed = std::max(needed, program.arena_bytes + region.tile_bytes);
+  }
+  const std::uint64_t available = available_host_memory();
+  if (needed <= available) return;
+  throw OutOfMemory("memory.host",
+                    fmt::format("the plan needs {} bytes of host memory, {} are available", needed, available), needed,
+                    available);
+}
+
+// A step as supports() sees it.
+class Signature {
+ public:
+  Signature(const Program& program, const Step& step) : step_(step), output_(program.buffers[step.output].type) {
+    for (const BufferId input : step.inputs) inputs_.push_back(program.buffers[input].type);
+  }
+  StepSignature get() const { return {step_.op, step_.params, inputs_, output_, step_.row_count != kNoBuffer}; }
+
+ private:
+  const Step& step_;
+  std::vector<TensorType> inputs_;
+  const TensorType& output_;
+};
+
+class LoadCheck {
+ public:
+  LoadCheck(const Program& program, const Executor& executor)
+      : program_(program),
+        executor_(executor),
+        target_(find_target(program.target.empty() ? executor.default_target() : std::string_view(program.target))) {}
+
+  void run() const {
+    for (const Phase& phase : program_.phases) {
+      std::vector<bool> over_rows(phase.steps.size(), false);
+      for (const Region& region : phase.regions) {
+        for (const Stage& stage : region.stages) {
+          for (std::uint32_t i = stage.rows; i < stage.last; ++i) over_rows[i] = true;
+        }
+        check_region(phase, region);
+      }
+      for (std::size_t i = 0; i < phase.steps.size(); ++i) {
+        if (!over_rows[i]) check_step(phase, phase.steps[i]);
+      }
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(const Phase& phase, const std::string& what) const {
+    throw Error(ErrorKind::input, "step.unsupported",
+                fmt::format("{} does not run phase '{}': {}", executor_.name(), phase.name, what));
+  }
+
+  void check_step(const Phase& phase, const Step& step) const {
+    const Support support = executor_.supports(Signature(program_, step).get(), target_);
+    if (!support.yes) refuse(phase, fmt::format("'{}' ({}): {}", step.name, step.op, support.reason));
+    const std::uint64_t given = step.workspace == kNoBuffer ? 0 : program_.buffers[step.workspace].bytes;
+    if (given < support.workspace_bytes) {
+      refuse(phase, fmt::format("'{}' ({}) needs a workspace of {} bytes and has {}", step.name, step.op,
+                                support.workspace_bytes, given));
+    }
+  }
+
+  void check_region(const Phase& phase, const Region& region) const {
+    std::vector<Signature> rows, once;
+    for (const Stage& stage : region.stages) {
+      for (std::uint32_t i = stage.first; i < stage.last; ++i) {
+        (i < stage.rows ? once : rows).emplace_back(program_, phase.steps[i]);
+      }
+    }
+    for (std::uint32_t i = region.stages.back().last; i < region.last; ++i) once.emplace_back(program_, phase.steps[i]);
+    const auto signatures = [](const std::vector<Signature>& steps) {
+      std::vector<StepSignature> list;
+      for (const Signature& step : steps) list.push_back(step.get());
+      return list;
+    };
+    const std::vector<StepSignature> of_rows = signatures(rows), of_once = signatures(once);
+    const Support support =
+        executor_.supports_region({of_rows, of_once, region.stages.size(), phase.capacity}, target_);
+    if (!support.yes) {
+      refuse(phase, fmt::format("the region of steps {} to {}: {}", region.first() + 1, region.last, support.reason));
+    }
+  }
+
+  const Program& program_;
+  const Executor& executor_;
+  const Target& target_;
+};
+
+}  // namespace
+
+void check_loadable(const Program& program, const Executor& executor) {
+  check(program);
+  LoadCheck(program, executor).run();
+  if (find_target(executor.default_target()).executor == "cpu") refuse_too_much_for_the_host(program);
+}
+
+}  // namespace graphrun

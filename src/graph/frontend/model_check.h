@@ -1,0 +1,20 @@
+// model_check.h: whether a Model that was put together in C++ can be used.
+// Contract: check_usable() throws Error with every mistake: values of no or another builder, splits whose columns have
+// not as many rows or are not what the inputs are, fitted numbers that are not one for each column, numbers of training
+// out of range. A model that was read from a file has passed these where it was read.
+// Leaves to others: whether operands fit (graph/builder.h), whether a loss can be differentiated (gradients.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graphrun/model.h"
+
+namespace graphrun {
+
+void check_usable(const Model& model);
+
+// The names under which results have what a metric gives: its own, or "mse.price" for each of several targets.
+std::vector<std::string> told_names(const Model& model, const MetricSpec& metric);
+
+}  // namespace graphrun

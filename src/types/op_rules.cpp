@@ -1,0 +1,488 @@
+#include "types/op_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "graphrun/limits.h"
+
+namespace graphrun {
+namespace {
+
+template <class P, std::size_t i = 0>
+constexpr std::size_t index_of() {
+  if constexpr (std::is_same_v<std::variant_alternative_t<i, Params>, P>)
+    return i;
+  else
+    return index_of<P, i + 1>();
+}
+
+using Fault = std::string;
+const Fault kFine;
+
+Fault types_differ(const TensorType& a, const TensorType& b) {
+  return fmt::format("{} does not go with {}", to_string(a), to_string(b));
+}
+template <class P>
+const P& params_of(const StepTypes& step) {
+  return std::get<P>(step.params);
+}
+bool same_shape(const TensorType& a, const TensorType& b) {
+  return a.shape == b.shape && a.rows == b.rows;
+}
+bool has_axis(const TensorType& type, std::int64_t axis) {
+  return axis >= 0 && axis < type.shape.rank();
+}
+Fault no_axis(const TensorType& type, std::int64_t axis) {
+  return fmt::format("{} has no axis {}", to_string(type), axis);
+}
+// The type with another extent along the axis.
+TensorType with_extent(TensorType type, int axis, std::int64_t extent) {
+  type.shape[axis] = extent;
+  return type;
+}
+
+// ---- elements
+
+bool broadcasts(const TensorType& in, const TensorType& out) {
+  const int shift = out.shape.rank() - in.shape.rank();
+  if (shift < 0 || (in.rows > 0 && (shift > 0 || in.rows != out.rows))) return false;
+  for (int axis = 0; axis < in.shape.rank(); ++axis) {
+    if (in.shape[axis] != 1 && in.shape[axis] != out.shape[axis + shift]) return false;
+  }
+  return true;
+}
+
+Fault broadcast_to(const StepTypes& step) {
+  for (const TensorType& in : step.inputs) {
+    if (!broadcasts(in, step.output)) return types_differ(in, step.output);
+  }
+  return kFine;
+}
+
+// Each extent of the output is that of an operand, and it has rows where one of them has.
+Fault elementwise(const StepTypes& step) {
+  if (Fault fault = broadcast_to(step); !fault.empty()) return fault;
+  const Shape& out = step.output.shape;
+  std::int64_t rows = 0;
+  int rank = 0;
+  for (const TensorType& in : step.inputs) {
+    rows = std::max(rows, in.rows);
+    rank = std::max(rank, in.shape.rank());
+  }
+  bool whole = rows == step.output.rows && rank == out.rank();
+  for (int axis = 0; whole && axis < rank; ++axis) {
+    whole = std::any_of(step.inputs.begin(), step.inputs.end(), [&](const TensorType& in) {
+      const int own = axis - (rank - in.shape.rank());
+      return own >= 0 && in.shape[own] == out[axis];
+    });
+  }
+  return whole ? kFine : fmt::format("its operands do not broadcast to {}", to_string(step.output));
+}
+
+Fault scalars(const StepTypes& step) {
+  const auto& [a, b] = params_of<ScalarParams>(step);
+  if (!std::isfinite(a) || !std::isfinite(b)) return fmt::format("parameters {} and {}", a, b);
+  return elementwise(step);
+}
+Fault clip(const StepTypes& step) {
+  const auto& [low, high] = params_of<ScalarParams>(step);
+  if (!(low <= high)) return fmt::format("bounds {} and {}", low, high);
+  return scalars(step);
+}
+
+// Operand 0 as it is.
+Fault same(const StepTypes& step) {
+  return same_shape(step.inputs[0], step.output) ? kFine : types_differ(step.inputs[0], step.output);
+}
+Fault assign(const StepTypes& step) {
+  for (const TensorType& in : step.inputs) {
+    if (!(in == step.output)) return types_differ(in, step.output);
+  }
+  return kFine;
+}
+
+Fault reshape(const StepTypes& step) {
+  const TensorType& in = step.inputs[0];
+  const bool rows = (in.rows == 0) == (step.output.rows == 0);
+  return rows && in.shape.elements() == step.output.shape.elements() ? kFine : types_differ(in, step.output);
+}
+
+// ---- products and reductions
+
+Fault matmul(const StepTypes& step) {
+  const auto& [transpose_a, transpose_b, precision] = params_of<MatmulParams>(step);
+  const TensorType& a = step.inputs[0];
+  const TensorType& b = step.inputs[1];
+  const TensorType& out = step.output;
+  const int ra = a.shape.rank(), rb = b.shape.rank(), rank = std::max(ra, rb);
+  if (precision != Precision::fp32 && precision != Precision::tf32) return "it has no such precision";
+  const Fault fault = fmt::format("{} @ {} is not {}", to_string(a), to_string(b), to_string(out));
+  if (ra < 2 || rb < 2 || out.shape.rank() != rank) return fault;
+  if (a.shape[ra - (transpose_a ? 2 : 1)] != b.shape[rb - (transpose_b ? 1 : 2)] ||
+      out.shape[rank - 2] != a.shape[ra - (transpose_a ? 1 : 2)] ||
+      out.shape[rank - 1] != b.shape[rb - (transpose_b ? 2 : 1)]) {
+    return fault;
+  }
+  for (int axis = 0; axis < rank - 2; ++axis) {
+    const std::int64_t of_a = axis < rank - ra ? 1 : a.shape[axis - (rank - ra)];
+    const std::int64_t of_b = axis < rank - rb ? 1 : b.shape[axis - (rank - rb)];
+    if ((of_a != of_b && of_a != 1 && of_b != 1) || out.shape[axis] != (of_a == 1 ? of_b : of_a)) return fault;
+  }
+  if (rank > 2) {  // the batch is the first of the leading dimensions of both
+    for (const TensorType* x : {&a, &b}) {
+      if (x->rows > 0 && (x->shape.rank() != rank || x->rows != out.rows)) return fault;
+    }
+    return out.rows == std::max(a.rows, b.rows) ? kFine : fault;
+  }
+  // It is contracted away, or it is the rows of the left operand.
+  if (a.rows > 0 && transpose_a) return b.rows == a.rows && !transpose_b && out.rows == 0 ? kFine : fault;
+  return b.rows == 0 && out.rows == a.rows ? kFine : fault;
+}
+
+Fault reduce(const StepTypes& step) {
+  const auto& [axes, keepdims] = params_of<ReduceParams>(step);
+  const TensorType& in = step.inputs[0];
+  if (axes >> in.shape.rank() != 0) return fmt::format("{} has not all of the axes {:#b}", to_string(in), axes);
+  TensorType wanted{step.output.dtype, {}, (axes & 1u) != 0 ? 0 : in.rows};
+  for (int axis = 0; axis < in.shape.rank(); ++axis) {
+    const bool reduced = (axes >> axis & 1u) != 0;
+    if (!reduced) wanted.shape.push_back(in.shape[axis]);
+    if (reduced && keepdims) wanted.shape.push_back(1);
+  }
+  return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
+}
+
+// ---- along one axis, which is not the batch
+
+Fault axis_of(const TensorType& in, std::int64_t axis) {
+  if (!has_axis(in, axis)) return no_axis(in, axis);
+  return axis == 0 && in.rows > 0 ? Fault("it looks along the batch") : kFine;
+}
+
+Fault along_axis(const StepTypes& step) {
+  if (Fault fault = axis_of(step.inputs[0], params_of<AxisParams>(step).axis); !fault.empty()) return fault;
+  return same(step);
+}
+
+Fault position(const StepTypes& step) {
+  const std::int64_t axis = params_of<AxisParams>(step).axis;
+  const TensorType& in = step.inputs[0];
+  if (Fault fault = axis_of(in, axis); !fault.empty()) return fault;
+  if (in.shape[static_cast<int>(axis)] == 0) return "it looks for a place in nothing";
+  TensorType wanted{step.output.dtype, {}, in.rows};
+  for (int i = 0; i < in.shape.rank(); ++i) {
+    if (i != axis) wanted.shape.push_back(in.shape[i]);
+  }
+  return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
+}
+
+Fault cross_entropy(const StepTypes& step) {
+  const TensorType& logits = step.inputs[0];
+  const TensorType& target = step.inputs[1];
+  const int last = logits.shape.rank() - 1;
+  if (last < 0 || (last == 0 && logits.rows > 0)) return fmt::format("{} has no classes", to_string(logits));
+  TensorType wanted{step.output.dtype, Shape(logits.shape.dims().first(static_cast<std::size_t>(last))), logits.rows};
+  if (!same_shape(wanted, step.output)) return types_differ(wanted, step.output);
+  return same_shape(target, target.dtype == DType::i32 ? wanted : logits) ? kFine : types_differ(logits, target);
+}
+
+Fault permute(const StepTypes& step) {
+  const auto& axes = params_of<PermuteParams>(step).axes;
+  const TensorType& in = step.inputs[0];
+  if (step.output.shape.rank() != in.shape.rank()) return types_differ(in, step.output);
+  std::uint32_t seen = 0;
+  for (int i = 0; i < in.shape.rank(); ++i) {
+    if (!has_axis(in, axes[i])) return no_axis(in, axes[i]);
+    if (in.shape[axes[i]] != step.output.shape[i]) return types_differ(in, step.output);
+    seen |= 1u << axes[i];
+  }
+  if (seen != (1u << in.shape.rank()) - 1u) return "it names an axis twice";
+  return in.rows == step.output.rows && (in.rows == 0 || axes[0] == 0) ? kFine : types_differ(in, step.output);
+}
+
+Fault slice(const StepTypes& step) {
+  const auto& [axis, start] = params_of<SliceParams>(step);
+  const TensorType& in = step.inputs[0];
+  if (Fault fault = axis_of(in, axis); !fault.empty()) return fault;
+  if (!same_shape(with_extent(in, axis, step.output.shape.rank() > axis ? step.output.shape[axis] : 0), step.output))
+    return types_differ(in, step.output);
+  const std::int64_t extent = in.shape[axis];
+  return start >= 0 && start <= extent && step.output.shape[axis] <= extent - start
+             ? kFine
+             : fmt::format("from {} on {} has not {} elements", start, to_string(in), step.output.shape[axis]);
+}
+
+Fault pad(const StepTypes& step) {
+  const auto& [axis, before, value] = params_of<PadParams>(step);
+  const TensorType& in = step.inputs[0];
+  if (Fault fault = axis_of(in, axis); !fault.empty()) return fault;
+  if (!same_shape(with_extent(in, axis, step.output.shape.rank() > axis ? step.output.shape[axis] : 0), step.output))
+    return types_differ(in, step.output);
+  const std::int64_t extent = step.output.shape[axis];
+  return before >= 0 && before <= extent && in.shape[axis] <= extent - before
+             ? kFine
+             : fmt::format("{} does not lie in {} from {} on", to_string(in), to_string(step.output), before);
+}
+
+Fault concat(const StepTypes& step) {
+  const int axis = params_of<AxisParams>(step).axis;
+  if (Fault fault = axis_of(step.output, axis); !fault.empty()) return fault;
+  std::int64_t extent = 0;
+  for (const TensorType& in : step.inputs) {
+    if (!has_axis(in, axis) || !same_shape(with_extent(in, axis, step.output.shape[axis]), step.output))
+      return types_differ(in, step.output);
+    extent += in.shape[axis];
+  }
+  return extent == step.output.shape[axis] ? kFine : fmt::format("its operands do not fill {}", to_string(step.output));
+}
+
+// ---- tables
+
+Fault one_hot(const StepTypes& step) {
+  TensorType wanted = step.inputs[0];
+  if (wanted.shape.rank() == kMaxRank || step.output.shape.rank() == 0) return types_differ(wanted, step.output);
+  wanted.shape.push_back(step.output.shape[step.output.shape.rank() - 1]);
+  return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
+}
+
+Fault gather(const StepTypes& step) {
+  const TensorType& table = step.inputs[0];
+  TensorType wanted = step.inputs[1];
+  if (table.shape.rank() != 2 || table.rows > 0) return fmt::format("{} is no table", to_string(table));
+  if (wanted.shape.rank() == kMaxRank) return types_differ(wanted, step.output);
+  wanted.shape.push_back(table.shape[1]);
+  return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
+}
+
+// ---- batches, counters, draws
+
+Fault batches(const StepTypes& step) {
+  const auto& params = params_of<MinibatchParams>(step);
+  if (params.capacity < 1 || params.capacity > kMaxBatch || params.total < 1 || params.total > kMaxElements ||
+      params.batches() < 1) {
+    return fmt::format("{} rows in batches of {}", params.total, params.capacity);
+  }
+  return kFine;
+}
+
+Fault minibatch(const StepTypes& step) {
+  if (Fault fault = batches(step); !fault.empty()) return fault;
+  const auto& params = params_of<MinibatchParams>(step);
+  const TensorType& data = step.inputs[0];
+  if (data.shape.rank() == 0 || data.rows > 0 || data.shape[0] != params.total)
+    return fmt::format("{} are not {} rows", to_string(data), params.total);
+  TensorType wanted = with_extent(data, 0, params.capacity);
+  wanted.rows = 1;
+  return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
+}
+
+Fault scalar(const StepTypes& step) {
+  return step.output.shape.rank() == 0 ? kFine : fmt::format("{} is no scalar", to_string(step.output));
+}
+Fault row_count(const StepTypes& step) {
+  Fault fault = batches(step);
+  return fault.empty() ? scalar(step) : fault;
+}
+
+Fault record(const StepTypes& step) {
+  const TensorType& ring = step.inputs[0];
+  if (ring.shape.rank() != 1 || ring.shape[0] == 0 || ring.rows > 0)
+    return fmt::format("{} is no ring", to_string(ring));
+  if (step.inputs[1].shape.rank() != 0) return fmt::format("{} is no scalar", to_string(step.inputs[1]));
+  return same(step);
+}
+
+Fault draw(const StepTypes& step) {
+  const auto& params = params_of<RandomParams>(step);
+  return std::isfinite(params.a) && std::isfinite(params.b) ? kFine
+                                                            : fmt::format("parameters {} and {}", params.a, params.b);
+}
+Fault dropout(const StepTypes& step) {
+  const double rate = params_of<RandomParams>(step).a;
+  if (!(rate >= 0 && rate < 1)) return fmt::format("a rate of {}", rate);
+  return same(step);
+}
+Fault permutation(const StepTypes& step) {
+  const bool counts = step.output.shape.rank() == 1 && step.output.rows == 0 &&
+                      step.output.shape[0] <= std::numeric_limits<std::int32_t>::max();
+  return counts ? kFine : fmt::format("{} is no list of i32 numbers", to_string(step.output));
+}
+
+constexpr std::size_t kNone = index_of<NoParams>(), kScalar = index_of<ScalarParams>(),
+                      kMatmul = index_of<MatmulParams>(), kReduce = index_of<ReduceParams>(),
+                      kBatches = index_of<MinibatchParams>(), kAxis = index_of<AxisParams>(),
+                      kPermute = index_of<PermuteParams>(), kSlice = index_of<SliceParams>(),
+                      kPad = index_of<PadParams>(), kRandom = index_of<RandomParams>();
+
+constexpr OpRule unary(std::string_view op) {
+  return {op, "F>F", kNone, Overlay::reuse, elementwise};
+}
+constexpr OpRule binary(std::string_view op) {
+  return {op, "FF>F", kNone, Overlay::reuse, elementwise};
+}
+constexpr OpRule comparison(std::string_view op) {
+  return {op, "TT>B", kNone, Overlay::none, elementwise};
+}
+constexpr OpRule reduction(std::string_view op) {
+  return {op, "F>F", kReduce, Overlay::none, reduce};
+}
+
+// In the order of the registry (src/graph/ops); states, inputs and constants are no steps.
+constexpr OpRule kRules[] = {
+    {"minibatch", "TU>T", kBatches, Overlay::none, minibatch},
+    {"row_count", "U>I", kBatches, Overlay::none, row_count},
+    {"increment", "U>U", kNone, Overlay::reuse, scalar},
+    {"record", "SSU>S", kNone, Overlay::state, record},
+    {"assign", "TT>T", kNone, Overlay::state, assign},
+    binary("add"),
+    binary("sub"),
+    binary("mul"),
+    binary("div"),
+    binary("mod"),
+    binary("pow"),
+    binary("minimum"),
+    binary("maximum"),
+    unary("neg"),
+    unary("abs"),
+    unary("sign"),
+    unary("square"),
+    unary("sqrt"),
+    unary("rsqrt"),
+    unary("reciprocal"),
+    unary("exp"),
+    unary("expm1"),
+    unary("log"),
+    unary("log1p"),
+    unary("sin"),
+    unary("cos"),
+    unary("tan"),
+    unary("tanh"),
+    unary("sigmoid"),
+    unary("softplus"),
+    unary("relu"),
+    {"leaky_relu", "F>F", kScalar, Overlay::reuse, scalars},
+    {"elu", "F>F", kScalar, Overlay::reuse, scalars},
+    unary("selu"),
+    unary("gelu"),
+    unary("gelu_tanh"),
+    unary("silu"),
+    unary("erf"),
+    unary("floor"),
+    unary("ceil"),
+    unary("round"),
+    {"clip", "F>F", kScalar, Overlay::reuse, clip},
+    binary("square_gradient"),
+    binary("relu_gradient"),
+    binary("tanh_gradient"),
+    binary("sigmoid_gradient"),
+    binary("softplus_gradient"),
+    comparison("equal"),
+    comparison("not_equal"),
+    comparison("less"),
+    comparison("less_equal"),
+    comparison("greater"),
+    comparison("greater_equal"),
+    {"logical_and", "BB>B", kNone, Overlay::reuse, elementwise},
+    {"logical_or", "BB>B", kNone, Overlay::reuse, elementwise},
+    {"logical_not", "B>B", kNone, Overlay::reuse, elementwise},
+    {"where", "BTT>T", kNone, Overlay::reuse, elementwise},
+    {"matmul", "FF>F", kMatmul, Overlay::none, matmul},
+    reduction("sum"),
+    reduction("max"),
+    reduction("min"),
+    reduction("prod"),
+    reduction("logsumexp"),
+    {"argmax", "F>I", kAxis, Overlay::none, position},
+    {"argmin", "F>I", kAxis, Overlay::none, position},
+    {"softmax", "F>F", kAxis, Overlay::reuse, along_axis},
+    {"log_softmax", "F>F", kAxis, Overlay::reuse, along_axis},
+    {"softmax_cross_entropy", "FL>F", kNone, Overlay::none, cross_entropy},
+    {"reshape", "T>T", kNone, Overlay::none, reshape},
+    {"broadcast_to", "T>T", kNone, Overlay::none, broadcast_to},
+    {"cast", "A>A", kNone, Overlay::none, same},
+    {"transpose", "T>T", kPermute, Overlay::none, permute},
+    {"slice", "T>T", kSlice, Overlay::none, slice},
+    {"pad", "F>F", kPad, Overlay::none, pad},
+    {"concat", "T+>T", kAxis, Overlay::none, concat},
+    {"one_hot", "I>S", kNone, Overlay::none, one_hot},
+    {"gather", "TI>T", kNone, Overlay::none, gather},
+    {"random_uniform", "U>S", kRandom, Overlay::none, draw},
+    {"random_normal", "U>S", kRandom, Overlay::none, draw},
+    {"permutation", "U>I", kRandom, Overlay::none, permutation},
+    {"dropout", "FU>F", kRandom, Overlay::reuse, dropout},
+};
+
+// Goes through the letters of a rule; F and T stand for what they met first.
+class DTypes {
+ public:
+  bool take(char letter, const TensorType& type) {
+    switch (letter) {
+      case 'F':
+        return is_float(type.dtype) && bind(float_, type.dtype);
+      case 'T':
+        return bind(any_, type.dtype);
+      case 'S':
+        return type.dtype == DType::f32;
+      case 'I':
+        return type.dtype == DType::i32;
+      case 'B':
+        return type.dtype == DType::boolean;
+      case 'U':
+        return type.dtype == DType::u64 && type.shape.rank() == 0;
+      case 'L':
+        return type.dtype == DType::i32 || (is_float(type.dtype) && bind(float_, type.dtype));
+      default:
+        return letter == 'A';
+    }
+  }
+
+ private:
+  struct Bound {
+    bool set = false;
+    DType dtype = DType::f32;
+  };
+  static bool bind(Bound& bound, DType dtype) {
+    if (!bound.set) bound = {true, dtype};
+    return bound.dtype == dtype;
+  }
+  Bound float_, any_;
+};
+
+}  // namespace
+
+std::span<const OpRule> op_rules() {
+  return kRules;
+}
+
+const OpRule* find_op_rule(std::string_view op) {
+  const auto found =
+      std::find_if(std::begin(kRules), std::end(kRules), [&](const OpRule& rule) { return rule.op == op; });
+  return found == std::end(kRules) ? nullptr : found;
+}
+
+std::string fault_of(const OpRule& rule, std::span<const TensorType> inputs, const TensorType& output,
+                     const Params& params) {
+  const std::size_t arrow = rule.dtypes.find('>');
+  const bool more = rule.dtypes[arrow - 1] == '+';
+  const std::size_t operands = arrow - (more ? 1 : 0);
+  if (more ? inputs.size() < operands : inputs.size() != operands) {
+    return fmt::format("it takes {}{} operands, {} are given", more ? "at least " : "", operands, inputs.size());
+  }
+  if (params.index() != rule.params) return "its parameters are those of another op";
+  DTypes dtypes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!dtypes.take(rule.dtypes[std::min(i, operands - 1)], inputs[i])) {
+      return fmt::format("operand {} is {}", i + 1, to_string(inputs[i]));
+    }
+  }
+  if (!dtypes.take(rule.dtypes[arrow + 1], output)) return fmt::format("its output is {}", to_string(output));
+  return rule.fault({inputs, output, params});
+}
+
+}  // namespace graphrun
