@@ -260,6 +260,16 @@ Fault gather(const StepTypes& step) {
   return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
 }
 
+Fault scatter_add(const StepTypes& step) {
+  const TensorType& updates = step.inputs[1];
+  const TensorType& table = step.output;
+  TensorType wanted = step.inputs[0];
+  if (table.shape.rank() != 2 || table.rows > 0) return fmt::format("{} is no table", to_string(table));
+  if (wanted.shape.rank() == kMaxRank) return types_differ(wanted, updates);
+  wanted.shape.push_back(table.shape[1]);
+  return same_shape(wanted, updates) ? kFine : types_differ(wanted, updates);
+}
+
 // ---- batches, counters, draws
 
 Fault batches(const StepTypes& step) {
@@ -412,6 +422,7 @@ constexpr OpRule kRules[] = {
     {"concat", "T+>T", kAxis, Overlay::none, concat},
     {"one_hot", "I>S", kNone, Overlay::none, one_hot},
     {"gather", "TI>T", kNone, Overlay::none, gather},
+    {"scatter_add", "IF>F", kNone, Overlay::none, scatter_add},
     {"random_uniform", "U>S", kRandom, Overlay::none, draw},
     {"random_normal", "U>S", kRandom, Overlay::none, draw},
     {"permutation", "U>I", kRandom, Overlay::none, permutation},
