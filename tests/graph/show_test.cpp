@@ -215,7 +215,7 @@ class RandomCall {
     std::string call = name + "(";
     const std::size_t more = function.variadic ? below(3) : 0;
     for (std::size_t i = 0; i < function.operands->size() + more; ++i) {
-      call += (i > 0 ? ", " : "") + pick({"x", "x", "m", "m", "z", "k", "b", "W", "W", "v", "s", "one"});
+      call += (i > 0 ? ", " : "") + pick({"x", "x", "m", "m", "z", "k", "b", "b", "W", "W", "v", "s", "one"});
     }
     for (const ir::AttrDef& def : *function.attrs) {
       if (def.required || below(2) == 0) call += fmt::format(", {}={}", def.name, value(def));
@@ -252,7 +252,7 @@ TEST(Canonical, IsReadBackForEveryFunction) {
   for (unsigned seed = 0; seed < 15; ++seed) {
     for (const std::string& name : function_names()) {
       RandomCall random(seed);
-      for (int tries = 0; tries < 20; ++tries) {
+      for (int tries = 0; tries < 100; ++tries) {
         const std::string call = random.text(name);
         std::string canonical;
         try {
