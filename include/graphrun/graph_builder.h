@@ -24,6 +24,7 @@ inline constexpr std::int64_t kBatch = -1;  // as the first extent of an input: 
 
 struct Value {
   std::uint32_t id = ~std::uint32_t{0};
+  std::uint32_t owner = 0;  // a number of the builder; what no builder made has 0 and is refused
   bool valid() const { return id != ~std::uint32_t{0}; }
   friend bool operator==(Value, Value) = default;
 };

@@ -121,7 +121,7 @@ class FormulaGraph {
   }
 
   const std::vector<ExpressionError>& errors() const { return findings_.errors; }
-  const TensorType& type(ir::NodeId id) const { return builder_.type(Value{id}); }
+  const TensorType& type(ir::NodeId id) const { return builder_.type(builder_.impl().value(id)); }
   DType dtype() const { return dtype_; }
   ir::NodeId result() const { return result_; }
   const std::vector<ir::NodeId>& aggregates() const { return aggregates_; }
@@ -153,7 +153,8 @@ class FormulaGraph {
     const std::int64_t rows = builder_.batch();
     Model model(std::move(builder_));
     model.name = "formula";
-    for (const ir::NodeId id : wanted) model.outputs.push_back({Value{id}, fmt::format("value{}", id), ""});
+    for (const ir::NodeId id : wanted)
+      model.outputs.push_back({model.graph.impl().value(id), fmt::format("value{}", id), ""});
     const std::shared_ptr<Executor> executor = choose_executor(dtype_ == DType::f64 ? "ref" : "cpu", nullptr, 0);
     const Planned planned = plan_model(model, {&executor, 1}, {});
     const std::unique_ptr<Runnable> runnable = executor->load(planned.program);

@@ -8,6 +8,7 @@
 
 #include "base/philox.h"
 #include "graph/frontend/class_numbers.h"
+#include "graph/frontend/model_check.h"
 #include "graphrun/error.h"
 #include "session/fit_batch.h"
 #include "session/session_impl.h"
@@ -36,6 +37,7 @@ std::shared_ptr<Executor> executor_for(const Model& model, const SessionOptions&
 
 // Data that came through the API; that of a model file was checked as it was read.
 Model with_good_classes(Model model) {
+  check_usable(model);  // its values are looked at here
   for (const ClassRange& range : class_numbers(model)) {
     for (const Split& split : model.data.splits) {
       for (const auto& [name, tensor] : split.columns) {

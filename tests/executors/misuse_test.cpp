@@ -55,6 +55,11 @@ TEST(Misuse, TheModelItselfIsSound) {
 }
 
 TEST(Misuse, ValuesOfNobodyAndOfOthers) {
+  GraphBuilder other(4);
+  const Value foreign = other.input("x", {kBatch, 2});
+  EXPECT_EQ(code([&](Model& m) { m.outputs[0].value = foreign; }), "value.invalid");
+  EXPECT_EQ(code([&](Model& m) { m.graph.op("tanh", {foreign}); }), "value.invalid");
+  EXPECT_EQ(code([&](Model& m) { m.outputs[0].value = {m.outputs[0].value.id}; }), "value.invalid");
   EXPECT_EQ(code([](Model& m) { m.outputs[0].value = {}; }), "value.invalid");
   EXPECT_EQ(code([](Model& m) { m.train.minimize = {9999}; }), "value.invalid");
   EXPECT_EQ(code([](Model& m) { m.train.metrics = {{"far", {9999}}}; }), "value.invalid");

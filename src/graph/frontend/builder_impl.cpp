@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <numbers>
 
@@ -46,6 +47,11 @@ void check_init(std::string_view name, const Shape& shape, const Init& init) {
   }
 }
 
+std::uint32_t next_number() {
+  static std::atomic<std::uint32_t> last{0};
+  return ++last;
+}
+
 }  // namespace
 
 bool is_name(std::string_view text) {
@@ -57,7 +63,7 @@ bool is_name(std::string_view text) {
          std::find(kWords.begin(), kWords.end(), text) == kWords.end();
 }
 
-GraphBuilder::Impl::Impl(std::int64_t rows) : batch(rows) {
+GraphBuilder::Impl::Impl(std::int64_t rows) : number(next_number()), batch(rows) {
   if (rows < 1) fail("batch.size", fmt::format("the batch must hold at least 1 sample, got {}", rows));
   if (rows > kMaxBatch) {
     fail("batch.size", fmt::format("the batch may hold {} samples at most, got {}", kMaxBatch, rows));
@@ -92,7 +98,7 @@ void GraphBuilder::Impl::set_batch(std::int64_t rows) {
 }
 
 ir::NodeId GraphBuilder::Impl::node(Value value) const {
-  if (value.id < graph.size()) return value.id;
+  if (value.owner == number && value.id < graph.size()) return value.id;
   fail("value.invalid",
        value.valid() ? "the value does not belong to this builder" : "the value is empty: it was never given one");
 }

@@ -15,6 +15,7 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // within a cl
  public:
   explicit Impl(std::int64_t batch);
 
+  const std::uint32_t number;  // of this builder among all of the process, from 1: what its Values carry
   std::int64_t batch;
   ir::Graph graph;
   ir::Builder builder{graph};
@@ -28,7 +29,7 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // within a cl
   std::set<ir::NodeId> named;                            // the values of `names`
 
   ir::NodeId node(Value value) const;  // throws Error: empty, or none of this builder
-  Value value(ir::NodeId id) const { return {id}; }
+  Value value(ir::NodeId id) const { return {id, number}; }
   // kBatch may stand as the first extent.
   ir::NodeId input(std::string_view name, std::span<const std::int64_t> shape, DType dtype);
   ir::NodeId parameter(std::string_view name, const Shape& shape, Init init, bool decay);
