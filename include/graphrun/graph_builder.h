@@ -104,8 +104,8 @@ class GRAPHRUN_API GraphBuilder {
   std::string print() const;  // the canonical text, one line a node
 
   class Impl;
-  Impl& impl() { return *impl_; }  // for the library itself
-  const Impl& impl() const { return *impl_; }
+  Impl& impl();  // for the library itself; throws Error when the builder was moved away from
+  const Impl& impl() const;
 
  private:
   std::unique_ptr<Impl> impl_;

@@ -108,7 +108,7 @@ TEST(Misuse, NumbersOfTraining) {
 TEST(Misuse, BatchesThatNoRowCountCounts) {
   EXPECT_EQ(refusal([] { GraphBuilder(0); }).code, "batch.size");
   EXPECT_EQ(refusal([] { GraphBuilder(std::int64_t{1} << 31); }).code, "batch.size");
-  EXPECT_EQ(refusal([] { GraphBuilder(std::numeric_limits<std::int64_t>::max()); }).code, "batch.size");
+  EXPECT_EQ(refusal([] { GraphBuilder{std::numeric_limits<std::int64_t>::max()}; }).code, "batch.size");
   GraphBuilder largest((std::int64_t{1} << 31) - 1);
   EXPECT_NO_THROW(largest.input("x", {kBatch, 3}));
 }
@@ -149,6 +149,19 @@ TEST(Misuse, WhatWasMovedAway) {
   EXPECT_EQ(session.step(), 0u);
   session.cancel();
   other.train();
+
+  Model model = line();
+  const Session first(std::move(model));
+  EXPECT_EQ(refusal([&] { Session second(std::move(model)); }).code, "builder.moved");
+  GraphBuilder graph(4);
+  const Value x = graph.input("x", {kBatch, 2});
+  const GraphBuilder taken(std::move(graph));
+  const std::function<void()> calls[] = {
+      [&] { (void)graph.batch(); },    [&] { graph.input("y", {kBatch}); }, [&] { graph.parameter("W", {2, 1}); },
+      [&] { graph.constant(1); },      [&] { graph.op("tanh", {x}); },      [&] { graph.expression("h = 1"); },
+      [&] { graph.dense("h", x, 2); }, [&] { graph.name(x, "z"); },         [&] { (void)graph.find("x"); },
+      [&] { (void)graph.type(x); },    [&] { (void)graph.print(); },        [&] { (void)graph.impl(); }};
+  for (const std::function<void()>& call : calls) EXPECT_EQ(refusal(call).code, "builder.moved");
 }
 
 }  // namespace

@@ -37,6 +37,16 @@ GraphBuilder::~GraphBuilder() = default;
 GraphBuilder::GraphBuilder(GraphBuilder&&) noexcept = default;
 GraphBuilder& GraphBuilder::operator=(GraphBuilder&&) noexcept = default;
 
+GraphBuilder::Impl& GraphBuilder::impl() {
+  return const_cast<Impl&>(std::as_const(*this).impl());
+}
+
+const GraphBuilder::Impl& GraphBuilder::impl() const {
+  if (impl_ != nullptr) return *impl_;
+  throw Error(ErrorKind::input, "builder.moved", "the graph builder was moved away from",
+              "a Model is used once: build or load another for a second Session");
+}
+
 std::int64_t GraphBuilder::batch() const {
   return impl().batch;
 }
@@ -99,7 +109,8 @@ void GraphBuilder::name(Value value, std::string_view name) {
 }
 
 Value GraphBuilder::find(std::string_view name) const {
-  return impl().value(expression::resolve({*impl_}, name));
+  const Impl& own = impl();  // before it is used below
+  return own.value(expression::resolve({*impl_}, name));
 }
 
 const TensorType& GraphBuilder::type(Value value) const {
