@@ -191,7 +191,7 @@ TEST_F(Checks, TheLogHasALineForEachReport) {
   }
   EXPECT_EQ(epochs, (std::vector<std::string>{"4", "6", "8", "12", "16", "18", "20"}));
   EXPECT_EQ(lines(outcome.err).size(), 5u) << outcome.err;  // of log_every only
-  EXPECT_TRUE(has(lines(outcome.err).back(), "validation loss")) << "the latest one";
+  EXPECT_TRUE(has(lines(outcome.err).back(), "validation@18 loss")) << "the latest one, of epoch 18";
   expect_refused(graphrun({path, "--log", (folder_ / "none" / "log.csv").string()}), {"cannot write"});
 }
 

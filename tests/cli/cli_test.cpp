@@ -362,8 +362,8 @@ TEST_F(Cli, ProgressWithMetricsFitsTheScreen) {
       EXPECT_TRUE(end == std::string::npos || columns == 20 || std::isdigit(drawn[end]) || drawn.find("/s") < end + 2)
           << drawn;
     }
-    EXPECT_EQ(has(last, "validation"), columns > 20) << last;
-    EXPECT_EQ(has(last, " rmse "), columns > 60) << last;
+    EXPECT_EQ(has(last, "validation@99999 loss"), columns > 60) << last;
+    EXPECT_EQ(has(last, " rmse "), columns > 80) << last;
     EXPECT_EQ(has(last, " r2 "), columns > 80) << last;
   }
 }

@@ -149,8 +149,9 @@ TEST_F(Outputs, AFullDiskLeavesWhatWasThereAndFailsTheRun) {
   EXPECT_FALSE(fs::exists(path("losses.txt")));
   const std::string log = read(path("log.csv"));  // grew in view, by whole lines
   EXPECT_EQ(log.back(), '\n');
-  EXPECT_GT(lines(log).size(), 50u);
-  EXPECT_EQ(std::count(lines(log).back().begin(), lines(log).back().end(), ','), 4);
+  const std::vector<std::string> rows = lines(log);
+  EXPECT_GT(rows.size(), 50u);
+  EXPECT_EQ(std::count(rows.back().begin(), rows.back().end(), ','), 4) << rows.back();
   EXPECT_EQ(names().size(), 5u);
 }
 

@@ -249,8 +249,8 @@ TEST_F(DataTest, CsvMistakesHaveLineAndColumn) {
             "DIR/a.csv:5:5: row 1, column 'y': expected a number, got 'x'");
   EXPECT_EQ(says("a,b,y\r1,2,3\r4,5,x\r"), "DIR/a.csv:3:5: row 1, column 'y': expected a number, got 'x'");
   EXPECT_EQ(says("\"a\",b,y\n\"1\",2,3\n4,\" 5\n\",\"a \"\"b\"\"\n\"\n"),
-            "DIR/a.csv:3:3: row 1, column 'b': expected a number, got '5\n'\n"
-            "DIR/a.csv:4:3: row 1, column 'y': expected a number, got 'a \"b\"\n'");
+            "DIR/a.csv:3:3: row 1, column 'b': expected a number, got '5\n    '\n"
+            "DIR/a.csv:4:3: row 1, column 'y': expected a number, got 'a \"b\"\n    '");
   EXPECT_EQ(says("a,b,y\n1,2,inf\n"), "DIR/a.csv:2:5: row 0, column 'y': 'inf' is not a finite number");
   EXPECT_EQ(says("a,b,y\n1,2,3\n4,5,six\n"), "DIR/a.csv:3:5: row 1, column 'y': expected a number, got 'six'");
   EXPECT_EQ(says("a,b,y\n1,2,1e999\n"), "DIR/a.csv:2:5: row 0, column 'y': '1e999' is out of range");

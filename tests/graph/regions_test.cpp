@@ -127,6 +127,7 @@ TEST(RegionPass, AScatterIsACutWhenItsTableIsLargerThanTheBatch) {
         step.make.add("input", {}, {{"dtype", std::string("i32")}, {"shape", List{kRows}}, {"rows", std::int64_t{1}}});
     const NodeId table = step.make.add("scatter_add", {ids, step.h}, {{"entries", entries}});
     step.graph[step.named("table", table)].keep = true;
+    step.graph[step.named("spread", step.make.add("sum", {step.make.add("square", {step.h})}))].keep = true;
     return step;
   };
   const Step small = scattered(kRows), large = scattered(kRows + 1);

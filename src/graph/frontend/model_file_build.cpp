@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expression.h"
@@ -355,13 +356,9 @@ class ModelBuild {
 
   // What is told has a name of its own; the loss has one already.
   void add_metric(const Place& at, MetricSpec metric) {
-    std::vector<std::string> told = told_names(model_, metric);
-    std::vector<std::string> taken = {"loss"};
-    for (const MetricSpec& other : model_.train.metrics) {
-      for (std::string& name : told_names(model_, other)) taken.push_back(std::move(name));
-    }
+    const std::vector<std::string> told = told_names(model_, metric);
     for (const std::string& name : told) {
-      if (std::find(taken.begin(), taken.end(), name) == taken.end()) continue;
+      if (told_.count(name) == 0) continue;
       if (name == "loss") {
         reader_.report(at, "model.metric", "what is minimized is told as the loss, beside the metrics",
                        metric.value == model_.train.minimize ? "leave it out" : "give the value another name");
@@ -371,6 +368,7 @@ class ModelBuild {
       }
       return;
     }
+    told_.insert(told.begin(), told.end());
     model_.train.metrics.push_back(std::move(metric));
   }
 
@@ -510,6 +508,7 @@ class ModelBuild {
   const ModelFile& file_;
   json::Reader& reader_;
   Model model_;
+  std::set<std::string> told_ = {"loss"};  // names of what a run tells
   GraphBuilder::Impl& graph_;
   Scope scope_;
   bool outputs_broken_ = false;
