@@ -26,7 +26,7 @@ while IFS= read -r line; do
   grep -qxF -- "$line" results || fail "not printed: '$line', but '$(grep "^${line%% *} " results)'"
 done <shown
 
-printf 'x,y\n0,0\n1,0\n' >new.csv
+printf 'x0,x1\n0,0\n1,0\n' >new.csv
 awk '$0 == "```sh" { inside = 1; next } /^```/ { inside = 0 } inside && /^graphrun / { sub(/ *#.*/, ""); print }' \
   "$root/README.md" >commands
 [ "$(wc -l <commands)" -ge 8 ] || fail "fewer commands than there were"
