@@ -50,7 +50,7 @@ inline std::string raw(std::initializer_list<T> values) {
 
 inline std::string little(std::uint64_t value, int bytes) {
   std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xFFu);
+  for (int i = 0; i < bytes; ++i, value >>= 8) text += static_cast<char>(value & 0xFFu);
   return text;
 }
 
