@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "kernels/scalar_ops.h"
+#include "support/source_folder.h"
 
 namespace {
 
 constexpr const char* kSource = R"(
 #include "kernels/scalar_ops.h"
-#include "support/source_folder.h"
 using namespace graphrun;
 #define UNARY(op, F, r) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1], x[2]); }
 #define BINARY(op, F, r) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1]); }
