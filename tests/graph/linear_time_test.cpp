@@ -117,7 +117,7 @@ const std::vector<Family>& families() {
          return model({.graph = ", " + list(n, [](S i) { return "\"v" + i + " = x\""; }),
                        .outputs = "[" + list(n, [](S i) { return "\"v" + i + "\""; }) + "]"});
        }},
-      // Planning a record for each is quadratic from some thousands on.
+      // metric_parts() looks at the whole graph for each metric: that is quadratic, and seen from some thousands on.
       {"many metrics", 1000,
        [](int n) {
          return model({.train = R"(, "metrics": [)" + list(n, [](S i) { return "\"v" + i + "\""; }) + "]",
