@@ -11,7 +11,10 @@ void Ticker::start(double first, std::function<double()> tick) {
   try {
     thread_ = std::thread([this, first] { run(first); });
   } catch (const std::system_error&) {  // as many threads as there may be: the work goes on without this one
+    return;
   }
+  // What the start of a thread allocates (a sanitizer's bookkeeping, say) belongs here, not to a step.
+  started_.wait(false);
 }
 
 void Ticker::stop() {
@@ -24,6 +27,8 @@ void Ticker::stop() {
 }
 
 void Ticker::run(double wait) {
+  started_.store(true);
+  started_.notify_one();
   std::unique_lock lock(mutex_);
   while (wait >= 0) {
     if (wake_.wait_for(lock, std::chrono::duration<double>(wait), [this] { return stopped_; })) return;

@@ -3,6 +3,7 @@
 // talked to. Where no thread can be had for it nothing is said.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -32,6 +33,7 @@ class Ticker {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopped_ = false;
+  std::atomic<bool> started_{false};  // the thread has come to run()
   std::thread thread_;
 };
 
