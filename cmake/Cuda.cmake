@@ -46,7 +46,7 @@ if(GRAPHRUN_CUDA_FOUND)
     set(cuda_standard -std=c++20)
   endif()
 
-  graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels)
+  graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels KERNELS)
   # Kernels that are compiled when a program is loaded include scalar_ops.h as text.
   set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/scalar_ops.h)
   file(READ ${PROJECT_SOURCE_DIR}/src/kernels/scalar_ops.h scalar_ops)
@@ -83,7 +83,7 @@ const char* const graphrun::cuda::kScalarOpsSource = R\"scalar_ops(@scalar_ops@)
 
   add_library(graphrun_cuda MODULE
     $<TARGET_OBJECTS:graphrun_kernels_cuda> $<TARGET_OBJECTS:graphrun_executor_cuda> $<TARGET_OBJECTS:graphrun_device_code>)
-  target_link_libraries(graphrun_cuda PRIVATE graphrun graphrun_flags graphrun_fmt CUDA::cudart_static ${CMAKE_DL_LIBS})
+  target_link_libraries(graphrun_cuda PRIVATE graphrun graphrun_flags graphrun_hardening graphrun_fmt CUDA::cudart_static ${CMAKE_DL_LIBS})
   set(cuda_exports ${PROJECT_SOURCE_DIR}/cmake/graphrun.map)
   target_link_options(graphrun_cuda PRIVATE LINKER:--version-script=${cuda_exports} LINKER:--exclude-libs,ALL)
   # The toolkit's folder is where cuBLASLt is opened from when a model has wide products. One path for both trees: see

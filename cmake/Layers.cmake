@@ -25,9 +25,22 @@ elseif(GRAPHRUN_SANITIZE)
   message(FATAL_ERROR "GRAPHRUN_SANITIZE must be address, thread or empty, got '${GRAPHRUN_SANITIZE}'")
 endif()
 
-# graphrun_layer(name FOLDER folder [DEPENDS layer...] [LIBRARIES target...] [EXCLUDE regex])
+# What makes a mistake of ours harder to use, in optimised builds: docs/security.md. A sanitizer brings its own checks, and
+# fortified functions need the optimiser.
+add_library(graphrun_hardening INTERFACE)
+if(NOT GRAPHRUN_SANITIZE AND CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$")
+  target_compile_options(graphrun_hardening INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
+    $<IF:$<BOOL:$<TARGET_PROPERTY:GRAPHRUN_KERNELS>>,-fno-stack-protector,-fstack-protector-strong>)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    target_compile_options(graphrun_hardening INTERFACE -fcf-protection=full)
+  endif()
+  target_link_options(graphrun_hardening INTERFACE LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+endif()
+
+# graphrun_layer(name FOLDER folder [DEPENDS layer...] [LIBRARIES target...] [EXCLUDE regex] [KERNELS])
+# KERNELS: without the stack protector. Inner loops with arrays on the stack would check a canary at every call.
 function(graphrun_layer name)
-  cmake_parse_arguments(arg "" "FOLDER;EXCLUDE" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "KERNELS" "FOLDER;EXCLUDE" "DEPENDS;LIBRARIES" ${ARGN})
   set(link ${CMAKE_BINARY_DIR}/layers/${name}/${arg_FOLDER})
   get_filename_component(parent ${link} DIRECTORY)
   file(MAKE_DIRECTORY ${parent})
@@ -44,5 +57,6 @@ function(graphrun_layer name)
   foreach(layer ${arg_DEPENDS})
     target_include_directories(graphrun_${name} PRIVATE ${CMAKE_BINARY_DIR}/layers/${layer})
   endforeach()
-  target_link_libraries(graphrun_${name} PRIVATE graphrun_flags graphrun_fmt ${arg_LIBRARIES})
+  target_link_libraries(graphrun_${name} PRIVATE graphrun_flags graphrun_hardening graphrun_fmt ${arg_LIBRARIES})
+  set_target_properties(graphrun_${name} PROPERTIES GRAPHRUN_KERNELS "${arg_KERNELS}")
 endfunction()
