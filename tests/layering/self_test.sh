@@ -47,6 +47,17 @@ expect 1 src/cli/main.cpp '"../graph/builder.h"'
 expect 1 src/data/csv.cpp '"csv.h"'                             # not qualified
 expect 1 src/data/csv.cpp '"../base/json.h"'
 
+# Every place and prefix of the table is the beginning of a path that exists: a rule about nothing holds nothing.
+cd "$here/../.."
+sed -n 's/^\([^#<:]*\):\(.*\)/\1 \2/p; s/^<[^:]*:\(.*\)/\1/p' "$here/layers.txt" | tr ' ' '\n' | sed '/^$/d; /^\.\/$/d' | sort -u >"$root/places"
+[ "$(wc -l <"$root/places")" -gt 20 ] || { echo "FAIL: only $(wc -l <"$root/places") places in layers.txt"; failures=$((failures + 1)); }
+while read -r place; do
+  if ! compgen -G "$place*" >/dev/null && ! compgen -G "src/$place*" >/dev/null && ! compgen -G "include/$place*" >/dev/null; then
+    echo "FAIL: layers.txt names $place, which does not exist"
+    failures=$((failures + 1))
+  fi
+done <"$root/places"
+
 rm -rf "$root/src" && mkdir -p "$root/src/novel" && echo '// nothing' >"$root/src/novel/a.cpp"
 if "$here/check_includes.sh" "$root" >/dev/null; then
   echo "FAIL: a file outside every layer passed"
