@@ -1,6 +1,6 @@
 // arguments.h: the command line as a value.
 // Contract: parse() only reads; it throws Error (kind input, code "usage.*") for a mistake. Flags come before, between
-// or after the words, take one value each, and win over the environment's variables.
+// or after the words, take one value or none, and win over the environment's variables.
 // Leaves to others: which flags there are (flags.h), and doing anything (verbs.h).
 #pragma once
 

@@ -1,5 +1,5 @@
 // region_check.h: the rules that regions of a phase keep, for check().
-// Contract: throws std::logic_error for the first broken one. `root` is the end of each buffer's chain of storages, and
+// Contract: throws Error for the first broken one. `root` is the end of each buffer's chain of storages, and
 // all buffer ids of the phase's steps exist. Leaves to others: rules of buffers and steps (program_check.cpp).
 #pragma once
 

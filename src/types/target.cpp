@@ -14,8 +14,8 @@ constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = 1024 * kKiB;
 
 // From NVIDIA's CUDA programming guide (table of technical specifications) and the data sheets of the boards. Shared
-// memory is what one block may opt in to. h100 is the SXM board; h200 has the same chip and other memory. A
-// tile on a host should fit the first- or second-level cache of any core of the last ten years (docs/performance.md).
+// memory is what one block may opt in to. h100 is the SXM board; h200 has the same chip and other memory. A tile on a
+// host should fit the first- or second-level cache of a core of the last ten years (docs/notes/2026-11-21-regions.md).
 constexpr Target kTargets[] = {
     // name, executor, capability, SMs, threads/SM, shared bytes, registers/SM, cluster, library workspace, tile
     {"host", "cpu", 0, 0, 0, 0, 0, 0, 0, 64 * kKiB},

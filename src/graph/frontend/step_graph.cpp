@@ -385,7 +385,7 @@ class StepGraphBuilder {
     }
   }
 
-  // A target is an input that no output depends on (docs/model-format.md, point 5).
+  // A target is an input that no output depends on (docs/model-format.md, "outputs").
   bool is_target(const std::string& name) const {
     std::vector<bool> needed(source_.graph.size(), false);
     for (const OutputSpec& output : model_.outputs) needed[output.value.id] = true;

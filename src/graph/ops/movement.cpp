@@ -1,4 +1,4 @@
-// movement.cpp: the same elements in another shape or type.
+// movement.cpp: elements in another shape, type, order or place; one_hot, gather and scatter_add, too.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// reductions.cpp: sums over axes.
+// reductions.cpp: sums, products, extrema, their positions and logsumexp over axes.
 #include <fmt/format.h>
 
 #include <algorithm>

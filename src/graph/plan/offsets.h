@@ -1,6 +1,6 @@
 // offsets.h: where each block of memory lies: a pure function from live intervals to offsets.
 // Contract: deterministic; every block at a multiple of its alignment; two blocks that live at the same time do not
-// overlap. One function serves the arena and, later, the scratch of tiles.
+// overlap. One function serves the arena and the tiles of regions.
 #pragma once
 
 #include <cstdint>

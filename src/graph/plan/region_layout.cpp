@@ -26,8 +26,8 @@ constexpr std::int64_t kLeastRows = 64;
 // beside a tile: the lanes are then added once a strand instead of once a tile.
 constexpr std::uint64_t kMostLaneBytes = 32 << 10;
 // Work that is worth a strand, in units of a third to half a nanosecond: two to three microseconds. Handing strands
-// over costs 0.3 (docs/performance.md); the weights then wander between cores, and ending a strand takes about as long
-// with one thread as well: shares of half this size gained nothing with two threads and cost a tenth with one.
+// over costs 0.3 (docs/notes/2026-11-21-cpu-threads.md); weights then wander between cores, and ending a strand costs
+// one thread as much: shares of half this size gained nothing with two threads and cost a tenth with one.
 constexpr std::int64_t kStrandUnits = 6144;
 
 std::uint64_t padded(std::uint64_t bytes) {

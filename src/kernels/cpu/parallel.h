@@ -3,9 +3,9 @@
 // from shapes alone: so the bits do not depend on threads. run() is for one caller at a time, allocates nothing and
 // returns when every part is done; what parts wrote is then visible to the caller. A part must not throw (it is called
 // from noexcept code).
-// Waiting: a thread without work spins for some dozen microseconds, so that the next kernel of a step finds it awake,
-// and sleeps then; an idle pool costs nothing. It offers its core to others meanwhile, at once if threads are more
-// than cores.
+// Waiting: a thread without work spins for 100 microseconds, so that the next kernel of a step finds it awake, and then
+// sleeps; an idle pool costs nothing. From 40 microseconds on it yields its core between looks, from the start if there
+// are more threads than cores.
 // Leaves to others: what a part computes (the families), how many threads there are (executors/cpu).
 #pragma once
 
@@ -22,7 +22,7 @@ namespace graphrun::cpu {
 
 // A part is worth handing to another thread from about 16384 units on. A unit is the time of one element of a cheap
 // loop, half a nanosecond or so (memory at 10 GB/s, 16 multiply-adds of a product): a part takes 5 to 10 microseconds,
-// the hand-over 1 to 2. What is smaller than two parts runs in the calling thread and wakes nobody.
+// handing over a loop 0.3, and 5 to 30 if workers sleep. Less than two parts runs in the calling thread, wakes nobody.
 inline constexpr std::int64_t kPartUnits = 16384;
 inline constexpr int kMaxParts = 64;
 inline constexpr std::int64_t kGrain = 64;  // elements: ranges are multiples, so that no cache line has two writers
