@@ -8,7 +8,7 @@
 //     both name the same storage, and only where its op allows that;
 //   - a step has the operands, parameters, dtypes and shapes of its op (src/types/op_rules.h);
 //   - rows of a row-valued buffer past the phase's row count are zero: whoever writes the buffer keeps that.
-// Leaves to others: how it came to be (src/graph/plan), how it runs (executor.h).
+// Leaves to others: how it came to be (src/compiler), how it runs (executor.h).
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
 // coupling.h: where a value of a model's graph depends on other rows than its own.
-// Contract: follows from the row analysis (graph/passes/row_analysis.h), never from sizes.
+// Contract: follows from the row analysis (compiler/row_analysis.h), never from sizes.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "compiler/row_analysis.h"
 #include "graph/ir/graph.h"
-#include "graph/passes/row_analysis.h"
 #include "graphrun/model.h"
 
 namespace graphrun {

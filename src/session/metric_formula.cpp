@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "graph/plan/lower.h"
+#include "compiler/lower.h"
 #include "graphrun/target.h"
 
 namespace graphrun {

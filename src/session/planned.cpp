@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "compiler/lower.h"
+#include "compiler/pipeline.h"
 #include "graph/frontend/builder_impl.h"
-#include "graph/passes/pipeline.h"
-#include "graph/plan/lower.h"
 #include "graph/verifier.h"
 #include "graphrun/error.h"
 #include "session/initial_values.h"

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "compiler/region_layout.h"
+#include "compiler/regions.h"
 #include "graph/frontend/step_graph.h"
-#include "graph/passes/regions.h"
-#include "graph/plan/region_layout.h"
 #include "graphrun/executor.h"
 #include "graphrun/model.h"
 

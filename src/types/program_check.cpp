@@ -1,5 +1,5 @@
 // The rules of a Program that need no search: what every executor may rely on. That no two live buffers overlap is
-// shown by the validator of src/graph/plan, which knows the lifetimes.
+// shown by the validator of src/compiler, which knows the lifetimes.
 #include <fmt/format.h>
 
 #include <set>

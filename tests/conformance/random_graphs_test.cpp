@@ -9,9 +9,9 @@
 #include <memory>
 #include <stdexcept>
 
+#include "compiler/lower.h"
+#include "compiler/pipeline.h"
 #include "graph/builder.h"
-#include "graph/passes/pipeline.h"
-#include "graph/plan/lower.h"
 #include "graph/verifier.h"
 #include "session/compare.h"
 #include "support/graph_run.h"

@@ -7,9 +7,9 @@
 #include <functional>
 #include <map>
 
+#include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
-#include "graph/passes/regions.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"

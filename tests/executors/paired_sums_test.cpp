@@ -6,10 +6,10 @@
 #include <cstring>
 #include <functional>
 
+#include "compiler/lower.h"
+#include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
-#include "graph/passes/regions.h"
-#include "graph/plan/lower.h"
 #include "support/tensors.h"
 
 namespace graphrun::test {

@@ -11,11 +11,11 @@
 #include <map>
 #include <span>
 
+#include "compiler/lower.h"
+#include "compiler/pipeline.h"
+#include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
-#include "graph/passes/pipeline.h"
-#include "graph/passes/regions.h"
-#include "graph/plan/lower.h"
 #include "graph/verifier.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "session/compare.h"

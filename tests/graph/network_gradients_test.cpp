@@ -5,9 +5,9 @@
 #include <cmath>
 #include <functional>
 
+#include "compiler/pipeline.h"
 #include "graph/gradients.h"
 #include "graph/ops/make.h"
-#include "graph/passes/pipeline.h"
 #include "graph/verifier.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"

@@ -1,8 +1,8 @@
 // The passes and the verifier, rule by rule.
 #include <gtest/gtest.h>
 
+#include "compiler/pipeline.h"
 #include "graph/builder.h"
-#include "graph/passes/pipeline.h"
 #include "graph/verifier.h"
 
 namespace graphrun {

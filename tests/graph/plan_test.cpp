@@ -1,11 +1,11 @@
 // Storage decisions and lowering on small graphs built by hand.
 #include <gtest/gtest.h>
 
+#include "compiler/lower.h"
+#include "compiler/pipeline.h"
+#include "compiler/storage.h"
 #include "graph/builder.h"
 #include "graph/gradients.h"
-#include "graph/passes/pipeline.h"
-#include "graph/plan/lower.h"
-#include "graph/plan/storage.h"
 #include "graph/verifier.h"
 #include "graphrun/error.h"
 #include "support/cpu_time.h"

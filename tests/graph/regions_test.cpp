@@ -5,9 +5,9 @@
 #include <functional>
 #include <stdexcept>
 
+#include "compiler/lower.h"
+#include "compiler/regions.h"
 #include "graph/builder.h"
-#include "graph/passes/regions.h"
-#include "graph/plan/lower.h"
 #include "graph/verifier.h"
 
 namespace graphrun {

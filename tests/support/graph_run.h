@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/lower.h"
 #include "graph/ir/graph.h"
-#include "graph/plan/lower.h"
 #include "graphrun/executor.h"
 #include "graphrun/tensor.h"
 

@@ -1,6 +1,6 @@
 // alias_of.h: the alias of a node, from its op's declaration.
 // Contract: a pure function of the graph; an op without a declaration has none.
-// Leaves to others: what follows from it: storage (graph/plan/storage.h), regions (graph/passes/regions.h).
+// Leaves to others: what follows from it: storage (compiler/storage.h), regions (compiler/regions.h).
 #pragma once
 
 #include <vector>

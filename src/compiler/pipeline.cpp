@@ -1,4 +1,4 @@
-#include "graph/passes/pipeline.h"
+#include "compiler/pipeline.h"
 
 #include "graph/verifier.h"
 

@@ -1,4 +1,4 @@
-#include "graph/plan/lower.h"
+#include "compiler/lower.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include <map>
 #include <stdexcept>
 
+#include "compiler/data_layout.h"
+#include "compiler/offsets.h"
+#include "compiler/storage.h"
 #include "graph/ops/op_def.h"
-#include "graph/plan/data_layout.h"
-#include "graph/plan/offsets.h"
-#include "graph/plan/storage.h"
 #include "graphrun/target.h"
 
 namespace graphrun::plan {

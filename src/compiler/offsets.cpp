@@ -1,4 +1,4 @@
-#include "graph/plan/offsets.h"
+#include "compiler/offsets.h"
 
 #include <fmt/format.h>
 

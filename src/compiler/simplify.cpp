@@ -8,8 +8,8 @@
 #include <optional>
 #include <tuple>
 
+#include "compiler/pipeline.h"
 #include "graph/ops/op_def.h"
-#include "graph/passes/pipeline.h"
 
 namespace graphrun {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/region_layout.h"
 #include "graph/ir/graph.h"
-#include "graph/plan/region_layout.h"
 #include "graphrun/executor.h"
 #include "graphrun/program.h"
 

@@ -6,8 +6,8 @@
 
 #include <vector>
 
+#include "compiler/region_layout.h"
 #include "graph/ir/graph.h"
-#include "graph/plan/region_layout.h"
 
 namespace graphrun::plan {
 

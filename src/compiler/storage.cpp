@@ -1,4 +1,4 @@
-#include "graph/plan/storage.h"
+#include "compiler/storage.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "graph/plan/data_layout.h"
+#include "compiler/data_layout.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // remove_dead: keeps what the host or a later step can see, and what that needs. All states stay: they are the model.
+#include "compiler/pipeline.h"
 #include "graph/ops/op_def.h"
-#include "graph/passes/pipeline.h"
 
 namespace graphrun {
 

@@ -1,4 +1,4 @@
-#include "graph/plan/region_layout.h"
+#include "compiler/region_layout.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,9 +6,9 @@
 #include <stdexcept>
 
 #include "base/checked.h"
+#include "compiler/offsets.h"
 #include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
-#include "graph/plan/offsets.h"
 
 namespace graphrun::plan {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/passes/regions.h"
+#include "compiler/regions.h"
 
 #include <fmt/format.h>
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/row_analysis.h"
 #include "graph/ir/graph.h"
-#include "graph/passes/row_analysis.h"
 #include "graphrun/executor.h"
 
 namespace graphrun {

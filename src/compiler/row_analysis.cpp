@@ -1,4 +1,4 @@
-#include "graph/passes/row_analysis.h"
+#include "compiler/row_analysis.h"
 
 #include <algorithm>
 
