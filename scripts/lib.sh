@@ -74,32 +74,9 @@ say_cuda() {  # BUILD_DIR, right after configure
   fi
 }
 
-# Of a log of `ctest --output-on-failure`: the tests that failed, at most 10 of them, one a line.
-failed_tests() {  # LOG
-  sed -n '/^The following tests FAILED:/,/^Errors while/s/^[[:space:]]*[0-9]* - //p' "$1" |
-    awk 'NR <= 10 { print } END { if (NR > 10) print "and " NR - 10 " more" }'
-}
-
-# And what the first 5 of them printed, the last 40 lines of each.
-failed_output() {  # LOG
-  awk '
-    function tell(  i) {
-      if (name == "" || ++told > 5) return
-      print "-- " name
-      for (i = count > 40 ? count - 40 : 0; i < count; ++i) print text[i]
-    }
-    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / || /^ +Start +[0-9]+: / || /^[0-9]+% tests passed/ {
-      tell()
-      name = ""
-      if (/\*\*\*/ && !/\*\*\*Skipped/) {
-        name = $0
-        sub(/^[^:]*: /, "", name)
-        sub(/ \.*\*\*\*/, ": ", name)
-        count = 0
-      }
-      next
-    }
-    name != "" && NF > 0 { text[count++] = $0 }' "$1"
+# What a run of ctest came to: test-report.awk over what it printed and the log that it left.
+test_report() {  # summary|output PRINTED BUILD_DIR
+  awk -v part="$1" -f "$root/scripts/test-report.awk" "$2" "$3/Testing/Temporary/LastTest.log"
 }
 
 # The data sets of tests and demo, when they are on this machine: GRAPHRUN_DATA, else beside the checkout.

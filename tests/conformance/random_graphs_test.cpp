@@ -17,6 +17,7 @@
 #include "support/graph_run.h"
 #include "support/mutant_executor.h"
 #include "support/random_graph.h"
+#include "support/rounds.h"
 
 namespace graphrun::test {
 namespace {
@@ -169,7 +170,8 @@ TEST_P(RandomGraphs, AgreeWithRefStepByStep) {
     GTEST_SKIP() << name << " is not in this build";
   }
   const std::shared_ptr<Executor> candidate = executor(name);
-  for (std::uint64_t seed = part; seed < kSeeds; seed += kParts) {
+  const std::uint64_t seeds = random_graphs(kSeeds);
+  for (std::uint64_t seed = part; seed < seeds; seed += kParts) {
     const RandomGraph random = random_graph(seed, *candidate);
     std::string wrong;
     try {

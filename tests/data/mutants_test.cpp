@@ -10,6 +10,7 @@
 #include "data_fixture.h"
 #include "session/weights_file.h"
 #include "support/memory_cap.h"
+#include "support/rounds.h"
 #include "support/variable.h"
 
 namespace graphrun {
@@ -81,10 +82,7 @@ class Mutator {
 
 class MutantsTest : public DataTest {
  protected:
-  static int count() {
-    const char* wanted = std::getenv("GRAPHRUN_FUZZ");
-    return wanted ? std::atoi(wanted) : 500;
-  }
+  static int count() { return test::rounds(500); }
 
   // read(mutant) for so many mutants; how many were refused.
   template <class F>

@@ -12,16 +12,12 @@
 #include "support/graph_run.h"
 #include "support/program_mutator.h"
 #include "support/random_graph.h"
+#include "support/rounds.h"
 
 namespace graphrun {
 namespace {
 
 constexpr std::uint64_t kMostBytes = 16 << 20;  // that are allocated and run through
-
-int rounds(int short_run) {
-  const char* wanted = std::getenv("GRAPHRUN_FUZZ");
-  return wanted ? std::atoi(wanted) : short_run;
-}
 
 // A classifier with a batch that does not divide, dropout, a shuffle: most kinds of steps, in regions and alone.
 Model classifier(std::int64_t batch, std::int64_t rows, bool shuffle) {
@@ -104,7 +100,7 @@ TEST(ProgramFuzz, AMutantEndsInAnErrorOrRuns) {
   const std::vector<Program> sound = sound_programs();
   const std::shared_ptr<Executor> executors[] = {find_executor("cpu"), find_executor("ref")};
   for (const auto& executor : executors) executor->set_threads(1);
-  const int n = rounds(2000);
+  const int n = test::rounds(2000);
   int ran = 0, refused = 0;
   for (int i = 0; i < n; ++i) {
     SCOPED_TRACE(i);

@@ -22,6 +22,7 @@
 #include "support/graph_run.h"
 #include "support/guards.h"
 #include "support/random_graph.h"
+#include "support/rounds.h"
 #include "support/tensors.h"
 
 namespace graphrun::test {
@@ -30,7 +31,7 @@ namespace {
 using ir::NodeId;
 using Bytes = std::vector<std::byte>;
 
-constexpr std::uint64_t kSeeds = 500;
+const std::uint64_t kSeeds = random_graphs(500);
 constexpr std::uint64_t kParts = 5;
 constexpr std::int64_t kLargestBatch = 40;
 

@@ -13,6 +13,7 @@
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 #include "support/cpu_time.h"
+#include "support/rounds.h"
 #include "support/source_folder.h"
 #include "support/temporary_folder.h"
 
@@ -20,11 +21,6 @@ namespace graphrun {
 namespace {
 
 namespace fs = std::filesystem;
-
-int rounds(int short_run) {
-  const char* wanted = std::getenv("GRAPHRUN_FUZZ");
-  return wanted ? std::atoi(wanted) : short_run;
-}
 
 std::string content(const fs::path& path) {
   std::ifstream file(path);
@@ -201,7 +197,7 @@ TEST(Fuzz, ModelFiles) {
   const std::vector<std::string> corpus = files_of({"/models", "/tests/graph/bad", "/tests/graph/failures"});
   const std::vector<std::string> models = files_of({"/models"});
   const test::TemporaryFolder folder;
-  const int n = rounds(1000);
+  const int n = test::rounds(1000);
   int good = 0;
   double slowest = 0;
   for (int i = 0; i < n; ++i) {
@@ -266,7 +262,7 @@ TEST(Fuzz, Expressions) {
                                            "one_hot(c, classes=3)",
                                            "cast(x > 0, dtype=f32)",
                                            "slice(x, axis=1, start=0, stop=3)"};
-  const int n = rounds(20000);
+  const int n = test::rounds(20000);
   int good = 0;
   for (int i = 0; i < n; ++i) {
     Mutator mutator(static_cast<unsigned>(i) + 1000000u);

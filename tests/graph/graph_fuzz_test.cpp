@@ -13,6 +13,7 @@
 #include "graph/frontend/functions.h"
 #include "graphrun/error.h"
 #include "support/graph_run.h"
+#include "support/rounds.h"
 
 namespace graphrun {
 namespace {
@@ -146,8 +147,7 @@ bool run(const ir::Graph& graph, const char* executor) {
 }
 
 TEST(Fuzz, Graphs) {
-  const char* wanted = std::getenv("GRAPHRUN_FUZZ");
-  const int n = wanted ? std::atoi(wanted) : 3000;
+  const int n = test::rounds(3000);
   int calls = 0, added = 0, ran = 0;
   for (int i = 0; i < n; ++i) {
     GraphBuilder builder = start();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graphrun/session.h"
+#include "support/rounds.h"
 #include "support/tensors.h"
 
 namespace graphrun::test {
@@ -148,8 +149,7 @@ void compare(std::uint64_t seed) {
 }
 
 TEST(DataReaders, RegionsComputeWhatPlainStepsDo) {
-  const char* many = std::getenv("GRAPHRUN_FUZZ");
-  const std::uint64_t seeds = many != nullptr ? std::strtoull(many, nullptr, 10) : 300;
+  const auto seeds = static_cast<std::uint64_t>(rounds(300));
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     try {
       compare(seed);
