@@ -53,7 +53,7 @@ struct GradContext {
 };
 using GradFn = void (*)(GradContext&);
 
-// How the batch runs through an op: what row analysis (passes/row_analysis.h) and inference of `rows` go by.
+// How the batch runs through an op: what row analysis (compiler/row_analysis.h) and inference of `rows` go by.
 enum class RowRule : std::uint8_t {
   state,        // no computation: as declared
   elementwise,  // rows in, rows out; all row operands have the same multiplicity and meet at dimension 0
