@@ -23,6 +23,9 @@ class GRAPHRUN_API OutputFile {
   OutputFile(OutputFile&&) noexcept;
   OutputFile& operator=(OutputFile&&) noexcept;
 
+  // Waits until a pipe has a reader, as the first write() does otherwise; no other file waits.
+  void connect();
+
   // Appends all of it. What could not be written whole is taken back, and later calls throw the same Error again.
   void write(std::string_view bytes);
 

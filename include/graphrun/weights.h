@@ -19,7 +19,7 @@ GRAPHRUN_API void save_weights(Session& session, const std::string& path);
 GRAPHRUN_API void save_weights(Session& session, OutputFile& file);
 
 // For weights that could not be saved where they should be: into a new file in $TMPDIR or, where that fails, the home
-// folder. Its path.
+// folder: $HOME, else that of the system's entry for the user. Its path.
 GRAPHRUN_API std::string rescue_weights(Session& session);
 
 // Sets the parameters. Names, shapes, dtypes must be the session's own, the fitted numbers those that its data were

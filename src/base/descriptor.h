@@ -38,7 +38,7 @@ inline bool write_all(int file, std::string_view bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EAGAIN) {
       pollfd wanted{file, POLLOUT, 0};
-      if (::poll(&wanted, 1, -1) > 0) continue;
+      if (::poll(&wanted, 1, -1) > 0 || errno == EINTR) continue;
     }
     if (written < 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(written));

@@ -161,6 +161,7 @@ void OutputState::find() {
   folder = Descriptor(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.number() < 0) folder = Descriptor(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (folder.number() < 0 || ::fstat(folder.number(), &status) != 0) fail(ErrorKind::input, errno);
+  if (status.st_nlink == 0) fail(ErrorKind::input, ENOENT);  // removed while somebody is in it
   folder_identity = identity_of(status);
   if (exists) refuse_irreplaceable();
   create();
@@ -241,10 +242,17 @@ bool OutputFile::is_direct() const {
   return state_->direct;
 }
 
+void OutputFile::connect() {
+  OutputState& s = *state_;
+  if (!std::exchange(s.later, false)) return;
+  s.file = Descriptor(::open(s.path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  if (s.file.number() < 0) s.failed = errno;
+}
+
 void OutputFile::write(std::string_view bytes) {
   OutputState& s = *state_;
+  connect();
   if (s.failed != 0) s.fail(ErrorKind::run, s.failed);
-  if (std::exchange(s.later, false)) s.file = Descriptor(::open(s.path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
   if (s.file.number() >= 0 && write_all(s.file.number(), bytes)) {
     s.size += bytes.size();
     return;

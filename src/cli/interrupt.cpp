@@ -21,9 +21,19 @@ std::atomic<bool> asked{false};
 int woken = -1;  // an event that a signal sets, so that a wait ends with it whichever thread the signal went to
 static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-extern "C" void on_interrupt(int) {
+// Who says it twice means it. The others repeat themselves: a closing terminal hangs up twice, and processor time that
+// is used up is told every second.
+bool is_meant_twice(int signal) {
+  return signal == SIGINT || signal == SIGTERM;
+}
+
+extern "C" void on_interrupt(int signal) {
   Session* session = cancellable.load();
-  if (session == nullptr || asked.exchange(true)) _exit(kInterrupted);
+  if (session == nullptr) _exit(kInterrupted);
+  if (asked.exchange(true)) {
+    if (is_meant_twice(signal)) _exit(kInterrupted);
+    return;
+  }
   session->cancel();
   const int saved = errno;
   const std::uint64_t once = 1;
@@ -38,8 +48,11 @@ void install_signal_handlers() {
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESTART;  // a read or write that was under way goes on
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
+    struct sigaction before {};
+    // What the caller ignores stays ignored: SIGHUP under nohup, SIGINT of a shell's background job.
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+  }
   // A reader that went away and a file that may not grow are failed writes, not deaths by signal.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

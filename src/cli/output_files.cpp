@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "graphrun/error.h"
+#include "waiting.h"
 
 namespace graphrun::cli {
 namespace {
@@ -39,6 +40,14 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
 
 void OutputFiles::refuse_read(const Model& model) const {
   for (const std::string& path : model.data.files) refuse(path, "a file that the model reads");
+}
+
+void OutputFiles::connect(Diagnostics& diagnostics) {
+  for (std::optional<OutputFile>* file : {&log, &losses, &weights, &trace, &dump}) {
+    if (!*file || !(*file)->is_direct()) continue;
+    const Waiting waiting(diagnostics, fmt::format("waiting for a reader of '{}'", (*file)->path()));
+    (*file)->connect();
+  }
 }
 
 std::vector<OutputFiles::Entry> OutputFiles::opened() const {

@@ -29,7 +29,7 @@ bool write_all(int stream, std::string_view text) noexcept {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EAGAIN) {
       pollfd wanted{stream, POLLOUT, 0};
-      if (poll(&wanted, 1, -1) > 0) continue;
+      if (poll(&wanted, 1, -1) > 0 || errno == EINTR) continue;
     }
     if (written < 0) return false;
     text.remove_prefix(static_cast<std::size_t>(written));

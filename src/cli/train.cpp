@@ -168,6 +168,7 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
     if (fusion) describe_regions(*fusion, diagnostics);
   }
 
+  outputs.connect(diagnostics);
   const Interrupt interrupt(session);
   AllocationWatch watch;
   Attempts attempts;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -258,12 +260,28 @@ void save_weights(Session& session, const std::string& path) {
   save_weights(session, file);
 }
 
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// What the system has for the user where HOME is not set, as in containers and services; "" where it has nothing.
+std::string home_folder() {
+  if (std::string home = variable("HOME"); !home.empty()) return home;
+  std::vector<char> text(std::size_t{1} << 14);
+  ::passwd entry{}, *found = nullptr;
+  const bool known = ::getpwuid_r(::geteuid(), &entry, text.data(), text.size(), &found) == 0 && found != nullptr;
+  return known && entry.pw_dir != nullptr ? entry.pw_dir : "";
+}
+
+}  // namespace
+
 std::string rescue_weights(Session& session) {
-  const char* temporary = std::getenv("TMPDIR");
-  const char* home = std::getenv("HOME");
   std::string causes;
-  for (const char* folder : {temporary, home}) {
-    if (folder == nullptr || *folder == '\0') continue;
+  for (const std::string& folder : {variable("TMPDIR"), home_folder()}) {
+    if (folder.empty()) continue;
     try {
       const std::string path = new_name(folder, "graphrun-weights", ".npz");
       save_weights(session, path);
@@ -273,8 +291,9 @@ std::string rescue_weights(Session& session) {
     }
   }
   throw Error(ErrorKind::run, std::string(kWriteCode),
-              causes.empty() ? "the weights are lost: neither TMPDIR nor HOME names a folder for them"
-                             : "the weights are lost: " + causes);
+              causes.empty()
+                  ? "the weights are lost: neither TMPDIR nor HOME names a folder for them, and the user has none"
+                  : "the weights are lost: " + causes);
 }
 
 void load_weights(Session& session, const std::string& path) {

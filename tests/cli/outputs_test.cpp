@@ -1,7 +1,9 @@
 // Files that the command line writes, and streams that fail: nothing that was there is lost, nothing half-written
 // stays.
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -175,6 +177,75 @@ TEST_F(Outputs, WeightsThatCannotBeSavedAreRescued) {
   const std::string rescued = fs::directory_iterator(path("rescue"))->path().string();
   EXPECT_TRUE(has(outcome.err, "the weights are in '" + rescued + "' instead")) << outcome.err;
   EXPECT_EQ(Json::parse(graphrun({"eval", model_, "--weights", rescued, "--json"}).out)["weights_hash"], hash);
+}
+
+TEST_F(Outputs, WithoutAHomeWeightsAreRescuedToTheUsersFolder) {
+  const passwd* user = ::getpwuid(::geteuid());
+  if (user == nullptr || ::access(user->pw_dir, W_OK) != 0) GTEST_SKIP() << "the user has no folder";
+  const Outcome outcome =
+      graphrun({model_, "-q", "--save-weights", "/dev/full"}, {.environment = {"TMPDIR=/nowhere", "HOME="}});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  const std::string stem = std::string(user->pw_dir) + "/graphrun-weights-";
+  const std::size_t at = outcome.err.find("the weights are in '" + stem);
+  ASSERT_NE(at, std::string::npos) << outcome.err;
+  const std::size_t begin = at + std::string_view("the weights are in '").size();
+  const std::string rescued = outcome.err.substr(begin, outcome.err.find('\'', begin) - begin);
+  EXPECT_TRUE(read(rescued).starts_with("PK"));
+  fs::remove(rescued);
+}
+
+TEST_F(Outputs, EverySignalThatEndsTheTrainingKeepsItsResults) {
+  for (const auto& [number, times] : {std::pair{SIGINT, 1}, {SIGTERM, 1}, {SIGHUP, 1}, {SIGHUP, 3}, {SIGXCPU, 3}}) {
+    SCOPED_TRACE(std::to_string(number) + ", " + std::to_string(times) + " times");
+    for (const auto& [flag, name] : kOutputs) fs::remove(path(name));
+    bool sent = false;
+    ProcessOptions options;
+    options.on_stderr = [&](pid_t process, std::string_view err) {
+      if (std::exchange(sent, sent || has(err, "epoch "))) return;
+      for (int i = 0; sent && i < times; ++i) kill(process, number);
+    };
+    const Outcome outcome = graphrun(
+        with_every_output({model_, "--json", "--epochs=2000000000", "--set", "train.log_every=1000"}), options);
+    EXPECT_EQ(outcome.code, 130) << outcome.err;
+    EXPECT_EQ(Json::parse(outcome.out)["interrupted"], true);
+    for (const auto& [flag, name] : kOutputs) EXPECT_GT(fs::file_size(path(name)), 0u) << name;
+  }
+}
+
+TEST_F(Outputs, ASignalThatTheCallerIgnoresStaysIgnored) {
+  for (const auto& [number, name] : {std::pair{SIGHUP, "HUP"}, {SIGINT, "INT"}}) {
+    std::string ignored;
+    ProcessOptions options;
+    options.on_stderr = [&](pid_t process, std::string_view err) {
+      if (!ignored.empty() || !has(err, "epoch ")) return;
+      const std::string status = read("/proc/" + std::to_string(process) + "/status");
+      ignored = status.substr(status.find("SigIgn:\t") + 8, 16);
+      kill(process, SIGTERM);
+    };
+    shell(std::string("trap '' ") + name + ";", model_ + " --epochs=2000000000 --set train.log_every=1000", options);
+    EXPECT_EQ(std::stoull(ignored, nullptr, 16) >> (number - 1) & 1, 1u) << name << " of " << ignored;
+  }
+}
+
+TEST_F(Outputs, APipeWithoutAReaderIsWaitedForBeforeTheTraining) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  for (const char* flag : {"--log", "--losses", "--save-weights", "--profile-trace"}) {
+    bool sent = false;
+    ProcessOptions options;
+    options.on_stderr = [&](pid_t process, std::string_view err) {
+      if (std::exchange(sent, sent || has(err, "waiting for a reader of '"))) return;
+      if (sent) kill(process, SIGTERM);
+    };
+    const Outcome outcome = graphrun({model_, flag, path("fifo")}, options);
+    EXPECT_EQ(outcome.code, 130) << outcome.err;
+    EXPECT_FALSE(has(outcome.err, "epoch ")) << outcome.err;
+  }
+}
+
+TEST_F(Outputs, AFolderThatWasRemovedIsRefusedAtOnce) {
+  const std::string gone = "mkdir " + path("gone") + "; cd " + path("gone") + "; rmdir " + path("gone") + ";";
+  for (const auto& [flag, name] : kOutputs)
+    expect_refused(shell(gone, model_ + " " + flag + " " + name), {"cannot write", "No such file"});
 }
 
 TEST_F(Outputs, ALeftoverOfAnotherRunIsNoObstacle) {

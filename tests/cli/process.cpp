@@ -98,10 +98,20 @@ Outcome run(const std::vector<std::string>& command, const ProcessOptions& optio
   }
   posix_spawn_file_actions_adddup2(&actions, err.theirs, 2);
 
+  // A test that runs in the background of a script ignores SIGINT, and would hand that on.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) sigaddset(&defaults, signal);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+
   std::vector<std::string> words = command, variables = environment_with(options.environment);
   pid_t process = 0;
-  const int failed =
-      posix_spawn(&process, words[0].c_str(), &actions, nullptr, pointers(words).data(), pointers(variables).data());
+  const int failed = posix_spawn(&process, words[0].c_str(), &actions, &attributes, pointers(words).data(),
+                                 pointers(variables).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   close(out.theirs);
   close(err.theirs);
