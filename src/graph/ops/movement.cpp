@@ -129,7 +129,9 @@ Params pack_transpose(const ir::Attrs& attrs, std::span<const TensorType> inputs
 
 // ---- slice, pad, concat: one axis at a time
 
-const ir::AttrDef kSliceAxis{"axis", std::int64_t{-1}, "the axis; negative counts from the end"};
+ir::AttrDef slice_axis_attr() {
+  return {"axis", std::int64_t{-1}, "the axis; negative counts from the end"};
+}
 
 int one_axis(const InferContext& context, std::size_t operand, bool rows_allowed = false) {
   const int axis = infer::axes({context.attrs.integer("axis")}, context.inputs[operand].shape.rank(), context).front();
@@ -322,7 +324,7 @@ std::vector<OpDef> movement() {
       {.name = "slice",
        .doc = "elements [start, stop) along the axis",
        .operands = {"x"},
-       .attrs = {kSliceAxis,
+       .attrs = {slice_axis_attr(),
                  {"start", std::int64_t{0}, "first element; negative counts from the end"},
                  {"stop", std::numeric_limits<std::int64_t>::max(), "end; negative counts from the end; default: all"}},
        .infer = infer_slice,
@@ -333,7 +335,7 @@ std::vector<OpDef> movement() {
       {.name = "pad",
        .doc = "value before and after x along the axis",
        .operands = {"x"},
-       .attrs = {kSliceAxis,
+       .attrs = {slice_axis_attr(),
                  {"before", std::int64_t{0}, "elements put before", false, 0.0},
                  {"after", std::int64_t{0}, "elements put after", false, 0.0},
                  {"value", 0.0, "what is put there"}},
@@ -346,7 +348,7 @@ std::vector<OpDef> movement() {
        .doc = "operands one after the other along the axis",
        .operands = {"x"},
        .variadic = true,
-       .attrs = {kSliceAxis},
+       .attrs = {slice_axis_attr()},
        .infer = infer_concat,
        .grad = grad_concat,
        .rows = RowRule::rowwise,

@@ -13,7 +13,9 @@ namespace {
 
 using List = std::vector<std::int64_t>;
 
-const ir::AttrDef kKey{"key", std::int64_t{0}, "of the stream; set by the library"};
+ir::AttrDef key() {
+  return {"key", std::int64_t{0}, "of the stream; set by the library"};
+}
 
 TensorType infer_draw(const InferContext& context) {
   infer::require_scalar(context, 0, DType::u64);
@@ -78,7 +80,7 @@ std::vector<OpDef> random() {
   return {{.name = "random_uniform",
            .doc = "numbers in [low, high), new ones each step",
            .operands = {"step"},
-           .attrs = {shape, rows, kKey, {"low", 0.0, "smallest"}, {"high", 1.0, "upper end, not reached"}},
+           .attrs = {shape, rows, key(), {"low", 0.0, "smallest"}, {"high", 1.0, "upper end, not reached"}},
            .infer = infer_uniform,
            .no_gradient = kDrawn,
            .rows = RowRule::select,
@@ -87,7 +89,7 @@ std::vector<OpDef> random() {
           {.name = "random_normal",
            .doc = "numbers of the normal distribution, new ones each step",
            .operands = {"step"},
-           .attrs = {shape, rows, kKey, {"mean", 0.0, "mean"}, {"deviation", 1.0, "standard deviation", false, 0.0}},
+           .attrs = {shape, rows, key(), {"mean", 0.0, "mean"}, {"deviation", 1.0, "standard deviation", false, 0.0}},
            .infer = infer_draw,
            .no_gradient = kDrawn,
            .rows = RowRule::select,
@@ -96,7 +98,7 @@ std::vector<OpDef> random() {
           {.name = "permutation",
            .doc = "0 … n-1 in another order each step",
            .operands = {"step"},
-           .attrs = {{"n", std::int64_t{0}, "how many", true, 0.0}, kKey},
+           .attrs = {{"n", std::int64_t{0}, "how many", true, 0.0}, key()},
            .infer = infer_permutation,
            .no_gradient = kDrawn,
            .rows = RowRule::scalar,
@@ -105,7 +107,7 @@ std::vector<OpDef> random() {
           {.name = "dropout",
            .doc = "0 with probability rate, else x / (1 - rate); the identity outside training",
            .operands = {"x", "step"},
-           .attrs = {{"rate", 0.5, "probability of 0", true, 0.0, 0.999999}, kKey},
+           .attrs = {{"rate", 0.5, "probability of 0", true, 0.0, 0.999999}, key()},
            .infer = infer_dropout,
            .grad = grad_dropout,
            .rows = RowRule::rowwise,

@@ -120,8 +120,10 @@ Params pack_arg(const ir::Attrs& attrs, std::span<const TensorType> inputs, cons
   return AxisParams{static_cast<std::int32_t>(axis < 0 ? axis + inputs[0].shape.rank() : axis)};
 }
 
-const ir::AttrSchema kAttrs = {{"axes", std::vector<std::int64_t>{}, "axes to reduce, none = all"},
-                               {"keepdims", false, "keep reduced axes with extent 1"}};
+ir::AttrSchema reduction_attrs() {
+  return {{"axes", std::vector<std::int64_t>{}, "axes to reduce, none = all"},
+          {"keepdims", false, "keep reduced axes with extent 1"}};
+}
 
 }  // namespace
 
@@ -130,7 +132,7 @@ std::vector<OpDef> reductions() {
     return OpDef{.name = name,
                  .doc = doc,
                  .operands = {"x"},
-                 .attrs = kAttrs,
+                 .attrs = reduction_attrs(),
                  .infer = infer_reduction,
                  .grad = grad,
                  .rows = RowRule::reduction,

@@ -12,7 +12,9 @@ namespace {
 using ir::NodeId;
 using List = std::vector<std::int64_t>;
 
-const ir::AttrDef kAxis{"axis", std::int64_t{-1}, "the axis that sums to one; negative counts from the end"};
+ir::AttrDef axis_attr() {
+  return {"axis", std::int64_t{-1}, "the axis that sums to one; negative counts from the end"};
+}
 
 int axis_of(const ir::Attrs& attrs, int rank) {
   const std::int64_t axis = attrs.integer("axis");
@@ -92,7 +94,7 @@ std::vector<OpDef> rowwise() {
   return {{.name = "softmax",
            .doc = "exp(x) / sum(exp(x)) along the axis",
            .operands = {"x"},
-           .attrs = {kAxis},
+           .attrs = {axis_attr()},
            .infer = infer_along_axis,
            .grad = grad_softmax,
            .rows = RowRule::rowwise,
@@ -102,7 +104,7 @@ std::vector<OpDef> rowwise() {
           {.name = "log_softmax",
            .doc = "x - log(sum(exp(x))) along the axis",
            .operands = {"x"},
-           .attrs = {kAxis},
+           .attrs = {axis_attr()},
            .infer = infer_along_axis,
            .grad = grad_log_softmax,
            .rows = RowRule::rowwise,

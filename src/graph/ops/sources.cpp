@@ -11,9 +11,12 @@ namespace {
 
 using List = std::vector<std::int64_t>;
 
-const ir::AttrDef kDtype{
-    "dtype", std::string("f32"), "element type", false, {}, {}, {"f32", "f64", "i32", "u64", "bool"}};
-const ir::AttrDef kShape{"shape", List{}, "extents"};
+ir::AttrDef dtype_attr() {
+  return {"dtype", std::string("f32"), "element type", false, {}, {}, {"f32", "f64", "i32", "u64", "bool"}};
+}
+ir::AttrDef shape_attr() {
+  return {"shape", List{}, "extents"};
+}
 
 TensorType declared(const InferContext& context) {
   TensorType type;
@@ -126,19 +129,20 @@ constexpr std::string_view kNotFloat = "its operands are counters, not functions
 
 std::vector<OpDef> sources() {
   std::vector<OpDef> list;
-  list.push_back({.name = "input",
-                  .doc = "what the host writes: a data set, or a batch of samples (rows > 0)",
-                  .operands = {},
-                  .attrs = {kDtype, kShape, {"rows", std::int64_t{0}, "rows a sample, 0 = no batch", false, 0.0}},
-                  .infer = infer_input,
-                  .no_gradient = kIsState,
-                  .rows = RowRule::state,
-                  .state = [](const ir::Attrs&) { return BufferKind::data; },
-                  .internal = true});
+  list.push_back(
+      {.name = "input",
+       .doc = "what the host writes: a data set, or a batch of samples (rows > 0)",
+       .operands = {},
+       .attrs = {dtype_attr(), shape_attr(), {"rows", std::int64_t{0}, "rows a sample, 0 = no batch", false, 0.0}},
+       .infer = infer_input,
+       .no_gradient = kIsState,
+       .rows = RowRule::state,
+       .state = [](const ir::Attrs&) { return BufferKind::data; },
+       .internal = true});
   list.push_back({.name = "parameter",
                   .doc = "a trainable state",
                   .operands = {},
-                  .attrs = {kDtype, kShape},
+                  .attrs = {dtype_attr(), shape_attr()},
                   .infer = declared,
                   .no_gradient = kIsState,
                   .rows = RowRule::state,
@@ -149,8 +153,8 @@ std::vector<OpDef> sources() {
        .doc = "an optimizer's slot, a counter, or a metric",
        .operands = {},
        .attrs =
-           {kDtype,
-            kShape,
+           {dtype_attr(),
+            shape_attr(),
             {"kind", std::string("slot"), "slot, counter or metric", false, {}, {}, {"slot", "counter", "metric"}}},
        .infer = declared,
        .no_gradient = kIsState,
@@ -160,7 +164,9 @@ std::vector<OpDef> sources() {
   list.push_back({.name = "constant",
                   .doc = "numbers known when the graph is built",
                   .operands = {},
-                  .attrs = {kDtype, kShape, {"values", std::vector<double>{}, "the elements in row-major order", true}},
+                  .attrs = {dtype_attr(),
+                            shape_attr(),
+                            {"values", std::vector<double>{}, "the elements in row-major order", true}},
                   .infer = infer_constant,
                   .no_gradient = kIsState,
                   .rows = RowRule::state,
