@@ -28,7 +28,7 @@ namespace graphrun {
 
 // A step as it is known before planning: no addresses yet.
 struct StepSignature {
-  std::string_view op;
+  Op op;
   const Params& params;
   std::span<const TensorType> inputs;
   TensorType output;

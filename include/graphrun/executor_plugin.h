@@ -16,6 +16,7 @@
 
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 
@@ -98,6 +99,13 @@ constexpr void add_params(Hash& hash) {
   GRAPHRUN_FIELD(PadParams, axis), GRAPHRUN_FIELD(PadParams, before), GRAPHRUN_FIELD(PadParams, value);
   GRAPHRUN_TYPE(RandomParams);
   GRAPHRUN_FIELD(RandomParams, key), GRAPHRUN_FIELD(RandomParams, a), GRAPHRUN_FIELD(RandomParams, b);
+}
+
+// Ops cross as numbers: both sides must have the same list.
+constexpr void add_ops(Hash& hash) {
+#define GRAPHRUN_NAME(name, ...) .add(#name)
+  hash.add(kOps) GRAPHRUN_OPS(GRAPHRUN_NAME);
+#undef GRAPHRUN_NAME
 }
 
 constexpr void add_program(Hash& hash) {
@@ -186,6 +194,7 @@ constexpr std::uint32_t executor_abi() {
   hash.add(kExecutorInterface);
   add_library(hash);
   add_params(hash);
+  add_ops(hash);
   add_program(hash);
   add_executor(hash);
   add_reports(hash);

@@ -55,7 +55,7 @@ struct Buffer {
 };
 
 struct Step {
-  std::string op;    // the kernel key: the name of the op
+  Op op = {};        // op.h has the enumerators; 0 is no op of a step
   std::string name;  // of the graph node, for messages
   std::vector<BufferId> inputs;
   BufferId output = kNoBuffer;

@@ -15,6 +15,9 @@
 
 namespace graphrun {
 
+enum class Op : std::uint16_t;                 // op.h
+GRAPHRUN_API std::string_view name_of(Op op);  // "?" for a number that is no op
+
 enum class DType : std::uint8_t { f32, f64, i32, u64, boolean };
 
 GRAPHRUN_API std::size_t size_of(DType dtype);  // bytes of one element

@@ -75,7 +75,7 @@ void write_phase(JsonWriter& json, const Phase& phase) {
   json.begin_object().member("name", phase.name).member("capacity", phase.capacity);
   json.key("nodes").begin_array();
   for (const Step& step : phase.steps) {
-    json.begin_object().member("op", step.op).member("name", step.name).member("inputs", step.inputs);
+    json.begin_object().member("op", name_of(step.op)).member("name", step.name).member("inputs", step.inputs);
     json.member("output", step.output);
     if (step.workspace != kNoBuffer) json.member("workspace", step.workspace);
     if (step.row_count != kNoBuffer) json.member("row_count", step.row_count);

@@ -4,6 +4,7 @@
 
 #include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/op.h"
 
 namespace graphrun::plan {
 namespace {
@@ -34,7 +35,7 @@ class Finder {
     DataLayout layout{std::vector<std::int64_t>(graph_.size(), 0), std::vector<bool>(graph_.size(), false)};
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
-      const bool data = node.op->state != nullptr && node.op->state(node.attrs) == BufferKind::data;
+      const bool data = node.def->state != nullptr && node.def->state(node.attrs) == BufferKind::data;
       if (!data || node.type.rows > 0 || node.type.dtype != DType::f32) continue;
       if (node.type.shape.rank() == 0 || node.type.shape.elements() == 0) continue;
       Readers readers;
@@ -67,7 +68,7 @@ class Finder {
       }
       if (stage_[reader] == 0) return false;
       if (graph_[id].type.rows > 0) return agree(samples, samples, readers);  // all of it is one batch
-      return node.op->rows == RowRule::select && !node.attrs.boolean("shuffle") && counts_its_rows(reader, samples) &&
+      return node.def->rows == RowRule::select && !node.attrs.boolean("shuffle") && counts_its_rows(reader, samples) &&
              agree(node.type.shape[0], samples, readers) && (readers.rows.push_back(reader), true);
     });
   }
@@ -87,9 +88,8 @@ class Finder {
     const NodeId counter = graph_.phases[node.phase].row_count;
     if (counter == kNoNode) return capacity <= samples && (samples % capacity == 0 || node.attrs.boolean("drop_last"));
     const Node& count = graph_[counter];
-    return count.op_name == "row_count" && count.inputs[0] == node.inputs[1] &&
-           count.attrs.integer("total") == samples && count.attrs.integer("capacity") == capacity &&
-           !node.attrs.boolean("drop_last");
+    return count.op == Op::row_count && count.inputs[0] == node.inputs[1] && count.attrs.integer("total") == samples &&
+           count.attrs.integer("capacity") == capacity && !node.attrs.boolean("drop_last");
   }
 
   void mark_in_place(NodeId id, std::vector<bool>& in_place) const {
@@ -108,7 +108,7 @@ class Finder {
         return read_in_place(reader, rows, views);
       }
       const bool here = is_view(rows) ? stage_[reader] != 0 : stage_[reader] == stage_[rows];
-      return here && (one_feature || graph_[reader].op_name == "matmul");
+      return here && (one_feature || graph_[reader].op == Op::matmul);
     });
   }
 

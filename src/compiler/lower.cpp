@@ -12,6 +12,7 @@
 #include "compiler/offsets.h"
 #include "compiler/storage.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/op.h"
 #include "graphrun/target.h"
 
 namespace graphrun::plan {
@@ -96,12 +97,12 @@ class Lowering {
   void make_buffers() {
     std::vector<NodeId> order;
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].op_name != "assign") order.push_back(id);
+      if (graph_[id].op != Op::assign) order.push_back(id);
     }
     const auto rank = [&](NodeId id) {
       const Node& node = graph_[id];
-      if (node.op->state == nullptr) return std::pair{int(BufferKind::activation), 0};
-      return std::pair{int(node.op->state(node.attrs)), node.poll ? 1 : 0};
+      if (node.def->state == nullptr) return std::pair{int(BufferKind::activation), 0};
+      return std::pair{int(node.def->state(node.attrs)), node.poll ? 1 : 0};
     };
     std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return rank(a) < rank(b); });
     for (NodeId id : order) {
@@ -109,7 +110,7 @@ class Lowering {
       Buffer buffer;
       buffer.name = node.name;
       buffer.type = node.type;
-      buffer.kind = node.op->state != nullptr ? node.op->state(node.attrs) : BufferKind::activation;
+      buffer.kind = node.def->state != nullptr ? node.def->state(node.attrs) : BufferKind::activation;
       if (in_tile_only_[id]) buffer.kind = BufferKind::tile;
       buffer.bytes = node.type.bytes();
       buffer.poll = node.poll;
@@ -120,14 +121,14 @@ class Lowering {
       }
       result_.buffer_of[id] = static_cast<BufferId>(program().buffers.size());
       program().buffers.push_back(std::move(buffer));
-      if (node.op_name == "constant") program().initial.push_back({result_.buffer_of[id], constant_bytes(node)});
+      if (node.op == Op::constant) program().initial.push_back({result_.buffer_of[id], constant_bytes(node)});
     }
     for (NodeId id : order) {
       if (!in_tile_only_[id]) program().buffers[result_.buffer_of[id]].storage = result_.buffer_of[storage_.root[id]];
     }
     // An assign that copies names the state it writes.
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].op_name == "assign") result_.buffer_of[id] = result_.buffer_of[graph_[id].inputs[0]];
+      if (graph_[id].op == Op::assign) result_.buffer_of[id] = result_.buffer_of[graph_[id].inputs[0]];
     }
   }
 
@@ -255,7 +256,7 @@ class Lowering {
     const Node& node = graph_[id];
     std::vector<TensorType> types;
     Step step;
-    step.op = node.op_name;
+    step.op = node.op;
     step.name = node.name;
     step.output = result_.buffer_of[id];
     bool rows = node.type.rows > 0;
@@ -264,7 +265,7 @@ class Lowering {
       types.push_back(graph_[input].type);
       rows = rows || graph_[input].type.rows > 0;
     }
-    if (node.op->pack != nullptr) step.params = node.op->pack(node.attrs, types, node.type);
+    if (node.def->pack != nullptr) step.params = node.def->pack(node.attrs, types, node.type);
     if (auto* matmul = std::get_if<MatmulParams>(&step.params)) matmul->precision = options_.precision;
     const bool partial = rows && phase.row_count != kNoNode;
     if (partial) step.row_count = result_.buffer_of[phase.row_count];
@@ -274,7 +275,7 @@ class Lowering {
     if (!support.yes) {
       Diagnostic diagnostic;
       diagnostic.code = "step.unsupported";
-      diagnostic.message = fmt::format("'{}' ({}): {}", node.name, node.op_name, support.reason);
+      diagnostic.message = fmt::format("'{}' ({}): {}", node.name, name_of(node.op), support.reason);
       diagnostic.line = node.source.line;
       diagnostic.column = node.source.column;
       diagnostic.pointer = node.source.pointer;
@@ -304,7 +305,7 @@ class Lowering {
     std::vector<Interval> intervals;
     std::vector<BufferId> placed;
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (storage_.root[id] != id || graph_[id].op_name == "assign" || graph_[id].phase == kShared) continue;
+      if (storage_.root[id] != id || graph_[id].op == Op::assign || graph_[id].phase == kShared) continue;
       if (in_tile_only_[id]) continue;
       const BufferId buffer = result_.buffer_of[id];
       intervals.push_back({program().buffers[buffer].bytes, storage_.first[id], storage_.last[id], kAlignment});

@@ -9,6 +9,7 @@
 #include "compiler/offsets.h"
 #include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/op.h"
 
 namespace graphrun::plan {
 namespace {
@@ -32,13 +33,6 @@ constexpr std::int64_t kStrandUnits = 6144;
 
 std::uint64_t padded(std::uint64_t bytes) {
   return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
-}
-
-CombineOp combine_of(const Node& node) {
-  if (node.op_name == "max") return CombineOp::max;
-  if (node.op_name == "min") return CombineOp::min;
-  if (node.op_name == "prod") return CombineOp::product;
-  return CombineOp::sum;
 }
 
 class StageBuilder {
@@ -107,7 +101,8 @@ class StageBuilder {
       if (place_.count(input) == 0) append(input, input, true);
     }
     if (node.type.rows == 0) {
-      if (has_rows_in(id)) layout_.combines.push_back({id, {kNoBuffer, combine_of(node), reserve(node)}});
+      if (has_rows_in(id))
+        layout_.combines.push_back({id, {kNoBuffer, traits_of(node.op).combine.value(), reserve(node)}});
       return;
     }
     NodeId storage = id;
@@ -210,12 +205,12 @@ std::int64_t units_of_row(const Graph& graph, const ir::RegionStage& stage, std:
     for (NodeId input : node.inputs) {
       if (graph[input].type.rows > 0) elements = std::max(elements, graph[input].type.shape.elements() / capacity);
     }
-    if (node.op_name == "matmul") {
+    if (node.op == Op::matmul) {
       const std::int64_t other = node.type.rows > 0 ? node.type.shape[node.type.shape.rank() - 1]
                                                     : graph[node.inputs[1]].type.shape.elements() / capacity;
       const std::int64_t inner = graph[node.inputs[0]].type.shape.elements() / capacity;
       elements = std::max(elements, inner * other / 2);
-    } else if (node.op->rows == RowRule::elementwise && node.inputs.size() == 1) {
+    } else if (node.def->rows == RowRule::elementwise && node.inputs.size() == 1) {
       elements *= 4;  // functions
     }
     eighths += elements;

@@ -7,6 +7,7 @@
 
 #include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -24,10 +25,10 @@ class Signature {
     const Node& node = graph[id];
     Step& step = steps_.emplace_back();
     step.rows = rows;
-    step.op = node.op_name;
+    step.op = node.op;
     step.output = node.type;
     for (NodeId input : node.inputs) step.inputs.push_back(graph[input].type);
-    if (node.op->pack != nullptr) step.params = node.op->pack(node.attrs, step.inputs, node.type);
+    if (node.def->pack != nullptr) step.params = node.def->pack(node.attrs, step.inputs, node.type);
     step.partial = graph.phases[node.phase].row_count != kNoNode;
   }
   Support ask(const RegionOptions& options, std::size_t stages, std::int64_t capacity) const {
@@ -41,7 +42,7 @@ class Signature {
  private:
   struct Step {
     bool rows = false, partial = false;
-    std::string_view op;
+    Op op = {};
     Params params;
     std::vector<TensorType> inputs;
     TensorType output;
@@ -119,7 +120,7 @@ class Finder {
       if (is_view(id) || kinds_[id] == RowKind::shared) continue;
       std::string reason;
       if (kinds_[id] == RowKind::opaque) {
-        reason = fmt::format("no rule says how '{}' makes it from rows", graph_[id].op_name);
+        reason = fmt::format("no rule says how '{}' makes it from rows", name_of(graph_[id].op));
       } else if (reason = too_wide(id); reason.empty()) {
         Signature signature;
         signature.add(graph_, id, true);
@@ -130,7 +131,7 @@ class Finder {
       last = std::move(reason);
     }
     for (NodeId id : nodes) {
-      if (is_view(id) || graph_[id].op->rows != RowRule::select || cut_[id] || !read_by_cut(id)) continue;
+      if (is_view(id) || graph_[id].def->rows != RowRule::select || cut_[id] || !read_by_cut(id)) continue;
       cut_[id] = true;
       note(id, "a cut: a cut reads its rows from the arena");
     }
@@ -151,7 +152,7 @@ class Finder {
     if (kinds_[id] == RowKind::reduced && node.type.bytes() > limits.accumulators) {
       return fmt::format("{} bytes are too many for the accumulators of a strand", node.type.bytes());
     }
-    if (kinds_[id] == RowKind::reduced && node.op->rows == RowRule::scatter) {
+    if (kinds_[id] == RowKind::reduced && node.def->rows == RowRule::scatter) {
       const std::uint64_t added = graph_[node.inputs[1]].type.bytes();
       if (node.type.bytes() > added)
         return fmt::format("accumulators of {} bytes for each strand are too many to add {} to", node.type.bytes(),
@@ -160,12 +161,12 @@ class Finder {
     if (kinds_[id] == RowKind::row && node.type.bytes() / capacity > limits.row) {
       return fmt::format("{} bytes of a sample are too many for a tile", node.type.bytes() / capacity);
     }
-    const bool is_product = node.op->rows == RowRule::contraction;
+    const bool is_product = node.def->rows == RowRule::contraction;
     for (NodeId input : node.inputs) {
       const std::uint64_t bytes = graph_[input].type.bytes();
       const bool is_row = graph_[input].type.rows > 0;
       // A product may read its rows where they lie; what other ops read has to be in the tile.
-      if (is_row && !is_product && node.op->rows != RowRule::select && bytes / capacity > limits.row)
+      if (is_row && !is_product && node.def->rows != RowRule::select && bytes / capacity > limits.row)
         return fmt::format("{} bytes of a sample are too many for a tile", bytes / capacity);
       if (!is_row && is_product && kinds_[id] == RowKind::row && bytes > limits.weights)
         return fmt::format("{} bytes of weights are too many to read for each tile", bytes);
@@ -179,7 +180,7 @@ class Finder {
     std::vector<std::vector<NodeId>> readers(graph_.size());
     std::vector<NodeId> assigned(graph_.size(), kNoNode);
     for (NodeId id : nodes) {
-      const bool assigns = graph_[id].op_name == "assign";
+      const bool assigns = graph_[id].op == Op::assign;
       for (std::size_t i = assigns ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
         const NodeId read = behind_views(graph_[id].inputs[i]);
         readers[read].push_back(id);
@@ -297,7 +298,7 @@ class Finder {
     }
     for (std::size_t i = begin; i < end; ++i) {
       const NodeId id = order_[i];
-      if (is_view(id) || graph_[id].op_name == "assign") continue;
+      if (is_view(id) || graph_[id].op == Op::assign) continue;
       const bool rows = place_[id].at % 2 != 0;
       if (rows && first_row == kNoNode) first_row = id;
       signature.add(graph_, id, rows);
@@ -331,11 +332,11 @@ class Finder {
         const NodeId id = order_[i];
         for (NodeId input : graph_[id].inputs) {
           const NodeId from = behind_views(input);
-          if (graph_[input].type.rows == 0 || inside[from] || graph_[from].op->state != nullptr || loaded[from])
+          if (graph_[input].type.rows == 0 || inside[from] || graph_[from].def->state != nullptr || loaded[from])
             continue;
           loaded[from] = true;
           marked.push_back(from);
-          if (graph_[from].op->rows != RowRule::select) moves += graph_[from].type.bytes();
+          if (graph_[from].def->rows != RowRule::select) moves += graph_[from].type.bytes();
         }
         if (is_view(id) || kinds_[id] != RowKind::row) continue;
         (leaves(id, inside) ? moves : stays) += graph_[id].type.bytes();
@@ -406,7 +407,7 @@ std::string to_string(const Regions& regions) {
         }
       }
       text += fmt::format("  {:>4}  {:<8} {:<14} {:<36} {} {}\n", ++number, name_of(kinds[id]), where, graph[id].name,
-                          graph[id].op_name, to_string(graph[id].type));
+                          name_of(graph[id].op), to_string(graph[id].type));
     }
     for (const RegionNote& note : regions.notes) {
       if (note.phase == phase) text += fmt::format("  {}: {}\n", note.node, note.text);

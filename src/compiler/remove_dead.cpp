@@ -1,6 +1,7 @@
 // remove_dead: keeps what the host or a later step can see, and what that needs. All states stay: they are the model.
 #include "compiler/pipeline.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 
@@ -11,8 +12,8 @@ ir::Graph remove_dead(const ir::Graph& graph) {
   }
   for (ir::NodeId id = graph.size(); id-- > 0;) {
     const ir::Node& node = graph[id];
-    const bool state = node.op->state != nullptr && node.op_name != "constant";
-    live[id] = live[id] || state || node.keep || node.poll || node.op_name == "assign";
+    const bool state = node.def->state != nullptr && node.op != Op::constant;
+    live[id] = live[id] || state || node.keep || node.poll || node.op == Op::assign;
     if (!live[id]) continue;
     for (ir::NodeId input : node.inputs) live[input] = true;
   }

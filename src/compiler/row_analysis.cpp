@@ -17,7 +17,7 @@ std::vector<RowKind> row_kinds(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
     const bool reads_rows =
         std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::NodeId i) { return graph[i].type.rows > 0; });
-    const RowRule rule = node.op->rows;
+    const RowRule rule = node.def->rows;
     if (node.type.rows > 0) {
       kinds.push_back(RowKind::row);
     } else if (!reads_rows) {

@@ -10,6 +10,7 @@
 
 #include "compiler/pipeline.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -19,7 +20,7 @@ using ir::Node;
 using ir::NodeId;
 
 bool is_identity(const Graph& graph, const Node& node) {
-  const bool candidate = node.op_name == "reshape" || node.op_name == "broadcast_to" || node.op_name == "cast";
+  const bool candidate = node.op == Op::reshape || node.op == Op::broadcast_to || node.op == Op::cast;
   return candidate && graph[node.inputs[0]].type == node.type;
 }
 
@@ -32,7 +33,7 @@ std::optional<TensorType> type_with(const Graph& graph, const Node& node, const 
     names.push_back(graph[i].name);
   }
   try {
-    return node.op->infer({types, node.attrs, names});
+    return node.def->infer({types, node.attrs, names});
   } catch (const Error&) {
     return std::nullopt;  // rows would no longer meet at dimension 0
   }
@@ -40,9 +41,9 @@ std::optional<TensorType> type_with(const Graph& graph, const Node& node, const 
 
 // Drops broadcast_to nodes before an elementwise op as long as inference still gives the same type.
 void drop_broadcasts(const Graph& graph, Node& node) {
-  if (node.op->rows != RowRule::elementwise) return;
+  if (node.def->rows != RowRule::elementwise) return;
   for (NodeId& input : node.inputs) {
-    if (graph[input].op_name != "broadcast_to") continue;
+    if (graph[input].op != Op::broadcast_to) continue;
     const NodeId before = input;
     input = graph[input].inputs[0];
     if (type_with(graph, node, node.inputs) != node.type) input = before;
@@ -52,11 +53,11 @@ void drop_broadcasts(const Graph& graph, Node& node) {
 // An elementwise node of broadcasts, such as the gradient of a mean is: the same node without them, and in `node` the
 // broadcast of its result. Nothing if another operand has the shape of the result, too.
 std::optional<Node> before_broadcast(const Graph& graph, Node& node) {
-  if (node.op->rows != RowRule::elementwise) return std::nullopt;
+  if (node.def->rows != RowRule::elementwise) return std::nullopt;
   NodeId broadcast = ir::kNoNode;
   std::vector<NodeId> inputs = node.inputs;
   for (NodeId& input : inputs) {
-    if (graph[input].op_name != "broadcast_to") continue;
+    if (graph[input].op != Op::broadcast_to) continue;
     if (graph[input].type.shape == node.type.shape && graph[input].type.rows == node.type.rows) broadcast = input;
     input = graph[input].inputs[0];
   }
@@ -68,7 +69,7 @@ std::optional<Node> before_broadcast(const Graph& graph, Node& node) {
   narrow.type = *type;
   narrow.name += ":once";
   node.op = graph[broadcast].op;
-  node.op_name = graph[broadcast].op_name;
+  node.def = graph[broadcast].def;
   node.attrs = graph[broadcast].attrs;
   return narrow;
 }
@@ -79,12 +80,12 @@ Graph simplify(const Graph& graph) {
   Graph result;
   std::vector<NodeId> mapped(graph.size(), ir::kNoNode);
   // Attributes print exactly, so their text stands for them in the key.
-  std::map<std::tuple<std::uint32_t, std::string_view, std::vector<NodeId>, std::string>, NodeId> seen;
+  std::map<std::tuple<std::uint32_t, Op, std::vector<NodeId>, std::string>, NodeId> seen;
   const auto add = [&](Node node) {
-    const bool pure = node.op_name != "assign" && (node.op->state == nullptr || node.op_name == "constant");
+    const bool pure = node.op != Op::assign && (node.def->state == nullptr || node.op == Op::constant);
     if (pure && !node.keep && !node.poll) {
       const auto [entry, fresh] =
-          seen.try_emplace({node.phase, node.op_name, node.inputs, node.attrs.text()}, result.size());
+          seen.try_emplace({node.phase, node.op, node.inputs, node.attrs.text()}, result.size());
       if (!fresh) return entry->second;
     }
     result.nodes.push_back(std::move(node));

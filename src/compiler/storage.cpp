@@ -7,6 +7,7 @@
 
 #include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/op.h"
 
 namespace graphrun::plan {
 namespace {
@@ -17,7 +18,7 @@ using ir::Node;
 using ir::NodeId;
 
 bool is_state_node(const Node& node) {
-  return node.op->state != nullptr;
+  return node.def->state != nullptr;
 }
 
 class Assigner {
@@ -91,7 +92,7 @@ class Assigner {
     std::vector<std::uint32_t> last(graph_.size(), 0);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_[id].phase != phase) continue;
-      for (std::size_t i = graph_[id].op_name == "assign" ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
+      for (std::size_t i = graph_[id].op == Op::assign ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
         const NodeId read = behind_views(graph_[id].inputs[i]);
         last[read] = std::max(last[read], storage_.time[id] + 1);  // 0 = never
       }
@@ -105,7 +106,7 @@ class Assigner {
     const std::vector<std::uint32_t> last_read = last_reads(phase);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
-      if (node.phase != phase || node.op_name != "assign") continue;
+      if (node.phase != phase || node.op != Op::assign) continue;
       const NodeId state = node.inputs[0];
       const NodeId value = node.inputs[1];
       const NodeId written_to = root(value);

@@ -68,10 +68,10 @@ class LoadCheck {
 
   void check_step(const Phase& phase, const Step& step) const {
     const Support support = executor_.supports(Signature(program_, step).get(), target_);
-    if (!support.yes) refuse(phase, fmt::format("'{}' ({}): {}", step.name, step.op, support.reason));
+    if (!support.yes) refuse(phase, fmt::format("'{}' ({}): {}", step.name, name_of(step.op), support.reason));
     const std::uint64_t given = step.workspace == kNoBuffer ? 0 : program_.buffers[step.workspace].bytes;
     if (given < support.workspace_bytes) {
-      refuse(phase, fmt::format("'{}' ({}) needs a workspace of {} bytes and has {}", step.name, step.op,
+      refuse(phase, fmt::format("'{}' ({}) needs a workspace of {} bytes and has {}", step.name, name_of(step.op),
                                 support.workspace_bytes, given));
     }
   }

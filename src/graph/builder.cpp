@@ -35,7 +35,7 @@ void check_limits(const TensorType& type) {
 }  // namespace
 
 NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const AttrList& attrs) {
-  const OpDef* op = find_op(op_name);
+  const OpDef* op = find_op_def(op_name);
   if (op == nullptr) {
     const std::string near = nearest_name(op_name, op_names());
     throw Error(ErrorKind::input, "op.unknown", fmt::format("unknown op '{}'", op_name),
@@ -44,13 +44,13 @@ NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const 
   const bool enough = op->variadic ? inputs.size() >= op->operands.size() : inputs.size() == op->operands.size();
   if (!enough || inputs.size() > kMaxOperands) {
     throw Error(ErrorKind::input, "op.arity",
-                fmt::format("{} takes {} ({}), got {}", op->name, plural(op->operands.size(), "operand"),
+                fmt::format("{} takes {} ({}), got {}", op->name(), plural(op->operands.size(), "operand"),
                             fmt::join(op->operands, ", "), inputs.size()),
                 op->variadic ? fmt::format("the last one may come up to {} times in all", kMaxOperands) : "");
   }
   Node node;
-  node.op = op;
-  node.op_name = op->name;
+  node.op = op->op;
+  node.def = op;
   node.phase = op->state != nullptr ? kShared : phase_;
   node.source = source_;
   std::vector<TensorType> types;
@@ -67,12 +67,12 @@ NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const 
   } catch (const Error& error) {
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     for (Diagnostic& diagnostic : diagnostics) {
-      diagnostic.message = fmt::format("{}: {}", op->name, diagnostic.message);
+      diagnostic.message = fmt::format("{}: {}", op->name(), diagnostic.message);
     }
     throw Error(error.kind(), std::move(diagnostics));
   }
   node.inputs = std::move(inputs);
-  node.name = unique(op->name);
+  node.name = unique(op->name());
   const NodeId id = graph_.size();
   names_.emplace(node.name, id);
   graph_.nodes.push_back(std::move(node));

@@ -70,10 +70,11 @@ std::vector<NodeId> gradients(ir::Builder& builder, NodeId output, NodeId cotang
     for (NodeId input : inputs) input_wanted.push_back(on_path[input] && is_float(builder.type(input).dtype));
     if (std::find(input_wanted.begin(), input_wanted.end(), true) == input_wanted.end()) continue;
 
-    const OpDef& op = *builder.graph()[id].op;
+    const OpDef& op = *builder.graph()[id].def;
     if (op.grad == nullptr) {
-      throw Error(ErrorKind::input, "gradient.none",
-                  fmt::format("no gradient through '{}' ({}): {}", builder.graph()[id].name, op.name, op.no_gradient));
+      throw Error(
+          ErrorKind::input, "gradient.none",
+          fmt::format("no gradient through '{}' ({}): {}", builder.graph()[id].name, op.name(), op.no_gradient));
     }
     const ir::Attrs attrs = builder.graph()[id].attrs;
     GradContext context{

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "graph/ops/op_def.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -17,21 +18,22 @@ using ir::Node;
 using ir::NodeId;
 
 [[noreturn]] void broken(std::string_view rule, const Node& node, const std::string& what) {
-  throw std::logic_error(fmt::format("verifier: {}: {} ({}): {}", rule, node.name, node.op_name, what));
+  throw std::logic_error(fmt::format("verifier: {}: {} ({}): {}", rule, node.name, name_of(node.op), what));
 }
 
 void verify_inputs(const Graph& graph, NodeId id) {
   const Node& node = graph[id];
-  if (node.op == nullptr || node.op_name != node.op->name) broken("op", node, "its op and op name differ");
-  const std::size_t operands = node.op->operands.size();
-  if (node.op->variadic ? node.inputs.size() < operands : node.inputs.size() != operands)
+  if (node.def == nullptr || node.op != node.def->op) broken("op", node, "its op and definition differ");
+  const std::size_t operands = node.def->operands.size();
+  if (node.def->variadic ? node.inputs.size() < operands : node.inputs.size() != operands)
     broken("arity", node, "wrong number of inputs");
-  if ((node.op->state != nullptr) != (node.phase == kShared)) broken("phase", node, "states are shared, steps are not");
+  if ((node.def->state != nullptr) != (node.phase == kShared))
+    broken("phase", node, "states are shared, steps are not");
   if (node.phase != kShared && node.phase >= graph.phases.size()) broken("phase", node, "no such phase");
   for (NodeId input : node.inputs) {
     if (input >= id) broken("order", node, "reads a node that comes after it");
     if (graph[input].phase != kShared && graph[input].phase != node.phase) broken("phase", node, "reads another phase");
-    if (graph[input].op_name == "assign") broken("effect", node, "reads an assign: the effect has no value");
+    if (graph[input].op == Op::assign) broken("effect", node, "reads an assign: the effect has no value");
   }
 }
 
@@ -45,7 +47,7 @@ void verify_type(const Graph& graph, NodeId id) {
   }
   TensorType inferred;
   try {
-    inferred = node.op->infer({types, node.attrs, names});
+    inferred = node.def->infer({types, node.attrs, names});
   } catch (const Error& error) {
     broken("type", node, error.what());
   }
@@ -68,8 +70,8 @@ void verify(const Graph& graph) {
     verify_type(graph, id);
     const Node& node = graph[id];
     if (!names.insert(node.name).second) broken("name", node, "the name is taken");
-    if (node.op_name != "assign") continue;
-    if (graph[node.inputs[0]].op->state == nullptr) broken("effect", node, "assigns to something that is no state");
+    if (node.op != Op::assign) continue;
+    if (graph[node.inputs[0]].def->state == nullptr) broken("effect", node, "assigns to something that is no state");
     if (!assigned.emplace(node.phase, node.inputs[0]).second)
       broken("effect", node, "assigns a state twice in a phase");
   }

@@ -7,7 +7,6 @@
 #include "base/random_bits.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"
-#include "kernels/scalar_ops.h"  // the tables; their functors are not used here
 
 namespace graphrun {
 namespace {
@@ -16,14 +15,14 @@ using namespace ref;
 
 // ---- scalar ops: generated from the reference column of the tables ------------------------------------------------
 
-#define GRAPHRUN_REF_UNARY(name, Functor, reference)                                  \
+#define GRAPHRUN_REF_UNARY(name, Functor, ulps, result, reference)                    \
   void name##_kernel(const KernelArgs& args) {                                        \
     const auto* scalars = std::get_if<ScalarParams>(&args.params);                    \
     [[maybe_unused]] const double a = scalars != nullptr ? scalars->a : 0;            \
     [[maybe_unused]] const double b = scalars != nullptr ? scalars->b : 0;            \
     elementwise(args, [&](double x, double, double) -> double { return reference; }); \
   }
-#define GRAPHRUN_REF_BINARY(name, Functor, reference)                                                   \
+#define GRAPHRUN_REF_BINARY(name, Functor, ulps, result, reference)                                     \
   void name##_kernel(const KernelArgs& args) {                                                          \
     elementwise(args, [](double x, [[maybe_unused]] double y, double) -> double { return reference; }); \
   }
@@ -130,23 +129,22 @@ void assign(const KernelArgs& args) {
   std::memmove(args.out, args.in[1], args.out_type.bytes());
 }
 
-#define GRAPHRUN_REF_ENTRY(name, Functor, reference) {#name, name##_kernel},
+#define GRAPHRUN_REF_ENTRY(name, ...) {Op::name, name##_kernel},
 constexpr ref::Entry kKernels[] = {
-    GRAPHRUN_UNARY_OPS(GRAPHRUN_REF_ENTRY) GRAPHRUN_BINARY_OPS(GRAPHRUN_REF_ENTRY)
-        GRAPHRUN_COMPARE_OPS(GRAPHRUN_REF_ENTRY) GRAPHRUN_LOGICAL_OPS(GRAPHRUN_REF_ENTRY){"where", where},
-    {"broadcast_to", broadcast_to},
-    {"cast", cast},
-    {"matmul", matmul},
-    {"minibatch", minibatch},
-    {"row_count", row_count},
-    {"increment", increment},
-    {"record", record},
-    {"assign", assign},
+    GRAPHRUN_SCALAR_OPS(GRAPHRUN_REF_ENTRY){Op::where, where},
+    {Op::broadcast_to, broadcast_to},
+    {Op::cast, cast},
+    {Op::matmul, matmul},
+    {Op::minibatch, minibatch},
+    {Op::row_count, row_count},
+    {Op::increment, increment},
+    {Op::record, record},
+    {Op::assign, assign},
 };
 
 }  // namespace
 
-KernelFn ref_kernel(std::string_view op) {
+KernelFn ref_kernel(Op op) {
   for (const std::span<const ref::Entry> family :
        {std::span<const ref::Entry>(kKernels), ref::reductions(), ref::movement(), ref::random()}) {
     for (const ref::Entry& entry : family) {
@@ -156,8 +154,8 @@ KernelFn ref_kernel(std::string_view op) {
   return nullptr;
 }
 
-std::uint64_t ref_workspace(std::string_view op, const TensorType& output) {
-  return op == "scatter_add" ? static_cast<std::uint64_t>(output.shape.elements()) * sizeof(double) : 0;
+std::uint64_t ref_workspace(Op op, const TensorType& output) {
+  return op == Op::scatter_add ? static_cast<std::uint64_t>(output.shape.elements()) * sizeof(double) : 0;
 }
 
 }  // namespace graphrun

@@ -1,16 +1,14 @@
 // ref.h: the oracle: what each op means, in the plainest code that says it.
 // Contract: double arithmetic and std:: functions, one simple loop an op, operands and results in any dtype the op has
-// (f64 too, for checking gradients). Shares with the fast kernels only the table of names in scalar_ops.h.
+// (f64 too, for checking gradients). Shares with the fast kernels only the list of ops.
 // Leaves to others: speed (cpu/, cuda/), which steps are accepted (executors/ref).
 #pragma once
-
-#include <string_view>
 
 #include "kernels/abi.h"
 
 namespace graphrun {
 
-KernelFn ref_kernel(std::string_view op);  // nullptr: none
-std::uint64_t ref_workspace(std::string_view op, const TensorType& output);
+KernelFn ref_kernel(Op op);  // nullptr: none
+std::uint64_t ref_workspace(Op op, const TensorType& output);
 
 }  // namespace graphrun

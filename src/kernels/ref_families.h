@@ -2,14 +2,14 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 
+#include "graphrun/op.h"
 #include "kernels/abi.h"
 
 namespace graphrun::ref {
 
 struct Entry {
-  std::string_view op;
+  Op op;
   KernelFn kernel;
 };
 

@@ -99,9 +99,9 @@ void scatter_add(const KernelArgs& args) {
 }
 
 constexpr Entry kEntries[] = {
-    {"transpose", transpose},     {"slice", slice},     {"pad", pad},
-    {"concat", concat},           {"one_hot", one_hot}, {"gather", gather},
-    {"scatter_add", scatter_add},
+    {Op::transpose, transpose},     {Op::slice, slice},     {Op::pad, pad},
+    {Op::concat, concat},           {Op::one_hot, one_hot}, {Op::gather, gather},
+    {Op::scatter_add, scatter_add},
 };
 
 }  // namespace

@@ -42,10 +42,10 @@ void permutation(const KernelArgs& args) {
 }
 
 constexpr Entry kEntries[] = {
-    {"random_uniform", random_uniform},
-    {"random_normal", random_normal},
-    {"dropout", dropout},
-    {"permutation", permutation},
+    {Op::random_uniform, random_uniform},
+    {Op::random_normal, random_normal},
+    {Op::dropout, dropout},
+    {Op::permutation, permutation},
 };
 
 }  // namespace

@@ -122,16 +122,16 @@ void softmax_cross_entropy(const KernelArgs& args) {
 }
 
 constexpr Entry kEntries[] = {
-    {"sum", sum},
-    {"prod", prod},
-    {"max", max},
-    {"min", min},
-    {"logsumexp", logsumexp},
-    {"argmax", position<true>},
-    {"argmin", position<false>},
-    {"softmax", softmax<false>},
-    {"log_softmax", softmax<true>},
-    {"softmax_cross_entropy", softmax_cross_entropy},
+    {Op::sum, sum},
+    {Op::prod, prod},
+    {Op::max, max},
+    {Op::min, min},
+    {Op::logsumexp, logsumexp},
+    {Op::argmax, position<true>},
+    {Op::argmin, position<false>},
+    {Op::softmax, softmax<false>},
+    {Op::log_softmax, softmax<true>},
+    {Op::softmax_cross_entropy, softmax_cross_entropy},
 };
 
 }  // namespace

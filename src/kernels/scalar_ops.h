@@ -1,10 +1,13 @@
 // scalar_ops.h: every float scalar op once, over a value type T: float here, 16 lanes in cpu/, float of a device.
-// Contract: only + - * /, sqrt, fma, compare, select and bit casts, and nothing is included, so the bits are the same
-// under host compilers, nvcc and NVRTC (with contraction off: -ffp-contract=off, --fmad=false). NaN propagates; zeros
-// keep their sign where the mathematics has one. A functor's kUlps is the largest error that the tests allow.
-// Leaves to others: loops and broadcasting (cpu/, cuda/); f64 and the meaning of an op, which is the last column of the
-// tables below: plain std:: functions in double, all that `ref` uses of this file.
+// Contract: only + - * /, sqrt, fma, compare, select and bit casts, and nothing is included but the list of ops, so the
+// bits are the same under host compilers, nvcc and NVRTC (with contraction off: -ffp-contract=off, --fmad=false). NaN
+// propagates; zeros keep their sign where the mathematics has one. A functor's kUlps is the largest error that the
+// tests allow.
+// Leaves to others: loops and broadcasting (cpu/, cuda/); f64 and the meaning of an op, which is a column of the list
+// (op_list.h): plain std:: functions in double.
 #pragma once
+
+#include "graphrun/op_list.h"
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define GRAPHRUN_FN __device__ __forceinline__
@@ -18,72 +21,6 @@
 #if !defined(GRAPHRUN_FN)
 #define GRAPHRUN_FN inline __attribute__((always_inline))
 #endif
-
-// X(name of the op, functor, reference in double of x with attributes a and b)
-#define GRAPHRUN_UNARY_OPS(X)                                                                                  \
-  X(neg, Neg, -x)                                                                                              \
-  X(abs, Abs, std::fabs(x))                                                                                    \
-  X(sign, Sign, x > 0 ? 1.0 : x < 0 ? -1.0 : x == 0 ? 0.0 : x)                                                 \
-  X(square, Square, x* x)                                                                                      \
-  X(sqrt, Sqrt, std::sqrt(x))                                                                                  \
-  X(rsqrt, Rsqrt, 1 / std::sqrt(x))                                                                            \
-  X(reciprocal, Reciprocal, 1 / x)                                                                             \
-  X(exp, Exp, std::exp(x))                                                                                     \
-  X(expm1, Expm1, std::expm1(x))                                                                               \
-  X(log, Log, std::log(x))                                                                                     \
-  X(log1p, Log1p, std::log1p(x))                                                                               \
-  X(sin, Sin, std::sin(x))                                                                                     \
-  X(cos, Cos, std::cos(x))                                                                                     \
-  X(tan, Tan, std::tan(x))                                                                                     \
-  X(tanh, Tanh, std::tanh(x))                                                                                  \
-  X(sigmoid, Sigmoid, 1 / (1 + std::exp(-x)))                                                                  \
-  X(softplus, Softplus, std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))))                                 \
-  X(relu, Relu, x <= 0 ? 0.0 : x)                                                                              \
-  X(leaky_relu, LeakyRelu, x > 0 ? x : a * x)                                                                  \
-  X(elu, Elu, x > 0 ? x : a * std::expm1(x))                                                                   \
-  X(selu, Selu, 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x)))                         \
-  X(gelu, Gelu, std::max(x, -1e3) * 0.5 * std::erfc(-x / 1.4142135623730951))                                  \
-  X(gelu_tanh, GeluTanh, std::max(x, -1e3) / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x)))) \
-  X(silu, Silu, std::max(x, -1e3) / (1 + std::exp(-x)))                                                        \
-  X(erf, Erf, std::erf(x))                                                                                     \
-  X(floor, Floor, std::floor(x))                                                                               \
-  X(ceil, Ceil, std::ceil(x))                                                                                  \
-  X(round, Round, std::nearbyint(x))                                                                           \
-  X(clip, Clip, x<a ? a : x> b ? b : x)
-
-// X(name, functor, reference in double of x and y). The last ones are gradients in one pass: y is the gradient of an
-// activation, x its value (of square and softplus: its operand).
-#define GRAPHRUN_BINARY_OPS(X)                                                                             \
-  X(add, Add, x + y)                                                                                       \
-  X(sub, Sub, x - y)                                                                                       \
-  X(mul, Mul, x* y)                                                                                        \
-  X(div, Div, x / y)                                                                                       \
-  X(mod, Mod,                                                                                              \
-    std::fmod(x, y) == 0 ? std::copysign(0.0, y)                                                           \
-                         : std::fmod(x, y) + ((std::fmod(x, y) < 0) != (y < 0) && !std::isnan(x) ? y : 0)) \
-  X(pow, Pow, std::pow(x, y))                                                                              \
-  X(minimum, Minimum, x <= y || std::isnan(x) ? x : y)                                                     \
-  X(maximum, Maximum, x >= y || std::isnan(x) ? x : y)                                                     \
-  X(square_gradient, SquareGradient, (x + x) * y)                                                          \
-  X(relu_gradient, ReluGradient, x > 0 ? y : 0.0)                                                          \
-  X(tanh_gradient, TanhGradient, (1 - x * x) * y)                                                          \
-  X(sigmoid_gradient, SigmoidGradient, (1 - x) * x * y)                                                    \
-  X(softplus_gradient, SoftplusGradient, 1 / (1 + std::exp(-x)) * y)
-
-// Two numbers in, a boolean out.
-#define GRAPHRUN_COMPARE_OPS(X)    \
-  X(equal, Equal, x == y)          \
-  X(not_equal, NotEqual, x != y)   \
-  X(less, Less, x < y)             \
-  X(less_equal, LessEqual, x <= y) \
-  X(greater, Greater, x > y)       \
-  X(greater_equal, GreaterEqual, x >= y)
-
-// Booleans in and out. logical_not ignores y. `where(boolean, x, y)` is the only other op on booleans: select().
-#define GRAPHRUN_LOGICAL_OPS(X)                \
-  X(logical_and, LogicalAnd, x != 0 && y != 0) \
-  X(logical_or, LogicalOr, x != 0 || y != 0)   \
-  X(logical_not, LogicalNot, x == 0)
 
 namespace graphrun::scalar {
 
@@ -571,79 +508,29 @@ GRAPHRUN_FN T pow(T x, T y) {
 
 // ---- functors -----------------------------------------------------------------------------------------------------
 
-// GRAPHRUN_UNARY(functor, largest error in ulp, result); half an ulp is the result rounded once, or exact.
-#define GRAPHRUN_UNARY(Functor, ulp, expression) \
-  struct Functor {                               \
-    static constexpr double kUlps = ulp;         \
-    template <class T>                           \
-    GRAPHRUN_FN static T apply(T x, T a, T b) {  \
-      (void)a;                                   \
-      (void)b;                                   \
-      return expression;                         \
-    }                                            \
+#define GRAPHRUN_UNARY(name, Functor, ulps, result, reference) \
+  struct Functor {                                             \
+    static constexpr double kUlps = ulps;                      \
+    template <class T>                                         \
+    GRAPHRUN_FN static T apply(T x, T a, T b) {                \
+      (void)a;                                                 \
+      (void)b;                                                 \
+      return result;                                           \
+    }                                                          \
   };
-#define GRAPHRUN_BINARY(Functor, ulp, expression) \
-  struct Functor {                                \
-    static constexpr double kUlps = ulp;          \
-    template <class T>                            \
-    GRAPHRUN_FN static auto apply(T x, T y) {     \
-      (void)y;                                    \
-      return expression;                          \
-    }                                             \
+#define GRAPHRUN_BINARY(name, Functor, ulps, result, reference) \
+  struct Functor {                                              \
+    static constexpr double kUlps = ulps;                       \
+    template <class T>                                          \
+    GRAPHRUN_FN static auto apply(T x, T y) {                   \
+      (void)y;                                                  \
+      return result;                                            \
+    }                                                           \
   };
-
-GRAPHRUN_UNARY(Neg, 0.5, -x)
-GRAPHRUN_UNARY(Abs, 0.5, abs(x))
-GRAPHRUN_UNARY(Sign, 0.5, select(x > 0.0f, T(1.0f), select(x < 0.0f, T(-1.0f), select(x == 0.0f, T(0.0f), x))))
-GRAPHRUN_UNARY(Square, 0.5, x* x)
-GRAPHRUN_UNARY(Sqrt, 0.5, sqrt(x))
-GRAPHRUN_UNARY(Rsqrt, 1.5, 1.0f / sqrt(x))
-GRAPHRUN_UNARY(Reciprocal, 0.5, 1.0f / x)
-GRAPHRUN_UNARY(Exp, 1, exp(x))
-GRAPHRUN_UNARY(Expm1, 2, expm1(x))
-GRAPHRUN_UNARY(Log, 1, log(x))
-GRAPHRUN_UNARY(Log1p, 1.5, log1p(x))
-GRAPHRUN_UNARY(Sin, 2, sin(x))  // for every finite x
-GRAPHRUN_UNARY(Cos, 2, cos(x))  // for every finite x
-GRAPHRUN_UNARY(Tan, 4, tan(x))  // for every finite x
-GRAPHRUN_UNARY(Tanh, 2, tanh(x))
-GRAPHRUN_UNARY(Sigmoid, 2.5, sigmoid(x))
-GRAPHRUN_UNARY(Softplus, 2.5, softplus(x))
-GRAPHRUN_UNARY(Relu, 0.5, relu(x))
-GRAPHRUN_UNARY(LeakyRelu, 0.5, select(x > 0.0f, x, a* x))
-GRAPHRUN_UNARY(Elu, 3, select(x > 0.0f, x, a* expm1(x)))
-GRAPHRUN_UNARY(Selu, 3, select(x > 0.0f, 1.05070099f * x, 1.7580993f * expm1(x)))
-GRAPHRUN_UNARY(Gelu, 5.5, gelu(x))
-GRAPHRUN_UNARY(GeluTanh, 3, gelu_tanh(x))
-GRAPHRUN_UNARY(Silu, 3, silu(x))
-GRAPHRUN_UNARY(Erf, 2, erf(x))
-GRAPHRUN_UNARY(Floor, 0.5, floor(x))
-GRAPHRUN_UNARY(Ceil, 0.5, ceil(x))
-GRAPHRUN_UNARY(Round, 0.5, round(x))
-GRAPHRUN_UNARY(Clip, 0.5, select(x < a, a, select(x > b, b, x)))
-
-GRAPHRUN_BINARY(Add, 0.5, x + y)
-GRAPHRUN_BINARY(Sub, 0.5, x - y)
-GRAPHRUN_BINARY(Mul, 0.5, x* y)
-GRAPHRUN_BINARY(Div, 0.5, x / y)
-GRAPHRUN_BINARY(Mod, 0.5, mod(x, y))  // exact remainder; one rounding when y is added for its sign
-GRAPHRUN_BINARY(Pow, 2, pow(x, y))
-GRAPHRUN_BINARY(Minimum, 0.5, select((x <= y) | (x != x), x, y))
-GRAPHRUN_BINARY(Maximum, 0.5, select((x >= y) | (x != x), x, y))
-GRAPHRUN_BINARY(SquareGradient, 0.5, (x + x) * y)
-GRAPHRUN_BINARY(ReluGradient, 0.5, where_positive(x, y))
-GRAPHRUN_BINARY(TanhGradient, 1.5, fma(-x, x, T(1.0f)) * y)  // 1 - x * x rounded twice has few digits near 1
-GRAPHRUN_BINARY(SigmoidGradient, 2, x*(1.0f - x) * y)        // for x in [0, 1]
-GRAPHRUN_BINARY(SoftplusGradient, 4, sigmoid(x) * y)         // for x > -87
-GRAPHRUN_BINARY(Equal, 0.5, x == y)
-GRAPHRUN_BINARY(NotEqual, 0.5, x != y)
-GRAPHRUN_BINARY(Less, 0.5, x < y)
-GRAPHRUN_BINARY(LessEqual, 0.5, x <= y)
-GRAPHRUN_BINARY(Greater, 0.5, x > y)
-GRAPHRUN_BINARY(GreaterEqual, 0.5, x >= y)
-GRAPHRUN_BINARY(LogicalAnd, 0.5, x& y)
-GRAPHRUN_BINARY(LogicalOr, 0.5, x | y)
-GRAPHRUN_BINARY(LogicalNot, 0.5, !x)
+GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY)
+GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY)
+GRAPHRUN_COMPARE_OPS(GRAPHRUN_BINARY)
+GRAPHRUN_LOGICAL_OPS(GRAPHRUN_BINARY)
 
 #undef GRAPHRUN_UNARY
 #undef GRAPHRUN_BINARY

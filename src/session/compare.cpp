@@ -39,11 +39,10 @@ double largest(DType dtype) {
 
 }  // namespace
 
-Rule rule_of(std::string_view op) {
-  const OpDef* def = find_op(op);
-  if (def == nullptr) return Rule::scaled;
-  if (def->agreement) return *def->agreement;
-  switch (def->rows) {
+Rule rule_of(Op op) {
+  const OpDef& def = op_def(op);
+  if (def.agreement) return *def.agreement;
+  switch (def.rows) {
     case RowRule::elementwise:
       return Rule::relative;
     case RowRule::contraction:

@@ -16,9 +16,9 @@
 namespace graphrun {
 
 // How far a float may be off, given that both executors had the same inputs: what the op declares, else what follows
-// from its row rule; for an op that nobody told of, the sum of absolute terms.
+// from its row rule.
 using Rule = Agreement;
-Rule rule_of(std::string_view op);
+Rule rule_of(Op op);
 
 // One tensor from both sides.
 struct Sides {

@@ -140,7 +140,7 @@ class FormulaGraph {
     // In its own place, so that what reads it still comes after it.
     ir::Node& node = graph[aggregate];
     node.op = graph[input].op;
-    node.op_name = graph[input].op_name;
+    node.def = graph[input].def;
     node.inputs.clear();
     node.attrs = graph[input].attrs;
     impl().inputs.push_back(aggregate);
@@ -198,7 +198,7 @@ class FormulaGraph {
       for (auto& [name, value] : attrs) {
         if (name == "dtype" && std::get<std::string>(value) == "f32") value = std::string("f64");
       }
-      moved[id] = wide.impl().builder.add(graph[id].op_name, std::move(inputs), attrs);
+      moved[id] = wide.impl().builder.add(name_of(graph[id].op), std::move(inputs), attrs);
       if (wide.impl().graph[moved[id]].type.dtype == DType::f32)  // one_hot knows no other
         moved[id] = wide.impl().builder.add("cast", {moved[id]}, {{"dtype", std::string("f64")}});
     }

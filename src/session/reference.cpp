@@ -10,6 +10,7 @@
 #include "graph/frontend/optimizers.h"
 #include "graph/frontend/schedules.h"
 #include "graphrun/executor.h"
+#include "graphrun/op.h"
 #include "graphrun/show.h"
 
 namespace graphrun {
@@ -48,7 +49,7 @@ std::string functions() {
   std::string text = "| function | operands | attributes (default) | what it is | gradient |\n|---|---|---|---|---|\n";
   for (const std::string& name : function_names()) {
     const Function f = *find_function(name);
-    const OpDef* op = f.composed ? nullptr : find_op(name);
+    const OpDef* op = f.composed ? nullptr : find_op_def(name);
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", name, operands(*f.operands, f.variadic), attributes(*f.attrs),
                         cell(op ? op->doc : f.composed->doc),
                         !op        ? "through its parts"
@@ -92,8 +93,8 @@ std::string dtype_table() {
       const std::shared_ptr<Executor> executor = find_executor(name);
       const Target& target = find_target(std::string(executor->default_target()));
       const Params none;
-      const bool runs = executor->supports({"cast", none, {&from, 1}, to}, target).yes &&
-                        executor->supports({"cast", none, {&to, 1}, from}, target).yes;
+      const bool runs = executor->supports({Op::cast, none, {&from, 1}, to}, target).yes &&
+                        executor->supports({Op::cast, none, {&to, 1}, from}, target).yes;
       if (runs) names += fmt::format("{}`{}`", names.empty() ? "" : ", ", name);
     }
     text += fmt::format("| `{}` | {} |\n", name_of(dtype), names);

@@ -170,7 +170,7 @@ Json layer_entry(const Layer& layer) {
 }
 
 std::string_view doc_of(const Function& function) {
-  return function.composed ? function.composed->doc : find_op(function.name)->doc;
+  return function.composed ? function.composed->doc : find_op_def(function.name)->doc;
 }
 
 Json entries() {

@@ -15,6 +15,7 @@
 #include "graph/frontend/step_graph.h"
 #include "graph/gradients.h"
 #include "graph/ir/dot.h"
+#include "graphrun/op.h"
 #include "session/model_text.h"
 
 namespace graphrun {
@@ -153,7 +154,7 @@ void add_gradients(Model& model) {
 std::vector<bool> shown_nodes(const GraphBuilder::Impl& impl) {
   std::vector<bool> shown(impl.graph.size(), false);
   for (ir::NodeId id = 0; id < impl.graph.size(); ++id) {
-    shown[id] = impl.graph[id].op_name != "input" && impl.graph[id].op_name != "constant";
+    shown[id] = impl.graph[id].op != Op::input && impl.graph[id].op != Op::constant;
   }
   for (const ir::NodeId id : impl.inputs) shown[id] = true;
   for (ir::NodeId id = impl.graph.size(); id-- > 0;) {

@@ -400,7 +400,7 @@ class RunVerification {
     difference.tolerance = value.allowed(*wrong);
     if (step) {
       difference.step = *step + 1;
-      difference.op = fused.steps[*step].op;
+      difference.op = name_of(fused.steps[*step].op);
       difference.node = fused.steps[*step].name;
     }
     v_.report.difference = std::move(difference);

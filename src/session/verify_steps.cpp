@@ -245,7 +245,7 @@ class StepVerification {
 
   // ---- results
 
-  OpAgreement& agreement(const std::string& op) {
+  OpAgreement& agreement(std::string_view op) {
     for (OpAgreement& entry : report_.ops) {
       if (entry.op == op) return entry;
     }
@@ -255,7 +255,7 @@ class StepVerification {
 
   void compare(PhaseId phase, std::uint32_t index, const Sides& sides) {
     const Step& step = program().phases[phase].steps[index];
-    OpAgreement& entry = agreement(step.op);
+    OpAgreement& entry = agreement(name_of(step.op));
     ++entry.steps;
     for (std::size_t i = 0; i < sides.elements(); ++i) {
       const double ratio = sides.ratio(i);
@@ -286,7 +286,7 @@ class StepVerification {
   void name_step(PhaseId phase, std::uint32_t index) {
     const Step& step = program().phases[phase].steps[index];
     report_.difference->step = index + 1;
-    report_.difference->op = step.op;
+    report_.difference->op = name_of(step.op);
     report_.difference->node = step.name;
   }
 

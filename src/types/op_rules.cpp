@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "graphrun/limits.h"
+#include "graphrun/program.h"
 
 namespace graphrun {
 namespace {
@@ -330,104 +332,103 @@ constexpr std::size_t kNone = index_of<NoParams>(), kScalar = index_of<ScalarPar
                       kPermute = index_of<PermuteParams>(), kSlice = index_of<SliceParams>(),
                       kPad = index_of<PadParams>(), kRandom = index_of<RandomParams>();
 
-constexpr OpRule unary(std::string_view op) {
-  return {op, "F>F", kNone, Overlay::reuse, elementwise};
-}
-constexpr OpRule binary(std::string_view op) {
-  return {op, "FF>F", kNone, Overlay::reuse, elementwise};
-}
-constexpr OpRule comparison(std::string_view op) {
-  return {op, "TT>B", kNone, Overlay::none, elementwise};
-}
-constexpr OpRule reduction(std::string_view op) {
-  return {op, "F>F", kReduce, Overlay::none, reduce};
+// The traits of an op, and a function that says what is wrong with shapes, rows and the range of parameters.
+struct OpRule {
+  OpTraits traits = {};
+  Fault (*fault)(const StepTypes&) = nullptr;
+};
+
+// An op that is missing here does not compile: the table below is made from it by the compiler.
+constexpr OpRule rule(Op op) {
+  switch (op) {
+#define GRAPHRUN_CASE(name, ...) case Op::name:
+    GRAPHRUN_SOURCE_OPS(GRAPHRUN_CASE)
+    return {};
+    GRAPHRUN_PLAIN_OPS(GRAPHRUN_CASE)
+    return {{"F>F", kNone, Overlay::reuse}, elementwise};
+    GRAPHRUN_PARAMETRIC_OPS(GRAPHRUN_CASE)
+    return {{"F>F", kScalar, Overlay::reuse}, op == Op::clip ? clip : scalars};
+    GRAPHRUN_BINARY_OPS(GRAPHRUN_CASE)
+    return {{"FF>F", kNone, Overlay::reuse}, elementwise};
+    GRAPHRUN_COMPARE_OPS(GRAPHRUN_CASE)
+    return {{"TT>B"}, elementwise};
+    GRAPHRUN_LOGICAL_OPS(GRAPHRUN_CASE)
+    return {{op == Op::logical_not ? "B>B" : "BB>B", kNone, Overlay::reuse}, elementwise};
+#undef GRAPHRUN_CASE
+    case Op::minibatch:
+      return {{"TU>T", kBatches}, minibatch};
+    case Op::row_count:
+      return {{"U>I", kBatches}, row_count};
+    case Op::increment:
+      return {{"U>U", kNone, Overlay::reuse}, scalar};
+    case Op::record:
+      return {{"SSU>S", kNone, Overlay::state}, record};
+    case Op::assign:
+      return {{"TT>T", kNone, Overlay::state}, assign};
+    case Op::where:
+      return {{"BTT>T", kNone, Overlay::reuse}, elementwise};
+    case Op::matmul:
+      return {{"FF>F", kMatmul, Overlay::none, CombineOp::sum}, matmul};
+    case Op::sum:
+      return {{"F>F", kReduce, Overlay::none, CombineOp::sum}, reduce};
+    case Op::max:
+      return {{"F>F", kReduce, Overlay::none, CombineOp::max}, reduce};
+    case Op::min:
+      return {{"F>F", kReduce, Overlay::none, CombineOp::min}, reduce};
+    case Op::prod:
+      return {{"F>F", kReduce, Overlay::none, CombineOp::product}, reduce};
+    case Op::logsumexp:
+      return {{"F>F", kReduce}, reduce};
+    case Op::argmax:
+    case Op::argmin:
+      return {{"F>I", kAxis}, position};
+    case Op::softmax:
+    case Op::log_softmax:
+      return {{"F>F", kAxis, Overlay::reuse}, along_axis};
+    case Op::softmax_cross_entropy:
+      return {{"FL>F"}, cross_entropy};
+    case Op::reshape:
+      return {{"T>T"}, reshape};
+    case Op::broadcast_to:
+      return {{"T>T"}, broadcast_to};
+    case Op::cast:
+      return {{"A>A"}, same};
+    case Op::transpose:
+      return {{"T>T", kPermute}, permute};
+    case Op::slice:
+      return {{"T>T", kSlice}, slice};
+    case Op::pad:
+      return {{"F>F", kPad}, pad};
+    case Op::concat:
+      return {{"T+>T", kAxis}, concat};
+    case Op::one_hot:
+      return {{"I>S"}, one_hot};
+    case Op::gather:
+      return {{"TI>T"}, gather};
+    case Op::scatter_add:
+      return {{"IF>F", kNone, Overlay::none, CombineOp::sum}, scatter_add};
+    case Op::random_uniform:
+    case Op::random_normal:
+      return {{"U>S", kRandom}, draw};
+    case Op::permutation:
+      return {{"U>I", kRandom}, permutation};
+    case Op::dropout:
+      return {{"FU>F", kRandom, Overlay::reuse}, dropout};
+  }
+  throw std::logic_error("an op without traits");
 }
 
-// In the order of the registry (src/graph/ops); states, inputs and constants are no steps.
-constexpr OpRule kRules[] = {
-    {"minibatch", "TU>T", kBatches, Overlay::none, minibatch},
-    {"row_count", "U>I", kBatches, Overlay::none, row_count},
-    {"increment", "U>U", kNone, Overlay::reuse, scalar},
-    {"record", "SSU>S", kNone, Overlay::state, record},
-    {"assign", "TT>T", kNone, Overlay::state, assign},
-    binary("add"),
-    binary("sub"),
-    binary("mul"),
-    binary("div"),
-    binary("mod"),
-    binary("pow"),
-    binary("minimum"),
-    binary("maximum"),
-    unary("neg"),
-    unary("abs"),
-    unary("sign"),
-    unary("square"),
-    unary("sqrt"),
-    unary("rsqrt"),
-    unary("reciprocal"),
-    unary("exp"),
-    unary("expm1"),
-    unary("log"),
-    unary("log1p"),
-    unary("sin"),
-    unary("cos"),
-    unary("tan"),
-    unary("tanh"),
-    unary("sigmoid"),
-    unary("softplus"),
-    unary("relu"),
-    {"leaky_relu", "F>F", kScalar, Overlay::reuse, scalars},
-    {"elu", "F>F", kScalar, Overlay::reuse, scalars},
-    unary("selu"),
-    unary("gelu"),
-    unary("gelu_tanh"),
-    unary("silu"),
-    unary("erf"),
-    unary("floor"),
-    unary("ceil"),
-    unary("round"),
-    {"clip", "F>F", kScalar, Overlay::reuse, clip},
-    binary("square_gradient"),
-    binary("relu_gradient"),
-    binary("tanh_gradient"),
-    binary("sigmoid_gradient"),
-    binary("softplus_gradient"),
-    comparison("equal"),
-    comparison("not_equal"),
-    comparison("less"),
-    comparison("less_equal"),
-    comparison("greater"),
-    comparison("greater_equal"),
-    {"logical_and", "BB>B", kNone, Overlay::reuse, elementwise},
-    {"logical_or", "BB>B", kNone, Overlay::reuse, elementwise},
-    {"logical_not", "B>B", kNone, Overlay::reuse, elementwise},
-    {"where", "BTT>T", kNone, Overlay::reuse, elementwise},
-    {"matmul", "FF>F", kMatmul, Overlay::none, matmul},
-    reduction("sum"),
-    reduction("max"),
-    reduction("min"),
-    reduction("prod"),
-    reduction("logsumexp"),
-    {"argmax", "F>I", kAxis, Overlay::none, position},
-    {"argmin", "F>I", kAxis, Overlay::none, position},
-    {"softmax", "F>F", kAxis, Overlay::reuse, along_axis},
-    {"log_softmax", "F>F", kAxis, Overlay::reuse, along_axis},
-    {"softmax_cross_entropy", "FL>F", kNone, Overlay::none, cross_entropy},
-    {"reshape", "T>T", kNone, Overlay::none, reshape},
-    {"broadcast_to", "T>T", kNone, Overlay::none, broadcast_to},
-    {"cast", "A>A", kNone, Overlay::none, same},
-    {"transpose", "T>T", kPermute, Overlay::none, permute},
-    {"slice", "T>T", kSlice, Overlay::none, slice},
-    {"pad", "F>F", kPad, Overlay::none, pad},
-    {"concat", "T+>T", kAxis, Overlay::none, concat},
-    {"one_hot", "I>S", kNone, Overlay::none, one_hot},
-    {"gather", "TI>T", kNone, Overlay::none, gather},
-    {"scatter_add", "IF>F", kNone, Overlay::none, scatter_add},
-    {"random_uniform", "U>S", kRandom, Overlay::none, draw},
-    {"random_normal", "U>S", kRandom, Overlay::none, draw},
-    {"permutation", "U>I", kRandom, Overlay::none, permutation},
-    {"dropout", "FU>F", kRandom, Overlay::reuse, dropout},
+struct Row {
+  std::string_view name;
+  OpRule rule;
 };
+#define GRAPHRUN_ROW(name, ...) {#name, rule(Op::name)},
+constexpr Row kRows[] = {GRAPHRUN_OPS(GRAPHRUN_ROW){"?", {}}};  // the last one: of numbers that are no op
+#undef GRAPHRUN_ROW
+
+const Row& row_of(Op op) {
+  return kRows[std::min(static_cast<std::size_t>(op), kOps)];
+}
 
 // Goes through the letters of a rule; F and T stand for what they met first.
 class DTypes {
@@ -467,33 +468,43 @@ class DTypes {
 
 }  // namespace
 
-std::span<const OpRule> op_rules() {
-  return kRules;
+std::string_view name_of(Op op) {
+  return row_of(op).name;
 }
 
-const OpRule* find_op_rule(std::string_view op) {
-  const auto found =
-      std::find_if(std::begin(kRules), std::end(kRules), [&](const OpRule& rule) { return rule.op == op; });
-  return found == std::end(kRules) ? nullptr : found;
+std::optional<Op> find_op(std::string_view name) {
+  const Row* const end = kRows + kOps;
+  const Row* const found = std::find_if(kRows, end, [&](const Row& row) { return row.name == name; });
+  return found == end ? std::nullopt : std::optional(static_cast<Op>(found - kRows));
 }
 
-std::string fault_of(const OpRule& rule, std::span<const TensorType> inputs, const TensorType& output,
-                     const Params& params) {
-  const std::size_t arrow = rule.dtypes.find('>');
-  const bool more = rule.dtypes[arrow - 1] == '+';
+const OpTraits& traits_of(Op op) {
+  return row_of(op).rule.traits;
+}
+
+std::string operand_fault(Op op, std::span<const TensorType> inputs, const TensorType& output) {
+  const std::string_view wanted = traits_of(op).dtypes;
+  if (wanted.empty()) return "it is no op of a step";
+  const std::size_t arrow = wanted.find('>');
+  const bool more = wanted[arrow - 1] == '+';
   const std::size_t operands = arrow - (more ? 1 : 0);
   if (more ? inputs.size() < operands : inputs.size() != operands) {
     return fmt::format("it takes {}{} operands, {} are given", more ? "at least " : "", operands, inputs.size());
   }
-  if (params.index() != rule.params) return "its parameters are those of another op";
   DTypes dtypes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!dtypes.take(rule.dtypes[std::min(i, operands - 1)], inputs[i])) {
+    if (!dtypes.take(wanted[std::min(i, operands - 1)], inputs[i])) {
       return fmt::format("operand {} is {}", i + 1, to_string(inputs[i]));
     }
   }
-  if (!dtypes.take(rule.dtypes[arrow + 1], output)) return fmt::format("its output is {}", to_string(output));
-  return rule.fault({inputs, output, params});
+  return dtypes.take(wanted[arrow + 1], output) ? std::string() : fmt::format("its output is {}", to_string(output));
+}
+
+std::string fault_of(Op op, std::span<const TensorType> inputs, const TensorType& output, const Params& params) {
+  const OpRule& rule = row_of(op).rule;
+  if (Fault fault = operand_fault(op, inputs, output); !fault.empty()) return fault;
+  return params.index() == rule.traits.params ? rule.fault({inputs, output, params})
+                                              : "its parameters are those of another op";
 }
 
 }  // namespace graphrun

@@ -76,7 +76,7 @@ std::string buffer_line(const Program& program, BufferId id) {
 std::string step_line(const Program& program, const Step& step, std::size_t number) {
   std::vector<std::string> inputs;
   for (const BufferId id : step.inputs) inputs.push_back(label(program, id));
-  std::string text = fmt::format("  {}. {} = {}({}){}", number, label(program, step.output), step.op,
+  std::string text = fmt::format("  {}. {} = {}({}){}", number, label(program, step.output), name_of(step.op),
                                  fmt::join(inputs, ", "), to_string(step.params));
   if (step.row_count != kNoBuffer) text += fmt::format(" rows={}", label(program, step.row_count));
   if (step.workspace != kNoBuffer) text += fmt::format(" workspace={}", label(program, step.workspace));

@@ -159,12 +159,13 @@ class Checker {
     const auto exists = [&](BufferId id, std::string_view role) {
       if (id >= program_.buffers.size()) broken("operand", fmt::format("{}: its {} is buffer {}", here(), role, id));
     };
-    if (step.op.empty()) broken("op", here() + " names no op");
+    if (traits_of(step.op).dtypes.empty()) {
+      broken("op",
+             fmt::format("{}: {} (number {}) is no op of a step", here(), name_of(step.op), static_cast<int>(step.op)));
+    }
     for (const BufferId input : step.inputs) exists(input, "input");
     exists(step.output, "output");
 
-    const OpRule* rule = find_op_rule(step.op);
-    if (rule == nullptr) broken("op", fmt::format("{}: '{}' is no op", here(), step.op));
     const BufferKind writes = program_.buffers[root_[step.output]].kind;
     if (writes == BufferKind::data || writes == BufferKind::constant) {
       broken("read_only", fmt::format("{} writes the {} {}", here(), name_of(writes), named(step.output)));
@@ -172,9 +173,9 @@ class Checker {
     std::vector<TensorType> types;
     for (const BufferId input : step.inputs) types.push_back(operand_type(phase, here(), input));
     const TensorType& type_out = operand_type(phase, here(), step.output);
-    const std::string fault = fault_of(*rule, types, type_out, step.params);
-    if (!fault.empty()) broken("step", fmt::format("{}: {}: {}", here(), step.op, fault));
-    check_overlay(*rule, step, here());
+    const std::string fault = fault_of(step.op, types, type_out, step.params);
+    if (!fault.empty()) broken("step", fmt::format("{}: {}: {}", here(), name_of(step.op), fault));
+    check_overlay(step, here());
     std::vector<BufferId> reads = step.inputs;
     if (step.row_count != kNoBuffer) {
       exists(step.row_count, "row count");
@@ -206,18 +207,19 @@ class Checker {
   }
 
   // Where the output meets an operand, it lies exactly over it, and its op is one that can.
-  void check_overlay(const OpRule& rule, const Step& step, const std::string& here) const {
+  void check_overlay(const Step& step, const std::string& here) const {
+    const Overlay overlay = traits_of(step.op).overlay;
     const Buffer& output = program_.buffers[step.output];
     const auto over = [&](BufferId input) {
       const Buffer& buffer = program_.buffers[input];
       return root_[input] == root_[step.output] && buffer.offset == output.offset && buffer.type == output.type;
     };
-    if (rule.overlay == Overlay::state && !over(step.inputs[0])) {
+    if (overlay == Overlay::state && !over(step.inputs[0])) {
       broken("in_place",
              fmt::format("{} writes {}, which is not its {}", here, named(step.output), named(step.inputs[0])));
     }
     for (const BufferId input : step.inputs) {
-      if (!overlap(input, step.output) || (rule.overlay != Overlay::none && over(input))) continue;
+      if (!overlap(input, step.output) || (overlay != Overlay::none && over(input))) continue;
       broken("in_place", fmt::format("{} writes {} over its input {}", here, named(step.output), named(input)));
     }
   }

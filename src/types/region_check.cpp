@@ -8,6 +8,7 @@
 
 #include "graphrun/error.h"
 #include "graphrun/limits.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -173,7 +174,7 @@ class RegionChecker {
 
   // A batch of a data set in vectors is one block of it, row after row.
   void check_vectors(const Region& region, const Step& step) const {
-    if (step.op != "minibatch" || buffer(step.inputs[0]).layout != Layout::vectors) return;
+    if (step.op != Op::minibatch || buffer(step.inputs[0]).layout != Layout::vectors) return;
     const auto& params = std::get<MinibatchParams>(step.params);
     if (!params.shuffle && region.tile_rows % kTileLanes == 0 &&
         buffer(step.inputs[0]).block == std::min(params.capacity, params.total)) {
@@ -187,12 +188,12 @@ class RegionChecker {
   // What lies in a data set is read by products, or as the one feature that it is, and written by nobody.
   void check_in_place(const Step& step) const {
     for (const BufferId input : step.inputs) {
-      if (is_in_place(input) && step.op != "matmul" && buffer(input).type.shape.elements() != phase_.capacity) {
+      if (is_in_place(input) && step.op != Op::matmul && buffer(input).type.shape.elements() != phase_.capacity) {
         broken("in_place", fmt::format("row step {} reads {} in the data set", step.name, named(input)));
       }
     }
     if (!is_in_place(step.output)) return;
-    if (step.op != "minibatch" || buffer(step.inputs[0]).layout != Layout::vectors) {
+    if (step.op != Op::minibatch || buffer(step.inputs[0]).layout != Layout::vectors) {
       broken("in_place", fmt::format("row step {} writes {} in the data set", step.name, named(step.output)));
     }
   }

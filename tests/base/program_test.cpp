@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -53,10 +54,10 @@ Program sample() {
   train.name = "train";
   train.capacity = 4;
   train.steps = {
-      {"row_count", "count", {2}, 3, kNoBuffer, kNoBuffer, MinibatchParams{4, 4}},
-      {"matmul", "h.matmul", {0, 1}, 4, 7, 3, MatmulParams{}},
-      {"relu", "h", {4}, 5, kNoBuffer, 3, NoParams{}},
-      {"sum", "loss", {5}, 6, kNoBuffer, 3, ReduceParams{3, false}},
+      {Op::row_count, "count", {2}, 3, kNoBuffer, kNoBuffer, MinibatchParams{4, 4}},
+      {Op::matmul, "h.matmul", {0, 1}, 4, 7, 3, MatmulParams{}},
+      {Op::relu, "h", {4}, 5, kNoBuffer, 3, NoParams{}},
+      {Op::sum, "loss", {5}, 6, kNoBuffer, 3, ReduceParams{3, false}},
   };
   p.phases = {train};
   p.initial = {{1, bytes_of<float>({0.5, -1, 2, 0, 0, 0})}, {2, bytes_of<std::uint64_t>({0})}};
@@ -210,7 +211,7 @@ TEST(ProgramCheck, Steps) {
   const auto step = [](std::size_t i, const std::function<void(Step&)>& change) {
     return rule([&](Program& p) { change(p.phases[0].steps[i]); });
   };
-  EXPECT_EQ(step(1, [](Step& s) { s.op = ""; }), "op");
+  EXPECT_EQ(step(1, [](Step& s) { s.op = {}; }), "op");
   EXPECT_EQ(step(1, [](Step& s) { s.inputs[1] = 8; }), "operand");
   EXPECT_EQ(step(1, [](Step& s) { s.inputs[1] = kNoBuffer; }), "operand");
   EXPECT_EQ(step(1, [](Step& s) { s.output = kNoBuffer; }), "operand");
@@ -222,7 +223,7 @@ TEST(ProgramCheck, Steps) {
   EXPECT_EQ(rule([](Program& p) { p.buffers[7].offset = 1024; }), "workspace");  // over the output
   EXPECT_EQ(rule([](Program& p) { p.buffers[3].offset = 1024; }), "in_place");   // the row count under the output
   EXPECT_EQ(step(2, [](Step& s) { s.output = 4; }), "kept");                     // the very same buffer
-  EXPECT_EQ(step(1, [](Step& s) { s.op = "mean"; }), "op");                      // composed, so no op of a step
+  EXPECT_EQ(step(1, [](Step& s) { s.op = static_cast<Op>(kOps); }), "op");       // no op at all
   EXPECT_EQ(step(1, [](Step& s) { s.inputs = {0, 7}; }), "operand");             // a workspace
   EXPECT_EQ(step(1, [](Step& s) { s.inputs.clear(); }), "step");
   EXPECT_EQ(step(1, [](Step& s) { s.params = NoParams{}; }), "step");

@@ -15,10 +15,10 @@ using ir::NodeId;
 Alias alias_of(const Sample& sample) {
   const SampleGraph built = build(sample);
   const ir::Node& node = built.graph[built.result];
-  if (node.op->alias == nullptr) return {};
+  if (node.def->alias == nullptr) return {};
   std::vector<TensorType> types;
   for (const NodeId input : node.inputs) types.push_back(built.graph[input].type);
-  return node.op->alias(node.attrs, types, node.type);
+  return node.def->alias(node.attrs, types, node.type);
 }
 
 // Whether some operand could give its bytes to the result.

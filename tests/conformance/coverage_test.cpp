@@ -16,8 +16,8 @@ std::vector<std::string> ops_without(const std::vector<Sample>& samples, Conditi
   for (const OpDef& op : all_ops()) {
     if (op.state != nullptr) continue;
     bool found = false;
-    for (const Sample& sample : samples) found = found || (sample.op == op.name && condition(op, sample));
-    if (!found) missing.emplace_back(op.name);
+    for (const Sample& sample : samples) found = found || (sample.op == op.name() && condition(op, sample));
+    if (!found) missing.emplace_back(op.name());
   }
   return missing;
 }
@@ -52,7 +52,7 @@ TEST(Coverage, AnOpWithoutSamplesIsFound) {
 TEST(Coverage, SamplesNameOpsAndAreUnique) {
   std::set<std::pair<std::string, std::string>> names;
   for (const Sample& sample : all_samples()) {
-    EXPECT_NE(find_op(sample.op), nullptr) << sample.op;
+    EXPECT_TRUE(find_op(sample.op).has_value()) << sample.op;
     EXPECT_TRUE(names.emplace(sample.op, sample.name).second) << sample.op << "/" << sample.name << " is there twice";
   }
 }

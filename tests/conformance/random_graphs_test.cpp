@@ -13,6 +13,7 @@
 #include "compiler/pipeline.h"
 #include "graph/builder.h"
 #include "graph/verifier.h"
+#include "graphrun/op.h"
 #include "session/compare.h"
 #include "support/graph_run.h"
 #include "support/mutant_executor.h"
@@ -101,7 +102,7 @@ class StepByStep {
     for (std::size_t i = 0; i < sides.elements(); ++i) {
       if (sides.agrees(i)) continue;
       return fmt::format("{} ({}, step {}) differs at [{}]: {} is not {} of ref, the tolerance is {:.3g}\n{}",
-                         step.name, step.op, index + 1, fmt::join(index_of(output.type.shape, i), ", "),
+                         step.name, name_of(step.op), index + 1, fmt::join(index_of(output.type.shape, i), ", "),
                          element_text(output.type.dtype, got, i), element_text(output.type.dtype, expected, i),
                          sides.tolerance(i), neighbourhood(sides, i, "candidate", "ref"));
     }
@@ -209,7 +210,7 @@ TEST(RandomGraphComparison, AWrongStepIsFoundAndNamed) {
     Mutation mutation;
     mutation.pick = [&](const Program& program, const Step& step) {
       const Buffer& output = program.buffers[step.output];
-      return output.type.dtype == DType::f32 && output.bytes > 0 && (seed % 2 == 0 || step.op != "minibatch");
+      return output.type.dtype == DType::f32 && output.bytes > 0 && (seed % 2 == 0 || step.op != Op::minibatch);
     };
     mutation.after = [](const Hands& hands) {
       hands.change_output([](std::vector<float>& values) { values[0] += 1e-3F * (2 + std::fabs(values[0])) * 50; });
@@ -218,7 +219,8 @@ TEST(RandomGraphComparison, AWrongStepIsFoundAndNamed) {
     const RandomGraph random = random_graph(seed, *mutant);
     try {
       const std::string text = StepByStep(random, mutant).difference();
-      EXPECT_EQ(text.rfind(mutant->victim().name + " (" + mutant->victim().op, 0), 0U) << seed << ": " << text;
+      EXPECT_EQ(text.rfind(mutant->victim().name + " (" + std::string(name_of(mutant->victim().op)), 0), 0U)
+          << seed << ": " << text;
       ++found;
     } catch (const std::logic_error&) {
       continue;  // no such step in this graph
@@ -240,7 +242,7 @@ TEST(RandomGraphGenerator, CoversTheRegistry) {
   int partial = 0, short_batches = 0, largest = 0, smallest = 1000;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const RandomGraph random = random_graph(seed, *executor("ref"));
-    for (const ir::Node& node : random.graph.nodes) ++uses[node.op_name];
+    for (const ir::Node& node : random.graph.nodes) ++uses[name_of(node.op)];
     const ir::Phase& phase = random.graph.phases[0];
     partial += phase.row_count != ir::kNoNode;
     short_batches += random.samples < phase.capacity;
@@ -248,8 +250,8 @@ TEST(RandomGraphGenerator, CoversTheRegistry) {
     smallest = std::min(smallest, static_cast<int>(random.graph.size()));
   }
   for (const OpDef& op : all_ops()) {
-    if (op.state != nullptr || is_left_out(op.name)) continue;
-    EXPECT_GE(uses[op.name], 5) << op.name << " hardly comes up: does the generator draw operands that it takes?";
+    if (op.state != nullptr || is_left_out(op.name())) continue;
+    EXPECT_GE(uses[op.name()], 5) << op.name() << " hardly comes up: does the generator draw operands that it takes?";
   }
   EXPECT_GT(partial, 60);
   EXPECT_GT(short_batches, 30);

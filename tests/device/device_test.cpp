@@ -11,7 +11,7 @@ namespace graphrun::testing {
 namespace {
 
 TEST_F(Device, UnaryOps) {
-#define GRAPHRUN_NAME(op, Functor, reference) #op,
+#define GRAPHRUN_NAME(op, ...) #op,
   for (const std::string op : {GRAPHRUN_UNARY_OPS(GRAPHRUN_NAME)}) {
     for (const std::int64_t count : {1, 4, 1003, 70000}) {
       Builder build(op);

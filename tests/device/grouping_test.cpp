@@ -13,6 +13,7 @@
 #include "executors/cuda/fusing.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
+#include "graphrun/op.h"
 #include "graphrun/session.h"
 #include "programs.h"
 #include "support/source_folder.h"
@@ -65,7 +66,7 @@ class Replay {
     // A step that is left out leaves no state and nobody misses it.
     for (std::size_t i = 0; i < phase_.steps.size(); ++i) {
       const TensorType& type = program_.buffers[phase_.steps[i].output].type;
-      EXPECT_TRUE(steps.count(i) > 0 || type.shape.elements() == 1 || phase_.steps[i].op == "broadcast_to")
+      EXPECT_TRUE(steps.count(i) > 0 || type.shape.elements() == 1 || phase_.steps[i].op == Op::broadcast_to)
           << "step " << i + 1 << " never runs";
     }
     for (const Buffer& buffer : program_.buffers) {

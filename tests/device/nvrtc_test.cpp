@@ -15,36 +15,33 @@ namespace {
 constexpr const char* kSource = R"(
 #include "kernels/scalar_ops.h"
 using namespace graphrun;
-#define UNARY(op, F, r) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1], x[2]); }
-#define BINARY(op, F, r) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1]); }
-#define COMPARE(op, F, r) extern "C" __global__ void op_##op(float* x, bool* y) { y[0] = scalar::F::apply(x[0], x[1]); }
-#define LOGICAL(op, F, r) extern "C" __global__ void op_##op(bool* x) { x[0] = scalar::F::apply(x[0], x[1]); }
+#define UNARY(op, F, ...) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1], x[2]); }
+#define BINARY(op, F, ...) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1]); }
+#define COMPARE(op, F, ...) extern "C" __global__ void op_##op(float* x, bool* y) { y[0] = scalar::F::apply(x[0], x[1]); }
+#define LOGICAL(op, F, ...) extern "C" __global__ void op_##op(bool* x) { x[0] = scalar::F::apply(x[0], x[1]); }
 GRAPHRUN_UNARY_OPS(UNARY)
 GRAPHRUN_BINARY_OPS(BINARY)
 GRAPHRUN_COMPARE_OPS(COMPARE)
 GRAPHRUN_LOGICAL_OPS(LOGICAL)
 )";
 
-#define GRAPHRUN_NAME(op, Functor, reference) "op_" #op,
-const std::vector<std::string> kKernels = {
-    // clang-format off
-    GRAPHRUN_UNARY_OPS(GRAPHRUN_NAME)
-    GRAPHRUN_BINARY_OPS(GRAPHRUN_NAME)
-    GRAPHRUN_COMPARE_OPS(GRAPHRUN_NAME)
-    GRAPHRUN_LOGICAL_OPS(GRAPHRUN_NAME)
-    // clang-format on
-};
+#define GRAPHRUN_NAME(op, ...) "op_" #op,
+const std::vector<std::string> kKernels = {GRAPHRUN_SCALAR_OPS(GRAPHRUN_NAME)};
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(source_folder() + path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
 
 TEST(Nvrtc, CompilesEveryScalarOp) {
-  std::ifstream file(source_folder() + "/src/kernels/scalar_ops.h");
-  std::stringstream header;
-  header << file.rdbuf();
-  const std::string text = header.str();
-  ASSERT_FALSE(text.empty());
-  const char* texts[] = {text.c_str()};
-  const char* names[] = {"kernels/scalar_ops.h"};
+  const std::string list = text_of("/include/graphrun/op_list.h"), functors = text_of("/src/kernels/scalar_ops.h");
+  ASSERT_FALSE(list.empty() || functors.empty());
+  const char* texts[] = {list.c_str(), functors.c_str()};
+  const char* names[] = {"graphrun/op_list.h", "kernels/scalar_ops.h"};
   nvrtcProgram program = nullptr;
-  ASSERT_EQ(nvrtcCreateProgram(&program, kSource, "scalar_ops.cu", 1, texts, names), NVRTC_SUCCESS);
+  ASSERT_EQ(nvrtcCreateProgram(&program, kSource, "scalar_ops.cu", 2, texts, names), NVRTC_SUCCESS);
   const char* options[] = {"--gpu-architecture=compute_90", "--std=c++17", "--fmad=false"};
   const nvrtcResult status = nvrtcCompileProgram(program, 3, options);
   std::size_t size = 0;

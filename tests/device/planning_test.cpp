@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "programs.h"
 
 namespace graphrun::testing {
@@ -12,24 +13,24 @@ TEST(Planning, NeedsNoDevice) {
   EXPECT_EQ(cuda->name(), "cuda");
   EXPECT_EQ(cuda->default_target(), "h200");
   const Target& h200 = find_target("h200");
-  const auto ask = [&](std::string_view op, const Params& params, std::vector<TensorType> inputs, TensorType output) {
+  const auto ask = [&](Op op, const Params& params, std::vector<TensorType> inputs, TensorType output) {
     return cuda->supports({op, params, inputs, output, false}, h200);
   };
-  const Support wide = ask("matmul", MatmulParams{}, {f32({256, 256}), f32({256, 256})}, f32({256, 256}));
+  const Support wide = ask(Op::matmul, MatmulParams{}, {f32({256, 256}), f32({256, 256})}, f32({256, 256}));
   EXPECT_TRUE(wide.yes);
   EXPECT_EQ(wide.workspace_bytes, h200.library_workspace);
   // 20000 terms for 18 results: cut in parts, each with a place for every result.
-  const Support skinny = ask("matmul", MatmulParams{true, false}, {f32({20000, 6}), f32({20000, 3})}, f32({6, 3}));
+  const Support skinny = ask(Op::matmul, MatmulParams{true, false}, {f32({20000, 6}), f32({20000, 3})}, f32({6, 3}));
   EXPECT_TRUE(skinny.yes);
   EXPECT_EQ(skinny.workspace_bytes, 20u * 18u * sizeof(float));
-  EXPECT_EQ(ask("exp", ScalarParams{}, {f32({3})}, f32({3})).workspace_bytes, 0u);
+  EXPECT_EQ(ask(Op::exp, ScalarParams{}, {f32({3})}, f32({3})).workspace_bytes, 0u);
 
   const TensorType f64{DType::f64, {3}, 0};
-  const Support declined = ask("exp", ScalarParams{}, {f64}, f64);
+  const Support declined = ask(Op::exp, ScalarParams{}, {f64}, f64);
   EXPECT_FALSE(declined.yes);
   EXPECT_NE(declined.reason.find("f64"), std::string::npos) << declined.reason;
-  EXPECT_FALSE(ask("no_such_op", NoParams{}, {f32({3})}, f32({3})).yes);
-  EXPECT_FALSE(cuda->supports({"exp", ScalarParams{}, {}, f32({3}), false}, find_target("host")).yes);
+  EXPECT_FALSE(ask(Op::reshape, NoParams{}, {f32({3})}, f32({3})).yes);
+  EXPECT_FALSE(cuda->supports({Op::exp, ScalarParams{}, {}, f32({3}), false}, find_target("host")).yes);
 }
 
 TEST(Planning, BadDeviceNumbersAreErrors) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graphrun/executor.h"
+#include "graphrun/op.h"
 #include "graphrun/program.h"
 
 namespace graphrun::testing {
@@ -69,7 +70,7 @@ class Builder {
 
   BufferId step(std::string op, std::vector<BufferId> inputs, BufferId output, const Params& params = {}) {
     program_.phases[0].steps.push_back(
-        {op, program_.buffers[output].name, std::move(inputs), output, kNoBuffer, row_count_, params});
+        {find_op(op).value(), program_.buffers[output].name, std::move(inputs), output, kNoBuffer, row_count_, params});
     return output;
   }
 
@@ -81,7 +82,7 @@ class Builder {
       for (const BufferId input : step.inputs) types.push_back(program_.buffers[input].type);
       const Support support =
           executor.supports({step.op, step.params, types, program_.buffers[step.output].type, true}, target);
-      if (!support.yes) throw std::logic_error(step.op + " is declined: " + support.reason);
+      if (!support.yes) throw std::logic_error(std::string(name_of(step.op)) + " is declined: " + support.reason);
       if (support.workspace_bytes > 0) {
         step.workspace = place("workspace", {DType::u64, {}, 0}, BufferKind::workspace, support.workspace_bytes, false);
       }

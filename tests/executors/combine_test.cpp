@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/isa_names.h"
+#include "kernels/cpu/scalar_loops.h"
 
 namespace graphrun {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "graphrun/op.h"
 #include "kernels/cpu/parallel.h"
 
 namespace graphrun {
@@ -26,7 +27,7 @@ struct Steps {
   // An operand before 0 is the number at its distance from the end of the memory.
   BoundStep& add(std::string_view op, std::vector<std::int64_t> inputs, std::int64_t out, std::int64_t rows = 0) {
     BoundStep& step = steps.emplace_back();
-    step.kernel = cpu_kernel(op, default_isa());
+    step.kernel = cpu_kernel(find_op(op).value(), default_isa());
     const TensorType type{DType::f32, {200, kElements / 200}, rows};
     for (const std::int64_t input : inputs) {
       const bool number = input < 0;
@@ -38,7 +39,7 @@ struct Steps {
     step.args.out_type = type;
     step.args.capacity = 200;
     if (rows > 0) step.args.row_count = &samples;
-    step.find_loop(op, default_isa());
+    step.find_loop(find_op(op).value(), default_isa());
     return step;
   }
 };

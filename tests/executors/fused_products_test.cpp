@@ -10,6 +10,7 @@
 #include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
+#include "graphrun/op.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"
@@ -77,7 +78,7 @@ std::vector<std::string> fused(const Program& program) {
         takes += (product.bias != kNoBuffer ? 1u : 0u) + (product.epilogue != kNoStep ? 1u : 0u);
         std::string text = phase.steps[product.product].name;
         if (product.bias != kNoBuffer) text += " + " + program.buffers[product.bias].name;
-        if (product.epilogue != kNoStep) text += ", " + phase.steps[product.epilogue].op;
+        if (product.epilogue != kNoStep) text += ", " + std::string(name_of(phase.steps[product.epilogue].op));
         result.push_back(text);
       }
       EXPECT_EQ(taken, takes);  // each step runs once
@@ -280,7 +281,7 @@ std::vector<std::byte> result(const Net& net, const ir::Graph& graph, const std:
   for (NodeId id = 0; id < graph.size(); ++id) ids[graph[id].name] = id;
   for (const auto& [input, id] : net.nodes) {
     const ir::Node& node = net.graph[id];
-    if (node.op_name == "input" || node.op_name == "parameter")
+    if (node.op == Op::input || node.op == Op::parameter)
       run.write(ids.at(input), random_tensor(DType::f32, node.type.shape, -1, 1, input));
   }
   run.run();

@@ -7,6 +7,7 @@
 #include "executors/cpu/cpu_executor.h"
 #include "executors/ref/ref_executor.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "support/allocations.h"
 
 // AddressSanitizer ends the program where an allocation fails unless it is told not to.
@@ -53,7 +54,7 @@ Step step(std::string op, std::vector<BufferId> inputs, BufferId output, Params 
           BufferId rows = kNoBuffer) {
   Step s;
   s.name = op;
-  s.op = std::move(op);
+  s.op = find_op(op).value();
   s.inputs = std::move(inputs);
   s.output = output;
   s.row_count = rows;
@@ -239,7 +240,7 @@ TEST_P(Handwritten, MisuseIsALogicError) {
   EXPECT_THROW(runnable->run_steps(0, 0, 100), std::logic_error);
   EXPECT_THROW(runnable->run_steps(0, 2, 1), std::logic_error);
   Program unknown = regression.program;
-  unknown.phases[0].steps[0].op = "no_such_op";
+  unknown.phases[0].steps[0].op = static_cast<Op>(kOps);
   EXPECT_THROW(executor()->load(unknown), Error);
   Program broken = regression.program;
   broken.buffers[0].offset = broken.arena_bytes;
@@ -265,16 +266,17 @@ TEST_P(Handwritten, DeclinesWithAReason) {
   const TensorType f64{DType::f64, {3}, 0};
   const TensorType i32{DType::i32, {3}, 0};
   const Target& target = find_target(machine->default_target());
-  const auto ask = [&](std::string_view op, std::vector<TensorType> inputs, TensorType output) {
+  const auto ask = [&](Op op, std::vector<TensorType> inputs, TensorType output) {
     return machine->supports({op, none, inputs, output, false}, target);
   };
-  EXPECT_TRUE(ask("add", {f32, f32}, f32).yes);
-  EXPECT_TRUE(ask("cast", {i32}, f32).yes);
-  const Support unknown = ask("no_such_op", {f32}, f32);
+  EXPECT_TRUE(ask(Op::add, {f32, f32}, f32).yes);
+  EXPECT_TRUE(ask(Op::cast, {i32}, f32).yes);
+  const Support unknown = ask(Op::reshape, {f32}, f32);
   EXPECT_FALSE(unknown.yes);
-  EXPECT_NE(unknown.reason.find("'no_such_op'"), std::string::npos);
+  EXPECT_NE(unknown.reason.find("'reshape'"), std::string::npos);
   const bool is_ref = machine->name() == "ref";
-  for (const Support& answer : {ask("add", {f64, f64}, f64), ask("cast", {f32}, f64), ask("add", {i32, i32}, i32)}) {
+  for (const Support& answer :
+       {ask(Op::add, {f64, f64}, f64), ask(Op::cast, {f32}, f64), ask(Op::add, {i32, i32}, i32)}) {
     EXPECT_EQ(answer.yes, is_ref);
     EXPECT_EQ(answer.reason.empty(), is_ref);
   }

@@ -98,7 +98,7 @@ Bytes absolute(const Buffer& buffer, Bytes bytes) {
 }
 
 ir::Graph with_everything_kept(ir::Graph graph) {
-  for (ir::Node& node : graph.nodes) node.keep = node.keep || node.op->state == nullptr;
+  for (ir::Node& node : graph.nodes) node.keep = node.keep || node.def->state == nullptr;
   return graph;
 }
 
@@ -130,7 +130,7 @@ std::string compare_steps(const ir::Graph& kept, const OneRun& whole, const Rand
     const Sides sides{output.type, got, expected, rule, scales};
     for (std::size_t e = 0; e < sides.elements(); ++e) {
       if (sides.agrees(e)) continue;
-      return fmt::format("{} ({}) [{}]: fused {}, plain {}, tolerance {:.3g}\n{}", step.name, step.op,
+      return fmt::format("{} ({}) [{}]: fused {}, plain {}, tolerance {:.3g}\n{}", step.name, name_of(step.op),
                          fmt::join(index_of(output.type.shape, e), ", "), element_text(output.type.dtype, got, e),
                          element_text(output.type.dtype, expected, e), sides.tolerance(e),
                          neighbourhood(sides, e, "fused", "plain"));

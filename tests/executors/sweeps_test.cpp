@@ -9,6 +9,7 @@
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
 #include "graph/frontend/optimizers.h"
+#include "graphrun/op.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"
 
@@ -107,7 +108,7 @@ Tables update(const OptimizerDef& def) {
   UpdateContext context{tables.make, attrs, parameter, gradient, lr, time};
   context.assign(parameter, update_parameter(def, context, true));
   for (NodeId id = 0; id < tables.graph.size(); ++id) {
-    const bool slot = tables.graph[id].op_name == "state" && id != gradient && id != lr && id != time;
+    const bool slot = tables.graph[id].op == Op::state && id != gradient && id != lr && id != time;
     if (slot) tables.states.push_back(id);
   }
   return tables;

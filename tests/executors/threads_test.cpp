@@ -12,6 +12,7 @@
 #include "executors/cpu/cpu_executor.h"
 #include "graph/gradients.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "kernels/cpu/cores.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
@@ -422,20 +423,20 @@ TEST_F(Threads, TheirNumberIsThatOfTheCallerThenOfTheEnvironmentThenTheCores) {
 
 // The workspace is for the shapes of a full batch; one that another executor asked for changes nothing.
 TEST_F(Threads, ScratchFollowsFromShapes) {
-  const auto workspace = [](std::string_view op, const Params& params, std::vector<Shape> in, Shape out) {
+  const auto workspace = [](Op op, const Params& params, std::vector<Shape> in, Shape out) {
     std::vector<TensorType> types;
     for (const Shape& shape : in) types.push_back({DType::f32, shape, 0});
     return cpu_workspace(op, params, types, {DType::f32, out, 0});
   };
-  EXPECT_EQ(workspace("matmul", MatmulParams{true, false}, {{100, 2}, {100, 20}}, {2, 20}), 0u);
-  const std::uint64_t strands = workspace("matmul", MatmulParams{true, false}, {{40000, 2}, {40000, 20}}, {2, 20});
+  EXPECT_EQ(workspace(Op::matmul, MatmulParams{true, false}, {{100, 2}, {100, 20}}, {2, 20}), 0u);
+  const std::uint64_t strands = workspace(Op::matmul, MatmulParams{true, false}, {{40000, 2}, {40000, 20}}, {2, 20});
   EXPECT_GT(strands, 2 * 40 * sizeof(float));
   EXPECT_EQ(strands % (40 * sizeof(float)), 0u);
   EXPECT_LE(strands, cpu::kMaxParts * 40 * sizeof(float));
-  EXPECT_EQ(workspace("matmul", MatmulParams{}, {{1000, 784}, {784, 250}}, {1000, 250}), 784 * 256 * sizeof(float));
-  EXPECT_EQ(workspace("sum", ReduceParams{1, false}, {{1000}}, {}), 0u);
-  EXPECT_EQ(workspace("sum", ReduceParams{1, false}, {{1024 * 100 + 1}}, {}), 101 * sizeof(float));
-  EXPECT_EQ(workspace("add", NoParams{}, {{1000000}, {1000000}}, {1000000}), 0u);
+  EXPECT_EQ(workspace(Op::matmul, MatmulParams{}, {{1000, 784}, {784, 250}}, {1000, 250}), 784 * 256 * sizeof(float));
+  EXPECT_EQ(workspace(Op::sum, ReduceParams{1, false}, {{1000}}, {}), 0u);
+  EXPECT_EQ(workspace(Op::sum, ReduceParams{1, false}, {{1024 * 100 + 1}}, {}), 101 * sizeof(float));
+  EXPECT_EQ(workspace(Op::add, NoParams{}, {{1000000}, {1000000}}, {1000000}), 0u);
 
   ir::Graph graph;
   ir::Builder builder(graph);

@@ -204,7 +204,7 @@ TEST(Verify, NothingIsToldAsAnError) {
 std::function<bool(const Program&, const Step&)> named(std::string name) {
   return [name](const Program&, const Step& step) { return step.name == name; };
 }
-std::function<bool(const Program&, const Step&)> first(std::string op) {
+std::function<bool(const Program&, const Step&)> first(Op op) {
   return [op](const Program&, const Step& step) { return step.op == op; };
 }
 // The step that writes the state.
@@ -353,8 +353,8 @@ std::vector<Planted> planted() {
         }}},
       {"bound_ignored", {named("train/clipped"), [](Step& step) { std::get<ScalarParams>(step.params).b = 1e9; }}},
       {"wrong_axis", {named("train/columns"), [](Step& step) { std::get<ReduceParams>(step.params).axes = 2; }}},
-      {"another_function", {named("train/h"), [](Step& step) { step.op = "sigmoid"; }}},
-      {"comparison_not_strict", {named("train/above"), [](Step& step) { step.op = "greater_equal"; }}},
+      {"another_function", {named("train/h"), [](Step& step) { step.op = Op::sigmoid; }}},
+      {"comparison_not_strict", {named("train/above"), [](Step& step) { step.op = Op::greater_equal; }}},
       {"one_element_off", after(named("train/W:gradient"), [](Floats& m) { m[6] *= 1.001f; })},
       {"crude_approximation", after(named("train/h"),
                                     [](Floats& m) {
@@ -386,17 +386,17 @@ std::vector<Planted> planted() {
       {"batch_one_row_late",
        after(named("train/x"), [](Floats& m) { std::rotate(m.begin(), m.begin() + 4, m.end()); })},
       {"row_count_one_short",
-       {first("row_count"),
+       {first(Op::row_count),
         {},
         {},
         [](const Hands& h) { h.change_output<std::int32_t>([](std::vector<std::int32_t>& n) { n[0] -= 1; }); }}},
       {"counter_advanced_twice",
-       {first("increment"),
+       {first(Op::increment),
         {},
         {},
         [](const Hands& h) { h.change_output<std::uint64_t>([](std::vector<std::uint64_t>& n) { n[0] += 1; }); }}},
       {"record_at_the_wrong_place",
-       {first("record"),
+       {first(Op::record),
         {},
         {},
         [](const Hands& h) {
@@ -439,12 +439,12 @@ std::vector<Planted> planted() {
        value,
        classifier},
       {"logarithm_of_softmax",
-       {named("train/probability"), [](Step& step) { step.op = "log_softmax"; }},
+       {named("train/probability"), [](Step& step) { step.op = Op::log_softmax; }},
        value,
        classifier},
-      {"smallest_for_largest", {named("train/largest"), [](Step& step) { step.op = "min"; }}, value, classifier},
-      {"sum_for_product", {named("train/product"), [](Step& step) { step.op = "sum"; }}, value, classifier},
-      {"argmin_for_argmax", {named("train/guess"), [](Step& step) { step.op = "argmin"; }}, value, classifier},
+      {"smallest_for_largest", {named("train/largest"), [](Step& step) { step.op = Op::min; }}, value, classifier},
+      {"sum_for_product", {named("train/product"), [](Step& step) { step.op = Op::sum; }}, value, classifier},
+      {"argmin_for_argmax", {named("train/guess"), [](Step& step) { step.op = Op::argmin; }}, value, classifier},
       {"slice_one_off",
        {named("train/part"), [](Step& step) { std::get<SliceParams>(step.params).start -= 1; }},
        value,
@@ -479,7 +479,7 @@ TEST_P(PlantedMistakes, AreFoundAndTheStepIsNamed) {
   ASSERT_FALSE(report.passed());
   const Difference& found = *report.difference;
   EXPECT_EQ(found.node, mutant->victim().name) << to_string(found);
-  EXPECT_EQ(found.op, mutant->victim().op) << to_string(found);
+  EXPECT_EQ(found.op, name_of(mutant->victim().op)) << to_string(found);
   EXPECT_EQ(found.kind, plant.kind) << to_string(found);
   EXPECT_NE(found.got, found.expected);
   EXPECT_NE(to_string(found).find(found.node), std::string::npos);
@@ -715,15 +715,14 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
 }
 
 TEST(Compare, TolerancesFollowTheOp) {
-  EXPECT_EQ(rule_of("tanh"), Rule::relative);
-  EXPECT_EQ(rule_of("sub"), Rule::relative);
-  EXPECT_EQ(rule_of("matmul"), Rule::scaled);
-  EXPECT_EQ(rule_of("sum"), Rule::scaled);
-  EXPECT_EQ(rule_of("log_softmax"), Rule::absolute);
-  EXPECT_EQ(rule_of("an op of tomorrow"), Rule::scaled);
-  for (const char* op : {"floor", "sign", "where", "maximum", "minibatch", "record", "assign", "broadcast_to", "max",
-                         "slice", "random_uniform", "random_normal"})
-    EXPECT_EQ(rule_of(op), Rule::exact) << op;
+  EXPECT_EQ(rule_of(Op::tanh), Rule::relative);
+  EXPECT_EQ(rule_of(Op::sub), Rule::relative);
+  EXPECT_EQ(rule_of(Op::matmul), Rule::scaled);
+  EXPECT_EQ(rule_of(Op::sum), Rule::scaled);
+  EXPECT_EQ(rule_of(Op::log_softmax), Rule::absolute);
+  for (const Op op : {Op::floor, Op::sign, Op::where, Op::maximum, Op::minibatch, Op::record, Op::assign,
+                      Op::broadcast_to, Op::max, Op::slice, Op::random_uniform, Op::random_normal})
+    EXPECT_EQ(rule_of(op), Rule::exact) << name_of(op);
 }
 
 TEST(Compare, FloatsAgreeWithinTheirTolerance) {

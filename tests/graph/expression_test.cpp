@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "graphrun/op.h"
+
 namespace graphrun::expression {
 namespace {
 
@@ -134,7 +136,7 @@ class Build : public testing::Test {
   }
   double number(std::string_view text) {
     const ir::Node& n = node(text);
-    EXPECT_EQ(n.op_name, "constant") << text;
+    EXPECT_EQ(n.op, Op::constant) << text;
     return n.attrs.reals("values").at(0);
   }
   Mistake mistake(std::string_view text) {
@@ -159,8 +161,8 @@ TEST_F(Build, NumbersAreFoldedInDouble) {
 }
 
 TEST_F(Build, SquareAndDTypesOfNumbers) {
-  EXPECT_EQ(node("x^2").op_name, "square");
-  EXPECT_EQ(node("x^3").op_name, "pow");
+  EXPECT_EQ(node("x^2").op, Op::square);
+  EXPECT_EQ(node("x^3").op, Op::pow);
   EXPECT_EQ(node("k == 3").type.dtype, DType::boolean);  // 3 as i32
   EXPECT_EQ(node("where(x > 0, x, 0)").type.dtype, DType::f32);
   EXPECT_EQ(node("x * [1, 2, 3, 4, 5, 6]").type.rows, 1);
@@ -177,13 +179,13 @@ TEST_F(Build, Attributes) {
 
 TEST_F(Build, MeanOverRowsDividesByTheSamplesOfTheBatch) {
   const ir::Node over_all = node("mean(x)");
-  EXPECT_EQ(over_all.op_name, "div");
-  EXPECT_EQ(graph.graph[over_all.inputs[1]].op_name, "mul");  // samples * 6
+  EXPECT_EQ(over_all.op, Op::div);
+  EXPECT_EQ(graph.graph[over_all.inputs[1]].op, Op::mul);  // samples * 6
   const ir::Node per_sample = node("mean(x, axis=1)");
-  EXPECT_EQ(graph.graph[per_sample.inputs[1]].op_name, "constant");
+  EXPECT_EQ(graph.graph[per_sample.inputs[1]].op, Op::constant);
   const ir::Node over_rows = node("mean(x, axis=0)");
   const ir::Node count = graph.graph[over_rows.inputs[1]];
-  EXPECT_EQ(count.op_name, "cast");
+  EXPECT_EQ(count.op, Op::cast);
   EXPECT_EQ(graph.graph[count.inputs[0]].name, "batch.count");
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "graph/verifier.h"
+#include "graphrun/op.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"
 
@@ -153,7 +154,7 @@ TEST_F(Gradients, MakeNothingForWhatIsNotWanted) {
   const NodeId loss = add("sum", {add("matmul", {x, w})});
   gradients_of(loss, {w});
   const auto products = std::count_if(graph_.nodes.begin(), graph_.nodes.end(),
-                                      [](const ir::Node& node) { return node.op_name == "matmul"; });
+                                      [](const ir::Node& node) { return node.op == Op::matmul; });
   EXPECT_EQ(products, 2) << "the forward product and that of w";
 }
 

@@ -12,6 +12,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/functions.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "support/graph_run.h"
 #include "support/rounds.h"
 
@@ -133,7 +134,7 @@ bool run(const ir::Graph& graph, const char* executor) {
   try {
     test::GraphRun run(graph, test::executor(executor), test::Layout::guarded);
     for (ir::NodeId id = 0; id < graph.size(); ++id) {
-      if (graph[id].op->state == nullptr || graph[id].op_name == "constant") continue;
+      if (graph[id].def->state == nullptr || graph[id].op == Op::constant) continue;
       HostTensor tensor(graph[id].type.dtype, graph[id].type.shape);  // zeros, also where classes are meant
       if (graph[id].name == "batch.count") tensor.elements<std::int32_t>()[0] = 2;
       run.write(id, tensor);

@@ -6,6 +6,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
+#include "graphrun/op.h"
 #include "support/source_folder.h"
 #include "support/temporary_folder.h"
 
@@ -331,7 +332,7 @@ TEST(Overrides, ReachKeysListItemsAndNamedEntries) {
   EXPECT_EQ(model.graph.batch(), 3);
   EXPECT_EQ(model.graph.impl().inits.at(model.graph.find("W").id).a, 2);
   EXPECT_FALSE(model.graph.impl().names.contains("y_hat.b"));
-  EXPECT_EQ(model.graph.impl().graph[model.graph.find("h").id].op_name, "relu");
+  EXPECT_EQ(model.graph.impl().graph[model.graph.find("h").id].op, Op::relu);
 }
 
 TEST(Overrides, MistakesNameTheSetting) {

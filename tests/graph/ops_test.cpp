@@ -4,6 +4,7 @@
 #include <set>
 
 #include "graph/builder.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -42,16 +43,18 @@ class Ops : public ::testing::Test {
 TEST_F(Ops, HaveADescriptionThatFits) {
   std::set<std::string_view> names;
   for (const OpDef& op : all_ops()) {
-    EXPECT_TRUE(names.insert(op.name).second) << op.name;
-    EXPECT_FALSE(op.doc.empty()) << op.name;
-    EXPECT_NE(op.infer, nullptr) << op.name;
-    EXPECT_TRUE((op.grad == nullptr) != op.no_gradient.empty()) << op.name << ": a gradient, or the reason for none";
-    EXPECT_EQ(op.state != nullptr, op.operands.empty()) << op.name << ": states have no operands, steps have some";
-    EXPECT_EQ(find_op(op.name), &op);
+    EXPECT_TRUE(names.insert(op.name()).second) << op.name();
+    EXPECT_FALSE(op.doc.empty()) << op.name();
+    EXPECT_NE(op.infer, nullptr) << op.name();
+    EXPECT_TRUE((op.grad == nullptr) != op.no_gradient.empty()) << op.name() << ": a gradient, or the reason for none";
+    EXPECT_EQ(op.state != nullptr, op.operands.empty()) << op.name() << ": states have no operands, steps have some";
+    EXPECT_EQ(find_op_def(op.name()), &op);
+    EXPECT_EQ(&op_def(op.op), &op);
     for (const ir::AttrDef& attribute : op.attrs)
-      EXPECT_FALSE(attribute.doc.empty()) << op.name << "." << attribute.name;
+      EXPECT_FALSE(attribute.doc.empty()) << op.name() << "." << attribute.name;
   }
-  EXPECT_EQ(find_op("no_such_op"), nullptr);
+  EXPECT_EQ(find_op_def("no_such_op"), nullptr);
+  EXPECT_EQ(all_ops().size(), kOps);
 }
 
 TEST_F(Ops, UnknownNamesGetTheNearest) {
@@ -80,16 +83,16 @@ TEST_F(Ops, ErrorsNameOpAndOperandsWithTheirTypes) {
 TEST_F(Ops, EveryScalarOpKeepsShapeRowsAndDType) {
   for (const OpDef& op : all_ops()) {
     if (op.rows != RowRule::elementwise || op.state != nullptr || op.internal) continue;
-    const bool logical = op.name.substr(0, 7) == "logical";
+    const bool logical = op.name().substr(0, 7) == "logical";
     AttrList attrs;
-    if (op.name == "clip") attrs = {{"low", 0.0}, {"high", 1.0}};
-    if (op.name == "cast") continue;
+    if (op.op == Op::clip) attrs = {{"low", 0.0}, {"high", 1.0}};
+    if (op.op == Op::cast) continue;
     for (const char* dtype : {"f32", "f64"}) {
       if (logical && dtype == std::string("f64")) continue;
       std::vector<NodeId> inputs(op.operands.size(), input({10, 3}, 2, logical ? "bool" : dtype));
-      if (op.name == "where") inputs[0] = boolean({10, 3}, 2);
+      if (op.op == Op::where) inputs[0] = boolean({10, 3}, 2);
       const bool to_bool = logical || op.no_gradient == "its result is bool";
-      EXPECT_EQ(infer(op.name, inputs, attrs), (to_bool ? "bool" : dtype) + std::string("(2*batch, 3)")) << op.name;
+      EXPECT_EQ(infer(op.name(), inputs, attrs), (to_bool ? "bool" : dtype) + std::string("(2*batch, 3)")) << op.name();
     }
   }
 }

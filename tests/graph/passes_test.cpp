@@ -4,6 +4,7 @@
 #include "compiler/pipeline.h"
 #include "graph/builder.h"
 #include "graph/verifier.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -40,7 +41,7 @@ using Verifier = Fixture;
 
 int count(const ir::Graph& graph, std::string_view op) {
   int n = 0;
-  for (const ir::Node& node : graph.nodes) n += node.op_name == op;
+  for (const ir::Node& node : graph.nodes) n += name_of(node.op) == op;
   return n;
 }
 
@@ -83,8 +84,8 @@ TEST_F(Simplify, WhatIsOnlyRepeatedIsComputedOnce) {
   const ir::Graph result = run_passes(graph);
   EXPECT_EQ(count(result, "broadcast_to"), 0) << to_string(result);
   for (const ir::Node& node : result.nodes) {
-    if (node.op_name == "neg" || node.op_name == "mul" || node.op_name == "exp") {
-      EXPECT_EQ(to_string(node.type), "f32(3)") << node.op_name;
+    if (node.op == Op::neg || node.op == Op::mul || node.op == Op::exp) {
+      EXPECT_EQ(to_string(node.type), "f32(3)") << name_of(node.op);
     }
   }
 }
@@ -95,7 +96,7 @@ TEST_F(Simplify, AKeptValueIsComputedAsItStands) {
   const NodeId y = keep(make.add("neg", {wide}));
   make.rename(y, "y");
   const ir::Graph result = run_passes(graph);
-  EXPECT_EQ(result.nodes.back().op_name, "neg");
+  EXPECT_EQ(result.nodes.back().op, Op::neg);
   EXPECT_EQ(result.nodes.back().name, "y");
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/regions.h"
 #include "graph/builder.h"
 #include "graph/verifier.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -148,7 +149,7 @@ TEST(RegionPass, WhatTheExecutorDoesNotRunOverRowsIsACutWithItsReason) {
   step.graph[step.named("total", step.make.add("sum", {step.make.add("neg", {after})}))].keep = true;
   const Regions regions = regions_of(step.graph, {}, [](const RegionSignature& region) {
     for (const StepSignature& row : region.rows) {
-      if (row.op == "sin") return Support::no("no sin today");
+      if (row.op == Op::sin) return Support::no("no sin today");
     }
     return Support::with_workspace(0);
   });
@@ -195,8 +196,8 @@ TEST(RegionPass, AStateIsAssignedAfterItsReaders) {
   const Regions regions = regions_of(graph);
   NodeId assign = 0, reader = 0;
   for (NodeId id = 0; id < regions.graph.size(); ++id) {
-    if (regions.graph[id].op_name == "assign") assign = id;
-    if (regions.graph[id].op_name == "mul") reader = id;
+    if (regions.graph[id].op == Op::assign) assign = id;
+    if (regions.graph[id].op == Op::mul) reader = id;
   }
   EXPECT_GT(assign, reader);
   EXPECT_TRUE(std::any_of(regions.graph.regions.begin(), regions.graph.regions.end(),

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 
+#include "graphrun/op.h"
 #include "kernels/calls.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/ref.h"
@@ -23,14 +24,14 @@ using test::type_of;
 // Runs the op on every instruction set: all must give the same bits, close to the reference.
 void expect_like_reference(const Call& call, std::string_view op, double relative, double absolute,
                            const std::string& what, bool in_place = false) {
-  const KernelFn reference = ref_kernel(op);
+  const KernelFn reference = ref_kernel(find_op(op).value());
   ASSERT_NE(reference, nullptr) << op;
   const HostTensor want = call.run(reference, in_place);
-  const HostTensor first = call.run(cpu_kernel(op, Isa::plain), in_place);
+  const HostTensor first = call.run(cpu_kernel(find_op(op).value(), Isa::plain), in_place);
   expect_close(call, first, want, relative, absolute, std::string(op) + " " + what);
   if (::testing::Test::HasFatalFailure()) return;
   for (const Isa isa : available_isas()) {
-    const HostTensor got = call.run(cpu_kernel(op, isa), in_place);
+    const HostTensor got = call.run(cpu_kernel(find_op(op).value(), isa), in_place);
     ASSERT_TRUE(same_bits(got, first)) << op << " " << what << " on " << name_of(isa) << " differs from plain";
   }
 }
@@ -39,7 +40,7 @@ std::vector<std::string> names(std::initializer_list<const char*> list) {
   return {list.begin(), list.end()};
 }
 
-#define GRAPHRUN_NAME(name, Functor, reference) #name,
+#define GRAPHRUN_NAME(name, ...) #name,
 const std::vector<std::string> kUnary = names({GRAPHRUN_UNARY_OPS(GRAPHRUN_NAME)});
 const std::vector<std::string> kBinary = names({GRAPHRUN_BINARY_OPS(GRAPHRUN_NAME)});
 const std::vector<std::string> kCompare = names({GRAPHRUN_COMPARE_OPS(GRAPHRUN_NAME)});
@@ -66,12 +67,14 @@ const Pairing kPairings[] = {
 TEST(CpuKernels, EveryTableRowHasKernels) {
   for (const auto* family : {&kUnary, &kBinary, &kCompare, &kLogical}) {
     for (const std::string& op : *family) {
-      EXPECT_NE(ref_kernel(op), nullptr) << op;
-      for (const Isa isa : available_isas()) EXPECT_NE(cpu_kernel(op, isa), nullptr) << op;
+      EXPECT_NE(ref_kernel(find_op(op).value()), nullptr) << op;
+      for (const Isa isa : available_isas()) EXPECT_NE(cpu_kernel(find_op(op).value(), isa), nullptr) << op;
     }
   }
-  EXPECT_EQ(cpu_kernel("no_such_op", Isa::plain), nullptr);
-  EXPECT_EQ(ref_kernel("no_such_op"), nullptr);
+  for (const Op none : {Op::parameter, Op::reshape, static_cast<Op>(kOps)}) {
+    EXPECT_EQ(cpu_kernel(none, Isa::plain), nullptr);
+    EXPECT_EQ(ref_kernel(none), nullptr);
+  }
 }
 
 TEST(CpuKernels, UnaryShapes) {
@@ -103,7 +106,7 @@ TEST(CpuKernels, LanesGiveTheBitsOfTheFunctor) {
   const auto y = call.operands[1].elements<float>();
   const auto expect_bits = [&](const std::string& op, auto apply) {
     for (const Isa isa : available_isas()) {
-      const HostTensor out = call.run(cpu_kernel(op, isa));
+      const HostTensor out = call.run(cpu_kernel(find_op(op).value(), isa));
       for (std::size_t i = 0; i < x.size(); ++i) {
         const float want = apply(x[i], y[i]);
         const float got = out.elements<float>()[i];
@@ -113,9 +116,9 @@ TEST(CpuKernels, LanesGiveTheBitsOfTheFunctor) {
       }
     }
   };
-#define GRAPHRUN_UNARY_BITS(name, Functor, reference) \
+#define GRAPHRUN_UNARY_BITS(name, Functor, ...) \
   expect_bits(#name, [](float v, float) { return scalar::Functor::apply(v, -0.5f, 0.75f); });
-#define GRAPHRUN_BINARY_BITS(name, Functor, reference) \
+#define GRAPHRUN_BINARY_BITS(name, Functor, ...) \
   expect_bits(#name, [](float v, float w) { return scalar::Functor::apply(v, w); });
   GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_BITS)
   GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_BITS)
@@ -262,9 +265,9 @@ TEST(CpuKernels, SumsDoNotDependOnLayout) {
     split.params = ReduceParams{1 | 4, false};
     rows.out_type = columns.out_type = type_of({2});
     split.out_type = type_of({2, 1});
-    const HostTensor want = rows.run(cpu_kernel("sum", default_isa()));
-    EXPECT_TRUE(same_bits(columns.run(cpu_kernel("sum", default_isa())), want)) << n;
-    EXPECT_TRUE(same_bits(split.run(cpu_kernel("sum", default_isa())), want)) << n;
+    const HostTensor want = rows.run(cpu_kernel(Op::sum, default_isa()));
+    EXPECT_TRUE(same_bits(columns.run(cpu_kernel(Op::sum, default_isa())), want)) << n;
+    EXPECT_TRUE(same_bits(split.run(cpu_kernel(Op::sum, default_isa())), want)) << n;
   }
 }
 
@@ -319,7 +322,7 @@ TEST(CpuKernels, MatmulOfFewRowsIsTheDefinedChain) {
       }
     }
     for (const Isa isa : available_isas())
-      EXPECT_TRUE(same_bits(call.run(cpu_kernel("matmul", isa)), want)) << to_string(Shape{m, n, k}) << name_of(isa);
+      EXPECT_TRUE(same_bits(call.run(cpu_kernel(Op::matmul, isa)), want)) << to_string(Shape{m, n, k}) << name_of(isa);
   }
 }
 
@@ -341,8 +344,8 @@ TEST(CpuKernels, MatmulBySharedPanels) {
         call.operand(type_of(tb ? Shape{n, k} : Shape{k, n}), random);
         call.params = MatmulParams{ta, tb};
         call.out_type = type_of({m, n});
-        const HostTensor want = call.run(cpu_kernel("matmul", default_isa()));
-        call.workspace = cpu_workspace("matmul", call.params, call.types, call.out_type);
+        const HostTensor want = call.run(cpu_kernel(Op::matmul, default_isa()));
+        call.workspace = cpu_workspace(Op::matmul, call.params, call.types, call.out_type);
         ASSERT_GT(call.workspace, 0u);
         EXPECT_LE(call.workspace, std::size_t{4} << 20);
         for (const Isa isa : available_isas()) {
@@ -351,7 +354,7 @@ TEST(CpuKernels, MatmulBySharedPanels) {
             // Slow under sanitizers: each layout of the operands once, then the one that packs both.
             if (isa == Isa::plain && m * n * k > 1'600'000 && !(ta && !tb)) continue;
             call.pool = pool;
-            EXPECT_TRUE(same_bits(call.run(cpu_kernel("matmul", isa)), want))
+            EXPECT_TRUE(same_bits(call.run(cpu_kernel(Op::matmul, isa)), want))
                 << to_string(Shape{m, n, k}) << (ta ? " ta" : "") << (tb ? " tb" : "") << " " << name_of(isa);
           }
         }
@@ -371,13 +374,13 @@ TEST(CpuKernels, MatmulOfMatricesBySharedPanels) {
       call.operand(type_of(broadcast ? Shape{1, 140, 65} : Shape{count, 140, 65}), random);
       call.params = MatmulParams{false, true};
       call.out_type = type_of({count, 170, 140});
-      const HostTensor want = call.run(cpu_kernel("matmul", Isa::plain));
-      call.workspace = cpu_workspace("matmul", call.params, call.types, call.out_type);
+      const HostTensor want = call.run(cpu_kernel(Op::matmul, Isa::plain));
+      call.workspace = cpu_workspace(Op::matmul, call.params, call.types, call.out_type);
       EXPECT_EQ(call.workspace > 0, count == 3);
       for (const Isa isa : available_isas()) {
         for (cpu::Pool* const pool : {static_cast<cpu::Pool*>(nullptr), &three}) {
           call.pool = pool;
-          EXPECT_TRUE(same_bits(call.run(cpu_kernel("matmul", isa)), want)) << name_of(isa);
+          EXPECT_TRUE(same_bits(call.run(cpu_kernel(Op::matmul, isa)), want)) << name_of(isa);
         }
       }
     }
@@ -393,7 +396,7 @@ TEST(CpuKernels, MatmulElementsDoNotDependOnTiles) {
   whole.operand(type_of({k, n}), random);
   whole.params = MatmulParams{};
   whole.out_type = type_of({m, n});
-  const KernelFn kernel = cpu_kernel("matmul", default_isa());
+  const KernelFn kernel = cpu_kernel(Op::matmul, default_isa());
   const HostTensor all = whole.run(kernel);
   for (const std::int64_t columns : {1, 7, 20}) {
     Call part;
@@ -454,7 +457,7 @@ TEST(CpuKernels, BatchesAndCounters) {
     batch.params = MinibatchParams{11, 4};
     batch.out_type = type_of({4, 3});
     expect_like_reference(batch, "minibatch", 0, 0, "step " + std::to_string(step));
-    const HostTensor rows = batch.run(cpu_kernel("minibatch", Isa::plain));
+    const HostTensor rows = batch.run(cpu_kernel(Op::minibatch, Isa::plain));
     const std::size_t first = step % 3 * 4;
     EXPECT_EQ(rows.elements<float>()[0], batch.operands[0].elements<float>()[first * 3]);
     EXPECT_EQ(rows.elements<float>()[11] == 0, step % 3 == 2);
@@ -464,12 +467,12 @@ TEST(CpuKernels, BatchesAndCounters) {
     count.params = MinibatchParams{11, 4};
     count.out_type = type_of({}, DType::i32);
     expect_like_reference(count, "row_count", 0, 0, "");
-    EXPECT_EQ(count.run(cpu_kernel("row_count", Isa::plain)).elements<std::int32_t>()[0], step % 3 == 2 ? 3 : 4);
+    EXPECT_EQ(count.run(cpu_kernel(Op::row_count, Isa::plain)).elements<std::int32_t>()[0], step % 3 == 2 ? 3 : 4);
 
     Call next;
     next.operand(type_of({}, DType::u64), random).elements<std::uint64_t>()[0] = (std::uint64_t{1} << 60) + step;
     next.out_type = type_of({}, DType::u64);
-    for (const KernelFn kernel : {cpu_kernel("increment", Isa::plain), ref_kernel("increment")})
+    for (const KernelFn kernel : {cpu_kernel(Op::increment, Isa::plain), ref_kernel(Op::increment)})
       EXPECT_EQ(next.run(kernel, true).elements<std::uint64_t>()[0], (std::uint64_t{1} << 60) + step + 1);
 
     Call ring;
@@ -478,7 +481,7 @@ TEST(CpuKernels, BatchesAndCounters) {
     ring.operand(type_of({}, DType::u64), random).elements<std::uint64_t>()[0] = step;
     ring.out_type = type_of({5});
     expect_like_reference(ring, "record", 0, 0, "", true);
-    EXPECT_EQ(ring.run(cpu_kernel("record", Isa::plain), true).elements<float>()[step % 5],
+    EXPECT_EQ(ring.run(cpu_kernel(Op::record, Isa::plain), true).elements<float>()[step % 5],
               ring.operands[1].elements<float>()[0]);
 
     Call assign;
@@ -486,7 +489,7 @@ TEST(CpuKernels, BatchesAndCounters) {
     assign.operand(type_of({5, 2}), random);
     assign.out_type = type_of({5, 2});
     expect_like_reference(assign, "assign", 0, 0, "", true);
-    EXPECT_TRUE(same_bits(assign.run(cpu_kernel("assign", Isa::plain), true), assign.operands[1]));
+    EXPECT_TRUE(same_bits(assign.run(cpu_kernel(Op::assign, Isa::plain), true), assign.operands[1]));
   }
 }
 
@@ -498,7 +501,7 @@ TEST(RefKernels, ByHand) {
                       HostTensor({2, 2}, std::vector<float>{1, 10, 100, 1000})};
   product.params = MatmulParams{true, false};
   product.out_type = type_of({3, 2});
-  const HostTensor c = product.run(ref_kernel("matmul"));
+  const HostTensor c = product.run(ref_kernel(Op::matmul));
   const float want[] = {401, 4010, 502, 5020, 603, 6030};
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(c.elements<float>()[i], want[i]);
 
@@ -507,7 +510,7 @@ TEST(RefKernels, ByHand) {
   sum.operands = {HostTensor({2, 3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})};
   sum.params = ReduceParams{1 | 4, false};
   sum.out_type = type_of({3});
-  const HostTensor s = sum.run(ref_kernel("sum"));
+  const HostTensor s = sum.run(ref_kernel(Op::sum));
   EXPECT_EQ(s.elements<float>()[0], 1 + 2 + 7 + 8);
   EXPECT_EQ(s.elements<float>()[1], 3 + 4 + 9 + 10);
   EXPECT_EQ(s.elements<float>()[2], 5 + 6 + 11 + 12);
@@ -516,7 +519,7 @@ TEST(RefKernels, ByHand) {
   difference.types = {type_of({2, 1}), type_of({3})};
   difference.operands = {HostTensor({2, 1}, std::vector<float>{10, 20}), HostTensor({3}, std::vector<float>{1, 2, 3})};
   difference.out_type = type_of({2, 3});
-  const HostTensor d = difference.run(ref_kernel("sub"));
+  const HostTensor d = difference.run(ref_kernel(Op::sub));
   const float differences[] = {9, 8, 7, 19, 18, 17};
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(d.elements<float>()[i], differences[i]);
 }
@@ -528,11 +531,11 @@ TEST(RefKernels, DoubleKeepsItsDigits) {
   call.operand(type_of({4}, DType::f64), random).elements<double>()[0] = 1.0 + 1e-12;
   call.params = ScalarParams{0.1, 10};
   call.out_type = type_of({4}, DType::f64);
-  EXPECT_EQ(call.run(ref_kernel("exp")).elements<double>()[0], std::exp(1.0 + 1e-12));
+  EXPECT_EQ(call.run(ref_kernel(Op::exp)).elements<double>()[0], std::exp(1.0 + 1e-12));
   call.params = ReduceParams{1, false};
   call.out_type = type_of({}, DType::f64);
   const auto x = call.operands[0].elements<double>();
-  EXPECT_EQ(call.run(ref_kernel("sum")).elements<double>()[0], x[0] + x[1] + x[2] + x[3]);
+  EXPECT_EQ(call.run(ref_kernel(Op::sum)).elements<double>()[0], x[0] + x[1] + x[2] + x[3]);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "graphrun/op.h"
 #include "kernels/calls.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
@@ -120,13 +121,14 @@ void expect_as_defined(const std::string& op) {
       for (cpu::Pool* const pool : {static_cast<cpu::Pool*>(nullptr), &three}) {
         call.pool = pool;
         call.workspace = 0;
-        EXPECT_TRUE(same_bits(call.run(cpu_kernel(op, isa)), want)) << name_of(isa);
+        EXPECT_TRUE(same_bits(call.run(cpu_kernel(find_op(op).value(), isa)), want)) << name_of(isa);
         if (!one) {
-          EXPECT_TRUE(same_bits(call.run(cpu_kernel(op, isa), true), want)) << name_of(isa) << " in place";
+          EXPECT_TRUE(same_bits(call.run(cpu_kernel(find_op(op).value(), isa), true), want))
+              << name_of(isa) << " in place";
         }
-        call.workspace = cpu_workspace(op, call.params, call.types, call.out_type);
+        call.workspace = cpu_workspace(find_op(op).value(), call.params, call.types, call.out_type);
         if (call.workspace == 0) continue;
-        EXPECT_TRUE(same_bits(call.run(cpu_kernel(op, isa)), want)) << name_of(isa) << " in chunks";
+        EXPECT_TRUE(same_bits(call.run(cpu_kernel(find_op(op).value(), isa)), want)) << name_of(isa) << " in chunks";
       }
     }
   }
@@ -149,7 +151,7 @@ TEST(CpuLines, CrossEntropyIsAsDefined) {
 TEST(CpuLines, LongLinesAreCut) {
   for (const Shape& shape : {Shape{4096, 64}, Shape{100000, 4}, Shape{1000000}}) {
     const TensorType in = type_of(shape);
-    EXPECT_GT(cpu_workspace("logsumexp", ReduceParams{1, false}, {&in, 1}, type_of(shape)), 0u) << to_string(shape);
+    EXPECT_GT(cpu_workspace(Op::logsumexp, ReduceParams{1, false}, {&in, 1}, type_of(shape)), 0u) << to_string(shape);
   }
 }
 
@@ -162,7 +164,7 @@ TEST(CpuLines, LogSumExpOverSeveralAxes) {
     call.params = ReduceParams{5, false};
     call.out_type = type_of({shape[1]});
     for (const Isa isa : available_isas()) {
-      const HostTensor got = call.run(cpu_kernel("logsumexp", isa));
+      const HostTensor got = call.run(cpu_kernel(Op::logsumexp, isa));
       for (std::int64_t k = 0; k < shape[1]; ++k) {
         std::vector<float> line;
         for (std::int64_t i = 0; i < shape[0]; ++i)
@@ -189,7 +191,7 @@ TEST(CpuLines, WhatIsNotFinite) {
         call.params = ReduceParams{1u << axis, false};
         call.out_type = type_of({lines});
         for (const Isa isa : available_isas()) {
-          const HostTensor sum = call.run(cpu_kernel("logsumexp", isa));
+          const HostTensor sum = call.run(cpu_kernel(Op::logsumexp, isa));
           const float got = sum.elements<float>()[0];
           EXPECT_EQ(std::isnan(got), std::isnan(value)) << name_of(isa);
           EXPECT_EQ(got == kInfinity, value == kInfinity) << name_of(isa);
@@ -217,11 +219,11 @@ TEST(CpuLines, TilesHaveTheSameBits) {
       if (loss) call.operand(rows, random, 0.1f, 1);
       call.params = loss ? Params{NoParams{}} : one ? Params{ReduceParams{2, false}} : Params{AxisParams{1}};
       call.out_type = one ? type_of({kRows}, DType::f32, 1) : rows;
-      const HostTensor want = call.run(cpu_kernel(op, Isa::plain));
+      const HostTensor want = call.run(cpu_kernel(find_op(op).value(), Isa::plain));
 
       const std::size_t floats = static_cast<std::size_t>(n * kRows);
       cpu::TileCall tile;
-      tile.op = op;
+      tile.op = find_op(op).value();
       tile.params = &call.params;
       tile.capacity = kRows;
       std::vector<float> memory(3 * floats);
@@ -261,7 +263,7 @@ TEST(CpuLines, NarrowSumsAreAsDefined) {
     call.params = ReduceParams{2, false};
     call.out_type = type_of({lay.outer, lay.inner});
     for (const Isa isa : available_isas()) {
-      const HostTensor got = call.run(cpu_kernel("sum", isa));
+      const HostTensor got = call.run(cpu_kernel(Op::sum, isa));
       for (std::int64_t o = 0; o < lay.outer; ++o) {
         for (std::int64_t i = 0; i < lay.inner; ++i) {
           std::vector<float> line;
@@ -299,11 +301,11 @@ TEST(CpuLines, TransposesLikeTheReference) {
           }
           call.params = params;
           call.out_type = type_of(out, dtype, batch ? 1 : 0);
-          const HostTensor want = call.run(ref_kernel("transpose"));
+          const HostTensor want = call.run(ref_kernel(Op::transpose));
           for (const Isa isa : available_isas()) {
             for (cpu::Pool* const pool : {static_cast<cpu::Pool*>(nullptr), &three}) {
               call.pool = pool;
-              ASSERT_TRUE(same_bits(call.run(cpu_kernel("transpose", isa)), want))
+              ASSERT_TRUE(same_bits(call.run(cpu_kernel(Op::transpose, isa)), want))
                   << to_string(shape) << " to " << to_string(out) << " on " << name_of(isa);
             }
           }

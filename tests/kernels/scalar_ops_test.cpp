@@ -103,15 +103,15 @@ void sweep_binary(const std::string& op, Reference reference) {
 }
 
 TEST(ScalarOps, UnaryAccuracy) {
-#define GRAPHRUN_SWEEP(name, Functor, reference) \
-  sweep_unary<scalar::Functor>(                  \
+#define GRAPHRUN_SWEEP(name, Functor, ulps, result, reference) \
+  sweep_unary<scalar::Functor>(                                \
       #name, [](double x, [[maybe_unused]] double a, [[maybe_unused]] double b) -> double { return reference; });
   GRAPHRUN_UNARY_OPS(GRAPHRUN_SWEEP)
 #undef GRAPHRUN_SWEEP
 }
 
 TEST(ScalarOps, BinaryAccuracy) {
-#define GRAPHRUN_SWEEP(name, Functor, reference) \
+#define GRAPHRUN_SWEEP(name, Functor, ulps, result, reference) \
   sweep_binary<scalar::Functor>(#name, [](double x, double y) -> double { return reference; });
   GRAPHRUN_BINARY_OPS(GRAPHRUN_SWEEP)
 #undef GRAPHRUN_SWEEP
@@ -122,7 +122,7 @@ TEST(ScalarOps, Comparisons) {
     for (const float fy : kSpecial) {
       const double x = static_cast<double>(fx);
       const double y = static_cast<double>(fy);
-#define GRAPHRUN_COMPARE(name, Functor, reference) \
+#define GRAPHRUN_COMPARE(name, Functor, ulps, result, reference) \
   EXPECT_EQ(scalar::Functor::apply(fx, fy), (reference)) << #name << "(" << x << ", " << y << ")";
       GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE)
 #undef GRAPHRUN_COMPARE
@@ -132,8 +132,7 @@ TEST(ScalarOps, Comparisons) {
 
 // Each unary op must pass NaN on; the sweeps only ask for what the reference gives.
 TEST(ScalarOps, NanPropagates) {
-#define GRAPHRUN_NAN(name, Functor, reference) \
-  EXPECT_TRUE(std::isnan(scalar::Functor::apply(kNan, 0.5f, 1.0f))) << #name;
+#define GRAPHRUN_NAN(name, Functor, ...) EXPECT_TRUE(std::isnan(scalar::Functor::apply(kNan, 0.5f, 1.0f))) << #name;
   GRAPHRUN_UNARY_OPS(GRAPHRUN_NAN)
 #undef GRAPHRUN_NAN
   EXPECT_TRUE(std::isnan(scalar::Minimum::apply(1.0f, kNan)));

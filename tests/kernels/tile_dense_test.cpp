@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include "graphrun/op.h"
 #include "kernels/cpu/tile.h"
 
 namespace graphrun::cpu {
@@ -82,25 +83,25 @@ struct Product {
     };
     const Params matmul_params = matmul, none{};
     TileCall call;
-    call.op = "matmul";
+    call.op = Op::matmul;
     call.params = &matmul_params;
     call.inputs = {row(k, 0), shared(transposed ? Shape{n, k} : Shape{k, n}, w)};
     call.output = product;
     call.capacity = kRows;
     if (fused) {
       if (with_bias) call.epilogue.bias = reinterpret_cast<const std::byte*>(bias.data());
-      call.epilogue.op = op;
+      call.epilogue.op = find_op(op);
       if (op != "relu") call.epilogue.with = other;
       make(call);
     } else {
       make(call);
       if (with_bias) {
-        TileCall add{"add", &none, {product, shared({n}, bias)}, product, kRows};
+        TileCall add{Op::add, &none, {product, shared({n}, bias)}, product, kRows};
         make(add);
       }
       if (!op.empty()) {
-        TileCall then{op, &none, {product}, out, kRows};
-        if (op != "relu") then.inputs.insert(then.inputs.begin() + 1 - epilogue_input(op), other);
+        TileCall then{find_op(op).value(), &none, {product}, out, kRows};
+        if (op != "relu") then.inputs.insert(then.inputs.begin() + 1 - epilogue_input(then.op), other);
         make(then);
       } else if (over_with) {
         std::copy_n(tile.begin() + static_cast<std::ptrdiff_t>(x.size() + with.size()), with.size(),
@@ -154,12 +155,11 @@ INSTANTIATE_TEST_SUITE_P(Isas, Epilogues, ::testing::ValuesIn(available_isas()),
                          [](const auto& isa) { return std::string(name_of(isa.param)); });
 
 TEST(EpilogueInput, NamesThePlaceOfTheProduct) {
-  EXPECT_EQ(epilogue_input("relu"), 0);
-  EXPECT_EQ(epilogue_input("sub"), 0);
-  EXPECT_EQ(epilogue_input("tanh_gradient"), 1);
-  EXPECT_EQ(epilogue_input("tanh"), -1);
-  EXPECT_EQ(epilogue_input(""), -1);
-  EXPECT_EQ(epilogue_input("none"), -1);
+  EXPECT_EQ(epilogue_input(Op::relu), 0);
+  EXPECT_EQ(epilogue_input(Op::sub), 0);
+  EXPECT_EQ(epilogue_input(Op::tanh_gradient), 1);
+  EXPECT_EQ(epilogue_input(Op::tanh), -1);
+  EXPECT_EQ(epilogue_input(static_cast<Op>(kOps)), -1);
 }
 
 }  // namespace

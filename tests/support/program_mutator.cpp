@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "graphrun/op.h"
 #include "types/op_rules.h"
 
 namespace graphrun::test {
@@ -186,7 +187,7 @@ class Mutator {
     entries(phase.steps, [&](Step& step) {
       switch (below(8)) {
         case 0:
-          step.op = once_in(8) ? "no_such_op" : std::string(op_rules()[below(op_rules().size())].op);
+          step.op = static_cast<Op>(below(kOps + 1));
           return;
         case 1:
         case 2:

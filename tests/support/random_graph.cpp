@@ -298,15 +298,15 @@ class Generator {
   }
 
   void add_node(const OpDef& op) {
-    if (op.state != nullptr || is_left_out(op.name)) return;
+    if (op.state != nullptr || is_left_out(op.name())) return;
     for (int i = 0; i < kTries; ++i) {
       std::vector<NodeId> inputs;
       const std::size_t more = op.variadic ? static_cast<std::size_t>(dice_.range(0, 3)) : 0;
       for (std::size_t k = 0; k < op.operands.size() + more; ++k) inputs.push_back(draw_operand());
       AttrList attrs = draw_attributes(op, inputs);
-      std::optional<Value> value = trial(op.name, inputs, attrs);
+      std::optional<Value> value = trial(op.name(), inputs, attrs);
       if (!value || !is_good(op, inputs, attrs, *value)) continue;
-      remember(make_.add(op.name, inputs, attrs), std::move(*value));
+      remember(make_.add(op.name(), inputs, attrs), std::move(*value));
       return;
     }
   }
@@ -315,7 +315,8 @@ class Generator {
   void repeat_a_node() {
     const NodeId id = dice_.one_of(operands_);
     const ir::Node node = out_.graph[id];
-    if (node.op->state == nullptr) remember(make_.add(node.op_name, node.inputs, node.attrs.list()), values_.at(id));
+    if (node.def->state == nullptr)
+      remember(make_.add(name_of(node.op), node.inputs, node.attrs.list()), values_.at(id));
   }
 
   NodeId draw_operand() {
@@ -327,7 +328,7 @@ class Generator {
   AttrList draw_attributes(const OpDef& op, const std::vector<NodeId>& inputs) {
     AttrList attrs;
     const TensorType type = inputs.empty() ? TensorType() : out_.graph[inputs[0]].type;
-    const bool draws = op.rows == RowRule::select && op.name != "minibatch";
+    const bool draws = op.rows == RowRule::select && op.op != Op::minibatch;
     const bool rows = draws ? dice_.chance(0.5) : type.rows > 0;
     for (const ir::AttrDef& def : op.attrs) {
       if (!def.required && def.name != "rows" && dice_.chance(0.4)) continue;
@@ -366,7 +367,7 @@ class Generator {
     for (std::size_t i = axes.size(); i > 1; --i) {
       std::swap(axes[i - 1], axes[static_cast<std::size_t>(dice_.range(0, static_cast<std::int64_t>(i) - 1))]);
     }
-    if (op.name != "transpose" && !axes.empty()) {
+    if (op.op != Op::transpose && !axes.empty()) {
       axes.resize(static_cast<std::size_t>(dice_.range(0, static_cast<std::int64_t>(axes.size()))));
     }
     return axes;
@@ -452,11 +453,11 @@ class Generator {
 
   bool is_good(const OpDef& op, const std::vector<NodeId>& inputs, const AttrList& attrs, const Value& result) const {
     // A minibatch of other data, or by another counter, would have another number of samples than the phase says.
-    if (op.name == "minibatch" && (values_.at(inputs[0]).type.shape[0] != total_ || inputs[1] != step_)) return false;
+    if (op.op == Op::minibatch && (values_.at(inputs[0]).type.shape[0] != total_ || inputs[1] != step_)) return false;
     // Rows without a batch: the declared extent must be the batch's.
     if (result.type.rows > 0 && result.type.shape[0] != result.type.rows * capacity_) return false;
     if (!all(to_doubles(result.tensor), [](double x) { return std::fabs(x) <= kLargest; })) return false;
-    const auto rule = rules().find(op.name);
+    const auto rule = rules().find(op.name());
     if (rule == rules().end()) return true;
     Question question;
     for (const NodeId input : inputs) {
@@ -476,7 +477,7 @@ class Generator {
   void keep_some() {
     const std::vector<std::vector<NodeId>> readers = ir::consumers(out_.graph);
     for (NodeId id = 0; id < out_.graph.size(); ++id) {
-      if (out_.graph[id].op->state != nullptr || (!readers[id].empty() && !dice_.chance(0.2))) continue;
+      if (out_.graph[id].def->state != nullptr || (!readers[id].empty() && !dice_.chance(0.2))) continue;
       out_.graph[id].keep = true;
       out_.kept.emplace_back(id, values_.at(id).tensor);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "graphrun/op.h"
 #include "kernels/cpu/elements.h"
 
 namespace graphrun {
@@ -58,7 +59,7 @@ void BatchWindows::bind(const Program& program, const Phase& phase, std::vector<
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = phase.steps[i];
     const auto* params = std::get_if<MinibatchParams>(&step.params);
-    if (step.op != "minibatch" || params == nullptr || params->shuffle || steps[i].kernel == nullptr) continue;
+    if (step.op != Op::minibatch || params == nullptr || params->shuffle || steps[i].kernel == nullptr) continue;
     if (program.buffers[step.inputs[0]].layout != Layout::rows || is_shared(program, phase, step.output)) continue;
     std::vector<const void**> readers = readers_of(step.output, phase, steps);
     if (readers.empty()) continue;

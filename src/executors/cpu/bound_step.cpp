@@ -2,12 +2,12 @@
 
 #include <variant>
 
-#include "kernels/cpu/isa_names.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/scalar_loops.h"
 
 namespace graphrun {
 
-void BoundStep::find_loop(std::string_view op, Isa isa) {
+void BoundStep::find_loop(Op op, Isa isa) {
   const TensorType& out = args.out_type;
   if (out.dtype != DType::f32 || args.inputs < 1 || args.inputs > 2) return;
   for (int i = 0; i < args.inputs; ++i) {
@@ -24,10 +24,10 @@ void BoundStep::find_loop(std::string_view op, Isa isa) {
     return;
   }
   const cpu::IsaTable& table = cpu::isa_table(isa);
-  if (const int index = cpu::index_of(cpu::kBinaryNames, op); index >= 0 && args.inputs == 2)
-    loops.binary = table.binary[index];
-  else if (const int one = cpu::index_of(cpu::kUnaryNames, op); one >= 0 && args.inputs == 1 && loops.column[0] == 1)
-    loops.unary = table.unary[one];
+  if (args.inputs == 2)
+    loops.binary = cpu::binary_loop(table, op);
+  else if (loops.column[0] == 1)
+    loops.unary = cpu::unary_loop(table, op);
 
   elements = out.shape.elements();
   if (out.rows > 0 || scalars != nullptr || elements == 0 || cpu::parts_for(elements) > 1) return;

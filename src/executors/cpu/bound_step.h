@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "kernels/abi.h"
 #include "kernels/cpu/cpu_kernels.h"
@@ -32,7 +31,7 @@ struct BoundStep {
   cpu::Strided<float> x, y;
 
   // Looks for the loops of an elementwise step; `kernel` and `args` are set.
-  void find_loop(std::string_view op, Isa isa);
+  void find_loop(Op op, Isa isa);
 
   void run() const {
     if (binary != nullptr) return binary(args.output<float>(), 1, elements, x, y);

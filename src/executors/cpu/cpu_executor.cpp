@@ -18,6 +18,7 @@
 #include "executors/cpu/sweeps.h"
 #include "graphrun/error.h"
 #include "graphrun/load_check.h"
+#include "graphrun/op.h"
 #include "kernels/cpu/cores.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
@@ -80,7 +81,7 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
   BoundStep bound;
   bound.kernel = cpu_kernel(step.op, isa);
   if (bound.kernel == nullptr || step.inputs.size() > kMaxInputs)
-    throw std::logic_error(fmt::format("cpu: step '{}' ({}) was not asked of supports()", step.name, step.op));
+    throw std::logic_error(fmt::format("cpu: step '{}' ({}) was not asked of supports()", step.name, name_of(step.op)));
   KernelArgs& args = bound.args;
   for (const BufferId id : step.inputs) {
     args.in[args.inputs] = arena.at(program.buffers[id]);
@@ -93,7 +94,7 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
   const std::uint64_t workspace = cpu_workspace(step.op, step.params, types, args.out_type);
   if (workspace > 0) {
     if (step.workspace == kNoBuffer || program.buffers[step.workspace].bytes < workspace)
-      throw std::logic_error(fmt::format("cpu: step '{}' ({}) lacks its workspace", step.name, step.op));
+      throw std::logic_error(fmt::format("cpu: step '{}' ({}) lacks its workspace", step.name, name_of(step.op)));
     args.workspace = arena.at(program.buffers[step.workspace]);
   }
   args.pool = pool;
@@ -131,7 +132,7 @@ struct BoundPhase {
     }
   }
   std::string_view name_of(const Item& item, const Phase& phase) const {
-    if (item.kind == Item::step) return phase.steps[item.first].op;
+    if (item.kind == Item::step) return graphrun::name_of(phase.steps[item.first].op);
     if (item.kind == Item::together) return "elementwise run";
     return item.kind == Item::region ? "region" : "sweep";
   }
@@ -300,52 +301,21 @@ class CpuRunnable final : public Runnable {
   std::unique_ptr<StepClock> clock_;  // null: nobody wants to know
 };
 
-// Ops that move bytes or count: they take whatever dtype they are given.
-bool moves(std::string_view op) {
-  for (const std::string_view known : {"broadcast_to", "cast", "minibatch", "row_count", "increment", "record",
-                                       "assign", "transpose", "slice", "concat", "one_hot", "gather", "permutation"})
-    if (op == known) return true;
-  return false;
-}
-
-bool compares(std::string_view op) {
-  for (const std::string_view known : {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
-    if (op == known) return true;
-  return false;
-}
-
-// What input i of the step must be.
-DType wanted_dtype(const StepSignature& step, std::size_t i) {
-  if (step.op.substr(0, 8) == "logical_" || (step.op == "where" && i == 0)) return DType::boolean;
-  if (step.op == "where") return step.output.dtype;
-  if (compares(step.op)) return step.inputs[0].dtype;
-  if (step.op == "softmax_cross_entropy" && i == 1 && step.inputs[1].dtype == DType::i32) return DType::i32;
-  if (step.op == "scatter_add" && i == 0) return DType::i32;
-  return DType::f32;
-}
-
 }  // namespace
 
 Support CpuExecutor::supports(const StepSignature& step, const Target&) const {
-  if (cpu_kernel(step.op, Isa::plain) == nullptr)
-    return Support::no(fmt::format("cpu has no kernel for op '{}'", step.op));
+  const std::string_view op = name_of(step.op);
+  if (cpu_kernel(step.op, Isa::plain) == nullptr) return Support::no(fmt::format("cpu has no kernel for op '{}'", op));
   if (step.inputs.size() > kMaxInputs)
-    return Support::no(
-        fmt::format("cpu takes at most {} inputs, '{}' has {}", kMaxInputs, step.op, step.inputs.size()));
+    return Support::no(fmt::format("cpu takes at most {} inputs, '{}' has {}", kMaxInputs, op, step.inputs.size()));
   for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-    const DType dtype = step.inputs[i].dtype;
-    if (dtype == DType::f64)
-      return Support::no(fmt::format("cpu computes in f32, input {} of '{}' is f64", i, step.op));
-    if (moves(step.op)) continue;
-    const bool counter = dtype == DType::u64 && step.inputs[i].shape.rank() == 0;
-    if (counter && std::holds_alternative<RandomParams>(step.params)) continue;
-    const DType wanted = wanted_dtype(step, i);
-    if (dtype != wanted)
-      return Support::no(
-          fmt::format("cpu wants {} for input {} of '{}', got {}", name_of(wanted), i, step.op, name_of(dtype)));
+    if (step.inputs[i].dtype == DType::f64)
+      return Support::no(fmt::format("cpu computes in f32, input {} of '{}' is f64", i, op));
   }
   if (step.output.dtype == DType::f64)
-    return Support::no(fmt::format("cpu computes in f32, the output of '{}' is f64", step.op));
+    return Support::no(fmt::format("cpu computes in f32, the output of '{}' is f64", op));
+  if (const std::string fault = operand_fault(step.op, step.inputs, step.output); !fault.empty())
+    return Support::no(fmt::format("cpu cannot run '{}': {}", op, fault));
   return Support::with_workspace(cpu_workspace(step.op, step.params, step.inputs, step.output));
 }
 

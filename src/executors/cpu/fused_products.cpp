@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graphrun/op.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/tile.h"
 
@@ -16,7 +17,7 @@ class Pairing {
   std::vector<FusedProduct> run() {
     std::vector<FusedProduct> fused(stage_.last - stage_.rows);
     for (std::uint32_t i = stage_.rows; i < stage_.last; ++i) {
-      if (phase_.steps[i].op != "matmul" || buffers_[phase_.steps[i].output].kind != BufferKind::tile) continue;
+      if (phase_.steps[i].op != Op::matmul || buffers_[phase_.steps[i].output].kind != BufferKind::tile) continue;
       FusedProduct product;
       product.product = i;
       std::uint32_t last = i;
@@ -68,7 +69,7 @@ class Pairing {
   bool adds_bias(std::uint32_t add, std::uint32_t after) const {
     const Step& step = phase_.steps[add];
     const BufferId product = phase_.steps[after].output;
-    if (step.op != "add" || step.inputs[0] != product || buffers_[step.output].type != buffers_[product].type)
+    if (step.op != Op::add || step.inputs[0] != product || buffers_[step.output].type != buffers_[product].type)
       return false;
     const TensorType& bias = buffers_[step.inputs[1]].type;
     const Shape& shape = buffers_[product].type.shape;

@@ -2,6 +2,8 @@
 
 #include <variant>
 
+#include "graphrun/op.h"
+
 namespace graphrun {
 namespace {
 
@@ -11,7 +13,7 @@ bool is_reduced(const Program& program, const Step& step) {
 
 // A number for each feature of a row: over rows alone, or over both axes of rows of one feature.
 bool sums_rows(const Program& program, const Step& step, BufferId of) {
-  if (step.op != "sum" || step.inputs[0] != of || !is_reduced(program, step)) return false;
+  if (step.op != Op::sum || step.inputs[0] != of || !is_reduced(program, step)) return false;
   const std::uint32_t axes = std::get<ReduceParams>(step.params).axes;
   return axes == 1u || (axes == 3u && program.buffers[of].type.shape[1] == 1);
 }
@@ -21,7 +23,7 @@ bool sums_rows(const Program& program, const Step& step, BufferId of) {
 std::vector<PairedSum> pair_sums(const Phase& phase, const Stage& stage, const Program& program) {
   std::vector<PairedSum> pairs(stage.last - stage.rows);
   for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
-    if (phase.steps[i].op != "matmul" || !is_reduced(program, phase.steps[i])) continue;
+    if (phase.steps[i].op != Op::matmul || !is_reduced(program, phase.steps[i])) continue;
     for (std::uint32_t s = stage.rows; s < stage.last; ++s) {
       if (pairs[s - stage.rows].taken || !sums_rows(program, phase.steps[s], phase.steps[i].inputs[1])) continue;
       pairs[i - stage.rows].sum = s;

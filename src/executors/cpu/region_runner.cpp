@@ -12,6 +12,7 @@
 #include "executors/cpu/fused_products.h"
 #include "executors/cpu/paired_sums.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/tile_steps.h"
@@ -145,7 +146,7 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
         call.epilogue.with = operand(epilogue.inputs[1 - static_cast<std::size_t>(cpu::epilogue_input(epilogue.op))]);
     }
     const Buffer& output = program.buffers[phase.steps[i].output];
-    if (step.op == "minibatch" && program.buffers[step.inputs[0]].layout == Layout::vectors) {
+    if (step.op == Op::minibatch && program.buffers[step.inputs[0]].layout == Layout::vectors) {
       const cpu::TileOperand& data = call.inputs[0];
       const auto& params = std::get<MinibatchParams>(step.params);
       call.inputs[0].vectors = cpu::minibatch_data(data.address, data.type, call.inputs[1].address, params);
@@ -160,8 +161,8 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     std::string reason;
     bound.steps.push_back(cpu::make_tile_step(call, isa, reason));
     if (bound.steps.back() == nullptr)
-      throw std::logic_error(
-          fmt::format("cpu: row step '{}' ({}) was not asked of supports_region(): {}", step.name, step.op, reason));
+      throw std::logic_error(fmt::format("cpu: row step '{}' ({}) was not asked of supports_region(): {}", step.name,
+                                         name_of(step.op), reason));
     for (const TileMove& store : stage.stores) {
       if (store.tile != phase.steps[i].output) continue;
       const Buffer& to = program.buffers[store.arena];

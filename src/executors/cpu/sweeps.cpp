@@ -5,8 +5,9 @@
 #include <cstring>
 #include <map>
 
-#include "kernels/cpu/isa_names.h"
+#include "graphrun/op.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/scalar_loops.h"
 
 namespace graphrun {
 namespace {
@@ -54,8 +55,8 @@ class SweepFinder {
     const Step& step = phase_.steps[index];
     const TensorType& out = buffer(step.output).type;
     if (out.dtype != DType::f32 || out.rows > 0 || out.shape.elements() != elements_) return false;
-    if (step.op != "assign" && cpu::index_of(cpu::kUnaryNames, step.op) < 0 &&
-        cpu::index_of(cpu::kBinaryNames, step.op) < 0)
+    if (step.op != Op::assign && cpu::unary_loop(table_, step.op) == nullptr &&
+        cpu::binary_loop(table_, step.op) == nullptr)
       return false;
     return std::all_of(step.inputs.begin(), step.inputs.end(), [&](BufferId id) {
       const TensorType& in = buffer(id).type;
@@ -136,7 +137,7 @@ class SweepFinder {
         continue;
       }
       const KernelArgs& args = steps_[i].args;
-      const bool assigns = step.op == "assign";
+      const bool assigns = step.op == Op::assign;
       if (assigns && args.out == args.in[1]) continue;
       const auto operand = [&](std::size_t input) {
         const BufferId id = step.inputs[input];
@@ -158,8 +159,8 @@ class SweepFinder {
         call.a = static_cast<float>(scalars->a);
         call.b = static_cast<float>(scalars->b);
       }
-      if (const int op = cpu::index_of(cpu::kBinaryNames, step.op); op >= 0) call.binary = table_.binary[op];
-      if (const int op = cpu::index_of(cpu::kUnaryNames, step.op); op >= 0) call.unary = table_.unary[op];
+      call.binary = cpu::binary_loop(table_, step.op);
+      call.unary = cpu::unary_loop(table_, step.op);
       if (call.binary == nullptr && call.x.column == 0) return std::nullopt;
 
       int place = -1;

@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "graphrun/op.h"
+
 namespace graphrun::cuda {
 namespace {
 
@@ -49,14 +51,14 @@ FusedLaunch fuse_launch(const Program& program, const Phase& phase, const Launch
         FusedOperand in;
         in.type = program.buffers[step.inputs[i]].type;
         in.value = member.from[i];
-        const bool only_written = i == 0 && (step.op == "assign" || step.op == "record");
+        const bool only_written = i == 0 && (step.op == Op::assign || step.op == Op::record);
         part.in.push_back(in.value >= 0 || only_written ? in : operand(step.inputs[i]));
       }
       part.out.type = program.buffers[step.output].type;
       if (member.stored) part.out = operand(step.output);
       if (step.row_count != kNoBuffer && part.out.type.rows > 0) part.row_count = operand(step.row_count).pointer;
       if (!member.scalar) {
-        chain.elements = step.op == "record" ? 1 : static_cast<std::uint64_t>(part.out.type.shape.elements());
+        chain.elements = step.op == Op::record ? 1 : static_cast<std::uint64_t>(part.out.type.shape.elements());
       }
       chain.steps.push_back(std::move(part));
     }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "graphrun/op.h"
 #include "kernels/cuda/fused.h"
 #include "kernels/cuda/layout.h"
 
@@ -55,7 +56,7 @@ Range range_of(const Program& program, BufferId id) {
 
 Footprint footprint_of(const Program& program, const Step& step) {
   const TensorType& out = program.buffers[step.output].type;
-  const bool record = step.op == "record";
+  const bool record = step.op == Op::record;
   Footprint f;
   f.elements = record ? 1 : static_cast<std::uint64_t>(out.shape.elements());
   f.elementwise = can_fuse(step.op) && f.elements > 0;
@@ -74,9 +75,9 @@ Footprint footprint_of(const Program& program, const Step& step) {
   if (step.row_count != kNoBuffer) f.reads.push_back({range_of(program, step.row_count)});
   f.own = f.reads.size();
   if (out.rows > 0) f.rows = step.row_count;
-  const bool number = f.elements == 1 && out.rows == 0 && step.op != "increment" && step.op != "row_count" &&
-                      step.op != "record" && step.op != "assign";
-  const bool everywhere = step.op == "broadcast_to" && f.reads.front().one;
+  const bool number = f.elements == 1 && out.rows == 0 && step.op != Op::increment && step.op != Op::row_count &&
+                      step.op != Op::record && step.op != Op::assign;
+  const bool everywhere = step.op == Op::broadcast_to && f.reads.front().one;
   f.inlinable = f.elementwise && !f.state && (number || everywhere);
   return f;
 }

@@ -13,6 +13,7 @@
 #include "executors/cuda/device.h"
 #include "executors/cuda/fusing.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/support.h"
 
@@ -118,7 +119,7 @@ CudaRunnable::~CudaRunnable() {
 CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index) {
   const Step& step = phase.steps[index];
   BoundStep bound;
-  bound.label = fmt::format("phase '{}', step {} ({} {})", phase.name, index + 1, step.op, step.name);
+  bound.label = fmt::format("phase '{}', step {} ({} {})", phase.name, index + 1, name_of(step.op), step.name);
   if (step.inputs.size() > kMaxInputs) {
     throw std::logic_error(fmt::format("{}: {} inputs are more than kernels take", bound.label, step.inputs.size()));
   }
@@ -147,7 +148,7 @@ CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index
     throw std::logic_error(fmt::format("{} has {} bytes of workspace, it asked for {}", bound.label,
                                        bound.workspace_bytes, allowed.workspace_bytes));
   }
-  if (step.op == "matmul" && !library_ &&
+  if (step.op == Op::matmul && !library_ &&
       plan_matmul(std::get<MatmulParams>(step.params), types[0], types[1], machine_).route ==
           MatmulPlan::Route::library) {
     library_.emplace();
@@ -230,7 +231,7 @@ void CudaRunnable::choose_algorithms() {
   if (!library_) return;
   for (std::size_t phase = 0; phase < phases_.size(); ++phase) {
     for (std::size_t i = 0; i < phases_[phase].steps.size(); ++i) {
-      if (program_.phases[phase].steps[i].op != "matmul") continue;
+      if (program_.phases[phase].steps[i].op != Op::matmul) continue;
       Choosing launcher(*this, phases_[phase].steps[i]);
       phases_[phase].steps[i].launch(phases_[phase].steps[i].args, launcher);
     }

@@ -45,7 +45,7 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
   BoundStep bound;
   bound.kernel = ref_kernel(step.op);
   if (bound.kernel == nullptr || step.inputs.size() > kMaxInputs)
-    throw std::logic_error(fmt::format("ref: step '{}' ({}) was not asked of supports()", step.name, step.op));
+    throw std::logic_error(fmt::format("ref: step '{}' ({}) was not asked of supports()", step.name, name_of(step.op)));
   KernelArgs& args = bound.args;
   for (const BufferId id : step.inputs) {
     args.in[args.inputs] = arena.at(program.buffers[id]);
@@ -55,7 +55,7 @@ BoundStep bind(const Program& program, const Phase& phase, const Step& step, con
   args.out_type = program.buffers[step.output].type;
   if (const std::uint64_t workspace = ref_workspace(step.op, args.out_type); workspace > 0) {
     if (step.workspace == kNoBuffer || program.buffers[step.workspace].bytes < workspace)
-      throw std::logic_error(fmt::format("ref: step '{}' ({}) lacks its workspace", step.name, step.op));
+      throw std::logic_error(fmt::format("ref: step '{}' ({}) lacks its workspace", step.name, name_of(step.op)));
     args.workspace = arena.at(program.buffers[step.workspace]);
   }
   if (step.row_count != kNoBuffer)
@@ -75,7 +75,7 @@ class RefRunnable final : public Runnable {
       for (const Step& step : phase.steps) steps.push_back(bind(program, phase, step, arena_));
       if (clock_) {
         std::vector<std::string_view> ops;
-        for (const Step& step : phase.steps) ops.push_back(step.op);
+        for (const Step& step : phase.steps) ops.emplace_back(graphrun::name_of(step.op));
         clock_->add_phase(phase.name, ops);
       }
     }
@@ -135,10 +135,11 @@ class RefRunnable final : public Runnable {
 }  // namespace
 
 Support RefExecutor::supports(const StepSignature& step, const Target&) const {
-  if (ref_kernel(step.op) == nullptr) return Support::no(fmt::format("ref has no kernel for op '{}'", step.op));
+  if (ref_kernel(step.op) == nullptr)
+    return Support::no(fmt::format("ref has no kernel for op '{}'", name_of(step.op)));
   if (step.inputs.size() > kMaxInputs)
     return Support::no(
-        fmt::format("ref takes at most {} inputs, '{}' has {}", kMaxInputs, step.op, step.inputs.size()));
+        fmt::format("ref takes at most {} inputs, '{}' has {}", kMaxInputs, name_of(step.op), step.inputs.size()));
   return Support::with_workspace(ref_workspace(step.op, step.output));
 }
 

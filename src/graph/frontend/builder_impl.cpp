@@ -11,6 +11,7 @@
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
 #include "graphrun/limits.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -93,7 +94,7 @@ void GraphBuilder::Impl::set_batch(std::int64_t rows) {
       std::int64_t& first = std::get<std::vector<std::int64_t>>(value)[0];
       if (first != -1) first = node.type.shape[0];  // of a reshape, -1 is what is left
     }
-    node.attrs = ir::Attrs(node.op->attrs, attributes);
+    node.attrs = ir::Attrs(node.def->attrs, attributes);
   }
 }
 
@@ -123,7 +124,7 @@ void GraphBuilder::Impl::check_new_name(std::string_view name) const {
 void GraphBuilder::Impl::define(std::string_view name, ir::NodeId id) {
   check_new_name(name);
   // A number is one node for all its uses, so it takes no name of one of them.
-  const bool shared_number = graph[id].op_name == "constant" && graph[id].type.shape.rank() == 0;
+  const bool shared_number = graph[id].op == Op::constant && graph[id].type.shape.rank() == 0;
   if (!named.contains(id) && !shared_number) {
     const ir::NodeId other = builder.find(name);  // a node that was named after its op gives way
     if (other != ir::kNoNode && other != id) builder.rename(other, builder.unique(name));

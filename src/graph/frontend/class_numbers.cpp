@@ -6,6 +6,7 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -32,28 +33,28 @@ class Tracer {
   void trace(NodeId id, const Box& box, const ClassRange& range) {
     const Node& node = graph_[id];
     if (is_empty(box)) return;
-    if (node.op_name == "input") {
+    if (node.op == Op::input) {
       ClassRange found = range;
       found.input = node.name;
       found.part.assign(box.begin() + 1, box.end());  // every row
       ranges_.push_back(std::move(found));
-    } else if (node.op_name == "reshape") {
+    } else if (node.op == Op::reshape) {
       reshaped(node, box, range);
-    } else if (node.op_name == "broadcast_to") {
+    } else if (node.op == Op::broadcast_to) {
       broadcast(node, box, range);
-    } else if (node.op_name == "transpose") {
+    } else if (node.op == Op::transpose) {
       const auto params = std::get<PermuteParams>(packed(node));
       Box source(box.size());
       for (std::size_t axis = 0; axis < box.size(); ++axis)
         source[static_cast<std::size_t>(params.axes[axis])] = box[axis];
       trace(node.inputs[0], source, range);
-    } else if (node.op_name == "slice") {
+    } else if (node.op == Op::slice) {
       const auto params = std::get<SliceParams>(packed(node));
       Box source = box;
       source[static_cast<std::size_t>(params.axis)].first += params.start;
       source[static_cast<std::size_t>(params.axis)].second += params.start;
       trace(node.inputs[0], source, range);
-    } else if (node.op_name == "concat") {
+    } else if (node.op == Op::concat) {
       concatenated(node, box, range);
     }
   }
@@ -62,7 +63,7 @@ class Tracer {
   Params packed(const Node& node) const {
     std::vector<TensorType> inputs;
     for (const NodeId input : node.inputs) inputs.push_back(graph_[input].type);
-    return node.op->pack(node.attrs, inputs, node.type);
+    return node.def->pack(node.attrs, inputs, node.type);
   }
 
   // All of it stays all of it; a part is followed where only axes of extent 1 come or go.
@@ -121,12 +122,13 @@ std::vector<ClassRange> class_numbers(const ir::Graph& graph, const std::vector<
     if (!needed[id]) continue;
     const Node& node = graph[id];
     for (const NodeId input : node.inputs) needed[input] = true;
-    if (node.op->classes == nullptr) continue;
+    if (node.def->classes == nullptr) continue;
     std::vector<TensorType> inputs;
     for (const NodeId input : node.inputs) inputs.push_back(graph[input].type);
-    const std::optional<Classes> classes = node.op->classes(node.attrs, inputs);
+    const std::optional<Classes> classes = node.def->classes(node.attrs, inputs);
     if (!classes) continue;
-    const ClassRange range{{}, {}, classes->count, classes->noun, fmt::format("'{}' ({})", node.name, node.op_name)};
+    const ClassRange range{
+        {}, {}, classes->count, classes->noun, fmt::format("'{}' ({})", node.name, name_of(node.op))};
     tracer.trace(node.inputs[classes->operand], whole(inputs[classes->operand].shape), range);
   }
   return ranges;

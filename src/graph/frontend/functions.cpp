@@ -40,9 +40,9 @@ std::optional<Function> find_function(std::string_view name) {
   for (const Composed& f : composed()) {
     if (f.name == name) return Function{f.name, &f.operands, &f.attrs, &f, false};
   }
-  const OpDef* op = find_op(name);
+  const OpDef* op = find_op_def(name);
   if (op == nullptr || op->internal) return std::nullopt;
-  return Function{op->name, &op->operands, &op->attrs, nullptr, op->variadic};
+  return Function{op->name(), &op->operands, &op->attrs, nullptr, op->variadic};
 }
 
 std::vector<std::string> function_names() {

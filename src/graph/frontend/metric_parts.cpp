@@ -8,6 +8,7 @@
 
 #include "graph/builder.h"
 #include "graph/ops/make.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -20,16 +21,16 @@ using ir::NodeId;
 constexpr std::int64_t kMostNumbers = 64;  // of the parts of one metric: each has a ring
 
 bool is_sample_count(const Graph& graph, NodeId id) {
-  return graph[id].op_name == "cast" && graph[id].inputs[0] == graph.phases[0].row_count;
+  return graph[id].op == Op::cast && graph[id].inputs[0] == graph.phases[0].row_count;
 }
 
 // What reduces rows to none; nothing for an op whose batches do not add up to the whole.
 std::optional<Combined> combined_by(const Node& node) {
-  if (node.op_name == "sum" || node.op_name == "matmul") return Combined::sum;
-  if (node.op_name == "prod") return Combined::product;
-  if (node.op_name == "max") return Combined::max;
-  if (node.op_name == "min") return Combined::min;
-  if (node.op_name == "logsumexp") return Combined::logsumexp;
+  if (node.op == Op::sum || node.op == Op::matmul) return Combined::sum;
+  if (node.op == Op::prod) return Combined::product;
+  if (node.op == Op::max) return Combined::max;
+  if (node.op == Op::min) return Combined::min;
+  if (node.op == Op::logsumexp) return Combined::logsumexp;
   return std::nullopt;
 }
 
@@ -106,16 +107,16 @@ class Analysis {
     if (reduces_rows(node)) return combined_by(node) == Combined::sum ? Form::sum : Form::other;
     std::vector<Form> of;
     for (const NodeId input : node.inputs) of.push_back(form_[input]);
-    const std::string_view op = node.op_name;
-    if (op == "div" && of[1] == Form::constant) return of[0];
-    if (op == "div" && of[0] == Form::sum && of[1] == Form::count) return Form::mean;
-    if (op == "mul" && (of[0] == Form::constant || of[1] == Form::constant)) {
+    const Op op = node.op;
+    if (op == Op::div && of[1] == Form::constant) return of[0];
+    if (op == Op::div && of[0] == Form::sum && of[1] == Form::count) return Form::mean;
+    if (op == Op::mul && (of[0] == Form::constant || of[1] == Form::constant)) {
       return of[0] == Form::constant ? of[1] : of[0];
     }
-    const bool keeps = op == "neg" || op == "reshape" || op == "transpose" || op == "slice" || op == "sum" ||
-                       (op == "cast" && is_float(node.type.dtype));
+    const bool keeps = op == Op::neg || op == Op::reshape || op == Op::transpose || op == Op::slice || op == Op::sum ||
+                       (op == Op::cast && is_float(node.type.dtype));
     if (keeps) return of[0];
-    if (op != "add" && op != "sub" && op != "concat") return Form::other;
+    if (op != Op::add && op != Op::sub && op != Op::concat) return Form::other;
     const auto all = [&](auto holds) { return std::all_of(of.begin(), of.end(), holds); };
     if (all([](Form f) { return f == Form::sum; })) return Form::sum;
     if (all([](Form f) { return f == Form::mean || f == Form::constant; })) return Form::mean;
@@ -124,7 +125,7 @@ class Analysis {
 
   void look_into(NodeId id, std::vector<bool>& needed, MetricParts& found) const {
     const Node& node = graph_[id];
-    if (is_sample_count(graph_, id) || node.op_name == "constant") return;
+    if (is_sample_count(graph_, id) || node.op == Op::constant) return;
     if (of_batch_[id] && !reduces_rows(node)) {
       for (const NodeId input : node.inputs) needed[input] = true;
       return;
@@ -147,7 +148,7 @@ class Analysis {
       found.parts.push_back({id, *how});
     } else {
       found.problem =
-          fmt::format("no rule says how '{}' ({}) of all rows follows from its batches", node.name, node.op_name);
+          fmt::format("no rule says how '{}' ({}) of all rows follows from its batches", node.name, name_of(node.op));
     }
   }
 
@@ -198,7 +199,7 @@ MetricFormula metric_formula(const Graph& model, NodeId metric, const std::vecto
     for (auto& [name, value] : attrs) {
       if (name == "dtype" && is_float(node.type.dtype)) value = std::string("f64");
     }
-    copied.emplace(id, make.add(node.op_name, std::move(inputs), attrs));
+    copied.emplace(id, make.add(name_of(node.op), std::move(inputs), attrs));
   }
   formula.value = copied.at(metric);
   formula.graph[formula.value].keep = true;

@@ -14,6 +14,7 @@
 #include "graph/frontend/model_check.h"
 #include "graph/frontend/model_file.h"
 #include "graph/frontend/operand_notes.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -291,14 +292,14 @@ class ModelBuild {
     for (NodeId id = loss + 1; id-- > 0;) {
       const ir::Node& node = graph_.graph[id];
       if (!swept[id]) continue;
-      if (node.op_name == "parameter") return true;
+      if (node.op == Op::parameter) return true;
       last = id;
       bool on = false;
       for (const NodeId input : node.inputs) {
         swept[input] = trained[input] && is_float(graph_.builder.type(input).dtype);
         on = on || swept[input];
       }
-      if (on && node.op->grad == nullptr) return report_no_gradient(at, node);
+      if (on && node.def->grad == nullptr) return report_no_gradient(at, node);
     }
     for (const NodeId input : graph_.graph[last].inputs) {
       if (trained[input]) return report_no_gradient(at, graph_.graph[input]);
@@ -310,7 +311,7 @@ class ModelBuild {
     reader_.report(
         at, "gradient.none",
         fmt::format("{} depends on the parameters through {}, which has no gradient: {}", at.value->string,
-                    node.op_name, node.op->no_gradient.empty() ? "its result is no float" : node.op->no_gradient),
+                    name_of(node.op), node.def->no_gradient.empty() ? "its result is no float" : node.def->no_gradient),
         node.source.line > 0 ? fmt::format("it stands at {} (line {}); minimize a loss that changes smoothly",
                                            node.source.pointer, node.source.line)
                              : "minimize a loss that changes smoothly");

@@ -17,6 +17,7 @@
 #include "graph/frontend/schedules.h"
 #include "graph/gradients.h"
 #include "graph/ops/make.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -122,7 +123,7 @@ class StepGraphBuilder {
     make_.enter(static_cast<std::uint32_t>(graph().phases.size()) - 1);
     result_.phases.push_back(std::move(phase));
     for (NodeId id = 0; id < source_.graph.size(); ++id) {
-      const bool shared = source_.graph[id].op_name == "parameter" || source_.graph[id].op_name == "constant";
+      const bool shared = source_.graph[id].op == Op::parameter || source_.graph[id].op == Op::constant;
       if (!shared) copied_[id] = kNoNode;
     }
   }
@@ -145,18 +146,18 @@ class StepGraphBuilder {
 
   bool is_sample_count(NodeId id) const {
     const ir::Node& node = source_.graph[id];
-    return node.op_name == "cast" && node.inputs[0] == source_.graph.phases[0].row_count;
+    return node.op == Op::cast && node.inputs[0] == source_.graph.phases[0].row_count;
   }
 
   NodeId copy_node(NodeId id, const std::string& phase) {
     const ir::Node& node = source_.graph[id];
     if (is_sample_count(id)) return make_.sample_count(node.type.dtype);
-    if (node.op_name == "input") {
+    if (node.op == Op::input) {
       throw Error(ErrorKind::input, "input.unbound",
                   fmt::format("phase {} has no data for the input '{}'", phase, node.name),
                   phase == "predict" ? "an output must not depend on a target" : "");
     }
-    if (node.op_name == "dropout" && phase != "train") return copied_[node.inputs[0]];
+    if (node.op == Op::dropout && phase != "train") return copied_[node.inputs[0]];
     std::vector<NodeId> inputs;
     for (NodeId input : node.inputs) inputs.push_back(copied_[input]);
     AttrList attrs = node.attrs.list();
@@ -164,14 +165,14 @@ class StepGraphBuilder {
       if (name == "key") value = stream_key(node.name);
     }
     make_.at(node.source);
-    const NodeId result = make_.add(node.op_name, std::move(inputs), attrs);
+    const NodeId result = make_.add(name_of(node.op), std::move(inputs), attrs);
     make_.at({});
     if (node.phase != ir::kShared) {
       make_.rename(result, phase + "/" + node.name);
-    } else if (node.op_name == "parameter") {
+    } else if (node.op == Op::parameter) {
       make_.rename(result, node.name);  // a constant keeps the name it got: nobody asks for it by name
     }
-    if (node.op_name == "parameter") result_.parameters.emplace_back(node.name, result);
+    if (node.op == Op::parameter) result_.parameters.emplace_back(node.name, result);
     return result;
   }
 
@@ -391,7 +392,7 @@ class StepGraphBuilder {
     for (const OutputSpec& output : model_.outputs) needed[output.value.id] = true;
     for (NodeId id = source_.graph.size(); id-- > 0;) {
       if (!needed[id]) continue;
-      if (source_.graph[id].op_name == "input" && source_.graph[id].name == name) return false;
+      if (source_.graph[id].op == Op::input && source_.graph[id].name == name) return false;
       for (NodeId input : source_.graph[id].inputs) needed[input] = true;
     }
     return true;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "graphrun/op.h"
+
 namespace graphrun::ir {
 namespace {
 
@@ -20,8 +22,8 @@ std::string quoted(std::string_view text) {
 }
 
 std::string_view style(const Node& node) {
-  if (node.op_name == "input") return "shape=ellipse, style=filled, fillcolor=\"#dce9f7\"";
-  if (node.op_name == "parameter") return "shape=box, style=filled, fillcolor=\"#f7ecd0\"";
+  if (node.op == Op::input) return "shape=ellipse, style=filled, fillcolor=\"#dce9f7\"";
+  if (node.op == Op::parameter) return "shape=box, style=filled, fillcolor=\"#f7ecd0\"";
   if (node.phase == kShared) return "shape=box, style=filled, fillcolor=\"#eeeeee\"";
   return "shape=box";
 }
@@ -32,7 +34,7 @@ std::string label(const Graph& graph, NodeId id) {
   for (const NodeId input : node.inputs) {
     if (is_number(graph[input])) numbers += " " + operand(graph, input);
   }
-  std::string text = quoted(fmt::format("{}: {}{}", node.name, node.op_name, numbers));
+  std::string text = quoted(fmt::format("{}: {}{}", node.name, name_of(node.op), numbers));
   text.insert(text.size() - 1, "\\n" + to_string(node.type));
   return text;
 }
@@ -40,14 +42,15 @@ std::string label(const Graph& graph, NodeId id) {
 }  // namespace
 
 bool is_number(const Node& node) {
-  return node.op_name == "constant" && node.type.shape.rank() == 0;
+  return node.op == Op::constant && node.type.shape.rank() == 0;
 }
 
 std::string node_text(const Graph& graph, NodeId id) {
   const Node& node = graph[id];
   std::string operands;
   for (const NodeId input : node.inputs) operands += (operands.empty() ? "" : ", ") + operand(graph, input);
-  return fmt::format("{} = {}({}){} : {}", node.name, node.op_name, operands, node.attrs.text(), to_string(node.type));
+  return fmt::format("{} = {}({}){} : {}", node.name, name_of(node.op), operands, node.attrs.text(),
+                     to_string(node.type));
 }
 
 std::string to_dot(const Graph& graph, const std::string& name, const std::vector<bool>& shown) {

@@ -10,7 +10,7 @@ namespace {
 void print_node(std::string& out, const Graph& graph, NodeId id) {
   const Node& node = graph[id];
   auto to = std::back_inserter(out);
-  fmt::format_to(to, "  %{} {} = {}(", id, node.name, node.op_name);
+  fmt::format_to(to, "  %{} {} = {}(", id, node.name, name_of(node.op));
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     fmt::format_to(to, "{}%{} {}", i == 0 ? "" : ", ", node.inputs[i], graph[node.inputs[i]].name);
   }

@@ -30,8 +30,8 @@ struct SourceRef {
 };
 
 struct Node {
-  const OpDef* op = nullptr;
-  std::string_view op_name;
+  Op op = {};
+  const OpDef* def = nullptr;  // of the op
   std::vector<NodeId> inputs;
   Attrs attrs;
   TensorType type;

@@ -12,10 +12,10 @@ namespace graphrun {
 
 inline Alias alias_of(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph[id];
-  if (node.op->alias == nullptr) return {};
+  if (node.def->alias == nullptr) return {};
   std::vector<TensorType> inputs;
   for (const ir::NodeId input : node.inputs) inputs.push_back(graph[input].type);
-  return node.op->alias(node.attrs, inputs, node.type);
+  return node.def->alias(node.attrs, inputs, node.type);
 }
 
 }  // namespace graphrun

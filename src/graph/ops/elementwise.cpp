@@ -281,26 +281,25 @@ TensorType infer_clip(const InferContext& context) {
 
 // ---- entries
 
-OpDef unary(std::string_view name, std::string_view doc, GradFn grad) {
-  return {.name = name, .doc = doc, .operands = {"x"}, .infer = infer::same_float, .grad = grad, .alias = alias::reuse};
+OpDef unary(Op op, std::string_view doc, GradFn grad) {
+  return {.op = op, .doc = doc, .operands = {"x"}, .infer = infer::same_float, .grad = grad, .alias = alias::reuse};
 }
-OpDef binary(std::string_view name, std::string_view doc, GradFn grad) {
-  return {.name = name,
+OpDef binary(Op op, std::string_view doc, GradFn grad) {
+  return {.op = op,
           .doc = doc,
           .operands = {"x", "y"},
           .infer = infer::float_broadcast,
           .grad = grad,
           .alias = alias::reuse};
 }
-OpDef gradient_op(std::string_view name, std::string_view doc, std::string_view value, GradFn grad) {
-  OpDef op = binary(name, doc, grad);
-  op.operands = {value, "gradient"};
-  op.internal = true;
-  return op;
+OpDef gradient_op(Op op, std::string_view doc, std::string_view value, GradFn grad) {
+  OpDef def = binary(op, doc, grad);
+  def.operands = {value, "gradient"};
+  def.internal = true;
+  return def;
 }
-OpDef comparison(std::string_view name, std::string_view doc) {
-  return {
-      .name = name, .doc = doc, .operands = {"x", "y"}, .infer = infer_comparison, .no_gradient = "its result is bool"};
+OpDef comparison(Op op, std::string_view doc) {
+  return {.op = op, .doc = doc, .operands = {"x", "y"}, .infer = infer_comparison, .no_gradient = "its result is bool"};
 }
 OpDef with_attrs(OpDef op, ir::AttrSchema attrs, PackFn pack) {
   op.attrs = std::move(attrs);
@@ -315,73 +314,72 @@ ir::AttrDef number(std::string_view name, double fallback, std::string_view doc,
 
 std::vector<OpDef> elementwise() {
   std::vector<OpDef> list = {
-      binary("add", "x + y", grad_add),
-      binary("sub", "x - y", grad_sub),
-      binary("mul", "x * y", grad_mul),
-      binary("div", "x / y", grad_div),
-      binary("mod", "x - floor(x / y) * y, with the sign of y", grad_mod),
-      binary("pow", "x to the power y", grad_pow),
-      binary("minimum", "the smaller of x and y; NaN if either is", grad_minimum),
-      binary("maximum", "the larger of x and y; NaN if either is", grad_maximum),
-      unary("neg", "-x", grad_neg),
-      unary("abs", "|x|", chain<d_abs>),
-      unary("sign", "-1, 0 or 1", flat),
-      unary("square", "x * x", grad_square),
-      unary("sqrt", "square root", chain<d_sqrt>),
-      unary("rsqrt", "1 / sqrt(x)", chain<d_rsqrt>),
-      unary("reciprocal", "1 / x", chain<d_reciprocal>),
-      unary("exp", "e to the power x", chain<d_exp>),
-      unary("expm1", "exp(x) - 1, exact near 0", chain<d_expm1>),
-      unary("log", "natural logarithm", grad_log),
-      unary("log1p", "log(1 + x), exact near 0", grad_log1p),
-      unary("sin", "sine of radians", chain<d_sin>),
-      unary("cos", "cosine of radians", chain<d_cos>),
-      unary("tan", "tangent of radians", chain<d_tan>),
-      unary("tanh", "hyperbolic tangent", grad_tanh),
-      unary("sigmoid", "1 / (1 + exp(-x))", grad_sigmoid),
-      unary("softplus", "log(1 + exp(x))", grad_softplus),
-      unary("relu", "x where x > 0, else 0", grad_relu),
-      with_attrs(unary("leaky_relu", "x where x > 0, else slope * x", grad_leaky_relu),
+      binary(Op::add, "x + y", grad_add),
+      binary(Op::sub, "x - y", grad_sub),
+      binary(Op::mul, "x * y", grad_mul),
+      binary(Op::div, "x / y", grad_div),
+      binary(Op::mod, "x - floor(x / y) * y, with the sign of y", grad_mod),
+      binary(Op::pow, "x to the power y", grad_pow),
+      binary(Op::minimum, "the smaller of x and y; NaN if either is", grad_minimum),
+      binary(Op::maximum, "the larger of x and y; NaN if either is", grad_maximum),
+      unary(Op::neg, "-x", grad_neg),
+      unary(Op::abs, "|x|", chain<d_abs>),
+      unary(Op::sign, "-1, 0 or 1", flat),
+      unary(Op::square, "x * x", grad_square),
+      unary(Op::sqrt, "square root", chain<d_sqrt>),
+      unary(Op::rsqrt, "1 / sqrt(x)", chain<d_rsqrt>),
+      unary(Op::reciprocal, "1 / x", chain<d_reciprocal>),
+      unary(Op::exp, "e to the power x", chain<d_exp>),
+      unary(Op::expm1, "exp(x) - 1, exact near 0", chain<d_expm1>),
+      unary(Op::log, "natural logarithm", grad_log),
+      unary(Op::log1p, "log(1 + x), exact near 0", grad_log1p),
+      unary(Op::sin, "sine of radians", chain<d_sin>),
+      unary(Op::cos, "cosine of radians", chain<d_cos>),
+      unary(Op::tan, "tangent of radians", chain<d_tan>),
+      unary(Op::tanh, "hyperbolic tangent", grad_tanh),
+      unary(Op::sigmoid, "1 / (1 + exp(-x))", grad_sigmoid),
+      unary(Op::softplus, "log(1 + exp(x))", grad_softplus),
+      unary(Op::relu, "x where x > 0, else 0", grad_relu),
+      with_attrs(unary(Op::leaky_relu, "x where x > 0, else slope * x", grad_leaky_relu),
                  {number("slope", 0.01, "factor for x <= 0")}, pack_leaky_relu),
-      with_attrs(unary("elu", "x where x > 0, else alpha * (exp(x) - 1)", grad_elu),
+      with_attrs(unary(Op::elu, "x where x > 0, else alpha * (exp(x) - 1)", grad_elu),
                  {number("alpha", 1.0, "minus the limit for x to -infinity")}, pack_elu),
-      unary("selu", "elu with the self-normalizing scale 1.0507 and alpha 1.6733", grad_selu),
-      unary("gelu", "x * (1 + erf(x / sqrt(2))) / 2", chain<d_gelu>),
-      unary("gelu_tanh", "x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) / 2", chain<d_gelu_tanh>),
-      unary("silu", "x * sigmoid(x)", chain<d_silu>),
-      unary("erf", "error function", chain<d_erf>),
-      unary("floor", "the largest integer <= x", flat),
-      unary("ceil", "the smallest integer >= x", flat),
-      unary("round", "the nearest integer, halves to even", flat),
-      with_attrs(unary("clip", "x, but at least low and at most high", grad_clip),
+      unary(Op::selu, "elu with the self-normalizing scale 1.0507 and alpha 1.6733", grad_selu),
+      unary(Op::gelu, "x * (1 + erf(x / sqrt(2))) / 2", chain<d_gelu>),
+      unary(Op::gelu_tanh, "x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) / 2", chain<d_gelu_tanh>),
+      unary(Op::silu, "x * sigmoid(x)", chain<d_silu>),
+      unary(Op::erf, "error function", chain<d_erf>),
+      unary(Op::floor, "the largest integer <= x", flat),
+      unary(Op::ceil, "the smallest integer >= x", flat),
+      unary(Op::round, "the nearest integer, halves to even", flat),
+      with_attrs(unary(Op::clip, "x, but at least low and at most high", grad_clip),
                  {number("low", 0.0, "lower bound", true), number("high", 1.0, "upper bound", true)}, pack_clip),
-      gradient_op("square_gradient", "2 * x * gradient", "x", grad_square_gradient),
-      gradient_op("relu_gradient", "gradient where y > 0, else 0", "y", grad_relu_gradient),
-      gradient_op("tanh_gradient", "gradient * (1 - y * y)", "y", grad_tanh_gradient),
-      gradient_op("sigmoid_gradient", "gradient * y * (1 - y)", "y", grad_sigmoid_gradient),
-      gradient_op("softplus_gradient", "gradient * sigmoid(x)", "x", grad_softplus_gradient),
-      comparison("equal", "x == y"),
-      comparison("not_equal", "x != y"),
-      comparison("less", "x < y"),
-      comparison("less_equal", "x <= y"),
-      comparison("greater", "x > y"),
-      comparison("greater_equal", "x >= y"),
+      gradient_op(Op::square_gradient, "2 * x * gradient", "x", grad_square_gradient),
+      gradient_op(Op::relu_gradient, "gradient where y > 0, else 0", "y", grad_relu_gradient),
+      gradient_op(Op::tanh_gradient, "gradient * (1 - y * y)", "y", grad_tanh_gradient),
+      gradient_op(Op::sigmoid_gradient, "gradient * y * (1 - y)", "y", grad_sigmoid_gradient),
+      gradient_op(Op::softplus_gradient, "gradient * sigmoid(x)", "x", grad_softplus_gradient),
+      comparison(Op::equal, "x == y"),
+      comparison(Op::not_equal, "x != y"),
+      comparison(Op::less, "x < y"),
+      comparison(Op::less_equal, "x <= y"),
+      comparison(Op::greater, "x > y"),
+      comparison(Op::greater_equal, "x >= y"),
   };
-  for (OpDef& op : list) {
-    if (op.name == "clip") op.infer = infer_clip;
-    for (const std::string_view name :
-         {"minimum", "maximum", "neg", "abs", "sign", "relu", "relu_gradient", "floor", "ceil", "round", "clip"}) {
-      if (op.name == name) op.agreement = Agreement::exact;
+  for (OpDef& def : list) {
+    if (def.op == Op::clip) def.infer = infer_clip;
+    for (const Op exact : {Op::minimum, Op::maximum, Op::neg, Op::abs, Op::sign, Op::relu, Op::relu_gradient, Op::floor,
+                           Op::ceil, Op::round, Op::clip}) {
+      if (def.op == exact) def.agreement = Agreement::exact;
     }
   }
-  for (auto [name, doc, operands] : {std::tuple{"logical_and", "x and y", 2}, std::tuple{"logical_or", "x or y", 2},
-                                     std::tuple{"logical_not", "not x", 1}}) {
-    OpDef op{
-        .name = name, .doc = doc, .infer = infer_logical, .no_gradient = "its result is bool", .alias = alias::reuse};
-    op.operands = operands == 2 ? std::vector<std::string_view>{"x", "y"} : std::vector<std::string_view>{"x"};
-    list.push_back(std::move(op));
+  for (auto [op, doc, operands] : {std::tuple{Op::logical_and, "x and y", 2}, std::tuple{Op::logical_or, "x or y", 2},
+                                   std::tuple{Op::logical_not, "not x", 1}}) {
+    OpDef def{.op = op, .doc = doc, .infer = infer_logical, .no_gradient = "its result is bool", .alias = alias::reuse};
+    def.operands = operands == 2 ? std::vector<std::string_view>{"x", "y"} : std::vector<std::string_view>{"x"};
+    list.push_back(std::move(def));
   }
-  list.push_back({.name = "where",
+  list.push_back({.op = Op::where,
                   .doc = "x where the condition holds, else y",
                   .operands = {"condition", "x", "y"},
                   .infer = infer_where,

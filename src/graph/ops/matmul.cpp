@@ -117,7 +117,7 @@ Params pack_matmul(const ir::Attrs& attrs, std::span<const TensorType>, const Te
 }  // namespace
 
 std::vector<OpDef> matmul() {
-  return {{.name = "matmul",
+  return {{.op = Op::matmul,
            .doc = "op(a) @ op(b); op() transposes the last two axes when its flag is set, leading axes broadcast",
            .operands = {"a", "b"},
            .attrs = {{"transpose_a", false, "use a transposed"}, {"transpose_b", false, "use b transposed"}},

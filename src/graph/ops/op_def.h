@@ -13,6 +13,7 @@
 
 #include "graph/ir/graph.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/program.h"
 
@@ -98,7 +99,7 @@ enum class Agreement : std::uint8_t {
 };
 
 struct OpDef {
-  std::string_view name;                        // JSON name, error text, kernel key, reference page
+  Op op;                                        // its number and name; what is known of it below the graph: traits_of
   std::string_view doc;                         // one line, the formula included
   std::vector<std::string_view> operands = {};  // their names, which also is the arity
   bool variadic = false;                        // the last operand may come any number of times, at least once
@@ -113,11 +114,14 @@ struct OpDef {
   StateFn state = nullptr;                  // set: the node is a state or source, no step
   std::optional<Agreement> agreement = {};  // unset: follows from `rows`
   bool internal = false;                    // made by the library only; not for model files
+
+  std::string_view name() const { return name_of(op); }  // JSON name, error text, reference page
 };
 
-const std::vector<OpDef>& all_ops();          // in listing order
-const OpDef* find_op(std::string_view name);  // nullptr when there is none
-std::vector<std::string> op_names();          // those that model files may use
+const std::vector<OpDef>& all_ops();  // in listing order
+const OpDef& op_def(Op op);
+const OpDef* find_op_def(std::string_view name);  // nullptr when there is none
+std::vector<std::string> op_names();              // those that model files may use
 
 namespace ops {  // the families
 std::vector<OpDef> sources();

@@ -77,7 +77,7 @@ constexpr std::string_view kDrawn = "a draw depends on nothing that is trained";
 std::vector<OpDef> random() {
   const ir::AttrDef shape{"shape", List{}, "extents", true};
   const ir::AttrDef rows{"rows", std::int64_t{0}, "rows a sample, 0 = no batch", false, 0.0};
-  return {{.name = "random_uniform",
+  return {{.op = Op::random_uniform,
            .doc = "numbers in [low, high), new ones each step",
            .operands = {"step"},
            .attrs = {shape, rows, key(), {"low", 0.0, "smallest"}, {"high", 1.0, "upper end, not reached"}},
@@ -86,7 +86,7 @@ std::vector<OpDef> random() {
            .rows = RowRule::select,
            .pack = pack_uniform,
            .internal = true},
-          {.name = "random_normal",
+          {.op = Op::random_normal,
            .doc = "numbers of the normal distribution, new ones each step",
            .operands = {"step"},
            .attrs = {shape, rows, key(), {"mean", 0.0, "mean"}, {"deviation", 1.0, "standard deviation", false, 0.0}},
@@ -95,7 +95,7 @@ std::vector<OpDef> random() {
            .rows = RowRule::select,
            .pack = pack_normal,
            .internal = true},
-          {.name = "permutation",
+          {.op = Op::permutation,
            .doc = "0 … n-1 in another order each step",
            .operands = {"step"},
            .attrs = {{"n", std::int64_t{0}, "how many", true, 0.0}, key()},
@@ -104,7 +104,7 @@ std::vector<OpDef> random() {
            .rows = RowRule::scalar,
            .pack = pack_permutation,
            .internal = true},
-          {.name = "dropout",
+          {.op = Op::dropout,
            .doc = "0 with probability rate, else x / (1 - rate); the identity outside training",
            .operands = {"x", "step"},
            .attrs = {{"rate", 0.5, "probability of 0", true, 0.0, 0.999999}, key()},

@@ -128,8 +128,8 @@ ir::AttrSchema reduction_attrs() {
 }  // namespace
 
 std::vector<OpDef> reductions() {
-  const auto reduction = [](std::string_view name, std::string_view doc, GradFn grad) {
-    return OpDef{.name = name,
+  const auto reduction = [](Op op, std::string_view doc, GradFn grad) {
+    return OpDef{.op = op,
                  .doc = doc,
                  .operands = {"x"},
                  .attrs = reduction_attrs(),
@@ -138,8 +138,8 @@ std::vector<OpDef> reductions() {
                  .rows = RowRule::reduction,
                  .pack = pack_reduction};
   };
-  const auto position = [](std::string_view name, std::string_view doc) {
-    return OpDef{.name = name,
+  const auto position = [](Op op, std::string_view doc) {
+    return OpDef{.op = op,
                  .doc = doc,
                  .operands = {"x"},
                  .attrs = {{"axis", std::int64_t{-1}, "the axis to search; negative counts from the end"}},
@@ -152,17 +152,18 @@ std::vector<OpDef> reductions() {
     op.agreement = agreement;
     return op;
   };
-  return {reduction("sum", "sum over the axes", grad_sum),
-          agreeing(Agreement::exact,
-                   reduction("max", "the largest over the axes; NaN if there is one, -inf of nothing", grad_extremum)),
-          agreeing(Agreement::exact,
-                   reduction("min", "the smallest over the axes; NaN if there is one, inf of nothing", grad_extremum)),
-          reduction("prod", "product over the axes", grad_prod),
-          agreeing(Agreement::absolute,
-                   reduction("logsumexp", "log(sum(exp(x))) over the axes without overflow; -inf of nothing",
-                             grad_logsumexp)),
-          position("argmax", "index of the first largest along the axis; of the first NaN if there is one"),
-          position("argmin", "index of the first smallest along the axis; of the first NaN if there is one")};
+  return {
+      reduction(Op::sum, "sum over the axes", grad_sum),
+      agreeing(Agreement::exact,
+               reduction(Op::max, "the largest over the axes; NaN if there is one, -inf of nothing", grad_extremum)),
+      agreeing(Agreement::exact,
+               reduction(Op::min, "the smallest over the axes; NaN if there is one, inf of nothing", grad_extremum)),
+      reduction(Op::prod, "product over the axes", grad_prod),
+      agreeing(
+          Agreement::absolute,
+          reduction(Op::logsumexp, "log(sum(exp(x))) over the axes without overflow; -inf of nothing", grad_logsumexp)),
+      position(Op::argmax, "index of the first largest along the axis; of the first NaN if there is one"),
+      position(Op::argmin, "index of the first smallest along the axis; of the first NaN if there is one")};
 }
 
 }  // namespace graphrun::ops

@@ -1,5 +1,5 @@
 // registry.cpp: the explicit list of op families.
-#include <map>
+#include <array>
 #include <stdexcept>
 
 #include "graph/ops/op_def.h"
@@ -13,7 +13,7 @@ const std::vector<OpDef>& all_ops() {
          {ops::sources, ops::elementwise, ops::matmul, ops::reductions, ops::rowwise, ops::movement, ops::random}) {
       for (OpDef& op : family()) {
         if (op.grad == nullptr && op.no_gradient.empty()) {
-          throw std::logic_error("op without a gradient and without a reason: " + std::string(op.name));
+          throw std::logic_error("op without a gradient and without a reason: " + std::string(op.name()));
         }
         all.push_back(std::move(op));
       }
@@ -23,22 +23,30 @@ const std::vector<OpDef>& all_ops() {
   return registry;
 }
 
-const OpDef* find_op(std::string_view name) {
-  static const std::map<std::string_view, const OpDef*> index = [] {
-    std::map<std::string_view, const OpDef*> by_name;
-    for (const OpDef& op : all_ops()) {
-      if (!by_name.emplace(op.name, &op).second) throw std::logic_error("op registered twice: " + std::string(op.name));
+const OpDef& op_def(Op op) {
+  static const std::array<const OpDef*, kOps> index = [] {
+    std::array<const OpDef*, kOps> by_number{};
+    for (const OpDef& def : all_ops()) {
+      const OpDef*& entry = by_number.at(static_cast<std::size_t>(def.op));
+      if (entry != nullptr) throw std::logic_error("op registered twice: " + std::string(def.name()));
+      entry = &def;
     }
-    return by_name;
+    return by_number;
   }();
-  const auto entry = index.find(name);
-  return entry == index.end() ? nullptr : entry->second;
+  const OpDef* const def = index.at(static_cast<std::size_t>(op));
+  if (def == nullptr) throw std::logic_error("op without a definition: " + std::string(name_of(op)));
+  return *def;
+}
+
+const OpDef* find_op_def(std::string_view name) {
+  const std::optional<Op> op = find_op(name);
+  return op ? &op_def(*op) : nullptr;
 }
 
 std::vector<std::string> op_names() {
   std::vector<std::string> names;
   for (const OpDef& op : all_ops()) {
-    if (!op.internal) names.emplace_back(op.name);
+    if (!op.internal) names.emplace_back(op.name());
   }
   return names;
 }

@@ -91,7 +91,7 @@ void grad_cross_entropy(GradContext& c) {
 }  // namespace
 
 std::vector<OpDef> rowwise() {
-  return {{.name = "softmax",
+  return {{.op = Op::softmax,
            .doc = "exp(x) / sum(exp(x)) along the axis",
            .operands = {"x"},
            .attrs = {axis_attr()},
@@ -101,7 +101,7 @@ std::vector<OpDef> rowwise() {
            .alias = alias::reuse,
            .pack = pack_axis,
            .agreement = Agreement::relative},
-          {.name = "log_softmax",
+          {.op = Op::log_softmax,
            .doc = "x - log(sum(exp(x))) along the axis",
            .operands = {"x"},
            .attrs = {axis_attr()},
@@ -111,7 +111,7 @@ std::vector<OpDef> rowwise() {
            .alias = alias::reuse,
            .pack = pack_axis,
            .agreement = Agreement::absolute},
-          {.name = "softmax_cross_entropy",
+          {.op = Op::softmax_cross_entropy,
            .doc = "-sum(target * log_softmax(logits)) along the last axis; target one-hot, or i32 class numbers",
            .operands = {"logits", "target"},
            .infer = infer_cross_entropy,

@@ -130,7 +130,7 @@ constexpr std::string_view kNotFloat = "its operands are counters, not functions
 std::vector<OpDef> sources() {
   std::vector<OpDef> list;
   list.push_back(
-      {.name = "input",
+      {.op = Op::input,
        .doc = "what the host writes: a data set, or a batch of samples (rows > 0)",
        .operands = {},
        .attrs = {dtype_attr(), shape_attr(), {"rows", std::int64_t{0}, "rows a sample, 0 = no batch", false, 0.0}},
@@ -139,7 +139,7 @@ std::vector<OpDef> sources() {
        .rows = RowRule::state,
        .state = [](const ir::Attrs&) { return BufferKind::data; },
        .internal = true});
-  list.push_back({.name = "parameter",
+  list.push_back({.op = Op::parameter,
                   .doc = "a trainable state",
                   .operands = {},
                   .attrs = {dtype_attr(), shape_attr()},
@@ -149,7 +149,7 @@ std::vector<OpDef> sources() {
                   .state = [](const ir::Attrs&) { return BufferKind::parameter; },
                   .internal = true});
   list.push_back(
-      {.name = "state",
+      {.op = Op::state,
        .doc = "an optimizer's slot, a counter, or a metric",
        .operands = {},
        .attrs =
@@ -161,7 +161,7 @@ std::vector<OpDef> sources() {
        .rows = RowRule::state,
        .state = state_kind,
        .internal = true});
-  list.push_back({.name = "constant",
+  list.push_back({.op = Op::constant,
                   .doc = "numbers known when the graph is built",
                   .operands = {},
                   .attrs = {dtype_attr(),
@@ -172,7 +172,7 @@ std::vector<OpDef> sources() {
                   .rows = RowRule::state,
                   .state = [](const ir::Attrs&) { return BufferKind::constant; },
                   .internal = true});
-  list.push_back({.name = "minibatch",
+  list.push_back({.op = Op::minibatch,
                   .doc = "rows [b*capacity, b*capacity + count) of a data set, b = step mod batches; the rest is zero",
                   .operands = {"data", "step"},
                   .attrs = {{"capacity", std::int64_t{1}, "rows of a full batch", true, 1.0},
@@ -185,7 +185,7 @@ std::vector<OpDef> sources() {
                   .alias = minibatch_alias,
                   .pack = pack_minibatch,
                   .internal = true});
-  list.push_back({.name = "row_count",
+  list.push_back({.op = Op::row_count,
                   .doc = "samples in the batch of this step: min(capacity, total - b*capacity), b = step mod batches",
                   .operands = {"step"},
                   .attrs = {{"total", std::int64_t{1}, "samples of the data set", true, 1.0},
@@ -195,7 +195,7 @@ std::vector<OpDef> sources() {
                   .rows = RowRule::scalar,
                   .pack = pack_row_count,
                   .internal = true});
-  list.push_back({.name = "increment",
+  list.push_back({.op = Op::increment,
                   .doc = "step + 1",
                   .operands = {"step"},
                   .infer = infer_increment,
@@ -203,7 +203,7 @@ std::vector<OpDef> sources() {
                   .rows = RowRule::scalar,
                   .alias = alias::reuse,
                   .internal = true});
-  list.push_back({.name = "record",
+  list.push_back({.op = Op::record,
                   .doc = "ring with element (step mod size) replaced by value",
                   .operands = {"ring", "value", "step"},
                   .infer = infer_record,
@@ -211,7 +211,7 @@ std::vector<OpDef> sources() {
                   .rows = RowRule::scalar,
                   .alias = alias::in_place,
                   .internal = true});
-  list.push_back({.name = "assign",
+  list.push_back({.op = Op::assign,
                   .doc = "the state's value from the next step on",
                   .operands = {"state", "value"},
                   .infer = infer_assign,

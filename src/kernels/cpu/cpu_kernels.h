@@ -1,4 +1,4 @@
-// cpu_kernels.h: the host kernels by name and instruction set.
+// cpu_kernels.h: the host kernels by op and instruction set.
 // Contract: f32 (booleans where the op has them; any dtype where an op only moves bytes); the same bits for every
 // instruction set. No kernel allocates or throws. Pure look-ups: safe from any thread.
 // Leaves to others: which operands are supported (executors/cpu), what the ops mean (kernels/ref.h).
@@ -19,10 +19,9 @@ std::vector<Isa> available_isas();  // those that this machine runs, plain first
 // The best of them, or the one that the environment variable GRAPHRUN_ISA names. Throws Error when that is none.
 Isa default_isa();
 
-KernelFn cpu_kernel(std::string_view op, Isa isa);  // nullptr: none
+KernelFn cpu_kernel(Op op, Isa isa);  // nullptr: none
 // Bytes of scratch that the op cuts its work into parts with, a function of the shapes only. A kernel may be given
 // either this much or none: then the work is not cut, and a matmul over a long axis may round in another order.
-std::uint64_t cpu_workspace(std::string_view op, const Params& params, std::span<const TensorType> inputs,
-                            const TensorType& output);
+std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output);
 
 }  // namespace graphrun

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/families.h"
 
@@ -43,7 +44,7 @@ Isa default_isa() {
               nearest.empty() ? "" : "did you mean '" + nearest + "'?");
 }
 
-KernelFn cpu_kernel(std::string_view op, Isa isa) {
+KernelFn cpu_kernel(Op op, Isa isa) {
   if (KernelFn kernel = cpu::elementwise_kernel(op, isa)) return kernel;
   if (KernelFn kernel = cpu::product_kernel(op, isa)) return kernel;
   if (KernelFn kernel = cpu::sum_kernel(op, isa)) return kernel;
@@ -55,14 +56,13 @@ KernelFn cpu_kernel(std::string_view op, Isa isa) {
   return cpu::random_kernel(op);
 }
 
-std::uint64_t cpu_workspace(std::string_view op, const Params& params, std::span<const TensorType> inputs,
-                            const TensorType& output) {
+std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {
   const auto* matmul = std::get_if<MatmulParams>(&params);
   const auto* reduce = std::get_if<ReduceParams>(&params);
-  if (op == "matmul" && matmul != nullptr) return cpu::product_workspace(*matmul, inputs[0], output);
-  if (op == "sum" && reduce != nullptr) return cpu::sum_workspace(*reduce, inputs[0]);
-  if (op == "scatter_add") return cpu::scatter_workspace(inputs[0], output);
-  if (op == "logsumexp" && reduce != nullptr) return cpu::logsumexp_workspace(*reduce, inputs[0]);
+  if (op == Op::matmul && matmul != nullptr) return cpu::product_workspace(*matmul, inputs[0], output);
+  if (op == Op::sum && reduce != nullptr) return cpu::sum_workspace(*reduce, inputs[0]);
+  if (op == Op::scatter_add) return cpu::scatter_workspace(inputs[0], output);
+  if (op == Op::logsumexp && reduce != nullptr) return cpu::logsumexp_workspace(*reduce, inputs[0]);
   return 0;
 }
 

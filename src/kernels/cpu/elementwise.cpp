@@ -102,31 +102,34 @@ void compare_kernel(const KernelArgs& args) {
 
 }  // namespace
 
-KernelFn elementwise_kernel(std::string_view op, Isa isa) {
-#define GRAPHRUN_ENTRY(family, name)                                                                      \
-  KernelEntry{#name,                                                                                      \
-              {family##_kernel<Isa::plain, family##_##name>, family##_kernel<Isa::avx2, family##_##name>, \
-               family##_kernel<Isa::avx512, family##_##name>}},
-#define GRAPHRUN_UNARY_ENTRY(name, Functor, reference) GRAPHRUN_ENTRY(unary, name)
-#define GRAPHRUN_BINARY_ENTRY(name, Functor, reference) GRAPHRUN_ENTRY(binary, name)
-#define GRAPHRUN_COMPARE_ENTRY(name, Functor, reference)                    \
-  KernelEntry{#name,                                                        \
-              {compare_kernel<Isa::plain, compare_##name, scalar::Functor>, \
-               compare_kernel<Isa::avx2, compare_##name, scalar::Functor>,  \
-               compare_kernel<Isa::avx512, compare_##name, scalar::Functor>}},
-  static constexpr std::array kEntries = {
-      GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ENTRY) GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ENTRY)
-          GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ENTRY)
-              KernelEntry{"where", {where_kernel<Isa::plain>, where_kernel<Isa::avx2>, where_kernel<Isa::avx512>}}};
-#undef GRAPHRUN_ENTRY
-#undef GRAPHRUN_UNARY_ENTRY
-#undef GRAPHRUN_BINARY_ENTRY
-#undef GRAPHRUN_COMPARE_ENTRY
-  if (KernelFn kernel = find_kernel(kEntries, op, isa)) return kernel;
-  if (op == "logical_and") return plain_kernel<scalar::LogicalAnd, std::uint8_t, 2>;
-  if (op == "logical_or") return plain_kernel<scalar::LogicalOr, std::uint8_t, 2>;
-  if (op == "logical_not") return plain_kernel<scalar::LogicalNot, std::uint8_t, 1>;
-  return nullptr;
+KernelFn elementwise_kernel(Op op, Isa isa) {
+  switch (op) {
+#define GRAPHRUN_UNARY_CASE(name, ...) \
+  case Op::name:                       \
+    return for_isa(isa, []<Isa i>() -> KernelFn { return unary_kernel<i, unary_##name>; });
+#define GRAPHRUN_BINARY_CASE(name, ...) \
+  case Op::name:                        \
+    return for_isa(isa, []<Isa i>() -> KernelFn { return binary_kernel<i, binary_##name>; });
+#define GRAPHRUN_COMPARE_CASE(name, Functor, ...) \
+  case Op::name:                                  \
+    return for_isa(isa, []<Isa i>() -> KernelFn { return compare_kernel<i, compare_##name, scalar::Functor>; });
+    GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_CASE)
+    GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_CASE)
+    GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_CASE)
+#undef GRAPHRUN_UNARY_CASE
+#undef GRAPHRUN_BINARY_CASE
+#undef GRAPHRUN_COMPARE_CASE
+    case Op::logical_and:
+      return plain_kernel<scalar::LogicalAnd, std::uint8_t, 2>;
+    case Op::logical_or:
+      return plain_kernel<scalar::LogicalOr, std::uint8_t, 2>;
+    case Op::logical_not:
+      return plain_kernel<scalar::LogicalNot, std::uint8_t, 1>;
+    case Op::where:
+      return for_isa(isa, []<Isa i>() -> KernelFn { return where_kernel<i>; });
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace graphrun::cpu

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <string_view>
 
+#include "graphrun/op.h"
 #include "kernels/abi.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/isa.h"
@@ -16,19 +16,19 @@
 
 namespace graphrun::cpu {
 
-KernelFn elementwise_kernel(std::string_view op, Isa isa);
-KernelFn product_kernel(std::string_view op, Isa isa);  // matmul
+KernelFn elementwise_kernel(Op op, Isa isa);
+KernelFn product_kernel(Op op, Isa isa);  // matmul
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);
-KernelFn sum_kernel(std::string_view op, Isa isa);
+KernelFn sum_kernel(Op op, Isa isa);
 std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in);
-KernelFn softmax_kernel(std::string_view op, Isa isa);  // and its kin
+KernelFn softmax_kernel(Op op, Isa isa);  // and its kin
 std::uint64_t logsumexp_workspace(const ReduceParams& params, const TensorType& in);
-KernelFn line_kernel(std::string_view op);                // max … argmin
-KernelFn movement_kernel(std::string_view op);            // batches, counters, cast, broadcast_to
-KernelFn rearrange_kernel(std::string_view op, Isa isa);  // transpose … gather
-KernelFn scatter_kernel(std::string_view op);             // scatter_add
+KernelFn line_kernel(Op op);                // max … argmin
+KernelFn movement_kernel(Op op);            // batches, counters, cast, broadcast_to
+KernelFn rearrange_kernel(Op op, Isa isa);  // transpose … gather
+KernelFn scatter_kernel(Op op);             // scatter_add
 std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out);
-KernelFn random_kernel(std::string_view op);
+KernelFn random_kernel(Op op);
 
 template <Isa isa>
 const IsaTable& table_of() {
@@ -39,15 +39,11 @@ const IsaTable& table_of() {
   return plain::table;
 }
 
-struct KernelEntry {
-  std::string_view op;
-  KernelFn of_isa[3];
-};
-template <std::size_t kCount>
-KernelFn find_kernel(const std::array<KernelEntry, kCount>& entries, std::string_view op, Isa isa) {
-  for (const KernelEntry& entry : entries)
-    if (entry.op == op) return entry.of_isa[static_cast<int>(isa)];
-  return nullptr;
+// kernel<isa>() for the instruction set.
+template <class F>
+KernelFn for_isa(Isa isa, F kernel) {
+  if (isa == Isa::avx512) return kernel.template operator()<Isa::avx512>();
+  return isa == Isa::avx2 ? kernel.template operator()<Isa::avx2>() : kernel.template operator()<Isa::plain>();
 }
 
 // Elements of the valid rows, which come first.

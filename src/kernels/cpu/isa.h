@@ -11,9 +11,9 @@
 
 namespace graphrun::cpu {
 
-#define GRAPHRUN_UNARY_NAME(name, Functor, reference) unary_##name,
-#define GRAPHRUN_BINARY_NAME(name, Functor, reference) binary_##name,
-#define GRAPHRUN_COMPARE_NAME(name, Functor, reference) compare_##name,
+#define GRAPHRUN_UNARY_NAME(name, ...) unary_##name,
+#define GRAPHRUN_BINARY_NAME(name, ...) binary_##name,
+#define GRAPHRUN_COMPARE_NAME(name, ...) compare_##name,
 enum UnaryOp : int { GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_NAME) unary_count };
 enum BinaryOp : int { GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_NAME) binary_count };
 enum CompareOp : int { GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_NAME) compare_count };

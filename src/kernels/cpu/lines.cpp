@@ -70,12 +70,12 @@ void position(const KernelArgs& args) {
 
 }  // namespace
 
-KernelFn line_kernel(std::string_view op) {
-  if (op == "max") return max_kernel;
-  if (op == "min") return min_kernel;
-  if (op == "prod") return prod_kernel;
-  if (op == "argmax") return position<true>;
-  if (op == "argmin") return position<false>;
+KernelFn line_kernel(Op op) {
+  if (op == Op::max) return max_kernel;
+  if (op == Op::min) return min_kernel;
+  if (op == Op::prod) return prod_kernel;
+  if (op == Op::argmax) return position<true>;
+  if (op == Op::argmin) return position<false>;
   return nullptr;
 }
 

@@ -79,9 +79,9 @@ void where(float* out, i64 rows, i64 columns, Strided<std::uint8_t> m, Strided<f
 
 }  // namespace
 
-#define GRAPHRUN_UNARY_ENTRY(name, Functor, reference) unary<scalar::Functor>,
-#define GRAPHRUN_BINARY_ENTRY(name, Functor, reference) binary<scalar::Functor, float>,
-#define GRAPHRUN_COMPARE_ENTRY(name, Functor, reference) binary<scalar::Functor, std::uint8_t>,
+#define GRAPHRUN_UNARY_ENTRY(name, Functor, ...) unary<scalar::Functor>,
+#define GRAPHRUN_BINARY_ENTRY(name, Functor, ...) binary<scalar::Functor, float>,
+#define GRAPHRUN_COMPARE_ENTRY(name, Functor, ...) binary<scalar::Functor, std::uint8_t>,
 
 extern const IsaTable table;
 const IsaTable table = {{GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ENTRY)},

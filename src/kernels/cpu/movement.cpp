@@ -127,14 +127,14 @@ void cast(const KernelArgs& args) {
 
 }  // namespace
 
-KernelFn movement_kernel(std::string_view op) {
-  if (op == "broadcast_to") return broadcast_to;
-  if (op == "cast") return cast;
-  if (op == "minibatch") return minibatch;
-  if (op == "row_count") return row_count;
-  if (op == "increment") return increment;
-  if (op == "record") return record;
-  if (op == "assign") return assign;
+KernelFn movement_kernel(Op op) {
+  if (op == Op::broadcast_to) return broadcast_to;
+  if (op == Op::cast) return cast;
+  if (op == Op::minibatch) return minibatch;
+  if (op == Op::row_count) return row_count;
+  if (op == Op::increment) return increment;
+  if (op == Op::record) return record;
+  if (op == Op::assign) return assign;
   return nullptr;
 }
 

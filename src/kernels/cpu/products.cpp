@@ -309,10 +309,8 @@ void matmul_on(const KernelArgs& args) {
 
 }  // namespace
 
-KernelFn product_kernel(std::string_view op, Isa isa) {
-  static constexpr std::array kEntries = {
-      KernelEntry{"matmul", {matmul_on<Isa::plain>, matmul_on<Isa::avx2>, matmul_on<Isa::avx512>}}};
-  return find_kernel(kEntries, op, isa);
+KernelFn product_kernel(Op op, Isa isa) {
+  return op == Op::matmul ? for_isa(isa, []<Isa i>() -> KernelFn { return matmul_on<i>; }) : nullptr;
 }
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {

@@ -48,11 +48,11 @@ void permutation(const KernelArgs& args) {
 
 }  // namespace
 
-KernelFn random_kernel(std::string_view op) {
-  if (op == "random_uniform") return random_uniform;
-  if (op == "random_normal") return random_normal;
-  if (op == "dropout") return dropout;
-  if (op == "permutation") return permutation;
+KernelFn random_kernel(Op op) {
+  if (op == Op::random_uniform) return random_uniform;
+  if (op == Op::random_normal) return random_normal;
+  if (op == Op::dropout) return dropout;
+  if (op == Op::permutation) return permutation;
   return nullptr;
 }
 

@@ -240,15 +240,13 @@ void gather(const KernelArgs& args) {
 
 }  // namespace
 
-KernelFn rearrange_kernel(std::string_view op, Isa isa) {
-  static constexpr std::array kEntries = {
-      KernelEntry{"transpose", {transpose<Isa::plain>, transpose<Isa::avx2>, transpose<Isa::avx512>}}};
-  if (KernelFn kernel = find_kernel(kEntries, op, isa)) return kernel;
-  if (op == "slice") return slice;
-  if (op == "pad") return pad;
-  if (op == "concat") return concat;
-  if (op == "one_hot") return one_hot;
-  if (op == "gather") return gather;
+KernelFn rearrange_kernel(Op op, Isa isa) {
+  if (op == Op::transpose) return for_isa(isa, []<Isa i>() -> KernelFn { return transpose<i>; });
+  if (op == Op::slice) return slice;
+  if (op == Op::pad) return pad;
+  if (op == Op::concat) return concat;
+  if (op == Op::one_hot) return one_hot;
+  if (op == Op::gather) return gather;
   return nullptr;
 }
 

@@ -141,8 +141,8 @@ void scatter_add(const KernelArgs& args) {
 
 }  // namespace
 
-KernelFn scatter_kernel(std::string_view op) {
-  return op == "scatter_add" ? scatter_add : nullptr;
+KernelFn scatter_kernel(Op op) {
+  return op == Op::scatter_add ? scatter_add : nullptr;
 }
 
 std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out) {

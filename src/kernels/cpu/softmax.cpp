@@ -316,19 +316,15 @@ void logsumexp(const KernelArgs& args) {
   clear_invalid_rows(args);
 }
 
-#define GRAPHRUN_EACH_ISA(kernel) \
-  { kernel<Isa::plain>, kernel<Isa::avx2>, kernel<Isa::avx512> }
-
 }  // namespace
 
-KernelFn softmax_kernel(std::string_view op, Isa isa) {
-  static constexpr std::array kEntries = {
-      KernelEntry{"logsumexp", GRAPHRUN_EACH_ISA(logsumexp)},
-      KernelEntry{"softmax", GRAPHRUN_EACH_ISA(softmax)},
-      KernelEntry{"log_softmax", GRAPHRUN_EACH_ISA(log_softmax)},
-      KernelEntry{"softmax_cross_entropy", GRAPHRUN_EACH_ISA(softmax_cross_entropy)},
-  };
-  return find_kernel(kEntries, op, isa);
+KernelFn softmax_kernel(Op op, Isa isa) {
+  if (op == Op::logsumexp) return for_isa(isa, []<Isa i>() -> KernelFn { return logsumexp<i>; });
+  if (op == Op::softmax) return for_isa(isa, []<Isa i>() -> KernelFn { return softmax<i>; });
+  if (op == Op::log_softmax) return for_isa(isa, []<Isa i>() -> KernelFn { return log_softmax<i>; });
+  if (op == Op::softmax_cross_entropy)
+    return for_isa(isa, []<Isa i>() -> KernelFn { return softmax_cross_entropy<i>; });
+  return nullptr;
 }
 
 std::uint64_t logsumexp_workspace(const ReduceParams& params, const TensorType& in) {

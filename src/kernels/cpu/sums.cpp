@@ -105,10 +105,8 @@ void sum_on(const KernelArgs& args) {
 
 }  // namespace
 
-KernelFn sum_kernel(std::string_view op, Isa isa) {
-  static constexpr std::array kEntries = {
-      KernelEntry{"sum", {sum_on<Isa::plain>, sum_on<Isa::avx2>, sum_on<Isa::avx512>}}};
-  return find_kernel(kEntries, op, isa);
+KernelFn sum_kernel(Op op, Isa isa) {
+  return op == Op::sum ? for_isa(isa, []<Isa i>() -> KernelFn { return sum_on<i>; }) : nullptr;
 }
 
 std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in) {

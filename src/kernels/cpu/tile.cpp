@@ -66,7 +66,7 @@ std::unique_ptr<TileStep> make_tile_step(const TileCall& call, Isa isa, std::str
     if (step != nullptr || !reason.empty()) return step;
   }
   std::unique_ptr<TileStep> step = make_draw_tile(call, reason);
-  if (step == nullptr && reason.empty()) reason = "no kernel runs '" + std::string(call.op) + "' over tiles";
+  if (step == nullptr && reason.empty()) reason = "no kernel runs '" + std::string(name_of(call.op)) + "' over tiles";
   return step;
 }
 

@@ -12,7 +12,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "graphrun/params.h"
@@ -62,12 +61,12 @@ struct TileOperand {
 // What a matmul also does, in place of the steps that would follow: the bits are theirs.
 struct TileEpilogue {
   const std::byte* bias = nullptr;  // added to each row
-  std::string_view op = {};         // then this, where there is one: see epilogue_input()
+  std::optional<Op> op = {};        // then this, where there is one: see epilogue_input()
   TileOperand with = {};            // the other operand of an op of two, of the type of the output
 };
 
 struct TileCall {
-  std::string_view op;
+  Op op;
   const Params* params = nullptr;
   std::vector<TileOperand> inputs;
   TileOperand output;
@@ -79,7 +78,7 @@ struct TileCall {
 };
 
 // Which input of `op` a product of rows may be that does this op too; -1: none.
-int epilogue_input(std::string_view op);
+int epilogue_input(Op op);
 
 // The step, or null and why not. Whether it is null does not depend on offsets and addresses.
 std::unique_ptr<TileStep> make_tile_step(const TileCall& call, Isa isa, std::string& reason);

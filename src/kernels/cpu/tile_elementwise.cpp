@@ -1,8 +1,9 @@
 // tile_elementwise.cpp: scalar ops on tiles, by the loops of isa.h: in a tile an elementwise op is one long loop.
 #include <algorithm>
 
+#include "graphrun/op.h"
 #include "kernels/cpu/elements.h"
-#include "kernels/cpu/isa_names.h"
+#include "kernels/cpu/scalar_loops.h"
 #include "kernels/cpu/tile_steps.h"
 
 namespace graphrun::cpu {
@@ -205,8 +206,8 @@ std::unique_ptr<TileStep> cast(const TileCall& call) {
 
 template <class T>
 std::unique_ptr<TileStep> plain_compare(const TileCall& call) {
-#define GRAPHRUN_COMPARE(name, Functor, reference) \
-  if (call.op == #name)                            \
+#define GRAPHRUN_COMPARE(name, Functor, ...) \
+  if (call.op == Op::name)                   \
     return plain_step<std::uint8_t, T, 2>(call, [](T x, T y) { return scalar::Functor::apply(x, y); });
   GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE)
 #undef GRAPHRUN_COMPARE
@@ -216,8 +217,8 @@ std::unique_ptr<TileStep> plain_compare(const TileCall& call) {
 std::unique_ptr<TileStep> make(const TileCall& call, Isa isa) {
   const IsaTable& table = isa_table(isa);
   const DType dtype = call.inputs.empty() ? DType::f64 : call.inputs[0].type.dtype;
-  if (call.op == "cast") return cast(call);
-  if (call.op == "where") {
+  if (call.op == Op::cast) return cast(call);
+  if (call.op == Op::where) {
     if (call.output.type.dtype == DType::f32) return std::make_unique<Where>(call, table);
     if (call.output.type.dtype == DType::i32) return std::make_unique<PlainWhere<std::int32_t>>(call);
     return std::make_unique<PlainWhere<std::uint8_t>>(call);
@@ -225,18 +226,18 @@ std::unique_ptr<TileStep> make(const TileCall& call, Isa isa) {
   const auto flag = [](bool (*f)(bool, bool)) {
     return [f](std::uint8_t x, std::uint8_t y) { return f(x != 0, y != 0); };
   };
-  if (call.op == "logical_and")
+  if (call.op == Op::logical_and)
     return plain_step<std::uint8_t, std::uint8_t, 2>(call, flag([](bool x, bool y) { return x && y; }));
-  if (call.op == "logical_or")
+  if (call.op == Op::logical_or)
     return plain_step<std::uint8_t, std::uint8_t, 2>(call, flag([](bool x, bool y) { return x || y; }));
-  if (call.op == "logical_not")
+  if (call.op == Op::logical_not)
     return plain_step<std::uint8_t, std::uint8_t, 1>(call, flag([](bool x, bool) { return !x; }));
-  if (const int op = index_of(kUnaryNames, call.op); op >= 0 && dtype == DType::f32)
-    return std::make_unique<Unary>(call, table.unary[op]);
-  if (const int op = index_of(kBinaryNames, call.op); op >= 0 && dtype == DType::f32)
-    return std::make_unique<Binary<float>>(call, table.binary[op]);
-  if (const int op = index_of(kCompareNames, call.op); op >= 0) {
-    if (dtype == DType::f32) return std::make_unique<Binary<std::uint8_t>>(call, table.compare[op]);
+  if (const UnaryFn loop = unary_loop(table, call.op); loop != nullptr && dtype == DType::f32)
+    return std::make_unique<Unary>(call, loop);
+  if (const BinaryFn<float> loop = binary_loop(table, call.op); loop != nullptr && dtype == DType::f32)
+    return std::make_unique<Binary<float>>(call, loop);
+  if (const BinaryFn<std::uint8_t> loop = compare_loop(table, call.op)) {
+    if (dtype == DType::f32) return std::make_unique<Binary<std::uint8_t>>(call, loop);
     if (dtype == DType::i32) return plain_compare<std::int32_t>(call);
     if (dtype == DType::boolean) return plain_compare<std::uint8_t>(call);
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "graphrun/op.h"
 #include "kernels/cpu/tile_steps.h"
 
 namespace graphrun::cpu {
@@ -111,17 +112,17 @@ std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::str
   if (const auto* reduce = std::get_if<ReduceParams>(call.params)) {
     const std::uint32_t axes = reduce->axes;
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    if (call.op == "sum") return line_step(call, axes, table.sum_features);
-    if (call.op == "logsumexp") return line_step(call, axes, table.log_sum_exp);
+    if (call.op == Op::sum) return line_step(call, axes, table.sum_features);
+    if (call.op == Op::logsumexp) return line_step(call, axes, table.log_sum_exp);
     const auto fold = [&](BinaryOp op, float start) {
       return std::make_unique<FoldStep>(call, axes, isa_table(isa).binary[op], start);
     };
-    if (call.op == "max") return fold(binary_maximum, -kInfinity);
-    if (call.op == "min") return fold(binary_minimum, kInfinity);
-    if (call.op == "prod") return fold(binary_mul, 1.0f);
+    if (call.op == Op::max) return fold(binary_maximum, -kInfinity);
+    if (call.op == Op::min) return fold(binary_minimum, kInfinity);
+    if (call.op == Op::prod) return fold(binary_mul, 1.0f);
     return nullptr;
   }
-  if (call.op == "softmax_cross_entropy") {
+  if (call.op == Op::softmax_cross_entropy) {
     if (in_tile(call.inputs[1])) return std::make_unique<CrossEntropy>(call, table);
     reason = "targets without rows";
     return nullptr;
@@ -129,10 +130,10 @@ std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::str
   const auto* axis = std::get_if<AxisParams>(call.params);
   if (axis == nullptr) return nullptr;
   const std::uint32_t mask = 1u << axis->axis;
-  if (call.op == "softmax") return line_step(call, mask, table.softmax);
-  if (call.op == "log_softmax") return line_step(call, mask, table.log_softmax);
-  if (call.op == "argmax") return line_step(call, mask, table.argmax);
-  if (call.op == "argmin") return line_step(call, mask, table.argmin);
+  if (call.op == Op::softmax) return line_step(call, mask, table.softmax);
+  if (call.op == Op::log_softmax) return line_step(call, mask, table.log_softmax);
+  if (call.op == Op::argmax) return line_step(call, mask, table.argmax);
+  if (call.op == Op::argmin) return line_step(call, mask, table.argmin);
   return nullptr;
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/random_bits.h"
+#include "graphrun/op.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/tile_steps.h"
 
@@ -185,7 +186,7 @@ std::unique_ptr<TileStep> rearrange(const TileCall& call) {
   const Shape in = in_tile(x) ? features_of(x.type) : x.type.shape;
   std::vector<From> from;
   double number = 0;
-  if (call.op == "broadcast_to") {
+  if (call.op == Op::broadcast_to) {
     for (const std::int32_t feature : broadcast_map(out, in)) from.push_back({0, feature});
   } else if (const auto* permute = std::get_if<PermuteParams>(call.params)) {
     for_features(out, [&](const std::vector<i64>& at) {
@@ -348,20 +349,20 @@ std::unique_ptr<TileStep> make_tile_store(std::byte* arena, const TensorType& ty
 std::unique_ptr<TileStep> make_move_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (!in_tile(call.output)) return nullptr;
   const TileTable& table = tile_table(isa);
-  if (call.op == "minibatch") {
+  if (call.op == Op::minibatch) {
     const DataVectors& vectors = call.inputs[0].vectors;
     if (vectors.data != nullptr) return std::make_unique<CopyVectors>(vectors, call.output.offset);
     return for_dtype(call.output.type.dtype, [&](auto t) -> std::unique_ptr<TileStep> {
       return std::make_unique<Minibatch<decltype(t)>>(call, table);
     });
   }
-  if (call.op == "one_hot") return std::make_unique<OneHot>(call, table);
-  if (call.op == "gather") {
+  if (call.op == Op::one_hot) return std::make_unique<OneHot>(call, table);
+  if (call.op == Op::gather) {
     if (in_tile(call.inputs[1]) && call.output.type.dtype == DType::f32) return std::make_unique<Gather>(call);
     reason = "only tables of f32 are read by tiles";
     return nullptr;
   }
-  for (const std::string_view op : {"broadcast_to", "transpose", "slice", "pad", "concat"}) {
+  for (const Op op : {Op::broadcast_to, Op::transpose, Op::slice, Op::pad, Op::concat}) {
     if (call.op != op) continue;
     return for_dtype(call.output.type.dtype, [&](auto t) { return rearrange<decltype(t)>(call); });
   }
@@ -373,11 +374,11 @@ std::unique_ptr<TileStep> make_draw_tile(const TileCall& call, std::string&) {
   if (p == nullptr || !in_tile(call.output)) return nullptr;
   const double a = p->a;
   const double b = p->b;
-  if (call.op == "random_uniform")
+  if (call.op == Op::random_uniform)
     return draw_step(call, 0, [=](bits::u32 word, float) { return bits::uniform(word, a, b); });
-  if (call.op == "random_normal")
+  if (call.op == Op::random_normal)
     return draw_step(call, 0, [=](bits::u32 word, float) { return bits::normal(word, a, b); });
-  if (call.op == "dropout")
+  if (call.op == Op::dropout)
     return draw_step(call, 1, [a, kept = static_cast<float>(1 - a)](bits::u32 word, float x) {
       return bits::unit(word) < a ? 0.0f : x / kept;
     });

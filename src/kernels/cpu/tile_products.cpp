@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "graphrun/op.h"
 #include "kernels/cpu/tile_steps.h"
 
 namespace graphrun::cpu {
@@ -10,14 +11,14 @@ namespace {
 using i64 = std::int64_t;
 
 struct EpilogueEntry {
-  std::string_view op;
+  Op op;
   int input;
 };
-#define GRAPHRUN_EPILOGUE(name, input, expression) EpilogueEntry{#name, input},
+#define GRAPHRUN_EPILOGUE(name, input, expression) EpilogueEntry{Op::name, input},
 constexpr EpilogueEntry kEpilogues[] = {GRAPHRUN_EPILOGUES(GRAPHRUN_EPILOGUE)};
 #undef GRAPHRUN_EPILOGUE
 
-Epilogue epilogue_of(std::string_view op) {
+Epilogue epilogue_of(std::optional<Op> op) {
   int i = 0;
   while (i < static_cast<int>(Epilogue::none) && kEpilogues[i].op != op) ++i;
   return static_cast<Epilogue>(i);
@@ -213,13 +214,13 @@ class ScatterRows final : public TileStep {
 
 }  // namespace
 
-int epilogue_input(std::string_view op) {
+int epilogue_input(Op op) {
   const Epilogue epilogue = epilogue_of(op);
   return epilogue == Epilogue::none ? -1 : kEpilogues[static_cast<int>(epilogue)].input;
 }
 
 std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::string& reason) {
-  if (call.op != "matmul") return nullptr;
+  if (call.op != Op::matmul) return nullptr;
   const auto& params = std::get<MatmulParams>(*call.params);
   const TensorType& a = call.inputs[0].type;
   const TensorType& b = call.inputs[1].type;
@@ -239,13 +240,13 @@ std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::
 
 std::unique_ptr<TileStep> make_reduction_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (in_tile(call.output)) return nullptr;
-  if (call.op == "scatter_add") return std::make_unique<ScatterRows>(call);
+  if (call.op == Op::scatter_add) return std::make_unique<ScatterRows>(call);
   if (std::get_if<ReduceParams>(call.params) == nullptr) return nullptr;
-  if (call.op == "sum") return std::make_unique<SumRows>(call, tile_table(isa));
-  if (call.op == "max") return fold_step(call, [](float x, float y) { return x >= y || x != x ? x : y; });
-  if (call.op == "min") return fold_step(call, [](float x, float y) { return x <= y || x != x ? x : y; });
-  if (call.op == "prod") return fold_step(call, [](float x, float y) { return x * y; });
-  reason = "partial results of '" + std::string(call.op) + "' cannot be combined";
+  if (call.op == Op::sum) return std::make_unique<SumRows>(call, tile_table(isa));
+  if (call.op == Op::max) return fold_step(call, [](float x, float y) { return x >= y || x != x ? x : y; });
+  if (call.op == Op::min) return fold_step(call, [](float x, float y) { return x <= y || x != x ? x : y; });
+  if (call.op == Op::prod) return fold_step(call, [](float x, float y) { return x * y; });
+  reason = "partial results of '" + std::string(name_of(call.op)) + "' cannot be combined";
   return nullptr;
 }
 

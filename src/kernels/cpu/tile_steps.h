@@ -3,7 +3,7 @@
 // does not take it gives null and a reason.
 #pragma once
 
-#include "kernels/cpu/isa_names.h"
+#include "kernels/cpu/scalar_loops.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/cpu/tile_isa.h"
 

@@ -1,6 +1,7 @@
 // elementwise.cu: one kernel for each row of the tables of scalar_ops.h, and where().
 #include "kernels/cuda/elementwise.cuh"
 
+#include "graphrun/op.h"
 #include "kernels/scalar_ops.h"
 
 namespace graphrun::cuda {
@@ -87,26 +88,26 @@ void launch_where(const KernelArgs& args, Launcher& launcher) {
 }
 
 struct Row {
-  std::string_view op;
+  Op op;
   LaunchFn launch;
 };
-#define GRAPHRUN_UNARY_ROW(op, Functor, reference) {#op, launch_unary<scalar::Functor>},
-#define GRAPHRUN_BINARY_ROW(op, Functor, reference) {#op, launch_binary<scalar::Functor>},
-#define GRAPHRUN_COMPARE_ROW(op, Functor, reference) {#op, launch_compare<scalar::Functor>},
-#define GRAPHRUN_LOGICAL_ROW(op, Functor, reference) {#op, launch_logical<scalar::Functor>},
+#define GRAPHRUN_UNARY_ROW(name, Functor, ...) {Op::name, launch_unary<scalar::Functor>},
+#define GRAPHRUN_BINARY_ROW(name, Functor, ...) {Op::name, launch_binary<scalar::Functor>},
+#define GRAPHRUN_COMPARE_ROW(name, Functor, ...) {Op::name, launch_compare<scalar::Functor>},
+#define GRAPHRUN_LOGICAL_ROW(name, Functor, ...) {Op::name, launch_logical<scalar::Functor>},
 const Row kRows[] = {
     // clang-format off
     GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ROW)
     GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ROW)
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ROW)
     GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_ROW)
-    {"where", launch_where},
+    {Op::where, launch_where},
     // clang-format on
 };
 
 }  // namespace
 
-LaunchFn find_elementwise(std::string_view op) {
+LaunchFn find_elementwise(Op op) {
   for (const Row& row : kRows) {
     if (row.op == op) return row.launch;
   }

@@ -6,8 +6,8 @@
 #include <bit>
 #include <iterator>
 
+#include "graphrun/op.h"
 #include "kernels/cuda/layout.h"
-#include "kernels/scalar_ops.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -17,26 +17,27 @@ constexpr std::uint64_t kPacked = 1u << 16;  // elements from which a thread tak
 
 enum class Form : std::uint8_t { unary, binary, compare, logical, other };
 struct Row {
-  std::string_view op, functor;
+  Op op;
+  std::string_view functor;
   Form form;
 };
-#define GRAPHRUN_UNARY_ROW(op, Functor, reference) {#op, #Functor, Form::unary},
-#define GRAPHRUN_BINARY_ROW(op, Functor, reference) {#op, #Functor, Form::binary},
-#define GRAPHRUN_COMPARE_ROW(op, Functor, reference) {#op, #Functor, Form::compare},
-#define GRAPHRUN_LOGICAL_ROW(op, Functor, reference) {#op, #Functor, Form::logical},
+#define GRAPHRUN_UNARY_ROW(name, Functor, ...) {Op::name, #Functor, Form::unary},
+#define GRAPHRUN_BINARY_ROW(name, Functor, ...) {Op::name, #Functor, Form::binary},
+#define GRAPHRUN_COMPARE_ROW(name, Functor, ...) {Op::name, #Functor, Form::compare},
+#define GRAPHRUN_LOGICAL_ROW(name, Functor, ...) {Op::name, #Functor, Form::logical},
 constexpr Row kRows[] = {
     // clang-format off
     GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ROW)
     GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ROW)
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ROW)
     GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_ROW)
-    {"where", "", Form::other}, {"cast", "", Form::other}, {"broadcast_to", "", Form::other},
-    {"assign", "", Form::other}, {"increment", "", Form::other}, {"record", "", Form::other},
-    {"row_count", "", Form::other},
+    {Op::where, "", Form::other}, {Op::cast, "", Form::other}, {Op::broadcast_to, "", Form::other},
+    {Op::assign, "", Form::other}, {Op::increment, "", Form::other}, {Op::record, "", Form::other},
+    {Op::row_count, "", Form::other},
     // clang-format on
 };
 
-const Row* row_of(std::string_view op) {
+const Row* row_of(Op op) {
   const auto* found = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return row.op == op; });
   return found == std::end(kRows) ? nullptr : found;
 }
@@ -123,11 +124,11 @@ std::string expression(const FusedStep& step, const std::vector<std::string>& x)
     case Form::other:
       break;
   }
-  if (step.op == "where") return fmt::format("{} != 0 ? {} : {}", x[0], x[1], x[2]);
-  if (step.op == "cast") return cast(x[0], step.in[0].type.dtype, step.out.type.dtype);
-  if (step.op == "assign" || step.op == "record") return x[1];
-  if (step.op == "increment") return x[0] + " + 1";
-  if (step.op == "row_count") {
+  if (step.op == Op::where) return fmt::format("{} != 0 ? {} : {}", x[0], x[1], x[2]);
+  if (step.op == Op::cast) return cast(x[0], step.in[0].type.dtype, step.out.type.dtype);
+  if (step.op == Op::assign || step.op == Op::record) return x[1];
+  if (step.op == Op::increment) return x[0] + " + 1";
+  if (step.op == Op::row_count) {
     const auto& batches = std::get<MinibatchParams>(step.params);
     return fmt::format("batch_rows({}, {}u, {}u, {}u)", x[0], batches.total, batches.capacity,
                        std::max<std::int64_t>(batches.batches(), 1));
@@ -230,12 +231,12 @@ class Chain {
   void add(int number, const FusedStep& step) {
     if (step.scalar) return add_scalar(number, step);
     const std::string_view type = type_name(step.out.type.dtype);
-    const bool record = step.op == "record";
+    const bool record = step.op == Op::record;
     const Shape& shape = record ? step.in[1].type.shape : step.out.type.shape;
     std::vector<std::string> x;
     for (std::size_t i = 0; i < step.in.size(); ++i) {
       // What is only written is not loaded.
-      const bool unused = i == 0 && (step.op == "assign" || record);
+      const bool unused = i == 0 && (step.op == Op::assign || record);
       x.push_back(unused ? std::string() : operand(number, i, step.in[i], shape));
     }
     std::string value = expression(step, x);
@@ -277,7 +278,7 @@ class Chain {
 
 }  // namespace
 
-bool can_fuse(std::string_view op) {
+bool can_fuse(Op op) {
   return row_of(op) != nullptr;
 }
 

@@ -18,7 +18,7 @@
 
 namespace graphrun::cuda {
 
-bool can_fuse(std::string_view op);
+bool can_fuse(Op op);
 
 struct FusedOperand {
   TensorType type;
@@ -27,7 +27,7 @@ struct FusedOperand {
   bool aligned = false;  // to 16 bytes
 };
 struct FusedStep {
-  std::string_view op;
+  Op op;
   Params params;
   std::vector<FusedOperand> in;
   FusedOperand out;     // pointer -1: not stored

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <string_view>
 
 #include "kernels/abi.h"
 
@@ -59,18 +58,18 @@ inline Grid linear_grid(const Machine& machine, std::uint64_t items, std::uint32
 
 using LaunchFn = void (*)(const KernelArgs&, Launcher&);
 
-// The launch function of an op; null when CUDA has no kernel of that name. supports() says yes to no other.
-LaunchFn find_kernel(std::string_view op);
+// The launch function of an op; null when CUDA has no kernel for it. supports() says yes to no other.
+LaunchFn find_kernel(Op op);
 
 // The families, each asked in turn.
-LaunchFn find_elementwise(std::string_view op);
-LaunchFn find_movement(std::string_view op);
-LaunchFn find_rearrange(std::string_view op);
-LaunchFn find_reductions(std::string_view op);
-LaunchFn find_lines(std::string_view op);
-LaunchFn find_random(std::string_view op);
-LaunchFn find_scatter(std::string_view op);
-LaunchFn find_sources(std::string_view op);
+LaunchFn find_elementwise(Op op);
+LaunchFn find_movement(Op op);
+LaunchFn find_rearrange(Op op);
+LaunchFn find_reductions(Op op);
+LaunchFn find_lines(Op op);
+LaunchFn find_random(Op op);
+LaunchFn find_scatter(Op op);
+LaunchFn find_sources(Op op);
 void launch_matmul(const KernelArgs& args, Launcher& launcher);
 
 struct MatmulPlan;

@@ -1,6 +1,7 @@
 // lines.cu: softmax, log_softmax and softmax_cross_entropy: each line along one axis by itself, in three passes: the
 // largest element, the sum of exp(x - largest), the result.
 // A line belongs to one thread, to some lanes of a warp, or to a block, by its length: the order of its sum follows.
+#include "graphrun/op.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/scalar_ops.h"
 
@@ -209,10 +210,10 @@ void launch_cross_entropy(const KernelArgs& args, Launcher& launcher) {
 
 }  // namespace
 
-LaunchFn find_lines(std::string_view op) {
-  if (op == "softmax") return launch_softmax<false>;
-  if (op == "log_softmax") return launch_softmax<true>;
-  if (op == "softmax_cross_entropy") return launch_cross_entropy;
+LaunchFn find_lines(Op op) {
+  if (op == Op::softmax) return launch_softmax<false>;
+  if (op == Op::log_softmax) return launch_softmax<true>;
+  if (op == Op::softmax_cross_entropy) return launch_cross_entropy;
   return nullptr;
 }
 

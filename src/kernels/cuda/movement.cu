@@ -1,4 +1,5 @@
 // movement.cu: the same elements elsewhere or as another type: broadcast_to, cast, assign.
+#include "graphrun/op.h"
 #include "kernels/cuda/elementwise.cuh"
 
 namespace graphrun::cuda {
@@ -84,10 +85,10 @@ void launch_cast(const KernelArgs& args, Launcher& launcher) {
 
 }  // namespace
 
-LaunchFn find_movement(std::string_view op) {
-  if (op == "broadcast_to") return launch_broadcast;
-  if (op == "assign") return launch_assign;
-  if (op == "cast") return launch_cast;
+LaunchFn find_movement(Op op) {
+  if (op == Op::broadcast_to) return launch_broadcast;
+  if (op == Op::assign) return launch_assign;
+  if (op == Op::cast) return launch_cast;
   return nullptr;
 }
 

@@ -1,5 +1,6 @@
 // random.cu: draws. Their bits are defined by base/random_bits.h: the same as on a host.
 #include "base/random_bits.h"
+#include "graphrun/op.h"
 #include "kernels/cuda/launch.cuh"
 
 namespace graphrun::cuda {
@@ -88,11 +89,11 @@ void launch_permutation(const KernelArgs& args, Launcher& launcher) {
 
 }  // namespace
 
-LaunchFn find_random(std::string_view op) {
-  if (op == "random_uniform") return launch_uniform;
-  if (op == "random_normal") return launch_normal;
-  if (op == "dropout") return launch_dropout;
-  if (op == "permutation") return launch_permutation;
+LaunchFn find_random(Op op) {
+  if (op == Op::random_uniform) return launch_uniform;
+  if (op == Op::random_normal) return launch_normal;
+  if (op == Op::dropout) return launch_dropout;
+  if (op == Op::permutation) return launch_permutation;
   return nullptr;
 }
 

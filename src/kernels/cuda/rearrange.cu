@@ -1,5 +1,6 @@
 // rearrange.cu: elements elsewhere: transpose, slice, pad, concat, one_hot, gather. Elements are moved as words of
 // their size, or of up to 16 bytes where neighbours stay together.
+#include "graphrun/op.h"
 #include "kernels/cuda/elementwise.cuh"
 #include "kernels/cuda/reduce_plan.h"
 
@@ -315,13 +316,13 @@ void launch_gather(const KernelArgs& args, Launcher& launcher) {
 
 }  // namespace
 
-LaunchFn find_rearrange(std::string_view op) {
-  if (op == "transpose") return launch_transpose;
-  if (op == "slice") return launch_slice;
-  if (op == "pad") return launch_pad;
-  if (op == "concat") return launch_concat;
-  if (op == "one_hot") return launch_one_hot;
-  if (op == "gather") return launch_gather;
+LaunchFn find_rearrange(Op op) {
+  if (op == Op::transpose) return launch_transpose;
+  if (op == Op::slice) return launch_slice;
+  if (op == Op::pad) return launch_pad;
+  if (op == Op::concat) return launch_concat;
+  if (op == Op::one_hot) return launch_one_hot;
+  if (op == Op::gather) return launch_gather;
   return nullptr;
 }
 

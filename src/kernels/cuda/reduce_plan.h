@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/types.h"
 #include "kernels/cuda/launcher.h"
@@ -57,9 +58,9 @@ struct ReducePlan {
 
 // Bytes that a reduction carries; 0: the op is none. logsumexp: a largest and a sum; argmax, argmin: a value and its
 // place.
-inline std::uint64_t reduce_state(std::string_view op) {
-  if (op == "sum" || op == "prod" || op == "max" || op == "min") return 4;
-  if (op == "logsumexp" || op == "argmax" || op == "argmin") return 8;
+inline std::uint64_t reduce_state(Op op) {
+  if (op == Op::sum || op == Op::prod || op == Op::max || op == Op::min) return 4;
+  if (op == Op::logsumexp || op == Op::argmax || op == Op::argmin) return 8;
   return 0;
 }
 

@@ -1,5 +1,6 @@
 // reductions.cu: sums, products, extrema, their places, and log(sum(exp)), over any axes. The order of the terms is
 // fixed by the plan: terms of a thread in order, then the tree of the block, then splits in order. No atomics.
+#include "graphrun/op.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce_plan.h"
 #include "kernels/scalar_ops.h"
@@ -251,14 +252,14 @@ void launch_reduction(const KernelArgs& args, Launcher& launcher) {
 
 }  // namespace
 
-LaunchFn find_reductions(std::string_view op) {
-  if (op == "sum") return launch_reduction<Sum>;
-  if (op == "prod") return launch_reduction<Product>;
-  if (op == "max") return launch_reduction<Largest>;
-  if (op == "min") return launch_reduction<Smallest>;
-  if (op == "logsumexp") return launch_reduction<LogSumExp>;
-  if (op == "argmax") return launch_reduction<Position<true>>;
-  if (op == "argmin") return launch_reduction<Position<false>>;
+LaunchFn find_reductions(Op op) {
+  if (op == Op::sum) return launch_reduction<Sum>;
+  if (op == Op::prod) return launch_reduction<Product>;
+  if (op == Op::max) return launch_reduction<Largest>;
+  if (op == Op::min) return launch_reduction<Smallest>;
+  if (op == Op::logsumexp) return launch_reduction<LogSumExp>;
+  if (op == Op::argmax) return launch_reduction<Position<true>>;
+  if (op == Op::argmin) return launch_reduction<Position<false>>;
   return nullptr;
 }
 

@@ -1,5 +1,6 @@
 // scatter.cu: scatter_add: places sorted by the row they name, in their order; sums of tiles of sorted places; sums of
 // the rows that go over several tiles, tile by tile. No float atomics: the order of the terms is fixed by the plan.
+#include "graphrun/op.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/scatter_plan.h"
 
@@ -254,8 +255,8 @@ void launch_scatter_add(const KernelArgs& args, Launcher& launcher) {
 
 }  // namespace
 
-LaunchFn find_scatter(std::string_view op) {
-  return op == "scatter_add" ? launch_scatter_add : nullptr;
+LaunchFn find_scatter(Op op) {
+  return op == Op::scatter_add ? launch_scatter_add : nullptr;
 }
 
 }  // namespace graphrun::cuda

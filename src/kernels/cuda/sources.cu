@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/random_bits.h"
+#include "graphrun/op.h"
 #include "kernels/cuda/launch.cuh"
 
 namespace graphrun::cuda {
@@ -102,11 +103,11 @@ void launch_record(const KernelArgs& args, Launcher& launcher) {
 
 }  // namespace
 
-LaunchFn find_sources(std::string_view op) {
-  if (op == "minibatch") return launch_minibatch;
-  if (op == "row_count") return launch_row_count;
-  if (op == "increment") return launch_increment;
-  if (op == "record") return launch_record;
+LaunchFn find_sources(Op op) {
+  if (op == Op::minibatch) return launch_minibatch;
+  if (op == Op::row_count) return launch_row_count;
+  if (op == Op::increment) return launch_increment;
+  if (op == Op::record) return launch_record;
   return nullptr;
 }
 
