@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "base/checked.h"
-#include "graph/ops/infer.h"
 #include "graph/ops/op_def.h"
 
 namespace graphrun {
@@ -33,10 +32,6 @@ TEST(OpRules, TraitsAgreeWithTheRegistry) {
     EXPECT_EQ(operands.size(), op.operands.size() + (op.variadic ? 1 : 0)) << op.name();
     EXPECT_EQ(operands.back() == '+', op.variadic) << op.name();
     EXPECT_EQ(traits.params != 0, op.pack != nullptr) << op.name() << ": parameters";
-    const Overlay overlay = op.alias == &alias::reuse      ? Overlay::reuse
-                            : op.alias == &alias::in_place ? Overlay::state
-                                                           : Overlay::none;
-    EXPECT_EQ(traits.overlay, overlay) << op.name();
   }
 }
 

@@ -5,6 +5,7 @@
 #include "conformance/harness.h"
 #include "conformance/samples.h"
 #include "conformance/suite.h"
+#include "graph/ops/alias_of.h"
 #include "graphrun/error.h"
 
 namespace graphrun::test {
@@ -14,11 +15,7 @@ using ir::NodeId;
 
 Alias alias_of(const Sample& sample) {
   const SampleGraph built = build(sample);
-  const ir::Node& node = built.graph[built.result];
-  if (node.def->alias == nullptr) return {};
-  std::vector<TensorType> types;
-  for (const NodeId input : node.inputs) types.push_back(built.graph[input].type);
-  return node.def->alias(node.attrs, types, node.type);
+  return graphrun::alias_of(built.graph, built.result);
 }
 
 // Whether some operand could give its bytes to the result.

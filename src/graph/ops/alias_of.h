@@ -1,5 +1,5 @@
-// alias_of.h: the alias of a node, from its op's declaration.
-// Contract: a pure function of the graph; an op without a declaration has none.
+// alias_of.h: the alias of a node, from its op's definition and traits.
+// Contract: a pure function of the graph.
 // Leaves to others: what follows from it: storage (compiler/storage.h), regions (compiler/regions.h).
 #pragma once
 
@@ -12,10 +12,20 @@ namespace graphrun {
 
 inline Alias alias_of(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph[id];
-  if (node.def->alias == nullptr) return {};
-  std::vector<TensorType> inputs;
-  for (const ir::NodeId input : node.inputs) inputs.push_back(graph[input].type);
-  return node.def->alias(node.attrs, inputs, node.type);
+  if (node.def->view != nullptr) {
+    std::vector<TensorType> inputs;
+    for (const ir::NodeId input : node.inputs) inputs.push_back(graph[input].type);
+    if (node.def->view(node.attrs, inputs)) return {Alias::Kind::view, 0};
+  }
+  switch (traits_of(node.op).overlay) {
+    case Overlay::none:
+      return {};
+    case Overlay::reuse:
+      return {Alias::Kind::may_reuse, 0};
+    case Overlay::state:
+      return {Alias::Kind::must_be, 0};
+  }
+  return {};
 }
 
 }  // namespace graphrun

@@ -282,15 +282,10 @@ TensorType infer_clip(const InferContext& context) {
 // ---- entries
 
 OpDef unary(Op op, std::string_view doc, GradFn grad) {
-  return {.op = op, .doc = doc, .operands = {"x"}, .infer = infer::same_float, .grad = grad, .alias = alias::reuse};
+  return {.op = op, .doc = doc, .operands = {"x"}, .infer = infer::same_float, .grad = grad};
 }
 OpDef binary(Op op, std::string_view doc, GradFn grad) {
-  return {.op = op,
-          .doc = doc,
-          .operands = {"x", "y"},
-          .infer = infer::float_broadcast,
-          .grad = grad,
-          .alias = alias::reuse};
+  return {.op = op, .doc = doc, .operands = {"x", "y"}, .infer = infer::float_broadcast, .grad = grad};
 }
 OpDef gradient_op(Op op, std::string_view doc, std::string_view value, GradFn grad) {
   OpDef def = binary(op, doc, grad);
@@ -375,7 +370,7 @@ std::vector<OpDef> elementwise() {
   }
   for (auto [op, doc, operands] : {std::tuple{Op::logical_and, "x and y", 2}, std::tuple{Op::logical_or, "x or y", 2},
                                    std::tuple{Op::logical_not, "not x", 1}}) {
-    OpDef def{.op = op, .doc = doc, .infer = infer_logical, .no_gradient = "its result is bool", .alias = alias::reuse};
+    OpDef def{.op = op, .doc = doc, .infer = infer_logical, .no_gradient = "its result is bool"};
     def.operands = operands == 2 ? std::vector<std::string_view>{"x", "y"} : std::vector<std::string_view>{"x"};
     list.push_back(std::move(def));
   }
@@ -384,7 +379,6 @@ std::vector<OpDef> elementwise() {
                   .operands = {"condition", "x", "y"},
                   .infer = infer_where,
                   .grad = grad_where,
-                  .alias = alias::reuse,
                   .agreement = Agreement::exact});
   return list;
 }

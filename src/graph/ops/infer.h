@@ -1,4 +1,4 @@
-// infer.h: the inference rules that several ops share, and the aliases.
+// infer.h: the inference rules that several ops share.
 // Contract: each returns the full type of the output, `rows` included, or fails through the context.
 #pragma once
 
@@ -29,17 +29,3 @@ std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank);  // o
 std::int64_t regrouped_rows(const InferContext& context, const TensorType& operand, const Shape& shape);
 
 }  // namespace graphrun::infer
-
-namespace graphrun::alias {
-
-inline Alias reuse(const ir::Attrs&, std::span<const TensorType>, const TensorType&) {
-  return {Alias::Kind::may_reuse, 0};
-}
-inline Alias view(const ir::Attrs&, std::span<const TensorType>, const TensorType&) {
-  return {Alias::Kind::view, 0};
-}
-inline Alias in_place(const ir::Attrs&, std::span<const TensorType>, const TensorType&) {
-  return {Alias::Kind::must_be, 0};
-}
-
-}  // namespace graphrun::alias

@@ -295,7 +295,7 @@ std::vector<OpDef> movement() {
        .infer = infer_reshape,
        .grad = grad_reshape,
        .rows = RowRule::regroup,
-       .alias = alias::view},
+       .view = [](const ir::Attrs&, std::span<const TensorType>) { return true; }},
       {.op = Op::broadcast_to,
        .doc = "x repeated along axes of extent 1 and new leading axes",
        .operands = {"x"},

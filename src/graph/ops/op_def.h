@@ -79,7 +79,8 @@ struct Alias {
   Kind kind = Kind::none;
   std::size_t input = 0;
 };
-using AliasFn = Alias (*)(const ir::Attrs&, std::span<const TensorType> inputs, const TensorType& output);
+// Whether the output is the bytes of operand 0. Where else it may live, the traits say.
+using ViewFn = bool (*)(const ir::Attrs&, std::span<const TensorType> inputs);
 using PackFn = Params (*)(const ir::Attrs&, std::span<const TensorType> inputs, const TensorType& output);
 // An operand that numbers classes or the rows of a table, and how many there are.
 struct Classes {
@@ -108,7 +109,7 @@ struct OpDef {
   GradFn grad = nullptr;
   std::string_view no_gradient = {};  // why `grad` is null
   RowRule rows = RowRule::elementwise;
-  AliasFn alias = nullptr;                  // null: none
+  ViewFn view = nullptr;                    // null: never
   PackFn pack = nullptr;                    // null: NoParams
   ClassesFn classes = nullptr;              // null: no operand numbers anything
   StateFn state = nullptr;                  // set: the node is a state or source, no step

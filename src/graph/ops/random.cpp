@@ -111,7 +111,6 @@ std::vector<OpDef> random() {
            .infer = infer_dropout,
            .grad = grad_dropout,
            .rows = RowRule::rowwise,
-           .alias = alias::reuse,
            .pack = pack_dropout,
            .agreement = Agreement::relative,
            .internal = true}};

@@ -81,9 +81,8 @@ TensorType infer_minibatch(const InferContext& context) {
 }
 
 // The whole data set as one batch is the data set itself.
-Alias minibatch_alias(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
-  const bool whole = inputs[0].shape[0] == attrs.integer("capacity") && !attrs.boolean("shuffle");
-  return {whole ? Alias::Kind::view : Alias::Kind::none, 0};
+bool is_whole(const ir::Attrs& attrs, std::span<const TensorType> inputs) {
+  return inputs[0].shape[0] == attrs.integer("capacity") && !attrs.boolean("shuffle");
 }
 
 Params pack_minibatch(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
@@ -182,7 +181,7 @@ std::vector<OpDef> sources() {
                   .infer = infer_minibatch,
                   .no_gradient = "data is not trained",
                   .rows = RowRule::select,
-                  .alias = minibatch_alias,
+                  .view = is_whole,
                   .pack = pack_minibatch,
                   .internal = true});
   list.push_back({.op = Op::row_count,
@@ -201,7 +200,6 @@ std::vector<OpDef> sources() {
                   .infer = infer_increment,
                   .no_gradient = kNotFloat,
                   .rows = RowRule::scalar,
-                  .alias = alias::reuse,
                   .internal = true});
   list.push_back({.op = Op::record,
                   .doc = "ring with element (step mod size) replaced by value",
@@ -209,7 +207,6 @@ std::vector<OpDef> sources() {
                   .infer = infer_record,
                   .no_gradient = "a record is for the host to read",
                   .rows = RowRule::scalar,
-                  .alias = alias::in_place,
                   .internal = true});
   list.push_back({.op = Op::assign,
                   .doc = "the state's value from the next step on",
@@ -217,7 +214,6 @@ std::vector<OpDef> sources() {
                   .infer = infer_assign,
                   .no_gradient = "an effect, not a value",
                   .rows = RowRule::state,
-                  .alias = alias::in_place,
                   .internal = true});
   return list;
 }
