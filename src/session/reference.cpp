@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/json_text.h"
 #include "graph/frontend/composed.h"
 #include "graph/frontend/functions.h"
 #include "graph/frontend/json_values.h"
@@ -64,8 +65,9 @@ std::string layer_table() {
   for (const Layer& layer : layers()) {
     std::string attrs = attributes(layer.attrs);
     for (const LayerInit& init : layer.inits) {
+      const json::Value usual = json_of(init.fallback);
       attrs += fmt::format("<br>`{}` ({}): an initialiser{}", init.name,
-                           init.fallback.kind == Init::Kind::glorot_uniform ? "glorot_uniform" : "zeros",
+                           usual.kind == json::Kind::string ? usual.string : json::line(usual),
                            init.optional ? ", or false: without it" : "");
     }
     text +=

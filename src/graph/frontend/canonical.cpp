@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "base/json_text.h"
 #include "graph/frontend/expression.h"
@@ -43,12 +42,6 @@ json::Value normalized(const json::Value& given) {
   for (json::Value& item : value.items) item = normalized(item);
   for (json::Member& member : value.members) member.value = normalized(member.value);
   return value;
-}
-
-json::Value default_init(const Init& init) {
-  if (init.kind == Init::Kind::glorot_uniform) return make("glorot_uniform");
-  if (init.kind == Init::Kind::constant && init.a == 0) return make("zeros");
-  throw std::logic_error("canonical: a layer's default initialiser without a word for it");
 }
 
 const json::Value* find(const json::Value& object, std::string_view key) {
@@ -138,7 +131,7 @@ class Canonical {
     for (const LayerInit& init : layer.inits) {
       const json::Value* value = find(entry, init.name);
       const bool as_usual = !value || (value->kind == json::Kind::boolean && value->boolean);
-      json::add(out, init.name, as_usual ? default_init(init.fallback) : normalized(*value));
+      json::add(out, init.name, as_usual ? json_of(init.fallback) : normalized(*value));
     }
     return out;
   }

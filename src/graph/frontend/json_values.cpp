@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
+#include "base/json_text.h"
 #include "graph/frontend/functions.h"
 
 namespace graphrun {
@@ -189,6 +191,26 @@ std::optional<DType> read_dtype(Reader& reader, const Place& at) {
   if (*word == "i32") return DType::i32;
   reader.report(at, "model.dtype", fmt::format("the dtype of an input is \"f32\" or \"i32\", got \"{}\"", *word));
   return std::nullopt;
+}
+
+json::Value json_of(const Init& init) {
+  using json::make;
+  switch (init.kind) {
+    case Init::Kind::constant:
+      if (init.a == 0) return make("zeros");
+      if (init.a == 1) return make("ones");
+      return json::make_object({{"constant", make(init.a)}});
+    case Init::Kind::normal:
+      if (init.a == 0) return json::make_object({{"normal", make(init.b)}});
+      break;
+    case Init::Kind::uniform:
+      return json::make_object({{"uniform", json::make_array({make(init.a), make(init.b)})}});
+    case Init::Kind::glorot_uniform:
+      return make("glorot_uniform");
+    case Init::Kind::values:
+      break;
+  }
+  throw std::logic_error("a model file has no form for this initialiser");
 }
 
 std::optional<Init> read_init(Reader& reader, const Place& at, const ReadArray& read_array) {

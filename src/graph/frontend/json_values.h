@@ -31,6 +31,8 @@ using ReadArray = std::function<HostTensor(const std::string& file, const std::s
 // "zeros", {"normal": 0.1}, {"npz": "file.npz", "key": "W"}, …, or the values themselves as nested arrays. Without
 // `read_array` no file is opened, and zeros stand for its values.
 std::optional<Init> read_init(json::Reader& reader, const json::Place& at, const ReadArray& read_array);
+// The same, to be read again. Not for Init::values and a normal whose mean is not 0, which the format does not have.
+json::Value json_of(const Init& init);
 // Nothing is reported for what no attribute can be: an object, null, a list that is not of numbers.
 std::optional<AttrValue> attr_value(const json::Value& value);
 // The attributes of the schema that the object has. Keys beyond the schema are the caller's to finish().
