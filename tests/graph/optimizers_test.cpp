@@ -38,6 +38,7 @@ struct Case {
   std::map<std::string, double> options;  // of the optimizer, in our names
   double clip_norm = 0;
   bool biases_decay = true;
+  bool in_torch = true;  // false: torch.optim has no such optimizer, and the equations alone are compared with
 
   double option(const std::string& key, double fallback) const {
     const auto entry = options.find(key);
@@ -283,8 +284,10 @@ void compare_with(const std::string& file, const std::string& text) {
   const json::Document document = json::parse(file, text);
   const json::Member* recorded = document.root.find("cases");
   ASSERT_NE(recorded, nullptr) << file;
-  ASSERT_EQ(recorded->value.members.size(), cases().size()) << file << " has other cases";
+  const auto in_torch = std::count_if(cases().begin(), cases().end(), [](const Case& c) { return c.in_torch; });
+  ASSERT_EQ(recorded->value.members.size(), static_cast<std::size_t>(in_torch)) << file << " has other cases";
   for (const Case& c : cases()) {
+    if (!c.in_torch) continue;
     const json::Member* entry = recorded->value.find(c.name);
     ASSERT_NE(entry, nullptr) << c.name << " is not in " << file;
     Parameters expected;
