@@ -32,10 +32,23 @@ awk '
     else { allowed[key] = value; split(key, parts, "/"); if (parts[1] == "src") folder[parts[2] "/"] = 1 }
     next
   }
+  # The folder of the file that stands for the "*" of a place; "" when the place has none or the file is not below it.
+  function star_of(file, place,    before, rest) {
+    before = index(place, "*") - 1
+    if (before < 0 || !begins(file, substr(place, 1, before))) return ""
+    rest = substr(file, before + 1)
+    return index(rest, "/") ? substr(rest, 1, index(rest, "/") - 1) : ""
+  }
   FNR == 1 {
     checked++
-    place = ""
-    for (p in allowed) if (begins(FILENAME, p) && length(p) > length(place)) place = p
+    place = star = ""
+    for (p in allowed) {
+      folder_of_star = star_of(FILENAME, p)
+      if (folder_of_star != "") { whole = p; sub(/[*]/, folder_of_star, whole) } else whole = p
+      if (!begins(FILENAME, whole)) continue
+      if (length(whole) > length(place) || (whole == place && whole == p)) { place = whole; prefixes = allowed[p]; star = folder_of_star }
+    }
+    if (star != "") gsub(/[*]/, star, prefixes)
     if (place == "") { printf "%s: no layer of the table holds this file\n", FILENAME; bad++ }
   }
   /^[ \t]*#[ \t]*include/ {
@@ -47,9 +60,9 @@ awk '
     ours = begins(included, "graphrun/")
     for (f in folder) if (begins(included, f)) ours = 1
     if (ours) {
-      if (place != "" && !any_begins(included, allowed[place]))
-        complain("not allowed in " place " (may include:" allowed[place] ")")
-    } else if (!angled && index(included, "/") == 0 && any_begins("./", allowed[place])) {
+      if (place != "" && !any_begins(included, prefixes))
+        complain("not allowed in " place " (may include:" prefixes ")")
+    } else if (!angled && index(included, "/") == 0 && any_begins("./", prefixes)) {
       next
     } else if (!angled) {
       complain("an include of ours is qualified from src/ or include/")

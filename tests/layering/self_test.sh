@@ -26,6 +26,10 @@ expect() {
 expect 0 src/compiler/lower.cpp '"compiler/pipeline.h"'
 expect 0 src/base/json.cpp '<nlohmann/json.hpp>'
 expect 0 src/executors/ref/ref.cpp '"kernels/abi.h"'
+expect 0 src/executors/novel/a.cpp '"executors/novel/b.h"'      # a new executor is a layer like the others
+expect 0 src/executors/novel/a.cpp '"kernels/abi.h"'
+expect 0 src/executors/registry.cpp '"executors/novel/a.h"'
+expect 0 src/executors/cuda/a.cpp '"graphrun/executor_plugin.h"'
 expect 0 src/cli/main.cpp '"arguments.h"'
 expect 0 src/kernels/cpu/matmul.cpp '<cmath>'
 
@@ -35,6 +39,10 @@ expect 1 src/compiler/simplify.cpp '"graph/frontend/step_graph.h"' # the compile
 expect 1 src/compiler/lower.cpp '"executors/registry.h"'
 expect 1 src/graph/ops/matmul.cpp '"kernels/ref.h"'             # the graph knows no kernels
 expect 1 src/executors/cpu/cpu.cpp '"executors/ref/ref.h"'      # executors do not know each other
+expect 1 src/executors/novel/a.cpp '"executors/ref/ref.h"'
+expect 1 src/executors/novel/a.cpp '"executors/registry.h"'
+expect 1 src/executors/cuda/a.cpp '"executors/cpu/cpu.h"'
+expect 1 src/executors/cpu/cpu.cpp '"graphrun/executor_plugin.h"'
 expect 1 src/executors/cpu/cpu.cpp '"graph/ir/graph.h"'
 expect 1 src/executors/cpu/cpu.cpp '"graphrun/graph_builder.h"'
 expect 1 src/kernels/ref.h '"graphrun/program.h"'

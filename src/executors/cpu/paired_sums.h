@@ -1,7 +1,7 @@
 // paired_sums.h: which sums over rows a weight gradient takes along: x^T dz reads dz, as the bias's sum of dz would.
 // Contract: the sum is added up where the gradient is due, in the order of a step of its own: the bits are the same.
 // Both read one value, so it is there, and nothing reads a reduced value within its stage. For strands that keep lanes.
-// Leaves to others: the loops (kernels/cpu/tile_product_loops.h), running them.
+// Leaves to others: the loops (kernels/cpu/tile_gradient_loops.h), running them.
 #pragma once
 
 #include <cstdint>

@@ -88,16 +88,21 @@ struct TileTable {
   void (*one_hot)(float* out, const std::int32_t* x, std::int64_t features, std::int64_t classes, std::int64_t stride);
 };
 
-namespace plain {
-extern const TileTable tile_table;
-}
+// One table for each instruction set; products and sums over rows are in files of their own.
+#define GRAPHRUN_TILE_TABLE(isa)                                                                              \
+  namespace isa {                                                                                             \
+  void dense(const DenseTile& call);                                                                          \
+  void dense_gradient(const DenseGradientTile& call);                                                         \
+  void wide_gradient(const DenseGradientTile& call);                                                          \
+  void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows); \
+  void add_lanes_to(float* out, const float* lanes, std::int64_t n);                                          \
+  extern const TileTable tile_table;                                                                          \
+  }
+GRAPHRUN_TILE_TABLE(plain)
 #if defined(__x86_64__)
-namespace avx2 {
-extern const TileTable tile_table;
-}
-namespace avx512 {
-extern const TileTable tile_table;
-}
+GRAPHRUN_TILE_TABLE(avx2)
+GRAPHRUN_TILE_TABLE(avx512)
 #endif
+#undef GRAPHRUN_TILE_TABLE
 
 }  // namespace graphrun::cpu

@@ -1,13 +1,12 @@
 // tile_loops.h: the loops of tile_isa.h, written once over simd.h and compiled once for each instruction set.
-// Contract: see tile_isa.h. Everything is static or forced inline, and nothing of std is used but integer types.
-// Leaves to others: which file includes it with which flags (tile_plain.cpp, tile_avx2.cpp, tile_avx512.cpp).
+// Contract: see tile_isa.h. All that is shared is static or forced inline, and nothing of std is used but integer
+// types. Leaves to others: products and sums over rows (tile_dense_loops.h, tile_gradient_loops.h), which file includes
+// it with which flags (tile_plain.cpp, tile_avx2.cpp, tile_avx512.cpp).
 #pragma once
 
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/tile_isa.h"
 #include "kernels/cpu/tile_lanes.h"
-#include "kernels/cpu/tile_product_loops.h"
-#include "kernels/cpu/tile_wide_gradient.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {

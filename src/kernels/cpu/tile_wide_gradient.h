@@ -1,11 +1,10 @@
-// tile_wide_gradient.h: weight gradients of many numbers with outputs as lanes, not rows; a part of tile_loops.h.
+// tile_wide_gradient.h: weight gradients of many numbers with outputs as lanes, not rows.
 // Contract: wide_gradient of tile_isa.h. How the work is cut into blocks of registers decides its speed, not its bits.
-// Leaves to others: gradients with rows as lanes (tile_product_loops.h), when to use which (tile_products.cpp).
+// Leaves to others: gradients with rows as lanes (tile_gradient_loops.h), when to use which (tile_products.cpp).
 #pragma once
 
 #include "kernels/cpu/tile_isa.h"
-#include "kernels/cpu/tile_lanes.h"
-#include "kernels/cpu/tile_product_loops.h"
+#include "kernels/cpu/tile_parts.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
@@ -92,6 +91,8 @@ __attribute__((noinline)) void add_outer(const GradientRows& out, const TileRows
   });
 }
 
+}  // namespace
+
 void wide_gradient(const DenseGradientTile& c) {
   alignas(64) float block[kChain * kOutputVectors * kLanes];
   for (i64 r = 0; r < c.rows; r += kChain) {
@@ -115,5 +116,4 @@ void wide_gradient(const DenseGradientTile& c) {
   }
 }
 
-}  // namespace
 }  // namespace graphrun::cpu::GRAPHRUN_ISA
