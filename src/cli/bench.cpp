@@ -173,8 +173,6 @@ std::string as_text(const Session& session, const Figures& figures, const Argume
   return text;
 }
 
-}  // namespace
-
 int run_bench(const Arguments& arguments, Diagnostics& diagnostics) {
   double load_seconds = 0;
   Session session = open_session(arguments, diagnostics, &load_seconds);
@@ -192,5 +190,21 @@ int run_bench(const Arguments& arguments, Diagnostics& diagnostics) {
   }
   return interrupted() ? kInterrupted : kDone;
 }
+
+}  // namespace
+
+const Verb bench_verb = {
+    "bench",
+    "time",
+    Words::model,
+    "measure how long training steps take",
+    R"(Trains without looking at the loss and measures. Steps per second are those of a run of many steps; p50 to max are of
+steps one at a time, after those that warm up. What comes before the first step's end is told apart. Where --steps
+does not say, it measures for two seconds. With --idle-gap-ms each step comes after a pause, as in a program that has
+to answer now and then; with --deadline-us a step that takes longer is exit code 3.)",
+    R"(graphrun bench model.json
+graphrun bench model.json --executor=cuda --steps=1000 --json
+graphrun bench model.json --idle-gap-ms=5 --deadline-us=200)",
+    run_bench};
 
 }  // namespace graphrun::cli

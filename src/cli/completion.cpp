@@ -139,11 +139,20 @@ if [[ $funcstack[1] == _graphrun ]]; then _graphrun "$@"; else compdef _graphrun
                      fmt::join(verb_names(), " "), value_branches("    ", reply), verb_branches("    "));
 }
 
-}  // namespace
-
 int run_completion(const Arguments& arguments, Diagnostics&) {
   write_results(arguments.word == "bash" ? bash_script() : zsh_script());
   return kDone;
 }
+
+}  // namespace
+
+const Verb completion_verb = {"completion",
+                              "",
+                              Words::shell,
+                              "print a script that completes verbs and flags: bash or zsh",
+                              R"(The script offers verbs, flags, their values and model files when Tab is pressed.)",
+                              R"(source <(graphrun completion bash)
+graphrun completion zsh > ~/.zfunc/_graphrun)",
+                              run_completion};
 
 }  // namespace graphrun::cli

@@ -70,12 +70,23 @@ std::string as_text(const std::vector<Found>& found) {
   return text;
 }
 
-}  // namespace
-
 int run_devices(const Arguments& arguments, Diagnostics&) {
   const std::vector<Found> found = look();
   write_results(arguments.json ? as_json(found) : as_text(found));
   return kDone;
 }
+
+}  // namespace
+
+const Verb devices_verb = {
+    "devices",
+    "device-query",
+    Words::none,
+    "list what executors could run on here, and what they lack",
+    R"(Each executor's devices: the name that --executor takes, memory free and total, capability, driver; or one line on
+what is missing. The exit code is 0 either way. --json: an object with the arrays devices and missing.)",
+    R"(graphrun devices
+graphrun devices --json)",
+    run_devices};
 
 }  // namespace graphrun::cli

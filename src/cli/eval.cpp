@@ -7,6 +7,8 @@
 
 namespace graphrun::cli {
 
+namespace {
+
 int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   Session session = open_session(arguments, diagnostics);
   if (const std::string& stray = session.model().data.stray; !stray.empty()) {
@@ -20,5 +22,20 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   refuse_non_finite(results);
   return kDone;
 }
+
+}  // namespace
+
+const Verb eval_verb = {
+    "eval",
+    "test",
+    Words::model,
+    "evaluate saved weights on the model's splits",
+    R"(Evaluates loss and metrics of --weights on every split of the model, and trains nothing. The data are split and
+transformed as when the weights were trained, whatever --seed says; where that cannot be, because the rows or the
+split are others now, the exit code is 2. With --json, stdout is one object with the keys model, executor, train,
+validation, test, arena_bytes, weights_hash.)",
+    R"(graphrun train model.json --save-weights model.npz
+graphrun eval model.json --weights model.npz)",
+    run_eval};
 
 }  // namespace graphrun::cli

@@ -129,10 +129,22 @@ std::string version_text() {
       kInstructionSets, fmt::join(executor_names(), " "), fmt::join(names, " "));
 }
 
+namespace {
+
 int run_help(const Arguments& arguments, Diagnostics&) {
   const Verb* verb = arguments.word.empty() ? nullptr : find_verb(arguments.word);
   write_results(verb == nullptr ? help_text() : help_text(*verb));
   return kDone;
 }
+
+}  // namespace
+
+const Verb help_verb = {"help",
+                        "",
+                        Words::verb,
+                        "print this, or the help of one verb",
+                        R"(The same as --help, and with a verb as VERB --help.)",
+                        R"(graphrun help verify)",
+                        run_help};
 
 }  // namespace graphrun::cli

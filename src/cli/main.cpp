@@ -20,7 +20,7 @@ using namespace graphrun::cli;
 
 int run(int argc, const char* const* argv, Diagnostics& diagnostics) {
   const Arguments arguments = parse(argc, argv);
-  if (arguments.help) return run_help(arguments, diagnostics);
+  if (arguments.help) return help_verb.run(arguments, diagnostics);
   if (arguments.version) {
     write_results(version_text());
     return kDone;

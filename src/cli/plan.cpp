@@ -190,8 +190,6 @@ std::string as_text(const Program& program, std::string_view executor, std::size
   return text;
 }
 
-}  // namespace
-
 int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   LoadOptions load = arguments.load;
   load.data = DataUse::sizes;
@@ -209,5 +207,19 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   }
   return kDone;
 }
+
+}  // namespace
+
+const Verb plan_verb = {
+    "plan",
+    "",
+    Words::model,
+    "show the memory plan and the steps; needs no device",
+    R"(Prints how many bytes the run will take, what they are for, and the steps of each phase. Nothing is allocated or
+computed, and the plan for a GPU needs none.)",
+    R"(graphrun plan model.json
+graphrun plan model.json --executor=cuda --target=h200 --json
+graphrun plan model.json --program)",
+    run_plan};
 
 }  // namespace graphrun::cli

@@ -125,8 +125,6 @@ std::string as_json(const Session& session, const Outputs& outputs, std::size_t 
   return json.end_array().end_object().text() + "\n";
 }
 
-}  // namespace
-
 int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
   const auto inputs = load_inputs(arguments.model, arguments.word, arguments.load);
   const std::int64_t rows = inputs.front().second.shape()[0];
@@ -142,5 +140,21 @@ int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
   write_results(arguments.json ? as_json(session, outputs, count) : as_csv(outputs, count));
   return kDone;
 }
+
+}  // namespace
+
+const Verb predict_verb = {
+    "predict",
+    "",
+    Words::model_and_data,
+    "print what the model says of the rows of a file, as CSV",
+    R"(Reads the rows of a CSV, NPY or NPZ file and prints the model's outputs for each as CSV, in the units of the
+targets. A CSV file names its columns in the first line: as the model names those of its table, or x0, x1, ... for an
+array x of several numbers a row; other columns are not looked at. An NPY file is the model's one input, an NPZ file
+has inputs by name. A row's outputs depend on that row alone. Needs --weights, and none of the model's own data. With
+--json, stdout is one object with the keys model, executor, rows, columns, predictions.)",
+    R"(graphrun train model.json --save-weights model.npz
+graphrun predict model.json new.csv --weights model.npz > predictions.csv)",
+    run_predict};
 
 }  // namespace graphrun::cli

@@ -44,8 +44,6 @@ std::string as_text(const std::string& path, const ModelSummary& summary) {
                      counted(summary.entries, "graph entry", "graph entries"));
 }
 
-}  // namespace
-
 int run_show(const Arguments& arguments, Diagnostics&) {
   const ShowOptions options{arguments.gradients, arguments.dot};
   if (arguments.json) {
@@ -65,5 +63,32 @@ int run_check(const Arguments& arguments, Diagnostics&) {
   write_results(arguments.json ? as_json(summary) : as_text(arguments.model, summary));
   return kDone;
 }
+
+}  // namespace
+
+const Verb show_verb = {
+    "show",
+    "",
+    Words::model,
+    "print the model's graph with the shape of every value; needs no data",
+    R"(Prints inputs, parameters, graph, outputs and training as graphrun understood them, with the shape of every value.
+--gradients adds the nodes one by one and those that compute the gradients, --dot draws them for Graphviz, --json
+prints the canonical model file: the same model with every default filled in.)",
+    R"(graphrun show model.json --gradients
+graphrun show model.json --dot | dot -Tsvg > model.svg
+graphrun show model.json --json > canonical.json)",
+    run_show};
+
+const Verb check_verb = {
+    "check",
+    "",
+    Words::model,
+    "find every mistake of a model file; needs no data",
+    R"(Reads the file, infers all shapes, looks for gradients and plans what --executor would run, without its data: a size
+that only the data would tell is assumed. All mistakes are reported at once, each with its place; the exit code is
+then 2.)",
+    R"(graphrun check model.json
+graphrun check model.json --diagnostics=json)",
+    run_check};
 
 }  // namespace graphrun::cli

@@ -149,8 +149,6 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
   }
 }
 
-}  // namespace
-
 int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   OutputFiles outputs(arguments);
   Session session = open_session(arguments, diagnostics, nullptr, &outputs);
@@ -192,5 +190,22 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   if (arguments.assert_no_alloc) tell_allocations(watch, diagnostics);
   return results.training->cancelled || interrupted() ? kInterrupted : kDone;
 }
+
+}  // namespace
+
+const Verb train_verb = {
+    "train",
+    "",
+    Words::model,
+    "train the model and evaluate it on its splits (the default)",
+    R"(Trains for the model's number of epochs, then evaluates loss and metrics on every split with the final weights.
+Progress goes to stderr, the results to stdout. Ctrl-C ends the training and keeps what it has: the results so far
+are printed and the exit code is 130. With --json, stdout is one object with the keys model, executor, train,
+validation, test, epochs, steps, seconds, steps_per_second, interrupted, arena_bytes, weights_hash; a split holds
+loss, then each metric by name, or is null where the model has none.)",
+    R"(graphrun model.json
+graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
+graphrun model.json --json --quiet > result.json)",
+    run_train};
 
 }  // namespace graphrun::cli

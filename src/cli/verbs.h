@@ -1,7 +1,7 @@
-// verbs.h: what the command line can do: one function a verb, each in its own file.
+// verbs.h: what the command line can do: one verb a file.
 // Contract: a verb writes results to stdout and says all else through Diagnostics; it returns the exit code and throws
-// Error for what its user can mend. To add one: write its file, add a row in verbs.cpp; its flags are rows of
-// flags.cpp.
+// Error for what its user can mend. To add one: write its file, which ends with its Verb, and name it in
+// GRAPHRUN_VERBS; flags are rows of flags.cpp.
 #pragma once
 
 #include <span>
@@ -30,16 +30,11 @@ std::span<const Verb> verbs();                 // the first is the default
 const Verb* find_verb(std::string_view name);  // by name or alias; null when there is none
 std::vector<std::string> verb_names();         // aliases too
 
-int run_train(const Arguments& arguments, Diagnostics& diagnostics);
-int run_eval(const Arguments& arguments, Diagnostics& diagnostics);
-int run_predict(const Arguments& arguments, Diagnostics& diagnostics);
-int run_plan(const Arguments& arguments, Diagnostics& diagnostics);
-int run_verify(const Arguments& arguments, Diagnostics& diagnostics);
-int run_show(const Arguments& arguments, Diagnostics& diagnostics);
-int run_check(const Arguments& arguments, Diagnostics& diagnostics);
-int run_bench(const Arguments& arguments, Diagnostics& diagnostics);
-int run_devices(const Arguments& arguments, Diagnostics& diagnostics);
-int run_completion(const Arguments& arguments, Diagnostics& diagnostics);
-int run_help(const Arguments& arguments, Diagnostics& diagnostics);
+// Every verb; each is described at the end of its own file.
+#define GRAPHRUN_VERBS(X) \
+  X(train) X(eval) X(predict) X(plan) X(verify) X(bench) X(show) X(check) X(devices) X(completion) X(help)
+#define GRAPHRUN_VERB(name) extern const Verb name##_verb;
+GRAPHRUN_VERBS(GRAPHRUN_VERB)
+#undef GRAPHRUN_VERB
 
 }  // namespace graphrun::cli

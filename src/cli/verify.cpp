@@ -227,8 +227,6 @@ int dump(const Model& model, const Arguments& arguments, std::optional<OutputFil
   return kDone;
 }
 
-}  // namespace
-
 int run_verify(const Arguments& arguments, Diagnostics& diagnostics) {
   OutputFiles outputs(arguments);
   const Model model = load_model(arguments.model, arguments.load);
@@ -236,5 +234,22 @@ int run_verify(const Arguments& arguments, Diagnostics& diagnostics) {
   for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
   return arguments.dump.empty() ? compare(model, arguments) : dump(model, arguments, outputs.dump);
 }
+
+}  // namespace
+
+const Verb verify_verb = {
+    "verify",
+    "",
+    Words::model,
+    "run two executors step by step and compare every value",
+    R"(First every step alone: both executors get the same inputs, and every value is compared with the op's tolerance.
+Then what a run does: the program with its regions from equal states, each phase at once, predictions of full and
+partial batches, and many steps in one call, which must leave the same bits as steps one by one. A difference is
+printed with step, op and element, and the exit code is 3. With --dump it prints one value of one executor instead.)",
+    R"(graphrun verify model.json --executor=cuda
+graphrun verify model.json --steps=10 -v
+graphrun verify model.json --trajectory --steps=500 --tolerance=1e-4
+graphrun verify model.json --dump=loss --steps=3)",
+    run_verify};
 
 }  // namespace graphrun::cli
