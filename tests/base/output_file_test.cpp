@@ -6,12 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/file.h"
 #include "base/output_name.h"
 #include "graphrun/error.h"
@@ -187,6 +189,28 @@ TEST_F(Output, WhatIsNoRegularFileIsWrittenDirectly) {
 }
 
 // /dev/stdout is such a name.
+TEST_F(Output, AWriteThatWaitsIsNotEndedByASignal) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+  const std::string block(4096, 'x');
+  while (::write(ends[1], block.data(), block.size()) > 0) {
+  }
+  const auto before = std::signal(SIGUSR1, [](int) {});
+  bool written = false;
+  std::thread writer([&] { written = write_all(ends[1], "the end"); });
+  for (int i = 0; i < 20; ++i) {
+    ::pthread_kill(writer.native_handle(), SIGUSR1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::string got(block.size(), ' ');
+  while (::read(ends[0], got.data(), got.size()) > 0) {
+  }
+  writer.join();
+  std::signal(SIGUSR1, before);
+  ::close(ends[0]), ::close(ends[1]);
+  EXPECT_TRUE(written);
+}
+
 TEST_F(Output, ADescriptorKeepsItsPosition) {
   const int out = ::open(path("out").c_str(), O_WRONLY | O_CREAT, 0600);
   ASSERT_GE(out, 0);
