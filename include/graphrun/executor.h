@@ -2,8 +2,8 @@
 // Contract:
 //   - supports() is a pure function of (step, target) and needs no device; it is asked before planning. load() may fail
 //     (no device, no memory), but may not decline.
-//   - load() allocates once; run() allocates nothing, transfers nothing and does not synchronise until it returns, and
-//     when it returns all polled buffers can be read.
+//   - load() allocates once; run() allocates nothing and transfers nothing until its end, stays close to its device (a
+//     tenth of a second of steps), and when it returns all polled buffers can be read.
 //   - a Runnable belongs to one thread at a time; different Runnables may run in different threads.
 // To add an executor: implement these two classes (copy src/executors/ref) and add one line to
 // src/executors/registry.cpp, or build a shared library that exports graphrun_executor_plugin()

@@ -50,12 +50,13 @@ class Device : public ::testing::Test {
   template <class T = float>
   void compare(Builder& build, BufferId out, float tolerance = 0.0f, std::uint64_t steps = 1,
                const std::shared_ptr<Executor>& other = nullptr) {
-    const Program program = build.finish(*cuda);
+    const std::shared_ptr<Executor>& second = other ? other : ref;
+    const Program program = build.finish(*cuda, second.get());
     const auto device = cuda->load(program);
     device->run(0, steps);
     Program host_program = program;
     if (other) host_program.target = std::string(other->default_target());
-    const auto host = (other ? other : ref)->load(host_program);
+    const auto host = second->load(host_program);
     host->run(0, steps);
     const auto got = read<T>(*device, program, out);
     const auto want = read<T>(*host, host_program, out);

@@ -1,7 +1,11 @@
 // The CUDA executor against ref on hand-written Programs, and what a run may ask of the device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "device.h"
 #include "graphrun/error.h"
@@ -100,41 +104,6 @@ TEST_F(Device, Sum) {
   }
 }
 
-// Least squares by gradient descent in batches of 4 out of 10 samples: the third batch is short.
-struct Regression {
-  Builder build{"regression", 4};
-  BufferId counter, weights, ring, activated;
-
-  explicit Regression(std::int64_t samples = 10, std::int64_t ring_size = 16) {
-    const std::int64_t features = 3;
-    const MinibatchParams batches{samples, 4};
-    const BufferId data = build.state("data", f32({samples, features}), random_values(samples * features, 11));
-    const BufferId target = build.state("target", f32({samples, 1}), random_values(samples, 12));
-    counter = build.counter("step", true);
-    weights = build.state("w", f32({features, 1}), {}, true);
-    ring = build.state("losses", f32({ring_size}), {}, true);
-    const BufferId rate = build.state("rate", f32({}), {0.05f});
-    const auto batch = [&](const char* name, std::int64_t columns) { return build.buffer(name, f32({4, columns}, 1)); };
-    const BufferId count = build.buffer("count", scalar(DType::i32));
-    build.step("row_count", {counter}, count, batches);
-    build.rows(count);
-    const BufferId x = build.step("minibatch", {data, counter}, batch("x", features), batches);
-    const BufferId y = build.step("minibatch", {target, counter}, batch("y", 1), batches);
-    const BufferId z = build.step("matmul", {x, weights}, batch("z", 1), MatmulParams{});
-    const BufferId error = build.step("sub", {z, y}, batch("error", 1));
-    const BufferId squares = build.step("square", {error}, batch("squares", 1));
-    const BufferId loss = build.step("sum", {squares}, build.buffer("loss", f32({})), ReduceParams{3, false});
-    activated = build.step("exp", {z}, build.buffer("exp", f32({4, 1}, 1), BufferKind::activation));
-    const BufferId gradient =
-        build.step("matmul", {x, error}, build.buffer("dw", f32({features, 1})), MatmulParams{true, false});
-    const BufferId change = build.step("mul", {gradient, rate}, build.buffer("change", f32({features, 1})));
-    const BufferId next = build.step("sub", {weights, change}, build.buffer("next", f32({features, 1})));
-    build.step("assign", {weights, next}, weights);
-    build.step("record", {ring, loss, counter}, ring);
-    build.step("increment", {counter}, counter);
-  }
-};
-
 TEST_F(Device, TrainsLikeRef) {
   Regression model;
   const Program program = model.build.finish(*cuda);
@@ -212,11 +181,47 @@ TEST_F(Device, ARunAllocatesNothingAndCopiesOnlyWhatIsPolled) {
     EXPECT_EQ(counted(*device, "bytes_to_host") - down, poll_block(program).bytes);
     EXPECT_EQ(counted(*device, "synchronizations"), synchronizations + 1);
     EXPECT_EQ(counted(*device, "captured_launches"), captured);
-    const std::uint64_t most = counted(*device, "steps_per_launch.run");
-    EXPECT_GT(most, 100u);
-    EXPECT_EQ(counted(*device, "graph_launches") - graphs, (n + most - 1) / most);
-    EXPECT_LE(counted(*device, "launches") - launches, 2u);  // the counts of the loops: a full launch, and the rest
+    const std::uint64_t first = counted(*device, "graph_launches") - graphs;  // larger ones as their time is known
+    EXPECT_LE(first, 14u);
+    EXPECT_LE(counted(*device, "launches") - launches, first);  // the counts of the loops
+    device->run(0, 500);
+    EXPECT_EQ(counted(*device, "graph_launches") - graphs, first + 1) << "500 steps take less than 50 ms";
+    EXPECT_LE(counted(*device, "launches") - launches, first + 1);
   }
+}
+
+// Whoever watches a long run sees it go on, launch by launch: none is long, and the host is not far ahead of the
+// device.
+TEST_F(Device, ALongRunIsLaunchedInShortPieces) {
+  Builder build("long");
+  const std::int64_t count = std::int64_t{1} << 26;
+  const BufferId x = build.state("x", f32({count}), std::vector<float>(static_cast<std::size_t>(count), 0.5f));
+  const BufferId y = build.step("tanh", {x}, build.buffer("y", f32({count})));
+  build.step("assign", {x, y}, x);
+  const auto device = cuda->load(build.finish(*cuda));
+
+  using Clock = std::chrono::steady_clock;
+  std::atomic<bool> done{false};
+  double longest = 0;  // between two steps that were told
+  std::thread watcher([&] {
+    auto last = Clock::now();
+    for (std::uint64_t seen = 0; !done.load();) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const std::uint64_t now = device->steps_begun();
+      if (now == seen) continue;
+      longest = std::max(longest, std::chrono::duration<double>(Clock::now() - last).count());
+      seen = now;
+      last = Clock::now();
+    }
+    longest = std::max(longest, std::chrono::duration<double>(Clock::now() - last).count());
+  });
+  const auto start = Clock::now();
+  device->run(0, 4096);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  done = true;
+  watcher.join();
+  EXPECT_GT(seconds, 0.4) << "too short a run to say anything";
+  EXPECT_LT(longest, 0.12);
 }
 
 TEST_F(Device, OtherDevicesAndTargets) {

@@ -160,7 +160,8 @@ TEST(Failure, EveryCallOfALoad) {
   for (const std::string call :
        {"cudaSetDevice", "cudaStreamCreateWithFlags", "cudaMalloc", "cudaMallocHost", "cudaMemsetAsync",
         "cudaMemcpyAsync", "cudaStreamBeginCaptureToGraph", "cudaStreamEndCapture", "cudaLaunchKernel",
-        "cudaGraphCreate", "cudaGraphAddNode", "cudaGraphInstantiate", "cudaGraphUpload", "cudaStreamSynchronize"}) {
+        "cudaGraphCreate", "cudaGraphAddNode", "cudaGraphInstantiate", "cudaGraphUpload", "cudaStreamSynchronize",
+        "cudaEventCreate"}) {
     SCOPED_TRACE(call);
     {
       const FakeCuda machine((call + "=1@1").c_str());  // cudaErrorInvalidValue
@@ -272,6 +273,98 @@ TEST(Failure, AMissingLibrary) {
   EXPECT_EQ(told.message.rfind("this model has wide matrix products, which need libcublasLt.so.", 0), 0u);
   EXPECT_TRUE(has(told.message, "cannot open shared object file")) << told.message;
   expect_that_the_fake_works();  // which needs no library
+}
+
+// A product that is wide enough for the library; its shape is told apart from others, because what was chosen is kept.
+Program wide_program(std::int64_t extent) {
+  Builder build("wide");
+  const BufferId a = build.state("a", f32({extent, 256}), {});
+  const BufferId b = build.state("b", f32({256, 256}), {});
+  build.step("matmul", {a, b}, build.buffer("c", f32({extent, 256})), MatmulParams{});
+  return build.finish(*fake());
+}
+
+// From here on in this process the library is the fake one.
+TEST(Failure, AnAlgorithmThatDoesNotRunIsNotChosen) {
+  std::int64_t extent = 256;
+  for (const auto& [offers, chosen] :
+       {std::pair{"rr", "0"}, {"dr", "1"}, {"sr", "1"}, {"lr", "1"}, {"sdlrr", "3"}, {"rs", "0"}, {"rd", "0"}}) {
+    SCOPED_TRACE(offers);
+    const FakeCuda machine((std::string("products=") + offers).c_str());
+    const auto runnable = fake()->load(wide_program(extent += 64));
+    EXPECT_EQ(FakeCuda::product(), chosen);
+    runnable->run_steps(0, 0, 1);
+    EXPECT_EQ(FakeCuda::product(), chosen);
+  }
+}
+
+TEST(Failure, NoAlgorithmRuns) {
+  std::int64_t extent = 1024;
+  for (const auto& [offers, call] :
+       {std::pair{"dd", "cublasLtMatmul"}, {"ss", "cublasLtMatmulAlgoGetHeuristic"}, {"sd", "cublasLtMatmul"}}) {
+    SCOPED_TRACE(offers);
+    const FakeCuda machine((std::string("products=") + offers).c_str());
+    const Diagnostic told = failure_of([&] { fake()->load(wide_program(extent += 64)); });
+    EXPECT_EQ(told.code, "cuda.call");
+    EXPECT_EQ(told.message, std::string("phase 'run', step 1 (matmul c): ") + call + " failed: as cuBLASLt puts it");
+  }
+}
+
+// A run of many steps does not put them all on the stream at once, whatever is known of their time.
+TEST(Failure, AtMostTwoLaunchesAreAhead) {
+  const auto runnable = fake()->load(small_program());
+  const FakeCuda machine("memory=2048");
+  for (const std::uint64_t n : {5, 5000, 1000000}) runnable->run(0, n);
+  EXPECT_EQ(FakeCuda::ahead(), "2");
+  EXPECT_GT(counted(*runnable, "graph_launches"), 10u);
+}
+
+TEST(Failure, TheFirstLaunchIsAStep) {
+  const auto runnable = fake()->load(small_program());
+  const FakeCuda machine("cudaGraphLaunch=1@2");
+  EXPECT_EQ(counted(*runnable, "steps_per_launch.run"), 1u);
+  failure_of([&] { runnable->run(0, 4096); });
+  EXPECT_EQ(runnable->steps_begun(), 0u);
+  EXPECT_EQ(counted(*runnable, "graph_launches"), 1u);
+}
+
+// What launches use is given back when they are done: after a run that failed in the middle, and a load that did.
+TEST(Failure, NothingIsFreedWhileLaunchesAreInFlight) {
+  Regression model;
+  const Program program = model.build.finish(*fake());
+  auto runnable = fake()->load(program);
+  EXPECT_GT(counted(*runnable, "fused_kernels"), 0u);
+  {
+    const FakeCuda machine("cudaGraphLaunch=1@3");
+    failure_of([&] { runnable->run(0, 4096); });
+    runnable.reset();
+    EXPECT_EQ(FakeCuda::freed_in_flight(), "");
+  }
+  for (const char* failing : {"cudaGraphInstantiate=1@1", "cudaLaunchKernel=1@2", "cudaMemcpyAsync=1@2"}) {
+    SCOPED_TRACE(failing);
+    const FakeCuda machine(failing);
+    failure_of([&] { fake()->load(program); });
+    EXPECT_EQ(FakeCuda::freed_in_flight(), "");
+  }
+}
+
+// Between two polled states lies one that is not: it is read from the device, not from what was copied for them.
+TEST(Failure, WhatIsNotPolledIsReadFromTheDevice) {
+  for (const char* arena : {"", "split"}) {
+    SCOPED_TRACE(arena);
+    setenv("GRAPHRUN_DEBUG_ARENA", arena, 1);
+    Builder build("polled");
+    const BufferId first = build.state("first", f32({64}), std::vector<float>(64, 1.0f), true);
+    const BufferId inside = build.state("inside", f32({64}), std::vector<float>(64, 2.0f));
+    const BufferId last = build.state("last", f32({64}), std::vector<float>(64, 3.0f), true);
+    const Program program = build.finish(*fake());
+    const auto runnable = fake()->load(program);
+    unsetenv("GRAPHRUN_DEBUG_ARENA");
+    runnable->run(0, 1);
+    EXPECT_EQ(read<float>(*runnable, program, first)[63], 1.0f);
+    EXPECT_EQ(read<float>(*runnable, program, inside)[63], 2.0f);
+    EXPECT_EQ(read<float>(*runnable, program, last)[63], 3.0f);
+  }
 }
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <new>
@@ -43,6 +45,11 @@ class Machine {
     const std::string name = text("missing");
     return !name.empty() && library.substr(0, name.size()) == name;
   }
+  bool fakes(std::string_view library) {
+    const std::lock_guard lock(mutex_);
+    refresh();
+    return library.starts_with("libcublasLt") && !text("products").empty();
+  }
 
   cudaError_t allocate(void** memory, std::size_t bytes) {
     if (bytes > number("memory", std::uint64_t{1} << 30) - used_) return cudaErrorMemoryAllocation;
@@ -60,13 +67,40 @@ class Machine {
   }
   std::size_t used() const { return used_; }
 
+  // ---- what is in flight: numbers of pieces of work; there is one stream at a time
+
+  void begin_capture() { capturing_ = true; }
+  void end_capture() { capturing_ = false; }
+  void work() {
+    if (!capturing_) ++work_;
+  }
+  void graph() {
+    work();
+    graphs_.push_back(work_);
+    if (graphs_.size() > most_graphs_) {
+      most_graphs_ = graphs_.size();
+      setenv("FAKE_CUDA_AHEAD", std::to_string(most_graphs_).c_str(), 1);
+    }
+  }
+  void mark(cudaEvent_t event) { marks_[event] = work_; }
+  void wait_for(cudaEvent_t event) { finish(marks_[event]); }
+  void wait_for_all() { finish(work_); }
+  void gives_back(const char* function) {
+    if (done_ != work_) setenv("FAKE_CUDA_FREED_IN_FLIGHT", function, 1);
+  }
+
  private:
+  void finish(std::uint64_t number) {
+    done_ = std::max(done_, number);
+    while (!graphs_.empty() && graphs_.front() <= done_) graphs_.pop_front();
+  }
   void refresh() {
     const char* now = std::getenv("FAKE_CUDA");
     if (settings_ == (now != nullptr ? now : "")) return;
     settings_ = now != nullptr ? now : "";
     calls_.clear();
     broken_ = cudaSuccess;
+    most_graphs_ = 0;
   }
   bool has(std::string_view word) const {
     return ("," + settings_ + ",").find("," + std::string(word) + ",") != std::string::npos;
@@ -84,6 +118,11 @@ class Machine {
   cudaError_t broken_ = cudaSuccess;
   std::map<void*, std::size_t> sizes_;
   std::size_t used_ = 0;
+  bool capturing_ = false;
+  std::uint64_t work_ = 0, done_ = 0;
+  std::deque<std::uint64_t> graphs_;  // in flight
+  std::size_t most_graphs_ = 0;
+  std::map<cudaEvent_t, std::uint64_t> marks_;
 };
 
 Machine& machine() {
@@ -177,6 +216,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return machine().allocate(memory, bytes);
 }
 cudaError_t cudaFree(void* memory) {
+  machine().gives_back(__func__);
   machine().free(memory);  // even of a broken device: a test that looks for leaks sees ours only
   FAKE_CALL();
   return cudaSuccess;
@@ -187,17 +227,20 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* memory) {
+  machine().gives_back(__func__);
   std::free(memory);
   FAKE_CALL();
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
   FAKE_CALL();
+  machine().work();
   std::memset(memory, value, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
   FAKE_CALL();
+  machine().work();
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
@@ -210,15 +253,18 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) {
+  machine().gives_back(__func__);
   FAKE_CALL();
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
   FAKE_CALL();
+  machine().wait_for_all();
   return cudaSuccess;
 }
 cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t) {
   FAKE_CALL();
+  machine().work();
   return cudaSuccess;
 }
 
@@ -234,6 +280,7 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t, const char
   return cudaSuccess;
 }
 cudaError_t cudaLibraryUnload(cudaLibrary_t) {
+  machine().gives_back(__func__);
   FAKE_CALL();
   return cudaSuccess;
 }
@@ -249,8 +296,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t) {
   FAKE_CALL();
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
   FAKE_CALL();
+  machine().mark(event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  FAKE_CALL();
+  machine().wait_for(event);
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
@@ -266,6 +319,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
+  machine().end_capture();
   FAKE_CALL();
   *graph = handle<cudaGraph_t>();
   return cudaSuccess;
@@ -273,6 +327,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
 cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t, cudaGraph_t, const cudaGraphNode_t*, const cudaGraphEdgeData*,
                                           std::size_t, cudaStreamCaptureMode) {
   FAKE_CALL();
+  machine().begin_capture();
   return cudaSuccess;
 }
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status, unsigned long long*, cudaGraph_t*,
@@ -343,9 +398,11 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) {
   FAKE_CALL();
+  machine().graph();
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) {
+  machine().gives_back(__func__);
   FAKE_CALL();
   return cudaSuccess;
 }
@@ -379,6 +436,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, std::size_t, cu
 void* dlopen(const char* name, int flags) {
   using Open = void* (*)(const char*, int);
   static const auto real = reinterpret_cast<Open>(dlsym(RTLD_NEXT, "dlopen"));
+  if (name != nullptr && machine().fakes(name)) return real(GRAPHRUN_FAKE_CUBLASLT, flags);
   if (name == nullptr || !machine().is_missing(name)) return real(name, flags);
   return real((std::string("/nowhere/") + name).c_str(), flags);  // fails, and leaves its reason to dlerror()
 }

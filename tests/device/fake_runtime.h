@@ -5,19 +5,40 @@
 //   FUNCTION=STATUS@N                  the N-th call (from 1) of this CUDA function fails with that status
 //   sticky                             after a failing call every further one fails with its status
 //   missing=NAME                       dlopen of a library whose file name begins so fails
-// A change of the variable starts all counts from zero and mends the device. Kernels do not run; copies do.
+//   products=LETTERS                   cuBLASLt is fake_cublaslt.cpp, which offers an algorithm for each letter
+// A change of the variable starts all counts from zero and mends the device. Kernels do not run; copies do. Work counts
+// as in flight until something waits for it. What was seen is told in the environment, too:
+//   FAKE_CUDA_AHEAD                    the most graphs that were in flight at a time
+//   FAKE_CUDA_FREED_IN_FLIGHT          a function that gave something back while work was in flight
+//   FAKE_CUDA_PRODUCT                  the algorithm, from 0 on, of the last product
 // Leaves to others: being right about CUDA; tests with a device are in device_test.cpp.
 #pragma once
 
 #include <cstdlib>
+#include <string>
 
 namespace graphrun::testing {
 
 struct FakeCuda {
-  explicit FakeCuda(const char* settings) { setenv("FAKE_CUDA", settings, 1); }
+  explicit FakeCuda(const char* settings) {
+    setenv("FAKE_CUDA", settings, 1);
+    for (const char* name : kTold) unsetenv(name);
+  }
   ~FakeCuda() { unsetenv("FAKE_CUDA"); }
   FakeCuda(const FakeCuda&) = delete;
   FakeCuda& operator=(const FakeCuda&) = delete;
+
+  // Empty: nothing was.
+  static std::string ahead() { return told(kTold[0]); }
+  static std::string freed_in_flight() { return told(kTold[1]); }
+  static std::string product() { return told(kTold[2]); }
+
+ private:
+  static constexpr const char* kTold[] = {"FAKE_CUDA_AHEAD", "FAKE_CUDA_FREED_IN_FLIGHT", "FAKE_CUDA_PRODUCT"};
+  static std::string told(const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+  }
 };
 
 }  // namespace graphrun::testing

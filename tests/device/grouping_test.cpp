@@ -8,9 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "executors/cuda/fusing.h"
+#include "executors/cuda/nvrtc.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
 #include "graphrun/op.h"
@@ -173,21 +176,13 @@ TEST(Grouping, KeepsWhatEveryStepReads) {
   }
 }
 
-// The words of the compiler when the source does not compile for the H200.
-std::string compile(const std::string& source) {
-  nvrtcProgram program = nullptr;
-  const char* texts[] = {cuda::kScalarOpsSource};
-  const char* names[] = {cuda::kScalarOpsName};
-  if (nvrtcCreateProgram(&program, source.c_str(), "fused.cu", 1, texts, names) != NVRTC_SUCCESS) return "no program";
-  const char* options[] = {"--gpu-architecture=sm_90", "--std=c++17", "--fmad=false",
-                           "--device-as-default-execution-space"};
-  const nvrtcResult status = nvrtcCompileProgram(program, 4, options);
-  std::size_t size = 0;
-  nvrtcGetProgramLogSize(program, &size);
-  std::string log(size, ' ');
-  nvrtcGetProgramLog(program, log.data());
-  nvrtcDestroyProgram(&program);
-  return status == NVRTC_SUCCESS ? std::string() : log + source;
+// The words of the compiler when the source does not compile.
+std::string compile(const std::string& source, const std::string& architecture = cuda::architecture_of(9, 0)) {
+  try {
+    return cuda::compiled_code(source, architecture).empty() ? "no code" : "";
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
 }
 
 std::string source_of(const Program& program) {
@@ -200,6 +195,53 @@ std::string source_of(const Program& program) {
     }
   }
   return source;
+}
+
+// Code for the device at hand may use all that it has: from Hopper on, what only the letter in the name allows.
+TEST(Nvrtc, CompilesForAllOfTheDevice) {
+  EXPECT_EQ(cuda::architecture_of(8, 0), "sm_80");
+  EXPECT_EQ(cuda::architecture_of(8, 9), "sm_89");
+  EXPECT_EQ(cuda::architecture_of(9, 0), "sm_90a");
+  EXPECT_EQ(compile("extern \"C\" __global__ void fence() { asm volatile(\"wgmma.fence.sync.aligned;\"); }"), "");
+  EXPECT_NE(compile("extern \"C\" __global__ void wrong() { no_such_function(); }"), "");
+  int count = 0;
+  ASSERT_EQ(nvrtcGetNumSupportedArchs(&count), NVRTC_SUCCESS);
+  std::vector<int> all(static_cast<std::size_t>(count));
+  ASSERT_EQ(nvrtcGetSupportedArchs(all.data()), NVRTC_SUCCESS);
+  for (const int architecture : all) {
+    const std::string name = cuda::architecture_of(architecture / 10, architecture % 10);
+    EXPECT_EQ(compile("extern \"C\" __global__ void nothing() {}", name), "") << name;
+  }
+}
+
+// Steps of two row counts and of samples of two sizes in one kernel: each limit is declared, and once.
+TEST(Fusing, EachLimitOfRowsIsDeclaredOnce) {
+  const cuda::Machine machine{132, 0};
+  const auto step = [](std::int64_t rows, int row_count, int from) {
+    cuda::FusedStep s;
+    s.op = Op::exp;
+    s.params = ScalarParams{};
+    s.out.type = f32({60, 4}, rows);
+    s.in.resize(1);
+    s.in[0].type = s.out.type;
+    (from < 0 ? s.in[0].pointer : s.in[0].value) = from < 0 ? 0 : from;
+    s.row_count = row_count;
+    return s;
+  };
+  cuda::FusedChain chain{240, {step(1, 1, -1), step(1, 1, 0), step(2, 1, 1), step(1, 11, 2), step(1, 1, 3)}};
+  chain.steps.back().out.pointer = 12;
+  const std::string source = cuda::fused_prelude() + cuda::fuse("limits", {&chain, 1}, 13, machine).source;
+  EXPECT_EQ(compile(source), "");
+  const auto declared = [&](const std::string& name) {
+    std::size_t count = 0;
+    for (std::size_t at = source.find("u64 " + name + " ="); at != source.npos;
+         at = source.find("u64 " + name + " =", at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(declared("rows1_4"), 1u);
+  EXPECT_EQ(declared("rows1_8"), 1u);
+  EXPECT_EQ(declared("rows11_4"), 1u);
 }
 
 TEST(Fusing, SourcesOfTheModelsCompile) {

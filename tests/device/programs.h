@@ -2,6 +2,7 @@
 // Contract: buffers lie one after the other at multiples of kAlignment; workspaces are what the executor asks for.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <stdexcept>
@@ -74,18 +75,20 @@ class Builder {
     return output;
   }
 
-  // Gives every step the scratch that the executor wants.
-  Program finish(const Executor& executor) {
-    const Target& target = find_target(program_.target);
+  // Gives every step the scratch that the executor wants, and another one that runs the Program, too.
+  Program finish(const Executor& executor, const Executor* other = nullptr) {
     for (Step& step : program_.phases[0].steps) {
       std::vector<TensorType> types;
       for (const BufferId input : step.inputs) types.push_back(program_.buffers[input].type);
-      const Support support =
-          executor.supports({step.op, step.params, types, program_.buffers[step.output].type, true}, target);
-      if (!support.yes) throw std::logic_error(std::string(name_of(step.op)) + " is declined: " + support.reason);
-      if (support.workspace_bytes > 0) {
-        step.workspace = place("workspace", {DType::u64, {}, 0}, BufferKind::workspace, support.workspace_bytes, false);
-      }
+      const auto workspace_of = [&](const Executor& one, std::string_view target) {
+        const Support support =
+            one.supports({step.op, step.params, types, program_.buffers[step.output].type, true}, find_target(target));
+        if (!support.yes) throw std::logic_error(std::string(name_of(step.op)) + " is declined: " + support.reason);
+        return support.workspace_bytes;
+      };
+      std::uint64_t bytes = workspace_of(executor, program_.target);
+      if (other != nullptr) bytes = std::max(bytes, workspace_of(*other, other->default_target()));
+      if (bytes > 0) step.workspace = place("workspace", {DType::u64, {}, 0}, BufferKind::workspace, bytes, false);
     }
     check(program_);
     return program_;
@@ -111,6 +114,41 @@ inline std::vector<float> random_values(std::int64_t count, std::uint32_t seed, 
   }
   return values;
 }
+
+// Least squares by gradient descent in batches of 4 out of 10 samples: the third batch is short.
+struct Regression {
+  Builder build{"regression", 4};
+  BufferId counter, weights, ring, activated;
+
+  explicit Regression(std::int64_t samples = 10, std::int64_t ring_size = 16) {
+    const std::int64_t features = 3;
+    const MinibatchParams batches{samples, 4};
+    const BufferId data = build.state("data", f32({samples, features}), random_values(samples * features, 11));
+    const BufferId target = build.state("target", f32({samples, 1}), random_values(samples, 12));
+    counter = build.counter("step", true);
+    weights = build.state("w", f32({features, 1}), {}, true);
+    ring = build.state("losses", f32({ring_size}), {}, true);
+    const BufferId rate = build.state("rate", f32({}), {0.05f});
+    const auto batch = [&](const char* name, std::int64_t columns) { return build.buffer(name, f32({4, columns}, 1)); };
+    const BufferId count = build.buffer("count", scalar(DType::i32));
+    build.step("row_count", {counter}, count, batches);
+    build.rows(count);
+    const BufferId x = build.step("minibatch", {data, counter}, batch("x", features), batches);
+    const BufferId y = build.step("minibatch", {target, counter}, batch("y", 1), batches);
+    const BufferId z = build.step("matmul", {x, weights}, batch("z", 1), MatmulParams{});
+    const BufferId error = build.step("sub", {z, y}, batch("error", 1));
+    const BufferId squares = build.step("square", {error}, batch("squares", 1));
+    const BufferId loss = build.step("sum", {squares}, build.buffer("loss", f32({})), ReduceParams{3, false});
+    activated = build.step("exp", {z}, build.buffer("exp", f32({4, 1}, 1), BufferKind::activation));
+    const BufferId gradient =
+        build.step("matmul", {x, error}, build.buffer("dw", f32({features, 1})), MatmulParams{true, false});
+    const BufferId change = build.step("mul", {gradient, rate}, build.buffer("change", f32({features, 1})));
+    const BufferId next = build.step("sub", {weights, change}, build.buffer("next", f32({features, 1})));
+    build.step("assign", {weights, next}, weights);
+    build.step("record", {ring, loss, counter}, ring);
+    build.step("increment", {counter}, counter);
+  }
+};
 
 template <class T>
 std::vector<T> read(Runnable& runnable, const Program& program, BufferId id) {

@@ -132,4 +132,14 @@ void Api::synchronize(cudaStream_t stream) {
   if (profile_ != nullptr) profile_->synchronized();
 }
 
+void Api::record(cudaEvent_t event, cudaStream_t stream) {
+  const Call call(profile_, "cudaEventRecord");
+  check(cudaEventRecord(event, stream), "cudaEventRecord");
+}
+
+void Api::wait(cudaEvent_t event) {
+  const Call call(profile_, "cudaEventSynchronize");
+  check(cudaEventSynchronize(event), "cudaEventSynchronize");
+}
+
 }  // namespace graphrun::cuda

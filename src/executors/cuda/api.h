@@ -62,6 +62,8 @@ class Api {
   void launch_graph(cudaGraphExec_t graph, cudaStream_t stream);
   cudaGraphExec_t instantiate(cudaGraph_t graph, cudaStream_t stream);
   void synchronize(cudaStream_t stream);
+  void record(cudaEvent_t event, cudaStream_t stream);
+  void wait(cudaEvent_t event);
   void count_library_call() { ++counters_.library_calls; }
   void count_fused_kernel() { ++counters_.fused_kernels; }
 

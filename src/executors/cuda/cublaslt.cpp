@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "executors/cuda/event.h"
+#include "executors/cuda/once_per_key.h"
 #include "executors/cuda/probe.h"
 #include "graphrun/error.h"
 
@@ -147,9 +149,10 @@ void describe(Descriptors& d, const LibraryMatmul& p, std::string_view doing) {
   layout(d.out, p.m, p.n, p.matrices, p.out_stride, doing);
 }
 
-// What the library offers, best first by its own account.
+// What the library offers, best first by its own account: at least one.
 std::vector<cublasLtMatmulAlgo_t> offers(cublasLtHandle_t handle, Descriptors& d, const LibraryMatmul& p,
-                                         std::uint64_t workspace_bytes, int most, std::string_view doing) {
+                                         std::uint64_t workspace_bytes, std::string_view doing) {
+  constexpr int kMost = 12;
   const Functions& f = functions();
   check(f.preference_create(&d.preference), "cublasLtMatmulPreferenceCreate", doing);
   prefer(d, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes, doing);
@@ -159,13 +162,18 @@ std::vector<cublasLtMatmulAlgo_t> offers(cublasLtHandle_t handle, Descriptors& d
   prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a, p.a_stride), doing);
   prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.out, p.out_stride), doing);
   prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.out, p.out_stride), doing);
-  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
+  std::vector<cublasLtMatmulHeuristicResult_t> found(kMost);
   int count = 0;
-  check(f.heuristic(handle, d.operation, d.b, d.a, d.out, d.out, d.preference, most, found.data(), &count),
+  check(f.heuristic(handle, d.operation, d.b, d.a, d.out, d.out, d.preference, kMost, found.data(), &count),
         "cublasLtMatmulAlgoGetHeuristic", doing);
-  if (count == 0) check(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic", doing);
+  found.resize(static_cast<std::size_t>(count));
   std::vector<cublasLtMatmulAlgo_t> algorithms;
-  for (int i = 0; i < count; ++i) algorithms.push_back(found[static_cast<std::size_t>(i)].algo);
+  for (const cublasLtMatmulHeuristicResult_t& one : found) {
+    if (one.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(one.algo);
+  }
+  if (algorithms.empty()) {
+    check(found.empty() ? CUBLAS_STATUS_NOT_SUPPORTED : found.front().state, "cublasLtMatmulAlgoGetHeuristic", doing);
+  }
   return algorithms;
 }
 
@@ -176,61 +184,100 @@ cublasStatus_t run(cublasLtHandle_t handle, const Descriptors& d, const LibraryM
                             &algorithm, p.workspace, workspace_bytes, stream);
 }
 
-// Products of one key have the same algorithm.
-std::string key_of(const LibraryMatmul& p, std::uint64_t workspace_bytes) {
+int current_device() {
   int device = 0;
   cudaGetDevice(&device);
-  return fmt::format("{}: {} {} {} {}{} {} {} {} {} {} {} {} {} {}", device, p.m, p.n, p.k, int{p.transpose_a},
-                     int{p.transpose_b}, p.matrices, p.a_stride, p.b_stride, p.out_stride,
+  return device;
+}
+
+// Products of one key have the same algorithm.
+std::string key_of(const LibraryMatmul& p, std::uint64_t workspace_bytes) {
+  return fmt::format("{}: {} {} {} {}{} {} {} {} {} {} {} {} {} {}", current_device(), p.m, p.n, p.k,
+                     int{p.transpose_a}, int{p.transpose_b}, p.matrices, p.a_stride, p.b_stride, p.out_stride,
                      alignment_of(p.a, p.a_stride), alignment_of(p.b, p.b_stride), alignment_of(p.out, p.out_stride),
                      static_cast<int>(p.precision), workspace_bytes);
 }
 
-// Chosen in this process. Reading is for whoever holds the mutex.
-struct Choices {
-  std::mutex mutex;
-  std::map<std::string, cublasLtMatmulAlgo_t> of;
-};
-Choices& choices() {
-  static Choices all;
-  return all;
+// Held while times are taken: programs that are loaded at once on one device would slow each other down.
+std::mutex& clock_of_device() {
+  static OncePerKey<int, std::unique_ptr<std::mutex>> all;
+  return *all.get(current_device(), [] { return std::make_unique<std::mutex>(); });
 }
 
-// Milliseconds of work on a stream.
-class Stopwatch {
- public:
-  explicit Stopwatch(Api& api) : api_(api) {
-    api.check(cudaEventCreate(&begin_), "cudaEventCreate");
-    api.check(cudaEventCreate(&end_), "cudaEventCreate");
-  }
-  ~Stopwatch() {
-    if (begin_ != nullptr) cudaEventDestroy(begin_);
-    if (end_ != nullptr) cudaEventDestroy(end_);
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  void start(cudaStream_t stream) { api_.check(cudaEventRecord(begin_, stream), "cudaEventRecord"); }
-  float stop(cudaStream_t stream) {
-    api_.check(cudaEventRecord(end_, stream), "cudaEventRecord");
-    api_.synchronize(stream);
-    float milliseconds = 0;
-    api_.check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
-    return milliseconds;
-  }
+constexpr int kRepeats = 3;
+constexpr double kWorthwhile = 0.98;  // of the time of the library's own first
 
- private:
-  Api& api_;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+// What one algorithm did: the bits that it left, and how long it took.
+struct Trial {
+  std::uint64_t bits = 0;
+  double seconds = std::numeric_limits<double>::infinity();
 };
 
-constexpr int kOffers = 12;
-constexpr int kRepeats = 3;
-constexpr float kWorthwhile = 0.98f;  // of the time of the library's own first
+// The first that runs says which bits are right; of those that leave the same, the fastest. `trial` gives nothing for
+// one that does not run after all; `limit` is the time that it has to beat. Null: none runs.
+template <class Try>
+const cublasLtMatmulAlgo_t* fastest(const std::vector<cublasLtMatmulAlgo_t>& algorithms, Try trial) {
+  const cublasLtMatmulAlgo_t* best = nullptr;
+  std::uint64_t bits = 0;
+  double limit = std::numeric_limits<double>::infinity();
+  for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
+    const std::optional<Trial> seen = trial(algorithm, limit);
+    if (!seen || seen->seconds >= limit || (best != nullptr && seen->bits != bits)) continue;
+    limit = best == nullptr ? seen->seconds * kWorthwhile : seen->seconds;
+    bits = seen->bits;
+    best = &algorithm;
+  }
+  return best;
+}
+
+// Tries the library's offers on random numbers.
+cublasLtMatmulAlgo_t choose_by_time(cublasLtHandle_t handle, const LibraryMatmul& p, std::uint64_t workspace_bytes,
+                                    Api& api, cudaStream_t stream, std::string_view doing) {
+  const std::lock_guard lock(clock_of_device());
+  Descriptors d;
+  describe(d, p, doing);
+  const auto floats = [](std::int64_t matrix, std::int64_t stride, std::int64_t matrices) {
+    return static_cast<std::uint64_t>(stride > 0 ? stride * (matrices - 1) + matrix : matrix);
+  };
+  const std::uint64_t results = floats(p.m * p.n, p.out_stride, p.matrices);
+  api.doing(doing);
+  fill_probe(api, const_cast<void*>(p.a), floats(p.m * p.k, p.a_stride, p.matrices), 1, stream);
+  fill_probe(api, const_cast<void*>(p.b), floats(p.k * p.n, p.b_stride, p.matrices), 2, stream);
+  Event begin(api), end(api);
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  // of the last that did not run
+  const auto runs = [&](const cublasLtMatmulAlgo_t& algorithm) {
+    const cublasStatus_t now = run(handle, d, p, workspace_bytes, algorithm, stream);
+    if (now != CUBLAS_STATUS_SUCCESS) status = now;
+    return now == CUBLAS_STATUS_SUCCESS;
+  };
+  const auto trial = [&](const cublasLtMatmulAlgo_t& algorithm, double limit) -> std::optional<Trial> {
+    Trial seen;
+    fill_probe(api, p.out, results, 3, stream);
+    if (!runs(algorithm)) return std::nullopt;
+    checksum_probe(api, p.out, results, p.workspace, stream);
+    api.copy_to_host(&seen.bits, p.workspace, sizeof(seen.bits), stream);
+    api.synchronize(stream);
+    for (int i = 0; i < kRepeats; ++i) {
+      begin.record(stream);
+      if (!runs(algorithm)) return std::nullopt;
+      end.record(stream);
+      end.wait();
+      seen.seconds = std::min(seen.seconds, end.seconds_since(begin));
+      if (seen.seconds > 2 * limit) break;  // out of the race
+    }
+    return seen;
+  };
+  const auto algorithms = offers(handle, d, p, workspace_bytes, doing);
+  const cublasLtMatmulAlgo_t* best = fastest(algorithms, trial);
+  if (best == nullptr) check(status, "cublasLtMatmul", doing);
+  return *best;
+}
 
 }  // namespace
 
 struct MatmulLibrary::State {
   cublasLtHandle_t handle = nullptr;
+  std::map<std::string, cublasLtMatmulAlgo_t> chosen;  // of products like those of this program
 };
 
 MatmulLibrary::MatmulLibrary() : state_(std::make_unique<State>()) {
@@ -244,65 +291,20 @@ MatmulLibrary::~MatmulLibrary() {
 void MatmulLibrary::choose(const LibraryMatmul& p, std::uint64_t workspace_bytes, Api& api, cudaStream_t stream,
                            std::string_view doing) {
   if (workspace_bytes < sizeof(std::uint64_t) || p.m * p.n * p.k == 0) return;
-  const std::lock_guard lock(choices().mutex);
+  static OncePerKey<std::string, cublasLtMatmulAlgo_t> choices;  // of the process
   const std::string key = key_of(p, workspace_bytes);
-  if (choices().of.count(key) > 0) return;
-  Descriptors d;
-  describe(d, p, doing);
-  const auto algorithms = offers(state_->handle, d, p, workspace_bytes, kOffers, doing);
-
-  const auto floats = [](std::int64_t matrix, std::int64_t stride, std::int64_t matrices) {
-    return static_cast<std::uint64_t>(stride > 0 ? stride * (matrices - 1) + matrix : matrix);
-  };
-  const std::uint64_t results = floats(p.m * p.n, p.out_stride, p.matrices);
-  api.doing(doing);
-  fill_probe(api, const_cast<void*>(p.a), floats(p.m * p.k, p.a_stride, p.matrices), 1, stream);
-  fill_probe(api, const_cast<void*>(p.b), floats(p.k * p.n, p.b_stride, p.matrices), 2, stream);
-  // The bits and the time of an algorithm; a time of 0 when it declines after all.
-  Stopwatch watch(api);
-  const auto measure = [&](const cublasLtMatmulAlgo_t& algorithm, float limit) {
-    struct {
-      std::uint64_t bits = 0;
-      float time = 0;
-    } seen;
-    fill_probe(api, p.out, results, 3, stream);
-    if (run(state_->handle, d, p, workspace_bytes, algorithm, stream) != CUBLAS_STATUS_SUCCESS) return seen;
-    checksum_probe(api, p.out, results, p.workspace, stream);
-    api.copy_to_host(&seen.bits, p.workspace, sizeof(seen.bits), stream);
-    api.synchronize(stream);
-    for (int i = 0; i < kRepeats; ++i) {
-      watch.start(stream);
-      check(run(state_->handle, d, p, workspace_bytes, algorithm, stream), "cublasLtMatmul", doing);
-      const float time = watch.stop(stream);
-      seen.time = i == 0 ? time : std::min(seen.time, time);
-      if (seen.time > 2 * limit) break;  // out of the race
-    }
-    return seen;
-  };
-  const auto first = measure(algorithms[0], std::numeric_limits<float>::max());
-  std::size_t best = 0;
-  float best_time = first.time * kWorthwhile;
-  for (std::size_t i = 1; i < algorithms.size(); ++i) {
-    const auto other = measure(algorithms[i], best_time);
-    if (other.time == 0 || other.time >= best_time || other.bits != first.bits) continue;
-    best = i;
-    best_time = other.time;
-  }
-  choices().of[key] = algorithms[best];
+  state_->chosen[key] =
+      choices.get(key, [&] { return choose_by_time(state_->handle, p, workspace_bytes, api, stream, doing); });
 }
 
 void MatmulLibrary::multiply(const LibraryMatmul& p, std::uint64_t workspace_bytes, cudaStream_t stream,
                              std::string_view doing) {
   Descriptors d;
   describe(d, p, doing);
-  std::optional<cublasLtMatmulAlgo_t> algorithm;
-  {
-    const std::lock_guard lock(choices().mutex);
-    const auto chosen = choices().of.find(key_of(p, workspace_bytes));
-    if (chosen != choices().of.end()) algorithm = chosen->second;
-  }
-  if (!algorithm) algorithm = offers(state_->handle, d, p, workspace_bytes, 1, doing).front();
-  check(run(state_->handle, d, p, workspace_bytes, *algorithm, stream), "cublasLtMatmul", doing);
+  const auto chosen = state_->chosen.find(key_of(p, workspace_bytes));
+  const cublasLtMatmulAlgo_t algorithm =
+      chosen != state_->chosen.end() ? chosen->second : offers(state_->handle, d, p, workspace_bytes, doing).front();
+  check(run(state_->handle, d, p, workspace_bytes, algorithm, stream), "cublasLtMatmul", doing);
 }
 
 }  // namespace graphrun::cuda

@@ -5,11 +5,9 @@
 #include <nvrtc.h>
 
 #include <array>
-#include <map>
-#include <mutex>
 #include <stdexcept>
-#include <vector>
 
+#include "executors/cuda/once_per_key.h"
 #include "graphrun/error.h"
 #include "kernels/cuda/fused.h"
 
@@ -60,7 +58,8 @@ std::vector<char> compile(const std::string& source, const std::string& architec
   const char* const names[] = {kScalarOpsName};
   if (f.create(&program, source.c_str(), "fused.cu", 1, headers, names) != NVRTC_SUCCESS)
     throw std::logic_error("NVRTC takes no program");
-  const std::array options{architecture.c_str(), "--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
+  const std::string target = "--gpu-architecture=" + architecture;
+  const std::array options{target.c_str(), "--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
   const nvrtcResult status = f.compile(program, static_cast<int>(options.size()), options.data());
   std::size_t size = 0;
   std::string log;
@@ -79,20 +78,20 @@ std::vector<char> compile(const std::string& source, const std::string& architec
   return code;
 }
 
-// By architecture and source; kept for the process.
-const std::vector<char>& compiled(const std::string& source, const std::string& architecture) {
-  static std::mutex mutex;
-  static std::map<std::string, std::vector<char>> known;
-  const std::lock_guard lock(mutex);
-  const auto [entry, fresh] = known.try_emplace(architecture + "\n" + source);
-  if (entry->second.empty()) entry->second = compile(source, architecture);
-  return entry->second;
-}
-
 }  // namespace
 
 bool can_compile() {
   return functions() != nullptr;
+}
+
+// From 9.0 on the letter stands for instructions that no other device has.
+std::string architecture_of(int major, int minor) {
+  return fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
+}
+
+const std::vector<char>& compiled_code(const std::string& source, const std::string& architecture) {
+  static OncePerKey<std::string, std::vector<char>> known;
+  return known.get(architecture + "\n" + source, [&] { return compile(source, architecture); });
 }
 
 CompiledKernels::CompiledKernels(const std::string& source) {
@@ -100,7 +99,8 @@ CompiledKernels::CompiledKernels(const std::string& source) {
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
-  const auto& code = compiled(source, fmt::format("--gpu-architecture=sm_{}{}", major, minor));
+  const std::string architecture = architecture_of(major, minor);
+  const std::vector<char>& code = compiled_code(source, architecture);
   check(cudaLibraryLoadData(&library_, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), "cudaLibraryLoadData");
 }
 

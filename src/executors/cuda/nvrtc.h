@@ -1,21 +1,28 @@
 // nvrtc.h: kernels compiled when a program is loaded, by NVRTC, which is opened when it is first needed.
-// Contract: the same source gives the same code; what was compiled once is kept for the process. Code of a kernel
-// lives as long as its CompiledKernels.
+// Contract: the same source gives the same code; what was compiled once is kept for the process, and sources that
+// differ do not wait for each other. Code of a kernel lives as long as its CompiledKernels.
 // Leaves to others: what is compiled (kernels/cuda/fused.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <string>
+#include <vector>
 
 namespace graphrun::cuda {
 
 // Whether NVRTC is installed: without it programs run with the kernels that are built in.
 bool can_compile();
 
+// As the compiler names it: "sm_90a". With all that this device has, since the code is for no other one.
+std::string architecture_of(int major, int minor);
+
+// Needs no device. Throws std::logic_error with the compiler's words when the source is wrong.
+const std::vector<char>& compiled_code(const std::string& source, const std::string& architecture);
+
 class CompiledKernels {
  public:
-  // For the current device. Throws std::logic_error with the compiler's words when the source is wrong.
+  // For the current device.
   explicit CompiledKernels(const std::string& source);
   ~CompiledKernels();
   CompiledKernels(const CompiledKernels&) = delete;

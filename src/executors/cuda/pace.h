@@ -1,21 +1,27 @@
-// pace.h: how many steps one launch runs, from shapes and machine numbers alone.
-// Contract: pure; a launch takes about kLaunchSeconds, so that a run can be interrupted and other work on the device is
-// not held up; the pace changes no result.
+// pace.h: how many steps the next launch of a phase runs, by how long those before it took.
+// Contract: once it has been told of a launch, the next takes at most kLaunchSeconds, or is a single step, as far as
+// steps keep their time: so that a run can be interrupted and other work on the device is not held up. The pace changes
+// no result. Leaves to others: telling time (in_flight.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "graphrun/program.h"
-
 namespace graphrun::cuda {
 
-struct Pace {
-  std::uint32_t unroll = 1;            // steps in the body of the block loop of a graph
-  std::uint64_t steps_per_launch = 1;  // at most; a multiple of unroll
-};
+class Pace {
+ public:
+  static constexpr double kLaunchSeconds = 0.05;
 
-// `launches`: kernels of one step.
-Pace pace_of(const Program& program, const Phase& phase, std::size_t launches);
+  explicit Pace(std::size_t launches);  // of one step
+
+  std::uint32_t unroll() const { return unroll_; }  // steps in the body of the block loop of a graph
+  std::uint64_t steps_per_launch() const;           // at most; whole blocks, where they fit
+  void took(std::uint64_t steps, double seconds);   // a launch
+
+ private:
+  std::uint32_t unroll_ = 1;
+  std::uint64_t most_ = 1;
+};
 
 }  // namespace graphrun::cuda

@@ -92,6 +92,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   cudaStream_t stream = nullptr;
   api_.check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   stream_.reset(stream);
+  in_flight_.emplace(api_);
   arena_.emplace(api_, program_);
   polled_ = poll_block(program_);
   pinned_ = {polled_.bytes > 0 ? static_cast<std::byte*>(api_.allocate_pinned(polled_.bytes)) : nullptr,
@@ -112,8 +113,11 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   load_times_.emplace_back("capture_ns", clock.lap());
 }
 
-CudaRunnable::~CudaRunnable() {
-  cudaSetDevice(device_);  // the members that follow belong to it
+CudaRunnable::~CudaRunnable() = default;
+
+CudaRunnable::WaitForLaunches::~WaitForLaunches() {
+  cudaSetDevice(owner->device_);  // the members that follow belong to it
+  if (owner->stream_) cudaStreamSynchronize(owner->stream_.get());
 }
 
 CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index) {
@@ -198,7 +202,7 @@ void CudaRunnable::bind_launches() {
       for (const BufferId operand : fused.operands) call.pointers.push_back(arena_->at(operand));
       next.fused = std::move(call);
     }
-    bound.pace = pace_of(program_, phase, bound.launches.size());
+    bound.pace = Pace(bound.launches.size());
   }
   if (!source.empty()) compile_launches(fused_prelude() + source);
 }
@@ -244,7 +248,7 @@ void CudaRunnable::capture_phases() {
     std::vector<StepGraph::Part> parts;
     for (const BoundLaunch& launch : phase.launches)
       parts.push_back({[&] { enqueue(phase, launch, true); }, launch.after});
-    graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.pace.unroll, parts);
+    graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.pace.unroll(), parts);
   }
 }
 
@@ -286,8 +290,7 @@ void CudaRunnable::write(BufferId buffer, std::span<const std::byte> bytes) {
 void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
   const Buffer& from = checked(buffer, bytes.size(), "read");
   if (bytes.empty()) return;
-  const bool inside = from.offset >= polled_.offset && from.offset + bytes.size() <= polled_.offset + polled_.bytes;
-  if (mirrored_ && inside) {
+  if (mirrored_ && from.poll) {
     std::memcpy(bytes.data(), pinned_.get() + (from.offset - polled_.offset), bytes.size());
     return;
   }
@@ -310,41 +313,69 @@ void CudaRunnable::read_range(BufferId buffer, std::uint64_t first, std::span<st
 
 void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   const BoundPhase& bound = phases_.at(phase);
-  const StepGraph& graph = graphs_.at(phase);
   api_.doing(bound.label);
   api_.use_device(device_);
   mirrored_ = false;
   const std::string& name = program_.phases[phase].name;
-  const std::uint64_t steps = n;
   const double start = profile_ ? Profiler::now() : 0;
   std::uint64_t begun = 0;
   if (profile_ && n > 0 && profile_->sample_due(name)) {
     sample(phase);
     begun = 1;
-    --n;
   }
-  while (n > 0) {
-    begin_step(begun);
-    if (!use_graphs_) {
-      enqueue(bound);
-      --n;
-      ++begun;
-      continue;
-    }
-    const std::uint64_t now = std::min(n, bound.pace.steps_per_launch);
-    if (now != armed_steps_ || graph.unroll() != armed_unroll_) {
-      arm_loops(api_, stream_.get(), slot_.number(), graph.unroll(), now);
-      armed_steps_ = now;
-      armed_unroll_ = graph.unroll();
-    }
-    graph.launch(api_, stream_.get());
-    n -= now;
-    begun += now;
+  if (n - begun <= bound.pace.steps_per_launch()) {
+    run_in_one(phase, begun, n - begun);
+  } else {
+    run_in_several(phase, begun, n);
   }
+  mirrored_ = true;
+  if (profile_) profile_->add_run(name, n, Profiler::now() - start);
+}
+
+void CudaRunnable::run_in_one(PhaseId phase, std::uint64_t first, std::uint64_t steps) {
+  begin_step(first);
+  const double start = Profiler::now();
+  launch_steps(phase, steps);
   arena_->copy_polled(pinned_.get(), stream_.get());
   api_.synchronize(stream_.get());
-  mirrored_ = true;
-  if (profile_) profile_->add_run(name, steps, Profiler::now() - start);
+  if (steps > 0) phases_[phase].pace.took(steps, Profiler::now() - start);
+}
+
+void CudaRunnable::run_in_several(PhaseId phase, std::uint64_t begun, std::uint64_t n) {
+  Pace& pace = phases_[phase].pace;
+  InFlight& in_flight = *in_flight_;
+  const auto wait = [&] {
+    const InFlight::Done done = in_flight.wait_for_oldest();
+    pace.took(done.steps, done.seconds);
+    if (!in_flight.empty()) begin_step(in_flight.oldest().first);
+  };
+  in_flight.begin(stream_.get());
+  while (begun < n) {
+    if (in_flight.full()) wait();
+    if (in_flight.empty()) begin_step(begun);
+    const std::uint64_t steps = std::min(n - begun, pace.steps_per_launch());
+    launch_steps(phase, steps);
+    in_flight.add({begun, steps}, stream_.get());
+    begun += steps;
+  }
+  arena_->copy_polled(pinned_.get(), stream_.get());
+  while (!in_flight.empty()) wait();
+  api_.synchronize(stream_.get());
+}
+
+void CudaRunnable::launch_steps(PhaseId phase, std::uint64_t steps) {
+  if (steps == 0) return;
+  if (!use_graphs_) {
+    for (; steps > 0; --steps) enqueue(phases_[phase]);
+    return;
+  }
+  const StepGraph& graph = graphs_[phase];
+  if (steps != armed_steps_ || graph.unroll() != armed_unroll_) {
+    arm_loops(api_, stream_.get(), slot_.number(), graph.unroll(), steps);
+    armed_steps_ = steps;
+    armed_unroll_ = graph.unroll();
+  }
+  graph.launch(api_, stream_.get());
 }
 
 // A step of the phase launch by launch, so that each can be timed.
@@ -378,7 +409,7 @@ std::vector<std::pair<std::string, std::uint64_t>> CudaRunnable::counters() cons
   auto list = api_.counters().list();
   list.insert(list.end(), load_times_.begin(), load_times_.end());
   for (PhaseId id = 0; id < phases_.size(); ++id) {
-    list.emplace_back("steps_per_launch." + program_.phases[id].name, phases_[id].pace.steps_per_launch);
+    list.emplace_back("steps_per_launch." + program_.phases[id].name, phases_[id].pace.steps_per_launch());
   }
   return list;
 }

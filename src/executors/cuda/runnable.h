@@ -1,7 +1,7 @@
 // runnable.h: a Program on one device: its arena, its pinned mirror, its stream and its graphs.
-// Contract: executor.h's. Everything is allocated by the constructor; run() launches graphs, copies the polled bytes
-// and synchronises once, at its end. Owns its stream: no other runnable's work is on it.
-// Leaves to others: kernels (kernels/cuda), repetition (step_graph.h), checking and counting (api.h).
+// Contract: executor.h's. Everything is allocated by the constructor; run() launches graphs, at most two ahead of the
+// device, copies the polled bytes and synchronises once, at its end. Owns its stream: no other runnable's work is on
+// it. Leaves to others: kernels (kernels/cuda), repetition (step_graph.h), checking and counting (api.h).
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 #include "executors/cuda/arena.h"
 #include "executors/cuda/cublaslt.h"
 #include "executors/cuda/grouping.h"
+#include "executors/cuda/in_flight.h"
 #include "executors/cuda/nvrtc.h"
 #include "executors/cuda/pace.h"
 #include "executors/cuda/step_graph.h"
@@ -39,6 +40,11 @@ class CudaRunnable final : public Runnable {
   struct DestroyStream {
     void operator()(cudaStream_t stream) const noexcept { cudaStreamDestroy(stream); }
   };
+  // What its launches use must outlive them: also when load() or run() ended in an Error.
+  struct WaitForLaunches {
+    CudaRunnable* owner;
+    ~WaitForLaunches();
+  };
 
   // A step with its kernel and operands: all that a launch needs.
   struct BoundStep {
@@ -64,7 +70,7 @@ class CudaRunnable final : public Runnable {
     std::string label;
     std::vector<BoundStep> steps;
     std::vector<BoundLaunch> launches;
-    Pace pace;
+    Pace pace{1};
   };
   class StreamLauncher;
 
@@ -76,7 +82,10 @@ class CudaRunnable final : public Runnable {
   void enqueue(const BoundStep& step, bool capturing);
   void sample(PhaseId phase);
   void enqueue(const BoundPhase& phase, const BoundLaunch& launch, bool capturing);
-  void enqueue(const BoundPhase& phase);  // a step, launch by launch, without a graph
+  void enqueue(const BoundPhase& phase);                  // a step, launch by launch, without a graph
+  void launch_steps(PhaseId phase, std::uint64_t steps);  // asynchronous
+  void run_in_one(PhaseId phase, std::uint64_t first, std::uint64_t steps);
+  void run_in_several(PhaseId phase, std::uint64_t begun, std::uint64_t n);  // steps [begun, n) of a run
   void capture_phases();
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
@@ -100,6 +109,8 @@ class CudaRunnable final : public Runnable {
   // What the loop counts were last set for.
   std::uint64_t armed_steps_ = 0;
   std::uint32_t armed_unroll_ = 0;
+  std::optional<InFlight> in_flight_;
+  WaitForLaunches wait_for_launches_{this};  // the last member: destroyed before what launches use
 };
 
 }  // namespace graphrun::cuda

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <set>
+#include <utility>
 
 #include "graphrun/op.h"
 #include "kernels/cuda/layout.h"
@@ -245,7 +247,7 @@ class Chain {
       const std::uint64_t per_sample =
           static_cast<std::uint64_t>(step.out.type.rows) * (chain_.elements / static_cast<std::uint64_t>(out[0]));
       const std::string rows = fmt::format("rows{}_{}", step.row_count, per_sample);
-      if (outer_.find(rows + " ") == outer_.npos) {
+      if (limits_.emplace(step.row_count, per_sample).second) {
         outer_ += fmt::format("  const u64 {} = static_cast<u64>(*static_cast<const int*>(p.at[{}])) * {}u;\n", rows,
                               step.row_count, per_sample);
       }
@@ -274,6 +276,7 @@ class Chain {
   std::uint32_t blocks_ = 1;
   std::string_view index_;
   std::string outer_, loads_, body_, stores_;
+  std::set<std::pair<int, std::uint64_t>> limits_;  // declared: of a row count and the elements of a sample
 };
 
 }  // namespace
