@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "allocations.h"
@@ -58,13 +59,16 @@ void measure_steps(Session& session, const Arguments& arguments, Figures& figure
   }
 }
 
-// As many again in one go; in pieces, so that it can be interrupted, and few when it has been.
+// As many again in one go; in pieces of a tenth of a second, so that it can be interrupted, and few when it has been.
 void run_steps(Session& session, Figures& figures) {
-  constexpr std::uint64_t kPiece = 4096;
+  constexpr double kPieceSeconds = 0.1;
   const std::uint64_t wanted =
       interrupted() ? std::min(kLeast, std::uint64_t{figures.steps.size()}) : figures.steps.size();
+  const double alone = std::accumulate(figures.steps.begin(), figures.steps.end(), 0.0);
+  const double fitting = static_cast<double>(figures.steps.size()) * kPieceSeconds / std::max(alone, 1e-9);
+  const auto most = static_cast<std::uint64_t>(std::clamp(fitting, 1.0, 1e15));
   while (figures.run_steps < wanted) {
-    const std::uint64_t piece = std::min(kPiece, wanted - figures.run_steps);
+    const std::uint64_t piece = std::min(most, wanted - figures.run_steps);
     session.advance(piece);
     figures.run_steps += piece;
     if (interrupted()) return;

@@ -39,7 +39,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   // Runs n <= ring size steps of a phase; afterwards observe() sees their records.
   void run(std::size_t phase, std::uint64_t n);
   // At most `most` steps of the phase, as many as a run() should do before the host looks again whether to go on: by
-  // the time that its steps took so far, a tenth of a second. Where a run() ends changes no bits.
+  // the time that its steps took so far, a twentieth of a second. Where a run() ends changes no bits.
   std::uint64_t steps_before_look(std::size_t phase, std::uint64_t most) const;
 
   // Calls see(step, value) for the records of the last n steps in a ring, oldest first.

@@ -116,6 +116,16 @@ TEST_F(Checks, ALateStepIsExitCodeThreeAndNamed) {
   EXPECT_EQ(oddly("sleep=5", {"bench", model_, "--steps=10", "--deadline-us=10000000"}).code, 0);  // while warming up
 }
 
+TEST_F(Checks, BenchHearsCtrlCInItsRunOfManySteps) {
+  // 10 to warm up, 500 one by one, and as many in a run: here a few milliseconds of them.
+  const Outcome outcome = oddly("interrupt=515", {"bench", model_, "--steps=500"});
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  const std::size_t end = outcome.out.find(" steps in a run)");
+  ASSERT_NE(end, outcome.out.npos) << outcome.out;
+  const std::size_t begin = outcome.out.rfind('(', end) + 1;
+  EXPECT_LT(std::stoi(outcome.out.substr(begin, end - begin)), 300);
+}
+
 TEST_F(Checks, BenchCanIdleBetweenSteps) {
   const Outcome outcome = graphrun({"bench", model_, "--steps=20", "--idle-gap-ms=2", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

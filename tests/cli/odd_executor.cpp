@@ -1,7 +1,9 @@
 // odd_executor.cpp: a plug-in that runs as cpu does but for one thing at one step, which the variable ODD_EXECUTOR
-// names: "allocate=7", "allocate_in_thread=7", "allocate_on_device=7", "sleep=7" (20 ms) or "nan=7" (into the first
-// parameter). What the checks of the command line have to find.
+// names: "allocate=7", "allocate_in_thread=7", "allocate_on_device=7", "sleep=7" (20 ms), "nan=7" (into the first
+// parameter) or "interrupt=7" (as Ctrl-C does; every step takes a millisecond). What the checks of the command line
+// have to find.
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -51,6 +53,7 @@ class OddRunnable final : public Runnable {
     for (std::uint64_t i = 0; i < n; ++i) {
       begin_step(i);
       if (phase == 0 && ++steps_ == at_) be_odd();
+      if (what_ == "interrupt") std::this_thread::sleep_for(std::chrono::milliseconds(1));
       inner_->run(phase, 1);
     }
   }
@@ -63,6 +66,7 @@ class OddRunnable final : public Runnable {
     if (what_ == "allocate") allocate_one_byte();
     if (what_ == "allocate_on_device") report_allocation("cudaMalloc", 1);
     if (what_ == "sleep") std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (what_ == "interrupt") std::raise(SIGINT);
     if (what_ == "allocate_in_thread") {
       turn_ = 1;
       while (turn_.load() != 2) std::this_thread::yield();
