@@ -76,6 +76,20 @@ struct ExecutorTiming {
   std::string reason;  // why it was not measured; empty when it was
 };
 
+// What runs as regions (docs/regions.md), and what they save.
+struct RegionSummary {
+  std::string phase;
+  std::size_t steps = 0, row_steps = 0, stages = 0;  // row steps among the steps
+  std::int64_t tile_rows = 0;
+  std::uint64_t tile_bytes = 0;
+  std::int32_t strands = 0;
+  std::uint64_t bytes_in_tiles = 0;  // of values, each counted whole, that never reach the arena
+};
+struct FusionSummary {
+  std::vector<RegionSummary> regions;
+  std::vector<std::string> notes;  // "phase: value: why it is not in a region"
+};
+
 class GRAPHRUN_API Session {
  public:
   Session(Model model, const SessionOptions& options = {});
@@ -120,6 +134,7 @@ class GRAPHRUN_API Session {
   Profile profile() const;
 
   const Program& program() const;
+  FusionSummary fusion() const;
   const Model& model() const;
   std::string_view executor() const;
 
@@ -132,24 +147,9 @@ class GRAPHRUN_API Session {
 // then those that could not be measured.
 GRAPHRUN_API std::vector<ExecutorTiming> time_executors(const Model& model, const SessionOptions& options = {});
 
-// Plans without loading: needs no device.
-GRAPHRUN_API Program plan_program(const Model& model, const SessionOptions& options = {});
-
-// What runs as regions (docs/regions.md), and what they save. Plans with and without them.
-struct RegionSummary {
-  std::string phase;
-  std::size_t steps = 0, row_steps = 0, stages = 0;  // row steps among the steps
-  std::int64_t tile_rows = 0;
-  std::uint64_t tile_bytes = 0;
-  std::int32_t strands = 0;
-  std::uint64_t bytes_in_tiles = 0;  // of values, each counted whole, that never reach the arena
-};
-struct FusionSummary {
-  std::vector<RegionSummary> regions;
-  std::vector<std::string> notes;  // "phase: value: why it is not in a region"
-  std::uint64_t arena_bytes = 0, arena_bytes_without = 0;
-};
-GRAPHRUN_API FusionSummary fusion_summary(const Model& model, const SessionOptions& options = {});
+// Plans without loading: needs no device. `fusion`: where to tell of regions.
+GRAPHRUN_API Program plan_program(const Model& model, const SessionOptions& options = {},
+                                  FusionSummary* fusion = nullptr);
 // A line for each value with its kind (Row, Shared, Reduced, Opaque) and its place, then the notes.
 GRAPHRUN_API std::string rows_text(const Model& model, const SessionOptions& options = {});
 

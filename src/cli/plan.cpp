@@ -103,7 +103,11 @@ void write_buffer(JsonWriter& json, const Program& program, std::size_t id, cons
   json.end_object();
 }
 
-void write_fusion(JsonWriter& json, const FusionSummary& fusion) {
+struct Fusion : FusionSummary {
+  std::uint64_t arena_bytes_without = 0;
+};
+
+void write_fusion(JsonWriter& json, const Fusion& fusion) {
   json.begin_object().member("arena_bytes_without", fusion.arena_bytes_without);
   json.key("regions").begin_array();
   for (const RegionSummary& region : fusion.regions) {
@@ -115,7 +119,7 @@ void write_fusion(JsonWriter& json, const FusionSummary& fusion) {
   json.end_array().member("notes", fusion.notes).end_object();
 }
 
-std::string as_json(const Program& program, std::string_view executor, const FusionSummary& fusion) {
+std::string as_json(const Program& program, std::string_view executor, const Fusion& fusion) {
   JsonWriter json;
   json.begin_object().member("model", program.name).member("executor", executor).member("target", program.target);
   json.member("arena_bytes", program.arena_bytes).member("lower_bound", program.lower_bound);
@@ -136,7 +140,7 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
 }
 
 // Regions, what they keep from the arena, and why the rest is in none.
-std::string regions_text(const FusionSummary& fusion) {
+std::string regions_text(const Fusion& fusion) {
   if (fusion.regions.empty() && fusion.notes.empty()) return {};
   std::string text =
       paint(stdout, Style::bold,
@@ -195,16 +199,19 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   load.data = DataUse::sizes;
   const Model model = load_model(arguments.model, load);
   for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
-  const Program program = plan_program(model, arguments.session);
+  Fusion fusion;
+  const Program program = plan_program(model, arguments.session, &fusion);
   const std::string_view executor = arguments.session.executor;
   if (arguments.program) {
     write_results(to_string(program));
-  } else if (arguments.json) {
-    write_results(as_json(program, executor, fusion_summary(model, arguments.session)));
-  } else {
-    write_results(as_text(program, executor, arguments.verbose ? program.buffers.size() : kLargest) +
-                  regions_text(fusion_summary(model, arguments.session)));
+    return kDone;
   }
+  SessionOptions plain = arguments.session;
+  plain.fuse = false;
+  fusion.arena_bytes_without = arguments.session.fuse ? plan_program(model, plain).arena_bytes : program.arena_bytes;
+  write_results(arguments.json ? as_json(program, executor, fusion)
+                               : as_text(program, executor, arguments.verbose ? program.buffers.size() : kLargest) +
+                                     regions_text(fusion));
   return kDone;
 }
 

@@ -38,12 +38,9 @@ void describe_regions(const FusionSummary& fusion, Diagnostics& diagnostics) {
                                  human_bytes(region.bytes_in_tiles)));
   }
   for (const std::string& note : fusion.notes) diagnostics.note(note);
-  if (!fusion.regions.empty()) {
-    diagnostics.note(fmt::format("arena without regions: {}", human_bytes(fusion.arena_bytes_without)));
-  }
 }
 
-// The same for the results: how much of each phase is in a region, and what that saves.
+// The same for the results: how much of each phase is in a region, and what stays out of the arena.
 std::vector<std::string> region_lines(const FusionSummary& fusion, const Program& program) {
   std::vector<std::string> lines;
   for (const RegionSummary& region : fusion.regions) {
@@ -52,10 +49,8 @@ std::vector<std::string> region_lines(const FusionSummary& fusion, const Program
     lines.push_back(fmt::format("{}: {} of {} steps, {} never reach the arena", region.phase, region.steps,
                                 phase->steps.size(), human_bytes(region.bytes_in_tiles)));
   }
-  const bool some = !lines.empty();
-  lines.push_back(some ? fmt::format("without them the arena has {}", human_bytes(fusion.arena_bytes_without))
-                       : "none");
-  if (!fusion.notes.empty()) lines.back() += some ? "; -v tells why the other steps are in none" : "; -v tells why";
+  if (lines.empty()) return {fusion.notes.empty() ? "none" : "none; -v tells why"};
+  if (!fusion.notes.empty()) lines.emplace_back("-v tells why the other steps are in none");
   return lines;
 }
 
@@ -156,11 +151,7 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
     diagnostics.warn(stray + ": rows of 'validation' and 'test' may have been trained with");
   }
   std::optional<FusionSummary> fusion;
-  if (arguments.session.fuse && (arguments.verbose || !arguments.json)) {
-    SessionOptions options = arguments.session;
-    if (!session.timings().empty()) options.executor = session.executor();  // the one that "auto" has chosen
-    fusion = fusion_summary(session.model(), options);
-  }
+  if (arguments.session.fuse && (arguments.verbose || !arguments.json)) fusion = session.fusion();
   if (arguments.verbose) {
     describe(session, diagnostics);
     if (fusion) describe_regions(*fusion, diagnostics);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 
@@ -19,8 +18,8 @@ constexpr std::int64_t kMostFilling = 8;
 
 class Finder {
  public:
-  Finder(const Graph& graph, const TileChoice& choice)
-      : graph_(graph), consumers_(ir::consumers(graph)), stage_(graph.size(), 0) {
+  Finder(const Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice)
+      : graph_(graph), analysis_(analysis), consumers_(analysis.consumers), stage_(graph.size(), 0) {
     if (choice.rows % kTileLanes != 0) return;  // tiles would begin within vectors
     int stages = 0;
     for (const ir::Region& region : graph.regions) {
@@ -54,7 +53,7 @@ class Finder {
     std::vector<NodeId> rows;   // values with rows: views of all of it, and minibatches
   };
 
-  bool is_view(NodeId id) const { return alias_of(graph_, id).kind == Alias::Kind::view; }
+  bool is_view(NodeId id) const { return analysis_.is_view(id); }
 
   // False when somebody cannot read vectors.
   bool find_readers(NodeId id, std::int64_t samples, Readers& readers) const {
@@ -113,14 +112,15 @@ class Finder {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<NodeId>> consumers_;
+  const GraphAnalysis& analysis_;
+  const std::vector<std::vector<NodeId>>& consumers_;
   std::vector<int> stage_;  // by node: whose rows it belongs to, counted from 1; 0: none
 };
 
 }  // namespace
 
-DataLayout lay_out_data(const Graph& graph, const TileChoice& choice) {
-  return Finder(graph, choice).run();
+DataLayout lay_out_data(const Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice) {
+  return Finder(graph, analysis, choice).run();
 }
 
 }  // namespace graphrun::plan

@@ -6,7 +6,8 @@
 
 #include <vector>
 
-#include "compiler/region_layout.h"
+#include "compiler/graph_analysis.h"
+#include "compiler/tile_choice.h"
 #include "graph/ir/graph.h"
 
 namespace graphrun::plan {
@@ -17,6 +18,6 @@ struct DataLayout {
   std::vector<bool> in_place;  // by node: values that row steps read where the data lie
 };
 
-DataLayout lay_out_data(const ir::Graph& graph, const TileChoice& choice);
+DataLayout lay_out_data(const ir::Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice);
 
 }  // namespace graphrun::plan

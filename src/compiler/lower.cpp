@@ -8,12 +8,9 @@
 #include <map>
 #include <stdexcept>
 
-#include "compiler/data_layout.h"
 #include "compiler/offsets.h"
-#include "compiler/storage.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
-#include "graphrun/target.h"
 
 namespace graphrun::plan {
 namespace {
@@ -68,15 +65,21 @@ std::uint64_t in_whole_vectors(const TensorType& type, std::int64_t block) {
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const LowerOptions& options)
-      : graph_(graph), options_(options), storage_(assign_storage(graph)) {
+  Lowering(const Graph& graph, const Layouts& layouts, const CompileOptions& options)
+      : graph_(graph),
+        options_(options),
+        storage_(layouts.storage),
+        data_(layouts.data),
+        layouts_(layouts.regions),
+        in_rows_(graph.size(), false),
+        in_tile_only_(graph.size(), false) {
     result_.buffer_of.assign(graph.size(), kNoBuffer);
     program().name = options.name;
     program().target = options.target;
   }
 
   Lowered run() {
-    lay_out_regions();
+    mark_tiles();
     make_buffers();
     make_tile_buffers();
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) make_phase(phase);
@@ -151,17 +154,12 @@ class Lowering {
 
   // ---- regions
 
-  void lay_out_regions() {
-    in_tile_only_.assign(graph_.size(), false);
-    in_rows_.assign(graph_.size(), false);
-    data_ = lay_out_data(graph_, options_.tiles);
-    const std::vector<std::vector<NodeId>> consumers = ir::consumers(graph_);
-    for (const ir::Region& region : graph_.regions) {
-      layouts_.push_back(
-          lay_out(graph_, region, find_target(options_.target), options_.tiles, data_.in_place, consumers));
-      for (std::size_t s = 0; s < region.stages.size(); ++s) {
-        for (NodeId id = region.stages[s].rows; id < region.stages[s].last; ++id) in_rows_[id] = true;
-        for (const TileValue& value : layouts_.back().stages[s].values) {
+  void mark_tiles() {
+    for (std::size_t r = 0; r < layouts_.size(); ++r) {
+      for (std::size_t s = 0; s < layouts_[r].stages.size(); ++s) {
+        const ir::RegionStage& stage = graph_.regions[r].stages[s];
+        for (NodeId id = stage.rows; id < stage.last; ++id) in_rows_[id] = true;
+        for (const TileValue& value : layouts_[r].stages[s].values) {
           in_tile_only_[value.node] = !value.loaded && !value.stored;
         }
       }
@@ -171,7 +169,7 @@ class Lowering {
   // What leaves the tile, or is loaded into it, has a buffer in the arena and one in the tile.
   void make_tile_buffers() {
     for (std::size_t r = 0; r < layouts_.size(); ++r) {
-      for (StageLayout& stage : layouts_[r].stages) {
+      for (const StageLayout& stage : layouts_[r].stages) {
         std::vector<BufferId>& tiles = tiles_.emplace_back();  // by position in stage.values
         std::map<NodeId, BufferId> of;
         for (const TileValue& value : stage.values) {
@@ -337,13 +335,13 @@ class Lowering {
   };
 
   const Graph& graph_;
-  const LowerOptions& options_;
-  Storage storage_;
+  const CompileOptions& options_;
+  const Storage& storage_;
+  const DataLayout& data_;
+  const std::vector<RegionLayout>& layouts_;  // of the graph's regions
+  std::vector<bool> in_rows_;                 // by node: a row step of a region, or a view there
+  std::vector<bool> in_tile_only_;            // by node
   Lowered result_;
-  std::vector<RegionLayout> layouts_;  // of the graph's regions
-  std::vector<bool> in_rows_;          // by node: a row step of a region, or a view there
-  std::vector<bool> in_tile_only_;     // by node
-  DataLayout data_;
   std::vector<std::vector<BufferId>> tiles_;  // of each stage of each region
   std::vector<Workspace> workspaces_;
   std::vector<Diagnostic> declined_;
@@ -351,8 +349,8 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower(const ir::Graph& graph, const LowerOptions& options) {
-  return Lowering(graph, options).run();
+Lowered lower(const ir::Graph& graph, const Layouts& layouts, const CompileOptions& options) {
+  return Lowering(graph, layouts, options).run();
 }
 
 }  // namespace graphrun::plan

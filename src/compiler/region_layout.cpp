@@ -7,9 +7,9 @@
 
 #include "base/checked.h"
 #include "compiler/offsets.h"
-#include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
+#include "graphrun/target.h"
 
 namespace graphrun::plan {
 namespace {
@@ -38,8 +38,13 @@ std::uint64_t padded(std::uint64_t bytes) {
 class StageBuilder {
  public:
   StageBuilder(const Graph& graph, const ir::RegionStage& stage, std::int64_t capacity,
-               const std::vector<bool>& in_place, const std::vector<std::vector<NodeId>>& consumers)
-      : graph_(graph), stage_(stage), capacity_(capacity), in_place_(in_place), consumers_(consumers) {}
+               const std::vector<bool>& in_place, const GraphAnalysis& analysis)
+      : graph_(graph),
+        stage_(stage),
+        capacity_(capacity),
+        in_place_(in_place),
+        analysis_(analysis),
+        consumers_(analysis.consumers) {}
 
   StageLayout run() {
     for (NodeId id = stage_.rows; id < stage_.last; ++id) add(id);
@@ -83,13 +88,13 @@ class StageBuilder {
     if (graph_[id].keep || graph_[id].poll) return true;
     return std::any_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
       if (!inside(reader)) return true;
-      return alias_of(graph_, reader).kind == Alias::Kind::view && leaves(reader);
+      return analysis_.is_view(reader) && leaves(reader);
     });
   }
 
   void add(NodeId id) {
     const Node& node = graph_[id];
-    const Alias alias = alias_of(graph_, id);
+    const Alias& alias = analysis_.aliases[id];
     if (alias.kind == Alias::Kind::view) {
       const NodeId of = node.inputs[alias.input];
       // A view of what is not in the tile is loaded as it is where it is read.
@@ -142,7 +147,7 @@ class StageBuilder {
     Life& life = lives_.at(storage);
     life.last = std::max(life.last, last_use(id));
     for (NodeId reader : consumers_[id]) {
-      if (inside(reader) && alias_of(graph_, reader).kind == Alias::Kind::view) views_[storage].push_back(reader);
+      if (inside(reader) && analysis_.is_view(reader)) views_[storage].push_back(reader);
     }
     // A stored value is written to the arena right after its step.
   }
@@ -150,7 +155,7 @@ class StageBuilder {
   std::uint32_t now(NodeId id, bool loaded) const { return loaded ? first_reader(id) : id; }
   NodeId first_reader(NodeId id) const {
     for (NodeId reader : consumers_[id]) {
-      if (inside(reader) && alias_of(graph_, reader).kind != Alias::Kind::view) return reader;
+      if (inside(reader) && !analysis_.is_view(reader)) return reader;
     }
     return id;
   }
@@ -187,6 +192,7 @@ class StageBuilder {
   const ir::RegionStage& stage_;
   std::int64_t capacity_;
   const std::vector<bool>& in_place_;
+  const GraphAnalysis& analysis_;
   const std::vector<std::vector<NodeId>>& consumers_;
   StageLayout layout_;
   std::map<NodeId, std::size_t> place_;
@@ -196,11 +202,12 @@ class StageBuilder {
 };
 
 // Work of the stage on one row.
-std::int64_t units_of_row(const Graph& graph, const ir::RegionStage& stage, std::int64_t capacity) {
+std::int64_t units_of_row(const Graph& graph, const GraphAnalysis& analysis, const ir::RegionStage& stage,
+                          std::int64_t capacity) {
   std::int64_t eighths = 0;
   for (NodeId id = stage.rows; id < stage.last; ++id) {
     const Node& node = graph[id];
-    if (alias_of(graph, id).kind == Alias::Kind::view) continue;
+    if (analysis.is_view(id)) continue;
     std::int64_t elements = node.type.rows > 0 ? node.type.shape.elements() / capacity : 0;
     for (NodeId input : node.inputs) {
       if (graph[input].type.rows > 0) elements = std::max(elements, graph[input].type.shape.elements() / capacity);
@@ -234,20 +241,18 @@ std::int32_t strands_for(std::int64_t units, std::int64_t capacity, const Region
   return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(strands, std::int64_t{1}))));
 }
 
-}  // namespace
-
-RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target& target, const TileChoice& choice,
-                     const std::vector<bool>& in_place, const std::vector<std::vector<NodeId>>& consumers) {
+RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region,
+                     const std::vector<bool>& in_place, const Target& target, const TileChoice& choice) {
   const std::int64_t capacity = graph.phases[region.phase].capacity;
   RegionLayout layout;
   std::uint64_t unit = 0;  // bytes of a tile of kTileLanes rows
   std::int64_t units = 0;
   for (const ir::RegionStage& stage : region.stages) {
-    StageBuilder builder(graph, stage, capacity, in_place, consumers);
+    StageBuilder builder(graph, stage, capacity, in_place, analysis);
     StageLayout out = builder.run();
     unit = std::max(unit, builder.pack_values(out));
     layout.accumulator_bytes = std::max(layout.accumulator_bytes, builder.accumulator_bytes());
-    units = std::max(units, checked_mul(units_of_row(graph, stage, capacity), capacity));
+    units = std::max(units, checked_mul(units_of_row(graph, analysis, stage, capacity), capacity));
     layout.stages.push_back(std::move(out));
   }
 
@@ -269,6 +274,16 @@ RegionLayout lay_out(const Graph& graph, const ir::Region& region, const Target&
     }
   }
   return layout;
+}
+
+}  // namespace
+
+std::vector<RegionLayout> lay_out_regions(const Graph& graph, const GraphAnalysis& analysis, const DataLayout& data,
+                                          std::string_view target, const TileChoice& choice) {
+  std::vector<RegionLayout> layouts;
+  for (const ir::Region& region : graph.regions)
+    layouts.push_back(lay_out(graph, analysis, region, data.in_place, find_target(target), choice));
+  return layouts;
 }
 
 }  // namespace graphrun::plan

@@ -2,15 +2,18 @@
 // Contract: every value that row steps of a stage read or write with rows has a place in the tile; two that are alive
 // at the same row step do not overlap, packed by the function that packs the arena (offsets.h). Sizes grow with the
 // rows of a tile, so places are found for one vector of rows and scaled. Leaves to others: buffers and steps of the
-// Program (lower.h), legality (passes/regions.h).
+// Program (lower.h), legality (regions.h).
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "compiler/data_layout.h"
+#include "compiler/graph_analysis.h"
+#include "compiler/tile_choice.h"
 #include "graph/ir/graph.h"
 #include "graphrun/program.h"
-#include "graphrun/target.h"
 
 namespace graphrun::plan {
 
@@ -35,15 +38,8 @@ struct RegionLayout {
   bool lanes = false;
 };
 
-// For tests: 0 is chosen from shapes and target.
-struct TileChoice {
-  std::int64_t rows = 0;
-  std::int32_t strands = 0;
-};
-
-// `in_place`, by node: values that are read where they lie and have no bytes in the tile (data_layout.h); `consumers`:
-// those of the graph, once for all regions.
-RegionLayout lay_out(const ir::Graph& graph, const ir::Region& region, const Target& target, const TileChoice& choice,
-                     const std::vector<bool>& in_place, const std::vector<std::vector<ir::NodeId>>& consumers);
+// One for each region of the graph. What is read where the data lie has no bytes in a tile.
+std::vector<RegionLayout> lay_out_regions(const ir::Graph& graph, const GraphAnalysis& analysis, const DataLayout& data,
+                                          std::string_view target, const TileChoice& choice);
 
 }  // namespace graphrun::plan

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "graph/ops/alias_of.h"
+#include "compiler/graph_analysis.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 
@@ -62,14 +62,12 @@ constexpr std::uint32_t kCut = std::numeric_limits<std::uint32_t>::max();
 class Finder {
  public:
   Finder(const Graph& graph, const RegionOptions& options)
-      : graph_(graph), options_(options), kinds_(row_kinds(graph)), consumers_(ir::consumers(graph)) {
+      : graph_(graph),
+        options_(options),
+        kinds_(row_kinds(graph)),
+        analysis_(analyze(graph)),
+        consumers_(analysis_.consumers) {
     const std::size_t n = graph.size();
-    alias_.resize(n);
-    behind_views_.resize(n);
-    for (NodeId id = 0; id < n; ++id) {
-      alias_[id] = alias_of(graph, id);
-      behind_views_[id] = is_view(id) ? behind_views_[graph[id].inputs[alias_[id].input]] : id;
-    }
     cut_.assign(n, false);
     waits_.resize(n);
     place_.resize(n);
@@ -80,15 +78,17 @@ class Finder {
       if (graph_[id].phase == kShared) order_.push_back(id);
     }
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) order_phase(phase);
-    renumber();
+    Rewritten ordered = reordered(graph_, order_);
+    ordered.graph.regions = std::move(result_.graph.regions);
+    result_.graph = std::move(ordered.graph);
+    result_.ids = std::move(ordered.ids);
     return std::move(result_);
   }
 
  private:
-  bool is_view(NodeId id) const { return alias_[id].kind == Alias::Kind::view; }
+  bool is_view(NodeId id) const { return analysis_.is_view(id); }
   // Runs over rows when it is in a region.
   bool over_rows(NodeId id) const { return kinds_[id] == RowKind::row || kinds_[id] == RowKind::reduced; }
-  NodeId behind_views(NodeId id) const { return behind_views_[id]; }
   void note(NodeId id, std::string text) {
     result_.notes.push_back({graph_[id].phase, graph_[id].name, std::move(text)});
   }
@@ -136,7 +136,7 @@ class Finder {
       note(id, "a cut: a cut reads its rows from the arena");
     }
     for (NodeId id : nodes) {
-      if (is_view(id)) cut_[id] = cut_[graph_[id].inputs[alias_[id].input]];
+      if (is_view(id)) cut_[id] = cut_[graph_[id].inputs[analysis_.aliases[id].input]];
     }
   }
 
@@ -182,7 +182,7 @@ class Finder {
     for (NodeId id : nodes) {
       const bool assigns = graph_[id].op == Op::assign;
       for (std::size_t i = assigns ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
-        const NodeId read = behind_views(graph_[id].inputs[i]);
+        const NodeId read = analysis_.roots[graph_[id].inputs[i]];
         readers[read].push_back(id);
         if (assigned[read] != kNoNode) waits_[id].push_back(assigned[read]);
       }
@@ -331,7 +331,7 @@ class Finder {
       for (NodeId i = stage.rows; i < stage.last; ++i) {
         const NodeId id = order_[i];
         for (NodeId input : graph_[id].inputs) {
-          const NodeId from = behind_views(input);
+          const NodeId from = analysis_.roots[input];
           if (graph_[input].type.rows == 0 || inside[from] || graph_[from].def->state != nullptr || loaded[from])
             continue;
           loaded[from] = true;
@@ -352,28 +352,11 @@ class Finder {
                        [&](NodeId reader) { return !inside[reader] || (is_view(reader) && leaves(reader, inside)); });
   }
 
-  // ---- the new graph
-
-  void renumber() {
-    std::vector<NodeId> fresh(graph_.size(), kNoNode);
-    for (std::size_t i = 0; i < order_.size(); ++i) fresh[order_[i]] = static_cast<NodeId>(i);
-    for (NodeId id : order_) {
-      Node node = graph_[id];
-      for (NodeId& input : node.inputs) input = fresh[input];
-      result_.graph.nodes.push_back(std::move(node));
-    }
-    result_.graph.phases = graph_.phases;
-    for (ir::Phase& phase : result_.graph.phases) {
-      if (phase.row_count != kNoNode) phase.row_count = fresh[phase.row_count];
-    }
-  }
-
   const Graph& graph_;
   const RegionOptions& options_;
   std::vector<RowKind> kinds_;
-  std::vector<std::vector<NodeId>> consumers_;
-  std::vector<Alias> alias_;
-  std::vector<NodeId> behind_views_;  // what a view shows, through others; of any other node itself
+  GraphAnalysis analysis_;
+  const std::vector<std::vector<NodeId>>& consumers_;
   std::vector<bool> cut_;
   std::vector<std::vector<NodeId>> waits_;
   std::vector<Place> place_;

@@ -2,13 +2,14 @@
 // Contract: the same nodes under the same names, in an order in which every region is contiguous; a state is assigned
 // after whoever read it before. All questions of legality are settled here; `supports` is asked about single row steps
 // and then about each region. What is not in a region, and why, is told in `notes`.
-// Leaves to others: tiles, strands and scratch (plan/region_layout.h).
+// Leaves to others: tiles, strands and scratch (region_layout.h).
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "compiler/rewrite.h"
 #include "compiler/row_analysis.h"
 #include "graph/ir/graph.h"
 #include "graphrun/executor.h"
@@ -38,6 +39,7 @@ struct RegionNote {
 
 struct Regions {
   ir::Graph graph;  // with its regions
+  IdMap ids;        // from the graph that was given
   std::vector<RegionNote> notes;
 };
 

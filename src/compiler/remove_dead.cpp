@@ -1,11 +1,11 @@
 // remove_dead: keeps what the host or a later step can see, and what that needs. All states stay: they are the model.
-#include "compiler/pipeline.h"
+#include "compiler/passes.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 
 namespace graphrun {
 
-ir::Graph remove_dead(const ir::Graph& graph) {
+Rewritten remove_dead(const ir::Graph& graph) {
   std::vector<bool> live(graph.size(), false);
   for (const ir::Phase& phase : graph.phases) {
     if (phase.row_count != ir::kNoNode) live[phase.row_count] = true;
@@ -17,20 +17,11 @@ ir::Graph remove_dead(const ir::Graph& graph) {
     if (!live[id]) continue;
     for (ir::NodeId input : node.inputs) live[input] = true;
   }
-  ir::Graph result;
-  std::vector<ir::NodeId> renumbered(graph.size(), ir::kNoNode);
+  std::vector<ir::NodeId> order;
   for (ir::NodeId id = 0; id < graph.size(); ++id) {
-    if (!live[id]) continue;
-    renumbered[id] = result.size();
-    ir::Node node = graph[id];
-    for (ir::NodeId& input : node.inputs) input = renumbered[input];
-    result.nodes.push_back(std::move(node));
+    if (live[id]) order.push_back(id);
   }
-  result.phases = graph.phases;
-  for (ir::Phase& phase : result.phases) {
-    if (phase.row_count != ir::kNoNode) phase.row_count = renumbered[phase.row_count];
-  }
-  return result;
+  return reordered(graph, order);
 }
 
 }  // namespace graphrun

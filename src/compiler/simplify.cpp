@@ -8,7 +8,7 @@
 #include <optional>
 #include <tuple>
 
-#include "compiler/pipeline.h"
+#include "compiler/passes.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 
@@ -76,7 +76,7 @@ std::optional<Node> before_broadcast(const Graph& graph, Node& node) {
 
 }  // namespace
 
-Graph simplify(const Graph& graph) {
+Rewritten simplify(const Graph& graph) {
   Graph result;
   std::vector<NodeId> mapped(graph.size(), ir::kNoNode);
   // Attributes print exactly, so their text stands for them in the key.
@@ -105,11 +105,9 @@ Graph simplify(const Graph& graph) {
     }
     mapped[id] = add(std::move(node));
   }
-  result.phases = graph.phases;
-  for (ir::Phase& phase : result.phases) {
-    if (phase.row_count != ir::kNoNode) phase.row_count = mapped[phase.row_count];
-  }
-  return result;
+  IdMap ids(std::move(mapped));
+  result.phases = renumbered(graph.phases, ids);
+  return {std::move(result), std::move(ids)};
 }
 
 }  // namespace graphrun

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "graph/ops/alias_of.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 
@@ -23,13 +22,12 @@ bool is_state_node(const Node& node) {
 
 class Assigner {
  public:
-  explicit Assigner(const Graph& graph) : graph_(graph), alias_(graph.size()) {
+  Assigner(const Graph& graph, const GraphAnalysis& analysis) : graph_(graph), analysis_(analysis) {
     storage_.root.resize(graph.size());
     storage_.time.assign(graph.size(), 0);
     storage_.first.assign(graph.size(), 0);
     storage_.last.assign(graph.size(), 0);
     storage_.no_step.assign(graph.size(), false);
-    for (NodeId id = 0; id < graph.size(); ++id) alias_[id] = alias_of(graph, id);
   }
 
   Storage run() {
@@ -73,27 +71,21 @@ class Assigner {
 
   void take_views() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      const bool shares = alias_[id].kind == Alias::Kind::view || alias_[id].kind == Alias::Kind::must_be;
-      storage_.root[id] = shares ? root(graph_[id].inputs[alias_[id].input]) : id;
-      storage_.no_step[id] = is_state_node(graph_[id]) || alias_[id].kind == Alias::Kind::view;
+      const Alias& alias = analysis_.aliases[id];
+      const bool shares = alias.kind == Alias::Kind::view || alias.kind == Alias::Kind::must_be;
+      storage_.root[id] = shares ? root(graph_[id].inputs[alias.input]) : id;
+      storage_.no_step[id] = is_state_node(graph_[id]) || alias.kind == Alias::Kind::view;
     }
   }
 
-  // The node whose value a chain of views shows; what an op wrote in place of a state is its new value, not the old
-  // one.
-  NodeId behind_views(NodeId id) const {
-    while (alias_[id].kind == Alias::Kind::view) id = graph_[id].inputs[alias_[id].input];
-    return id;
-  }
-
   // Times at which the old value of each state is read, by the state's id: the last in this phase. An assign names the
-  // state without reading it.
+  // state without reading it; what an op wrote in place of a state is its new value, not the old one.
   std::vector<std::uint32_t> last_reads(std::uint32_t phase) const {
     std::vector<std::uint32_t> last(graph_.size(), 0);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_[id].phase != phase) continue;
       for (std::size_t i = graph_[id].op == Op::assign ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
-        const NodeId read = behind_views(graph_[id].inputs[i]);
+        const NodeId read = analysis_.roots[graph_[id].inputs[i]];
         last[read] = std::max(last[read], storage_.time[id] + 1);  // 0 = never
       }
     }
@@ -118,9 +110,9 @@ class Assigner {
       }
       const bool own = written_to == value && !is_state_node(graph_[value]);
       const std::uint32_t written = storage_.time[value] + 1;
-      const bool last_word =
-          last_read[state] < written ||
-          (last_read[state] == written && alias_[value].kind == Alias::Kind::may_reuse && reads_whole(value, state));
+      const bool last_word = last_read[state] < written ||
+                             (last_read[state] == written && analysis_.aliases[value].kind == Alias::Kind::may_reuse &&
+                              reads_whole(value, state));
       if (!own || !last_word) continue;
       storage_.root[value] = state;
       storage_.no_step[id] = true;
@@ -167,7 +159,7 @@ class Assigner {
   void reuse_dying_operands() {
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
       for (NodeId id = 0; id < graph_.size(); ++id) {
-        const bool may = alias_[id].kind == Alias::Kind::may_reuse && !in_rows_[id];
+        const bool may = analysis_.aliases[id].kind == Alias::Kind::may_reuse && !in_rows_[id];
         if (graph_[id].phase == phase && may && storage_.root[id] == id) reuse(id);
       }
     }
@@ -186,7 +178,7 @@ class Assigner {
   }
 
   const Graph& graph_;
-  std::vector<Alias> alias_;
+  const GraphAnalysis& analysis_;
   std::vector<std::uint32_t> phase_end_;
   std::vector<bool> in_rows_;  // of a region: no place in the arena to share, or one that other tiles still read
   Storage storage_;
@@ -194,8 +186,8 @@ class Assigner {
 
 }  // namespace
 
-Storage assign_storage(const ir::Graph& graph) {
-  return Assigner(graph).run();
+Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis) {
+  return Assigner(graph, analysis).run();
 }
 
 }  // namespace graphrun::plan

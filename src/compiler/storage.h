@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/graph_analysis.h"
 #include "graph/ir/graph.h"
 
 namespace graphrun::plan {
@@ -18,6 +19,6 @@ struct Storage {
   std::vector<bool> no_step;         // by node: a state, a view, or an assign that happens in place
 };
 
-Storage assign_storage(const ir::Graph& graph);
+Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis);
 
 }  // namespace graphrun::plan

@@ -1,19 +1,12 @@
-// fusion.cpp: what regions a model gets and what they save: for the run summary and `graphrun show --rows`.
+// fusion.cpp: what regions a model got and what they save: for the run summary and `graphrun plan`.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "graphrun/session.h"
 #include "session/planned.h"
 
 namespace graphrun {
 namespace {
-
-Planned plan_with(const Model& model, const SessionOptions& options, bool fuse) {
-  const std::shared_ptr<Executor> executor =
-      choose_executor(options.executor, options.custom_executor, options.threads);
-  return plan_model(model, {&executor, 1}, {options.target, options.passes, fuse, {}});
-}
 
 RegionSummary summary_of(const Program& program, const Phase& phase, const Region& region) {
   RegionSummary summary;
@@ -38,23 +31,14 @@ RegionSummary summary_of(const Program& program, const Phase& phase, const Regio
 
 }  // namespace
 
-FusionSummary fusion_summary(const Model& model, const SessionOptions& options) {
-  const Planned planned = plan_with(model, options, options.fuse);
+FusionSummary fusion_of(const Compiled& compiled) {
   FusionSummary summary;
-  summary.arena_bytes = planned.program.arena_bytes;
-  summary.arena_bytes_without = plan_with(model, options, false).program.arena_bytes;
-  for (const Phase& phase : planned.program.phases) {
-    for (const Region& region : phase.regions) summary.regions.push_back(summary_of(planned.program, phase, region));
+  for (const Phase& phase : compiled.program.phases) {
+    for (const Region& region : phase.regions) summary.regions.push_back(summary_of(compiled.program, phase, region));
   }
-  for (const RegionNote& note : planned.regions.notes) {
-    summary.notes.push_back(
-        fmt::format("{}: {}: {}", planned.regions.graph.phases[note.phase].name, note.node, note.text));
-  }
+  for (const RegionNote& note : compiled.regions.notes)
+    summary.notes.push_back(fmt::format("{}: {}: {}", compiled.program.phases[note.phase].name, note.node, note.text));
   return summary;
-}
-
-std::string rows_text(const Model& model, const SessionOptions& options) {
-  return to_string(plan_with(model, options, options.fuse).regions);
 }
 
 }  // namespace graphrun

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/lower.h"
+#include "compiler/compile.h"
 #include "graphrun/target.h"
 
 namespace graphrun {
@@ -50,17 +50,17 @@ double combined(Combined how, double before, double more) {
 PlannedFormula::PlannedFormula(const MetricFormula& formula) {
   const std::shared_ptr<Executor> ref = find_executor("ref");  // which computes in double
   const Target& target = find_target(ref->default_target());
-  plan::LowerOptions options;
+  CompileOptions options;
   options.name = "metric";
   options.target = std::string(target.name);
   options.supports = [&](const StepSignature& step) { return ref->supports(step, target); };
-  const plan::Lowered lowered = plan::lower(formula.graph, options);
-  runnable_ = ref->load(lowered.program);
+  const Compiled compiled = compile(formula.graph, options);
+  runnable_ = ref->load(compiled.program);
   for (const ir::NodeId id : formula.parts) {
-    parts_.emplace_back(lowered.buffer_of[id], static_cast<std::size_t>(formula.graph[id].type.shape.elements()));
+    parts_.emplace_back(compiled.buffer(id), static_cast<std::size_t>(formula.graph[id].type.shape.elements()));
   }
-  samples_ = lowered.buffer_of[formula.samples];
-  value_ = lowered.buffer_of[formula.value];
+  samples_ = compiled.buffer(formula.samples);
+  value_ = compiled.buffer(formula.value);
 }
 
 double PlannedFormula::value(std::span<const double> parts, double samples) {

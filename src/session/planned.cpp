@@ -3,12 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
-#include "compiler/lower.h"
-#include "compiler/pipeline.h"
 #include "graph/frontend/builder_impl.h"
-#include "graph/verifier.h"
 #include "graphrun/error.h"
 #include "session/initial_values.h"
 
@@ -18,7 +14,6 @@ namespace {
 // What depends on a step that no executor takes is declined, too: one mistake, told where the user wrote it.
 Error refused(const Error& error, const Model& model, bool ref_runs) {
   const std::vector<Diagnostic>& all = error.diagnostics();
-  if (all.empty() || all.front().code != "step.unsupported") return error;
   const auto written = std::find_if(all.begin(), all.end(), [](const Diagnostic& d) { return d.line > 0; });
   Diagnostic first = written == all.end() ? all.front() : *written;
   first.file = model.file;
@@ -29,13 +24,6 @@ Error refused(const Error& error, const Model& model, bool ref_runs) {
 }
 
 }  // namespace
-
-BufferId Planned::buffer(ir::NodeId node) const {
-  const std::string& name = step.graph[node].name;
-  const auto found = by_name.find(name);
-  if (found == by_name.end()) throw std::logic_error(fmt::format("session: no buffer '{}'", name));
-  return found->second;
-}
 
 std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shared_ptr<Executor>& custom, int threads) {
   std::shared_ptr<Executor> executor = custom != nullptr ? custom : find_executor(name);
@@ -63,34 +51,22 @@ void refuse_foreign(const Target& target, const Executor& executor) {
 
 Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                    const PlanOptions& options) {
-  Planned planned;
-  planned.step = build_step_graph(model);
+  StepGraph built = build_step_graph(model);
   const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
   const Target& target = find_target(target_name);
   refuse_foreign(target, *executors[0]);
-  planned.regions.graph = options.passes ? run_passes(planned.step.graph) : planned.step.graph;
-  if (options.passes && options.fuse) {
-    RegionOptions regions;
-    regions.supports = [&](const RegionSignature& region) {
-      for (const std::shared_ptr<Executor>& executor : executors) {
-        Support one = executor->supports_region(region, target);
-        if (!one.yes) return Support::no(fmt::format("{}: {}", executor->name(), one.reason));
-      }
-      return Support::with_workspace(0);
-    };
-    planned.regions = find_regions(planned.regions.graph, regions);
-    verify(planned.regions.graph);
-  }
   bool ref_runs = true;  // what these do not
   const auto tell_ref = [&](const StepSignature& step) {
     static const std::shared_ptr<Executor> ref = find_executor("ref");
     ref_runs = ref_runs && ref->supports(step, target).yes;
   };
-  plan::LowerOptions lower;
-  lower.name = model.name;
-  lower.target = std::string(target.name);
-  lower.precision = model.train.precision;
-  lower.supports = [&](const StepSignature& step) {
+  CompileOptions compiling;
+  compiling.name = model.name;
+  compiling.target = std::string(target.name);
+  compiling.precision = model.train.precision;
+  compiling.simplify = options.passes;
+  compiling.tiles = options.tiles;
+  compiling.supports = [&](const StepSignature& step) {
     Support all = Support::with_workspace(0);
     for (const std::shared_ptr<Executor>& executor : executors) {
       Support one = executor->supports(step, target);
@@ -102,15 +78,22 @@ Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>
     }
     return all;
   };
-  lower.tiles = options.tiles;
+  if (options.passes && options.fuse) {
+    compiling.supports_region = [&](const RegionSignature& region) {
+      for (const std::shared_ptr<Executor>& executor : executors) {
+        Support one = executor->supports_region(region, target);
+        if (!one.yes) return Support::no(fmt::format("{}: {}", executor->name(), one.reason));
+      }
+      return Support::with_workspace(0);
+    };
+  }
   try {
-    planned.program = plan::lower(planned.regions.graph, lower).program;
+    Compiled compiled = compile(built.graph, compiling);
+    return {std::move(compiled), std::move(built)};
   } catch (const Error& error) {
+    if (error.diagnostics().empty() || error.diagnostics().front().code != "step.unsupported") throw;
     throw refused(error, model, ref_runs);
   }
-  const std::vector<Buffer>& buffers = planned.program.buffers;
-  for (BufferId id = 0; id < buffers.size(); ++id) planned.by_name.emplace(buffers[id].name, id);
-  return planned;
 }
 
 std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program) {

@@ -7,25 +7,17 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
-#include "compiler/region_layout.h"
-#include "compiler/regions.h"
+#include "compiler/compile.h"
 #include "graph/frontend/step_graph.h"
 #include "graphrun/executor.h"
 #include "graphrun/model.h"
+#include "graphrun/session.h"
 
 namespace graphrun {
 
-struct Planned {
-  StepGraph step;
-  Program program;
-  Regions regions;  // the graph that was lowered, and why it has no other regions
-
-  std::unordered_map<std::string, BufferId> by_name;  // the program's buffers
-
-  // Passes keep the names of states, so names lead from the step graph to the Program.
-  BufferId buffer(ir::NodeId node) const;
+struct Planned : Compiled {
+  StepGraph step;  // what was compiled: its ids lead to buffers
 };
 
 struct PlanOptions {
@@ -40,6 +32,9 @@ std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shar
 
 Planned plan_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                    const PlanOptions& options);
+
+// Its regions, for people.
+FusionSummary fusion_of(const Compiled& compiled);
 
 // Executor::load(). Throws Error where that gives none.
 std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program);

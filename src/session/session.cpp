@@ -201,8 +201,9 @@ std::vector<std::pair<std::string, HostTensor>> Session::predict_all(
 }
 
 namespace {
-BufferId find_state(const Program& program, std::string_view name) {
-  const BufferId id = find_buffer(program, name);
+BufferId find_state(const Compiled& compiled, std::string_view name) {
+  const Program& program = compiled.program;
+  const BufferId id = compiled.find(name);
   if (id != kNoBuffer && is_state(program.buffers[id].kind)) return id;
   std::vector<std::string> names;
   for (const Buffer& buffer : program.buffers) {
@@ -215,7 +216,7 @@ BufferId find_state(const Program& program, std::string_view name) {
 }  // namespace
 
 HostTensor Session::read(std::string_view name) {
-  const BufferId id = find_state(alive(impl_).program(), name);
+  const BufferId id = find_state(alive(impl_).planned, name);
   const TensorType& type = alive(impl_).program().buffers[id].type;
   HostTensor tensor(type.dtype, type.shape);
   alive(impl_).runnable->read(id, tensor.bytes());
@@ -223,7 +224,7 @@ HostTensor Session::read(std::string_view name) {
 }
 
 void Session::write(std::string_view name, const HostTensor& value) {
-  const BufferId id = find_state(alive(impl_).program(), name);
+  const BufferId id = find_state(alive(impl_).planned, name);
   const TensorType& type = alive(impl_).program().buffers[id].type;
   if (alive(impl_).program().buffers[id].kind == BufferKind::constant) {
     throw Error(ErrorKind::input, "state.constant",
@@ -240,7 +241,13 @@ void Session::write(std::string_view name, const HostTensor& value) {
 
 std::string Session::weights_hash() {
   std::uint64_t hash = fnv1a({});
-  for (const auto& [name, node] : alive(impl_).planned.step.parameters) hash = fnv1a(read(name).bytes(), hash);
+  const Planned& planned = alive(impl_).planned;
+  for (const auto& [name, node] : planned.step.parameters) {
+    const TensorType& type = planned.step.graph[node].type;
+    HostTensor tensor(type.dtype, type.shape);
+    impl_->runnable->read(planned.buffer(node), tensor.bytes());
+    hash = fnv1a(tensor.bytes(), hash);
+  }
   return fmt::format("{:016x}", hash);
 }
 
@@ -260,6 +267,9 @@ Profile Session::profile() const {
 const Program& Session::program() const {
   return alive(impl_).program();
 }
+FusionSummary Session::fusion() const {
+  return fusion_of(alive(impl_).planned);
+}
 const Model& Session::model() const {
   return alive(impl_).model;
 }
@@ -267,10 +277,22 @@ std::string_view Session::executor() const {
   return alive(impl_).executor->name();
 }
 
-Program plan_program(const Model& model, const SessionOptions& options) {
+namespace {
+Planned plan_for(const Model& model, const SessionOptions& options) {
   const std::shared_ptr<Executor> executor =
       choose_executor(options.executor, options.custom_executor, options.threads);
-  return plan_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}}).program;
+  return plan_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}});
+}
+}  // namespace
+
+Program plan_program(const Model& model, const SessionOptions& options, FusionSummary* fusion) {
+  Planned planned = plan_for(model, options);
+  if (fusion != nullptr) *fusion = fusion_of(planned);
+  return std::move(planned.program);
+}
+
+std::string rows_text(const Model& model, const SessionOptions& options) {
+  return to_string(plan_for(model, options).regions);
 }
 
 }  // namespace graphrun

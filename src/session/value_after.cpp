@@ -37,7 +37,7 @@ namespace {
 
 BufferId find_value(const Model& model, const Planned& planned, std::string_view name) {
   for (const std::string& candidate : {std::string(name), fmt::format("train/{}", name)}) {
-    if (const BufferId id = find_buffer(planned.program, candidate); id != kNoBuffer) return id;
+    if (const BufferId id = planned.find(candidate); id != kNoBuffer) return id;
   }
   refuse_missing(model, planned, name);
 }

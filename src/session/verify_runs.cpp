@@ -10,8 +10,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <stdexcept>
-#include <string_view>
 
 #include "base/random_bits.h"
 #include "session/verify_parts.h"
@@ -124,13 +122,15 @@ class RunVerification {
         candidate_(load_program(*v.executors[0], whole_.program)) {
     for (Runnable* runnable : {reference_.get(), moved_.get(), scale_.get()}) write_start(v.model, plain_, *runnable);
     write_start(v.model, whole_, *candidate_);
+    // Both were compiled from one graph by the same passes, and regions change no values.
+    plain_of_.assign(whole_.program.buffers.size(), kNoBuffer);
+    whole_of_.assign(plain_.program.buffers.size(), kNoBuffer);
+    for (std::size_t value = 0; value < plain_.buffer_of.size(); ++value) {
+      plain_of_[whole_.buffer_of.at(value)] = plain_.buffer_of[value];
+      whole_of_[plain_.buffer_of[value]] = whole_.buffer_of[value];
+    }
     for (BufferId id = 0; id < plain_.program.buffers.size(); ++id) {
-      const Buffer& buffer = plain_.program.buffers[id];
-      plain_id_.emplace(buffer.name, id);
-      if (buffer.storage != id || !changes(buffer)) continue;
-      const BufferId there = find_buffer(whole_.program, buffer.name);
-      if (there == kNoBuffer) throw std::logic_error("verify: the state " + buffer.name + " is lost in the regions");
-      states_.push_back({id, there});
+      if (plain_buffer(id).storage == id && changes(plain_buffer(id))) states_.push_back({id, whole_of_[id]});
     }
   }
 
@@ -157,9 +157,9 @@ class RunVerification {
 
   // The buffer of the plain Program that holds the same value.
   std::optional<BufferId> same_value(BufferId whole) const {
-    const auto found = plain_id_.find(whole_buffer(whole).name);
-    if (found == plain_id_.end() || !(plain_buffer(found->second).type == whole_buffer(whole).type)) return {};
-    return found->second;
+    const BufferId plain = plain_of_[whole];
+    if (plain == kNoBuffer || !(plain_buffer(plain).type == whole_buffer(whole).type)) return {};
+    return plain;
   }
 
   States states_of(Runnable& plain) const {
@@ -202,9 +202,7 @@ class RunVerification {
   }
 
   void set_counter(PhaseId id, std::uint64_t at) {
-    const BufferId counter = find_buffer(plain_.program, plain_.step.phases[id].name + "/step:counter");
-    if (counter == kNoBuffer) throw std::logic_error("verify: a phase of a split has no step counter");
-    reference_->write(counter, std::as_bytes(std::span(&at, 1)));
+    reference_->write(plain_.buffer(plain_.step.phases[id].counter), std::as_bytes(std::span(&at, 1)));
   }
 
   // ---- one step of the phase: from equal states, unit by unit, then at once
@@ -226,10 +224,8 @@ class RunVerification {
 
   // Which values are compared: those that have a place in the arena of both Programs.
   bool is_wanted(BufferId plain) const {
-    const BufferId whole = find_whole(plain);
-    return whole != kNoBuffer && whole_buffer(whole).kind != BufferKind::tile;
+    return whole_of_[plain] != kNoBuffer && whole_buffer(whole_of_[plain]).kind != BufferKind::tile;
   }
-  BufferId find_whole(BufferId plain) const { return find_buffer(whole_.program, plain_buffer(plain).name); }
 
   void run_reference(PhaseId phase) {
     values_.clear();
@@ -437,8 +433,8 @@ class RunVerification {
   const Planned& plain_;
   const Planned& whole_;
   std::unique_ptr<Runnable> reference_, moved_, scale_, candidate_;
-  std::map<std::string_view, BufferId> plain_id_;
-  std::vector<State> states_;  // that change
+  std::vector<BufferId> plain_of_, whole_of_;  // the buffer of the other Program that holds the same value
+  std::vector<State> states_;                  // that change
   // Of the step under way:
   std::uint64_t at_ = 0;              // the phase's step counter
   States start_;                      // before it

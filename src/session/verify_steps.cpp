@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
-#include <stdexcept>
 
 #include "session/verify_parts.h"
 
@@ -71,10 +70,8 @@ class StepVerification {
     for (std::uint64_t at = 0; at < n && !report_.difference; ++at, ++done) run_step_of(id, at);
     const bool last_is_short = phase.batches * program().phases[id].capacity > phase.samples;
     if (last_is_short && n < batches && !report_.difference) {
-      const BufferId counter = find_buffer(program(), phase.name + "/step:counter");
-      if (counter == kNoBuffer) throw std::logic_error("verify: no step counter in phase " + phase.name);
       const std::uint64_t last = batches - 1;
-      reference_->write(counter, std::as_bytes(std::span(&last, 1)));
+      reference_->write(planned_.buffer(phase.counter), std::as_bytes(std::span(&last, 1)));
       run_step_of(id, last);
       ++done;
     }

@@ -36,7 +36,7 @@ class Trajectory {
     Divergence worst{report_.training_steps, {}, -1};
     for (const auto& [name, node] : v_.planned.step.parameters) {
       const BufferId id = v_.planned.buffer(node);
-      const Bytes got = read_bytes(*candidate_, v_.whole.program, find_buffer(v_.whole.program, name));
+      const Bytes got = read_bytes(*candidate_, v_.whole.program, v_.whole.buffer(node));
       const Bytes expected = read_bytes(*reference_, v_.program(), id);
       const Sides sides{v_.program().buffers[id].type, got, expected, Rule::exact};
       double difference = 0, largest = 0;

@@ -1,11 +1,12 @@
 // odd_executor.cpp: a plug-in that runs as cpu does but for one thing at one step, which the variable ODD_EXECUTOR
 // names: "allocate=7", "allocate_in_thread=7", "allocate_on_device=7", "sleep=7" (20 ms), "nan=7" (into the first
 // parameter) or "interrupt=7" (as Ctrl-C does; every step takes a millisecond). What the checks of the command line
-// have to find.
+// have to find. A file that ODD_EXECUTOR_ASKED names grows by a byte for each step that the plug-in is asked about.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <thread>
@@ -94,6 +95,7 @@ class OddExecutor final : public Executor {
   std::string_view name() const override { return "odd"; }
   std::string_view default_target() const override { return "host"; }
   Support supports(const StepSignature& step, const Target& target) const override {
+    if (const char* asked = std::getenv("ODD_EXECUTOR_ASKED")) std::ofstream(asked, std::ios::app) << '.';
     return cpu_->supports(step, target);
   }
   std::unique_ptr<Runnable> load(const Program& program) override {

@@ -5,7 +5,7 @@
 #include "conformance/harness.h"
 #include "conformance/samples.h"
 #include "conformance/suite.h"
-#include "graph/ops/alias_of.h"
+#include "compiler/graph_analysis.h"
 #include "graphrun/error.h"
 
 namespace graphrun::test {
@@ -15,7 +15,7 @@ using ir::NodeId;
 
 Alias alias_of(const Sample& sample) {
   const SampleGraph built = build(sample);
-  return graphrun::alias_of(built.graph, built.result);
+  return analyze(built.graph).aliases[built.result];
 }
 
 // Whether some operand could give its bytes to the result.

@@ -9,14 +9,14 @@
 #include <memory>
 #include <stdexcept>
 
-#include "compiler/lower.h"
-#include "compiler/pipeline.h"
+#include "compiler/compile.h"
 #include "graph/builder.h"
 #include "graph/verifier.h"
 #include "graphrun/op.h"
 #include "session/compare.h"
 #include "support/graph_run.h"
 #include "support/mutant_executor.h"
+#include "support/passes.h"
 #include "support/random_graph.h"
 #include "support/rounds.h"
 
@@ -33,7 +33,7 @@ class StepByStep {
  public:
   StepByStep(const RandomGraph& random, const std::shared_ptr<Executor>& candidate)
       : reference_executor_(executor("ref")) {
-    plan::LowerOptions options;
+    CompileOptions options;
     options.name = "random";
     options.target = std::string(candidate->default_target());
     const Target& target = find_target(options.target);
@@ -44,7 +44,7 @@ class StepByStep {
       a.workspace_bytes = std::max(a.workspace_bytes, b.workspace_bytes);
       return a;
     };
-    plan::Lowered lowered = plan::lower(random.graph, options);
+    Compiled lowered = compile(random.graph, options);
     program_ = std::move(lowered.program);
     check(program_);
     candidate_ = candidate->load(program_);
@@ -52,7 +52,7 @@ class StepByStep {
     scale_ = reference_executor_->load(program_);
     for (const auto& [node, tensor] : random.inputs) {
       for (Runnable* runnable : {candidate_.get(), reference_.get()}) {
-        runnable->write(lowered.buffer_of[node], tensor.bytes());
+        runnable->write(lowered.buffer(node), tensor.bytes());
       }
     }
   }

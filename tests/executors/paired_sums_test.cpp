@@ -6,7 +6,7 @@
 #include <cstring>
 #include <functional>
 
-#include "compiler/lower.h"
+#include "compiler/compile.h"
 #include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
@@ -51,12 +51,12 @@ Program lowered(const Rows& rows) {
   RegionOptions options;
   options.supports = [&](const RegionSignature& region) { return CpuExecutor().supports_region(region, target); };
   options.only_if_it_saves = false;
-  plan::LowerOptions lower;
+  CompileOptions lower;
   lower.name = "pairs";
   lower.target = "host";
   lower.supports = [&](const StepSignature& step) { return CpuExecutor().supports(step, target); };
   lower.tiles = {32, 2};
-  return plan::lower(find_regions(rows.graph, options).graph, lower).program;
+  return compile(find_regions(rows.graph, options).graph, lower).program;
 }
 
 // "sum in gradient" for each pair.

@@ -11,8 +11,7 @@
 #include <map>
 #include <span>
 
-#include "compiler/lower.h"
-#include "compiler/pipeline.h"
+#include "compiler/compile.h"
 #include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
@@ -21,6 +20,7 @@
 #include "session/compare.h"
 #include "support/graph_run.h"
 #include "support/guards.h"
+#include "support/passes.h"
 #include "support/random_graph.h"
 #include "support/rounds.h"
 #include "support/tensors.h"
@@ -50,7 +50,7 @@ class OneRun {
  public:
   OneRun(const ir::Graph& graph, Executor& executor, plan::TileChoice tiles = {}) {
     const Target& target = find_target("host");
-    plan::LowerOptions options;
+    CompileOptions options;
     options.name = "random";
     options.target = "host";
     options.tiles = tiles;
@@ -59,9 +59,9 @@ class OneRun {
       support.workspace_bytes = std::max(support.workspace_bytes, CpuExecutor().supports(step, target).workspace_bytes);
       return support;
     };
-    plan::Lowered lowered = plan::lower(graph, options);
+    Compiled lowered = compile(graph, options);
     program_ = std::move(lowered.program);
-    for (NodeId id = 0; id < graph.size(); ++id) buffers_[graph[id].name] = lowered.buffer_of[id];
+    for (NodeId id = 0; id < graph.size(); ++id) buffers_[graph[id].name] = lowered.buffer(id);
     runnable_ = executor.load(program_);
     for (BufferId id = 0; id < program_.buffers.size(); ++id) {
       const Buffer& buffer = program_.buffers[id];

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <functional>
 
-#include "compiler/pipeline.h"
 #include "graph/gradients.h"
 #include "graph/ops/make.h"
 #include "graph/verifier.h"
 #include "support/graph_run.h"
+#include "support/passes.h"
 #include "support/tensors.h"
 
 namespace graphrun {

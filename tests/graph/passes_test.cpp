@@ -1,10 +1,10 @@
 // The passes and the verifier, rule by rule.
 #include <gtest/gtest.h>
 
-#include "compiler/pipeline.h"
 #include "graph/builder.h"
 #include "graph/verifier.h"
 #include "graphrun/op.h"
+#include "support/passes.h"
 
 namespace graphrun {
 namespace {

@@ -1,14 +1,14 @@
 // Storage decisions and lowering on small graphs built by hand.
 #include <gtest/gtest.h>
 
-#include "compiler/lower.h"
-#include "compiler/pipeline.h"
+#include "compiler/compile.h"
 #include "compiler/storage.h"
 #include "graph/builder.h"
 #include "graph/gradients.h"
 #include "graph/verifier.h"
 #include "graphrun/error.h"
 #include "support/cpu_time.h"
+#include "support/passes.h"
 
 namespace graphrun {
 namespace {
@@ -35,11 +35,11 @@ struct Fixture {
   }
   Program lower() {
     verify(graph);
-    plan::LowerOptions options;
+    CompileOptions options;
     options.name = "test";
     options.target = "host";
     options.supports = [](const StepSignature&) { return Support::with_workspace(0); };
-    return plan::lower(graph, options).program;
+    return compile(graph, options).program;
   }
 };
 
@@ -204,10 +204,10 @@ TEST(Plan, EveryDeclinedStepIsListedWithItsReason) {
   const NodeId x = f.make.add("exp", {w});
   f.make.rename(x, "x");
   f.make.add("assign", {w, f.make.add("tanh", {x})});
-  plan::LowerOptions options;
+  CompileOptions options;
   options.supports = [](const StepSignature& step) { return Support::no("no kernel for " + std::string(step.op)); };
   try {
-    plan::lower(f.graph, options);
+    compile(f.graph, options);
     FAIL();
   } catch (const Error& error) {
     ASSERT_EQ(error.diagnostics().size(), 2u);

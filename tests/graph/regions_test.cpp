@@ -5,7 +5,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "compiler/lower.h"
+#include "compiler/compile.h"
 #include "compiler/regions.h"
 #include "graph/builder.h"
 #include "graph/verifier.h"
@@ -73,12 +73,12 @@ bool over_rows(const Regions& regions, std::string_view name) {
 }
 
 Program lowered(const ir::Graph& graph, plan::TileChoice tiles = {}) {
-  plan::LowerOptions options;
+  CompileOptions options;
   options.name = "test";
   options.target = "host";
   options.tiles = tiles;
   options.supports = [](const StepSignature&) { return Support::with_workspace(0); };
-  return plan::lower(graph, options).program;
+  return compile(graph, options).program;
 }
 
 TEST(RowAnalysis, FollowsTheRulesOfTheOps) {

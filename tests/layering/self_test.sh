@@ -23,7 +23,7 @@ expect() {
   fi
 }
 
-expect 0 src/compiler/lower.cpp '"compiler/pipeline.h"'
+expect 0 src/compiler/lower.cpp '"compiler/passes.h"'
 expect 0 src/base/json.cpp '<nlohmann/json.hpp>'
 expect 0 src/executors/ref/ref.cpp '"kernels/abi.h"'
 expect 0 src/executors/novel/a.cpp '"executors/novel/b.h"'      # a new executor is a layer like the others

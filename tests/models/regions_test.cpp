@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/compile.h"
 #include "model_runs.h"
 #include "support/source_folder.h"
 #include "support/tensors.h"
@@ -142,20 +143,32 @@ TEST_P(RegionsOfModels, EvaluateAndPredictLikePlainStepsWithTheSameWeights) {
   }
 }
 
+TEST(Compile, ATrainingCompilesOnce) {
+  const std::uint64_t before = compilations();
+  Session session(load_model(source_folder() + "/models/xor.json", {}));
+  EXPECT_FALSE(session.fusion().regions.empty());
+  session.train();
+  session.evaluate("train");
+  session.predict({{"x", HostTensor(Shape{1, 2}, std::vector<float>{0, 1})}});
+  EXPECT_FALSE(session.fusion().regions.empty());
+  EXPECT_EQ(compilations() - before, 1u);
+}
+
 TEST(FusionSummary, SaysWhatRegionsSave) {
   LoadOptions load;
   const Model model = load_model(source_folder() + "/models/xor.json", load);
-  const FusionSummary with = fusion_summary(model);
+  FusionSummary with;
+  plan_program(model, {}, &with);
   ASSERT_FALSE(with.regions.empty());
   EXPECT_EQ(with.regions[0].phase, "train");
   EXPECT_GT(with.regions[0].row_steps, 10u);
   EXPECT_GT(with.regions[0].bytes_in_tiles, 0u);
   EXPECT_TRUE(with.notes.empty());
-  EXPECT_GT(with.arena_bytes_without, 0u);
 
   SessionOptions ref;  // runs steps one by one: declined, and the reason is told
   ref.executor = "ref";
-  const FusionSummary declined = fusion_summary(model, ref);
+  FusionSummary declined;
+  plan_program(model, ref, &declined);
   EXPECT_TRUE(declined.regions.empty());
   ASSERT_FALSE(declined.notes.empty());
   EXPECT_NE(declined.notes[0].find("ref: it runs steps one by one"), std::string::npos) << declined.notes[0];

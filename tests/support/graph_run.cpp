@@ -9,19 +9,19 @@
 
 namespace graphrun::test {
 
-plan::Lowered lower_for(const ir::Graph& graph, const Executor& executor) {
+Compiled lower_for(const ir::Graph& graph, const Executor& executor) {
   const Target& target = find_target(executor.default_target());
-  plan::LowerOptions options;
+  CompileOptions options;
   options.name = "test";
   options.target = std::string(target.name);
   options.supports = [&](const StepSignature& step) { return executor.supports(step, target); };
-  return plan::lower(graph, options);
+  return compile(graph, options);
 }
 
 GraphRun::GraphRun(const ir::Graph& graph, std::shared_ptr<Executor> executor, Layout layout)
     : executor_(std::move(executor)) {
   for (const ir::Node& node : graph.nodes) types_.push_back(node.type);
-  plan::Lowered lowered = lower_for(graph, *executor_);
+  Compiled lowered = lower_for(graph, *executor_);
   buffer_of_ = std::move(lowered.buffer_of);
   program_ = std::move(lowered.program);
   if (layout == Layout::guarded) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/lower.h"
+#include "compiler/compile.h"
 #include "graph/ir/graph.h"
 #include "graphrun/executor.h"
 #include "graphrun/tensor.h"
@@ -42,7 +42,7 @@ class GraphRun {
   std::unique_ptr<Runnable> runnable_;
 };
 
-plan::Lowered lower_for(const ir::Graph& graph, const Executor& executor);
+Compiled lower_for(const ir::Graph& graph, const Executor& executor);
 
 // The executors of the registry that work on this machine, made once; `missing` says why the others do not.
 struct Executors {

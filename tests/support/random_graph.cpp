@@ -9,6 +9,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "compiler/graph_analysis.h"
 #include "graph/builder.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
@@ -475,7 +476,7 @@ class Generator {
 
   // Leaves, and some of the others: a kept value cannot share its storage with a later one.
   void keep_some() {
-    const std::vector<std::vector<NodeId>> readers = ir::consumers(out_.graph);
+    const std::vector<std::vector<NodeId>> readers = analyze(out_.graph).consumers;
     for (NodeId id = 0; id < out_.graph.size(); ++id) {
       if (out_.graph[id].def->state != nullptr || (!readers[id].empty() && !dice_.chance(0.2))) continue;
       out_.graph[id].keep = true;

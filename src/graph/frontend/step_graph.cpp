@@ -90,6 +90,7 @@ class StepGraphBuilder {
     phase.ring = training ? kRingSize : std::clamp<std::int64_t>(phase.batches, 1, kRingSize);
     start_phase(std::move(phase));
     counter_ = add_state(name + "/step:counter", {DType::u64, {}, 0}, "counter");
+    result_.phases.back().counter = counter_;
     make_.count_steps(counter_);
     copied_[source_.step] = counter_;
     if (samples % source_.batch != 0 && !drops) {

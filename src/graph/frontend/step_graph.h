@@ -32,12 +32,13 @@ struct Recorded {
 };
 
 struct StepPhase {
-  std::string name;                // of the graph's phase of the same index
-  std::string split;               // whose rows it reads; empty for prediction
-  std::int64_t samples = 0;        // of the split
-  std::int64_t batches = 0;        // steps that see each sample once
-  std::int64_t ring = 0;           // elements of each ring
-  std::vector<Recorded> recorded;  // loss first
+  std::string name;                  // of the graph's phase of the same index
+  std::string split;                 // whose rows it reads; empty for prediction
+  std::int64_t samples = 0;          // of the split
+  std::int64_t batches = 0;          // steps that see each sample once
+  std::int64_t ring = 0;             // elements of each ring
+  ir::NodeId counter = ir::kNoNode;  // of finished steps; prediction has none
+  std::vector<Recorded> recorded;    // loss first
   // prediction only:
   std::vector<std::pair<std::string, ir::NodeId>> inputs;  // by input name, rows past the count zero
   ir::NodeId count = ir::kNoNode;                          // i32: rows that are valid

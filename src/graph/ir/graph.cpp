@@ -33,12 +33,4 @@ std::string to_string(const Graph& graph) {
   return out;
 }
 
-std::vector<std::vector<NodeId>> consumers(const Graph& graph) {
-  std::vector<std::vector<NodeId>> result(graph.nodes.size());
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    for (NodeId input : graph[id].inputs) result[input].push_back(id);
-  }
-  return result;
-}
-
 }  // namespace graphrun::ir

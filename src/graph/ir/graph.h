@@ -72,7 +72,4 @@ struct Graph {
 // One line a node: "%3 h1 = tanh(%2 z1) : f32(batch, 6)"; states first, then each phase under its name.
 std::string to_string(const Graph& graph);
 
-// Who reads each node: consumers[id], in order.
-std::vector<std::vector<NodeId>> consumers(const Graph& graph);
-
 }  // namespace graphrun::ir

@@ -1,0 +1,81 @@
+#include "compiler/compile.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "compiler/data_layout.h"
+#include "compiler/graph_analysis.h"
+#include "compiler/lower.h"
+#include "compiler/passes.h"
+#include "compiler/storage.h"
+#include "graph/verifier.h"
+
+namespace graphrun {
+namespace {
+
+std::atomic<std::uint64_t> compiled{0};
+
+Rewritten verified(Rewritten result) {
+  verify(result.graph);
+  return result;
+}
+
+}  // namespace
+
+Compiled compile(const ir::Graph& given, const CompileOptions& options) {
+  compiled.fetch_add(1, std::memory_order_relaxed);
+  Compiled result;
+
+  ir::Graph values = given;
+  result.values = IdMap::identity(given.size());
+  if (options.simplify) {
+    verify(given);
+    for (const auto pass : {simplify, remove_dead}) {
+      Rewritten next = verified(pass(values));
+      values = std::move(next.graph);
+      result.values = result.values.then(next.ids);
+    }
+  }
+
+  if (options.supports_region) {
+    result.regions = find_regions(values, {options.supports_region, {}, true});
+    verify(result.regions.graph);
+  } else {
+    result.regions.ids = IdMap::identity(values.size());
+    result.regions.graph = std::move(values);
+  }
+
+  const ir::Graph& graph = result.regions.graph;
+  const GraphAnalysis analysis = analyze(graph);
+  const plan::Storage storage = plan::assign_storage(graph, analysis);
+  const plan::DataLayout data = plan::lay_out_data(graph, analysis, options.tiles);
+  const std::vector<plan::RegionLayout> tiles =
+      plan::lay_out_regions(graph, analysis, data, options.target, options.tiles);
+  plan::Lowered lowered = plan::lower(graph, {storage, data, tiles}, options);
+
+  result.program = std::move(lowered.program);
+  for (ir::NodeId value = 0; value < result.regions.ids.size(); ++value)
+    result.buffer_of.push_back(lowered.buffer_of[result.regions.ids[value]]);
+  for (BufferId id = 0; id < result.program.buffers.size(); ++id)
+    result.by_name.emplace(result.program.buffers[id].name, id);
+  return result;
+}
+
+BufferId Compiled::buffer(ir::NodeId node) const {
+  const ir::NodeId value = values[node];
+  if (value == ir::kNoNode) throw std::logic_error(fmt::format("compile: node {} was removed", node));
+  return buffer_of[value];
+}
+
+BufferId Compiled::find(std::string_view name) const {
+  const auto found = by_name.find(std::string(name));
+  return found == by_name.end() ? kNoBuffer : found->second;
+}
+
+std::uint64_t compilations() {
+  return compiled.load(std::memory_order_relaxed);
+}
+
+}  // namespace graphrun

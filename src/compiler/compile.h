@@ -1,0 +1,52 @@
+// compile.h: from a graph to a Program: the list of passes. Contract: needs no device; the same graph and options give
+// the same Program. A value is known by its id from the graph that was given to its buffer: names lead to buffers only
+// where a user gave them (find()). Throws Error (kind input, code "step.unsupported") that lists every step that
+// `supports` declines, with its reason. Leaves to others: what is compiled (frontend/step_graph.h), who runs it
+// (executor.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/regions.h"
+#include "compiler/rewrite.h"
+#include "compiler/tile_choice.h"
+#include "graph/ir/graph.h"
+#include "graphrun/executor.h"
+#include "graphrun/program.h"
+
+namespace graphrun {
+
+struct CompileOptions {
+  std::string name;
+  std::string target;
+  std::function<Support(const StepSignature&)> supports;
+  std::function<Support(const RegionSignature&)> supports_region = {};  // empty: no regions are made
+  bool simplify = false;                                                // and remove what is dead
+  plan::TileChoice tiles = {};
+  Precision precision = Precision::fp32;  // of all products
+};
+
+struct Compiled {
+  Program program;
+  IdMap values;                     // from the given graph to the values that passes left of it
+  std::vector<BufferId> buffer_of;  // by value; the state's for an assign. Regions change neither ids nor values.
+  Regions regions;                  // the graph that was lowered, and why it has no other regions
+  std::unordered_map<std::string, BufferId> by_name;
+
+  // Of a node of the given graph that passes keep: a state, or one that is kept, polled or counts rows.
+  BufferId buffer(ir::NodeId node) const;
+  // Of a name that a user gave; kNoBuffer when there is none.
+  BufferId find(std::string_view name) const;
+};
+
+Compiled compile(const ir::Graph& graph, const CompileOptions& options);
+
+// How often compile() was called in this process: for tests.
+std::uint64_t compilations();
+
+}  // namespace graphrun

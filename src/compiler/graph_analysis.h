@@ -1,0 +1,23 @@
+// graph_analysis.h: what passes ask of a graph, found once: who reads a node, what it may share memory with, and what a
+// view shows. Contract: a pure function of the graph; vectors by node id.
+// Leaves to others: what follows from it: storage (storage.h), regions (regions.h), layouts.
+#pragma once
+
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graph/ops/op_def.h"
+
+namespace graphrun {
+
+struct GraphAnalysis {
+  std::vector<std::vector<ir::NodeId>> consumers;  // in order
+  std::vector<Alias> aliases;                      // as the op declares it
+  std::vector<ir::NodeId> roots;                   // what a view shows, through others; of any other node itself
+
+  bool is_view(ir::NodeId id) const { return aliases[id].kind == Alias::Kind::view; }
+};
+
+GraphAnalysis analyze(const ir::Graph& graph);
+
+}  // namespace graphrun

@@ -1,0 +1,13 @@
+// tile_choice.h: how many rows a tile has and how many strands a region, where a test wants a say.
+#pragma once
+
+#include <cstdint>
+
+namespace graphrun::plan {
+
+struct TileChoice {
+  std::int64_t rows = 0;     // 0: from shapes and target
+  std::int32_t strands = 0;  // 0: from shapes and target
+};
+
+}  // namespace graphrun::plan
