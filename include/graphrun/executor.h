@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,12 +45,22 @@ struct Support {
   static Support no(std::string reason) { return {false, std::move(reason), 0}; }
 };
 
+// A product of rows and what it would do before it stores its result (FusedSteps of program.h).
+struct FusedSignature {
+  StepSignature product;
+  bool bias = false;                // adds a number for each feature
+  std::optional<Op> epilogue = {};  // the op that follows
+  std::size_t input = 0;            // which of its operands the product is
+  bool in_place = false;            // the result is written where its other operand lies
+};
+
 // A group of steps that would be one Region: what is known of it before planning.
 struct RegionSignature {
   std::span<const StepSignature> rows;  // steps that run over rows, of all stages
   std::span<const StepSignature> once;  // the others
   std::size_t stages = 1;
   std::int64_t capacity = 0;  // samples of a full batch
+  std::span<const FusedSignature> fused = {};
 };
 
 class Runnable {
@@ -108,8 +119,8 @@ class Executor {
   virtual std::string_view name() const = 0;
   virtual std::string_view default_target() const = 0;  // "host", "h200": the name of a row of targets()
   virtual Support supports(const StepSignature& step, const Target& target) const = 0;
-  // Whether these steps may be one region; also asked of single row steps, to learn where a region must end. A region
-  // that is declined runs as single steps.
+  // Whether these steps may be one region; also asked of single row steps, to learn where a region must end, and of one
+  // product and what it would be fused with. A region that is declined runs as single steps.
   virtual Support supports_region(const RegionSignature&, const Target&) const {
     return Support::no("it runs steps one by one");
   }

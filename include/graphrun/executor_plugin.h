@@ -113,7 +113,7 @@ constexpr void add_program(Hash& hash) {
   GRAPHRUN_TYPE(TensorType).add(static_cast<std::uint64_t>(DType::boolean));
   GRAPHRUN_FIELD(TensorType, dtype), GRAPHRUN_FIELD(TensorType, shape), GRAPHRUN_FIELD(TensorType, rows);
   GRAPHRUN_TYPE(Buffer).add(kAlignment).add(static_cast<std::uint64_t>(BufferKind::tile));
-  hash.add(static_cast<std::uint64_t>(BufferKind::activation)).add(static_cast<std::uint64_t>(Layout::vectors));
+  hash.add(static_cast<std::uint64_t>(BufferKind::activation)).add(static_cast<std::uint64_t>(Layout::registers));
   GRAPHRUN_FIELD(Buffer, name), GRAPHRUN_FIELD(Buffer, type), GRAPHRUN_FIELD(Buffer, kind);
   GRAPHRUN_FIELD(Buffer, storage), GRAPHRUN_FIELD(Buffer, offset), GRAPHRUN_FIELD(Buffer, bytes);
   GRAPHRUN_FIELD(Buffer, poll), GRAPHRUN_FIELD(Buffer, layout), GRAPHRUN_FIELD(Buffer, block);
@@ -124,9 +124,13 @@ constexpr void add_program(Hash& hash) {
   GRAPHRUN_FIELD(Combine, value), GRAPHRUN_FIELD(Combine, op), GRAPHRUN_FIELD(Combine, offset);
   GRAPHRUN_TYPE(TileMove);
   GRAPHRUN_FIELD(TileMove, arena), GRAPHRUN_FIELD(TileMove, tile);
+  GRAPHRUN_TYPE(FusedSteps);
+  GRAPHRUN_FIELD(FusedSteps, product), GRAPHRUN_FIELD(FusedSteps, bias), GRAPHRUN_FIELD(FusedSteps, epilogue);
+  GRAPHRUN_FIELD(FusedSteps, sum);
   GRAPHRUN_TYPE(Stage);
   GRAPHRUN_FIELD(Stage, first), GRAPHRUN_FIELD(Stage, rows), GRAPHRUN_FIELD(Stage, last);
   GRAPHRUN_FIELD(Stage, loads), GRAPHRUN_FIELD(Stage, stores), GRAPHRUN_FIELD(Stage, combines);
+  GRAPHRUN_FIELD(Stage, fused);
   GRAPHRUN_TYPE(Region).add(kTileLanes);
   GRAPHRUN_FIELD(Region, stages), GRAPHRUN_FIELD(Region, last), GRAPHRUN_FIELD(Region, tile_rows);
   GRAPHRUN_FIELD(Region, strands), GRAPHRUN_FIELD(Region, tile_bytes), GRAPHRUN_FIELD(Region, accumulator_bytes);
@@ -148,9 +152,11 @@ constexpr void add_executor(Hash& hash) {
   hash.add(sizeof(StepSignature::op)).add(sizeof(StepSignature::inputs)).add(sizeof(StepSignature::output));
   GRAPHRUN_TYPE(Support);
   GRAPHRUN_FIELD(Support, yes), GRAPHRUN_FIELD(Support, reason), GRAPHRUN_FIELD(Support, workspace_bytes);
+  GRAPHRUN_TYPE(FusedSignature).add("product, bias, epilogue, input, in_place");
   GRAPHRUN_TYPE(RegionSignature);
   GRAPHRUN_FIELD(RegionSignature, rows), GRAPHRUN_FIELD(RegionSignature, once);
   GRAPHRUN_FIELD(RegionSignature, stages), GRAPHRUN_FIELD(RegionSignature, capacity);
+  GRAPHRUN_FIELD(RegionSignature, fused);
   GRAPHRUN_TYPE(Target);
   GRAPHRUN_FIELD(Target, name), GRAPHRUN_FIELD(Target, executor), GRAPHRUN_FIELD(Target, compute_capability);
   GRAPHRUN_FIELD(Target, multiprocessors), GRAPHRUN_FIELD(Target, max_threads_per_sm);

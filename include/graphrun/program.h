@@ -38,8 +38,9 @@ inline bool is_state(BufferKind kind) {
 // time feature-major, each block of `block` rows (a batch) from a new vector on. Element (row r, feature f) of a block
 // is its number (r / 16 * features + f) * 16 + r % 16; rows that fill up the last vector of a block are zero. The host
 // writes and reads rows all the same, type.bytes() of them. A buffer of kind `tile` in vectors has no bytes: its rows
-// are read in place, in the data set that is loaded or selected into it.
-enum class Layout : std::uint8_t { rows, vectors };
+// are read in place, in the data set that is loaded or selected into it. `registers` is for tile values between fused
+// steps (FusedSteps): they have no bytes at all.
+enum class Layout : std::uint8_t { rows, vectors, registers };
 
 struct Buffer {
   std::string name;
@@ -87,6 +88,17 @@ struct TileMove {
   friend bool operator==(const TileMove&, const TileMove&) = default;
 };
 
+// Row steps that run as one, when the last of them is due. A matmul of rows applies `bias` (an add of a number for each
+// feature) and then `epilogue` (one more step on its result) before it stores anything; what lies between is in
+// Layout::registers. A matmul that is summed over rows also does the `sum` over rows of its second operand.
+inline constexpr std::uint32_t kNoStep = ~std::uint32_t{0};
+struct FusedSteps {
+  std::uint32_t product = kNoStep, bias = kNoStep, epilogue = kNoStep, sum = kNoStep;  // steps of the phase
+  // Whose place in the order of steps they take, and whose output they write.
+  std::uint32_t last() const { return epilogue != kNoStep ? epilogue : bias != kNoStep ? bias : product; }
+  friend bool operator==(const FusedSteps&, const FusedSteps&) = default;
+};
+
 // Steps [first, rows) of the phase run once; steps [rows, last) run on every tile: they read row values from the tile
 // and shared ones from the arena, and write a tile buffer or the accumulators of a combined value. A load comes before
 // the first row step that reads the tile buffer, a store after the one that writes it.
@@ -94,6 +106,7 @@ struct Stage {
   std::uint32_t first = 0, rows = 0, last = 0;
   std::vector<TileMove> loads, stores;
   std::vector<Combine> combines;
+  std::vector<FusedSteps> fused = {};  // of the row steps; no step is in two
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 

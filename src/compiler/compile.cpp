@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <stdexcept>
+#include <utility>
 
 #include "compiler/data_layout.h"
+#include "compiler/fuse.h"
 #include "compiler/graph_analysis.h"
 #include "compiler/lower.h"
 #include "compiler/passes.h"
@@ -40,7 +42,9 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
   }
 
   if (options.supports_region) {
-    result.regions = find_regions(values, {options.supports_region, {}, true});
+    const RegionOptions regions{options.supports_region, {}, true};
+    result.regions = find_regions(values, regions);
+    result.regions.graph = fuse(std::move(result.regions.graph), regions);
     verify(result.regions.graph);
   } else {
     result.regions.ids = IdMap::identity(values.size());

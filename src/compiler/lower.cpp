@@ -188,6 +188,7 @@ class Lowering {
           buffer.offset = value.offset;
           buffer.bytes = value.bytes;
           if (data_.in_place[value.node]) buffer.layout = Layout::vectors;
+          if (value.in_registers) buffer.layout = Layout::registers;
           tiles.push_back(id);
         }
       }
@@ -224,6 +225,11 @@ class Lowering {
       for (const auto& [node, combine] : layout.stages[s].combines) {
         stage.combines.push_back({result_.buffer_of[node], combine.op, combine.offset});
       }
+      const auto step_of = [&](NodeId id) { return id == kNoNode ? kNoStep : steps_before[id]; };
+      for (const ir::FusedNodes& fused : from.fused)
+        stage.fused.push_back({step_of(fused.product), step_of(fused.bias), step_of(fused.epilogue), kNoStep});
+      for (const auto& [gradient, sum] : layout.stages[s].sums)
+        stage.fused.push_back({step_of(gradient), kNoStep, kNoStep, step_of(sum)});
       out.stages.push_back(std::move(stage));
       bind_rows(from, tile_of, std::span(steps).subspan(steps_before[from.rows]));
     }

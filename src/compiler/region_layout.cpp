@@ -38,13 +38,20 @@ std::uint64_t padded(std::uint64_t bytes) {
 class StageBuilder {
  public:
   StageBuilder(const Graph& graph, const ir::RegionStage& stage, std::int64_t capacity,
-               const std::vector<bool>& in_place, const GraphAnalysis& analysis)
+               const std::vector<bool>& in_place, const GraphAnalysis& analysis, bool fuse = true)
       : graph_(graph),
         stage_(stage),
         capacity_(capacity),
         in_place_(in_place),
         analysis_(analysis),
-        consumers_(analysis.consumers) {}
+        consumers_(analysis.consumers) {
+    if (!fuse) return;
+    for (const ir::FusedNodes& fused : stage.fused) {
+      fused_with_[fused.product] = &fused;
+      for (const NodeId id : {fused.bias, fused.epilogue})
+        if (id != ir::kNoNode) fused_with_[id] = &fused;
+    }
+  }
 
   StageLayout run() {
     for (NodeId id = stage_.rows; id < stage_.last; ++id) add(id);
@@ -82,6 +89,14 @@ class StageBuilder {
     std::uint32_t first = 0, last = 0;
   };
 
+  const ir::FusedNodes* fused(NodeId id) const {
+    const auto found = fused_with_.find(id);
+    return found == fused_with_.end() ? nullptr : found->second;
+  }
+  // When a step reads and writes.
+  NodeId due(NodeId id) const { return fused(id) == nullptr ? id : fused(id)->last(); }
+  bool in_registers(NodeId id) const { return due(id) != id; }
+
   bool inside(NodeId id) const { return id >= stage_.rows && id < stage_.last; }
 
   bool leaves(NodeId id) const {
@@ -111,9 +126,10 @@ class StageBuilder {
       return;
     }
     NodeId storage = id;
-    if (alias.kind == Alias::Kind::may_reuse) {
+    if (alias.kind == Alias::Kind::may_reuse && !in_registers(id)) {
       for (NodeId input : node.inputs) {
-        if (dies_at(input, id) && graph_[input].type == node.type && reads_alone(id, input)) {
+        if (dies_at(input, id) && leaves_product_alone(id, input) && graph_[input].type == node.type &&
+            reads_alone(id, input)) {
           storage = layout_.values[place_.at(input)].storage;
           break;
         }
@@ -140,7 +156,9 @@ class StageBuilder {
     value.storage = storage;
     value.loaded = loaded;
     const auto features = static_cast<std::uint64_t>(capacity_ == 0 ? 0 : graph_[id].type.shape.elements() / capacity_);
-    value.bytes = in_place_[id] ? 0 : padded(features * kTileLanes * size_of(graph_[id].type.dtype));
+    value.in_registers = in_registers(id);
+    value.bytes =
+        in_place_[id] || value.in_registers ? 0 : padded(features * kTileLanes * size_of(graph_[id].type.dtype));
     place_[id] = layout_.values.size();
     layout_.values.push_back(value);
     if (storage == id) lives_[id] = {now(id, loaded), now(id, loaded)};
@@ -152,17 +170,18 @@ class StageBuilder {
     // A stored value is written to the arena right after its step.
   }
   // A load happens when its first reader runs.
-  std::uint32_t now(NodeId id, bool loaded) const { return loaded ? first_reader(id) : id; }
-  NodeId first_reader(NodeId id) const {
+  std::uint32_t now(NodeId id, bool loaded) const { return loaded ? first_use(id) : id; }
+  std::uint32_t first_use(NodeId id) const {
+    std::uint32_t first = ir::kNoNode;
     for (NodeId reader : consumers_[id]) {
-      if (inside(reader) && !analysis_.is_view(reader)) return reader;
+      if (inside(reader) && !analysis_.is_view(reader)) first = std::min(first, due(reader));
     }
-    return id;
+    return first == ir::kNoNode ? id : first;
   }
   std::uint32_t last_use(NodeId id) const {
     std::uint32_t last = inside(id) ? id : 0;
     for (NodeId reader : consumers_[id]) {
-      if (inside(reader)) last = std::max(last, reader);
+      if (inside(reader)) last = std::max(last, due(reader));
     }
     return last;
   }
@@ -170,13 +189,21 @@ class StageBuilder {
   // Nothing that shares the input's place is read after node `id`.
   bool dies_at(NodeId input, NodeId id) {
     const auto found = place_.find(input);
-    if (found == place_.end() || in_place_[input]) return false;
+    if (found == place_.end() || in_place_[input] || in_registers(input)) return false;
     const NodeId storage = layout_.values[found->second].storage;
     if (lives_.at(storage).last > id) return false;
     // Views that have a place of their own by now stay so: each is looked at once.
     std::vector<NodeId>& views = views_[storage];
     while (!views.empty() && place_.count(views.back()) != 0) views.pop_back();
     return views.empty();
+  }
+  // A product reads its rows while it writes; whether it may write over its epilogue's operand, the executor has said.
+  bool leaves_product_alone(NodeId id, NodeId input) const {
+    const ir::FusedNodes* group = fused(id);
+    if (group == nullptr) return true;
+    const auto rows = place_.find(graph_[group->product].inputs[0]);
+    return group->in_place &&
+           (rows == place_.end() || layout_.values[rows->second].storage != layout_.values[place_.at(input)].storage);
   }
   // Each operand in that place is read element by element.
   bool reads_alone(NodeId id, NodeId input) const {
@@ -194,12 +221,35 @@ class StageBuilder {
   const std::vector<bool>& in_place_;
   const GraphAnalysis& analysis_;
   const std::vector<std::vector<NodeId>>& consumers_;
+  std::map<NodeId, const ir::FusedNodes*> fused_with_;
   StageLayout layout_;
   std::map<NodeId, std::size_t> place_;
   std::map<NodeId, Life> lives_;                 // of places
   std::map<NodeId, std::vector<NodeId>> views_;  // of places: views in the stage that may have none
   std::uint64_t accumulators_ = 0;
 };
+
+// A weight gradient x^T dz reads dz, as the sum of dz over the rows would: a number for each feature of a row, over
+// rows alone or over both axes of rows of one feature.
+std::vector<std::pair<NodeId, NodeId>> sums_beside_gradients(const Graph& graph, const ir::RegionStage& stage) {
+  std::map<NodeId, std::vector<NodeId>> sums;  // by what they add up, the last first
+  for (NodeId id = stage.last; id-- > stage.rows;) {
+    const Node& node = graph[id];
+    if (node.op != Op::sum || node.type.rows > 0) continue;
+    const TensorType& of = graph[node.inputs[0]].type;
+    const std::uint32_t axes = std::get<ReduceParams>(node.def->pack(node.attrs, {&of, 1}, node.type)).axes;
+    if (axes == 1u || (axes == 3u && of.shape[1] == 1)) sums[node.inputs[0]].push_back(id);
+  }
+  std::vector<std::pair<NodeId, NodeId>> pairs;
+  for (NodeId id = stage.rows; id < stage.last; ++id) {
+    if (graph[id].op != Op::matmul || graph[id].type.rows > 0) continue;
+    const auto found = sums.find(graph[id].inputs[1]);
+    if (found == sums.end() || found->second.empty()) continue;
+    pairs.emplace_back(id, found->second.back());
+    found->second.pop_back();
+  }
+  return pairs;
+}
 
 // Work of the stage on one row.
 std::int64_t units_of_row(const Graph& graph, const GraphAnalysis& analysis, const ir::RegionStage& stage,
@@ -245,23 +295,31 @@ RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir
                      const std::vector<bool>& in_place, const Target& target, const TileChoice& choice) {
   const std::int64_t capacity = graph.phases[region.phase].capacity;
   RegionLayout layout;
-  std::uint64_t unit = 0;  // bytes of a tile of kTileLanes rows
+  std::uint64_t unit = 0, unfused = 0;  // bytes of a tile of kTileLanes rows
   std::int64_t units = 0;
   for (const ir::RegionStage& stage : region.stages) {
     StageBuilder builder(graph, stage, capacity, in_place, analysis);
     StageLayout out = builder.run();
     unit = std::max(unit, builder.pack_values(out));
+    StageBuilder plain(graph, stage, capacity, in_place, analysis, false);
+    StageLayout unfused_out = plain.run();
+    unfused = std::max(unfused, plain.pack_values(unfused_out));
     layout.accumulator_bytes = std::max(layout.accumulator_bytes, builder.accumulator_bytes());
     units = std::max(units, checked_mul(units_of_row(graph, analysis, stage, capacity), capacity));
     layout.stages.push_back(std::move(out));
   }
 
   layout.lanes = layout.accumulator_bytes > 0 && layout.accumulator_bytes * kTileLanes <= kMostLaneBytes;
+  if (layout.lanes) {
+    for (std::size_t s = 0; s < layout.stages.size(); ++s)
+      layout.stages[s].sums = sums_beside_gradients(graph, region.stages[s]);
+  }
 
   layout.strands = choice.strands > 0 ? choice.strands : strands_for(units, capacity, layout);
-  // As many rows as fit, in tiles of about equal size, no more than a strand has.
+  // As many rows as fit, in tiles of about equal size, no more than a strand has. The limit was measured with the bytes
+  // of unfused steps (docs/regions.md): fused ones leave the tile nearer to the core instead of making it longer.
   const std::int64_t of_strand = divide_up(capacity, layout.strands);
-  const auto fitting = static_cast<std::int64_t>(target.tile_bytes / std::max<std::uint64_t>(unit, 1)) * kTileLanes;
+  const auto fitting = static_cast<std::int64_t>(target.tile_bytes / std::max<std::uint64_t>(unfused, 1)) * kTileLanes;
   const std::int64_t least = layout.accumulator_bytes > 0 ? kLeastRows : kTileLanes;
   const std::int64_t most = std::min(std::max(fitting, least), whole_lanes(of_strand));
   layout.tile_rows = choice.rows > 0 ? choice.rows : whole_lanes(divide_up(of_strand, divide_up(of_strand, most)));

@@ -1,8 +1,9 @@
 // region_layout.h: tiles, strands and scratch of a region: pure functions of (graph, target).
-// Contract: every value that row steps of a stage read or write with rows has a place in the tile; two that are alive
-// at the same row step do not overlap, packed by the function that packs the arena (offsets.h). Sizes grow with the
-// rows of a tile, so places are found for one vector of rows and scaled. Leaves to others: buffers and steps of the
-// Program (lower.h), legality (regions.h).
+// Contract: every value that row steps of a stage read or write with rows has a place in the tile, but for those
+// between fused steps; two that are alive at the same row step do not overlap, packed by the function that packs the
+// arena (offsets.h). Fused steps read and write when the last of them is due. Sizes grow with the rows of a tile, so
+// places are found for one vector of rows and scaled. Leaves to others: buffers and steps of the Program (lower.h),
+// legality (regions.h).
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,14 @@ struct TileValue {
   ir::NodeId storage = ir::kNoNode;  // the value whose place it shares; its own node when it has one
   bool loaded = false;               // comes from the arena
   bool stored = false;               // is read outside of the stage's rows
+  bool in_registers = false;         // between fused steps: no bytes
   std::uint64_t offset = 0, bytes = 0;
 };
 
 struct StageLayout {
   std::vector<TileValue> values;  // in order of first use
   std::vector<std::pair<ir::NodeId, Combine>> combines;
+  std::vector<std::pair<ir::NodeId, ir::NodeId>> sums;  // a weight gradient, and the sum over rows that it also does
 };
 
 struct RegionLayout {

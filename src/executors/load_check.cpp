@@ -90,11 +90,41 @@ class LoadCheck {
       return list;
     };
     const std::vector<StepSignature> of_rows = signatures(rows), of_once = signatures(once);
+    std::vector<Signature> products;
+    for (const Stage& stage : region.stages)
+      for (const FusedSteps& fused : stage.fused) products.emplace_back(program_, phase.steps[fused.product]);
+    std::vector<FusedSignature> of_fused;
+    for (const Stage& stage : region.stages) {
+      for (const FusedSteps& fused : stage.fused)
+        of_fused.push_back(signature_of(fused, phase, products[of_fused.size()].get()));
+    }
     const Support support =
-        executor_.supports_region({of_rows, of_once, region.stages.size(), phase.capacity}, target_);
+        executor_.supports_region({of_rows, of_once, region.stages.size(), phase.capacity, of_fused}, target_);
     if (!support.yes) {
       refuse(phase, fmt::format("the region of steps {} to {}: {}", region.first() + 1, region.last, support.reason));
     }
+  }
+
+  FusedSignature signature_of(const FusedSteps& fused, const Phase& phase, const StepSignature& product) const {
+    FusedSignature signature{product, fused.bias != kNoStep};
+    if (fused.epilogue == kNoStep) return signature;
+    const Step& epilogue = phase.steps[fused.epilogue];
+    const BufferId value = phase.steps[fused.bias != kNoStep ? fused.bias : fused.product].output;
+    signature.epilogue = epilogue.op;
+    for (std::size_t i = 0; i < epilogue.inputs.size(); ++i) {
+      if (epilogue.inputs[i] == value) {
+        signature.input = i;
+      } else {
+        signature.in_place = signature.in_place || meet(epilogue.inputs[i], epilogue.output);
+      }
+    }
+    return signature;
+  }
+  // In a tile.
+  bool meet(BufferId a, BufferId b) const {
+    const Buffer& x = program_.buffers[a];
+    const Buffer& y = program_.buffers[b];
+    return x.bytes > 0 && y.bytes > 0 && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
   }
 
   const Program& program_;

@@ -66,6 +66,7 @@ std::string buffer_line(const Program& program, BufferId id) {
   text += fmt::format(", {} bytes at {}", buffer.bytes, buffer.offset);
   if (buffer.storage != id) text += fmt::format(" in {}", label(program, buffer.storage));
   if (buffer.poll) text += ", poll";
+  if (buffer.layout == Layout::registers) text += ", in registers";
   if (buffer.layout == Layout::vectors) {
     text +=
         buffer.kind == BufferKind::tile ? ", in place" : fmt::format(", in vectors from every {} rows", buffer.block);
@@ -95,6 +96,13 @@ std::string moves(const Program& program, std::string_view word, const std::vect
   return moves.empty() ? std::string() : fmt::format("    {} {}\n", word, fmt::join(pairs, ", "));
 }
 
+std::string fused_line(const FusedSteps& fused) {
+  std::string text = fmt::format("    fused {}", fused.product + 1);
+  for (const std::uint32_t step : {fused.bias, fused.epilogue, fused.sum})
+    if (step != kNoStep) text += fmt::format(" {}", step + 1);
+  return text + '\n';
+}
+
 std::string region_lines(const Program& program, const Region& region, std::size_t number) {
   std::string text = fmt::format("  region {}: steps {} to {}, tiles of {} rows and {} bytes, {} strands", number,
                                  region.first() + 1, region.last, region.tile_rows, region.tile_bytes, region.strands);
@@ -111,6 +119,7 @@ std::string region_lines(const Program& program, const Region& region, std::size
       text +=
           fmt::format("    combine {} {} at {}\n", label(program, combine.value), name_of(combine.op), combine.offset);
     }
+    for (const FusedSteps& fused : stage.fused) text += fused_line(fused);
   }
   return text;
 }

@@ -51,7 +51,7 @@ class Checker {
   // What else is looked at with a table, or multiplied.
   void check_type(BufferId id) const {
     const Buffer& buffer = program_.buffers[id];
-    if (buffer.kind > BufferKind::tile || buffer.layout > Layout::vectors || buffer.type.dtype > DType::boolean) {
+    if (buffer.kind > BufferKind::tile || buffer.layout > Layout::registers || buffer.type.dtype > DType::boolean) {
       broken("enumerators",
              fmt::format("kind {}, layout {}, dtype {} of {}", static_cast<int>(buffer.kind),
                          static_cast<int>(buffer.layout), static_cast<int>(buffer.type.dtype), named(id)));
@@ -93,6 +93,9 @@ class Checker {
              fmt::format("{} shares storage with {}, and one of them is in the arena", named(id), named(root_[id])));
     }
     if (tile && buffer.type.rows == 0) broken("tile", named(id) + " has no rows");
+    if (tile && buffer.layout == Layout::registers && (buffer.bytes > 0 || buffer.storage != id)) {
+      broken("tile", named(id) + " is in registers and has a place in memory");
+    }
     if (tile && (buffer.poll || buffer.layout != program_.buffers[root_[id]].layout)) {
       broken("tile", named(id) + " is polled, or lies in another way than its storage");
     }
@@ -128,6 +131,7 @@ class Checker {
       return;
     }
     std::uint64_t bytes = buffer.type.bytes();
+    if (buffer.layout == Layout::registers) broken("layout", named(id) + " is in registers and in the arena");
     if (buffer.layout == Layout::vectors) {
       const Shape& shape = buffer.type.shape;
       if (root.kind != BufferKind::data || buffer.poll || buffer.type.dtype != DType::f32 || shape.rank() == 0 ||

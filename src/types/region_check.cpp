@@ -118,6 +118,7 @@ class RegionChecker {
       }
     }
     if (!combined.empty()) broken("combine", named(*combined.begin()) + " is written by no row step");
+    check_fused(region, stage);
     for (const TileMove& store : stage.stores) {
       check_move(region, store);
       const BufferKind kind = buffer(root_[store.arena]).kind;
@@ -128,8 +129,94 @@ class RegionChecker {
     }
   }
 
+  // Fused steps are a chain, each link of which is read by the next alone; only such links are in registers.
+  void check_fused(const Region& region, const Stage& stage) const {
+    std::set<std::uint32_t> taken;
+    std::set<BufferId> links;
+    for (const FusedSteps& fused : stage.fused) {
+      for (const std::uint32_t step : {fused.product, fused.bias, fused.epilogue, fused.sum}) {
+        if (step == kNoStep && step != fused.product) continue;
+        if (step < stage.rows || step >= stage.last || !taken.insert(step).second) {
+          broken("fused", fmt::format("step {} is no row step of the stage, or is fused twice", step + 1));
+        }
+      }
+      if (phase_.steps[fused.product].op != Op::matmul) broken_fused(fused, "is no matmul");
+      if (fused.sum != kNoStep) {
+        check_fused_sum(region, fused);
+      } else {
+        check_chain(fused, links);
+      }
+    }
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+      const BufferId output = phase_.steps[i].output;
+      if (is_tile(output) && buffer(output).layout == Layout::registers && links.count(output) == 0) {
+        broken("fused", named(output) + " is in registers and no link between fused steps");
+      }
+    }
+    std::map<BufferId, int> reads;
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i)
+      for (const BufferId input : phase_.steps[i].inputs) ++reads[input];
+    for (const BufferId link : links)
+      if (reads[link] != 1) broken("fused", named(link) + " is not read once");
+    for (const std::vector<TileMove>* moves : {&stage.loads, &stage.stores})
+      for (const TileMove& move : *moves)
+        if (buffer(move.tile).layout == Layout::registers) broken("fused", named(move.tile) + " is in registers");
+  }
+  [[noreturn]] void broken_fused(const FusedSteps& fused, std::string_view what) const {
+    broken("fused", fmt::format("step {}, first of fused steps, {}", fused.product + 1, what));
+  }
+
+  void check_chain(const FusedSteps& fused, std::set<BufferId>& links) const {
+    if (fused.last() == fused.product) broken_fused(fused, "is fused with nothing");
+    if (!is_tile(phase_.steps[fused.product].output)) broken_fused(fused, "is reduced over rows");
+    std::uint32_t at = fused.product;
+    for (const std::uint32_t next : {fused.bias, fused.epilogue}) {
+      if (next == kNoStep) continue;
+      const BufferId link = phase_.steps[at].output;
+      const Step& step = phase_.steps[next];
+      const bool in_registers = is_tile(step.output) && buffer(link).layout == Layout::registers;
+      if (next <= at || !in_registers || buffer(step.output).type != buffer(link).type ||
+          std::count(step.inputs.begin(), step.inputs.end(), link) != 1 || !links.insert(link).second) {
+        broken_fused(fused, fmt::format("does not lead to step {}", next + 1));
+      }
+      if (next == fused.bias ? !adds_bias(step, link) : !is_epilogue(step, link)) {
+        broken_fused(fused, fmt::format("cannot do step {} in registers", next + 1));
+      }
+      at = next;
+    }
+    if (buffer(phase_.steps[at].output).layout == Layout::registers) broken_fused(fused, "stores nothing");
+  }
+  bool adds_bias(const Step& step, BufferId link) const {
+    if (step.op != Op::add || step.inputs[0] != link || is_tile(step.inputs[1])) return false;
+    const TensorType& bias = buffer(step.inputs[1]).type;
+    const Shape& shape = buffer(link).type.shape;
+    const std::int64_t width = shape.rank() == 0 ? 0 : shape[shape.rank() - 1];
+    return bias.rows == 0 && bias.shape.rank() > 0 && bias.shape[bias.shape.rank() - 1] == width &&
+           bias.shape.elements() == width;
+  }
+  bool is_epilogue(const Step& step, BufferId link) const {
+    return step.inputs.size() <= 2 && std::all_of(step.inputs.begin(), step.inputs.end(), [&](BufferId input) {
+             return is_tile(input) && buffer(input).type == buffer(link).type;
+           });
+  }
+
+  void check_fused_sum(const Region& region, const FusedSteps& fused) const {
+    const Step& product = phase_.steps[fused.product];
+    const Step& sum = phase_.steps[fused.sum];
+    if (fused.last() != fused.product || is_tile(product.output) || is_tile(sum.output) || !region.lanes ||
+        sum.op != Op::sum || sum.inputs[0] != product.inputs[1]) {
+      broken_fused(fused, fmt::format("cannot do step {} too", fused.sum + 1));
+    }
+    const std::uint32_t axes = std::get<ReduceParams>(sum.params).axes;
+    const Shape& shape = buffer(sum.inputs[0]).type.shape;
+    if (axes != 1u && (axes != 3u || shape.rank() != 2 || shape[1] != 1)) {
+      broken_fused(fused, fmt::format("cannot do step {}, a sum over other axes", fused.sum + 1));
+    }
+  }
+
   void check_place(const Region& region, BufferId id) const {
     const Buffer& b = buffer(id);
+    if (b.layout == Layout::registers) return;
     if (b.layout == Layout::vectors) {
       if (region.tile_rows % kTileLanes != 0) broken("in_place", named(id) + " is read by tiles that begin in vectors");
       return;

@@ -2,10 +2,10 @@
 // operands are the same value.
 #include <fmt/format.h>
 
+#include "compiler/graph_analysis.h"
 #include "conformance/harness.h"
 #include "conformance/samples.h"
 #include "conformance/suite.h"
-#include "compiler/graph_analysis.h"
 #include "graphrun/error.h"
 
 namespace graphrun::test {

@@ -1,12 +1,12 @@
-// What products of regions take along: which steps, which not and why, and that the numbers stay what they were.
-#include "executors/cpu/fused_products.h"
-
+// Which steps of a region are fused with a product, which not and why, that what lies between has no bytes, and that
+// the numbers stay what they were.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <functional>
 #include <map>
 
+#include "compiler/fuse.h"
 #include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
@@ -53,37 +53,36 @@ struct Net {
   void keep(const std::string& name) { graph[nodes.at(name)].keep = true; }
 };
 
-ir::Graph in_regions(const ir::Graph& graph) {
+ir::Graph in_regions(const ir::Graph& graph, bool with_fusion = true) {
   const CpuExecutor cpu;
   RegionOptions options;
   options.supports = [&](const RegionSignature& region) { return cpu.supports_region(region, find_target("host")); };
   options.only_if_it_saves = false;
-  return find_regions(graph, options).graph;
+  ir::Graph regions = find_regions(graph, options).graph;
+  return with_fusion ? fuse(std::move(regions), options) : regions;
 }
 
 Program program_of(const ir::Graph& graph) {
   return lower_for(in_regions(graph), CpuExecutor()).program;
 }
 
-// "product + bias, op" for each product that takes something along, in the order in which they run.
+// "product + bias, op" for each product that is fused, in the order in which they are due.
 std::vector<std::string> fused(const Program& program) {
-  std::vector<std::string> result;
+  std::map<std::uint32_t, std::string> due;
   const Phase& phase = program.phases[0];
   for (const Region& region : phase.regions) {
     for (const Stage& stage : region.stages) {
-      std::uint32_t taken = 0, takes = 0;
-      for (const FusedProduct& product : fuse_products(phase, stage, program)) {
-        taken += product.taken ? 1 : 0;
-        if (product.product == kNoStep) continue;
-        takes += (product.bias != kNoBuffer ? 1u : 0u) + (product.epilogue != kNoStep ? 1u : 0u);
-        std::string text = phase.steps[product.product].name;
-        if (product.bias != kNoBuffer) text += " + " + program.buffers[product.bias].name;
-        if (product.epilogue != kNoStep) text += ", " + std::string(name_of(phase.steps[product.epilogue].op));
-        result.push_back(text);
+      for (const FusedSteps& steps : stage.fused) {
+        if (steps.sum != kNoStep) continue;
+        std::string text = phase.steps[steps.product].name;
+        if (steps.bias != kNoStep) text += " + " + program.buffers[phase.steps[steps.bias].inputs[1]].name;
+        if (steps.epilogue != kNoStep) text += ", " + std::string(name_of(phase.steps[steps.epilogue].op));
+        due[steps.last()] = text;
       }
-      EXPECT_EQ(taken, takes);  // each step runs once
     }
   }
+  std::vector<std::string> result;
+  for (const auto& [step, text] : due) result.push_back(text);
   return result;
 }
 std::vector<std::string> fused(const Net& net) {
@@ -196,49 +195,71 @@ TEST(FusedProducts, OtherShapesAreNotTaken) {
   EXPECT_EQ(fused(net), Fused{});
 }
 
-// The operand g of dh is overwritten before dz is due.
-TEST(FusedProducts, AnOperandThatIsGoneIsNotWaitedFor) {
-  Program program = program_of(two_layers("relu").graph);
-  ASSERT_EQ(fused(program).size(), 3u);
-  const auto buffer = [&](const std::string& name) -> Buffer& {
-    for (Buffer& b : program.buffers)
-      if (b.kind == BufferKind::tile && b.name == name) return b;
-    throw std::logic_error("no buffer " + name);
-  };
-  Buffer& g = buffer("g");
-  Buffer& dz = buffer("dz");
-  const std::uint64_t place = dz.offset;
-  dz.offset = g.offset;
-  EXPECT_EQ(fused(program), (Fused{"xw + b, relu", "hv + c, sub"}));
-  dz.offset = place;
-  EXPECT_EQ(fused(program).size(), 3u);
+// ---- memory
+
+const Buffer& tile_buffer(const Program& program, const std::string& name) {
+  for (const Buffer& b : program.buffers)
+    if (b.kind == BufferKind::tile && b.name == name) return b;
+  throw std::logic_error("no buffer " + name);
+}
+bool meet(const Buffer& a, const Buffer& b) {
+  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
-// Nor where a value that is loaded on the way has taken the operand's place.
-TEST(FusedProducts, AnOperandThatALoadReplacesIsNotWaitedFor) {
+TEST(FusedProducts, WhatLiesBetweenHasNoBytes) {
+  const Program program = program_of(two_layers("relu").graph);
+  for (const char* name : {"xw", "z", "hv", "y", "dh"}) {
+    EXPECT_EQ(tile_buffer(program, name).bytes, 0u) << name;
+    EXPECT_EQ(tile_buffer(program, name).layout, graphrun::Layout::registers) << name;
+  }
+  for (const char* name : {"h", "g", "dz"}) EXPECT_GT(tile_buffer(program, name).bytes, 0u) << name;
+  const Program plain = lower_for(in_regions(two_layers("relu").graph, false), CpuExecutor()).program;
+  EXPECT_LT(program.phases[0].regions[0].tile_bytes, plain.phases[0].regions[0].tile_bytes);
+  EXPECT_EQ(program.phases[0].regions[0].tile_rows, plain.phases[0].regions[0].tile_rows);
+}
+
+// dz = relu_gradient(h, dh) runs dh = g V^T: g stays until then, though dh itself comes earlier; dz may lie where h is.
+TEST(FusedProducts, OperandsStayUntilTheLastStepIsDue) {
+  const Program program = program_of(two_layers("relu").graph);
+  EXPECT_FALSE(meet(tile_buffer(program, "g"), tile_buffer(program, "dz")));
+  EXPECT_TRUE(meet(tile_buffer(program, "h"), tile_buffer(program, "dz")));
+}
+
+// y = h * (h W): the product reads all of a row of h while it writes y.
+TEST(FusedProducts, AProductDoesNotOverwriteItsOwnOperand) {
+  Net net;
+  net.input("x", 5);
+  net.parameter("w", {5, 5});
+  net.step("h", "tanh", {"x"});
+  net.step("hw", "matmul", {"h", "w"});
+  net.step("y", "mul", {"hw", "h"});
+  net.step("e", "exp", {"y"});
+  net.step("total", "sum", {"e"});
+  net.keep("total");
+  EXPECT_EQ(fused(net), Fused{"hw, mul"});
+  const Program program = program_of(net.graph);
+  EXPECT_FALSE(meet(tile_buffer(program, "h"), tile_buffer(program, "y")));
+}
+
+// A value that is loaded on the way does not take the place of an operand.
+TEST(FusedProducts, AnOperandIsNotReplacedByALoad) {
   Net net;
   net.input("x", 3);
   net.input("u", 5);
   net.input("late", 3);
   net.parameter("w", {3, 5});
   net.step("h", "tanh", {"u"});
-  net.step("xw", "matmul", {"x", "w"});
-  net.step("between", "tanh", {"late"});
+  net.step("s", "tanh", {"x"});
+  net.step("xw", "matmul", {"s", "w"});
+  net.step("between", "exp", {"late"});
   net.step("dz", "tanh_gradient", {"h", "xw"});
-  net.step("dw", "matmul", {"x", "dz"}, {{"transpose_a", true}});  // x stays where it is until then
-  net.step("total", "sum", {"between"});
-  for (const char* name : {"dw", "total"}) net.keep(name);
-  Program program = program_of(net.graph);
-  ASSERT_EQ(fused(program), Fused{"xw, tanh_gradient"});
-  std::map<std::string, Buffer*> loaded;
-  for (const TileMove& load : program.phases[0].regions.at(0).stages[0].loads)
-    loaded[program.buffers[load.arena].name] = &program.buffers[load.tile];
-  ASSERT_TRUE(loaded.count("x") == 1 && loaded.count("late") == 1);
-  loaded["late"]->offset = loaded["x"]->offset;
-  EXPECT_EQ(fused(program), Fused{});
+  for (const char* name : {"dz", "between"}) net.keep(name);
+  const Program program = program_of(net.graph);
+  EXPECT_EQ(fused(program), Fused{"xw, tanh_gradient"});
+  EXPECT_FALSE(meet(tile_buffer(program, "s"), tile_buffer(program, "late:tile")));
 }
 
-// A product of more than one block of k adds to what it has stored: never to where the other operand lies.
+// A product of more than one block of terms adds to what it has stored: never to where the other operand lies.
 TEST(FusedProducts, LongProductsDoNotOverwriteTheOtherOperand) {
   for (const std::int64_t k : {256, 257}) {
     Net net;
@@ -248,11 +269,43 @@ TEST(FusedProducts, LongProductsDoNotOverwriteTheOtherOperand) {
     net.step("h", "relu", {"u"});
     net.step("xw", "matmul", {"x", "w"});
     net.step("dz", "relu_gradient", {"h", "xw"});
-    net.step("total", "sum", {"dz"});
+    net.step("e", "exp", {"dz"});
+    net.step("total", "sum", {"e"});
     net.keep("total");
-    EXPECT_EQ(fused(net), k == 256 ? Fused{"xw, relu_gradient"} : Fused{}) << k;
+    EXPECT_EQ(fused(net), Fused{"xw, relu_gradient"}) << k;
     EXPECT_EQ(fused(layer("relu", k)), Fused{"xw + b, relu"}) << k;
+    Program program = program_of(net.graph);
+    EXPECT_EQ(meet(tile_buffer(program, "h"), tile_buffer(program, "dz")), k == 256) << k;
+    if (k == 256) continue;
+    for (Buffer& buffer : program.buffers)
+      if (buffer.name == "dz") buffer.offset = tile_buffer(program, "h").offset;
+    EXPECT_THROW(CpuExecutor().load(program), Error);
   }
+}
+
+TEST(FusedProducts, ABrokenGroupIsRefused) {
+  const Program good = program_of(two_layers("relu").graph);
+  const auto refused = [&](const std::function<void(Program&, Stage&)>& change) {
+    Program program = good;
+    change(program, program.phases[0].regions[0].stages[0]);
+    try {
+      CpuExecutor().load(program);
+    } catch (const Error& error) {
+      return std::string(error.what()).find("region.fused") != std::string::npos;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused.clear(); }));  // nobody links what is in registers
+  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused.push_back(s.fused[0]); }));
+  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].product = kNoStep; }));
+  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].product = 1u << 30; }));
+  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].bias = kNoStep; }));
+  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].epilogue = kNoStep; }));
+  EXPECT_TRUE(refused([](Program&, Stage& s) { std::swap(s.fused[0].bias, s.fused[0].epilogue); }));
+  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].sum = s.fused[1].product; }));
+  EXPECT_TRUE(refused([](Program& p, Stage& s) {  // another reader of what is in registers
+    p.phases[0].steps[s.last - 1].inputs[0] = p.phases[0].steps[s.fused[0].product].output;
+  }));
 }
 
 // ---- the same numbers

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "compiler/compile.h"
+#include "compiler/fuse.h"
 #include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
@@ -41,6 +42,7 @@ Regions fused(const ir::Graph& graph, const Executor& executor) {
   options.supports = [&](const RegionSignature& region) { return executor.supports_region(region, target); };
   options.only_if_it_saves = false;
   Regions regions = find_regions(graph, options);
+  regions.graph = fuse(std::move(regions.graph), options);
   verify(regions.graph);
   return regions;
 }

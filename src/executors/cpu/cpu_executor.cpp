@@ -335,6 +335,16 @@ Support CpuExecutor::supports_region(const RegionSignature& region, const Target
     std::string reason;
     if (cpu::make_tile_step(call, Isa::plain, reason) == nullptr) return Support::no(std::move(reason));
   }
+  for (const FusedSignature& fused : region.fused) {
+    if (!fused.epilogue) continue;
+    if (cpu::epilogue_input(*fused.epilogue) != static_cast<int>(fused.input))
+      return Support::no(fmt::format("cpu does no '{}' in the registers of a product", name_of(*fused.epilogue)));
+    // A product of several blocks of terms stores partial results.
+    const Shape& rows = fused.product.inputs[0].shape;
+    if (fused.in_place && rows[rows.rank() - 1] > cpu::kProductBlock)
+      return Support::no(fmt::format("a product of more than {} terms overwrites the operand of '{}'",
+                                     cpu::kProductBlock, name_of(*fused.epilogue)));
+  }
   return Support::with_workspace(0);
 }
 

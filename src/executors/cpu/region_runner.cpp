@@ -9,8 +9,6 @@
 #include <stdexcept>
 
 #include "executors/cpu/combine.h"
-#include "executors/cpu/fused_products.h"
-#include "executors/cpu/paired_sums.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "kernels/cpu/elements.h"
@@ -123,14 +121,17 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     return std::find_if(stage.combines.begin(), stage.combines.end(), [&](const Combine& c) { return c.value == id; })
         ->offset;
   };
-  const std::vector<FusedProduct> products = fuse_products(phase, stage, program);
-  const std::vector<PairedSum> sums =
-      has_lanes_ ? pair_sums(phase, stage, program) : std::vector<PairedSum>(stage.last - stage.rows);
+  std::vector<bool> done(stage.last - stage.rows, false);  // by a product that is due elsewhere
+  std::vector<FusedSteps> due(stage.last - stage.rows);
+  for (const FusedSteps& fused : stage.fused) {
+    for (const std::uint32_t i : {fused.product, fused.bias, fused.epilogue, fused.sum})
+      if (i != kNoStep) done[i - stage.rows] = i != fused.last();
+    due[fused.last() - stage.rows] = fused;
+  }
   for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
-    const FusedProduct& product = products[i - stage.rows];
-    const PairedSum& sum = sums[i - stage.rows];
-    if (product.taken || sum.taken) continue;
-    const Step& step = phase.steps[product.product != kNoStep ? product.product : i];
+    if (done[i - stage.rows]) continue;
+    const FusedSteps& fused = due[i - stage.rows];
+    const Step& step = phase.steps[fused.product != kNoStep ? fused.product : i];
     if (step.row_count != kNoBuffer)
       bound.row_count = reinterpret_cast<const std::int32_t*>(arena + program.buffers[step.row_count].offset);
     cpu::TileCall call;
@@ -138,9 +139,9 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     call.params = &step.params;
     call.capacity = phase.capacity;
     for (const BufferId input : step.inputs) call.inputs.push_back(operand(input));
-    if (product.bias != kNoBuffer) call.epilogue.bias = arena + program.buffers[product.bias].offset;
-    if (product.epilogue != kNoStep) {
-      const Step& epilogue = phase.steps[product.epilogue];
+    if (fused.bias != kNoStep) call.epilogue.bias = arena + program.buffers[phase.steps[fused.bias].inputs[1]].offset;
+    if (fused.epilogue != kNoStep) {
+      const Step& epilogue = phase.steps[fused.epilogue];
       call.epilogue.op = epilogue.op;
       if (epilogue.inputs.size() == 2)
         call.epilogue.with = operand(epilogue.inputs[1 - static_cast<std::size_t>(cpu::epilogue_input(epilogue.op))]);
@@ -157,7 +158,7 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
       }
     }
     call.output = {output.type, output.kind == BufferKind::tile ? output.offset : accumulators_of(step.output)};
-    if (sum.sum != kNoStep) call.sums_at = accumulators_of(phase.steps[sum.sum].output);
+    if (fused.sum != kNoStep) call.sums_at = accumulators_of(phase.steps[fused.sum].output);
     std::string reason;
     bound.steps.push_back(cpu::make_tile_step(call, isa, reason));
     if (bound.steps.back() == nullptr)

@@ -50,8 +50,14 @@ struct Phase {
 
 // Nodes that run as one region of a Program (program.h, docs/regions.md), made by the last pass: in stages, nodes
 // [first, rows) once and [rows, last) over rows; then [stages.back().last, last) once.
+struct FusedNodes {  // FusedSteps of program.h
+  NodeId product = kNoNode, bias = kNoNode, epilogue = kNoNode;
+  bool in_place = false;  // the result may lie where the epilogue's other operand is
+  NodeId last() const { return epilogue != kNoNode ? epilogue : bias; }
+};
 struct RegionStage {
   NodeId first = 0, rows = 0, last = 0;
+  std::vector<FusedNodes> fused = {};
 };
 struct Region {
   std::uint32_t phase = 0;

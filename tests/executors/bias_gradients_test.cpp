@@ -1,12 +1,11 @@
-// Which sums over rows a weight gradient takes along, and that their bits are those of a sum of its own.
-#include "executors/cpu/paired_sums.h"
-
+// Which sums over rows a weight gradient also does, and that their bits are those of a sum of its own.
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <functional>
 
 #include "compiler/compile.h"
+#include "compiler/fuse.h"
 #include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
@@ -56,28 +55,20 @@ Program lowered(const Rows& rows) {
   lower.target = "host";
   lower.supports = [&](const StepSignature& step) { return CpuExecutor().supports(step, target); };
   lower.tiles = {32, 2};
-  return compile(find_regions(rows.graph, options).graph, lower).program;
+  return compile(fuse(find_regions(rows.graph, options).graph, options), lower).program;
 }
 
 // "sum in gradient" for each pair.
 std::vector<std::string> pairs_of(const Program& program) {
   const Phase& phase = program.phases[0];
-  const Stage& stage = phase.regions.at(0).stages.at(0);
-  const std::vector<PairedSum> pairs = pair_sums(phase, stage, program);
   std::vector<std::string> result;
-  std::size_t taken = 0;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    taken += pairs[i].taken ? 1 : 0;
-    if (pairs[i].sum == kNoStep) continue;
-    result.push_back(phase.steps[pairs[i].sum].name + " in " + phase.steps[stage.rows + i].name);
-    EXPECT_TRUE(pairs.at(pairs[i].sum - stage.rows).taken);
-  }
-  EXPECT_EQ(taken, result.size());
+  for (const FusedSteps& fused : phase.regions.at(0).stages.at(0).fused)
+    if (fused.sum != kNoStep) result.push_back(phase.steps[fused.sum].name + " in " + phase.steps[fused.product].name);
   return result;
 }
 using Names = std::vector<std::string>;
 
-TEST(PairedSums, TheSumOfAGradientsSecondOperandBeforeOrAfterIt) {
+TEST(BiasGradients, TheSumOfAGradientsSecondOperandBeforeOrAfterIt) {
   Rows before(5);
   before.sum("db", before.dz, {0});
   before.gradient("dw", before.dz);
@@ -88,7 +79,7 @@ TEST(PairedSums, TheSumOfAGradientsSecondOperandBeforeOrAfterIt) {
   EXPECT_EQ(pairs_of(lowered(after)), Names{"db in dw"});
 }
 
-TEST(PairedSums, ASumOfAllWhereRowsHaveOneFeature) {
+TEST(BiasGradients, ASumOfAllWhereRowsHaveOneFeature) {
   for (const std::int64_t width : {1, 2}) {
     Rows rows(width);
     rows.sum("db", rows.dz, {0, 1});
@@ -97,7 +88,7 @@ TEST(PairedSums, ASumOfAllWhereRowsHaveOneFeature) {
   }
 }
 
-TEST(PairedSums, EachOnce) {
+TEST(BiasGradients, EachOnce) {
   Rows rows(5);
   rows.gradient("dw", rows.dz);
   rows.graph[rows.named("dv",
@@ -107,7 +98,7 @@ TEST(PairedSums, EachOnce) {
   EXPECT_EQ(pairs_of(lowered(rows)), Names{"db in dw"});
 }
 
-TEST(PairedSums, NotOfAnotherValueNorAnotherReduction) {
+TEST(BiasGradients, NotOfAnotherValueNorAnotherReduction) {
   Rows rows(5);
   rows.sum("first", rows.x, {0});
   rows.sum("features", rows.dz, {1});
@@ -140,7 +131,7 @@ std::vector<Floats> values(const Rows& rows, const Names& names) {
   return result;
 }
 
-TEST(PairedSums, HaveTheBitsOfSumsOfTheirOwn) {
+TEST(BiasGradients, HaveTheBitsOfSumsOfTheirOwn) {
   for (const std::int64_t width : {1, 2, 6, 11}) {
     Rows paired(width), gradient(width), sum(width);
     paired.gradient("dw", paired.dz);
@@ -156,11 +147,12 @@ TEST(PairedSums, HaveTheBitsOfSumsOfTheirOwn) {
 }
 
 // Strands that add up their lanes tile by tile have other kernels.
-TEST(PairedSums, NotWhereStrandsKeepNoLanes) {
+TEST(BiasGradients, NotWhereStrandsKeepNoLanes) {
   Rows paired(400), sum(400);
   paired.gradient("dw", paired.dz);
   paired.sum("db", paired.dz, {0});
   sum.sum("db", sum.dz, {0});
+  EXPECT_EQ(pairs_of(lowered(paired)), Names{});
   const Floats db = values(paired, {"db"})[0], alone = values(sum, {"db"})[0];
   for (std::size_t i = 0; i < db.size(); ++i) EXPECT_NEAR(db[i], alone[i], 1e-4) << i;
 }

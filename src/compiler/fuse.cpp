@@ -1,0 +1,120 @@
+#include "compiler/fuse.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/graph_analysis.h"
+#include "graph/ops/op_def.h"
+#include "graphrun/op.h"
+
+namespace graphrun {
+namespace {
+
+using ir::FusedNodes;
+using ir::Graph;
+using ir::kNoNode;
+using ir::Node;
+using ir::NodeId;
+
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const RegionOptions& options)
+      : graph_(graph), options_(options), analysis_(analyze(graph)) {}
+
+  std::vector<FusedNodes> run(const ir::RegionStage& stage, std::int64_t capacity) const {
+    std::vector<FusedNodes> fused;
+    std::vector<bool> taken(stage.last - stage.rows, false);
+    for (NodeId id = stage.rows; id < stage.last; ++id) {
+      if (graph_[id].op != Op::matmul || graph_[id].type.rows == 0) continue;
+      FusedNodes group;
+      group.product = id;
+      NodeId last = id;
+      if (const NodeId add = only_reader(last, stage); add != kNoNode && adds_bias(add, last)) {
+        group.bias = add;
+        last = add;
+      }
+      const NodeId next = only_reader(last, stage);
+      if (next != kNoNode && !taken[next - stage.rows] && follows(next, last)) group.epilogue = next;
+      if (group.epilogue != kNoNode && !accepted(group, capacity)) group.epilogue = kNoNode;
+      if (group.epilogue == kNoNode && (group.bias == kNoNode || !accepted(group, capacity))) continue;
+      taken[group.last() - stage.rows] = true;
+      fused.push_back(group);
+    }
+    return fused;
+  }
+
+ private:
+  // The one row step of the stage that reads `id`, where nobody else sees its value.
+  NodeId only_reader(NodeId id, const ir::RegionStage& stage) const {
+    const std::vector<NodeId>& readers = analysis_.consumers[id];
+    if (graph_[id].keep || graph_[id].poll || readers.size() != 1) return kNoNode;
+    const NodeId reader = readers.front();
+    const std::vector<NodeId>& inputs = graph_[reader].inputs;
+    if (reader < stage.rows || reader >= stage.last || std::count(inputs.begin(), inputs.end(), id) != 1)
+      return kNoNode;
+    return analysis_.is_view(reader) ? kNoNode : reader;
+  }
+
+  // A number for each feature of a row.
+  bool adds_bias(NodeId add, NodeId product) const {
+    const Node& node = graph_[add];
+    if (node.op != Op::add || node.inputs[0] != product || node.type != graph_[product].type) return false;
+    const TensorType& bias = graph_[node.inputs[1]].type;
+    const std::int64_t width = node.type.shape[node.type.shape.rank() - 1];
+    return bias.rows == 0 && bias.shape.rank() > 0 && bias.shape[bias.shape.rank() - 1] == width &&
+           bias.shape.elements() == width;
+  }
+
+  // Element by element, on equal rows.
+  bool follows(NodeId next, NodeId value) const {
+    const Node& node = graph_[next];
+    return node.def->rows == RowRule::elementwise && node.inputs.size() <= 2 &&
+           std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](NodeId input) { return graph_[input].type == graph_[value].type; }) &&
+           node.type == graph_[value].type;
+  }
+
+  bool accepted(FusedNodes& group, std::int64_t capacity) const {
+    for (const bool in_place : {true, false}) {
+      group.in_place = in_place;
+      if (ask(group, capacity)) return true;
+    }
+    return false;
+  }
+  bool ask(const FusedNodes& group, std::int64_t capacity) const {
+    const Node& product = graph_[group.product];
+    std::vector<TensorType> types;
+    for (const NodeId input : product.inputs) types.push_back(graph_[input].type);
+    const Params params = product.def->pack(product.attrs, types, product.type);
+    FusedSignature fused{{product.op, params, types, product.type, false}, group.bias != kNoNode};
+    if (group.epilogue != kNoNode) {
+      const Node& epilogue = graph_[group.epilogue];
+      const NodeId value = group.bias != kNoNode ? group.bias : group.product;
+      fused.epilogue = epilogue.op;
+      fused.input = static_cast<std::size_t>(std::find(epilogue.inputs.begin(), epilogue.inputs.end(), value) -
+                                             epilogue.inputs.begin());
+    }
+    fused.in_place = group.in_place;
+    return options_.supports({{&fused.product, 1}, {}, 1, capacity, {&fused, 1}}).yes;
+  }
+
+  const Graph& graph_;
+  const RegionOptions& options_;
+  GraphAnalysis analysis_;
+};
+
+}  // namespace
+
+Graph fuse(Graph graph, const RegionOptions& options) {
+  const Fuser fuser(graph, options);
+  std::vector<std::vector<FusedNodes>> fused;  // of each stage; the graph is not changed while it is looked at
+  for (const ir::Region& region : graph.regions)
+    for (const ir::RegionStage& stage : region.stages)
+      fused.push_back(fuser.run(stage, graph.phases[region.phase].capacity));
+  std::size_t next = 0;
+  for (ir::Region& region : graph.regions)
+    for (ir::RegionStage& stage : region.stages) stage.fused = std::move(fused[next++]);
+  return graph;
+}
+
+}  // namespace graphrun
