@@ -82,6 +82,7 @@ TEST(ClassNumbers, AreFollowedToTheInputsThroughWhatMovesValues) {
   EXPECT_EQ(ranges("gather(T, slice(transpose(i, axes=[0, 2, 1]), axis=1, stop=1))"), "i[0,2)[0,1)<5 ");
   EXPECT_EQ(ranges("gather(T, slice(concat(i, i, axis=1), axis=1, start=1, stop=3))"), "i[1,2)[0,3)<5 i[0,1)[0,3)<5 ");
   EXPECT_EQ(ranges("gather(T, slice(concat(i, i, axis=1), axis=1, start=2))"), "i[0,2)[0,3)<5 ");
+  EXPECT_EQ(ranges("scatter_add(k, cast(reshape(i, shape=[-1, 6]), dtype=f32), entries=7)"), "k<7 ");
   // What is computed is not looked at.
   EXPECT_EQ(ranges("gather(T, cast(cast(i, dtype=f32) + 1, dtype=i32))"), "");
   EXPECT_EQ(ranges("one_hot(cast(f, dtype=i32), classes=9)"), "");

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/ops/op_def.h"
@@ -25,14 +27,28 @@ bool is_empty(const Box& box) {
   return std::any_of(box.begin(), box.end(), [](const auto& part) { return part.first >= part.second; });
 }
 
-// Follows a part of a value back to the inputs that it was moved from.
+// Follows parts of values back to the inputs that they were moved from. A part that several ways lead to is followed
+// once: a value may be put beside itself again and again, and many ops may read it.
 class Tracer {
  public:
   Tracer(const ir::Graph& graph, std::vector<ClassRange>& ranges) : graph_(graph), ranges_(ranges) {}
 
+  void run(NodeId id, const Box& box, const ClassRange& range) {
+    std::size_t next = open_.size();
+    trace(id, box, range);
+    for (; next < open_.size(); ++next) follow(open_[next].first, Box(open_[next].second), range);
+  }
+
+ private:
+  static constexpr std::size_t kMostParts = 1'000'000;  // of a graph; what is beyond is not checked when it is read
+
   void trace(NodeId id, const Box& box, const ClassRange& range) {
+    if (is_empty(box) || seen_.size() == kMostParts || !seen_.emplace(range.count, id, box).second) return;
+    open_.emplace_back(id, box);
+  }
+
+  void follow(NodeId id, const Box& box, const ClassRange& range) {
     const Node& node = graph_[id];
-    if (is_empty(box)) return;
     if (node.op == Op::input) {
       ClassRange found = range;
       found.input = node.name;
@@ -59,7 +75,6 @@ class Tracer {
     }
   }
 
- private:
   Params packed(const Node& node) const {
     std::vector<TensorType> inputs;
     for (const NodeId input : node.inputs) inputs.push_back(graph_[input].type);
@@ -109,6 +124,8 @@ class Tracer {
 
   const ir::Graph& graph_;
   std::vector<ClassRange>& ranges_;
+  std::set<std::tuple<std::int64_t, NodeId, Box>> seen_;  // by how many classes there are
+  std::vector<std::pair<NodeId, Box>> open_;
 };
 
 std::vector<ClassRange> class_numbers(const ir::Graph& graph, const std::vector<Value>& roots) {
@@ -129,7 +146,7 @@ std::vector<ClassRange> class_numbers(const ir::Graph& graph, const std::vector<
     if (!classes) continue;
     const ClassRange range{
         {}, {}, classes->count, classes->noun, fmt::format("'{}' ({})", node.name, name_of(node.op))};
-    tracer.trace(node.inputs[classes->operand], whole(inputs[classes->operand].shape), range);
+    tracer.run(node.inputs[classes->operand], whole(inputs[classes->operand].shape), range);
   }
   return ranges;
 }

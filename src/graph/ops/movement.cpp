@@ -376,12 +376,16 @@ std::vector<OpDef> movement() {
        },
        .agreement = Agreement::exact},
       {.op = Op::scatter_add,
-       .doc = "row r of a table is the sum of the updates[i] with indices[i] = r; an index that is no row adds nothing",
+       .doc = "row r of a table is the sum of the updates[i] with indices[i] = r; a computed index that is no row adds "
+              "nothing",
        .operands = {"indices", "updates"},
        .attrs = {{"entries", std::int64_t{1}, "rows of the table", true, 0.0}},
        .infer = infer_scatter_add,
        .grad = grad_scatter_add,
-       .rows = RowRule::scatter}};
+       .rows = RowRule::scatter,
+       .classes = [](const ir::Attrs& attrs, std::span<const TensorType>) -> std::optional<Classes> {
+         return Classes{0, attrs.integer("entries"), "index"};
+       }}};
 }
 
 }  // namespace graphrun::ops
