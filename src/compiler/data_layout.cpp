@@ -56,14 +56,22 @@ class Finder {
   bool is_view(NodeId id) const { return analysis_.is_view(id); }
 
   // False when somebody cannot read vectors.
-  bool find_readers(NodeId id, std::int64_t samples, Readers& readers) const {
+  bool find_readers(NodeId data, std::int64_t samples, Readers& readers) const {
+    if (!find_readers_of(data, samples, readers)) return false;
+    for (std::size_t i = 0; i < readers.views.size(); ++i) {  // which grow meanwhile
+      if (!find_readers_of(readers.views[i], samples, readers)) return false;
+    }
+    return true;
+  }
+
+  bool find_readers_of(NodeId id, std::int64_t samples, Readers& readers) const {
     return std::all_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
       const Node& node = graph_[reader];
       if (is_view(reader)) {
         if (node.keep || node.type.rows == 0) return false;
         readers.views.push_back(reader);
         if (graph_[id].type.rows == 0) readers.rows.push_back(reader);
-        return find_readers(reader, samples, readers);
+        return true;
       }
       if (stage_[reader] == 0) return false;
       if (graph_[id].type.rows > 0) return agree(samples, samples, readers);  // all of it is one batch
@@ -92,10 +100,11 @@ class Finder {
   }
 
   void mark_in_place(NodeId id, std::vector<bool>& in_place) const {
-    std::vector<NodeId> views;
-    if (!read_in_place(id, id, views)) return;
-    in_place[id] = true;
-    for (NodeId view : views) in_place[view] = true;
+    std::vector<NodeId> values = {id};  // and its views
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!read_in_place(values[i], id, values)) return;
+    }
+    for (NodeId value : values) in_place[value] = true;
   }
   // Minibatches stay in the stage that makes them; a view of the data is loaded by each stage that reads it.
   bool read_in_place(NodeId id, NodeId rows, std::vector<NodeId>& views) const {
@@ -104,7 +113,7 @@ class Finder {
     return std::all_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
       if (is_view(reader)) {
         views.push_back(reader);
-        return read_in_place(reader, rows, views);
+        return true;
       }
       const bool here = is_view(rows) ? stage_[reader] != 0 : stage_[reader] == stage_[rows];
       return here && (one_feature || graph_[reader].op == Op::matmul);

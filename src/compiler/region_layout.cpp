@@ -55,9 +55,9 @@ class StageBuilder {
 
   StageLayout run() {
     for (NodeId id = stage_.rows; id < stage_.last; ++id) add(id);
-    for (std::size_t i = 0; i < layout_.values.size(); ++i) {
-      TileValue& value = layout_.values[i];
-      value.stored = !value.loaded && inside(value.node) && leaves(value.node);
+    const std::vector<bool> leaves = leaving();
+    for (TileValue& value : layout_.values) {
+      value.stored = !value.loaded && inside(value.node) && leaves[value.node - stage_.rows];
     }
     return std::move(layout_);
   }
@@ -99,12 +99,17 @@ class StageBuilder {
 
   bool inside(NodeId id) const { return id >= stage_.rows && id < stage_.last; }
 
-  bool leaves(NodeId id) const {
-    if (graph_[id].keep || graph_[id].poll) return true;
-    return std::any_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
-      if (!inside(reader)) return true;
-      return analysis_.is_view(reader) && leaves(reader);
-    });
+  // By row node of the stage: whether it, or a view of it, is read outside. Views follow what they show.
+  std::vector<bool> leaving() const {
+    std::vector<bool> leaves(stage_.last - stage_.rows, false);
+    for (NodeId id = stage_.last; id-- > stage_.rows;) {
+      leaves[id - stage_.rows] = graph_[id].keep || graph_[id].poll ||
+                                 std::any_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
+                                   if (!inside(reader)) return true;
+                                   return leaves[reader - stage_.rows] && analysis_.is_view(reader);
+                                 });
+    }
+    return leaves;
   }
 
   void add(NodeId id) {

@@ -130,8 +130,9 @@ class Finder {
       if (cut_[id] && reason != last) note(id, "a cut: " + reason);  // a row of equal reasons is told once
       last = std::move(reason);
     }
+    const std::vector<bool> is_read_by_cut = read_by_cuts(nodes);
     for (NodeId id : nodes) {
-      if (is_view(id) || graph_[id].def->rows != RowRule::select || cut_[id] || !read_by_cut(id)) continue;
+      if (is_view(id) || graph_[id].def->rows != RowRule::select || cut_[id] || !is_read_by_cut[id]) continue;
       cut_[id] = true;
       note(id, "a cut: a cut reads its rows from the arena");
     }
@@ -140,9 +141,14 @@ class Finder {
     }
   }
 
-  bool read_by_cut(NodeId id) const {
-    return std::any_of(consumers_[id].begin(), consumers_[id].end(),
-                       [&](NodeId reader) { return is_view(reader) ? read_by_cut(reader) : cut_[reader]; });
+  // By node: whether a cut reads it or a view of it.
+  std::vector<bool> read_by_cuts(const std::vector<NodeId>& nodes) const {
+    std::vector<bool> read(graph_.size(), false);
+    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+      read[*id] = std::any_of(consumers_[*id].begin(), consumers_[*id].end(),
+                              [&](NodeId reader) { return is_view(reader) ? read[reader] : cut_[reader]; });
+    }
+    return read;
   }
 
   std::string too_wide(NodeId id) const {
@@ -319,15 +325,16 @@ class Finder {
   // A region is worth its loads and stores when more bytes stay in its tiles.
   std::string saves_nothing(const ir::Region& region) const {
     std::uint64_t stays = 0, moves = 0;
-    std::vector<bool> inside(graph_.size(), false), loaded(graph_.size(), false);  // of a stage
+    std::vector<bool> inside(graph_.size(), false), loaded(graph_.size(), false), leaves(graph_.size(), false);
     std::vector<NodeId> marked;
     for (const ir::RegionStage& stage : region.stages) {
-      for (NodeId id : marked) inside[id] = loaded[id] = false;
+      for (NodeId id : marked) inside[id] = loaded[id] = false;  // of the stage before
       marked.clear();
       for (NodeId i = stage.rows; i < stage.last; ++i) {
         inside[order_[i]] = true;
         marked.push_back(order_[i]);
       }
+      for (NodeId i = stage.last; i-- > stage.rows;) leaves[order_[i]] = is_read_outside(order_[i], inside, leaves);
       for (NodeId i = stage.rows; i < stage.last; ++i) {
         const NodeId id = order_[i];
         for (NodeId input : graph_[id].inputs) {
@@ -339,17 +346,18 @@ class Finder {
           if (graph_[from].def->rows != RowRule::select) moves += graph_[from].type.bytes();
         }
         if (is_view(id) || kinds_[id] != RowKind::row) continue;
-        (leaves(id, inside) ? moves : stays) += graph_[id].type.bytes();
+        (leaves[id] ? moves : stays) += graph_[id].type.bytes();
       }
     }
     if (stays > moves) return {};
     return fmt::format("{} bytes would be moved to keep {} from the arena", moves, stays);
   }
 
-  bool leaves(NodeId id, const std::vector<bool>& inside) const {
+  // It or a view of it; `leaves` says so of those that come after it.
+  bool is_read_outside(NodeId id, const std::vector<bool>& inside, const std::vector<bool>& leaves) const {
     if (graph_[id].keep || graph_[id].poll) return true;
     return std::any_of(consumers_[id].begin(), consumers_[id].end(),
-                       [&](NodeId reader) { return !inside[reader] || (is_view(reader) && leaves(reader, inside)); });
+                       [&](NodeId reader) { return !inside[reader] || (is_view(reader) && leaves[reader]); });
   }
 
   const Graph& graph_;
