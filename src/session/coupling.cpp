@@ -5,29 +5,21 @@
 #include <algorithm>
 
 #include "graph/frontend/builder_impl.h"
+#include "graph/ir/needed.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
 
-std::vector<bool> needed_nodes(const ir::Graph& graph, std::span<const ir::NodeId> wanted) {
-  std::vector<bool> needed(graph.size(), false);
-  for (const ir::NodeId id : wanted) needed[id] = true;
-  for (ir::NodeId id = graph.size(); id-- > 0;) {
-    if (!needed[id]) continue;
-    for (const ir::NodeId input : graph[id].inputs) needed[input] = true;
-  }
-  return needed;
-}
-
 std::string coupled_output(const Model& model) {
   const ir::Graph& graph = model.graph.impl().graph;
   const std::vector<RowKind> kinds = row_kinds(graph);
+  std::vector<bool> is_coupled(graph.size(), false);
+  for (ir::NodeId id = 0; id < graph.size(); ++id) {
+    is_coupled[id] = kinds[id] == RowKind::reduced || kinds[id] == RowKind::opaque;
+    for (const ir::NodeId input : graph[id].inputs) is_coupled[id] = is_coupled[id] || is_coupled[input];
+  }
   for (const OutputSpec& output : model.outputs) {
-    const ir::NodeId wanted[] = {output.value.id};
-    const std::vector<bool> needed = needed_nodes(graph, wanted);
-    for (ir::NodeId id = 0; id < graph.size(); ++id) {
-      if (needed[id] && (kinds[id] == RowKind::reduced || kinds[id] == RowKind::opaque)) return output.name;
-    }
+    if (is_coupled[output.value.id]) return output.name;
   }
   return {};
 }
@@ -35,7 +27,7 @@ std::string coupled_output(const Model& model) {
 std::vector<ir::NodeId> aggregates_of(const ir::Graph& graph, ir::NodeId wanted) {
   const std::vector<RowKind> kinds = row_kinds(graph);
   const ir::NodeId all[] = {wanted};
-  const std::vector<bool> needed = needed_nodes(graph, all);
+  const std::vector<bool> needed = ir::needed_by(graph, all);
   std::vector<bool> from_rows(graph.size(), false), is_read(graph.size(), false);
   is_read[wanted] = true;
   for (ir::NodeId id = 0; id < graph.size(); ++id) {

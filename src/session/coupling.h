@@ -2,7 +2,6 @@
 // Contract: follows from the row analysis (compiler/row_analysis.h), never from sizes.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "compiler/row_analysis.h"
@@ -10,9 +9,6 @@
 #include "graphrun/model.h"
 
 namespace graphrun {
-
-// By node: whether one of `wanted` depends on it.
-std::vector<bool> needed_nodes(const ir::Graph& graph, std::span<const ir::NodeId> wanted);
 
 // The name of the first output that depends on the other rows of its batch; empty: none does.
 std::string coupled_output(const Model& model);

@@ -10,6 +10,7 @@
 #include "data/columns.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expression.h"
+#include "graph/ir/needed.h"
 #include "session/coupling.h"
 #include "session/planned.h"
 
@@ -127,7 +128,7 @@ class FormulaGraph {
   const std::vector<ir::NodeId>& aggregates() const { return aggregates_; }
   bool draws() const {
     const ir::NodeId wanted[] = {result_};
-    return needed_nodes(builder_.impl().graph, wanted)[builder_.impl().step];
+    return ir::needed_by(builder_.impl().graph, wanted)[builder_.impl().step];
   }
 
   // Makes the aggregate an input, and gives its name.
@@ -189,7 +190,7 @@ class FormulaGraph {
       moved[input] = wide.input(graph[input].name, shape, DType::f64).id;
     }
     const ir::NodeId wanted[] = {result_};
-    const std::vector<bool> needed = needed_nodes(graph, wanted);
+    const std::vector<bool> needed = ir::needed_by(graph, wanted);
     for (ir::NodeId id = 0; id < graph.size(); ++id) {
       if (!needed[id] || moved[id] != ir::kNoNode) continue;
       std::vector<ir::NodeId> inputs;

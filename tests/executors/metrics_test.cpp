@@ -67,6 +67,42 @@ TEST_P(MetricsOn, R2IsTheSameForStandardizedTargets) {
   EXPECT_NEAR(value(train, "mse"), (14 + (25.0 * 25 + 75 * 75 + 425 * 425 + 375 * 375)) / 8, 0.5);
 }
 
+// In f32 numbers near 1.7e9 are 128 apart; their differences are known well all the same.
+TEST_P(MetricsOn, LargeTargetsAreComparedByTheirDifferences) {
+  const std::string text = R"json({
+    "format": 1,
+    "data": {"train": {"inline": {"x": [0, 1, 2, 4], "y": [1700000000, 1700000010, 1700000020, 1700000050]}},
+             "transform": {"y": ["standardize"]}},
+    "inputs": {"x": ["batch", 1], "y": ["batch"]},
+    "parameters": {"w": {"shape": [1, 1], "init": "zeros"}},
+    "graph": ["y_hat = sum(x @ w, axis=1)", "loss = mse(y_hat, y)"],
+    "outputs": {"y_hat": "y"},
+    "train": {"minimize": "loss", "metrics": ["mse", "rmse", "mae", "r2"], "optimizer": {"sgd": {"lr": 0.1}}}
+  })json";
+  // The prediction is the mean; what is off are -20, -10, 0 and 30.
+  const Metrics train = evaluated(text, "train", GetParam());
+  EXPECT_NEAR(value(train, "mse"), 350, 1e-3);
+  EXPECT_NEAR(value(train, "rmse"), std::sqrt(350), 1e-4);
+  EXPECT_NEAR(value(train, "mae"), 15, 1e-4);
+  EXPECT_NEAR(value(train, "r2"), 0, 1e-5);
+}
+
+// A sample that is a table has a number of each kind for each of its places.
+TEST_P(MetricsOn, TablesAsTargets) {
+  const std::string text = R"json({
+    "format": 1,
+    "data": {"train": {"inline": {"x": [0, 1], "y": [[[1, 10, 100], [5, 5, 5]], [[3, 30, 300], [7, 9, 5]]]}},
+             "transform": {"y": ["standardize"]}},
+    "inputs": {"x": ["batch", 1], "y": ["batch", 2, 3]},
+    "parameters": {"w": {"shape": [1, 6], "init": "zeros"}},
+    "graph": ["y_hat = reshape(x @ w, shape=[-1, 2, 3])", "loss = mse(y_hat, y)"],
+    "outputs": {"y_hat": "y"},
+    "train": {"minimize": "loss", "metrics": ["mse"], "optimizer": {"sgd": {"lr": 0.1}}}
+  })json";
+  const double mse = (1 + 100 + 10000 + 1 + 4 + 0) / 6.0;
+  EXPECT_NEAR(value(evaluated(text, "train", GetParam()), "mse"), mse, 1e-4 * mse);
+}
+
 // Scores of three classes against class numbers, and against the same one-hot.
 TEST_P(MetricsOn, AccuracyTakesClassNumbers) {
   const auto text = [](const std::string& y, const std::string& shape) {

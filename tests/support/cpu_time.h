@@ -5,6 +5,8 @@
 
 #include <time.h>
 
+#include <algorithm>
+
 namespace graphrun::test {
 
 class CpuTime {
@@ -19,5 +21,24 @@ class CpuTime {
   }
   double start_ = now();
 };
+
+// What f takes: the best of three.
+template <class F>
+double best_seconds(F f) {
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const CpuTime time;
+    f();
+    best = std::min(best, time.seconds());
+  }
+  return best;
+}
+
+// Sanitizers have costs of their own: there no time is held.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kTimesHold = false;
+#else
+inline constexpr bool kTimesHold = true;
+#endif
 
 }  // namespace graphrun::test

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "graph/builder.h"
+#include "graph/ir/needed.h"
 #include "graph/ops/make.h"
 #include "graphrun/op.h"
 
@@ -34,136 +35,111 @@ std::optional<Combined> combined_by(const Node& node) {
   return std::nullopt;
 }
 
-std::vector<bool> ancestors(const Graph& graph, std::span<const NodeId> roots) {
-  std::vector<bool> found(graph.size(), false);
-  for (const NodeId id : roots) found[id] = true;
-  for (NodeId id = graph.size(); id-- > 0;) {
-    if (!found[id]) continue;
-    for (const NodeId input : graph[id].inputs) found[input] = true;
+}  // namespace
+
+MetricAnalysis::MetricAnalysis(const Graph& graph, std::span<const NodeId> roots)
+    : graph_(graph),
+      of_model_(ir::needed_by(graph, roots)),
+      of_batch_(graph.size(), false),
+      couples_(graph.size(), kNoNode),
+      problems_(graph.size(), kNoNode),
+      form_(graph.size(), Form::constant) {
+  for (NodeId id = 0; id < graph.size(); ++id) look_at(id);
+}
+
+MetricParts MetricAnalysis::parts(NodeId metric) const {
+  MetricParts found;
+  if (has_rows(metric) || graph_[metric].type.shape.rank() > 0) {
+    found.is_mean = true;  // no scalar: whoever records it says so
+    return found;
+  }
+  if (problems_[metric] != kNoNode) {
+    found.problem = problem_of(problems_[metric]);
+    return found;
+  }
+  found.is_mean = form_[metric] == Form::mean || form_[metric] == Form::constant;
+  if (found.is_mean) return found;
+  std::int64_t numbers = 0;
+  const auto ends = [&](NodeId id) { return role_of(id) != Role::passes_on; };
+  for (const NodeId id : ir::needed_nodes(graph_, metric, ends)) {
+    if (role_of(id) != Role::part) continue;
+    found.parts.push_back({id, of_batch_[id] ? *combined_by(graph_[id]) : Combined::same});
+    numbers += graph_[id].type.shape.elements();
+  }
+  if (numbers > kMostNumbers) {
+    found.problem =
+        fmt::format("it is computed from {} numbers of each batch, {} at most are put together", numbers, kMostNumbers);
   }
   return found;
 }
 
-class Analysis {
- public:
-  Analysis(const Graph& graph, NodeId metric, std::span<const NodeId> roots)
-      : graph_(graph), metric_(metric), of_model_(ancestors(graph, roots)) {
-    const std::size_t n = metric + std::size_t{1};
-    of_batch_.assign(n, false);
-    couples_.assign(n, kNoNode);
-    form_.assign(n, Form::constant);
-    for (NodeId id = 0; id <= metric; ++id) look_at(id);
+bool MetricAnalysis::reduces_rows(NodeId id) const {
+  const Node& node = graph_[id];
+  return node.type.rows == 0 &&
+         std::any_of(node.inputs.begin(), node.inputs.end(), [&](NodeId i) { return has_rows(i); });
+}
+
+void MetricAnalysis::look_at(NodeId id) {
+  const Node& node = graph_[id];
+  of_batch_[id] = node.type.rows > 0 || is_sample_count(graph_, id);
+  for (const NodeId input : node.inputs) {
+    of_batch_[id] = of_batch_[id] || of_batch_[input];
+    if (couples_[input] != kNoNode) couples_[id] = couples_[input];
+    const bool meets = node.type.rows > 0 || reduces_rows(id);
+    if (meets && !has_rows(input) && of_batch_[input]) couples_[id] = input;
   }
-
-  MetricParts run() {
-    MetricParts found;
-    if (graph_[metric_].type.rows > 0 || graph_[metric_].type.shape.rank() > 0) {
-      found.is_mean = true;  // no scalar: whoever records it says so
-      return found;
-    }
-    std::vector<bool> needed(metric_ + std::size_t{1}, false);
-    needed[metric_] = true;
-    for (NodeId id = metric_ + 1; id-- > 0 && found.problem.empty();) {
-      if (needed[id]) look_into(id, needed, found);
-    }
-    std::reverse(found.parts.begin(), found.parts.end());
-    found.is_mean = found.problem.empty() && (form_[metric_] == Form::mean || form_[metric_] == Form::constant);
-    if (found.is_mean || !found.problem.empty()) return found;
-    std::int64_t numbers = 0;
-    for (const MetricPart& part : found.parts) numbers += graph_[part.node].type.shape.elements();
-    if (numbers > kMostNumbers) {
-      found.problem = fmt::format("it is computed from {} numbers of each batch, {} at most are put together", numbers,
-                                  kMostNumbers);
-    }
-    return found;
+  if (of_model_[id] && node.type.rows > 0) couples_[id] = kNoNode;
+  if (of_batch_[id] && node.type.rows == 0) form_[id] = form_of(id);
+  const Role role = role_of(id);
+  if (role == Role::problem) problems_[id] = id;
+  if (role != Role::passes_on) return;
+  for (const NodeId input : node.inputs) {
+    const bool is_later = problems_[id] == kNoNode || problems_[input] > problems_[id];
+    if (problems_[input] != kNoNode && is_later) problems_[id] = problems_[input];
   }
+}
 
- private:
-  // How a value without rows grows with the batch.
-  enum class Form { constant, count, sum, mean, other };
-
-  bool has_rows(NodeId id) const { return graph_[id].type.rows > 0; }
-  bool reduces_rows(const Node& node) const {
-    return node.type.rows == 0 &&
-           std::any_of(node.inputs.begin(), node.inputs.end(), [&](NodeId i) { return has_rows(i); });
+MetricAnalysis::Form MetricAnalysis::form_of(NodeId id) const {
+  const Node& node = graph_[id];
+  if (is_sample_count(graph_, id)) return Form::count;
+  if (reduces_rows(id)) return combined_by(node) == Combined::sum ? Form::sum : Form::other;
+  std::vector<Form> of;
+  for (const NodeId input : node.inputs) of.push_back(form_[input]);
+  const Op op = node.op;
+  if (op == Op::div && of[1] == Form::constant) return of[0];
+  if (op == Op::div && of[0] == Form::sum && of[1] == Form::count) return Form::mean;
+  if (op == Op::mul && (of[0] == Form::constant || of[1] == Form::constant)) {
+    return of[0] == Form::constant ? of[1] : of[0];
   }
+  const bool keeps = op == Op::neg || op == Op::reshape || op == Op::transpose || op == Op::slice || op == Op::sum ||
+                     (op == Op::cast && is_float(node.type.dtype));
+  if (keeps) return of[0];
+  if (op != Op::add && op != Op::sub && op != Op::concat) return Form::other;
+  const auto all = [&](auto holds) { return std::all_of(of.begin(), of.end(), holds); };
+  if (all([](Form f) { return f == Form::sum; })) return Form::sum;
+  if (all([](Form f) { return f == Form::mean || f == Form::constant; })) return Form::mean;
+  return Form::other;
+}
 
-  void look_at(NodeId id) {
-    const Node& node = graph_[id];
-    of_batch_[id] = node.type.rows > 0 || is_sample_count(graph_, id);
-    for (const NodeId input : node.inputs) {
-      of_batch_[id] = of_batch_[id] || of_batch_[input];
-      if (couples_[input] != kNoNode) couples_[id] = couples_[input];
-      const bool meets = node.type.rows > 0 || reduces_rows(node);
-      if (meets && !has_rows(input) && of_batch_[input]) couples_[id] = input;
-    }
-    if (of_model_[id] && node.type.rows > 0) couples_[id] = kNoNode;
-    if (of_batch_[id] && node.type.rows == 0) form_[id] = form_of(id);
+MetricAnalysis::Role MetricAnalysis::role_of(NodeId id) const {
+  const Node& node = graph_[id];
+  if (is_sample_count(graph_, id) || node.op == Op::constant) return Role::known;
+  if (of_batch_[id] && !reduces_rows(id)) return Role::passes_on;
+  if (!is_float(node.type.dtype)) return Role::problem;
+  if (!of_batch_[id]) return Role::part;
+  return couples_[id] != kNoNode || !combined_by(node) ? Role::problem : Role::part;
+}
+
+std::string MetricAnalysis::problem_of(NodeId id) const {
+  const Node& node = graph_[id];
+  if (!is_float(node.type.dtype)) {
+    return fmt::format("'{}' is {}, and only floats are put together", node.name, to_string(node.type));
   }
-
-  Form form_of(NodeId id) const {
-    const Node& node = graph_[id];
-    if (is_sample_count(graph_, id)) return Form::count;
-    if (reduces_rows(node)) return combined_by(node) == Combined::sum ? Form::sum : Form::other;
-    std::vector<Form> of;
-    for (const NodeId input : node.inputs) of.push_back(form_[input]);
-    const Op op = node.op;
-    if (op == Op::div && of[1] == Form::constant) return of[0];
-    if (op == Op::div && of[0] == Form::sum && of[1] == Form::count) return Form::mean;
-    if (op == Op::mul && (of[0] == Form::constant || of[1] == Form::constant)) {
-      return of[0] == Form::constant ? of[1] : of[0];
-    }
-    const bool keeps = op == Op::neg || op == Op::reshape || op == Op::transpose || op == Op::slice || op == Op::sum ||
-                       (op == Op::cast && is_float(node.type.dtype));
-    if (keeps) return of[0];
-    if (op != Op::add && op != Op::sub && op != Op::concat) return Form::other;
-    const auto all = [&](auto holds) { return std::all_of(of.begin(), of.end(), holds); };
-    if (all([](Form f) { return f == Form::sum; })) return Form::sum;
-    if (all([](Form f) { return f == Form::mean || f == Form::constant; })) return Form::mean;
-    return Form::other;
+  if (couples_[id] != kNoNode) {
+    return fmt::format("'{}', which is known when all rows have been seen, is used in each row below '{}'",
+                       graph_[couples_[id]].name, node.name);
   }
-
-  void look_into(NodeId id, std::vector<bool>& needed, MetricParts& found) const {
-    const Node& node = graph_[id];
-    if (is_sample_count(graph_, id) || node.op == Op::constant) return;
-    if (of_batch_[id] && !reduces_rows(node)) {
-      for (const NodeId input : node.inputs) needed[input] = true;
-      return;
-    }
-    if (!is_float(node.type.dtype)) {
-      found.problem = fmt::format("'{}' is {}, and only floats are put together", node.name, to_string(node.type));
-      return;
-    }
-    if (!of_batch_[id]) {
-      found.parts.push_back({id, Combined::same});
-      return;
-    }
-    if (couples_[id] != kNoNode) {
-      found.problem = fmt::format("'{}', which is known when all rows have been seen, is used in each row below '{}'",
-                                  graph_[couples_[id]].name, node.name);
-      return;
-    }
-    const std::optional<Combined> how = combined_by(node);
-    if (how) {
-      found.parts.push_back({id, *how});
-    } else {
-      found.problem =
-          fmt::format("no rule says how '{}' ({}) of all rows follows from its batches", node.name, name_of(node.op));
-    }
-  }
-
-  const Graph& graph_;
-  NodeId metric_;
-  std::vector<bool> of_model_;
-  std::vector<bool> of_batch_;   // depends on rows or their number
-  std::vector<NodeId> couples_;  // by node: a value of the whole batch that its rows depend on, beside the model
-  std::vector<Form> form_;
-};
-
-}  // namespace
-
-MetricParts metric_parts(const Graph& model, NodeId metric, std::span<const NodeId> roots) {
-  return Analysis(model, metric, roots).run();
+  return fmt::format("no rule says how '{}' ({}) of all rows follows from its batches", node.name, name_of(node.op));
 }
 
 MetricFormula metric_formula(const Graph& model, NodeId metric, const std::vector<MetricPart>& parts) {
@@ -180,18 +156,13 @@ MetricFormula metric_formula(const Graph& model, NodeId metric, const std::vecto
     copied.emplace(part.node, formula.parts.back());
   }
   formula.samples = input({});
-  std::vector<bool> needed(metric + std::size_t{1}, false);
-  needed[metric] = true;
-  for (NodeId id = metric + 1; id-- > 0;) {
-    if (!needed[id] || copied.contains(id)) continue;
+  const auto ends = [&](NodeId id) { return copied.contains(id) || is_sample_count(model, id); };
+  for (const NodeId id : ir::needed_nodes(model, metric, ends)) {
+    if (copied.contains(id)) continue;
     if (is_sample_count(model, id)) {
       copied.emplace(id, formula.samples);
-    } else {
-      for (const NodeId i : model[id].inputs) needed[i] = true;
+      continue;
     }
-  }
-  for (NodeId id = 0; id <= metric; ++id) {
-    if (!needed[id] || copied.contains(id)) continue;
     const Node& node = model[id];
     std::vector<NodeId> inputs;
     for (const NodeId i : node.inputs) inputs.push_back(copied.at(i));

@@ -11,6 +11,8 @@ namespace graphrun {
 struct MetricDef {
   std::string_view name, doc;
   std::string_view composed;  // the row of composed() that gives the mean over a batch
+  // Of the unit of the target that the metric is in, where it knows differences only; 0: it looks at the values.
+  int power = 0;
   // What becomes of the mean over the split: itself, its root, or 1 - mean / (variance of the target over the split).
   enum class Finish { none, root, r2 } finish = Finish::none;
 };

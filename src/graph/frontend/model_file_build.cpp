@@ -14,6 +14,7 @@
 #include "graph/frontend/model_check.h"
 #include "graph/frontend/model_file.h"
 #include "graph/frontend/operand_notes.h"
+#include "graph/ir/needed.h"
 #include "graphrun/op.h"
 
 namespace graphrun {
@@ -31,17 +32,6 @@ using json::Place;
 
 ir::SourceRef source(const Place& at) {
   return {at.pointer, at.value->line, at.value->column};
-}
-
-// Everything the given nodes are computed from, themselves included.
-std::vector<bool> ancestors(const ir::Graph& graph, const std::vector<NodeId>& of) {
-  std::vector<bool> reached(graph.size(), false);
-  for (const NodeId id : of) reached[id] = true;
-  for (NodeId id = graph.size(); id-- > 0;) {
-    if (!reached[id]) continue;
-    for (const NodeId input : graph[id].inputs) reached[input] = true;
-  }
-  return reached;
 }
 
 // The name a graph entry gives; "" when it is too broken to tell.
@@ -274,7 +264,8 @@ class ModelBuild {
   void read_minimize(const Place& at) {
     const std::optional<NodeId> id = read_value_name(at);
     if (!id || !scalar(at, *id, "what is minimized")) return;
-    const std::vector<bool> reached = ancestors(graph_.graph, {*id});
+    const NodeId roots[] = {*id};
+    const std::vector<bool> reached = ir::needed_by(graph_.graph, roots);
     if (std::none_of(graph_.parameters.begin(), graph_.parameters.end(), [&](NodeId p) { return reached[p]; })) {
       reader_.report(at, "model.minimize",
                      fmt::format("{} depends on no parameter: there is nothing to train", at.value->string));
@@ -524,7 +515,7 @@ std::vector<std::string> target_names(const Model& model) {
   const GraphBuilder::Impl& graph = model.graph.impl();
   std::vector<NodeId> outputs;
   for (const OutputSpec& output : model.outputs) outputs.push_back(graph.node(output.value));
-  const std::vector<bool> reached = ancestors(graph.graph, outputs);
+  const std::vector<bool> reached = ir::needed_by(graph.graph, outputs);
   std::vector<std::string> targets;
   for (const NodeId input : graph.inputs) {
     if (!reached[input]) targets.push_back(graph.graph[input].name);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <stdexcept>
 
 #include "base/checked.h"
@@ -16,6 +17,7 @@
 #include "graph/frontend/optimizers.h"
 #include "graph/frontend/schedules.h"
 #include "graph/gradients.h"
+#include "graph/ir/needed.h"
 #include "graph/ops/make.h"
 #include "graphrun/op.h"
 
@@ -30,7 +32,9 @@ using ir::NodeId;
 class StepGraphBuilder {
  public:
   explicit StepGraphBuilder(const Model& model)
-      : model_(model), source_(model.graph.impl()), copied_(source_.graph.size(), kNoNode) {}
+      : model_(model), source_(model.graph.impl()), copied_(source_.graph.size(), kNoNode) {
+    for (const Standardization& fitted : model.data.standardizations) fitted_[fitted.input].push_back(&fitted);
+  }
 
   StepGraph run() {
     for (const Split& split : model_.data.splits) add_data(split);
@@ -89,6 +93,8 @@ class StepGraphBuilder {
     phase.samples = drops ? phase.batches * source_.batch : samples;
     phase.ring = training ? kRingSize : std::clamp<std::int64_t>(phase.batches, 1, kRingSize);
     start_phase(std::move(phase));
+    columns_.clear();
+    for (const auto& [column, tensor] : split.columns) columns_.emplace(column, &tensor);
     counter_ = add_state(name + "/step:counter", {DType::u64, {}, 0}, "counter");
     result_.phases.back().counter = counter_;
     make_.count_steps(counter_);
@@ -133,14 +139,9 @@ class StepGraphBuilder {
   NodeId copy(NodeId wanted) {
     if (copied_[wanted] != kNoNode) return copied_[wanted];
     const std::string phase = result_.phases.back().name;
-    std::vector<bool> needed(wanted + 1, false);
-    needed[wanted] = true;
-    for (NodeId id = wanted + 1; id-- > 0;) {
-      if (!needed[id] || copied_[id] != kNoNode || is_sample_count(id)) continue;
-      for (NodeId input : source_.graph[id].inputs) needed[input] = true;
-    }
-    for (NodeId id = 0; id <= wanted; ++id) {
-      if (needed[id] && copied_[id] == kNoNode) copied_[id] = copy_node(id, phase);
+    const auto ends = [&](NodeId id) { return copied_[id] != kNoNode || is_sample_count(id); };
+    for (const NodeId id : ir::needed_nodes(source_.graph, wanted, ends)) {
+      if (copied_[id] == kNoNode) copied_[id] = copy_node(id, phase);
     }
     return copied_[wanted];
   }
@@ -195,9 +196,7 @@ class StepGraphBuilder {
 
   // A value of the model's graph over all batches of an evaluation: their mean, or computed from their parts.
   void add_figure(StepPhase& phase, const std::string& name, NodeId value) {
-    std::vector<NodeId> roots = {model_.train.minimize.id};
-    for (const OutputSpec& output : model_.outputs) roots.push_back(output.value.id);
-    const MetricParts found = metric_parts(source_.graph, value, roots);
+    const MetricParts found = analysis().parts(value);
     const bool is_loss = phase.recorded.empty();
     if (found.is_mean || (!found.problem.empty() && (is_loss || phase.batches <= 1))) {
       return add_record(phase, name, copy(value));
@@ -223,6 +222,15 @@ class StepGraphBuilder {
       }
     }
     phase.recorded.push_back(std::move(recorded));
+  }
+
+  const MetricAnalysis& analysis() {
+    if (!analysis_) {
+      std::vector<NodeId> roots = {model_.train.minimize.id};
+      for (const OutputSpec& output : model_.outputs) roots.push_back(output.value.id);
+      analysis_.emplace(source_.graph, roots);
+    }
+    return *analysis_;
   }
 
   std::size_t formula(NodeId value, const std::vector<MetricPart>& parts) {
@@ -308,41 +316,49 @@ class StepGraphBuilder {
                   R"(say which target an output answers: "outputs": {"prediction": "y"})");
     }
     for (const OutputSpec* output : answered) {
-      const NodeId target = copy(model_.graph.find(output->target).id);
-      const NodeId operands[] = {original_units(copy(output->value.id), output->target),
-                                 original_units(target, output->target)};
+      NodeId operands[] = {copy(output->value.id), copy(model_.graph.find(output->target).id)};
+      const double unit = def->power == 0 ? undo(operands, output->target) : weigh(operands, output->target);
       add_record(phase, answered.size() == 1 ? name : name + "." + output->target, build(def->composed, operands));
-      phase.recorded.back().finish = def->finish;
-      if (def->finish == MetricDef::Finish::r2) phase.recorded.back().variance = variance(phase.split, output->target);
+      Recorded& recorded = phase.recorded.back();
+      recorded.unit = std::pow(unit, def->power);
+      recorded.finish = def->finish;
+      if (def->finish == MetricDef::Finish::r2) recorded.variance = variance(output->target);
     }
   }
 
   // Of all elements of a split's column about their means, column by column, in original units. On the host: it is the
   // data's alone, and in double nothing cancels.
-  double variance(const std::string& split, const std::string& column) const {
-    for (const auto& [name, tensor] : model_.data.find(split)->columns) {
-      if (name != column || tensor.dtype() != DType::f32 || tensor.shape().elements() == 0) continue;
-      const std::span<const float> values = tensor.elements<float>();
-      const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
-      std::vector<double> mean(width, 0.0);
-      for (std::size_t i = 0; i < values.size(); ++i) mean[i % width] += static_cast<double>(values[i]);
-      for (double& m : mean) m /= static_cast<double>(tensor.shape()[0]);
-      double sum = 0;
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const double d = (static_cast<double>(values[i]) - mean[i % width]) * unit(column, i % width);
-        sum += d * d;
-      }
-      return sum / static_cast<double>(values.size());
+  double variance(const std::string& target) const {
+    const auto column = columns_.find(target);
+    if (column == columns_.end()) return 0;
+    const HostTensor& tensor = *column->second;
+    if (tensor.dtype() != DType::f32 || tensor.shape().elements() == 0) return 0;
+    const std::span<const float> values = tensor.elements<float>();
+    const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
+    const std::vector<double> units = units_of(target, width);
+    std::vector<double> mean(width, 0.0);
+    for (std::size_t i = 0; i < values.size(); ++i) mean[i % width] += static_cast<double>(values[i]);
+    for (double& m : mean) m /= static_cast<double>(tensor.shape()[0]);
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double d = (static_cast<double>(values[i]) - mean[i % width]) * units[i % width];
+      sum += d * d;
     }
-    return 0;
+    return sum / static_cast<double>(values.size());
   }
 
-  double unit(const std::string& input, std::size_t column) const {
-    double scale = 1;
-    for (const Standardization& fitted : model_.data.standardizations) {
-      if (fitted.input == input) scale *= fitted.scale[column % fitted.scale.size()];
+  // One of a target's columns is so many original units.
+  std::vector<double> units_of(const std::string& target, std::size_t width) const {
+    std::vector<double> units(width, 1.0);
+    for (const Standardization* fitted : fitted_of(target)) {
+      for (std::size_t i = 0; i < width; ++i) units[i] *= fitted->scale[i % fitted->scale.size()];
     }
-    return scale;
+    return units;
+  }
+
+  std::span<const Standardization* const> fitted_of(const std::string& input) const {
+    const auto found = fitted_.find(input);
+    return found == fitted_.end() ? std::span<const Standardization* const>() : found->second;
   }
 
   NodeId build(std::string_view name, std::span<const NodeId> operands) {
@@ -352,19 +368,38 @@ class StepGraphBuilder {
     throw std::logic_error(fmt::format("no composed function {}", name));
   }
 
-  NodeId constant_row(const std::vector<double>& values) {
-    return make_.add(
-        "constant", {},
-        {{"shape", std::vector<std::int64_t>{static_cast<std::int64_t>(values.size())}}, {"values", values}});
+  // One number a column of `target`, in the shape that its samples have.
+  NodeId constant_row(const std::vector<double>& values, const std::string& target) {
+    const Shape& shape = source_.graph[model_.graph.find(target).id].type.shape;
+    std::vector<std::int64_t> samples;
+    for (int axis = 1; axis < shape.rank(); ++axis) samples.push_back(shape[axis]);
+    if (samples.empty()) samples = {static_cast<std::int64_t>(values.size())};
+    return make_.add("constant", {}, {{"shape", samples}, {"values", values}});
   }
 
   // What standardize did to the target, undone.
-  NodeId original_units(NodeId value, const std::string& target) {
-    for (const Standardization& fitted : model_.data.standardizations) {
-      if (fitted.input != target) continue;
-      value = make::add(make_, make::mul(make_, value, constant_row(fitted.scale)), constant_row(fitted.shift));
+  double undo(std::span<NodeId> values, const std::string& target) {
+    for (const Standardization* fitted : fitted_of(target)) {
+      for (NodeId& value : values) {
+        value = make::add(make_, make::mul(make_, value, constant_row(fitted->scale, target)),
+                          constant_row(fitted->shift, target));
+      }
     }
-    return value;
+    return 1;
+  }
+
+  // Of what knows no shift: the columns weighed against each other, and the unit that all have then. In f32 an error of
+  // 1 in 2e9 would be lost where values had their shifts back, and its square might overflow in small units.
+  double weigh(std::span<NodeId> values, const std::string& target) {
+    if (fitted_of(target).empty()) return 1;
+    std::vector<double> units = units_of(target, fitted_of(target).front()->scale.size());
+    double largest = 0;
+    for (const double unit : units) largest = std::max(largest, std::abs(unit));
+    if (units.size() == 1) return largest;
+    for (double& unit : units) unit /= largest;
+    const NodeId row = constant_row(units, target);
+    for (NodeId& value : values) value = make::mul(make_, value, row);
+    return largest;
   }
 
   void add_prediction() {
@@ -372,8 +407,11 @@ class StepGraphBuilder {
     phase.name = "predict";
     start_phase(std::move(phase));
     StepPhase& predict = result_.phases.back();
+    std::vector<NodeId> outputs;
+    for (const OutputSpec& output : model_.outputs) outputs.push_back(output.value.id);
+    const std::vector<bool> is_needed = ir::needed_by(source_.graph, outputs);
     for (NodeId input : source_.inputs) {
-      if (is_target(source_.graph[input].name)) continue;
+      if (!is_needed[input]) continue;  // a target (docs/model-format.md, point 5)
       const std::string& name = source_.graph[input].name;
       copied_[input] = add_input("predict/" + name, source_.graph[input].type);
       predict.inputs.emplace_back(name, copied_[input]);
@@ -387,24 +425,15 @@ class StepGraphBuilder {
     }
   }
 
-  // A target is an input that no output depends on (docs/model-format.md, "outputs").
-  bool is_target(const std::string& name) const {
-    std::vector<bool> needed(source_.graph.size(), false);
-    for (const OutputSpec& output : model_.outputs) needed[output.value.id] = true;
-    for (NodeId id = source_.graph.size(); id-- > 0;) {
-      if (!needed[id]) continue;
-      if (source_.graph[id].op == Op::input && source_.graph[id].name == name) return false;
-      for (NodeId input : source_.graph[id].inputs) needed[input] = true;
-    }
-    return true;
-  }
-
   const Model& model_;
   const GraphBuilder::Impl& source_;
   StepGraph result_;
   ir::Builder make_{result_.graph};
   std::vector<NodeId> copied_;  // by node of the model: its node in the present phase
   std::map<std::string, NodeId> data_;
+  std::map<std::string_view, const HostTensor*> columns_;                   // of the present split, by input
+  std::map<std::string_view, std::vector<const Standardization*>> fitted_;  // by input
+  std::optional<MetricAnalysis> analysis_;
   std::map<NodeId, std::size_t> formulas_;  // by value of the model
   NodeId counter_ = kNoNode;
 };
@@ -412,6 +441,7 @@ class StepGraphBuilder {
 }  // namespace
 
 double finished(const Recorded& recorded, double mean) {
+  mean *= recorded.unit;
   switch (recorded.finish) {
     case MetricDef::Finish::none:
       return mean;

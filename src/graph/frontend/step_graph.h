@@ -27,6 +27,7 @@ struct Recorded {
   // Not empty: what is computed from the parts of all batches by formulas[formula]; there is no ring then.
   std::vector<RecordedPart> parts = {};
   std::size_t formula = 0;
+  double unit = 1;  // what the mean is multiplied by, before it is finished
   MetricDef::Finish finish = MetricDef::Finish::none;
   double variance = 0;  // of the target over the split, in original units; for Finish::r2
 };
