@@ -10,13 +10,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "graphrun/tensor.h"
 #include "graphrun/types.h"
+#include "graphrun/variant.h"
 
 namespace graphrun {
 
@@ -47,30 +46,7 @@ struct Init {
   static Init values(HostTensor tensor) { return {Kind::values, 0, 0, std::move(tensor)}; }
 };
 
-// The value of an attribute. It copies the alternative itself: the copy constructor of libstdc++ 12's variant destroys
-// what it has not made when there is no memory for the copy.
-struct AttrValue
-    : std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>> {
-  using Kinds = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
-  using Kinds::variant;
-  using Kinds::operator=;
-  AttrValue() = default;
-  AttrValue(const AttrValue& other) : Kinds(copy_of(other)) {}
-  AttrValue(AttrValue&&) noexcept = default;
-  AttrValue& operator=(const AttrValue& other) {
-    Kinds::operator=(copy_of(other));
-    return *this;
-  }
-  AttrValue& operator=(AttrValue&&) noexcept = default;
-  ~AttrValue() = default;
-
- private:
-  static Kinds copy_of(const Kinds& other) {
-    return std::visit(
-        [](const auto& value) { return Kinds(std::in_place_type<std::remove_cvref_t<decltype(value)>>, value); },
-        other);
-  }
-};
+using AttrValue = Variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
 using AttrList = std::vector<std::pair<std::string, AttrValue>>;
 
 class GRAPHRUN_API GraphBuilder {

@@ -1,11 +1,13 @@
 // tensor.h: a dense row-major tensor in host memory: what goes into a run and what comes out.
-// Contract: owns its bytes; elements<T>() checks the dtype. No thread rules: a plain value.
+// Contract: owns its bytes; elements<T>() checks the dtype. One that was moved away from is empty, as a default one is.
+// No thread rules: a plain value.
 #pragma once
 
 #include <cstring>
 #include <span>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "graphrun/types.h"
@@ -37,6 +39,15 @@ class HostTensor {
     if (values.size() != elements<float>().size()) throw std::logic_error("HostTensor: values do not fill the shape");
     if (!values.empty()) std::memcpy(bytes_.data(), values.data(), bytes_.size());
   }
+  HostTensor(const HostTensor&) = default;
+  HostTensor(HostTensor&& other) noexcept : HostTensor() { swap(other); }
+  HostTensor& operator=(const HostTensor&) = default;
+  HostTensor& operator=(HostTensor&& other) noexcept {
+    HostTensor moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  ~HostTensor() = default;
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
@@ -57,6 +68,12 @@ class HostTensor {
  private:
   void check(DType wanted) const {
     if (wanted != dtype_) throw std::logic_error("HostTensor: elements<T>() does not match the dtype");
+  }
+
+  void swap(HostTensor& other) noexcept {
+    std::swap(dtype_, other.dtype_);
+    std::swap(shape_, other.shape_);
+    bytes_.swap(other.bytes_);
   }
 
   DType dtype_;

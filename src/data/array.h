@@ -10,17 +10,17 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <variant>
 #include <vector>
 
 #include "base/json_reader.h"
 #include "graphrun/types.h"
+#include "graphrun/variant.h"
 
 namespace graphrun::data {
 
 struct Array {
   Shape shape;
-  std::variant<std::vector<double>, std::vector<float>, std::vector<std::int32_t>, std::vector<std::uint8_t>> values;
+  Variant<std::vector<double>, std::vector<float>, std::vector<std::int32_t>, std::vector<std::uint8_t>> values;
   std::vector<std::string> columns = {};  // for messages: what they are called, where they come from a table
 
   std::int64_t rows() const { return shape[0]; }
@@ -53,7 +53,9 @@ struct Table {
   std::vector<std::string> names() const;
 
  private:
-  mutable std::unordered_map<std::string, std::size_t> index_;  // of `arrays`, from the first search on
+  mutable std::unordered_map<std::string, std::size_t> index_;           // of `arrays`, from the first search on
+  mutable std::unordered_map<std::string, std::size_t> gathered_index_;  // of those of `gathered` that were there then
+  mutable std::size_t gathered_seen_ = 0;
 };
 
 // What one source gives: its rows, and the test rows of a file that holds both.

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "graphrun/error.h"
 #include "graphrun/limits.h"
 #include "graphrun/params.h"
 #include "graphrun/target.h"
+#include "graphrun/tensor.h"
 
 namespace graphrun {
 namespace {
@@ -101,6 +103,20 @@ TEST(Target, UnknownNamesTheKnown) {
     EXPECT_STREQ(error.what(),
                  "unknown target 'h20'; the targets are host, h200, h100, a100, l4\n    hint: did you mean 'h200'?");
   }
+}
+
+TEST(HostTensor, IsEmptyWhenItWasMovedAway) {
+  HostTensor tensor(DType::i32, Shape{2, 3});
+  const HostTensor taken(std::move(tensor));
+  EXPECT_EQ(taken.shape(), (Shape{2, 3}));
+  EXPECT_EQ(tensor.shape(), Shape{0});
+  EXPECT_TRUE(tensor.bytes().empty());
+  tensor = HostTensor(DType::f64, Shape{4});
+  HostTensor other;
+  other = std::move(tensor);
+  EXPECT_EQ(other.elements<double>().size(), 4u);
+  EXPECT_EQ(tensor.shape(), Shape{0});
+  EXPECT_TRUE(tensor.elements<float>().empty());
 }
 
 }  // namespace

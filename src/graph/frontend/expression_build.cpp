@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <variant>
 
 #include "graph/frontend/expression.h"
 #include "graph/frontend/functions.h"
 #include "graph/frontend/operand_notes.h"
+#include "graphrun/variant.h"
 
 namespace graphrun::expression {
 namespace {
@@ -21,7 +21,7 @@ struct Number {
   bool integer = false;
 };
 struct None {};  // "axis=none": as if the attribute were not there
-using Item = std::variant<NodeId, Number, std::vector<Number>, std::string, bool, None>;
+using Item = Variant<NodeId, Number, std::vector<Number>, std::string, bool, None>;
 
 bool is_integral(double value) {
   return value == std::floor(value) && std::abs(value) <= 9007199254740992.0;
