@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/input_limit.h"
 #include "base/philox.h"
@@ -155,16 +157,22 @@ std::vector<data::Pipeline> read_pipelines(json::Reader& reader, const std::opti
 // Numbers that come with weights, in place of fitted ones.
 void adopt_fitted(json::Reader& reader, const json::Place& at, const std::vector<Standardization>& fitted,
                   std::vector<data::Pipeline>& pipelines, std::span<const InputDecl> inputs, DataSet& set) {
+  std::unordered_map<std::string_view, const Standardization*> by_input;
+  for (const Standardization& given : fitted) by_input.emplace(given.input, &given);
+  std::unordered_set<std::string_view> names;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+    names.insert(inputs[i].name);
+    const auto given = by_input.find(inputs[i].name);
     try {
-      std::optional<Standardization> adopted = pipelines[i].adopt(fitted, inputs[i]);
+      std::optional<Standardization> adopted =
+          pipelines[i].adopt(given == by_input.end() ? nullptr : given->second, inputs[i]);
       if (adopted) set.standardizations.push_back(std::move(*adopted));
     } catch (const Error& error) {
       reader.report(at, error);
     }
   }
   for (const Standardization& given : fitted) {
-    if (std::none_of(inputs.begin(), inputs.end(), [&](const InputDecl& input) { return input.name == given.input; }))
+    if (!names.contains(given.input))
       reader.report(at, "weights.fitted",
                     fmt::format("the weights come with numbers for '{}', which is no input", given.input));
   }

@@ -18,10 +18,10 @@ const NamedArray* Table::find(const std::string& name) const {
   }
   const auto found = index_.find(name);
   if (found != index_.end()) return &arrays[found->second];
-  for (const NamedArray& array : gathered) {
-    if (array.name == name) return &array;
-  }
-  return nullptr;
+  for (; gathered_seen_ < gathered.size(); ++gathered_seen_)
+    gathered_index_.emplace(gathered[gathered_seen_].name, gathered_seen_);
+  const auto made = gathered_index_.find(name);
+  return made == gathered_index_.end() ? nullptr : &gathered[made->second];
 }
 
 std::vector<std::string> Table::names() const {
@@ -84,7 +84,7 @@ std::string Files::read(const std::string& path) {
 }
 
 void Files::warn(std::string text) {
-  if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end()) warnings_.push_back(std::move(text));
+  if (warned_.insert(text).second) warnings_.push_back(std::move(text));
 }
 
 ArrayPtr Files::array(const std::string& path, const std::function<Array(const std::string& path)>& read) {

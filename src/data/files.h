@@ -6,6 +6,8 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <unordered_set>
+#include <vector>
 
 #include "data/array.h"
 #include "data/dataset.h"
@@ -30,6 +32,7 @@ class Files {
   std::map<std::string, ArrayPtr> read_;
   std::map<std::string, std::string> pipes_;
   std::vector<std::string> warnings_;
+  std::unordered_set<std::string> warned_;
 };
 
 }  // namespace graphrun::data

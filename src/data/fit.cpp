@@ -11,20 +11,20 @@ namespace graphrun::data {
 
 Fit::Fit(const DataSet& weights) : is_given_(true), has_origin_(!weights.origin.empty()), numbers_(weights.fitted) {
   used_.resize(numbers_.size());
+  for (std::size_t i = 0; i < numbers_.size(); ++i) index_.emplace(numbers_[i].name, i);
   if (has_origin_) origin = read_origin("the weights' data:origin", weights.origin);
 }
 
 const std::vector<double>* Fit::find(const std::string& name) {
-  for (std::size_t i = 0; i < numbers_.size(); ++i) {
-    if (numbers_[i].name != name) continue;
-    used_[i] = 1;
-    return &numbers_[i].values;
-  }
-  return nullptr;
+  const auto found = index_.find(name);
+  if (found == index_.end()) return nullptr;
+  used_[found->second] = 1;
+  return &numbers_[found->second].values;
 }
 
 void Fit::set(const std::string& name, std::vector<double> values) {
   if (find(name)) return;  // a column that two inputs take
+  index_.emplace(name, numbers_.size());
   numbers_.push_back({name, std::move(values)});
   used_.push_back(1);
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,7 @@ class Fit {
   bool is_given_ = false, has_origin_ = false;
   std::vector<Fitted> numbers_;
   std::vector<char> used_;
+  std::unordered_map<std::string, std::size_t> index_;  // of numbers_, by name
 };
 
 // One table while it is read.

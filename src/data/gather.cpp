@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "data/columns.h"
 
@@ -47,9 +48,8 @@ std::string column_name(const std::string& array, std::int64_t i) {
 }  // namespace
 
 void gather(json::Reader& reader, const json::Place& at, Table& table, const std::vector<Taken>& taken) {
-  const auto is_whole = [&](const std::string& name) {
-    return std::any_of(taken.begin(), taken.end(), [&](const Taken& one) { return one.array == name; });
-  };
+  std::unordered_set<std::string> whole;
+  for (const Taken& one : taken) whole.insert(one.array);
   for (const Taken& one : taken) {
     const std::int64_t width = one.sample.elements();
     if (one.array.empty() || width == 1 || table.find(one.array)) continue;
@@ -73,7 +73,7 @@ void gather(json::Reader& reader, const json::Place& at, Table& table, const std
   }
   for (const NamedArray& first : table.arrays) {
     const std::string array = first.name.substr(0, std::max<std::size_t>(first.name.size(), 1) - 1);
-    if (array.empty() || first.name.back() != '0' || table.find(array) || is_whole(array)) continue;
+    if (array.empty() || first.name.back() != '0' || table.find(array) || whole.contains(array)) continue;
     std::vector<NamedArray> columns;
     while (const NamedArray* column = table.find(column_name(array, static_cast<std::int64_t>(columns.size()))))
       columns.push_back(*column);

@@ -189,7 +189,7 @@ Loaded read_npz(SourceContext& context) {
   const std::optional<std::string> name = context.reader.string(context.value);
   if (!name) return loaded;
   const std::string path = context.files.find(*name);
-  const auto npz = std::make_shared<const Npz>(path);
+  const auto npz = std::make_shared<const Npz>(path, context.files.read(path));
   Files* files = &context.files;
   for (const std::string& array : npz->names()) {
     loaded.rows.arrays.push_back({array, context.value, [files, npz, path, array] {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,8 @@ std::string npz_bytes(std::span<const std::pair<std::string, HostTensor>> arrays
 
 class Npz {
  public:
-  explicit Npz(std::string path);  // reads the file and its directory
+  explicit Npz(std::string path);            // reads the file and its directory
+  Npz(std::string path, std::string bytes);  // the file's bytes
 
   const std::vector<std::string>& names() const { return names_; }  // without ".npy", in file order
   NpyHeader header(const std::string& name) const;                  // without reading the values
@@ -61,6 +63,7 @@ class Npz {
   std::string path_, bytes_;
   std::vector<Entry> entries_;
   std::vector<std::string> names_;
+  std::unordered_map<std::string, std::size_t> index_;  // of names_
 };
 
 }  // namespace graphrun::data

@@ -3,7 +3,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "base/file.h"
 #include "base/input_limit.h"
@@ -29,14 +28,15 @@ T little(std::string_view bytes, std::size_t at) {
 
 }  // namespace
 
-Npz::Npz(std::string path) : path_(std::move(path)), bytes_(read_file(path_)) {
+Npz::Npz(std::string path) : Npz(path, read_file(path)) {}
+
+Npz::Npz(std::string path, std::string bytes) : path_(std::move(path)), bytes_(std::move(bytes)) {
   // The end record stands last, but for a comment of at most 65,535 bytes.
   std::size_t end = bytes_.rfind("PK\x05\x06");
   if (end == std::string::npos || bytes_.size() - end < kEndSize || bytes_.size() - end > kEndSize + 65535)
     fail(path_, "not an NPZ file: the directory of the zip is missing");
   const std::size_t count = little<std::uint16_t>(bytes_, end + 10);
   const std::size_t directory = little<std::uint32_t>(bytes_, end + 16);
-  std::unordered_set<std::string> seen;
   std::size_t at = directory;
   for (std::size_t i = 0; i < count; ++i) {
     if (at > end || end - at < kDirectorySize || bytes_.compare(at, 4, "PK\x01\x02") != 0)
@@ -60,7 +60,7 @@ Npz::Npz(std::string path) : path_(std::move(path)), bytes_(read_file(path_)) {
     at += kDirectorySize + name + rest;
     const bool is_npy = entry.file.size() > 4 && entry.file.compare(entry.file.size() - 4, 4, ".npy") == 0;
     names_.push_back(is_npy ? entry.file.substr(0, entry.file.size() - 4) : entry.file);
-    if (!seen.insert(names_.back()).second) fail(path_, fmt::format("there are two arrays '{}'", names_.back()));
+    if (!index_.emplace(names_.back(), i).second) fail(path_, fmt::format("there are two arrays '{}'", names_.back()));
     entries_.push_back(std::move(entry));
   }
   refuse_overlaps(directory);
@@ -81,8 +81,7 @@ void Npz::refuse_overlaps(std::uint64_t directory) {
 }
 
 const Npz::Entry& Npz::entry(const std::string& name) const {
-  const auto at = std::find(names_.begin(), names_.end(), name);
-  if (at != names_.end()) return entries_[static_cast<std::size_t>(at - names_.begin())];
+  if (const auto at = index_.find(name); at != index_.end()) return entries_[at->second];
   const std::string near = nearest_name(name, names_);
   throw Error(ErrorKind::input, "data.npz", fmt::format("'{}' has no array '{}'", path_, name),
               near.empty() ? "" : fmt::format("did you mean '{}'?", near));

@@ -249,11 +249,9 @@ std::optional<Standardization> Pipeline::unfitted(const InputDecl& input) const 
   return copy.visible_record();
 }
 
-std::optional<Standardization> Pipeline::adopt(const std::vector<Standardization>& fitted, const InputDecl& input) {
-  const auto given =
-      std::find_if(fitted.begin(), fitted.end(), [&](const Standardization& s) { return s.input == input.name; });
+std::optional<Standardization> Pipeline::adopt(const Standardization* given, const InputDecl& input) {
   const std::optional<Standardization> expected = unfitted(input);
-  if (!expected && given == fitted.end()) {
+  if (!expected && !given) {
     if (has(Kind::scale)) record_ = known_record(input);  // in front of "one_hot": the list says it all
     return std::nullopt;
   }
@@ -261,7 +259,7 @@ std::optional<Standardization> Pipeline::adopt(const std::vector<Standardization
     fail("weights.fitted",
          fmt::format("the weights go with values of '{}' that were changed; here they are not", input.name),
          "the list of transforms must be that of the training");
-  if (given == fitted.end())
+  if (!given)
     fail("weights.fitted", fmt::format("the weights come without the numbers by which '{}' was changed", input.name),
          "the list of transforms must be that of the training");
   const bool is_known = !has(Kind::standardize);  // then the list says it all

@@ -35,8 +35,9 @@ class Pipeline {
   // Fits to train and gives the record when numbers were changed; a constant column adds to `warnings`. Throws Error.
   std::optional<Standardization> fit(const Column& train, const std::string& input, std::vector<std::string>& warnings);
 
-  // In place of fit(): numbers that come with weights. Throws Error when they cannot be those of this list.
-  std::optional<Standardization> adopt(const std::vector<Standardization>& fitted, const InputDecl& input);
+  // In place of fit(): numbers that come with weights, null when they have none for the input. Throws Error when they
+  // cannot be those of this list.
+  std::optional<Standardization> adopt(const Standardization* given, const InputDecl& input);
 
   // In place of fit() where values are not read: numbers that are fitted have stand-ins, no two of them equal, so that
   // a plan has the steps and the bytes that it has with the data.

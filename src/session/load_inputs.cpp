@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/json_reader.h"
 #include "base/json_text.h"
@@ -31,10 +32,11 @@ struct Wanted {
 };
 
 Wanted wanted_of(const ModelFile& file, const Model& model) {
-  const std::vector<std::string> targets = target_names(model);
+  const std::vector<std::string> names = target_names(model);
+  const std::set<std::string_view> targets(names.begin(), names.end());
   Wanted wanted;
   for (const ModelFile::Input& input : file.inputs()) {
-    if (std::find(targets.begin(), targets.end(), input.name) != targets.end()) continue;
+    if (targets.contains(input.name)) continue;
     wanted.inputs.push_back({input.name, input.sample, input.dtype == DType::f32 ? DType::f64 : input.dtype, false});
   }
   wanted.constants = file.constants();
@@ -92,12 +94,13 @@ json::Value choice_of(const Training& training, const std::string& input, const 
 // The arrays that a formula names; none of what is no formula.
 std::vector<std::string> formula_names(const json::Value& choice, const Wanted& wanted) {
   std::vector<std::string> names;
+  std::set<std::string> seen;
   if (choice.kind != json::Kind::string || is_name(choice.string)) return names;
   try {
     for (const expression::Term& term : expression::parse(choice.string).terms) {
       const bool is_number = wanted.constants.contains(term.word) || term.word == "pi" || term.word == "e";
       if (term.kind != expression::Term::Kind::name || term.literal || is_number) continue;
-      if (std::find(names.begin(), names.end(), term.word) == names.end()) names.push_back(term.word);
+      if (seen.insert(term.word).second) names.push_back(term.word);
     }
   } catch (const Error&) {  // the name of a column, as "house price" is one
   }
@@ -174,7 +177,7 @@ NamedTensors read_rows(json::Reader& reader, const Wanted& wanted, data::Fit& fi
     const InputDecl& input = wanted.inputs[i];
     const json::Member* list = transform.value->find(input.name);
     if (list) pipelines[i].read(reader, transform.member(*list), input);
-    pipelines[i].adopt({}, input);
+    pipelines[i].adopt(nullptr, input);
     const json::Value& choice = split.value->find(input.name)->value;
     taken.push_back({choice.kind == json::Kind::string && is_name(choice.string) ? choice.string : "",
                      pipelines[i].makes_classes() ? Shape{} : input.sample});

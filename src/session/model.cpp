@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "base/json_reader.h"
 #include "data/dataset.h"
@@ -27,15 +27,13 @@ namespace graphrun {
 namespace {
 
 std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
-  const std::vector<std::string> targets = target_names(model);
-  const std::vector<ClassRange> classes = class_numbers(model);
+  const std::vector<std::string> names = target_names(model);
+  const std::set<std::string_view> targets(names.begin(), names.end());
+  std::map<std::string, std::vector<ClassRange>> classes;
+  for (ClassRange& range : class_numbers(model)) classes[range.input].push_back(std::move(range));
   std::vector<InputDecl> inputs;
-  for (const ModelFile::Input& input : file.inputs()) {
-    const bool is_target = std::find(targets.begin(), targets.end(), input.name) != targets.end();
-    inputs.push_back({input.name, input.sample, input.dtype, is_target, {}});
-    std::copy_if(classes.begin(), classes.end(), std::back_inserter(inputs.back().classes),
-                 [&](const ClassRange& range) { return range.input == input.name; });
-  }
+  for (const ModelFile::Input& input : file.inputs())
+    inputs.push_back({input.name, input.sample, input.dtype, targets.contains(input.name), classes[input.name]});
   return inputs;
 }
 
@@ -95,8 +93,10 @@ ReadArray initial_arrays(data::Files& files) {
   auto opened = std::make_shared<std::map<std::string, data::Npz>>();
   return [&files, opened](const std::string& file, const std::string& key) {
     const std::string path = files.find(file);
-    const data::Npz& npz = opened->try_emplace(path, path).first->second;
-    const data::ArrayPtr array = files.array(path + "/" + key, [&](const std::string&) { return npz.read(key); });
+    auto npz = opened->find(path);
+    if (npz == opened->end()) npz = opened->try_emplace(path, path, files.read(path)).first;
+    const data::ArrayPtr array =
+        files.array(path + "/" + key, [&](const std::string&) { return npz->second.read(key); });
     if (const auto* values = std::get_if<std::vector<float>>(&array->values)) {
       HostTensor tensor(array->shape, *values);
       const std::string wrong = not_finite(key, tensor);

@@ -3,19 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "graphrun/error.h"
 #include "session/session_impl.h"
 
 namespace graphrun {
 namespace {
-
-const Standardization* find_standardization(const Model& model, std::string_view input) {
-  for (const Standardization& fitted : model.data.standardizations) {
-    if (fitted.input == input) return &fitted;
-  }
-  return nullptr;
-}
 
 // The rows of one input in the units of the model: changed in double and then rounded, as the training's were.
 void fill_batch(const HostTensor& given, const Standardization* fitted, std::int64_t first, std::int64_t count,
@@ -58,13 +52,13 @@ void fill_batch(const HostTensor& given, const Standardization* fitted, std::int
 
 }  // namespace
 
-void Session::Impl::write_batch(const StepPhase& phase, const std::vector<std::pair<std::string, HostTensor>>& given,
-                                std::int64_t first, std::int64_t count) {
-  for (const auto& [name, node] : phase.inputs) {
-    const auto entry = std::find_if(given.begin(), given.end(), [&, n = name](const auto& g) { return g.first == n; });
+void Session::Impl::write_batch(const StepPhase& phase, const std::vector<Given>& given, std::int64_t first,
+                                std::int64_t count) {
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto& [name, node] = phase.inputs[i];
     const TensorType& type = planned.step.graph[node].type;
     HostTensor batch(type.dtype, type.shape);  // zeros
-    fill_batch(entry->second, find_standardization(model, name), first, count, name, batch);
+    fill_batch(*given[i].rows, given[i].fitted, first, count, name, batch);
     write(buffer(node), batch);
   }
   HostTensor rows(DType::i32, {});
@@ -72,22 +66,33 @@ void Session::Impl::write_batch(const StepPhase& phase, const std::vector<std::p
   write(buffer(phase.count), rows);
 }
 
-// How many samples are given. Throws Error for an input that is missing or does not fit.
-std::int64_t Session::Impl::samples_of(const StepPhase& phase,
-                                       const std::vector<std::pair<std::string, HostTensor>>& given) const {
-  std::int64_t samples = -1;
+// In order of the phase's inputs. Throws Error for one that is missing.
+std::vector<Session::Impl::Given> Session::Impl::in_order(
+    const StepPhase& phase, const std::vector<std::pair<std::string, HostTensor>>& given) const {
+  std::map<std::string_view, const HostTensor*> rows;
+  for (const auto& [name, tensor] : given) rows.emplace(name, &tensor);
+  std::vector<Given> ordered;
   for (const auto& [name, node] : phase.inputs) {
-    const auto entry = std::find_if(given.begin(), given.end(), [&, n = name](const auto& g) { return g.first == n; });
-    if (entry == given.end()) {
+    const auto entry = rows.find(name);
+    if (entry == rows.end()) {
       throw Error(ErrorKind::input, "predict.missing", fmt::format("predict: the input '{}' is missing", name));
     }
-    const HostTensor& tensor = entry->second;
+    ordered.push_back({entry->second, fitted_of(name)});
+  }
+  return ordered;
+}
+
+// How many samples are given. Throws Error for an input that does not fit.
+std::int64_t Session::Impl::samples_of(const StepPhase& phase, const std::vector<Given>& given) const {
+  std::int64_t samples = -1;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto& [name, node] = phase.inputs[i];
+    const HostTensor& tensor = *given[i].rows;
     Shape wanted = planned.step.graph[node].type.shape;
     wanted[0] = tensor.shape().rank() > 0 ? tensor.shape()[0] : 0;
     const DType dtype = planned.step.graph[node].type.dtype;
     const bool fits = tensor.dtype() == dtype || (tensor.dtype() == DType::f64 && dtype == DType::f32);
-    // A tensor that was moved away from has its shape, and no bytes.
-    if (!fits || !(tensor.shape() == wanted) || tensor.bytes().size() != TensorType{tensor.dtype(), wanted}.bytes()) {
+    if (!fits || !(tensor.shape() == wanted)) {
       throw Error(
           ErrorKind::input, "predict.shape",
           fmt::format("predict: '{}' must be {} with any number of rows, got {}{}", name,
@@ -107,16 +112,18 @@ std::int64_t Session::Impl::samples_of(const StepPhase& phase,
 }
 
 std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
-    const std::vector<std::pair<std::string, HostTensor>>& given, std::size_t count) {
+    const std::vector<std::pair<std::string, HostTensor>>& tensors, std::size_t count) {
   const std::optional<std::size_t> index = phase_index("predict");
   if (!index) throw Error(ErrorKind::input, "predict.nothing", "the model names no output to predict");
   const StepPhase& phase = planned.step.phases[*index];
+  const std::vector<Given> given = in_order(phase, tensors);
   const std::int64_t samples = samples_of(phase, given);
   const std::int64_t capacity = model.graph.batch();
+  std::map<std::string_view, const HostTensor*> by_name;
+  for (std::size_t i = 0; i < given.size(); ++i) by_name.emplace(phase.inputs[i].first, given[i].rows);
   for (const ClassRange& range : predicted_classes) {
-    for (const auto& [name, tensor] : given) {
-      if (name == range.input) check_classes(range, tensor, fmt::format("predict: input '{}'", name));
-    }
+    const auto found = by_name.find(range.input);
+    if (found != by_name.end()) check_classes(range, *found->second, fmt::format("predict: input '{}'", range.input));
   }
 
   std::vector<std::pair<std::string, HostTensor>> results;
@@ -146,7 +153,7 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
     }
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const Standardization* fitted = find_standardization(model, model.outputs[i].target);
+    const Standardization* fitted = fitted_of(model.outputs[i].target);
     if (fitted == nullptr) continue;
     const std::span<float> values = results[i].second.elements<float>();
     for (std::size_t j = 0; j < values.size(); ++j) {

@@ -38,10 +38,14 @@ std::shared_ptr<Executor> executor_for(const Model& model, const SessionOptions&
 // Data that came through the API; that of a model file was checked as it was read.
 Model with_good_classes(Model model) {
   check_usable(model);  // its values are looked at here
-  for (const ClassRange& range : class_numbers(model)) {
-    for (const Split& split : model.data.splits) {
-      for (const auto& [name, tensor] : split.columns) {
-        if (name == range.input && tensor.dtype() == DType::i32 && tensor.shape().rank() == int(range.part.size()) + 1)
+  std::map<std::string, std::vector<ClassRange>, std::less<>> ranges;
+  for (ClassRange& range : class_numbers(model)) ranges[range.input].push_back(std::move(range));
+  for (const Split& split : model.data.splits) {
+    for (const auto& [name, tensor] : split.columns) {
+      const auto of_input = ranges.find(name);
+      if (of_input == ranges.end() || tensor.dtype() != DType::i32) continue;
+      for (const ClassRange& range : of_input->second) {
+        if (tensor.shape().rank() == static_cast<int>(range.part.size()) + 1)
           check_classes(range, tensor, fmt::format("input '{}' of {}", name, split.name));
       }
     }
@@ -72,6 +76,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
     totals.resize(std::max(totals.size(), numbers));
   }
   for (const MetricFormula& formula : planned.step.formulas) formulas.emplace_back(formula);
+  for (const Standardization& one : model.data.standardizations) fitted_by_input.emplace(one.input, &one);
 }
 
 std::unique_ptr<Runnable> Session::Impl::load(const PlanOptions& options) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -31,6 +32,10 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
 
   const Program& program() const { return planned.program; }
   BufferId buffer(ir::NodeId node) const { return planned.buffer(node); }
+  const Standardization* fitted_of(std::string_view input) const {  // null: its numbers are not changed
+    const auto found = fitted_by_input.find(input);
+    return found == fitted_by_input.end() ? nullptr : found->second;
+  }
   void write(BufferId id, const HostTensor& tensor) { runnable->write(id, tensor.bytes()); }
   std::optional<std::size_t> phase_index(std::string_view name) const;
   std::optional<std::size_t> evaluation_of(std::string_view split) const;
@@ -63,11 +68,16 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
 
   // predict.cpp
   // The first `count` outputs.
-  std::vector<std::pair<std::string, HostTensor>> predict(const std::vector<std::pair<std::string, HostTensor>>& given,
-                                                          std::size_t count);
-  std::int64_t samples_of(const StepPhase& phase, const std::vector<std::pair<std::string, HostTensor>>& given) const;
-  void write_batch(const StepPhase& phase, const std::vector<std::pair<std::string, HostTensor>>& given,
-                   std::int64_t first, std::int64_t count);
+  std::vector<std::pair<std::string, HostTensor>> predict(
+      const std::vector<std::pair<std::string, HostTensor>>& tensors, std::size_t count);
+  struct Given {
+    const HostTensor* rows;
+    const Standardization* fitted;  // null: the input's numbers are not changed
+  };
+  std::vector<Given> in_order(const StepPhase& phase,
+                              const std::vector<std::pair<std::string, HostTensor>>& given) const;
+  std::int64_t samples_of(const StepPhase& phase, const std::vector<Given>& given) const;
+  void write_batch(const StepPhase& phase, const std::vector<Given>& given, std::int64_t first, std::int64_t count);
 
   Model model;
   std::vector<ClassRange> predicted_classes;  // of what predict() is given
@@ -80,6 +90,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   std::vector<float> ring_values;
   std::vector<double> totals;  // of an evaluation: of each figure, or of its parts
   std::vector<PlannedFormula> formulas;
+  std::map<std::string_view, const Standardization*> fitted_by_input;  // of the model, by input
   struct Pace {
     std::uint64_t steps = 0;  // of the last run(); 0: none yet
     double seconds = 0;       // that it took

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <unordered_map>
 
 #include "base/output_name.h"
 #include "data/npy.h"
@@ -64,16 +65,36 @@ std::vector<double> numbers(const std::string& name, const data::NpyHeader& head
               std::string(kNotFiniteHint));
 }
 
-// "x:shift" fills the entry of x; false: another array.
-bool read_standardization(const std::string& name, const std::vector<double>& values,
-                          std::vector<Standardization>& all) {
+using Places = std::unordered_map<std::string_view, std::size_t>;
+
+template <class T, class Name>
+Places places_of(const std::vector<T>& list, Name name) {
+  Places places;
+  for (std::size_t i = 0; i < list.size(); ++i) places.emplace(name(list[i]), i);
+  return places;
+}
+
+template <class T>
+const T* find_in(const std::vector<T>& list, const Places& places, std::string_view name) {
+  const auto found = places.find(name);
+  return found == places.end() ? nullptr : &list[found->second];
+}
+
+// "x:shift" fills the entry of x, whose place is kept under x; false: another array.
+bool read_standardization(const std::string& name, const std::vector<double>& values, std::vector<Standardization>& all,
+                          std::unordered_map<std::string, std::size_t>& places) {
   const bool is_shift = name.ends_with(kShift);
   if (!is_shift && !name.ends_with(kScale)) return false;
   const std::string input = name.substr(0, name.size() - kShift.size());
-  auto at = std::find_if(all.begin(), all.end(), [&](const Standardization& known) { return known.input == input; });
-  if (at == all.end()) at = all.insert(all.end(), {input, {}, {}});
-  (is_shift ? at->shift : at->scale) = values;
+  const auto [place, fresh] = places.emplace(input, all.size());
+  if (fresh) all.push_back({input, {}, {}});
+  Standardization& entry = all[place->second];
+  (is_shift ? entry.shift : entry.scale) = values;
   return true;
+}
+
+std::string_view name_of_buffer(const Buffer& buffer) {
+  return buffer.name;
 }
 
 // Text as the array of its bytes.
@@ -94,13 +115,6 @@ std::string text_of(const data::Array& array, const std::string& path) {
   return text;
 }
 
-const data::NpyHeader* find(const Weights& weights, std::string_view name) {
-  for (const auto& [candidate, header] : weights.parameters) {
-    if (candidate == name) return &header;
-  }
-  return nullptr;
-}
-
 std::string listed(const std::vector<double>& values) {
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(values.size(), 4); ++i)
@@ -111,15 +125,15 @@ std::string listed(const std::vector<double>& values) {
 // What the session's data were changed with, and how they were split, against what the file says.
 void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Diagnostic>& found) {
   const std::vector<Standardization>&own = data.standardizations, &given = weights.data.standardizations;
-  const auto find_in = [](const std::vector<Standardization>& list, const std::string& input) {
-    const auto at = std::find_if(list.begin(), list.end(), [&](const auto& s) { return s.input == input; });
-    return at == list.end() ? nullptr : &*at;
-  };
+  const auto by_input = [](const Standardization& s) { return std::string_view(s.input); };
+  const Places own_places = places_of(own, by_input), given_places = places_of(given, by_input);
+  const Places fitted_places =
+      places_of(weights.data.fitted, [](const Fitted& one) { return std::string_view(one.name); });
   const auto add = [&](std::string message, std::string hint = {}) {
     found.push_back(diagnostic(weights, "weights.fitted", std::move(message), std::move(hint)));
   };
   for (const Standardization& mine : own) {
-    const Standardization* theirs = find_in(given, mine.input);
+    const Standardization* theirs = find_in(given, given_places, mine.input);
     if (!theirs)
       add(fmt::format("no numbers for the input '{}', whose values are changed here", mine.input));
     else if (theirs->shift != mine.shift || theirs->scale != mine.scale)
@@ -128,15 +142,13 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
           "LoadOptions::weights loads the data with the numbers of the file");
   }
   for (const Standardization& theirs : given) {
-    if (!find_in(own, theirs.input))
+    if (!find_in(own, own_places, theirs.input))
       add(fmt::format("goes with values of the input '{}' that were changed; here they are not", theirs.input));
   }
   for (const Fitted& mine : data.fitted) {
-    const auto theirs = std::find_if(weights.data.fitted.begin(), weights.data.fitted.end(),
-                                     [&](const Fitted& one) { return one.name == mine.name; });
-    if (theirs == weights.data.fitted.end() || theirs->values != mine.values)
-      add(fmt::format("'{}' {}", mine.name,
-                      theirs == weights.data.fitted.end() ? "is not in it" : "has other numbers here"),
+    const Fitted* theirs = find_in(weights.data.fitted, fitted_places, mine.name);
+    if (!theirs || theirs->values != mine.values)
+      add(fmt::format("'{}' {}", mine.name, theirs ? "has other numbers here" : "is not in it"),
           "LoadOptions::weights loads the data with the numbers of the file");
   }
   if (data.origin.empty() || weights.data.origin.empty()) return;
@@ -150,6 +162,7 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
 Weights read_weights(const std::string& path) {
   Weights weights{path, std::make_shared<const data::Npz>(path), {}, {}};
   const data::Npz& npz = *weights.file;
+  std::unordered_map<std::string, std::size_t> places;
   for (const std::string& name : npz.names()) {
     data::NpyHeader header = npz.header(name);
     if (!is_fitted(name)) {
@@ -158,7 +171,7 @@ Weights read_weights(const std::string& path) {
       weights.data.origin = text_of(npz.read(name), path);
       data::read_origin(path, weights.data.origin);
     } else if (std::vector<double> values = numbers(name, header, npz, path);
-               !read_standardization(name, values, weights.data.standardizations)) {
+               !read_standardization(name, values, weights.data.standardizations, places)) {
       weights.data.fitted.push_back({name, std::move(values)});
     }
   }
@@ -178,18 +191,25 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
   const auto add = [&](std::string code, std::string message, std::string hint = {}) {
     found.push_back(diagnostic(weights, std::move(code), std::move(message), std::move(hint)));
   };
+  // Of a thousand that do not fit the first are told: for the others no hint is searched.
+  const auto near = [&](const std::string& name, const std::vector<std::string>& candidates) {
+    return found.size() < kMaxDiagnostics ? nearest_name(name, candidates) : std::string();
+  };
   std::vector<std::string> names, unused;
   for (const ir::NodeId id : graph.impl().parameters) names.push_back(graph.impl().graph[id].name);
+  const Places wanted = places_of(names, [](const std::string& name) { return std::string_view(name); });
+  const Places given = places_of(weights.parameters, [](const auto& one) { return std::string_view(one.first); });
   for (const auto& [name, array] : weights.parameters) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) unused.push_back(name);
+    if (!wanted.contains(name)) unused.push_back(name);
   }
   for (const ir::NodeId id : graph.impl().parameters) {
     const ir::Node& node = graph.impl().graph[id];
-    const data::NpyHeader* header = find(weights, node.name);
+    const auto* one = find_in(weights.parameters, given, node.name);
+    const data::NpyHeader* header = one ? &one->second : nullptr;
     if (!header) {
-      const std::string near = nearest_name(node.name, unused);
+      const std::string other = near(node.name, unused);
       add("weights.missing", fmt::format("no array '{}'", node.name),
-          near.empty() ? "" : fmt::format("it has '{}', which the model has not", near));
+          other.empty() ? "" : fmt::format("it has '{}', which the model has not", other));
     } else if (header->type != "f4") {
       add("weights.dtype", fmt::format("'{}' must be f32, it is {}", node.name, dtype_of(*header)));
     } else if (!(header->shape == node.type.shape)) {
@@ -198,9 +218,9 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
     }
   }
   for (const std::string& name : unused) {
-    const std::string near = nearest_name(name, names);
+    const std::string other = near(name, names);
     add("weights.unknown", fmt::format("the model has no parameter '{}'", name),
-        near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+        other.empty() ? "" : fmt::format("did you mean '{}'?", other));
   }
   return found;
 }
@@ -237,10 +257,11 @@ void save_weights(Session& session, OutputFile& file) {
   std::vector<std::pair<std::string, HostTensor>> arrays;
   const Model& model = session.model();
   const GraphBuilder::Impl& graph = model.graph.impl();
+  const Places used = places_of(session.program().buffers, name_of_buffer);
   for (const ir::NodeId id : graph.parameters) {
     const std::string& name = graph.graph[id].name;
     // A parameter that nothing depends on is no part of the program: it is what it was.
-    const bool is_used = find_buffer(session.program(), name) != kNoBuffer;
+    const bool is_used = used.contains(name);
     arrays.emplace_back(
         name, is_used ? session.read(name)
                       : initial_value(graph.inits.at(id), name, graph.graph[id].type.shape, model.train.seed));
@@ -301,8 +322,9 @@ void load_weights(Session& session, const std::string& path) {
   std::vector<Diagnostic> found = misfits(weights, session.model().graph);
   compare_fitted(weights, session.model().data, found);
   if (!found.empty()) throw Error(ErrorKind::input, std::move(found));
+  const Places used = places_of(session.program().buffers, name_of_buffer);
   for (const auto& [name, tensor] : parameters_of(weights)) {
-    if (find_buffer(session.program(), name) != kNoBuffer) session.write(name, tensor);
+    if (used.contains(name)) session.write(name, tensor);
   }
 }
 

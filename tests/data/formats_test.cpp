@@ -1,4 +1,11 @@
 // IDX, NPY, NPZ and CSV: what they give, and what is said about files that are cut short or lie.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
+
 #include "archives.h"
 #include "data/csv.h"
 #include "data/idx.h"
@@ -270,6 +277,42 @@ TEST_F(DataTest, CsvMistakesHaveLineAndColumn) {
             std::string::npos);
   EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv", "y": ["y"], "delimiter": ",,"}})").find("must be one character"),
             std::string::npos);
+}
+
+// ---- pipes
+
+// Two splits name one file, which is a pipe: it gives its bytes once.
+TEST_F(DataTest, SplitsMayShareAPipe) {
+  inputs = {{"x", Shape{}, DType::f32, false}};
+  const std::string array = npy("<f4", "(3,)", raw({1.0f, 2.0f, 3.0f}));
+  const std::vector<std::array<std::string, 3>> formats = {
+      {"csv", R"("DIR/pipe")", "x\n1\n2\n3\n"},
+      {"json", R"("DIR/pipe")", R"({"m": 3, "n": 1, "x": [1, 2, 3], "y": [0, 0, 0]})"},
+      {"idx", R"({"x": "DIR/pipe"})", idx(0x08, {3}, "\x01\x02\x03")},
+      {"npy", R"({"x": "DIR/pipe"})", array},
+      {"npz", R"("DIR/pipe")", zip("x.npy", array, 8)}};
+  for (const auto& [name, source, bytes] : formats) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+    std::thread writer([&, content = bytes] {
+      std::ofstream(path("pipe"), std::ios::binary) << content;
+      std::ofstream nothing_more(path("pipe"));  // when it is opened again
+    });
+    std::string from = source;
+    from.replace(from.find("DIR"), 3, folder());
+    const auto split = [&](const char* range) { return "{\"" + name + "\": " + from + ", \"range\": " + range + "}"; };
+    try {
+      const DataSet set = read("{\"train\": " + split("[0, 2]") + ", \"test\": " + split("[2, 3]") + "}");
+      EXPECT_EQ(values(set, "train", "x"), (Floats{1, 2}));
+      EXPECT_EQ(values(set, "test", "x"), (Floats{3}));
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+    const int end = ::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);  // lets the writer go
+    writer.join();
+    ::close(end);
+    ::unlink(path("pipe").c_str());
+  }
 }
 
 }  // namespace

@@ -171,6 +171,11 @@ TEST_F(LimitsTest, JsonTrees) {
   };
   EXPECT_EQ(code("200K"), "input.limit");
   EXPECT_EQ(code("4M"), "");
+  // It is refused before it is there: 20 MB of zeros would be a tree of 1.1 GB.
+  for (int i = 0; i < 10; ++i) zeros = zeros.substr(0, zeros.size() - 1) + "," + zeros.substr(1);
+  ASSERT_GT(zeros.size(), 20000000u);
+  const test::MemoryCap cap(std::uint64_t{256} << 20);
+  EXPECT_EQ(code("64M"), "input.limit");
 }
 
 // ---- what is planned is not there yet

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "graph/frontend/builder_impl.h"
@@ -16,7 +17,9 @@ namespace {
 
 class Checker {
  public:
-  explicit Checker(const Model& model) : model_(model), graph_(model.graph.impl()) {}
+  explicit Checker(const Model& model) : model_(model), graph_(model.graph.impl()) {
+    for (const ir::NodeId id : graph_.inputs) inputs_.emplace(graph_.graph[id].name, &graph_.graph[id]);
+  }
 
   void run() {
     check_values();
@@ -72,9 +75,8 @@ class Checker {
   }
 
   const ir::Node* find_input(std::string_view name) const {
-    const auto found = std::find_if(graph_.inputs.begin(), graph_.inputs.end(),
-                                    [&](ir::NodeId id) { return graph_.graph[id].name == name; });
-    return found == graph_.inputs.end() ? nullptr : &graph_.graph[*found];
+    const auto found = inputs_.find(name);
+    return found == inputs_.end() ? nullptr : found->second;
   }
 
   // Of one sample.
@@ -88,10 +90,12 @@ class Checker {
     if (split.columns.empty() && (split.declared < 0 || split.declared > kMaxElements)) {
       report("data.rows", fmt::format("the split '{}' declares {} rows", split.name, split.declared));
     }
-    for (const auto& [name, tensor] : split.columns) check_column(split, name, tensor);
+    std::map<std::string_view, int> times;
+    for (const auto& [name, tensor] : split.columns) ++times[name];
+    for (const auto& [name, tensor] : split.columns) check_column(split, name, tensor, times[name]);
   }
 
-  void check_column(const Split& split, const std::string& name, const HostTensor& tensor) {
+  void check_column(const Split& split, const std::string& name, const HostTensor& tensor, int times) {
     const auto fail = [&](std::string code, const std::string& what) {
       report(std::move(code), fmt::format("the split '{}': {}", split.name, what));
     };
@@ -105,9 +109,7 @@ class Checker {
       fail("data.rows", fmt::format("'{}' has {} rows, '{}' has {}: a row of one belongs to a row of the other", name,
                                     tensor.shape()[0], first_name, first.shape()[0]));
     }
-    if (std::count_if(split.columns.begin(), split.columns.end(), [&](const auto& c) { return c.first == name; }) > 1) {
-      fail("data.column", fmt::format("'{}' is given twice", name));
-    }
+    if (times > 1) fail("data.column", fmt::format("'{}' is given twice", name));
     const ir::Node* input = find_input(name);
     if (input == nullptr) return;
     if (input->type.dtype != tensor.dtype()) {
@@ -154,6 +156,7 @@ class Checker {
 
   const Model& model_;
   const GraphBuilder::Impl& graph_;
+  std::map<std::string_view, const ir::Node*> inputs_;
   std::vector<Diagnostic> found_;
 };
 
