@@ -7,6 +7,7 @@
 #include <map>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "executors/cpu/combine.h"
 #include "graphrun/error.h"
@@ -104,10 +105,14 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     in_place[root(stage.loads[l].tile)] = rows_of(stage.loads[l]);
     loaded[l] = true;
   }
+  std::map<BufferId, std::vector<std::size_t>> loads_of;  // by root
+  for (std::size_t l = 0; l < stage.loads.size(); ++l) loads_of[root(stage.loads[l].tile)].push_back(l);
+  std::map<BufferId, std::uint64_t> accumulators_of;
+  for (const Combine& combine : stage.combines) accumulators_of.emplace(combine.value, combine.offset);
   const auto operand = [&](BufferId id) {
     const Buffer& buffer = program.buffers[id];
-    for (std::size_t l = 0; l < stage.loads.size(); ++l) {
-      if (loaded[l] || root(stage.loads[l].tile) != root(id)) continue;
+    for (const std::size_t l : std::exchange(loads_of[root(id)], {})) {
+      if (loaded[l]) continue;
       loaded[l] = true;
       const Buffer& from = program.buffers[stage.loads[l].arena];
       bound.steps.push_back(cpu::make_tile_load({from.type, 0, arena + from.offset, rows_of(stage.loads[l])},
@@ -116,10 +121,6 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     const bool tile = buffer.kind == BufferKind::tile;
     return cpu::TileOperand{buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset,
                             tile && in_place.count(root(id)) != 0 ? in_place[root(id)] : cpu::DataVectors{}};
-  };
-  const auto accumulators_of = [&](BufferId id) {
-    return std::find_if(stage.combines.begin(), stage.combines.end(), [&](const Combine& c) { return c.value == id; })
-        ->offset;
   };
   std::vector<bool> done(stage.last - stage.rows, false);  // by a product that is due elsewhere
   std::vector<FusedSteps> due(stage.last - stage.rows);
@@ -157,8 +158,8 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
         continue;
       }
     }
-    call.output = {output.type, output.kind == BufferKind::tile ? output.offset : accumulators_of(step.output)};
-    if (fused.sum != kNoStep) call.sums_at = accumulators_of(phase.steps[fused.sum].output);
+    call.output = {output.type, output.kind == BufferKind::tile ? output.offset : accumulators_of.at(step.output)};
+    if (fused.sum != kNoStep) call.sums_at = accumulators_of.at(phase.steps[fused.sum].output);
     std::string reason;
     bound.steps.push_back(cpu::make_tile_step(call, isa, reason));
     if (bound.steps.back() == nullptr)
