@@ -137,6 +137,36 @@ TEST_F(Hostile, DataMayComeFromAPipe) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
+// ---- the limit of what is read
+
+TEST_F(Hostile, TheLimitOfWhatIsReadIsAFlagAndAVariable) {
+  std::string rows = "x,y\n";
+  for (int i = 0; i < 20000; ++i) rows += "1,2\n";
+  file("rows.csv", rows);  // 40,000 fields of 16 bytes, up to three times as many while the table grows
+  Json model = Json::parse(kLine);
+  model["data"] = Json::parse(R"({"train": {"csv": "rows.csv", "y": "y"}})");
+  const std::string path = file("model.json", model.dump());
+  const auto code = [&](std::vector<std::string> words, const std::string& variable = {}) {
+    words.insert(words.begin(), {"train", path, "--quiet"});
+    const Outcome outcome = graphrun(words, {.environment = {"GRAPHRUN_MAX_INPUT=" + variable}});
+    EXPECT_EQ(has(outcome.err, "the limit is"), outcome.code != 0) << outcome.err;
+    EXPECT_EQ(has(outcome.err, "--max-input=SIZE or GRAPHRUN_MAX_INPUT allows more"), outcome.code != 0) << outcome.err;
+    return outcome.code;
+  };
+  EXPECT_EQ(code({}), 0);
+  EXPECT_EQ(code({"--max-input=4M"}), 0);
+  EXPECT_EQ(code({"--max-input", "600K"}), 2);
+  EXPECT_EQ(code({}, "4194304"), 0);
+  EXPECT_EQ(code({}, "600K"), 2);
+  EXPECT_EQ(code({"--max-input=4M"}, "600K"), 0) << "the flag is the nearer";
+  EXPECT_EQ(code({"--max-input=600K"}, "4M"), 2);
+  for (const char* bad : {"0", "-1", "1.5G", "4GB", "much"}) {
+    expect_refused(graphrun({"check", path, std::string("--max-input=") + bad}), {"take a number of bytes", bad});
+    expect_refused(graphrun({"check", path}, {.environment = {std::string("GRAPHRUN_MAX_INPUT=") + bad}}),
+                   {"take a number of bytes", bad});
+  }
+}
+
 // ---- what was told wrongly
 
 TEST_F(Hostile, TheFirstInterruptEndsAPauseOfBench) {
