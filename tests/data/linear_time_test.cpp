@@ -29,12 +29,12 @@ class LinearTime : public DataTest {
   }
 
   std::string model(int n) const {
-    const std::string inputs = list(n, [](const std::string& i) { return "\"i" + i + R"(": ["batch", 1])"; });
+    const std::string declared = list(n, [](const std::string& i) { return "\"i" + i + R"(": ["batch", 1])"; });
     const std::string rows = list(n, [](const std::string& i) { return "\"i" + i + "\": [[1], [2]]"; });
     const std::string fitted = list(n, [](const std::string& i) { return "\"i" + i + R"(": ["standardize"])"; });
     const std::string own = list(n, [](const std::string& i) { return "\"P" + i + R"(": {"shape": [1]})"; });
     write("model.json", R"({"format": 1, "data": {"train": {"inline": {"y": [[1], [2]], )" + rows +
-                            R"(}}, "transform": {)" + fitted + R"(}}, "inputs": {"y": ["batch", 1], )" + inputs +
+                            R"(}}, "transform": {)" + fitted + R"(}}, "inputs": {"y": ["batch", 1], )" + declared +
                             R"(}, "parameters": {)" + own + R"j(}, "graph": ["p = i0 + P0", "loss = mse(p, y)"],
                             "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}}})j");
     return path("model.json");
