@@ -291,14 +291,15 @@ TEST_F(DataTest, SplitsMayShareAPipe) {
       {"idx", R"({"x": "DIR/pipe"})", idx(0x08, {3}, "\x01\x02\x03")},
       {"npy", R"({"x": "DIR/pipe"})", array},
       {"npz", R"("DIR/pipe")", zip("x.npy", array, 8)}};
-  for (const auto& [name, source, bytes] : formats) {
+  for (const std::array<std::string, 3>& format : formats) {
+    const std::string& name = format[0];
     SCOPED_TRACE(name);
     ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
-    std::thread writer([&, content = bytes] {
-      std::ofstream(path("pipe"), std::ios::binary) << content;
+    std::thread writer([&] {
+      std::ofstream(path("pipe"), std::ios::binary) << format[2];
       std::ofstream nothing_more(path("pipe"));  // when it is opened again
     });
-    std::string from = source;
+    std::string from = format[1];
     from.replace(from.find("DIR"), 3, folder());
     const auto split = [&](const char* range) { return "{\"" + name + "\": " + from + ", \"range\": " + range + "}"; };
     try {
