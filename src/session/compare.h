@@ -36,6 +36,7 @@ struct Sides {
 
 std::string element_text(DType dtype, std::span<const std::byte> bytes, std::size_t i);
 double element(DType dtype, std::span<const std::byte> bytes, std::size_t i);
+bool same_bits(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t i);
 std::vector<std::int64_t> index_of(const Shape& shape, std::size_t i);
 
 // The elements around element i as a matrix of the last two axes, `got` on the left: element i in brackets, others that

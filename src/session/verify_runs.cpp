@@ -5,6 +5,7 @@
 // tolerance, up or down at random. A value on the edge of a comparison, where one side must
 // not be asked to decide as the other did, then moves as far as the comparison takes it.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -32,12 +33,16 @@ struct Value {
 };
 
 double distance(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t i) {
-  const std::size_t width = size_of(dtype);
-  if (std::memcmp(a.data() + i * width, b.data() + i * width, width) == 0) return 0;
+  if (same_bits(dtype, a, b, i)) return 0;
   if (!is_float(dtype)) return kInfinity;
   const double x = element(dtype, a, i), y = element(dtype, b, i);
   if (x == y || (std::isnan(x) && std::isnan(y))) return 0;
   return std::isfinite(x) && std::isfinite(y) ? std::fabs(x - y) : kInfinity;
+}
+
+// The next float above one that is not negative; of infinity, itself.
+float next_up(float x) {
+  return std::isinf(x) ? x : std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) + 1);
 }
 
 void note_moves(Value& value, std::span<const std::byte> moved) {
@@ -45,10 +50,9 @@ void note_moves(Value& value, std::span<const std::byte> moved) {
   if (std::equal(moved.begin(), moved.end(), value.expected.begin(), value.expected.end())) return;
   value.moves.resize(elements, 0.0f);
   for (std::size_t i = 0; i < elements; ++i) {
+    const auto far = static_cast<float>(distance(value.type.dtype, moved, value.expected, i));
     // Rounded up, so that what is allowed is not less than what was seen.
-    const float far = std::nextafter(static_cast<float>(distance(value.type.dtype, moved, value.expected, i)),
-                                     std::numeric_limits<float>::infinity());
-    if (far > 1e-45f) value.moves[i] = std::max(value.moves[i], far);
+    if (far > 0) value.moves[i] = std::max(value.moves[i], next_up(far));
   }
 }
 
