@@ -13,7 +13,7 @@ namespace graphrun {
 namespace {
 
 struct Log {
-  std::set<std::string> asked;  // ops that supports() was asked about
+  std::set<Op> asked;  // that supports() was asked about
   int loads = 0;
   std::map<std::string, std::uint64_t> steps;  // by phase: how many it was told to run
 };
@@ -100,7 +100,7 @@ TEST(NullExecutor, ASessionPlansLoadsAndRunsOnIt) {
   for (const Phase& phase : session.program().phases) {
     for (const Step& step : phase.steps) {
       ++steps;
-      EXPECT_EQ(log.asked.count(step.op), 1u) << step.op;
+      EXPECT_EQ(log.asked.count(step.op), 1u) << name_of(step.op);
       ASSERT_NE(step.workspace, kNoBuffer);
       EXPECT_EQ(session.program().buffers[step.workspace].bytes, 64u);
     }
