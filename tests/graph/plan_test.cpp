@@ -7,6 +7,7 @@
 #include "graph/gradients.h"
 #include "graph/verifier.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "support/cpu_time.h"
 #include "support/passes.h"
 
@@ -49,7 +50,7 @@ TEST(Storage, AnUpdateHappensInPlaceOfItsState) {
   f.make.add("assign", {w, f.make.add("sub", {w, f.make.scalar(1, DType::f32)})});
   const Program program = f.lower();
   ASSERT_EQ(program.phases[0].steps.size(), 1u);
-  EXPECT_EQ(program.phases[0].steps[0].op, "sub");
+  EXPECT_EQ(program.phases[0].steps[0].op, Op::sub);
   EXPECT_EQ(program.buffers[program.phases[0].steps[0].output].storage, find_buffer(program, "w"));
 }
 
@@ -62,7 +63,7 @@ TEST(Storage, AnUpdateIsCopiedWhenTheOldValueIsReadLater) {
   f.make.add("assign", {w, next});
   const Program program = f.lower();
   ASSERT_EQ(program.phases[0].steps.size(), 3u);
-  EXPECT_EQ(program.phases[0].steps[2].op, "assign");
+  EXPECT_EQ(program.phases[0].steps[2].op, Op::assign);
   EXPECT_NE(program.buffers[program.phases[0].steps[0].output].storage, find_buffer(program, "w"));
 }
 
@@ -88,7 +89,7 @@ TEST(Storage, OneValueForTwoStatesIsCopiedOnce) {
   f.make.add("assign", {b, next});
   const Program program = f.lower();
   ASSERT_EQ(program.phases[0].steps.size(), 2u);
-  EXPECT_EQ(program.phases[0].steps[1].op, "assign");
+  EXPECT_EQ(program.phases[0].steps[1].op, Op::assign);
   EXPECT_EQ(program.phases[0].steps[1].name, "assign_2");
 }
 
@@ -113,7 +114,7 @@ TEST(Storage, AStateAssignedFromAnotherStateIsCopied) {
   f.make.add("assign", {a, b});
   const Program program = f.lower();
   ASSERT_EQ(program.phases[0].steps.size(), 1u);
-  EXPECT_EQ(program.phases[0].steps[0].op, "assign");
+  EXPECT_EQ(program.phases[0].steps[0].op, Op::assign);
 }
 
 TEST(Storage, AnActivationIsReusedInPlaceWhenItDies) {
@@ -205,7 +206,7 @@ TEST(Plan, EveryDeclinedStepIsListedWithItsReason) {
   f.make.rename(x, "x");
   f.make.add("assign", {w, f.make.add("tanh", {x})});
   CompileOptions options;
-  options.supports = [](const StepSignature& step) { return Support::no("no kernel for " + std::string(step.op)); };
+  options.supports = [](const StepSignature& step) { return Support::no("no kernel for " + std::string(name_of(step.op))); };
   try {
     compile(f.graph, options);
     FAIL();
@@ -229,7 +230,7 @@ TEST(Plan, GoldenProgramOfAGradientStep) {
   f.graph = run_passes(f.graph);
   const Program program = f.lower();
   std::vector<std::string> ops;
-  for (const Step& step : program.phases[0].steps) ops.push_back(step.op);
+  for (const Step& step : program.phases[0].steps) ops.emplace_back(name_of(step.op));
   // The loss itself is not asked for.
   EXPECT_EQ(ops, (std::vector<std::string>{"matmul", "square_gradient", "matmul", "mul", "sub"})) << to_string(program);
   EXPECT_EQ(to_string(program), to_string(f.lower())) << "the text must be stable";
