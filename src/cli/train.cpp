@@ -63,6 +63,8 @@ class Attempts {
       f();
     } catch (const Error& error) {
       found_.insert(found_.end(), error.diagnostics().begin(), error.diagnostics().end());
+    } catch (const std::bad_alloc&) {
+      out_of_memory_ = true;
     }
   }
   // For when something worse is on its way.
@@ -71,10 +73,12 @@ class Attempts {
   }
   void throw_if_failed() const {
     if (!found_.empty()) throw Error(ErrorKind::run, found_);
+    if (out_of_memory_) throw std::bad_alloc();
   }
 
  private:
   std::vector<Diagnostic> found_;
+  bool out_of_memory_ = false;
 };
 
 void write_whole(OutputFile& file, std::string_view text) {
@@ -102,7 +106,7 @@ void save_or_rescue(Session& session, OutputFile& file) {
 }
 
 // Trains with the log, the losses and the progress. A loss that is not finite, or a device that fails, ends the
-// training but not the two files: what they have is whole.
+// training but not the two files: what they have is whole. Before the first step they have nothing, and old ones stay.
 TrainResult train(Session& session, const Arguments& arguments, OutputFiles& outputs, AllocationWatch& watch,
                   Attempts& attempts, Diagnostics& diagnostics) {
   History history(outputs.log, session, diagnostics);
@@ -138,7 +142,7 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
     return training;
   } catch (...) {
     watch.disarm();
-    finish();
+    if (session.step() > 0) finish();
     attempts.tell(diagnostics);
     throw;
   }
