@@ -32,7 +32,8 @@ class LinearTime : public DataTest {
     const std::string declared = list(n, [](const std::string& i) { return "\"i" + i + R"(": ["batch", 1])"; });
     const std::string rows = list(n, [](const std::string& i) { return "\"i" + i + "\": [[1], [2]]"; });
     const std::string fitted = list(n, [](const std::string& i) { return "\"i" + i + R"(": ["standardize"])"; });
-    const std::string own = list(n, [](const std::string& i) { return "\"P" + i + R"(": {"shape": [1]})"; });
+    const std::string own =
+        list(n, [](const std::string& i) { return "\"P" + i + R"(": {"shape": [1], "init": "zeros"})"; });
     write("model.json", R"({"format": 1, "data": {"train": {"inline": {"y": [[1], [2]], )" + rows +
                             R"(}}, "transform": {)" + fitted + R"(}}, "inputs": {"y": ["batch", 1], )" + declared +
                             R"(}, "parameters": {)" + own + R"j(}, "graph": ["p = i0 + P0", "loss = mse(p, y)"],

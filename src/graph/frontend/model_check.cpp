@@ -100,9 +100,8 @@ class Checker {
       report(std::move(code), fmt::format("the split '{}': {}", split.name, what));
     };
     const TensorType type{tensor.dtype(), tensor.shape(), 0};
-    if (tensor.shape().rank() == 0 || tensor.bytes().size() != type.bytes()) {
-      return fail("data.shape", fmt::format("'{}' is {} with {} bytes: it holds no rows", name, to_string(type),
-                                            tensor.bytes().size()));
+    if (tensor.shape().rank() == 0 || tensor.shape().elements() == 0) {
+      return fail("data.shape", fmt::format("'{}' is {}: it holds no rows", name, to_string(type)));
     }
     const auto& [first_name, first] = split.columns.front();
     if (first.shape().rank() > 0 && tensor.shape()[0] != first.shape()[0]) {
