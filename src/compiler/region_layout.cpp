@@ -168,6 +168,7 @@ class StageBuilder {
     layout_.values.push_back(value);
     if (storage == id) lives_[id] = {now(id, loaded), now(id, loaded)};
     Life& life = lives_.at(storage);
+    life.first = std::min(life.first, first_use(id));  // of a view that is read before what was loaded
     life.last = std::max(life.last, last_use(id));
     for (NodeId reader : consumers_[id]) {
       if (inside(reader) && analysis_.is_view(reader)) views_[storage].push_back(reader);

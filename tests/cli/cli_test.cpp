@@ -470,8 +470,9 @@ TEST_F(Cli, ResultsTellOfRegions) {
 TEST_F(Cli, ATrainingCompilesOnce) {
   const std::string executor = "--executor=" GRAPHRUN_ODD_EXECUTOR;
   std::size_t steps = 0;
-  for (const Json& phase : Json::parse(graphrun({"plan", model_, "--json", executor}).out)["phases"])
-    steps += phase["nodes"].size();
+  const Json plan = Json::parse(graphrun({"plan", model_, "--json", executor}).out);
+  for (const Json& phase : plan["phases"]) steps += phase["nodes"].size();
+  ASSERT_GT(steps, 0u);
   for (const char* flag : {"--json", "--quiet", "-v"}) {
     const std::string asked = file("asked", "");
     const Outcome outcome = graphrun({model_, flag, executor}, {.environment = {"ODD_EXECUTOR_ASKED=" + asked}});
