@@ -1,8 +1,8 @@
 // interrupt.h: Ctrl-C ends the training and keeps its results; so do SIGTERM, a terminal that is closed (SIGHUP) and
 // processor time that is used up (SIGXCPU).
-// Contract: while an Interrupt lives, the first of these signals cancels its session; a second SIGINT or SIGTERM, or any
-// that comes while there is no session, ends the program at once with exit code 130. A signal that the caller ignores
-// stays ignored. At most one Interrupt lives at a time.
+// Contract: while an Interrupt lives, the first of these signals cancels its session; a second SIGINT or SIGTERM, or
+// any that comes while there is no session, ends the program at once with exit code 130. A signal that the caller
+// ignores stays ignored. At most one Interrupt lives at a time.
 #pragma once
 
 #include "graphrun/session.h"

@@ -206,7 +206,9 @@ TEST(Plan, EveryDeclinedStepIsListedWithItsReason) {
   f.make.rename(x, "x");
   f.make.add("assign", {w, f.make.add("tanh", {x})});
   CompileOptions options;
-  options.supports = [](const StepSignature& step) { return Support::no("no kernel for " + std::string(name_of(step.op))); };
+  options.supports = [](const StepSignature& step) {
+    return Support::no("no kernel for " + std::string(name_of(step.op)));
+  };
   try {
     compile(f.graph, options);
     FAIL();
