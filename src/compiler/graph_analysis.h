@@ -12,7 +12,7 @@ namespace graphrun {
 
 struct GraphAnalysis {
   std::vector<std::vector<ir::NodeId>> consumers;  // in order
-  std::vector<Alias> aliases;                      // as the op declares it
+  std::vector<Alias> aliases;                      // by OpDef::view and the traits
   std::vector<ir::NodeId> roots;                   // what a view shows, through others; of any other node itself
 
   bool is_view(ir::NodeId id) const { return aliases[id].kind == Alias::Kind::view; }

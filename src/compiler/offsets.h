@@ -26,7 +26,7 @@ struct Packing {
 // Tries several greedy orders, then a bounded exact search when none meets the lower bound; returns the best packing.
 Packing pack(std::span<const Interval> intervals);
 
-// Independent check, O(n²): "" or a sentence that names the rule and the two intervals.
+// Independent check, O(n log n): "" or a sentence that names the rule and the two intervals.
 std::string validate(std::span<const Interval> intervals, std::span<const std::uint64_t> offsets, std::uint64_t total);
 
 }  // namespace graphrun::plan

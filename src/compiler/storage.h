@@ -1,4 +1,4 @@
-// storage.h: which nodes share bytes: decided from the ops' alias declarations before anything is packed.
+// storage.h: which nodes share bytes: decided from the nodes' aliases (graph_analysis.h) before anything is packed.
 // Contract: root[id] is the node whose storage holds the value of node id. A root that is a state lives for ever; any
 // other lives from `first` to `last`, times counted over the step lists of all phases one after the other.
 #pragma once

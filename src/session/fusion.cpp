@@ -1,7 +1,7 @@
 // fusion.cpp: what regions a model got and what they save: for the run summary and `graphrun plan`.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
 
 #include "session/planned.h"
 
@@ -18,11 +18,11 @@ RegionSummary summary_of(const Program& program, const Phase& phase, const Regio
   summary.strands = region.strands;
   for (const Stage& stage : region.stages) {
     summary.row_steps += stage.last - stage.rows;
+    std::set<BufferId> stored;
+    for (const TileMove& move : stage.stores) stored.insert(move.tile);
     for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
       const BufferId output = phase.steps[i].output;
-      const bool stored = std::any_of(stage.stores.begin(), stage.stores.end(),
-                                      [&](const TileMove& move) { return move.tile == output; });
-      if (program.buffers[output].kind == BufferKind::tile && !stored)
+      if (program.buffers[output].kind == BufferKind::tile && stored.count(output) == 0)
         summary.bytes_in_tiles += program.buffers[output].type.bytes();
     }
   }

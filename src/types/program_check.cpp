@@ -99,6 +99,10 @@ class Checker {
     if (tile && (buffer.poll || buffer.layout != program_.buffers[root_[id]].layout)) {
       broken("tile", named(id) + " is polled, or lies in another way than its storage");
     }
+    if (tile && buffer.layout == Layout::vectors &&
+        buffer.type.shape.elements() != program_.buffers[root_[id]].type.shape.elements()) {
+      broken("tile", named(id) + " has other elements than its storage");
+    }
     if (tile) return;
     if (buffer.offset > program_.arena_bytes || buffer.bytes > program_.arena_bytes - buffer.offset) {
       broken("inside_arena", fmt::format("{} is {} bytes at {}, the arena ends at {}", named(id), buffer.bytes,
@@ -183,8 +187,10 @@ class Checker {
     std::vector<BufferId> reads = step.inputs;
     if (step.row_count != kNoBuffer) {
       exists(step.row_count, "row count");
-      const TensorType& type = program_.buffers[step.row_count].type;
-      if (type.dtype != DType::i32 || type.shape.elements() != 1) {
+      const Buffer& count = program_.buffers[step.row_count];
+      const TensorType& type = count.type;
+      if (count.kind == BufferKind::tile || count.kind == BufferKind::workspace || type.dtype != DType::i32 ||
+          type.shape.elements() != 1) {
         broken("row_count", fmt::format("{}: {} is {}, not one i32", here(), named(step.row_count), to_string(type)));
       }
       reads.push_back(step.row_count);

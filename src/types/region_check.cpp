@@ -147,10 +147,11 @@ class RegionChecker {
         check_chain(fused, links);
       }
     }
+    std::set<BufferId> unwritten = links;  // each by the one step before it
     for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
       const BufferId output = phase_.steps[i].output;
-      if (is_tile(output) && buffer(output).layout == Layout::registers && links.count(output) == 0) {
-        broken("fused", named(output) + " is in registers and no link between fused steps");
+      if (is_tile(output) && buffer(output).layout == Layout::registers && unwritten.erase(output) == 0) {
+        broken("fused", named(output) + " is in registers and no link between fused steps, or is written twice");
       }
     }
     std::map<BufferId, int> reads;
@@ -236,7 +237,9 @@ class RegionChecker {
   }
 
   void check_move(const Region& region, const TileMove& move) const {
-    if (!is_tile(move.tile) || is_tile(move.arena)) broken("move", "a move is not between the arena and a tile");
+    if (!is_tile(move.tile) || is_tile(move.arena) || buffer(move.arena).kind == BufferKind::workspace) {
+      broken("move", "a move is not between a value of the arena and one of a tile");
+    }
     if (buffer(move.tile).type.dtype != buffer(move.arena).type.dtype ||
         buffer(move.tile).type.shape.elements() != buffer(move.arena).type.shape.elements() ||
         buffer(move.arena).type.rows == 0) {
@@ -274,6 +277,12 @@ class RegionChecker {
 
   // What lies in a data set is read by products, or as the one feature that it is, and written by nobody.
   void check_in_place(const Step& step) const {
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      const bool selects = step.op == Op::minibatch && i == 0;
+      if (!is_tile(step.inputs[i]) && buffer(step.inputs[i]).layout == Layout::vectors && !selects) {
+        broken("layout", fmt::format("row step {} reads {}, which lies in vectors", step.name, named(step.inputs[i])));
+      }
+    }
     for (const BufferId input : step.inputs) {
       if (is_in_place(input) && step.op != Op::matmul && buffer(input).type.shape.elements() != phase_.capacity) {
         broken("in_place", fmt::format("row step {} reads {} in the data set", step.name, named(input)));

@@ -303,6 +303,17 @@ TEST(FusedProducts, ABrokenGroupIsRefused) {
   EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].epilogue = kNoStep; }));
   EXPECT_TRUE(refused([](Program&, Stage& s) { std::swap(s.fused[0].bias, s.fused[0].epilogue); }));
   EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].sum = s.fused[1].product; }));
+  EXPECT_TRUE(refused([](Program& p, Stage& s) {  // a second writer
+    const BufferId link = p.phases[0].steps[s.fused[0].product].output;
+    Step again = p.phases[0].steps[s.last - 1];
+    again.op = Op::relu;
+    again.params = {};
+    again.inputs = {p.phases[0].steps[s.fused[0].last()].output};
+    again.output = link;
+    p.phases[0].steps.insert(p.phases[0].steps.begin() + s.last, again);
+    ++s.last;
+    ++p.phases[0].regions[0].last;
+  }));
   EXPECT_TRUE(refused([](Program& p, Stage& s) {  // another reader of what is in registers
     p.phases[0].steps[s.last - 1].inputs[0] = p.phases[0].steps[s.fused[0].product].output;
   }));

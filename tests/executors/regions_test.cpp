@@ -183,7 +183,7 @@ TEST_P(RegionsOfRandomGraphs, AgreeWithPlainSteps) {
     }
   }
   EXPECT_GE(regions, kSeeds / kParts * 9 / 10);
-  EXPECT_GE(stages, 2u);
+  EXPECT_GE(stages, kSeeds / 250);  // few of them have two
 }
 
 // ---- accumulate(halves) = whole
@@ -296,7 +296,7 @@ TEST_P(RegionsOfRandomGraphs, AddUpFromHalvesOfTheRows) {
       }
     }
   }
-  EXPECT_GE(values, 20u);
+  EXPECT_GE(values, kSeeds / 25);
 }
 
 // x (rows, 3), w (3, 5): sum of tanh(x w) and x^T tanh(x w).

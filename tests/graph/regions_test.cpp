@@ -321,6 +321,31 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
   broken("region.in_place", [](Program& p, Region& r) {  // its data lie in rows
     p.buffers[r.stages[0].loads[0].tile].layout = Layout::vectors;
   });
+  const auto added = [](Program& p, const Buffer& buffer) {
+    p.buffers.push_back(buffer);
+    p.buffers.back().storage = static_cast<BufferId>(p.buffers.size() - 1);
+    return p.buffers.back().storage;
+  };
+  broken("region.move", [&](Program& p, Region& r) {  // from a workspace, whose bytes no type bounds
+    Buffer workspace = p.buffers[r.stages[0].loads[0].arena];
+    workspace.kind = BufferKind::workspace;
+    workspace.bytes = 0;
+    r.stages[0].loads[0].arena = added(p, workspace);
+  });
+  broken("row_count", [&](Program& p, Region& r) {  // in a tile, whose place nothing bounds
+    Buffer count = p.buffers[r.stages[0].loads[0].tile];
+    count.type = {DType::i32, {1}, 1};
+    count.offset = std::uint64_t{1} << 40;
+    p.phases[0].steps[r.stages[0].rows].row_count = added(p, count);
+  });
+  broken("tile", [](Program& p, Region& r) {  // more features in place than there are
+    const BufferId data = r.stages[0].loads[0].tile;
+    p.buffers[data].layout = Layout::vectors;
+    Buffer wide = p.buffers[data];
+    wide.storage = data;
+    wide.type.shape = {wide.type.shape[0], 100};
+    p.buffers.push_back(wide);
+  });
   broken("rule 'tile'", [](Program& p, Region&) { p.buffers[find_buffer(p, "h")].layout = Layout::vectors; });
   broken("region.tile", [](Program& p, Region&) { p.phases[0].regions.clear(); });
   broken("region.order", [](Program& p, Region& r) { p.phases[0].regions.push_back(Region(r)); });

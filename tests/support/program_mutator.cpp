@@ -153,7 +153,7 @@ class Mutator {
       case 4:
         return number(b.poll);
       case 5:
-        enumerator(b.layout, 2);
+        enumerator(b.layout, 3);
         return number(b.block);
       case 6:
         b.offset = any(program_.buffers).offset;  // over another
@@ -271,7 +271,7 @@ class Mutator {
   }
   void move(TileMove& m) { id(once_in(2) ? m.arena : m.tile); }
   void change(Stage& stage) {
-    switch (below(7)) {
+    switch (below(9)) {
       case 0:
         return number(stage.first);
       case 1:
@@ -283,6 +283,14 @@ class Mutator {
         return entries(stage.loads, [&](TileMove& m) { move(m); });
       case 5:
         return entries(stage.stores, [&](TileMove& m) { move(m); });
+      case 6:
+      case 7:
+        return entries(stage.fused, [&](FusedSteps& f) {
+          std::uint32_t* const steps[] = {&f.product, &f.bias, &f.epilogue, &f.sum};
+          std::uint32_t& step = *steps[below(4)];
+          if (once_in(4)) return number(step);
+          step = once_in(4) ? kNoStep : stage.rows + static_cast<std::uint32_t>(below(stage.last - stage.rows));
+        });
       default:
         return entries(stage.combines, [&](Combine& c) {
           if (once_in(3)) return id(c.value);

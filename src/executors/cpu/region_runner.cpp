@@ -107,6 +107,8 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
   }
   std::map<BufferId, std::vector<std::size_t>> loads_of;  // by root
   for (std::size_t l = 0; l < stage.loads.size(); ++l) loads_of[root(stage.loads[l].tile)].push_back(l);
+  std::multimap<BufferId, BufferId> stores_of;  // where a tile value is stored in the arena
+  for (const TileMove& store : stage.stores) stores_of.emplace(store.tile, store.arena);
   std::map<BufferId, std::uint64_t> accumulators_of;
   for (const Combine& combine : stage.combines) accumulators_of.emplace(combine.value, combine.offset);
   const auto operand = [&](BufferId id) {
@@ -116,7 +118,7 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
       loaded[l] = true;
       const Buffer& from = program.buffers[stage.loads[l].arena];
       bound.steps.push_back(cpu::make_tile_load({from.type, 0, arena + from.offset, rows_of(stage.loads[l])},
-                                                buffer.offset, phase.capacity, isa));
+                                                program.buffers[stage.loads[l].tile].offset, phase.capacity, isa));
     }
     const bool tile = buffer.kind == BufferKind::tile;
     return cpu::TileOperand{buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset,
@@ -165,9 +167,9 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     if (bound.steps.back() == nullptr)
       throw std::logic_error(fmt::format("cpu: row step '{}' ({}) was not asked of supports_region(): {}", step.name,
                                          name_of(step.op), reason));
-    for (const TileMove& store : stage.stores) {
-      if (store.tile != phase.steps[i].output) continue;
-      const Buffer& to = program.buffers[store.arena];
+    const auto [first_store, last_store] = stores_of.equal_range(phase.steps[i].output);
+    for (auto store = first_store; store != last_store; ++store) {
+      const Buffer& to = program.buffers[store->second];
       bound.steps.push_back(cpu::make_tile_store(arena + to.offset, to.type, output.offset, phase.capacity, isa));
       bound.stored.push_back({arena + to.offset, to.type.bytes() / static_cast<std::uint64_t>(phase.capacity)});
     }

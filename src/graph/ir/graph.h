@@ -48,7 +48,7 @@ struct Phase {
   NodeId row_count = kNoNode;  // i32 scalar; kNoNode: every batch is full
 };
 
-// Nodes that run as one region of a Program (program.h, docs/regions.md), made by the last pass: in stages, nodes
+// Nodes that run as one region of a Program (program.h, docs/regions.md), found by regions.h: in stages, nodes
 // [first, rows) once and [rows, last) over rows; then [stages.back().last, last) once.
 struct FusedNodes {  // FusedSteps of program.h
   NodeId product = kNoNode, bias = kNoNode, epilogue = kNoNode;
