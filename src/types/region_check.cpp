@@ -301,6 +301,11 @@ class RegionChecker {
       broken("combine", fmt::format("{} is {}, combined by {}", named(combine.value), to_string(value.type),
                                     static_cast<int>(combine.op)));
     }
+    if (region.accumulators != kNoBuffer) {
+      const Buffer& partial = buffer(region.accumulators);
+      if (value.offset < partial.offset + partial.bytes && partial.offset < value.offset + value.bytes)
+        broken("accumulators", named(combine.value) + " lies among its own partial results");
+    }
     if (combine.offset % sizeof(float) != 0) {
       broken("accumulators", fmt::format("{} at {}: not whole numbers", named(combine.value), combine.offset));
     }

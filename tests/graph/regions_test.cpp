@@ -316,6 +316,10 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
     second.value = find_buffer(p, "W");
     r.stages[0].combines.push_back(second);
   });
+  broken("region.accumulators", [](Program& p, Region& r) {  // partial results where the sum goes
+    Buffer& value = p.buffers[p.buffers[r.stages[0].combines[0].value].storage];
+    p.buffers[r.accumulators].offset = value.offset;
+  });
   broken("region.inside_tile", [](Program&, Region& r) { r.tile_bytes = 64; });
   broken("region.inside_tile", [](Program&, Region& r) { r.tile_rows = 1000; });
   broken("region.in_place", [](Program& p, Region& r) {  // its data lie in rows
