@@ -326,9 +326,19 @@ class Recipe:
 
     def coupled(self):  # rows of a batch that know of each other
         a = self.row()
-        kind = self.d.pick(["mean", "sum", "max", "min", "logsumexp", "variance"])
+        kind = self.d.pick(["mean", "sum", "max", "min", "logsumexp", "variance", "scatter_add"])
+        if kind == "scatter_add":
+            return self.sums_of_groups()
         function = REDUCTIONS[kind]
         self.add(f"{kind}_of_rows", f"{a} - 0.3 * {kind}({a}, axis=0)", lambda v: v[a] - 0.3 * function(v[a], 0, False))
+        self.couples = True
+
+    def sums_of_groups(self):
+        a = self.row(1)
+        width = self.rows[a][0]
+        classes = self.classes
+        self.add("scatter_add", f"{a} - 0.1 * gather(scatter_add(k, {a}, entries={classes}), k)",
+                 lambda v: v[a] - 0.1 * v[a].new_zeros(classes, width).index_add(0, v["k"], v[a])[v["k"]])
         self.couples = True
 
     def finish(self):
