@@ -200,7 +200,7 @@ TEST_F(Outputs, EverySignalThatEndsTheTrainingKeepsItsResults) {
     for (const auto& [flag, name] : kOutputs) fs::remove(path(name));
     bool sent = false;
     ProcessOptions options;
-    options.on_stderr = [&](pid_t process, std::string_view err) {
+    options.on_stderr = [&, number = number, times = times](pid_t process, std::string_view err) {
       if (std::exchange(sent, sent || has(err, "epoch "))) return;
       for (int i = 0; sent && i < times; ++i) kill(process, number);
     };

@@ -32,7 +32,7 @@ class NullRunnable final : public Runnable {
   void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override {
     const Buffer& from = program_.buffers.at(buffer);
     check_range(from, first, bytes.size());
-    std::copy_n(at(buffer, from.bytes) + first, bytes.size(), bytes.begin());
+    std::copy_n(at(buffer, from.bytes) + static_cast<std::ptrdiff_t>(first), bytes.size(), bytes.begin());
   }
   void run(PhaseId phase, std::uint64_t n) override { log_.steps[program_.phases.at(phase).name] += n; }
   void run_steps(PhaseId, std::uint32_t, std::uint32_t) override {}

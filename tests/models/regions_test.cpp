@@ -97,7 +97,7 @@ TEST_P(RegionsOfModels, HoldEveryPhase) {
 std::vector<std::pair<std::string, HostTensor>> some_rows(const Session& session, std::int64_t rows) {
   std::vector<std::pair<std::string, HostTensor>> inputs;
   for (const auto& [name, tensor] : session.model().data.splits.front().columns) {
-    const auto used = [&](const Buffer& buffer) { return buffer.name == "predict/" + name; };
+    const auto used = [&, of = "predict/" + name](const Buffer& buffer) { return buffer.name == of; };
     const auto& buffers = session.program().buffers;
     if (std::none_of(buffers.begin(), buffers.end(), used)) continue;  // what is predicted
     Shape shape = tensor.shape();
