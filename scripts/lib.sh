@@ -57,9 +57,7 @@ configure() {
   local preset=$1 build_dir=$2 launcher=()
   shift 2
   if command -v ccache >/dev/null; then
-    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DGRAPHRUN_PRECOMPILE=OFF)
-  else
-    launcher=(-DGRAPHRUN_PRECOMPILE=ON)
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   (cd "$root" && cmake --preset "$preset" -B "$build_dir" "${launcher[@]}" "$@" >"$build_dir.log" 2>&1) || {
     cat "$build_dir.log" >&2
