@@ -183,7 +183,7 @@ TEST_P(RegionsOfRandomGraphs, AgreeWithPlainSteps) {
     }
   }
   EXPECT_GE(regions, kSeeds / kParts * 9 / 10);
-  EXPECT_GE(stages, kSeeds / 250);  // few of them have two
+  EXPECT_GE(stages, kSeeds < 500 ? 1u : 2u);  // few of them have two
 }
 
 // ---- accumulate(halves) = whole
