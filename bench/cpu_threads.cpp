@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/threads/parallel.h"
 
 using namespace graphrun;
 using Clock = std::chrono::steady_clock;

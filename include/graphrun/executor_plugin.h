@@ -133,7 +133,7 @@ constexpr void add_program(Hash& hash) {
   GRAPHRUN_FIELD(Stage, fused);
   GRAPHRUN_TYPE(Region).add(kTileLanes);
   GRAPHRUN_FIELD(Region, stages), GRAPHRUN_FIELD(Region, last), GRAPHRUN_FIELD(Region, tile_rows);
-  GRAPHRUN_FIELD(Region, strands), GRAPHRUN_FIELD(Region, tile_bytes), GRAPHRUN_FIELD(Region, accumulator_bytes);
+  GRAPHRUN_FIELD(Region, partitions), GRAPHRUN_FIELD(Region, tile_bytes), GRAPHRUN_FIELD(Region, accumulator_bytes);
   GRAPHRUN_FIELD(Region, lanes), GRAPHRUN_FIELD(Region, accumulators);
   GRAPHRUN_TYPE(Phase);
   GRAPHRUN_FIELD(Phase, name), GRAPHRUN_FIELD(Phase, capacity), GRAPHRUN_FIELD(Phase, steps);

@@ -72,8 +72,8 @@ struct Step {
 enum class CombineOp : std::uint8_t { sum, product, max, min };
 GRAPHRUN_API std::string_view name_of(CombineOp op);
 
-// A value that row steps reduce over rows. Each strand has a partial result at `offset` of its accumulators; partial
-// results of strands 1, 2, 4, ... apart are combined, and the last one is written to `value`.
+// A value that row steps reduce over rows. Each partition has a partial result at `offset` of its accumulators; partial
+// results of partitions 1, 2, 4, ... apart are combined, and the last one is written to `value`.
 struct Combine {
   BufferId value = kNoBuffer;
   CombineOp op = CombineOp::sum;
@@ -119,12 +119,12 @@ struct Region {
   std::vector<Stage> stages;
   std::uint32_t last = 0;
   std::int64_t tile_rows = 0;           // samples of a full tile; tile t holds those from t * tile_rows on
-  std::int32_t strands = 1;             // strand s has tiles [s * tiles / strands, (s + 1) * tiles / strands)
+  std::int32_t partitions = 1;          // partition s has tiles [s * tiles / partitions, (s + 1) * tiles / partitions)
   std::uint64_t tile_bytes = 0;         // scratch of one tile, which a worker has once
-  std::uint64_t accumulator_bytes = 0;  // of one strand
-  // A strand keeps kTileLanes partial sums for each number of its accumulators, and adds them when it ends.
+  std::uint64_t accumulator_bytes = 0;  // of one partition
+  // A partition keeps kTileLanes partial sums for each number of its accumulators, and adds them when it ends.
   bool lanes = false;
-  BufferId accumulators = kNoBuffer;  // workspace of all strands; kNoBuffer when nothing is combined
+  BufferId accumulators = kNoBuffer;  // workspace of all partitions; kNoBuffer when nothing is combined
   std::uint32_t first() const { return stages.front().first; }
   friend bool operator==(const Region&, const Region&) = default;
 };

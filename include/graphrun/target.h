@@ -1,5 +1,5 @@
 // target.h: the numbers of a machine that decisions may depend on, as a table: no device is needed to plan for one.
-// Contract: grid, tile, strand and region choices are pure functions of (graph, target).
+// Contract: grid, tile, partition and region choices are pure functions of (graph, target).
 #pragma once
 
 #include <cstdint>

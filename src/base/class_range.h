@@ -1,6 +1,6 @@
 // class_range.h: an i32 input whose values number classes or the rows of a table, and the check of its values.
 // Contract: throws Error (kind input, code data.value) for the first value that is out of range: row, column, value and
-// how many there are. Leaves to others: which inputs those are (graph/frontend/class_numbers.h).
+// how many there are. Leaves to others: which inputs those are (graph/frontend/step/class_numbers.h).
 #pragma once
 
 #include <cstdint>

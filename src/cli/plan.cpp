@@ -114,7 +114,7 @@ void write_fusion(JsonWriter& json, const Fusion& fusion) {
     json.begin_object().member("phase", region.phase).member("steps", region.steps);
     json.member("row_steps", region.row_steps).member("stages", region.stages);
     json.member("tile_rows", region.tile_rows).member("tile_bytes", region.tile_bytes);
-    json.member("strands", region.strands).member("bytes_in_tiles", region.bytes_in_tiles).end_object();
+    json.member("partitions", region.partitions).member("bytes_in_tiles", region.bytes_in_tiles).end_object();
   }
   json.end_array().member("notes", fusion.notes).end_object();
 }
@@ -142,12 +142,12 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
 // Regions, what they keep from the arena, and why the rest is in none.
 std::string regions_text(const Fusion& fusion) {
   if (fusion.regions.empty() && fusion.notes.empty()) return {};
-  std::string text =
-      paint(stdout, Style::bold,
-            fmt::format("\n{:<24}{:>6}{:>6}{:>8}{:>18}\n", "regions", "steps", "rows", "strands", "bytes in tiles"));
+  std::string text = paint(
+      stdout, Style::bold,
+      fmt::format("\n{:<24}{:>6}{:>6}{:>12}{:>18}\n", "regions", "steps", "rows", "partitions", "bytes in tiles"));
   for (const RegionSummary& region : fusion.regions) {
-    text += fmt::format("{:<24}{:>6}{:>6}{:>8}{:>18}\n", region.phase, region.steps, region.row_steps, region.strands,
-                        grouped(region.bytes_in_tiles));
+    text += fmt::format("{:<24}{:>6}{:>6}{:>12}{:>18}\n", region.phase, region.steps, region.row_steps,
+                        region.partitions, grouped(region.bytes_in_tiles));
   }
   text += fmt::format("Without regions the arena has {}.\n", human_bytes(fusion.arena_bytes_without));
   for (const std::string& note : fusion.notes) text += note + "\n";

@@ -1,7 +1,7 @@
 // compile.h: from a graph to a Program: the list of passes. Contract: needs no device; the same graph and options give
 // the same Program. A value is known by its id from the graph that was given to its buffer: names lead to buffers only
 // where a user gave them (find()). Throws Error (kind input, code "step.unsupported") that lists every step that
-// `supports` declines, with its reason. Leaves to others: what is compiled (frontend/step_graph.h), who runs it
+// `supports` declines, with its reason. Leaves to others: what is compiled (frontend/step/step_graph.h), who runs it
 // (executor.h).
 #pragma once
 

@@ -201,7 +201,7 @@ class Lowering {
     Region out;
     out.last = steps_before[region.last];
     out.tile_rows = layout.tile_rows;
-    out.strands = layout.strands;
+    out.partitions = layout.partitions;
     out.tile_bytes = layout.tile_bytes;
     out.accumulator_bytes = layout.accumulator_bytes;
     out.lanes = layout.lanes;
@@ -235,7 +235,7 @@ class Lowering {
     }
     if (out.accumulator_bytes > 0) {
       const NodeId first = region.stages.front().rows;
-      const std::uint64_t bytes = out.accumulator_bytes * static_cast<std::uint64_t>(out.strands);
+      const std::uint64_t bytes = out.accumulator_bytes * static_cast<std::uint64_t>(out.partitions);
       out.accumulators = add_workspace(fmt::format("region_{}.accumulators", index + 1), bytes, storage_.time[first],
                                        storage_.time[region.stages.back().rows]);
     }

@@ -3,7 +3,7 @@
 // phases are planned together: they share one arena, which is as large as the largest needs, not their sum. Regions of
 // the graph become regions of the Program; what lives only in a tile gets no bytes of the arena. Leaves to others:
 // order of steps (insertion order of the graph), what shares storage (storage.h), offsets (offsets.h), tiles and
-// strands (region_layout.h).
+// partitions (region_layout.h).
 #pragma once
 
 #include <vector>

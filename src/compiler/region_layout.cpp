@@ -19,17 +19,18 @@ using ir::Node;
 using ir::NodeId;
 
 constexpr std::uint64_t kTileAlignment = 64;  // a cache line, and the widest register
-constexpr std::int64_t kMaxStrands = 64;
+constexpr std::int64_t kMaxPartitions = 64;
 // A reduction over rows ends with about three operations a value for each tile, beside one a vector of rows: with fewer
 // rows the ends would cost more than the sums.
 constexpr std::int64_t kLeastRows = 64;
-// Sums over rows keep 16 lanes for each number of a strand's accumulators where these stay in the first-level cache
-// beside a tile: the lanes are then added once a strand instead of once a tile.
+// Sums over rows keep 16 lanes for each number of a partition's accumulators where these stay in the first-level cache
+// beside a tile: the lanes are then added once a partition instead of once a tile.
 constexpr std::uint64_t kMostLaneBytes = 32 << 10;
-// Work that is worth a strand, in units of a third to half a nanosecond: two to three microseconds. Handing strands
-// over costs 0.3 (docs/notes/2026-11-21-cpu-threads.md); weights then wander between cores, and ending a strand costs
-// one thread as much: shares of half this size gained nothing with two threads and cost a tenth with one.
-constexpr std::int64_t kStrandUnits = 6144;
+// Work that is worth a partition, in units of a third to half a nanosecond: two to three microseconds. Handing
+// partitions over costs 0.3 (docs/notes/2026-11-21-cpu-threads.md); weights then wander between cores, and ending a
+// partition costs one thread as much: shares of half this size gained nothing with two threads and cost a tenth with
+// one.
+constexpr std::int64_t kPartitionUnits = 6144;
 
 std::uint64_t padded(std::uint64_t bytes) {
   return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
@@ -62,7 +63,7 @@ class StageBuilder {
     return std::move(layout_);
   }
 
-  // Whole lines: strands share none.
+  // Whole lines: partitions share none.
   std::uint64_t accumulator_bytes() const { return padded(accumulators_); }
 
   // Places for tiles of kTileLanes rows; returns the bytes of such a tile.
@@ -287,14 +288,14 @@ std::int64_t whole_lanes(std::int64_t rows) {
 
 // A power of two: equal shares for 2, 4, 8, 16 threads. Putting partial results together, half a unit for each number
 // that comes from another core, takes a quarter of the time of making them at most. Clearing and adding a number's
-// lanes takes four units, a twelfth at most: with more strands 3,000 and 10,000 rows cost a fifth more a row than
+// lanes takes four units, a twelfth at most: with more partitions 3,000 and 10,000 rows cost a fifth more a row than
 // 100,000.
-std::int32_t strands_for(std::int64_t units, std::int64_t capacity, const RegionLayout& layout) {
+std::int32_t partitions_for(std::int64_t units, std::int64_t capacity, const RegionLayout& layout) {
   const auto numbers = static_cast<std::int64_t>(layout.accumulator_bytes / sizeof(float));
   const std::int64_t least = layout.lanes ? 12 * 4 * numbers : 4 * numbers / 2;
-  const std::int64_t strands =
-      std::min({units / kStrandUnits, units / (least + 1), divide_up(capacity, kLeastRows), kMaxStrands});
-  return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(strands, std::int64_t{1}))));
+  const std::int64_t partitions =
+      std::min({units / kPartitionUnits, units / (least + 1), divide_up(capacity, kLeastRows), kMaxPartitions});
+  return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(partitions, std::int64_t{1}))));
 }
 
 RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region,
@@ -321,14 +322,15 @@ RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir
       layout.stages[s].sums = sums_beside_gradients(graph, region.stages[s]);
   }
 
-  layout.strands = choice.strands > 0 ? choice.strands : strands_for(units, capacity, layout);
-  // As many rows as fit, in tiles of about equal size, no more than a strand has. The limit was measured with the bytes
-  // of unfused steps (docs/regions.md): fused ones leave the tile nearer to the core instead of making it longer.
-  const std::int64_t of_strand = divide_up(capacity, layout.strands);
+  layout.partitions = choice.partitions > 0 ? choice.partitions : partitions_for(units, capacity, layout);
+  // As many rows as fit, in tiles of about equal size, no more than a partition has. The limit was measured with the
+  // bytes of unfused steps (docs/regions.md): fused ones leave the tile nearer to the core instead of making it longer.
+  const std::int64_t of_partition = divide_up(capacity, layout.partitions);
   const auto fitting = static_cast<std::int64_t>(target.tile_bytes / std::max<std::uint64_t>(unfused, 1)) * kTileLanes;
   const std::int64_t least = layout.accumulator_bytes > 0 ? kLeastRows : kTileLanes;
-  const std::int64_t most = std::min(std::max(fitting, least), whole_lanes(of_strand));
-  layout.tile_rows = choice.rows > 0 ? choice.rows : whole_lanes(divide_up(of_strand, divide_up(of_strand, most)));
+  const std::int64_t most = std::min(std::max(fitting, least), whole_lanes(of_partition));
+  layout.tile_rows =
+      choice.rows > 0 ? choice.rows : whole_lanes(divide_up(of_partition, divide_up(of_partition, most)));
   const auto vectors = static_cast<std::uint64_t>(whole_lanes(layout.tile_rows) / kTileLanes);
   layout.tile_bytes = unit * vectors;
   for (StageLayout& stage : layout.stages) {

@@ -1,4 +1,4 @@
-// region_layout.h: tiles, strands and scratch of a region: pure functions of (graph, target).
+// region_layout.h: tiles, partitions and scratch of a region: pure functions of (graph, target).
 // Contract: every value that row steps of a stage read or write with rows has a place in the tile, but for those
 // between fused steps; two that are alive at the same row step do not overlap, packed by the function that packs the
 // arena (offsets.h). Fused steps read and write when the last of them is due. Sizes grow with the rows of a tile, so
@@ -36,7 +36,7 @@ struct StageLayout {
 struct RegionLayout {
   std::vector<StageLayout> stages;
   std::int64_t tile_rows = 0;
-  std::int32_t strands = 1;
+  std::int32_t partitions = 1;
   std::uint64_t tile_bytes = 0, accumulator_bytes = 0;
   bool lanes = false;
 };

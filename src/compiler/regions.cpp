@@ -156,12 +156,12 @@ class Finder {
     const RegionLimits& limits = options_.limits;
     const auto capacity = static_cast<std::uint64_t>(graph_.phases[node.phase].capacity);
     if (kinds_[id] == RowKind::reduced && node.type.bytes() > limits.accumulators) {
-      return fmt::format("{} bytes are too many for the accumulators of a strand", node.type.bytes());
+      return fmt::format("{} bytes are too many for the accumulators of a partition", node.type.bytes());
     }
     if (kinds_[id] == RowKind::reduced && node.def->rows == RowRule::scatter) {
       const std::uint64_t added = graph_[node.inputs[1]].type.bytes();
       if (node.type.bytes() > added)
-        return fmt::format("accumulators of {} bytes for each strand are too many to add {} to", node.type.bytes(),
+        return fmt::format("accumulators of {} bytes for each partition are too many to add {} to", node.type.bytes(),
                            added);
     }
     if (kinds_[id] == RowKind::row && node.type.bytes() / capacity > limits.row) {

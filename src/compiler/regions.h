@@ -2,7 +2,7 @@
 // Contract: the same nodes under the same names, in an order in which every region is contiguous; a state is assigned
 // after whoever read it before. All questions of legality are settled here; `supports` is asked about single row steps
 // and then about each region. What is not in a region, and why, is told in `notes`.
-// Leaves to others: tiles, strands and scratch (region_layout.h).
+// Leaves to others: tiles, partitions and scratch (region_layout.h).
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 namespace graphrun {
 
 // Where a matrix product is left to its own kernel, with a region on either side. A region reads all weights for each
-// tile and keeps the gradient's accumulators for each strand, so both must stay near the core, in a second-level
+// tile and keeps the gradient's accumulators for each partition, so both must stay near the core, in a second-level
 // cache of some hundred KiB; beyond it the kernel that blocks over all rows reads less. docs/regions.md has a sweep.
 struct RegionLimits {
   std::uint64_t weights = 256 * 1024;       // bytes of the matrix that rows are multiplied with

@@ -1,4 +1,4 @@
-// tile_choice.h: how many rows a tile has and how many strands a region, where a test wants a say.
+// tile_choice.h: how many rows a tile has and how many partitions a region, where a test wants a say.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 namespace graphrun::plan {
 
 struct TileChoice {
-  std::int64_t rows = 0;     // 0: from shapes and target
-  std::int32_t strands = 0;  // 0: from shapes and target
+  std::int64_t rows = 0;        // 0: from shapes and target
+  std::int32_t partitions = 0;  // 0: from shapes and target
 };
 
 }  // namespace graphrun::plan

@@ -9,10 +9,10 @@
 #include "base/input_limit.h"
 #include "data/columns.h"
 #include "graph/frontend/builder_impl.h"
-#include "graph/frontend/expression.h"
+#include "graph/frontend/expressions/expression.h"
 #include "graph/ir/needed.h"
+#include "session/compiling/compiled_model.h"
 #include "session/coupling.h"
-#include "session/planned.h"
 
 namespace graphrun {
 namespace {
@@ -100,7 +100,7 @@ void check_rows(const TensorType& type, std::int64_t rows) {
               fmt::format("a formula gives a value for each row; this gives one {}", to_string(type)));
 }
 
-// A formula over so many rows, as a graph that is not yet planned.
+// A formula over so many rows, as a graph that is not yet compiled.
 class FormulaGraph {
  public:
   FormulaGraph(const expression::Expression& parsed, const ModelFormulas::Constants& constants,
@@ -157,18 +157,18 @@ class FormulaGraph {
     for (const ir::NodeId id : wanted)
       model.outputs.push_back({model.graph.impl().value(id), fmt::format("value{}", id), ""});
     const std::shared_ptr<Executor> executor = choose_executor(dtype_ == DType::f64 ? "ref" : "cpu", nullptr, 0);
-    const Planned planned = plan_model(model, {&executor, 1}, {});
-    const std::unique_ptr<Runnable> runnable = executor->load(planned.program);
-    const StepPhase& phase = planned.step.phases.front();
-    for (const auto& [name, node] : phase.inputs) runnable->write(planned.buffer(node), values.at(name).bytes());
+    const CompiledModel compiled = compile_model(model, {&executor, 1}, {});
+    const std::unique_ptr<Runnable> runnable = executor->load(compiled.program);
+    const StepPhase& phase = compiled.step.phases.front();
+    for (const auto& [name, node] : phase.inputs) runnable->write(compiled.buffer(node), values.at(name).bytes());
     HostTensor count(DType::i32, {});
     count.elements<std::int32_t>()[0] = static_cast<std::int32_t>(rows);
-    runnable->write(planned.buffer(phase.count), count.bytes());
+    runnable->write(compiled.buffer(phase.count), count.bytes());
     runnable->run(0, 1);
     std::vector<HostTensor> results;
     for (const ir::NodeId node : phase.outputs) {
-      const TensorType& type = planned.step.graph[node].type;
-      runnable->read(planned.buffer(node), results.emplace_back(type.dtype, type.shape).bytes());
+      const TensorType& type = compiled.step.graph[node].type;
+      runnable->read(compiled.buffer(node), results.emplace_back(type.dtype, type.shape).bytes());
     }
     return results;
   }

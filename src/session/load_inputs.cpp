@@ -13,13 +13,13 @@
 #include "base/json_text.h"
 #include "data/gather.h"
 #include "data/inputs.h"
-#include "graph/frontend/expression.h"
-#include "graph/frontend/model_file.h"
-#include "graph/frontend/overrides.h"
+#include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/format/model_file.h"
+#include "graph/frontend/format/overrides.h"
 #include "graphrun/error.h"
 #include "session/formulas.h"
 #include "session/model_text.h"
-#include "session/weights_file.h"
+#include "session/weights/weights_file.h"
 
 namespace graphrun {
 namespace {

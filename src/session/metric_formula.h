@@ -1,13 +1,13 @@
 // metric_formula.h: a metric over a split from what its batches gave: parts added up in double, the rest computed once.
 // Contract: the constructor plans and allocates; start(), add() and value() allocate nothing. Leaves to others: what
-// the parts are (graph/frontend/metric_parts.h), where they are recorded (step_graph.h).
+// the parts are (graph/frontend/step/metric_parts.h), where they are recorded (step_graph.h).
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "graph/frontend/metric_parts.h"
+#include "graph/frontend/step/metric_parts.h"
 #include "graphrun/executor.h"
 
 namespace graphrun {

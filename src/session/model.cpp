@@ -15,13 +15,13 @@
 #include "data/npy.h"
 #include "data/origin.h"
 #include "graph/frontend/builder_impl.h"
-#include "graph/frontend/class_numbers.h"
-#include "graph/frontend/model_file.h"
-#include "graph/frontend/overrides.h"
+#include "graph/frontend/format/model_file.h"
+#include "graph/frontend/format/overrides.h"
+#include "graph/frontend/step/class_numbers.h"
 #include "session/coupling.h"
 #include "session/formulas.h"
 #include "session/model_text.h"
-#include "session/weights_file.h"
+#include "session/weights/weights_file.h"
 
 namespace graphrun {
 namespace {

@@ -56,7 +56,7 @@ void Session::Impl::write_batch(const StepPhase& phase, const std::vector<Given>
                                 std::int64_t count) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto& [name, node] = phase.inputs[i];
-    const TensorType& type = planned.step.graph[node].type;
+    const TensorType& type = compiled.step.graph[node].type;
     HostTensor batch(type.dtype, type.shape);  // zeros
     fill_batch(*given[i].rows, given[i].fitted, first, count, name, batch);
     write(buffer(node), batch);
@@ -88,15 +88,15 @@ std::int64_t Session::Impl::samples_of(const StepPhase& phase, const std::vector
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto& [name, node] = phase.inputs[i];
     const HostTensor& tensor = *given[i].rows;
-    Shape wanted = planned.step.graph[node].type.shape;
+    Shape wanted = compiled.step.graph[node].type.shape;
     wanted[0] = tensor.shape().rank() > 0 ? tensor.shape()[0] : 0;
-    const DType dtype = planned.step.graph[node].type.dtype;
+    const DType dtype = compiled.step.graph[node].type.dtype;
     const bool fits = tensor.dtype() == dtype || (tensor.dtype() == DType::f64 && dtype == DType::f32);
     if (!fits || !(tensor.shape() == wanted)) {
       throw Error(
           ErrorKind::input, "predict.shape",
           fmt::format("predict: '{}' must be {} with any number of rows, got {}{}", name,
-                      to_string(planned.step.graph[node].type), name_of(tensor.dtype()), to_string(tensor.shape())));
+                      to_string(compiled.step.graph[node].type), name_of(tensor.dtype()), to_string(tensor.shape())));
     }
     if (samples >= 0 && samples != wanted[0]) {
       throw Error(ErrorKind::input, "predict.rows",
@@ -115,7 +115,7 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
     const std::vector<std::pair<std::string, HostTensor>>& tensors, std::size_t count) {
   const std::optional<std::size_t> index = phase_index("predict");
   if (!index) throw Error(ErrorKind::input, "predict.nothing", "the model names no output to predict");
-  const StepPhase& phase = planned.step.phases[*index];
+  const StepPhase& phase = compiled.step.phases[*index];
   const std::vector<Given> given = in_order(phase, tensors);
   const std::int64_t samples = samples_of(phase, given);
   const std::int64_t capacity = model.graph.batch();
@@ -129,7 +129,7 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
   std::vector<std::pair<std::string, HostTensor>> results;
   std::vector<HostTensor> batches;
   for (std::size_t i = 0; i < count; ++i) {
-    const TensorType& type = planned.step.graph[phase.outputs[i]].type;
+    const TensorType& type = compiled.step.graph[phase.outputs[i]].type;
     if (type.rows == 0) {
       throw Error(ErrorKind::input, "predict.output",
                   fmt::format("predict: the output '{}' has no value for each sample, it is {}", model.outputs[i].name,

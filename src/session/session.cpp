@@ -7,10 +7,10 @@
 #include <chrono>
 
 #include "base/philox.h"
-#include "graph/frontend/class_numbers.h"
-#include "graph/frontend/model_check.h"
+#include "graph/frontend/format/model_check.h"
+#include "graph/frontend/step/class_numbers.h"
 #include "graphrun/error.h"
-#include "session/fit_batch.h"
+#include "session/compiling/fit_batch.h"
 #include "session/session_impl.h"
 
 namespace graphrun {
@@ -60,36 +60,36 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
       predicted_classes(class_numbers_of_outputs(model)),
       executor(executor_for(model, options, timings)) {
   const double start = now_seconds();
-  planned = plan_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}});
+  compiled = compile_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}});
   const double has_plan = now_seconds();
   executor->set_profiling(options.profiling);
   runnable = load({options.target, options.passes, options.fuse, {}});
   const double has_loaded = now_seconds();
-  write_start(model, planned, *runnable);
+  write_start(model, compiled, *runnable);
   times = {has_plan - start, has_loaded - has_plan, now_seconds() - has_loaded};
-  done.assign(planned.step.phases.size(), 0);
-  paces.resize(planned.step.phases.size());
+  done.assign(compiled.step.phases.size(), 0);
+  paces.resize(compiled.step.phases.size());
   ring_values.resize(static_cast<std::size_t>(kRingSize));
-  for (const StepPhase& phase : planned.step.phases) {
+  for (const StepPhase& phase : compiled.step.phases) {
     std::size_t numbers = 0;
     for (const Recorded& recorded : phase.recorded) numbers += std::max<std::size_t>(1, recorded.parts.size());
     totals.resize(std::max(totals.size(), numbers));
   }
-  for (const MetricFormula& formula : planned.step.formulas) formulas.emplace_back(formula);
+  for (const MetricFormula& formula : compiled.step.formulas) formulas.emplace_back(formula);
   for (const Standardization& one : model.data.standardizations) fitted_by_input.emplace(one.input, &one);
 }
 
 std::unique_ptr<Runnable> Session::Impl::load(const PlanOptions& options) {
   try {
-    return load_program(*executor, planned.program);
+    return load_program(*executor, compiled.program);
   } catch (const OutOfMemory& error) {
-    throw explained(error, planned.program, model, {&executor, 1}, options);
+    throw explained(error, compiled.program, model, {&executor, 1}, options);
   }
 }
 
 std::optional<std::size_t> Session::Impl::phase_index(std::string_view name) const {
-  for (std::size_t i = 0; i < planned.step.phases.size(); ++i) {
-    if (planned.step.phases[i].name == name) return i;
+  for (std::size_t i = 0; i < compiled.step.phases.size(); ++i) {
+    if (compiled.step.phases[i].name == name) return i;
   }
   return std::nullopt;
 }
@@ -112,7 +112,7 @@ double Session::Impl::weight(const StepPhase& phase, std::uint64_t step) const {
 }
 
 void Session::Impl::run(std::size_t phase, std::uint64_t n) {
-  const bool trains = planned.step.phases[phase].name == "train";
+  const bool trains = compiled.step.phases[phase].name == "train";
   if (trains) {
     steps_before.store(done[phase], std::memory_order_relaxed);
     stepping.store(true, std::memory_order_relaxed);
@@ -190,7 +190,7 @@ bool Session::has_split(std::string_view split) const {
 }
 std::vector<std::string> Session::metric_names() const {
   std::vector<std::string> names;
-  for (const StepPhase& phase : alive(impl_).planned.step.phases) {
+  for (const StepPhase& phase : alive(impl_).compiled.step.phases) {
     if (phase.name.rfind("evaluate.", 0) != 0) continue;
     for (std::size_t i = 1; i < phase.recorded.size(); ++i) names.push_back(phase.recorded[i].name);
     break;
@@ -221,7 +221,7 @@ BufferId find_state(const Compiled& compiled, std::string_view name) {
 }  // namespace
 
 HostTensor Session::read(std::string_view name) {
-  const BufferId id = find_state(alive(impl_).planned, name);
+  const BufferId id = find_state(alive(impl_).compiled, name);
   const TensorType& type = alive(impl_).program().buffers[id].type;
   HostTensor tensor(type.dtype, type.shape);
   alive(impl_).runnable->read(id, tensor.bytes());
@@ -229,7 +229,7 @@ HostTensor Session::read(std::string_view name) {
 }
 
 void Session::write(std::string_view name, const HostTensor& value) {
-  const BufferId id = find_state(alive(impl_).planned, name);
+  const BufferId id = find_state(alive(impl_).compiled, name);
   const TensorType& type = alive(impl_).program().buffers[id].type;
   if (alive(impl_).program().buffers[id].kind == BufferKind::constant) {
     throw Error(ErrorKind::input, "state.constant",
@@ -246,11 +246,11 @@ void Session::write(std::string_view name, const HostTensor& value) {
 
 std::string Session::weights_hash() {
   std::uint64_t hash = fnv1a({});
-  const Planned& planned = alive(impl_).planned;
-  for (const auto& [name, node] : planned.step.parameters) {
-    const TensorType& type = planned.step.graph[node].type;
+  const CompiledModel& compiled = alive(impl_).compiled;
+  for (const auto& [name, node] : compiled.step.parameters) {
+    const TensorType& type = compiled.step.graph[node].type;
     HostTensor tensor(type.dtype, type.shape);
-    impl_->runnable->read(planned.buffer(node), tensor.bytes());
+    impl_->runnable->read(compiled.buffer(node), tensor.bytes());
     hash = fnv1a(tensor.bytes(), hash);
   }
   return fmt::format("{:016x}", hash);
@@ -273,7 +273,7 @@ const Program& Session::program() const {
   return alive(impl_).program();
 }
 FusionSummary Session::fusion() const {
-  return fusion_of(alive(impl_).planned);
+  return fusion_of(alive(impl_).compiled);
 }
 const Model& Session::model() const {
   return alive(impl_).model;
@@ -283,17 +283,17 @@ std::string_view Session::executor() const {
 }
 
 namespace {
-Planned plan_for(const Model& model, const SessionOptions& options) {
+CompiledModel plan_for(const Model& model, const SessionOptions& options) {
   const std::shared_ptr<Executor> executor =
       choose_executor(options.executor, options.custom_executor, options.threads);
-  return plan_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}});
+  return compile_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}});
 }
 }  // namespace
 
 Program plan_program(const Model& model, const SessionOptions& options, FusionSummary* fusion) {
-  Planned planned = plan_for(model, options);
-  if (fusion != nullptr) *fusion = fusion_of(planned);
-  return std::move(planned.program);
+  CompiledModel compiled = plan_for(model, options);
+  if (fusion != nullptr) *fusion = fusion_of(compiled);
+  return std::move(compiled.program);
 }
 
 std::string rows_text(const Model& model, const SessionOptions& options) {

@@ -13,8 +13,8 @@
 
 #include "base/class_range.h"
 #include "graphrun/session.h"
+#include "session/compiling/compiled_model.h"
 #include "session/metric_formula.h"
-#include "session/planned.h"
 
 namespace graphrun {
 
@@ -30,8 +30,8 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   Impl(Model model, const SessionOptions& options);
   std::unique_ptr<Runnable> load(const PlanOptions& options);
 
-  const Program& program() const { return planned.program; }
-  BufferId buffer(ir::NodeId node) const { return planned.buffer(node); }
+  const Program& program() const { return compiled.program; }
+  BufferId buffer(ir::NodeId node) const { return compiled.buffer(node); }
   const Standardization* fitted_of(std::string_view input) const {  // null: its numbers are not changed
     const auto found = fitted_by_input.find(input);
     return found == fitted_by_input.end() ? nullptr : found->second;
@@ -50,7 +50,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   // Calls see(step, value) for the records of the last n steps in a ring, oldest first.
   template <class See>
   void observe(std::size_t index, ir::NodeId ring_node, std::uint64_t n, See see) {
-    const std::uint64_t ring = static_cast<std::uint64_t>(planned.step.phases[index].ring);
+    const std::uint64_t ring = static_cast<std::uint64_t>(compiled.step.phases[index].ring);
     const std::span<float> values(ring_values.data(), ring);
     runnable->read(buffer(ring_node), std::as_writable_bytes(values));
     for (std::uint64_t step = done[index] - n; step < done[index]; ++step) see(step, unsigned_nan(values[step % ring]));
@@ -84,7 +84,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   std::vector<ExecutorTiming> timings;
   std::shared_ptr<Executor> executor;
   SetupTimes times;
-  Planned planned;
+  CompiledModel compiled;
   std::unique_ptr<Runnable> runnable;
   std::vector<std::uint64_t> done;  // by phase: steps so far, which is what its counter holds
   std::vector<float> ring_values;

@@ -47,13 +47,13 @@ std::uint64_t total_steps(std::int64_t epochs, std::uint64_t batches) {
 
 Metrics Session::Impl::named_metrics(std::size_t evaluation) const {
   Metrics metrics;
-  const std::vector<Recorded>& recorded = planned.step.phases[evaluation].recorded;
+  const std::vector<Recorded>& recorded = compiled.step.phases[evaluation].recorded;
   for (std::size_t i = 1; i < recorded.size(); ++i) metrics.values.emplace_back(recorded[i].name, 0.0);
   return metrics;
 }
 
 bool Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
-  const StepPhase& phase = planned.step.phases[index];
+  const StepPhase& phase = compiled.step.phases[index];
   const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches);
   // Calls see(part, whether it counts by the samples, total) for every number that is recorded.
   const auto each = [&](auto see) {
@@ -109,7 +109,7 @@ class Cancellable {
 
 TrainResult Session::Impl::train(const TrainOptions& options) {
   const std::size_t index = training();
-  const StepPhase& phase = planned.step.phases[index];
+  const StepPhase& phase = compiled.step.phases[index];
   const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches);
   const std::optional<std::size_t> validation = evaluation_of("validation");
   const Pauses pauses = pauses_of(model.train, validation.has_value());
@@ -169,8 +169,8 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
 // The parameters are as the last step of the chunk left them: they say where it went wrong only when few are.
 void Session::Impl::refuse_loss(std::uint64_t step, double loss) {
   std::vector<std::string> broken;
-  for (const auto& [name, node] : planned.step.parameters) {
-    const TensorType& type = planned.step.graph[node].type;
+  for (const auto& [name, node] : compiled.step.parameters) {
+    const TensorType& type = compiled.step.graph[node].type;
     if (type.dtype != DType::f32) continue;
     HostTensor values(type.dtype, type.shape);
     runnable->read(buffer(node), values.bytes());
@@ -178,7 +178,7 @@ void Session::Impl::refuse_loss(std::uint64_t step, double loss) {
     if (!std::all_of(all.begin(), all.end(), [](float x) { return std::isfinite(x); })) broken.push_back(name);
   }
   std::string message = fmt::format("the loss is {} at step {} (epoch {}): it is not finite", loss, step + 1,
-                                    step / static_cast<std::uint64_t>(planned.step.phases[training()].batches) + 1);
+                                    step / static_cast<std::uint64_t>(compiled.step.phases[training()].batches) + 1);
   if (broken.empty()) {
     message += "; all parameters are still finite";
   } else {

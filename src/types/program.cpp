@@ -104,8 +104,9 @@ std::string fused_line(const FusedSteps& fused) {
 }
 
 std::string region_lines(const Program& program, const Region& region, std::size_t number) {
-  std::string text = fmt::format("  region {}: steps {} to {}, tiles of {} rows and {} bytes, {} strands", number,
-                                 region.first() + 1, region.last, region.tile_rows, region.tile_bytes, region.strands);
+  std::string text =
+      fmt::format("  region {}: steps {} to {}, tiles of {} rows and {} bytes, {} partitions", number,
+                  region.first() + 1, region.last, region.tile_rows, region.tile_bytes, region.partitions);
   if (region.accumulators != kNoBuffer) {
     text += fmt::format(" with {} bytes each in {}", region.accumulator_bytes, label(program, region.accumulators));
     if (region.lanes) text += ", lanes apart";

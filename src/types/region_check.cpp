@@ -45,10 +45,11 @@ class RegionChecker {
   std::string named(BufferId id) const { return fmt::format("{}#{}", buffer(id).name, id); }
 
   void check_shape(const Region& region) const {
-    if (phase_.capacity < 1 || region.tile_rows <= 0 || region.tile_rows > kMaxBatch || region.strands <= 0 ||
-        region.strands > kMostStrands || region.tile_bytes > kMostBytes || region.accumulator_bytes > kMostBytes) {
-      broken("tiles", fmt::format("{} rows a tile of {} bytes, {} strands of {}", region.tile_rows, region.tile_bytes,
-                                  region.strands, region.accumulator_bytes));
+    if (phase_.capacity < 1 || region.tile_rows <= 0 || region.tile_rows > kMaxBatch || region.partitions <= 0 ||
+        region.partitions > kMostPartitions || region.tile_bytes > kMostBytes ||
+        region.accumulator_bytes > kMostBytes) {
+      broken("tiles", fmt::format("{} rows a tile of {} bytes, {} partitions of {}", region.tile_rows,
+                                  region.tile_bytes, region.partitions, region.accumulator_bytes));
     }
     check_accumulators(region);
     std::uint32_t at = region.first();
@@ -71,10 +72,10 @@ class RegionChecker {
     if (region.accumulators != kNoBuffer && buffer(region.accumulators).kind != BufferKind::workspace) {
       broken("accumulators", named(region.accumulators) + " is no workspace");
     }
-    const std::uint64_t wanted = region.accumulator_bytes * static_cast<std::uint64_t>(region.strands);
+    const std::uint64_t wanted = region.accumulator_bytes * static_cast<std::uint64_t>(region.partitions);
     if (wanted == 0) return;  // of empty values only
     if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < wanted) {
-      broken("accumulators", fmt::format("{} strands need {} bytes of workspace", region.strands, wanted));
+      broken("accumulators", fmt::format("{} partitions need {} bytes of workspace", region.partitions, wanted));
     }
   }
 
@@ -327,7 +328,7 @@ class RegionChecker {
     if (is_tile(step.output)) broken("tile", fmt::format("step {} writes a tile outside of rows", step.name));
   }
 
-  static constexpr std::int32_t kMostStrands = 1 << 16;
+  static constexpr std::int32_t kMostPartitions = 1 << 16;
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 43;  // as of a tensor: sums of them do not wrap
 
   const Phase& phase_;

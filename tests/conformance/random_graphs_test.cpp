@@ -13,7 +13,7 @@
 #include "graph/builder.h"
 #include "graph/verifier.h"
 #include "graphrun/op.h"
-#include "session/compare.h"
+#include "session/verify/compare.h"
 #include "support/graph_run.h"
 #include "support/mutant_executor.h"
 #include "support/passes.h"

@@ -1,6 +1,6 @@
 // Class numbers and indices out of range are mistakes in the data: found when data are read, when a session is made,
 // and when a prediction is asked for; through whatever moves values on their way, and not where they are computed.
-#include "graph/frontend/class_numbers.h"
+#include "graph/frontend/step/class_numbers.h"
 #include "data_fixture.h"
 #include "graphrun/session.h"
 

@@ -16,7 +16,7 @@
 #include "data_fixture.h"
 #include "graphrun/session.h"
 #include "graphrun/weights.h"
-#include "session/weights_file.h"
+#include "session/weights/weights_file.h"
 #include "support/memory_cap.h"
 #include "support/variable.h"
 

@@ -8,7 +8,7 @@
 #include "base/philox.h"
 #include "data/npy.h"
 #include "data_fixture.h"
-#include "session/weights_file.h"
+#include "session/weights/weights_file.h"
 #include "support/memory_cap.h"
 #include "support/rounds.h"
 #include "support/variable.h"

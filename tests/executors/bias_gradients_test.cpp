@@ -146,8 +146,8 @@ TEST(BiasGradients, HaveTheBitsOfSumsOfTheirOwn) {
   }
 }
 
-// Strands that add up their lanes tile by tile have other kernels.
-TEST(BiasGradients, NotWhereStrandsKeepNoLanes) {
+// Partitions that add up their lanes tile by tile have other kernels.
+TEST(BiasGradients, NotWherePartitionsKeepNoLanes) {
   Rows paired(400), sum(400);
   paired.gradient("dw", paired.dz);
   paired.sum("db", paired.dz, {0});

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "graphrun/op.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/threads/parallel.h"
 
 namespace graphrun {
 namespace {

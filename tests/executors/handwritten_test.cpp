@@ -180,7 +180,7 @@ TEST_P(Handwritten, StepsOneByOneAreARun) {
 
 // A whole batch in order is not copied: its readers see the rows where they lie. Whatever the host writes or reads is
 // the batch all the same.
-TEST(BatchWindows, WholeBatchesAreReadInPlace) {
+TEST(ZeroCopyBatch, WholeBatchesAreReadInPlace) {
   const Regression regression;
   const auto runnable = CpuExecutor().load(regression.program);
   const auto prediction = [&] {

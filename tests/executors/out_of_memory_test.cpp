@@ -4,7 +4,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 #include "graphrun/session.h"
-#include "session/fit_batch.h"
+#include "session/compiling/fit_batch.h"
 #include "support/temporary_folder.h"
 
 namespace graphrun {
@@ -78,8 +78,8 @@ TEST(OutOfMemory, AnotherBatchIsTheModelOfThatBatch) {
     for (const std::int64_t batch : {1, 2, 3, 6, 7}) {
       changed.graph.impl().set_batch(batch);
       const PlanOptions options{"", passes};
-      const Program got = plan_model(changed, {&executor, 1}, options).program;
-      const Program want = plan_model(model_with(batch), {&executor, 1}, options).program;
+      const Program got = compile_model(changed, {&executor, 1}, options).program;
+      const Program want = compile_model(model_with(batch), {&executor, 1}, options).program;
       EXPECT_EQ(to_string(got), to_string(want)) << batch;
       EXPECT_EQ(got, want) << batch;
     }

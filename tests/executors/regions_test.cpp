@@ -18,7 +18,7 @@
 #include "graph/builder.h"
 #include "graph/verifier.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "session/compare.h"
+#include "session/verify/compare.h"
 #include "support/graph_run.h"
 #include "support/guards.h"
 #include "support/passes.h"
@@ -163,10 +163,10 @@ TEST_P(RegionsOfRandomGraphs, AgreeWithPlainSteps) {
     regions += some.graph.regions.size();
     for (const ir::Region& region : some.graph.regions) stages = std::max(stages, region.stages.size());
     for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{7}, random.graph.phases[0].capacity}) {
-      for (const std::int32_t strands : {1, 3}) {
+      for (const std::int32_t partitions : {1, 3}) {
         std::string wrong;
         try {
-          OneRun kept(all.graph, cpu, {rows, strands}), sparse(some.graph, cpu, {rows, strands});
+          OneRun kept(all.graph, cpu, {rows, partitions}), sparse(some.graph, cpu, {rows, partitions});
           for (OneRun* run : {&kept, &sparse}) {
             run->write_inputs(random);
             run->runnable().run(0, 1);
@@ -176,8 +176,8 @@ TEST_P(RegionsOfRandomGraphs, AgreeWithPlainSteps) {
         } catch (const std::exception& error) {
           wrong = error.what();
         }
-        ASSERT_TRUE(wrong.empty()) << "seed " << seed << ", tiles of " << rows << " rows, " << strands
-                                   << " strands: " << wrong << "\n"
+        ASSERT_TRUE(wrong.empty()) << "seed " << seed << ", tiles of " << rows << " rows, " << partitions
+                                   << " partitions: " << wrong << "\n"
                                    << to_string(some);
       }
     }
@@ -245,8 +245,8 @@ std::vector<float> floats(Runnable& runnable, BufferId buffer, std::uint64_t byt
   return values;
 }
 
-// "" or what of region `r`, which has one stage and two strands, is not the first half of its rows combined with the
-// second. The first is what the region makes of those rows alone, the second is what the second strand has left.
+// "" or what of region `r`, which has one stage and two partitions, is not the first half of its rows combined with the
+// second. The first is what the region makes of those rows alone, the second is what the second partition has left.
 std::string compare_halves(OneRun& whole, std::size_t r, std::int64_t samples, std::size_t& values) {
   CpuExecutor cpu;
   const Program& program = whole.program();
@@ -259,13 +259,13 @@ std::string compare_halves(OneRun& whole, std::size_t r, std::int64_t samples, s
     copy_values(program, whole.runnable(), *runnable);
     runnable->run_steps(0, region.first(), region.last);
   }
-  const std::vector<float> strands =
+  const std::vector<float> partitions =
       floats(*both, apart.phases[0].regions[r].accumulators, 2 * region.accumulator_bytes);
   for (const Combine& combine : region.stages[0].combines) {
     const std::uint64_t bytes = program.buffers[combine.value].bytes;
     const std::vector<float> got = floats(*both, combine.value, bytes), begun = floats(*first, combine.value, bytes);
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const float rest = strands[(region.accumulator_bytes + combine.offset) / sizeof(float) + i];
+      const float rest = partitions[(region.accumulator_bytes + combine.offset) / sizeof(float) + i];
       const float sum = combined(combine.op, begun[i], rest);
       ++values;
       if (got[i] == sum) continue;
@@ -288,7 +288,7 @@ TEST_P(RegionsOfRandomGraphs, AddUpFromHalvesOfTheRows) {
       whole.runnable().run(0, 1);
       const std::vector<Region>& regions = whole.program().phases[0].regions;
       for (std::size_t r = 0; r < regions.size(); ++r) {
-        if (regions[r].stages.size() != 1 || regions[r].strands != 2) continue;
+        if (regions[r].stages.size() != 1 || regions[r].partitions != 2) continue;
         if (regions[r].accumulators == kNoBuffer) continue;  // nothing is reduced, or empty values only
         const std::string wrong = compare_halves(whole, r, random.samples, values);
         ASSERT_TRUE(wrong.empty()) << "seed " << seed << ", tiles of " << rows << " rows: " << wrong << "\n"
@@ -320,12 +320,12 @@ struct Halves {
 };
 
 // Rows [first, first + rows) of 96 in tiles of 32.
-std::vector<float> reduced(std::int64_t first, std::int64_t rows, std::int32_t strands, int threads) {
+std::vector<float> reduced(std::int64_t first, std::int64_t rows, std::int32_t partitions, int threads) {
   const Halves halves(rows);
   CpuExecutor cpu;
   cpu.set_threads(threads);
   const Regions regions = fused(halves.graph, cpu);
-  OneRun run(regions.graph, cpu, {32, strands});
+  OneRun run(regions.graph, cpu, {32, partitions});
   const HostTensor x = random_tensor(DType::f32, {96, 3}, -2, 2, "x");
   const HostTensor w = random_tensor(DType::f32, {3, 5}, -1, 1, "w");
   const auto part = x.bytes().subspan(static_cast<std::size_t>(first) * 12, static_cast<std::size_t>(rows) * 12);
@@ -341,14 +341,14 @@ std::vector<float> reduced(std::int64_t first, std::int64_t rows, std::int32_t s
   return values;
 }
 
-// Sink over parts of the rows, then Combine: the same bits as over all rows with a strand for each part.
+// Sink over parts of the rows, then Combine: the same bits as over all rows with a partition for each part.
 TEST(RegionContract, PartsOfTheRowsAddUpToTheWhole) {
   const std::vector<float> whole = reduced(0, 64, 2, 1);
   const std::vector<float> first = reduced(0, 32, 1, 1), second = reduced(32, 32, 1, 1);
   ASSERT_EQ(whole.size(), 16u);
   for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(whole[i], first[i] + second[i]) << i;
   EXPECT_NE(first, second);
-  // One strand over both parts adds its lanes once, not tile by tile: the same but for rounding.
+  // One partition over both parts adds its lanes once, not tile by tile: the same but for rounding.
   const std::vector<float> one = reduced(0, 64, 1, 1);
   for (std::size_t i = 0; i < whole.size(); ++i)
     EXPECT_NEAR(one[i], whole[i], 1e-5f * std::fabs(whole[i]) + 1e-5f) << i;
@@ -372,9 +372,9 @@ TEST(RegionContract, InstructionSetsDoNotChangeBits) {
 }
 
 TEST(RegionContract, ThreadsDoNotChangeBits) {
-  for (const std::int32_t strands : {2, 3}) {
-    const std::vector<float> one = reduced(0, 96, strands, 1);
-    for (const int threads : {2, 3, 8}) EXPECT_EQ(reduced(0, 96, strands, threads), one) << threads << " threads";
+  for (const std::int32_t partitions : {2, 3}) {
+    const std::vector<float> one = reduced(0, 96, partitions, 1);
+    for (const int threads : {2, 3, 8}) EXPECT_EQ(reduced(0, 96, partitions, threads), one) << threads << " threads";
   }
 }
 

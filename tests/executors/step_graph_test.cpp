@@ -1,6 +1,6 @@
 // What training does with data: which rows a step sees, what an epoch's loss is, the rings, prediction in chunks, and
 // draws. The models have a learning rate of 0, so that a loss says which rows were seen.
-#include "graph/frontend/step_graph.h"
+#include "graph/frontend/step/step_graph.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

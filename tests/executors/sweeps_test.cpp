@@ -8,7 +8,7 @@
 
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
-#include "graph/frontend/optimizers.h"
+#include "graph/frontend/library/optimizers.h"
 #include "graphrun/op.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"

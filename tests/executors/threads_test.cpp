@@ -13,9 +13,9 @@
 #include "graph/gradients.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
-#include "kernels/cpu/cores.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/threads/cores.h"
+#include "kernels/cpu/threads/parallel.h"
 #include "support/allocations.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"
@@ -266,9 +266,9 @@ TEST_F(Threads, EachLoopHasTheSameBitsAndIsCloseToTheReference) {
       {"matmul", {{300, 200}, {300, 130}}, from_left},     // shared panels
       {"matmul", {{503, 70}, {70, 130}}, {}},              //
       {"matmul", {{170, 1100}, {130, 1100}}, from_right},  //
-      {"matmul", {{40007, 2}, {40007, 20}}, from_left},    // strands
+      {"matmul", {{40007, 2}, {40007, 20}}, from_left},    // partitions
       {"matmul", {{40007, 20}, {40007, 1}}, from_left},    //
-      {"matmul", {{3000, 100}, {3000, 40}}, from_left},    // strands of blocks
+      {"matmul", {{3000, 100}, {3000, 40}}, from_left},    // partitions of blocks
       {"matmul", {{213, 60}, {170, 60}}, from_right},      //
       {"matmul", {{70, 9, 33}, {33, 65}}, {}},             // matrices
       {"matmul", {{2, 200, 90}, {2, 90, 100}}, {}},        // blocks of few matrices
@@ -429,10 +429,10 @@ TEST_F(Threads, ScratchFollowsFromShapes) {
     return cpu_workspace(op, params, types, {DType::f32, out, 0});
   };
   EXPECT_EQ(workspace(Op::matmul, MatmulParams{true, false}, {{100, 2}, {100, 20}}, {2, 20}), 0u);
-  const std::uint64_t strands = workspace(Op::matmul, MatmulParams{true, false}, {{40000, 2}, {40000, 20}}, {2, 20});
-  EXPECT_GT(strands, 2 * 40 * sizeof(float));
-  EXPECT_EQ(strands % (40 * sizeof(float)), 0u);
-  EXPECT_LE(strands, cpu::kMaxParts * 40 * sizeof(float));
+  const std::uint64_t partitions = workspace(Op::matmul, MatmulParams{true, false}, {{40000, 2}, {40000, 20}}, {2, 20});
+  EXPECT_GT(partitions, 2 * 40 * sizeof(float));
+  EXPECT_EQ(partitions % (40 * sizeof(float)), 0u);
+  EXPECT_LE(partitions, cpu::kMaxParts * 40 * sizeof(float));
   EXPECT_EQ(workspace(Op::matmul, MatmulParams{}, {{1000, 784}, {784, 250}}, {1000, 250}), 784 * 256 * sizeof(float));
   EXPECT_EQ(workspace(Op::sum, ReduceParams{1, false}, {{1000}}, {}), 0u);
   EXPECT_EQ(workspace(Op::sum, ReduceParams{1, false}, {{1024 * 100 + 1}}, {}), 101 * sizeof(float));

@@ -14,7 +14,7 @@
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
 #include "graphrun/session.h"
-#include "session/compare.h"
+#include "session/verify/compare.h"
 #include "support/graph_run.h"
 #include "support/mutant_executor.h"
 #include "support/source_folder.h"

@@ -5,7 +5,7 @@
 
 #include "base/json_reader.h"
 #include "base/json_text.h"
-#include "graph/frontend/canonical.h"
+#include "graph/frontend/format/canonical.h"
 #include "graphrun/error.h"
 
 using namespace graphrun;

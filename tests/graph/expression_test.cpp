@@ -1,5 +1,5 @@
 // expression_test.cpp: the grammar of expressions, folding, and where mistakes stand.
-#include "graph/frontend/expression.h"
+#include "graph/frontend/expressions/expression.h"
 
 #include <gtest/gtest.h>
 

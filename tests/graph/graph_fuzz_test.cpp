@@ -10,7 +10,7 @@
 #include <string>
 
 #include "graph/frontend/builder_impl.h"
-#include "graph/frontend/functions.h"
+#include "graph/frontend/library/functions.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "support/graph_run.h"

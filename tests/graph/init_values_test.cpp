@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/json_text.h"
-#include "graph/frontend/json_values.h"
-#include "graph/frontend/layers.h"
+#include "graph/frontend/format/json_values.h"
+#include "graph/frontend/library/layers.h"
 
 namespace graphrun {
 namespace {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "graph/frontend/class_numbers.h"
+#include "graph/frontend/step/class_numbers.h"
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 #include "support/cpu_time.h"

@@ -1,7 +1,7 @@
 // Optimizers: 20 steps of a small network on ref and cpu against the equations of PyTorch's documentation in double,
 // and against torch itself where it is installed (reference/optimizers_torch.py has the same network and the same
 // cases).
-#include "graph/frontend/optimizers.h"
+#include "graph/frontend/library/optimizers.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

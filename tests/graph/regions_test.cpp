@@ -120,7 +120,7 @@ TEST(RegionPass, AReducedValueThatRowsReadBackBeginsAStage) {
   EXPECT_EQ(program.phases[0].regions[0].stages[1].loads.size(), 1u);
 }
 
-// What a table's rows add up to is a reduced value; a large table is not worth accumulators for each strand.
+// What a table's rows add up to is a reduced value; a large table is not worth accumulators for each partition.
 TEST(RegionPass, AScatterIsACutWhenItsTableIsLargerThanTheBatch) {
   const auto scattered = [](std::int64_t entries) {
     Step step;
@@ -139,7 +139,7 @@ TEST(RegionPass, AScatterIsACutWhenItsTableIsLargerThanTheBatch) {
   EXPECT_TRUE(over_rows(regions, "h")) << "the rest of the step stays fused";
   ASSERT_EQ(regions.notes.size(), 1u);
   EXPECT_EQ(regions.notes[0].node, "table");
-  EXPECT_EQ(regions.notes[0].text, "a cut: accumulators of 1616 bytes for each strand are too many to add 1600 to");
+  EXPECT_EQ(regions.notes[0].text, "a cut: accumulators of 1616 bytes for each partition are too many to add 1600 to");
 }
 
 TEST(RegionPass, WhatTheExecutorDoesNotRunOverRowsIsACutWithItsReason) {
@@ -214,18 +214,18 @@ TEST(RegionPlan, WhatLivesInATileTakesNoBytesOfTheArena) {
   }
   const Region& region = with.phases[0].regions.at(0);
   EXPECT_EQ(region.tile_rows, 112);  // all 100, in whole vectors
-  EXPECT_EQ(region.strands, 1);
+  EXPECT_EQ(region.partitions, 1);
   ASSERT_EQ(region.stages[0].combines.size(), 1u);
   EXPECT_EQ(with.buffers[region.stages[0].combines[0].value].name, "dW");
   EXPECT_NE(to_string(with).find("combine dW"), std::string::npos);
 }
 
-TEST(RegionPlan, TilesAndStrandsComeFromShapesAndTarget) {
+TEST(RegionPlan, TilesAndPartitionsComeFromShapesAndTarget) {
   const Program a = lowered(regions_of(Step().graph).graph), b = lowered(regions_of(Step().graph).graph);
   EXPECT_EQ(a, b);
   const Region chosen = lowered(regions_of(Step().graph).graph, {7, 3}).phases[0].regions.at(0);
   EXPECT_EQ(chosen.tile_rows, 7);
-  EXPECT_EQ(chosen.strands, 3);
+  EXPECT_EQ(chosen.partitions, 3);
 }
 
 TEST(RegionPlan, AnEmptyReducedValueNeedsNoAccumulators) {
@@ -263,26 +263,27 @@ TEST(RegionPlan, AccumulatorsLieSideBySideInWholeLines) {
   EXPECT_EQ(region.accumulator_bytes, 128u);
 }
 
-TEST(RegionPlan, StrandsAreEqualSharesForTwoAndMoreThreads) {
+TEST(RegionPlan, PartitionsAreEqualSharesForTwoAndMoreThreads) {
   std::int32_t before = 1;
   for (const std::int64_t rows : {1, 100, 321, 1000, 1500, 3530, 10000, 40000, 123457, 800000}) {
     SCOPED_TRACE(rows);
     const Region region = lowered(regions_of(Step(rows).graph).graph).phases[0].regions.at(0);
-    const std::int64_t strands = region.strands;
-    EXPECT_EQ(strands & (strands - 1), 0) << "a power of two";
-    EXPECT_GE(strands, before);
-    EXPECT_LE(strands, 64);
-    EXPECT_TRUE(strands == 1 || rows >= strands * 64);
+    const std::int64_t partitions = region.partitions;
+    EXPECT_EQ(partitions & (partitions - 1), 0) << "a power of two";
+    EXPECT_GE(partitions, before);
+    EXPECT_LE(partitions, 64);
+    EXPECT_TRUE(partitions == 1 || rows >= partitions * 64);
     const std::int64_t tiles = (rows + region.tile_rows - 1) / region.tile_rows;
-    EXPECT_GE(tiles, strands) << "each has work";
-    for (std::int64_t s = 0; s < strands; ++s) {
-      const std::int64_t share = (tiles * (s + 1) / strands - tiles * s / strands) * region.tile_rows;
-      EXPECT_LE(share, rows / strands * 5 / 4 + 16) << "strand " << s;
+    EXPECT_GE(tiles, partitions) << "each has work";
+    for (std::int64_t s = 0; s < partitions; ++s) {
+      const std::int64_t share = (tiles * (s + 1) / partitions - tiles * s / partitions) * region.tile_rows;
+      EXPECT_LE(share, rows / partitions * 5 / 4 + 16) << "partition " << s;
     }
-    before = region.strands;
+    before = region.partitions;
   }
   EXPECT_EQ(before, 64);
-  EXPECT_GT(lowered(regions_of(Step(3530).graph).graph).phases[0].regions.at(0).strands, 1) << "small work is shared";
+  EXPECT_GT(lowered(regions_of(Step(3530).graph).graph).phases[0].regions.at(0).partitions, 1)
+      << "small work is shared";
 }
 
 // Each rule of a Region, broken.
@@ -301,14 +302,14 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
   };
   broken("region.stages", [](Program&, Region& r) { r.stages.clear(); });
   broken("region.tiles", [](Program&, Region& r) { r.tile_rows = 0; });
-  broken("region.tiles", [](Program&, Region& r) { r.strands = 0; });
+  broken("region.tiles", [](Program&, Region& r) { r.partitions = 0; });
   broken("region.order", [](Program&, Region& r) { r.last = 99; });
   broken("region.order", [](Program&, Region& r) { r.stages[0].rows = r.stages[0].last + 1; });
   broken("region.load", [](Program&, Region& r) { r.stages[0].loads.clear(); });
   broken("region.combine", [](Program&, Region& r) { r.stages[0].combines.clear(); });
   broken("region.combine", [](Program&, Region& r) { r.stages[0].combines.push_back(r.stages[0].combines[0]); });
   broken("region.accumulators", [](Program&, Region& r) { r.accumulator_bytes = 16; });
-  broken("region.accumulators", [](Program&, Region& r) { r.strands = 1000; });
+  broken("region.accumulators", [](Program&, Region& r) { r.partitions = 1000; });
   broken("region.accumulators", [](Program&, Region& r) { r.accumulator_bytes -= 4; });
   broken("region.accumulators", [](Program&, Region& r) { r.stages[0].combines[0].offset += 2; });
   broken("region.accumulators", [](Program& p, Region& r) {  // in the place of another

@@ -1,5 +1,5 @@
 // Schedules: values at many steps against the formulas in double; wrong specs are errors with codes.
-#include "graph/frontend/schedules.h"
+#include "graph/frontend/library/schedules.h"
 
 #include <gtest/gtest.h>
 

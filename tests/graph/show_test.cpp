@@ -12,8 +12,8 @@
 #include <sstream>
 
 #include "graph/frontend/builder_impl.h"
-#include "graph/frontend/expression.h"
-#include "graph/frontend/functions.h"
+#include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/library/functions.h"
 #include "graphrun/error.h"
 #include "support/source_folder.h"
 #include "support/temporary_folder.h"

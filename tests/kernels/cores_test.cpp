@@ -1,4 +1,4 @@
-#include "kernels/cpu/cores.h"
+#include "kernels/cpu/threads/cores.h"
 
 #include <gtest/gtest.h>
 

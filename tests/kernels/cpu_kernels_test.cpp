@@ -9,7 +9,7 @@
 
 #include "graphrun/op.h"
 #include "kernels/calls.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/threads/parallel.h"
 #include "kernels/ref.h"
 #include "kernels/scalar_ops.h"
 

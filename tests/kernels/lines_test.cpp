@@ -8,9 +8,9 @@
 
 #include "graphrun/op.h"
 #include "kernels/calls.h"
-#include "kernels/cpu/isa.h"
-#include "kernels/cpu/parallel.h"
-#include "kernels/cpu/tile_steps.h"
+#include "kernels/cpu/simd/isa.h"
+#include "kernels/cpu/threads/parallel.h"
+#include "kernels/cpu/tiles/tile_steps.h"
 #include "kernels/ref.h"
 #include "kernels/scalar_ops.h"
 

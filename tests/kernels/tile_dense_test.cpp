@@ -6,7 +6,7 @@
 #include <random>
 
 #include "graphrun/op.h"
-#include "kernels/cpu/tile.h"
+#include "kernels/cpu/tiles/tile.h"
 
 namespace graphrun::cpu {
 namespace {

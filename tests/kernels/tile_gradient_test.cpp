@@ -7,7 +7,7 @@
 #include <random>
 
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/tile_steps.h"
+#include "kernels/cpu/tiles/tile_steps.h"
 
 namespace graphrun {
 namespace {

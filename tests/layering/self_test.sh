@@ -35,7 +35,7 @@ expect 0 src/kernels/cpu/matmul.cpp '<cmath>'
 
 expect 1 src/graph/ir/graph.cpp '"graph/builder.h"'             # against the order inside the graph layer
 expect 1 src/graph/builder.cpp '"compiler/compile.h"'            # the graph knows no compiler
-expect 1 src/compiler/simplify.cpp '"graph/frontend/step_graph.h"' # the compiler sees graphs, not models
+expect 1 src/compiler/simplify.cpp '"graph/frontend/step/step_graph.h"' # the compiler sees graphs, not models
 expect 1 src/compiler/lower.cpp '"executors/registry.h"'
 expect 1 src/graph/ops/matmul.cpp '"kernels/ref.h"'             # the graph knows no kernels
 expect 1 src/executors/cpu/cpu.cpp '"executors/ref/ref.h"'      # executors do not know each other

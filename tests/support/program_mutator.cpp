@@ -258,7 +258,7 @@ class Mutator {
       case 1:
         return number(r.tile_rows);
       case 2:
-        return number(r.strands);
+        return number(r.partitions);
       case 3:
         return number(r.tile_bytes);
       case 4:

@@ -2,8 +2,8 @@
 
 #include <variant>
 
-#include "kernels/cpu/parallel.h"
-#include "kernels/cpu/scalar_loops.h"
+#include "kernels/cpu/simd/scalar_loops.h"
+#include "kernels/cpu/threads/parallel.h"
 
 namespace graphrun {
 

@@ -7,7 +7,7 @@
 
 #include "kernels/abi.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/simd/isa.h"
 
 namespace graphrun {
 

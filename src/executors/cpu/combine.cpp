@@ -9,15 +9,15 @@ namespace {
 
 struct Tree {
   cpu::BinaryFn<float> combine;
-  const StrandResults& results;
+  const PartitionResults& results;
   std::int64_t n;
 
-  // Strands [first, first + span), span being a power of two, or those of them that there are. What is not finished
+  // Partitions [first, first + span), span being a power of two, or those of them that there are. What is not finished
   // stays in the stack's blocks, one for each level: the nearest cache.
   const float* run(int first, int span, float* to) const {
     if (span == 1) return results.first + static_cast<std::size_t>(first) * results.apart;
     const int half = span / 2;
-    if (first + half >= results.strands) return run(first, half, to);
+    if (first + half >= results.partitions) return run(first, half, to);
     float other[kCombineBlock];
     const float* const x = run(first, half, to);
     const float* const y = run(first + half, half, other);
@@ -43,11 +43,11 @@ float identity(CombineOp op) {
   throw std::logic_error("identity: no such operator");
 }
 
-const float* combined(const cpu::IsaTable& table, CombineOp op, const StrandResults& results, std::int64_t n,
+const float* combined(const cpu::IsaTable& table, CombineOp op, const PartitionResults& results, std::int64_t n,
                       float* block) {
   constexpr cpu::BinaryOp kFunctions[] = {cpu::binary_add, cpu::binary_mul, cpu::binary_maximum, cpu::binary_minimum};
   const Tree tree{table.binary[kFunctions[static_cast<std::size_t>(op)]], results, n};
-  const int span = static_cast<int>(std::bit_ceil(static_cast<unsigned>(results.strands)));
+  const int span = static_cast<int>(std::bit_ceil(static_cast<unsigned>(results.partitions)));
   return tree.run(0, span, block);
 }
 

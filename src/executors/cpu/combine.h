@@ -1,6 +1,6 @@
-// combine.h: how the partial results of a region's strands become one.
-// Contract: element by element, strands 1, 2, 4, ... apart (Combine of program.h), whatever range is asked for: the
-// bits do not depend on ranges. Each strand's results are read once and none is written; nothing is allocated.
+// combine.h: how the partial results of a region's partitions become one.
+// Contract: element by element, partitions 1, 2, 4, ... apart (Combine of program.h), whatever range is asked for: the
+// bits do not depend on ranges. Each partition's results are read once and none is written; nothing is allocated.
 // Leaves to others: where results lie and which threads share the ranges (region_runner.h).
 #pragma once
 
@@ -8,23 +8,23 @@
 #include <cstdint>
 
 #include "graphrun/program.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/simd/isa.h"
 
 namespace graphrun {
 
 inline constexpr std::int64_t kCombineBlock = 256;  // floats
 
-// Floats of every strand: those of strand s begin at first + s * apart.
-struct StrandResults {
+// Floats of every partition: those of partition s begin at first + s * apart.
+struct PartitionResults {
   const float* first;
   std::size_t apart;
-  int strands;
+  int partitions;
 };
 
-float identity(CombineOp op);  // what a strand's results begin with
+float identity(CombineOp op);  // what a partition's results begin with
 
-// The combined first n <= kCombineBlock floats: in `block`, or those of the only strand.
-const float* combined(const cpu::IsaTable& table, CombineOp op, const StrandResults& results, std::int64_t n,
+// The combined first n <= kCombineBlock floats: in `block`, or those of the only partition.
+const float* combined(const cpu::IsaTable& table, CombineOp op, const PartitionResults& results, std::int64_t n,
                       float* block);
 
 }  // namespace graphrun

@@ -11,18 +11,18 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "executors/cpu/batch_windows.h"
 #include "executors/cpu/elementwise_run.h"
 #include "executors/cpu/host.h"
 #include "executors/cpu/region_runner.h"
 #include "executors/cpu/sweeps.h"
+#include "executors/cpu/zero_copy_batch.h"
 #include "graphrun/error.h"
 #include "graphrun/load_check.h"
 #include "graphrun/op.h"
-#include "kernels/cpu/cores.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/parallel.h"
-#include "kernels/cpu/tile.h"
+#include "kernels/cpu/threads/cores.h"
+#include "kernels/cpu/threads/parallel.h"
+#include "kernels/cpu/tiles/tile.h"
 
 namespace graphrun {
 namespace {
@@ -297,7 +297,7 @@ class CpuRunnable final : public Runnable {
   std::unique_ptr<cpu::Pool> pool_;
   TileScratch scratch_;
   std::vector<BoundPhase> phases_;
-  BatchWindows windows_;
+  ZeroCopyBatch windows_;
   std::unique_ptr<StepClock> clock_;  // null: nobody wants to know
 };
 

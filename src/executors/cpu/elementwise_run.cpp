@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/families.h"
+#include "kernels/cpu/batch/families.h"
 
 namespace graphrun {
 namespace {

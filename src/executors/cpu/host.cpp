@@ -4,8 +4,8 @@
 #include <sstream>
 #include <string>
 
-#include "kernels/cpu/cores.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/threads/cores.h"
 
 namespace graphrun {
 namespace {

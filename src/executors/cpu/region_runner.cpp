@@ -12,9 +12,9 @@
 #include "executors/cpu/combine.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
-#include "kernels/cpu/elements.h"
-#include "kernels/cpu/isa.h"
-#include "kernels/cpu/tile_steps.h"
+#include "kernels/cpu/batch/elements.h"
+#include "kernels/cpu/simd/isa.h"
+#include "kernels/cpu/tiles/tile_steps.h"
 
 namespace graphrun {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 static_assert(cpu::kTileVector == kTileLanes);  // kernels know no Program
 constexpr std::uint64_t kPage = 4096;           // two threads' scratch shares none
 
-// Floats of partial results read: two or three microseconds, as a strand.
+// Floats of partial results read: two or three microseconds, as a partition.
 constexpr std::int64_t kCombinePart = 8192;
 
 std::uint64_t lane_bytes(const Region& region) {
@@ -59,7 +59,7 @@ RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Progr
       capacity_(phase.capacity),
       tile_rows_(region.tile_rows),
       tiles_((phase.capacity + region.tile_rows - 1) / region.tile_rows),
-      strands_(region.strands),
+      partitions_(region.partitions),
       accumulator_bytes_(region.accumulator_bytes),
       has_lanes_(region.lanes),
       lanes_at_(whole_lines(region.tile_bytes)),
@@ -176,30 +176,31 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
   }
 }
 
-float* RegionRunner::accumulators(int strand) const {
-  return reinterpret_cast<float*>(accumulators_ + static_cast<std::uint64_t>(strand) * accumulator_bytes_);
+float* RegionRunner::accumulators(int partition) const {
+  return reinterpret_cast<float*>(accumulators_ + static_cast<std::uint64_t>(partition) * accumulator_bytes_);
 }
 
-void RegionRunner::run_strand(const BoundStage& stage, int strand) const {
+void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
   cpu::TileContext context;
   context.tile = scratch_.of(pool_ == nullptr ? 0 : cpu::Pool::current());
   if (accumulators_ != nullptr) {
-    context.accumulators = reinterpret_cast<std::byte*>(accumulators(strand));
+    context.accumulators = reinterpret_cast<std::byte*>(accumulators(partition));
     std::memset(context.accumulators, 0, accumulator_bytes_);
     if (has_lanes_) {
       context.lanes = reinterpret_cast<float*>(context.tile + lanes_at_);
       std::memset(context.lanes, 0, accumulator_bytes_ * kTileLanes);
     }
     for (const Alike& alike : stage.accumulators) {
-      if (alike.op != CombineOp::sum) std::fill_n(accumulators(strand) + alike.first, alike.count, identity(alike.op));
+      if (alike.op != CombineOp::sum)
+        std::fill_n(accumulators(partition) + alike.first, alike.count, identity(alike.op));
     }
   }
   std::int64_t samples =
       stage.row_count != nullptr ? std::clamp<std::int64_t>(*stage.row_count, 0, capacity_) : capacity_;
   // Rows that the data set has not are not there to be read, whatever the phase counts.
   for (const Batches& of : stage.batches) samples = std::min(samples, cpu::batch_of(of.params, *of.step).count);
-  const std::int64_t begin = tiles_ * strand / strands_ * tile_rows_;
-  const std::int64_t end = std::min(tiles_ * (strand + 1) / strands_ * tile_rows_, capacity_);
+  const std::int64_t begin = tiles_ * partition / partitions_ * tile_rows_;
+  const std::int64_t end = std::min(tiles_ * (partition + 1) / partitions_ * tile_rows_, capacity_);
   for (context.first = begin; context.first < std::min(end, samples); context.first += tile_rows_) {
     context.rows = std::min(tile_rows_, samples - context.first);
     context.stride = (context.rows + kTileLanes - 1) / kTileLanes * kTileLanes;
@@ -214,27 +215,27 @@ void RegionRunner::run_strand(const BoundStage& stage, int strand) const {
   }
 }
 
-void RegionRunner::add_lanes(const BoundStage& stage, const cpu::TileContext& strand) const {
+void RegionRunner::add_lanes(const BoundStage& stage, const cpu::TileContext& partition) const {
   for (const Alike& alike : stage.accumulators) {
     if (alike.op != CombineOp::sum) continue;
-    cpu::tile_table(isa_).add_lanes(reinterpret_cast<float*>(strand.accumulators) + alike.first,
-                                    strand.lanes + alike.first * kTileLanes, alike.count);
+    cpu::tile_table(isa_).add_lanes(reinterpret_cast<float*>(partition.accumulators) + alike.first,
+                                    partition.lanes + alike.first * kTileLanes, alike.count);
   }
 }
 
 void RegionRunner::run_stage(const BoundStage& stage) const {
-  if (pool_ == nullptr || strands_ == 1) {
-    for (int strand = 0; strand < strands_; ++strand) run_strand(stage, strand);
+  if (pool_ == nullptr || partitions_ == 1) {
+    for (int partition = 0; partition < partitions_; ++partition) run_partition(stage, partition);
   } else {
     struct Work {
       const RegionRunner& region;
       const BoundStage& stage;
     } work{*this, stage};
     pool_->run(
-        strands_,
-        [](void* context, int strand) {
+        partitions_,
+        [](void* context, int partition) {
           const Work& w = *static_cast<const Work*>(context);
-          w.region.run_strand(w.stage, strand);
+          w.region.run_partition(w.stage, partition);
         },
         &work);
   }
@@ -243,7 +244,7 @@ void RegionRunner::run_stage(const BoundStage& stage) const {
 
 void RegionRunner::combine(const BoundStage& stage) const {
   const auto floats = static_cast<std::int64_t>(accumulator_bytes_ / sizeof(float));
-  const std::int64_t parts = std::min<std::int64_t>(floats * strands_ / kCombinePart, cpu::kMaxParts);
+  const std::int64_t parts = std::min<std::int64_t>(floats * partitions_ / kCombinePart, cpu::kMaxParts);
   KernelArgs args;
   args.pool = pool_;
   cpu::for_ranges(args, static_cast<int>(parts), floats, cpu::kGrain,
@@ -257,7 +258,7 @@ void RegionRunner::combine_range(const BoundStage& stage, std::int64_t first, st
     const std::int64_t alike_end = std::min(last, alike.first + alike.count);
     for (std::int64_t begin = std::max(first, alike.first); begin < alike_end; begin += kCombineBlock) {
       const std::int64_t end = std::min(begin + kCombineBlock, alike_end);
-      const StrandResults results{accumulators(0) + begin, accumulator_bytes_ / sizeof(float), strands_};
+      const PartitionResults results{accumulators(0) + begin, accumulator_bytes_ / sizeof(float), partitions_};
       const float* const from = combined(cpu::isa_table(isa_), alike.op, results, end - begin, block);
       for (const Reduced& value : stage.reduced) {
         const auto value_first = static_cast<std::int64_t>(value.offset / sizeof(float));

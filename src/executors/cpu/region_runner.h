@@ -1,7 +1,7 @@
-// region_runner.h: runs a Region of a Program on the host: strands of tiles over the pool's threads, then Combine.
+// region_runner.h: runs a Region of a Program on the host: partitions of tiles over the pool's threads, then Combine.
 // Contract: docs/regions.md. The bits depend on the Region only, not on threads. run() allocates nothing: accumulators
-// lie in the arena, tile scratch is given. A strand is run by one thread from its first tile to its last.
-// Leaves to others: what a row step computes (kernels/cpu/tile.h), steps that run once (BoundStep).
+// lie in the arena, tile scratch is given. A partition is run by one thread from its first tile to its last.
+// Leaves to others: what a row step computes (kernels/cpu/tiles/tile.h), steps that run once (BoundStep).
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 #include "executors/cpu/bound_step.h"
 #include "graphrun/program.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/parallel.h"
-#include "kernels/cpu/tile.h"
+#include "kernels/cpu/threads/parallel.h"
+#include "kernels/cpu/tiles/tile.h"
 
 namespace graphrun {
 
-// Memory for one tile, and the lanes of one strand, for each thread.
+// Memory for one tile, and the lanes of one partition, for each thread.
 class TileScratch {
  public:
   TileScratch(std::uint64_t bytes, int threads);  // throws Error: no memory
@@ -69,17 +69,17 @@ class RegionRunner {
   };
 
   void bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena, Isa isa);
-  void run_strand(const BoundStage& stage, int strand) const;
-  void add_lanes(const BoundStage& stage, const cpu::TileContext& strand) const;
+  void run_partition(const BoundStage& stage, int partition) const;
+  void add_lanes(const BoundStage& stage, const cpu::TileContext& partition) const;
   void run_stage(const BoundStage& stage) const;
   void combine(const BoundStage& stage) const;
   void combine_range(const BoundStage& stage, std::int64_t first, std::int64_t last) const;
-  float* accumulators(int strand) const;
+  float* accumulators(int partition) const;
 
   std::uint32_t first_, last_;
   std::vector<BoundStage> stages_;
   std::int64_t capacity_, tile_rows_, tiles_;
-  int strands_;
+  int partitions_;
   std::byte* accumulators_ = nullptr;
   std::uint64_t accumulator_bytes_;
   bool has_lanes_;          // else sums go to the accumulators, tile by tile

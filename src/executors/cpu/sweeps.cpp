@@ -6,8 +6,8 @@
 #include <map>
 
 #include "graphrun/op.h"
-#include "kernels/cpu/parallel.h"
-#include "kernels/cpu/scalar_loops.h"
+#include "kernels/cpu/simd/scalar_loops.h"
+#include "kernels/cpu/threads/parallel.h"
 
 namespace graphrun {
 namespace {

@@ -3,7 +3,7 @@
 // Contract: a sweep leaves in every state, and in every value that a step outside of it reads, the bits that its steps
 // leave one by one; a value that it alone reads never reaches the arena. Threads change no bits. run() allocates
 // nothing.
-// Leaves to others: the loops (kernels/cpu/isa.h), small steps (bound_step.h), steps with rows (region_runner.h).
+// Leaves to others: the loops (kernels/cpu/simd/isa.h), small steps (bound_step.h), steps with rows (region_runner.h).
 #pragma once
 
 #include <cstdint>

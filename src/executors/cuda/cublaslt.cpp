@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "executors/cuda/autotune.h"
 #include "executors/cuda/event.h"
 #include "executors/cuda/once_per_key.h"
-#include "executors/cuda/probe.h"
 #include "graphrun/error.h"
 
 namespace graphrun::cuda {
@@ -241,8 +241,8 @@ cublasLtMatmulAlgo_t choose_by_time(cublasLtHandle_t handle, const LibraryMatmul
   };
   const std::uint64_t results = floats(p.m * p.n, p.out_stride, p.matrices);
   api.doing(doing);
-  fill_probe(api, const_cast<void*>(p.a), floats(p.m * p.k, p.a_stride, p.matrices), 1, stream);
-  fill_probe(api, const_cast<void*>(p.b), floats(p.k * p.n, p.b_stride, p.matrices), 2, stream);
+  fill_trial(api, const_cast<void*>(p.a), floats(p.m * p.k, p.a_stride, p.matrices), 1, stream);
+  fill_trial(api, const_cast<void*>(p.b), floats(p.k * p.n, p.b_stride, p.matrices), 2, stream);
   Event begin(api), end(api);
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  // of the last that did not run
   const auto runs = [&](const cublasLtMatmulAlgo_t& algorithm) {
@@ -252,9 +252,9 @@ cublasLtMatmulAlgo_t choose_by_time(cublasLtHandle_t handle, const LibraryMatmul
   };
   const auto trial = [&](const cublasLtMatmulAlgo_t& algorithm, double limit) -> std::optional<Trial> {
     Trial seen;
-    fill_probe(api, p.out, results, 3, stream);
+    fill_trial(api, p.out, results, 3, stream);
     if (!runs(algorithm)) return std::nullopt;
-    checksum_probe(api, p.out, results, p.workspace, stream);
+    checksum_trial(api, p.out, results, p.workspace, stream);
     api.copy_to_host(&seen.bits, p.workspace, sizeof(seen.bits), stream);
     api.synchronize(stream);
     for (int i = 0; i < kRepeats; ++i) {

@@ -1,5 +1,5 @@
 // in_flight.h: the launches of a run that are not done: at most two, so that whoever interrupts waits for no more.
-// Contract: allocates nothing after the constructor. Leaves to others: how large a launch is (pace.h).
+// Contract: allocates nothing after the constructor. Leaves to others: how large a launch is (launch_batching.h).
 #pragma once
 
 #include <array>

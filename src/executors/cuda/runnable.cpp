@@ -202,7 +202,7 @@ void CudaRunnable::bind_launches() {
       for (const BufferId operand : fused.operands) call.pointers.push_back(arena_->at(operand));
       next.fused = std::move(call);
     }
-    bound.pace = Pace(bound.launches.size());
+    bound.batching = LaunchBatching(bound.launches.size());
   }
   if (!source.empty()) compile_launches(fused_prelude() + source);
 }
@@ -248,7 +248,7 @@ void CudaRunnable::capture_phases() {
     std::vector<StepGraph::Part> parts;
     for (const BoundLaunch& launch : phase.launches)
       parts.push_back({[&] { enqueue(phase, launch, true); }, launch.after});
-    graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.pace.unroll(), parts);
+    graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.batching.unroll(), parts);
   }
 }
 
@@ -323,7 +323,7 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
     sample(phase);
     begun = 1;
   }
-  if (n - begun <= bound.pace.steps_per_launch()) {
+  if (n - begun <= bound.batching.steps_per_launch()) {
     run_in_one(phase, begun, n - begun);
   } else {
     run_in_several(phase, begun, n);
@@ -338,22 +338,22 @@ void CudaRunnable::run_in_one(PhaseId phase, std::uint64_t first, std::uint64_t 
   launch_steps(phase, steps);
   arena_->copy_polled(pinned_.get(), stream_.get());
   api_.synchronize(stream_.get());
-  if (steps > 0) phases_[phase].pace.took(steps, Profiler::now() - start);
+  if (steps > 0) phases_[phase].batching.took(steps, Profiler::now() - start);
 }
 
 void CudaRunnable::run_in_several(PhaseId phase, std::uint64_t begun, std::uint64_t n) {
-  Pace& pace = phases_[phase].pace;
+  LaunchBatching& batching = phases_[phase].batching;
   InFlight& in_flight = *in_flight_;
   const auto wait = [&] {
     const InFlight::Done done = in_flight.wait_for_oldest();
-    pace.took(done.steps, done.seconds);
+    batching.took(done.steps, done.seconds);
     if (!in_flight.empty()) begin_step(in_flight.oldest().first);
   };
   in_flight.begin(stream_.get());
   while (begun < n) {
     if (in_flight.full()) wait();
     if (in_flight.empty()) begin_step(begun);
-    const std::uint64_t steps = std::min(n - begun, pace.steps_per_launch());
+    const std::uint64_t steps = std::min(n - begun, batching.steps_per_launch());
     launch_steps(phase, steps);
     in_flight.add({begun, steps}, stream_.get());
     begun += steps;
@@ -409,7 +409,7 @@ std::vector<std::pair<std::string, std::uint64_t>> CudaRunnable::counters() cons
   auto list = api_.counters().list();
   list.insert(list.end(), load_times_.begin(), load_times_.end());
   for (PhaseId id = 0; id < phases_.size(); ++id) {
-    list.emplace_back("steps_per_launch." + program_.phases[id].name, phases_[id].pace.steps_per_launch());
+    list.emplace_back("steps_per_launch." + program_.phases[id].name, phases_[id].batching.steps_per_launch());
   }
   return list;
 }

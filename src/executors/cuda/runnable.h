@@ -12,8 +12,8 @@
 #include "executors/cuda/cublaslt.h"
 #include "executors/cuda/grouping.h"
 #include "executors/cuda/in_flight.h"
+#include "executors/cuda/launch_batching.h"
 #include "executors/cuda/nvrtc.h"
-#include "executors/cuda/pace.h"
 #include "executors/cuda/step_graph.h"
 #include "graphrun/executor.h"
 
@@ -70,7 +70,7 @@ class CudaRunnable final : public Runnable {
     std::string label;
     std::vector<BoundStep> steps;
     std::vector<BoundLaunch> launches;
-    Pace pace{1};
+    LaunchBatching batching{1};
   };
   class StreamLauncher;
 

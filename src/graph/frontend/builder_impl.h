@@ -1,6 +1,6 @@
 // builder_impl.h: what a GraphBuilder holds, for the library's own layers.
 // Contract: `graph` has one phase (index 0, capacity = batch) that stands for the model function; the step graph is
-// made from it by frontend/step_graph.h. Names given by the user are the nodes' names.
+// made from it by frontend/step/step_graph.h. Names given by the user are the nodes' names.
 #pragma once
 
 #include <map>

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "graph/frontend/builder_impl.h"
-#include "graph/frontend/expression.h"
-#include "graph/frontend/functions.h"
-#include "graph/frontend/layers.h"
+#include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/layers.h"
 #include "graphrun/error.h"
 
 namespace graphrun {

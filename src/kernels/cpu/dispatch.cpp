@@ -4,8 +4,8 @@
 
 #include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/families.h"
 
 namespace graphrun {
 

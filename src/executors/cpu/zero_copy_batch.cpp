@@ -1,0 +1,105 @@
+#include "executors/cpu/zero_copy_batch.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "graphrun/op.h"
+#include "kernels/cpu/batch/elements.h"
+
+namespace graphrun {
+
+struct ZeroCopyBatch::Window {
+  BufferId buffer = kNoBuffer;
+  KernelFn copy = nullptr;
+  const void* own = nullptr;  // the buffer's place in the arena
+  const void* now = nullptr;
+  std::vector<const void**> readers;
+
+  void move(const void* to) {
+    now = to;
+    for (const void** reader : readers) *reader = to;
+  }
+};
+
+namespace {
+
+// Whether anything but steps of its own reads the buffer: a view of it, what is written in its place, a tile.
+bool is_shared(const Program& program, const Phase& phase, BufferId id) {
+  for (BufferId other = 0; other < program.buffers.size(); ++other)
+    if ((program.buffers[other].storage == id) != (other == id)) return true;
+  for (const Region& region : phase.regions) {
+    for (const Stage& stage : region.stages)
+      for (const TileMove& load : stage.loads)
+        if (load.arena == id) return true;
+  }
+  return program.buffers[id].kind != BufferKind::activation;
+}
+
+// The operands of `steps` that are this buffer; none where a step does not read them afresh each time.
+std::vector<const void**> readers_of(BufferId id, const Phase& phase, std::vector<BoundStep>& steps) {
+  std::vector<const void**> readers;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::vector<BufferId>& inputs = phase.steps[i].inputs;
+    for (std::size_t j = 0; j < inputs.size(); ++j) {
+      if (inputs[j] != id) continue;
+      BoundStep& step = steps[i];
+      if (step.kernel == nullptr || step.binary != nullptr || step.unary != nullptr) return {};
+      readers.push_back(&step.args.in[j]);
+    }
+  }
+  return readers;
+}
+
+}  // namespace
+
+ZeroCopyBatch::ZeroCopyBatch() = default;
+ZeroCopyBatch::~ZeroCopyBatch() = default;
+
+void ZeroCopyBatch::bind(const Program& program, const Phase& phase, std::vector<BoundStep>& steps) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = phase.steps[i];
+    const auto* params = std::get_if<MinibatchParams>(&step.params);
+    if (step.op != Op::minibatch || params == nullptr || params->shuffle || steps[i].kernel == nullptr) continue;
+    if (program.buffers[step.inputs[0]].layout != Layout::rows || is_shared(program, phase, step.output)) continue;
+    std::vector<const void**> readers = readers_of(step.output, phase, steps);
+    if (readers.empty()) continue;
+    KernelArgs& args = steps[i].args;
+    windows_.push_back(std::make_unique<Window>());
+    Window& window = *windows_.back();
+    window.buffer = step.output;
+    window.copy = steps[i].kernel;
+    window.own = window.now = args.out;
+    window.readers = std::move(readers);
+    args.workspace = &window;
+    steps[i].kernel = select;
+  }
+}
+
+void ZeroCopyBatch::select(const KernelArgs& args) {
+  auto& window = *static_cast<Window*>(args.workspace);
+  const auto& params = std::get<MinibatchParams>(args.params);
+  const cpu::Batch batch = cpu::batch_of(params, *args.input<std::uint64_t>(1));
+  if (batch.count < params.capacity) {
+    window.copy(args);
+    return window.move(window.own);
+  }
+  const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
+  window.move(args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row);
+}
+
+ZeroCopyBatch::Window* ZeroCopyBatch::find(BufferId id) const {
+  const auto found = std::find_if(windows_.begin(), windows_.end(),
+                                  [id](const std::unique_ptr<Window>& window) { return window->buffer == id; });
+  return found == windows_.end() ? nullptr : found->get();
+}
+
+const std::byte* ZeroCopyBatch::at(BufferId id) const {
+  const Window* window = find(id);
+  return window == nullptr ? nullptr : static_cast<const std::byte*>(window->now);
+}
+
+void ZeroCopyBatch::close(BufferId id) {
+  if (Window* window = find(id)) window->move(window->own);
+}
+
+}  // namespace graphrun

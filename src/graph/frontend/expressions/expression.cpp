@@ -1,0 +1,328 @@
+// expression.cpp: the grammar: characters to terms. expression_build.cpp makes nodes of them.
+#include "graph/frontend/expressions/expression.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <unordered_set>
+
+namespace graphrun::expression {
+namespace {
+
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_name_part(char c) {
+  return is_letter(c) || is_digit(c) || c == '.';
+}
+
+std::size_t skip_spaces(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_space(text[at])) ++at;
+  return at;
+}
+
+std::string_view name_at(std::string_view text, std::size_t at) {
+  if (at >= text.size() || !is_letter(text[at])) return {};
+  std::size_t end = at;
+  while (end < text.size() && is_name_part(text[end])) ++end;
+  return text.substr(at, end - at);
+}
+
+// Where the expression begins after "name =", and the name; {0, ""} when the text assigns nothing.
+std::pair<std::size_t, std::string_view> assignment(std::string_view text) {
+  const std::size_t begin = skip_spaces(text, 0);
+  const std::string_view name = name_at(text, begin);
+  const std::size_t equals = skip_spaces(text, begin + name.size());
+  if (name.empty() || equals >= text.size() || text[equals] != '=') return {0, {}};
+  if (equals + 1 < text.size() && text[equals + 1] == '=') return {0, {}};
+  return {equals + 1, name};
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Expression parse() {
+    const auto [begin, name] = assignment(text_);
+    out_.text = text_;
+    out_.name = name;
+    at_ = begin;
+    disjunction();
+    spaces();
+    if (at_ < text_.size()) fail_here("expected an operator or the end");
+    return std::move(out_);
+  }
+
+ private:
+  using Rule = TermId (Parser::*)();
+  struct Operator {
+    std::string_view sign, op;
+  };
+
+  // One level of nesting for each (, [, - and ^; the grammar's own chain of rules is not counted.
+  struct Nested {
+    explicit Nested(Parser& owner) : parser(owner) {
+      if (++parser.depth_ > kMaxDepth) {
+        throw ExpressionError(parser.at_, "expression.depth", fmt::format("nested deeper than {} levels", kMaxDepth),
+                              "give a part of it a name of its own");
+      }
+    }
+    ~Nested() { --parser.depth_; }
+    Nested(const Nested&) = delete;
+    Nested& operator=(const Nested&) = delete;
+    Parser& parser;
+  };
+
+  void spaces() { at_ = skip_spaces(text_, at_); }
+
+  bool accept(std::string_view sign) {
+    spaces();
+    if (text_.substr(at_, sign.size()) != sign) return false;
+    if (is_letter(sign[0]) && name_at(text_, at_) != sign) return false;  // "order" is not "or"
+    at_ += sign.size();
+    return true;
+  }
+
+  [[noreturn]] void fail_here(std::string_view expectation) {
+    if (at_ >= text_.size()) {
+      throw ExpressionError(text_.size(), "expression.syntax", fmt::format("{}, got the end of the text", expectation));
+    }
+    std::string hint;
+    const std::string_view rest = text_.substr(at_);
+    const std::string_view before = text_.substr(0, at_);
+    if (rest[0] == '[') hint = "format 1 has no subscript; slice(…) takes parts";
+    if (rest[0] == '=') hint = rest.substr(0, 2) == "==" ? "" : "== compares; one name is assigned at the beginning";
+    if (rest[0] == '&' || rest[0] == '|' || rest[0] == '!') hint = "logic is written and, or, not";
+    if (static_cast<unsigned char>(rest[0]) >= 0x80) hint = "operators are plain: + - * / @ % ^";
+    if (is_letter(rest[0]) && !before.empty() && is_digit(before.back())) hint = "a product is written with *";
+    std::size_t length = 1;  // a character of UTF-8 is named whole
+    while (length < rest.size() && (static_cast<unsigned char>(rest[length]) & 0xc0u) == 0x80u) ++length;
+    const std::string_view word = is_letter(rest[0]) ? name_at(rest, 0) : rest.substr(0, length);
+    throw ExpressionError(at_, "expression.syntax", fmt::format("{}, got '{}'", expectation, word), hint);
+  }
+
+  void expect(std::string_view sign, std::string_view expectation) {
+    if (!accept(sign)) fail_here(expectation);
+  }
+
+  TermId push(Term term) {
+    term.literal = literal_;
+    out_.terms.push_back(std::move(term));
+    return static_cast<TermId>(out_.terms.size() - 1);
+  }
+
+  TermId binary(std::string_view op, std::size_t at, TermId left, TermId right) {
+    Term term{.kind = Term::Kind::binary, .word = std::string(op), .operands = {left, right}, .at = at};
+    term.begin = out_.terms[left].begin;
+    term.end = out_.terms[right].end;
+    return push(std::move(term));
+  }
+
+  TermId unary(std::string_view op, std::size_t at, TermId operand) {
+    Term term{.kind = Term::Kind::unary, .word = std::string(op), .operands = {operand}, .begin = at, .at = at};
+    term.end = out_.terms[operand].end;
+    return push(std::move(term));
+  }
+
+  const Operator* accept_any(std::span<const Operator> operators) {
+    for (const Operator& o : operators) {
+      // "*" is not the first half of "**".
+      if (o.sign == "*" && text_.substr(skip_spaces(text_, at_), 2) == "**") continue;
+      if (accept(o.sign)) return &o;
+    }
+    return nullptr;
+  }
+
+  TermId left_associative(std::span<const Operator> operators, Rule tighter) {
+    TermId left = (this->*tighter)();
+    for (;;) {
+      const Operator* found = accept_any(operators);
+      if (!found) return left;
+      const std::size_t at = at_ - found->sign.size();
+      left = binary(found->op, at, left, (this->*tighter)());
+    }
+  }
+
+  TermId disjunction() {
+    static constexpr Operator kOr[] = {{"or", "logical_or"}};
+    return left_associative(kOr, &Parser::conjunction);
+  }
+  TermId conjunction() {
+    static constexpr Operator kAnd[] = {{"and", "logical_and"}};
+    return left_associative(kAnd, &Parser::negation);
+  }
+  TermId negation() {
+    if (!accept("not")) return comparison();
+    const std::size_t at = at_ - 3;
+    const Nested nested(*this);
+    return unary("logical_not", at, negation());
+  }
+  TermId comparison() {
+    static constexpr Operator kCompare[] = {{"==", "equal"},         {"!=", "not_equal"}, {"<=", "less_equal"},
+                                            {">=", "greater_equal"}, {"<", "less"},       {">", "greater"}};
+    const TermId left = sum();
+    const Operator* found = accept_any(kCompare);
+    if (!found) return left;
+    const TermId both = binary(found->op, at_ - found->sign.size(), left, sum());
+    if (const Operator* second = accept_any(kCompare)) {
+      throw ExpressionError(at_ - second->sign.size(), "expression.syntax", "comparisons do not chain",
+                            "write a < b and b < c");
+    }
+    return both;
+  }
+  TermId sum() {
+    static constexpr Operator kSum[] = {{"+", "add"}, {"-", "sub"}};
+    return left_associative(kSum, &Parser::product);
+  }
+  TermId product() {
+    static constexpr Operator kProduct[] = {{"*", "mul"}, {"/", "div"}, {"@", "matmul"}, {"%", "mod"}};
+    return left_associative(kProduct, &Parser::signed_power);
+  }
+  TermId signed_power() {
+    if (!accept("-")) return power();
+    const std::size_t at = at_ - 1;
+    const Nested nested(*this);
+    return unary("neg", at, signed_power());
+  }
+  TermId power() {
+    static constexpr Operator kPower[] = {{"**", "pow"}, {"^", "pow"}};
+    const TermId base = primary();
+    const Operator* found = accept_any(kPower);
+    if (!found) return base;
+    const std::size_t at = at_ - found->sign.size();
+    const Nested nested(*this);
+    return binary("pow", at, base, signed_power());  // the exponent may be signed: x^-2
+  }
+
+  TermId primary() {
+    spaces();
+    if (at_ >= text_.size()) fail_here("expected a value");
+    const char c = text_[at_];
+    if (is_digit(c) || (c == '.' && at_ + 1 < text_.size() && is_digit(text_[at_ + 1]))) return number();
+    if (c == '(') return parenthesis();
+    if (c == '[') return list();
+    if (literal_ && (c == '"' || c == '\'')) return quoted();
+    const std::string_view name = name_at(text_, at_);
+    if (name.empty() || name == "and" || name == "or" || name == "not") fail_here("expected a value");
+    return name_or_call(name);
+  }
+
+  TermId number() {
+    Term term{.kind = Term::Kind::number, .begin = at_, .at = at_};
+    const auto [end, problem] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), term.number);
+    term.end = static_cast<std::size_t>(end - text_.data());
+    if (problem == std::errc::result_out_of_range || !std::isfinite(term.number)) {
+      throw ExpressionError(at_, "expression.number", "the number is out of range");
+    }
+    const std::string_view digits = text_.substr(at_, term.end - at_);
+    term.integer = digits.find_first_of(".eE") == std::string_view::npos;
+    if (term.integer && term.number >= 0x1p53) {
+      throw ExpressionError(at_, "expression.number", "the integer is not below 2^53: it would be rounded",
+                            "with a point or an exponent it is a number that may be rounded");
+    }
+    at_ = term.end;
+    if (at_ < text_.size() && (is_name_part(text_[at_]))) fail_here("expected an operator after the number");
+    return push(std::move(term));
+  }
+
+  TermId parenthesis() {
+    const std::size_t begin = at_++;
+    const Nested nested(*this);
+    const TermId inner = disjunction();
+    expect(")", "expected ) or an operator");
+    out_.terms[inner].begin = begin;
+    out_.terms[inner].end = at_;
+    return inner;
+  }
+
+  TermId list() {
+    Term term{.kind = Term::Kind::list, .begin = at_, .at = at_};
+    ++at_;
+    const Nested nested(*this);
+    if (!accept("]")) {
+      do {
+        term.operands.push_back(disjunction());
+      } while (accept(","));
+      expect("]", "expected , or ] in the list");
+    }
+    term.end = at_;
+    return push(std::move(term));
+  }
+
+  TermId quoted() {
+    Term term{.kind = Term::Kind::text, .begin = at_, .at = at_};
+    const std::size_t end = text_.find(text_[at_], at_ + 1);
+    if (end == std::string_view::npos) throw ExpressionError(at_, "expression.syntax", "the quote is not closed");
+    term.word = text_.substr(at_ + 1, end - at_ - 1);
+    term.end = at_ = end + 1;
+    return push(std::move(term));
+  }
+
+  TermId name_or_call(std::string_view name) {
+    Term term{.kind = Term::Kind::name, .word = std::string(name), .begin = at_, .at = at_};
+    at_ += name.size();
+    term.end = at_;
+    if (!accept("(")) {
+      at_ = term.end;
+      return push(std::move(term));
+    }
+    term.kind = Term::Kind::call;
+    const Nested nested(*this);
+    if (!accept(")")) {
+      std::unordered_set<std::string_view> keys;
+      do {
+        argument(term, keys);
+      } while (accept(","));
+      expect(")", "expected , or ) in the call");
+    }
+    term.end = at_;
+    return push(std::move(term));
+  }
+
+  void argument(Term& call, std::unordered_set<std::string_view>& keys) {
+    spaces();
+    const std::string_view rest = text_.substr(at_);
+    const auto [value, key] = assignment(rest);
+    if (key.empty()) {
+      if (!call.attributes.empty()) {
+        throw ExpressionError(at_, "expression.syntax", "operands stand before attributes");
+      }
+      call.operands.push_back(disjunction());
+      return;
+    }
+    Argument argument{.key = std::string(key), .at = at_};
+    if (!keys.insert(key).second) {
+      throw ExpressionError(at_, "expression.syntax", fmt::format("{} is given twice", key));
+    }
+    at_ += value;
+    const bool outer = std::exchange(literal_, true);
+    argument.value = disjunction();
+    literal_ = outer;
+    call.attributes.push_back(std::move(argument));
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  bool literal_ = false;
+  Expression out_;
+};
+
+}  // namespace
+
+Expression parse(std::string_view text) {
+  return Parser(text).parse();
+}
+
+std::string assigned_name(std::string_view text) {
+  return std::string(assignment(text).second);
+}
+
+}  // namespace graphrun::expression

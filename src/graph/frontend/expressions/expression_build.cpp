@@ -1,0 +1,365 @@
+// expression_build.cpp: terms to nodes: names, folding of numbers, attributes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/expressions/operand_notes.h"
+#include "graph/frontend/library/functions.h"
+#include "graphrun/variant.h"
+
+namespace graphrun::expression {
+namespace {
+
+using ir::NodeId;
+
+struct Number {
+  double value = 0;
+  bool integer = false;
+};
+struct None {};  // "axis=none": as if the attribute were not there
+using Item = Variant<NodeId, Number, std::vector<Number>, std::string, bool, None>;
+
+bool is_integral(double value) {
+  return value == std::floor(value) && std::abs(value) <= 9007199254740992.0;
+}
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string near = nearest_name(name, candidates);
+  return near.empty() ? std::string() : fmt::format("did you mean {}?", near);
+}
+
+std::vector<std::string> value_names(const GraphBuilder::Impl& graph) {
+  std::vector<std::string> names;
+  for (const auto& entry : graph.names) names.push_back(entry.first);
+  for (const auto& entry : graph.constants) names.push_back(entry.first);
+  return names;
+}
+
+// Whether the first parenthesis is closed by the last.
+bool spans_whole(std::string_view text) {
+  int depth = 0;
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (depth == 0) return false;
+  }
+  return true;
+}
+
+// "known: x, y, W and 3 more", in order of definition.
+std::string known_names(const GraphBuilder::Impl& graph) {
+  constexpr std::size_t kShown = 8;
+  std::string text;
+  std::size_t shown = 0;
+  for (ir::NodeId id = 0; id < graph.graph.size() && shown < kShown; ++id) {
+    if (!graph.named.contains(id)) continue;
+    text += (shown++ == 0 ? "known: " : ", ") + graph.graph[id].name;
+  }
+  const std::size_t more = graph.named.size() - shown;
+  return more == 0 ? text : fmt::format("{} and {} more", text, more);
+}
+
+bool is_word(std::string_view name) {
+  return name == "true" || name == "false" || name == "none" || name == "True" || name == "False" || name == "None";
+}
+
+Error unknown_name(const Scope& scope, std::string_view name, bool suggest) {
+  std::string hint;
+  if (is_word(name)) {
+    hint = "true, false and none are values of attributes only";
+  } else if (const auto later = scope.later.find(name); later != scope.later.end()) {
+    hint = fmt::format("it is defined further down, at {}", later->second);
+  } else if (find_function(name)) {
+    hint = fmt::format("{} is a function: {}(…)", name, name);
+  } else if (suggest) {
+    std::vector<std::string> names = value_names(scope.graph);
+    names.insert(names.end(), scope.broken.begin(), scope.broken.end());
+    hint = did_you_mean(name, names);
+    if (hint.empty() && !scope.graph.names.empty()) hint = known_names(scope.graph);
+  }
+  return Error(ErrorKind::input, "name.unknown", fmt::format("there is no value named {}", name), std::move(hint));
+}
+
+// ---- folding: in double, before anything is rounded to the type of the graph
+
+std::optional<double> fold(std::string_view op, double a, double b) {
+  if (op == "add") return a + b;
+  if (op == "sub") return a - b;
+  if (op == "mul") return a * b;
+  if (op == "div") return a / b;
+  if (op == "mod") return a - std::floor(a / b) * b;
+  if (op == "pow") return std::pow(a, b);
+  return std::nullopt;
+}
+
+std::optional<double> fold(std::string_view function, double x) {
+  if (function == "neg") return -x;
+  if (function == "abs") return std::abs(x);
+  if (function == "square") return x * x;
+  if (function == "sqrt") return std::sqrt(x);
+  if (function == "exp") return std::exp(x);
+  if (function == "log") return std::log(x);
+  if (function == "sin") return std::sin(x);
+  if (function == "cos") return std::cos(x);
+  if (function == "tan") return std::tan(x);
+  if (function == "tanh") return std::tanh(x);
+  return std::nullopt;
+}
+
+class Evaluator {
+ public:
+  Evaluator(GraphBuilder::Impl& graph, const Expression& expression) : graph_(graph), expression_(expression) {}
+
+  NodeId run() {
+    for (const Term& term : expression_.terms) items_.push_back(evaluate(term));
+    return node(static_cast<TermId>(items_.size() - 1), DType::f32);
+  }
+
+  std::optional<AttrValue> literal(TermId id) {
+    for (TermId i = 0; i <= id; ++i) items_.push_back(term(i).literal ? evaluate(term(i)) : Item(None{}));
+    return attribute(id);
+  }
+
+ private:
+  const Term& term(TermId id) const { return expression_.terms[id]; }
+  const Number* number(TermId id) const { return std::get_if<Number>(&items_[id]); }
+
+  Item evaluate(const Term& t) {
+    switch (t.kind) {
+      case Term::Kind::number:
+        return Number{t.number, t.integer};
+      case Term::Kind::text:
+        return t.word;
+      case Term::Kind::name:
+        return name(t);
+      case Term::Kind::list:
+        return list(t);
+      default:
+        break;
+    }
+    if (std::optional<Item> folded = fold_numbers(t)) return *folded;
+    if (t.literal) {
+      throw ExpressionError(t.at, "expression.literal",
+                            "an attribute is a literal: a number, a list, true, false or a word");
+    }
+    try {
+      return t.kind == Term::Kind::call ? call(t) : operation(t);
+    } catch (const ExpressionError&) {
+      throw;
+    } catch (const AttrError& error) {
+      for (const Argument& argument : t.attributes) {
+        if (argument.key == error.attribute) throw ExpressionError(term(argument.value).begin, error);
+      }
+      throw ExpressionError(t.at, error);
+    } catch (const Error& error) {
+      std::vector<std::string> given;
+      for (const Argument& argument : t.attributes) given.push_back(argument.key);
+      const std::string fault = attribute_at_fault(error, given);
+      for (const Argument& argument : t.attributes) {
+        if (argument.key == fault) throw ExpressionError(term(argument.value).begin, error);
+      }
+      throw ExpressionError(t.at, explained(t, error));
+    }
+  }
+
+  Item name(const Term& t) const {
+    if (const auto constant = graph_.constants.find(t.word); constant != graph_.constants.end()) {
+      return Number{constant->second, is_integral(constant->second)};
+    }
+    if (!t.literal) return graph_.names.at(t.word);
+    if (t.word == "true" || t.word == "True") return true;
+    if (t.word == "false" || t.word == "False") return false;
+    if (t.word == "none" || t.word == "None") return None{};
+    return t.word;
+  }
+
+  Item list(const Term& t) const {
+    std::vector<Number> numbers;
+    for (const TermId item : t.operands) {
+      if (!number(item)) {
+        throw ExpressionError(term(item).begin, "expression.list", "the items of a list are numbers");
+      }
+      numbers.push_back(*number(item));
+    }
+    return numbers;
+  }
+
+  std::optional<Item> fold_numbers(const Term& t) const {
+    if (t.operands.empty() || t.operands.size() > 2 || !t.attributes.empty()) return std::nullopt;
+    bool integer = t.word != "div";
+    for (const TermId operand : t.operands) {
+      if (!number(operand)) return std::nullopt;
+      integer = integer && number(operand)->integer;
+    }
+    const double a = number(t.operands[0])->value;
+    const std::optional<double> value =
+        t.operands.size() == 1 ? fold(t.word, a) : fold(t.word, a, number(t.operands[1])->value);
+    if (!value) return std::nullopt;
+    if (!std::isfinite(*value)) {
+      throw ExpressionError(t.at, "expression.number", fmt::format("{} is not a finite number", text_of(t)));
+    }
+    return Number{*value, integer && is_integral(*value)};
+  }
+
+  std::string_view text_of(const Term& t) const {
+    return std::string_view(expression_.text).substr(t.begin, t.end - t.begin);
+  }
+
+  // A number takes the dtype of what it meets.
+  NodeId node(TermId id, DType beside) {
+    const Item& item = items_[id];
+    if (const NodeId* value = std::get_if<NodeId>(&item)) return *value;
+    if (const Number* value = std::get_if<Number>(&item)) {
+      const bool keeps = is_float(beside) || (beside == DType::i32 && is_integral(value->value));
+      return graph_.builder.scalar(value->value, keeps ? beside : DType::f32);
+    }
+    if (const auto* values = std::get_if<std::vector<Number>>(&item); values && !values->empty()) {
+      std::vector<double> reals;
+      for (const Number& value : *values) reals.push_back(value.value);
+      return graph_.builder.add("constant", {},
+                                {{"shape", std::vector<std::int64_t>{static_cast<std::int64_t>(reals.size())}},
+                                 {"dtype", std::string(name_of(is_float(beside) ? beside : DType::f32))},
+                                 {"values", std::move(reals)}});
+    }
+    throw ExpressionError(term(id).begin, "expression.operand", "expected a value of the graph or a number");
+  }
+
+  std::vector<NodeId> nodes(const std::vector<TermId>& ids) {
+    DType beside = DType::f32;
+    for (const TermId id : ids) {
+      const NodeId* value = std::get_if<NodeId>(&items_[id]);
+      if (!value) continue;
+      beside = graph_.builder.type(*value).dtype;
+      if (beside != DType::boolean) break;  // where(condition, x, 0): 0 meets x
+    }
+    operands_.clear();
+    for (const TermId id : ids) operands_.push_back(node(id, beside));
+    return operands_;
+  }
+
+  NodeId operation(const Term& t) {
+    if (t.word == "pow" && number(t.operands[1]) && number(t.operands[1])->value == 2) {
+      return graph_.builder.add("square", nodes({t.operands[0]}));
+    }
+    return graph_.builder.add(t.word, nodes(t.operands));
+  }
+
+  NodeId call(const Term& t) {
+    AttrList attrs;
+    for (const Argument& argument : t.attributes) {
+      if (std::optional<AttrValue> value = attribute(argument.value))
+        attrs.emplace_back(argument.key, std::move(*value));
+    }
+    return graphrun::call(graph_.builder, t.word, nodes(t.operands), std::move(attrs));
+  }
+
+  std::optional<AttrValue> attribute(TermId value) const {
+    struct Convert {
+      std::optional<AttrValue> operator()(NodeId) const { return std::nullopt; }  // no literal is a node
+      std::optional<AttrValue> operator()(None) const { return std::nullopt; }
+      std::optional<AttrValue> operator()(bool value) const { return value; }
+      std::optional<AttrValue> operator()(const std::string& word) const { return word; }
+      std::optional<AttrValue> operator()(const Number& n) const {
+        if (n.integer) return static_cast<std::int64_t>(n.value);
+        return n.value;
+      }
+      std::optional<AttrValue> operator()(const std::vector<Number>& numbers) const {
+        std::vector<std::int64_t> integers;
+        std::vector<double> reals;
+        for (const Number& n : numbers) {
+          if (n.integer) integers.push_back(static_cast<std::int64_t>(n.value));
+          reals.push_back(n.value);
+        }
+        if (integers.size() == numbers.size()) return integers;
+        return reals;
+      }
+    };
+    return std::visit(Convert{}, items_[value]);
+  }
+
+  Error explained(const Term& t, const Error& error) const {
+    std::vector<OperandNote> notes;
+    for (std::size_t i = 0; i < operands_.size() && i < t.operands.size(); ++i) {
+      std::string_view text = text_of(term(t.operands[i]));
+      if (text.size() > 2 && text.front() == '(' && term(t.operands[i]).kind != Term::Kind::name) {
+        // Parentheses are put around it anyway.
+        if (text.back() == ')' && spans_whole(text)) text = text.substr(1, text.size() - 2);
+      }
+      notes.push_back({operands_[i], std::string(text)});
+    }
+    return with_notes(graph_, notes, error);
+  }
+
+  GraphBuilder::Impl& graph_;
+  const Expression& expression_;
+  std::vector<Item> items_;       // of each term
+  std::vector<NodeId> operands_;  // of the call or operation that is being made
+};
+
+void check_call(const Scope& scope, const Term& t, Findings& findings) {
+  const std::optional<Function> function = find_function(t.word);
+  if (!function) {
+    if (scope.graph.names.contains(t.word) || scope.graph.constants.contains(t.word)) {
+      findings.add(ExpressionError(t.at, "function.unknown", fmt::format("{} is a value, not a function", t.word),
+                                   "a product is written with *"));
+    } else {
+      findings.add(ExpressionError(t.at, unknown_function(t.word)));
+    }
+    return;
+  }
+  if (std::string message = wrong_count(*function, t.operands.size()); !message.empty()) {
+    const bool surplus = t.operands.size() > function->operands->size() && !function->attrs->empty();
+    findings.add(ExpressionError(
+        t.at, "function.operands", std::move(message),
+        surplus ? fmt::format("attributes are given by name: {}=…", function->attrs->front().name) : ""));
+  }
+  for (const Argument& argument : t.attributes) {
+    if (find_attr(*function->attrs, argument.key)) continue;
+    std::string hint = did_you_mean(argument.key, names_of(*function->attrs));
+    if (hint.empty() && !function->attrs->empty()) {
+      hint = fmt::format("its attributes: {}", fmt::join(names_of(*function->attrs), ", "));
+    }
+    findings.add(ExpressionError(argument.at, "attribute.unknown",
+                                 fmt::format("{} has no attribute {}", t.word, argument.key), std::move(hint)));
+  }
+}
+
+}  // namespace
+
+Findings check(const Scope& scope, const Expression& expression) {
+  Findings findings;
+  for (const Term& t : expression.terms) {
+    if (t.kind == Term::Kind::call) check_call(scope, t, findings);
+    if (t.kind != Term::Kind::name || t.literal || scope.graph.constants.contains(t.word)) continue;
+    if (excused(scope, t.word)) {
+      findings.broken = true;
+    } else if (!scope.graph.names.contains(t.word)) {
+      findings.add({t.at, unknown_name(scope, t.word, scope.suggest && !findings.full())});
+    }
+  }
+  return findings;
+}
+
+bool excused(const Scope& scope, std::string_view name) {
+  if (scope.graph.names.contains(name)) return false;
+  return scope.broken.contains(name) || (scope.nameless && !scope.later.contains(name));
+}
+
+NodeId resolve(const Scope& scope, std::string_view name) {
+  const auto found = scope.graph.names.find(name);
+  if (found == scope.graph.names.end()) throw unknown_name(scope, name, scope.suggest);
+  return found->second;
+}
+
+NodeId build(GraphBuilder::Impl& graph, const Expression& expression) {
+  return Evaluator(graph, expression).run();
+}
+
+std::optional<AttrValue> literal(GraphBuilder::Impl& graph, const Expression& expression, TermId term) {
+  return Evaluator(graph, expression).literal(term);
+}
+
+}  // namespace graphrun::expression

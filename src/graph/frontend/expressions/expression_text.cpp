@@ -1,0 +1,190 @@
+// expression_text.cpp: terms back to text, the canonical way: one way to set spaces and parentheses, every attribute by
+// name, defaults included.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/library/functions.h"
+
+namespace graphrun::expression {
+namespace {
+
+struct Binding {
+  std::string_view op, sign;
+  int level;  // operands of a lower level stand in parentheses
+};
+constexpr Binding kBindings[] = {
+    {"logical_or", "or", 1},
+    {"logical_and", "and", 2},
+    {"logical_not", "not", 3},
+    {"equal", "==", 4},
+    {"not_equal", "!=", 4},
+    {"less_equal", "<=", 4},
+    {"greater_equal", ">=", 4},
+    {"less", "<", 4},
+    {"greater", ">", 4},
+    {"add", "+", 5},
+    {"sub", "-", 5},
+    {"mul", "*", 6},
+    {"div", "/", 6},
+    {"matmul", "@", 6},
+    {"mod", "%", 6},
+    {"neg", "-", 7},
+    {"pow", "^", 8},
+};
+constexpr int kCompare = 4, kPower = 8, kPrimary = 9;
+
+const Binding& binding(std::string_view op) {
+  return *std::find_if(std::begin(kBindings), std::end(kBindings), [&](const Binding& b) { return b.op == op; });
+}
+
+std::string number_text(double value) {
+  if (value == 0 && std::signbit(value)) return "-0.0";  // -0 is a whole number, and these have one zero
+  if (value == std::floor(value) && std::abs(value) < 0x1p53) {
+    return std::to_string(static_cast<std::int64_t>(value));
+  }
+  return fmt::format("{}", value);
+}
+
+std::string quoted(std::string_view word) {
+  const char mark = word.find('\'') == std::string_view::npos ? '\'' : '"';
+  return fmt::format("{}{}{}", mark, word, mark);
+}
+
+// An attribute's value as the grammar has it.
+struct ToText {
+  const GraphBuilder::Impl& graph;
+  std::string operator()(bool v) const { return v ? "true" : "false"; }
+  std::string operator()(std::int64_t v) const { return std::to_string(v); }
+  std::string operator()(double v) const { return number_text(v); }
+  std::string operator()(const std::string& v) const {
+    return is_name(v) && !graph.constants.contains(v) ? v : quoted(v);
+  }
+  template <class T>
+  std::string operator()(const std::vector<T>& values) const {
+    if (values.empty()) return "[]";
+    if (values.size() == 1) return (*this)(values[0]);
+    std::string text;
+    for (const T& value : values) text += (text.empty() ? "[" : ", ") + (*this)(value);
+    return text + "]";
+  }
+};
+
+// What stands for nothing given: "none" for no axes; nothing for a number that text cannot hold (expressions count in
+// double), such as the end of a slice that has none.
+std::optional<std::string> default_text(const ir::AttrDef& def) {
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&def.fallback); list && list->empty()) return "none";
+  const auto* integer = std::get_if<std::int64_t>(&def.fallback);
+  if (integer && std::abs(static_cast<double>(*integer)) >= 0x1p53) return "";
+  return std::nullopt;
+}
+
+struct Written {
+  std::string text;
+  int level = kPrimary;
+};
+
+class Writer {
+ public:
+  Writer(GraphBuilder::Impl& graph, const Expression& expression) : graph_(graph), expression_(expression) {}
+
+  // Bottom up, and each text moved into the one it is part of: a sum may have many thousand terms.
+  std::string run() {
+    for (const Term& term : expression_.terms) written_.push_back(term.literal ? Written{} : write(term));
+    return std::move(written_.back().text);
+  }
+
+ private:
+  Written write(const Term& term) {
+    switch (term.kind) {
+      case Term::Kind::number:
+        return {number_text(term.number)};
+      case Term::Kind::name:
+        return {term.word};
+      case Term::Kind::text:
+        return {quoted(term.word)};
+      case Term::Kind::list:
+        return {joined("[", term.operands) + "]"};
+      case Term::Kind::call:
+        return {call(term)};
+      case Term::Kind::unary: {
+        const Binding& own = binding(term.word);
+        const std::string sign = own.sign == "not" ? "not " : std::string(own.sign);
+        return {sign + taken(term.operands[0], own.level), own.level};
+      }
+      case Term::Kind::binary:
+        return binary(term);
+    }
+    return {};
+  }
+
+  Written binary(const Term& term) {
+    const Binding& own = binding(term.word);
+    int left = own.level, right = own.level + 1;          // left-associative
+    if (own.level == kCompare) left = right;              // comparisons do not chain
+    if (own.level == kPower) left = kPrimary, right = 7;  // right-associative, and the exponent may be signed
+    std::string text = taken(term.operands[0], left);
+    text += own.level == kPower ? std::string(own.sign) : fmt::format(" {} ", own.sign);
+    text += taken(term.operands[1], right);
+    return {std::move(text), own.level};
+  }
+
+  // An operand's text, in parentheses when it binds less than `level`.
+  std::string taken(TermId id, int level) {
+    Written& operand = written_[id];
+    return operand.level < level ? "(" + operand.text + ")" : std::move(operand.text);
+  }
+
+  std::string joined(std::string text, const std::vector<TermId>& operands) {
+    const std::size_t begin = text.size();
+    for (const TermId operand : operands) {
+      if (text.size() > begin) text += ", ";
+      text += written_[operand].text;
+    }
+    return text;
+  }
+
+  std::string call(const Term& term) {
+    std::string text = joined(term.word + "(", term.operands);
+    const std::optional<Function> function = find_function(term.word);
+    AttrList given;
+    for (const Argument& argument : term.attributes) {
+      const std::optional<AttrValue> value = literal(graph_, expression_, argument.value);
+      const ir::AttrDef* wanted = function ? find_attr(*function->attrs, argument.key) : nullptr;
+      if (value && wanted) given.emplace_back(wanted->name, coerce(*wanted, *value));
+    }
+    text += function ? attributes_text(graph_, *function->attrs, given) : "";
+    return text + ")";
+  }
+
+  GraphBuilder::Impl& graph_;
+  const Expression& expression_;
+  std::vector<Written> written_;  // of each term
+};
+
+}  // namespace
+
+std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchema& schema, const AttrList& given) {
+  std::string text;
+  for (const ir::AttrDef& def : schema) {
+    AttrValue value = def.fallback;
+    for (const auto& [name, wanted] : given) {
+      if (name == def.name) value = wanted;
+    }
+    const std::optional<std::string> nothing =
+        !def.required && value == def.fallback ? default_text(def) : std::nullopt;
+    if (nothing && nothing->empty()) continue;
+    text += fmt::format(", {}={}", def.name, nothing ? *nothing : std::visit(ToText{graph}, value));
+  }
+  return text;
+}
+
+std::string text(GraphBuilder::Impl& graph, const Expression& expression) {
+  const std::string value = Writer(graph, expression).run();
+  return expression.name.empty() ? value : fmt::format("{} = {}", expression.name, value);
+}
+
+}  // namespace graphrun::expression

@@ -1,0 +1,79 @@
+#include "graph/frontend/expressions/operand_notes.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <set>
+
+namespace graphrun {
+namespace {
+
+constexpr std::size_t kLongest = 60;  // of an operand's text that takes the place of its node's name
+
+bool is_name_part(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+}
+
+// Replaces a whole name, not a part of another.
+void replace_name(std::string& text, const std::string& name, const std::string& with) {
+  for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos;) {
+    const std::size_t end = at + name.size();
+    const bool whole = (at == 0 || !is_name_part(text[at - 1])) && (end == text.size() || !is_name_part(text[end]));
+    if (whole) text.replace(at, name.size(), with);
+    at += whole ? with.size() : name.size();
+  }
+}
+
+bool is_plain(std::string_view text) {
+  for (const char c : text) {
+    if (!is_name_part(c)) return false;
+  }
+  return true;
+}
+
+std::string definition(const ir::Node& node) {
+  if (node.source.line == 0)
+    return node.source.pointer.empty() ? "" : fmt::format("{} is set at {}", node.name, node.source.pointer);
+  return fmt::format("{} is defined at {} (line {}, column {})", node.name, node.source.pointer, node.source.line,
+                     node.source.column);
+}
+
+}  // namespace
+
+std::string attribute_at_fault(const Error& error, const std::vector<std::string>& given) {
+  const Diagnostic& d = error.diagnostics().front();
+  if (!d.code.starts_with("attribute.")) return {};
+  for (const std::string& name : given) {
+    std::string text = d.message;
+    replace_name(text, name, "");
+    if (text != d.message) return name;
+    if (d.code == "attribute.axis" && (name == "axis" || name == "axes")) return name;
+  }
+  return {};
+}
+
+Error with_notes(const GraphBuilder::Impl& graph, std::span<const OperandNote> operands, const Error& error) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  for (Diagnostic& d : diagnostics) {
+    if (!d.code.starts_with("shape.") && !d.code.starts_with("dtype.")) continue;
+    std::set<ir::NodeId> seen;
+    for (const OperandNote& operand : operands) {
+      if (!seen.insert(operand.node).second) continue;
+      const ir::Node& node = graph.graph[operand.node];
+      std::string note;
+      if (graph.named.contains(operand.node)) {
+        note = definition(node);
+      } else if (!operand.text.empty() && operand.text.size() <= kLongest) {
+        const std::string shown = is_plain(operand.text) ? operand.text : "(" + operand.text + ")";
+        replace_name(d.message, node.name, shown);
+        replace_name(d.hint, node.name, shown);
+      } else if (!operand.text.empty()) {
+        note = fmt::format("{} is {}...", node.name, operand.text.substr(0, kLongest));
+      }
+      if (!note.empty()) d.hint += (d.hint.empty() ? "" : "; ") + note;
+    }
+  }
+  return Error(error.kind(), std::move(diagnostics));
+}
+
+}  // namespace graphrun

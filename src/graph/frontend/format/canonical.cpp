@@ -1,0 +1,217 @@
+#include "graph/frontend/format/canonical.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json_text.h"
+#include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/format/json_values.h"
+#include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/layers.h"
+#include "graph/frontend/library/optimizers.h"
+#include "graph/frontend/library/schedules.h"
+
+namespace graphrun {
+namespace {
+
+using json::make;
+using json::make_array;
+using json::make_object;
+
+struct ToJson {
+  json::Value operator()(bool v) const { return make(v); }
+  json::Value operator()(std::int64_t v) const { return make(v); }
+  json::Value operator()(double v) const { return make(v); }
+  json::Value operator()(const std::string& v) const { return make(v); }
+  template <class T>
+  json::Value operator()(const std::vector<T>& values) const {
+    json::Value array = make_array();
+    for (const T& value : values) array.items.push_back(make(value));
+    return array;
+  }
+};
+
+json::Value json_of(const AttrValue& value) {
+  return std::visit(ToJson{}, value);
+}
+
+// Numbers in the form that json_text gives them; 1.0 and 1 are the same number.
+json::Value normalized(const json::Value& given) {
+  json::Value value = given.kind == json::Kind::real ? make(given.real) : given;
+  for (json::Value& item : value.items) item = normalized(item);
+  for (json::Member& member : value.members) member.value = normalized(member.value);
+  return value;
+}
+
+const json::Value* find(const json::Value& object, std::string_view key) {
+  const json::Member* member = object.find(key);
+  return member ? &member->value : nullptr;
+}
+
+}  // namespace
+
+class Canonical {
+ public:
+  Canonical(const ModelFile& file, Model& model) : file_(file), model_(model), graph_(model.graph.impl()) {}
+
+  json::Value run() const {
+    const json::Value& root = *file_.reader_.root().value;
+    json::Value out = make_object({{"format", make(std::int64_t{1})}, {"name", make(model_.name)}});
+    if (const json::Value* description = find(root, "description")) json::add(out, "description", *description);
+    if (const json::Value* constants = find(root, "constants")) json::add(out, "constants", normalized(*constants));
+    if (file_.data_) json::add(out, "data", normalized(*file_.data_->value));
+    json::add(out, "inputs", inputs());
+    json::add(out, "parameters", parameters());
+    json::Value entries = make_array();
+    for (const json::Place& entry : file_.graph_) entries.items.push_back(graph_entry(*entry.value));
+    json::add(out, "graph", std::move(entries));
+    json::add(out, "outputs", outputs());
+    json::add(out, "train", train());
+    return out;
+  }
+
+ private:
+  json::Value inputs() const {
+    json::Value out = make_object();
+    for (const ModelFile::Input& input : file_.inputs_) {
+      json::Value shape = make_array({make("batch")});
+      for (const std::int64_t extent : input.sample.dims()) shape.items.push_back(make(extent));
+      json::add(out, input.name, make_object({{"dtype", make(name_of(input.dtype))}, {"shape", std::move(shape)}}));
+    }
+    return out;
+  }
+
+  json::Value parameters() const {
+    json::Value out = make_object();
+    for (const ModelFile::Parameter& p : file_.parameters_) {
+      json::Value shape = make_array();
+      for (const std::int64_t extent : p.shape.dims()) shape.items.push_back(make(extent));
+      json::add(out, p.name,
+                make_object({{"shape", std::move(shape)},
+                             {"init", normalized(*find(*p.place.value, "init"))},
+                             {"decay", make(p.decay)}}));
+    }
+    return out;
+  }
+
+  // Ops become assignments; layers stay objects, for an expression cannot say how parameters start.
+  json::Value graph_entry(const json::Value& entry) const {
+    if (entry.kind == json::Kind::string) return make(expression::text(graph_, expression::parse(entry.string)));
+    const std::string& op = find(entry, "op")->string;
+    if (const Layer* layer = find_layer(op)) return layer_entry(entry, *layer);
+    const std::optional<Function> function = find_function(op);
+    std::string operands;
+    for (const json::Value& input : find(entry, "inputs")->items)
+      operands += (operands.empty() ? "" : ", ") + input.string;
+    return make(fmt::format("{} = {}({}{})", find(entry, "name")->string, op, operands,
+                            expression::attributes_text(graph_, *function->attrs, given(entry, *function->attrs))));
+  }
+
+  static AttrList given(const json::Value& entry, const ir::AttrSchema& schema) {
+    AttrList attrs;
+    for (const ir::AttrDef& def : schema) {
+      const json::Value* value = find(entry, def.name);
+      if (!value && (def.name == "axis" || def.name == "axes"))
+        value = find(entry, def.name == "axis" ? "axes" : "axis");
+      if (!value || value->kind == json::Kind::null) continue;
+      attrs.emplace_back(def.name, coerce(def, *attr_value(*value)));
+    }
+    return attrs;
+  }
+
+  static json::Value layer_entry(const json::Value& entry, const Layer& layer) {
+    json::Value out =
+        make_object({{"name", *find(entry, "name")}, {"op", make(layer.name)}, {"inputs", *find(entry, "inputs")}});
+    const ir::Attrs attrs(layer.attrs, given(entry, layer.attrs));
+    for (const auto& [name, value] : attrs.list()) {
+      const auto* word = std::get_if<std::string>(&value);
+      if (!word || !word->empty()) json::add(out, name, json_of(value));
+    }
+    for (const LayerInit& init : layer.inits) {
+      const json::Value* value = find(entry, init.name);
+      const bool as_usual = !value || (value->kind == json::Kind::boolean && value->boolean);
+      json::add(out, init.name, as_usual ? json_of(init.fallback) : normalized(*value));
+    }
+    return out;
+  }
+
+  // An object when every output answers a target; a list does it in order.
+  json::Value outputs() const {
+    const bool all = std::none_of(model_.outputs.begin(), model_.outputs.end(),
+                                  [](const OutputSpec& output) { return output.target.empty(); });
+    json::Value out = all ? make_object() : make_array();
+    for (const OutputSpec& output : model_.outputs) {
+      if (all) {
+        json::add(out, output.name, make(output.target));
+      } else {
+        out.items.push_back(make(output.name));
+      }
+    }
+    return out;
+  }
+
+  json::Value train() const {
+    const TrainSpec& train = model_.train;
+    json::Value out = make_object({{"minimize", make(file_.minimize_->value->string)}});
+    json::Value metrics = make_array();
+    for (const MetricSpec& metric : train.metrics) metrics.items.push_back(make(metric.name));
+    json::add(out, "metrics", std::move(metrics));
+    json::add(out, "optimizer", optimizer());
+    json::add(out, "batch", file_.batch_ ? make(*file_.batch_) : make("all"));
+    json::add(out, "last_batch", make(train.drop_last ? "drop" : "keep"));
+    json::add(out, "epochs", make(train.epochs));
+    json::add(out, "shuffle", make(train.shuffle));
+    json::add(out, "seed", make(static_cast<std::int64_t>(train.seed)));
+    // Absent is their default: there is no number that says so.
+    if (train.clip_norm > 0) json::add(out, "clip_norm", make(train.clip_norm));
+    if (train.precision == Precision::tf32) json::add(out, "precision", make("tf32"));
+    if (train.evaluate_every > 0) json::add(out, "evaluate_every", make(train.evaluate_every));
+    if (train.log_every > 0) json::add(out, "log_every", make(train.log_every));
+    return out;
+  }
+
+  json::Value optimizer() const {
+    const OptimizerSpec& spec = model_.train.optimizer;
+    const OptimizerDef* def = find_optimizer(spec.name);
+    AttrList list;
+    for (const auto& [name, value] : spec.attributes) list.emplace_back(name, value);
+    json::Value fields = make_object();
+    for (const auto& [name, value] : ir::Attrs(def->attrs, list).list()) {
+      json::add(fields, name, name == "lr" && spec.lr ? schedule(*spec.lr) : json_of(value));
+    }
+    return make_object({{spec.name, std::move(fields)}});
+  }
+
+  static json::Value schedule(const ScheduleSpec& spec) {
+    json::Value fields = make_object();
+    for (const auto& [name, value] : spec.attributes) json::add(fields, name, json_of(value));
+    const bool timed = fields.find("steps") || fields.find("epochs");
+    if (timed && !fields.find("warmup")) json::add(fields, "warmup", make(std::int64_t{0}));
+    return make_object({{spec.name, std::move(fields)}});
+  }
+
+  const ModelFile& file_;
+  Model& model_;
+  GraphBuilder::Impl& graph_;
+};
+
+json::Value canonical(const ModelFile& file, Model& model) {
+  return Canonical(file, model).run();
+}
+
+std::string entry_text(const json::Value& entry) {
+  if (entry.kind == json::Kind::string) return entry.string;
+  std::string text = fmt::format("{} = {}(", find(entry, "name")->string, find(entry, "op")->string);
+  const std::size_t begin = text.size();
+  for (const json::Value& input : find(entry, "inputs")->items)
+    text += (text.size() > begin ? ", " : "") + input.string;
+  for (const json::Member& member : entry.members) {
+    if (member.key == "name" || member.key == "op" || member.key == "inputs") continue;
+    const bool is_word = member.value.kind == json::Kind::string;
+    text += fmt::format(", {}={}", member.key, is_word ? member.value.string : json::line(member.value));
+  }
+  return text + ")";
+}
+
+}  // namespace graphrun

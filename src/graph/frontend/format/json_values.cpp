@@ -1,0 +1,291 @@
+#include "graph/frontend/format/json_values.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "base/json_text.h"
+#include "graph/frontend/library/functions.h"
+
+namespace graphrun {
+namespace {
+
+using json::Kind;
+using json::Place;
+using json::Reader;
+
+constexpr std::string_view kInits =
+    R"(expected "zeros", "ones", "glorot_uniform", {"constant": v}, {"normal": s}, )"
+    R"({"uniform": [a, b]}, {"npz": "file", "key": "name"} or the values as nested arrays, of shape [] as a number)";
+
+bool is_whole(double value) {
+  return value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value));
+}
+
+std::optional<Shape> read_extents(Reader& reader, const Place& list, std::size_t first) {
+  const std::size_t count = list.value->items.size();
+  if (count > static_cast<std::size_t>(kMaxRank)) {
+    reader.report(list, "model.shape", fmt::format("a shape has at most {} extents, got {}", kMaxRank, count));
+    return std::nullopt;
+  }
+  Shape shape;
+  for (std::size_t i = first; i < count; ++i) {
+    const Place item = list.item(i);
+    if (item.value->kind == Kind::string && item.value->string == "batch") {
+      reader.report(item, "model.shape", "\"batch\" stands only as the first extent of an input");
+      return std::nullopt;
+    }
+    const std::optional<std::int64_t> extent = reader.integer(item, 1, std::int64_t{1} << 40);
+    if (!extent) return std::nullopt;
+    shape.push_back(*extent);
+  }
+  return shape;
+}
+
+bool read_nested(Reader& reader, const Place& at, std::size_t depth, std::vector<std::int64_t>& extents,
+                 std::vector<float>& values) {
+  if (at.value->kind != Kind::array) {
+    const std::optional<double> number = reader.number(at);
+    if (!number) return false;
+    if (depth < extents.size()) {
+      reader.report(at, "model.values", "rows of values must be arrays of the same depth");
+      return false;
+    }
+    const float value = static_cast<float>(*number);
+    if (!std::isfinite(value)) {
+      reader.report(at, "model.values", fmt::format("{} does not fit an f32", *number));
+      return false;
+    }
+    values.push_back(value);
+    return true;
+  }
+  const auto extent = static_cast<std::int64_t>(at.value->items.size());
+  if (depth == extents.size()) {
+    if (!values.empty() || depth == static_cast<std::size_t>(kMaxRank)) {
+      reader.report(at, "model.values", "rows of values must be arrays of the same depth");
+      return false;
+    }
+    extents.push_back(extent);
+  } else if (extents[depth] != extent) {
+    reader.report(at, "model.values",
+                  fmt::format("rows of values must have the same length: {} here, {} before", extent, extents[depth]));
+    return false;
+  }
+  for (std::size_t i = 0; i < at.value->items.size(); ++i) {
+    if (!read_nested(reader, at.item(i), depth + 1, extents, values)) return false;
+  }
+  return true;
+}
+
+std::optional<Init> read_init_word(Reader& reader, const Place& at) {
+  const std::string& word = at.value->string;
+  if (word == "zeros") return Init::zeros();
+  if (word == "ones") return Init::constant(1);
+  if (word == "glorot_uniform") return Init::glorot_uniform();
+  const std::string hint = did_you_mean(word, {"zeros", "ones", "glorot_uniform"});
+  reader.report(at, "model.init", fmt::format("there is no initialiser named {}", word),
+                hint.empty() ? std::string(kInits) : hint);
+  return std::nullopt;
+}
+
+std::optional<Init> read_init_file(Reader& reader, const Place& at, const ReadArray& read_array) {
+  json::ObjectReader fields(reader, at);
+  const std::optional<std::string> file = fields.string("npz");
+  const bool has_key = fields.require("key").has_value();
+  const std::optional<std::string> key = has_key ? fields.string("key") : std::nullopt;
+  fields.finish();
+  if (!file || !key) return std::nullopt;
+  if (!read_array) return Init::zeros();
+  try {
+    return Init::values(read_array(*file, *key));
+  } catch (const Error& error) {
+    reader.report(at, error);
+    return std::nullopt;
+  }
+}
+
+std::optional<Init> read_init_object(Reader& reader, const Place& at, const ReadArray& read_array) {
+  if (at.value->find("npz")) return read_init_file(reader, at, read_array);
+  if (at.value->members.size() != 1) {
+    reader.report(at, "model.init", "an initialiser is an object with one key", std::string(kInits));
+    return std::nullopt;
+  }
+  const json::Member& member = at.value->members.front();
+  const Place value = at.member(member);
+  if (member.key == "constant") {
+    const std::optional<double> v = reader.number(value);
+    return v ? std::optional(Init::constant(*v)) : std::nullopt;
+  }
+  if (member.key == "normal") {
+    const std::optional<double> deviation = reader.number(value);
+    if (!deviation) return std::nullopt;
+    if (*deviation >= 0) return Init::normal(*deviation);
+    reader.report(value, "model.init", fmt::format("a standard deviation must be >= 0, got {}", *deviation));
+    return std::nullopt;
+  }
+  if (member.key == "uniform") {
+    const std::optional<std::vector<double>> ends = reader.numbers(value);
+    if (!ends) return std::nullopt;
+    if (ends->size() == 2 && (*ends)[0] <= (*ends)[1]) return Init::uniform((*ends)[0], (*ends)[1]);
+    reader.report(value, "model.init",
+                  fmt::format("uniform needs two numbers [low, high], got [{}]", fmt::join(*ends, ", ")));
+    return std::nullopt;
+  }
+  const std::string hint = did_you_mean(member.key, {"constant", "normal", "uniform", "npz"});
+  reader.report_key(at, member, "model.init", fmt::format("there is no initialiser named {}", member.key),
+                    hint.empty() ? std::string(kInits) : hint);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string near = nearest_name(name, candidates);
+  return near.empty() ? std::string() : fmt::format("did you mean {}?", near);
+}
+
+const std::vector<InitDoc>& init_docs() {
+  static const std::vector<InitDoc> docs = {
+      {"zeros", "", "0"},
+      {"ones", "", "1"},
+      {"glorot_uniform", "", "uniform in ±sqrt(6 / (in + out)), the last two extents being in and out"},
+      {"constant", "a number", "that number"},
+      {"normal", "the deviation", "normal with mean 0"},
+      {"uniform", "[low, high]", "uniform from low to high"},
+      {"npz", "a file, beside it \"key\": a name", "the array of that name of an NPZ file"},
+  };
+  return docs;
+}
+
+std::optional<Shape> read_shape(Reader& reader, const Place& at) {
+  if (at.value->kind != Kind::array) {
+    reader.report(at, "json.type", fmt::format("a shape is an array of extents, got {}", name_of(at.value->kind)),
+                  "for instance [784, 256]");
+    return std::nullopt;
+  }
+  return read_extents(reader, at, 0);
+}
+
+std::optional<Shape> read_batch_shape(Reader& reader, const Place& at) {
+  if (at.value->kind != Kind::array) {
+    reader.report(at, "json.type", fmt::format("a shape is an array of extents, got {}", name_of(at.value->kind)),
+                  "for instance [\"batch\", 6]");
+    return std::nullopt;
+  }
+  const std::vector<json::Value>& items = at.value->items;
+  if (items.empty() || items[0].kind != Kind::string || items[0].string != "batch") {
+    reader.report(items.empty() ? at : at.item(0), "model.shape", "the first extent of an input is \"batch\"",
+                  "for instance [\"batch\", 6]");
+    return std::nullopt;
+  }
+  return read_extents(reader, at, 1);
+}
+
+std::optional<DType> read_dtype(Reader& reader, const Place& at) {
+  const std::optional<std::string> word = reader.string(at);
+  if (!word) return std::nullopt;
+  if (*word == "f32") return DType::f32;
+  if (*word == "i32") return DType::i32;
+  reader.report(at, "model.dtype", fmt::format("the dtype of an input is \"f32\" or \"i32\", got \"{}\"", *word));
+  return std::nullopt;
+}
+
+json::Value json_of(const Init& init) {
+  using json::make;
+  switch (init.kind) {
+    case Init::Kind::constant:
+      if (init.a == 0) return make("zeros");
+      if (init.a == 1) return make("ones");
+      return json::make_object({{"constant", make(init.a)}});
+    case Init::Kind::normal:
+      if (init.a == 0) return json::make_object({{"normal", make(init.b)}});
+      break;
+    case Init::Kind::uniform:
+      return json::make_object({{"uniform", json::make_array({make(init.a), make(init.b)})}});
+    case Init::Kind::glorot_uniform:
+      return make("glorot_uniform");
+    case Init::Kind::values:
+      break;
+  }
+  throw std::logic_error("a model file has no form for this initialiser");
+}
+
+std::optional<Init> read_init(Reader& reader, const Place& at, const ReadArray& read_array) {
+  if (at.value->kind == Kind::string) return read_init_word(reader, at);
+  if (at.value->kind == Kind::object) return read_init_object(reader, at, read_array);
+  if (at.value->kind != Kind::array && !at.value->is_number()) {
+    reader.report(at, "model.init", fmt::format("no initialiser: {}", name_of(at.value->kind)), std::string(kInits));
+    return std::nullopt;
+  }
+  std::vector<std::int64_t> extents;
+  std::vector<float> values;
+  if (!read_nested(reader, at, 0, extents, values)) return std::nullopt;
+  return Init::values(HostTensor(Shape(extents), values));
+}
+
+std::optional<AttrValue> attr_value(const json::Value& value) {
+  switch (value.kind) {
+    case Kind::boolean:
+      return value.boolean;
+    case Kind::integer:
+      return value.integer;
+    case Kind::real:  // 1e3 and 10.0 are integers, too
+      if (is_whole(value.real)) return static_cast<std::int64_t>(value.real);
+      return value.real;
+    case Kind::string:
+      return value.string;
+    case Kind::array:
+      break;
+    default:
+      return std::nullopt;
+  }
+  std::vector<std::int64_t> integers;
+  std::vector<double> reals;
+  for (const json::Value& item : value.items) {
+    if (!item.is_number()) return std::nullopt;
+    if (item.kind == Kind::integer) integers.push_back(item.integer);
+    if (item.kind == Kind::real && is_whole(item.real)) integers.push_back(static_cast<std::int64_t>(item.real));
+    reals.push_back(item.real);
+  }
+  if (integers.size() == reals.size()) return integers;
+  return reals;
+}
+
+std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, const ir::AttrSchema& schema,
+                                   std::string_view owner) {
+  const std::size_t before = reader.errors();
+  AttrList attrs;
+  for (const ir::AttrDef& def : schema) {
+    std::optional<Place> place = object.get(def.name);
+    // NumPy says axis for one and for several: both words are understood, as in expressions.
+    if (!place && (def.name == "axis" || def.name == "axes")) place = object.get(def.name == "axis" ? "axes" : "axis");
+    if (!place) {
+      if (def.required) {
+        object.report_missing(def.name, "attribute.missing",
+                              fmt::format("{} needs \"{}\": {}", owner, def.name, expected(def)));
+      }
+      continue;
+    }
+    if (place->value->kind == Kind::null && !def.required) continue;  // as if it were not there
+    const std::optional<AttrValue> value = attr_value(*place->value);
+    if (!value) {
+      reader.report(*place, "attribute.value",
+                    fmt::format("{} must be {}, got {}", def.name, expected(def),
+                                place->value->kind == Kind::array ? "a list that is not of numbers"
+                                                                  : name_of(place->value->kind)));
+      continue;
+    }
+    try {
+      attrs.emplace_back(def.name, coerce(def, *value));
+    } catch (const Error& error) {
+      reader.report(*place, error);
+    }
+  }
+  if (reader.errors() != before) return std::nullopt;
+  return attrs;
+}
+
+}  // namespace graphrun

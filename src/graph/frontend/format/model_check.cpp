@@ -1,0 +1,179 @@
+#include "graph/frontend/format/model_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "graph/frontend/builder_impl.h"
+#include "graph/frontend/library/metrics.h"
+#include "graphrun/error.h"
+#include "graphrun/limits.h"
+
+namespace graphrun {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const Model& model) : model_(model), graph_(model.graph.impl()) {
+    for (const ir::NodeId id : graph_.inputs) inputs_.emplace(graph_.graph[id].name, &graph_.graph[id]);
+  }
+
+  void run() {
+    check_values();
+    std::set<std::string_view> names;
+    for (const Split& split : model_.data.splits) {
+      if (!names.insert(split.name).second) report("data.split", fmt::format("two splits are named '{}'", split.name));
+      check_split(split);
+    }
+    for (const Standardization& fitted : model_.data.standardizations) check_fitted(fitted);
+    check_numbers();
+    if (!found_.empty()) throw Error(ErrorKind::input, std::move(found_));
+  }
+
+ private:
+  void report(std::string code, std::string message, std::string hint = {}) {
+    Diagnostic& diagnostic = found_.emplace_back();
+    diagnostic.code = std::move(code);
+    diagnostic.message = std::move(message);
+    diagnostic.hint = std::move(hint);
+  }
+
+  void check_value(const std::string& role, Value value) {
+    try {
+      graph_.node(value);
+    } catch (const Error& error) {
+      const Diagnostic& told = error.diagnostics().front();
+      report(told.code, fmt::format("{}: {}", role, told.message));
+    }
+  }
+
+  void check_values() {
+    if (model_.train.minimize.valid()) check_value("minimize", model_.train.minimize);
+    std::set<std::string> told = {"loss"};
+    for (const MetricSpec& metric : model_.train.metrics) {
+      if (metric.value.valid()) check_value(fmt::format("the metric '{}'", metric.name), metric.value);
+      if (!metric.value.valid() && find_metric(metric.name) == nullptr) {
+        report("metric.unknown", fmt::format("the metric '{}' has no value and is not built in", metric.name));
+      }
+      for (const std::string& name : told_names(model_, metric)) {
+        if (!told.insert(name).second) {
+          report("metric.name", fmt::format("two metrics are told as '{}'", name),
+                 name == "loss" ? "what is minimized is told as the loss" : "");
+        }
+      }
+    }
+    for (const OutputSpec& output : model_.outputs) {
+      check_value(fmt::format("the output '{}'", output.name), output.value);
+      if (!output.target.empty() && find_input(output.target) == nullptr) {
+        report("output.target",
+               fmt::format("the output '{}' answers '{}', which is no input", output.name, output.target));
+      }
+    }
+  }
+
+  const ir::Node* find_input(std::string_view name) const {
+    const auto found = inputs_.find(name);
+    return found == inputs_.end() ? nullptr : found->second;
+  }
+
+  // Of one sample.
+  static std::int64_t columns_of(const TensorType& type) {
+    Shape sample = type.shape;
+    if (type.rows > 0) sample[0] = type.rows;
+    return sample.elements();
+  }
+
+  void check_split(const Split& split) {
+    if (split.columns.empty() && (split.declared < 0 || split.declared > kMaxElements)) {
+      report("data.rows", fmt::format("the split '{}' declares {} rows", split.name, split.declared));
+    }
+    std::map<std::string_view, int> times;
+    for (const auto& [name, tensor] : split.columns) ++times[name];
+    for (const auto& [name, tensor] : split.columns) check_column(split, name, tensor, times[name]);
+  }
+
+  void check_column(const Split& split, const std::string& name, const HostTensor& tensor, int times) {
+    const auto fail = [&](std::string code, const std::string& what) {
+      report(std::move(code), fmt::format("the split '{}': {}", split.name, what));
+    };
+    const TensorType type{tensor.dtype(), tensor.shape(), 0};
+    if (tensor.shape().rank() == 0 || tensor.shape().elements() == 0) {
+      return fail("data.shape", fmt::format("'{}' is {}: it holds no rows", name, to_string(type)));
+    }
+    const auto& [first_name, first] = split.columns.front();
+    if (first.shape().rank() > 0 && tensor.shape()[0] != first.shape()[0]) {
+      fail("data.rows", fmt::format("'{}' has {} rows, '{}' has {}: a row of one belongs to a row of the other", name,
+                                    tensor.shape()[0], first_name, first.shape()[0]));
+    }
+    if (times > 1) fail("data.column", fmt::format("'{}' is given twice", name));
+    const ir::Node* input = find_input(name);
+    if (input == nullptr) return;
+    if (input->type.dtype != tensor.dtype()) {
+      fail("data.dtype", fmt::format("'{}' is {}, the input is {}", name, to_string(type), to_string(input->type)));
+    }
+    if (columns_of(input->type) * tensor.shape()[0] != tensor.shape().elements()) {
+      fail("data.shape", fmt::format("'{}' is {}, the input is {}: a row has not as many numbers", name,
+                                     to_string(type), to_string(input->type)));
+    }
+  }
+
+  void check_fitted(const Standardization& fitted) {
+    const auto fail = [&](const std::string& what) {
+      report("data.standardization", fmt::format("the numbers fitted to '{}': {}", fitted.input, what));
+    };
+    const ir::Node* input = find_input(fitted.input);
+    if (input == nullptr) return fail("there is no such input");
+    if (input->type.dtype != DType::f32) return fail(fmt::format("the input is {}", to_string(input->type)));
+    const auto columns = static_cast<std::size_t>(columns_of(input->type));
+    if (fitted.shift.size() != columns || fitted.scale.size() != columns) {
+      fail(fmt::format("{} of shift and {} of scale, for {} columns", fitted.shift.size(), fitted.scale.size(),
+                       columns));
+    }
+    for (const double x : fitted.shift) {
+      if (!std::isfinite(x)) return fail(fmt::format("a shift of {}", x));
+    }
+    for (const double x : fitted.scale) {
+      if (!std::isfinite(x) || x == 0) return fail(fmt::format("a scale of {}", x));
+    }
+  }
+
+  void check_numbers() {
+    const TrainSpec& train = model_.train;
+    const auto not_negative = [&](std::string_view name, std::int64_t number) {
+      if (number < 0) report("train.range", fmt::format("train: {} must be >= 0, got {}", name, number));
+    };
+    not_negative("epochs", train.epochs);
+    not_negative("evaluate_every", train.evaluate_every);
+    not_negative("log_every", train.log_every);
+    if (!std::isfinite(train.clip_norm) || train.clip_norm < 0) {
+      report("train.range", fmt::format("train: clip_norm must be >= 0, got {}", train.clip_norm));
+    }
+  }
+
+  const Model& model_;
+  const GraphBuilder::Impl& graph_;
+  std::map<std::string_view, const ir::Node*> inputs_;
+  std::vector<Diagnostic> found_;
+};
+
+}  // namespace
+
+void check_usable(const Model& model) {
+  Checker(model).run();
+}
+
+std::vector<std::string> told_names(const Model& model, const MetricSpec& metric) {
+  std::vector<std::string> names;
+  if (!metric.value.valid()) {
+    for (const OutputSpec& output : model.outputs) {
+      if (!output.target.empty()) names.push_back(metric.name + "." + output.target);
+    }
+  }
+  if (names.size() < 2) names = {metric.name};
+  return names;
+}
+
+}  // namespace graphrun

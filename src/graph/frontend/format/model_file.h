@@ -1,0 +1,89 @@
+// model_file.h: a model file of format 1 (docs/model-format.md): what it declares, and the graph it describes.
+// Contract: every mistake goes to the Reader, with its place; consequences of a reported mistake are not reported. The
+// constructor reads all sections but the graph; build() can be called again with another capacity.
+// Leaves to others: the "data" section and its files (data/), --set (overrides.h), joining them (session/model.cpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json_reader.h"
+#include "graph/frontend/format/json_values.h"
+#include "graphrun/model.h"
+
+namespace graphrun {
+
+// Stands for the batch while "all" is not known yet. A prime that no layer has as its width: what does not fit the real
+// batch does not fit this one either.
+inline constexpr std::int64_t kUnknownBatch = 8191;
+
+class ModelFile {
+ public:
+  // `read_array` reads initial values that stand in files; without it no file is opened, and they count as zeros.
+  explicit ModelFile(json::Reader& reader, ReadArray read_array = {});
+
+  struct Input {
+    std::string name;
+    Shape sample;  // extents after the batch
+    DType dtype = DType::f32;
+    json::Place place;
+  };
+  const std::vector<Input>& inputs() const { return inputs_; }
+  bool inputs_read() const { return inputs_read_; }  // false: a declaration of an input was reported
+  const std::optional<json::Place>& data() const { return data_; }
+  std::optional<std::int64_t> batch() const { return batch_; }  // nothing: "all"
+  const json::Place& batch_place() const { return batch_place_; }
+
+  std::uint64_t seed() const { return train_.seed; }
+  const std::map<std::string, double, std::less<>>& constants() const { return constants_; }
+
+  // The model without its data. Complete only when the Reader has not failed.
+  Model build(std::int64_t capacity) const;
+
+ private:
+  friend class ModelBuild;
+  friend class Canonical;
+  struct Parameter {
+    std::string name;
+    json::Place place;
+    Shape shape;
+    Init init;
+    bool decay = true;
+  };
+
+  bool looks_like_a_model(json::ObjectReader& root);  // false: reported
+  void read_constants(const json::Place& at);
+  void read_inputs(const json::Place& at);
+  void read_parameters(const json::Place& at);
+  void read_graph(const json::Place& at);
+  void read_train(const json::Place& at);
+  void read_optimizer(const json::Place& at);
+  std::optional<ScheduleSpec> read_schedule(const json::Place& at);
+  // The one member of an object that names an optimizer or a schedule and holds its numbers; nothing when reported.
+  const json::Member* read_only_member(const json::Place& at, std::string_view what, std::string_view example);
+  void read_batch(const json::Place& at);
+
+  json::Reader& reader_;
+  ReadArray read_array_;
+  std::string name_;
+  std::map<std::string, double, std::less<>> constants_;
+  std::vector<Input> inputs_;
+  bool inputs_read_ = false;
+  std::vector<Parameter> parameters_;
+  std::vector<json::Place> graph_;
+  bool graph_read_ = false;
+  std::optional<json::Place> data_, outputs_, minimize_, metrics_;
+  std::set<std::string, std::less<>> broken_;  // declared names whose declaration was reported
+  std::optional<std::int64_t> batch_;
+  json::Place batch_place_;
+  TrainSpec train_;
+};
+
+// Inputs that no output depends on.
+std::vector<std::string> target_names(const Model& model);
+
+}  // namespace graphrun

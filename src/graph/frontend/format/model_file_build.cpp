@@ -1,0 +1,526 @@
+// model_file_build.cpp: from the sections of a model file to nodes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "graph/frontend/builder_impl.h"
+#include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/expressions/operand_notes.h"
+#include "graph/frontend/format/json_values.h"
+#include "graph/frontend/format/model_check.h"
+#include "graph/frontend/format/model_file.h"
+#include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/layers.h"
+#include "graph/frontend/library/metrics.h"
+#include "graph/ir/needed.h"
+#include "graphrun/op.h"
+
+namespace graphrun {
+namespace {
+
+using expression::ExpressionError;
+using expression::Scope;
+using ir::NodeId;
+using Operands = std::vector<NodeId>;
+using LayerInits = std::map<std::string, std::optional<Init>, std::less<>>;
+using json::Kind;
+using json::Member;
+using json::ObjectReader;
+using json::Place;
+
+ir::SourceRef source(const Place& at) {
+  return {at.pointer, at.value->line, at.value->column};
+}
+
+// The name a graph entry gives; "" when it is too broken to tell.
+std::string entry_name(const Place& entry) {
+  if (entry.value->kind == Kind::string) return expression::assigned_name(entry.value->string);
+  const Member* name = entry.value->find("name");
+  for (const Member& member : entry.value->members) {  // the misspelt key is reported; uses of the name are right
+    if (!name && !nearest_name(member.key, {"name"}).empty()) name = &member;
+  }
+  return name && name->value.kind == Kind::string ? name->value.string : std::string();
+}
+
+}  // namespace
+
+class ModelBuild {
+ public:
+  ModelBuild(const ModelFile& file, std::int64_t capacity)
+      : file_(file),
+        reader_(file.reader_),
+        model_(GraphBuilder(capacity)),
+        graph_(model_.graph.impl()),
+        scope_{graph_} {}
+
+  Model run() {
+    declare();
+    for (const Place& entry : file_.graph_) {
+      if (const std::string name = entry_name(entry); !name.empty()) {
+        scope_.later.try_emplace(name, fmt::format("{} (line {})", entry.pointer, entry.value->line));
+      }
+    }
+    for (const Place& entry : file_.graph_) add_entry(entry);
+    graph_.builder.at({});
+    model_.name = file_.name_;
+    model_.train = file_.train_;
+    if (!file_.graph_read_) return std::move(model_);  // no name of it is known
+    outputs_broken_ = !file_.outputs_;
+    if (file_.outputs_) read_outputs(*file_.outputs_);
+    if (file_.minimize_) read_minimize(*file_.minimize_);
+    if (file_.metrics_) read_metrics(*file_.metrics_);
+    return std::move(model_);
+  }
+
+ private:
+  // Runs f; what it throws is reported at `at`, and then the answer is false.
+  template <class F>
+  bool attempt(const Place& at, F&& f) {
+    try {
+      f();
+      return true;
+    } catch (const ExpressionError& error) {
+      reader_.report_inside(at, error.offset, error);
+    } catch (const Error& error) {
+      reader_.report(at, error);
+    }
+    return false;
+  }
+
+  void declare() {
+    scope_.broken = file_.broken_;
+    for (const auto& [name, value] : file_.constants_) graph_.constants.emplace(name, value);
+    for (const ModelFile::Input& input : file_.inputs_) {
+      std::vector<std::int64_t> extents = {kBatch};
+      for (const std::int64_t extent : input.sample.dims()) extents.push_back(extent);
+      graph_.builder.at(source(input.place));
+      if (!attempt(input.place, [&] { graph_.input(input.name, extents, input.dtype); })) {
+        scope_.broken.insert(input.name);
+      }
+    }
+    for (const ModelFile::Parameter& p : file_.parameters_) {
+      graph_.builder.at(source(p.place));
+      if (!attempt(p.place, [&] { graph_.parameter(p.name, p.shape, p.init, p.decay); })) {
+        scope_.broken.insert(p.name);
+      }
+    }
+  }
+
+  void add_entry(const Place& entry) {
+    const std::string name = entry_name(entry);
+    scope_.later.erase(name);
+    scope_.suggest = !reader_.full();
+    graph_.builder.at(source(entry));
+    if (entry.value->kind == Kind::string) {
+      add_assignment(entry);
+    } else if (entry.value->kind == Kind::object) {
+      add_object(entry);
+    } else {
+      reader_.report(entry, "json.type",
+                     fmt::format("an entry of the graph is a string or an object, got {}", name_of(entry.value->kind)),
+                     "for instance \"h = tanh(x @ W)\" or {\"name\": \"h\", \"op\": \"tanh\", \"inputs\": [\"x\"]}");
+    }
+    if (name.empty()) scope_.nameless = true;
+    if (!name.empty() && !graph_.names.contains(name)) scope_.broken.insert(name);
+  }
+
+  void add_assignment(const Place& entry) {
+    const std::string& text = entry.value->string;
+    attempt(entry, [&] {
+      const expression::Expression parsed = expression::parse(text);
+      if (parsed.name.empty()) {
+        throw ExpressionError(0, "expression.syntax", "an entry of the graph gives its value a name",
+                              "write name = expression");
+      }
+      const std::size_t before = reader_.errors();
+      try {
+        graph_.check_new_name(parsed.name);
+      } catch (const Error& error) {
+        reader_.report_inside(entry, text.find(parsed.name), error);
+      }
+      const expression::Findings findings = check(scope_, parsed);
+      for (const ExpressionError& error : findings.errors) reader_.report_inside(entry, error.offset, error);
+      reader_.report_more(findings.more);
+      if (findings.broken || !findings.errors.empty()) return;
+      const NodeId id = build(graph_, parsed);
+      if (reader_.errors() == before) graph_.define(parsed.name, id);
+    });
+  }
+
+  void add_object(const Place& entry) {
+    const std::size_t before = reader_.errors();
+    ObjectReader object(reader_, entry);
+    object.require("name", "other entries and \"outputs\" say it");
+    const std::optional<std::string> name = object.string("name");
+    if (name) attempt(*object.get("name"), [&] { graph_.check_new_name(*name); });
+    const std::optional<Operands> operands = read_operands(object);
+    const std::optional<Place> op = object.require("op", "an op or a layer, for instance \"op\": \"dense\"");
+    const std::optional<std::string> op_name = op ? reader_.string(*op) : std::nullopt;
+    if (!op_name) return;
+    const Layer* layer = find_layer(*op_name);
+    const std::optional<Function> function = find_function(*op_name);
+    if (!layer && !function) {
+      std::vector<std::string> candidates;
+      if (!reader_.full()) candidates = function_names();
+      for (const Layer& candidate : layers()) candidates.emplace_back(candidate.name);
+      reader_.report(*op, "function.unknown", fmt::format("there is no op or layer named {}", *op_name),
+                     did_you_mean(*op_name, candidates));
+      return;
+    }
+    LayerInits inits;
+    if (layer) inits = read_layer_inits(object, *layer);
+    const std::optional<AttrList> attrs = layer ? read_attrs(reader_, object, layer->attrs, layer->name)
+                                                : read_attrs(reader_, object, *function->attrs, function->name);
+    object.finish();
+    if (!attrs || !operands || reader_.errors() != before) return;
+    attempt(entry, [&] {
+      try {
+        if (layer) {
+          add_layer(graph_, *layer, *name, *operands, *attrs, std::move(inits));
+        } else {
+          graph_.define(*name, call(graph_.builder, *function, *operands, *attrs));
+        }
+      } catch (const AttrError& error) {
+        const std::optional<Place> at = object.get(error.attribute);
+        reader_.report(at ? *at : entry, error);
+      } catch (const Error& error) {
+        std::vector<OperandNote> notes;
+        for (const NodeId operand : *operands) notes.push_back({operand, {}});
+        std::vector<std::string> given;
+        for (const auto& attribute : *attrs) given.push_back(attribute.first);
+        const std::optional<Place> at = object.get(attribute_at_fault(error, given));
+        reader_.report(at ? *at : entry, with_notes(graph_, notes, error));
+      }
+    });
+  }
+
+  LayerInits read_layer_inits(ObjectReader& object, const Layer& layer) {
+    LayerInits inits;
+    for (const LayerInit& init : layer.inits) {
+      const std::optional<Place> at = object.get(init.name);
+      if (!at) continue;
+      if (init.optional && at->value->kind == Kind::boolean) {
+        inits[std::string(init.name)] = at->value->boolean ? std::optional(init.fallback) : std::nullopt;
+      } else if (std::optional<Init> given = read_init(reader_, *at, file_.read_array_)) {
+        inits[std::string(init.name)] = std::move(given);
+      }
+    }
+    return inits;
+  }
+
+  // Nothing when one is unknown or broken.
+  std::optional<Operands> read_operands(ObjectReader& object) {
+    const std::optional<Place> list =
+        object.require("inputs", "the names of its operands, for instance \"inputs\": [\"x\"]");
+    if (!list) return std::nullopt;
+    if (list->value->kind != Kind::array) {
+      reader_.report(*list, "json.type",
+                     fmt::format("inputs must be an array of names, got {}", name_of(list->value->kind)),
+                     "for instance [\"x\"]");
+      return std::nullopt;
+    }
+    Operands operands;
+    bool complete = true;
+    for (std::size_t i = 0; i < list->value->items.size(); ++i) {
+      const Place item = list->item(i);
+      const std::optional<NodeId> id = read_value_name(item);
+      if (id) operands.push_back(*id);
+      complete = complete && id;
+    }
+    return complete ? std::optional(operands) : std::nullopt;
+  }
+
+  std::optional<NodeId> read_value_name(const Place& at) {
+    const std::optional<std::string> name = reader_.string(at);
+    return name ? find_value(at, *name) : std::nullopt;
+  }
+
+  std::optional<NodeId> find_value(const Place& at, const std::string& name) {
+    std::optional<NodeId> id;
+    if (const auto constant = graph_.constants.find(name); constant != graph_.constants.end()) {
+      return graph_.builder.scalar(constant->second, DType::f32);
+    }
+    if (!excused(scope_, name)) attempt(at, [&] { id = resolve(scope_, name); });
+    return id;
+  }
+
+  bool scalar(const Place& at, NodeId id, std::string_view role) {
+    const ir::Node& node = graph_.graph[id];
+    if (node.type.shape.rank() == 0) {
+      if (is_float(node.type.dtype)) return true;
+      reader_.report(at, "dtype.float",
+                     fmt::format("{} must be f32, {} is {}", role, at.value->string, to_string(node.type)),
+                     fmt::format("cast({}, dtype=f32) converts", at.value->string));
+      return false;
+    }
+    reader_.report(at, "shape.scalar",
+                   fmt::format("{} must be a scalar, {} is {}", role, at.value->string, to_string(node.type)),
+                   fmt::format("mean({}) is one", at.value->string));
+    return false;
+  }
+
+  void read_minimize(const Place& at) {
+    const std::optional<NodeId> id = read_value_name(at);
+    if (!id || !scalar(at, *id, "what is minimized")) return;
+    const NodeId roots[] = {*id};
+    const std::vector<bool> reached = ir::needed_by(graph_.graph, roots);
+    if (std::none_of(graph_.parameters.begin(), graph_.parameters.end(), [&](NodeId p) { return reached[p]; })) {
+      reader_.report(at, "model.minimize",
+                     fmt::format("{} depends on no parameter: there is nothing to train", at.value->string));
+      return;
+    }
+    if (check_gradient(at, *id)) model_.train.minimize = graph_.value(*id);
+  }
+
+  // The reverse sweep goes back from the loss through float values; training needs a parameter on its way.
+  bool check_gradient(const Place& at, NodeId loss) {
+    const std::vector<bool> trained = dependents(graph_.parameters);
+    std::vector<bool> swept(graph_.graph.size(), false);
+    swept[loss] = true;
+    NodeId last = loss;  // on the way to a parameter
+    for (NodeId id = loss + 1; id-- > 0;) {
+      const ir::Node& node = graph_.graph[id];
+      if (!swept[id]) continue;
+      if (node.op == Op::parameter) return true;
+      last = id;
+      bool on = false;
+      for (const NodeId input : node.inputs) {
+        swept[input] = trained[input] && is_float(graph_.builder.type(input).dtype);
+        on = on || swept[input];
+      }
+      if (on && node.def->grad == nullptr) return report_no_gradient(at, node);
+    }
+    for (const NodeId input : graph_.graph[last].inputs) {
+      if (trained[input]) return report_no_gradient(at, graph_.graph[input]);
+    }
+    return report_no_gradient(at, graph_.graph[last]);
+  }
+
+  bool report_no_gradient(const Place& at, const ir::Node& node) {
+    reader_.report(
+        at, "gradient.none",
+        fmt::format("{} depends on the parameters through {}, which has no gradient: {}", at.value->string,
+                    name_of(node.op), node.def->no_gradient.empty() ? "its result is no float" : node.def->no_gradient),
+        node.source.line > 0 ? fmt::format("it stands at {} (line {}); minimize a loss that changes smoothly",
+                                           node.source.pointer, node.source.line)
+                             : "minimize a loss that changes smoothly");
+    return false;
+  }
+
+  // Which nodes are computed from the given ones.
+  std::vector<bool> dependents(const std::vector<NodeId>& of) const {
+    std::vector<bool> reached(graph_.graph.size(), false);
+    for (const NodeId id : of) reached[id] = true;
+    for (NodeId id = 0; id < graph_.graph.size(); ++id) {
+      for (const NodeId input : graph_.graph[id].inputs) reached[id] = reached[id] || reached[input];
+    }
+    return reached;
+  }
+
+  void read_metrics(const Place& at) {
+    if (at.value->kind != Kind::array) {
+      reader_.report(at, "json.type", fmt::format("metrics are an array of names, got {}", name_of(at.value->kind)),
+                     "for instance [\"mse\"]");
+      return;
+    }
+    for (std::size_t i = 0; i < at.value->items.size(); ++i) read_metric(at.item(i));
+  }
+
+  void read_metric(const Place& at) {
+    const std::optional<std::string> name = reader_.string(at);
+    if (!name || (!find_metric(*name) && excused(scope_, *name))) return;
+    if (!listed_metrics_.insert(*name).second) {
+      reader_.report(at, "model.metric", fmt::format("{} is listed twice", *name));
+      return;
+    }
+    if (const auto value = graph_.names.find(*name); value != graph_.names.end()) {
+      if (scalar(at, value->second, "a metric")) add_metric(at, {*name, graph_.value(value->second)});
+      return;
+    }
+    if (!find_metric(*name)) {
+      report_unknown_metric(at, *name);
+      return;
+    }
+    if (check_answers(at, *name)) add_metric(at, {*name, {}});
+  }
+
+  // What is told has a name of its own; the loss has one already.
+  void add_metric(const Place& at, MetricSpec metric) {
+    const std::vector<std::string> told = told_names(model_, metric);
+    for (const std::string& name : told) {
+      if (told_.count(name) == 0) continue;
+      if (name == "loss") {
+        reader_.report(at, "model.metric", "what is minimized is told as the loss, beside the metrics",
+                       metric.value == model_.train.minimize ? "leave it out" : "give the value another name");
+      } else {
+        reader_.report(at, "model.metric", fmt::format("another metric is told as {} already", name),
+                       "give the value another name");
+      }
+      return;
+    }
+    told_.insert(told.begin(), told.end());
+    model_.train.metrics.push_back(std::move(metric));
+  }
+
+  void report_unknown_metric(const Place& at, const std::string& name) {
+    std::vector<std::string> candidates;
+    for (const MetricDef& metric : metrics()) candidates.emplace_back(metric.name);
+    const std::string built_in = fmt::format("built-in: {}", fmt::join(candidates, ", "));
+    if (!reader_.full()) {
+      for (const auto& entry : graph_.names) candidates.push_back(entry.first);
+    }
+    const std::string hint = did_you_mean(name, candidates);
+    reader_.report(at, "model.metric", fmt::format("{} is neither a value of the graph nor a built-in metric", name),
+                   hint.empty() ? built_in : hint);
+  }
+
+  // A built-in compares each output with its target, element by element.
+  bool check_answers(const Place& at, const std::string& metric) {
+    if (outputs_broken_) return false;
+    bool any = false;
+    for (const OutputSpec& output : model_.outputs) {
+      if (output.target.empty()) continue;
+      any = true;
+      const TensorType& given = graph_.builder.type(output.value.id);
+      const TensorType& wanted = graph_.builder.type(graph_.names.at(output.target));
+      if (given == wanted || (metric == "accuracy" && answers_classes(given, wanted))) continue;
+      const bool classes = wanted.dtype == DType::i32;
+      reader_.report(at, "shape.mismatch",
+                     fmt::format("{} compares {} {} with its target {} {}: they must have the same type", metric,
+                                 output.name, to_string(given), output.target, to_string(wanted)),
+                     classes ? "accuracy compares scores (batch, classes) with i32 classes (batch)" : "");
+      return false;
+    }
+    if (!any) {
+      reader_.report(at, "model.metric", fmt::format("{} needs an output with a target", metric),
+                     "for instance \"outputs\": {\"prediction\": \"y\"}");
+    }
+    return any;
+  }
+
+  // Scores of each class and the class that is right: (batch, classes) and i32 (batch).
+  static bool answers_classes(const TensorType& scores, const TensorType& classes) {
+    const int last = scores.shape.rank() - 1;
+    if (classes.dtype != DType::i32 || last < 1 || classes.shape.rank() != last) return false;
+    for (int axis = 0; axis < last; ++axis) {
+      if (scores.shape[axis] != classes.shape[axis]) return false;
+    }
+    return is_float(scores.dtype) && scores.rows == classes.rows;
+  }
+
+  void read_outputs(const Place& at) {
+    const std::size_t before = reader_.errors();
+    std::vector<std::pair<Place, std::string>> named;  // of the object form: where the target's name stands
+    if (at.value->kind == Kind::object) {
+      for (const Member& member : at.value->members) {
+        const Place target = at.member(member);
+        const std::optional<std::string> target_name = reader_.string(target);
+        add_output(target, member.key, &member, at);
+        named.emplace_back(target, target_name.value_or(""));
+      }
+    } else if (at.value->kind == Kind::array) {
+      for (std::size_t i = 0; i < at.value->items.size(); ++i) {
+        const Place item = at.item(i);
+        if (const std::optional<std::string> name = reader_.string(item)) add_output(item, *name, nullptr, at);
+      }
+    } else {
+      reader_.report(at, "json.type", fmt::format("outputs are an object or an array, got {}", name_of(at.value->kind)),
+                     "for instance {\"prediction\": \"y\"} or [\"prediction\"]");
+    }
+    if (reader_.errors() == before && at.value->items.empty() && at.value->members.empty()) {
+      reader_.report(at, "model.outputs", "a model needs an output", "for instance {\"prediction\": \"y\"}");
+    }
+    if (reader_.errors() != before) outputs_broken_ = true;
+    if (outputs_broken_) return;
+    if (at.value->kind == Kind::object) {
+      answer_named(named);
+    } else {
+      answer_in_order();
+    }
+  }
+
+  void add_output(const Place& at, const std::string& name, const Member* key, const Place& object) {
+    if (excused(scope_, name)) {
+      outputs_broken_ = true;
+      return;
+    }
+    if (!listed_outputs_.insert(name).second) {
+      reader_.report(at, "model.outputs", fmt::format("{} is listed twice", name));
+      return;
+    }
+    try {
+      model_.outputs.push_back({graph_.value(resolve(scope_, name)), name, {}});
+    } catch (const Error& error) {
+      const Diagnostic& d = error.diagnostics().front();
+      if (key) {
+        reader_.report_key(object, *key, d.code, d.message, d.hint);
+      } else {
+        reader_.report(at, error);
+      }
+    }
+  }
+
+  void answer_named(const std::vector<std::pair<Place, std::string>>& named) {
+    const std::vector<std::string> targets = target_names(model_);
+    const std::set<std::string, std::less<>> known(targets.begin(), targets.end());
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      const Place& place = named[i].first;
+      const std::string& target = named[i].second;
+      if (known.contains(target)) {
+        model_.outputs[i].target = target;
+        continue;
+      }
+      if (scope_.broken.contains(target)) {
+        outputs_broken_ = true;
+        continue;
+      }
+      const auto is_named = [&](const ModelFile::Input& input) { return input.name == target; };
+      const bool is_input = !reader_.full() && std::any_of(file_.inputs_.begin(), file_.inputs_.end(), is_named);
+      outputs_broken_ = true;
+      reader_.report(place, "model.target",
+                     is_input ? fmt::format("{} is no target: an output depends on it", target)
+                              : fmt::format("'{}' is no input, so it cannot be a target", target),
+                     reader_.full() ? std::string() : target_hint(target, targets));
+    }
+  }
+
+  static std::string target_hint(const std::string& name, const std::vector<std::string>& targets) {
+    if (targets.empty()) return "a target is an input that no output depends on; a list of outputs needs none";
+    const std::string hint = did_you_mean(name, targets);
+    return hint.empty() ? fmt::format("targets: {}", fmt::join(targets, ", ")) : hint;
+  }
+
+  void answer_in_order() {
+    const std::vector<std::string> targets = target_names(model_);
+    for (std::size_t i = 0; i < model_.outputs.size() && i < targets.size(); ++i) model_.outputs[i].target = targets[i];
+  }
+
+  const ModelFile& file_;
+  json::Reader& reader_;
+  Model model_;
+  std::set<std::string> told_ = {"loss"};  // names of what a run tells
+  GraphBuilder::Impl& graph_;
+  Scope scope_;
+  bool outputs_broken_ = false;
+  std::set<std::string, std::less<>> listed_outputs_, listed_metrics_;
+};
+
+Model ModelFile::build(std::int64_t capacity) const {
+  return ModelBuild(*this, capacity).run();
+}
+
+std::vector<std::string> target_names(const Model& model) {
+  const GraphBuilder::Impl& graph = model.graph.impl();
+  std::vector<NodeId> outputs;
+  for (const OutputSpec& output : model.outputs) outputs.push_back(graph.node(output.value));
+  const std::vector<bool> reached = ir::needed_by(graph.graph, outputs);
+  std::vector<std::string> targets;
+  for (const NodeId input : graph.inputs) {
+    if (!reached[input]) targets.push_back(graph.graph[input].name);
+  }
+  return targets;
+}
+
+}  // namespace graphrun

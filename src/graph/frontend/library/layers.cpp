@@ -1,0 +1,96 @@
+#include "graph/frontend/library/layers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/frontend/library/functions.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+using ir::NodeId;
+
+std::string part(const LayerCall& call, std::string_view name) {
+  return fmt::format("{}.{}", call.name, name);
+}
+
+std::optional<Function> activation(const LayerCall& call) {
+  const std::string& name = call.attrs.string("activation");
+  if (name.empty()) return std::nullopt;
+  const std::optional<Function> function = find_function(name);
+  if (!function) {
+    const Diagnostic d = unknown_function(name).diagnostics().front();
+    throw AttrError("activation", d.code, d.message, d.hint);
+  }
+  if (function->operands->size() != 1) {
+    throw AttrError("activation", "layer.activation",
+                    fmt::format("an activation takes one operand, {} takes {}", name, function->operands->size()),
+                    "for instance relu, tanh or sigmoid");
+  }
+  return function;
+}
+
+// activation(x @ W + b)
+NodeId dense(const LayerCall& call) {
+  const NodeId x = call.operands[0];
+  const TensorType type = call.graph.builder.type(x);
+  if (type.shape.rank() < 2) {
+    throw Error(ErrorKind::input, "shape.rank",
+                fmt::format("{}: dense needs x of shape (batch, in), got {} {}", call.name, call.graph.graph[x].name,
+                            to_string(type)));
+  }
+  const std::optional<Function> function = activation(call);
+  const std::int64_t in = type.shape[type.shape.rank() - 1];
+  const std::int64_t units = call.attrs.integer("units");
+
+  const NodeId weight = call.graph.parameter(part(call, "W"), {in, units}, *call.inits.at("init"), true);
+  NodeId y = call.graph.builder.add("matmul", {x, weight});
+  if (const std::optional<Init>& bias = call.inits.at("bias")) {
+    y = call.graph.builder.add("add", {y, call.graph.parameter(part(call, "b"), {units}, *bias, true)});
+  }
+  return function ? graphrun::call(call.graph.builder, *function, {y}, {}) : y;
+}
+
+}  // namespace
+
+const std::vector<Layer>& layers() {
+  static const std::vector<Layer> table = {
+      {"dense",
+       "activation(x @ W + b), W (in, units), b (units)",
+       {"x"},
+       {{.name = "units", .fallback = std::int64_t{0}, .doc = "columns of the result", .required = true, .low = 1},
+        {.name = "activation", .fallback = std::string(), .doc = "a function of one operand; none by default"}},
+       {{"init", Init::glorot_uniform()}, {"bias", Init::zeros(), true}},
+       dense},
+  };
+  return table;
+}
+
+const Layer* find_layer(std::string_view name) {
+  for (const Layer& layer : layers()) {
+    if (layer.name == name) return &layer;
+  }
+  return nullptr;
+}
+
+NodeId add_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_view name, std::span<const NodeId> operands,
+                 const AttrList& attrs, std::map<std::string, std::optional<Init>, std::less<>> inits) {
+  graph.check_new_name(name);
+  if (operands.size() != layer.operands.size()) {
+    throw Error(ErrorKind::input, "function.operands",
+                fmt::format("{} takes {} operand{} ({}), got {}", layer.name, layer.operands.size(),
+                            layer.operands.size() == 1 ? "" : "s", fmt::join(layer.operands, ", "), operands.size()));
+  }
+  AttrList checked = attrs;
+  for (auto& [key, value] : checked) {
+    if (const ir::AttrDef* wanted = find_attr(layer.attrs, key)) value = coerce(*wanted, value);
+  }
+  for (const LayerInit& init : layer.inits) inits.try_emplace(std::string(init.name), init.fallback);
+  const ir::Attrs values(layer.attrs, checked);
+  const NodeId y = layer.build({graph, name, operands, values, inits});
+  graph.define(name, y);
+  return y;
+}
+
+}  // namespace graphrun

@@ -1,0 +1,462 @@
+#include "graph/frontend/step/step_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <stdexcept>
+
+#include "base/checked.h"
+#include "base/philox.h"
+#include "graph/frontend/builder_impl.h"
+#include "graph/frontend/format/model_check.h"
+#include "graph/frontend/library/composed.h"
+#include "graph/frontend/library/metrics.h"
+#include "graph/frontend/library/optimizers.h"
+#include "graph/frontend/library/schedules.h"
+#include "graph/gradients.h"
+#include "graph/ir/needed.h"
+#include "graph/ops/make.h"
+#include "graphrun/op.h"
+
+namespace graphrun {
+namespace {
+
+using ir::kNoNode;
+using ir::NodeId;
+
+// Names of the step graph: parameters as the model names them, "phase/name" for its other nodes, "data/split/input" for
+// data, and with a colon what the library adds ("train/W1:gradient"); model names have neither '/' nor ':'.
+class StepGraphBuilder {
+ public:
+  explicit StepGraphBuilder(const Model& model)
+      : model_(model), source_(model.graph.impl()), copied_(source_.graph.size(), kNoNode) {
+    for (const Standardization& fitted : model.data.standardizations) fitted_[fitted.input].push_back(&fitted);
+  }
+
+  StepGraph run() {
+    for (const Split& split : model_.data.splits) add_data(split);
+    if (model_.train.minimize.valid() && model_.data.find("train") != nullptr) add_training();
+    for (const Split& split : model_.data.splits) add_evaluation(split);
+    if (!model_.outputs.empty()) add_prediction();
+    return std::move(result_);
+  }
+
+ private:
+  ir::Graph& graph() { return result_.graph; }
+
+  NodeId add_state(const std::string& name, const TensorType& type, std::string_view kind) {
+    const NodeId id = make_.add(
+        "state", {},
+        {{"dtype", std::string(name_of(type.dtype))}, {"shape", make::dims(type.shape)}, {"kind", std::string(kind)}});
+    make_.rename(id, name);
+    return id;
+  }
+
+  NodeId add_input(const std::string& name, const TensorType& type) {
+    const NodeId id = make_.add(
+        "input", {},
+        {{"dtype", std::string(name_of(type.dtype))}, {"shape", make::dims(type.shape)}, {"rows", type.rows}});
+    make_.rename(id, name);
+    return id;
+  }
+
+  void add_data(const Split& split) {
+    for (const auto& [column, tensor] : split.columns) add_column(split, column, {tensor.dtype(), tensor.shape(), 0});
+    if (!split.columns.empty()) return;
+    // Only its size is known: it has a column for each input.
+    for (const NodeId input : source_.inputs) {
+      TensorType type = source_.graph[input].type;
+      type.shape[0] = split.samples();
+      add_column(split, source_.graph[input].name, {type.dtype, type.shape, 0});
+    }
+  }
+
+  void add_column(const Split& split, const std::string& column, const TensorType& type) {
+    const std::string name = fmt::format("data/{}/{}", split.name, column);
+    const NodeId id = add_input(name, type);
+    result_.data.emplace_back(name, id);
+    data_.emplace(name, id);
+  }
+
+  // A phase over the rows of a split: counter, row count, and the model's inputs bound to minibatches.
+  StepPhase& enter_split(const std::string& name, const Split& split) {
+    const bool training = name == "train";
+    const std::int64_t samples = split.samples();
+    const bool drops = training && model_.train.drop_last;
+    StepPhase phase;
+    phase.name = name;
+    phase.split = split.name;
+    phase.batches = drops ? samples / source_.batch : divide_up(samples, source_.batch);
+    phase.samples = drops ? phase.batches * source_.batch : samples;
+    phase.ring = training ? kRingSize : std::clamp<std::int64_t>(phase.batches, 1, kRingSize);
+    start_phase(std::move(phase));
+    columns_.clear();
+    for (const auto& [column, tensor] : split.columns) columns_.emplace(column, &tensor);
+    counter_ = add_state(name + "/step:counter", {DType::u64, {}, 0}, "counter");
+    result_.phases.back().counter = counter_;
+    make_.count_steps(counter_);
+    copied_[source_.step] = counter_;
+    if (samples % source_.batch != 0 && !drops) {
+      const NodeId count = make_.add("row_count", {counter_}, {{"total", samples}, {"capacity", source_.batch}});
+      make_.rename(count, name + "/batch:count");
+      graph().phases.back().row_count = count;
+    }
+    for (NodeId input : source_.inputs) {
+      const std::string& column = source_.graph[input].name;
+      const auto data = data_.find(fmt::format("data/{}/{}", split.name, column));
+      if (data == data_.end()) continue;  // a node that needs it says so
+      AttrList attrs = {{"capacity", source_.batch}, {"drop_last", drops}};
+      if (training && model_.train.shuffle) {
+        attrs.emplace_back("shuffle", true);
+        attrs.emplace_back("key", stream_key("data.shuffle"));  // one order for all columns
+      }
+      const NodeId rows = make_.add("minibatch", {data->second, counter_}, attrs);
+      const NodeId fitted = make::reshape(make_, rows, source_.graph[input].type.shape);
+      make_.rename(fitted, name + "/" + column);
+      copied_[input] = fitted;
+    }
+    return result_.phases.back();
+  }
+
+  std::int64_t stream_key(std::string_view name) const {
+    return static_cast<std::int64_t>(Stream::named(model_.train.seed, name).packed());
+  }
+
+  void start_phase(StepPhase phase) {
+    graph().phases.push_back({phase.name, source_.batch, kNoNode});
+    make_.enter(static_cast<std::uint32_t>(graph().phases.size()) - 1);
+    result_.phases.push_back(std::move(phase));
+    for (NodeId id = 0; id < source_.graph.size(); ++id) {
+      const bool shared = source_.graph[id].op == Op::parameter || source_.graph[id].op == Op::constant;
+      if (!shared) copied_[id] = kNoNode;
+    }
+  }
+
+  // The node of the step graph that computes a node of the model in the present phase, made on first use.
+  NodeId copy(NodeId wanted) {
+    if (copied_[wanted] != kNoNode) return copied_[wanted];
+    const std::string phase = result_.phases.back().name;
+    const auto ends = [&](NodeId id) { return copied_[id] != kNoNode || is_sample_count(id); };
+    for (const NodeId id : ir::needed_nodes(source_.graph, wanted, ends)) {
+      if (copied_[id] == kNoNode) copied_[id] = copy_node(id, phase);
+    }
+    return copied_[wanted];
+  }
+
+  bool is_sample_count(NodeId id) const {
+    const ir::Node& node = source_.graph[id];
+    return node.op == Op::cast && node.inputs[0] == source_.graph.phases[0].row_count;
+  }
+
+  NodeId copy_node(NodeId id, const std::string& phase) {
+    const ir::Node& node = source_.graph[id];
+    if (is_sample_count(id)) return make_.sample_count(node.type.dtype);
+    if (node.op == Op::input) {
+      throw Error(ErrorKind::input, "input.unbound",
+                  fmt::format("phase {} has no data for the input '{}'", phase, node.name),
+                  phase == "predict" ? "an output must not depend on a target" : "");
+    }
+    if (node.op == Op::dropout && phase != "train") return copied_[node.inputs[0]];
+    std::vector<NodeId> inputs;
+    for (NodeId input : node.inputs) inputs.push_back(copied_[input]);
+    AttrList attrs = node.attrs.list();
+    for (auto& [name, value] : attrs) {
+      if (name == "key") value = stream_key(node.name);
+    }
+    make_.at(node.source);
+    const NodeId result = make_.add(name_of(node.op), std::move(inputs), attrs);
+    make_.at({});
+    if (node.phase != ir::kShared) {
+      make_.rename(result, phase + "/" + node.name);
+    } else if (node.op == Op::parameter) {
+      make_.rename(result, node.name);  // a constant keeps the name it got: nobody asks for it by name
+    }
+    if (node.op == Op::parameter) result_.parameters.emplace_back(node.name, result);
+    return result;
+  }
+
+  NodeId add_ring(const StepPhase& phase, const std::string& name, NodeId value) {
+    if (make_.type(value).shape.rank() != 0) {
+      throw Error(ErrorKind::input, "metric.scalar",
+                  fmt::format("'{}' must be a scalar, it is {}", name, to_string(make_.type(value))),
+                  "mean(...) makes a scalar");
+    }
+    value = make::cast(make_, value, DType::f32);
+    const NodeId ring = add_state(fmt::format("{}/{}:ring", phase.name, name), {DType::f32, {phase.ring}, 0}, "metric");
+    graph()[ring].poll = true;
+    make_.add("assign", {ring, make_.add("record", {ring, value, counter_})});
+    return ring;
+  }
+  void add_record(StepPhase& phase, const std::string& name, NodeId value) {
+    phase.recorded.push_back({name, add_ring(phase, name, value)});
+  }
+
+  // A value of the model's graph over all batches of an evaluation: their mean, or computed from their parts.
+  void add_figure(StepPhase& phase, const std::string& name, NodeId value) {
+    const MetricParts found = analysis().parts(value);
+    const bool is_loss = phase.recorded.empty();
+    if (found.is_mean || (!found.problem.empty() && (is_loss || phase.batches <= 1))) {
+      return add_record(phase, name, copy(value));
+    }
+    if (!found.problem.empty()) {
+      throw Error(
+          ErrorKind::input, "metric.batches",
+          fmt::format("the metric '{}' would depend on the batches of '{}': {}", name, phase.split, found.problem),
+          "write it with sums and means of rows, as mean(square(y)) - mean(y)^2 for the variance, or let a batch hold "
+          "the whole split");
+    }
+    Recorded recorded;
+    recorded.name = name;
+    recorded.formula = formula(value, found.parts);
+    for (const MetricPart& part : found.parts) {
+      const NodeId whole = copy(part.node);
+      const std::int64_t elements = make_.type(whole).shape.elements();
+      const NodeId flat = make::reshape(make_, whole, Shape{elements});
+      for (std::int64_t i = 0; i < elements; ++i) {
+        const NodeId element = make_.add("slice", {flat}, {{"start", i}, {"stop", i + 1}});
+        const std::string label = fmt::format("{}:part{}", name, recorded.parts.size() + 1);
+        recorded.parts.push_back({add_ring(phase, label, make::reshape(make_, element, Shape{})), part.how});
+      }
+    }
+    phase.recorded.push_back(std::move(recorded));
+  }
+
+  const MetricAnalysis& analysis() {
+    if (!analysis_) {
+      std::vector<NodeId> roots = {model_.train.minimize.id};
+      for (const OutputSpec& output : model_.outputs) roots.push_back(output.value.id);
+      analysis_.emplace(source_.graph, roots);
+    }
+    return *analysis_;
+  }
+
+  std::size_t formula(NodeId value, const std::vector<MetricPart>& parts) {
+    const auto [entry, fresh] = formulas_.emplace(value, result_.formulas.size());
+    if (fresh) result_.formulas.push_back(metric_formula(source_.graph, value, parts));
+    return entry->second;
+  }
+
+  void finish_phase() { make_.add("assign", {counter_, make_.add("increment", {counter_})}); }
+
+  void add_training() {
+    StepPhase& phase = enter_split("train", *model_.data.find("train"));
+    const NodeId loss = copy(model_.train.minimize.id);
+    std::vector<NodeId> parameters;
+    for (NodeId id : source_.parameters) {
+      if (copied_[id] != kNoNode) parameters.push_back(copied_[id]);
+    }
+    const std::vector<NodeId> gradient = gradients(make_, loss, parameters);
+    for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i]);
+    add_record(phase, "loss", loss);
+    update(parameters, gradient);
+    finish_phase();
+  }
+
+  void name_gradient(NodeId parameter, NodeId gradient) {
+    const std::string name = fmt::format("train/{}:gradient", graph()[parameter].name);
+    const bool named = graph()[gradient].name.find('/') != std::string::npos;
+    if (graph()[gradient].phase != ir::kShared && !named) make_.rename(gradient, name);
+  }
+
+  void update(const std::vector<NodeId>& parameters, std::vector<NodeId> gradient) {
+    const OptimizerSpec& spec = model_.train.optimizer;
+    const OptimizerDef* optimizer = find_optimizer(spec.name);
+    if (optimizer == nullptr) {
+      std::vector<std::string> names;
+      for (const OptimizerDef& def : optimizers()) names.emplace_back(def.name);
+      const std::string near = nearest_name(spec.name, names);
+      throw Error(
+          ErrorKind::input, "optimizer.unknown", fmt::format("unknown optimizer '{}'", spec.name),
+          near.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
+    }
+    AttrList given;
+    for (const auto& [name, value] : spec.attributes) given.emplace_back(name, value);
+    const ir::Attrs attrs(optimizer->attrs, given);
+    const NodeId lr = spec.lr ? schedule_value(make_, *spec.lr, counter_, result_.phases.back().batches)
+                              : make_.scalar(attrs.real("lr"), DType::f32);
+    const NodeId time = make::add(make_, make::cast(make_, counter_, DType::f32), make_.scalar(1, DType::f32));
+    if (model_.train.clip_norm > 0) gradient = clip_norm(make_, gradient, model_.train.clip_norm);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      UpdateContext context{make_, attrs, parameters[i], gradient[i], lr, time};
+      make_.add("assign", {parameters[i], update_parameter(*optimizer, context, decays(parameters[i]))});
+    }
+  }
+
+  bool decays(NodeId parameter) const {
+    return source_.no_decay.count(source_.builder.find(result_.graph[parameter].name)) == 0;
+  }
+
+  void add_evaluation(const Split& split) {
+    if (!model_.train.minimize.valid()) return;
+    StepPhase& phase = enter_split("evaluate." + split.name, split);
+    add_figure(phase, "loss", model_.train.minimize.id);
+    for (const MetricSpec& metric : model_.train.metrics) {
+      if (metric.value.valid()) {
+        add_figure(phase, metric.name, metric.value.id);
+      } else {
+        add_built_in(phase, metric.name);
+      }
+    }
+    finish_phase();
+  }
+
+  // A built-in is applied to each (output, target); with several targets its name says which: "mse.price".
+  void add_built_in(StepPhase& phase, const std::string& name) {
+    const MetricDef* def = find_metric(name);
+    if (def == nullptr) throw std::logic_error("no built-in metric " + name);
+    std::vector<const OutputSpec*> answered;
+    for (const OutputSpec& output : model_.outputs) {
+      if (!output.target.empty()) answered.push_back(&output);
+    }
+    if (answered.empty()) {
+      throw Error(ErrorKind::input, "metric.target", fmt::format("the metric '{}' needs an output with a target", name),
+                  R"(say which target an output answers: "outputs": {"prediction": "y"})");
+    }
+    for (const OutputSpec* output : answered) {
+      NodeId operands[] = {copy(output->value.id), copy(model_.graph.find(output->target).id)};
+      const double unit = def->power == 0 ? undo(operands, output->target) : weigh(operands, output->target);
+      add_record(phase, answered.size() == 1 ? name : name + "." + output->target, build(def->composed, operands));
+      Recorded& recorded = phase.recorded.back();
+      recorded.unit = std::pow(unit, def->power);
+      recorded.finish = def->finish;
+      if (def->finish == MetricDef::Finish::r2) recorded.variance = variance(output->target);
+    }
+  }
+
+  // Of all elements of a split's column about their means, column by column, in original units. On the host: it is the
+  // data's alone, and in double nothing cancels.
+  double variance(const std::string& target) const {
+    const auto column = columns_.find(target);
+    if (column == columns_.end()) return 0;
+    const HostTensor& tensor = *column->second;
+    if (tensor.dtype() != DType::f32 || tensor.shape().elements() == 0) return 0;
+    const std::span<const float> values = tensor.elements<float>();
+    const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
+    const std::vector<double> units = units_of(target, width);
+    std::vector<double> mean(width, 0.0);
+    for (std::size_t i = 0; i < values.size(); ++i) mean[i % width] += static_cast<double>(values[i]);
+    for (double& m : mean) m /= static_cast<double>(tensor.shape()[0]);
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double d = (static_cast<double>(values[i]) - mean[i % width]) * units[i % width];
+      sum += d * d;
+    }
+    return sum / static_cast<double>(values.size());
+  }
+
+  // One of a target's columns is so many original units.
+  std::vector<double> units_of(const std::string& target, std::size_t width) const {
+    std::vector<double> units(width, 1.0);
+    for (const Standardization* fitted : fitted_of(target)) {
+      for (std::size_t i = 0; i < width; ++i) units[i] *= fitted->scale[i % fitted->scale.size()];
+    }
+    return units;
+  }
+
+  std::span<const Standardization* const> fitted_of(const std::string& input) const {
+    const auto found = fitted_.find(input);
+    return found == fitted_.end() ? std::span<const Standardization* const>() : found->second;
+  }
+
+  NodeId build(std::string_view name, std::span<const NodeId> operands) {
+    for (const Composed& row : composed()) {
+      if (row.name == name) return row.build(make_, operands, ir::Attrs(row.attrs, {}));
+    }
+    throw std::logic_error(fmt::format("no composed function {}", name));
+  }
+
+  // One number a column of `target`, in the shape that its samples have.
+  NodeId constant_row(const std::vector<double>& values, const std::string& target) {
+    const Shape& shape = source_.graph[model_.graph.find(target).id].type.shape;
+    std::vector<std::int64_t> samples;
+    for (int axis = 1; axis < shape.rank(); ++axis) samples.push_back(shape[axis]);
+    if (samples.empty()) samples = {static_cast<std::int64_t>(values.size())};
+    return make_.add("constant", {}, {{"shape", samples}, {"values", values}});
+  }
+
+  // What standardize did to the target, undone.
+  double undo(std::span<NodeId> values, const std::string& target) {
+    for (const Standardization* fitted : fitted_of(target)) {
+      for (NodeId& value : values) {
+        value = make::add(make_, make::mul(make_, value, constant_row(fitted->scale, target)),
+                          constant_row(fitted->shift, target));
+      }
+    }
+    return 1;
+  }
+
+  // Of what knows no shift: the columns weighed against each other, and the unit that all have then. In f32 an error of
+  // 1 in 2e9 would be lost where values had their shifts back, and its square might overflow in small units.
+  double weigh(std::span<NodeId> values, const std::string& target) {
+    if (fitted_of(target).empty()) return 1;
+    std::vector<double> units = units_of(target, fitted_of(target).front()->scale.size());
+    double largest = 0;
+    for (const double unit : units) largest = std::max(largest, std::abs(unit));
+    if (units.size() == 1) return largest;
+    for (double& unit : units) unit /= largest;
+    const NodeId row = constant_row(units, target);
+    for (NodeId& value : values) value = make::mul(make_, value, row);
+    return largest;
+  }
+
+  void add_prediction() {
+    StepPhase phase;
+    phase.name = "predict";
+    start_phase(std::move(phase));
+    StepPhase& predict = result_.phases.back();
+    std::vector<NodeId> outputs;
+    for (const OutputSpec& output : model_.outputs) outputs.push_back(output.value.id);
+    const std::vector<bool> is_needed = ir::needed_by(source_.graph, outputs);
+    for (NodeId input : source_.inputs) {
+      if (!is_needed[input]) continue;  // a target (docs/model-format.md, "outputs")
+      const std::string& name = source_.graph[input].name;
+      copied_[input] = add_input("predict/" + name, source_.graph[input].type);
+      predict.inputs.emplace_back(name, copied_[input]);
+    }
+    copied_[source_.step] = make_.scalar(0, DType::u64);  // a prediction draws the same numbers every time
+    predict.count = add_input("predict/batch:count", {DType::i32, {}, 0});
+    graph().phases.back().row_count = predict.count;
+    for (const OutputSpec& output : model_.outputs) {
+      predict.outputs.push_back(copy(output.value.id));
+      graph()[predict.outputs.back()].keep = true;
+    }
+  }
+
+  const Model& model_;
+  const GraphBuilder::Impl& source_;
+  StepGraph result_;
+  ir::Builder make_{result_.graph};
+  std::vector<NodeId> copied_;  // by node of the model: its node in the present phase
+  std::map<std::string, NodeId> data_;
+  std::map<std::string_view, const HostTensor*> columns_;                   // of the present split, by input
+  std::map<std::string_view, std::vector<const Standardization*>> fitted_;  // by input
+  std::optional<MetricAnalysis> analysis_;
+  std::map<NodeId, std::size_t> formulas_;  // by value of the model
+  NodeId counter_ = kNoNode;
+};
+
+}  // namespace
+
+double finished(const Recorded& recorded, double mean) {
+  mean *= recorded.unit;
+  switch (recorded.finish) {
+    case MetricDef::Finish::none:
+      return mean;
+    case MetricDef::Finish::root:
+      return std::sqrt(mean);
+    case MetricDef::Finish::r2:
+      // A target that does not vary has nothing to explain: right or wrong is all there is to say.
+      return recorded.variance > 0 ? 1 - mean / recorded.variance : mean == 0 ? 1 : 0;
+  }
+  return mean;
+}
+
+StepGraph build_step_graph(const Model& model) {
+  check_usable(model);
+  return StepGraphBuilder(model).run();
+}
+
+}  // namespace graphrun

@@ -1,0 +1,65 @@
+// step_graph.h: from a model to its step graph: one phase each for training, for evaluation of every split, and for
+// prediction. Training is nothing special afterwards: minibatch, forward, loss, gradients, optimizer, records are
+// nodes. Contract: all phases have the model's batch as row capacity. Observed scalars go into rings (record), element
+// (step mod ring size) for each step; the host combines them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/frontend/library/metrics.h"
+#include "graph/frontend/step/metric_parts.h"
+#include "graph/ir/graph.h"
+#include "graphrun/model.h"
+
+namespace graphrun {
+
+// A number of which each step records one.
+struct RecordedPart {
+  ir::NodeId ring = ir::kNoNode;
+  Combined how = Combined::sum;
+};
+
+struct Recorded {
+  std::string name;  // "loss", or a metric's
+  ir::NodeId ring = ir::kNoNode;
+  // Not empty: what is computed from the parts of all batches by formulas[formula]; there is no ring then.
+  std::vector<RecordedPart> parts = {};
+  std::size_t formula = 0;
+  double unit = 1;  // what the mean is multiplied by, before it is finished
+  MetricDef::Finish finish = MetricDef::Finish::none;
+  double variance = 0;  // of the target over the split, in original units; for Finish::r2
+};
+
+struct StepPhase {
+  std::string name;                  // of the graph's phase of the same index
+  std::string split;                 // whose rows it reads; empty for prediction
+  std::int64_t samples = 0;          // of the split
+  std::int64_t batches = 0;          // steps that see each sample once
+  std::int64_t ring = 0;             // elements of each ring
+  ir::NodeId counter = ir::kNoNode;  // of finished steps; prediction has none
+  std::vector<Recorded> recorded;    // loss first
+  // prediction only:
+  std::vector<std::pair<std::string, ir::NodeId>> inputs;  // by input name, rows past the count zero
+  ir::NodeId count = ir::kNoNode;                          // i32: rows that are valid
+  std::vector<ir::NodeId> outputs;                         // in the model's order
+};
+
+struct StepGraph {
+  ir::Graph graph;
+  std::vector<StepPhase> phases;
+  // States that start from something other than zero; parameters by the model's Init are named here.
+  std::vector<std::pair<std::string, ir::NodeId>> data;  // "data/train/x": the node to fill with the split's column
+  std::vector<std::pair<std::string, ir::NodeId>> parameters;
+  std::vector<MetricFormula> formulas;  // that evaluations need
+};
+
+inline constexpr std::int64_t kRingSize = 4096;  // steps between two looks of the host, at most
+
+// The metric from the mean of its records over the split.
+double finished(const Recorded& recorded, double mean);
+
+StepGraph build_step_graph(const Model& model);
+
+}  // namespace graphrun

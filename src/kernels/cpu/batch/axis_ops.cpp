@@ -1,0 +1,83 @@
+// axis_ops.cpp: ops that look along axes beside sum and softmax: extrema, products, positions; one element after
+// another.
+#include <limits>
+
+#include "kernels/cpu/batch/reduced_axes.h"
+
+namespace graphrun::cpu {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// As larger().
+float smaller(float x, float y) {
+  const float least = y < x ? y : x;
+  return y != y ? y : least;
+}
+
+template <class F>
+void for_lines(const KernelArgs& args, std::uint32_t mask, F&& f) {
+  const Split split(args, args.in_type[0], mask);
+  const std::int64_t lines = split.kept.elements();
+  const std::int64_t size = split.reduced.elements();
+  const int parts = parts_for(lines * (4 * size + 64));  // several passes, and the beginning of each
+  for_ranges(args, parts, lines, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::int64_t base = split.kept.offset(i);
+      f(i, base, Line{args.input<float>(0) + base, &split.reduced, size});
+    }
+  });
+  clear_invalid_rows(args);
+}
+
+template <float (*combine)(float, float)>
+float fold(const Line& line, float start) {
+  for (std::int64_t j = 0; j < line.size; ++j) start = combine(start, line[j]);
+  return start;
+}
+float product(float x, float y) {
+  return x * y;
+}
+
+template <float (*combine)(float, float)>
+void reduce(const KernelArgs& args, float start) {
+  float* out = args.output<float>();
+  for_lines(args, std::get<ReduceParams>(args.params).axes,
+            [&](std::int64_t i, std::int64_t, const Line& line) { out[i] = fold<combine>(line, start); });
+}
+void max_kernel(const KernelArgs& args) {
+  reduce<larger>(args, -kInfinity);
+}
+void min_kernel(const KernelArgs& args) {
+  reduce<smaller>(args, kInfinity);
+}
+void prod_kernel(const KernelArgs& args) {
+  reduce<product>(args, 1.0f);
+}
+
+template <bool kLargest>
+void position(const KernelArgs& args) {
+  auto* out = args.output<std::int32_t>();
+  for_lines(args, 1u << std::get<AxisParams>(args.params).axis, [&](std::int64_t i, std::int64_t, const Line& line) {
+    std::int64_t best = 0;
+    for (std::int64_t j = 1; j < line.size; ++j) {
+      const float x = line[j];
+      const float y = line[best];
+      if (y == y && (x != x || (kLargest ? x > y : x < y))) best = j;
+    }
+    out[i] = static_cast<std::int32_t>(best);
+  });
+}
+
+}  // namespace
+
+KernelFn line_kernel(Op op) {
+  if (op == Op::max) return max_kernel;
+  if (op == Op::min) return min_kernel;
+  if (op == Op::prod) return prod_kernel;
+  if (op == Op::argmax) return position<true>;
+  if (op == Op::argmin) return position<false>;
+  return nullptr;
+}
+
+}  // namespace graphrun::cpu

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <cstring>
+
+#include "base/random_bits.h"
+#include "kernels/cpu/batch/elements.h"
+#include "kernels/cpu/batch/families.h"
+
+namespace graphrun::cpu {
+namespace {
+
+std::uint64_t counter(const KernelArgs& args, int i) {
+  return *args.input<std::uint64_t>(i);
+}
+
+void minibatch(const KernelArgs& args) {
+  const auto& params = std::get<MinibatchParams>(args.params);
+  const Batch batch = batch_of(params, counter(args, 1));
+  const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
+  const std::size_t bytes = static_cast<std::size_t>(batch.count) * row;
+  if (params.shuffle) {
+    const std::uint64_t epoch =
+        counter(args, 1) / static_cast<std::uint64_t>(std::max<std::int64_t>(params.batches(), 1));
+    const int parts = parts_for(batch.count * (64 + static_cast<std::int64_t>(row / sizeof(float))));
+    for_ranges(args, parts, batch.count, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t r = first; r < last; ++r) {
+        const std::uint64_t from = bits::permuted(static_cast<std::uint64_t>(batch.first + r),
+                                                  static_cast<std::uint64_t>(params.total), params.key, epoch);
+        std::memcpy(args.output<std::byte>() + static_cast<std::size_t>(r) * row, args.input<std::byte>(0) + from * row,
+                    row);
+      }
+    });
+  } else {
+    const std::byte* from = args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row;
+    const auto size = static_cast<std::int64_t>(bytes);
+    for_ranges(args, parts_for(size / 4), size, kGrain * 4, [&](std::int64_t first, std::int64_t last) {
+      std::memcpy(args.output<std::byte>() + first, from + first, static_cast<std::size_t>(last - first));
+    });
+  }
+  std::memset(args.output<std::byte>() + bytes, 0, args.out_type.bytes() - bytes);
+}
+
+void row_count(const KernelArgs& args) {
+  const auto& params = std::get<MinibatchParams>(args.params);
+  *args.output<std::int32_t>() = static_cast<std::int32_t>(batch_of(params, counter(args, 0)).count);
+}
+
+void increment(const KernelArgs& args) {
+  *args.output<std::uint64_t>() = counter(args, 0) + 1;
+}
+
+void record(const KernelArgs& args) {
+  const auto length = static_cast<std::uint64_t>(args.out_type.shape[0]);
+  if (length != 0) args.output<float>()[counter(args, 2) % length] = *args.input<float>(1);
+}
+
+void assign(const KernelArgs& args) {
+  if (args.out != args.in[1]) std::memcpy(args.out, args.in[1], args.out_type.bytes());
+}
+
+template <class T>
+void broadcast_elements(const KernelArgs& args) {
+  const Broadcast b = broadcast(args, 1);
+  for_each_slab(args, b, 1,
+                [&](std::int64_t out_offset, const std::int64_t* offset, std::int64_t rows, std::int64_t n) {
+                  T* out = args.output<T>() + out_offset;
+                  const T* in = args.input<T>(0) + offset[0];
+                  for (std::int64_t r = 0; r < rows; ++r, out += n, in += b.row[0]) {
+                    if (b.column[0] != 0)
+                      std::copy_n(in, n, out);
+                    else
+                      std::fill_n(out, n, *in);
+                  }
+                });
+  clear_invalid_rows(args);
+}
+
+void broadcast_to(const KernelArgs& args) {
+  switch (size_of(args.out_type.dtype)) {
+    case 1:
+      return broadcast_elements<std::uint8_t>(args);
+    case 4:
+      return broadcast_elements<std::uint32_t>(args);
+    default:
+      return broadcast_elements<std::uint64_t>(args);
+  }
+}
+
+template <DType to, class Out, class In>
+void cast_elements(const KernelArgs& args) {
+  const std::int64_t n = valid_elements(args, args.out_type);
+  const In* in = args.input<In>(0);
+  Out* out = args.output<Out>();
+  for_ranges(args, parts_for(n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) out[i] = convert<to, Out>(in[i]);
+  });
+  clear_invalid_rows(args);
+}
+template <class In>
+void cast_from(const KernelArgs& args) {
+  switch (args.out_type.dtype) {
+    case DType::f32:
+      return cast_elements<DType::f32, float, In>(args);
+    case DType::f64:
+      return cast_elements<DType::f64, double, In>(args);
+    case DType::i32:
+      return cast_elements<DType::i32, std::int32_t, In>(args);
+    case DType::u64:
+      return cast_elements<DType::u64, std::uint64_t, In>(args);
+    case DType::boolean:
+      return cast_elements<DType::boolean, std::uint8_t, In>(args);
+  }
+}
+void cast(const KernelArgs& args) {
+  switch (args.in_type[0].dtype) {
+    case DType::f32:
+      return cast_from<float>(args);
+    case DType::f64:
+      return cast_from<double>(args);
+    case DType::i32:
+      return cast_from<std::int32_t>(args);
+    case DType::u64:
+      return cast_from<std::uint64_t>(args);
+    case DType::boolean:
+      return cast_from<std::uint8_t>(args);
+  }
+}
+
+}  // namespace
+
+KernelFn movement_kernel(Op op) {
+  if (op == Op::broadcast_to) return broadcast_to;
+  if (op == Op::cast) return cast;
+  if (op == Op::minibatch) return minibatch;
+  if (op == Op::row_count) return row_count;
+  if (op == Op::increment) return increment;
+  if (op == Op::record) return record;
+  if (op == Op::assign) return assign;
+  return nullptr;
+}
+
+}  // namespace graphrun::cpu

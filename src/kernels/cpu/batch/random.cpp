@@ -1,0 +1,59 @@
+// random.cpp: draws by base/random_bits.h, which defines their bits.
+#include "base/random_bits.h"
+
+#include "kernels/cpu/batch/families.h"
+
+namespace graphrun::cpu {
+namespace {
+
+template <class F>
+void draw(const KernelArgs& args, int step_input, F&& value) {
+  const auto& params = std::get<RandomParams>(args.params);
+  const std::uint64_t step = *args.input<std::uint64_t>(step_input);
+  const std::int64_t n = valid_elements(args, args.out_type);
+  float* out = args.output<float>();
+  for_ranges(args, parts_for(16 * n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      out[i] = value(bits::word(params.key, step, static_cast<std::uint64_t>(i)), i);
+    }
+  });
+  clear_invalid_rows(args);
+}
+
+void random_uniform(const KernelArgs& args) {
+  const auto& p = std::get<RandomParams>(args.params);
+  draw(args, 0, [&](bits::u32 word, std::int64_t) { return bits::uniform(word, p.a, p.b); });
+}
+
+void random_normal(const KernelArgs& args) {
+  const auto& p = std::get<RandomParams>(args.params);
+  draw(args, 0, [&](bits::u32 word, std::int64_t) { return bits::normal(word, p.a, p.b); });
+}
+
+void dropout(const KernelArgs& args) {
+  const double rate = std::get<RandomParams>(args.params).a;
+  const auto kept = static_cast<float>(1 - rate);
+  const float* x = args.input<float>(0);
+  draw(args, 1, [&](bits::u32 word, std::int64_t i) { return bits::unit(word) < rate ? 0.0f : x[i] / kept; });
+}
+
+void permutation(const KernelArgs& args) {
+  const auto& p = std::get<RandomParams>(args.params);
+  const std::uint64_t step = *args.input<std::uint64_t>(0);
+  const auto n = static_cast<std::uint64_t>(args.out_type.shape[0]);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    args.output<std::int32_t>()[i] = static_cast<std::int32_t>(bits::permuted(i, n, p.key, step));
+  }
+}
+
+}  // namespace
+
+KernelFn random_kernel(Op op) {
+  if (op == Op::random_uniform) return random_uniform;
+  if (op == Op::random_normal) return random_normal;
+  if (op == Op::dropout) return dropout;
+  if (op == Op::permutation) return permutation;
+  return nullptr;
+}
+
+}  // namespace graphrun::cpu

@@ -1,0 +1,152 @@
+// scatter.cpp: scatter_add: places sorted by the row they name, then a sum for each row, each row written once.
+// Contract: the sum of a row is that of its updates in the order of their places, in blocks of kSegmentBlock from the
+// first of each on, the blocks added in order: neither parts nor threads can change it.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "kernels/cpu/batch/families.h"
+
+namespace graphrun::cpu {
+namespace {
+
+using i64 = std::int64_t;
+
+constexpr i64 kSegmentBlock = 256;  // terms of a chain: rounding errors of long sums grow by blocks, not by terms
+constexpr i64 kStrip = 16;          // columns that are summed at a time
+
+// A place and, above it, the row of its bucket: of 64 buckets none has more than 2^26 of the rows that an i32 can name.
+constexpr int kPlaceBits = 38;
+i64 place_of(i64 entry) {
+  return entry & ((i64{1} << kPlaceBits) - 1);
+}
+i64 row_of(i64 entry) {
+  return entry >> kPlaceBits;
+}
+
+// The output in buckets of 1 << shift rows: a part sorts and sums one bucket. Places are counted and put into buckets
+// in chunks. All follows from shapes.
+struct Buckets {
+  i64 rows, width, places;
+  int shift = 0;
+  i64 count = 0, chunks = 1;
+
+  Buckets(const TensorType& indices, const TensorType& out)
+      : rows(out.shape[0]), width(out.shape[1]), places(indices.shape.elements()) {
+    const i64 parts = parts_for(rows * width + places * (width + kStrip));
+    while ((rows - 1) >> shift >= parts) ++shift;
+    count = rows == 0 ? 0 : ((rows - 1) >> shift) + 1;
+    chunks = parts_for(places * 4);
+  }
+  // Of the workspace, in numbers of 64 bits: entries in order, as many to sort with, and where those of each bucket and
+  // chunk begin.
+  i64 words() const { return 2 * places + count * chunks; }
+};
+
+// Columns [0, n) of one row: the sum of `count` rows of updates. n is kStrip at most.
+template <i64 n>
+void sum_strip(float* out, const float* updates, i64 width, const i64* entries, i64 count, i64 columns) {
+  const i64 wide = n > 0 ? n : columns;
+  float total[kStrip];
+  for (i64 begin = 0; begin < count; begin += kSegmentBlock) {
+    float sum[kStrip];
+    std::memcpy(sum, updates + place_of(entries[begin]) * width, static_cast<std::size_t>(wide) * sizeof(float));
+    const i64 end = std::min(begin + kSegmentBlock, count);
+    for (i64 i = begin + 1; i < end; ++i) {
+      const float* const term = updates + place_of(entries[i]) * width;
+      for (i64 j = 0; j < wide; ++j) sum[j] += term[j];
+    }
+    for (i64 j = 0; j < wide; ++j) total[j] = begin == 0 ? sum[j] : total[j] + sum[j];
+  }
+  std::memcpy(out, total, static_cast<std::size_t>(wide) * sizeof(float));
+}
+
+void sum_row(float* out, const float* updates, i64 width, const i64* entries, i64 count) {
+  i64 column = 0;
+  for (; column + kStrip <= width; column += kStrip)
+    sum_strip<kStrip>(out + column, updates + column, width, entries, count, kStrip);
+  if (column < width) sum_strip<0>(out + column, updates + column, width, entries, count, width - column);
+}
+
+// Sorts by row, of `bits` bits; equal rows keep their order. The result may lie in either.
+i64* sort_entries(i64* entries, i64* other, i64 count, int bits) {
+  if (count <= 32) {
+    for (i64 i = 1; i < count; ++i) {
+      const i64 entry = entries[i];
+      i64 at = i;
+      for (; at > 0 && row_of(entries[at - 1]) > row_of(entry); --at) entries[at] = entries[at - 1];
+      entries[at] = entry;
+    }
+    return entries;
+  }
+  constexpr int kDigit = 8;
+  for (int done = 0; done < bits; done += kDigit) {
+    i64 at[1 << kDigit] = {};
+    const auto digit = [&](i64 entry) { return (row_of(entry) >> done) & ((1 << kDigit) - 1); };
+    for (i64 i = 0; i < count; ++i) ++at[digit(entries[i])];
+    i64 before = 0;
+    for (i64& begin : at) before += std::exchange(begin, before);
+    for (i64 i = 0; i < count; ++i) other[at[digit(entries[i])]++] = entries[i];
+    std::swap(entries, other);
+  }
+  return entries;
+}
+
+void scatter_add(const KernelArgs& args) {
+  const Buckets buckets(args.in_type[0], args.out_type);
+  const i64 rows = buckets.rows;
+  const i64 width = buckets.width;
+  if (rows == 0 || width == 0) return;
+  const i64 places = valid_elements(args, args.in_type[0]);
+  const std::int32_t* const indices = args.input<std::int32_t>(0);
+  const float* const updates = args.input<float>(1);
+  float* const out = args.output<float>();
+  i64* const order = static_cast<i64*>(args.workspace);
+  i64* const spare = order + buckets.places;
+  i64* const begins = spare + buckets.places;  // (bucket, chunk)
+
+  const auto known = [&](i64 i) { return indices[i] >= 0 && indices[i] < rows; };
+  const auto chunk_of_places = [&](int chunk, auto&& f) {
+    for (i64 i = places * chunk / buckets.chunks; i < places * (chunk + 1) / buckets.chunks; ++i)
+      if (known(i)) f(begins[(indices[i] >> buckets.shift) * buckets.chunks + chunk], i);
+  };
+  std::fill_n(begins, buckets.count * buckets.chunks, i64{0});
+  const int chunks = static_cast<int>(buckets.chunks);
+  for_parts(args, chunks, [&](int chunk) { chunk_of_places(chunk, [](i64& number, i64) { ++number; }); });
+  i64 before = 0;
+  for (i64 i = 0; i < buckets.count * buckets.chunks; ++i) before += std::exchange(begins[i], before);
+  for_parts(args, chunks, [&](int chunk) {
+    chunk_of_places(
+        chunk, [&](i64& at, i64 i) { order[at++] = (indices[i] & ((i64{1} << buckets.shift) - 1)) << kPlaceBits | i; });
+  });
+  // What began a bucket's part of a chunk has become its end.
+
+  for_parts(args, static_cast<int>(buckets.count), [&](int bucket) {
+    const i64 begin = bucket == 0 ? 0 : begins[bucket * buckets.chunks - 1];
+    const i64 count = begins[(bucket + 1) * buckets.chunks - 1] - begin;
+    const i64 first = static_cast<i64>(bucket) << buckets.shift;
+    const i64 last = std::min(first + (i64{1} << buckets.shift), rows);
+    const i64* const sorted = sort_entries(order + begin, spare + begin, count, buckets.shift);
+    i64 row = first;  // the next to write
+    for (i64 i = 0, end = 0; i < count; i = end) {
+      const i64 to = first + row_of(sorted[i]);
+      while (end < count && row_of(sorted[end]) == to - first) ++end;
+      std::fill(out + row * width, out + to * width, 0.0f);
+      sum_row(out + to * width, updates, width, sorted + i, end - i);
+      row = to + 1;
+    }
+    std::fill(out + row * width, out + last * width, 0.0f);
+  });
+}
+
+}  // namespace
+
+KernelFn scatter_kernel(Op op) {
+  return op == Op::scatter_add ? scatter_add : nullptr;
+}
+
+std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out) {
+  return static_cast<std::uint64_t>(Buckets(indices, out).words()) * sizeof(i64);
+}
+
+}  // namespace graphrun::cpu

@@ -1,0 +1,332 @@
+#include <algorithm>
+
+#include "kernels/cpu/batch/families.h"
+
+namespace graphrun::cpu {
+namespace {
+
+std::int64_t divide_up(std::int64_t x, std::int64_t y) {
+  return (x + y - 1) / y;
+}
+
+// Which matrix of an operand belongs to matrix `index` of the result, whose leading extents are `c`'s.
+std::int64_t matrix_of(const Shape& operand, const Shape& c, std::int64_t index) {
+  std::int64_t result = 0;
+  std::int64_t stride = 1;
+  for (int d = c.rank() - 3; d >= 0; --d) {
+    const int own = d - (c.rank() - operand.rank());
+    if (own < 0) break;
+    if (operand[own] != 1) result += index % c[d] * stride;
+    stride *= operand[own];
+    index /= c[d];
+  }
+  return result;
+}
+
+// The other way of cutting: a product that reads its operands again and again. All threads pack b, and an a whose
+// tiles would be read badly as they lie, a group of steps of k at a time, then multiply parts of the result by the
+// panels. A part has the columns that a second-level cache holds panels of. Badly lies an a that is stored by columns,
+// and one whose rows are a multiple of a page apart: those of a tile meet in one set of the nearest cache.
+struct SharedPanels {
+  static constexpr std::int64_t kLeastRows = 56, kLeastColumns = 128, kLeastDepth = 64;
+  static constexpr std::int64_t kPage = 1024;                     // floats
+  static constexpr std::int64_t kFloats = std::int64_t{1} << 20;  // packed at a time
+  static constexpr std::int64_t kMostDepth = 4 * kProductBlock;
+  static constexpr std::int64_t kSteps = 16;  // of k of an a stored by columns that are packed at a time
+  static constexpr std::int64_t kTiles = 4;   // of rows of another
+  bool pays = false;
+  bool packs_a = false;
+  std::int64_t depth = 0;  // of a group
+
+  SharedPanels(std::int64_t m, std::int64_t n, std::int64_t k, bool a_by_columns)
+      : packs_a(a_by_columns || k % kPage == 0) {
+    pays = m >= kLeastRows && n >= kLeastColumns && k >= kLeastDepth;
+    if (!pays) return;
+    const std::int64_t blocks = divide_up(k, kProductBlock);
+    const std::int64_t groups =
+        std::min(std::max(divide_up(k * width(m, n), kFloats), divide_up(k, kMostDepth)), blocks);
+    depth = divide_up(blocks, groups) * kProductBlock;
+  }
+  static std::int64_t padded(std::int64_t n) { return divide_up(n, 16) * 16; }
+  std::int64_t width(std::int64_t m, std::int64_t n) const { return padded(n) + (packs_a ? m + kMostTileRows : 0); }
+  std::int64_t floats(std::int64_t m, std::int64_t n, std::int64_t k) const { return std::min(depth, k) * width(m, n); }
+};
+
+// Parts of a product by panels: whole tiles and panels, such that 2, 4, 8 or 16 threads have as equal shares as can be.
+// They differ between machines, which matters to no element.
+struct PanelParts {
+  static constexpr std::int64_t kMostColumns = 1024;  // of a part: 1 MiB of panels
+  static constexpr std::int64_t kMostRows = 336;
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t row_blocks = 0, column_blocks = 0;
+
+  PanelParts(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t tile_rows) {
+    const std::int64_t tiles = divide_up(m, tile_rows), strips = divide_up(n, kPanelColumns);
+    const std::int64_t most = std::max(parts_for(m * n * k / 16), 2);
+    const std::int64_t first = divide_up(n, kMostColumns);
+    double least = 0;
+    for (std::int64_t across = first; across == first || across <= strips; across *= 2) {
+      const std::int64_t wide = divide_up(strips, across);
+      for (const int wanted : {2, 4, 8, 16, 32, 48, kMaxParts}) {
+        if (wanted > most) break;
+        const std::int64_t high = std::clamp<std::int64_t>(divide_up(tiles * across, wanted), 1, kMostRows / tile_rows);
+        const std::int64_t parts = divide_up(tiles, high) * divide_up(strips, wide);
+        if (parts > kMaxParts && across > first) continue;
+        double shares = 0;  // a quarter of a part is waited for in the end
+        for (const int threads : {2, 4, 8, 16})
+          shares += threads * (static_cast<double>(divide_up(parts, threads)) + 0.25);
+        // A panel comes to the nearest cache with its first tile.
+        const double time = shares * static_cast<double>(wide) * (static_cast<double>(high) + 0.1);
+        if (rows > 0 && time >= least) continue;
+        least = time;
+        rows = high * tile_rows;
+        columns = wide * kPanelColumns;
+      }
+    }
+    row_blocks = divide_up(m, rows);
+    column_blocks = divide_up(n, columns);
+  }
+};
+
+// Parts of a product: blocks of the result and, where those are few, partitions of k whose partial results are added as
+// a tree. A part has at least 84 rows (14, 6 and 4 divide it: whole tiles), 32 columns or 1024 steps of k.
+struct Cut {
+  int parts = 1;                      // that are worth it
+  std::int64_t rows, columns, depth;  // of a block; the last block of rows has up to half as many more
+  std::int64_t row_blocks = 1, column_blocks = 1, partitions = 1;
+
+  Cut(std::int64_t matrices, std::int64_t m, std::int64_t n, std::int64_t k) : rows(m), columns(n), depth(k) {
+    parts = parts_for(matrices * std::max(m * n * k / 16, m * n + m * k + n * k));
+    if (parts == 1 || m == 0 || n == 0) return;
+    const std::int64_t wanted = divide_up(parts, matrices);
+    rows = 84 * divide_up(m, 84 * wanted);
+    row_blocks = std::max<std::int64_t>((m + rows / 2) / rows, 1);
+    columns = 32 * divide_up(n, 32 * divide_up(wanted, row_blocks));
+    column_blocks = divide_up(n, columns);
+    const std::int64_t most = matrices > 1 ? 1 : std::min(wanted / (row_blocks * column_blocks), k / 1024);
+    if (most < 2) return;
+    depth = 256 * divide_up(k, 256 * most);
+    partitions = divide_up(k, depth);
+  }
+};
+
+std::int64_t rows_in(const Shape& s) {
+  return s[s.rank() - 2];
+}
+std::int64_t columns_in(const Shape& s) {
+  return s[s.rank() - 1];
+}
+// By the full shapes, whatever rows are valid.
+std::int64_t matrices_in(const Shape& c) {
+  std::int64_t matrices = 1;
+  for (int d = 0; d < c.rank() - 2; ++d) matrices *= c[d];
+  return matrices;
+}
+Cut cut_of(const MatmulParams& params, const TensorType& a, const TensorType& c) {
+  return {matrices_in(c.shape), rows_in(c.shape), columns_in(c.shape),
+          params.transpose_a ? rows_in(a.shape) : columns_in(a.shape)};
+}
+
+SharedPanels shared_panels(const MatmulParams& params, const TensorType& a, const TensorType& c) {
+  return {rows_in(c.shape), columns_in(c.shape), params.transpose_a ? rows_in(a.shape) : columns_in(a.shape),
+          params.transpose_a};
+}
+
+void multiply_block(const Cut& cut, MatmulProblem p, std::int64_t block, const IsaTable& table) {
+  const std::int64_t i = block / cut.column_blocks;
+  const std::int64_t first_row = i * cut.rows;
+  const std::int64_t first_column = block % cut.column_blocks * cut.columns;
+  p.m = (i + 1 == cut.row_blocks ? p.m : std::min(first_row + cut.rows, p.m)) - first_row;
+  p.n = std::min(cut.columns, p.n - first_column);
+  p.a += first_row * p.a_row;
+  p.b += first_column * p.b_column;
+  p.c += first_row * p.c_row + first_column * p.c_column;
+  if (p.m > 0 && p.n > 0) table.matmul(p);
+}
+
+// Each partition's result goes to the workspace; there they are added as a tree: 1, 2, 4, … apart.
+void multiply_partitions(const KernelArgs& args, const Cut& cut, const MatmulProblem& p, const IsaTable& table) {
+  float* const partial = static_cast<float*>(args.workspace);
+  const std::int64_t size = p.m * p.n;
+  const std::int64_t partitions = divide_up(p.k, cut.depth);  // with valid rows
+  const std::int64_t blocks = cut.row_blocks * cut.column_blocks;
+  for_ranges(args, cut.parts, partitions * blocks, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t item = first; item < last; ++item) {
+      const std::int64_t partition = item / blocks;
+      MatmulProblem one = p;
+      one.a += partition * cut.depth * p.a_k;
+      one.b += partition * cut.depth * p.b_k;
+      one.c = partial + partition * size;
+      one.c_row = p.n;
+      one.k = std::min(cut.depth, p.k - partition * cut.depth);
+      multiply_block(cut, one, item % blocks, table);
+    }
+  });
+  for_ranges(args, parts_for(partitions * size), size, kGrain, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t apart = 1; apart < partitions; apart *= 2) {
+      for (std::int64_t s = 0; s + apart < partitions; s += 2 * apart) {
+        float* const x = partial + s * size + first;
+        table.binary[binary_add](x, 1, last - first, {x, 0, 1}, {x + apart * size, 0, 1});
+      }
+    }
+  });
+  for (std::int64_t r = 0; r < p.m; ++r) std::copy_n(partial + r * p.n, p.n, p.c + r * p.c_row);
+}
+
+void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, const MatmulProblem& p,
+                        const IsaTable& table) {
+  float* const panels = static_cast<float*>(args.workspace);
+  float* const packed = panels + std::min(shared.depth, p.k) * SharedPanels::padded(p.n);
+  const PanelParts cut(p.m, p.n, p.k, table.tile_rows);
+  const std::int64_t strips = divide_up(p.n, kPanelColumns);
+  for (std::int64_t k = 0; k < p.k; k += shared.depth) {
+    MatmulProblem group = p;
+    group.a += k * p.a_k;
+    group.b += k * p.b_k;
+    group.k = std::min(shared.depth, p.k - k);
+    group.add = k > 0;
+    const std::int64_t of_b = strips * divide_up(group.k, kProductBlock);
+    // Of an a stored by columns some steps of all rows, else all steps of a block of some rows.
+    const bool by_columns = p.a_row == 1;
+    const std::int64_t steps = by_columns ? SharedPanels::kSteps : kProductBlock;
+    const std::int64_t rows = by_columns ? p.m : SharedPanels::kTiles * table.tile_rows;
+    const std::int64_t row_blocks = divide_up(p.m, rows);
+    const std::int64_t of_a = shared.packs_a ? divide_up(group.k, steps) * row_blocks : 0;
+    const int parts = parts_for(group.k * shared.width(p.m, p.n));
+    for_ranges(args, parts, of_a + of_b, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t step = (i - of_b) / row_blocks * steps;
+        const std::int64_t row = (i - of_b) % row_blocks * rows;
+        if (i < of_b)
+          table.pack_panel(group, panels, i / strips * kProductBlock, i % strips * kPanelColumns);
+        else
+          table.pack_left(group, packed, step, std::min(steps, group.k - step), row, std::min(rows, p.m - row));
+      }
+    });
+    group.panels = panels;
+    group.panel_columns = SharedPanels::padded(p.n);
+    if (shared.packs_a) {
+      group.packed = packed;
+      group.packed_rows = divide_up(p.m, table.tile_rows) * table.tile_rows;
+    }
+    for_ranges(args, kMaxParts, cut.row_blocks * cut.column_blocks, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        MatmulProblem one = group;
+        one.first_row = i / cut.column_blocks * cut.rows;
+        one.first_column = i % cut.column_blocks * cut.columns;
+        one.m = std::min(cut.rows, p.m - one.first_row);
+        one.n = std::min(cut.columns, p.n - one.first_column);
+        one.a += one.first_row * p.a_row;
+        one.b += one.first_column * p.b_column;
+        one.c += one.first_row * p.c_row + one.first_column;
+        table.matmul(one);
+      }
+    });
+  }
+}
+
+void run_matrices(const KernelArgs& args, const IsaTable& table) {
+  const auto& params = std::get<MatmulParams>(args.params);
+  const Shape& a = args.in_type[0].shape;
+  const Shape& b = args.in_type[1].shape;
+  const Shape& c = args.out_type.shape;
+  MatmulProblem p{};
+  p.a_row = params.transpose_a ? 1 : columns_in(a);
+  p.a_k = params.transpose_a ? columns_in(a) : 1;
+  p.b_k = params.transpose_b ? 1 : columns_in(b);
+  p.b_column = params.transpose_b ? columns_in(b) : 1;
+  p.c_row = columns_in(c);
+  p.c_column = 1;
+  p.m = rows_in(c);
+  p.n = columns_in(c);
+  p.k = params.transpose_a ? rows_in(a) : columns_in(a);
+  std::int64_t matrices = args.rows_of(args.out_type);
+  for (int d = 1; d < c.rank() - 2; ++d) matrices *= c[d];
+  if (p.k == 0) std::fill_n(args.output<float>(), matrices * p.m * p.n, 0.0f);
+  const bool empty = p.m == 0 || p.n == 0 || p.k == 0;
+  const auto matrix = [&](std::int64_t i) {
+    MatmulProblem one = p;
+    one.a = args.input<float>(0) + matrix_of(a, c, i) * rows_in(a) * columns_in(a);
+    one.b = args.input<float>(1) + matrix_of(b, c, i) * rows_in(b) * columns_in(b);
+    one.c = args.output<float>() + i * p.m * p.n;
+    return one;
+  };
+  if (args.workspace != nullptr && !empty) {
+    const SharedPanels shared = shared_panels(params, args.in_type[0], args.out_type);
+    for (std::int64_t i = 0; i < matrices; ++i) multiply_by_panels(args, shared, matrix(i), table);
+    clear_invalid_rows(args);
+    return;
+  }
+  const Cut cut = cut_of(params, args.in_type[0], args.out_type);
+  const std::int64_t blocks = empty ? 0 : cut.row_blocks * cut.column_blocks;
+  for_ranges(args, cut.parts, matrices * blocks, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t item = first; item < last; ++item)
+      multiply_block(cut, matrix(item / blocks), item % blocks, table);
+  });
+  clear_invalid_rows(args);
+}
+
+void run_matmul(const KernelArgs& args, const IsaTable& table) {
+  if (args.out_type.shape.rank() > 2) return run_matrices(args, table);
+  const auto& params = std::get<MatmulParams>(args.params);
+  const TensorType& a = args.in_type[0];
+  const TensorType& b = args.in_type[1];
+  MatmulProblem p{};
+  p.a = args.input<float>(0);
+  p.a_row = params.transpose_a ? 1 : a.shape[1];
+  p.a_k = params.transpose_a ? a.shape[1] : 1;
+  p.b = args.input<float>(1);
+  p.b_k = params.transpose_b ? 1 : b.shape[1];
+  p.b_column = params.transpose_b ? b.shape[1] : 1;
+  p.c = args.output<float>();
+  p.c_row = args.out_type.shape[1];
+  p.c_column = 1;
+  p.m = params.transpose_a ? a.shape[1] : args.rows_of(a);
+  p.n = params.transpose_b ? args.rows_of(b) : b.shape[1];
+  p.k = std::min(params.transpose_a ? args.rows_of(a) : a.shape[1], params.transpose_b ? b.shape[1] : args.rows_of(b));
+  if (p.k == 0) {
+    std::fill(p.c, p.c + p.m * p.n, 0.0f);
+  } else if (p.m > 0 && p.n > 0) {
+    const Cut cut = cut_of(params, a, args.out_type);
+    const SharedPanels shared = shared_panels(params, a, args.out_type);
+    if (shared.pays && args.workspace != nullptr) {
+      multiply_by_panels(args, shared, p, table);
+    } else if (cut.partitions > 1 && args.workspace != nullptr) {
+      multiply_partitions(args, cut, p, table);
+    } else {
+      for_ranges(args, cut.parts, cut.row_blocks * cut.column_blocks, 1, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t block = first; block < last; ++block) multiply_block(cut, p, block, table);
+      });
+    }
+  }
+  clear_invalid_rows(args);
+}
+
+template <Isa isa>
+void matmul_on(const KernelArgs& args) {
+  run_matmul(args, table_of<isa>());
+}
+
+}  // namespace
+
+KernelFn product_kernel(Op op, Isa isa) {
+  return op == Op::matmul ? for_isa(isa, []<Isa i>() -> KernelFn { return matmul_on<i>; }) : nullptr;
+}
+
+std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {
+  // Small or many matrices are parts of their own.
+  constexpr std::int64_t kMostMatrices = 8, kLeastRowsOfEach = 168;
+  const bool together =
+      c.shape.rank() == 2 || (matrices_in(c.shape) <= kMostMatrices && rows_in(c.shape) >= kLeastRowsOfEach);
+  const Cut cut = cut_of(params, a, c);
+  const SharedPanels shared = shared_panels(params, a, c);
+  std::int64_t floats = 0;
+  if (shared.pays && together)
+    floats = shared.floats(rows_in(c.shape), columns_in(c.shape),
+                           params.transpose_a ? rows_in(a.shape) : columns_in(a.shape));
+  else if (c.shape.rank() == 2 && cut.partitions > 1)
+    floats = cut.partitions * c.shape.elements();
+  return static_cast<std::uint64_t>(floats) * sizeof(float);
+}
+
+}  // namespace graphrun::cpu

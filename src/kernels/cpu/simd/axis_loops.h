@@ -1,0 +1,296 @@
+// axis_loops.h: lines of elements: sums, largest elements, sums of exponentials; and matrices transposed.
+// Contract: isa.h; as loops.h, which includes it. Leaves to others: which elements are a line, parts (softmax.cpp,
+// sums.cpp, rearrange.cpp).
+#pragma once
+
+#include "kernels/cpu/simd/isa.h"
+#include "kernels/cpu/tiles/tile_lanes.h"
+
+namespace graphrun::cpu::GRAPHRUN_ISA {
+namespace {
+
+// ---- across lanes -------------------------------------------------------------------------------------------------
+
+// Lane i is lane i + kApart of x, for the lanes below kApart; the others mean nothing.
+template <int kApart>
+GRAPHRUN_FN Floats upper(Floats x) {
+  Floats r = x;
+  if constexpr (kApart >= GRAPHRUN_LANES) {
+    unrolled<kApart / GRAPHRUN_LANES>([&](auto i) __attribute__((always_inline)) {
+      r.part[i] = x.part[i + kApart / GRAPHRUN_LANES];
+    });
+  } else {
+    r.part[0] = high<kApart>(x.part[0], x.part[0], Lanes{});
+  }
+  return r;
+}
+
+GRAPHRUN_FN float tree(Floats x) {
+  x = x + upper<8>(x);
+  x = x + upper<4>(x);
+  x = x + upper<2>(x);
+  x = x + upper<1>(x);
+  return x.part[0][0];
+}
+
+// NaN wins.
+GRAPHRUN_FN Floats larger(Floats x, Floats y) {
+  return select((x >= y) | (x != x), x, y);
+}
+GRAPHRUN_FN float larger(float x, float y) {
+  const float most = y > x ? y : x;
+  return y != y ? y : most;
+}
+
+// The first n lanes; the others are zero.
+GRAPHRUN_FN Floats only_first(Floats x, i64 n) {
+  float lanes[kLanes];
+  store(lanes, x);
+  return load_first(lanes, n);
+}
+
+// ---- sums ---------------------------------------------------------------------------------------------------------
+
+void sum_rows(float* out, const float* x, i64 rows, i64 n) {
+  for (i64 r = 0; r < rows; ++r, x += n) {
+    float total = 0;
+    for (i64 begin = 0; begin < n; begin += kSumChunk) {
+      const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
+      Floats sum = 0.0f;
+      i64 j = begin;
+      for (; j + kLanes <= end; j += kLanes) sum = sum + load(x + j);
+      if (j < end) sum = sum + load_first(x + j, end - j);
+      total += tree(sum);
+    }
+    out[r] = total;
+  }
+}
+
+// Sums over n rows of what `term(row, column, width)` gives for 16 columns (the first `width` of them count). The
+// accumulators of 16 columns lie side by side, each the vector of its 16 columns.
+// kAtOnce: how many terms are written out one after the other: 16 cheap ones, so that the accumulators are registers.
+template <int kAtOnce, class Term>
+GRAPHRUN_FN void sum_strips(float* out, i64 n, i64 columns, Term&& term) {
+  for (i64 c = 0; c < columns; c += kLanes) {
+    const i64 width = columns - c < kLanes ? columns - c : kLanes;
+    Floats total = 0.0f;
+    for (i64 begin = 0; begin < n; begin += kSumChunk) {
+      const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
+      Floats sum[kLanes];
+      unrolled<kLanes>([&](auto l) __attribute__((always_inline)) { sum[l] = 0.0f; });
+      i64 j = begin;
+      if (kAtOnce == kLanes && width == kLanes) {
+        for (; j + kLanes <= end; j += kLanes)
+          unrolled<kAtOnce>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + term(j + l, c, kLanes); });
+      }
+      for (; j < end; ++j) sum[(j - begin) % kLanes] = sum[(j - begin) % kLanes] + term(j, c, width);
+      unrolled<8>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 8]; });
+      unrolled<4>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 4]; });
+      unrolled<2>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 2]; });
+      total = total + (sum[0] + sum[1]);
+    }
+    store_first(out + c, total, width);
+  }
+}
+
+// The same for rows of fewer than 16 columns that lie one after the other: 16 rows are `columns` whole vectors, and
+// these are the accumulators. `term(element, column, n)` gives 16 elements from an element on (n of them count),
+// `column` of which is where in the 16 rows it lies.
+template <class Term>
+GRAPHRUN_FN void sum_packed(float* out, i64 n, i64 columns, Term&& term) {
+  for (i64 c = 0; c < columns; ++c) out[c] = 0;
+  for (i64 begin = 0; begin < n; begin += kSumChunk) {
+    const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
+    Floats sum[kLanes];
+    for (Floats& s : sum) s = 0.0f;
+    i64 j = begin;
+    for (; j + kLanes <= end; j += kLanes)
+      for (i64 v = 0; v < columns; ++v) sum[v] = sum[v] + term(j * columns + v * kLanes, v * kLanes, kLanes);
+    const i64 rest = (end - j) * columns;
+    for (i64 v = 0; v * kLanes < rest; ++v) {
+      const i64 width = rest - v * kLanes < kLanes ? rest - v * kLanes : kLanes;
+      sum[v] = sum[v] + only_first(term(j * columns + v * kLanes, v * kLanes, width), width);
+    }
+    float lanes[kLanes * kLanes];
+    for (i64 v = 0; v < columns; ++v) store(lanes + v * kLanes, sum[v]);
+    for (i64 apart = 8 * columns; apart >= columns; apart /= 2)
+      for (i64 i = 0; i < apart; ++i) lanes[i] += lanes[i + apart];
+    for (i64 c = 0; c < columns; ++c) out[c] += lanes[c];
+  }
+}
+
+void sum_columns(float* out, const float* x, i64 n, i64 columns, i64 stride) {
+  if (columns < kLanes && stride == columns) {
+    sum_packed(
+        out, n, columns, [&](i64 i, i64, i64 width) __attribute__((always_inline)) {
+          return width == kLanes ? load(x + i) : load_first(x + i, width);
+        });
+  } else {
+    sum_strips<kLanes>(
+        out, n, columns, [&](i64 j, i64 c, i64 width) __attribute__((always_inline)) {
+          return width == kLanes ? load(x + j * stride + c) : load_first(x + j * stride + c, width);
+        });
+  }
+}
+
+// ---- largest elements ---------------------------------------------------------------------------------------------
+
+float largest(const float* x, i64 n) {
+  constexpr int kParallel = 4;
+  const float lowest = -__builtin_inff();
+  if (n < kLanes) {
+    float top = lowest;
+    for (i64 j = 0; j < n; ++j) top = larger(top, x[j]);
+    return top;
+  }
+  Floats top[kParallel];
+  unrolled<kParallel>([&](auto i) __attribute__((always_inline)) { top[i] = lowest; });
+  i64 j = 0;
+  for (; j + kParallel * kLanes <= n; j += kParallel * kLanes)
+    unrolled<kParallel>([&](auto i)
+                            __attribute__((always_inline)) { top[i] = larger(top[i], load(x + j + i * kLanes)); });
+  for (; j + kLanes <= n; j += kLanes) top[0] = larger(top[0], load(x + j));
+  top[1] = larger(top[1], load(x + n - kLanes));  // once more, with what is left
+  Floats most = larger(larger(top[0], top[1]), larger(top[2], top[3]));
+  most = larger(most, upper<8>(most));
+  most = larger(most, upper<4>(most));
+  most = larger(most, upper<2>(most));
+  most = larger(most, upper<1>(most));
+  return most.part[0][0];
+}
+
+void largest_columns(float* out, const float* x, i64 n, i64 columns, i64 stride) {
+  const Floats lowest = -__builtin_inff();
+  if (columns < kLanes && stride == columns) {
+    Floats top[kLanes];
+    for (Floats& t : top) t = lowest;
+    i64 j = 0;
+    for (; j + kLanes <= n; j += kLanes)
+      for (i64 v = 0; v < columns; ++v) top[v] = larger(top[v], load(x + j * columns + v * kLanes));
+    float lanes[kLanes * kLanes];
+    for (i64 v = 0; v < columns; ++v) store(lanes + v * kLanes, top[v]);
+    for (i64 i = 0; i < (n - j) * columns; ++i) lanes[i] = larger(lanes[i], x[j * columns + i]);
+    for (i64 c = 0; c < columns; ++c) {
+      out[c] = lanes[c];
+      for (i64 r = 1; r < kLanes; ++r) out[c] = larger(out[c], lanes[r * columns + c]);
+    }
+    return;
+  }
+  for (i64 c = 0; c < columns; c += kLanes) {
+    const i64 width = columns - c < kLanes ? columns - c : kLanes;
+    Floats top = lowest;
+    const float* p = x + c;
+    if (width == kLanes)
+      for (i64 j = 0; j < n; ++j, p += stride) top = larger(top, load(p));
+    else
+      for (i64 j = 0; j < n; ++j, p += stride) top = larger(top, load_first(p, width));
+    store_first(out + c, top, width);
+  }
+}
+
+// ---- exponentials -------------------------------------------------------------------------------------------------
+
+GRAPHRUN_FN Floats exponential(Floats x) {
+  return scalar::Exp::apply(x, Floats(0.0f), Floats(0.0f));
+}
+
+template <bool kKeep>
+GRAPHRUN_FN float sum_of_exponentials(float* out, const float* x, i64 n, float top) {
+  const Floats tops = top;
+  float total = 0;
+  for (i64 begin = 0; begin < n; begin += kSumChunk) {
+    const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
+    Floats sum = 0.0f;
+    i64 j = begin;
+    for (; j + kLanes <= end; j += kLanes) {
+      const Floats e = exponential(load(x + j) - tops);
+      if (kKeep) store(out + j, e);
+      sum = sum + e;
+    }
+    if (j < end) {
+      const Floats e = only_first(exponential(load_first(x + j, end - j) - tops), end - j);
+      if (kKeep) store_first(out + j, e, end - j);
+      sum = sum + e;
+    }
+    total += tree(sum);
+  }
+  return total;
+}
+float sum_exp(float* out, const float* x, i64 n, float top) {
+  return out != nullptr ? sum_of_exponentials<true>(out, x, n, top) : sum_of_exponentials<false>(out, x, n, top);
+}
+
+void sum_exp_columns(float* sum, float* out, const float* x, const float* top, i64 n, i64 columns, i64 stride) {
+  if (out == nullptr && columns < kLanes && stride == columns) {
+    float tops[kLanes * kLanes];
+    for (i64 i = 0; i < kLanes * columns; ++i) tops[i] = top[i % columns];
+    sum_packed(
+        sum, n, columns, [&](i64 i, i64 column, i64 width) __attribute__((always_inline)) {
+          return exponential((width == kLanes ? load(x + i) : load_first(x + i, width)) - load(tops + column));
+        });
+  } else {
+    // `sum` may be `top`: a strip is written when it has been read.
+    sum_strips<1>(
+        sum, n, columns, [&](i64 j, i64 c, i64 width) __attribute__((always_inline)) {
+          const Floats e = exponential(load_first(x + j * stride + c, width) - load_first(top + c, width));
+          if (out != nullptr) store_first(out + j * stride + c, e, width);
+          return e;
+        });
+  }
+}
+
+// What a target that is no class number loses; elements of target 0 add nothing.
+float loss_of_targets(const float* targets, const float* x, i64 n, float top, float log_sum) {
+  const Floats tops = top;
+  const Floats logs = log_sum;
+  const Floats zero = 0.0f;
+  float total = 0;
+  for (i64 begin = 0; begin < n; begin += kSumChunk) {
+    const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
+    Floats sum = 0.0f;
+    for (i64 j = begin; j < end; j += kLanes) {
+      const i64 width = end - j < kLanes ? end - j : kLanes;
+      const Floats t = load_first(targets + j, width);
+      sum = sum + select(t != zero, t * (logs - (load_first(x + j, width) - tops)), zero);
+    }
+    total += tree(sum);
+  }
+  return total;
+}
+
+// ---- transposition ------------------------------------------------------------------------------------------------
+
+// Blocks that the nearest cache holds, in squares of a register's lanes.
+void transpose_matrix(float* to, i64 to_stride, const float* from, i64 from_stride, i64 rows, i64 columns) {
+  constexpr i64 kSide = GRAPHRUN_LANES, kBlock = 32;
+  for (i64 r0 = 0; r0 < rows; r0 += kBlock) {
+    const i64 r1 = r0 + kBlock < rows ? r0 + kBlock : rows;
+    for (i64 c0 = 0; c0 < columns; c0 += kBlock) {
+      const i64 c1 = c0 + kBlock < columns ? c0 + kBlock : columns;
+      for (i64 r = r0; r < r1; r += kSide) {
+        for (i64 c = c0; c < c1; c += kSide) {
+          const float* const p = from + r * from_stride + c;
+          float* const q = to + c * to_stride + r;
+          FloatPart v[kSide];
+          if (r + kSide <= r1 && c + kSide <= c1) {
+            unrolled<kSide>([&](auto l)
+                                __attribute__((always_inline)) { v[l] = load_part(p + l * from_stride, kSide); });
+            transpose(v);
+            unrolled<kSide>([&](auto l) __attribute__((always_inline)) { store_part(q + l * to_stride, v[l], kSide); });
+          } else {
+            unrolled<kSide>([&](auto l) __attribute__((always_inline)) {
+              v[l] = r + l < r1 ? load_part(p + l * from_stride, c1 - c) : FloatPart{};
+            });
+            transpose(v);
+            unrolled<kSide>([&](auto l) __attribute__((always_inline)) {
+              if (c + l < c1) store_part(q + l * to_stride, v[l], r1 - r);
+            });
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::cpu::GRAPHRUN_ISA

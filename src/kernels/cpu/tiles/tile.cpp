@@ -1,0 +1,73 @@
+#include "kernels/cpu/tiles/tile.h"
+
+#include "kernels/cpu/tiles/tile_steps.h"
+
+namespace graphrun::cpu {
+
+const IsaTable& isa_table(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::avx512) return avx512::table;
+  if (isa == Isa::avx2) return avx2::table;
+#endif
+  (void)isa;
+  return plain::table;
+}
+
+const TileTable& tile_table(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::avx512) return avx512::tile_table;
+  if (isa == Isa::avx2) return avx2::tile_table;
+#endif
+  (void)isa;
+  return plain::tile_table;
+}
+
+Shape features_of(const TensorType& type) {
+  Shape features = type.shape;
+  features[0] = type.rows;
+  return features;
+}
+
+std::int64_t feature_count(const TensorType& type) {
+  return features_of(type).elements();
+}
+
+std::vector<std::int32_t> broadcast_map(const Shape& out, const Shape& in) {
+  std::vector<std::int32_t> map(static_cast<std::size_t>(out.elements()));
+  const int shift = out.rank() - in.rank();
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    std::int64_t rest = static_cast<std::int64_t>(i), stride = 1, element = 0;
+    for (int axis = out.rank() - 1; axis >= 0; --axis) {
+      const std::int64_t at = rest % out[axis];
+      rest /= out[axis];
+      if (axis < shift) continue;
+      const std::int64_t extent = in[axis - shift];
+      if (extent != 1) element += at * stride;
+      stride *= extent;
+    }
+    map[i] = static_cast<std::int32_t>(element);
+  }
+  return map;
+}
+
+std::unique_ptr<TileStep> make_tile_step(const TileCall& call, Isa isa, std::string& reason) {
+  reason.clear();
+  for (const TileOperand& input : call.inputs) {
+    if (input.type.dtype == DType::f64) reason = "tiles hold no f64";
+    if (in_tile(input) && input.type.dtype == DType::u64) reason = "tiles hold no u64";
+  }
+  if (call.output.type.dtype == DType::f64 || call.output.type.dtype == DType::u64)
+    reason = "tiles hold no 64-bit values";
+  if (!reason.empty()) return nullptr;
+  using Make = std::unique_ptr<TileStep> (*)(const TileCall&, Isa, std::string&);
+  for (const Make make :
+       {make_elementwise_tile, make_product_tile, make_reduction_tile, make_line_tile, make_move_tile}) {
+    std::unique_ptr<TileStep> step = make(call, isa, reason);
+    if (step != nullptr || !reason.empty()) return step;
+  }
+  std::unique_ptr<TileStep> step = make_draw_tile(call, reason);
+  if (step == nullptr && reason.empty()) reason = "no kernel runs '" + std::string(name_of(call.op)) + "' over tiles";
+  return step;
+}
+
+}  // namespace graphrun::cpu

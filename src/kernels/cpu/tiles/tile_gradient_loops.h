@@ -1,0 +1,246 @@
+// tile_gradient_loops.h: sums over the rows of tiles and weight gradients of tile_isa.h, written once over simd.h.
+// Contract: see tile_isa.h. A file of its own for each instruction set, as of tile_dense_loops.h.
+// Leaves to others: where operands lie (tile_products.cpp), gradients with outputs as lanes (tile_wide_gradient.h).
+#pragma once
+
+#include "kernels/cpu/tiles/tile_isa.h"
+#include "kernels/cpu/tiles/tile_parts.h"
+
+namespace graphrun::cpu::GRAPHRUN_ISA {
+namespace {
+
+// In every group of 2 * kApart lanes: a's low and high half added, then b's. The halves that are in place stay there,
+// so that one permutation brings both others.
+template <int kApart, int... kLane>
+GRAPHRUN_FN FloatPart add_halves(FloatPart a, FloatPart b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, (kLane % (2 * kApart) < kApart ? kLane : GRAPHRUN_LANES + kLane)...) +
+         __builtin_shufflevector(a, b,
+                                 (kLane % (2 * kApart) < kApart ? kLane + kApart : GRAPHRUN_LANES + kLane - kApart)...);
+}
+
+// GRAPHRUN_LANES vectors to one, lane i of which is the sum of vector i, added lanes 8, 4, 2, 1 apart.
+template <int kApart>
+GRAPHRUN_FN FloatPart add_lanes(FloatPart* v) {
+  unrolled<kApart>([&](auto i)
+                       __attribute__((always_inline)) { v[i] = add_halves<kApart>(v[i], v[i + kApart], Lanes{}); });
+  if constexpr (kApart > 1) {
+    return add_lanes<kApart / 2>(v);
+  } else {
+    return v[0];
+  }
+}
+
+GRAPHRUN_FN FloatPart add_parts(Floats x) {  // lanes 8 apart, then 4, until one register holds them
+#if GRAPHRUN_LANES == 16
+  return x.part[0];
+#elif GRAPHRUN_LANES == 8
+  return x.part[0] + x.part[1];
+#else
+  return (x.part[0] + x.part[2]) + (x.part[1] + x.part[3]);
+#endif
+}
+
+// totals[i] = the lanes of vectors[i], added as a tree.
+__attribute__((noinline)) void total_lanes(float* totals, const float* vectors) {
+  for (int p = 0; p < kLanes; p += GRAPHRUN_LANES) {
+    FloatPart part[GRAPHRUN_LANES];
+    unrolled<GRAPHRUN_LANES>([&](auto i) __attribute__((always_inline)) {
+      part[i] = add_parts(load(vectors + (p + i) * kLanes));
+    });
+    const FloatPart sum = add_lanes<GRAPHRUN_LANES / 2>(part);
+    __builtin_memcpy(totals + p, &sum, sizeof sum);
+  }
+}
+
+}  // namespace
+
+void add_lanes_to(float* out, const float* lanes, i64 n) {
+  float totals[kLanes];
+  for (; n > 0; n -= kLanes, out += kLanes, lanes += kLanes * kLanes) {
+    total_lanes(totals, lanes);
+    if (n >= kLanes) {
+      store(out, load(out) + load(totals));
+    } else {
+      store_first(out, load_first(out, n) + load(totals), n);
+    }
+  }
+}
+
+namespace {
+
+// Where sums over the rows of a tile go: to lanes of their own, which are added when the partition ends,
+struct ToLanes {
+  float* lanes;
+  GRAPHRUN_FN void add(Floats x, i64 i) { store(lanes + i * kLanes, load(lanes + i * kLanes) + x); }
+  GRAPHRUN_FN void end_block() {}
+  GRAPHRUN_FN void finish() {}
+};
+// or to numbers, 16 of which are added at a time, between blocks: then no sums are in registers.
+struct ToNumbers {
+  static constexpr int kMost = 2 * kLanes + 16;
+  float* out;
+  int count = 0;
+  i64 to[kMost];
+  float vectors[kMost * kLanes];
+
+  explicit ToNumbers(float* numbers) : out(numbers) {}
+  GRAPHRUN_FN void add(Floats x, i64 i) {
+    to[count] = i;
+    store(vectors + count++ * kLanes, x);
+  }
+  GRAPHRUN_FN void end_block() {
+    while (count >= kLanes) total(kLanes);
+  }
+  GRAPHRUN_FN void finish() {
+    if (count == 0) return;
+    for (int i = count; i < kLanes; ++i) store(vectors + i * kLanes, 0.0f);
+    total(count);
+  }
+  __attribute__((noinline)) void total(int n) {
+    count -= n;
+    float totals[kLanes];
+    total_lanes(totals, vectors + count * kLanes);
+    for (int i = 0; i < n; ++i) out[to[count + i]] += totals[i];
+  }
+};
+
+// Features of a block; as for dense.
+constexpr int b_features_beside(int a_features) {
+#if GRAPHRUN_BLOCKS == 16
+  return a_features == 1 ? 10 : a_features <= 4 ? 6 : 5;
+#elif GRAPHRUN_BLOCKS == 8
+  return a_features == 1 ? 4 : 2;
+#else
+  return a_features == 1 ? 2 : 1;
+#endif
+}
+inline constexpr int kFeatures = GRAPHRUN_BLOCKS == 16 ? 5 : GRAPHRUN_BLOCKS == 8 ? 2 : 1;
+inline constexpr int kColumn = GRAPHRUN_BLOCKS == 16 ? 10 : GRAPHRUN_BLOCKS == 8 ? 4 : 2;  // of a, beside one of b
+
+// kM features of a times kN of b, and with kSumOfB the sums of these of b, as if a had a feature that is 1 for all
+// rows.
+template <int kM, int kN, bool kSumOfB, class Sums>
+__attribute__((noinline)) void gradient_block(const DenseGradientTile& c, i64 m, i64 n, Sums& sums) {
+  const i64 a_feature = c.a.feature, a_vector = c.a.vector, b_feature = c.b.feature, b_vector = c.b.vector;
+  const float* a = c.a.data + m * a_feature;
+  const float* b = c.b.data + n * b_feature;
+  constexpr int kProducts = kM * kN, kAll = kProducts + (kSumOfB ? kN : 0);
+  Floats sum[kAll];
+  unrolled<kAll>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
+  const auto add_vector = [&](auto&& load_rows) __attribute__((always_inline)) {
+    Floats row[kN];
+    unrolled<kN>([&](auto j) __attribute__((always_inline)) { row[j] = load_rows(b + j * b_feature); });
+    if constexpr (kM > 0) {
+      unrolled<kM>([&](auto i) __attribute__((always_inline)) {
+        const Floats x = load_rows(a + i * a_feature);
+        unrolled<kN>([&](auto j) __attribute__((always_inline)) { sum[i * kN + j] = fma(x, row[j], sum[i * kN + j]); });
+      });
+    }
+    if constexpr (kSumOfB) {
+      unrolled<kN>([&](auto j) __attribute__((always_inline)) { sum[kProducts + j] = sum[kProducts + j] + row[j]; });
+    }
+  };
+  i64 left = c.rows;
+#pragma GCC unroll 2
+  for (; left >= kLanes; left -= kLanes, a += a_vector, b += b_vector)
+    add_vector([](const float* p) __attribute__((always_inline)) { return load(p); });
+  if (left > 0) add_vector([left](const float* p) __attribute__((always_inline)) { return load_first(p, left); });
+  const i64 width = c.n, first = m * width + n;
+  if constexpr (kM > 0) {
+    unrolled<kProducts>([&](auto i)
+                            __attribute__((always_inline)) { sums.add(sum[i], first + i / kN * width + i % kN); });
+  }
+  if constexpr (kSumOfB) {
+    ToLanes sums_of_b{c.sums_of_b};
+    unrolled<kN>([&](auto j) __attribute__((always_inline)) { sums_of_b.add(sum[kProducts + j], n + j); });
+  }
+  sums.end_block();
+}
+
+// All features of b beside kM of a; kM counts the sums of b as one.
+template <int kM, bool kSumOfB, class Sums>
+GRAPHRUN_FN void gradient_strip(const DenseGradientTile& c, i64 m, Sums& sums) {
+  in_parts<b_features_beside(kM)>(
+      c.n, [&](i64 n, auto b_features) __attribute__((always_inline)) {
+        gradient_block<kM - (kSumOfB ? 1 : 0), b_features, kSumOfB>(c, m, n, sums);
+      });
+}
+
+// The last part of a's features has the sums of b as its last one.
+template <bool kSumOfB, class Sums>
+void gradient(const DenseGradientTile& c, Sums& sums) {
+  const i64 all = c.m + (kSumOfB ? 1 : 0);
+  if (c.n == 1) {
+    in_parts<kColumn>(
+        all, [&](i64 m, auto features) __attribute__((always_inline)) {
+          if constexpr (kSumOfB) {
+            if (m + features == all) return gradient_block<features - 1, 1, true>(c, m, 0, sums);
+          }
+          gradient_block<features, 1, false>(c, m, 0, sums);
+        });
+  } else {
+    in_parts<kFeatures>(
+        all, [&](i64 m, auto features) __attribute__((always_inline)) {
+          if constexpr (kSumOfB) {
+            if (m + features == all) return gradient_strip<features, true>(c, m, sums);
+          }
+          gradient_strip<features, false>(c, m, sums);
+        });
+  }
+  sums.finish();
+}
+
+}  // namespace
+
+void dense_gradient(const DenseGradientTile& c) {
+  if (c.lanes) {
+    ToLanes sums{c.out};
+    if (c.sums_of_b != nullptr) {
+      gradient<true>(c, sums);
+    } else {
+      gradient<false>(c, sums);
+    }
+  } else {
+    ToNumbers sums(c.out);
+    gradient<false>(c, sums);
+  }
+}
+
+namespace {
+
+inline constexpr int kSummed = GRAPHRUN_BLOCKS == 16 ? 8 : GRAPHRUN_BLOCKS == 8 ? 4 : 2;  // features at a time
+
+template <class Sums>
+GRAPHRUN_FN void sum_tile(Sums& sums, const TileRows& x, i64 features, i64 rows) {
+  in_parts<kSummed>(
+      features, [&](i64 f, auto count) __attribute__((always_inline)) {
+        const float* p = x.data + f * x.feature;
+        Floats sum[count];
+        unrolled<count>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
+        i64 left = rows;
+        for (; left >= kLanes; left -= kLanes, p += x.vector)
+          unrolled<count>([&](auto i) __attribute__((always_inline)) { sum[i] = sum[i] + load(p + i * x.feature); });
+        if (left > 0) {
+          unrolled<count>([&](auto i) __attribute__((always_inline)) {
+            sum[i] = sum[i] + load_first(p + i * x.feature, left);
+          });
+        }
+        unrolled<count>([&](auto i) __attribute__((always_inline)) { sums.add(sum[i], f + i); });
+        sums.end_block();
+      });
+  sums.finish();
+}
+
+}  // namespace
+
+void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, i64 features, i64 rows) {
+  if (lanes) {
+    ToLanes sums{out};
+    sum_tile(sums, x, features, rows);
+  } else {
+    ToNumbers sums(out);
+    sum_tile(sums, x, features, rows);
+  }
+}
+
+}  // namespace graphrun::cpu::GRAPHRUN_ISA

@@ -1,0 +1,76 @@
+// tile_lanes.h: lanes across registers: unrolling, halves, transpositions, the first lanes only.
+// Contract: as simd.h; the names of one instruction set, each file that includes it has its own.
+// Leaves to others: loops (tile_loops.h, tile_parts.h).
+#pragma once
+
+#include <utility>  // integer_sequence, a type
+
+#include "kernels/cpu/simd/simd.h"
+
+namespace graphrun::cpu::GRAPHRUN_ISA {
+namespace {
+
+using i64 = std::int64_t;
+
+template <int kCount, int kIndex = 0, class F>
+GRAPHRUN_FN void unrolled(F&& f) {
+  f(Part<kIndex>{});
+  if constexpr (kIndex + 1 < kCount) unrolled<kCount, kIndex + 1>(f);
+}
+
+// The low and the high half of every group of 2 * kApart lanes: those of a, then those of b.
+template <int kApart, int... kLane>
+GRAPHRUN_FN FloatPart low(FloatPart a, FloatPart b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, (kLane % (2 * kApart) < kApart ? kLane : GRAPHRUN_LANES + kLane - kApart)...);
+}
+template <int kApart, int... kLane>
+GRAPHRUN_FN FloatPart high(FloatPart a, FloatPart b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, (kLane % (2 * kApart) < kApart ? kLane + kApart : GRAPHRUN_LANES + kLane)...);
+}
+using Lanes = std::make_integer_sequence<int, GRAPHRUN_LANES>;
+
+// As many rows as a register has lanes, to as many columns.
+template <int kApart = GRAPHRUN_LANES / 2>
+GRAPHRUN_FN void transpose(FloatPart* v) {
+  unrolled<GRAPHRUN_LANES / 2>([&](auto i) __attribute__((always_inline)) {
+    constexpr int kAt = i / kApart * 2 * kApart + i % kApart;
+    const FloatPart a = v[kAt];
+    const FloatPart b = v[kAt + kApart];
+    v[kAt] = low<kApart>(a, b, Lanes{});
+    v[kAt + kApart] = high<kApart>(a, b, Lanes{});
+  });
+  if constexpr (kApart > 1) transpose<kApart / 2>(v);
+}
+
+// The first n numbers, or all that a register holds; the rest is zero, or is left alone.
+GRAPHRUN_FN FloatPart load_part(const float* p, i64 n) {
+  FloatPart r = {};
+  if (n >= GRAPHRUN_LANES) {
+    __builtin_memcpy(&r, p, sizeof r);
+    return r;
+  }
+#if GRAPHRUN_LANES == 16
+  return _mm512_maskz_loadu_ps(first(n), p);
+#elif GRAPHRUN_LANES == 8
+  return _mm256_maskload_ps(p, first(n));
+#else
+  for (i64 i = 0; i < n; ++i) r[i] = p[i];
+  return r;
+#endif
+}
+GRAPHRUN_FN void store_part(float* p, FloatPart x, i64 n) {
+  if (n >= GRAPHRUN_LANES) {
+    __builtin_memcpy(p, &x, sizeof x);
+    return;
+  }
+#if GRAPHRUN_LANES == 16
+  _mm512_mask_storeu_ps(p, first(n), x);
+#elif GRAPHRUN_LANES == 8
+  _mm256_maskstore_ps(p, first(n), x);
+#else
+  for (i64 i = 0; i < n; ++i) p[i] = x[i];
+#endif
+}
+
+}  // namespace
+}  // namespace graphrun::cpu::GRAPHRUN_ISA

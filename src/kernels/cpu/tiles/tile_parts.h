@@ -1,0 +1,52 @@
+// tile_parts.h: work cut into blocks of registers, each size of a block a function of its own.
+// Contract: how the work is cut decides its speed, never its bits.
+// Leaves to others: the loops (tile_dense_loops.h, tile_gradient_loops.h, tile_wide_gradient.h).
+#pragma once
+
+#include "kernels/cpu/tiles/tile_lanes.h"
+
+namespace graphrun::cpu::GRAPHRUN_ISA {
+namespace {
+
+// f(Part<size>) for a size of 1 to kMost.
+template <int kMost, class F>
+GRAPHRUN_FN void with_size(i64 size, F&& f) {
+  if constexpr (kMost > 1) {
+    if (size < kMost) return with_size<kMost - 1>(size, f);
+  }
+  f(Part<kMost>{});
+}
+
+// n cut into parts of at most `most`, as equal as may be: a short last part would have too few sums under way to hide
+// the latency of one.
+struct Parts {
+  i64 size, large, small;  // `large` parts of size + 1, then `small` ones of size
+
+  GRAPHRUN_FN Parts(i64 n, i64 most) {
+    const i64 parts = (n + most - 1) / most;
+    size = n / (parts > 0 ? parts : 1);
+    large = n - size * parts;
+    small = parts - large;
+  }
+  // f(begin, Part<size>, number of such parts)
+  template <int kMost, class F>
+  GRAPHRUN_FN void for_each(F&& f) const {
+    if (large > 0)
+      with_size<kMost>(
+          size + 1, [&](auto s) __attribute__((always_inline)) { f(i64{0}, s, large); });
+    if (small > 0)
+      with_size<kMost>(
+          size, [&](auto s) __attribute__((always_inline)) { f(large * (size + 1), s, small); });
+  }
+};
+
+// f(begin, Part<size>) for each part of n.
+template <int kMost, class F>
+GRAPHRUN_FN void in_parts(i64 n, F&& f) {
+  Parts(n, kMost).for_each<kMost>([&](i64 begin, auto size, i64 count) __attribute__((always_inline)) {
+    for (; count > 0; --count, begin += size) f(begin, size);
+  });
+}
+
+}  // namespace
+}  // namespace graphrun::cpu::GRAPHRUN_ISA

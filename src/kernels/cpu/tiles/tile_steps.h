@@ -1,0 +1,59 @@
+// tile_steps.h: what the families of tile steps share: operands, features, and the tables of an instruction set.
+// Contract: each family makes its step for a call, or gives null for an op that is not its own; for operands that it
+// does not take it gives null and a reason.
+#pragma once
+
+#include "kernels/cpu/simd/scalar_loops.h"
+#include "kernels/cpu/tiles/tile.h"
+#include "kernels/cpu/tiles/tile_isa.h"
+
+namespace graphrun::cpu {
+
+std::unique_ptr<TileStep> make_elementwise_tile(const TileCall& call, Isa isa, std::string& reason);
+std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::string& reason);    // matmul
+std::unique_ptr<TileStep> make_reduction_tile(const TileCall& call, Isa isa, std::string& reason);  // over rows
+std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::string& reason);       // over features
+std::unique_ptr<TileStep> make_move_tile(const TileCall& call, Isa isa, std::string& reason);
+std::unique_ptr<TileStep> make_draw_tile(const TileCall& call, std::string& reason);
+
+const TileTable& tile_table(Isa isa);
+
+inline constexpr std::int64_t kTileVector = 16;  // rows
+
+inline bool in_tile(const TileOperand& operand) {
+  return operand.type.rows > 0;
+}
+
+// Where the tile's first row lies in a data set.
+inline const std::byte* first_of(const DataVectors& data, const TileContext& context) {
+  const std::uint64_t batch = data.step != nullptr ? *data.step % data.batches : 0;
+  return data.data + batch * data.batch_bytes +
+         static_cast<std::uint64_t>(context.first / kTileVector) * data.vector_bytes;
+}
+
+// Where an operand's first element lies now.
+template <class T>
+const T* read(const TileOperand& operand, const TileContext& context) {
+  if (operand.vectors.data != nullptr) return reinterpret_cast<const T*>(first_of(operand.vectors, context));
+  return reinterpret_cast<const T*>(in_tile(operand) ? context.tile + operand.offset : operand.address);
+}
+template <class T>
+T* written(const TileOperand& operand, const TileContext& context) {
+  return reinterpret_cast<T*>((in_tile(operand) ? context.tile : context.accumulators) + operand.offset);
+}
+
+// The rows of an operand of f32.
+inline TileRows rows_of(const TileOperand& operand, const TileContext& context) {
+  const float* const first = read<float>(operand, context);
+  if (operand.vectors.data == nullptr) return {first, context.stride, kTileVector};
+  return {first, kTileVector, static_cast<std::int64_t>(operand.vectors.vector_bytes / sizeof(float))};
+}
+
+// A sample's part of a value with rows, as a shape: dimension 0 counts its rows.
+Shape features_of(const TensorType& type);
+std::int64_t feature_count(const TensorType& type);
+
+// For each element of `out`, row-major: the element of `in` that broadcasts to it; shapes align at the right.
+std::vector<std::int32_t> broadcast_map(const Shape& out, const Shape& in);
+
+}  // namespace graphrun::cpu

@@ -1,0 +1,62 @@
+// auto.cpp: executor "auto": which executor is the fastest for this model on this machine, by trying.
+// Each is given a start of its own, which is thrown away: the run that follows is one on the chosen executor and no
+// other.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graphrun/error.h"
+#include "session/session_impl.h"
+
+namespace graphrun {
+namespace {
+
+constexpr double kEnough = 0.05;  // seconds: a run as long as this is measured well
+constexpr std::uint64_t kMostSteps = 1 << 14;
+
+// Runs twice as many steps each time, until a run is long enough: the first ones warm up.
+double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& executor, const PlanOptions& options) {
+  const CompiledModel compiled = compile_model(model, {&executor, 1}, options);
+  if (compiled.step.phases.empty() || compiled.step.phases[0].batches == 0) {
+    throw Error(ErrorKind::input, "train.nothing", "there is nothing to measure: the model has no loss or no data");
+  }
+  const std::unique_ptr<Runnable> runnable = load_program(*executor, compiled.program);
+  write_start(model, compiled, *runnable);
+  runnable->run(0, 1);  // training, or the first evaluation
+  for (std::uint64_t n = 1;; n *= 2) {
+    const double before = now_seconds();
+    runnable->run(0, n);
+    const double seconds = now_seconds() - before;
+    if (seconds >= kEnough || n >= kMostSteps) return seconds / static_cast<double>(n);
+  }
+}
+
+// What speaks against an executor on this machine; anything else that is thrown is a mistake to be told.
+bool excludes(const Error& error) {
+  return error.kind() == ErrorKind::device || error.diagnostics().front().code == "step.unsupported";
+}
+
+}  // namespace
+
+std::vector<ExecutorTiming> time_executors(const Model& model, const SessionOptions& options) {
+  std::vector<ExecutorTiming> timings;
+  for (const std::string& name : executor_names()) {
+    if (name == "ref") continue;  // the reference, never the fastest
+    ExecutorTiming timing{name, 0, {}};
+    try {
+      const std::shared_ptr<Executor> executor = choose_executor(name, nullptr, options.threads);
+      timing.seconds_per_step = seconds_per_step(model, executor, {"", options.passes, options.fuse, {}});
+    } catch (const Error& error) {
+      if (!excludes(error)) throw;
+      timing.reason = error.diagnostics().front().message;
+    }
+    timings.push_back(std::move(timing));
+  }
+  std::stable_sort(timings.begin(), timings.end(), [](const ExecutorTiming& a, const ExecutorTiming& b) {
+    if (a.reason.empty() != b.reason.empty()) return a.reason.empty();
+    return a.reason.empty() && a.seconds_per_step < b.seconds_per_step;
+  });
+  return timings;
+}
+
+}  // namespace graphrun

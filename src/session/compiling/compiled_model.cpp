@@ -1,0 +1,125 @@
+#include "session/compiling/compiled_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/frontend/builder_impl.h"
+#include "graphrun/error.h"
+#include "session/weights/initial_values.h"
+
+namespace graphrun {
+namespace {
+
+// What depends on a step that no executor takes is declined, too: one mistake, told where the user wrote it.
+Error refused(const Error& error, const Model& model, bool ref_runs) {
+  const std::vector<Diagnostic>& all = error.diagnostics();
+  const auto written = std::find_if(all.begin(), all.end(), [](const Diagnostic& d) { return d.line > 0; });
+  Diagnostic first = written == all.end() ? all.front() : *written;
+  first.file = model.file;
+  const std::size_t others = all.size() - 1 + error.more();
+  if (others > 0) first.message += fmt::format(" (and {} other step{})", others, others == 1 ? "" : "s");
+  if (ref_runs) first.hint = "run it with --executor=ref, which computes everything in double";
+  return Error(error.kind(), {std::move(first)});
+}
+
+}  // namespace
+
+std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shared_ptr<Executor>& custom, int threads) {
+  std::shared_ptr<Executor> executor = custom != nullptr ? custom : find_executor(name);
+  if (threads != 0) executor->set_threads(threads);
+  return executor;
+}
+
+namespace {
+
+// The numbers of a machine that the executor does not compute on would only mislead.
+void refuse_foreign(const Target& target, const Executor& executor) {
+  const std::string_view own = find_target(executor.default_target()).executor;
+  if (target.executor == own) return;
+  std::vector<std::string_view> names;
+  for (const Target& row : targets()) {
+    if (row.executor == own) names.push_back(row.name);
+  }
+  throw Error(ErrorKind::input, "target.executor",
+              fmt::format("the target '{}' is a machine of the executor {}, not of {}", target.name, target.executor,
+                          executor.name()),
+              fmt::format("its targets: {}", fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
+                            const PlanOptions& options) {
+  StepGraph built = build_step_graph(model);
+  const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
+  const Target& target = find_target(target_name);
+  refuse_foreign(target, *executors[0]);
+  bool ref_runs = true;  // what these do not
+  const auto tell_ref = [&](const StepSignature& step) {
+    static const std::shared_ptr<Executor> ref = find_executor("ref");
+    ref_runs = ref_runs && ref->supports(step, target).yes;
+  };
+  CompileOptions compiling;
+  compiling.name = model.name;
+  compiling.target = std::string(target.name);
+  compiling.precision = model.train.precision;
+  compiling.simplify = options.passes;
+  compiling.tiles = options.tiles;
+  compiling.supports = [&](const StepSignature& step) {
+    Support all = Support::with_workspace(0);
+    for (const std::shared_ptr<Executor>& executor : executors) {
+      Support one = executor->supports(step, target);
+      if (!one.yes) {
+        tell_ref(step);
+        return one;
+      }
+      all.workspace_bytes = std::max(all.workspace_bytes, one.workspace_bytes);
+    }
+    return all;
+  };
+  if (options.passes && options.fuse) {
+    compiling.supports_region = [&](const RegionSignature& region) {
+      for (const std::shared_ptr<Executor>& executor : executors) {
+        Support one = executor->supports_region(region, target);
+        if (!one.yes) return Support::no(fmt::format("{}: {}", executor->name(), one.reason));
+      }
+      return Support::with_workspace(0);
+    };
+  }
+  try {
+    Compiled compiled = compile(built.graph, compiling);
+    return {std::move(compiled), std::move(built)};
+  } catch (const Error& error) {
+    if (error.diagnostics().empty() || error.diagnostics().front().code != "step.unsupported") throw;
+    throw refused(error, model, ref_runs);
+  }
+}
+
+std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program) {
+  std::unique_ptr<Runnable> runnable = executor.load(program);
+  if (runnable != nullptr) return runnable;
+  throw Error(ErrorKind::device, "executor.load", fmt::format("the executor {} gave no Runnable", executor.name()));
+}
+
+void write_start(const Model& model, const CompiledModel& compiled, Runnable& runnable) {
+  for (const Split& split : model.data.splits) {
+    if (!split.columns.empty()) continue;
+    throw Error(ErrorKind::input, "data.not_read", fmt::format("the rows of '{}' were not read", split.name),
+                "a model that is to run is loaded with its data: LoadOptions::data");
+  }
+  std::size_t i = 0;  // in the order in which build_step_graph added them
+  for (const Split& split : model.data.splits) {
+    for (const auto& [name, tensor] : split.columns) {
+      runnable.write(compiled.buffer(compiled.step.data[i++].second), tensor.bytes());
+    }
+  }
+  const GraphBuilder::Impl& source = model.graph.impl();
+  for (const auto& [name, node] : compiled.step.parameters) {
+    const Init& init = source.inits.at(source.builder.find(name));
+    const Shape& shape = compiled.step.graph[node].type.shape;
+    runnable.write(compiled.buffer(node), initial_value(init, name, shape, model.train.seed).bytes());
+  }
+}
+
+}  // namespace graphrun

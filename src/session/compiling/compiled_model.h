@@ -1,0 +1,45 @@
+// compiled_model.h: a model on its way to an executor: step graph and Program, and what a Runnable holds before the
+// first step. Contract: compile_model() needs no device. Several executors may be given: then every step is one that
+// all of them support, with the largest workspace that any of them asks for, so that all can run the same Program.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "compiler/compile.h"
+#include "graph/frontend/step/step_graph.h"
+#include "graphrun/executor.h"
+#include "graphrun/model.h"
+#include "graphrun/session.h"
+
+namespace graphrun {
+
+struct CompiledModel : Compiled {
+  StepGraph step;  // what was compiled: its ids lead to buffers
+};
+
+struct PlanOptions {
+  std::string target;  // empty: the first executor's default
+  bool passes = true;
+  bool fuse = false;  // make regions; needs passes
+  plan::TileChoice tiles = {};
+};
+
+// `custom`, or the executor of that name, told of the number of threads unless that is 0.
+std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shared_ptr<Executor>& custom, int threads);
+
+CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
+                            const PlanOptions& options);
+
+// Its regions, for people.
+FusionSummary fusion_of(const Compiled& compiled);
+
+// Executor::load(). Throws Error where that gives none.
+std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program);
+
+// Writes the data set and the parameters' initial values.
+void write_start(const Model& model, const CompiledModel& compiled, Runnable& runnable);
+
+}  // namespace graphrun

@@ -1,0 +1,67 @@
+#include "session/compiling/fit_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "graph/frontend/builder_impl.h"
+
+namespace graphrun {
+namespace {
+
+constexpr std::size_t kNamed = 5;
+
+// "h1 f32(60000, 784) of 188,160,000 bytes, ..."
+std::string largest_values(const Program& program) {
+  std::vector<const Buffer*> owners;
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    if (program.buffers[id].storage == id) owners.push_back(&program.buffers[id]);
+  }
+  std::stable_sort(owners.begin(), owners.end(), [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
+  owners.resize(std::min(owners.size(), kNamed));
+  std::vector<std::string> texts;
+  for (const Buffer* buffer : owners) {
+    texts.push_back(fmt::format("{} {} ({} bytes)", buffer->name, to_string(buffer->type), buffer->bytes));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+FittingBatch fit_batch(Model& model, std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options,
+                       std::uint64_t bytes) {
+  const auto arena_of = [&](std::int64_t batch) {
+    model.graph.impl().set_batch(batch);
+    return compile_model(model, executors, options).program.arena_bytes;
+  };
+  std::int64_t too_large = model.graph.batch();
+  FittingBatch fitting{0, arena_of(1)};
+  if (too_large == 1 || fitting.arena_bytes > bytes) return fitting;
+  fitting.batch = 1;
+  while (too_large - fitting.batch > 1) {
+    const std::int64_t middle = fitting.batch + (too_large - fitting.batch) / 2;
+    const std::uint64_t needed = arena_of(middle);
+    if (needed <= bytes) {
+      fitting = {middle, needed};
+    } else {
+      too_large = middle;
+    }
+  }
+  return fitting;
+}
+
+OutOfMemory explained(const OutOfMemory& error, const Program& program, Model& model,
+                      std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options) {
+  const FittingBatch fitting = fit_batch(model, executors, options, error.usable());
+  const std::string hint =
+      fitting.batch > 0
+          ? fmt::format("--batch={} fits, its plan needs {} bytes", fitting.batch, fitting.arena_bytes)
+          : fmt::format("no batch fits: with a batch of 1 the plan still needs {} bytes", fitting.arena_bytes);
+  const Diagnostic& told = error.diagnostics().front();
+  return {told.code, fmt::format("{}; the largest values: {}", told.message, largest_values(program)), error.needed(),
+          error.usable(), hint};
+}
+
+}  // namespace graphrun

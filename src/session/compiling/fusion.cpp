@@ -1,0 +1,44 @@
+// fusion.cpp: what regions a model got and what they save: for the run summary and `graphrun plan`.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "session/compiling/compiled_model.h"
+
+namespace graphrun {
+namespace {
+
+RegionSummary summary_of(const Program& program, const Phase& phase, const Region& region) {
+  RegionSummary summary;
+  summary.phase = phase.name;
+  summary.steps = region.last - region.first();
+  summary.stages = region.stages.size();
+  summary.tile_rows = region.tile_rows;
+  summary.tile_bytes = region.tile_bytes;
+  summary.partitions = region.partitions;
+  for (const Stage& stage : region.stages) {
+    summary.row_steps += stage.last - stage.rows;
+    std::set<BufferId> stored;
+    for (const TileMove& move : stage.stores) stored.insert(move.tile);
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+      const BufferId output = phase.steps[i].output;
+      if (program.buffers[output].kind == BufferKind::tile && stored.count(output) == 0)
+        summary.bytes_in_tiles += program.buffers[output].type.bytes();
+    }
+  }
+  return summary;
+}
+
+}  // namespace
+
+FusionSummary fusion_of(const Compiled& compiled) {
+  FusionSummary summary;
+  for (const Phase& phase : compiled.program.phases) {
+    for (const Region& region : phase.regions) summary.regions.push_back(summary_of(compiled.program, phase, region));
+  }
+  for (const RegionNote& note : compiled.regions.notes)
+    summary.notes.push_back(fmt::format("{}: {}: {}", compiled.program.phases[note.phase].name, note.node, note.text));
+  return summary;
+}
+
+}  // namespace graphrun

@@ -1,0 +1,136 @@
+// reference.cpp: op_reference(): docs/ops.md from the registries.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/json_text.h"
+#include "graph/frontend/format/json_values.h"
+#include "graph/frontend/library/composed.h"
+#include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/layers.h"
+#include "graph/frontend/library/metrics.h"
+#include "graph/frontend/library/optimizers.h"
+#include "graph/frontend/library/schedules.h"
+#include "graphrun/executor.h"
+#include "graphrun/op.h"
+#include "graphrun/show.h"
+
+namespace graphrun {
+namespace {
+
+// A cell of a table: a bar would end it.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string default_text(const ir::AttrDef& def) {
+  if (def.required) return "required";
+  std::string text = ir::to_string(def.fallback);
+  return text.empty() || text == "[]" ? "none" : text;
+}
+
+std::string attributes(const ir::AttrSchema& schema) {
+  std::string text;
+  for (const ir::AttrDef& def : schema) {
+    text += fmt::format("{}`{}` ({}): {}, {}", text.empty() ? "" : "<br>", def.name, default_text(def), expected(def),
+                        def.doc);
+  }
+  return cell(text);
+}
+
+std::string operands(const std::vector<std::string_view>& names, bool variadic) {
+  return fmt::format("{}{}", fmt::join(names, ", "), variadic ? ", …" : "");
+}
+
+std::string functions() {
+  std::string text = "| function | operands | attributes (default) | what it is | gradient |\n|---|---|---|---|---|\n";
+  for (const std::string& name : function_names()) {
+    const Function f = *find_function(name);
+    const OpDef* op = f.composed ? nullptr : find_op_def(name);
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", name, operands(*f.operands, f.variadic), attributes(*f.attrs),
+                        cell(op ? op->doc : f.composed->doc),
+                        !op        ? "through its parts"
+                        : op->grad ? "yes"
+                                   : cell("none: " + std::string(op->no_gradient)));
+  }
+  return text;
+}
+
+std::string layer_table() {
+  std::string text = "| layer | operands | attributes (default) | what it is |\n|---|---|---|---|\n";
+  for (const Layer& layer : layers()) {
+    std::string attrs = attributes(layer.attrs);
+    for (const LayerInit& init : layer.inits) {
+      const json::Value usual = json_of(init.fallback);
+      attrs += fmt::format("<br>`{}` ({}): an initialiser{}", init.name,
+                           usual.kind == json::Kind::string ? usual.string : json::line(usual),
+                           init.optional ? ", or false: without it" : "");
+    }
+    text +=
+        fmt::format("| `{}` | {} | {} | {} |\n", layer.name, operands(layer.operands, false), attrs, cell(layer.doc));
+  }
+  return text;
+}
+
+template <class Def, class Schema>
+std::string keyed_table(std::string_view title, const std::vector<Def>& registry, Schema schema) {
+  std::string text = fmt::format("| {} | keys (default) | what it is |\n|---|---|---|\n", title);
+  for (const Def& def : registry) {
+    text += fmt::format("| `{}` | {} | {} |\n", def.name, attributes(schema(def)), cell(def.doc));
+  }
+  return text;
+}
+
+// By asking the executors of the library itself; plug-ins answer for themselves.
+std::string dtype_table() {
+  std::string text = "| dtype | executors |\n|---|---|\n";
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::u64, DType::boolean}) {
+    const TensorType from{dtype, {2, 3}, 0}, to{dtype == DType::f32 ? DType::i32 : DType::f32, {2, 3}, 0};
+    std::string names;
+    for (const std::string_view name : {"ref", "cpu"}) {
+      const std::shared_ptr<Executor> executor = find_executor(name);
+      const Target& target = find_target(std::string(executor->default_target()));
+      const Params none;
+      const bool runs = executor->supports({Op::cast, none, {&from, 1}, to}, target).yes &&
+                        executor->supports({Op::cast, none, {&to, 1}, from}, target).yes;
+      if (runs) names += fmt::format("{}`{}`", names.empty() ? "" : ", ", name);
+    }
+    text += fmt::format("| `{}` | {} |\n", name_of(dtype), names);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string op_reference() {
+  std::string text =
+      "# Functions, layers, optimizers, schedules, metrics\n\n"
+      "Made from the registries (`GRAPHRUN_WRITE_GOLDEN=1 test_graph --gtest_filter='Generated*'`); a test fails when "
+      "it is stale.\n[model-format.md](model-format.md) says where each may stand.\n\n";
+  text +=
+      "## Functions\n\nCalled in expressions, or as the `\"op\"` of an object of the graph. `axis` and `axes` mean "
+      "the same.\n\n" +
+      functions();
+  text +=
+      "\n## Dtypes\n\nWhich executors of the library itself compute with values of it; a plug-in, as `cuda` is one, "
+      "answers when a\nmodel is planned for it. What an executor does not take, a plan or a run for it names with its "
+      "place.\n\n" +
+      dtype_table();
+  text +=
+      "\n## Layers\n\n`\"op\"` of an object of the graph only: they bring parameters of their own.\n\n" + layer_table();
+  text += "\n## Initialisers\n\n| initialiser | argument | values |\n|---|---|---|\n";
+  for (const InitDoc& doc : init_docs()) text += fmt::format("| `{}` | {} | {} |\n", doc.name, doc.argument, doc.doc);
+  text +=
+      "\n## Optimizers\n\n" + keyed_table("optimizer", optimizers(), [](const OptimizerDef& def) { return def.attrs; });
+  text += "\n## Schedules\n\nt is the time in the unit that is named, warmup apart.\n\n" +
+          keyed_table("schedule", schedules(), [](const ScheduleDef& def) { return schedule_keys(def); });
+  text += "\n## Metrics\n\n| metric | what it is |\n|---|---|\n";
+  for (const MetricDef& def : metrics()) text += fmt::format("| `{}` | {} |\n", def.name, cell(def.doc));
+  return text;
+}
+
+}  // namespace graphrun

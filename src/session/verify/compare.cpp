@@ -1,0 +1,200 @@
+#include "session/verify/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "graph/ops/op_def.h"
+
+namespace graphrun {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <class T>
+T load(std::span<const std::byte> bytes, std::size_t i) {
+  T value;
+  std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+// Room for a function's own error and for sums of some thousand terms, far below any mistake. Both operands of a tf32
+// product are rounded to 2^-11, or cut to 2^-10.
+double relative(DType dtype, Precision precision) {
+  if (dtype == DType::f32 && precision == Precision::tf32) return 2e-3;
+  return dtype == DType::f32 ? 1e-5 : 1e-12;
+}
+// Executors may flush subnormal results to zero.
+double smallest_normal(DType dtype) {
+  return dtype == DType::f32 ? static_cast<double>(std::numeric_limits<float>::min())
+                             : std::numeric_limits<double>::min();
+}
+double largest(DType dtype) {
+  return dtype == DType::f32 ? static_cast<double>(std::numeric_limits<float>::max())
+                             : std::numeric_limits<double>::max();
+}
+
+// std::fmax and fmin are calls, and there is one for each of billions of elements.
+double larger(double a, double b) {
+  return a >= b || std::isnan(b) ? a : b;
+}
+double smaller(double a, double b) {
+  return a <= b || std::isnan(b) ? a : b;
+}
+
+}  // namespace
+
+Rule rule_of(Op op) {
+  const OpDef& def = op_def(op);
+  if (def.agreement) return *def.agreement;
+  switch (def.rows) {
+    case RowRule::elementwise:
+      return Rule::relative;
+    case RowRule::contraction:
+    case RowRule::reduction:
+    case RowRule::scatter:
+    case RowRule::rowwise:
+      return Rule::scaled;
+    case RowRule::state:
+    case RowRule::regroup:
+    case RowRule::broadcast:
+    case RowRule::select:
+    case RowRule::scalar:
+      return Rule::exact;
+  }
+  return Rule::scaled;
+}
+
+double element(DType dtype, std::span<const std::byte> bytes, std::size_t i) {
+  switch (dtype) {
+    case DType::f32:
+      return static_cast<double>(load<float>(bytes, i));
+    case DType::f64:
+      return load<double>(bytes, i);
+    case DType::i32:
+      return load<std::int32_t>(bytes, i);
+    case DType::u64:
+      return static_cast<double>(load<std::uint64_t>(bytes, i));
+    case DType::boolean:
+      return load<std::uint8_t>(bytes, i);
+  }
+  return 0;
+}
+
+bool same_bits(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t i) {
+  switch (dtype) {
+    case DType::f32:
+    case DType::i32:
+      return load<std::uint32_t>(a, i) == load<std::uint32_t>(b, i);
+    case DType::f64:
+    case DType::u64:
+      return load<std::uint64_t>(a, i) == load<std::uint64_t>(b, i);
+    case DType::boolean:
+      return a[i] == b[i];
+  }
+  return false;
+}
+
+std::string element_text(DType dtype, std::span<const std::byte> bytes, std::size_t i) {
+  switch (dtype) {
+    case DType::f32:
+      return fmt::format("{}", load<float>(bytes, i));
+    case DType::f64:
+      return fmt::format("{}", load<double>(bytes, i));
+    case DType::i32:
+      return fmt::format("{}", load<std::int32_t>(bytes, i));
+    case DType::u64:
+      return fmt::format("{}", load<std::uint64_t>(bytes, i));
+    case DType::boolean:
+      return fmt::format("{}", load<std::uint8_t>(bytes, i));
+  }
+  return {};
+}
+
+double Sides::tolerance(std::size_t i) const {
+  if (!is_float(type.dtype) || rule == Rule::exact) return 0;
+  double size = std::fabs(element(type.dtype, expected, i));
+  if (rule == Rule::absolute) size = larger(size, 1);
+  if (rule == Rule::scaled && !scale.empty()) size = larger(size, std::fabs(element(type.dtype, scale, i)));
+  return relative(type.dtype, precision) * smaller(size, largest(type.dtype)) + smallest_normal(type.dtype);
+}
+
+double Sides::ratio(std::size_t i) const {
+  if (same_bits(type.dtype, got, expected, i)) return 0;
+  if (!is_float(type.dtype)) return kInfinity;
+  const double a = element(type.dtype, got, i);
+  const double b = element(type.dtype, expected, i);
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;  // zeros of either sign are equal
+  if (!std::isfinite(a) || !std::isfinite(b)) return kInfinity;
+  const double bound = tolerance(i);
+  return bound > 0 ? std::fabs(a - b) / bound : kInfinity;
+}
+
+std::vector<std::int64_t> index_of(const Shape& shape, std::size_t i) {
+  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
+  auto rest = static_cast<std::int64_t>(i);
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    index[static_cast<std::size_t>(axis)] = rest % shape[axis];
+    rest /= shape[axis];
+  }
+  return index;
+}
+
+std::string neighbourhood(const Sides& sides, std::size_t i, std::string_view got_name,
+                          std::string_view expected_name) {
+  const Shape& shape = sides.type.shape;
+  if (sides.elements() < 2) return {};
+  const std::int64_t columns = shape[shape.rank() - 1];
+  const std::int64_t rows = shape.rank() > 1 ? shape[shape.rank() - 2] : 1;
+  const auto at = static_cast<std::int64_t>(i);
+  const std::int64_t matrix = at / (rows * columns) * (rows * columns);  // its first element
+  const std::int64_t row = at % (rows * columns) / columns;
+  const std::int64_t column = at % columns;
+  const std::int64_t first_row = std::max<std::int64_t>(row - 2, 0), last_row = std::min(row + 3, rows);
+  const std::int64_t first = std::max<std::int64_t>(column - 2, 0), last = std::min(column + 3, columns);
+
+  const auto cell = [&](std::span<const std::byte> bytes, std::int64_t r, std::int64_t c) {
+    const auto here = static_cast<std::size_t>(matrix + r * columns + c);
+    const std::string text = element_text(sides.type.dtype, bytes, here);
+    if (here == i) return "[" + text + "]";
+    return " " + text + (sides.agrees(here) ? " " : "*");
+  };
+  std::size_t width = std::max(got_name.size(), expected_name.size());
+  for (std::int64_t r = first_row; r < last_row; ++r) {
+    for (std::int64_t c = first; c < last; ++c)
+      width = std::max({width, cell(sides.got, r, c).size(), cell(sides.expected, r, c).size()});
+  }
+  std::string text = fmt::format("  {:>8}", "");
+  const auto head = [&](std::string_view name) {
+    text += fmt::format("{:<{}}", name, (width + 1) * static_cast<std::size_t>(last - first));
+  };
+  head(got_name);
+  text += " |  ";
+  text += std::string(expected_name);
+  text += fmt::format("\n  {:>8}", "");
+  for (int side = 0; side < 2; ++side) {
+    for (std::int64_t c = first; c < last; ++c) text += fmt::format("{:>{}} ", fmt::format("{} ", c), width);
+    text += side == 0 ? " |  " : "\n";
+  }
+  for (std::int64_t r = first_row; r < last_row; ++r) {
+    text += fmt::format("  {:>6}  ", r);
+    for (std::int64_t c = first; c < last; ++c) text += fmt::format("{:>{}} ", cell(sides.got, r, c), width);
+    text += " |  ";
+    for (std::int64_t c = first; c < last; ++c) text += fmt::format("{:>{}} ", cell(sides.expected, r, c), width);
+    text += "\n";
+  }
+  // No blanks at the ends of lines.
+  std::string tidy;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = text.find('\n', start);
+    const std::size_t stop = text.find_last_not_of(' ', end - 1);
+    tidy += text.substr(start, stop + 1 - start) + "\n";
+    start = end + 1;
+  }
+  return tidy;
+}
+
+}  // namespace graphrun

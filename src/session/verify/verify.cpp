@@ -1,0 +1,158 @@
+// verify.cpp: what is verified in which order, and how a difference is told.
+#include "graphrun/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "graphrun/error.h"
+#include "session/verify/verify_parts.h"
+
+namespace graphrun {
+
+Bytes read_bytes(Runnable& runnable, const Program& program, BufferId id) {
+  const Buffer& buffer = program.buffers[id];
+  Bytes bytes(buffer.layout == Layout::vectors ? buffer.type.bytes() : buffer.bytes);
+  runnable.read(id, bytes);
+  return bytes;
+}
+
+Bytes absolute(DType dtype, Bytes bytes) {
+  if (!is_float(dtype)) return bytes;
+  // The sign is the highest bit of the last byte of a float on every machine we know.
+  for (std::size_t i = size_of(dtype); i <= bytes.size(); i += size_of(dtype)) bytes[i - 1] &= std::byte{0x7f};
+  return bytes;
+}
+
+Difference describe(const Verification& verification, Difference::Kind kind, const Phase& phase, std::uint64_t at,
+                    const Buffer& buffer, const Sides& sides, std::size_t i) {
+  Difference difference;
+  difference.kind = kind;
+  difference.executor = verification.report.executor;
+  difference.against = verification.report.against;
+  difference.phase = phase.name;
+  difference.phase_step = at;
+  difference.steps = phase.steps.size();
+  difference.buffer = buffer.name;
+  difference.index = index_of(sides.type.shape, i);
+  difference.got = element_text(sides.type.dtype, sides.got, i);
+  difference.expected = element_text(sides.type.dtype, sides.expected, i);
+  difference.tolerance = sides.tolerance(i);
+  std::pair<std::string, std::string> names = {difference.executor, difference.against};
+  if (kind == Difference::Kind::outside) names = {"after", "before"};
+  if (kind == Difference::Kind::repeat) names = {"at once", "one by one"};
+  difference.neighbourhood = neighbourhood(sides, i, names.first, names.second);
+  return difference;
+}
+
+std::vector<std::int64_t> prediction_counts(std::int64_t capacity) {
+  if (capacity == 1) return {1};
+  return {capacity, (capacity + 1) / 2};
+}
+
+InputBytes prediction_inputs(const Verification& verification, const CompiledModel& compiled, std::size_t phase,
+                             std::int64_t count) {
+  const StepPhase& predict = compiled.step.phases[phase];
+  const auto column_of = [](const Split& split, const std::string& input) -> const HostTensor* {
+    for (const auto& [name, tensor] : split.columns) {
+      if (name == input && split.samples() > 0) return &tensor;
+    }
+    return nullptr;
+  };
+  for (const Split& split : verification.model.data.splits) {
+    const bool has_all = std::all_of(predict.inputs.begin(), predict.inputs.end(),
+                                     [&](const auto& input) { return column_of(split, input.first) != nullptr; });
+    if (!has_all) continue;
+    InputBytes result;
+    for (const auto& [name, node] : predict.inputs) {
+      const BufferId id = compiled.buffer(node);
+      const HostTensor& column = *column_of(split, name);
+      const auto samples = static_cast<std::size_t>(split.samples());
+      const std::size_t row = column.bytes().size() / samples;
+      Bytes bytes(compiled.program.buffers[id].type.bytes());  // rows past the count are zero
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+        const auto from = column.bytes().subspan(i % samples * row, row);
+        std::copy(from.begin(), from.end(), bytes.begin() + static_cast<std::ptrdiff_t>(i * row));
+      }
+      result.emplace_back(id, std::move(bytes));
+    }
+    const auto rows = static_cast<std::int32_t>(count);
+    const auto as_bytes = std::as_bytes(std::span(&rows, 1));
+    result.emplace_back(compiled.buffer(predict.count), Bytes(as_bytes.begin(), as_bytes.end()));
+    return result;
+  }
+  return {};
+}
+
+std::string to_string(const Difference& d) {
+  std::string text = fmt::format("{}, step {}: ", d.phase, d.phase_step);
+  const std::string place = d.index.empty() ? d.buffer : fmt::format("{}[{}]", d.buffer, fmt::join(d.index, ", "));
+  switch (d.kind) {
+    case Difference::Kind::value:
+      text += fmt::format("{} ({}, {} of {}) differs\n  {} is {} on {} and {} on {}, the tolerance is {:.3g}\n", d.node,
+                          d.op, d.step, d.steps, place, d.got, d.executor, d.expected, d.against, d.tolerance);
+      break;
+    case Difference::Kind::outside:
+      text += d.node.empty() ? "some step" : fmt::format("{} ({}, {} of {})", d.node, d.op, d.step, d.steps);
+      text += fmt::format(" writes outside its output on {}\n  {} was {} and became {}\n", d.executor, place,
+                          d.expected, d.got);
+      break;
+    case Difference::Kind::start:
+      text = fmt::format("{} is not the same before the first step\n  {} is {} on {} and {} on {}\n", d.buffer, place,
+                         d.got, d.executor, d.expected, d.against);
+      break;
+    case Difference::Kind::fused:
+      text += d.node.empty() ? fmt::format("{} is wrong after the whole phase, as a Session runs it\n", d.buffer)
+                             : fmt::format("{} ({}, {} of {}) differs where it runs in a region, or after one\n",
+                                           d.node, d.op, d.step, d.steps);
+      text += fmt::format("  {} is {} on {} and {} on {}, the tolerance is {:.3g}\n", place, d.got, d.executor,
+                          d.expected, d.against, d.tolerance);
+      break;
+    case Difference::Kind::repeat:
+      text += fmt::format(
+          "many steps in one run leave another {} than the same steps one by one, on {}\n  {} is {}, one by one {}\n",
+          d.buffer, d.executor, place, d.got, d.expected);
+      break;
+    case Difference::Kind::parameter:
+      text += fmt::format("the parameter {} went astray\n  {} is {} on {} and {} on {}", d.buffer, place, d.got,
+                          d.executor, d.expected, d.against);
+      text += d.tolerance > 0 ? fmt::format(", more than {:.3g} of the largest element apart\n", d.tolerance) : "\n";
+      break;
+  }
+  return text + d.neighbourhood;
+}
+
+VerifyReport verify(const Model& model, const VerifyOptions& options) {
+  if (options.steps == 0) throw Error(ErrorKind::input, "verify.steps", "verify needs at least one step");
+  if (options.tolerance && !(*options.tolerance >= 0)) {  // NaN too
+    throw Error(ErrorKind::input, "verify.tolerance",
+                fmt::format("the tolerance must be a number >= 0, got {}", *options.tolerance));
+  }
+  const auto nothing_to_do = [](std::string_view why) {
+    throw Error(ErrorKind::input, "verify.nothing", fmt::format("there is nothing to verify: the model has {}", why));
+  };
+  Verification verification{model, options, {}, {}, {}, {}};
+  verification.executors = {choose_executor(options.executor, options.custom_executor, options.threads),
+                            choose_executor(options.against, options.custom_against, options.threads)};
+  verification.compiled = compile_model(model, verification.executors, {options.target, options.passes, false, {}});
+  verification.whole =
+      compile_model(model, {verification.executors.data(), 1}, {options.target, options.passes, options.fuse, {}});
+  VerifyReport& report = verification.report;
+  report.executor = verification.executors[0]->name();
+  report.against = verification.executors[1]->name();
+  if (report.executor == report.against) report.against += " (reference)";
+  if (options.trajectory) {
+    const std::vector<StepPhase>& phases = verification.compiled.step.phases;
+    if (phases.empty() || phases[0].name != "train") nothing_to_do("no training");
+    verify_trajectory(verification);
+    return std::move(report);
+  }
+  verify_steps(verification);
+  if (report.passed() && report.training_steps + report.evaluation_steps + report.predictions == 0)
+    nothing_to_do("nothing to train, to evaluate or to predict");
+  if (report.passed()) verify_runs(verification);
+  return std::move(report);
+}
+
+}  // namespace graphrun

@@ -1,0 +1,68 @@
+// verify_parts.h: what the parts of verify() share: the two executors, the plain Program, the report, and how a
+// difference is told. Contract: verify.h's; a part stops at the first difference it finds.
+//   verify_steps  every step alone, from equal inputs: which step is wrong
+//   verify_runs   what a Session runs: the fused Program, whole phases, many steps at once, and predictions
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graphrun/verify.h"
+#include "session/compiling/compiled_model.h"
+#include "session/verify/compare.h"
+
+namespace graphrun {
+
+using Bytes = std::vector<std::byte>;
+
+// What no step may leave behind by doing nothing: reads as NaN, as -1, and as neither true nor false.
+inline constexpr std::byte kPoison{0xff};
+
+struct Verification {
+  const Model& model;
+  const VerifyOptions& options;
+  std::vector<std::shared_ptr<Executor>> executors;  // candidate, reference
+  CompiledModel compiled;                            // without regions, for both
+  CompiledModel whole;                               // what a Session of the candidate runs
+  VerifyReport report;
+
+  const Program& program() const { return compiled.program; }
+};
+
+void verify_steps(Verification& verification);
+void verify_runs(Verification& verification);
+void verify_trajectory(Verification& verification);
+
+// ---- shared by them
+
+Bytes read_bytes(Runnable& runnable, const Program& program, BufferId id);
+
+// Data and constants: no step changes them.
+inline bool is_fixed(BufferKind kind) {
+  return kind == BufferKind::data || kind == BufferKind::constant;
+}
+inline bool changes(const Buffer& buffer) {
+  return is_state(buffer.kind) && !is_fixed(buffer.kind);
+}
+
+// The same bytes with the sign of every float cleared.
+Bytes absolute(DType dtype, Bytes bytes);
+
+// Element i of `buffer` as a difference of the phase at a step of its counter; no step is named yet.
+Difference describe(const Verification& verification, Difference::Kind kind, const Phase& phase, std::uint64_t at,
+                    const Buffer& buffer, const Sides& sides, std::size_t i);
+
+// The inputs of a prediction of `count` rows, for the phase's input buffers and its row count, from the first split
+// that has them (its rows over and over where it has too few). Empty where no split has them.
+using InputBytes = std::vector<std::pair<BufferId, Bytes>>;
+InputBytes prediction_inputs(const Verification& verification, const CompiledModel& compiled, std::size_t phase,
+                             std::int64_t count);
+
+// How many rows a prediction is verified with: a full batch and half of one.
+std::vector<std::int64_t> prediction_counts(std::int64_t capacity);
+
+}  // namespace graphrun

@@ -1,0 +1,456 @@
+// verify_runs.cpp: what a Session runs, beside the plain steps of the reference.
+// How far a value may be off that went through many steps: as far as the reference's own value moves when every step
+// before it is off by its own tolerance (compare.h). That is measured: the plain steps run again, on the candidate,
+// which is the faster of the two and was found right step by step, and each value that a step leaves is moved by its
+// tolerance, up or down at random. A value on the edge of a comparison, where one side must
+// not be asked to decide as the other did, then moves as far as the comparison takes it.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "base/random_bits.h"
+#include "session/verify/verify_parts.h"
+
+namespace graphrun {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t kSteps = 2;  // of a phase, at most: the second starts from states that steps have made
+constexpr int kRounds = 2;           // of the plain steps with moved values
+constexpr int kMostRounds = 24;      // before a value that moved too little is called a difference
+
+struct Value {
+  TensorType type;
+  Rule rule = Rule::exact;
+  Bytes expected;
+  std::vector<float> moves;  // the farthest that each element moved; empty: none did
+
+  double allowed(std::size_t i) const { return moves.empty() ? 0 : static_cast<double>(moves[i]); }
+};
+
+double distance(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t i) {
+  if (same_bits(dtype, a, b, i)) return 0;
+  if (!is_float(dtype)) return kInfinity;
+  const double x = element(dtype, a, i), y = element(dtype, b, i);
+  if (x == y || (std::isnan(x) && std::isnan(y))) return 0;
+  return std::isfinite(x) && std::isfinite(y) ? std::fabs(x - y) : kInfinity;
+}
+
+// The next float above one that is not negative; of infinity, itself.
+float next_up(float x) {
+  return std::isinf(x) ? x : std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) + 1);
+}
+
+void note_moves(Value& value, std::span<const std::byte> moved) {
+  const auto elements = static_cast<std::size_t>(value.type.shape.elements());
+  if (std::equal(moved.begin(), moved.end(), value.expected.begin(), value.expected.end())) return;
+  value.moves.resize(elements, 0.0f);
+  for (std::size_t i = 0; i < elements; ++i) {
+    const auto far = static_cast<float>(distance(value.type.dtype, moved, value.expected, i));
+    // Rounded up, so that what is allowed is not less than what was seen.
+    if (far > 0) value.moves[i] = std::max(value.moves[i], next_up(far));
+  }
+}
+
+bool overlap(const Buffer& a, const Buffer& b) {
+  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+// The steps that run as one: a region, or one step.
+struct Unit {
+  std::uint32_t first, last;
+  const Region* region;
+};
+
+std::vector<Unit> units_of(const Phase& phase) {
+  std::vector<Unit> units;
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < phase.steps.size(); i = units.back().last) {
+    const Region* region = nullptr;
+    if (next < phase.regions.size() && phase.regions[next].first() == i) region = &phase.regions[next++];
+    units.push_back({i, region != nullptr ? region->last : i + 1, region});
+  }
+  return units;
+}
+
+// A value that is in the arena after its unit ran, and the step that made it.
+struct Leaving {
+  BufferId buffer;
+  std::uint32_t step;
+};
+
+std::vector<Leaving> leaving(const Program& program, const Phase& phase, const Unit& unit) {
+  std::vector<Leaving> found;
+  const auto producer = [&](BufferId id) {
+    std::uint32_t step = unit.first;
+    for (std::uint32_t i = unit.first; i < unit.last; ++i) {
+      if (phase.steps[i].output == id) step = i;
+    }
+    return step;
+  };
+  if (unit.region == nullptr) {
+    found.push_back({phase.steps[unit.first].output, unit.first});
+  } else {
+    std::uint32_t done = unit.first;
+    for (const Stage& stage : unit.region->stages) {
+      for (std::uint32_t i = stage.first; i < stage.rows; ++i) found.push_back({phase.steps[i].output, i});
+      for (const TileMove& store : stage.stores) found.push_back({store.arena, producer(store.tile)});
+      for (const Combine& combine : stage.combines) found.push_back({combine.value, producer(combine.value)});
+      done = stage.last;
+    }
+    for (std::uint32_t i = done; i < unit.last; ++i) found.push_back({phase.steps[i].output, i});
+  }
+  // What a later value of the unit was written over is no longer there.
+  for (std::size_t i = found.size(); i-- > 0;) {
+    const Buffer& buffer = program.buffers[found[i].buffer];
+    const bool gone = std::any_of(found.begin() + static_cast<std::ptrdiff_t>(i) + 1, found.end(),
+                                  [&](const Leaving& later) { return overlap(buffer, program.buffers[later.buffer]); });
+    if (gone) found.erase(found.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return found;
+}
+
+class RunVerification {
+ public:
+  explicit RunVerification(Verification& v)
+      : v_(v),
+        plain_(v.compiled),
+        whole_(v.whole),
+        reference_(load_program(*v.executors[1], plain_.program)),
+        moved_(load_program(*v.executors[0], plain_.program)),
+        scale_(load_program(*v.executors[0], plain_.program)),
+        candidate_(load_program(*v.executors[0], whole_.program)) {
+    for (Runnable* runnable : {reference_.get(), moved_.get(), scale_.get()}) write_start(v.model, plain_, *runnable);
+    write_start(v.model, whole_, *candidate_);
+    // Both were compiled from one graph by the same passes, and regions change no values.
+    plain_of_.assign(whole_.program.buffers.size(), kNoBuffer);
+    whole_of_.assign(plain_.program.buffers.size(), kNoBuffer);
+    for (std::size_t value = 0; value < plain_.buffer_of.size(); ++value) {
+      plain_of_[whole_.buffer_of.at(value)] = plain_.buffer_of[value];
+      whole_of_[plain_.buffer_of[value]] = whole_.buffer_of[value];
+    }
+    for (BufferId id = 0; id < plain_.program.buffers.size(); ++id) {
+      if (plain_buffer(id).storage == id && changes(plain_buffer(id))) states_.push_back({id, whole_of_[id]});
+    }
+  }
+
+  void run() {
+    for (const Phase& phase : whole_.program.phases) v_.report.regions += phase.regions.size();
+    for (PhaseId phase = 0; phase < plain_.step.phases.size() && v_.report.passed(); ++phase) {
+      if (plain_.step.phases[phase].outputs.empty()) {
+        run_split(phase);
+      } else {
+        run_predictions(phase);
+      }
+    }
+  }
+
+ private:
+  using States = std::vector<Bytes>;  // in the order of states_
+  struct State {
+    BufferId plain, whole;
+  };
+
+  const Buffer& plain_buffer(BufferId id) const { return plain_.program.buffers[id]; }
+  const Buffer& whole_buffer(BufferId id) const { return whole_.program.buffers[id]; }
+  const std::vector<Step>& steps(PhaseId phase) const { return plain_.program.phases[phase].steps; }
+
+  // The buffer of the plain Program that holds the same value.
+  std::optional<BufferId> same_value(BufferId whole) const {
+    const BufferId plain = plain_of_[whole];
+    if (plain == kNoBuffer || !(plain_buffer(plain).type == whole_buffer(whole).type)) return {};
+    return plain;
+  }
+
+  States states_of(Runnable& plain) const {
+    States states;
+    for (const State& state : states_) states.push_back(read_bytes(plain, plain_.program, state.plain));
+    return states;
+  }
+  void put(Runnable& plain, const States& states) const {
+    for (std::size_t i = 0; i < states.size(); ++i) plain.write(states_[i].plain, states[i]);
+  }
+  void put_candidate(const States& states) const {
+    for (std::size_t i = 0; i < states.size(); ++i) candidate_->write(states_[i].whole, states[i]);
+  }
+
+  // ---- which steps
+
+  void run_split(PhaseId id) {
+    const StepPhase& phase = plain_.step.phases[id];
+    if (phase.batches == 0) return;
+    const auto batches = static_cast<std::uint64_t>(phase.batches);
+    const std::uint64_t n = std::min({v_.options.steps, batches, kSteps});
+    for (std::uint64_t at = 0; at < n && v_.report.passed(); ++at) run_once(id, at);
+    if (batches > n && v_.report.passed()) {
+      set_counter(id, batches - 1);
+      run_once(id, batches - 1);
+    }
+    if (v_.report.passed()) run_many(id);
+  }
+
+  void run_predictions(PhaseId id) {
+    for (const std::int64_t count : prediction_counts(plain_.program.phases[id].capacity)) {
+      if (!v_.report.passed()) return;
+      for (Runnable* runnable : {reference_.get(), moved_.get(), scale_.get()}) {
+        for (const auto& [input, bytes] : prediction_inputs(v_, plain_, id, count)) runnable->write(input, bytes);
+      }
+      const InputBytes inputs = prediction_inputs(v_, whole_, id, count);
+      for (const auto& [input, bytes] : inputs) candidate_->write(input, bytes);
+      if (!inputs.empty()) run_once(id, 0);
+    }
+  }
+
+  void set_counter(PhaseId id, std::uint64_t at) {
+    reference_->write(plain_.buffer(plain_.step.phases[id].counter), std::as_bytes(std::span(&at, 1)));
+  }
+
+  // ---- one step of the phase: from equal states, unit by unit, then at once
+
+  void run_once(PhaseId phase, std::uint64_t at) {
+    at_ = at;
+    start_ = states_of(*reference_);
+    run_reference(phase);
+    rounds_ = 0;
+    while (rounds_ < kRounds) run_moved(phase);
+    put_candidate(start_);
+    for (const Unit& unit : units_of(whole_.program.phases[phase])) {
+      run_unit(phase, unit);
+      if (!v_.report.passed()) return;
+    }
+    compare_states(phase);
+    if (v_.report.passed()) run_whole(phase);
+  }
+
+  // Which values are compared: those that have a place in the arena of both Programs.
+  bool is_wanted(BufferId plain) const {
+    return whole_of_[plain] != kNoBuffer && whole_buffer(whole_of_[plain]).kind != BufferKind::tile;
+  }
+
+  void run_reference(PhaseId phase) {
+    values_.clear();
+    for (std::uint32_t i = 0; i < steps(phase).size(); ++i) {
+      reference_->run_steps(phase, i, i + 1);
+      const Step& step = steps(phase)[i];
+      if (!is_wanted(step.output)) continue;
+      values_[step.output] = {
+          plain_buffer(step.output).type, rule_of(step.op), read_bytes(*reference_, plain_.program, step.output), {}};
+    }
+    after_.clear();
+    for (const State& state : states_) {
+      after_.push_back(
+          {plain_buffer(state.plain).type, Rule::exact, read_bytes(*reference_, plain_.program, state.plain), {}});
+    }
+  }
+
+  void run_moved(PhaseId phase) {
+    put(*moved_, start_);
+    ++rounds_;
+    for (std::uint32_t i = 0; i < steps(phase).size(); ++i) {
+      const Step& step = steps(phase)[i];
+      const Bytes scale = run_scaled(phase, i);
+      moved_->run_steps(phase, i, i + 1);
+      const bool wanted = values_.count(step.output) > 0;
+      if (!wanted && !may_move(step)) continue;
+      Bytes bytes = read_bytes(*moved_, plain_.program, step.output);
+      if (may_move(step)) {
+        move(step, i, bytes, scale);
+        moved_->write(step.output, bytes);
+      }
+      if (wanted) note_moves(values_.at(step.output), bytes);
+    }
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      note_moves(after_[i], read_bytes(*moved_, plain_.program, states_[i].plain));
+  }
+
+  bool may_move(const Step& step) const {
+    return is_float(plain_buffer(step.output).type.dtype) && rule_of(step.op) != Rule::exact;
+  }
+
+  // The same step on the absolute values of what the moved run gives it, where the op's tolerance asks for that.
+  Bytes run_scaled(PhaseId phase, std::uint32_t index) {
+    const Step& step = steps(phase)[index];
+    if (!may_move(step) || rule_of(step.op) != Rule::scaled) return {};
+    std::vector<BufferId> inputs = step.inputs;
+    if (step.row_count != kNoBuffer) inputs.push_back(step.row_count);
+    for (const BufferId id : inputs)
+      scale_->write(id, absolute(plain_buffer(id).type.dtype, read_bytes(*moved_, plain_.program, id)));
+    scale_->run_steps(phase, index, index + 1);
+    return read_bytes(*scale_, plain_.program, step.output);
+  }
+
+  void move(const Step& step, std::uint32_t index, Bytes& bytes, const Bytes& scale) {
+    const TensorType& type = plain_buffer(step.output).type;
+    const auto* product = std::get_if<MatmulParams>(&step.params);
+    const Bytes before = bytes;
+    const Sides sides{
+        type, before, before, rule_of(step.op), scale, product != nullptr ? product->precision : Precision::fp32};
+    std::size_t elements = sides.elements();
+    if (type.rows > 0 && step.row_count != kNoBuffer && elements > 0) {  // rows past the count stay zero
+      std::int32_t rows = 0;
+      moved_->read(step.row_count, std::as_writable_bytes(std::span(&rows, 1)));
+      elements = elements / static_cast<std::size_t>(type.shape[0]) * static_cast<std::size_t>(rows * type.rows);
+    }
+    bits::Words coins{};
+    for (std::size_t i = 0; i < elements; ++i) {
+      if (i % 128 == 0) coins = bits::words(index, static_cast<std::uint64_t>(rounds_), i / 128);
+      const bool up = (coins.w[i / 32 % 4] >> (i % 32) & 1u) != 0;
+      const double by = sides.tolerance(i), x = element(type.dtype, before, i);
+      const double y = up ? x + by : x - by;
+      if (type.dtype == DType::f32) {
+        const auto narrow = static_cast<float>(y);
+        std::memcpy(bytes.data() + i * sizeof narrow, &narrow, sizeof narrow);
+      } else {
+        std::memcpy(bytes.data() + i * sizeof y, &y, sizeof y);
+      }
+    }
+  }
+
+  void run_unit(PhaseId phase, const Unit& unit) {
+    const Phase& fused = whole_.program.phases[phase];
+    const std::vector<Leaving> values = leaving(whole_.program, fused, unit);
+    for (const Leaving& value : values) {
+      if (may_poison(fused, unit, value.buffer)) poison(value.buffer);
+    }
+    candidate_->run_steps(phase, unit.first, unit.last);
+    for (const Leaving& value : values) {
+      const std::optional<BufferId> same = same_value(value.buffer);
+      if (!same || values_.count(*same) == 0) continue;
+      Value& expected = values_.at(*same);
+      compare(phase, value.buffer, expected, value.step);
+      if (!v_.report.passed()) return;
+    }
+  }
+
+  // Whether no step of the unit reads bytes that lie there before one wrote them.
+  bool may_poison(const Phase& fused, const Unit& unit, BufferId id) const {
+    const Buffer& buffer = whole_buffer(id);
+    if (buffer.kind != BufferKind::activation) return false;
+    std::vector<BufferId> read;
+    for (std::uint32_t i = unit.first; i < unit.last; ++i) {
+      read.insert(read.end(), fused.steps[i].inputs.begin(), fused.steps[i].inputs.end());
+      if (fused.steps[i].row_count != kNoBuffer) read.push_back(fused.steps[i].row_count);
+    }
+    if (unit.region != nullptr) {
+      for (const Stage& stage : unit.region->stages)
+        for (const TileMove& load : stage.loads) read.push_back(load.arena);
+    }
+    const auto made_inside = [&](BufferId other) {
+      return std::any_of(fused.steps.begin() + unit.first, fused.steps.begin() + unit.last,
+                         [&](const Step& step) { return step.output == other; });
+    };
+    return std::none_of(read.begin(), read.end(), [&](BufferId other) {
+      return whole_buffer(other).kind != BufferKind::tile && !made_inside(other) &&
+             overlap(buffer, whole_buffer(other));
+    });
+  }
+
+  void poison(BufferId id) {
+    candidate_->write(id, Bytes(read_bytes(*candidate_, whole_.program, id).size(), kPoison));
+  }
+
+  // As a Session runs it. What is then there to read are states, and the outputs of a prediction.
+  void run_whole(PhaseId phase) {
+    put_candidate(start_);
+    std::vector<BufferId> outputs;
+    for (const ir::NodeId node : whole_.step.phases[phase].outputs) {
+      const BufferId id = whole_.buffer(node);
+      if (is_state(whole_buffer(id).kind)) continue;
+      outputs.push_back(id);
+      poison(id);
+    }
+    candidate_->run(phase, 1);
+    for (const BufferId id : outputs) {
+      const std::optional<BufferId> same = same_value(id);
+      if (!v_.report.passed() || !same || values_.count(*same) == 0) continue;
+      compare(phase, id, values_.at(*same), std::nullopt);
+    }
+    if (v_.report.passed()) compare_states(phase);
+  }
+
+  void compare_states(PhaseId phase) {
+    for (std::size_t i = 0; i < states_.size() && v_.report.passed(); ++i)
+      compare(phase, states_[i].whole, after_[i], std::nullopt);
+  }
+
+  void compare(PhaseId phase, BufferId id, Value& value, std::optional<std::uint32_t> step) {
+    const Bytes got = read_bytes(*candidate_, whole_.program, id);
+    const auto elements = static_cast<std::size_t>(value.type.shape.elements());
+    v_.report.fused_values += elements;
+    const auto first_wrong = [&]() -> std::optional<std::size_t> {
+      for (std::size_t i = 0; i < elements; ++i) {
+        if (!(distance(value.type.dtype, got, value.expected, i) <= value.allowed(i))) return i;
+      }
+      return std::nullopt;
+    };
+    if (got == value.expected) return;
+    std::optional<std::size_t> wrong = first_wrong();
+    while (wrong && rounds_ < kMostRounds) {
+      run_moved(phase);
+      wrong = first_wrong();
+    }
+    if (!wrong) return;
+    const Phase& fused = whole_.program.phases[phase];
+    const Sides sides{value.type, got, value.expected, value.rule};
+    Difference difference = describe(v_, Difference::Kind::fused, fused, at_, whole_buffer(id), sides, *wrong);
+    difference.tolerance = value.allowed(*wrong);
+    if (step) {
+      difference.step = *step + 1;
+      difference.op = name_of(fused.steps[*step].op);
+      difference.node = fused.steps[*step].name;
+    }
+    v_.report.difference = std::move(difference);
+  }
+
+  // ---- many steps in one run(), over the end of an epoch
+
+  void run_many(PhaseId id) {
+    const auto batches = static_cast<std::uint64_t>(plain_.step.phases[id].batches);
+    const std::uint64_t n = std::clamp<std::uint64_t>(batches + 2, 4, 16);
+    at_ = batches > n ? batches - 2 : 0;
+    set_counter(id, at_);
+    start_ = states_of(*reference_);
+    put_candidate(start_);
+    for (std::uint64_t i = 0; i < n; ++i) candidate_->run(id, 1);
+    States one_by_one;
+    for (const State& state : states_) one_by_one.push_back(read_bytes(*candidate_, whole_.program, state.whole));
+    put_candidate(start_);
+    candidate_->run(id, n);
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+      const Bytes got = read_bytes(*candidate_, whole_.program, states_[s].whole);
+      if (got == one_by_one[s]) continue;
+      const Buffer& buffer = whole_buffer(states_[s].whole);
+      const std::size_t width = size_of(buffer.type.dtype);
+      std::size_t i = 0;
+      while (std::memcmp(got.data() + i * width, one_by_one[s].data() + i * width, width) == 0) ++i;
+      const Sides sides{buffer.type, got, one_by_one[s], Rule::exact};
+      v_.report.difference = describe(v_, Difference::Kind::repeat, whole_.program.phases[id], at_, buffer, sides, i);
+      return;
+    }
+  }
+
+  Verification& v_;
+  const CompiledModel& plain_;
+  const CompiledModel& whole_;
+  std::unique_ptr<Runnable> reference_, moved_, scale_, candidate_;
+  std::vector<BufferId> plain_of_, whole_of_;  // the buffer of the other Program that holds the same value
+  std::vector<State> states_;                  // that change
+  // Of the step under way:
+  std::uint64_t at_ = 0;              // the phase's step counter
+  States start_;                      // before it
+  std::map<BufferId, Value> values_;  // of the reference, by buffer of the plain Program
+  std::vector<Value> after_;          // states after it, in the order of states_
+  int rounds_ = 0;                    // of moved values
+};
+
+}  // namespace
+
+void verify_runs(Verification& verification) {
+  RunVerification(verification).run();
+}
+
+}  // namespace graphrun

@@ -1,0 +1,305 @@
+// verify_steps.cpp: every step of a Program on both executors, each from the reference's inputs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "session/verify/verify_parts.h"
+
+namespace graphrun {
+namespace {
+
+std::uint64_t round_up(std::uint64_t offset) {
+  return (offset + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// A state of the candidate that is not what was last written to it, by host or step.
+struct Damage {
+  BufferId buffer;
+  Bytes got, expected;
+};
+
+class StepVerification {
+ public:
+  explicit StepVerification(Verification& v)
+      : v_(v),
+        compiled_(v.compiled),
+        report_(v.report),
+        candidate_(load_program(*v.executors[0], program())),
+        reference_(load_program(*v.executors[1], program())),
+        scale_(load_program(*v.executors[1], program())) {
+    write_start(v.model, compiled_, *candidate_);
+    write_start(v.model, compiled_, *reference_);
+  }
+
+  void run() {
+    compare_start();
+    for (PhaseId phase = 0; phase < compiled_.step.phases.size() && !report_.difference; ++phase) run_phase(phase);
+    std::stable_sort(report_.ops.begin(), report_.ops.end(),
+                     [](const OpAgreement& a, const OpAgreement& b) { return a.worst > b.worst; });
+  }
+
+ private:
+  const Program& program() const { return compiled_.program; }
+  const Buffer& buffer(BufferId id) const { return program().buffers[id]; }
+  bool is_watched(BufferId id) const { return buffer(id).storage == id && is_state(buffer(id).kind); }
+
+  Bytes read(Runnable& runnable, BufferId id) const { return read_bytes(runnable, program(), id); }
+
+  // ---- step by step
+
+  void compare_start() {
+    expected_states_.resize(program().buffers.size());
+    for (BufferId id = 0; id < program().buffers.size() && !report_.difference; ++id) {
+      if (!is_watched(id)) continue;
+      Bytes got = read(*candidate_, id);
+      const Bytes expected = read(*reference_, id);
+      if (got != expected) blame(0, std::nullopt, {id, got, expected}, Difference::Kind::start);
+      if (!is_fixed(buffer(id).kind)) expected_states_[id] = std::move(got);
+    }
+  }
+
+  void run_phase(PhaseId id) {
+    const StepPhase& phase = compiled_.step.phases[id];
+    if (!phase.outputs.empty()) return run_predictions(id);
+    const auto batches = static_cast<std::uint64_t>(phase.batches);
+    const bool training = phase.name == "train";
+    const std::uint64_t n = training ? v_.options.steps : std::min(v_.options.steps, batches);
+    std::uint64_t& done = training ? report_.training_steps : report_.evaluation_steps;
+    for (std::uint64_t at = 0; at < n && !report_.difference; ++at, ++done) run_step_of(id, at);
+    const bool last_is_short = phase.batches * program().phases[id].capacity > phase.samples;
+    if (last_is_short && n < batches && !report_.difference) {
+      const std::uint64_t last = batches - 1;
+      reference_->write(compiled_.buffer(phase.counter), std::as_bytes(std::span(&last, 1)));
+      run_step_of(id, last);
+      ++done;
+    }
+  }
+
+  void run_predictions(PhaseId id) {
+    for (const std::int64_t count : prediction_counts(program().phases[id].capacity)) {
+      if (report_.difference) return;
+      const InputBytes inputs = prediction_inputs(v_, compiled_, id, count);
+      if (inputs.empty()) return;
+      for (const auto& [input, bytes] : inputs) {
+        candidate_->write(input, bytes);
+        reference_->write(input, bytes);
+      }
+      run_step_of(id, 0);
+      ++report_.predictions;
+    }
+  }
+
+  // One training step, one batch of an evaluation, or one prediction.
+  void run_step_of(PhaseId phase, std::uint64_t at) {
+    at_ = at;
+    std::vector<std::pair<BufferId, Bytes>> start;
+    for (BufferId id = 0; id < program().buffers.size(); ++id) {
+      if (is_watched(id) && !is_fixed(buffer(id).kind)) start.emplace_back(id, read(*reference_, id));
+    }
+    std::optional<Damage> damage = run_steps_of(phase, false);
+    if (!damage || report_.difference) return;
+    // Some step wrote where it must not, and it showed later. Once more from the start, looking after every step.
+    for (const auto& [id, bytes] : start) {
+      reference_->write(id, bytes);
+      candidate_->write(id, bytes);
+      expected_states_[id] = bytes;
+    }
+    for (BufferId id = 0; id < program().buffers.size(); ++id) {
+      if (is_watched(id) && is_fixed(buffer(id).kind)) candidate_->write(id, read(*reference_, id));
+    }
+    run_steps_of(phase, true);
+    if (!report_.difference) blame(phase, std::nullopt, *damage);
+  }
+
+  std::optional<Damage> run_steps_of(PhaseId phase, bool look_after_each) {
+    const auto steps = static_cast<std::uint32_t>(program().phases[phase].steps.size());
+    for (std::uint32_t i = 0; i < steps; ++i) {
+      std::optional<Damage> damage = run_step(phase, i);
+      if (report_.difference || damage) return damage;
+      if (look_after_each || i + 1 == steps) damage = find_damage();
+      if (!damage) continue;
+      if (look_after_each) blame(phase, i, *damage);
+      return damage;
+    }
+    return std::nullopt;
+  }
+
+  // Runs a step on both from the reference's inputs and compares. Returns what an earlier step must have damaged.
+  std::optional<Damage> run_step(PhaseId phase, std::uint32_t index) {
+    const Step& step = program().phases[phase].steps[index];
+    const Rule rule = rule_of(step.op);
+    const bool scaled = rule == Rule::scaled && is_float(buffer(step.output).type.dtype);
+    std::vector<BufferId> inputs = step.inputs;
+    if (step.row_count != kNoBuffer) inputs.push_back(step.row_count);
+    bool in_place = false;
+    for (const BufferId id : inputs) {
+      in_place = in_place || buffer(id).storage == buffer(step.output).storage;
+      const bool fixed = is_fixed(buffer(id).kind);
+      if (fixed && !scaled) continue;
+      const Bytes bytes = read(*reference_, id);
+      if (scaled) scale_->write(id, absolute(buffer(id).type.dtype, bytes));
+      if (fixed) continue;
+      if (std::optional<Damage> damage = find_damage(buffer(id).storage)) return damage;
+      candidate_->write(id, bytes);
+      expect(id, bytes);
+    }
+    if (!in_place) poison(step.output);
+    // Once a step: a library's workspace may be larger than everything else.
+    if (step.workspace != kNoBuffer && poisoned_.emplace(phase, index).second) poison(step.workspace);
+
+    const std::vector<Range> neighbours = neighbours_of(step);
+    std::vector<Bytes> before;
+    for (const Range& range : neighbours) before.push_back(read(range));
+    candidate_->run_steps(phase, index, index + 1);
+    reference_->run_steps(phase, index, index + 1);
+    if (scaled) scale_->run_steps(phase, index, index + 1);
+
+    const Bytes got = read(*candidate_, step.output);
+    expect(step.output, got);
+    const Bytes expected = read(*reference_, step.output);
+    const Bytes scale = scaled ? read(*scale_, step.output) : Bytes();
+    const auto* product = std::get_if<MatmulParams>(&step.params);
+    const Precision precision = product != nullptr ? product->precision : Precision::fp32;
+    compare(phase, index, {buffer(step.output).type, got, expected, rule, scale, precision});
+    if (report_.difference) return std::nullopt;
+    for (std::size_t i = 0; i < neighbours.size(); ++i) {
+      if (read(neighbours[i]) == before[i]) continue;
+      const Range& range = neighbours[i];
+      // All of the buffer, to show where it changed.
+      Damage damage{range.buffer, read(*candidate_, range.buffer), {}};
+      damage.expected = damage.got;
+      std::copy(before[i].begin(), before[i].end(), damage.expected.begin() + static_cast<std::ptrdiff_t>(range.first));
+      blame(phase, index, damage);
+      break;
+    }
+    return std::nullopt;
+  }
+
+  void poison(BufferId id) {
+    const Bytes bytes(buffer(id).bytes, kPoison);
+    candidate_->write(id, bytes);
+    expect(id, bytes);
+  }
+
+  // Bytes of a buffer.
+  struct Range {
+    BufferId buffer;
+    std::uint64_t first, bytes;
+  };
+
+  Bytes read(const Range& range) const {
+    Bytes bytes(range.bytes);
+    candidate_->read_range(range.buffer, range.first, bytes);
+    return bytes;
+  }
+
+  // The bytes right before and right after what the step writes, where an index that is one off would land, as far as
+  // they belong to a buffer. A buffer that shares addresses with what the step writes is not in use.
+  std::vector<Range> neighbours_of(const Step& step) const {
+    const Buffer& out = buffer(step.output);
+    const std::uint64_t end = round_up(out.offset + out.bytes);
+    std::vector<Range> found;
+    const auto add = [&](BufferId id, std::uint64_t from, std::uint64_t to) {
+      const Buffer& other = buffer(id);
+      from = std::max(from, other.offset);
+      to = std::min(to, other.offset + other.bytes);
+      if (step.workspace != kNoBuffer) {  // scratch of this step
+        const Buffer& scratch = buffer(step.workspace);
+        if (from < scratch.offset + scratch.bytes && to > scratch.offset) return;
+      }
+      if (from < to) found.push_back({id, from - other.offset, to - from});
+    };
+    for (BufferId id = 0; id < program().buffers.size(); ++id) {
+      if (buffer(id).storage != id || id == out.storage) continue;
+      add(id, out.offset - std::min(out.offset, kAlignment), out.offset);
+      add(id, out.offset + out.bytes, end + kAlignment);
+    }
+    return found;
+  }
+
+  // Notes that the candidate's state now holds these bytes, where the buffer lies in a state.
+  void expect(BufferId id, const Bytes& bytes) {
+    Bytes& whole = expected_states_[buffer(id).storage];
+    if (!whole.empty())
+      std::memcpy(whole.data() + (buffer(id).offset - buffer(buffer(id).storage).offset), bytes.data(), bytes.size());
+  }
+
+  std::optional<Damage> find_damage(BufferId id) const {
+    if (!is_watched(id)) return std::nullopt;
+    Damage damage{id, read(*candidate_, id), is_fixed(buffer(id).kind) ? read(*reference_, id) : expected_states_[id]};
+    if (damage.got == damage.expected) return std::nullopt;
+    return damage;
+  }
+
+  std::optional<Damage> find_damage() const {
+    for (BufferId id = 0; id < program().buffers.size(); ++id) {
+      if (std::optional<Damage> damage = find_damage(id)) return damage;
+    }
+    return std::nullopt;
+  }
+
+  // ---- results
+
+  OpAgreement& agreement(std::string_view op) {
+    for (OpAgreement& entry : report_.ops) {
+      if (entry.op == op) return entry;
+    }
+    report_.ops.emplace_back().op = op;
+    return report_.ops.back();
+  }
+
+  void compare(PhaseId phase, std::uint32_t index, const Sides& sides) {
+    const Step& step = program().phases[phase].steps[index];
+    OpAgreement& entry = agreement(name_of(step.op));
+    ++entry.steps;
+    for (std::size_t i = 0; i < sides.elements(); ++i) {
+      const double ratio = sides.ratio(i);
+      if (ratio > entry.worst) {
+        entry.worst = ratio;
+        entry.node = step.name;
+      }
+      if (ratio <= 1) continue;
+      report_.difference =
+          describe(v_, Difference::Kind::value, program().phases[phase], at_, buffer(step.output), sides, i);
+      name_step(phase, index);
+      return;
+    }
+    entry.values += sides.elements();
+    report_.values += sides.elements();
+  }
+
+  void blame(PhaseId phase, std::optional<std::uint32_t> index, const Damage& damage,
+             Difference::Kind kind = Difference::Kind::outside) {
+    const Sides sides{buffer(damage.buffer).type, damage.got, damage.expected, Rule::exact};
+    const std::size_t width = size_of(sides.type.dtype);
+    std::size_t i = 0;
+    while (std::memcmp(damage.got.data() + i * width, damage.expected.data() + i * width, width) == 0) ++i;
+    report_.difference = describe(v_, kind, program().phases[phase], at_, buffer(damage.buffer), sides, i);
+    if (index) name_step(phase, *index);
+  }
+
+  void name_step(PhaseId phase, std::uint32_t index) {
+    const Step& step = program().phases[phase].steps[index];
+    report_.difference->step = index + 1;
+    report_.difference->op = name_of(step.op);
+    report_.difference->node = step.name;
+  }
+
+  Verification& v_;
+  const CompiledModel& compiled_;
+  VerifyReport& report_;
+  std::unique_ptr<Runnable> candidate_, reference_, scale_;
+  std::vector<Bytes> expected_states_;  // by storage: what the candidate's state was last given; empty: not a state
+  std::set<std::pair<PhaseId, std::uint32_t>> poisoned_;  // steps whose workspace was
+  std::uint64_t at_ = 0;                                  // the phase's step counter
+};
+
+}  // namespace
+
+void verify_steps(Verification& verification) {
+  StepVerification(verification).run();
+}
+
+}  // namespace graphrun

@@ -1,0 +1,38 @@
+#include "session/weights/initial_values.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/philox.h"
+
+namespace graphrun {
+
+HostTensor initial_value(const Init& init, std::string_view name, const Shape& shape, std::uint64_t seed) {
+  if (init.kind == Init::Kind::values) return init.tensor;
+  HostTensor tensor(DType::f32, shape);
+  const std::span<float> out = tensor.elements<float>();
+  const Stream stream = Stream::named(seed, name);
+  switch (init.kind) {
+    case Init::Kind::constant:
+      std::fill(out.begin(), out.end(), static_cast<float>(init.a));
+      break;
+    case Init::Kind::normal:
+      fill_normal(stream, 0, init.a, init.b, out);
+      break;
+    case Init::Kind::uniform:
+      fill_uniform(stream, 0, init.a, init.b, out);
+      break;
+    case Init::Kind::glorot_uniform: {
+      const int rank = shape.rank();
+      const double fans = static_cast<double>(shape[rank - 2] + shape[rank - 1]);
+      const double limit = std::sqrt(6.0 / fans);
+      fill_uniform(stream, 0, -limit, limit, out);
+      break;
+    }
+    case Init::Kind::values:
+      break;
+  }
+  return tensor;
+}
+
+}  // namespace graphrun

@@ -1,0 +1,331 @@
+#include "graphrun/weights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "base/output_name.h"
+#include "data/npy.h"
+#include "data/origin.h"
+#include "graph/frontend/builder_impl.h"
+#include "session/weights/initial_values.h"
+#include "session/weights/weights_file.h"
+
+namespace graphrun {
+namespace {
+
+constexpr const char* kWriteCode = "weights.write";
+constexpr std::string_view kShift = ":shift", kScale = ":scale", kOrigin = "data:origin";
+
+constexpr std::string_view kNotFiniteHint = "the training that wrote it went wrong, or the file was changed since";
+
+// 'f4' of NumPy is f32 here.
+std::string dtype_of(const data::NpyHeader& header) {
+  if (header.type == "b1") return "bool";
+  return fmt::format("{}{}", header.type[0], 8 * (header.type[1] - '0'));
+}
+
+HostTensor doubles(const std::vector<double>& values) {
+  HostTensor tensor(DType::f64, Shape{static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.elements<double>().begin());
+  return tensor;
+}
+
+Diagnostic diagnostic(const Weights& weights, std::string code, std::string message, std::string hint = {}) {
+  Diagnostic d;
+  d.file = weights.path;
+  d.code = std::move(code);
+  d.message = std::move(message);
+  d.hint = std::move(hint);
+  return d;
+}
+
+// What names hold that are no parameter's: they have a colon.
+bool is_fitted(std::string_view name) {
+  return name.find(':') != std::string_view::npos;
+}
+
+std::vector<double> numbers(const std::string& name, const data::NpyHeader& header, const data::Npz& file,
+                            const std::string& path) {
+  if (header.shape.rank() != 1 || header.shape[0] == 0 || header.type != "f8")
+    throw Error(ErrorKind::input, "weights.fitted",
+                fmt::format("'{}': '{}' must be a vector of f64, it is {} {}", path, name, dtype_of(header),
+                            to_string(header.shape)));
+  std::vector<double> values = std::get<std::vector<double>>(file.read(name).values);
+  const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
+  if (bad == values.end()) return values;
+  throw Error(ErrorKind::input, "weights.fitted",
+              fmt::format("'{}': '{}' at [{}] is {}; expected finite numbers", path, name, bad - values.begin(), *bad),
+              std::string(kNotFiniteHint));
+}
+
+using Places = std::unordered_map<std::string_view, std::size_t>;
+
+template <class T, class Name>
+Places places_of(const std::vector<T>& list, Name name) {
+  Places places;
+  for (std::size_t i = 0; i < list.size(); ++i) places.emplace(name(list[i]), i);
+  return places;
+}
+
+template <class T>
+const T* find_in(const std::vector<T>& list, const Places& places, std::string_view name) {
+  const auto found = places.find(name);
+  return found == places.end() ? nullptr : &list[found->second];
+}
+
+// "x:shift" fills the entry of x, whose place is kept under x; false: another array.
+bool read_standardization(const std::string& name, const std::vector<double>& values, std::vector<Standardization>& all,
+                          std::unordered_map<std::string, std::size_t>& places) {
+  const bool is_shift = name.ends_with(kShift);
+  if (!is_shift && !name.ends_with(kScale)) return false;
+  const std::string input = name.substr(0, name.size() - kShift.size());
+  const auto [place, fresh] = places.emplace(input, all.size());
+  if (fresh) all.push_back({input, {}, {}});
+  Standardization& entry = all[place->second];
+  (is_shift ? entry.shift : entry.scale) = values;
+  return true;
+}
+
+std::string_view name_of_buffer(const Buffer& buffer) {
+  return buffer.name;
+}
+
+// Text as the array of its bytes.
+HostTensor bytes_of(const std::string& text) {
+  HostTensor tensor(DType::i32, Shape{static_cast<std::int64_t>(text.size())});
+  std::transform(text.begin(), text.end(), tensor.elements<std::int32_t>().begin(),
+                 [](char c) { return static_cast<std::int32_t>(static_cast<unsigned char>(c)); });
+  return tensor;
+}
+
+std::string text_of(const data::Array& array, const std::string& path) {
+  const auto* bytes = std::get_if<std::vector<std::int32_t>>(&array.values);
+  const bool is_text =
+      bytes && std::all_of(bytes->begin(), bytes->end(), [](std::int32_t b) { return b >= 0 && b < 256; });
+  if (!is_text) throw Error(ErrorKind::input, "weights.fitted", fmt::format("'{}': '{}' is no text", path, kOrigin));
+  std::string text;
+  for (const std::int32_t byte : *bytes) text += static_cast<char>(static_cast<unsigned char>(byte));
+  return text;
+}
+
+std::string listed(const std::vector<double>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(values.size(), 4); ++i)
+    text += fmt::format("{}{}", i > 0 ? ", " : "", values[i]);
+  return text + (values.size() > 4 ? ", …" : "");
+}
+
+// What the session's data were changed with, and how they were split, against what the file says.
+void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Diagnostic>& found) {
+  const std::vector<Standardization>&own = data.standardizations, &given = weights.data.standardizations;
+  const auto by_input = [](const Standardization& s) { return std::string_view(s.input); };
+  const Places own_places = places_of(own, by_input), given_places = places_of(given, by_input);
+  const Places fitted_places =
+      places_of(weights.data.fitted, [](const Fitted& one) { return std::string_view(one.name); });
+  const auto add = [&](std::string message, std::string hint = {}) {
+    found.push_back(diagnostic(weights, "weights.fitted", std::move(message), std::move(hint)));
+  };
+  for (const Standardization& mine : own) {
+    const Standardization* theirs = find_in(given, given_places, mine.input);
+    if (!theirs)
+      add(fmt::format("no numbers for the input '{}', whose values are changed here", mine.input));
+    else if (theirs->shift != mine.shift || theirs->scale != mine.scale)
+      add(fmt::format("goes with values of '{}' that were changed with shift {}, scale {}; here they are {} and {}",
+                      mine.input, listed(theirs->shift), listed(theirs->scale), listed(mine.shift), listed(mine.scale)),
+          "LoadOptions::weights loads the data with the numbers of the file");
+  }
+  for (const Standardization& theirs : given) {
+    if (!find_in(own, own_places, theirs.input))
+      add(fmt::format("goes with values of the input '{}' that were changed; here they are not", theirs.input));
+  }
+  for (const Fitted& mine : data.fitted) {
+    const Fitted* theirs = find_in(weights.data.fitted, fitted_places, mine.name);
+    if (!theirs || theirs->values != mine.values)
+      add(fmt::format("'{}' {}", mine.name, theirs ? "has other numbers here" : "is not in it"),
+          "LoadOptions::weights loads the data with the numbers of the file");
+  }
+  if (data.origin.empty() || weights.data.origin.empty()) return;
+  const std::string other = data::difference(data::read_origin("the session's data", data.origin),
+                                             data::read_origin(weights.path, weights.data.origin));
+  if (!other.empty()) add(other, "LoadOptions::weights splits the data as the file says");
+}
+
+}  // namespace
+
+Weights read_weights(const std::string& path) {
+  Weights weights{path, std::make_shared<const data::Npz>(path), {}, {}};
+  const data::Npz& npz = *weights.file;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const std::string& name : npz.names()) {
+    data::NpyHeader header = npz.header(name);
+    if (!is_fitted(name)) {
+      weights.parameters.emplace_back(name, std::move(header));
+    } else if (name == kOrigin) {
+      weights.data.origin = text_of(npz.read(name), path);
+      data::read_origin(path, weights.data.origin);
+    } else if (std::vector<double> values = numbers(name, header, npz, path);
+               !read_standardization(name, values, weights.data.standardizations, places)) {
+      weights.data.fitted.push_back({name, std::move(values)});
+    }
+  }
+  for (const Standardization& fitted : weights.data.standardizations) {
+    const bool is_good = fitted.shift.size() == fitted.scale.size() && !fitted.shift.empty() &&
+                         std::none_of(fitted.scale.begin(), fitted.scale.end(), [](double s) { return !(s != 0); });
+    if (!is_good)
+      throw Error(ErrorKind::input, "weights.fitted",
+                  fmt::format("'{}': '{}{}' and '{}{}' must have equally many entries, and no scale may be 0", path,
+                              fitted.input, kShift, fitted.input, kScale));
+  }
+  return weights;
+}
+
+std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph) {
+  std::vector<Diagnostic> found;
+  const auto add = [&](std::string code, std::string message, std::string hint = {}) {
+    found.push_back(diagnostic(weights, std::move(code), std::move(message), std::move(hint)));
+  };
+  // Of a thousand that do not fit the first are told: for the others no hint is searched.
+  const auto near = [&](const std::string& name, const std::vector<std::string>& candidates) {
+    return found.size() < kMaxDiagnostics ? nearest_name(name, candidates) : std::string();
+  };
+  std::vector<std::string> names, unused;
+  for (const ir::NodeId id : graph.impl().parameters) names.push_back(graph.impl().graph[id].name);
+  const Places wanted = places_of(names, [](const std::string& name) { return std::string_view(name); });
+  const Places given = places_of(weights.parameters, [](const auto& one) { return std::string_view(one.first); });
+  for (const auto& [name, array] : weights.parameters) {
+    if (!wanted.contains(name)) unused.push_back(name);
+  }
+  for (const ir::NodeId id : graph.impl().parameters) {
+    const ir::Node& node = graph.impl().graph[id];
+    const auto* one = find_in(weights.parameters, given, node.name);
+    const data::NpyHeader* header = one ? &one->second : nullptr;
+    if (!header) {
+      const std::string other = near(node.name, unused);
+      add("weights.missing", fmt::format("no array '{}'", node.name),
+          other.empty() ? "" : fmt::format("it has '{}', which the model has not", other));
+    } else if (header->type != "f4") {
+      add("weights.dtype", fmt::format("'{}' must be f32, it is {}", node.name, dtype_of(*header)));
+    } else if (!(header->shape == node.type.shape)) {
+      add("weights.shape", fmt::format("'{}' is {}, the parameter is {}", node.name, to_string(header->shape),
+                                       to_string(node.type.shape)));
+    }
+  }
+  for (const std::string& name : unused) {
+    const std::string other = near(name, names);
+    add("weights.unknown", fmt::format("the model has no parameter '{}'", name),
+        other.empty() ? "" : fmt::format("did you mean '{}'?", other));
+  }
+  return found;
+}
+
+std::string not_finite(std::string_view name, const HostTensor& tensor) {
+  const std::span<const float> values = tensor.elements<float>();
+  const auto bad = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+  if (bad == values.end()) return "";
+  std::int64_t rest = bad - values.begin();
+  std::vector<std::int64_t> place(static_cast<std::size_t>(tensor.shape().rank()));
+  for (std::size_t axis = place.size(); axis-- > 0;) {
+    place[axis] = rest % tensor.shape()[static_cast<int>(axis)];
+    rest /= tensor.shape()[static_cast<int>(axis)];
+  }
+  return fmt::format("'{}' at [{}] is {}", name, fmt::join(place, ", "), *bad);
+}
+
+std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& weights) {
+  std::vector<std::pair<std::string, HostTensor>> tensors;
+  std::vector<Diagnostic> found;
+  for (const auto& [name, header] : weights.parameters) {
+    data::Array array = weights.file->read(name);
+    HostTensor tensor(array.shape, std::get<std::vector<float>>(array.values));
+    if (const std::string wrong = not_finite(name, tensor); !wrong.empty())
+      found.push_back(
+          diagnostic(weights, "weights.not_finite", wrong + "; a parameter is finite", std::string(kNotFiniteHint)));
+    tensors.emplace_back(name, std::move(tensor));
+  }
+  if (!found.empty()) throw Error(ErrorKind::input, std::move(found));
+  return tensors;
+}
+
+void save_weights(Session& session, OutputFile& file) {
+  std::vector<std::pair<std::string, HostTensor>> arrays;
+  const Model& model = session.model();
+  const GraphBuilder::Impl& graph = model.graph.impl();
+  const Places used = places_of(session.program().buffers, name_of_buffer);
+  for (const ir::NodeId id : graph.parameters) {
+    const std::string& name = graph.graph[id].name;
+    // A parameter that nothing depends on is no part of the program: it is what it was.
+    const bool is_used = used.contains(name);
+    arrays.emplace_back(
+        name, is_used ? session.read(name)
+                      : initial_value(graph.inits.at(id), name, graph.graph[id].type.shape, model.train.seed));
+  }
+  for (const Standardization& fitted : model.data.standardizations) {
+    arrays.emplace_back(fitted.input + std::string(kShift), doubles(fitted.shift));
+    arrays.emplace_back(fitted.input + std::string(kScale), doubles(fitted.scale));
+  }
+  for (const Fitted& fitted : model.data.fitted) arrays.emplace_back(fitted.name, doubles(fitted.values));
+  if (!model.data.origin.empty()) arrays.emplace_back(kOrigin, bytes_of(model.data.origin));
+  file.write(data::npz_bytes(arrays));
+  file.commit();
+}
+
+void save_weights(Session& session, const std::string& path) {
+  OutputFile file(path, kWriteCode);
+  save_weights(session, file);
+}
+
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// What the system has for the user where HOME is not set, as in containers and services; "" where it has nothing.
+std::string home_folder() {
+  if (std::string home = variable("HOME"); !home.empty()) return home;
+  std::vector<char> text(std::size_t{1} << 14);
+  ::passwd entry{}, *found = nullptr;
+  const bool known = ::getpwuid_r(::geteuid(), &entry, text.data(), text.size(), &found) == 0 && found != nullptr;
+  return known && entry.pw_dir != nullptr ? entry.pw_dir : "";
+}
+
+}  // namespace
+
+std::string rescue_weights(Session& session) {
+  std::string causes;
+  for (const std::string& folder : {variable("TMPDIR"), home_folder()}) {
+    if (folder.empty()) continue;
+    try {
+      const std::string path = new_name(folder, "graphrun-weights", ".npz");
+      save_weights(session, path);
+      return path;
+    } catch (const std::exception& error) {
+      causes += fmt::format("{}{}", causes.empty() ? "" : "; ", error.what());
+    }
+  }
+  throw Error(ErrorKind::run, std::string(kWriteCode),
+              causes.empty()
+                  ? "the weights are lost: neither TMPDIR nor HOME names a folder for them, and the user has none"
+                  : "the weights are lost: " + causes);
+}
+
+void load_weights(Session& session, const std::string& path) {
+  const Weights weights = read_weights(path);
+  std::vector<Diagnostic> found = misfits(weights, session.model().graph);
+  compare_fitted(weights, session.model().data, found);
+  if (!found.empty()) throw Error(ErrorKind::input, std::move(found));
+  const Places used = places_of(session.program().buffers, name_of_buffer);
+  for (const auto& [name, tensor] : parameters_of(weights)) {
+    if (used.contains(name)) session.write(name, tensor);
+  }
+}
+
+}  // namespace graphrun
