@@ -261,20 +261,6 @@ TEST(Failure, ADeviceLostInMidRun) {
   expect_that_cpu_works();
 }
 
-TEST(Failure, AMissingLibrary) {
-  const FakeCuda machine("missing=libcublasLt");
-  Builder build("wide");
-  const BufferId a = build.state("a", f32({256, 256}), {});
-  const BufferId b = build.state("b", f32({256, 256}), {});
-  build.step("matmul", {a, b}, build.buffer("c", f32({256, 256})), MatmulParams{});
-  const Program program = build.finish(*fake());
-  const Diagnostic told = failure_of([&] { fake()->load(program); });
-  EXPECT_EQ(told.code, "cuda.library");
-  EXPECT_EQ(told.message.rfind("this model has wide matrix products, which need libcublasLt.so.", 0), 0u);
-  EXPECT_TRUE(has(told.message, "cannot open shared object file")) << told.message;
-  expect_that_the_fake_works();  // which needs no library
-}
-
 // A product that is wide enough for the library; its shape is told apart from others, because what was chosen is kept.
 Program wide_program(std::int64_t extent) {
   Builder build("wide");
@@ -282,6 +268,21 @@ Program wide_program(std::int64_t extent) {
   const BufferId b = build.state("b", f32({256, 256}), {});
   build.step("matmul", {a, b}, build.buffer("c", f32({extent, 256})), MatmulParams{});
   return build.finish(*fake());
+}
+
+// In a process of its own, which has not opened the library before: once found it stays.
+TEST(Failure, AMissingLibrary) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto load = [] {
+    const FakeCuda machine("missing=libcublasLt");
+    const Diagnostic told = failure_of([] { fake()->load(wide_program(256)); });
+    EXPECT_EQ(told.code, "cuda.library");
+    EXPECT_EQ(told.message.rfind("this model has wide matrix products, which need libcublasLt.so.", 0), 0u);
+    EXPECT_TRUE(has(told.message, "cannot open shared object file")) << told.message;
+    expect_that_the_fake_works();  // which needs no library
+    std::exit(::testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(load(), ::testing::ExitedWithCode(0), "");
 }
 
 // From here on in this process the library is the fake one.
