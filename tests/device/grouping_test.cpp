@@ -214,6 +214,18 @@ TEST(Nvrtc, CompilesForAllOfTheDevice) {
   }
 }
 
+TEST(Nvrtc, ADeviceThatIsTooNewIsToldOf) {
+  try {
+    cuda::compiled_code("extern \"C\" __global__ void nothing() {}", "sm_999a");
+    FAIL() << "it compiled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    EXPECT_EQ(error.diagnostics()[0].code, "cuda.architecture");
+    EXPECT_NE(error.diagnostics()[0].message.find("cannot do so for this GPU (sm_999a)"), std::string::npos)
+        << error.what();
+  }
+}
+
 // Steps of two row counts and of samples of two sizes in one kernel: each limit is declared, and once.
 TEST(Fusing, EachLimitOfRowsIsDeclaredOnce) {
   const cuda::Machine machine{132, 0};

@@ -74,6 +74,12 @@ std::vector<char> compile(const std::string& source, const std::string& architec
     f.cubin(program, code.data());
   }
   f.destroy(&program);
+  if (status == NVRTC_ERROR_INVALID_OPTION) {  // the only one that depends on the machine
+    throw Error(ErrorKind::device, "cuda.architecture",
+                fmt::format("libnvrtc.so.{}, which compiles the kernels of a model, cannot do so for this GPU ({})",
+                            CUDART_VERSION / 1000, architecture),
+                "a GPU newer than the library needs a newer CUDA Toolkit; --executor=cpu runs anywhere");
+  }
   if (code.empty()) throw std::logic_error(fmt::format("a generated kernel does not compile:\n{}\n{}", log, source));
   return code;
 }

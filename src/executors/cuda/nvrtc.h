@@ -17,7 +17,8 @@ bool can_compile();
 // As the compiler names it: "sm_90a". With all that this device has, since the code is for no other one.
 std::string architecture_of(int major, int minor);
 
-// Needs no device. Throws std::logic_error with the compiler's words when the source is wrong.
+// Needs no device. Throws std::logic_error with the compiler's words when the source is wrong, Error (kind device) when
+// the compiler is older than the architecture.
 const std::vector<char>& compiled_code(const std::string& source, const std::string& architecture);
 
 class CompiledKernels {
