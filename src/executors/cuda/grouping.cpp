@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "executors/cuda/launch_order.h"
 #include "graphrun/op.h"
 #include "kernels/cuda/fused.h"
 #include "kernels/cuda/layout.h"
@@ -201,10 +202,9 @@ class Grouper {
     }
   }
 
-  // Appends to `launches`; steps are numbered from `base`, roots wait for `before`. `share`: elementwise segments of
-  // no order among them get one launch.
-  void schedule(std::uint32_t base, const std::vector<std::uint32_t>& before, bool share,
-                std::vector<Launch>& launches) const;
+  // Appends to `launches`; steps are numbered from `base`. `share`: elementwise segments of no order among them get one
+  // launch.
+  void schedule(std::uint32_t base, bool share, std::vector<Launch>& launches) const;
 
  private:
   using Kind = Dependence::Kind;
@@ -338,8 +338,7 @@ class Grouper {
   std::vector<std::uint32_t> segment_;  // of each step
 };
 
-void Grouper::schedule(std::uint32_t base, const std::vector<std::uint32_t>& before, bool share,
-                       std::vector<Launch>& launches) const {
+void Grouper::schedule(std::uint32_t base, bool share, std::vector<Launch>& launches) const {
   const Edges edges = edges_with(segment_).value();
   const std::vector<std::uint32_t> order = order_of(segment_, edges);
   const std::vector<bool> stored = stored_with(segment_);
@@ -387,7 +386,7 @@ void Grouper::schedule(std::uint32_t base, const std::vector<std::uint32_t>& bef
     members.push_back(std::move(member));
   }
 
-  std::vector<std::uint32_t> launch_of(count, 0), ready;
+  std::vector<std::uint32_t> ready;
   for (const std::uint32_t s : order) {
     if (waiting[s] == 0 && !segments[s].members.empty()) ready.push_back(s);
   }
@@ -398,17 +397,7 @@ void Grouper::schedule(std::uint32_t base, const std::vector<std::uint32_t>& bef
   };
   const auto add = [&](const std::vector<std::uint32_t>& parts) {
     Launch launch;
-    const auto index = static_cast<std::uint32_t>(launches.size());
-    for (const std::uint32_t s : parts) {
-      launch_of[s] = index;
-      launch.segments.push_back(segments[s]);
-      for (const auto& [from, to] : edges) {
-        if (to == s) launch.after.push_back(launch_of[from]);
-      }
-    }
-    if (launch.after.empty()) launch.after = before;
-    std::sort(launch.after.begin(), launch.after.end());
-    launch.after.erase(std::unique(launch.after.begin(), launch.after.end()), launch.after.end());
+    for (const std::uint32_t s : parts) launch.segments.push_back(segments[s]);
     launches.push_back(std::move(launch));
   };
   while (!ready.empty()) {
@@ -448,33 +437,19 @@ void Grouper::schedule(std::uint32_t base, const std::vector<std::uint32_t>& bef
   }
 }
 
-// Leaves out what another one that is waited for waits for itself.
-void drop_implied(std::vector<Launch>& launches) {
-  std::vector<std::vector<bool>> reach;  // of each launch: those that end before it begins
-  for (Launch& launch : launches) {
-    std::vector<bool> mine(launches.size(), false), implied(launches.size(), false);
-    for (const std::uint32_t a : launch.after) {
-      mine[a] = true;
-      for (std::uint32_t b = 0; b < a; ++b) {
-        if (reach[a][b]) implied[b] = mine[b] = true;
+LaunchAccess access_of(const Program& program, const Phase& phase, const Launch& launch) {
+  LaunchAccess access;
+  for (const Segment& segment : launch.segments) {
+    for (const Member& member : segment.members) {
+      LaunchAccess all;
+      all.add(program, phase.steps[member.step]);
+      for (std::size_t i = 0; i < all.reads.size(); ++i) {
+        if (i >= member.from.size() || member.from[i] < 0) access.reads.push_back(all.reads[i]);
       }
+      if (member.stored) access.writes.insert(access.writes.end(), all.writes.begin(), all.writes.end());
     }
-    std::erase_if(launch.after, [&](std::uint32_t a) { return implied[a]; });
-    reach.push_back(std::move(mine));
   }
-}
-
-// Launches that no other waits for.
-std::vector<std::uint32_t> ends_of(const std::vector<Launch>& launches) {
-  std::vector<bool> waited(launches.size(), false);
-  for (const Launch& launch : launches) {
-    for (const std::uint32_t before : launch.after) waited[before] = true;
-  }
-  std::vector<std::uint32_t> ends;
-  for (std::uint32_t i = 0; i < launches.size(); ++i) {
-    if (!waited[i]) ends.push_back(i);
-  }
-  return ends;
+  return access;
 }
 
 }  // namespace
@@ -499,10 +474,12 @@ std::vector<Launch> group_steps(const Program& program, const Phase& phase, bool
     if (shares) Scalars(window, read_outside).inline_all();
     Grouper grouper(std::move(window), std::move(read_outside));
     if (shares) grouper.merge();
-    const std::vector<std::uint32_t> before = ends_of(launches);
-    grouper.schedule(static_cast<std::uint32_t>(begin), before, shares, launches);
+    grouper.schedule(static_cast<std::uint32_t>(begin), shares, launches);
   }
-  drop_implied(launches);
+  std::vector<LaunchAccess> accesses;
+  for (const Launch& launch : launches) accesses.push_back(access_of(program, phase, launch));
+  std::vector<std::vector<std::uint32_t>> order = launch_order(accesses);
+  for (std::size_t i = 0; i < launches.size(); ++i) launches[i].after = std::move(order[i]);
   return launches;
 }
 

@@ -1,10 +1,10 @@
-// grouping.h: which steps of a phase share a kernel launch, which of their values need no place in memory, and which
-// launches wait for which.
+// grouping.h: which steps of a phase share a kernel launch, and which of their values need no place in memory.
 // Contract: a pure function of the Program. The grouped phase leaves in every state the bits that the steps leave one
 // by one; other values are stored only when a step outside of their segment reads them, or none does. A number that
 // follows from states alone is computed wherever it is needed, and a step that is needed nowhere else is left out. A
 // phase that writes no state is run for its values: there all are stored.
-// Leaves to others: the source of shared kernels (kernels/cuda/fused.h), capture and edges (step_graph.h).
+// Leaves to others: the source of shared kernels (kernels/cuda/fused.h), which launches wait for which
+// (launch_order.h).
 #pragma once
 
 #include <cstdint>

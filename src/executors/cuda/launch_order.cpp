@@ -1,0 +1,97 @@
+#include "executors/cuda/launch_order.h"
+
+#include <algorithm>
+#include <bitset>
+#include <functional>
+#include <iterator>
+#include <map>
+
+namespace graphrun::cuda {
+namespace {
+
+constexpr std::uint32_t kNone = ~std::uint32_t{0};
+constexpr std::size_t kWindow = 512;  // launches back that are looked at for what is waited for anyway
+
+// The bytes of the arena from one end of a range to the next: who wrote them last, and who has read them since.
+struct Piece {
+  std::uint32_t writer = kNone;
+  std::vector<std::uint32_t> readers;
+};
+
+class Arena {
+ public:
+  // A launch reads the range; gives the launches that it waits for to `after`.
+  void read(ByteRange range, std::uint32_t launch, std::vector<std::uint32_t>& after) {
+    each(range, [&](Piece& piece) {
+      if (piece.writer != kNone) after.push_back(piece.writer);
+      if (piece.readers.empty() || piece.readers.back() != launch) piece.readers.push_back(launch);
+    });
+  }
+  void wait_to_write(ByteRange range, std::vector<std::uint32_t>& after) {
+    each(range, [&](Piece& piece) {  // readers wait for the writer
+      if (piece.readers.empty() && piece.writer != kNone) after.push_back(piece.writer);
+      after.insert(after.end(), piece.readers.begin(), piece.readers.end());
+    });
+  }
+  void write(ByteRange range, std::uint32_t launch) {
+    if (range.begin >= range.end) return;
+    const auto first = cut(range.begin), last = cut(range.end);
+    pieces_.erase(std::next(first), last);
+    first->second = {launch, {}};
+  }
+
+ private:
+  using Pieces = std::map<std::uint64_t, Piece>;  // by where they begin
+
+  Pieces::iterator cut(std::uint64_t at) {
+    const auto piece = std::prev(pieces_.upper_bound(at));
+    return piece->first == at ? piece : pieces_.emplace_hint(std::next(piece), at, piece->second);
+  }
+  template <class Visit>
+  void each(ByteRange range, Visit visit) {
+    if (range.begin >= range.end) return;
+    const auto first = cut(range.begin), last = cut(range.end);
+    for (auto piece = first; piece != last; ++piece) visit(piece->second);
+  }
+
+  Pieces pieces_{{0, {}}};
+};
+
+}  // namespace
+
+ByteRange range_of(const Buffer& buffer) {
+  return {buffer.offset, buffer.offset + (buffer.kind == BufferKind::workspace ? buffer.bytes : buffer.type.bytes())};
+}
+
+void LaunchAccess::add(const Program& program, const Step& step) {
+  for (const BufferId input : step.inputs) reads.push_back(range_of(program.buffers[input]));
+  if (step.row_count != kNoBuffer) reads.push_back(range_of(program.buffers[step.row_count]));
+  writes.push_back(range_of(program.buffers[step.output]));
+  if (step.workspace != kNoBuffer) writes.push_back(range_of(program.buffers[step.workspace]));
+}
+
+std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAccess> launches) {
+  Arena arena;
+  std::vector<std::vector<std::uint32_t>> order;
+  std::vector<std::bitset<kWindow>> ended;  // before each launch: bit i is the launch i + 1 before it
+  for (std::uint32_t launch = 0; launch < launches.size(); ++launch) {
+    std::vector<std::uint32_t> candidates;
+    for (const ByteRange& range : launches[launch].reads) arena.read(range, launch, candidates);
+    for (const ByteRange& range : launches[launch].writes) arena.wait_to_write(range, candidates);
+    for (const ByteRange& range : launches[launch].writes) arena.write(range, launch);
+    std::sort(candidates.begin(), candidates.end(), std::greater<>());
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+
+    std::vector<std::uint32_t>& after = order.emplace_back();
+    std::bitset<kWindow>& mine = ended.emplace_back();
+    for (const std::uint32_t before : candidates) {
+      const std::size_t back = launch - before;  // 0: the launch itself, which has read what it writes
+      if (back == 0 || (back <= kWindow && mine.test(back - 1))) continue;
+      after.push_back(before);
+      if (back <= kWindow) mine |= (ended[before] << back).set(back - 1);
+    }
+  }
+  return order;
+}
+
+}  // namespace graphrun::cuda

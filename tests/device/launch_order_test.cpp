@@ -1,0 +1,126 @@
+// Launches wait for those whose bytes they share, and for no other. Needs no device.
+#include "executors/cuda/launch_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "programs.h"
+
+namespace graphrun::cuda {
+namespace {
+
+using Order = std::vector<std::vector<std::uint32_t>>;
+
+bool overlap(const std::vector<ByteRange>& a, const std::vector<ByteRange>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const ByteRange& x) {
+    return std::any_of(b.begin(), b.end(),
+                       [&](const ByteRange& y) { return std::max(x.begin, y.begin) < std::min(x.end, y.end); });
+  });
+}
+
+// By definition: every pair of launches, one of which writes what the other one touches.
+Order pairs_of(const std::vector<LaunchAccess>& launches) {
+  Order order(launches.size());
+  for (std::uint32_t later = 0; later < launches.size(); ++later) {
+    for (std::uint32_t earlier = 0; earlier < later; ++earlier) {
+      const LaunchAccess &a = launches[earlier], &b = launches[later];
+      if (overlap(a.writes, b.reads) || overlap(a.writes, b.writes) || overlap(a.reads, b.writes))
+        order[later].push_back(earlier);
+    }
+  }
+  return order;
+}
+
+// Of each launch, all that have ended when it begins.
+std::vector<std::vector<bool>> closure_of(const Order& order) {
+  std::vector<std::vector<bool>> ended;
+  for (const auto& after : order) {
+    std::vector<bool> mine(order.size(), false);
+    for (const std::uint32_t before : after) {
+      EXPECT_LT(before, ended.size()) << "a launch waits for a later one";
+      mine[before] = true;
+      for (std::size_t i = 0; i < before; ++i) mine[i] = mine[i] || ended[before][i];
+    }
+    ended.push_back(std::move(mine));
+  }
+  return ended;
+}
+
+std::vector<LaunchAccess> random_launches(std::uint32_t seed, std::size_t count, std::uint64_t bytes) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint64_t end) { return random() % end; };
+  const auto ranges = [&](std::uint64_t most) {
+    std::vector<ByteRange> some(below(most + 1));
+    for (ByteRange& range : some) {
+      range.begin = below(bytes);
+      range.end = range.begin + below(std::max<std::uint64_t>(bytes / 8, 1));  // some are empty
+    }
+    return some;
+  };
+  std::vector<LaunchAccess> launches;
+  for (std::size_t i = 0; i < count; ++i) launches.push_back({ranges(3), ranges(2)});
+  return launches;
+}
+
+TEST(LaunchOrder, IsThatOfSharedBytesAndNoOther) {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::vector<LaunchAccess> launches = random_launches(seed, 40, seed % 3 == 0 ? 24 : 400);
+    const Order order = launch_order(launches);
+    const auto ended = closure_of(order);
+    ASSERT_EQ(ended, closure_of(pairs_of(launches)));
+    for (const auto& after : order) {
+      for (const std::uint32_t a : after) {
+        for (const std::uint32_t b : after) EXPECT_FALSE(ended[a][b]) << b << " ends before " << a << " anyway";
+      }
+    }
+  }
+}
+
+// Farther back than implied waits are looked for.
+TEST(LaunchOrder, HoldsOverManyLaunches) {
+  const std::vector<LaunchAccess> launches = random_launches(7, 1500, 20000);
+  EXPECT_EQ(closure_of(launch_order(launches)), closure_of(pairs_of(launches)));
+}
+
+// An update of 100,000 parameters, each read by two launches: nobody waits for more than his own.
+TEST(LaunchOrder, TakesManyLaunches) {
+  std::vector<LaunchAccess> launches;
+  const std::uint32_t count = 100000;
+  for (std::uint64_t i = 0; i < count; ++i) launches.push_back({{{i * 64, i * 64 + 128}}, {}});
+  for (std::uint64_t i = 0; i < count; ++i) launches.push_back({{}, {{i * 64, i * 64 + 64}}});
+  const Order order = launch_order(launches);
+  EXPECT_TRUE(order[5].empty());
+  for (std::uint32_t i = 1; i < count; ++i) EXPECT_EQ(order[count + i], (std::vector<std::uint32_t>{i, i - 1}));
+}
+
+TEST(LaunchOrder, SeesAllThatAStepTouches) {
+  using namespace graphrun::testing;
+  Program program;
+  program.buffers.resize(4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    program.buffers[i].type = f32({2});
+    program.buffers[i].offset = 256 * i;
+    program.buffers[i].bytes = 256;
+  }
+  program.buffers[3].kind = BufferKind::workspace;
+  Step step;
+  step.inputs = {0};
+  step.row_count = 1;
+  step.output = 2;
+  step.workspace = 3;
+  LaunchAccess access;
+  access.add(program, step);
+  const auto ends = [](const std::vector<ByteRange>& ranges) {
+    std::vector<std::uint64_t> list;
+    for (const ByteRange& range : ranges) list.insert(list.end(), {range.begin, range.end});
+    return list;
+  };
+  EXPECT_EQ(ends(access.reads), (std::vector<std::uint64_t>{0, 8, 256, 264}));
+  EXPECT_EQ(ends(access.writes), (std::vector<std::uint64_t>{512, 520, 768, 1024}));
+}
+
+}  // namespace
+}  // namespace graphrun::cuda
