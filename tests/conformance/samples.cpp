@@ -1,6 +1,20 @@
 #include "conformance/samples.h"
 
+#include <cmath>
+#include <stdexcept>
+
+#include "graphrun/op_list.h"
+
 namespace graphrun::test {
+
+// The row's error is against the exact result, from which the reference is half an ulp away at most.
+double scalar_ulps(std::string_view op) {
+#define GRAPHRUN_ULPS(name, Functor, ulps, ...) \
+  if (op == #name) return std::ceil((ulps) + 0.5) - 1;
+  GRAPHRUN_SCALAR_OPS(GRAPHRUN_ULPS)
+#undef GRAPHRUN_ULPS
+  throw std::invalid_argument("not a scalar op: " + std::string(op));
+}
 
 const std::vector<Sample>& all_samples() {
   static const std::vector<Sample> all = [] {
