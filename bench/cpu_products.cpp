@@ -13,6 +13,7 @@
 #include <random>
 #include <vector>
 
+#include "graphrun/params/matmul.h"
 #include "kernels/cpu/cpu_kernels.h"
 
 namespace {

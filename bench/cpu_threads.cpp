@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/threads/parallel.h"
 

@@ -11,12 +11,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
 #include "graphrun/op.h"
+#include "graphrun/params/all.h"
 
 namespace graphrun {
 
@@ -76,7 +76,7 @@ constexpr void add_library(Hash& hash) {
 #define GRAPHRUN_FIELD(T, field) hash.add(#field).add(offsetof(T, field)).add(sizeof(T::field))
 
 constexpr void add_params(Hash& hash) {
-  GRAPHRUN_TYPE(Params).add(std::variant_size_v<Params>);
+  GRAPHRUN_TYPE(Params).add(AllParams::size);
   GRAPHRUN_TYPE(NoParams);
   GRAPHRUN_TYPE(ScalarParams);
   GRAPHRUN_FIELD(ScalarParams, a), GRAPHRUN_FIELD(ScalarParams, b);

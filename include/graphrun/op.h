@@ -17,7 +17,8 @@
 
 namespace graphrun {
 
-enum class CombineOp : std::uint8_t;  // program.h
+enum class CombineOp : std::uint8_t;    // program.h
+enum class ParamsKind : std::uint32_t;  // params.h
 
 #define GRAPHRUN_NAME(name, ...) name,
 enum class Op : std::uint16_t { GRAPHRUN_OPS(GRAPHRUN_NAME) };
@@ -38,7 +39,7 @@ struct OpTraits {
   // B: bool; U: u64, and one element; L: the float of F, or i32. The last operand before + may come more than once.
   // Empty: a source or a state, which is no step.
   std::string_view dtypes = {};
-  std::size_t params = 0;  // index in Params
+  ParamsKind params = {};  // of no attributes: {}
   Overlay overlay = Overlay::none;
   std::optional<CombineOp> combine = {};  // how partial results over rows become one; none: they cannot
 };

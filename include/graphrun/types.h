@@ -27,6 +27,10 @@ inline bool is_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64;
 }
 
+// How exact products of f32 have to be. tf32: an executor may round their operands to 10 bits after the point, which
+// tensor cores multiply several times faster; sums stay f32. Those that have no such units compute as for fp32.
+enum class Precision : std::uint8_t { fp32, tf32 };
+
 inline constexpr int kMaxRank = 8;
 
 // Extents in row-major order; rank 0 is a scalar with one element. An extent may be 0: then there are no elements.

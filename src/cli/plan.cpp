@@ -5,9 +5,9 @@
 #include <array>
 #include <numeric>
 #include <optional>
-#include <variant>
 #include <vector>
 
+#include "graphrun/params/all.h"
 #include "graphrun/program.h"
 #include "graphrun/session.h"
 #include "terminal.h"
@@ -80,11 +80,9 @@ void write_phase(JsonWriter& json, const Phase& phase) {
     if (step.workspace != kNoBuffer) json.member("workspace", step.workspace);
     if (step.row_count != kNoBuffer) json.member("row_count", step.row_count);
     json.key("attrs").begin_object();
-    std::visit(
-        [&](const auto& params) {
-          params.describe([&](std::string_view name, const auto& value) { json.member(name, value); });
-        },
-        step.params);
+    AllParams::visit(step.params, [&](const auto& params) {
+      params.describe([&](std::string_view name, const auto& value) { json.member(name, value); });
+    });
     json.end_object().end_object();
   }
   json.end_array().end_object();

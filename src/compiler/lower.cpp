@@ -11,6 +11,7 @@
 #include "compiler/offsets.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
+#include "graphrun/params/matmul.h"
 
 namespace graphrun::plan {
 namespace {
@@ -270,7 +271,7 @@ class Lowering {
       rows = rows || graph_[input].type.rows > 0;
     }
     if (node.def->pack != nullptr) step.params = node.def->pack(node.attrs, types, node.type);
-    if (auto* matmul = std::get_if<MatmulParams>(&step.params)) matmul->precision = options_.precision;
+    if (auto* matmul = step.params.get_if<MatmulParams>()) matmul->precision = options_.precision;
     const bool partial = rows && phase.row_count != kNoNode;
     if (partial) step.row_count = result_.buffer_of[phase.row_count];
 

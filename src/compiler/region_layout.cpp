@@ -9,6 +9,7 @@
 #include "compiler/offsets.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
 #include "graphrun/target.h"
 
 namespace graphrun::plan {
@@ -244,7 +245,7 @@ std::vector<std::pair<NodeId, NodeId>> sums_beside_gradients(const Graph& graph,
     const Node& node = graph[id];
     if (node.op != Op::sum || node.type.rows > 0) continue;
     const TensorType& of = graph[node.inputs[0]].type;
-    const std::uint32_t axes = std::get<ReduceParams>(node.def->pack(node.attrs, {&of, 1}, node.type)).axes;
+    const std::uint32_t axes = node.def->pack(node.attrs, {&of, 1}, node.type).as<ReduceParams>().axes;
     if (axes == 1u || (axes == 3u && of.shape[1] == 1)) sums[node.inputs[0]].push_back(id);
   }
   std::vector<std::pair<NodeId, NodeId>> pairs;

@@ -5,6 +5,9 @@
 #include <cstring>
 
 #include "base/random_bits.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
+#include "graphrun/params/scalar.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"
 
@@ -17,7 +20,7 @@ using namespace ref;
 
 #define GRAPHRUN_REF_UNARY(name, Functor, ulps, result, reference)                    \
   void name##_kernel(const KernelArgs& args) {                                        \
-    const auto* scalars = std::get_if<ScalarParams>(&args.params);                    \
+    const auto* scalars = args.params.get_if<ScalarParams>();                         \
     [[maybe_unused]] const double a = scalars != nullptr ? scalars->a : 0;            \
     [[maybe_unused]] const double b = scalars != nullptr ? scalars->b : 0;            \
     elementwise(args, [&](double x, double, double) -> double { return reference; }); \
@@ -50,7 +53,7 @@ void cast(const KernelArgs& args) {
 }
 
 void matmul(const KernelArgs& args) {
-  const auto [transpose_a, transpose_b, precision] = std::get<MatmulParams>(args.params);  // exact in any case
+  const auto [transpose_a, transpose_b, precision] = args.params.as<MatmulParams>();  // exact in any case
   const Shape a = valid_shape(args, args.in_type[0]);
   const Shape b = valid_shape(args, args.in_type[1]);
   const Shape c = valid_shape(args, args.out_type);
@@ -95,7 +98,7 @@ i64 rows_from(const MinibatchParams& p, i64 first) {
 }
 
 void minibatch(const KernelArgs& args) {
-  const auto& params = std::get<MinibatchParams>(args.params);
+  const auto& params = args.params.as<MinibatchParams>();
   const std::uint64_t step = counter(args, 1);
   const i64 first = first_row(params, step);
   const i64 count = rows_from(params, first);
@@ -112,7 +115,7 @@ void minibatch(const KernelArgs& args) {
 }
 
 void row_count(const KernelArgs& args) {
-  const auto& params = std::get<MinibatchParams>(args.params);
+  const auto& params = args.params.as<MinibatchParams>();
   out(args, 0, static_cast<double>(rows_from(params, first_row(params, counter(args, 0)))));
 }
 

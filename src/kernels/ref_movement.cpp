@@ -1,4 +1,6 @@
 // ref_movement.cpp: the oracle for ops that put elements elsewhere.
+#include "graphrun/params/axes.h"
+#include "graphrun/params/movement.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"
 
@@ -32,7 +34,7 @@ void fill(const KernelArgs& args, F&& value) {
 }
 
 void transpose(const KernelArgs& args) {
-  const auto& params = std::get<PermuteParams>(args.params);
+  const auto& params = args.params.as<PermuteParams>();
   fill(args, [&](const Index& to) {
     Index from = to;
     for (int d = 0; d < args.out_type.shape.rank(); ++d) from.at[params.axes[d]] = to.at[d];
@@ -41,7 +43,7 @@ void transpose(const KernelArgs& args) {
 }
 
 void slice(const KernelArgs& args) {
-  const auto& params = std::get<SliceParams>(args.params);
+  const auto& params = args.params.as<SliceParams>();
   fill(args, [&](Index index) {
     index.at[params.axis] += params.start;
     return in(args, 0, index.element_of(args.in_type[0].shape));
@@ -49,7 +51,7 @@ void slice(const KernelArgs& args) {
 }
 
 void pad(const KernelArgs& args) {
-  const auto& params = std::get<PadParams>(args.params);
+  const auto& params = args.params.as<PadParams>();
   const Shape& from = args.in_type[0].shape;
   fill(args, [&](Index index) {
     index.at[params.axis] -= params.before;
@@ -59,7 +61,7 @@ void pad(const KernelArgs& args) {
 }
 
 void concat(const KernelArgs& args) {
-  const int axis = std::get<AxisParams>(args.params).axis;
+  const int axis = args.params.as<AxisParams>().axis;
   fill(args, [&](Index index) {
     int k = 0;
     while (index.at[axis] >= args.in_type[k].shape[axis]) index.at[axis] -= args.in_type[k++].shape[axis];

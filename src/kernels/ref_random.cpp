@@ -1,5 +1,6 @@
 // ref_random.cpp: draws. Their bits are defined by base/random_bits.h, which every executor calls.
 #include "base/random_bits.h"
+#include "graphrun/params/random.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"
 
@@ -9,7 +10,7 @@ namespace {
 // out at each valid element i = value(word of i, i).
 template <class F>
 void draw(const KernelArgs& args, int step_input, F&& value) {
-  const auto& params = std::get<RandomParams>(args.params);
+  const auto& params = args.params.as<RandomParams>();
   const std::uint64_t step = *args.input<std::uint64_t>(step_input);
   const i64 n = valid_shape(args, args.out_type).elements();
   for (i64 i = 0; i < n; ++i) out(args, i, value(bits::word(params.key, step, static_cast<std::uint64_t>(i)), i));
@@ -17,22 +18,22 @@ void draw(const KernelArgs& args, int step_input, F&& value) {
 }
 
 void random_uniform(const KernelArgs& args) {
-  const auto& p = std::get<RandomParams>(args.params);
+  const auto& p = args.params.as<RandomParams>();
   draw(args, 0, [&](bits::u32 word, i64) { return static_cast<double>(bits::uniform(word, p.a, p.b)); });
 }
 
 void random_normal(const KernelArgs& args) {
-  const auto& p = std::get<RandomParams>(args.params);
+  const auto& p = args.params.as<RandomParams>();
   draw(args, 0, [&](bits::u32 word, i64) { return static_cast<double>(bits::normal(word, p.a, p.b)); });
 }
 
 void dropout(const KernelArgs& args) {
-  const double rate = std::get<RandomParams>(args.params).a;
+  const double rate = args.params.as<RandomParams>().a;
   draw(args, 1, [&](bits::u32 word, i64 i) { return bits::unit(word) < rate ? 0.0 : in(args, 0, i) / (1 - rate); });
 }
 
 void permutation(const KernelArgs& args) {
-  const auto& p = std::get<RandomParams>(args.params);
+  const auto& p = args.params.as<RandomParams>();
   const std::uint64_t step = *args.input<std::uint64_t>(0);
   const i64 n = args.out_type.shape.elements();
   for (i64 i = 0; i < n; ++i) {

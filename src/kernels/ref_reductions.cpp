@@ -1,4 +1,5 @@
 // ref_reductions.cpp: the oracle for ops that look along axes.
+#include "graphrun/params/axes.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"
 
@@ -18,7 +19,7 @@ double smaller(double x, double y) {
 // out = finish(base): base(j) is term j of `terms`.
 template <class F>
 void reduce(const KernelArgs& args, F&& value) {
-  const Axes axes(valid_shape(args, args.in_type[0]), std::get<ReduceParams>(args.params).axes);
+  const Axes axes(valid_shape(args, args.in_type[0]), args.params.as<ReduceParams>().axes);
   const i64 outputs = axes.kept.elements();
   const i64 terms = axes.reduced.elements();
   for (i64 i = 0; i < outputs; ++i) {
@@ -76,7 +77,7 @@ void for_lines(const KernelArgs& args, int axis, F&& f) {
 
 template <bool kLargest>
 void position(const KernelArgs& args) {
-  for_lines(args, std::get<AxisParams>(args.params).axis, [&](i64 base, i64 stride, i64 n, i64 line) {
+  for_lines(args, args.params.as<AxisParams>().axis, [&](i64 base, i64 stride, i64 n, i64 line) {
     i64 best = 0;
     for (i64 j = 1; j < n; ++j) {
       const double x = in(args, 0, base + j * stride);
@@ -90,7 +91,7 @@ void position(const KernelArgs& args) {
 
 template <bool kLog>
 void softmax(const KernelArgs& args) {
-  for_lines(args, std::get<AxisParams>(args.params).axis, [&](i64 base, i64 stride, i64 n, i64) {
+  for_lines(args, args.params.as<AxisParams>().axis, [&](i64 base, i64 stride, i64 n, i64) {
     const auto [top, rest] = log_sum_exp(n, [&](i64 j) { return in(args, 0, base + j * stride); });
     for (i64 j = 0; j < n; ++j) {
       const double x = in(args, 0, base + j * stride) - top - rest;

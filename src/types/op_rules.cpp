@@ -6,33 +6,25 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "graphrun/limits.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
+#include "graphrun/params/movement.h"
+#include "graphrun/params/random.h"
+#include "graphrun/params/scalar.h"
 #include "graphrun/program.h"
 
 namespace graphrun {
 namespace {
-
-template <class P, std::size_t i = 0>
-constexpr std::size_t index_of() {
-  if constexpr (std::is_same_v<std::variant_alternative_t<i, Params>, P>)
-    return i;
-  else
-    return index_of<P, i + 1>();
-}
 
 using Fault = std::string;
 const Fault kFine;
 
 Fault types_differ(const TensorType& a, const TensorType& b) {
   return fmt::format("{} does not go with {}", to_string(a), to_string(b));
-}
-template <class P>
-const P& params_of(const StepTypes& step) {
-  return std::get<P>(step.params);
 }
 bool same_shape(const TensorType& a, const TensorType& b) {
   return a.shape == b.shape && a.rows == b.rows;
@@ -88,12 +80,12 @@ Fault elementwise(const StepTypes& step) {
 }
 
 Fault scalars(const StepTypes& step) {
-  const auto& [a, b] = params_of<ScalarParams>(step);
+  const auto& [a, b] = step.params.as<ScalarParams>();
   if (!std::isfinite(a) || !std::isfinite(b)) return fmt::format("parameters {} and {}", a, b);
   return elementwise(step);
 }
 Fault clip(const StepTypes& step) {
-  const auto& [low, high] = params_of<ScalarParams>(step);
+  const auto& [low, high] = step.params.as<ScalarParams>();
   if (!(low <= high)) return fmt::format("bounds {} and {}", low, high);
   return scalars(step);
 }
@@ -118,7 +110,7 @@ Fault reshape(const StepTypes& step) {
 // ---- products and reductions
 
 Fault matmul(const StepTypes& step) {
-  const auto& [transpose_a, transpose_b, precision] = params_of<MatmulParams>(step);
+  const auto& [transpose_a, transpose_b, precision] = step.params.as<MatmulParams>();
   const TensorType& a = step.inputs[0];
   const TensorType& b = step.inputs[1];
   const TensorType& out = step.output;
@@ -148,7 +140,7 @@ Fault matmul(const StepTypes& step) {
 }
 
 Fault reduce(const StepTypes& step) {
-  const auto& [axes, keepdims] = params_of<ReduceParams>(step);
+  const auto& [axes, keepdims] = step.params.as<ReduceParams>();
   const TensorType& in = step.inputs[0];
   if (axes >> in.shape.rank() != 0) return fmt::format("{} has not all of the axes {:#b}", to_string(in), axes);
   TensorType wanted{step.output.dtype, {}, (axes & 1u) != 0 ? 0 : in.rows};
@@ -168,12 +160,12 @@ Fault axis_of(const TensorType& in, std::int64_t axis) {
 }
 
 Fault along_axis(const StepTypes& step) {
-  if (Fault fault = axis_of(step.inputs[0], params_of<AxisParams>(step).axis); !fault.empty()) return fault;
+  if (Fault fault = axis_of(step.inputs[0], step.params.as<AxisParams>().axis); !fault.empty()) return fault;
   return same(step);
 }
 
 Fault position(const StepTypes& step) {
-  const std::int64_t axis = params_of<AxisParams>(step).axis;
+  const std::int64_t axis = step.params.as<AxisParams>().axis;
   const TensorType& in = step.inputs[0];
   if (Fault fault = axis_of(in, axis); !fault.empty()) return fault;
   if (in.shape[static_cast<int>(axis)] == 0) return "it looks for a place in nothing";
@@ -195,7 +187,7 @@ Fault cross_entropy(const StepTypes& step) {
 }
 
 Fault permute(const StepTypes& step) {
-  const auto& axes = params_of<PermuteParams>(step).axes;
+  const auto& axes = step.params.as<PermuteParams>().axes;
   const TensorType& in = step.inputs[0];
   if (step.output.shape.rank() != in.shape.rank()) return types_differ(in, step.output);
   std::uint32_t seen = 0;
@@ -209,7 +201,7 @@ Fault permute(const StepTypes& step) {
 }
 
 Fault slice(const StepTypes& step) {
-  const auto& [axis, start] = params_of<SliceParams>(step);
+  const auto& [axis, start] = step.params.as<SliceParams>();
   const TensorType& in = step.inputs[0];
   if (Fault fault = axis_of(in, axis); !fault.empty()) return fault;
   if (!same_shape(with_extent(in, axis, step.output.shape.rank() > axis ? step.output.shape[axis] : 0), step.output))
@@ -221,7 +213,7 @@ Fault slice(const StepTypes& step) {
 }
 
 Fault pad(const StepTypes& step) {
-  const auto& [axis, before, value] = params_of<PadParams>(step);
+  const auto& [axis, before, value] = step.params.as<PadParams>();
   const TensorType& in = step.inputs[0];
   if (Fault fault = axis_of(in, axis); !fault.empty()) return fault;
   if (!same_shape(with_extent(in, axis, step.output.shape.rank() > axis ? step.output.shape[axis] : 0), step.output))
@@ -233,7 +225,7 @@ Fault pad(const StepTypes& step) {
 }
 
 Fault concat(const StepTypes& step) {
-  const int axis = params_of<AxisParams>(step).axis;
+  const int axis = step.params.as<AxisParams>().axis;
   if (Fault fault = axis_of(step.output, axis); !fault.empty()) return fault;
   std::int64_t extent = 0;
   for (const TensorType& in : step.inputs) {
@@ -275,7 +267,7 @@ Fault scatter_add(const StepTypes& step) {
 // ---- batches, counters, draws
 
 Fault batches(const StepTypes& step) {
-  const auto& params = params_of<MinibatchParams>(step);
+  const auto& params = step.params.as<MinibatchParams>();
   if (params.capacity < 1 || params.capacity > kMaxBatch || params.total < 1 || params.total > kMaxElements ||
       params.batches() < 1) {
     return fmt::format("{} rows in batches of {}", params.total, params.capacity);
@@ -285,7 +277,7 @@ Fault batches(const StepTypes& step) {
 
 Fault minibatch(const StepTypes& step) {
   if (Fault fault = batches(step); !fault.empty()) return fault;
-  const auto& params = params_of<MinibatchParams>(step);
+  const auto& params = step.params.as<MinibatchParams>();
   const TensorType& data = step.inputs[0];
   if (data.shape.rank() == 0 || data.rows > 0 || data.shape[0] != params.total)
     return fmt::format("{} are not {} rows", to_string(data), params.total);
@@ -311,12 +303,12 @@ Fault record(const StepTypes& step) {
 }
 
 Fault draw(const StepTypes& step) {
-  const auto& params = params_of<RandomParams>(step);
+  const auto& params = step.params.as<RandomParams>();
   return std::isfinite(params.a) && std::isfinite(params.b) ? kFine
                                                             : fmt::format("parameters {} and {}", params.a, params.b);
 }
 Fault dropout(const StepTypes& step) {
-  const double rate = params_of<RandomParams>(step).a;
+  const double rate = step.params.as<RandomParams>().a;
   if (!(rate >= 0 && rate < 1)) return fmt::format("a rate of {}", rate);
   return same(step);
 }
@@ -325,12 +317,6 @@ Fault permutation(const StepTypes& step) {
                       step.output.shape[0] <= std::numeric_limits<std::int32_t>::max();
   return counts ? kFine : fmt::format("{} is no list of i32 numbers", to_string(step.output));
 }
-
-constexpr std::size_t kNone = index_of<NoParams>(), kScalar = index_of<ScalarParams>(),
-                      kMatmul = index_of<MatmulParams>(), kReduce = index_of<ReduceParams>(),
-                      kBatches = index_of<MinibatchParams>(), kAxis = index_of<AxisParams>(),
-                      kPermute = index_of<PermuteParams>(), kSlice = index_of<SliceParams>(),
-                      kPad = index_of<PadParams>(), kRandom = index_of<RandomParams>();
 
 // The traits of an op, and a function that says what is wrong with shapes, rows and the range of parameters.
 struct OpRule {
@@ -345,46 +331,46 @@ constexpr OpRule rule(Op op) {
     GRAPHRUN_SOURCE_OPS(GRAPHRUN_CASE)
     return {};
     GRAPHRUN_PLAIN_OPS(GRAPHRUN_CASE)
-    return {{"F>F", kNone, Overlay::reuse}, elementwise};
+    return {{"F>F", NoParams::kKind, Overlay::reuse}, elementwise};
     GRAPHRUN_PARAMETRIC_OPS(GRAPHRUN_CASE)
-    return {{"F>F", kScalar, Overlay::reuse}, op == Op::clip ? clip : scalars};
+    return {{"F>F", ScalarParams::kKind, Overlay::reuse}, op == Op::clip ? clip : scalars};
     GRAPHRUN_BINARY_OPS(GRAPHRUN_CASE)
-    return {{"FF>F", kNone, Overlay::reuse}, elementwise};
+    return {{"FF>F", NoParams::kKind, Overlay::reuse}, elementwise};
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_CASE)
     return {{"TT>B"}, elementwise};
     GRAPHRUN_LOGICAL_OPS(GRAPHRUN_CASE)
-    return {{op == Op::logical_not ? "B>B" : "BB>B", kNone, Overlay::reuse}, elementwise};
+    return {{op == Op::logical_not ? "B>B" : "BB>B", NoParams::kKind, Overlay::reuse}, elementwise};
 #undef GRAPHRUN_CASE
     case Op::minibatch:
-      return {{"TU>T", kBatches}, minibatch};
+      return {{"TU>T", MinibatchParams::kKind}, minibatch};
     case Op::row_count:
-      return {{"U>I", kBatches}, row_count};
+      return {{"U>I", MinibatchParams::kKind}, row_count};
     case Op::increment:
-      return {{"U>U", kNone, Overlay::reuse}, scalar};
+      return {{"U>U", NoParams::kKind, Overlay::reuse}, scalar};
     case Op::record:
-      return {{"SSU>S", kNone, Overlay::state}, record};
+      return {{"SSU>S", NoParams::kKind, Overlay::state}, record};
     case Op::assign:
-      return {{"TT>T", kNone, Overlay::state}, assign};
+      return {{"TT>T", NoParams::kKind, Overlay::state}, assign};
     case Op::where:
-      return {{"BTT>T", kNone, Overlay::reuse}, elementwise};
+      return {{"BTT>T", NoParams::kKind, Overlay::reuse}, elementwise};
     case Op::matmul:
-      return {{"FF>F", kMatmul, Overlay::none, CombineOp::sum}, matmul};
+      return {{"FF>F", MatmulParams::kKind, Overlay::none, CombineOp::sum}, matmul};
     case Op::sum:
-      return {{"F>F", kReduce, Overlay::none, CombineOp::sum}, reduce};
+      return {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::sum}, reduce};
     case Op::max:
-      return {{"F>F", kReduce, Overlay::none, CombineOp::max}, reduce};
+      return {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::max}, reduce};
     case Op::min:
-      return {{"F>F", kReduce, Overlay::none, CombineOp::min}, reduce};
+      return {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::min}, reduce};
     case Op::prod:
-      return {{"F>F", kReduce, Overlay::none, CombineOp::product}, reduce};
+      return {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::product}, reduce};
     case Op::logsumexp:
-      return {{"F>F", kReduce}, reduce};
+      return {{"F>F", ReduceParams::kKind}, reduce};
     case Op::argmax:
     case Op::argmin:
-      return {{"F>I", kAxis}, position};
+      return {{"F>I", AxisParams::kKind}, position};
     case Op::softmax:
     case Op::log_softmax:
-      return {{"F>F", kAxis, Overlay::reuse}, along_axis};
+      return {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis};
     case Op::softmax_cross_entropy:
       return {{"FL>F"}, cross_entropy};
     case Op::reshape:
@@ -394,26 +380,26 @@ constexpr OpRule rule(Op op) {
     case Op::cast:
       return {{"A>A"}, same};
     case Op::transpose:
-      return {{"T>T", kPermute}, permute};
+      return {{"T>T", PermuteParams::kKind}, permute};
     case Op::slice:
-      return {{"T>T", kSlice}, slice};
+      return {{"T>T", SliceParams::kKind}, slice};
     case Op::pad:
-      return {{"F>F", kPad}, pad};
+      return {{"F>F", PadParams::kKind}, pad};
     case Op::concat:
-      return {{"T+>T", kAxis}, concat};
+      return {{"T+>T", AxisParams::kKind}, concat};
     case Op::one_hot:
       return {{"I>S"}, one_hot};
     case Op::gather:
       return {{"TI>T"}, gather};
     case Op::scatter_add:
-      return {{"IF>F", kNone, Overlay::none, CombineOp::sum}, scatter_add};
+      return {{"IF>F", NoParams::kKind, Overlay::none, CombineOp::sum}, scatter_add};
     case Op::random_uniform:
     case Op::random_normal:
-      return {{"U>S", kRandom}, draw};
+      return {{"U>S", RandomParams::kKind}, draw};
     case Op::permutation:
-      return {{"U>I", kRandom}, permutation};
+      return {{"U>I", RandomParams::kKind}, permutation};
     case Op::dropout:
-      return {{"FU>F", kRandom, Overlay::reuse}, dropout};
+      return {{"FU>F", RandomParams::kKind, Overlay::reuse}, dropout};
   }
   throw std::logic_error("an op without traits");
 }
@@ -503,8 +489,8 @@ std::string operand_fault(Op op, std::span<const TensorType> inputs, const Tenso
 std::string fault_of(Op op, std::span<const TensorType> inputs, const TensorType& output, const Params& params) {
   const OpRule& rule = row_of(op).rule;
   if (Fault fault = operand_fault(op, inputs, output); !fault.empty()) return fault;
-  return params.index() == rule.traits.params ? rule.fault({inputs, output, params})
-                                              : "its parameters are those of another op";
+  return params.kind() == rule.traits.params ? rule.fault({inputs, output, params})
+                                             : "its parameters are those of another op";
 }
 
 }  // namespace graphrun

@@ -9,6 +9,8 @@
 #include "graphrun/error.h"
 #include "graphrun/limits.h"
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/minibatch.h"
 
 namespace graphrun {
 namespace {
@@ -209,7 +211,7 @@ class RegionChecker {
         sum.op != Op::sum || sum.inputs[0] != product.inputs[1]) {
       broken_fused(fused, fmt::format("cannot do step {} too", fused.sum + 1));
     }
-    const std::uint32_t axes = std::get<ReduceParams>(sum.params).axes;
+    const std::uint32_t axes = sum.params.as<ReduceParams>().axes;
     const Shape& shape = buffer(sum.inputs[0]).type.shape;
     if (axes != 1u && (axes != 3u || shape.rank() != 2 || shape[1] != 1)) {
       broken_fused(fused, fmt::format("cannot do step {}, a sum over other axes", fused.sum + 1));
@@ -266,7 +268,7 @@ class RegionChecker {
   // A batch of a data set in vectors is one block of it, row after row.
   void check_vectors(const Region& region, const Step& step) const {
     if (step.op != Op::minibatch || buffer(step.inputs[0]).layout != Layout::vectors) return;
-    const auto& params = std::get<MinibatchParams>(step.params);
+    const auto& params = step.params.as<MinibatchParams>();
     if (!params.shuffle && region.tile_rows % kTileLanes == 0 &&
         buffer(step.inputs[0]).block == std::min(params.capacity, params.total)) {
       return;

@@ -8,6 +8,9 @@
 
 #include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
 
 namespace graphrun {
 namespace {
@@ -228,8 +231,8 @@ TEST(ProgramCheck, Steps) {
   EXPECT_EQ(step(1, [](Step& s) { s.inputs.clear(); }), "step");
   EXPECT_EQ(step(1, [](Step& s) { s.params = NoParams{}; }), "step");
   EXPECT_EQ(step(1, [](Step& s) { s.inputs = {1, 0}; }), "step");
-  EXPECT_EQ(step(0, [](Step& s) { std::get<MinibatchParams>(s.params).total = -1; }), "step");
-  EXPECT_EQ(step(3, [](Step& s) { std::get<ReduceParams>(s.params).axes = 1u << 31; }), "step");
+  EXPECT_EQ(step(0, [](Step& s) { s.params.as<MinibatchParams>().total = -1; }), "step");
+  EXPECT_EQ(step(3, [](Step& s) { s.params.as<ReduceParams>().axes = 1u << 31; }), "step");
 }
 
 TEST(ProgramCheck, Phases) {

@@ -9,6 +9,9 @@
 
 #include "device.h"
 #include "graphrun/error.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/scalar.h"
 #include "kernels/scalar_ops.h"
 
 namespace graphrun::testing {

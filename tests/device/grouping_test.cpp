@@ -17,6 +17,7 @@
 #include "graphrun/error.h"
 #include "graphrun/model.h"
 #include "graphrun/op.h"
+#include "graphrun/params/scalar.h"
 #include "graphrun/session.h"
 #include "programs.h"
 #include "support/source_folder.h"

@@ -3,6 +3,9 @@
 
 #include "base/random_bits.h"
 #include "device.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/movement.h"
+#include "graphrun/params/random.h"
 
 namespace graphrun::testing {
 namespace {

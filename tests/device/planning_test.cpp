@@ -3,6 +3,8 @@
 
 #include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/scalar.h"
 #include "programs.h"
 
 namespace graphrun::testing {

@@ -11,6 +11,9 @@
 
 #include "graphrun/executor.h"
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
 #include "graphrun/program.h"
 
 namespace graphrun::testing {

@@ -13,6 +13,8 @@
 #include "graph/gradients.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/threads/cores.h"
 #include "kernels/cpu/threads/parallel.h"

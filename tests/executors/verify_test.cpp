@@ -13,6 +13,12 @@
 
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
+#include "graphrun/params/movement.h"
+#include "graphrun/params/random.h"
+#include "graphrun/params/scalar.h"
 #include "graphrun/session.h"
 #include "session/verify/compare.h"
 #include "support/graph_run.h"
@@ -281,7 +287,7 @@ using Floats = std::vector<float>;
 std::vector<Planted> planted() {
   const auto outside = Difference::Kind::outside, value = Difference::Kind::value;
   const auto flip = [](Step& step) {
-    auto& params = std::get<MatmulParams>(step.params);
+    auto& params = step.params.as<MatmulParams>();
     params.transpose_b = !params.transpose_b;
   };
   const auto swap_operands = [](Step& step) { std::swap(step.inputs[0], step.inputs[1]); };
@@ -351,8 +357,8 @@ std::vector<Planted> planted() {
         [](Step& step) {
           step.params = ScalarParams{0.01, 0};
         }}},
-      {"bound_ignored", {named("train/clipped"), [](Step& step) { std::get<ScalarParams>(step.params).b = 1e9; }}},
-      {"wrong_axis", {named("train/columns"), [](Step& step) { std::get<ReduceParams>(step.params).axes = 2; }}},
+      {"bound_ignored", {named("train/clipped"), [](Step& step) { step.params.as<ScalarParams>().b = 1e9; }}},
+      {"wrong_axis", {named("train/columns"), [](Step& step) { step.params.as<ReduceParams>().axes = 2; }}},
       {"another_function", {named("train/h"), [](Step& step) { step.op = Op::sigmoid; }}},
       {"comparison_not_strict", {named("train/above"), [](Step& step) { step.op = Op::greater_equal; }}},
       {"one_element_off", after(named("train/W:gradient"), [](Floats& m) { m[6] *= 1.001f; })},
@@ -427,15 +433,15 @@ std::vector<Planted> planted() {
         }}},
       {"only_the_evaluation", after(named("evaluate.test/p"), [](Floats& m) { m[0] += 0.01f; })},
       {"other_random_bits",
-       {named("train/kept"), [](Step& step) { std::get<RandomParams>(step.params).key += 1; }},
+       {named("train/kept"), [](Step& step) { step.params.as<RandomParams>().key += 1; }},
        value,
        classifier},
       {"rows_not_shuffled",
-       {named("train/x"), [](Step& step) { std::get<MinibatchParams>(step.params).shuffle = false; }},
+       {named("train/x"), [](Step& step) { step.params.as<MinibatchParams>().shuffle = false; }},
        value,
        classifier},
       {"rows_drawn_by_another_key",
-       {named("train/label"), [](Step& step) { std::get<MinibatchParams>(step.params).key += 1; }},
+       {named("train/label"), [](Step& step) { step.params.as<MinibatchParams>().key += 1; }},
        value,
        classifier},
       {"logarithm_of_softmax",
@@ -446,7 +452,7 @@ std::vector<Planted> planted() {
       {"sum_for_product", {named("train/product"), [](Step& step) { step.op = Op::sum; }}, value, classifier},
       {"argmin_for_argmax", {named("train/guess"), [](Step& step) { step.op = Op::argmin; }}, value, classifier},
       {"slice_one_off",
-       {named("train/part"), [](Step& step) { std::get<SliceParams>(step.params).start -= 1; }},
+       {named("train/part"), [](Step& step) { step.params.as<SliceParams>().start -= 1; }},
        value,
        classifier},
       {"concat_operands_exchanged",

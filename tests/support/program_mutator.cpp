@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graphrun/op.h"
+#include "graphrun/params/all.h"
 #include "types/op_rules.h"
 
 namespace graphrun::test {
@@ -204,22 +205,14 @@ class Mutator {
     });
   }
 
-  template <std::size_t i = 0>
-  static Params alternative(std::size_t which) {
-    if constexpr (i + 1 < std::variant_size_v<Params>) {
-      if (which != i) return alternative<i + 1>(which);
-    }
-    return std::variant_alternative_t<i, Params>{};
-  }
-
   void params(Params& params) {
     if (once_in(4)) {
-      params = alternative(below(std::variant_size_v<Params>));
+      params = AllParams::at(below(AllParams::size));
       return;
     }
     std::vector<const void*> seen;
     std::size_t fields = 0;
-    std::visit([&](const auto& p) { p.describe([&](std::string_view, const auto&) { ++fields; }); }, params);
+    AllParams::visit(params, [&](const auto& p) { p.describe([&](std::string_view, const auto&) { ++fields; }); });
     const std::size_t wanted = below(fields);
     std::size_t at = 0;
     const auto change_field = [&](std::string_view, const auto& field) {
@@ -231,16 +224,14 @@ class Mutator {
         number(const_cast<F&>(field));
       }
     };
-    std::visit(
-        [&](auto& p) {
-          if constexpr (std::is_same_v<std::remove_reference_t<decltype(p)>, MatmulParams>) {
-            if (once_in(4)) return enumerator(p.precision, 2);
-            return number(once_in(2) ? p.transpose_a : p.transpose_b);
-          } else {
-            p.describe(change_field);
-          }
-        },
-        params);
+    AllParams::visit(params, [&](auto& p) {
+      if constexpr (std::is_same_v<std::remove_reference_t<decltype(p)>, MatmulParams>) {
+        if (once_in(4)) return enumerator(p.precision, 2);
+        return number(once_in(2) ? p.transpose_a : p.transpose_b);
+      } else {
+        p.describe(change_field);
+      }
+    });
   }
 
   Region* region() {

@@ -1,7 +1,6 @@
 #include "executors/cpu/bound_step.h"
 
-#include <variant>
-
+#include "graphrun/params/scalar.h"
 #include "kernels/cpu/simd/scalar_loops.h"
 #include "kernels/cpu/threads/parallel.h"
 
@@ -16,11 +15,11 @@ void BoundStep::find_loop(Op op, Isa isa) {
     if (in.dtype != DType::f32 || (!whole && (in.rows > 0 || in.shape.elements() != 1))) return;
     loops.column[i] = whole ? 1 : 0;
   }
-  const auto* scalars = std::get_if<ScalarParams>(&args.params);
+  const auto* scalars = args.params.get_if<ScalarParams>();
   if (scalars != nullptr) {
     loops.a = static_cast<float>(scalars->a);
     loops.b = static_cast<float>(scalars->b);
-  } else if (!std::holds_alternative<NoParams>(args.params)) {
+  } else if (args.params.get_if<NoParams>() == nullptr) {
     return;
   }
   const cpu::IsaTable& table = cpu::isa_table(isa);

@@ -12,6 +12,7 @@
 #include "executors/cpu/combine.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "graphrun/params/minibatch.h"
 #include "kernels/cpu/batch/elements.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/tiles/tile_steps.h"
@@ -152,7 +153,7 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     const Buffer& output = program.buffers[phase.steps[i].output];
     if (step.op == Op::minibatch && program.buffers[step.inputs[0]].layout == Layout::vectors) {
       const cpu::TileOperand& data = call.inputs[0];
-      const auto& params = std::get<MinibatchParams>(step.params);
+      const auto& params = step.params.as<MinibatchParams>();
       call.inputs[0].vectors = cpu::minibatch_data(data.address, data.type, call.inputs[1].address, params);
       bound.batches.push_back({params, reinterpret_cast<const std::uint64_t*>(call.inputs[1].address)});
       if (output.layout == Layout::vectors) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "graphrun/op.h"
+#include "graphrun/params/scalar.h"
 #include "kernels/cpu/simd/scalar_loops.h"
 #include "kernels/cpu/threads/parallel.h"
 
@@ -155,7 +156,7 @@ class SweepFinder {
       Sweep::Call call;
       call.x = operand(assigns ? 1 : 0);
       if (!assigns && step.inputs.size() == 2) call.y = operand(1);
-      if (const auto* scalars = std::get_if<ScalarParams>(&step.params)) {
+      if (const auto* scalars = step.params.get_if<ScalarParams>()) {
         call.a = static_cast<float>(scalars->a);
         call.b = static_cast<float>(scalars->b);
       }

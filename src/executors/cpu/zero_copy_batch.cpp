@@ -1,9 +1,9 @@
 #include "executors/cpu/zero_copy_batch.h"
 
 #include <algorithm>
-#include <variant>
 
 #include "graphrun/op.h"
+#include "graphrun/params/minibatch.h"
 #include "kernels/cpu/batch/elements.h"
 
 namespace graphrun {
@@ -58,7 +58,7 @@ ZeroCopyBatch::~ZeroCopyBatch() = default;
 void ZeroCopyBatch::bind(const Program& program, const Phase& phase, std::vector<BoundStep>& steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = phase.steps[i];
-    const auto* params = std::get_if<MinibatchParams>(&step.params);
+    const auto* params = step.params.get_if<MinibatchParams>();
     if (step.op != Op::minibatch || params == nullptr || params->shuffle || steps[i].kernel == nullptr) continue;
     if (program.buffers[step.inputs[0]].layout != Layout::rows || is_shared(program, phase, step.output)) continue;
     std::vector<const void**> readers = readers_of(step.output, phase, steps);
@@ -77,7 +77,7 @@ void ZeroCopyBatch::bind(const Program& program, const Phase& phase, std::vector
 
 void ZeroCopyBatch::select(const KernelArgs& args) {
   auto& window = *static_cast<Window*>(args.workspace);
-  const auto& params = std::get<MinibatchParams>(args.params);
+  const auto& params = args.params.as<MinibatchParams>();
   const cpu::Batch batch = cpu::batch_of(params, *args.input<std::uint64_t>(1));
   if (batch.count < params.capacity) {
     window.copy(args);

@@ -14,6 +14,7 @@
 #include "executors/cuda/fusing.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "graphrun/params/matmul.h"
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/support.h"
 
@@ -153,8 +154,7 @@ CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index
                                        bound.workspace_bytes, allowed.workspace_bytes));
   }
   if (step.op == Op::matmul && !library_ &&
-      plan_matmul(std::get<MatmulParams>(step.params), types[0], types[1], machine_).route ==
-          MatmulPlan::Route::library) {
+      plan_matmul(step.params.as<MatmulParams>(), types[0], types[1], machine_).route == MatmulPlan::Route::library) {
     library_.emplace();
   }
   bound.launch = find_kernel(step.op);

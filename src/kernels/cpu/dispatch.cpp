@@ -4,6 +4,8 @@
 
 #include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
 #include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/cpu_kernels.h"
 
@@ -57,8 +59,8 @@ KernelFn cpu_kernel(Op op, Isa isa) {
 }
 
 std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {
-  const auto* matmul = std::get_if<MatmulParams>(&params);
-  const auto* reduce = std::get_if<ReduceParams>(&params);
+  const auto* matmul = params.get_if<MatmulParams>();
+  const auto* reduce = params.get_if<ReduceParams>();
   if (op == Op::matmul && matmul != nullptr) return cpu::product_workspace(*matmul, inputs[0], output);
   if (op == Op::sum && reduce != nullptr) return cpu::sum_workspace(*reduce, inputs[0]);
   if (op == Op::scatter_add) return cpu::scatter_workspace(inputs[0], output);

@@ -2,6 +2,7 @@
 // largest element, the sum of exp(x - largest), the result.
 // A line belongs to one thread, to some lanes of a warp, or to a block, by its length: the order of its sum follows.
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/scalar_ops.h"
 
@@ -191,7 +192,7 @@ Lines lines_of(const KernelArgs& args, int axis) {
 
 template <bool kLog>
 void launch_softmax(const KernelArgs& args, Launcher& launcher) {
-  const Lines lines = lines_of(args, std::get<AxisParams>(args.params).axis);
+  const Lines lines = lines_of(args, args.params.as<AxisParams>().axis);
   if (lines.count == 0 || lines.size == 0) return;
   launch_lines(lines, kLog ? "log_softmax" : "softmax", Softmax<kLog>{args.output<float>()}, launcher);
 }

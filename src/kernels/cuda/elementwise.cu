@@ -2,6 +2,7 @@
 #include "kernels/cuda/elementwise.cuh"
 
 #include "graphrun/op.h"
+#include "graphrun/params/scalar.h"
 #include "kernels/scalar_ops.h"
 
 namespace graphrun::cuda {
@@ -39,7 +40,7 @@ struct Where {
 template <class F>
 void launch_unary(const KernelArgs& args, Launcher& launcher) {
   Unary<F> f{0.0f, 0.0f};
-  if (const auto* params = std::get_if<ScalarParams>(&args.params)) {
+  if (const auto* params = args.params.get_if<ScalarParams>()) {
     f = {static_cast<float>(params->a), static_cast<float>(params->b)};
   }
   launch_elementwise<Unary<F>, float, float>(args, launcher, "unary", f);

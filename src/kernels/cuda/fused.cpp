@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "graphrun/op.h"
+#include "graphrun/params/minibatch.h"
+#include "graphrun/params/scalar.h"
 #include "kernels/cuda/layout.h"
 
 namespace graphrun::cuda {
@@ -111,7 +113,7 @@ std::string cast(std::string_view x, DType from, DType to) {
 // Of operands that are expressions.
 std::string expression(const FusedStep& step, const std::vector<std::string>& x) {
   const Row& row = *row_of(step.op);
-  const auto* scalars = std::get_if<ScalarParams>(&step.params);
+  const auto* scalars = step.params.get_if<ScalarParams>();
   switch (row.form) {
     case Form::unary:
       return fmt::format("scalar::{}::apply({}, {}, {})", row.functor, x[0],
@@ -131,7 +133,7 @@ std::string expression(const FusedStep& step, const std::vector<std::string>& x)
   if (step.op == Op::assign || step.op == Op::record) return x[1];
   if (step.op == Op::increment) return x[0] + " + 1";
   if (step.op == Op::row_count) {
-    const auto& batches = std::get<MinibatchParams>(step.params);
+    const auto& batches = step.params.as<MinibatchParams>();
     return fmt::format("batch_rows({}, {}u, {}u, {}u)", x[0], batches.total, batches.capacity,
                        std::max<std::int64_t>(batches.batches(), 1));
   }

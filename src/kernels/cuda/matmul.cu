@@ -2,6 +2,7 @@
 // products at a time to matmul_many.cu.
 // The order of every sum is fixed by the plan: terms of a thread in order, then the warp's tree, then warps in order,
 // then splits in order.
+#include "graphrun/params/matmul.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matmul_plan.h"
 
@@ -213,7 +214,7 @@ Product product_of(const KernelArgs& args, const MatmulPlan& plan, bool transpos
 }  // namespace
 
 void launch_matmul(const KernelArgs& args, Launcher& launcher) {
-  const auto& params = std::get<MatmulParams>(args.params);
+  const auto& params = args.params.as<MatmulParams>();
   const MatmulPlan plan = plan_matmul(params, args.in_type[0], args.in_type[1], launcher.machine());
   const auto count = static_cast<std::uint64_t>(plan.m * plan.n);
   if (count == 0 || plan.leading.count == 0) return;

@@ -1,6 +1,7 @@
 // random.cu: draws. Their bits are defined by base/random_bits.h: the same as on a host.
 #include "base/random_bits.h"
 #include "graphrun/op.h"
+#include "graphrun/params/random.h"
 #include "kernels/cuda/launch.cuh"
 
 namespace graphrun::cuda {
@@ -55,22 +56,22 @@ void draw(const KernelArgs& args, Launcher& launcher, const char* name, int step
   const auto count = static_cast<std::uint64_t>(args.out_type.shape.elements());
   if (count == 0) return;
   launch(launcher, draw_kernel<F>, name, linear_grid(launcher.machine(), (count + 3) / 4, 256), 256, f,
-         std::get<RandomParams>(args.params).key, args.input<std::uint64_t>(step_input),
+         args.params.as<RandomParams>().key, args.input<std::uint64_t>(step_input),
          extent_of(args, args.out_type, count), is_aligned(args.out, 16), args.output<float>());
 }
 
 void launch_uniform(const KernelArgs& args, Launcher& launcher) {
-  const auto& p = std::get<RandomParams>(args.params);
+  const auto& p = args.params.as<RandomParams>();
   draw(args, launcher, "random_uniform", 0, Uniform{p.a, p.b});
 }
 
 void launch_normal(const KernelArgs& args, Launcher& launcher) {
-  const auto& p = std::get<RandomParams>(args.params);
+  const auto& p = args.params.as<RandomParams>();
   draw(args, launcher, "random_normal", 0, Normal{p.a, p.b});
 }
 
 void launch_dropout(const KernelArgs& args, Launcher& launcher) {
-  const double rate = std::get<RandomParams>(args.params).a;
+  const double rate = args.params.as<RandomParams>().a;
   draw(args, launcher, "dropout", 1, Dropout{rate, static_cast<float>(1 - rate), args.input<float>(0)});
 }
 
@@ -84,7 +85,7 @@ void launch_permutation(const KernelArgs& args, Launcher& launcher) {
   const auto n = static_cast<std::uint64_t>(args.out_type.shape.elements());
   if (n == 0) return;
   launch(launcher, permutation_kernel, "permutation", linear_grid(launcher.machine(), n, 256), 256,
-         std::get<RandomParams>(args.params).key, args.input<std::uint64_t>(0), n, args.output<std::int32_t>());
+         args.params.as<RandomParams>().key, args.input<std::uint64_t>(0), n, args.output<std::int32_t>());
 }
 
 }  // namespace

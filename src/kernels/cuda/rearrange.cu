@@ -1,6 +1,8 @@
 // rearrange.cu: elements elsewhere: transpose, slice, pad, concat, one_hot, gather. Elements are moved as words of
 // their size, or of up to 16 bytes where neighbours stay together.
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/movement.h"
 #include "kernels/cuda/elementwise.cuh"
 #include "kernels/cuda/reduce_plan.h"
 
@@ -110,21 +112,21 @@ std::uint64_t extent_along(const TensorType& type, int axis) {
 }
 
 void launch_slice(const KernelArgs& args, Launcher& launcher) {
-  const auto& params = std::get<SliceParams>(args.params);
+  const auto& params = args.params.as<SliceParams>();
   Assembly assembly(args, params.axis);
   assembly.add(0, static_cast<std::uint64_t>(params.start), 0, extent_along(args.out_type, params.axis));
   assembly.run(launcher, "slice");
 }
 
 void launch_pad(const KernelArgs& args, Launcher& launcher) {
-  const auto& params = std::get<PadParams>(args.params);
+  const auto& params = args.params.as<PadParams>();
   Assembly assembly(args, params.axis);
   assembly.add(0, 0, static_cast<std::uint64_t>(params.before), extent_along(args.in_type[0], params.axis));
   assembly.run(launcher, "pad", static_cast<float>(params.value));
 }
 
 void launch_concat(const KernelArgs& args, Launcher& launcher) {
-  const int axis = std::get<AxisParams>(args.params).axis;
+  const int axis = args.params.as<AxisParams>().axis;
   Assembly assembly(args, axis);
   std::uint64_t begin = 0;
   for (int k = 0; k < args.inputs; ++k) {
@@ -239,7 +241,7 @@ void transpose_words(const KernelArgs& args, Launcher& launcher, const Axes& axe
 }
 
 void launch_transpose(const KernelArgs& args, Launcher& launcher) {
-  const auto& params = std::get<PermuteParams>(args.params);
+  const auto& params = args.params.as<PermuteParams>();
   const Shape& in = args.in_type[0].shape;
   if (args.out_type.bytes() == 0) return;
   std::uint64_t stride[kMaxRank] = {};

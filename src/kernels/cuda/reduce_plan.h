@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
-#include <variant>
 
 #include "graphrun/op.h"
 #include "graphrun/params.h"
+#include "graphrun/params/axes.h"
 #include "graphrun/types.h"
 #include "kernels/cuda/launcher.h"
 
@@ -66,8 +66,8 @@ inline std::uint64_t reduce_state(Op op) {
 
 // The reduced axes of an op that is a reduction.
 inline std::uint32_t reduced_axes(const Params& params) {
-  if (const auto* axis = std::get_if<AxisParams>(&params)) return 1u << axis->axis;
-  return std::get<ReduceParams>(params).axes;
+  if (const auto* axis = params.get_if<AxisParams>()) return 1u << axis->axis;
+  return params.as<ReduceParams>().axes;
 }
 
 inline ReducePlan plan_reduce(std::uint32_t axes, const Shape& in, const Machine& machine,

@@ -4,6 +4,7 @@
 
 #include "base/random_bits.h"
 #include "graphrun/op.h"
+#include "graphrun/params/minibatch.h"
 #include "kernels/cuda/launch.cuh"
 
 namespace graphrun::cuda {
@@ -27,7 +28,7 @@ struct Batches {
 };
 
 Batches batches_of(const KernelArgs& args) {
-  const auto& params = std::get<MinibatchParams>(args.params);
+  const auto& params = args.params.as<MinibatchParams>();
   return {static_cast<std::uint64_t>(params.total), static_cast<std::uint64_t>(params.capacity),
           static_cast<std::uint64_t>(params.batches() > 0 ? params.batches() : 1), params.shuffle, params.key};
 }
@@ -65,7 +66,7 @@ void copy_batch(const KernelArgs& args, Launcher& launcher, std::uint64_t row) {
 }
 
 void launch_minibatch(const KernelArgs& args, Launcher& launcher) {
-  const auto& params = std::get<MinibatchParams>(args.params);
+  const auto& params = args.params.as<MinibatchParams>();
   const std::uint64_t bytes = args.out_type.bytes();
   if (bytes == 0) return;
   const std::uint64_t row = bytes / static_cast<std::uint64_t>(params.capacity);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "graphrun/op.h"
+#include "graphrun/params/matmul.h"
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/reduce_plan.h"
 #include "kernels/cuda/scatter_plan.h"
@@ -30,7 +31,7 @@ Verdict verdict(Op op, const Params& params, std::span<const TensorType> inputs,
                 const Machine& machine) {
   if (std::string reason = misfit(op, inputs, output); !reason.empty()) return {std::move(reason), 0};
   if (op == Op::matmul) {
-    return {{}, plan_matmul(std::get<MatmulParams>(params), inputs[0], inputs[1], machine).workspace};
+    return {{}, plan_matmul(params.as<MatmulParams>(), inputs[0], inputs[1], machine).workspace};
   }
   if (const std::uint64_t state = reduce_state(op); state > 0) {
     return {{}, plan_reduce(reduced_axes(params), inputs[0].shape, machine, state).workspace};

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/random_bits.h"
+#include "graphrun/params/matmul.h"
 #include "session/verify/verify_parts.h"
 
 namespace graphrun {
@@ -285,7 +286,7 @@ class RunVerification {
 
   void move(const Step& step, std::uint32_t index, Bytes& bytes, const Bytes& scale) {
     const TensorType& type = plain_buffer(step.output).type;
-    const auto* product = std::get_if<MatmulParams>(&step.params);
+    const auto* product = step.params.get_if<MatmulParams>();
     const Bytes before = bytes;
     const Sides sides{
         type, before, before, rule_of(step.op), scale, product != nullptr ? product->precision : Precision::fp32};

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "graphrun/params/matmul.h"
 #include "session/verify/verify_parts.h"
 
 namespace graphrun {
@@ -160,7 +161,7 @@ class StepVerification {
     expect(step.output, got);
     const Bytes expected = read(*reference_, step.output);
     const Bytes scale = scaled ? read(*scale_, step.output) : Bytes();
-    const auto* product = std::get_if<MatmulParams>(&step.params);
+    const auto* product = step.params.get_if<MatmulParams>();
     const Precision precision = product != nullptr ? product->precision : Precision::fp32;
     compare(phase, index, {buffer(step.output).type, got, expected, rule, scale, precision});
     if (report_.difference) return std::nullopt;

@@ -9,6 +9,8 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/movement.h"
 
 namespace graphrun {
 namespace {
@@ -59,13 +61,13 @@ class Tracer {
     } else if (node.op == Op::broadcast_to) {
       broadcast(node, box, range);
     } else if (node.op == Op::transpose) {
-      const auto params = std::get<PermuteParams>(packed(node));
+      const auto params = packed(node).as<PermuteParams>();
       Box source(box.size());
       for (std::size_t axis = 0; axis < box.size(); ++axis)
         source[static_cast<std::size_t>(params.axes[axis])] = box[axis];
       trace(node.inputs[0], source, range);
     } else if (node.op == Op::slice) {
-      const auto params = std::get<SliceParams>(packed(node));
+      const auto params = packed(node).as<SliceParams>();
       Box source = box;
       source[static_cast<std::size_t>(params.axis)].first += params.start;
       source[static_cast<std::size_t>(params.axis)].second += params.start;
@@ -111,7 +113,7 @@ class Tracer {
   }
 
   void concatenated(const Node& node, const Box& box, const ClassRange& range) {
-    const auto axis = static_cast<std::size_t>(std::get<AxisParams>(packed(node)).axis);
+    const auto axis = static_cast<std::size_t>(packed(node).as<AxisParams>().axis);
     std::int64_t begin = 0;
     for (const NodeId input : node.inputs) {
       const std::int64_t extent = graph_[input].type.shape[static_cast<int>(axis)];

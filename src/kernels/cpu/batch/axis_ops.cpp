@@ -2,6 +2,7 @@
 // another.
 #include <limits>
 
+#include "graphrun/params/axes.h"
 #include "kernels/cpu/batch/reduced_axes.h"
 
 namespace graphrun::cpu {
@@ -42,7 +43,7 @@ float product(float x, float y) {
 template <float (*combine)(float, float)>
 void reduce(const KernelArgs& args, float start) {
   float* out = args.output<float>();
-  for_lines(args, std::get<ReduceParams>(args.params).axes,
+  for_lines(args, args.params.as<ReduceParams>().axes,
             [&](std::int64_t i, std::int64_t, const Line& line) { out[i] = fold<combine>(line, start); });
 }
 void max_kernel(const KernelArgs& args) {
@@ -58,7 +59,7 @@ void prod_kernel(const KernelArgs& args) {
 template <bool kLargest>
 void position(const KernelArgs& args) {
   auto* out = args.output<std::int32_t>();
-  for_lines(args, 1u << std::get<AxisParams>(args.params).axis, [&](std::int64_t i, std::int64_t, const Line& line) {
+  for_lines(args, 1u << args.params.as<AxisParams>().axis, [&](std::int64_t i, std::int64_t, const Line& line) {
     std::int64_t best = 0;
     for (std::int64_t j = 1; j < line.size; ++j) {
       const float x = line[j];

@@ -8,7 +8,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "graphrun/params.h"
+#include "graphrun/params/minibatch.h"
 #include "graphrun/types.h"
 
 namespace graphrun::cpu {

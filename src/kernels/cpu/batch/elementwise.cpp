@@ -1,12 +1,13 @@
 #include <type_traits>
 
+#include "graphrun/params/scalar.h"
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun::cpu {
 namespace {
 
 void run_unary(const KernelArgs& args, UnaryFn loop) {
-  const auto* scalars = std::get_if<ScalarParams>(&args.params);
+  const auto* scalars = args.params.get_if<ScalarParams>();
   const float a = scalars != nullptr ? static_cast<float>(scalars->a) : 0.0f;
   const float b = scalars != nullptr ? static_cast<float>(scalars->b) : 0.0f;
   const std::int64_t n = valid_elements(args, args.out_type);

@@ -14,6 +14,11 @@
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/threads/parallel.h"
 
+namespace graphrun {
+struct MatmulParams;
+struct ReduceParams;
+}  // namespace graphrun
+
 namespace graphrun::cpu {
 
 KernelFn elementwise_kernel(Op op, Isa isa);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/random_bits.h"
+#include "graphrun/params/minibatch.h"
 #include "kernels/cpu/batch/elements.h"
 #include "kernels/cpu/batch/families.h"
 
@@ -13,7 +14,7 @@ std::uint64_t counter(const KernelArgs& args, int i) {
 }
 
 void minibatch(const KernelArgs& args) {
-  const auto& params = std::get<MinibatchParams>(args.params);
+  const auto& params = args.params.as<MinibatchParams>();
   const Batch batch = batch_of(params, counter(args, 1));
   const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
   const std::size_t bytes = static_cast<std::size_t>(batch.count) * row;
@@ -40,7 +41,7 @@ void minibatch(const KernelArgs& args) {
 }
 
 void row_count(const KernelArgs& args) {
-  const auto& params = std::get<MinibatchParams>(args.params);
+  const auto& params = args.params.as<MinibatchParams>();
   *args.output<std::int32_t>() = static_cast<std::int32_t>(batch_of(params, counter(args, 0)).count);
 }
 

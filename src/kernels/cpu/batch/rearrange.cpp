@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graphrun/params/axes.h"
+#include "graphrun/params/movement.h"
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun::cpu {
@@ -36,7 +38,7 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
 }
 
 void slice(const KernelArgs& args) {
-  const auto& params = std::get<SliceParams>(args.params);
+  const auto& params = args.params.as<SliceParams>();
   const Along in(args, args.in_type[0], params.axis);
   const Along out(args, args.out_type, params.axis);
   const std::byte* from = args.input<std::byte>(0) + static_cast<std::size_t>(params.start) * in.inner;
@@ -46,7 +48,7 @@ void slice(const KernelArgs& args) {
 }
 
 void pad(const KernelArgs& args) {
-  const auto& params = std::get<PadParams>(args.params);
+  const auto& params = args.params.as<PadParams>();
   const Along in(args, args.in_type[0], params.axis);
   const Along out(args, args.out_type, params.axis);
   const auto value = static_cast<float>(params.value);
@@ -65,7 +67,7 @@ void pad(const KernelArgs& args) {
 }
 
 void concat(const KernelArgs& args) {
-  const int axis = std::get<AxisParams>(args.params).axis;
+  const int axis = args.params.as<AxisParams>().axis;
   const Along out(args, args.out_type, axis);
   std::byte* column = args.output<std::byte>();
   for (int k = 0; k < args.inputs; ++k) {
@@ -101,7 +103,7 @@ struct Permuted {
   std::int64_t total = 1;
 
   explicit Permuted(const KernelArgs& args) {
-    const auto& params = std::get<PermuteParams>(args.params);
+    const auto& params = args.params.as<PermuteParams>();
     const Shape& in = args.in_type[0].shape;
     std::int64_t of_axis[kMaxRank + 1];
     std::int64_t step = 1;

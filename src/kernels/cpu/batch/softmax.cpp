@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graphrun/params/axes.h"
 #include "kernels/cpu/batch/reduced_axes.h"
 
 namespace graphrun::cpu {
@@ -100,7 +101,7 @@ void for_long_lines(const KernelArgs& args, const LineAxes& axes, Rows&& rows, S
 template <Isa isa>
 void softmax(const KernelArgs& args) {
   const IsaTable& table = table_of<isa>();
-  const std::uint32_t mask = 1u << std::get<AxisParams>(args.params).axis;
+  const std::uint32_t mask = 1u << args.params.as<AxisParams>().axis;
   const float* const x = args.input<float>(0);
   float* const out = args.output<float>();
   const LineAxes axes = axes_of(args, mask);
@@ -133,7 +134,7 @@ void softmax(const KernelArgs& args) {
 template <Isa isa>
 void log_softmax(const KernelArgs& args) {
   const IsaTable& table = table_of<isa>();
-  const std::uint32_t mask = 1u << std::get<AxisParams>(args.params).axis;
+  const std::uint32_t mask = 1u << args.params.as<AxisParams>().axis;
   const float* const x = args.input<float>(0);
   float* const out = args.output<float>();
   const LineAxes axes = axes_of(args, mask);
@@ -284,7 +285,7 @@ void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32
 template <Isa isa>
 void logsumexp(const KernelArgs& args) {
   const IsaTable& table = table_of<isa>();
-  const std::uint32_t mask = std::get<ReduceParams>(args.params).axes;
+  const std::uint32_t mask = args.params.as<ReduceParams>().axes;
   const float* const x = args.input<float>(0);
   float* const out = args.output<float>();
   const LineAxes axes = axes_of(args, mask);

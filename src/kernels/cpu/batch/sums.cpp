@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graphrun/params/axes.h"
 #include "kernels/cpu/batch/reduced_axes.h"
 
 namespace graphrun::cpu {
@@ -86,7 +87,7 @@ void sum_outputs(const KernelArgs& args, const LineAxes& axes, const IsaTable& t
 
 void run_sum(const KernelArgs& args, const IsaTable& table) {
   const TensorType& in = args.in_type[0];
-  const LineAxes axes(in, std::get<ReduceParams>(args.params).axes, args.rows_of(in));
+  const LineAxes axes(in, args.params.as<ReduceParams>().axes, args.rows_of(in));
   if (axes.outputs > 0) {
     if (axes.terms == 0)
       std::fill_n(args.output<float>(), axes.outputs, 0.0f);

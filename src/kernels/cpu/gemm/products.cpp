@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graphrun/params/matmul.h"
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun::cpu {
@@ -226,7 +227,7 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
 }
 
 void run_matrices(const KernelArgs& args, const IsaTable& table) {
-  const auto& params = std::get<MatmulParams>(args.params);
+  const auto& params = args.params.as<MatmulParams>();
   const Shape& a = args.in_type[0].shape;
   const Shape& b = args.in_type[1].shape;
   const Shape& c = args.out_type.shape;
@@ -268,7 +269,7 @@ void run_matrices(const KernelArgs& args, const IsaTable& table) {
 
 void run_matmul(const KernelArgs& args, const IsaTable& table) {
   if (args.out_type.shape.rank() > 2) return run_matrices(args, table);
-  const auto& params = std::get<MatmulParams>(args.params);
+  const auto& params = args.params.as<MatmulParams>();
   const TensorType& a = args.in_type[0];
   const TensorType& b = args.in_type[1];
   MatmulProblem p{};

@@ -18,6 +18,10 @@
 #include "graphrun/types.h"
 #include "kernels/cpu/cpu_kernels.h"
 
+namespace graphrun {
+struct MinibatchParams;
+}
+
 namespace graphrun::cpu {
 
 // The tile in hand.

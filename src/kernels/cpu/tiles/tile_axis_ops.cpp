@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
 namespace graphrun::cpu {
@@ -109,7 +110,7 @@ class CrossEntropy final : public TileStep {
 std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (!in_tile(call.output)) return nullptr;
   const TileTable& table = tile_table(isa);
-  if (const auto* reduce = std::get_if<ReduceParams>(call.params)) {
+  if (const auto* reduce = call.params->get_if<ReduceParams>()) {
     const std::uint32_t axes = reduce->axes;
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     if (call.op == Op::sum) return line_step(call, axes, table.sum_features);
@@ -127,7 +128,7 @@ std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::str
     reason = "targets without rows";
     return nullptr;
   }
-  const auto* axis = std::get_if<AxisParams>(call.params);
+  const auto* axis = call.params->get_if<AxisParams>();
   if (axis == nullptr) return nullptr;
   const std::uint32_t mask = 1u << axis->axis;
   if (call.op == Op::softmax) return line_step(call, mask, table.softmax);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graphrun/op.h"
+#include "graphrun/params/scalar.h"
 #include "kernels/cpu/batch/elements.h"
 #include "kernels/cpu/simd/scalar_loops.h"
 #include "kernels/cpu/tiles/tile_steps.h"
@@ -95,7 +96,7 @@ class Elementwise : public TileStep {
 class Unary final : public Elementwise {
  public:
   Unary(const TileCall& call, UnaryFn loop) : Elementwise(call), loop_(loop) {
-    if (const auto* scalars = std::get_if<ScalarParams>(call.params)) {
+    if (const auto* scalars = call.params->get_if<ScalarParams>()) {
       a_ = static_cast<float>(scalars->a);
       b_ = static_cast<float>(scalars->b);
     }

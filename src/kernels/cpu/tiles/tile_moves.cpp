@@ -4,6 +4,10 @@
 
 #include "base/random_bits.h"
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/minibatch.h"
+#include "graphrun/params/movement.h"
+#include "graphrun/params/random.h"
 #include "kernels/cpu/batch/elements.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
@@ -99,7 +103,7 @@ class Minibatch final : public TileStep {
         step_(call.inputs[1]),
         out_(call.output),
         table_(table),
-        params_(std::get<MinibatchParams>(*call.params)),
+        params_(call.params->as<MinibatchParams>()),
         width_(feature_count(out_.type)) {}
   void run(const TileContext& c) const override {
     const std::uint64_t step = *read<std::uint64_t>(step_, c);
@@ -188,18 +192,18 @@ std::unique_ptr<TileStep> rearrange(const TileCall& call) {
   double number = 0;
   if (call.op == Op::broadcast_to) {
     for (const std::int32_t feature : broadcast_map(out, in)) from.push_back({0, feature});
-  } else if (const auto* permute = std::get_if<PermuteParams>(call.params)) {
+  } else if (const auto* permute = call.params->get_if<PermuteParams>()) {
     for_features(out, [&](const std::vector<i64>& at) {
       std::vector<i64> source(at.size());
       for (std::size_t i = 0; i < at.size(); ++i) source[static_cast<std::size_t>(permute->axes[i])] = at[i];
       from.push_back({0, feature_at(in, source)});
     });
-  } else if (const auto* slice = std::get_if<SliceParams>(call.params)) {
+  } else if (const auto* slice = call.params->get_if<SliceParams>()) {
     for_features(out, [&](std::vector<i64> at) {
       at[static_cast<std::size_t>(slice->axis)] += slice->start;
       from.push_back({0, feature_at(in, at)});
     });
-  } else if (const auto* pad = std::get_if<PadParams>(call.params)) {
+  } else if (const auto* pad = call.params->get_if<PadParams>()) {
     number = pad->value;
     for_features(out, [&](std::vector<i64> at) {
       i64& index = at[static_cast<std::size_t>(pad->axis)];
@@ -207,7 +211,7 @@ std::unique_ptr<TileStep> rearrange(const TileCall& call) {
       from.push_back(index >= 0 && index < in[pad->axis] ? From{0, feature_at(in, at)} : From{});
     });
   } else {  // concat
-    const int axis = std::get<AxisParams>(*call.params).axis;
+    const int axis = call.params->as<AxisParams>().axis;
     for_features(out, [&](std::vector<i64> at) {
       std::size_t input = 0;
       i64& index = at[static_cast<std::size_t>(axis)];
@@ -263,7 +267,7 @@ class Draw final : public TileStep {
         out_(call.output),
         step_input_(step_input),
         value_(value),
-        key_(std::get<RandomParams>(*call.params).key) {}
+        key_(call.params->as<RandomParams>().key) {}
   void run(const TileContext& c) const override {
     const std::uint64_t step = *read<std::uint64_t>(inputs_[step_input_], c);
     const float* const x = step_input_ > 0 ? read<float>(inputs_[0], c) : nullptr;
@@ -370,7 +374,7 @@ std::unique_ptr<TileStep> make_move_tile(const TileCall& call, Isa isa, std::str
 }
 
 std::unique_ptr<TileStep> make_draw_tile(const TileCall& call, std::string&) {
-  const auto* p = std::get_if<RandomParams>(call.params);
+  const auto* p = call.params->get_if<RandomParams>();
   if (p == nullptr || !in_tile(call.output)) return nullptr;
   const double a = p->a;
   const double b = p->b;

@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
 namespace graphrun::cpu {
@@ -40,7 +42,7 @@ class Dense final : public TileStep {
     k_ = x[x.rank() - 1];
     n_ = out_.type.shape[out_.type.shape.rank() - 1];
     rows_ = n_ == 0 ? 0 : feature_count(out_.type) / n_;
-    const bool transposed = std::get<MatmulParams>(*call.params).transpose_b;
+    const bool transposed = call.params->as<MatmulParams>().transpose_b;
     w_k_ = transposed ? 1 : w[1];
     w_n_ = transposed ? w[1] : 1;
   }
@@ -140,7 +142,7 @@ class SumRows final : public TileStep {
       : x_(call.inputs[0]),
         out_(call.output),
         table_(table),
-        targets_(targets(x_, std::get<ReduceParams>(*call.params).axes)) {
+        targets_(targets(x_, call.params->as<ReduceParams>().axes)) {
     for (std::size_t i = 0; i < targets_.size(); ++i) direct_ = direct_ && targets_[i] == static_cast<std::int32_t>(i);
   }
   void run(const TileContext& c) const override {
@@ -167,7 +169,7 @@ class FoldRows final : public TileStep {
   FoldRows(const TileCall& call, F fold)
       : x_(call.inputs[0]),
         out_(call.output),
-        targets_(targets(x_, std::get<ReduceParams>(*call.params).axes)),
+        targets_(targets(x_, call.params->as<ReduceParams>().axes)),
         fold_(fold) {}
   void run(const TileContext& c) const override {
     const float* x = read<float>(x_, c);
@@ -221,7 +223,7 @@ int epilogue_input(Op op) {
 
 std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (call.op != Op::matmul) return nullptr;
-  const auto& params = std::get<MatmulParams>(*call.params);
+  const auto& params = call.params->as<MatmulParams>();
   const TensorType& a = call.inputs[0].type;
   const TensorType& b = call.inputs[1].type;
   if (in_tile(call.output)) {
@@ -241,7 +243,7 @@ std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::
 std::unique_ptr<TileStep> make_reduction_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (in_tile(call.output)) return nullptr;
   if (call.op == Op::scatter_add) return std::make_unique<ScatterRows>(call);
-  if (std::get_if<ReduceParams>(call.params) == nullptr) return nullptr;
+  if (call.params->get_if<ReduceParams>() == nullptr) return nullptr;
   if (call.op == Op::sum) return std::make_unique<SumRows>(call, tile_table(isa));
   if (call.op == Op::max) return fold_step(call, [](float x, float y) { return x >= y || x != x ? x : y; });
   if (call.op == Op::min) return fold_step(call, [](float x, float y) { return x <= y || x != x ? x : y; });

@@ -1,0 +1,38 @@
+// params/all.h: the list of the structs that Params can hold, for the few who need them all.
+// Contract: a struct that is not listed here can be held, but neither printed nor compared: std::logic_error.
+// To add a struct: declare it in the header of its family, give it kKind and describe(), list it here.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+
+#include "graphrun/params.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
+#include "graphrun/params/movement.h"
+#include "graphrun/params/random.h"
+#include "graphrun/params/scalar.h"
+
+namespace graphrun {
+
+template <class... T>
+struct ParamsList {
+  static constexpr std::size_t size = sizeof...(T);
+  static constexpr ParamsKind kinds[] = {T::kKind...};
+  static Params at(std::size_t i) {
+    const Params all[] = {T{}...};
+    return all[i];
+  }
+  // f(the struct that is held). P: Params or const Params.
+  template <class P, class F>
+  static void visit(P& params, F&& f) {
+    if (!((params.template get_if<T>() != nullptr && (f(params.template as<T>()), true)) || ...)) {
+      throw std::logic_error("parameters that params/all.h does not list");
+    }
+  }
+};
+using AllParams = ParamsList<NoParams, ScalarParams, MatmulParams, ReduceParams, MinibatchParams, AxisParams,
+                             PermuteParams, SliceParams, PadParams, RandomParams>;
+
+}  // namespace graphrun

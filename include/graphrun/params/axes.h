@@ -1,0 +1,34 @@
+// params/axes.h: parameters of reductions and of ops that look along one axis.
+#pragma once
+
+#include <cstdint>
+
+#include "graphrun/params.h"
+
+namespace graphrun {
+
+// Reductions. Bit i of `axes` is set when axis i of the input is reduced.
+struct ReduceParams {
+  static constexpr ParamsKind kKind = params_kind("reduce");
+  std::uint32_t axes = 0;
+  bool keepdims = false;
+  template <class F>
+  void describe(F&& f) const {
+    f("axes", axes);
+    f("keepdims", keepdims);
+  }
+  friend bool operator==(const ReduceParams&, const ReduceParams&) = default;
+};
+
+// Ops that look along one axis: softmax, log_softmax, argmax, argmin, concat. Counted from 0.
+struct AxisParams {
+  static constexpr ParamsKind kKind = params_kind("axis");
+  std::int32_t axis = 0;
+  template <class F>
+  void describe(F&& f) const {
+    f("axis", axis);
+  }
+  friend bool operator==(const AxisParams&, const AxisParams&) = default;
+};
+
+}  // namespace graphrun

@@ -1,0 +1,31 @@
+// params/minibatch.h: parameters of what goes through a data set batch by batch.
+#pragma once
+
+#include <cstdint>
+
+#include "graphrun/params.h"
+
+namespace graphrun {
+
+// minibatch(data, step) and row_count(step): batch number b = step mod batches holds rows [b*capacity, b*capacity +
+// count), count = min(capacity, total - b*capacity).
+struct MinibatchParams {
+  static constexpr ParamsKind kKind = params_kind("minibatch");
+  std::int64_t total = 0;     // rows of the data set
+  std::int64_t capacity = 0;  // rows of a batch
+  bool shuffle = false;
+  std::uint64_t key = 0;
+  bool drop_last = false;  // a last batch that is not full is left out
+  template <class F>
+  void describe(F&& f) const {
+    f("total", total);
+    f("capacity", capacity);
+    f("shuffle", shuffle);
+    f("key", key);
+    f("drop_last", drop_last);
+  }
+  std::int64_t batches() const { return drop_last ? total / capacity : (total + capacity - 1) / capacity; }
+  friend bool operator==(const MinibatchParams&, const MinibatchParams&) = default;
+};
+
+}  // namespace graphrun

@@ -1,0 +1,51 @@
+// params/movement.h: parameters of transpose, slice and pad.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "graphrun/params.h"
+#include "graphrun/types.h"
+
+namespace graphrun {
+
+// transpose: axis i of the output is axis axes[i] of the input; entries past the rank are 0.
+struct PermuteParams {
+  static constexpr ParamsKind kKind = params_kind("permute");
+  std::int32_t axes[kMaxRank] = {};
+  template <class F>
+  void describe(F&& f) const {
+    f("axes", std::span<const std::int32_t>(axes));
+  }
+  friend bool operator==(const PermuteParams&, const PermuteParams&) = default;
+};
+
+// slice: the output begins at `start` of the input along the axis.
+struct SliceParams {
+  static constexpr ParamsKind kKind = params_kind("slice");
+  std::int32_t axis = 0;
+  std::int64_t start = 0;
+  template <class F>
+  void describe(F&& f) const {
+    f("axis", axis);
+    f("start", start);
+  }
+  friend bool operator==(const SliceParams&, const SliceParams&) = default;
+};
+
+// pad: the input begins at `before` of the output along the axis; around it stands `value`.
+struct PadParams {
+  static constexpr ParamsKind kKind = params_kind("pad");
+  std::int32_t axis = 0;
+  std::int64_t before = 0;
+  double value = 0;
+  template <class F>
+  void describe(F&& f) const {
+    f("axis", axis);
+    f("before", before);
+    f("value", value);
+  }
+  friend bool operator==(const PadParams&, const PadParams&) = default;
+};
+
+}  // namespace graphrun

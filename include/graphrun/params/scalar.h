@@ -1,0 +1,21 @@
+// params/scalar.h: parameters of scalar ops with attributes.
+#pragma once
+
+#include "graphrun/params.h"
+
+namespace graphrun {
+
+// Scalar ops with attributes: up to two numbers, in the order of the op's schema (leaky_relu: slope; clip: low, high).
+struct ScalarParams {
+  static constexpr ParamsKind kKind = params_kind("scalar");
+  double a = 0;
+  double b = 0;
+  template <class F>
+  void describe(F&& f) const {
+    f("a", a);
+    f("b", b);
+  }
+  friend bool operator==(const ScalarParams&, const ScalarParams&) = default;
+};
+
+}  // namespace graphrun
