@@ -6,16 +6,16 @@ namespace graphrun {
 namespace {
 
 Alias alias_of(const ir::Node& node, std::span<const TensorType> inputs) {
-  if (node.def->view != nullptr && node.def->view(node.attrs, inputs)) return {Alias::Kind::view, 0};
+  if (node.def->view != nullptr && node.def->view(node.attrs, inputs)) return Alias::view;
   switch (traits_of(node.op).overlay) {
     case Overlay::none:
-      return {};
+      return Alias::none;
     case Overlay::reuse:
-      return {Alias::Kind::may_reuse, 0};
+      return Alias::may_reuse;
     case Overlay::state:
-      return {Alias::Kind::must_be, 0};
+      return Alias::must_be;
   }
-  return {};
+  return Alias::none;
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ GraphAnalysis analyze(const ir::Graph& graph) {
       result.consumers[input].push_back(id);
     }
     result.aliases[id] = alias_of(node, inputs);
-    result.roots[id] = result.is_view(id) ? result.roots[node.inputs[result.aliases[id].input]] : id;
+    result.roots[id] = result.is_view(id) ? result.roots[node.inputs[0]] : id;
   }
   return result;
 }

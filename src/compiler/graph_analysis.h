@@ -15,7 +15,7 @@ struct GraphAnalysis {
   std::vector<Alias> aliases;                      // by OpDef::view and the traits
   std::vector<ir::NodeId> roots;                   // what a view shows, through others; of any other node itself
 
-  bool is_view(ir::NodeId id) const { return aliases[id].kind == Alias::Kind::view; }
+  bool is_view(ir::NodeId id) const { return aliases[id] == Alias::view; }
 };
 
 GraphAnalysis analyze(const ir::Graph& graph);

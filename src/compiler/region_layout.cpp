@@ -116,9 +116,8 @@ class StageBuilder {
 
   void add(NodeId id) {
     const Node& node = graph_[id];
-    const Alias& alias = analysis_.aliases[id];
-    if (alias.kind == Alias::Kind::view) {
-      const NodeId of = node.inputs[alias.input];
+    if (analysis_.is_view(id)) {
+      const NodeId of = node.inputs[0];
       // A view of what is not in the tile is loaded as it is where it is read.
       if (inside(of) && place_.count(of) != 0) append(id, layout_.values[place_.at(of)].storage, false);
       return;
@@ -133,7 +132,7 @@ class StageBuilder {
       return;
     }
     NodeId storage = id;
-    if (alias.kind == Alias::Kind::may_reuse && !in_registers(id)) {
+    if (analysis_.aliases[id] == Alias::may_reuse && !in_registers(id)) {
       for (NodeId input : node.inputs) {
         if (dies_at(input, id) && leaves_product_alone(id, input) && graph_[input].type == node.type &&
             reads_alone(id, input)) {

@@ -137,7 +137,7 @@ class Finder {
       note(id, "a cut: a cut reads its rows from the arena");
     }
     for (NodeId id : nodes) {
-      if (is_view(id)) cut_[id] = cut_[graph_[id].inputs[analysis_.aliases[id].input]];
+      if (is_view(id)) cut_[id] = cut_[graph_[id].inputs[0]];
     }
   }
 

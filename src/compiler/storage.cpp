@@ -71,10 +71,9 @@ class Assigner {
 
   void take_views() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      const Alias& alias = analysis_.aliases[id];
-      const bool shares = alias.kind == Alias::Kind::view || alias.kind == Alias::Kind::must_be;
-      storage_.root[id] = shares ? root(graph_[id].inputs[alias.input]) : id;
-      storage_.no_step[id] = is_state_node(graph_[id]) || alias.kind == Alias::Kind::view;
+      const bool shares = analysis_.is_view(id) || analysis_.aliases[id] == Alias::must_be;
+      storage_.root[id] = shares ? root(graph_[id].inputs[0]) : id;
+      storage_.no_step[id] = is_state_node(graph_[id]) || analysis_.is_view(id);
     }
   }
 
@@ -110,9 +109,9 @@ class Assigner {
       }
       const bool own = written_to == value && !is_state_node(graph_[value]);
       const std::uint32_t written = storage_.time[value] + 1;
-      const bool last_word = last_read[state] < written ||
-                             (last_read[state] == written && analysis_.aliases[value].kind == Alias::Kind::may_reuse &&
-                              reads_whole(value, state));
+      const bool last_word =
+          last_read[state] < written ||
+          (last_read[state] == written && analysis_.aliases[value] == Alias::may_reuse && reads_whole(value, state));
       if (!own || !last_word) continue;
       storage_.root[value] = state;
       storage_.no_step[id] = true;
@@ -159,7 +158,7 @@ class Assigner {
   void reuse_dying_operands() {
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
       for (NodeId id = 0; id < graph_.size(); ++id) {
-        const bool may = analysis_.aliases[id].kind == Alias::Kind::may_reuse && !in_rows_[id];
+        const bool may = analysis_.aliases[id] == Alias::may_reuse && !in_rows_[id];
         if (graph_[id].phase == phase && may && storage_.root[id] == id) reuse(id);
       }
     }

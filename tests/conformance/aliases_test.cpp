@@ -19,8 +19,8 @@ Alias alias_of(const Sample& sample) {
 }
 
 // Whether some operand could give its bytes to the result.
-bool can_share(const Sample& sample, const Alias& alias) {
-  if (alias.kind == Alias::Kind::view) return true;
+bool can_share(const Sample& sample, Alias alias) {
+  if (alias == Alias::view) return true;
   const SampleGraph built = build(sample);
   for (const NodeId operand : built.operands) {
     if (built.graph[operand].type == built.graph[built.result].type) return true;
@@ -62,7 +62,7 @@ void check_feed(const std::shared_ptr<Executor>& machine, const Sample& sample, 
       EXPECT_TRUE(shares_any(run, copies, built.result)) << "the plan does not reuse the dying operand";
     }
     if (feed == Feed::living_copies) {
-      EXPECT_TRUE(alias.kind == Alias::Kind::view || !shares_any(run, copies, built.result));
+      EXPECT_TRUE(alias == Alias::view || !shares_any(run, copies, built.result));
       for (std::size_t i = 0; i < copies.size(); ++i) {
         EXPECT_EQ(difference(run.read(copies[i]), values[i], {}), "") << "operand " << i << " was overwritten";
       }
@@ -141,8 +141,8 @@ void check_state_read_later(const std::shared_ptr<Executor>& machine) {
 void register_aliases() {
   for (const auto& [name, machine] : executors().present) {
     for (const Sample& sample : all_samples()) {
-      const Alias::Kind kind = alias_of(sample).kind;
-      if (kind == Alias::Kind::none || kind == Alias::Kind::must_be) continue;
+      const Alias alias = alias_of(sample);
+      if (alias == Alias::none || alias == Alias::must_be) continue;
       register_test("Aliases", full_name(name, sample), __FILE__, __LINE__,
                     [machine = machine, &sample] { check_aliases(machine, sample); });
     }

@@ -75,8 +75,8 @@ class StepByStep {
 
   std::string run_step(const Step& step, std::uint32_t index) {
     const Buffer& output = program_.buffers[step.output];
-    const graphrun::Rule rule = rule_of(step.op);
-    const bool scaled = rule == graphrun::Rule::scaled && is_float(output.type.dtype);
+    const Agreement rule = agreement_of(step.op);
+    const bool scaled = rule == Agreement::scaled && is_float(output.type.dtype);
     std::vector<BufferId> inputs = step.inputs;
     if (step.row_count != kNoBuffer) inputs.push_back(step.row_count);
     bool in_place = false;

@@ -127,8 +127,8 @@ std::string compare_steps(const ir::Graph& kept, const OneRun& whole, const Rand
     scale.runnable().run_steps(0, i, i + 1);
     const Bytes got = whole.read(output.name);
     const Bytes expected = plain.read(output.name);
-    const Rule rule = output.type.rows > 0 ? Rule::exact : rule_of(step.op);
-    const Bytes scales = scaled && rule == Rule::scaled ? scale.read(output.name) : Bytes();
+    const Agreement rule = output.type.rows > 0 ? Agreement::exact : agreement_of(step.op);
+    const Bytes scales = scaled && rule == Agreement::scaled ? scale.read(output.name) : Bytes();
     const Sides sides{output.type, got, expected, rule, scales};
     for (std::size_t e = 0; e < sides.elements(); ++e) {
       if (sides.agrees(e)) continue;

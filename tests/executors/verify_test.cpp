@@ -721,35 +721,35 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
 }
 
 TEST(Compare, TolerancesFollowTheOp) {
-  EXPECT_EQ(rule_of(Op::tanh), Rule::relative);
-  EXPECT_EQ(rule_of(Op::sub), Rule::relative);
-  EXPECT_EQ(rule_of(Op::matmul), Rule::scaled);
-  EXPECT_EQ(rule_of(Op::sum), Rule::scaled);
-  EXPECT_EQ(rule_of(Op::log_softmax), Rule::absolute);
+  EXPECT_EQ(agreement_of(Op::tanh), Agreement::relative);
+  EXPECT_EQ(agreement_of(Op::sub), Agreement::relative);
+  EXPECT_EQ(agreement_of(Op::matmul), Agreement::scaled);
+  EXPECT_EQ(agreement_of(Op::sum), Agreement::scaled);
+  EXPECT_EQ(agreement_of(Op::log_softmax), Agreement::absolute);
   for (const Op op : {Op::floor, Op::sign, Op::where, Op::maximum, Op::minibatch, Op::record, Op::assign,
                       Op::broadcast_to, Op::max, Op::slice, Op::random_uniform, Op::random_normal})
-    EXPECT_EQ(rule_of(op), Rule::exact) << name_of(op);
+    EXPECT_EQ(agreement_of(op), Agreement::exact) << name_of(op);
 }
 
 TEST(Compare, FloatsAgreeWithinTheirTolerance) {
   const TensorType scalar{DType::f32, {1}, 0};
-  const auto agree = [&](float got, float expected, Rule rule, float scale = 0) {
+  const auto agree = [&](float got, float expected, Agreement rule, float scale = 0) {
     const Floats a = {got}, b = {expected}, s = {scale};
     return Sides{scalar, bytes_of(a), bytes_of(b), rule, bytes_of(s)}.agrees(0);
   };
   const float inf = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(agree(1.000009f, 1, Rule::relative));
-  EXPECT_FALSE(agree(1.000011f, 1, Rule::relative));
-  EXPECT_FALSE(agree(1e-20f, 1.1e-20f, Rule::relative));
-  EXPECT_TRUE(agree(0, 1e-39f, Rule::relative));  // subnormal, flushed
-  EXPECT_FALSE(agree(0, 1e-37f, Rule::relative));
-  EXPECT_TRUE(agree(1e-4f, 0, Rule::scaled, 100));  // what is left of terms that cancel
-  EXPECT_FALSE(agree(1e-2f, 0, Rule::scaled, 100));
-  EXPECT_TRUE(agree(0, -2e-9f, Rule::absolute));
-  EXPECT_FALSE(agree(0, -2e-4f, Rule::absolute));
-  EXPECT_FALSE(agree(1.0000001f, 1, Rule::exact));
-  EXPECT_TRUE(agree(-0.0f, 0, Rule::exact));
-  for (const Rule rule : {Rule::exact, Rule::relative, Rule::absolute, Rule::scaled}) {
+  EXPECT_TRUE(agree(1.000009f, 1, Agreement::relative));
+  EXPECT_FALSE(agree(1.000011f, 1, Agreement::relative));
+  EXPECT_FALSE(agree(1e-20f, 1.1e-20f, Agreement::relative));
+  EXPECT_TRUE(agree(0, 1e-39f, Agreement::relative));  // subnormal, flushed
+  EXPECT_FALSE(agree(0, 1e-37f, Agreement::relative));
+  EXPECT_TRUE(agree(1e-4f, 0, Agreement::scaled, 100));  // what is left of terms that cancel
+  EXPECT_FALSE(agree(1e-2f, 0, Agreement::scaled, 100));
+  EXPECT_TRUE(agree(0, -2e-9f, Agreement::absolute));
+  EXPECT_FALSE(agree(0, -2e-4f, Agreement::absolute));
+  EXPECT_FALSE(agree(1.0000001f, 1, Agreement::exact));
+  EXPECT_TRUE(agree(-0.0f, 0, Agreement::exact));
+  for (const Agreement rule : {Agreement::exact, Agreement::relative, Agreement::absolute, Agreement::scaled}) {
     EXPECT_TRUE(agree(kNan, kNan, rule, inf));
     EXPECT_FALSE(agree(kNan, 1, rule, inf));
     EXPECT_FALSE(agree(1, kNan, rule, kNan));

@@ -19,7 +19,7 @@
 
 namespace graphrun {
 
-// Makes nodes; what gradients and composed ops build with. Implemented by ir::Builder.
+// Makes nodes; what gradients and functions made of ops build with. Implemented by ir::Builder.
 class NodeFactory {
  public:
   virtual ~NodeFactory() = default;
@@ -69,15 +69,11 @@ enum class RowRule : std::uint8_t {
 };
 
 // Where an output may live. Decided before planning.
-struct Alias {
-  enum class Kind : std::uint8_t {
-    none,
-    view,       // the same bytes as `input`; no kernel runs
-    may_reuse,  // may be written in place of any input of the same type, if that one dies here
-    must_be,    // is written in place of `input`
-  };
-  Kind kind = Kind::none;
-  std::size_t input = 0;
+enum class Alias : std::uint8_t {
+  none,
+  view,       // the same bytes as operand 0; no kernel runs
+  may_reuse,  // may be written in place of any input of the same type, if that one dies here
+  must_be,    // is written in place of operand 0
 };
 // Whether the output is the bytes of operand 0. Where else it may live, the traits say.
 using ViewFn = bool (*)(const ir::Attrs&, std::span<const TensorType> inputs);

@@ -47,25 +47,25 @@ double smaller(double a, double b) {
 
 }  // namespace
 
-Rule rule_of(Op op) {
+Agreement agreement_of(Op op) {
   const OpDef& def = op_def(op);
   if (def.agreement) return *def.agreement;
   switch (def.rows) {
     case RowRule::elementwise:
-      return Rule::relative;
+      return Agreement::relative;
     case RowRule::contraction:
     case RowRule::reduction:
     case RowRule::scatter:
     case RowRule::rowwise:
-      return Rule::scaled;
+      return Agreement::scaled;
     case RowRule::state:
     case RowRule::regroup:
     case RowRule::broadcast:
     case RowRule::select:
     case RowRule::scalar:
-      return Rule::exact;
+      return Agreement::exact;
   }
-  return Rule::scaled;
+  return Agreement::scaled;
 }
 
 double element(DType dtype, std::span<const std::byte> bytes, std::size_t i) {
@@ -115,10 +115,10 @@ std::string element_text(DType dtype, std::span<const std::byte> bytes, std::siz
 }
 
 double Sides::tolerance(std::size_t i) const {
-  if (!is_float(type.dtype) || rule == Rule::exact) return 0;
+  if (!is_float(type.dtype) || rule == Agreement::exact) return 0;
   double size = std::fabs(element(type.dtype, expected, i));
-  if (rule == Rule::absolute) size = larger(size, 1);
-  if (rule == Rule::scaled && !scale.empty()) size = larger(size, std::fabs(element(type.dtype, scale, i)));
+  if (rule == Agreement::absolute) size = larger(size, 1);
+  if (rule == Agreement::scaled && !scale.empty()) size = larger(size, std::fabs(element(type.dtype, scale, i)));
   return relative(type.dtype, precision) * smaller(size, largest(type.dtype)) + smallest_normal(type.dtype);
 }
 

@@ -17,15 +17,14 @@ namespace graphrun {
 
 // How far a float may be off, given that both executors had the same inputs: what the op declares, else what follows
 // from its row rule.
-using Rule = Agreement;
-Rule rule_of(Op op);
+Agreement agreement_of(Op op);
 
 // One tensor from both sides.
 struct Sides {
   TensorType type;
   std::span<const std::byte> got, expected;
-  Rule rule = Rule::exact;
-  std::span<const std::byte> scale = {};  // Rule::scaled: the same step on absolute values
+  Agreement rule = Agreement::exact;
+  std::span<const std::byte> scale = {};  // Agreement::scaled: the same step on absolute values
   Precision precision = Precision::fp32;  // of the step, when it is a product
 
   double tolerance(std::size_t i) const;

@@ -26,7 +26,7 @@ constexpr int kMostRounds = 24;      // before a value that moved too little is 
 
 struct Value {
   TensorType type;
-  Rule rule = Rule::exact;
+  Agreement rule = Agreement::exact;
   Bytes expected;
   std::vector<float> moves;  // the farthest that each element moved; empty: none did
 
@@ -238,13 +238,15 @@ class RunVerification {
       reference_->run_steps(phase, i, i + 1);
       const Step& step = steps(phase)[i];
       if (!is_wanted(step.output)) continue;
-      values_[step.output] = {
-          plain_buffer(step.output).type, rule_of(step.op), read_bytes(*reference_, plain_.program, step.output), {}};
+      values_[step.output] = {plain_buffer(step.output).type,
+                              agreement_of(step.op),
+                              read_bytes(*reference_, plain_.program, step.output),
+                              {}};
     }
     after_.clear();
     for (const State& state : states_) {
       after_.push_back(
-          {plain_buffer(state.plain).type, Rule::exact, read_bytes(*reference_, plain_.program, state.plain), {}});
+          {plain_buffer(state.plain).type, Agreement::exact, read_bytes(*reference_, plain_.program, state.plain), {}});
     }
   }
 
@@ -269,13 +271,13 @@ class RunVerification {
   }
 
   bool may_move(const Step& step) const {
-    return is_float(plain_buffer(step.output).type.dtype) && rule_of(step.op) != Rule::exact;
+    return is_float(plain_buffer(step.output).type.dtype) && agreement_of(step.op) != Agreement::exact;
   }
 
   // The same step on the absolute values of what the moved run gives it, where the op's tolerance asks for that.
   Bytes run_scaled(PhaseId phase, std::uint32_t index) {
     const Step& step = steps(phase)[index];
-    if (!may_move(step) || rule_of(step.op) != Rule::scaled) return {};
+    if (!may_move(step) || agreement_of(step.op) != Agreement::scaled) return {};
     std::vector<BufferId> inputs = step.inputs;
     if (step.row_count != kNoBuffer) inputs.push_back(step.row_count);
     for (const BufferId id : inputs)
@@ -289,7 +291,7 @@ class RunVerification {
     const auto* product = step.params.get_if<MatmulParams>();
     const Bytes before = bytes;
     const Sides sides{
-        type, before, before, rule_of(step.op), scale, product != nullptr ? product->precision : Precision::fp32};
+        type, before, before, agreement_of(step.op), scale, product != nullptr ? product->precision : Precision::fp32};
     std::size_t elements = sides.elements();
     if (type.rows > 0 && step.row_count != kNoBuffer && elements > 0) {  // rows past the count stay zero
       std::int32_t rows = 0;
@@ -428,7 +430,7 @@ class RunVerification {
       const std::size_t width = size_of(buffer.type.dtype);
       std::size_t i = 0;
       while (std::memcmp(got.data() + i * width, one_by_one[s].data() + i * width, width) == 0) ++i;
-      const Sides sides{buffer.type, got, one_by_one[s], Rule::exact};
+      const Sides sides{buffer.type, got, one_by_one[s], Agreement::exact};
       v_.report.difference = describe(v_, Difference::Kind::repeat, whole_.program.phases[id], at_, buffer, sides, i);
       return;
     }

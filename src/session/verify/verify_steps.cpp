@@ -130,8 +130,8 @@ class StepVerification {
   // Runs a step on both from the reference's inputs and compares. Returns what an earlier step must have damaged.
   std::optional<Damage> run_step(PhaseId phase, std::uint32_t index) {
     const Step& step = program().phases[phase].steps[index];
-    const Rule rule = rule_of(step.op);
-    const bool scaled = rule == Rule::scaled && is_float(buffer(step.output).type.dtype);
+    const Agreement rule = agreement_of(step.op);
+    const bool scaled = rule == Agreement::scaled && is_float(buffer(step.output).type.dtype);
     std::vector<BufferId> inputs = step.inputs;
     if (step.row_count != kNoBuffer) inputs.push_back(step.row_count);
     bool in_place = false;
@@ -273,7 +273,7 @@ class StepVerification {
 
   void blame(PhaseId phase, std::optional<std::uint32_t> index, const Damage& damage,
              Difference::Kind kind = Difference::Kind::outside) {
-    const Sides sides{buffer(damage.buffer).type, damage.got, damage.expected, Rule::exact};
+    const Sides sides{buffer(damage.buffer).type, damage.got, damage.expected, Agreement::exact};
     const std::size_t width = size_of(sides.type.dtype);
     std::size_t i = 0;
     while (std::memcmp(damage.got.data() + i * width, damage.expected.data() + i * width, width) == 0) ++i;

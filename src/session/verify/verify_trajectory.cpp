@@ -38,7 +38,7 @@ class Trajectory {
       const BufferId id = v_.compiled.buffer(node);
       const Bytes got = read_bytes(*candidate_, v_.whole.program, v_.whole.buffer(node));
       const Bytes expected = read_bytes(*reference_, v_.program(), id);
-      const Sides sides{v_.program().buffers[id].type, got, expected, Rule::exact};
+      const Sides sides{v_.program().buffers[id].type, got, expected, Agreement::exact};
       double difference = 0, largest = 0;
       std::size_t where = 0;
       for (std::size_t i = 0; i < sides.elements(); ++i) {

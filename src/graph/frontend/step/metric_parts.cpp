@@ -25,14 +25,14 @@ bool is_sample_count(const Graph& graph, NodeId id) {
   return graph[id].op == Op::cast && graph[id].inputs[0] == graph.phases[0].row_count;
 }
 
-// What reduces rows to none; nothing for an op whose batches do not add up to the whole.
+// What reduces rows to none; nothing for an op whose batches do not add up to the whole. Batches become one as partial
+// results do in a region.
 std::optional<Combined> combined_by(const Node& node) {
-  if (node.op == Op::sum || node.op == Op::matmul) return Combined::sum;
-  if (node.op == Op::prod) return Combined::product;
-  if (node.op == Op::max) return Combined::max;
-  if (node.op == Op::min) return Combined::min;
   if (node.op == Op::logsumexp) return Combined::logsumexp;
-  return std::nullopt;
+  const std::optional<CombineOp> combine = traits_of(node.op).combine;
+  if (!combine) return std::nullopt;
+  constexpr Combined kSame[] = {Combined::sum, Combined::product, Combined::max, Combined::min};  // as CombineOp's
+  return kSame[static_cast<std::size_t>(*combine)];
 }
 
 }  // namespace
