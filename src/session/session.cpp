@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "base/philox.h"
-#include "graph/frontend/format/model_check.h"
+#include "graph/frontend/model_check.h"
 #include "graph/frontend/step/class_numbers.h"
 #include "graphrun/error.h"
 #include "session/compiling/fit_batch.h"

@@ -104,7 +104,7 @@ Tables update(const OptimizerDef& def) {
   const NodeId gradient = tables.table();
   const NodeId lr = tables.number();
   const NodeId time = tables.number();
-  const ir::Attrs attrs(def.attrs, {{"lr", 0.5}, {"weight_decay", 0.25}, {"l2", 0.125}});
+  const ir::Attrs attrs(def.attributes, {{"lr", 0.5}, {"weight_decay", 0.25}, {"l2", 0.125}});
   UpdateContext context{tables.make, attrs, parameter, gradient, lr, time};
   context.assign(parameter, update_parameter(def, context, true));
   for (NodeId id = 0; id < tables.graph.size(); ++id) {

@@ -157,6 +157,8 @@ TEST_F(Build, NumbersAreFoldedInDouble) {
   EXPECT_EQ(number("2 * pi * gain"), 2 * 3.141592653589793 * 1.5);
   EXPECT_EQ(number("-7 % 3"), 2);
   EXPECT_EQ(number("sqrt(2)"), std::sqrt(2.0));
+  EXPECT_EQ(number("sigmoid(2)"), 1 / (1 + std::exp(-2.0)));
+  EXPECT_EQ(number("maximum(1/3, floor(0.5))"), 1.0 / 3.0);
   EXPECT_EQ(mistake("x + 1 / 0").offset, 6u);
 }
 

@@ -28,21 +28,20 @@ class Caller {
   std::string text;  // what was called, for a failure
 
   void add_call(GraphBuilder::Impl& graph) {
-    static const std::vector<std::string> names = function_names();
-    const Function function = *find_function(names[below(names.size())]);
+    const Function& function = functions()[below(functions().size())];
     std::vector<ir::NodeId> operands;
-    for (std::size_t n = function.operands->size() + (function.variadic ? below(3) : 0); n > 0; --n) {
+    for (std::size_t n = function.operands.size() + (function.variadic ? below(3) : 0); n > 0; --n) {
       operands.push_back(operand(graph));
     }
     AttrList attributes;
-    for (const ir::AttrDef& def : *function.attrs) {
+    for (const ir::AttrDef& def : function.attributes) {
       if (def.required || below(2) == 0) attributes.emplace_back(def.name, value_of(def));
     }
     text += std::string(function.name) + "(";
     for (const ir::NodeId id : operands) text += graph.graph[id].name + " " + to_string(graph.graph[id].type) + ", ";
     for (const auto& [name, value] : attributes) text += name + "=" + ir::to_string(value) + ", ";
     text += ")\n";
-    call(graph.builder, function, std::move(operands), std::move(attributes));
+    call(graph.builder, function, operands, std::move(attributes));
   }
 
   std::size_t below(std::size_t n) { return random_() % n; }

@@ -132,7 +132,7 @@ void PrintTo(const Bad& bad, std::ostream* out) {
 }
 
 const std::vector<Bad> kBad = {
-    {"format_missing", "\"format\": 1,", "", "model.format", "", "{", "add \"format\": 1"},
+    {"format_missing", "\"format\": 1,", "", "model.missing_key", "", "{", "add \"format\": 1"},
     {"format_2", "\"format\": 1", "\"format\": 2", "model.format", "/format", "2", "must be 1"},
     {"unknown_section", "\"constants\"", "\"constant\"", "model.unknown_key", "/constant", "\"constant\"", "constants"},
     {"duplicate_key", "\"name\": \"test\",", "\"name\": \"a\", \"name\": \"b\",", "json.duplicate_key", "/name",

@@ -160,8 +160,8 @@ TEST(Schedules, WarmUpRaisesTheNumberFromZeroBeforeAnythingElse) {
 TEST(Schedules, EveryScheduleOfTheTableIsKnownByName) {
   const std::vector<std::string> tested = {"constant", "linear", "cosine", "step", "exponential", "piecewise"};
   ASSERT_EQ(schedules().size(), tested.size()) << "a schedule without a test here";
-  for (const std::string& name : tested) EXPECT_NE(find_schedule(name), nullptr) << name;
-  EXPECT_EQ(find_schedule("cosin"), nullptr);
+  for (const std::string& name : tested) EXPECT_NE(find_row(schedules(), name), nullptr) << name;
+  EXPECT_EQ(find_row(schedules(), "cosin"), nullptr);
 }
 
 // ---- wrong specs
@@ -179,7 +179,7 @@ TEST(Schedules, WrongSpecsAreErrorsWithCodes) {
   };
   const std::int64_t ten = 10;
   const std::vector<Wrong> list = {
-      {{"cosin", ends({{"steps", ten}})}, "schedule.unknown", "did you mean 'cosine'?"},
+      {{"cosin", ends({{"steps", ten}})}, "schedule.unknown", "did you mean cosine?"},
       {{"quadratic", {}}, "schedule.unknown", "piecewise"},
       {{"cosine", ends({})}, "schedule.unit", "'steps' or 'epochs'"},
       {{"cosine", ends({{"steps", ten}, {"epochs", ten}})}, "schedule.unit", "not both"},
@@ -191,7 +191,9 @@ TEST(Schedules, WrongSpecsAreErrorsWithCodes) {
       {{"cosine", ends({{"steps", std::string("ten")}})}, "schedule.kind", "'steps' must be a number"},
       {{"cosine", ends({{"steps", ten}, {"warmup", std::string("x")}})}, "schedule.kind", "'warmup'"},
       {{"step", {{"from", 1.0}, {"steps", ten}}}, "attribute.missing", "factor"},
-      {{"step", {{"from", 1.0}, {"factor", 0.0}, {"steps", ten}}}, "attribute.range", "factor"},
+      {{"step", {{"from", 1.0}, {"factor", 0.0}, {"steps", ten}}},
+       "attribute.value",
+       "factor must be a number > 0, got 0"},
       {{"cosine", ends({{"steps", ten}, {"form", 1.0}})}, "attribute.unknown", "from"},
       {{"piecewise", {{"values", Reals{1, 2}}, {"steps", Reals{1, 2}}}}, "schedule.piecewise", "one entry more"},
       {{"piecewise", {{"values", Reals{1, 2, 3}}, {"epochs", Reals{2, 2}}}}, "schedule.piecewise", "increase"},

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/json_text.h"
+#include "graph/frontend/format/fields.h"
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 #include "support/json_schema.h"
@@ -41,6 +42,23 @@ TEST(Generated, Schema) {
 
 TEST(Generated, OpReference) {
   expect_generated(source_folder() + "/docs/ops.md", op_reference());
+}
+
+// The tables of keys in docs/model-format.md, each the first one under its heading.
+TEST(Generated, KeyTables) {
+  const std::string path = source_folder() + "/docs/model-format.md";
+  std::string page = content(path);
+  const auto replace = [&](const std::string& heading, const Fields& fields) {
+    const std::size_t begin = page.find("| key |", page.find("\n" + heading + "\n"));
+    const std::size_t end = page.find("|\n\n", begin);
+    ASSERT_NE(end, std::string::npos) << heading;
+    page.replace(begin, end + 2 - begin, key_table(fields));
+  };
+  replace("## The file", file_fields());
+  replace("## `inputs`", input_fields());
+  replace("## `parameters`", parameter_fields());
+  replace("## `train`", train_fields());
+  expect_generated(path, page);
 }
 
 // One of everything, valid.

@@ -108,7 +108,8 @@ TEST(Canonical, FillsInEveryDefault) {
     "last_batch": "keep",
     "epochs": 1,
     "shuffle": false,
-    "seed": 0
+    "seed": 0,
+    "precision": "fp32"
   }
 }
 )json");
@@ -211,13 +212,13 @@ class RandomCall {
  public:
   explicit RandomCall(unsigned seed) : random_(seed) {}
   std::string text(const std::string& name) {
-    const Function function = *find_function(name);
+    const Function& function = *find_function(name);
     std::string call = name + "(";
     const std::size_t more = function.variadic ? below(3) : 0;
-    for (std::size_t i = 0; i < function.operands->size() + more; ++i) {
+    for (std::size_t i = 0; i < function.operands.size() + more; ++i) {
       call += (i > 0 ? ", " : "") + pick({"x", "x", "m", "m", "z", "k", "b", "b", "W", "W", "v", "s", "one"});
     }
-    for (const ir::AttrDef& def : *function.attrs) {
+    for (const ir::AttrDef& def : function.attributes) {
       if (def.required || below(2) == 0) call += fmt::format(", {}={}", def.name, value(def));
     }
     return call + ")";
@@ -250,7 +251,7 @@ TEST(Canonical, IsReadBackForEveryFunction) {
     "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}}})json";
   std::map<std::string, int> read;
   for (unsigned seed = 0; seed < 15; ++seed) {
-    for (const std::string& name : function_names()) {
+    for (const std::string& name : names_of(functions())) {
       RandomCall random(seed);
       for (int tries = 0; tries < 100; ++tries) {
         const std::string call = random.text(name);
@@ -270,7 +271,7 @@ TEST(Canonical, IsReadBackForEveryFunction) {
       }
     }
   }
-  for (const std::string& name : function_names()) EXPECT_GE(read[name], 3) << name;
+  for (const std::string& name : names_of(functions())) EXPECT_GE(read[name], 3) << name;
 }
 
 TEST(Canonical, LongSumsTakeNoStack) {

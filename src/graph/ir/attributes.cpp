@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include "graphrun/error.h"
@@ -10,97 +12,99 @@
 namespace graphrun::ir {
 namespace {
 
-std::string_view kind_name(const AttrValue& value) {
-  static constexpr std::string_view kNames[] = {"true or false", "an integer",         "a number",
-                                                "a string",      "a list of integers", "a list of numbers"};
-  return kNames[value.index()];
-}
-
-// The value as the schema's kind, or nothing when it does not convert. Only integer to real is a conversion.
-std::optional<AttrValue> as_kind_of(const AttrValue& wanted, const AttrValue& given) {
+// Nothing when the given value cannot stand for the wanted kind.
+std::optional<AttrValue> converted(const AttrValue& wanted, const AttrValue& given) {
+  using Integers = std::vector<std::int64_t>;
+  using Reals = std::vector<double>;
   if (wanted.index() == given.index()) return given;
-  if (std::holds_alternative<double>(wanted) && std::holds_alternative<std::int64_t>(given)) {
-    return static_cast<double>(std::get<std::int64_t>(given));
-  }
-  if (std::holds_alternative<std::vector<double>>(wanted) && std::holds_alternative<std::vector<std::int64_t>>(given)) {
-    const auto& integers = std::get<std::vector<std::int64_t>>(given);
-    return std::vector<double>(integers.begin(), integers.end());
+  const auto* integer = std::get_if<std::int64_t>(&given);
+  const auto* real = std::get_if<double>(&given);
+  const auto* integers = std::get_if<Integers>(&given);
+  if (std::holds_alternative<double>(wanted) && integer) return static_cast<double>(*integer);
+  if (std::holds_alternative<Integers>(wanted) && integer) return Integers{*integer};
+  if (std::holds_alternative<Reals>(wanted)) {
+    if (integer) return Reals{static_cast<double>(*integer)};
+    if (real) return Reals{*real};
+    if (integers) return Reals(integers->begin(), integers->end());
   }
   return std::nullopt;
 }
 
-[[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) {
-  throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
-}
-
-void check_bounds(const AttrDef& def, const AttrValue& value) {
-  double number = 0;
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-    number = static_cast<double>(*integer);
-  } else if (const auto* real = std::get_if<double>(&value)) {
-    number = *real;
-    if (!std::isfinite(number)) fail("attribute.range", fmt::format("'{}' must be finite, got {}", def.name, number));
-    if (std::isinf(static_cast<float>(number))) {
-      fail("attribute.range", fmt::format("'{}' must be a number of f32, got {}", def.name, number));
-    }
-  } else if (const auto* word = std::get_if<std::string>(&value)) {
-    if (def.one_of.empty()) return;
-    std::vector<std::string> allowed(def.one_of.begin(), def.one_of.end());
-    for (const std::string& candidate : allowed) {
-      if (candidate == *word) return;
-    }
-    const std::string near = nearest_name(*word, allowed);
-    fail("attribute.value", fmt::format("'{}' must be one of {}, got '{}'", def.name, fmt::join(allowed, ", "), *word),
-         near.empty() ? "" : fmt::format("did you mean '{}'?", near));
-  } else {
-    return;
-  }
-  if (def.low && number < *def.low) {
-    fail("attribute.range", fmt::format("'{}' must be >= {}, got {}", def.name, *def.low, number));
-  }
-  if (def.high && number > *def.high) {
-    fail("attribute.range", fmt::format("'{}' must be <= {}, got {}", def.name, *def.high, number));
-  }
+bool within(const AttrDef& wanted, double value) {
+  if (wanted.low && (wanted.above ? value <= *wanted.low : value < *wanted.low)) return false;
+  return !(wanted.high && value > *wanted.high);
 }
 
 }  // namespace
 
-Attrs::Attrs(const AttrSchema& schema, const AttrList& given) : schema_(&schema) {
-  for (const auto& [name, value] : given) {
-    bool known = false;
-    for (const AttrDef& def : schema) known = known || def.name == name;
-    if (known) continue;
-    std::vector<std::string> names;
-    for (const AttrDef& def : schema) names.emplace_back(def.name);
-    const std::string near = nearest_name(name, names);
-    std::string hint;
-    if (!near.empty()) {
-      hint = fmt::format("did you mean '{}'?", near);
-    } else if (!names.empty()) {
-      hint = fmt::format("attributes: {}", fmt::join(names, ", "));
-    }
-    fail("attribute.unknown", fmt::format("unknown attribute '{}'", name), std::move(hint));
+bool fits(const AttrDef& wanted, const AttrValue& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return within(wanted, static_cast<double>(*integer));
+  if (const auto* real = std::get_if<double>(&value)) return within(wanted, *real);
+  const auto* word = std::get_if<std::string>(&value);
+  return word == nullptr || wanted.one_of.empty() ||
+         std::find(wanted.one_of.begin(), wanted.one_of.end(), *word) != wanted.one_of.end();
+}
+
+const AttrDef* find_attr(const AttrSchema& schema, std::string_view name) {
+  // NumPy says axis for one and for several: both words are understood.
+  const auto is_axis = [](std::string_view word) { return word == "axis" || word == "axes"; };
+  const auto found = std::find_if(schema.begin(), schema.end(), [&](const AttrDef& def) {
+    return def.name == name || (is_axis(def.name) && is_axis(name));
+  });
+  return found == schema.end() ? nullptr : &*found;
+}
+
+std::string expected(const AttrDef& wanted) {
+  static constexpr std::string_view kKinds[] = {"true or false", "an integer",         "a number",
+                                                "a word",        "a list of integers", "a list of numbers"};
+  std::string text(kKinds[wanted.fallback.index()]);
+  if (!wanted.one_of.empty()) text = fmt::format("one of {}", fmt::join(wanted.one_of, ", "));
+  if (wanted.low && wanted.high) return fmt::format("{} from {} to {}", text, *wanted.low, *wanted.high);
+  if (wanted.low) return fmt::format("{} {} {}", text, wanted.above ? ">" : ">=", *wanted.low);
+  if (wanted.high) return fmt::format("{} <= {}", text, *wanted.high);
+  return text;
+}
+
+AttrValue coerce(const AttrDef& wanted, const AttrValue& given) {
+  std::optional<AttrValue> value = converted(wanted.fallback, given);
+  const auto* word = std::get_if<std::string>(&given);
+  if (!value || !fits(wanted, *value)) {
+    const std::string near = word ? nearest_name(*word, {wanted.one_of.begin(), wanted.one_of.end()}) : std::string();
+    throw AttrError(wanted.name, "attribute.value",
+                    fmt::format("{} must be {}, got {}", wanted.name, expected(wanted),
+                                word ? fmt::format("\"{}\"", *word) : to_string(given)),
+                    near.empty() ? "" : fmt::format("did you mean {}?", near));
   }
-  values_.reserve(schema.size());
-  for (const AttrDef& def : schema) {
-    const AttrValue* found = nullptr;
-    for (const auto& [name, value] : given) {
-      if (name == def.name) found = &value;
+  if (const auto* real = std::get_if<double>(&*value); real && !std::isfinite(static_cast<float>(*real))) {
+    throw AttrError(
+        wanted.name, "attribute.range",
+        fmt::format("{} must be {}, got {}", wanted.name, std::isfinite(*real) ? "a number of f32" : "finite", *real));
+  }
+  return *std::move(value);
+}
+
+Attrs::Attrs(const AttrSchema& schema, const AttrList& given) : schema_(&schema) {
+  for (const AttrDef& def : schema) values_.push_back(def.fallback);
+  std::vector<bool> is_given(schema.size());
+  for (const auto& [name, value] : given) {
+    const AttrDef* def = find_attr(schema, name);
+    if (def == nullptr) {
+      std::vector<std::string> names;
+      for (const AttrDef& known : schema) names.emplace_back(known.name);
+      const std::string near = nearest_name(name, names);
+      throw Error(ErrorKind::input, "attribute.unknown", fmt::format("unknown attribute '{}'", name),
+                  !near.empty()    ? fmt::format("did you mean '{}'?", near)
+                  : !names.empty() ? fmt::format("attributes: {}", fmt::join(names, ", "))
+                                   : "");
     }
-    if (found == nullptr) {
-      if (def.required) {
-        fail("attribute.missing", fmt::format("attribute '{}' ({}) is missing", def.name, kind_name(def.fallback)));
-      }
-      values_.push_back(def.fallback);
-      continue;
-    }
-    std::optional<AttrValue> value = as_kind_of(def.fallback, *found);
-    if (!value) {
-      fail("attribute.kind",
-           fmt::format("'{}' must be {}, got {}", def.name, kind_name(def.fallback), kind_name(*found)));
-    }
-    check_bounds(def, *value);
-    values_.push_back(std::move(*value));
+    const auto at = static_cast<std::size_t>(def - schema.data());
+    values_[at] = coerce(*def, value);
+    is_given[at] = true;
+  }
+  for (std::size_t i = 0; i < schema.size(); ++i) {
+    if (!schema[i].required || is_given[i]) continue;
+    throw Error(ErrorKind::input, "attribute.missing",
+                fmt::format("attribute '{}' ({}) is missing", schema[i].name, expected(schema[i])));
   }
 }
 

@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "graphrun/error.h"
 #include "graphrun/graph_builder.h"  // AttrValue, AttrList
 
 namespace graphrun::ir {
@@ -19,15 +21,32 @@ struct AttrDef {
   bool required = false;                      // then the fallback only tells the kind
   std::optional<double> low = {}, high = {};  // inclusive bounds of a number
   std::vector<std::string_view> one_of = {};  // allowed words of a string
+  bool above = false;                         // `low` itself is not allowed
 };
 
 using AttrSchema = std::vector<AttrDef>;
 
+const AttrDef* find_attr(const AttrSchema& schema, std::string_view name);
+std::string expected(const AttrDef& wanted);               // "an integer >= 1"
+bool fits(const AttrDef& wanted, const AttrValue& value);  // of the right kind: bounds and words
+
+// A mistake in the attribute of that name, so that the caller can point at it.
+class AttrError : public Error {
+ public:
+  AttrError(std::string_view name, std::string code, std::string message, std::string hint = {})
+      : Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint)), attribute(name) {}
+  std::string attribute;
+};
+
+// The value as the schema wants it: an integer may stand for a real, and one number for a list of one. Throws AttrError
+// that says what was expected.
+AttrValue coerce(const AttrDef& wanted, const AttrValue& given);
+
 class Attrs {
  public:
   Attrs() = default;
-  // Fills in defaults and converts integers to reals where the schema wants those. Throws Error (kind input): unknown
-  // name (with the nearest), missing, wrong kind, out of bounds.
+  // Fills in defaults and coerces what is given. Throws Error (kind input): unknown name (with the nearest), missing;
+  // AttrError: what coerce() does not take.
   Attrs(const AttrSchema& schema, const AttrList& given);
 
   bool boolean(std::string_view name) const { return get<bool>(name); }

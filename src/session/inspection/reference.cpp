@@ -4,7 +4,6 @@
 
 #include "base/json_text.h"
 #include "graph/frontend/format/json_values.h"
-#include "graph/frontend/library/composed.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
 #include "graph/frontend/library/metrics.h"
@@ -46,13 +45,12 @@ std::string operands(const std::vector<std::string_view>& names, bool variadic) 
   return fmt::format("{}{}", fmt::join(names, ", "), variadic ? ", …" : "");
 }
 
-std::string functions() {
+std::string function_table() {
   std::string text = "| function | operands | attributes (default) | what it is | gradient |\n|---|---|---|---|---|\n";
-  for (const std::string& name : function_names()) {
-    const Function f = *find_function(name);
-    const OpDef* op = f.composed ? nullptr : find_op_def(name);
-    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", name, operands(*f.operands, f.variadic), attributes(*f.attrs),
-                        cell(op ? op->doc : f.composed->doc),
+  for (const Function& f : functions()) {
+    const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", f.name, operands(f.operands, f.variadic),
+                        attributes(f.attributes), cell(f.doc),
                         !op        ? "through its parts"
                         : op->grad ? "yes"
                                    : cell("none: " + std::string(op->no_gradient)));
@@ -63,7 +61,7 @@ std::string functions() {
 std::string layer_table() {
   std::string text = "| layer | operands | attributes (default) | what it is |\n|---|---|---|---|\n";
   for (const Layer& layer : layers()) {
-    std::string attrs = attributes(layer.attrs);
+    std::string attrs = attributes(layer.attributes);
     for (const LayerInit& init : layer.inits) {
       const json::Value usual = json_of(init.fallback);
       attrs += fmt::format("<br>`{}` ({}): an initialiser{}", init.name,
@@ -76,13 +74,8 @@ std::string layer_table() {
   return text;
 }
 
-template <class Def, class Schema>
-std::string keyed_table(std::string_view title, const std::vector<Def>& registry, Schema schema) {
-  std::string text = fmt::format("| {} | keys (default) | what it is |\n|---|---|---|\n", title);
-  for (const Def& def : registry) {
-    text += fmt::format("| `{}` | {} | {} |\n", def.name, attributes(schema(def)), cell(def.doc));
-  }
-  return text;
+std::string keyed_row(const Entry& entry, const ir::AttrSchema& keys) {
+  return fmt::format("| `{}` | {} | {} |\n", entry.name, attributes(keys), cell(entry.doc));
 }
 
 // By asking the executors of the library itself; plug-ins answer for themselves.
@@ -114,7 +107,7 @@ std::string op_reference() {
   text +=
       "## Functions\n\nCalled in expressions, or as the `\"op\"` of an object of the graph. `axis` and `axes` mean "
       "the same.\n\n" +
-      functions();
+      function_table();
   text +=
       "\n## Dtypes\n\nWhich executors of the library itself compute with values of it; a plug-in, as `cuda` is one, "
       "answers when a\nmodel is planned for it. What an executor does not take, a plan or a run for it names with its "
@@ -124,10 +117,12 @@ std::string op_reference() {
       "\n## Layers\n\n`\"op\"` of an object of the graph only: they bring parameters of their own.\n\n" + layer_table();
   text += "\n## Initialisers\n\n| initialiser | argument | values |\n|---|---|---|\n";
   for (const InitDoc& doc : init_docs()) text += fmt::format("| `{}` | {} | {} |\n", doc.name, doc.argument, doc.doc);
+  text += "\n## Optimizers\n\n| optimizer | keys (default) | what it is |\n|---|---|---|\n";
+  for (const OptimizerDef& def : optimizers()) text += keyed_row(def, def.attributes);
   text +=
-      "\n## Optimizers\n\n" + keyed_table("optimizer", optimizers(), [](const OptimizerDef& def) { return def.attrs; });
-  text += "\n## Schedules\n\nt is the time in the unit that is named, warmup apart.\n\n" +
-          keyed_table("schedule", schedules(), [](const ScheduleDef& def) { return schedule_keys(def); });
+      "\n## Schedules\n\nt is the time in the unit that is named, warmup apart.\n\n"
+      "| schedule | keys (default) | what it is |\n|---|---|---|\n";
+  for (const ScheduleDef& def : schedules()) text += keyed_row(def, schedule_keys(def));
   text += "\n## Metrics\n\n| metric | what it is |\n|---|---|\n";
   for (const MetricDef& def : metrics()) text += fmt::format("| `{}` | {} |\n", def.name, cell(def.doc));
   return text;

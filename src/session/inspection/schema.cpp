@@ -8,12 +8,13 @@
 #include "base/json_text.h"
 #include "data/sources.h"
 #include "data/transforms.h"
+#include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/json_values.h"
-#include "graph/frontend/library/composed.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
+#include "graphrun/limits.h"
 #include "graphrun/show.h"
 
 namespace graphrun {
@@ -41,11 +42,6 @@ Json described(Json schema, std::string_view text) {
 Json any_of(std::vector<Json> schemas) {
   return make_object({{"anyOf", make_array(std::move(schemas))}});
 }
-Json words(const std::vector<std::string>& list) {
-  Json items = make_array();
-  for (const std::string& word : list) items.items.push_back(make(word));
-  return make_object({{"enum", std::move(items)}});
-}
 Json integer(std::int64_t low) {
   return make_object({{"type", make("integer")}, {"minimum", make(low)}});
 }
@@ -59,6 +55,15 @@ Json names(const std::vector<std::string>& list) {
   Json items = make_array();
   for (const std::string& name : list) items.items.push_back(make(name));
   return items;
+}
+Json words(const std::vector<std::string>& list) {
+  return make_object({{"enum", names(list)}});
+}
+Json exactly(std::int64_t count, Json items) {
+  Json list = list_of(std::move(items));
+  add(list, "minItems", make(count));
+  add(list, "maxItems", make(count));
+  return list;
 }
 
 // An object with these keys and no others.
@@ -75,23 +80,10 @@ Json only(std::string_view key, Json value) {
 
 Json number_like(std::string_view kind, const ir::AttrDef& def) {
   Json schema = type(kind);
-  if (def.low) add(schema, "minimum", make(*def.low));
+  if (def.low) add(schema, def.above ? "exclusiveMinimum" : "minimum", make(*def.low));
   if (def.high) add(schema, "maximum", make(*def.high));
   return schema;
 }
-
-struct DefaultOf {
-  Json operator()(bool v) const { return make(v); }
-  Json operator()(std::int64_t v) const { return make(v); }
-  Json operator()(double v) const { return make(v); }
-  Json operator()(const std::string& v) const { return make(v); }
-  template <class T>
-  Json operator()(const std::vector<T>& values) const {
-    Json array = make_array();
-    for (const T& v : values) array.items.push_back(make(v));
-    return array;
-  }
-};
 
 Json kind_of(const ir::AttrDef& def) {
   switch (def.fallback.index()) {
@@ -114,7 +106,7 @@ Json kind_of(const ir::AttrDef& def) {
 Json attribute(const ir::AttrDef& def) {
   Json schema = def.required ? kind_of(def) : any_of({kind_of(def), type("null")});
   add(schema, "description", make(def.doc));
-  if (!def.required) add(schema, "default", std::visit(DefaultOf{}, def.fallback));
+  if (!def.required) add(schema, "default", json_of(def.fallback));
   return schema;
 }
 
@@ -134,13 +126,13 @@ Members entry_properties(std::string_view op, std::size_t operands, bool variadi
   return {{"name", ref("name")}, {"op", make_object({{"const", make(op)}})}, {"inputs", std::move(inputs)}};
 }
 
-Json function_entry(const Function& function, std::string_view doc) {
-  Members properties = entry_properties(function.name, function.operands->size(), function.variadic);
+Json function_entry(const Function& function) {
+  Members properties = entry_properties(function.name, function.operands.size(), function.variadic);
   std::vector<std::string> required = {"name", "op", "inputs"};
-  add_attributes(properties, required, *function.attrs);
+  add_attributes(properties, required, function.attributes);
   // Either word is understood, not both.
   std::string_view alias;
-  for (const ir::AttrDef& def : *function.attrs) {
+  for (const ir::AttrDef& def : function.attributes) {
     if (def.name != "axis" && def.name != "axes") continue;
     alias = def.name == "axis" ? "axes" : "axis";
     properties.emplace_back(alias, attribute(def));
@@ -148,18 +140,18 @@ Json function_entry(const Function& function, std::string_view doc) {
   }
   Json schema = closed(std::move(properties), required);
   if (!alias.empty()) add(schema, "not", make_object({{"required", names({"axis", "axes"})}}));
-  return described(std::move(schema), doc);
+  return described(std::move(schema), function.doc);
 }
 
 Json layer_entry(const Layer& layer) {
   Members properties = entry_properties(layer.name, layer.operands.size(), false);
   std::vector<std::string> required = {"name", "op", "inputs"};
-  add_attributes(properties, required, layer.attrs);
+  add_attributes(properties, required, layer.attributes);
   for (auto& [name, schema] : properties) {
     if (name != "activation") continue;
     std::vector<std::string> activations = {""};
-    for (const std::string& function : function_names()) {
-      if (find_function(function)->operands->size() == 1) activations.push_back(function);
+    for (const Function& function : functions()) {
+      if (function.operands.size() == 1) activations.emplace_back(function.name);
     }
     schema = described(any_of({words(activations), type("null")}), "a function of one operand; none by default");
   }
@@ -169,17 +161,10 @@ Json layer_entry(const Layer& layer) {
   return described(closed(std::move(properties), required), layer.doc);
 }
 
-std::string_view doc_of(const Function& function) {
-  return function.composed ? function.composed->doc : find_op_def(function.name)->doc;
-}
-
 Json entries() {
   std::vector<Json> forms = {described(type("string"), "name = expression")};
   for (const Layer& layer : layers()) forms.push_back(layer_entry(layer));
-  for (const std::string& name : function_names()) {
-    const Function function = *find_function(name);
-    forms.push_back(function_entry(function, doc_of(function)));
-  }
+  for (const Function& function : functions()) forms.push_back(function_entry(function));
   return list_of(any_of(std::move(forms)));
 }
 
@@ -204,10 +189,7 @@ Json init() {
     if (doc.argument.empty()) {
       plain.emplace_back(doc.name);
     } else if (doc.name == "uniform") {
-      Json ends = list_of(type("number"));
-      add(ends, "minItems", make(std::int64_t{2}));
-      add(ends, "maxItems", make(std::int64_t{2}));
-      forms.push_back(described(only(doc.name, std::move(ends)), doc.doc));
+      forms.push_back(described(only(doc.name, exactly(2, type("number"))), doc.doc));
     } else if (doc.name == "npz") {
       forms.push_back(described(closed({{"npz", type("string")}, {"key", type("string")}}, {"npz", "key"}), doc.doc));
     } else {
@@ -222,9 +204,16 @@ Json init() {
   return any_of(std::move(forms));
 }
 
-Json schedule() {
+// One of the rows, by its name: {"sgd": {"lr": 0.1}}.
+template <class Row, class Fields>
+Json one_of_rows(const std::vector<Row>& table, Fields fields) {
   std::vector<Json> forms;
-  for (const ScheduleDef& def : schedules()) {
+  for (const Row& row : table) forms.push_back(described(only(row.name, fields(row)), row.doc));
+  return any_of(std::move(forms));
+}
+
+Json schedule() {
+  return one_of_rows(schedules(), [](const ScheduleDef& def) {
     Members properties;
     std::vector<std::string> required;
     add_attributes(properties, required, schedule_keys(def));
@@ -232,23 +221,20 @@ Json schedule() {
     const Json units[] = {make_object({{"required", names({"steps"})}}),
                           make_object({{"required", names({"epochs"})}})};
     if (def.name != "constant") add(fields, "anyOf", make_array({units[0], units[1]}));
-    forms.push_back(described(only(def.name, std::move(fields)), def.doc));
-  }
-  return any_of(std::move(forms));
+    return fields;
+  });
 }
 
 Json optimizer() {
-  std::vector<Json> forms;
-  for (const OptimizerDef& def : optimizers()) {
+  return one_of_rows(optimizers(), [](const OptimizerDef& def) {
     Members properties;
     std::vector<std::string> required;
-    add_attributes(properties, required, def.attrs);
+    add_attributes(properties, required, def.attributes);
     for (auto& [name, schema] : properties) {
       if (name == "lr") schema = any_of({std::move(schema), ref("schedule")});
     }
-    forms.push_back(described(only(def.name, closed(std::move(properties), required)), def.doc));
-  }
-  return any_of(std::move(forms));
+    return closed(std::move(properties), required);
+  });
 }
 
 // ---- data
@@ -257,12 +243,7 @@ Json source_value(std::string_view name) {
   if (name == "json" || name == "npz" || name == "csv") return type("string");
   if (name == "inline") return map_of(type("array"));
   if (name == "idx" || name == "npy") return map_of(type("string"));
-  if (name == "grid") {
-    Json axis = list_of(type("number"));
-    add(axis, "minItems", make(std::int64_t{3}));
-    add(axis, "maxItems", make(std::int64_t{3}));
-    return map_of(std::move(axis));
-  }
+  if (name == "grid") return map_of(exactly(3, type("number")));
   if (name == "random") {
     Members column = {{"shape", list_of(integer(0))}};
     for (const data::DistributionDoc& doc : data::distribution_docs()) {
@@ -283,12 +264,7 @@ Json option_value(std::string_view name) {
     for (const data::MissingDoc& doc : data::missing_docs()) policies.push_back(doc.name);
     return words({policies.begin(), policies.end()});
   }
-  if (name == "range") {
-    Json range = list_of(integer(0));
-    add(range, "minItems", make(std::int64_t{2}));
-    add(range, "maxItems", make(std::int64_t{2}));
-    return range;
-  }
+  if (name == "range") return exactly(2, integer(0));
   throw std::logic_error(fmt::format("model_schema: no schema for the option {}", name));
 }
 
@@ -328,14 +304,11 @@ Json transforms() {
 }
 
 Json data_section() {
-  Json fractions = list_of(type("number"));
-  add(fractions, "minItems", make(std::int64_t{3}));
-  add(fractions, "maxItems", make(std::int64_t{3}));
   Json section = closed({{"train", ref("split")},
                          {"validation", ref("split")},
                          {"test", ref("split")},
                          {"source", ref("split")},
-                         {"split", std::move(fractions)},
+                         {"split", exactly(3, type("number"))},
                          {"transform", transforms()}},
                         {});
   add(section, "anyOf",
@@ -344,26 +317,6 @@ Json data_section() {
 }
 
 // ---- sections
-
-Json train_section() {
-  Json clip = type("number");
-  add(clip, "exclusiveMinimum", make(std::int64_t{0}));
-  Json batch = integer(1);
-  add(batch, "maximum", make(kMostExtent));
-  return closed({{"minimize", described(type("string"), "the loss: a scalar of the graph")},
-                 {"metrics", described(list_of(type("string")), "scalars of the graph, and built-in metrics")},
-                 {"optimizer", optimizer()},
-                 {"batch", any_of({std::move(batch), words({"all"})})},
-                 {"last_batch", words({"keep", "drop"})},
-                 {"epochs", integer(0)},
-                 {"shuffle", type("boolean")},
-                 {"seed", integer(0)},
-                 {"precision", words({"fp32", "tf32"})},
-                 {"clip_norm", std::move(clip)},
-                 {"evaluate_every", integer(1)},
-                 {"log_every", integer(1)}},
-                {"minimize", "optimizer"});
-}
 
 Json named(Json map, std::int64_t least = 0) {
   add(map, "propertyNames", ref("name"));
@@ -386,28 +339,88 @@ Json name() {
        {"not", words({"and", "or", "not", "true", "false", "none", "True", "False", "None", "pi", "e"})}});
 }
 
+// A Markdown link as its text alone.
+std::string without_links(std::string_view doc) {
+  std::string text;
+  for (std::size_t i = 0; i < doc.size(); ++i) {
+    const std::size_t close = doc[i] == '[' ? doc.find(']', i) : std::string_view::npos;
+    if (close == std::string_view::npos || doc.substr(close + 1, 1) != "(") {
+      text += doc[i];
+      continue;
+    }
+    text += doc.substr(i + 1, close - i - 1);
+    i = doc.find(')', close);
+  }
+  return text;
+}
+
+Json section(const Fields& fields);
+
+Json value_of(const Field& field) {
+  switch (field.form) {
+    case Form::plain:
+      return kind_of(field);
+    case Form::text:
+    case Form::name:
+    case Form::loss:
+      return type("string");
+    case Form::format:
+      return make_object({{"const", make(std::int64_t{1})}});
+    case Form::constants:
+      return named(map_of(type("number")));
+    case Form::data:
+      return data_section();
+    case Form::inputs:
+      return named(map_of(any_of({ref("batch_shape"), section(input_fields())})), 1);
+    case Form::parameters:
+      return named(map_of(section(parameter_fields())));
+    case Form::graph:
+      return entries();
+    case Form::outputs:
+      return outputs();
+    case Form::train:
+      return section(train_fields());
+    case Form::dtype:
+      return words({"f32", "i32"});
+    case Form::batch_shape:
+      return ref("batch_shape");
+    case Form::shape:
+      return extents(false);
+    case Form::init:
+      return ref("init");
+    case Form::decay:
+      return type("boolean");
+    case Form::metrics:
+      return list_of(type("string"));
+    case Form::optimizer:
+      return optimizer();
+    case Form::batch: {
+      Json number = integer(1);
+      add(number, "maximum", make(kMaxBatch));
+      return any_of({std::move(number), words({"all"})});
+    }
+  }
+  throw std::logic_error("model_schema: no schema for a form");
+}
+
+Json section(const Fields& fields) {
+  Members properties;
+  std::vector<std::string> required;
+  for (const Field& field : fields) {
+    Json schema = described(value_of(field), without_links(field.doc));
+    if (field.has_default()) add(schema, "default", json_of(field.fallback));
+    properties.emplace_back(field.name, std::move(schema));
+    if (field.required) required.emplace_back(field.name);
+  }
+  return closed(std::move(properties), required);
+}
+
 }  // namespace
 
 std::string model_schema() {
-  const auto input = any_of(
-      {ref("batch_shape"), closed({{"dtype", words({"f32", "i32"})}, {"shape", ref("batch_shape")}}, {"shape"})});
-  const auto parameter =
-      closed({{"shape", extents(false)}, {"init", ref("init")}, {"decay", type("boolean")}}, {"shape", "init"});
   Json root = make_object({{"$schema", make("https://json-schema.org/draft/2020-12/schema")},
                            {"title", make("graphrun model file, format 1")}});
-  const Json body = closed({{"$schema", type("string")},
-                            {"format", make_object({{"const", make(std::int64_t{1})}})},
-                            {"name", type("string")},
-                            {"description", type("string")},
-                            {"constants", named(map_of(type("number")))},
-                            {"data", data_section()},
-                            {"inputs", named(map_of(input), 1)},
-                            {"parameters", named(map_of(parameter))},
-                            {"graph", entries()},
-                            {"outputs", outputs()},
-                            {"train", train_section()}},
-                           {"format", "data", "inputs", "graph", "outputs", "train"});
-  for (const json::Member& member : body.members) add(root, member.key, member.value);
+  for (const json::Member& member : section(file_fields()).members) add(root, member.key, member.value);
   add(root, "$defs",
       make_object({{"name", name()},
                    {"batch_shape", extents(true)},

@@ -9,6 +9,7 @@
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/expressions/operand_notes.h"
 #include "graph/frontend/library/functions.h"
+#include "graphrun/op.h"
 #include "graphrun/variant.h"
 
 namespace graphrun::expression {
@@ -25,11 +26,6 @@ using Item = Variant<NodeId, Number, std::vector<Number>, std::string, bool, Non
 
 bool is_integral(double value) {
   return value == std::floor(value) && std::abs(value) <= 9007199254740992.0;
-}
-
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::string near = nearest_name(name, candidates);
-  return near.empty() ? std::string() : fmt::format("did you mean {}?", near);
 }
 
 std::vector<std::string> value_names(const GraphBuilder::Impl& graph) {
@@ -83,30 +79,21 @@ Error unknown_name(const Scope& scope, std::string_view name, bool suggest) {
   return Error(ErrorKind::input, "name.unknown", fmt::format("there is no value named {}", name), std::move(hint));
 }
 
-// ---- folding: in double, before anything is rounded to the type of the graph
-
-std::optional<double> fold(std::string_view op, double a, double b) {
-  if (op == "add") return a + b;
-  if (op == "sub") return a - b;
-  if (op == "mul") return a * b;
-  if (op == "div") return a / b;
-  if (op == "mod") return a - std::floor(a / b) * b;
-  if (op == "pow") return std::pow(a, b);
-  return std::nullopt;
-}
-
-std::optional<double> fold(std::string_view function, double x) {
-  if (function == "neg") return -x;
-  if (function == "abs") return std::abs(x);
-  if (function == "square") return x * x;
-  if (function == "sqrt") return std::sqrt(x);
-  if (function == "exp") return std::exp(x);
-  if (function == "log") return std::log(x);
-  if (function == "sin") return std::sin(x);
-  if (function == "cos") return std::cos(x);
-  if (function == "tan") return std::tan(x);
-  if (function == "tanh") return std::tanh(x);
-  return std::nullopt;
+// Folding: in double, before anything is rounded to the type of the graph, by what the list of ops says that each
+// means.
+std::optional<double> fold(std::string_view name, double x, double y) {
+  const std::optional<Op> op = find_op(name);
+  if (!op) return std::nullopt;
+  switch (*op) {
+#define GRAPHRUN_FOLD(op, functor, ulps, result, meaning) \
+  case Op::op:                                            \
+    return meaning;
+    GRAPHRUN_PLAIN_OPS(GRAPHRUN_FOLD)
+    GRAPHRUN_BINARY_OPS(GRAPHRUN_FOLD)
+#undef GRAPHRUN_FOLD
+    default:
+      return std::nullopt;
+  }
 }
 
 class Evaluator {
@@ -149,7 +136,7 @@ class Evaluator {
       return t.kind == Term::Kind::call ? call(t) : operation(t);
     } catch (const ExpressionError&) {
       throw;
-    } catch (const AttrError& error) {
+    } catch (const ir::AttrError& error) {
       for (const Argument& argument : t.attributes) {
         if (argument.key == error.attribute) throw ExpressionError(term(argument.value).begin, error);
       }
@@ -195,8 +182,7 @@ class Evaluator {
       integer = integer && number(operand)->integer;
     }
     const double a = number(t.operands[0])->value;
-    const std::optional<double> value =
-        t.operands.size() == 1 ? fold(t.word, a) : fold(t.word, a, number(t.operands[1])->value);
+    const std::optional<double> value = fold(t.word, a, number(t.operands.back())->value);
     if (!value) return std::nullopt;
     if (!std::isfinite(*value)) {
       throw ExpressionError(t.at, "expression.number", fmt::format("{} is not a finite number", text_of(t)));
@@ -300,27 +286,27 @@ class Evaluator {
 };
 
 void check_call(const Scope& scope, const Term& t, Findings& findings) {
-  const std::optional<Function> function = find_function(t.word);
-  if (!function) {
+  const Function* function = find_function(t.word);
+  if (function == nullptr) {
     if (scope.graph.names.contains(t.word) || scope.graph.constants.contains(t.word)) {
       findings.add(ExpressionError(t.at, "function.unknown", fmt::format("{} is a value, not a function", t.word),
                                    "a product is written with *"));
     } else {
-      findings.add(ExpressionError(t.at, unknown_function(t.word)));
+      findings.add(ExpressionError(t.at, unknown("function", t.word, names_of(functions()))));
     }
     return;
   }
   if (std::string message = wrong_count(*function, t.operands.size()); !message.empty()) {
-    const bool surplus = t.operands.size() > function->operands->size() && !function->attrs->empty();
+    const bool surplus = t.operands.size() > function->operands.size() && !function->attributes.empty();
     findings.add(ExpressionError(
         t.at, "function.operands", std::move(message),
-        surplus ? fmt::format("attributes are given by name: {}=…", function->attrs->front().name) : ""));
+        surplus ? fmt::format("attributes are given by name: {}=…", function->attributes.front().name) : ""));
   }
   for (const Argument& argument : t.attributes) {
-    if (find_attr(*function->attrs, argument.key)) continue;
-    std::string hint = did_you_mean(argument.key, names_of(*function->attrs));
-    if (hint.empty() && !function->attrs->empty()) {
-      hint = fmt::format("its attributes: {}", fmt::join(names_of(*function->attrs), ", "));
+    if (ir::find_attr(function->attributes, argument.key)) continue;
+    std::string hint = did_you_mean(argument.key, names_of(function->attributes));
+    if (hint.empty() && !function->attributes.empty()) {
+      hint = fmt::format("its attributes: {}", fmt::join(names_of(function->attributes), ", "));
     }
     findings.add(ExpressionError(argument.at, "attribute.unknown",
                                  fmt::format("{} has no attribute {}", t.word, argument.key), std::move(hint)));

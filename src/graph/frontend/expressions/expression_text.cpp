@@ -149,14 +149,14 @@ class Writer {
 
   std::string call(const Term& term) {
     std::string text = joined(term.word + "(", term.operands);
-    const std::optional<Function> function = find_function(term.word);
+    const Function* function = find_function(term.word);
     AttrList given;
     for (const Argument& argument : term.attributes) {
       const std::optional<AttrValue> value = literal(graph_, expression_, argument.value);
-      const ir::AttrDef* wanted = function ? find_attr(*function->attrs, argument.key) : nullptr;
-      if (value && wanted) given.emplace_back(wanted->name, coerce(*wanted, *value));
+      const ir::AttrDef* wanted = function ? ir::find_attr(function->attributes, argument.key) : nullptr;
+      if (value && wanted) given.emplace_back(wanted->name, ir::coerce(*wanted, *value));
     }
-    text += function ? attributes_text(graph_, *function->attrs, given) : "";
+    text += function ? attributes_text(graph_, function->attributes, given) : "";
     return text + ")";
   }
 

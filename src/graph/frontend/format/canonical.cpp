@@ -6,11 +6,11 @@
 
 #include "base/json_text.h"
 #include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/json_values.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
 #include "graph/frontend/library/optimizers.h"
-#include "graph/frontend/library/schedules.h"
 
 namespace graphrun {
 namespace {
@@ -18,23 +18,6 @@ namespace {
 using json::make;
 using json::make_array;
 using json::make_object;
-
-struct ToJson {
-  json::Value operator()(bool v) const { return make(v); }
-  json::Value operator()(std::int64_t v) const { return make(v); }
-  json::Value operator()(double v) const { return make(v); }
-  json::Value operator()(const std::string& v) const { return make(v); }
-  template <class T>
-  json::Value operator()(const std::vector<T>& values) const {
-    json::Value array = make_array();
-    for (const T& value : values) array.items.push_back(make(value));
-    return array;
-  }
-};
-
-json::Value json_of(const AttrValue& value) {
-  return std::visit(ToJson{}, value);
-}
 
 // Numbers in the form that json_text gives them; 1.0 and 1 are the same number.
 json::Value normalized(const json::Value& given) {
@@ -100,12 +83,12 @@ class Canonical {
     if (entry.kind == json::Kind::string) return make(expression::text(graph_, expression::parse(entry.string)));
     const std::string& op = find(entry, "op")->string;
     if (const Layer* layer = find_layer(op)) return layer_entry(entry, *layer);
-    const std::optional<Function> function = find_function(op);
+    const ir::AttrSchema& schema = find_function(op)->attributes;
     std::string operands;
     for (const json::Value& input : find(entry, "inputs")->items)
       operands += (operands.empty() ? "" : ", ") + input.string;
     return make(fmt::format("{} = {}({}{})", find(entry, "name")->string, op, operands,
-                            expression::attributes_text(graph_, *function->attrs, given(entry, *function->attrs))));
+                            expression::attributes_text(graph_, schema, given(entry, schema))));
   }
 
   static AttrList given(const json::Value& entry, const ir::AttrSchema& schema) {
@@ -115,7 +98,7 @@ class Canonical {
       if (!value && (def.name == "axis" || def.name == "axes"))
         value = find(entry, def.name == "axis" ? "axes" : "axis");
       if (!value || value->kind == json::Kind::null) continue;
-      attrs.emplace_back(def.name, coerce(def, *attr_value(*value)));
+      attrs.emplace_back(def.name, ir::coerce(def, *attr_value(*value)));
     }
     return attrs;
   }
@@ -123,7 +106,7 @@ class Canonical {
   static json::Value layer_entry(const json::Value& entry, const Layer& layer) {
     json::Value out =
         make_object({{"name", *find(entry, "name")}, {"op", make(layer.name)}, {"inputs", *find(entry, "inputs")}});
-    const ir::Attrs attrs(layer.attrs, given(entry, layer.attrs));
+    const ir::Attrs attrs(layer.attributes, given(entry, layer.attributes));
     for (const auto& [name, value] : attrs.list()) {
       const auto* word = std::get_if<std::string>(&value);
       if (!word || !word->empty()) json::add(out, name, json_of(value));
@@ -153,31 +136,35 @@ class Canonical {
 
   json::Value train() const {
     const TrainSpec& train = model_.train;
-    json::Value out = make_object({{"minimize", make(file_.minimize_->value->string)}});
-    json::Value metrics = make_array();
-    for (const MetricSpec& metric : train.metrics) metrics.items.push_back(make(metric.name));
-    json::add(out, "metrics", std::move(metrics));
-    json::add(out, "optimizer", optimizer());
-    json::add(out, "batch", file_.batch_ ? make(*file_.batch_) : make("all"));
-    json::add(out, "last_batch", make(train.drop_last ? "drop" : "keep"));
-    json::add(out, "epochs", make(train.epochs));
-    json::add(out, "shuffle", make(train.shuffle));
-    json::add(out, "seed", make(static_cast<std::int64_t>(train.seed)));
-    // Absent is their default: there is no number that says so.
-    if (train.clip_norm > 0) json::add(out, "clip_norm", make(train.clip_norm));
-    if (train.precision == Precision::tf32) json::add(out, "precision", make("tf32"));
-    if (train.evaluate_every > 0) json::add(out, "evaluate_every", make(train.evaluate_every));
-    if (train.log_every > 0) json::add(out, "log_every", make(train.log_every));
+    json::Value out = make_object();
+    for (const Field& field : train_fields()) {
+      if (field.form != Form::plain) {
+        json::add(out, field.name, part_of_train(field.form));
+        continue;
+      }
+      const AttrValue value = field.get(field, train);
+      // Of some keys no value says the same as leaving them out.
+      if (field.has_default() || value != field.fallback) json::add(out, field.name, json_of(value));
+    }
     return out;
+  }
+
+  json::Value part_of_train(Form form) const {
+    if (form == Form::loss) return make(file_.minimize_->value->string);
+    if (form == Form::optimizer) return optimizer();
+    if (form == Form::batch) return file_.batch_ ? make(*file_.batch_) : make("all");
+    json::Value metrics = make_array();
+    for (const MetricSpec& metric : model_.train.metrics) metrics.items.push_back(make(metric.name));
+    return metrics;
   }
 
   json::Value optimizer() const {
     const OptimizerSpec& spec = model_.train.optimizer;
-    const OptimizerDef* def = find_optimizer(spec.name);
+    const OptimizerDef* def = find_row(optimizers(), spec.name);
     AttrList list;
     for (const auto& [name, value] : spec.attributes) list.emplace_back(name, value);
     json::Value fields = make_object();
-    for (const auto& [name, value] : ir::Attrs(def->attrs, list).list()) {
+    for (const auto& [name, value] : ir::Attrs(def->attributes, list).list()) {
       json::add(fields, name, name == "lr" && spec.lr ? schedule(*spec.lr) : json_of(value));
     }
     return make_object({{spec.name, std::move(fields)}});

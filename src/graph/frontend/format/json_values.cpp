@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "base/json_text.h"
-#include "graph/frontend/library/functions.h"
 
 namespace graphrun {
 namespace {
@@ -142,20 +141,15 @@ std::optional<Init> read_init_object(Reader& reader, const Place& at, const Read
 
 }  // namespace
 
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::string near = nearest_name(name, candidates);
-  return near.empty() ? std::string() : fmt::format("did you mean {}?", near);
-}
-
 const std::vector<InitDoc>& init_docs() {
   static const std::vector<InitDoc> docs = {
-      {"zeros", "", "0"},
-      {"ones", "", "1"},
-      {"glorot_uniform", "", "uniform in ±sqrt(6 / (in + out)), the last two extents being in and out"},
-      {"constant", "a number", "that number"},
-      {"normal", "the deviation", "normal with mean 0"},
-      {"uniform", "[low, high]", "uniform from low to high"},
-      {"npz", "a file, beside it \"key\": a name", "the array of that name of an NPZ file"},
+      {{"zeros", "0"}},
+      {{"ones", "1"}},
+      {{"glorot_uniform", "uniform in ±sqrt(6 / (in + out)), the last two extents being in and out"}},
+      {{"constant", "that number"}, "a number"},
+      {{"normal", "normal with mean 0"}, "the deviation"},
+      {{"uniform", "uniform from low to high"}, "[low, high]"},
+      {{"npz", "the array of that name of an NPZ file"}, "a file, beside it \"key\": a name"},
   };
   return docs;
 }
@@ -211,6 +205,20 @@ json::Value json_of(const Init& init) {
       break;
   }
   throw std::logic_error("a model file has no form for this initialiser");
+}
+
+json::Value json_of(const AttrValue& value) {
+  return std::visit(
+      [](const auto& v) {
+        if constexpr (requires { json::make(v); }) {
+          return json::make(v);
+        } else {
+          json::Value array = json::make_array();
+          for (const auto& item : v) array.items.push_back(json::make(item));
+          return array;
+        }
+      },
+      value);
 }
 
 std::optional<Init> read_init(Reader& reader, const Place& at, const ReadArray& read_array) {
@@ -279,7 +287,7 @@ std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, c
       continue;
     }
     try {
-      attrs.emplace_back(def.name, coerce(def, *value));
+      attrs.emplace_back(def.name, ir::coerce(def, *value));
     } catch (const Error& error) {
       reader.report(*place, error);
     }

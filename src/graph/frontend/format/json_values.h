@@ -9,20 +9,19 @@
 #include <vector>
 
 #include "base/json_reader.h"
+#include "graph/frontend/library/entry.h"
 #include "graph/ir/attributes.h"
 #include "graphrun/graph_builder.h"
 
 namespace graphrun {
-
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
 // The extents of an array of integers >= 1.
 std::optional<Shape> read_shape(json::Reader& reader, const json::Place& at);
 // ["batch", 6] as (6): the extents of one sample.
 std::optional<Shape> read_batch_shape(json::Reader& reader, const json::Place& at);
 std::optional<DType> read_dtype(json::Reader& reader, const json::Place& at);  // f32 or i32
-struct InitDoc {
-  std::string_view name, argument, doc;  // without an argument the word alone
+struct InitDoc : Entry {
+  std::string_view argument = {};  // without one the word alone
 };
 const std::vector<InitDoc>& init_docs();
 
@@ -33,6 +32,7 @@ using ReadArray = std::function<HostTensor(const std::string& file, const std::s
 std::optional<Init> read_init(json::Reader& reader, const json::Place& at, const ReadArray& read_array);
 // The same, to be read again. Not for Init::values and a normal whose mean is not 0, which the format does not have.
 json::Value json_of(const Init& init);
+json::Value json_of(const AttrValue& value);
 // Nothing is reported for what no attribute can be: an object, null, a list that is not of numbers.
 std::optional<AttrValue> attr_value(const json::Value& value);
 // The attributes of the schema that the object has. Keys beyond the schema are the caller's to finish().

@@ -5,11 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/json_values.h"
-#include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
 #include "graphrun/limits.h"
@@ -19,20 +18,6 @@ namespace {
 
 constexpr std::string_view kNameRule =
     "a name is a letter or _, then letters, digits, _ and dots; not and, or, not, true, false, none";
-
-template <class Def>
-std::vector<std::string> names_in(const std::vector<Def>& registry) {
-  std::vector<std::string> names;
-  for (const Def& def : registry) names.emplace_back(def.name);
-  return names;
-}
-
-void report_unknown(json::Reader& reader, const json::Place& at, const json::Member& member, std::string_view what,
-                    const std::vector<std::string>& names) {
-  const std::string hint = did_you_mean(member.key, names);
-  reader.report_key(at, member, fmt::format("model.{}", what), fmt::format("there is no {} named {}", what, member.key),
-                    hint.empty() ? fmt::format("there are: {}", fmt::join(names, ", ")) : hint);
-}
 
 }  // namespace
 
@@ -45,26 +30,35 @@ ModelFile::ModelFile(json::Reader& reader, ReadArray read_array)
     : reader_(reader), read_array_(std::move(read_array)), batch_place_(reader.root()) {
   ObjectReader root(reader_, reader_.root());
   if (!root.is_object() || !looks_like_a_model(root)) return;
-  if (const auto at = root.get("format"); !at) {
-    reader_.report(root.place(), "model.format", "the file does not say its format", "add \"format\": 1");
-  } else if (at->value->kind != Kind::integer || at->value->integer != 1) {
-    reader_.report(*at, "model.format", "the format must be 1, the only one there is");
-  }
-  root.string("$schema");
-  root.string("description");
-  name_ = root.string("name").value_or("");
-  data_ = root.require("data", "it says where the inputs come from");
-  if (const auto at = root.get("constants")) read_constants(*at);
-  if (const auto at = root.require("inputs", R"(for instance "inputs": {"x": ["batch", 6], "y": ["batch", 1]})"))
-    read_inputs(*at);
-  if (const auto at = root.get("parameters")) read_parameters(*at);
-  if (const auto at =
-          root.require("graph", R"j(for instance "graph": ["h = tanh(x @ W)", "loss = mean(square(h - y))"])j"))
-    read_graph(*at);
-  outputs_ = root.require("outputs", R"(which value answers which target, for instance "outputs": {"y_hat": "y"})");
-  if (const auto at =
-          root.require("train", R"(for instance "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}})"))
-    read_train(*at);
+  read_fields(reader_, root, file_fields(), train_, [this](const Field& field, const Place& at) {
+    switch (field.form) {
+      case Form::format:
+        if (at.value->kind != Kind::integer || at.value->integer != 1)
+          reader_.report(at, "model.format", "the format must be 1, the only one there is");
+        return;
+      case Form::name:
+        name_ = reader_.string(at).value_or("");
+        return;
+      case Form::constants:
+        return read_constants(at);
+      case Form::data:
+        data_ = at;
+        return;
+      case Form::inputs:
+        return read_inputs(at);
+      case Form::parameters:
+        return read_parameters(at);
+      case Form::graph:
+        return read_graph(at);
+      case Form::outputs:
+        outputs_ = at;
+        return;
+      case Form::train:
+        return read_train(at);
+      default:  // a comment
+        reader_.string(at);
+    }
+  });
   // What a misspelt section would have named is no further mistake.
   for (const Member* member : root.unread()) {
     for (const Member& inner : member->value.members) broken_.insert(inner.key);
@@ -74,7 +68,10 @@ ModelFile::ModelFile(json::Reader& reader, ReadArray read_array)
 
 // Another JSON file is one mistake, not one for each key that a model has.
 bool ModelFile::looks_like_a_model(ObjectReader& root) {
-  const std::vector<std::string> keys = {"format", "data", "inputs", "parameters", "graph", "outputs", "train"};
+  std::vector<std::string> keys;
+  for (const Field& field : file_fields()) {
+    if (field.required) keys.emplace_back(field.name);
+  }
   const std::vector<Member>& members = root.place().value->members;
   const bool any = std::any_of(members.begin(), members.end(),
                                [&](const Member& member) { return !nearest_name(member.key, keys).empty(); });
@@ -83,7 +80,7 @@ bool ModelFile::looks_like_a_model(ObjectReader& root) {
     reader_.report(root.place(), "model.data", "this is a file of data, with the keys m, n, x, y: not a model file",
                    R"(a model names it: "data": {"source": {"json": "FILE"}})");
   } else {
-    reader_.report(root.place(), "model.none", "this is not a model file: it has none of a model's keys",
+    reader_.report(root.place(), "model.none", "this is not a model file: it has none of the keys that a model needs",
                    fmt::format("they are {}", fmt::join(keys, ", ")));
   }
   return false;
@@ -109,11 +106,11 @@ void ModelFile::read_constants(const Place& at) {
 
 void ModelFile::read_inputs(const Place& at) {
   const std::size_t before = reader_.errors();
-  const ObjectReader object(reader_, at);
-  if (object.is_object() && at.value->members.empty()) {
+  const ObjectReader inputs(reader_, at);
+  if (inputs.is_object() && at.value->members.empty()) {
     reader_.report(at, "model.inputs", "a model needs an input", "for instance {\"x\": [\"batch\", 6]}");
   }
-  for (const Member* member : object.unread()) {
+  for (const Member* member : inputs.unread()) {
     if (!is_name(member->key)) {
       reader_.report_key(at, *member, "name.invalid", fmt::format("'{}' is not a name", member->key),
                          std::string(kNameRule));
@@ -123,11 +120,12 @@ void ModelFile::read_inputs(const Place& at) {
     std::optional<Shape> shape;
     std::optional<DType> dtype = DType::f32;
     if (input.place.value->kind == Kind::object) {
-      ObjectReader fields(reader_, input.place);
-      if (const auto place = fields.get("dtype")) dtype = read_dtype(reader_, *place);
-      if (const auto place = fields.require("shape", R"(for instance "shape": ["batch", 6])"))
-        shape = read_batch_shape(reader_, *place);
-      fields.finish();
+      ObjectReader object(reader_, input.place);
+      read_fields(reader_, object, input_fields(), train_, [&](const Field& field, const Place& place) {
+        if (field.form == Form::dtype) dtype = read_dtype(reader_, place);
+        if (field.form == Form::batch_shape) shape = read_batch_shape(reader_, place);
+      });
+      object.finish();
     } else {
       shape = read_batch_shape(reader_, input.place);
     }
@@ -149,13 +147,11 @@ void ModelFile::read_parameters(const Place& at) {
     const std::size_t before = reader_.errors();
     ObjectReader fields(reader_, parameter.place);
     if (fields.is_object()) {
-      if (const auto place = fields.require("shape", R"(for instance "shape": [784, 256])")) {
-        if (const auto shape = read_shape(reader_, *place)) parameter.shape = *shape;
-      }
-      if (const auto place = fields.require("init", R"(for instance "init": {"normal": 0.1} or "init": "zeros")")) {
-        if (auto init = read_init(reader_, *place, read_array_)) parameter.init = std::move(*init);
-      }
-      parameter.decay = fields.boolean("decay").value_or(true);
+      read_fields(reader_, fields, parameter_fields(), train_, [&](const Field& field, const Place& place) {
+        if (field.form == Form::shape) parameter.shape = read_shape(reader_, place).value_or(Shape());
+        if (field.form == Form::init) parameter.init = read_init(reader_, place, read_array_).value_or(Init());
+        if (field.form == Form::decay) parameter.decay = reader_.boolean(place).value_or(true);
+      });
       fields.finish();
     }
     if (reader_.errors() == before) {
@@ -179,37 +175,13 @@ void ModelFile::read_graph(const Place& at) {
 void ModelFile::read_train(const Place& at) {
   ObjectReader train(reader_, at);
   if (!train.is_object()) return;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  minimize_ = train.require("minimize", "the name of the loss: a scalar of the graph");
-  metrics_ = train.get("metrics");
-  if (const auto place = train.require("optimizer", R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"))
-    read_optimizer(*place);
   batch_place_ = at;
-  if (const auto place = train.get("batch")) read_batch(*place);
-  train_.epochs = train.integer("epochs", 0, kMost).value_or(train_.epochs);
-  train_.seed = static_cast<std::uint64_t>(train.integer("seed", 0, kMost).value_or(0));
-  train_.evaluate_every = train.integer("evaluate_every", 1, kMost).value_or(0);
-  train_.log_every = train.integer("log_every", 1, kMost).value_or(0);
-  train_.shuffle = train.boolean("shuffle").value_or(false);
-  if (const auto place = train.get("last_batch")) {
-    const std::optional<std::string> word = reader_.string(*place);
-    train_.drop_last = word == "drop";
-    if (word && *word != "keep" && *word != "drop") {
-      reader_.report(*place, "model.value", fmt::format("last_batch is \"keep\" or \"drop\", got \"{}\"", *word));
-    }
-  }
-  if (const auto place = train.get("precision")) {
-    const std::optional<std::string> word = reader_.string(*place);
-    if (word == "tf32") train_.precision = Precision::tf32;
-    if (word && *word != "fp32" && *word != "tf32") {
-      reader_.report(*place, "model.value", fmt::format("precision is \"fp32\" or \"tf32\", got \"{}\"", *word));
-    }
-  }
-  if (const auto place = train.get("clip_norm")) {
-    const std::optional<double> norm = reader_.number(*place);
-    if (norm && *norm <= 0) reader_.report(*place, "model.range", fmt::format("must be > 0, got {}", *norm));
-    train_.clip_norm = norm.value_or(0);
-  }
+  read_fields(reader_, train, train_fields(), train_, [this](const Field& field, const Place& place) {
+    if (field.form == Form::loss) minimize_ = place;
+    if (field.form == Form::metrics) metrics_ = place;
+    if (field.form == Form::optimizer) read_optimizer(place);
+    if (field.form == Form::batch) read_batch(place);
+  });
   train.finish();
 }
 
@@ -224,26 +196,32 @@ void ModelFile::read_batch(const Place& at) {
   batch_ = reader_.integer(at, 1, kMaxBatch);
 }
 
-const Member* ModelFile::read_only_member(const Place& at, std::string_view what, std::string_view example) {
+template <class Row>
+std::pair<const Row*, Place> ModelFile::read_choice(const Place& at, std::string_view what, std::string_view example,
+                                                    const std::vector<Row>& table) {
   const bool is_object = at.value->kind == Kind::object;
-  if (is_object && at.value->members.size() == 1) return &at.value->members.front();
-  const std::string got = is_object ? std::to_string(at.value->members.size()) : std::string(name_of(at.value->kind));
-  reader_.report(at, fmt::format("model.{}", what), fmt::format("the {} is an object with one key, got {}", what, got),
-                 fmt::format("for instance {}", example));
-  return nullptr;
+  const std::string code = fmt::format("model.{}", what);
+  if (!is_object || at.value->members.size() != 1) {
+    const std::string got = is_object ? std::to_string(at.value->members.size()) : std::string(name_of(at.value->kind));
+    reader_.report(at, code, fmt::format("the {} is an object with one key, got {}", what, got),
+                   fmt::format("for instance {}", example));
+    return {};
+  }
+  const Member& member = at.value->members.front();
+  const Row* row = find_row(table, member.key);
+  if (row == nullptr) {
+    const Diagnostic d = unknown(what, member.key, names_of(table)).diagnostics().front();
+    reader_.report_key(at, member, code, d.message, d.hint);
+  }
+  return {row, at.member(member)};
 }
 
 void ModelFile::read_optimizer(const Place& at) {
-  const Member* member = read_only_member(at, "optimizer", R"({"sgd": {"lr": 0.1}})");
-  if (!member) return;
-  const OptimizerDef* optimizer = find_optimizer(member->key);
-  if (!optimizer) {
-    report_unknown(reader_, at, *member, "optimizer", names_in(optimizers()));
-    return;
-  }
-  ObjectReader fields(reader_, at.member(*member));
+  const auto [optimizer, place] = read_choice(at, "optimizer", R"({"sgd": {"lr": 0.1}})", optimizers());
+  if (optimizer == nullptr) return;
+  ObjectReader fields(reader_, place);
   if (!fields.is_object()) return;
-  ir::AttrSchema schema = optimizer->attrs;
+  ir::AttrSchema schema = optimizer->attributes;
   train_.optimizer.name = optimizer->name;
   train_.optimizer.attributes.clear();
   if (const auto lr = fields.get("lr"); lr && lr->value->kind == Kind::object) {
@@ -258,23 +236,19 @@ void ModelFile::read_optimizer(const Place& at) {
 }
 
 std::optional<ScheduleSpec> ModelFile::read_schedule(const Place& at) {
-  const Member* member = read_only_member(at, "schedule", R"({"cosine": {"from": 0.1, "to": 0, "epochs": 100}})");
-  if (!member) return std::nullopt;
-  const ScheduleDef* schedule = find_schedule(member->key);
-  if (!schedule) {
-    report_unknown(reader_, at, *member, "schedule", names_in(schedules()));
-    return std::nullopt;
-  }
-  ObjectReader fields(reader_, at.member(*member));
+  const auto [schedule, place] =
+      read_choice(at, "schedule", R"({"cosine": {"from": 0.1, "to": 0, "epochs": 100}})", schedules());
+  if (schedule == nullptr) return std::nullopt;
+  ObjectReader fields(reader_, place);
   if (!fields.is_object()) return std::nullopt;
   const std::optional<AttrList> attrs = read_attrs(reader_, fields, schedule_keys(*schedule), schedule->name);
   fields.finish();
   if (!attrs) return std::nullopt;
-  ScheduleSpec spec{member->key, *attrs};
+  ScheduleSpec spec{std::string(schedule->name), *attrs};
   try {
     check_schedule(spec);
   } catch (const Error& error) {
-    reader_.report(at.member(*member), error);
+    reader_.report(place, error);
     return std::nullopt;
   }
   return spec;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json_reader.h"
@@ -63,8 +64,10 @@ class ModelFile {
   void read_train(const json::Place& at);
   void read_optimizer(const json::Place& at);
   std::optional<ScheduleSpec> read_schedule(const json::Place& at);
-  // The one member of an object that names an optimizer or a schedule and holds its numbers; nothing when reported.
-  const json::Member* read_only_member(const json::Place& at, std::string_view what, std::string_view example);
+  // The row that the one key of an object names, and where its numbers stand; null when reported.
+  template <class Row>
+  std::pair<const Row*, json::Place> read_choice(const json::Place& at, std::string_view what, std::string_view example,
+                                                 const std::vector<Row>& table);
   void read_batch(const json::Place& at);
 
   json::Reader& reader_;

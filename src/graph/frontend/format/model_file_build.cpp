@@ -9,11 +9,11 @@
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/expressions/operand_notes.h"
 #include "graph/frontend/format/json_values.h"
-#include "graph/frontend/format/model_check.h"
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
 #include "graph/frontend/library/metrics.h"
+#include "graph/frontend/model_check.h"
 #include "graph/ir/needed.h"
 #include "graphrun/op.h"
 
@@ -160,19 +160,20 @@ class ModelBuild {
     const std::optional<std::string> op_name = op ? reader_.string(*op) : std::nullopt;
     if (!op_name) return;
     const Layer* layer = find_layer(*op_name);
-    const std::optional<Function> function = find_function(*op_name);
+    const Function* function = find_function(*op_name);
     if (!layer && !function) {
-      std::vector<std::string> candidates;
-      if (!reader_.full()) candidates = function_names();
-      for (const Layer& candidate : layers()) candidates.emplace_back(candidate.name);
+      std::vector<std::string> candidates = names_of(layers());
+      if (!reader_.full()) {
+        for (const Function& candidate : functions()) candidates.emplace_back(candidate.name);
+      }
       reader_.report(*op, "function.unknown", fmt::format("there is no op or layer named {}", *op_name),
                      did_you_mean(*op_name, candidates));
       return;
     }
     LayerInits inits;
     if (layer) inits = read_layer_inits(object, *layer);
-    const std::optional<AttrList> attrs = layer ? read_attrs(reader_, object, layer->attrs, layer->name)
-                                                : read_attrs(reader_, object, *function->attrs, function->name);
+    const Entry& entry_of = layer ? static_cast<const Entry&>(*layer) : *function;
+    const std::optional<AttrList> attrs = read_attrs(reader_, object, entry_of.attributes, entry_of.name);
     object.finish();
     if (!attrs || !operands || reader_.errors() != before) return;
     attempt(entry, [&] {
@@ -182,7 +183,7 @@ class ModelBuild {
         } else {
           graph_.define(*name, call(graph_.builder, *function, *operands, *attrs));
         }
-      } catch (const AttrError& error) {
+      } catch (const ir::AttrError& error) {
         const std::optional<Place> at = object.get(error.attribute);
         reader_.report(at ? *at : entry, error);
       } catch (const Error& error) {
@@ -365,8 +366,7 @@ class ModelBuild {
   }
 
   void report_unknown_metric(const Place& at, const std::string& name) {
-    std::vector<std::string> candidates;
-    for (const MetricDef& metric : metrics()) candidates.emplace_back(metric.name);
+    std::vector<std::string> candidates = names_of(metrics());
     const std::string built_in = fmt::format("built-in: {}", fmt::join(candidates, ", "));
     if (!reader_.full()) {
       for (const auto& entry : graph_.names) candidates.push_back(entry.first);

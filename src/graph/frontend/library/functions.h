@@ -1,49 +1,39 @@
-// functions.h: what a model may call by name: ops of the registry and functions composed of them, seen alike.
-// Contract: find_function() finds composed functions first. call() checks the operand count and the attributes and
-// throws Error, or AttrError when one attribute is at fault. Leaves to others: which functions there are (composed.h,
-// ops/op_def.h), and how calls are written (expression.h, model_file.h).
+// functions.h: what a model may call by name: ops with a kernel of their own, and functions made of other ops.
+// Contract: to add one of the latter is one row of the table and one build function; shapes, gradients and every
+// executor follow from the parts. It comes before an op of its name. call() checks the operand count and the attributes
+// and throws Error, or AttrError when one attribute is at fault. Leaves to others: which ops there are (ops/op_def.h),
+// how calls are written (expression.h, model_file.h).
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "graph/frontend/library/composed.h"
+#include "graph/frontend/library/entry.h"
 #include "graph/ops/op_def.h"
 
 namespace graphrun {
 
-struct Function {
-  std::string_view name;
-  const std::vector<std::string_view>* operands = nullptr;
-  const ir::AttrSchema* attrs = nullptr;
-  const Composed* composed = nullptr;  // null: the op of that name
-  bool variadic = false;               // the last operand may come any number of times, at least once
+struct Function : Entry {
+  std::vector<std::string_view> operands;
+  ir::NodeId (*build)(NodeFactory& make, std::span<const ir::NodeId> operands,
+                      const ir::Attrs& attrs) = nullptr;  // null: the op of that name
+  bool variadic = false;  // the last operand may come any number of times, at least once
 };
 
-std::optional<Function> find_function(std::string_view name);
-std::vector<std::string> function_names();
-ir::NodeId call(NodeFactory& make, const Function& function, std::vector<ir::NodeId> operands, AttrList attrs);
-ir::NodeId call(NodeFactory& make, std::string_view name, std::vector<ir::NodeId> operands, AttrList attrs);
+const std::vector<Function>& functions();  // in listing order
+inline const Function* find_function(std::string_view name) {
+  return find_row(functions(), name);
+}
+ir::NodeId call(NodeFactory& make, const Function& function, std::span<const ir::NodeId> operands, AttrList attrs = {});
+inline ir::NodeId call(NodeFactory& make, std::string_view name, std::span<const ir::NodeId> operands,
+                       AttrList attrs = {}) {
+  return call(make, row_named("function", functions(), name), operands, std::move(attrs));
+}
 
 // "" or a sentence: "sub takes 2 operands (a, b), got 1".
 std::string wrong_count(const Function& function, std::size_t got);
-Error unknown_function(std::string_view name);
-std::vector<std::string> names_of(const ir::AttrSchema& schema);
-
-// A mistake in the attribute of that name, so that the caller can point at it.
-class AttrError : public Error {
- public:
-  AttrError(std::string name, std::string code, std::string message, std::string hint = {})
-      : Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint)), attribute(std::move(name)) {}
-  std::string attribute;
-};
-
-// The value as the schema wants it: an integer may stand for a real, and one number for a list of one. Throws AttrError
-// that says what was expected.
-AttrValue coerce(const ir::AttrDef& wanted, const AttrValue& given);
-std::string expected(const ir::AttrDef& wanted);  // "an integer >= 1"
-const ir::AttrDef* find_attr(const ir::AttrSchema& schema, std::string_view name);
 
 }  // namespace graphrun

@@ -15,18 +15,19 @@ std::string part(const LayerCall& call, std::string_view name) {
   return fmt::format("{}.{}", call.name, name);
 }
 
-std::optional<Function> activation(const LayerCall& call) {
+// Null: none.
+const Function* activation(const LayerCall& call) {
   const std::string& name = call.attrs.string("activation");
-  if (name.empty()) return std::nullopt;
-  const std::optional<Function> function = find_function(name);
-  if (!function) {
-    const Diagnostic d = unknown_function(name).diagnostics().front();
-    throw AttrError("activation", d.code, d.message, d.hint);
+  if (name.empty()) return nullptr;
+  const Function* function = find_function(name);
+  if (function == nullptr) {
+    const Diagnostic d = unknown("function", name, names_of(functions())).diagnostics().front();
+    throw ir::AttrError("activation", d.code, d.message, d.hint);
   }
-  if (function->operands->size() != 1) {
-    throw AttrError("activation", "layer.activation",
-                    fmt::format("an activation takes one operand, {} takes {}", name, function->operands->size()),
-                    "for instance relu, tanh or sigmoid");
+  if (function->operands.size() != 1) {
+    throw ir::AttrError("activation", "layer.activation",
+                        fmt::format("an activation takes one operand, {} takes {}", name, function->operands.size()),
+                        "for instance relu, tanh or sigmoid");
   }
   return function;
 }
@@ -40,7 +41,7 @@ NodeId dense(const LayerCall& call) {
                 fmt::format("{}: dense needs x of shape (batch, in), got {} {}", call.name, call.graph.graph[x].name,
                             to_string(type)));
   }
-  const std::optional<Function> function = activation(call);
+  const Function* function = activation(call);
   const std::int64_t in = type.shape[type.shape.rank() - 1];
   const std::int64_t units = call.attrs.integer("units");
 
@@ -49,29 +50,22 @@ NodeId dense(const LayerCall& call) {
   if (const std::optional<Init>& bias = call.inits.at("bias")) {
     y = call.graph.builder.add("add", {y, call.graph.parameter(part(call, "b"), {units}, *bias, true)});
   }
-  return function ? graphrun::call(call.graph.builder, *function, {y}, {}) : y;
+  return function ? graphrun::call(call.graph.builder, *function, std::span(&y, 1)) : y;
 }
 
 }  // namespace
 
 const std::vector<Layer>& layers() {
   static const std::vector<Layer> table = {
-      {"dense",
-       "activation(x @ W + b), W (in, units), b (units)",
+      {{"dense",
+        "activation(x @ W + b), W (in, units), b (units)",
+        {{.name = "units", .fallback = std::int64_t{0}, .doc = "columns of the result", .required = true, .low = 1},
+         {.name = "activation", .fallback = std::string(), .doc = "a function of one operand; none by default"}}},
        {"x"},
-       {{.name = "units", .fallback = std::int64_t{0}, .doc = "columns of the result", .required = true, .low = 1},
-        {.name = "activation", .fallback = std::string(), .doc = "a function of one operand; none by default"}},
        {{"init", Init::glorot_uniform()}, {"bias", Init::zeros(), true}},
        dense},
   };
   return table;
-}
-
-const Layer* find_layer(std::string_view name) {
-  for (const Layer& layer : layers()) {
-    if (layer.name == name) return &layer;
-  }
-  return nullptr;
 }
 
 NodeId add_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_view name, std::span<const NodeId> operands,
@@ -82,12 +76,8 @@ NodeId add_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_view
                 fmt::format("{} takes {} operand{} ({}), got {}", layer.name, layer.operands.size(),
                             layer.operands.size() == 1 ? "" : "s", fmt::join(layer.operands, ", "), operands.size()));
   }
-  AttrList checked = attrs;
-  for (auto& [key, value] : checked) {
-    if (const ir::AttrDef* wanted = find_attr(layer.attrs, key)) value = coerce(*wanted, value);
-  }
   for (const LayerInit& init : layer.inits) inits.try_emplace(std::string(init.name), init.fallback);
-  const ir::Attrs values(layer.attrs, checked);
+  const ir::Attrs values(layer.attributes, attrs);
   const NodeId y = layer.build({graph, name, operands, values, inits});
   graph.define(name, y);
   return y;

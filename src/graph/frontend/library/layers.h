@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/library/entry.h"
 
 namespace graphrun {
 
@@ -28,16 +29,16 @@ struct LayerInit {
   bool optional = false;  // may be false: without that parameter
 };
 
-struct Layer {
-  std::string_view name, doc;
+struct Layer : Entry {
   std::vector<std::string_view> operands;
-  ir::AttrSchema attrs;
   std::vector<LayerInit> inits;
   ir::NodeId (*build)(const LayerCall& call);
 };
 
 const std::vector<Layer>& layers();
-const Layer* find_layer(std::string_view name);
+inline const Layer* find_layer(std::string_view name) {
+  return find_row(layers(), name);
+}
 
 // Checks the operand count, fills in what `inits` leaves out, builds, and names the value.
 ir::NodeId add_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_view name,

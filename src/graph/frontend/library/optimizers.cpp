@@ -104,25 +104,18 @@ const std::vector<OptimizerDef>& optimizers() {
                                                  number("beta2", 0.999, "how much of the mean of g^2 stays"),
                                                  number("eps", 1e-8, "added to the root")};
   static const std::vector<OptimizerDef> table = {
-      {"sgd", "p - lr g", schema({}), sgd},
-      {"momentum", "v = momentum v + g; p - lr v", schema(mu), momentum},
-      {"nesterov", "v = momentum v + g; p - lr (g + momentum v)", schema(mu), nesterov},
-      {"rmsprop", "s = alpha s + (1 - alpha) g^2; p - lr g / (sqrt(s) + eps)",
-       schema({number("alpha", 0.99, "how much of the mean of g^2 stays"), number("eps", 1e-8, "added to the root")}),
+      {{"sgd", "p - lr g", schema({})}, sgd},
+      {{"momentum", "v = momentum v + g; p - lr v", schema(mu)}, momentum},
+      {{"nesterov", "v = momentum v + g; p - lr (g + momentum v)", schema(mu)}, nesterov},
+      {{"rmsprop", "s = alpha s + (1 - alpha) g^2; p - lr g / (sqrt(s) + eps)",
+        schema({number("alpha", 0.99, "how much of the mean of g^2 stays"), number("eps", 1e-8, "added to the root")})},
        rmsprop},
-      {"adagrad", "s = s + g^2; p - lr g / (sqrt(s) + eps)", schema({number("eps", 1e-10, "added to the root")}),
+      {{"adagrad", "s = s + g^2; p - lr g / (sqrt(s) + eps)", schema({number("eps", 1e-10, "added to the root")})},
        adagrad},
-      {"adam", "m, v = means of g, g^2 without their bias; p - lr m / (sqrt(v) + eps)", schema(betas), adam},
-      {"adamw", "adam with weight decay", schema(betas, 0.01), adam},
+      {{"adam", "m, v = means of g, g^2 without their bias; p - lr m / (sqrt(v) + eps)", schema(betas)}, adam},
+      {{"adamw", "adam with weight decay", schema(betas, 0.01)}, adam},
   };
   return table;
-}
-
-const OptimizerDef* find_optimizer(std::string_view name) {
-  for (const OptimizerDef& def : optimizers()) {
-    if (def.name == name) return &def;
-  }
-  return nullptr;
 }
 
 NodeId update_parameter(const OptimizerDef& optimizer, UpdateContext& c, bool decays) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/frontend/library/entry.h"
 
 namespace graphrun {
 
@@ -28,14 +29,11 @@ struct UpdateContext {
   }
 };
 
-struct OptimizerDef {
-  std::string_view name, doc;
-  ir::AttrSchema attrs;
+struct OptimizerDef : Entry {
   ir::NodeId (*update)(UpdateContext&);  // the parameter's next value
 };
 
 const std::vector<OptimizerDef>& optimizers();
-const OptimizerDef* find_optimizer(std::string_view name);
 
 // The whole update of one parameter: l2, the optimizer, weight decay. `decays`: whether the last two of those reach it.
 ir::NodeId update_parameter(const OptimizerDef& optimizer, UpdateContext& context, bool decays);

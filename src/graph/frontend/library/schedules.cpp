@@ -73,7 +73,7 @@ ir::AttrDef real(std::string_view name, std::string_view doc) {
 
 // Above zero: its logarithm is taken.
 ir::AttrDef positive(std::string_view name, std::string_view doc) {
-  return {name, 0.0, doc, true, 1e-300};
+  return {.name = name, .fallback = 0.0, .doc = doc, .required = true, .low = 0.0, .above = true};
 }
 
 struct Unit {
@@ -127,14 +127,7 @@ struct Parsed {
 };
 
 Parsed parse(const ScheduleSpec& spec) {
-  Parsed parsed{find_schedule(spec.name), {}, 0, {}};
-  if (parsed.def == nullptr) {
-    std::vector<std::string> names;
-    for (const ScheduleDef& def : schedules()) names.emplace_back(def.name);
-    const std::string near = nearest_name(spec.name, names);
-    fail("schedule.unknown", fmt::format("unknown schedule '{}'", spec.name),
-         near.empty() ? fmt::format("schedules: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
-  }
+  Parsed parsed{&row_named("schedule", schedules(), spec.name), {}, 0, {}};
   parsed.unit = split_unit(spec);
   AttrList given = parsed.unit.rest;
   if (spec.name == "piecewise") {
@@ -145,7 +138,7 @@ Parsed parse(const ScheduleSpec& spec) {
       fail("attribute.range", fmt::format("'{}' must be > 0, got {}", parsed.unit.name, parsed.length));
     }
   }
-  parsed.attrs = ir::Attrs(parsed.def->attrs, given);
+  parsed.attrs = ir::Attrs(parsed.def->attributes, given);
   if (spec.name == "piecewise") {
     const Reals& at = parsed.attrs.reals("at");
     if (parsed.attrs.reals("values").size() != at.size() + 1) {
@@ -162,41 +155,30 @@ Parsed parse(const ScheduleSpec& spec) {
 
 const std::vector<ScheduleDef>& schedules() {
   static const std::vector<ScheduleDef> table = {
-      {"constant", "the same number", {real("value", "the number")}, constant},
-      {"linear",
-       "from `from` to `to` over the length, then `to`",
-       {real("from", "at first"), real("to", "at last")},
+      {{"constant", "the same number", {real("value", "the number")}}, constant},
+      {{"linear", "from `from` to `to` over the length, then `to`", {real("from", "at first"), real("to", "at last")}},
        linear},
-      {"cosine",
-       "from + (to - from) (1 - cos(pi t / length)) / 2, then `to`",
-       {real("from", "at first"), real("to", "at last")},
+      {{"cosine",
+        "from + (to - from) (1 - cos(pi t / length)) / 2, then `to`",
+        {real("from", "at first"), real("to", "at last")}},
        cosine},
-      {"step", "from * factor^floor(t / length)", {real("from", "at first"), positive("factor", "each time")}, step},
-      {"exponential",
-       "from * factor^(t / length)",
-       {real("from", "at first"), positive("factor", "over the length")},
+      {{"step", "from * factor^floor(t / length)", {real("from", "at first"), positive("factor", "each time")}}, step},
+      {{"exponential", "from * factor^(t / length)", {real("from", "at first"), positive("factor", "over the length")}},
        exponential},
-      {"piecewise",
-       "values[i] from the i-th boundary on; the unit's key lists the boundaries",
-       {{"values", Reals{}, "one more than boundaries", true},
-        {"at", Reals{}, "boundaries, given as steps or epochs", true}},
+      {{"piecewise",
+        "values[i] from the i-th boundary on; the unit's key lists the boundaries",
+        {{"values", Reals{}, "one more than boundaries", true},
+         {"at", Reals{}, "boundaries, given as steps or epochs", true}}},
        piecewise},
   };
   return table;
-}
-
-const ScheduleDef* find_schedule(std::string_view name) {
-  for (const ScheduleDef& def : schedules()) {
-    if (def.name == name) return &def;
-  }
-  return nullptr;
 }
 
 ir::AttrSchema schedule_keys(const ScheduleDef& schedule) {
   ir::AttrSchema keys;
   AttrValue length = 0.0;
   std::string_view doc = "the length; one of steps and epochs";
-  for (const ir::AttrDef& def : schedule.attrs) {
+  for (const ir::AttrDef& def : schedule.attributes) {
     if (def.name != "at") {
       keys.push_back(def);
       continue;

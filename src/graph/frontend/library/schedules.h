@@ -7,20 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/frontend/library/entry.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/model.h"
 
 namespace graphrun {
 
-struct ScheduleDef {
-  std::string_view name, doc;
-  ir::AttrSchema attrs;
+struct ScheduleDef : Entry {
   // `time` is an f32 scalar >= 0 in the schedule's unit, `length` what the unit's key says (for piecewise: 0).
   ir::NodeId (*build)(NodeFactory& make, const ir::Attrs& attrs, ir::NodeId time, double length);
 };
 
 const std::vector<ScheduleDef>& schedules();
-const ScheduleDef* find_schedule(std::string_view name);
 
 // What the schedule's object may hold in a model file: its attributes, the unit of its length, and warmup.
 ir::AttrSchema schedule_keys(const ScheduleDef& schedule);

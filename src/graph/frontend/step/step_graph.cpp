@@ -11,11 +11,11 @@
 #include "base/checked.h"
 #include "base/philox.h"
 #include "graph/frontend/builder_impl.h"
-#include "graph/frontend/format/model_check.h"
-#include "graph/frontend/library/composed.h"
+#include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/metrics.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
+#include "graph/frontend/model_check.h"
 #include "graph/gradients.h"
 #include "graph/ir/needed.h"
 #include "graph/ops/make.h"
@@ -263,25 +263,17 @@ class StepGraphBuilder {
 
   void update(const std::vector<NodeId>& parameters, std::vector<NodeId> gradient) {
     const OptimizerSpec& spec = model_.train.optimizer;
-    const OptimizerDef* optimizer = find_optimizer(spec.name);
-    if (optimizer == nullptr) {
-      std::vector<std::string> names;
-      for (const OptimizerDef& def : optimizers()) names.emplace_back(def.name);
-      const std::string near = nearest_name(spec.name, names);
-      throw Error(
-          ErrorKind::input, "optimizer.unknown", fmt::format("unknown optimizer '{}'", spec.name),
-          near.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near));
-    }
+    const OptimizerDef& optimizer = row_named("optimizer", optimizers(), spec.name);
     AttrList given;
     for (const auto& [name, value] : spec.attributes) given.emplace_back(name, value);
-    const ir::Attrs attrs(optimizer->attrs, given);
+    const ir::Attrs attrs(optimizer.attributes, given);
     const NodeId lr = spec.lr ? schedule_value(make_, *spec.lr, counter_, result_.phases.back().batches)
                               : make_.scalar(attrs.real("lr"), DType::f32);
     const NodeId time = make::add(make_, make::cast(make_, counter_, DType::f32), make_.scalar(1, DType::f32));
     if (model_.train.clip_norm > 0) gradient = clip_norm(make_, gradient, model_.train.clip_norm);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       UpdateContext context{make_, attrs, parameters[i], gradient[i], lr, time};
-      make_.add("assign", {parameters[i], update_parameter(*optimizer, context, decays(parameters[i]))});
+      make_.add("assign", {parameters[i], update_parameter(optimizer, context, decays(parameters[i]))});
     }
   }
 
@@ -318,7 +310,8 @@ class StepGraphBuilder {
     for (const OutputSpec* output : answered) {
       NodeId operands[] = {copy(output->value.id), copy(model_.graph.find(output->target).id)};
       const double unit = def->power == 0 ? undo(operands, output->target) : weigh(operands, output->target);
-      add_record(phase, answered.size() == 1 ? name : name + "." + output->target, build(def->composed, operands));
+      add_record(phase, answered.size() == 1 ? name : name + "." + output->target,
+                 call(make_, def->function, operands));
       Recorded& recorded = phase.recorded.back();
       recorded.unit = std::pow(unit, def->power);
       recorded.finish = def->finish;
@@ -359,13 +352,6 @@ class StepGraphBuilder {
   std::span<const Standardization* const> fitted_of(const std::string& input) const {
     const auto found = fitted_.find(input);
     return found == fitted_.end() ? std::span<const Standardization* const>() : found->second;
-  }
-
-  NodeId build(std::string_view name, std::span<const NodeId> operands) {
-    for (const Composed& row : composed()) {
-      if (row.name == name) return row.build(make_, operands, ir::Attrs(row.attrs, {}));
-    }
-    throw std::logic_error(fmt::format("no composed function {}", name));
   }
 
   // One number a column of `target`, in the shape that its samples have.

@@ -1,4 +1,4 @@
-#include "graph/frontend/format/model_check.h"
+#include "graph/frontend/model_check.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,21 @@
+#include "graph/frontend/library/entry.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace graphrun {
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string near = nearest_name(name, candidates);
+  return near.empty() ? std::string() : fmt::format("did you mean {}?", near);
+}
+
+Error unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names) {
+  constexpr std::size_t kListed = 16;
+  std::string hint = did_you_mean(name, names);
+  if (hint.empty() && names.size() <= kListed) hint = fmt::format("there are: {}", fmt::join(names, ", "));
+  return Error(ErrorKind::input, fmt::format("{}.unknown", what), fmt::format("there is no {} named {}", what, name),
+               std::move(hint));
+}
+
+}  // namespace graphrun

@@ -1,0 +1,47 @@
+// entry.h: what a row of each of the library's tables begins with, and how rows are found by name.
+// Contract: functions, layers, optimizers, schedules and metrics are entries; reading, messages, the schema and the
+// reference page ask these and no table of its own. Leaves to others: what an attribute may be (ir/attributes.h).
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/ir/attributes.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+
+struct Entry {
+  std::string_view name, doc;
+  ir::AttrSchema attributes = {};
+};
+
+// Null when there is none.
+template <class Row>
+const Row* find_row(const std::vector<Row>& table, std::string_view name) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const Row& row) { return row.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+template <class Row>
+std::vector<std::string> names_of(const std::vector<Row>& table) {
+  std::vector<std::string> names;
+  for (const Row& row : table) names.emplace_back(row.name);
+  return names;
+}
+
+// "did you mean sgd?", or "" when no name is near.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+// "there is no optimizer named sdg", with the nearest name or, where they are few, all of them; "optimizer.unknown".
+Error unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names);
+
+template <class Row>
+const Row& row_named(std::string_view what, const std::vector<Row>& table, std::string_view name) {
+  if (const Row* row = find_row(table, name)) return *row;
+  throw unknown(what, name, names_of(table));
+}
+
+}  // namespace graphrun
