@@ -5,9 +5,9 @@
 //   - load() allocates once; run() allocates nothing and transfers nothing until its end, stays close to its device (a
 //     tenth of a second of steps), and when it returns all polled buffers can be read.
 //   - a Runnable belongs to one thread at a time; different Runnables may run in different threads.
-// To add an executor: implement these two classes (copy src/executors/ref) and add one line to
-// src/executors/registry.cpp, or build a shared library that exports graphrun_executor_plugin()
-// (executor_plugin.h) and say --executor=./libmine.so.
+// To add an executor: implement these two classes, or HostExecutor where its memory is the host's (host_executor.h),
+// and add one line to src/executors/registry.cpp, or build a shared library that exports graphrun_executor_plugin()
+// (executor_plugin.h) and say --executor=./libmine.so. examples/matmul_executor.cpp is one.
 #pragma once
 
 #include <atomic>
@@ -40,6 +40,7 @@ struct Support {
   bool yes = false;
   std::string reason;                 // why not; empty for yes
   std::uint64_t workspace_bytes = 0;  // scratch the step needs from the plan, valid during the step only
+  std::string_view fallback = {};     // the executor has no kernel of its own: whose it runs (host_executor.h)
 
   static Support with_workspace(std::uint64_t bytes) { return {true, {}, bytes}; }
   static Support no(std::string reason) { return {false, std::move(reason), 0}; }
@@ -118,6 +119,8 @@ class Executor {
   virtual ~Executor() = default;
   virtual std::string_view name() const = 0;
   virtual std::string_view default_target() const = 0;  // "host", "h200": the name of a row of targets()
+  // Whether it is there to be compared with, and not for speed: "auto" does not time it.
+  virtual bool is_reference() const { return false; }
   virtual Support supports(const StepSignature& step, const Target& target) const = 0;
   // Whether these steps may be one region; also asked of single row steps, to learn where a region must end, and of one
   // product and what it would be fused with. A region that is declined runs as single steps.

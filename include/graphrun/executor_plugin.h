@@ -15,13 +15,14 @@
 
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
+#include "graphrun/host_executor.h"
 #include "graphrun/op.h"
 #include "graphrun/params/all.h"
 
 namespace graphrun {
 
 // The virtual functions of Executor and Runnable, and what their arguments mean: nothing that a size would tell.
-inline constexpr std::uint32_t kExecutorInterface = 6;
+inline constexpr std::uint32_t kExecutorInterface = 7;
 
 namespace abi {
 
@@ -152,6 +153,7 @@ constexpr void add_executor(Hash& hash) {
   hash.add(sizeof(StepSignature::op)).add(sizeof(StepSignature::inputs)).add(sizeof(StepSignature::output));
   GRAPHRUN_TYPE(Support);
   GRAPHRUN_FIELD(Support, yes), GRAPHRUN_FIELD(Support, reason), GRAPHRUN_FIELD(Support, workspace_bytes);
+  GRAPHRUN_FIELD(Support, fallback);
   GRAPHRUN_TYPE(FusedSignature).add("product, bias, epilogue, input, in_place");
   GRAPHRUN_TYPE(RegionSignature);
   GRAPHRUN_FIELD(RegionSignature, rows), GRAPHRUN_FIELD(RegionSignature, once);
@@ -170,6 +172,16 @@ constexpr void add_executor(Hash& hash) {
   GRAPHRUN_FIELD(DeviceList, devices), GRAPHRUN_FIELD(DeviceList, missing);
   GRAPHRUN_TYPE(Runnable);
   GRAPHRUN_TYPE(Executor);
+  GRAPHRUN_TYPE(KernelArgs).add(kMaxInputs);
+  GRAPHRUN_FIELD(KernelArgs, in), GRAPHRUN_FIELD(KernelArgs, in_type), GRAPHRUN_FIELD(KernelArgs, inputs);
+  GRAPHRUN_FIELD(KernelArgs, out), GRAPHRUN_FIELD(KernelArgs, out_type), GRAPHRUN_FIELD(KernelArgs, workspace);
+  GRAPHRUN_FIELD(KernelArgs, pool), GRAPHRUN_FIELD(KernelArgs, row_count), GRAPHRUN_FIELD(KernelArgs, capacity);
+  GRAPHRUN_FIELD(KernelArgs, params);
+  GRAPHRUN_TYPE(HostKernel);
+  GRAPHRUN_FIELD(HostKernel, run), GRAPHRUN_FIELD(HostKernel, workspace_bytes), GRAPHRUN_FIELD(HostKernel, reason);
+  GRAPHRUN_FIELD(HostKernel, fallback);
+  GRAPHRUN_TYPE(HostExecutor);
+  GRAPHRUN_TYPE(HostRunnable);
 }
 
 constexpr void add_reports(Hash& hash) {

@@ -19,7 +19,8 @@
 namespace graphrun {
 
 struct SessionOptions {
-  // "auto" times a few steps on every executor but ref and takes the fastest; the run then starts afresh on it.
+  // "auto" times a few steps on every executor but the reference and takes the fastest; the run then starts afresh on
+  // it.
   std::string executor = "cpu";
   std::string target;                         // name of a row of targets(); empty: the executor's default
   std::shared_ptr<Executor> custom_executor;  // used instead of a name when set
@@ -87,7 +88,8 @@ struct RegionSummary {
 };
 struct FusionSummary {
   std::vector<RegionSummary> regions;
-  std::vector<std::string> notes;  // "phase: value: why it is not in a region"
+  std::vector<std::string> notes;      // "phase: value: why it is not in a region"
+  std::vector<std::string> fallbacks;  // "mine has no kernel for tanh: cpu's runs 2 steps" (host_executor.h)
 };
 
 class GRAPHRUN_API Session {
@@ -143,8 +145,8 @@ class GRAPHRUN_API Session {
   std::unique_ptr<Impl> impl_;
 };
 
-// A few training steps on each executor that is known by name, but ref, from a start of its own; the fastest first,
-// then those that could not be measured.
+// A few training steps on each executor that is known by name, but the reference, from a start of its own; the fastest
+// first, then those that could not be measured.
 GRAPHRUN_API std::vector<ExecutorTiming> time_executors(const Model& model, const SessionOptions& options = {});
 
 // Plans without loading: needs no device. `fusion`: where to tell of regions.

@@ -83,6 +83,7 @@ struct VerifyReport {
   std::uint64_t regions = 0;                                                // of the Program that a Session runs
   std::uint64_t fused_values = 0;                                           // compared, in part 2
   std::vector<OpAgreement> ops;                                             // worst first
+  std::vector<std::string> fallbacks;                                       // as in FusionSummary
   std::vector<Divergence> growth;
   std::optional<Difference> difference;  // the first
   bool passed() const { return !difference; }

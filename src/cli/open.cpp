@@ -46,6 +46,7 @@ Session open_session(Model model, const Arguments& arguments, Diagnostics& diagn
   Session session(std::move(model), arguments.session);
   waiting.reset();
   tell_timings(session, diagnostics);
+  for (const std::string& fallback : session.fusion().fallbacks) diagnostics.note(fallback);
   return session;
 }
 

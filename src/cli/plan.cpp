@@ -133,6 +133,7 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
   for (std::size_t id = 0; id < program.buffers.size(); ++id) write_buffer(json, program, id, used[id]);
   json.end_array();
   write_fusion(json.key("fusion"), fusion);
+  json.member("fallbacks", fusion.fallbacks);
   json.end_object();
   return json.text() + "\n";
 }
@@ -149,6 +150,12 @@ std::string regions_text(const Fusion& fusion) {
   }
   text += fmt::format("Without regions the arena has {}.\n", human_bytes(fusion.arena_bytes_without));
   for (const std::string& note : fusion.notes) text += note + "\n";
+  return text;
+}
+
+std::string fallbacks_text(const Fusion& fusion) {
+  std::string text = fusion.fallbacks.empty() ? "" : "\n";
+  for (const std::string& fallback : fusion.fallbacks) text += fallback + "\n";
   return text;
 }
 
@@ -209,7 +216,7 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   fusion.arena_bytes_without = arguments.session.fuse ? plan_program(model, plain).arena_bytes : program.arena_bytes;
   write_results(arguments.json ? as_json(program, executor, fusion)
                                : as_text(program, executor, arguments.verbose ? program.buffers.size() : kLargest) +
-                                     regions_text(fusion));
+                                     regions_text(fusion) + fallbacks_text(fusion));
   return kDone;
 }
 

@@ -67,6 +67,7 @@ std::string as_text(const VerifyReport& report, const Arguments& arguments) {
   std::string text;
   if (arguments.trajectory && !report.growth.empty()) text += growth_table(report);
   if (arguments.verbose && !report.ops.empty()) text += ops_table(report);
+  for (const std::string& fallback : report.fallbacks) text += fallback + "\n";
   if (report.difference) {
     return text + paint(stdout, Style::bold, "not verified:") + " " + to_string(*report.difference);
   }
@@ -105,6 +106,7 @@ std::string as_json(const VerifyReport& report, const Model& model) {
   json.member("steps", report.training_steps).member("evaluation_steps", report.evaluation_steps);
   json.member("predictions", report.predictions).member("values", report.values);
   json.member("regions", report.regions).member("fused_values", report.fused_values);
+  json.member("fallbacks", report.fallbacks);
   json.key("ops").begin_array();
   for (const OpAgreement& op : report.ops) {
     json.begin_object().member("op", op.op).member("steps", op.steps).member("values", op.values);

@@ -101,6 +101,19 @@ void report_allocation(const char* api, std::uint64_t bytes) noexcept {
   if (const AllocationHook hook = allocation_hook.load()) hook(api, bytes);
 }
 
+HostKernel find_kernel(const StepSignature& step) {
+  static const CpuExecutor cpu;
+  static const RefExecutor ref;
+  for (const HostExecutor* executor :
+       {static_cast<const HostExecutor*>(&cpu), static_cast<const HostExecutor*>(&ref)}) {
+    HostKernel kernel = executor->kernel(step);
+    if (kernel.run == nullptr) continue;
+    kernel.fallback = executor->name();
+    return kernel;
+  }
+  return {};
+}
+
 std::vector<std::string> executor_names() {
   std::vector<std::string> names;
   for (const BuiltIn& entry : kBuiltIn) names.emplace_back(entry.name);

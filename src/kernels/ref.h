@@ -4,7 +4,7 @@
 // Leaves to others: speed (cpu/, cuda/), which steps are accepted (executors/ref).
 #pragma once
 
-#include "kernels/abi.h"
+#include "graphrun/kernel.h"
 
 namespace graphrun {
 

@@ -1,5 +1,5 @@
 // ref_access.h: how the reference kernels see operands: as doubles, by element number, with their valid rows only.
-// Contract: see abi.h. Leaves to others: what the ops mean (ref*.cpp).
+// Contract: see graphrun/kernel.h. Leaves to others: what the ops mean (ref*.cpp).
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/abi.h"
+#include "graphrun/kernel.h"
 
 namespace graphrun::ref {
 

@@ -3,8 +3,8 @@
 
 #include <span>
 
+#include "graphrun/kernel.h"
 #include "graphrun/op.h"
-#include "kernels/abi.h"
 
 namespace graphrun::ref {
 

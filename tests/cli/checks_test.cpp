@@ -42,6 +42,18 @@ TEST_F(Checks, NoExecutorAllocatesAfterTheFirstStep) {
   EXPECT_EQ(graphrun({"bench", model_, "--assert-no-alloc", "--steps=500"}).code, 0);
 }
 
+TEST_F(Checks, WhatRunsByKernelsOfTheLibraryIsTold) {
+  const std::string executor = "--executor=" GRAPHRUN_MATMUL_EXECUTOR;  // has one kernel of its own
+  const char* const told = "matmul_only has no kernel for sub: cpu's runs";
+  const Outcome training = graphrun({model_, executor});
+  EXPECT_EQ(training.code, 0) << training.err;
+  EXPECT_TRUE(has(training.err, told)) << training.err;
+  EXPECT_TRUE(has(graphrun({"plan", model_, executor}).out, told));
+  EXPECT_TRUE(has(graphrun({"verify", model_, executor}).out, told));
+  EXPECT_FALSE(Json::parse(graphrun({"plan", model_, executor, "--json"}).out)["fallbacks"].empty());
+  EXPECT_TRUE(Json::parse(graphrun({"plan", model_, "--json"}).out)["fallbacks"].empty());
+}
+
 TEST_F(Checks, OneByteIsCaughtWithStepCallAndSite) {
   for (const char* what : {"allocate", "allocate_in_thread"}) {
     const Outcome outcome = oddly(what + std::string("=7"), {model_, "--assert-no-alloc"});

@@ -506,8 +506,9 @@ TEST_F(Cli, PlanJsonDescribesTheProgram) {
   const Outcome outcome = graphrun({"plan", model_, "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json plan = Json::parse(outcome.out);
-  EXPECT_EQ(keys(plan), (std::vector<std::string>{"model", "executor", "target", "arena_bytes", "lower_bound",
-                                                  "poll_bytes", "bytes_by_kind", "phases", "buffers", "fusion"}));
+  EXPECT_EQ(keys(plan),
+            (std::vector<std::string>{"model", "executor", "target", "arena_bytes", "lower_bound", "poll_bytes",
+                                      "bytes_by_kind", "phases", "buffers", "fusion", "fallbacks"}));
   const Json& fusion = plan["fusion"];
   EXPECT_EQ(keys(fusion), (std::vector<std::string>{"arena_bytes_without", "regions", "notes"}));
   ASSERT_FALSE(fusion["regions"].empty());
@@ -615,7 +616,7 @@ TEST_F(Cli, VerifyJsonHasTheseKeys) {
   const Json result = Json::parse(outcome.out);
   EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "against", "passed", "steps",
                                                     "evaluation_steps", "predictions", "values", "regions",
-                                                    "fused_values", "ops", "growth", "difference"}));
+                                                    "fused_values", "fallbacks", "ops", "growth", "difference"}));
   EXPECT_GT(result["regions"], 0);
   EXPECT_GT(result["fused_values"], 0);
   EXPECT_EQ(result["passed"], true);

@@ -139,7 +139,7 @@ void check_state_read_later(const std::shared_ptr<Executor>& machine) {
 }  // namespace
 
 void register_aliases() {
-  for (const auto& [name, machine] : executors().present) {
+  for (const auto& [name, machine] : tested_executors()) {
     for (const Sample& sample : all_samples()) {
       const Alias alias = alias_of(sample);
       if (alias == Alias::none || alias == Alias::must_be) continue;

@@ -7,6 +7,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "conformance/sample.h"
 #include "graphrun/executor.h"
@@ -16,6 +18,9 @@ namespace graphrun::test {
 void register_values();
 void register_aliases();
 void register_gradients();
+
+// Those that are known by name and work here, and one whose ops fall back to the library's kernels.
+std::vector<std::pair<std::string, std::shared_ptr<Executor>>> tested_executors();
 
 // What a "Values" test checks of one sample.
 void check_values(const std::shared_ptr<Executor>& machine, const Sample& sample);

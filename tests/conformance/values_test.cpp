@@ -10,6 +10,7 @@
 #include "conformance/suite.h"
 #include "conformance/table.h"
 #include "graphrun/error.h"
+#include "support/matmul_executor.h"
 
 namespace graphrun::test {
 namespace {
@@ -126,8 +127,14 @@ void check_values(const std::shared_ptr<Executor>& machine, const Sample& sample
   }
 }
 
+std::vector<std::pair<std::string, std::shared_ptr<Executor>>> tested_executors() {
+  auto tested = executors().present;
+  tested.emplace_back("matmul_only", matmul_executor());
+  return tested;
+}
+
 void register_values() {
-  for (const auto& [name, machine] : executors().present) {
+  for (const auto& [name, machine] : tested_executors()) {
     for (const Sample& sample : all_samples()) {
       register_test("Values", full_name(name, sample), __FILE__, __LINE__,
                     [name = name, machine = machine, &sample] { test_values(name, machine, sample); });

@@ -25,9 +25,9 @@ expect() {
 
 expect 0 src/compiler/lower.cpp '"compiler/passes.h"'
 expect 0 src/base/json.cpp '<nlohmann/json.hpp>'
-expect 0 src/executors/ref/ref.cpp '"kernels/abi.h"'
+expect 0 src/executors/ref/ref.cpp '"kernels/ref.h"'
 expect 0 src/executors/novel/a.cpp '"executors/novel/b.h"'      # a new executor is a layer like the others
-expect 0 src/executors/novel/a.cpp '"kernels/abi.h"'
+expect 0 src/executors/novel/a.cpp '"kernels/ref.h"'
 expect 0 src/executors/registry.cpp '"executors/novel/a.h"'
 expect 0 src/executors/cuda/a.cpp '"graphrun/executor_plugin.h"'
 expect 0 src/cli/main.cpp '"arguments.h"'

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/abi.h"
+#include "graphrun/kernel.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/simd/isa.h"
 

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -26,29 +25,6 @@
 
 namespace graphrun {
 namespace {
-
-// One allocation holds every buffer; it is zero until something is written.
-class Arena {
- public:
-  explicit Arena(std::uint64_t bytes) : bytes_(bytes) {
-    data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow));
-    if (data_ == nullptr) {
-      throw Error(ErrorKind::device, "memory.arena", fmt::format("the host cannot give {} bytes for the arena", bytes),
-                  "a smaller batch or data set needs less");
-    }
-    std::memset(data_, 0, bytes_);
-  }
-  ~Arena() { ::operator delete (data_, std::align_val_t{kAlignment}); }
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-
-  std::byte* at(const Buffer& buffer) const { return data_ + buffer.offset; }
-  std::byte* data() const { return data_; }
-
- private:
-  std::byte* data_ = nullptr;
-  std::uint64_t bytes_;
-};
 
 // How many threads to use where the program does not say.
 int default_threads() {
@@ -74,36 +50,6 @@ std::unique_ptr<cpu::Pool> make_pool(int threads) {
     throw Error(ErrorKind::device, "threads.start",
                 fmt::format("the host cannot start {} threads: {}", threads, error.what()), "--threads=1 starts none");
   }
-}
-
-BoundStep bind(const Program& program, const Phase& phase, const Step& step, const Arena& arena, Isa isa,
-               cpu::Pool* pool) {
-  BoundStep bound;
-  bound.kernel = cpu_kernel(step.op, isa);
-  if (bound.kernel == nullptr || step.inputs.size() > kMaxInputs)
-    throw std::logic_error(fmt::format("cpu: step '{}' ({}) was not asked of supports()", step.name, name_of(step.op)));
-  KernelArgs& args = bound.args;
-  for (const BufferId id : step.inputs) {
-    args.in[args.inputs] = arena.at(program.buffers[id]);
-    args.in_type[args.inputs++] = program.buffers[id].type;
-  }
-  args.out = arena.at(program.buffers[step.output]);
-  args.out_type = program.buffers[step.output].type;
-  // A workspace that another executor asked for is not ours to use: what we compute would depend on it.
-  const std::span<const TensorType> types(args.in_type, static_cast<std::size_t>(args.inputs));
-  const std::uint64_t workspace = cpu_workspace(step.op, step.params, types, args.out_type);
-  if (workspace > 0) {
-    if (step.workspace == kNoBuffer || program.buffers[step.workspace].bytes < workspace)
-      throw std::logic_error(fmt::format("cpu: step '{}' ({}) lacks its workspace", step.name, name_of(step.op)));
-    args.workspace = arena.at(program.buffers[step.workspace]);
-  }
-  args.pool = pool;
-  if (step.row_count != kNoBuffer)
-    args.row_count = reinterpret_cast<const std::int32_t*>(arena.at(program.buffers[step.row_count]));
-  args.capacity = phase.capacity;
-  args.params = step.params;
-  bound.find_loop(step.op, isa);
-  return bound;
 }
 
 // Steps that run by themselves or together, regions and sweeps, in order.
@@ -170,14 +116,12 @@ std::uint64_t most_scratch(const Program& program) {
   return most;
 }
 
-class CpuRunnable final : public Runnable {
+class CpuRunnable final : public HostRunnable {
  public:
-  CpuRunnable(const Program& program, int threads, Profiling profiling)
-      : buffers_(program.buffers),
-        arena_(program.arena_bytes),
+  CpuRunnable(const Program& program, const CpuExecutor& executor, int threads, Profiling profiling)
+      : HostRunnable(program, executor.name(), profiling),
         pool_(make_pool(threads)),
         scratch_(most_scratch(program), pool_ == nullptr ? 1 : pool_->threads()) {
-    if (profiling != Profiling::off) clock_ = std::make_unique<StepClock>();
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     const Isa isa = default_isa();
     phases_.reserve(program.phases.size());  // windows_ keeps addresses of steps
@@ -188,71 +132,64 @@ class CpuRunnable final : public Runnable {
         for (const Stage& stage : region.stages)
           for (std::uint32_t i = stage.rows; i < stage.last; ++i) rows[i] = true;
       }
-      for (std::size_t i = 0; i < phase.steps.size(); ++i)
-        bound.steps.push_back(rows[i] ? BoundStep{} : bind(program, phase, phase.steps[i], arena_, isa, pool_.get()));
+      bound.steps.resize(phase.steps.size());
+      for (std::size_t i = 0; i < phase.steps.size(); ++i) {
+        BoundStep& step = bound.steps[i];
+        if (rows[i]) continue;
+        step.kernel = bind(executor, program, phase, phase.steps[i], step.args).run;
+        step.args.pool = pool_.get();
+        step.find_loop(phase.steps[i].op, isa);
+      }
       windows_.bind(program, phase, bound.steps);
       for (const Region& region : phase.regions) {
-        bound.regions.emplace_back(region, phase, program, arena_.data(), isa, scratch_, pool_.get());
+        bound.regions.emplace_back(region, phase, program, arena(), isa, scratch_, pool_.get());
       }
       bound.add_items(program, phase, isa);
-      if (clock_) {
-        std::vector<std::string_view> ops;
-        for (const BoundPhase::Item& item : bound.items) ops.push_back(bound.name_of(item, phase));
-        clock_->add_phase(phase.name, ops);
-      }
+      std::vector<std::string_view> names;
+      for (const BoundPhase::Item& item : bound.items) names.push_back(bound.name_of(item, phase));
+      add_to_clock(phase, names);
     }
   }
 
-  void write(BufferId buffer, std::span<const std::byte> bytes) override {
-    std::byte* to = whole(buffer, bytes.size());
+  void write(BufferId id, std::span<const std::byte> bytes) override {
+    std::byte* to = whole(id, bytes.size());
     if (bytes.empty()) return;
-    windows_.close(buffer);
-    if (buffers_[buffer].layout == Layout::vectors) {
-      const Rows rows = rows_of(buffer);
+    windows_.close(id);
+    if (buffer(id).layout == Layout::vectors) {
+      const Rows rows = rows_of(id);
       return cpu::rows_to_vectors(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(bytes.data()),
-                                  rows.count, rows.width, buffers_[buffer].block);
+                                  rows.count, rows.width, buffer(id).block);
     }
     std::memcpy(to, bytes.data(), bytes.size());
   }
 
-  void read(BufferId buffer, std::span<std::byte> bytes) override {
-    const std::byte* from = whole(buffer, bytes.size());
+  void read(BufferId id, std::span<std::byte> bytes) override {
+    const std::byte* from = whole(id, bytes.size());
     if (bytes.empty()) return;
-    if (const std::byte* window = windows_.at(buffer)) from = window;
-    if (buffers_[buffer].layout == Layout::vectors) {
-      const Rows rows = rows_of(buffer);
+    if (const std::byte* window = windows_.at(id)) from = window;
+    if (buffer(id).layout == Layout::vectors) {
+      const Rows rows = rows_of(id);
       return cpu::vectors_to_rows(reinterpret_cast<float*>(bytes.data()), reinterpret_cast<const float*>(from),
-                                  rows.count, rows.width, buffers_[buffer].block);
+                                  rows.count, rows.width, buffer(id).block);
     }
     std::memcpy(bytes.data(), from, bytes.size());
   }
 
-  void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override {
-    const Buffer& from = buffers_.at(buffer);
-    check_range(from, first, bytes.size());
-    const std::byte* window = windows_.at(buffer);
-    if (!bytes.empty()) std::memcpy(bytes.data(), (window != nullptr ? window : arena_.at(from)) + first, bytes.size());
+  void read_range(BufferId id, std::uint64_t first, std::span<std::byte> bytes) override {
+    const std::byte* window = windows_.at(id);
+    if (window == nullptr) return HostRunnable::read_range(id, first, bytes);
+    check_range(buffer(id), first, bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes.data(), window + first, bytes.size());
   }
 
   void run(PhaseId phase, std::uint64_t n) override {
     const BoundPhase& bound = phases_.at(phase);
-    const auto items = static_cast<std::uint32_t>(bound.items.size());
-    for (std::uint64_t i = 0; i < n; ++i) {
-      begin_step(i);
-      if (clock_ && clock_->due(phase)) {
-        clock_->step(phase, [&](std::size_t k) { bound.run_item(k); });
-      } else {
-        for (std::uint32_t k = 0; k < items; ++k) bound.run_item(k);
-      }
-    }
+    repeat(phase, n, bound.items.size(), [&](std::size_t k) { bound.run_item(k); });
   }
-
-  Profile profile() override { return clock_ ? clock_->profile() : Profile{}; }
 
   void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override {
     const BoundPhase& bound = phases_.at(phase);
-    if (first > last || last > bound.steps.size())
-      throw std::logic_error(fmt::format("cpu: steps [{}, {}) of a phase of {}", first, last, bound.steps.size()));
+    check_steps(first, last, bound.steps.size());
     for (std::size_t k = 0; k < bound.items.size(); ++k) {
       const BoundPhase::Item& item = bound.items[k];
       if (item.last <= first || item.first >= last) continue;
@@ -274,49 +211,33 @@ class CpuRunnable final : public Runnable {
   }
 
  private:
-  std::byte* whole(BufferId id, std::size_t bytes) const {
-    const Buffer& buffer = buffers_.at(id);
-    if (buffer.kind == BufferKind::tile)
-      throw std::logic_error(fmt::format("cpu: {} lives in a tile, not in the arena", buffer.name));
-    const std::size_t expected = buffer.layout == Layout::vectors ? buffer.type.bytes() : buffer.bytes;
-    if (bytes != expected)
-      throw std::logic_error(fmt::format("cpu: {} bytes for buffer {} of {}", bytes, buffer.name, expected));
-    return arena_.at(buffer);
-  }
-
   struct Rows {
     std::int64_t count, width;
   };
   Rows rows_of(BufferId id) const {
-    const Shape& shape = buffers_[id].type.shape;
+    const Shape& shape = buffer(id).type.shape;
     return {shape[0], shape.elements() / shape[0]};
   }
 
-  std::vector<Buffer> buffers_;
-  Arena arena_;
   std::unique_ptr<cpu::Pool> pool_;
   TileScratch scratch_;
   std::vector<BoundPhase> phases_;
   ZeroCopyBatch windows_;
-  std::unique_ptr<StepClock> clock_;  // null: nobody wants to know
 };
 
 }  // namespace
 
-Support CpuExecutor::supports(const StepSignature& step, const Target&) const {
+HostKernel CpuExecutor::kernel(const StepSignature& step) const {
   const std::string_view op = name_of(step.op);
-  if (cpu_kernel(step.op, Isa::plain) == nullptr) return Support::no(fmt::format("cpu has no kernel for op '{}'", op));
-  if (step.inputs.size() > kMaxInputs)
-    return Support::no(fmt::format("cpu takes at most {} inputs, '{}' has {}", kMaxInputs, op, step.inputs.size()));
+  const auto none = [](std::string reason) { return HostKernel{nullptr, 0, std::move(reason)}; };
   for (std::size_t i = 0; i < step.inputs.size(); ++i) {
     if (step.inputs[i].dtype == DType::f64)
-      return Support::no(fmt::format("cpu computes in f32, input {} of '{}' is f64", i, op));
+      return none(fmt::format("cpu computes in f32, input {} of '{}' is f64", i, op));
   }
-  if (step.output.dtype == DType::f64)
-    return Support::no(fmt::format("cpu computes in f32, the output of '{}' is f64", op));
+  if (step.output.dtype == DType::f64) return none(fmt::format("cpu computes in f32, the output of '{}' is f64", op));
   if (const std::string fault = operand_fault(step.op, step.inputs, step.output); !fault.empty())
-    return Support::no(fmt::format("cpu cannot run '{}': {}", op, fault));
-  return Support::with_workspace(cpu_workspace(step.op, step.params, step.inputs, step.output));
+    return none(fmt::format("cpu cannot run '{}': {}", op, fault));
+  return {cpu_kernel(step.op, default_isa()), cpu_workspace(step.op, step.params, step.inputs, step.output)};
 }
 
 Support CpuExecutor::supports_region(const RegionSignature& region, const Target& target) const {
@@ -361,7 +282,7 @@ DeviceList CpuExecutor::devices() const {
 
 std::unique_ptr<Runnable> CpuExecutor::load(const Program& program) {
   check_loadable(program, *this);
-  return std::make_unique<CpuRunnable>(program, threads_, profiling_);
+  return std::make_unique<CpuRunnable>(program, *this, threads_, profiling());
 }
 
 }  // namespace graphrun

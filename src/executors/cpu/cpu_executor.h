@@ -7,26 +7,23 @@
 
 #include <atomic>
 
-#include "graphrun/executor.h"
+#include "graphrun/host_executor.h"
 
 namespace graphrun {
 
 inline constexpr int kMaxThreads = 1024;
 
-class CpuExecutor final : public Executor {
+class CpuExecutor final : public HostExecutor {
  public:
   std::string_view name() const override { return "cpu"; }
-  std::string_view default_target() const override { return "host"; }
-  Support supports(const StepSignature& step, const Target& target) const override;
+  HostKernel kernel(const StepSignature& step) const override;
   Support supports_region(const RegionSignature& region, const Target& target) const override;
   void set_threads(int threads) override;  // throws Error: not in [0, kMaxThreads]
-  void set_profiling(Profiling profiling) override { profiling_ = profiling; }
   std::unique_ptr<Runnable> load(const Program& program) override;
   DeviceList devices() const override;
 
  private:
   std::atomic<int> threads_{0};
-  std::atomic<Profiling> profiling_{Profiling::off};
 };
 
 }  // namespace graphrun

@@ -1,25 +1,18 @@
 // ref_executor.h: the reference executor: one plain kernel a step, in double. What others are compared with.
-// Contract: executor.h; every op of the library in every dtype. It is also the template for a new executor.
+// Contract: host_executor.h; every op of the library in every dtype.
 // Leaves to others: what the ops compute (kernels/ref.h), speed (executors/cpu).
 #pragma once
 
-#include <atomic>
-
-#include "graphrun/executor.h"
+#include "graphrun/host_executor.h"
 
 namespace graphrun {
 
-class RefExecutor final : public Executor {
+class RefExecutor final : public HostExecutor {
  public:
   std::string_view name() const override { return "ref"; }
-  std::string_view default_target() const override { return "host"; }
-  Support supports(const StepSignature& step, const Target& target) const override;
-  void set_profiling(Profiling profiling) override { profiling_ = profiling; }
-  std::unique_ptr<Runnable> load(const Program& program) override;
+  bool is_reference() const override { return true; }
+  HostKernel kernel(const StepSignature& step) const override;
   DeviceList devices() const override;
-
- private:
-  std::atomic<Profiling> profiling_{Profiling::off};
 };
 
 }  // namespace graphrun

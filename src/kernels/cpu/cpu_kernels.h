@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/abi.h"
+#include "graphrun/kernel.h"
 
 namespace graphrun {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/abi.h"
+#include "graphrun/kernel.h"
 
 namespace graphrun::cuda {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
@@ -60,6 +61,7 @@ CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<
     static const std::shared_ptr<Executor> ref = find_executor("ref");
     ref_runs = ref_runs && ref->supports(step, target).yes;
   };
+  std::map<std::string, std::size_t> fallbacks;  // and how many steps
   CompileOptions compiling;
   compiling.name = model.name;
   compiling.target = std::string(target.name);
@@ -75,6 +77,9 @@ CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<
         return one;
       }
       all.workspace_bytes = std::max(all.workspace_bytes, one.workspace_bytes);
+      if (!one.fallback.empty())
+        ++fallbacks[fmt::format("{} has no kernel for {}: {}'s runs", executor->name(), name_of(step.op),
+                                one.fallback)];
     }
     return all;
   };
@@ -89,7 +94,10 @@ CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<
   }
   try {
     Compiled compiled = compile(built.graph, compiling);
-    return {std::move(compiled), std::move(built)};
+    CompiledModel result{std::move(compiled), std::move(built), {}};
+    for (const auto& [text, steps] : fallbacks)
+      result.fallbacks.push_back(fmt::format("{} {} step{}", text, steps, steps == 1 ? "" : "s"));
+    return result;
   } catch (const Error& error) {
     if (error.diagnostics().empty() || error.diagnostics().front().code != "step.unsupported") throw;
     throw refused(error, model, ref_runs);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler/compile.h"
 #include "graph/frontend/step/step_graph.h"
@@ -17,7 +18,8 @@
 namespace graphrun {
 
 struct CompiledModel : Compiled {
-  StepGraph step;  // what was compiled: its ids lead to buffers
+  StepGraph step;                      // what was compiled: its ids lead to buffers
+  std::vector<std::string> fallbacks;  // FusionSummary's
 };
 
 struct PlanOptions {
@@ -34,7 +36,7 @@ CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<
                             const PlanOptions& options);
 
 // Its regions, for people.
-FusionSummary fusion_of(const Compiled& compiled);
+FusionSummary fusion_of(const CompiledModel& compiled);
 
 // Executor::load(). Throws Error where that gives none.
 std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program);

@@ -31,8 +31,9 @@ RegionSummary summary_of(const Program& program, const Phase& phase, const Regio
 
 }  // namespace
 
-FusionSummary fusion_of(const Compiled& compiled) {
+FusionSummary fusion_of(const CompiledModel& compiled) {
   FusionSummary summary;
+  summary.fallbacks = compiled.fallbacks;
   for (const Phase& phase : compiled.program.phases) {
     for (const Region& region : phase.regions) summary.regions.push_back(summary_of(compiled.program, phase, region));
   }

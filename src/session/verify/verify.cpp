@@ -139,6 +139,7 @@ VerifyReport verify(const Model& model, const VerifyOptions& options) {
   verification.whole =
       compile_model(model, {verification.executors.data(), 1}, {options.target, options.passes, options.fuse, {}});
   VerifyReport& report = verification.report;
+  report.fallbacks = verification.compiled.fallbacks;
   report.executor = verification.executors[0]->name();
   report.against = verification.executors[1]->name();
   if (report.executor == report.against) report.against += " (reference)";

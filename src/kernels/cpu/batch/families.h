@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "graphrun/kernel.h"
 #include "graphrun/op.h"
-#include "kernels/abi.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/threads/parallel.h"

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/abi.h"
+#include "graphrun/kernel.h"
 
 namespace graphrun::cpu {
 

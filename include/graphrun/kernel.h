@@ -1,4 +1,4 @@
-// abi.h: how a kernel is called on a host: operands by address, types by reference, no allocation, no exception.
+// kernel.h: how a kernel is called on a host: operands by address, types by reference, no allocation, no exception.
 // Contract: `in` and `out` are dense row-major. `out` may be the same address as an input only where the op allows
 // reuse; it never overlaps an input in part. Row-valued operands (type.rows > 0) hold `rows_of(type)` valid rows; the
 // rows after them are zero in every input and the kernel leaves them zero in its output.

@@ -1,0 +1,100 @@
+// host_executor.h: an executor whose arena is memory of the host. Its own kernels are what is left to write.
+// Contract: executor.h. A HostExecutor says which kernel runs a step; find_kernel() gives it the library's own for a
+// step that it has none for. Such a fallback is told: Support::fallback names whose kernel it is, plans and sessions
+// list the ops (FusionSummary::fallbacks), and the Runnable counts the steps ("fallback_steps").
+// Example: examples/matmul_executor.cpp. Leaves to others: kernels (kernel.h), fusion (executors/cpu).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graphrun/executor.h"
+#include "graphrun/kernel.h"
+
+namespace graphrun {
+
+struct HostKernel {
+  KernelFn run = nullptr;             // null: none
+  std::uint64_t workspace_bytes = 0;  // that it needs in KernelArgs::workspace
+  std::string reason = {};            // why there is none; empty: the op is not known
+  std::string_view fallback = {};     // whose it is, when it is find_kernel()'s
+};
+
+// The library's kernel for a step: that of cpu, or of ref where cpu has none (f64). Every op has one.
+GRAPHRUN_API HostKernel find_kernel(const StepSignature& step);
+
+class GRAPHRUN_API HostExecutor : public Executor {
+ public:
+  // A pure function, asked before planning and again by load().
+  virtual HostKernel kernel(const StepSignature& step) const = 0;
+
+  std::string_view default_target() const override { return "host"; }
+  Support supports(const StepSignature& step, const Target& target) const override;
+  void set_profiling(Profiling profiling) override { profiling_ = profiling; }
+  // Steps run one after the other in the calling thread.
+  std::unique_ptr<Runnable> load(const Program& program) override;
+
+ protected:
+  Profiling profiling() const { return profiling_; }
+
+ private:
+  std::atomic<Profiling> profiling_{Profiling::off};
+};
+
+// The arena of a Program in host memory, and what reads, writes and measures there. How a phase runs is left to others.
+class GRAPHRUN_API HostRunnable : public Runnable {
+ public:
+  HostRunnable(const HostRunnable&) = delete;
+  HostRunnable& operator=(const HostRunnable&) = delete;
+
+  void write(BufferId buffer, std::span<const std::byte> bytes) override;
+  void read(BufferId buffer, std::span<std::byte> bytes) override;
+  void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override;
+  Profile profile() override { return clock_ ? clock_->profile() : Profile{}; }
+
+ protected:
+  HostRunnable(const Program& program, std::string_view executor, Profiling profiling);  // throws Error: no memory
+  ~HostRunnable() override;
+
+  const Buffer& buffer(BufferId id) const { return buffers_.at(id); }
+  std::byte* at(const Buffer& buffer) const { return arena_ + buffer.offset; }
+  std::byte* arena() const { return arena_; }
+  // Where the buffer lies; a mistake of the caller when it has not so many bytes.
+  std::byte* whole(BufferId id, std::size_t bytes) const;
+
+  // The step's kernel, with the addresses of its operands in `args`.
+  HostKernel bind(const HostExecutor& executor, const Program& program, const Phase& phase, const Step& step,
+                  KernelArgs& args) const;
+  void check_steps(std::uint32_t first, std::uint32_t last, std::size_t steps) const;  // of run_steps()
+
+  // For a profile: what a phase runs, in the order of phases.
+  void add_to_clock(const Phase& phase, const std::vector<std::string_view>& names);
+
+  // What run() is: `items` times run_item(i), n times over.
+  template <class RunItem>
+  void repeat(PhaseId phase, std::uint64_t n, std::size_t items, RunItem run_item) {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      begin_step(i);
+      if (clock_ && clock_->due(phase)) {
+        clock_->step(phase, run_item);
+      } else {
+        for (std::size_t k = 0; k < items; ++k) run_item(k);
+      }
+    }
+  }
+
+ private:
+  std::string executor_;
+  std::vector<Buffer> buffers_;
+  std::byte* arena_ = nullptr;
+  std::unique_ptr<StepClock> clock_;  // null: nobody wants to know
+};
+
+}  // namespace graphrun
