@@ -19,8 +19,6 @@
 
 namespace graphrun {
 
-inline constexpr std::int64_t kBatch = -1;  // as the first extent of an input: the batch
-
 struct Value {
   std::uint32_t id = ~std::uint32_t{0};
   std::uint32_t owner = 0;  // a number of the builder; what no builder made has 0 and is refused
@@ -51,13 +49,15 @@ using AttrList = std::vector<std::pair<std::string, AttrValue>>;
 
 class GRAPHRUN_API GraphBuilder {
  public:
-  explicit GraphBuilder(std::int64_t batch);  // rows of a full batch; the extent that kBatch stands for
+  // `batch`: samples of a full batch, which is what kBatch (types.h) becomes when the model is compiled.
+  explicit GraphBuilder(std::int64_t batch);
   ~GraphBuilder();
   GraphBuilder(GraphBuilder&&) noexcept;
   GraphBuilder& operator=(GraphBuilder&&) noexcept;
 
-  std::int64_t batch() const;
+  std::int64_t batch() const;  // 0: a model file says "all", and how many that are was not read
 
+  // kBatch may stand as the first extent.
   Value input(std::string_view name, std::initializer_list<std::int64_t> shape, DType dtype = DType::f32);
   Value input(std::string_view name, std::span<const std::int64_t> shape, DType dtype = DType::f32);
   // `decay`: whether weight_decay and l2 reach it.
@@ -84,6 +84,9 @@ class GRAPHRUN_API GraphBuilder {
   const Impl& impl() const;
 
  private:
+  friend class ModelBuild;
+  GraphBuilder();  // of a model file, whose batch may be known later
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -160,6 +160,7 @@ GRAPHRUN_API void check(const Program& program);
 // For executors: throws std::logic_error when a buffer in rows does not have these bytes.
 GRAPHRUN_API void check_range(const Buffer& buffer, std::uint64_t first, std::uint64_t bytes);
 GRAPHRUN_API BufferId find_buffer(const Program& program, std::string_view name);  // kNoBuffer when there is none
+GRAPHRUN_API BufferId storage_root(const Program& program, BufferId id);           // the end of its chain of storages
 GRAPHRUN_API PhaseId find_phase(const Program& program, std::string_view name);    // throws Error, names the phases
 // The block of the arena that the host mirrors: from the first to the last byte of polled buffers, so that one copy
 // brings them all. The planner lays polled states side by side.

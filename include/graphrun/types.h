@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,18 @@ enum class Precision : std::uint8_t { fp32, tf32 };
 
 inline constexpr int kMaxRank = 8;
 
+// The batch is a symbol until a graph is compiled: dimension 0 then has so many rows for each of its samples. Such an
+// extent lies far below every number, so that nothing takes it for one: Shape::elements() refuses it, and what is
+// multiplied with it leaves 64 bits.
+inline constexpr std::int64_t kBatch = std::numeric_limits<std::int64_t>::min() + 1;
+constexpr std::int64_t batch_extent(std::int64_t rows) {
+  return kBatch - 1 + rows;
+}
+constexpr std::int64_t batch_rows(std::int64_t extent) {  // of a sample; 0: the extent is a number
+  return extent < kBatch / 2 ? extent - (kBatch - 1) : 0;
+}
+GRAPHRUN_API std::string extent_text(std::int64_t extent);  // "6", "batch", "2*batch"
+
 // Extents in row-major order; rank 0 is a scalar with one element. An extent may be 0: then there are no elements.
 class GRAPHRUN_API Shape {
  public:
@@ -44,8 +57,9 @@ class GRAPHRUN_API Shape {
   std::int64_t operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
   std::int64_t& operator[](int axis) { return dims_[static_cast<std::size_t>(axis)]; }
   std::span<const std::int64_t> dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
-  void push_back(std::int64_t extent);  // throws Error beyond kMaxRank
-  std::int64_t elements() const;        // product of the extents; 1 for a scalar
+  void push_back(std::int64_t extent);           // throws Error beyond kMaxRank
+  std::int64_t elements() const;                 // product of the extents; 1 for a scalar. Throws Error for a symbol
+  Shape with_batch(std::int64_t samples) const;  // the symbol replaced; with 1, of each sample
 
   friend GRAPHRUN_API bool operator==(const Shape& a, const Shape& b);
 
@@ -57,7 +71,8 @@ class GRAPHRUN_API Shape {
 GRAPHRUN_API std::string to_string(const Shape& shape);  // "(321, 6)", "()" for a scalar
 
 // `rows` says whether dimension 0 is the batch: 0 = no, k = k rows for each sample, so that the extent of dimension 0
-// is k times the row capacity of the phase. It is declared on inputs and propagated by ops, never guessed from sizes.
+// is batch_extent(k), and in a Program k times the row capacity of the phase. It is declared on inputs and propagated
+// by ops, never guessed from sizes.
 struct TensorType {
   DType dtype = DType::f32;
   Shape shape;

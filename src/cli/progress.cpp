@@ -15,10 +15,8 @@ constexpr double kRedraw = 0.5;      // and until it is said again on a terminal
 
 std::uint64_t steps_an_epoch(const Model& model) {
   const Split* train = model.data.find("train");
-  const std::int64_t batch = model.graph.batch(), samples = train == nullptr ? 0 : train->samples();
-  if (batch <= 0) return 1;
-  const std::int64_t steps = model.train.drop_last ? samples / batch : samples / batch + (samples % batch != 0);
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(steps, 1));
+  const Batches batches{train == nullptr ? 0 : train->samples(), model.graph.batch(), model.train.drop_last};
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(batches.count(), 1));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "compiler/bind_batch.h"
 #include "compiler/data_layout.h"
 #include "compiler/fuse.h"
 #include "compiler/graph_analysis.h"
@@ -32,13 +33,15 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
 
   ir::Graph values = given;
   result.values = IdMap::identity(given.size());
+  const auto apply = [&](Rewritten next) {
+    values = std::move(next.graph);
+    result.values = result.values.then(next.ids);
+  };
+  if (!options.capacities.empty()) apply(bind_batch(values, options.capacities));
   if (options.simplify) {
-    verify(given);
-    for (const auto pass : {simplify, remove_dead}) {
-      Rewritten next = verified(pass(values));
-      values = std::move(next.graph);
-      result.values = result.values.then(next.ids);
-    }
+    verify(values);
+    apply(verified(simplify(values)));
+    apply(verified(remove_dead(values)));
   }
 
   if (options.supports_region) {

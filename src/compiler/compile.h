@@ -1,5 +1,6 @@
 // compile.h: from a graph to a Program: the list of passes. Contract: needs no device; the same graph and options give
-// the same Program. A value is known by its id from the graph that was given to its buffer: names lead to buffers only
+// the same Program. The batch is a symbol in the graph and gets its numbers here: another batch is another compilation
+// of the same graph. A value is known by its id from the graph that was given to its buffer: names lead to buffers only
 // where a user gave them (find()). Throws Error (kind input, code "step.unsupported") that lists every step that
 // `supports` declines, with its reason. Leaves to others: what is compiled (frontend/step/step_graph.h), who runs it
 // (executor.h).
@@ -23,6 +24,7 @@ namespace graphrun {
 
 struct CompileOptions {
   std::string name;
+  std::vector<std::int64_t> capacities = {};  // of each phase: what the batch is; empty: the graph has no symbol
   std::string target;
   std::function<Support(const StepSignature&)> supports;
   std::function<Support(const RegionSignature&)> supports_region = {};  // empty: no regions are made

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/ops/op_def.h"
+#include "graphrun/batches.h"
 #include "graphrun/op.h"
 
 namespace graphrun::plan {
@@ -91,12 +92,12 @@ class Finder {
   // The rows that the phase counts are there: nothing beyond them is read.
   bool counts_its_rows(NodeId minibatch, std::int64_t samples) const {
     const Node& node = graph_[minibatch];
-    const std::int64_t capacity = node.type.shape[0];
+    const Batches batches{samples, node.type.shape[0], node.attrs.boolean("drop_last")};
     const NodeId counter = graph_.phases[node.phase].row_count;
-    if (counter == kNoNode) return capacity <= samples && (samples % capacity == 0 || node.attrs.boolean("drop_last"));
+    if (counter == kNoNode) return batches.all_full();
     const Node& count = graph_[counter];
     return count.op == Op::row_count && count.inputs[0] == node.inputs[1] && count.attrs.integer("total") == samples &&
-           count.attrs.integer("capacity") == capacity && !node.attrs.boolean("drop_last");
+           count.attrs.integer("capacity") == batches.capacity && !batches.drop_last;
   }
 
   void mark_in_place(NodeId id, std::vector<bool>& in_place) const {

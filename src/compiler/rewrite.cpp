@@ -34,7 +34,11 @@ Rewritten reordered(const ir::Graph& graph, std::span<const NodeId> order) {
 }
 
 std::vector<ir::Phase> renumbered(std::vector<ir::Phase> phases, const IdMap& ids) {
-  for (ir::Phase& phase : phases) phase.row_count = ids[phase.row_count];
+  for (ir::Phase& phase : phases) {
+    phase.row_count = ids[phase.row_count];
+    phase.epoch_steps = ids[phase.epoch_steps];
+    for (NodeId& ring : phase.rings) ring = ids[ring];
+  }
   return phases;
 }
 

@@ -2,14 +2,14 @@
 //   equal nodes (same op, inputs, attributes, phase) are computed once;
 //   an elementwise op broadcasts by itself, so a broadcast_to before it goes when the result keeps its type;
 //   an elementwise op of what is only repeated is computed before it is repeated;
-//   reshape and broadcast_to to the same type, and cast to the same dtype, are their operand.
+//   reshape and broadcast_to to the same type, cast to the same dtype, and x / 1, are their operand.
 // Every rewrite gives the same bits.
 #include <map>
 #include <optional>
 #include <tuple>
 
 #include "compiler/passes.h"
-#include "graph/ops/op_def.h"
+#include "graph/ops/infer.h"
 #include "graphrun/op.h"
 
 namespace graphrun {
@@ -19,21 +19,22 @@ using ir::Graph;
 using ir::Node;
 using ir::NodeId;
 
+bool is_one(const Node& node) {
+  return node.op == Op::constant && node.attrs.reals("values") == std::vector<double>{1};
+}
+
 bool is_identity(const Graph& graph, const Node& node) {
-  const bool candidate = node.op == Op::reshape || node.op == Op::broadcast_to || node.op == Op::cast;
+  const bool candidate = node.op == Op::reshape || node.op == Op::broadcast_to || node.op == Op::cast ||
+                         (node.op == Op::div && is_one(graph[node.inputs[1]]));
   return candidate && graph[node.inputs[0]].type == node.type;
 }
 
 // The type that the node would have with these inputs; none where they do not go together.
 std::optional<TensorType> type_with(const Graph& graph, const Node& node, const std::vector<NodeId>& inputs) {
-  std::vector<TensorType> types;
-  std::vector<std::string> names;
-  for (NodeId i : inputs) {
-    types.push_back(graph[i].type);
-    names.push_back(graph[i].name);
-  }
+  Node changed = node;
+  changed.inputs = inputs;
   try {
-    return node.def->infer({types, node.attrs, names});
+    return infer::type_of(graph, changed);
   } catch (const Error&) {
     return std::nullopt;  // rows would no longer meet at dimension 0
   }

@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "graph/ops/infer.h"
+
 namespace graphrun {
 
 void InferContext::fail(std::string code, std::string message, std::string hint) const {
@@ -21,15 +23,6 @@ namespace {
 
 std::string plural(std::size_t n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-}
-
-// Every value passes here, so that what follows may multiply extents and sizes without another look.
-void check_limits(const TensorType& type) {
-  (void)type.shape.elements();
-  if (type.rows < 0 || (type.rows > 0 && (type.shape.rank() == 0 || type.shape[0] % type.rows != 0))) {
-    throw Error(ErrorKind::input, "shape.rows",
-                fmt::format("{} cannot have {} rows a sample", to_string(type.shape), type.rows));
-  }
 }
 
 }  // namespace
@@ -53,17 +46,13 @@ NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const 
   node.def = op;
   node.phase = op->state != nullptr ? kShared : phase_;
   node.source = source_;
-  std::vector<TensorType> types;
-  std::vector<std::string> names;
-  for (NodeId id : inputs) {
+  node.inputs = std::move(inputs);
+  for (NodeId id : node.inputs) {
     if (id >= graph_.size()) throw std::logic_error("Builder::add: an input that is not in the graph");
-    types.push_back(graph_[id].type);
-    names.push_back(graph_[id].name);
   }
   try {
     node.attrs = Attrs(op->attrs, attrs);
-    node.type = op->infer({types, node.attrs, names});
-    check_limits(node.type);
+    node.type = infer::type_of(graph_, node);
   } catch (const Error& error) {
     std::vector<Diagnostic> diagnostics = error.diagnostics();
     for (Diagnostic& diagnostic : diagnostics) {
@@ -71,7 +60,6 @@ NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const 
     }
     throw Error(error.kind(), std::move(diagnostics));
   }
-  node.inputs = std::move(inputs);
   node.name = unique(op->name());
   const NodeId id = graph_.size();
   names_.emplace(node.name, id);

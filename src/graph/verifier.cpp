@@ -5,7 +5,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "graph/ops/op_def.h"
+#include "graph/ops/infer.h"
 #include "graphrun/op.h"
 
 namespace graphrun {
@@ -39,24 +39,22 @@ void verify_inputs(const Graph& graph, NodeId id) {
 
 void verify_type(const Graph& graph, NodeId id) {
   const Node& node = graph[id];
-  std::vector<TensorType> types;
-  std::vector<std::string> names;
-  for (NodeId input : node.inputs) {
-    types.push_back(graph[input].type);
-    names.push_back(graph[input].name);
-  }
   TensorType inferred;
   try {
-    inferred = node.def->infer({types, node.attrs, names});
+    inferred = infer::type_of(graph, node);
   } catch (const Error& error) {
     broken("type", node, error.what());
   }
   if (!(inferred == node.type)) {
     broken("type", node, fmt::format("is {}, inference says {}", to_string(node.type), to_string(inferred)));
   }
-  if (node.type.rows > 0 && node.phase != kShared &&
-      (node.type.shape.rank() == 0 || node.type.shape[0] != node.type.rows * graph.phases[node.phase].capacity)) {
-    broken("rows", node, fmt::format("dimension 0 of {} is not its rows times the capacity", to_string(node.type)));
+  if (node.type.rows == 0 || node.phase == kShared) return;
+  const std::int64_t capacity = graph.phases[node.phase].capacity;
+  const std::int64_t wanted = capacity > 0 ? node.type.rows * capacity : batch_extent(node.type.rows);
+  if (node.type.shape.rank() == 0 || node.type.shape[0] != wanted) {
+    broken("rows", node,
+           fmt::format("dimension 0 of {} is {}, not {}", to_string(node.type), extent_text(node.type.shape[0]),
+                       extent_text(wanted)));
   }
 }
 

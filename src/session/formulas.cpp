@@ -94,8 +94,8 @@ auto attempt(json::Reader& reader, const json::Place& formula, F&& f) -> decltyp
 }
 
 // One value a row, or one tensor a row.
-void check_rows(const TensorType& type, std::int64_t rows) {
-  if (type.rows == 1 && type.shape.rank() > 0 && type.shape[0] == rows) return;
+void check_rows(const TensorType& type) {
+  if (type.rows == 1) return;
   throw Error(ErrorKind::input, "data.formula",
               fmt::format("a formula gives a value for each row; this gives one {}", to_string(type)));
 }
@@ -116,7 +116,7 @@ class FormulaGraph {
     findings_ = expression::check({impl()}, parsed);
     if (!findings_.errors.empty()) return;
     result_ = expression::build(impl(), parsed);
-    check_rows(type(result_), rows);
+    check_rows(type(result_));
     if (dtype_ == DType::f64) widen();
     aggregates_ = aggregates_of(impl().graph, result_);
   }
@@ -167,7 +167,7 @@ class FormulaGraph {
     runnable->run(0, 1);
     std::vector<HostTensor> results;
     for (const ir::NodeId node : phase.outputs) {
-      const TensorType& type = compiled.step.graph[node].type;
+      const TensorType& type = compiled.program.buffers[compiled.buffer(node)].type;
       runnable->read(compiled.buffer(node), results.emplace_back(type.dtype, type.shape).bytes());
     }
     return results;
@@ -286,7 +286,7 @@ ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Place& formul
     if (!graph.errors().empty()) return nullptr;
     const TensorType type = graph.type(graph.result());
     if (!std::all_of(columns.begin(), columns.end(), [](const auto& column) { return has_values(*column.array); }))
-      return std::make_shared<const Array>(Array{type.shape, {}});
+      return std::make_shared<const Array>(Array{type.shape.with_batch(rows), {}});
     if (is_prediction_ && graph.draws()) {
       throw Error(ErrorKind::input, "data.formula",
                   "the formula draws random numbers, which differ from place to place: a row has no prediction");

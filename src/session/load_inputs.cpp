@@ -226,7 +226,7 @@ std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& m
   try {
     json::Reader reader(document);
     const ModelFile file(reader);
-    wanted = wanted_of(file, file.build(file.batch().value_or(kUnknownBatch)));
+    wanted = wanted_of(file, file.build());
     reader.throw_if_failed();
   } catch (const Error& error) {
     throw blame(error, overrides);

@@ -37,14 +37,14 @@ std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
   return inputs;
 }
 
-// The capacity that the file and its data ask for.
-std::int64_t capacity(json::Reader& reader, const ModelFile& file, const DataSet& data, const LoadOptions& options,
-                      std::int64_t assumed) {
+// The batch that the file and its data ask for; nothing: it is not known, or was reported.
+std::optional<std::int64_t> batch_of(json::Reader& reader, const ModelFile& file, const DataSet& data,
+                                     const LoadOptions& options) {
   const Split* train = data.find("train");
-  if (!train && options.data == DataUse::none) return assumed;
+  if (!train && options.data == DataUse::none) return file.batch();
   if (!train) {
     reader.report(*file.data(), "model.data", "there is no training split", "\"train\" names its source");
-    return kUnknownBatch;
+    return std::nullopt;
   }
   if (!file.batch()) return train->samples();
   if (*file.batch() > train->samples()) {
@@ -53,7 +53,7 @@ std::int64_t capacity(json::Reader& reader, const ModelFile& file, const DataSet
         fmt::format("the batch of {} is larger than the training split of {} samples", *file.batch(), train->samples()),
         "\"all\" takes the whole split");
   }
-  return *file.batch();
+  return file.batch();
 }
 
 DataUse use_of(const LoadOptions& options) {
@@ -88,7 +88,7 @@ std::int64_t prediction_batch(const ModelFile& file, const Model& model, DataSet
   return batch;
 }
 
-// {"npz": "file.npz", "key": "W1"}: each file is read once, though the graph may be built twice.
+// {"npz": "file.npz", "key": "W1"}: each file is read once.
 ReadArray initial_arrays(data::Files& files) {
   auto opened = std::make_shared<std::map<std::string, data::Npz>>();
   return [&files, opened](const std::string& file, const std::string& key) {
@@ -119,8 +119,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   const bool reads = use_of(options) == DataUse::values && !weights;
   const ModelFile file(reader, reads ? initial_arrays(files) : ReadArray());
   // Built before the data is read, so that one pass finds the mistakes of both.
-  const std::int64_t assumed = file.batch().value_or(kUnknownBatch);
-  Model model = file.build(assumed);
+  Model model = file.build();
   if (weights && !reader.failed()) {
     const std::vector<Diagnostic> found = misfits(*weights, model.graph);
     if (!found.empty()) reader.report(reader.root(), Error(ErrorKind::input, found));
@@ -133,12 +132,10 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
         {folder, options.data_dir, file.seed(), &formulas, use_of(options), weights ? &weights->data : nullptr});
   }
   reader.throw_if_failed();
-  const std::int64_t wanted = options.predicts > 0 && !reader.failed() ? prediction_batch(file, model, data, options)
-                                                                       : capacity(reader, file, data, options, assumed);
-  if (wanted != assumed && !reader.failed()) {
-    model = file.build(wanted);
-  }
+  const std::optional<std::int64_t> batch =
+      options.predicts > 0 ? prediction_batch(file, model, data, options) : batch_of(reader, file, data, options);
   reader.throw_if_failed();
+  if (batch) model.graph.impl().set_batch(*batch);
   if (weights) {
     GraphBuilder::Impl& graph = model.graph.impl();
     for (auto& [name, tensor] : parameters_of(*weights))

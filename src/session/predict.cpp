@@ -56,7 +56,7 @@ void Session::Impl::write_batch(const StepPhase& phase, const std::vector<Given>
                                 std::int64_t count) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto& [name, node] = phase.inputs[i];
-    const TensorType& type = compiled.step.graph[node].type;
+    const TensorType& type = program().buffers[buffer(node)].type;
     HostTensor batch(type.dtype, type.shape);  // zeros
     fill_batch(*given[i].rows, given[i].fitted, first, count, name, batch);
     write(buffer(node), batch);
@@ -118,7 +118,7 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
   const StepPhase& phase = compiled.step.phases[*index];
   const std::vector<Given> given = in_order(phase, tensors);
   const std::int64_t samples = samples_of(phase, given);
-  const std::int64_t capacity = model.graph.batch();
+  const std::int64_t capacity = phase.batches.capacity;
   std::map<std::string_view, const HostTensor*> by_name;
   for (std::size_t i = 0; i < given.size(); ++i) by_name.emplace(phase.inputs[i].first, given[i].rows);
   for (const ClassRange& range : predicted_classes) {
@@ -129,7 +129,7 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
   std::vector<std::pair<std::string, HostTensor>> results;
   std::vector<HostTensor> batches;
   for (std::size_t i = 0; i < count; ++i) {
-    const TensorType& type = compiled.step.graph[phase.outputs[i]].type;
+    const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
     if (type.rows == 0) {
       throw Error(ErrorKind::input, "predict.output",
                   fmt::format("predict: the output '{}' has no value for each sample, it is {}", model.outputs[i].name,

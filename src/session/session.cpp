@@ -83,7 +83,7 @@ std::unique_ptr<Runnable> Session::Impl::load(const PlanOptions& options) {
   try {
     return load_program(*executor, compiled.program);
   } catch (const OutOfMemory& error) {
-    throw explained(error, compiled.program, model, {&executor, 1}, options);
+    throw explained(error, compiled, model, {&executor, 1}, options);
   }
 }
 
@@ -103,12 +103,6 @@ std::size_t Session::Impl::training() const {
   if (index) return *index;
   throw Error(ErrorKind::input, "train.nothing",
               "there is nothing to train: the model has no loss or no training data");
-}
-
-double Session::Impl::weight(const StepPhase& phase, std::uint64_t step) const {
-  const std::int64_t batch = static_cast<std::int64_t>(step % static_cast<std::uint64_t>(phase.batches));
-  const std::int64_t capacity = model.graph.batch();
-  return static_cast<double>(std::min(capacity, phase.samples - batch * capacity));
 }
 
 void Session::Impl::run(std::size_t phase, std::uint64_t n) {

@@ -56,9 +56,6 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
     for (std::uint64_t step = done[index] - n; step < done[index]; ++step) see(step, unsigned_nan(values[step % ring]));
   }
 
-  // Samples of the batch at a step of the phase: what its mean counts for.
-  double weight(const StepPhase& phase, std::uint64_t step) const;
-
   // train.cpp
   Metrics named_metrics(std::size_t evaluation) const;  // values zero
   // Of named_metrics(); allocates nothing. False, and nothing is written: train() was cancelled.

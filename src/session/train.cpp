@@ -54,7 +54,7 @@ Metrics Session::Impl::named_metrics(std::size_t evaluation) const {
 
 bool Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
   const StepPhase& phase = compiled.step.phases[index];
-  const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches);
+  const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches.count());
   // Calls see(part, whether it counts by the samples, total) for every number that is recorded.
   const auto each = [&](auto see) {
     std::size_t i = 0;
@@ -63,6 +63,8 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
       for (const RecordedPart& part : recorded.parts) see(part, false, totals[i++]);
     }
   };
+  // What the mean of the batch at a step counts for.
+  const auto samples_at = [&](std::uint64_t step) { return static_cast<double>(phase.batches.at(step)); };
   each([](const RecordedPart& part, bool, double& total) { total = nothing_combined(part.how); });
   for (std::uint64_t first = 0; first < batches;) {
     if (cancelled.load(std::memory_order_relaxed)) return false;
@@ -70,13 +72,13 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
     run(index, n);
     each([&](const RecordedPart& part, bool weighted, double& total) {
       observe(index, part.ring, n, [&](std::uint64_t step, float value) {
-        total = combined(part.how, total, (weighted ? weight(phase, step) : 1.0) * static_cast<double>(value));
+        total = combined(part.how, total, (weighted ? samples_at(step) : 1.0) * static_cast<double>(value));
       });
     });
     first += n;
   }
   std::span<const double> left = totals;
-  const double samples = static_cast<double>(phase.samples);
+  const double samples = static_cast<double>(phase.batches.samples());
   for (std::size_t i = 0; i < phase.recorded.size(); ++i) {
     const Recorded& recorded = phase.recorded[i];
     const std::size_t numbers = std::max<std::size_t>(1, recorded.parts.size());
@@ -110,7 +112,7 @@ class Cancellable {
 TrainResult Session::Impl::train(const TrainOptions& options) {
   const std::size_t index = training();
   const StepPhase& phase = compiled.step.phases[index];
-  const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches);
+  const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches.count());
   const std::optional<std::size_t> validation = evaluation_of("validation");
   const Pauses pauses = pauses_of(model.train, validation.has_value());
   const std::uint64_t total = total_steps(model.train.epochs, batches);
@@ -135,9 +137,9 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     observe(index, phase.recorded[0].ring, n, [&](std::uint64_t step, float value) {
       if (!losses.empty() && !std::isfinite(losses.back())) return;
       losses.push_back(static_cast<double>(value));
-      epoch_sum += weight(phase, step) * static_cast<double>(value);
+      epoch_sum += static_cast<double>(phase.batches.at(step)) * static_cast<double>(value);
       if ((step + 1) % batches != 0) return;
-      last_epoch = epoch_sum / static_cast<double>(phase.samples);
+      last_epoch = epoch_sum / static_cast<double>(phase.batches.samples());
       epoch_sum = 0;
     });
     if (options.on_losses) options.on_losses(losses);
@@ -177,8 +179,9 @@ void Session::Impl::refuse_loss(std::uint64_t step, double loss) {
     const std::span<const float> all = values.elements<float>();
     if (!std::all_of(all.begin(), all.end(), [](float x) { return std::isfinite(x); })) broken.push_back(name);
   }
-  std::string message = fmt::format("the loss is {} at step {} (epoch {}): it is not finite", loss, step + 1,
-                                    step / static_cast<std::uint64_t>(compiled.step.phases[training()].batches) + 1);
+  std::string message =
+      fmt::format("the loss is {} at step {} (epoch {}): it is not finite", loss, step + 1,
+                  step / static_cast<std::uint64_t>(compiled.step.phases[training()].batches.count()) + 1);
   if (broken.empty()) {
     message += "; all parameters are still finite";
   } else {

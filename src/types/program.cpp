@@ -167,6 +167,11 @@ BufferId find_buffer(const Program& program, std::string_view name) {
   return kNoBuffer;
 }
 
+BufferId storage_root(const Program& program, BufferId id) {
+  while (program.buffers[id].storage != id) id = program.buffers[id].storage;
+  return id;
+}
+
 PhaseId find_phase(const Program& program, std::string_view name) {
   std::vector<std::string> known;
   for (PhaseId id = 0; id < program.phases.size(); ++id) {

@@ -68,6 +68,11 @@ std::int64_t Shape::elements() const {
   std::int64_t product = 1;
   bool empty = false;
   for (const std::int64_t extent : dims()) {
+    if (batch_rows(extent) > 0) {
+      throw Error(ErrorKind::input, "shape.batch",
+                  fmt::format("how many elements {} has depends on the batch", to_string(*this)),
+                  "with_batch() gives it a number");
+    }
     if (extent < 0) {
       throw Error(ErrorKind::input, "shape.extent",
                   fmt::format("an extent must be >= 0, the shape is {}", to_string(*this)));
@@ -82,23 +87,35 @@ std::int64_t Shape::elements() const {
   return empty ? 0 : product;
 }
 
+Shape Shape::with_batch(std::int64_t samples) const {
+  Shape result = *this;
+  for (int axis = 0; axis < rank_; ++axis) {
+    const std::int64_t rows = batch_rows(result[axis]);
+    if (rows > 0 && __builtin_mul_overflow(rows, samples, &result[axis])) result[axis] = kMaxElements + 1;
+  }
+  return result;
+}
+
 bool operator==(const Shape& a, const Shape& b) {
   return std::ranges::equal(a.dims(), b.dims());
 }
 
+std::string extent_text(std::int64_t extent) {
+  const std::int64_t rows = batch_rows(extent);
+  return rows == 0 ? std::to_string(extent) : rows == 1 ? "batch" : fmt::format("{}*batch", rows);
+}
+
 std::string to_string(const Shape& shape) {
-  return fmt::format("({})", fmt::join(shape.dims(), ", "));
+  std::string text;
+  for (const std::int64_t extent : shape.dims()) text += (text.empty() ? "" : ", ") + extent_text(extent);
+  return "(" + text + ")";
 }
 
 std::string to_string(const TensorType& type) {
   std::string text = fmt::format("{}(", name_of(type.dtype));
   for (int axis = 0; axis < type.shape.rank(); ++axis) {
     if (axis > 0) text += ", ";
-    if (axis > 0 || type.rows == 0) {
-      text += std::to_string(type.shape[axis]);
-    } else {
-      text += type.rows == 1 ? "batch" : fmt::format("{}*batch", type.rows);
-    }
+    text += extent_text(axis == 0 && type.rows > 0 ? batch_extent(type.rows) : type.shape[axis]);
   }
   return text + ")";
 }

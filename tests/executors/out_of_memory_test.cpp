@@ -74,11 +74,11 @@ std::uint64_t arena_of(std::int64_t batch) {
 TEST(OutOfMemory, AnotherBatchIsTheModelOfThatBatch) {
   const std::shared_ptr<Executor> executor = find_executor("cpu");
   for (const bool passes : {true, false}) {
-    Model changed = model_with(7);
+    const Model given = model_with(7);
+    const StepGraph step = build_step_graph(given);
     for (const std::int64_t batch : {1, 2, 3, 6, 7}) {
-      changed.graph.impl().set_batch(batch);
       const PlanOptions options{"", passes};
-      const Program got = compile_model(changed, {&executor, 1}, options).program;
+      const Program got = compile_step(step, batch, given, {&executor, 1}, options).program;
       const Program want = compile_model(model_with(batch), {&executor, 1}, options).program;
       EXPECT_EQ(to_string(got), to_string(want)) << batch;
       EXPECT_EQ(got, want) << batch;

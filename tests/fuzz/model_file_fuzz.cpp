@@ -16,7 +16,7 @@ std::string canonical_text(std::string text) {
   const json::Document document = json::parse("fuzz", std::move(text));
   json::Reader reader(document);
   const ModelFile file(reader);
-  Model model = file.build(file.batch().value_or(kUnknownBatch));
+  Model model = file.build();
   reader.throw_if_failed();
   return json::text(canonical(file, model));
 }

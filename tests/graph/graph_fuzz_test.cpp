@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "compiler/bind_batch.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/library/functions.h"
 #include "graphrun/error.h"
@@ -102,8 +103,10 @@ class Caller {
   std::mt19937 random_;
 };
 
+constexpr std::int64_t kRows = 3;
+
 GraphBuilder start() {
-  GraphBuilder builder(3);
+  GraphBuilder builder(kRows);
   builder.input("x", {kBatch, 4});
   builder.input("y", {kBatch, 2, 2});
   builder.input("c", {kBatch}, DType::i32);
@@ -119,7 +122,7 @@ bool is_small(const ir::Graph& graph) {
   std::int64_t sum = 0;
   for (const ir::Node& node : graph.nodes) {
     std::int64_t own = 1;
-    for (const std::int64_t extent : node.type.shape.dims()) {
+    for (const std::int64_t extent : node.type.shape.with_batch(kRows).dims()) {
       if (extent < 0 || extent > kMostElements) return false;
       own = std::min(own * extent, kMostElements + 1);
     }
@@ -167,8 +170,10 @@ TEST(Fuzz, Graphs) {
     SCOPED_TRACE("round " + std::to_string(i) + "\n" + caller.text);
     if (!is_small(builder.impl().graph)) continue;
     try {
-      ran += run(builder.impl().graph, "ref");
-      run(builder.impl().graph, "cpu");
+      const std::int64_t capacity[] = {kRows};
+      const ir::Graph graph = bind_batch(builder.impl().graph, capacity).graph;
+      ran += run(graph, "ref");
+      run(graph, "cpu");
     } catch (const std::exception& error) {
       FAIL() << error.what();
     }

@@ -27,7 +27,8 @@ Reals values_of(const ScheduleSpec& spec, std::int64_t batches, const std::vecto
   ir::Builder builder(graph);
   builder.enter(0);
   const NodeId step = builder.add("input", {}, {{"dtype", std::string("u64")}, {"shape", List{}}});
-  const NodeId value = builder.add("reshape", {schedule_value(builder, spec, step, batches)}, {{"shape", List{1}}});
+  const auto epoch_steps = [&] { return builder.scalar(static_cast<double>(batches), DType::f32); };
+  const NodeId value = builder.add("reshape", {schedule_value(builder, spec, step, epoch_steps)}, {{"shape", List{1}}});
   graph[value].keep = true;
   EXPECT_EQ(graph[value].type.dtype, DType::f32);
   test::GraphRun run(graph, test::executor(executor));

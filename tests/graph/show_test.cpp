@@ -183,7 +183,7 @@ TEST(Canonical, RandomExpressionsKeepTheirMeaning) {
   int built = 0;
   for (unsigned seed = 0; seed < 3000; ++seed) {
     const std::string given = RandomText(seed).value(1 + static_cast<int>(seed % 5));
-    GraphBuilder::Impl first(8), second(8);
+    GraphBuilder::Impl first, second;
     for (GraphBuilder::Impl* graph : {&first, &second}) {
       graph->input("x", std::vector<std::int64_t>{kBatch, 4}, DType::f32);
       graph->parameter("W", {4, 4}, Init::zeros(), true);
@@ -275,7 +275,7 @@ TEST(Canonical, IsReadBackForEveryFunction) {
 }
 
 TEST(Canonical, LongSumsTakeNoStack) {
-  GraphBuilder::Impl graph(8);
+  GraphBuilder::Impl graph;
   graph.input("x", std::vector<std::int64_t>{kBatch, 4}, DType::f32);
   std::string sum = "x";
   for (int i = 0; i < 100000; ++i) sum += " + x";

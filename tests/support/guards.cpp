@@ -9,11 +9,6 @@ std::uint64_t aligned(std::uint64_t offset) {
   return (offset + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-BufferId root_of(const Program& program, BufferId id) {
-  while (program.buffers[id].storage != id) id = program.buffers[id].storage;
-  return id;
-}
-
 Buffer plain_bytes(std::string name, std::uint64_t offset, std::uint64_t bytes) {
   Buffer buffer;
   buffer.name = std::move(name);
@@ -47,7 +42,7 @@ Guarded with_guards(const Program& program) {
     add_guard();
   }
   for (BufferId id = 0; id < count; ++id) {
-    const BufferId root = root_of(program, id);
+    const BufferId root = storage_root(program, id);
     laid.buffers[id].offset = laid.buffers[root].offset + (program.buffers[id].offset - program.buffers[root].offset);
   }
   laid.buffers.push_back(plain_bytes("guarded_arena", 0, end));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "graphrun/batches.h"
 #include "graphrun/params.h"
 
 namespace graphrun {
@@ -24,7 +25,7 @@ struct MinibatchParams {
     f("key", key);
     f("drop_last", drop_last);
   }
-  std::int64_t batches() const { return drop_last ? total / capacity : (total + capacity - 1) / capacity; }
+  std::int64_t batches() const { return Batches{total, capacity, drop_last}.count(); }
   friend bool operator==(const MinibatchParams&, const MinibatchParams&) = default;
 };
 

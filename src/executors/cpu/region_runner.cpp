@@ -77,10 +77,7 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
   bound.first = stage.first;
   bound.rows = stage.rows;
   bound.last = stage.last;
-  const auto root = [&](BufferId id) {
-    while (program.buffers[id].storage != id) id = program.buffers[id].storage;
-    return id;
-  };
+  const auto root = [&](BufferId id) { return storage_root(program, id); };
   for (const Combine& combine : stage.combines) {
     const Buffer& value = program.buffers[combine.value];
     if (value.type.bytes() == 0) continue;  // a region may have nothing else to combine, and then no accumulators

@@ -23,10 +23,7 @@ bool wants_split() {
 
 Arena::Arena(Api& api, const Program& program)
     : api_(api), program_(program), polled_(poll_block(program)), split_(wants_split()) {
-  const auto root = [&](BufferId id) {
-    while (program.buffers[id].storage != id) id = program.buffers[id].storage;
-    return id;
-  };
+  const auto root = [&](BufferId id) { return storage_root(program, id); };
   address_.resize(program.buffers.size(), nullptr);
   std::byte* whole = split_ ? nullptr : allocate(program.arena_bytes);
   for (BufferId id = 0; id < address_.size() && split_; ++id) {

@@ -15,8 +15,7 @@ class Operands {
 
   FusedOperand operator()(BufferId id) {
     const Buffer& buffer = program_.buffers[id];
-    BufferId root = id;
-    while (program_.buffers[root].storage != root) root = program_.buffers[root].storage;
+    const BufferId root = storage_root(program_, id);
     const auto [entry, fresh] = numbers_.try_emplace(std::pair{root, buffer.offset}, static_cast<int>(list_.size()));
     if (fresh) list_.push_back(id);
     FusedOperand operand;

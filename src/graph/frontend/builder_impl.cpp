@@ -64,12 +64,8 @@ bool is_name(std::string_view text) {
          std::find(kWords.begin(), kWords.end(), text) == kWords.end();
 }
 
-GraphBuilder::Impl::Impl(std::int64_t rows) : number(next_number()), batch(rows) {
-  if (rows < 1) fail("batch.size", fmt::format("the batch must hold at least 1 sample, got {}", rows));
-  if (rows > kMaxBatch) {
-    fail("batch.size", fmt::format("the batch may hold {} samples at most, got {}", kMaxBatch, rows));
-  }
-  graph.phases.push_back({"model", rows, ir::kNoNode});
+GraphBuilder::Impl::Impl() : number(next_number()) {
+  graph.phases.push_back({"model"});
   builder.enter(0);
   const ir::NodeId count = builder.add(
       "input", {}, {{"dtype", std::string("i32")}, {"shape", std::vector<std::int64_t>{}}, {"rows", std::int64_t{0}}});
@@ -82,20 +78,12 @@ GraphBuilder::Impl::Impl(std::int64_t rows) : number(next_number()), batch(rows)
   constants = {{"pi", std::numbers::pi}, {"e", std::numbers::e}};
 }
 
-void GraphBuilder::Impl::set_batch(std::int64_t rows) {
-  batch = rows;
-  graph.phases[0].capacity = rows;
-  for (ir::Node& node : graph.nodes) {
-    if (node.type.rows == 0) continue;
-    node.type.shape[0] = node.type.rows * rows;
-    AttrList attributes = node.attrs.list();
-    for (auto& [name, value] : attributes) {
-      if (name != "shape") continue;
-      std::int64_t& first = std::get<std::vector<std::int64_t>>(value)[0];
-      if (first != -1) first = node.type.shape[0];  // of a reshape, -1 is what is left
-    }
-    node.attrs = ir::Attrs(node.def->attrs, attributes);
+void GraphBuilder::Impl::set_batch(std::int64_t samples) {
+  if (samples < 1) fail("batch.size", fmt::format("the batch must hold at least 1 sample, got {}", samples));
+  if (samples > kMaxBatch) {
+    fail("batch.size", fmt::format("the batch may hold {} samples at most, got {}", kMaxBatch, samples));
   }
+  batch = samples;
 }
 
 ir::NodeId GraphBuilder::Impl::node(Value value) const {
@@ -136,12 +124,11 @@ void GraphBuilder::Impl::define(std::string_view name, ir::NodeId id) {
 
 ir::NodeId GraphBuilder::Impl::input(std::string_view name, std::span<const std::int64_t> shape, DType dtype) {
   check_new_name(name);
-  std::vector<std::int64_t> extents(shape.begin(), shape.end());
+  const std::vector<std::int64_t> extents(shape.begin(), shape.end());
   const bool rows = !extents.empty() && extents[0] == kBatch;
-  if (rows) extents[0] = batch;
-  for (const std::int64_t extent : extents) {
-    if (extent < 0) {
-      fail("shape.extent", fmt::format("{}: an extent must be >= 0, got {}", name, extent),
+  for (std::size_t i = rows ? 1 : 0; i < extents.size(); ++i) {
+    if (extents[i] < 0) {
+      fail("shape.extent", fmt::format("{}: an extent must be >= 0, got {}", name, extent_text(extents[i])),
            "the batch may stand as the first extent only");
     }
   }

@@ -1,6 +1,7 @@
 // builder_impl.h: what a GraphBuilder holds, for the library's own layers.
-// Contract: `graph` has one phase (index 0, capacity = batch) that stands for the model function; the step graph is
-// made from it by frontend/step/step_graph.h. Names given by the user are the nodes' names.
+// Contract: `graph` has one phase (index 0) that stands for the model function; the step graph is made from it by
+// frontend/step/step_graph.h. In both the batch is a symbol: `batch` is what it is when they are compiled, and may
+// change at any time. Names given by the user are the nodes' names.
 #pragma once
 
 #include <map>
@@ -13,10 +14,10 @@ namespace graphrun {
 
 class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // within a class that is exported
  public:
-  explicit Impl(std::int64_t batch);
+  Impl();
 
   const std::uint32_t number;  // of this builder among all of the process, from 1: what its Values carry
-  std::int64_t batch;
+  std::int64_t batch = 0;      // 0: not known yet
   ir::Graph graph;
   ir::Builder builder{graph};
   std::map<ir::NodeId, Init> inits;  // of the parameters
@@ -35,8 +36,7 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // within a cl
   ir::NodeId parameter(std::string_view name, const Shape& shape, Init init, bool decay);
   // The first name given to a node becomes the node's name, a further one is an alias.
   void define(std::string_view name, ir::NodeId id);
-  // As if the builder had been made with another batch: types and attributes that hold rows follow.
-  void set_batch(std::int64_t rows);
+  void set_batch(std::int64_t samples);              // throws Error: none, or more than are counted
   void check_new_name(std::string_view name) const;  // throws Error: no name, or given before
 };
 

@@ -32,7 +32,10 @@ Error located(const expression::ExpressionError& error, std::string_view text) {
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(std::int64_t batch) : impl_(std::make_unique<Impl>(batch)) {}
+GraphBuilder::GraphBuilder() : impl_(std::make_unique<Impl>()) {}
+GraphBuilder::GraphBuilder(std::int64_t batch) : GraphBuilder() {
+  impl_->set_batch(batch);
+}
 GraphBuilder::~GraphBuilder() = default;
 GraphBuilder::GraphBuilder(GraphBuilder&&) noexcept = default;
 GraphBuilder& GraphBuilder::operator=(GraphBuilder&&) noexcept = default;

@@ -80,11 +80,7 @@ class Checker {
   }
 
   // Of one sample.
-  static std::int64_t columns_of(const TensorType& type) {
-    Shape sample = type.shape;
-    if (type.rows > 0) sample[0] = type.rows;
-    return sample.elements();
-  }
+  static std::int64_t columns_of(const TensorType& type) { return type.shape.with_batch(1).elements(); }
 
   void check_split(const Split& split) {
     if (split.columns.empty() && (split.declared < 0 || split.declared > kMaxElements)) {

@@ -144,7 +144,11 @@ std::string to_string(const AttrValue& value) {
     std::string operator()(std::int64_t v) const { return fmt::format("{}", v); }
     std::string operator()(double v) const { return fmt::format("{}", v); }
     std::string operator()(const std::string& v) const { return v; }
-    std::string operator()(const std::vector<std::int64_t>& v) const { return fmt::format("[{}]", fmt::join(v, ", ")); }
+    std::string operator()(const std::vector<std::int64_t>& v) const {
+      std::vector<std::string> texts;
+      for (const std::int64_t one : v) texts.push_back(extent_text(one));
+      return fmt::format("[{}]", fmt::join(texts, ", "));
+    }
     std::string operator()(const std::vector<double>& v) const { return fmt::format("[{}]", fmt::join(v, ", ")); }
   };
   return std::visit(Printer{}, value);

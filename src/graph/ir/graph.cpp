@@ -25,7 +25,9 @@ std::string to_string(const Graph& graph) {
     if (graph[id].phase == kShared) print_node(out, graph, id);
   }
   for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
-    out += fmt::format("phase {} (capacity {})\n", graph.phases[phase].name, graph.phases[phase].capacity);
+    const std::int64_t capacity = graph.phases[phase].capacity;
+    out += fmt::format("phase {} (capacity {})\n", graph.phases[phase].name,
+                       extent_text(capacity > 0 ? capacity : kBatch));
     for (NodeId id = 0; id < graph.size(); ++id) {
       if (graph[id].phase == phase) print_node(out, graph, id);
     }

@@ -44,8 +44,12 @@ struct Node {
 
 struct Phase {
   std::string name;
-  std::int64_t capacity = 0;   // samples of a full batch
+  std::int64_t capacity = 0;   // samples of a full batch; 0: the batch is a symbol yet (compiler/bind_batch.h)
   NodeId row_count = kNoNode;  // i32 scalar; kNoNode: every batch is full
+  // What is known with the batch only: the constant of the steps of an epoch, and rings that hold a number of each of
+  // them, with as many elements as they have at most.
+  NodeId epoch_steps = kNoNode;
+  std::vector<NodeId> rings = {};
 };
 
 // Nodes that run as one region of a Program (program.h, docs/regions.md), found by regions.h: in stages, nodes

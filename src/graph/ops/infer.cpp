@@ -46,6 +46,35 @@ std::int64_t broadcast_rows(const InferContext& context, std::size_t first, int 
 
 }  // namespace
 
+namespace {
+
+// Every value passes here, so that what follows may multiply extents and sizes without another look.
+void check_limits(const TensorType& type) {
+  (void)type.shape.with_batch(1).elements();
+  const std::int64_t first = type.shape.rank() == 0 ? 0 : type.shape[0];
+  const bool agrees = batch_rows(first) > 0
+                          ? batch_rows(first) == type.rows
+                          : type.rows == 0 || (type.rows > 0 && type.shape.rank() > 0 && first % type.rows == 0);
+  if (!agrees) {
+    throw Error(ErrorKind::input, "shape.rows",
+                fmt::format("{} cannot have {} rows a sample", to_string(type.shape), type.rows));
+  }
+}
+
+}  // namespace
+
+TensorType type_of(const ir::Graph& graph, const ir::Node& node) {
+  std::vector<TensorType> types;
+  std::vector<std::string> names;
+  for (const ir::NodeId input : node.inputs) {
+    types.push_back(graph[input].type);
+    names.push_back(graph[input].name);
+  }
+  const TensorType type = node.def->infer({types, node.attrs, names});
+  check_limits(type);
+  return type;
+}
+
 TensorType broadcast(const InferContext& context, std::size_t first) {
   int rank = 0;
   for (std::size_t i = first; i < context.inputs.size(); ++i) {
@@ -109,6 +138,15 @@ DType dtype_attribute(const InferContext& context) {
   return dtype;
 }
 
+Shape declared_shape(const InferContext& context) {
+  const Shape shape(context.attrs.integers("shape"));
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] < 0 && (axis > 0 || batch_rows(shape[axis]) == 0))
+      context.fail("shape.extent", fmt::format("an extent must be >= 0, got {}", shape[axis]));
+  }
+  return shape;
+}
+
 std::vector<int> axes(const std::vector<std::int64_t>& given, int rank, const InferContext& context) {
   std::vector<int> result;
   for (const std::int64_t axis : given) {
@@ -138,12 +176,17 @@ std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank) {
 std::int64_t regrouped_rows(const InferContext& context, const TensorType& operand, const Shape& shape) {
   if (operand.rows == 0) return 0;
   if (operand.shape[0] == 0) return operand.rows;
+  const std::int64_t first = shape.rank() == 0 ? 0 : shape[0];
+  const bool symbolic = batch_rows(operand.shape[0]) > 0;
   const std::int64_t batch = operand.shape[0] / operand.rows;
-  if (shape.rank() == 0 || shape[0] == 0 || shape[0] % batch != 0) {
-    context.fail("shape.rows", fmt::format("{} cannot become {}: dimension 0 must stay a multiple of the batch",
-                                           context.operand(0), to_string(shape)));
+  const std::int64_t rows = symbolic ? batch_rows(first) : first % batch == 0 ? first / batch : 0;
+  if (rows <= 0) {
+    context.fail("shape.rows",
+                 fmt::format("{} cannot become {}: dimension 0 must stay a multiple of the batch", context.operand(0),
+                             to_string(shape)),
+                 "-1 as the first extent stands for what is left, the batch included");
   }
-  return shape[0] / batch;
+  return rows;
 }
 
 }  // namespace graphrun::infer

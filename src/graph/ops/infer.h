@@ -10,6 +10,9 @@
 
 namespace graphrun::infer {
 
+// The type of a node from its inputs in the graph, within the limits. Throws Error.
+TensorType type_of(const ir::Graph& graph, const ir::Node& node);
+
 // NumPy broadcasting of all operands from index `first` on; their dtypes must be equal. Row operands must meet at
 // dimension 0: a row operand of smaller rank would pair every row with every other, and is an error.
 TensorType broadcast(const InferContext& context, std::size_t first = 0);
@@ -20,6 +23,7 @@ TensorType same_float(const InferContext& context);       // one float operand, 
 void require_scalar(const InferContext& context, std::size_t i, DType dtype);
 void require_float(const InferContext& context, std::size_t i);
 DType dtype_attribute(const InferContext& context);
+Shape declared_shape(const InferContext& context);  // the attribute "shape"; dimension 0 may be the batch
 
 // Axes of a reduction: negative ones counted from the end, none = all. Fails on duplicates and out-of-range axes.
 std::vector<int> axes(const std::vector<std::int64_t>& given, int rank, const InferContext& context);

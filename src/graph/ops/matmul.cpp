@@ -53,8 +53,9 @@ void append_leading(const InferContext& context, Shape& out) {
     const std::int64_t of_a = in_a < 0 ? 1 : a[in_a];
     const std::int64_t of_b = in_b < 0 ? 1 : b[in_b];
     if (of_a != of_b && of_a != 1 && of_b != 1) {
-      context.fail("shape.mismatch", fmt::format("{} @ {}: the leading dimensions do not broadcast, {} against {}",
-                                                 context.operand(0), context.operand(1), of_a, of_b));
+      context.fail("shape.mismatch",
+                   fmt::format("{} @ {}: the leading dimensions do not broadcast, {} against {}", context.operand(0),
+                               context.operand(1), extent_text(of_a), extent_text(of_b)));
     }
     out.push_back(of_a == 1 ? of_b : of_a);
   }
@@ -82,10 +83,10 @@ TensorType infer_matmul(const InferContext& context) {
   const std::int64_t k_b = b.shape[rb - (transpose_b ? 1 : 2)];
   if (k_a != k_b) {
     const bool batch_b = b.rows > 0 && rb == 2 && !transpose_b;
-    const std::string inner_b = batch_b ? "the batch" : std::to_string(k_b);
+    const std::string inner_b = batch_b ? "the batch" : extent_text(k_b);
     context.fail("shape.mismatch",
                  fmt::format("{} @ {}: the inner extents differ, {} against {}", context.operand(0), context.operand(1),
-                             a.rows > 0 && ra == 2 && transpose_a ? "the batch" : std::to_string(k_a), inner_b),
+                             a.rows > 0 && ra == 2 && transpose_a ? "the batch" : extent_text(k_a), inner_b),
                  batch_b ? "the batch belongs to the left operand: x @ W" : "");
   }
   TensorType out;

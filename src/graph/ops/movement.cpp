@@ -21,11 +21,15 @@ using List = std::vector<std::int64_t>;
 TensorType infer_reshape(const InferContext& context) {
   const TensorType& in = context.inputs[0];
   const List& wanted = context.attrs.integers("shape");
+  // The batch is left out of both sides: so many elements of each sample.
+  const bool symbolic = in.shape.rank() > 0 && batch_rows(in.shape[0]) > 0;
   std::int64_t known = 1;
   int open = -1;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i] == -1 && open < 0) {
       open = static_cast<int>(i);
+    } else if (symbolic && i == 0 && batch_rows(wanted[i]) > 0) {
+      known = batch_rows(wanted[i]);
     } else if (wanted[i] < 0) {
       context.fail("shape.extent", "an extent must be >= 0, and only one may be -1 (what is left)");
     } else {
@@ -35,12 +39,15 @@ TensorType infer_reshape(const InferContext& context) {
   TensorType out;
   out.dtype = in.dtype;
   out.shape = Shape(wanted);
-  const std::int64_t elements = in.shape.elements();
+  const std::int64_t elements = in.shape.with_batch(1).elements();
   if (open >= 0 && known != 0 && elements % known == 0) out.shape[open] = elements / known;
   if (open >= 0 ? out.shape[open] < 0 : known != elements) {
-    context.fail("shape.mismatch", fmt::format("{} has {} elements, they do not fill {}", context.operand(0), elements,
-                                               to_string(Shape(wanted))));
+    context.fail("shape.mismatch",
+                 fmt::format("{} has {} elements, they do not fill {}", context.operand(0),
+                             extent_text(symbolic ? batch_extent(elements) : elements), to_string(Shape(wanted))),
+                 symbolic ? "-1 as the first extent stands for what is left, the batch included" : "");
   }
+  if (symbolic && open == 0 && out.shape[0] > 0) out.shape[0] = batch_extent(out.shape[0]);
   out.rows = infer::regrouped_rows(context, in, out.shape);
   return out;
 }

@@ -21,11 +21,8 @@ ir::AttrDef key() {
 TensorType infer_draw(const InferContext& context) {
   infer::require_scalar(context, 0, DType::u64);
   TensorType out;
-  out.shape = Shape(context.attrs.integers("shape"));
+  out.shape = infer::declared_shape(context);
   out.rows = context.attrs.integer("rows");
-  for (const std::int64_t extent : out.shape.dims()) {
-    if (extent < 0) context.fail("shape.extent", fmt::format("an extent must be >= 0, got {}", extent));
-  }
   return out;
 }
 

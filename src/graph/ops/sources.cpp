@@ -22,10 +22,7 @@ ir::AttrDef shape_attr() {
 TensorType declared(const InferContext& context) {
   TensorType type;
   type.dtype = infer::dtype_attribute(context);
-  for (const std::int64_t extent : context.attrs.integers("shape")) {
-    if (extent < 0) context.fail("shape.extent", fmt::format("an extent must be >= 0, got {}", extent));
-    type.shape.push_back(extent);
-  }
+  type.shape = infer::declared_shape(context);
   return type;
 }
 
@@ -72,11 +69,12 @@ TensorType infer_minibatch(const InferContext& context) {
     context.fail("shape.data", fmt::format("{} must be a data set with samples along dimension 0", context.operand(0)));
   }
   const std::int64_t samples = type.shape[0];
-  if (samples == 0 || (context.attrs.boolean("drop_last") && samples < context.attrs.integer("capacity"))) {
+  const std::int64_t capacity = context.attrs.integer("capacity");
+  if (samples == 0 || (context.attrs.boolean("drop_last") && samples < capacity)) {
     context.fail("shape.data", fmt::format("{} has {} samples, which make no batch of {}", context.operand(0), samples,
-                                           context.attrs.integer("capacity")));
+                                           extent_text(capacity > 0 ? capacity : kBatch)));
   }
-  type.shape[0] = context.attrs.integer("capacity");
+  type.shape[0] = capacity > 0 ? capacity : kBatch;
   type.rows = 1;
   return type;
 }
@@ -97,7 +95,7 @@ TensorType infer_row_count(const InferContext& context) {
 }
 
 Params pack_row_count(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
-  return MinibatchParams{attrs.integer("total"), attrs.integer("capacity")};
+  return MinibatchParams{attrs.integer("total"), attrs.integer("capacity"), false, 0, attrs.boolean("drop_last")};
 }
 
 TensorType infer_increment(const InferContext& context) {
@@ -175,7 +173,7 @@ std::vector<OpDef> sources() {
   list.push_back({.op = Op::minibatch,
                   .doc = "rows [b*capacity, b*capacity + count) of a data set, b = step mod batches; the rest is zero",
                   .operands = {"data", "step"},
-                  .attrs = {{"capacity", std::int64_t{1}, "rows of a full batch", true, 1.0},
+                  .attrs = {{"capacity", std::int64_t{0}, "rows of a full batch; 0: the batch", false, 0.0},
                             {"shuffle", false, "take the rows in another order each epoch"},
                             {"key", std::int64_t{0}, "of the order"},
                             {"drop_last", false, "leave out a last batch that is not full"}},
@@ -189,7 +187,8 @@ std::vector<OpDef> sources() {
                   .doc = "samples in the batch of this step: min(capacity, total - b*capacity), b = step mod batches",
                   .operands = {"step"},
                   .attrs = {{"total", std::int64_t{1}, "samples of the data set", true, 1.0},
-                            {"capacity", std::int64_t{1}, "samples of a full batch", true, 1.0}},
+                            {"capacity", std::int64_t{0}, "samples of a full batch; 0: the batch", false, 0.0},
+                            {"drop_last", false, "leave out a last batch that is not full"}},
                   .infer = infer_row_count,
                   .no_gradient = kNotFloat,
                   .rows = RowRule::scalar,

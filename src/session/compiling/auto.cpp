@@ -17,7 +17,7 @@ constexpr std::uint64_t kMostSteps = 1 << 14;
 // Runs twice as many steps each time, until a run is long enough: the first ones warm up.
 double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& executor, const PlanOptions& options) {
   const CompiledModel compiled = compile_model(model, {&executor, 1}, options);
-  if (compiled.step.phases.empty() || compiled.step.phases[0].batches == 0) {
+  if (compiled.step.phases.empty() || compiled.step.phases[0].batches.count() == 0) {
     throw Error(ErrorKind::input, "train.nothing", "there is nothing to measure: the model has no loss or no data");
   }
   const std::unique_ptr<Runnable> runnable = load_program(*executor, compiled.program);

@@ -50,9 +50,13 @@ void refuse_foreign(const Target& target, const Executor& executor) {
 
 }  // namespace
 
-CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
-                            const PlanOptions& options) {
-  StepGraph built = build_step_graph(model);
+CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& model,
+                           std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options) {
+  if (batch == 0) {
+    throw Error(ErrorKind::input, "batch.unknown",
+                "the batch is \"all\" samples, and how many those are was not read: LoadOptions::data");
+  }
+  set_capacity(built, batch);
   const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
   const Target& target = find_target(target_name);
   refuse_foreign(target, *executors[0]);
@@ -64,6 +68,7 @@ CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<
   std::map<std::string, std::size_t> fallbacks;  // and how many steps
   CompileOptions compiling;
   compiling.name = model.name;
+  compiling.capacities.assign(built.phases.size(), batch);
   compiling.target = std::string(target.name);
   compiling.precision = model.train.precision;
   compiling.simplify = options.passes;
@@ -93,15 +98,22 @@ CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<
     };
   }
   try {
-    Compiled compiled = compile(built.graph, compiling);
-    CompiledModel result{std::move(compiled), std::move(built), {}};
+    CompiledModel result{compile(built.graph, compiling), std::move(built), {}};
     for (const auto& [text, steps] : fallbacks)
       result.fallbacks.push_back(fmt::format("{} {} step{}", text, steps, steps == 1 ? "" : "s"));
     return result;
   } catch (const Error& error) {
-    if (error.diagnostics().empty() || error.diagnostics().front().code != "step.unsupported") throw;
-    throw refused(error, model, ref_runs);
+    if (error.diagnostics().empty()) throw;
+    if (error.diagnostics().front().code == "step.unsupported") throw refused(error, model, ref_runs);
+    std::vector<Diagnostic> told = error.diagnostics();
+    for (Diagnostic& one : told) one.file = one.line > 0 ? model.file : one.file;
+    throw Error(error.kind(), std::move(told));
   }
+}
+
+CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
+                            const PlanOptions& options) {
+  return compile_step(build_step_graph(model), model.graph.batch(), model, executors, options);
 }
 
 std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program) {

@@ -1,6 +1,7 @@
 // compiled_model.h: a model on its way to an executor: step graph and Program, and what a Runnable holds before the
-// first step. Contract: compile_model() needs no device. Several executors may be given: then every step is one that
-// all of them support, with the largest workspace that any of them asks for, so that all can run the same Program.
+// first step. Contract: compile_model() needs no device; compile_step() gives the same step graph another batch.
+// Several executors may be given: then every step is one that all of them support, with the largest workspace that any
+// of them asks for, so that all can run the same Program.
 #pragma once
 
 #include <memory>
@@ -32,6 +33,11 @@ struct PlanOptions {
 // `custom`, or the executor of that name, told of the number of threads unless that is 0.
 std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shared_ptr<Executor>& custom, int threads);
 
+// The model's step graph with any batch. Throws Error where a metric would depend on it.
+CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& model,
+                           std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options);
+
+// With the model's own.
 CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                             const PlanOptions& options);
 

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "graph/frontend/builder_impl.h"
-
 namespace graphrun {
 namespace {
 
@@ -30,21 +28,24 @@ std::string largest_values(const Program& program) {
 
 }  // namespace
 
-FittingBatch fit_batch(Model& model, std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options,
-                       std::uint64_t bytes) {
+FittingBatch fit_batch(const StepGraph& step, const Model& model, std::span<const std::shared_ptr<Executor>> executors,
+                       const PlanOptions& options, std::uint64_t bytes) {
   const auto arena_of = [&](std::int64_t batch) {
-    model.graph.impl().set_batch(batch);
-    return compile_model(model, executors, options).program.arena_bytes;
+    return compile_step(step, batch, model, executors, options).program.arena_bytes;
   };
   std::int64_t too_large = model.graph.batch();
-  FittingBatch fitting{0, arena_of(1)};
-  if (too_large == 1 || fitting.arena_bytes > bytes) return fitting;
-  fitting.batch = 1;
+  std::int64_t least = 1;
+  for (const StepPhase& phase : step.phases) {
+    if (!phase.needs_one_batch.empty()) least = std::max(least, phase.batches.total);
+  }
+  FittingBatch fitting{0, arena_of(least), least};
+  if (too_large == least || fitting.arena_bytes > bytes) return fitting;
+  fitting.batch = least;
   while (too_large - fitting.batch > 1) {
     const std::int64_t middle = fitting.batch + (too_large - fitting.batch) / 2;
     const std::uint64_t needed = arena_of(middle);
     if (needed <= bytes) {
-      fitting = {middle, needed};
+      fitting = {middle, needed, least};
     } else {
       too_large = middle;
     }
@@ -52,16 +53,16 @@ FittingBatch fit_batch(Model& model, std::span<const std::shared_ptr<Executor>> 
   return fitting;
 }
 
-OutOfMemory explained(const OutOfMemory& error, const Program& program, Model& model,
+OutOfMemory explained(const OutOfMemory& error, const CompiledModel& compiled, const Model& model,
                       std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options) {
-  const FittingBatch fitting = fit_batch(model, executors, options, error.usable());
+  const FittingBatch fitting = fit_batch(compiled.step, model, executors, options, error.usable());
   const std::string hint =
-      fitting.batch > 0
-          ? fmt::format("--batch={} fits, its plan needs {} bytes", fitting.batch, fitting.arena_bytes)
-          : fmt::format("no batch fits: with a batch of 1 the plan still needs {} bytes", fitting.arena_bytes);
+      fitting.batch > 0 ? fmt::format("--batch={} fits, its plan needs {} bytes", fitting.batch, fitting.arena_bytes)
+                        : fmt::format("no batch fits: with a batch of {} the plan still needs {} bytes", fitting.least,
+                                      fitting.arena_bytes);
   const Diagnostic& told = error.diagnostics().front();
-  return {told.code, fmt::format("{}; the largest values: {}", told.message, largest_values(program)), error.needed(),
-          error.usable(), hint};
+  return {told.code, fmt::format("{}; the largest values: {}", told.message, largest_values(compiled.program)),
+          error.needed(), error.usable(), hint};
 }
 
 }  // namespace graphrun

@@ -1,6 +1,5 @@
 // fit_batch.h: what to tell a user whose plan does not fit: the largest values, and the largest batch that would fit.
-// Contract: found by planning again with smaller batches; pure, needs no device. Leaves the model at another batch:
-// for a session that is about to fail.
+// Contract: found by compiling the same step graph with smaller batches; pure, needs no device.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +13,16 @@
 namespace graphrun {
 
 struct FittingBatch {
-  std::int64_t batch = 0;         // 0: not even one sample at a time fits
-  std::uint64_t arena_bytes = 0;  // of the plan with that batch, or with a batch of 1
+  std::int64_t batch = 0;         // 0: none fits
+  std::uint64_t arena_bytes = 0;  // of the plan with that batch, or with the least
+  std::int64_t least = 1;         // of which a batch can be: more, where a metric needs a split in one batch
 };
 
 // The largest batch below the model's own whose arena has at most `bytes`.
-FittingBatch fit_batch(Model& model, std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options,
-                       std::uint64_t bytes);
+FittingBatch fit_batch(const StepGraph& step, const Model& model, std::span<const std::shared_ptr<Executor>> executors,
+                       const PlanOptions& options, std::uint64_t bytes);
 
-OutOfMemory explained(const OutOfMemory& error, const Program& program, Model& model,
+OutOfMemory explained(const OutOfMemory& error, const CompiledModel& compiled, const Model& model,
                       std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options);
 
 }  // namespace graphrun

@@ -37,7 +37,7 @@ Described describe(const std::string& path, LoadOptions options) {
   try {
     json::Reader reader(document);
     const ModelFile file(reader);
-    Model model = file.build(file.batch().value_or(kUnknownBatch));
+    Model model = file.build();
     reader.throw_if_failed();
     if (model.name.empty()) model.name = std::filesystem::path(path).stem().string();
     json::Value value = canonical(file, model);
@@ -119,17 +119,20 @@ std::string as_text(const Described& described) {
 }
 
 // The model as the file alone gives it. Where only its data would tell how many samples train it, two sizes stand for
-// any: one batch, which is read as it lies, and batches of which the last is not full.
+// any: one batch, which is read as it lies, and batches of which the last is not full. Where the batch is all of them,
+// any number stands for it: whether a step is supported does not depend on how many.
 std::vector<Model> with_assumed_sizes(const std::string& path, const LoadOptions& options) {
   LoadOptions without_files = options;
   without_files.data = DataUse::none;
   std::vector<Model> models;
   models.push_back(load_model(path, without_files));
   if (models.front().data.find("train") != nullptr) return models;
-  const std::int64_t batch = models.front().graph.batch();
+  constexpr std::int64_t kAny = 1000;
+  const std::int64_t batch = models.front().graph.batch() > 0 ? models.front().graph.batch() : kAny;
   models.push_back(load_model(path, without_files));
   std::int64_t samples = batch;
   for (Model& model : models) {
+    model.graph.impl().set_batch(batch);
     Split split;
     split.name = "train";
     split.declared = samples;

@@ -80,7 +80,7 @@ HostTensor value_after(const Model& model, std::string_view name, const ValueOpt
   const Buffer& buffer = program.buffers[id];
   std::optional<Moment> moment;
   if (!is_state(buffer.kind)) moment = moment_of(program, id);
-  if (moment && compiled.step.phases[moment->phase].batches == 0) {
+  if (moment && compiled.step.phases[moment->phase].batches.count() == 0) {
     throw Error(
         ErrorKind::input, "value.predict",
         fmt::format("'{}' belongs to the phase {}, which has no data", buffer.name, program.phases[moment->phase].name),

@@ -183,8 +183,8 @@ class RunVerification {
 
   void run_split(PhaseId id) {
     const StepPhase& phase = plain_.step.phases[id];
-    if (phase.batches == 0) return;
-    const auto batches = static_cast<std::uint64_t>(phase.batches);
+    const auto batches = static_cast<std::uint64_t>(phase.batches.count());
+    if (batches == 0) return;
     const std::uint64_t n = std::min({v_.options.steps, batches, kSteps});
     for (std::uint64_t at = 0; at < n && v_.report.passed(); ++at) run_once(id, at);
     if (batches > n && v_.report.passed()) {
@@ -412,7 +412,7 @@ class RunVerification {
   // ---- many steps in one run(), over the end of an epoch
 
   void run_many(PhaseId id) {
-    const auto batches = static_cast<std::uint64_t>(plain_.step.phases[id].batches);
+    const auto batches = static_cast<std::uint64_t>(plain_.step.phases[id].batches.count());
     const std::uint64_t n = std::clamp<std::uint64_t>(batches + 2, 4, 16);
     at_ = batches > n ? batches - 2 : 0;
     set_counter(id, at_);

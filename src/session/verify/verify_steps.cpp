@@ -64,13 +64,12 @@ class StepVerification {
   void run_phase(PhaseId id) {
     const StepPhase& phase = compiled_.step.phases[id];
     if (!phase.outputs.empty()) return run_predictions(id);
-    const auto batches = static_cast<std::uint64_t>(phase.batches);
+    const auto batches = static_cast<std::uint64_t>(phase.batches.count());
     const bool training = phase.name == "train";
     const std::uint64_t n = training ? v_.options.steps : std::min(v_.options.steps, batches);
     std::uint64_t& done = training ? report_.training_steps : report_.evaluation_steps;
     for (std::uint64_t at = 0; at < n && !report_.difference; ++at, ++done) run_step_of(id, at);
-    const bool last_is_short = phase.batches * program().phases[id].capacity > phase.samples;
-    if (last_is_short && n < batches && !report_.difference) {
+    if (!phase.batches.all_full() && n < batches && !report_.difference) {
       const std::uint64_t last = batches - 1;
       reference_->write(compiled_.buffer(phase.counter), std::as_bytes(std::span(&last, 1)));
       run_step_of(id, last);

@@ -1,6 +1,6 @@
 // model_file.h: a model file of format 1 (docs/model-format.md): what it declares, and the graph it describes.
 // Contract: every mistake goes to the Reader, with its place; consequences of a reported mistake are not reported. The
-// constructor reads all sections but the graph; build() can be called again with another capacity.
+// constructor reads all sections but the graph; build() makes the graph, in which the batch is a symbol.
 // Leaves to others: the "data" section and its files (data/), --set (overrides.h), joining them (session/model.cpp).
 #pragma once
 
@@ -17,10 +17,6 @@
 #include "graphrun/model.h"
 
 namespace graphrun {
-
-// Stands for the batch while "all" is not known yet. A prime that no layer has as its width: what does not fit the real
-// batch does not fit this one either.
-inline constexpr std::int64_t kUnknownBatch = 8191;
 
 class ModelFile {
  public:
@@ -42,8 +38,8 @@ class ModelFile {
   std::uint64_t seed() const { return train_.seed; }
   const std::map<std::string, double, std::less<>>& constants() const { return constants_; }
 
-  // The model without its data. Complete only when the Reader has not failed.
-  Model build(std::int64_t capacity) const;
+  // The model without its data; its batch is known unless it is "all". Complete only when the Reader has not failed.
+  Model build() const;
 
  private:
   friend class ModelBuild;

@@ -48,12 +48,10 @@ std::string entry_name(const Place& entry) {
 
 class ModelBuild {
  public:
-  ModelBuild(const ModelFile& file, std::int64_t capacity)
-      : file_(file),
-        reader_(file.reader_),
-        model_(GraphBuilder(capacity)),
-        graph_(model_.graph.impl()),
-        scope_{graph_} {}
+  explicit ModelBuild(const ModelFile& file)
+      : file_(file), reader_(file.reader_), model_(GraphBuilder()), graph_(model_.graph.impl()), scope_{graph_} {
+    if (file.batch_) graph_.set_batch(*file.batch_);
+  }
 
   Model run() {
     declare();
@@ -507,8 +505,8 @@ class ModelBuild {
   std::set<std::string, std::less<>> listed_outputs_, listed_metrics_;
 };
 
-Model ModelFile::build(std::int64_t capacity) const {
-  return ModelBuild(*this, capacity).run();
+Model ModelFile::build() const {
+  return ModelBuild(*this).run();
 }
 
 std::vector<std::string> target_names(const Model& model) {

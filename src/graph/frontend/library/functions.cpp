@@ -111,6 +111,10 @@ NodeId split(NodeFactory& make, std::span<const NodeId> operands, const ir::Attr
     throw Error(ErrorKind::input, "attribute.axis",
                 fmt::format("split: axis {} is out of range for {}", axis, to_string(type)));
   }
+  if (axis == 0 && type.rows > 0) {
+    throw Error(ErrorKind::input, "shape.rows",
+                fmt::format("split: axis 0 of {} is the batch, it cannot be cut", to_string(type)));
+  }
   const std::int64_t extent = type.shape[static_cast<int>(axis)];
   if (extent % parts != 0 || index >= parts) {
     throw Error(ErrorKind::input, "attribute.range",

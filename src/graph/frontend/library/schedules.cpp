@@ -195,10 +195,11 @@ void check_schedule(const ScheduleSpec& spec) {
   parse(spec);
 }
 
-NodeId schedule_value(NodeFactory& f, const ScheduleSpec& spec, NodeId step, std::int64_t batches) {
+NodeId schedule_value(NodeFactory& f, const ScheduleSpec& spec, NodeId step,
+                      const std::function<NodeId()>& epoch_steps) {
   const Parsed parsed = parse(spec);
   NodeId time = make::cast(f, step, DType::f32);
-  if (parsed.unit.name == "epochs" && batches != 1) time = make::div(f, time, number(f, static_cast<double>(batches)));
+  if (parsed.unit.name == "epochs") time = make::div(f, time, epoch_steps());
   const double warmup = parsed.unit.warmup;
   if (warmup == 0) return parsed.def->build(f, parsed.attrs, time, parsed.length);
 

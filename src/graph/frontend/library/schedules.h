@@ -4,6 +4,7 @@
 // and one row of the table.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -26,7 +27,9 @@ ir::AttrSchema schedule_keys(const ScheduleDef& schedule);
 // Throws Error (kind input) when the spec has no or two units, or attributes that the schedule does not know.
 void check_schedule(const ScheduleSpec& spec);
 
-// The number at this step: `step` is the u64 counter, `batches` the steps of an epoch.
-ir::NodeId schedule_value(NodeFactory& make, const ScheduleSpec& spec, ir::NodeId step, std::int64_t batches);
+// The number at this step: `step` is the u64 counter, `epoch_steps` gives the f32 scalar of the steps of an epoch, and
+// is called where the unit is epochs.
+ir::NodeId schedule_value(NodeFactory& make, const ScheduleSpec& spec, ir::NodeId step,
+                          const std::function<ir::NodeId()>& epoch_steps);
 
 }  // namespace graphrun

@@ -17,11 +17,12 @@ namespace {
 
 using ir::Node;
 using ir::NodeId;
-using Box = std::vector<std::pair<std::int64_t, std::int64_t>>;  // [begin, end) along each axis of a value
+// [begin, end) along each axis of a value; of the batch one sample stands for all.
+using Box = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 Box whole(const Shape& shape) {
   Box box;
-  for (const std::int64_t extent : shape.dims()) box.emplace_back(0, extent);
+  for (const std::int64_t extent : shape.with_batch(1).dims()) box.emplace_back(0, extent);
   return box;
 }
 

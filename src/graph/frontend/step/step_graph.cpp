@@ -8,7 +8,6 @@
 #include <optional>
 #include <stdexcept>
 
-#include "base/checked.h"
 #include "base/philox.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/library/functions.h"
@@ -89,9 +88,7 @@ class StepGraphBuilder {
     StepPhase phase;
     phase.name = name;
     phase.split = split.name;
-    phase.batches = drops ? samples / source_.batch : divide_up(samples, source_.batch);
-    phase.samples = drops ? phase.batches * source_.batch : samples;
-    phase.ring = training ? kRingSize : std::clamp<std::int64_t>(phase.batches, 1, kRingSize);
+    phase.batches = {samples, 0, drops};
     start_phase(std::move(phase));
     columns_.clear();
     for (const auto& [column, tensor] : split.columns) columns_.emplace(column, &tensor);
@@ -99,16 +96,14 @@ class StepGraphBuilder {
     result_.phases.back().counter = counter_;
     make_.count_steps(counter_);
     copied_[source_.step] = counter_;
-    if (samples % source_.batch != 0 && !drops) {
-      const NodeId count = make_.add("row_count", {counter_}, {{"total", samples}, {"capacity", source_.batch}});
-      make_.rename(count, name + "/batch:count");
-      graph().phases.back().row_count = count;
-    }
+    const NodeId count = make_.add("row_count", {counter_}, {{"total", samples}, {"drop_last", drops}});
+    make_.rename(count, name + "/batch:count");
+    graph().phases.back().row_count = count;
     for (NodeId input : source_.inputs) {
       const std::string& column = source_.graph[input].name;
       const auto data = data_.find(fmt::format("data/{}/{}", split.name, column));
       if (data == data_.end()) continue;  // a node that needs it says so
-      AttrList attrs = {{"capacity", source_.batch}, {"drop_last", drops}};
+      AttrList attrs = {{"drop_last", drops}};
       if (training && model_.train.shuffle) {
         attrs.emplace_back("shuffle", true);
         attrs.emplace_back("key", stream_key("data.shuffle"));  // one order for all columns
@@ -126,7 +121,7 @@ class StepGraphBuilder {
   }
 
   void start_phase(StepPhase phase) {
-    graph().phases.push_back({phase.name, source_.batch, kNoNode});
+    graph().phases.push_back({phase.name});
     make_.enter(static_cast<std::uint32_t>(graph().phases.size()) - 1);
     result_.phases.push_back(std::move(phase));
     for (NodeId id = 0; id < source_.graph.size(); ++id) {
@@ -185,8 +180,10 @@ class StepGraphBuilder {
                   "mean(...) makes a scalar");
     }
     value = make::cast(make_, value, DType::f32);
-    const NodeId ring = add_state(fmt::format("{}/{}:ring", phase.name, name), {DType::f32, {phase.ring}, 0}, "metric");
+    const NodeId ring = add_state(fmt::format("{}/{}:ring", phase.name, name), {DType::f32, {kRingSize}, 0}, "metric");
     graph()[ring].poll = true;
+    // Training records the steps of many epochs between two looks of the host, an evaluation those of one.
+    if (phase.name != "train") graph().phases.back().rings.push_back(ring);
     make_.add("assign", {ring, make_.add("record", {ring, value, counter_})});
     return ring;
   }
@@ -198,15 +195,12 @@ class StepGraphBuilder {
   void add_figure(StepPhase& phase, const std::string& name, NodeId value) {
     const MetricParts found = analysis().parts(value);
     const bool is_loss = phase.recorded.empty();
-    if (found.is_mean || (!found.problem.empty() && (is_loss || phase.batches <= 1))) {
+    if (found.is_mean || !found.problem.empty()) {
+      if (!found.is_mean && !is_loss && phase.needs_one_batch.empty()) {
+        phase.needs_one_batch =
+            fmt::format("the metric '{}' would depend on the batches of '{}': {}", name, phase.split, found.problem);
+      }
       return add_record(phase, name, copy(value));
-    }
-    if (!found.problem.empty()) {
-      throw Error(
-          ErrorKind::input, "metric.batches",
-          fmt::format("the metric '{}' would depend on the batches of '{}': {}", name, phase.split, found.problem),
-          "write it with sums and means of rows, as mean(square(y)) - mean(y)^2 for the variance, or let a batch hold "
-          "the whole split");
     }
     Recorded recorded;
     recorded.name = name;
@@ -267,7 +261,7 @@ class StepGraphBuilder {
     AttrList given;
     for (const auto& [name, value] : spec.attributes) given.emplace_back(name, value);
     const ir::Attrs attrs(optimizer.attributes, given);
-    const NodeId lr = spec.lr ? schedule_value(make_, *spec.lr, counter_, result_.phases.back().batches)
+    const NodeId lr = spec.lr ? schedule_value(make_, *spec.lr, counter_, [this] { return epoch_steps(); })
                               : make_.scalar(attrs.real("lr"), DType::f32);
     const NodeId time = make::add(make_, make::cast(make_, counter_, DType::f32), make_.scalar(1, DType::f32));
     if (model_.train.clip_norm > 0) gradient = clip_norm(make_, gradient, model_.train.clip_norm);
@@ -275,6 +269,12 @@ class StepGraphBuilder {
       UpdateContext context{make_, attrs, parameters[i], gradient[i], lr, time};
       make_.add("assign", {parameters[i], update_parameter(optimizer, context, decays(parameters[i]))});
     }
+  }
+
+  NodeId epoch_steps() {
+    const NodeId steps = make_.add("constant", {}, {{"values", std::vector<double>{1}}});
+    make_.rename(steps, "train/epoch:steps");
+    return graph().phases.back().epoch_steps = steps;
   }
 
   bool decays(NodeId parameter) const {
@@ -438,6 +438,18 @@ double finished(const Recorded& recorded, double mean) {
       return recorded.variance > 0 ? 1 - mean / recorded.variance : mean == 0 ? 1 : 0;
   }
   return mean;
+}
+
+void set_capacity(StepGraph& step, std::int64_t capacity) {
+  for (StepPhase& phase : step.phases) {
+    phase.batches.capacity = capacity;
+    const std::int64_t batches = phase.batches.count();
+    phase.ring = phase.name == "train" ? kRingSize : std::clamp<std::int64_t>(batches, 1, kRingSize);
+    if (batches <= 1 || phase.needs_one_batch.empty()) continue;
+    throw Error(ErrorKind::input, "metric.batches", phase.needs_one_batch,
+                "write it with sums and means of rows, as mean(square(y)) - mean(y)^2 for the variance, or let a batch "
+                "hold the whole split");
+  }
 }
 
 StepGraph build_step_graph(const Model& model) {

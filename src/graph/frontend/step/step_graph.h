@@ -1,7 +1,8 @@
 // step_graph.h: from a model to its step graph: one phase each for training, for evaluation of every split, and for
 // prediction. Training is nothing special afterwards: minibatch, forward, loss, gradients, optimizer, records are
-// nodes. Contract: all phases have the model's batch as row capacity. Observed scalars go into rings (record), element
-// (step mod ring size) for each step; the host combines them.
+// nodes. Contract: the batch is a symbol in every phase, so one step graph is compiled with any; what the host has to
+// know with it is set by set_capacity(). Observed scalars go into rings (record), element (step mod ring size) for each
+// step; the host combines them.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "graph/frontend/library/metrics.h"
 #include "graph/frontend/step/metric_parts.h"
 #include "graph/ir/graph.h"
+#include "graphrun/batches.h"
 #include "graphrun/model.h"
 
 namespace graphrun {
@@ -35,11 +37,11 @@ struct Recorded {
 struct StepPhase {
   std::string name;                  // of the graph's phase of the same index
   std::string split;                 // whose rows it reads; empty for prediction
-  std::int64_t samples = 0;          // of the split
-  std::int64_t batches = 0;          // steps that see each sample once
+  Batches batches;                   // of the split; none for prediction
   std::int64_t ring = 0;             // elements of each ring
   ir::NodeId counter = ir::kNoNode;  // of finished steps; prediction has none
   std::vector<Recorded> recorded;    // loss first
+  std::string needs_one_batch = {};  // why this phase has no metrics where the split is several; empty: it has
   // prediction only:
   std::vector<std::pair<std::string, ir::NodeId>> inputs;  // by input name, rows past the count zero
   ir::NodeId count = ir::kNoNode;                          // i32: rows that are valid
@@ -61,5 +63,8 @@ inline constexpr std::int64_t kRingSize = 4096;  // steps between two looks of t
 double finished(const Recorded& recorded, double mean);
 
 StepGraph build_step_graph(const Model& model);
+
+// For each phase. Throws Error for a metric that several batches would change.
+void set_capacity(StepGraph& step, std::int64_t capacity);
 
 }  // namespace graphrun

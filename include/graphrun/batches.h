@@ -1,0 +1,30 @@
+// batches.h: how the samples of a split fall into batches: what every count of batches, steps and rows goes by.
+// Contract: arithmetic of plain numbers; without a capacity there are no batches. Leaves to others: which rows a batch
+// has when they are shuffled (the op minibatch).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace graphrun {
+
+struct Batches {
+  std::int64_t total = 0;     // samples
+  std::int64_t capacity = 0;  // of a full batch
+  bool drop_last = false;     // a last batch that is not full is left out
+
+  // Steps that see each sample once.
+  constexpr std::int64_t count() const {
+    if (capacity == 0) return 0;
+    return total / capacity + (!drop_last && total % capacity != 0);
+  }
+  constexpr std::int64_t samples() const { return drop_last ? count() * capacity : total; }  // that an epoch sees
+  constexpr bool all_full() const { return count() > 0 && samples() == count() * capacity; }
+  // Samples of the batch at a step.
+  constexpr std::int64_t at(std::uint64_t step) const {
+    const auto batch = static_cast<std::int64_t>(step % static_cast<std::uint64_t>(count()));
+    return std::min(capacity, samples() - batch * capacity);
+  }
+};
+
+}  // namespace graphrun

@@ -1,0 +1,138 @@
+#include "compiler/bind_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "graph/ops/infer.h"
+#include "graphrun/batches.h"
+#include "graphrun/op.h"
+
+namespace graphrun {
+namespace {
+
+using ir::Graph;
+using ir::kNoNode;
+using ir::kShared;
+using ir::Node;
+using ir::NodeId;
+
+void make_constant(Node& node, double value) {
+  node.def = &op_def(Op::constant);
+  node.op = Op::constant;
+  node.inputs.clear();
+  node.phase = kShared;
+  node.attrs = ir::Attrs(node.def->attrs,
+                         {{"values", std::vector<double>{value}}, {"dtype", std::string(name_of(node.type.dtype))}});
+}
+
+void set_attribute(Node& node, std::string_view name, const AttrValue& value) {
+  AttrList attrs = node.attrs.list();
+  for (auto& [key, old] : attrs) {
+    if (key == name) old = value;
+  }
+  node.attrs = ir::Attrs(node.def->attrs, attrs);
+}
+
+// Numbers in place of the symbol, in all that mentions it.
+void bind_attributes(Node& node, std::int64_t capacity) {
+  AttrList attrs = node.attrs.list();
+  for (auto& [name, value] : attrs) {
+    if (auto* extents = std::get_if<std::vector<std::int64_t>>(&value)) {
+      for (std::int64_t& extent : *extents) {
+        if (batch_rows(extent) > 0) extent = Shape{extent}.with_batch(capacity)[0];
+      }
+    } else if (name == "capacity" && std::get<std::int64_t>(value) == 0) {
+      value = capacity;
+    }
+  }
+  node.attrs = ir::Attrs(node.def->attrs, attrs);
+}
+
+Error at_its_place(const Node& node, const Error& error) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  for (Diagnostic& diagnostic : diagnostics) {
+    diagnostic.message = fmt::format("'{}' ({}): {}", node.name, name_of(node.op), diagnostic.message);
+    diagnostic.line = node.source.line;
+    diagnostic.column = node.source.column;
+    diagnostic.pointer = node.source.pointer;
+  }
+  return Error(error.kind(), std::move(diagnostics));
+}
+
+class Binder {
+ public:
+  Binder(const Graph& graph, std::span<const std::int64_t> capacities) : given_(graph), graph_(graph) {
+    for (std::size_t i = 0; i < capacities.size(); ++i) graph_.phases[i].capacity = capacities[i];
+  }
+
+  Rewritten run() {
+    find_readers();
+    for (ir::Phase& phase : graph_.phases) count_batches(phase);
+    for (NodeId id = 0; id < graph_.size(); ++id) bind(id);
+    std::vector<bool> is_read(graph_.size(), false);
+    for (const Node& node : graph_.nodes) {
+      for (const NodeId input : node.inputs) is_read[input] = true;
+    }
+    std::vector<NodeId> kept;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!is_full_[id] || is_read[id]) kept.push_back(id);
+    }
+    return reordered(graph_, kept);
+  }
+
+ private:
+  // What the host writes for each batch is shared, but one phase reads it.
+  void find_readers() {
+    phase_.assign(graph_.size(), 0);
+    for (NodeId id = graph_.size(); id-- > 0;) {
+      const Node& node = given_[id];
+      if (node.phase != kShared) phase_[id] = node.phase;
+      for (const NodeId input : node.inputs) phase_[input] = phase_[id];
+    }
+  }
+
+  void count_batches(ir::Phase& phase) {
+    if (phase.row_count == kNoNode || given_[phase.row_count].op != Op::row_count) return;
+    const ir::Attrs& attrs = given_[phase.row_count].attrs;
+    const Batches batches{attrs.integer("total"), phase.capacity, attrs.boolean("drop_last")};
+    for (const NodeId ring : phase.rings) {
+      const std::int64_t most = given_[ring].type.shape[0];
+      const std::int64_t elements = std::clamp<std::int64_t>(batches.count(), 1, most);
+      set_attribute(graph_[ring], "shape", std::vector<std::int64_t>{elements});
+    }
+    if (phase.epoch_steps != kNoNode) make_constant(graph_[phase.epoch_steps], static_cast<double>(batches.count()));
+    if (!batches.all_full()) return;
+    is_full_[phase.row_count] = true;
+    phase.row_count = kNoNode;
+  }
+
+  void bind(NodeId id) {
+    Node& node = graph_[id];
+    const std::int64_t capacity = graph_.phases[phase_[id]].capacity;
+    is_full_[id] = is_full_[id] || (node.op == Op::cast && is_full_[node.inputs[0]]);
+    if (is_full_[id]) return make_constant(node, static_cast<double>(capacity));
+    bind_attributes(node, capacity);
+    try {
+      node.type = infer::type_of(graph_, node);
+      (void)node.type.shape.elements();
+    } catch (const Error& error) {
+      throw at_its_place(node, error);
+    }
+  }
+
+  const Graph& given_;
+  Graph graph_;
+  std::vector<std::uint32_t> phase_;                                     // by node: its own, or that of who reads it
+  std::vector<bool> is_full_ = std::vector<bool>(graph_.size(), false);  // counts rows, which are always all
+};
+
+}  // namespace
+
+Rewritten bind_batch(const Graph& graph, std::span<const std::int64_t> capacities) {
+  if (capacities.size() != graph.phases.size()) throw std::logic_error("bind_batch: a capacity for each phase");
+  return Binder(graph, capacities).run();
+}
+
+}  // namespace graphrun
