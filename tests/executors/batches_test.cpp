@@ -162,16 +162,15 @@ TEST(Batches, NoSmallerOneIsSuggestedThanAMetricNeeds) {
   const std::shared_ptr<Executor> cpu = find_executor("cpu");
   const Model model = model_of(64, "64", R"("coupled")");
   const CompiledModel compiled = compile_model(model, {&cpu, 1}, {});
-const FittingBatch fitting = fit_batch(compiled.step, model, {&cpu, 1}, {}, compiled.program.arena_bytes - 1);
-EXPECT_EQ(fitting.batch, 0);
-EXPECT_EQ(fitting.least, 64);
-try {
+  const FittingBatch fitting = fit_batch(compiled.step, model, {&cpu, 1}, {}, compiled.program.arena_bytes - 1);
+  EXPECT_EQ(fitting.batch, 0);
+  EXPECT_EQ(fitting.least, 64);
+  try {
     compile_model(model_of(64, "63", R"("coupled")"), {&cpu, 1}, {});
     FAIL() << "it depends on the batches";
-}
-catch (const Error& error) {
-  EXPECT_EQ(error.diagnostics().front().code, "metric.batches");
-}
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostics().front().code, "metric.batches");
+  }
 }
 
 TEST(Batches, AnUnknownBatchIsNotCompiled) {
