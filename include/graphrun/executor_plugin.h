@@ -77,32 +77,13 @@ constexpr void add_library(Hash& hash) {
 #define GRAPHRUN_FIELD(T, field) hash.add(#field).add(offsetof(T, field)).add(sizeof(T::field))
 
 constexpr void add_params(Hash& hash) {
-  GRAPHRUN_TYPE(Params).add(AllParams::size);
-  GRAPHRUN_TYPE(NoParams);
-  GRAPHRUN_TYPE(ScalarParams);
-  GRAPHRUN_FIELD(ScalarParams, a), GRAPHRUN_FIELD(ScalarParams, b);
-  GRAPHRUN_TYPE(MatmulParams);
-  GRAPHRUN_FIELD(MatmulParams, transpose_a), GRAPHRUN_FIELD(MatmulParams, transpose_b);
-  GRAPHRUN_FIELD(MatmulParams, precision);
-  GRAPHRUN_TYPE(ReduceParams);
-  GRAPHRUN_FIELD(ReduceParams, axes), GRAPHRUN_FIELD(ReduceParams, keepdims);
-  GRAPHRUN_TYPE(MinibatchParams);
-  GRAPHRUN_FIELD(MinibatchParams, total), GRAPHRUN_FIELD(MinibatchParams, capacity);
-  GRAPHRUN_FIELD(MinibatchParams, shuffle), GRAPHRUN_FIELD(MinibatchParams, key);
-  GRAPHRUN_FIELD(MinibatchParams, drop_last);
-  GRAPHRUN_TYPE(AxisParams);
-  GRAPHRUN_FIELD(AxisParams, axis);
-  GRAPHRUN_TYPE(PermuteParams);
-  GRAPHRUN_FIELD(PermuteParams, axes);
-  GRAPHRUN_TYPE(SliceParams);
-  GRAPHRUN_FIELD(SliceParams, axis), GRAPHRUN_FIELD(SliceParams, start);
-  GRAPHRUN_TYPE(PadParams);
-  GRAPHRUN_FIELD(PadParams, axis), GRAPHRUN_FIELD(PadParams, before), GRAPHRUN_FIELD(PadParams, value);
-  GRAPHRUN_TYPE(RandomParams);
-  GRAPHRUN_FIELD(RandomParams, key), GRAPHRUN_FIELD(RandomParams, a), GRAPHRUN_FIELD(RandomParams, b);
+  GRAPHRUN_TYPE(Params);
+  AllParams::each([&hash]<class T>(const T& params) {
+    hash.type<T>("params").add(static_cast<std::uint64_t>(T::kKind));
+    params.describe([&hash](std::string_view name, const auto& field) { hash.add(name).add(sizeof(field)); });
+  });
 }
 
-// Ops cross as numbers: both sides must have the same list.
 constexpr void add_ops(Hash& hash) {
 #define GRAPHRUN_NAME(name, ...) .add(#name)
   hash.add(kOps) GRAPHRUN_OPS(GRAPHRUN_NAME);

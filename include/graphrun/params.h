@@ -31,7 +31,7 @@ constexpr ParamsKind params_kind(std::string_view name) {
 struct NoParams {
   static constexpr ParamsKind kKind{};
   template <class F>
-  void describe(F&&) const {}
+  constexpr void describe(F&&) const {}
   friend bool operator==(const NoParams&, const NoParams&) = default;
 };
 

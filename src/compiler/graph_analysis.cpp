@@ -1,6 +1,6 @@
 #include "compiler/graph_analysis.h"
 
-#include "graphrun/op.h"
+#include "graphrun/op_traits.h"
 
 namespace graphrun {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/random_bits.h"
+#include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"
 #include "graphrun/params/scalar.h"

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "graphrun/kernel.h"
-#include "graphrun/op.h"
+#include "graphrun/op_traits.h"
 
 namespace graphrun::ref {
 

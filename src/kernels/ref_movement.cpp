@@ -1,4 +1,5 @@
 // ref_movement.cpp: the oracle for ops that put elements elsewhere.
+#include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/movement.h"
 #include "kernels/ref_access.h"

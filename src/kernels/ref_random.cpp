@@ -1,5 +1,6 @@
 // ref_random.cpp: draws. Their bits are defined by base/random_bits.h, which every executor calls.
 #include "base/random_bits.h"
+#include "graphrun/op.h"
 #include "graphrun/params/random.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"

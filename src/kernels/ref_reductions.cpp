@@ -1,4 +1,5 @@
 // ref_reductions.cpp: the oracle for ops that look along axes.
+#include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"

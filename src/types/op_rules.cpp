@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "graphrun/limits.h"
+#include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "graphrun/op.h"
+#include "graphrun/op_traits.h"
 #include "graphrun/params.h"
 #include "graphrun/types.h"
 

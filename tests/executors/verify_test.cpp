@@ -13,6 +13,7 @@
 
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"

@@ -13,6 +13,7 @@
 #include "graph/builder.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"
 

@@ -20,6 +20,10 @@ template <class... T>
 struct ParamsList {
   static constexpr std::size_t size = sizeof...(T);
   static constexpr ParamsKind kinds[] = {T::kKind...};
+  template <class F>
+  static constexpr void each(F&& f) {
+    (f(T{}), ...);
+  }
   static Params at(std::size_t i) {
     const Params all[] = {T{}...};
     return all[i];

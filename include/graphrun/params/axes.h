@@ -13,7 +13,7 @@ struct ReduceParams {
   std::uint32_t axes = 0;
   bool keepdims = false;
   template <class F>
-  void describe(F&& f) const {
+  constexpr void describe(F&& f) const {
     f("axes", axes);
     f("keepdims", keepdims);
   }
@@ -25,7 +25,7 @@ struct AxisParams {
   static constexpr ParamsKind kKind = params_kind("axis");
   std::int32_t axis = 0;
   template <class F>
-  void describe(F&& f) const {
+  constexpr void describe(F&& f) const {
     f("axis", axis);
   }
   friend bool operator==(const AxisParams&, const AxisParams&) = default;

@@ -13,7 +13,7 @@ struct MatmulParams {
   bool transpose_b = false;
   Precision precision = Precision::fp32;
   template <class F>
-  void describe(F&& f) const {
+  constexpr void describe(F&& f) const {
     f("transpose_a", transpose_a);
     f("transpose_b", transpose_b);
     if (precision == Precision::tf32) f("tf32", true);

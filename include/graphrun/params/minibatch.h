@@ -18,7 +18,7 @@ struct MinibatchParams {
   std::uint64_t key = 0;
   bool drop_last = false;  // a last batch that is not full is left out
   template <class F>
-  void describe(F&& f) const {
+  constexpr void describe(F&& f) const {
     f("total", total);
     f("capacity", capacity);
     f("shuffle", shuffle);

@@ -14,7 +14,7 @@ struct PermuteParams {
   static constexpr ParamsKind kKind = params_kind("permute");
   std::int32_t axes[kMaxRank] = {};
   template <class F>
-  void describe(F&& f) const {
+  constexpr void describe(F&& f) const {
     f("axes", std::span<const std::int32_t>(axes));
   }
   friend bool operator==(const PermuteParams&, const PermuteParams&) = default;
@@ -26,7 +26,7 @@ struct SliceParams {
   std::int32_t axis = 0;
   std::int64_t start = 0;
   template <class F>
-  void describe(F&& f) const {
+  constexpr void describe(F&& f) const {
     f("axis", axis);
     f("start", start);
   }
@@ -40,7 +40,7 @@ struct PadParams {
   std::int64_t before = 0;
   double value = 0;
   template <class F>
-  void describe(F&& f) const {
+  constexpr void describe(F&& f) const {
     f("axis", axis);
     f("before", before);
     f("value", value);

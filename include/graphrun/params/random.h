@@ -15,7 +15,7 @@ struct RandomParams {
   double a = 0;
   double b = 0;
   template <class F>
-  void describe(F&& f) const {
+  constexpr void describe(F&& f) const {
     f("key", key);
     f("a", a);
     f("b", b);

@@ -11,7 +11,7 @@ struct ScalarParams {
   double a = 0;
   double b = 0;
   template <class F>
-  void describe(F&& f) const {
+  constexpr void describe(F&& f) const {
     f("a", a);
     f("b", b);
   }

@@ -17,7 +17,7 @@
 #include "executors/cpu/zero_copy_batch.h"
 #include "graphrun/error.h"
 #include "graphrun/load_check.h"
-#include "graphrun/op.h"
+#include "graphrun/op_traits.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/threads/cores.h"
 #include "kernels/cpu/threads/parallel.h"

@@ -6,6 +6,7 @@
 
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
+#include "graphrun/op.h"
 #include "graphrun/params/scalar.h"
 
 namespace graphrun::ops {

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
+#include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/movement.h"
 

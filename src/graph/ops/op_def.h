@@ -13,7 +13,7 @@
 
 #include "graph/ir/graph.h"
 #include "graphrun/error.h"
-#include "graphrun/op.h"
+#include "graphrun/op_traits.h"
 #include "graphrun/params.h"
 #include "graphrun/program.h"
 

@@ -7,6 +7,7 @@
 
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
+#include "graphrun/op.h"
 #include "graphrun/params/random.h"
 
 namespace graphrun::ops {

@@ -5,6 +5,7 @@
 
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
+#include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 
 namespace graphrun::ops {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "graph/ops/infer.h"
+#include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
 
 namespace graphrun::ops {

@@ -2,6 +2,7 @@
 // another.
 #include <limits>
 
+#include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/cpu/batch/reduced_axes.h"
 

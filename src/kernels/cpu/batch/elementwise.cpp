@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "graphrun/op.h"
 #include "graphrun/params/scalar.h"
 #include "kernels/cpu/batch/families.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "graphrun/kernel.h"
-#include "graphrun/op.h"
+#include "graphrun/op_traits.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/threads/parallel.h"

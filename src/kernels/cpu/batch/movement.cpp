@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/random_bits.h"
+#include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
 #include "kernels/cpu/batch/elements.h"
 #include "kernels/cpu/batch/families.h"

@@ -1,6 +1,7 @@
 // random.cpp: draws by base/random_bits.h, which defines their bits.
 #include "base/random_bits.h"
 
+#include "graphrun/op.h"
 #include "graphrun/params/random.h"
 #include "kernels/cpu/batch/families.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/movement.h"
 #include "kernels/cpu/batch/families.h"

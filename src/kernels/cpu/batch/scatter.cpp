@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "graphrun/op.h"
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun::cpu {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/cpu/batch/reduced_axes.h"
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/cpu/batch/reduced_axes.h"
 

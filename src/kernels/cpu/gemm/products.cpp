@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "kernels/cpu/batch/families.h"
 

@@ -1,0 +1,41 @@
+// op_traits.h: the facts that planning, checks and executors look up by op, whichever ops there are.
+// Contract: each op of op_list.h has its traits, or src/types/op_rules.cpp does not compile.
+// Leaves to others: the ops themselves (op.h), so that a new one rebuilds only the files that tell ops apart.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "graphrun/types.h"
+
+namespace graphrun {
+
+enum class CombineOp : std::uint8_t;    // program.h
+enum class ParamsKind : std::uint32_t;  // params.h
+
+// Where the output may lie over an operand.
+enum class Overlay : std::uint8_t {
+  none,   // nowhere
+  reuse,  // exactly over an operand of the output's own type
+  state,  // it is operand 0
+};
+
+struct OpTraits {
+  // Dtypes of operands and output, "FF>F". F: one float dtype for all; T: one dtype for all; A: any; S: f32; I: i32;
+  // B: bool; U: u64, and one element; L: the float of F, or i32. The last operand before + may come more than once.
+  // Empty: a source or a state, which is no step.
+  std::string_view dtypes = {};
+  ParamsKind params = {};  // of no attributes: {}
+  Overlay overlay = Overlay::none;
+  std::optional<CombineOp> combine = {};  // how partial results over rows become one; none: they cannot
+};
+
+GRAPHRUN_API std::optional<Op> find_op(std::string_view name);
+GRAPHRUN_API const OpTraits& traits_of(Op op);  // of a number that is no op: those of a source
+
+// What is wrong with the number of operands or a dtype of a step, or "".
+GRAPHRUN_API std::string operand_fault(Op op, std::span<const TensorType> inputs, const TensorType& output);
+
+}  // namespace graphrun
