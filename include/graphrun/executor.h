@@ -1,7 +1,7 @@
 // executor.h: what a machine has to offer to run a Program, and the registry of those that do.
 // Contract:
-//   - supports() is a pure function of (step, target) and needs no device; it is asked before planning. load() may fail
-//     (no device, no memory), but may not decline.
+//   - supports() and plan_region() are pure functions of (signature, target) and need no device; they are asked before
+//     memory is laid out. load() may fail (no device, no memory), but may not decline.
 //   - load() allocates once; run() allocates nothing and transfers nothing until its end, stays close to its device (a
 //     tenth of a second of steps), and when it returns all polled buffers can be read.
 //   - a Runnable belongs to one thread at a time; different Runnables may run in different threads.
@@ -55,13 +55,34 @@ struct FusedSignature {
   bool in_place = false;            // the result is written where its other operand lies
 };
 
-// A group of steps that would be one Region: what is known of it before planning.
+// What a region runs over: rows, with reductions over them or without, or elements.
+enum class RegionForm : std::uint8_t { reductions, rows, elements };
+
+// What a tiling is computed from, once the compiler knows it; zeros while it only asks whether there may be a region.
+struct RegionSize {
+  std::uint64_t tile_bytes = 0;         // of kTileLanes rows
+  std::uint64_t accumulator_bytes = 0;  // of one partition
+  std::int64_t work = 0;                // of all rows, in the unit of RegionCosts::partition_work
+};
+
+// A group of steps that would be one Region.
 struct RegionSignature {
-  std::span<const StepSignature> rows;  // steps that run over rows, of all stages
-  std::span<const StepSignature> once;  // the others
-  std::size_t stages = 1;
-  std::int64_t capacity = 0;  // samples of a full batch
+  RegionForm form = RegionForm::rows;
+  std::span<const StepSignature> rows;       // steps that run over rows or elements, of all stages
+  std::span<const StepSignature> once = {};  // the others
+  std::int64_t capacity = 0;                 // samples of a full batch
   std::span<const FusedSignature> fused = {};
+  std::span<const std::int64_t> chains = {};  // over elements: how many each chain has
+  RegionSize size = {};
+};
+
+struct RegionPlan {
+  bool yes = false;
+  std::string reason;  // why not; empty for yes
+  Tiling tiling;       // how it would run, for the size that the signature tells
+
+  static RegionPlan with(Tiling tiling) { return {true, {}, std::move(tiling)}; }
+  static RegionPlan no(std::string reason) { return {false, std::move(reason), {}}; }
 };
 
 class Runnable {
@@ -122,10 +143,11 @@ class Executor {
   // Whether it is there to be compared with, and not for speed: "auto" does not time it.
   virtual bool is_reference() const { return false; }
   virtual Support supports(const StepSignature& step, const Target& target) const = 0;
-  // Whether these steps may be one region; also asked of single row steps, to learn where a region must end, and of one
-  // product and what it would be fused with. A region that is declined runs as single steps.
-  virtual Support supports_region(const RegionSignature&, const Target&) const {
-    return Support::no("it runs steps one by one");
+  // Whether these steps may be one region, and how it would run; also asked of single row steps, to learn where a
+  // region must end, and of one product and what it would be fused with. Whether it may be one does not depend on its
+  // size. A region that is declined runs as single steps.
+  virtual RegionPlan plan_region(const RegionSignature&, const Target&) const {
+    return RegionPlan::no("it runs steps one by one");
   }
   // Throws Error (kind device) when the machine is not there or too small. The Program is copied where needed.
   virtual std::unique_ptr<Runnable> load(const Program& program) = 0;

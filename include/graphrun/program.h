@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "graphrun/params.h"
@@ -110,6 +111,27 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
+// How a region runs: all that decides its bits and bytes, and nothing that decides neither. Executor::plan_region()
+// says it; the tiling's type tells what kind of machine it is for.
+struct HostTiling {
+  std::int64_t tile_rows = 0;           // samples of a full tile; tile t holds those from t * tile_rows on
+  std::int32_t partitions = 1;          // partition s has tiles [s * tiles / partitions, (s + 1) * tiles / partitions)
+  std::uint64_t tile_bytes = 0;         // scratch of one tile, which a worker has once
+  std::uint64_t accumulator_bytes = 0;  // of one partition
+  // A partition keeps kTileLanes partial sums for each number of its accumulators, and adds them when it ends.
+  bool lanes = false;
+  friend bool operator==(const HostTiling&, const HostTiling&) = default;
+};
+
+// Of a region over elements: one launch, whose chains lie side by side in the grid.
+struct GpuTiling {
+  std::uint32_t threads = 0;  // of a block
+  std::uint32_t blocks = 0;
+  friend bool operator==(const GpuTiling&, const GpuTiling&) = default;
+};
+using Tiling = std::variant<HostTiling, GpuTiling>;
+GRAPHRUN_API std::string to_string(const Tiling& tiling);
+
 // Stages one after the other, each combined before the next begins; then steps [stages.back().last, last) once. Run one
 // by one over whole batches the steps would compute the same. In a tile, element (row r, feature f) of a buffer lies at
 // offset + (f * stride + r) * size of its type, stride being the tile's number of rows rounded up to kTileLanes; a
@@ -118,13 +140,8 @@ inline constexpr std::int64_t kTileLanes = 16;
 struct Region {
   std::vector<Stage> stages;
   std::uint32_t last = 0;
-  std::int64_t tile_rows = 0;           // samples of a full tile; tile t holds those from t * tile_rows on
-  std::int32_t partitions = 1;          // partition s has tiles [s * tiles / partitions, (s + 1) * tiles / partitions)
-  std::uint64_t tile_bytes = 0;         // scratch of one tile, which a worker has once
-  std::uint64_t accumulator_bytes = 0;  // of one partition
-  // A partition keeps kTileLanes partial sums for each number of its accumulators, and adds them when it ends.
-  bool lanes = false;
   BufferId accumulators = kNoBuffer;  // workspace of all partitions; kNoBuffer when nothing is combined
+  Tiling tiling;
   std::uint32_t first() const { return stages.front().first; }
   friend bool operator==(const Region&, const Region&) = default;
 };

@@ -81,9 +81,7 @@ struct ExecutorTiming {
 struct RegionSummary {
   std::string phase;
   std::size_t steps = 0, row_steps = 0, stages = 0;  // row steps among the steps
-  std::int64_t tile_rows = 0;
-  std::uint64_t tile_bytes = 0;
-  std::int32_t partitions = 0;
+  Tiling tiling;
   std::uint64_t bytes_in_tiles = 0;  // of values, each counted whole, that never reach the arena
 };
 struct FusionSummary {

@@ -10,6 +10,18 @@
 
 namespace graphrun {
 
+// What regions over rows go by (docs/regions.md). Beyond the first three a step runs by itself, over all rows.
+struct RegionCosts {
+  std::uint64_t most_weights = 0;   // bytes of the matrix that rows are multiplied with
+  std::uint64_t most_reduced = 0;   // bytes of one reduced value
+  std::uint64_t most_row = 0;       // bytes of one sample's part of a value
+  std::uint64_t tile_bytes = 0;     // of scratch that a tile should take: near the core, not all of it
+  std::uint64_t lane_bytes = 0;     // of lanes that a partition may keep beside its tile
+  std::int64_t partition_work = 0;  // that is worth a partition; a unit is 8 additions of elements
+  std::int64_t most_partitions = 0;
+  std::int64_t least_rows = 0;  // of a tile that ends with reductions, and of a partition
+};
+
 struct Target {
   std::string_view name;       // "h200", "a100", "host"
   std::string_view executor;   // which executor plans for it: "cuda"; "cpu" also stands for ref
@@ -20,7 +32,7 @@ struct Target {
   std::uint64_t registers = 0;          // 32-bit registers of an SM
   int cluster_blocks = 0;               // the largest portable cluster, 0 = none
   std::uint64_t library_workspace = 0;  // bytes kept in the arena for the matrix library
-  std::uint64_t tile_bytes = 0;         // of scratch that a tile of a region may take: near the core, not all of it
+  RegionCosts regions = {};
 };
 
 GRAPHRUN_API std::span<const Target> targets();

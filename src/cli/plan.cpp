@@ -111,8 +111,14 @@ void write_fusion(JsonWriter& json, const Fusion& fusion) {
   for (const RegionSummary& region : fusion.regions) {
     json.begin_object().member("phase", region.phase).member("steps", region.steps);
     json.member("row_steps", region.row_steps).member("stages", region.stages);
-    json.member("tile_rows", region.tile_rows).member("tile_bytes", region.tile_bytes);
-    json.member("partitions", region.partitions).member("bytes_in_tiles", region.bytes_in_tiles).end_object();
+    if (const auto* host = std::get_if<HostTiling>(&region.tiling)) {
+      json.member("tile_rows", host->tile_rows).member("tile_bytes", host->tile_bytes);
+      json.member("partitions", host->partitions);
+    } else {
+      const auto& gpu = std::get<GpuTiling>(region.tiling);
+      json.member("threads", gpu.threads).member("blocks", gpu.blocks);
+    }
+    json.member("bytes_in_tiles", region.bytes_in_tiles).end_object();
   }
   json.end_array().member("notes", fusion.notes).end_object();
 }
@@ -138,6 +144,12 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
   return json.text() + "\n";
 }
 
+// What can run at the same time.
+std::int64_t parts_of(const Tiling& tiling) {
+  const auto* host = std::get_if<HostTiling>(&tiling);
+  return host != nullptr ? host->partitions : std::get<GpuTiling>(tiling).blocks;
+}
+
 // Regions, what they keep from the arena, and why the rest is in none.
 std::string regions_text(const Fusion& fusion) {
   if (fusion.regions.empty() && fusion.notes.empty()) return {};
@@ -146,7 +158,7 @@ std::string regions_text(const Fusion& fusion) {
       fmt::format("\n{:<24}{:>6}{:>6}{:>12}{:>18}\n", "regions", "steps", "rows", "partitions", "bytes in tiles"));
   for (const RegionSummary& region : fusion.regions) {
     text += fmt::format("{:<24}{:>6}{:>6}{:>12}{:>18}\n", region.phase, region.steps, region.row_steps,
-                        region.partitions, grouped(region.bytes_in_tiles));
+                        parts_of(region.tiling), grouped(region.bytes_in_tiles));
   }
   text += fmt::format("Without regions the arena has {}.\n", human_bytes(fusion.arena_bytes_without));
   for (const std::string& note : fusion.notes) text += note + "\n";

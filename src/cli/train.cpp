@@ -33,8 +33,8 @@ namespace {
 // What the regions of the program save, and why what is in none is in none.
 void describe_regions(const FusionSummary& fusion, Diagnostics& diagnostics) {
   for (const RegionSummary& region : fusion.regions) {
-    diagnostics.note(fmt::format("phase {}: a region of {} steps, {} of them over tiles of {} rows; {} stay in tiles",
-                                 region.phase, region.steps, region.row_steps, region.tile_rows,
+    diagnostics.note(fmt::format("phase {}: a region of {} steps, {} of them over {}; {} stay in tiles", region.phase,
+                                 region.steps, region.row_steps, to_string(region.tiling),
                                  human_bytes(region.bytes_in_tiles)));
   }
   for (const std::string& note : fusion.notes) diagnostics.note(note);

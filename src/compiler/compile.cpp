@@ -44,8 +44,8 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
     apply(verified(remove_dead(values)));
   }
 
-  if (options.supports_region) {
-    const RegionOptions regions{options.supports_region, {}, true};
+  if (options.fuse) {
+    const RegionOptions regions{options.plan_region};
     result.regions = find_regions(values, regions);
     result.regions.graph = fuse(std::move(result.regions.graph), regions);
     verify(result.regions.graph);
@@ -59,7 +59,7 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
   const plan::Storage storage = plan::assign_storage(graph, analysis);
   const plan::DataLayout data = plan::lay_out_data(graph, analysis, options.tiles);
   const std::vector<plan::RegionLayout> tiles =
-      plan::lay_out_regions(graph, analysis, data, options.target, options.tiles);
+      plan::lay_out_regions(graph, analysis, data, options.plan_region, options.tiles);
   plan::Lowered lowered = plan::lower(graph, {storage, data, tiles}, options);
 
   result.program = std::move(lowered.program);

@@ -27,8 +27,9 @@ struct CompileOptions {
   std::vector<std::int64_t> capacities = {};  // of each phase: what the batch is; empty: the graph has no symbol
   std::string target;
   std::function<Support(const StepSignature&)> supports;
-  std::function<Support(const RegionSignature&)> supports_region = {};  // empty: no regions are made
-  bool simplify = false;                                                // and remove what is dead
+  PlanRegion plan_region = {};  // empty for graphs without regions
+  bool fuse = false;            // make regions
+  bool simplify = false;        // and remove what is dead
   plan::TileChoice tiles = {};
   Precision precision = Precision::fp32;  // of all products
 };

@@ -21,7 +21,7 @@ class Fuser {
   Fuser(const Graph& graph, const RegionOptions& options)
       : graph_(graph), options_(options), analysis_(analyze(graph)) {}
 
-  std::vector<FusedNodes> run(const ir::RegionStage& stage, std::int64_t capacity) const {
+  std::vector<FusedNodes> run(const ir::RegionStage& stage) const {
     std::vector<FusedNodes> fused;
     std::vector<bool> taken(stage.last - stage.rows, false);
     for (NodeId id = stage.rows; id < stage.last; ++id) {
@@ -35,8 +35,8 @@ class Fuser {
       }
       const NodeId next = only_reader(last, stage);
       if (next != kNoNode && !taken[next - stage.rows] && follows(next, last)) group.epilogue = next;
-      if (group.epilogue != kNoNode && !accepted(group, capacity)) group.epilogue = kNoNode;
-      if (group.epilogue == kNoNode && (group.bias == kNoNode || !accepted(group, capacity))) continue;
+      if (group.epilogue != kNoNode && !accepted(group)) group.epilogue = kNoNode;
+      if (group.epilogue == kNoNode && (group.bias == kNoNode || !accepted(group))) continue;
       taken[group.last() - stage.rows] = true;
       fused.push_back(group);
     }
@@ -74,30 +74,16 @@ class Fuser {
            node.type == graph_[value].type;
   }
 
-  bool accepted(FusedNodes& group, std::int64_t capacity) const {
+  bool accepted(FusedNodes& group) const {
     for (const bool in_place : {true, false}) {
       group.in_place = in_place;
-      if (ask(group, capacity)) return true;
+      RegionQuestion question(graph_, graph_[group.product].phase);
+      question.add(group.product, true);
+      question.add(group);
+      if (question.ask(options_.plan).yes) return true;
     }
     return false;
   }
-  bool ask(const FusedNodes& group, std::int64_t capacity) const {
-    const Node& product = graph_[group.product];
-    std::vector<TensorType> types;
-    for (const NodeId input : product.inputs) types.push_back(graph_[input].type);
-    const Params params = product.def->pack(product.attrs, types, product.type);
-    FusedSignature fused{{product.op, params, types, product.type, false}, group.bias != kNoNode};
-    if (group.epilogue != kNoNode) {
-      const Node& epilogue = graph_[group.epilogue];
-      const NodeId value = group.bias != kNoNode ? group.bias : group.product;
-      fused.epilogue = epilogue.op;
-      fused.input = static_cast<std::size_t>(std::find(epilogue.inputs.begin(), epilogue.inputs.end(), value) -
-                                             epilogue.inputs.begin());
-    }
-    fused.in_place = group.in_place;
-    return options_.supports({{&fused.product, 1}, {}, 1, capacity, {&fused, 1}}).yes;
-  }
-
   const Graph& graph_;
   const RegionOptions& options_;
   GraphAnalysis analysis_;
@@ -109,8 +95,7 @@ Graph fuse(Graph graph, const RegionOptions& options) {
   const Fuser fuser(graph, options);
   std::vector<std::vector<FusedNodes>> fused;  // of each stage; the graph is not changed while it is looked at
   for (const ir::Region& region : graph.regions)
-    for (const ir::RegionStage& stage : region.stages)
-      fused.push_back(fuser.run(stage, graph.phases[region.phase].capacity));
+    for (const ir::RegionStage& stage : region.stages) fused.push_back(fuser.run(stage));
   std::size_t next = 0;
   for (ir::Region& region : graph.regions)
     for (ir::RegionStage& stage : region.stages) stage.fused = std::move(fused[next++]);

@@ -201,11 +201,7 @@ class Lowering {
     const RegionLayout& layout = layouts_[index];
     Region out;
     out.last = steps_before[region.last];
-    out.tile_rows = layout.tile_rows;
-    out.partitions = layout.partitions;
-    out.tile_bytes = layout.tile_bytes;
-    out.accumulator_bytes = layout.accumulator_bytes;
-    out.lanes = layout.lanes;
+    out.tiling = layout.tiling;
     std::size_t at = 0;  // of tiles_: stages of the regions before
     for (std::size_t r = 0; r < index; ++r) at += layouts_[r].stages.size();
     for (std::size_t s = 0; s < region.stages.size(); ++s, ++at) {
@@ -234,9 +230,10 @@ class Lowering {
       out.stages.push_back(std::move(stage));
       bind_rows(from, tile_of, std::span(steps).subspan(steps_before[from.rows]));
     }
-    if (out.accumulator_bytes > 0) {
+    const HostTiling& tiling = layout.tiling;
+    if (tiling.accumulator_bytes > 0) {
       const NodeId first = region.stages.front().rows;
-      const std::uint64_t bytes = out.accumulator_bytes * static_cast<std::uint64_t>(out.partitions);
+      const std::uint64_t bytes = tiling.accumulator_bytes * static_cast<std::uint64_t>(tiling.partitions);
       out.accumulators = add_workspace(fmt::format("region_{}.accumulators", index + 1), bytes, storage_.time[first],
                                        storage_.time[region.stages.back().rows]);
     }

@@ -1,7 +1,6 @@
 #include "compiler/region_layout.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <stdexcept>
 
@@ -10,7 +9,6 @@
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
-#include "graphrun/target.h"
 
 namespace graphrun::plan {
 namespace {
@@ -20,18 +18,6 @@ using ir::Node;
 using ir::NodeId;
 
 constexpr std::uint64_t kTileAlignment = 64;  // a cache line, and the widest register
-constexpr std::int64_t kMaxPartitions = 64;
-// A reduction over rows ends with about three operations a value for each tile, beside one a vector of rows: with fewer
-// rows the ends would cost more than the sums.
-constexpr std::int64_t kLeastRows = 64;
-// Sums over rows keep 16 lanes for each number of a partition's accumulators where these stay in the first-level cache
-// beside a tile: the lanes are then added once a partition instead of once a tile.
-constexpr std::uint64_t kMostLaneBytes = 32 << 10;
-// Work that is worth a partition, in units of a third to half a nanosecond: two to three microseconds. Handing
-// partitions over costs 0.3 (docs/notes/2026-11-21-cpu-threads.md); weights then wander between cores, and ending a
-// partition costs one thread as much: shares of half this size gained nothing with two threads and cost a tenth with
-// one.
-constexpr std::int64_t kPartitionUnits = 6144;
 
 std::uint64_t padded(std::uint64_t bytes) {
   return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
@@ -258,9 +244,9 @@ std::vector<std::pair<NodeId, NodeId>> sums_beside_gradients(const Graph& graph,
   return pairs;
 }
 
-// Work of the stage on one row.
-std::int64_t units_of_row(const Graph& graph, const GraphAnalysis& analysis, const ir::RegionStage& stage,
-                          std::int64_t capacity) {
+// Work of the stage on one row, in additions of eight elements.
+std::int64_t work_of_row(const Graph& graph, const GraphAnalysis& analysis, const ir::RegionStage& stage,
+                         std::int64_t capacity) {
   std::int64_t eighths = 0;
   for (NodeId id = stage.rows; id < stage.last; ++id) {
     const Node& node = graph[id];
@@ -286,55 +272,55 @@ std::int64_t whole_lanes(std::int64_t rows) {
   return divide_up(rows, kTileLanes) * kTileLanes;
 }
 
-// A power of two: equal shares for 2, 4, 8, 16 threads. Putting partial results together, half a unit for each number
-// that comes from another core, takes a quarter of the time of making them at most. Clearing and adding a number's
-// lanes takes four units, a twelfth at most: with more partitions 3,000 and 10,000 rows cost a fifth more a row than
-// 100,000.
-std::int32_t partitions_for(std::int64_t units, std::int64_t capacity, const RegionLayout& layout) {
-  const auto numbers = static_cast<std::int64_t>(layout.accumulator_bytes / sizeof(float));
-  const std::int64_t least = layout.lanes ? 12 * 4 * numbers : 4 * numbers / 2;
-  const std::int64_t partitions =
-      std::min({units / kPartitionUnits, units / (least + 1), divide_up(capacity, kLeastRows), kMaxPartitions});
-  return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(partitions, std::int64_t{1}))));
+// The executor's, or what a test wants.
+HostTiling tiling_of(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region,
+                     const RegionSize& size, const PlanRegion& plan, const TileChoice& choice) {
+  RegionQuestion question(graph, region.phase);
+  for (NodeId id = region.stages.front().first; id < region.last; ++id) {
+    if (analysis.is_view(id) || graph[id].op == Op::assign) continue;
+    question.add(id, std::any_of(region.stages.begin(), region.stages.end(),
+                                 [&](const ir::RegionStage& stage) { return id >= stage.rows && id < stage.last; }));
+  }
+  for (const ir::RegionStage& stage : region.stages)
+    for (const ir::FusedNodes& fused : stage.fused) question.add(fused);
+  const RegionPlan planned = question.ask(plan, size);
+  if (!planned.yes) throw std::logic_error("a region is declined that was accepted: " + planned.reason);
+  auto tiling = std::get<HostTiling>(planned.tiling);
+  if (choice.partitions > 0) {
+    tiling.partitions = choice.partitions;
+    tiling.tile_rows =
+        std::min(tiling.tile_rows, whole_lanes(divide_up(graph.phases[region.phase].capacity, choice.partitions)));
+  }
+  if (choice.rows > 0) tiling.tile_rows = choice.rows;
+  return tiling;
 }
 
 RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region,
-                     const std::vector<bool>& in_place, const Target& target, const TileChoice& choice) {
+                     const std::vector<bool>& in_place, const PlanRegion& plan, const TileChoice& choice) {
   const std::int64_t capacity = graph.phases[region.phase].capacity;
   RegionLayout layout;
-  std::uint64_t unit = 0, unfused = 0;  // bytes of a tile of kTileLanes rows
-  std::int64_t units = 0;
+  std::uint64_t unit = 0;  // bytes of a tile of kTileLanes rows
+  RegionSize size;
   for (const ir::RegionStage& stage : region.stages) {
     StageBuilder builder(graph, stage, capacity, in_place, analysis);
     StageLayout out = builder.run();
     unit = std::max(unit, builder.pack_values(out));
+    // Rows are chosen by the bytes of unfused steps, with which the limit of a tile was measured (docs/regions.md):
+    // fused ones leave the tile nearer to the core instead of making it longer.
     StageBuilder plain(graph, stage, capacity, in_place, analysis, false);
-    StageLayout unfused_out = plain.run();
-    unfused = std::max(unfused, plain.pack_values(unfused_out));
-    layout.accumulator_bytes = std::max(layout.accumulator_bytes, builder.accumulator_bytes());
-    units = std::max(units, checked_mul(units_of_row(graph, analysis, stage, capacity), capacity));
+    StageLayout unfused = plain.run();
+    size.tile_bytes = std::max(size.tile_bytes, plain.pack_values(unfused));
+    size.accumulator_bytes = std::max(size.accumulator_bytes, builder.accumulator_bytes());
+    size.work = std::max(size.work, checked_mul(work_of_row(graph, analysis, stage, capacity), capacity));
     layout.stages.push_back(std::move(out));
   }
 
-  layout.lanes = layout.accumulator_bytes > 0 && layout.accumulator_bytes * kTileLanes <= kMostLaneBytes;
-  if (layout.lanes) {
-    for (std::size_t s = 0; s < layout.stages.size(); ++s)
-      layout.stages[s].sums = sums_beside_gradients(graph, region.stages[s]);
-  }
-
-  layout.partitions = choice.partitions > 0 ? choice.partitions : partitions_for(units, capacity, layout);
-  // As many rows as fit, in tiles of about equal size, no more than a partition has. The limit was measured with the
-  // bytes of unfused steps (docs/regions.md): fused ones leave the tile nearer to the core instead of making it longer.
-  const std::int64_t of_partition = divide_up(capacity, layout.partitions);
-  const auto fitting = static_cast<std::int64_t>(target.tile_bytes / std::max<std::uint64_t>(unfused, 1)) * kTileLanes;
-  const std::int64_t least = layout.accumulator_bytes > 0 ? kLeastRows : kTileLanes;
-  const std::int64_t most = std::min(std::max(fitting, least), whole_lanes(of_partition));
-  layout.tile_rows =
-      choice.rows > 0 ? choice.rows : whole_lanes(divide_up(of_partition, divide_up(of_partition, most)));
-  const auto vectors = static_cast<std::uint64_t>(whole_lanes(layout.tile_rows) / kTileLanes);
-  layout.tile_bytes = unit * vectors;
-  for (StageLayout& stage : layout.stages) {
-    for (TileValue& value : stage.values) {
+  layout.tiling = tiling_of(graph, analysis, region, size, plan, choice);
+  const auto vectors = static_cast<std::uint64_t>(whole_lanes(layout.tiling.tile_rows) / kTileLanes);
+  layout.tiling.tile_bytes = unit * vectors;
+  for (std::size_t s = 0; s < layout.stages.size(); ++s) {
+    if (layout.tiling.lanes) layout.stages[s].sums = sums_beside_gradients(graph, region.stages[s]);
+    for (TileValue& value : layout.stages[s].values) {
       value.offset *= vectors;
       value.bytes *= vectors;
     }
@@ -345,10 +331,10 @@ RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir
 }  // namespace
 
 std::vector<RegionLayout> lay_out_regions(const Graph& graph, const GraphAnalysis& analysis, const DataLayout& data,
-                                          std::string_view target, const TileChoice& choice) {
+                                          const PlanRegion& plan, const TileChoice& choice) {
   std::vector<RegionLayout> layouts;
   for (const ir::Region& region : graph.regions)
-    layouts.push_back(lay_out(graph, analysis, region, data.in_place, find_target(target), choice));
+    layouts.push_back(lay_out(graph, analysis, region, data.in_place, plan, choice));
   return layouts;
 }
 

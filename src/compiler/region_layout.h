@@ -1,17 +1,19 @@
-// region_layout.h: tiles, partitions and scratch of a region: pure functions of (graph, target).
+// region_layout.h: what lies where in the tiles and accumulators of a region, and its tiling: pure functions of the
+// graph and the executor's answers.
 // Contract: every value that row steps of a stage read or write with rows has a place in the tile, but for those
 // between fused steps; two that are alive at the same row step do not overlap, packed by the function that packs the
 // arena (offsets.h). Fused steps read and write when the last of them is due. Sizes grow with the rows of a tile, so
-// places are found for one vector of rows and scaled. Leaves to others: buffers and steps of the Program (lower.h),
+// places are found for one vector of rows and scaled. Leaves to others: how many rows and partitions
+// (Executor::plan_region), buffers and steps of the Program (lower.h),
 // legality (regions.h).
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "compiler/data_layout.h"
 #include "compiler/graph_analysis.h"
+#include "compiler/region_signature.h"
 #include "compiler/tile_choice.h"
 #include "graph/ir/graph.h"
 #include "graphrun/program.h"
@@ -35,14 +37,11 @@ struct StageLayout {
 
 struct RegionLayout {
   std::vector<StageLayout> stages;
-  std::int64_t tile_rows = 0;
-  std::int32_t partitions = 1;
-  std::uint64_t tile_bytes = 0, accumulator_bytes = 0;
-  bool lanes = false;
+  HostTiling tiling;
 };
 
-// One for each region of the graph. What is read where the data lie has no bytes in a tile.
+// One for each region of the graph. What is read where the data lie has no bytes in a tile. `plan` chooses the tiling.
 std::vector<RegionLayout> lay_out_regions(const ir::Graph& graph, const GraphAnalysis& analysis, const DataLayout& data,
-                                          std::string_view target, const TileChoice& choice);
+                                          const PlanRegion& plan, const TileChoice& choice);
 
 }  // namespace graphrun::plan

@@ -18,38 +18,6 @@ using ir::kShared;
 using ir::Node;
 using ir::NodeId;
 
-// What supports_region() is asked with.
-class Signature {
- public:
-  void add(const Graph& graph, NodeId id, bool rows) {
-    const Node& node = graph[id];
-    Step& step = steps_.emplace_back();
-    step.rows = rows;
-    step.op = node.op;
-    step.output = node.type;
-    for (NodeId input : node.inputs) step.inputs.push_back(graph[input].type);
-    if (node.def->pack != nullptr) step.params = node.def->pack(node.attrs, step.inputs, node.type);
-    step.partial = graph.phases[node.phase].row_count != kNoNode;
-  }
-  Support ask(const RegionOptions& options, std::size_t stages, std::int64_t capacity) const {
-    std::vector<StepSignature> rows, once;
-    for (const Step& step : steps_) {
-      (step.rows ? rows : once).push_back({step.op, step.params, step.inputs, step.output, step.rows && step.partial});
-    }
-    return options.supports({rows, once, stages, capacity});
-  }
-
- private:
-  struct Step {
-    bool rows = false, partial = false;
-    Op op = {};
-    Params params;
-    std::vector<TensorType> inputs;
-    TensorType output;
-  };
-  std::vector<Step> steps_;
-};
-
 // Where a node runs. Places are ordered; within a level, stage s has its once-nodes at 2s and its row nodes at 2s + 1;
 // cuts come after them.
 struct Place {
@@ -121,10 +89,10 @@ class Finder {
       std::string reason;
       if (kinds_[id] == RowKind::opaque) {
         reason = fmt::format("no rule says how '{}' makes it from rows", name_of(graph_[id].op));
-      } else if (reason = too_wide(id); reason.empty()) {
-        Signature signature;
-        signature.add(graph_, id, true);
-        reason = signature.ask(options_, 1, graph_.phases[graph_[id].phase].capacity).reason;
+      } else {
+        RegionQuestion question(graph_, graph_[id].phase);
+        question.add(id, true);
+        reason = question.ask(options_.plan).reason;
       }
       cut_[id] = !reason.empty();
       if (cut_[id] && reason != last) note(id, "a cut: " + reason);  // a row of equal reasons is told once
@@ -149,35 +117,6 @@ class Finder {
                               [&](NodeId reader) { return is_view(reader) ? read[reader] : cut_[reader]; });
     }
     return read;
-  }
-
-  std::string too_wide(NodeId id) const {
-    const Node& node = graph_[id];
-    const RegionLimits& limits = options_.limits;
-    const auto capacity = static_cast<std::uint64_t>(graph_.phases[node.phase].capacity);
-    if (kinds_[id] == RowKind::reduced && node.type.bytes() > limits.accumulators) {
-      return fmt::format("{} bytes are too many for the accumulators of a partition", node.type.bytes());
-    }
-    if (kinds_[id] == RowKind::reduced && node.def->rows == RowRule::scatter) {
-      const std::uint64_t added = graph_[node.inputs[1]].type.bytes();
-      if (node.type.bytes() > added)
-        return fmt::format("accumulators of {} bytes for each partition are too many to add {} to", node.type.bytes(),
-                           added);
-    }
-    if (kinds_[id] == RowKind::row && node.type.bytes() / capacity > limits.row) {
-      return fmt::format("{} bytes of a sample are too many for a tile", node.type.bytes() / capacity);
-    }
-    const bool is_product = node.def->rows == RowRule::contraction;
-    for (NodeId input : node.inputs) {
-      const std::uint64_t bytes = graph_[input].type.bytes();
-      const bool is_row = graph_[input].type.rows > 0;
-      // A product may read its rows where they lie; what other ops read has to be in the tile.
-      if (is_row && !is_product && node.def->rows != RowRule::select && bytes / capacity > limits.row)
-        return fmt::format("{} bytes of a sample are too many for a tile", bytes / capacity);
-      if (!is_row && is_product && kinds_[id] == RowKind::row && bytes > limits.weights)
-        return fmt::format("{} bytes of weights are too many to read for each tile", bytes);
-    }
-    return {};
   }
 
   // ---- what else a node comes after: a state is assigned when those have read it that see its old value
@@ -289,7 +228,7 @@ class Finder {
     ir::Region region;
     region.phase = phase;
     region.last = static_cast<NodeId>(end);
-    Signature signature;
+    RegionQuestion question(graph_, phase);
     NodeId first_row = kNoNode;
     for (std::size_t i = begin; i < end;) {
       const std::uint32_t stage = place_[order_[i]].at / 2;
@@ -307,16 +246,15 @@ class Finder {
       if (is_view(id) || graph_[id].op == Op::assign) continue;
       const bool rows = place_[id].at % 2 != 0;
       if (rows && first_row == kNoNode) first_row = id;
-      signature.add(graph_, id, rows);
+      question.add(id, rows);
     }
     if (first_row == kNoNode) return;
     if (std::string reason = saves_nothing(region); options_.only_if_it_saves && !reason.empty()) {
       note(first_row, "no region: " + reason);
       return;
     }
-    const Support support = signature.ask(options_, region.stages.size(), graph_.phases[phase].capacity);
-    if (!support.yes) {
-      note(first_row, "region dissolved: " + support.reason);
+    if (const RegionPlan plan = question.ask(options_.plan); !plan.yes) {
+      note(first_row, "region dissolved: " + plan.reason);
       return;
     }
     result_.graph.regions.push_back(std::move(region));

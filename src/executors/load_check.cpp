@@ -15,7 +15,10 @@ namespace {
 void refuse_too_much_for_the_host(const Program& program) {
   std::uint64_t needed = program.arena_bytes;
   for (const Phase& phase : program.phases) {
-    for (const Region& region : phase.regions) needed = std::max(needed, program.arena_bytes + region.tile_bytes);
+    for (const Region& region : phase.regions) {
+      if (const auto* tiling = std::get_if<HostTiling>(&region.tiling))
+        needed = std::max(needed, program.arena_bytes + tiling->tile_bytes);
+    }
   }
   const std::uint64_t available = available_host_memory();
   if (needed <= available) return;
@@ -98,10 +101,14 @@ class LoadCheck {
       for (const FusedSteps& fused : stage.fused)
         of_fused.push_back(signature_of(fused, phase, products[of_fused.size()].get()));
     }
-    const Support support =
-        executor_.supports_region({of_rows, of_once, region.stages.size(), phase.capacity, of_fused}, target_);
-    if (!support.yes) {
-      refuse(phase, fmt::format("the region of steps {} to {}: {}", region.first() + 1, region.last, support.reason));
+    const bool reduces =
+        std::any_of(region.stages.begin(), region.stages.end(), [](const Stage& one) { return !one.combines.empty(); });
+    RegionPlan plan = executor_.plan_region(
+        {reduces ? RegionForm::reductions : RegionForm::rows, of_rows, of_once, phase.capacity, of_fused}, target_);
+    if (plan.yes && plan.tiling.index() != region.tiling.index())
+      plan = RegionPlan::no("it is tiled for another machine");
+    if (!plan.yes) {
+      refuse(phase, fmt::format("the region of steps {} to {}: {}", region.first() + 1, region.last, plan.reason));
     }
   }
 

@@ -104,12 +104,12 @@ std::string fused_line(const FusedSteps& fused) {
 }
 
 std::string region_lines(const Program& program, const Region& region, std::size_t number) {
-  std::string text =
-      fmt::format("  region {}: steps {} to {}, tiles of {} rows and {} bytes, {} partitions", number,
-                  region.first() + 1, region.last, region.tile_rows, region.tile_bytes, region.partitions);
-  if (region.accumulators != kNoBuffer) {
-    text += fmt::format(" with {} bytes each in {}", region.accumulator_bytes, label(program, region.accumulators));
-    if (region.lanes) text += ", lanes apart";
+  std::string text = fmt::format("  region {}: steps {} to {}, ", number, region.first() + 1, region.last);
+  text += to_string(region.tiling);
+  const auto* host = std::get_if<HostTiling>(&region.tiling);
+  if (host != nullptr && region.accumulators != kNoBuffer) {
+    text += fmt::format(" with {} bytes each in {}", host->accumulator_bytes, label(program, region.accumulators));
+    if (host->lanes) text += ", lanes apart";
   }
   text += '\n';
   for (const Stage& stage : region.stages) {
@@ -134,6 +134,13 @@ std::string_view name_of(CombineOp op) {
 
 std::string_view name_of(BufferKind kind) {
   return kKindNames[static_cast<std::size_t>(kind)];
+}
+
+std::string to_string(const Tiling& tiling) {
+  if (const auto* gpu = std::get_if<GpuTiling>(&tiling))
+    return fmt::format("{} blocks of {} threads", gpu->blocks, gpu->threads);
+  const auto& host = std::get<HostTiling>(tiling);
+  return fmt::format("tiles of {} rows and {} bytes, {} partitions", host.tile_rows, host.tile_bytes, host.partitions);
 }
 
 std::string to_string(const Program& program) {

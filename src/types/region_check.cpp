@@ -46,12 +46,15 @@ class RegionChecker {
   bool is_tile(BufferId id) const { return buffer(id).kind == BufferKind::tile; }
   std::string named(BufferId id) const { return fmt::format("{}#{}", buffer(id).name, id); }
 
-  void check_shape(const Region& region) const {
-    if (phase_.capacity < 1 || region.tile_rows <= 0 || region.tile_rows > kMaxBatch || region.partitions <= 0 ||
-        region.partitions > kMostPartitions || region.tile_bytes > kMostBytes ||
-        region.accumulator_bytes > kMostBytes) {
-      broken("tiles", fmt::format("{} rows a tile of {} bytes, {} partitions of {}", region.tile_rows,
-                                  region.tile_bytes, region.partitions, region.accumulator_bytes));
+  void check_shape(const Region& region) {
+    const auto* tiling = std::get_if<HostTiling>(&region.tiling);
+    if (tiling == nullptr) broken("tiling", "a region over rows has a tiling for elements");
+    tiling_ = *tiling;
+    if (phase_.capacity < 1 || tiling_.tile_rows <= 0 || tiling_.tile_rows > kMaxBatch || tiling_.partitions <= 0 ||
+        tiling_.partitions > kMostPartitions || tiling_.tile_bytes > kMostBytes ||
+        tiling_.accumulator_bytes > kMostBytes) {
+      broken("tiles", fmt::format("{} rows a tile of {} bytes, {} partitions of {}", tiling_.tile_rows,
+                                  tiling_.tile_bytes, tiling_.partitions, tiling_.accumulator_bytes));
     }
     check_accumulators(region);
     std::uint32_t at = region.first();
@@ -68,23 +71,23 @@ class RegionChecker {
   }
 
   void check_accumulators(const Region& region) const {
-    if (region.accumulator_bytes % 64 != 0) {
-      broken("accumulators", fmt::format("{} bytes are not whole lines", region.accumulator_bytes));
+    if (tiling_.accumulator_bytes % 64 != 0) {
+      broken("accumulators", fmt::format("{} bytes are not whole lines", tiling_.accumulator_bytes));
     }
     if (region.accumulators != kNoBuffer && buffer(region.accumulators).kind != BufferKind::workspace) {
       broken("accumulators", named(region.accumulators) + " is no workspace");
     }
-    const std::uint64_t wanted = region.accumulator_bytes * static_cast<std::uint64_t>(region.partitions);
+    const std::uint64_t wanted = tiling_.accumulator_bytes * static_cast<std::uint64_t>(tiling_.partitions);
     if (wanted == 0) return;  // of empty values only
     if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < wanted) {
-      broken("accumulators", fmt::format("{} partitions need {} bytes of workspace", region.partitions, wanted));
+      broken("accumulators", fmt::format("{} partitions need {} bytes of workspace", tiling_.partitions, wanted));
     }
   }
 
   void check_stage(const Region& region, const Stage& stage) {
     std::set<BufferId> written;  // roots of tile buffers that hold a value
     for (const TileMove& load : stage.loads) {
-      check_move(region, load);
+      check_move(load);
       written.insert(root_[load.tile]);
     }
     std::set<BufferId> combined;
@@ -103,7 +106,7 @@ class RegionChecker {
       const Step& step = phase_.steps[i];
       row_step_[i] = true;
       check_in_place(step);
-      check_vectors(region, step);
+      check_vectors(step);
       for (const BufferId input : step.inputs) {
         if (!is_tile(input) && buffer(input).type.rows > 0) {
           broken("load", fmt::format("row step {} reads {} from the arena", step.name, named(input)));
@@ -111,19 +114,19 @@ class RegionChecker {
         if (is_tile(input) && written.count(root_[input]) == 0) {
           broken("load", fmt::format("row step {} reads {} before it is there", step.name, named(input)));
         }
-        if (is_tile(input)) check_place(region, input);
+        if (is_tile(input)) check_place(input);
       }
       if (is_tile(step.output)) {
-        check_place(region, step.output);
+        check_place(step.output);
         written.insert(root_[step.output]);
       } else if (combined.erase(step.output) == 0) {
         broken("combine", fmt::format("row step {} writes {}, which is not combined", step.name, named(step.output)));
       }
     }
     if (!combined.empty()) broken("combine", named(*combined.begin()) + " is written by no row step");
-    check_fused(region, stage);
+    check_fused(stage);
     for (const TileMove& store : stage.stores) {
-      check_move(region, store);
+      check_move(store);
       const BufferKind kind = buffer(root_[store.arena]).kind;
       if (kind == BufferKind::data || kind == BufferKind::constant || buffer(store.tile).layout != Layout::rows) {
         broken("store", fmt::format("{} cannot go to {}", named(store.tile), named(store.arena)));
@@ -133,7 +136,7 @@ class RegionChecker {
   }
 
   // Fused steps are a chain, each link of which is read by the next alone; only such links are in registers.
-  void check_fused(const Region& region, const Stage& stage) const {
+  void check_fused(const Stage& stage) const {
     std::set<std::uint32_t> taken;
     std::set<BufferId> links;
     for (const FusedSteps& fused : stage.fused) {
@@ -145,7 +148,7 @@ class RegionChecker {
       }
       if (phase_.steps[fused.product].op != Op::matmul) broken_fused(fused, "is no matmul");
       if (fused.sum != kNoStep) {
-        check_fused_sum(region, fused);
+        check_fused_sum(fused);
       } else {
         check_chain(fused, links);
       }
@@ -204,10 +207,10 @@ class RegionChecker {
            });
   }
 
-  void check_fused_sum(const Region& region, const FusedSteps& fused) const {
+  void check_fused_sum(const FusedSteps& fused) const {
     const Step& product = phase_.steps[fused.product];
     const Step& sum = phase_.steps[fused.sum];
-    if (fused.last() != fused.product || is_tile(product.output) || is_tile(sum.output) || !region.lanes ||
+    if (fused.last() != fused.product || is_tile(product.output) || is_tile(sum.output) || !tiling_.lanes ||
         sum.op != Op::sum || sum.inputs[0] != product.inputs[1]) {
       broken_fused(fused, fmt::format("cannot do step {} too", fused.sum + 1));
     }
@@ -218,20 +221,21 @@ class RegionChecker {
     }
   }
 
-  void check_place(const Region& region, BufferId id) const {
+  void check_place(BufferId id) const {
     const Buffer& b = buffer(id);
     if (b.layout == Layout::registers) return;
     if (b.layout == Layout::vectors) {
-      if (region.tile_rows % kTileLanes != 0) broken("in_place", named(id) + " is read by tiles that begin in vectors");
+      if (tiling_.tile_rows % kTileLanes != 0)
+        broken("in_place", named(id) + " is read by tiles that begin in vectors");
       return;
     }
-    if (b.offset > region.tile_bytes || b.bytes > region.tile_bytes - b.offset) {
+    if (b.offset > tiling_.tile_bytes || b.bytes > tiling_.tile_bytes - b.offset) {
       broken("inside_tile",
-             fmt::format("{} is {} bytes at {}, a tile has {}", named(id), b.bytes, b.offset, region.tile_bytes));
+             fmt::format("{} is {} bytes at {}, a tile has {}", named(id), b.bytes, b.offset, tiling_.tile_bytes));
     }
     if (b.offset % 64 != 0)
       broken("inside_tile", fmt::format("{} begins at {}, no multiple of 64", named(id), b.offset));
-    const std::int64_t lanes = (region.tile_rows + kTileLanes - 1) / kTileLanes * kTileLanes;
+    const std::int64_t lanes = (tiling_.tile_rows + kTileLanes - 1) / kTileLanes * kTileLanes;
     const std::int64_t features = phase_.capacity == 0 ? 0 : b.type.shape.elements() / phase_.capacity;
     if (b.bytes < static_cast<std::uint64_t>(features * lanes) * size_of(b.type.dtype)) {
       broken("inside_tile",
@@ -239,7 +243,7 @@ class RegionChecker {
     }
   }
 
-  void check_move(const Region& region, const TileMove& move) const {
+  void check_move(const TileMove& move) const {
     if (!is_tile(move.tile) || is_tile(move.arena) || buffer(move.arena).kind == BufferKind::workspace) {
       broken("move", "a move is not between a value of the arena and one of a tile");
     }
@@ -255,21 +259,21 @@ class RegionChecker {
       }
     }
     if (buffer(move.arena).layout == Layout::vectors &&
-        (region.tile_rows % kTileLanes != 0 || buffer(move.arena).block != phase_.capacity)) {
+        (tiling_.tile_rows % kTileLanes != 0 || buffer(move.arena).block != phase_.capacity)) {
       broken("layout", fmt::format("{} is not one batch in vectors that tiles begin", named(move.arena)));
     }
     if (is_in_place(move.tile) && buffer(move.arena).layout != Layout::vectors) {
       broken("in_place",
              fmt::format("{} is to be read in {}, which lies in rows", named(move.tile), named(move.arena)));
     }
-    check_place(region, move.tile);
+    check_place(move.tile);
   }
 
   // A batch of a data set in vectors is one block of it, row after row.
-  void check_vectors(const Region& region, const Step& step) const {
+  void check_vectors(const Step& step) const {
     if (step.op != Op::minibatch || buffer(step.inputs[0]).layout != Layout::vectors) return;
     const auto& params = step.params.as<MinibatchParams>();
-    if (!params.shuffle && region.tile_rows % kTileLanes == 0 &&
+    if (!params.shuffle && tiling_.tile_rows % kTileLanes == 0 &&
         buffer(step.inputs[0]).block == std::min(params.capacity, params.total)) {
       return;
     }
@@ -312,9 +316,9 @@ class RegionChecker {
     if (combine.offset % sizeof(float) != 0) {
       broken("accumulators", fmt::format("{} at {}: not whole numbers", named(combine.value), combine.offset));
     }
-    if (combine.offset > region.accumulator_bytes || value.bytes > region.accumulator_bytes - combine.offset) {
+    if (combine.offset > tiling_.accumulator_bytes || value.bytes > tiling_.accumulator_bytes - combine.offset) {
       broken("accumulators", fmt::format("{} is {} bytes at {} of {}", named(combine.value), value.bytes,
-                                         combine.offset, region.accumulator_bytes));
+                                         combine.offset, tiling_.accumulator_bytes));
     }
   }
 
@@ -337,6 +341,7 @@ class RegionChecker {
   const Program& program_;
   const std::vector<BufferId>& root_;
   std::vector<bool> row_step_;
+  HostTiling tiling_;  // of the region that is looked at
 };
 
 }  // namespace

@@ -13,16 +13,33 @@ namespace {
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = 1024 * kKiB;
 
+// A core of the last ten years (docs/notes/2026-11-21-regions.md). All weights are read for each tile and a partition
+// has accumulators for each, so both stay in a second-level cache of some hundred KiB; a sample of 16 KiB would take
+// 256 of them in the smallest tile. Lanes stay in the first-level cache, a tile there or in the second. A partition is
+// worth two to three microseconds: handing partitions over costs 0.3 (docs/notes/2026-11-21-cpu-threads.md), weights
+// then wander between cores, and ending a partition costs one thread as much: shares of half this size gained nothing
+// with two threads and cost a tenth with one. A reduction over rows ends with about three operations a value for each
+// tile, beside one a vector of rows: with fewer than 64 rows the ends would cost more than the sums.
+constexpr RegionCosts kHostRegions = {
+    .most_weights = 256 * kKiB,
+    .most_reduced = 256 * kKiB,
+    .most_row = 16 * kKiB,
+    .tile_bytes = 64 * kKiB,
+    .lane_bytes = 32 * kKiB,
+    .partition_work = 6144,
+    .most_partitions = 64,
+    .least_rows = 64,
+};
+
 // From NVIDIA's CUDA programming guide (table of technical specifications) and the data sheets of the boards. Shared
-// memory is what one block may opt in to. h100 is the SXM board; h200 has the same chip and other memory. A tile on a
-// host should fit the first- or second-level cache of a core of the last ten years (docs/notes/2026-11-21-regions.md).
+// memory is what one block may opt in to. h100 is the SXM board; h200 has the same chip and other memory.
 constexpr Target kTargets[] = {
-    // name, executor, capability, SMs, threads/SM, shared bytes, registers/SM, cluster, library workspace, tile
-    {"host", "cpu", 0, 0, 0, 0, 0, 0, 0, 64 * kKiB},
-    {"h200", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, 232448},
-    {"h100", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, 232448},
-    {"a100", "cuda", 80, 108, 2048, 166912, 65536, 0, 32 * kMiB, 166912},
-    {"l4", "cuda", 89, 58, 1536, 101376, 65536, 0, 32 * kMiB, 101376},
+    // name, executor, capability, SMs, threads/SM, shared bytes, registers/SM, cluster, library workspace, regions
+    {"host", "cpu", 0, 0, 0, 0, 0, 0, 0, kHostRegions},
+    {"h200", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, {}},
+    {"h100", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, {}},
+    {"a100", "cuda", 80, 108, 2048, 166912, 65536, 0, 32 * kMiB, {}},
+    {"l4", "cuda", 89, 58, 1536, 101376, 65536, 0, 32 * kMiB, {}},
 };
 
 }  // namespace

@@ -35,6 +35,34 @@ TEST(Planning, NeedsNoDevice) {
   EXPECT_FALSE(cuda->supports({Op::exp, ScalarParams{}, {}, f32({3}), false}, find_target("host")).yes);
 }
 
+// Which steps may be one launch, and its blocks: of each chain as many as it has work for, or the machine room.
+TEST(Planning, ARegionOverElementsIsOneLaunch) {
+  const auto cuda = find_executor("cuda");
+  const Params none;
+  const TensorType small = f32({1000});
+  const std::vector<TensorType> inputs{small};
+  const auto plan = [&](RegionForm form, Op op, std::vector<std::int64_t> chains, std::string_view target) {
+    const StepSignature step{op, none, inputs, small, false};
+    RegionSignature region;
+    region.form = form;
+    region.rows = {&step, 1};
+    region.chains = chains;
+    return cuda->plan_region(region, find_target(target));
+  };
+  const auto blocks = [&](std::vector<std::int64_t> chains, std::string_view target) {
+    const auto tiling = std::get<GpuTiling>(plan(RegionForm::elements, Op::neg, std::move(chains), target).tiling);
+    EXPECT_EQ(tiling.threads, 256u);
+    return tiling.blocks;
+  };
+  EXPECT_EQ(blocks({1000}, "h200"), 4u);
+  EXPECT_EQ(blocks({1000, 1, 1 << 16}, "h200"), 4u + 1u + 64u) << "four elements a thread from 2^16 on";
+  EXPECT_EQ(blocks({10'000'000}, "h200"), 16u * 132u);
+  EXPECT_EQ(blocks({10'000'000}, "l4"), 16u * 58u);
+  EXPECT_NE(plan(RegionForm::elements, Op::reshape, {1000}, "h200").reason, "");
+  EXPECT_NE(plan(RegionForm::rows, Op::neg, {}, "h200").reason, "");
+  EXPECT_NE(plan(RegionForm::elements, Op::neg, {1000}, "host").reason, "");
+}
+
 TEST(Planning, BadDeviceNumbersAreErrors) {
   for (const char* name : {"cuda:x", "cuda:-1", "cuda:1x"}) {
     try {

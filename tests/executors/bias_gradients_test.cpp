@@ -48,12 +48,13 @@ struct Rows {
 Program lowered(const Rows& rows) {
   const Target& target = find_target("host");
   RegionOptions options;
-  options.supports = [&](const RegionSignature& region) { return CpuExecutor().supports_region(region, target); };
+  options.plan = [&](const RegionSignature& region) { return CpuExecutor().plan_region(region, target); };
   options.only_if_it_saves = false;
   CompileOptions lower;
   lower.name = "pairs";
   lower.target = "host";
   lower.supports = [&](const StepSignature& step) { return CpuExecutor().supports(step, target); };
+  lower.plan_region = options.plan;
   lower.tiles = {32, 2};
   return compile(fuse(find_regions(rows.graph, options).graph, options), lower).program;
 }

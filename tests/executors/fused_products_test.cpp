@@ -56,7 +56,7 @@ struct Net {
 ir::Graph in_regions(const ir::Graph& graph, bool with_fusion = true) {
   const CpuExecutor cpu;
   RegionOptions options;
-  options.supports = [&](const RegionSignature& region) { return cpu.supports_region(region, find_target("host")); };
+  options.plan = [&](const RegionSignature& region) { return cpu.plan_region(region, find_target("host")); };
   options.only_if_it_saves = false;
   ir::Graph regions = find_regions(graph, options).graph;
   return with_fusion ? fuse(std::move(regions), options) : regions;
@@ -214,8 +214,9 @@ TEST(FusedProducts, WhatLiesBetweenHasNoBytes) {
   }
   for (const char* name : {"h", "g", "dz"}) EXPECT_GT(tile_buffer(program, name).bytes, 0u) << name;
   const Program plain = lower_for(in_regions(two_layers("relu").graph, false), CpuExecutor()).program;
-  EXPECT_LT(program.phases[0].regions[0].tile_bytes, plain.phases[0].regions[0].tile_bytes);
-  EXPECT_EQ(program.phases[0].regions[0].tile_rows, plain.phases[0].regions[0].tile_rows);
+  const auto tiling_of = [](const Program& of) { return std::get<HostTiling>(of.phases[0].regions[0].tiling); };
+  EXPECT_LT(tiling_of(program).tile_bytes, tiling_of(plain).tile_bytes);
+  EXPECT_EQ(tiling_of(program).tile_rows, tiling_of(plain).tile_rows);
 }
 
 // dz = relu_gradient(h, dh) runs dh = g V^T: g stays until then, though dh itself comes earlier; dz may lie where h is.

@@ -86,8 +86,10 @@ void run_all(Executor& executor, const Program& program) {
 bool is_moderate(const Program& program) {
   std::uint64_t most = program.arena_bytes;
   for (const Phase& phase : program.phases) {
-    for (const Region& region : phase.regions)
-      most = std::max({most, region.tile_bytes, region.accumulator_bytes * 16});
+    for (const Region& region : phase.regions) {
+      if (const auto* tiling = std::get_if<HostTiling>(&region.tiling))
+        most = std::max({most, tiling->tile_bytes, tiling->accumulator_bytes * 16});
+    }
   }
   return most <= kMostBytes;
 }

@@ -39,7 +39,7 @@ constexpr std::int64_t kLargestBatch = 40;
 Regions fused(const ir::Graph& graph, const Executor& executor) {
   const Target& target = find_target("host");
   RegionOptions options;
-  options.supports = [&](const RegionSignature& region) { return executor.supports_region(region, target); };
+  options.plan = [&](const RegionSignature& region) { return executor.plan_region(region, target); };
   options.only_if_it_saves = false;
   Regions regions = find_regions(graph, options);
   regions.graph = fuse(std::move(regions.graph), options);
@@ -56,6 +56,7 @@ class OneRun {
     options.name = "random";
     options.target = "host";
     options.tiles = tiles;
+    options.plan_region = [&](const RegionSignature& region) { return executor.plan_region(region, target); };
     options.supports = [&](const StepSignature& step) {
       Support support = executor.supports(step, target);
       support.workspace_bytes = std::max(support.workspace_bytes, CpuExecutor().supports(step, target).workspace_bytes);
@@ -251,8 +252,9 @@ std::string compare_halves(OneRun& whole, std::size_t r, std::int64_t samples, s
   CpuExecutor cpu;
   const Program& program = whole.program();
   const Region& region = program.phases[0].regions[r];
-  const std::int64_t tiles = (program.phases[0].capacity + region.tile_rows - 1) / region.tile_rows;
-  const auto half = static_cast<std::int32_t>(std::min(tiles / 2 * region.tile_rows, samples));
+  const auto& tiling = std::get<HostTiling>(region.tiling);
+  const std::int64_t tiles = (program.phases[0].capacity + tiling.tile_rows - 1) / tiling.tile_rows;
+  const auto half = static_cast<std::int32_t>(std::min(tiles / 2 * tiling.tile_rows, samples));
   const Program apart = over_rows(program, r, static_cast<std::int32_t>(samples));
   const auto both = cpu.load(apart), first = cpu.load(over_rows(program, r, half));
   for (Runnable* runnable : {both.get(), first.get()}) {
@@ -260,12 +262,12 @@ std::string compare_halves(OneRun& whole, std::size_t r, std::int64_t samples, s
     runnable->run_steps(0, region.first(), region.last);
   }
   const std::vector<float> partitions =
-      floats(*both, apart.phases[0].regions[r].accumulators, 2 * region.accumulator_bytes);
+      floats(*both, apart.phases[0].regions[r].accumulators, 2 * tiling.accumulator_bytes);
   for (const Combine& combine : region.stages[0].combines) {
     const std::uint64_t bytes = program.buffers[combine.value].bytes;
     const std::vector<float> got = floats(*both, combine.value, bytes), begun = floats(*first, combine.value, bytes);
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const float rest = partitions[(region.accumulator_bytes + combine.offset) / sizeof(float) + i];
+      const float rest = partitions[(tiling.accumulator_bytes + combine.offset) / sizeof(float) + i];
       const float sum = combined(combine.op, begun[i], rest);
       ++values;
       if (got[i] == sum) continue;
@@ -288,7 +290,7 @@ TEST_P(RegionsOfRandomGraphs, AddUpFromHalvesOfTheRows) {
       whole.runnable().run(0, 1);
       const std::vector<Region>& regions = whole.program().phases[0].regions;
       for (std::size_t r = 0; r < regions.size(); ++r) {
-        if (regions[r].stages.size() != 1 || regions[r].partitions != 2) continue;
+        if (regions[r].stages.size() != 1 || std::get<HostTiling>(regions[r].tiling).partitions != 2) continue;
         if (regions[r].accumulators == kNoBuffer) continue;  // nothing is reduced, or empty values only
         const std::string wrong = compare_halves(whole, r, random.samples, values);
         ASSERT_TRUE(wrong.empty()) << "seed " << seed << ", tiles of " << rows << " rows: " << wrong << "\n"

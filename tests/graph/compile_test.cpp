@@ -66,7 +66,13 @@ TEST(Compile, RegionsChangeNoValues) {
   CompileOptions simplifying = options();
   simplifying.simplify = true;
   const Compiled plain = compile(step.graph, simplifying);
-  simplifying.supports_region = [](const RegionSignature&) { return Support::with_workspace(0); };
+  simplifying.plan_region = [](const RegionSignature& region) {
+    HostTiling tiling;
+    tiling.tile_rows = region.capacity;
+    tiling.accumulator_bytes = region.size.accumulator_bytes;
+    return RegionPlan::with(tiling);
+  };
+  simplifying.fuse = true;
   const Compiled fused = compile(step.graph, simplifying);
   ASSERT_FALSE(fused.program.phases[0].regions.empty());
   ASSERT_EQ(plain.buffer_of.size(), fused.buffer_of.size());

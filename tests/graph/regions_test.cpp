@@ -40,14 +40,15 @@ struct Step {
   }
 };
 
-Support always(const RegionSignature&) {
-  return Support::with_workspace(0);
+RegionPlan on_cpu(const RegionSignature& region, const Target& target = find_target("host")) {
+  return find_executor("cpu")->plan_region(region, target);
 }
-Regions regions_of(const ir::Graph& graph, RegionLimits limits = {},
-                   std::function<Support(const RegionSignature&)> supports = always) {
+RegionPlan always(const RegionSignature&) {
+  return RegionPlan::with({});
+}
+Regions regions_of(const ir::Graph& graph, PlanRegion plan = always) {
   RegionOptions options;
-  options.supports = std::move(supports);
-  options.limits = limits;
+  options.plan = std::move(plan);
   Regions regions = find_regions(graph, options);
   verify(regions.graph);
   return regions;
@@ -72,13 +73,18 @@ bool over_rows(const Regions& regions, std::string_view name) {
   return false;
 }
 
-Program lowered(const ir::Graph& graph, plan::TileChoice tiles = {}) {
+Program lowered(const ir::Graph& graph, plan::TileChoice tiles = {}, const Target& target = find_target("host")) {
   CompileOptions options;
   options.name = "test";
   options.target = "host";
   options.tiles = tiles;
+  options.plan_region = [&](const RegionSignature& region) { return on_cpu(region, target); };
   options.supports = [](const StepSignature&) { return Support::with_workspace(0); };
   return compile(graph, options).program;
+}
+
+HostTiling tiling_of(const Program& program) {
+  return std::get<HostTiling>(program.phases[0].regions.at(0).tiling);
 }
 
 TEST(RowAnalysis, FollowsTheRulesOfTheOps) {
@@ -133,8 +139,9 @@ TEST(RegionPass, AScatterIsACutWhenItsTableIsLargerThanTheBatch) {
   };
   const Step small = scattered(kRows), large = scattered(kRows + 1);
   EXPECT_EQ(kind_of(small.graph, "table"), RowKind::reduced);
-  EXPECT_TRUE(over_rows(regions_of(small.graph), "table"));
-  const Regions regions = regions_of(large.graph);
+  const PlanRegion cpu = [](const RegionSignature& region) { return on_cpu(region); };
+  EXPECT_TRUE(over_rows(regions_of(small.graph, cpu), "table"));
+  const Regions regions = regions_of(large.graph, cpu);
   EXPECT_FALSE(over_rows(regions, "table"));
   EXPECT_TRUE(over_rows(regions, "h")) << "the rest of the step stays fused";
   ASSERT_EQ(regions.notes.size(), 1u);
@@ -147,11 +154,11 @@ TEST(RegionPass, WhatTheExecutorDoesNotRunOverRowsIsACutWithItsReason) {
   const NodeId s = step.named("s", step.make.add("sin", {step.make.add("exp", {step.make.add("neg", {step.h})})}));
   const NodeId after = step.named("after", step.make.add("square", {step.make.add("exp", {s})}));
   step.graph[step.named("total", step.make.add("sum", {step.make.add("neg", {after})}))].keep = true;
-  const Regions regions = regions_of(step.graph, {}, [](const RegionSignature& region) {
+  const Regions regions = regions_of(step.graph, [](const RegionSignature& region) {
     for (const StepSignature& row : region.rows) {
-      if (row.op == Op::sin) return Support::no("no sin today");
+      if (row.op == Op::sin) return RegionPlan::no("no sin today");
     }
-    return Support::with_workspace(0);
+    return RegionPlan::with({});
   });
   ASSERT_EQ(regions.graph.regions.size(), 2u);
   EXPECT_FALSE(over_rows(regions, "s"));
@@ -163,17 +170,18 @@ TEST(RegionPass, WhatTheExecutorDoesNotRunOverRowsIsACutWithItsReason) {
 }
 
 TEST(RegionPass, WideProductsAreLeftToTheirKernel) {
-  RegionLimits limits;
-  limits.weights = 40;  // of W: 48
-  const Regions regions = regions_of(Step().graph, limits);
+  Target narrow = find_target("host");
+  narrow.regions.most_weights = 40;  // of W: 48
+  const Regions regions =
+      regions_of(Step().graph, [&](const RegionSignature& region) { return on_cpu(region, narrow); });
   EXPECT_FALSE(over_rows(regions, "z"));
   ASSERT_FALSE(regions.notes.empty());
   EXPECT_NE(regions.notes[0].text.find("48 bytes of weights"), std::string::npos) << regions.notes[0].text;
 }
 
 TEST(RegionPass, ADeclinedRegionIsDissolvedWithItsReason) {
-  const Regions regions = regions_of(Step().graph, {}, [](const RegionSignature& region) {
-    return region.rows.size() > 1 ? Support::no("one at a time") : Support::with_workspace(0);
+  const Regions regions = regions_of(Step().graph, [](const RegionSignature& region) {
+    return region.rows.size() > 1 ? RegionPlan::no("one at a time") : RegionPlan::with({});
   });
   EXPECT_TRUE(regions.graph.regions.empty());
   ASSERT_EQ(regions.notes.size(), 1u);
@@ -213,8 +221,8 @@ TEST(RegionPlan, WhatLivesInATileTakesNoBytesOfTheArena) {
     EXPECT_EQ(without.buffers[find_buffer(without, name)].kind, BufferKind::activation) << name;
   }
   const Region& region = with.phases[0].regions.at(0);
-  EXPECT_EQ(region.tile_rows, 112);  // all 100, in whole vectors
-  EXPECT_EQ(region.partitions, 1);
+  EXPECT_EQ(tiling_of(with).tile_rows, 112);  // all 100, in whole vectors
+  EXPECT_EQ(tiling_of(with).partitions, 1);
   ASSERT_EQ(region.stages[0].combines.size(), 1u);
   EXPECT_EQ(with.buffers[region.stages[0].combines[0].value].name, "dW");
   EXPECT_NE(to_string(with).find("combine dW"), std::string::npos);
@@ -223,9 +231,44 @@ TEST(RegionPlan, WhatLivesInATileTakesNoBytesOfTheArena) {
 TEST(RegionPlan, TilesAndPartitionsComeFromShapesAndTarget) {
   const Program a = lowered(regions_of(Step().graph).graph), b = lowered(regions_of(Step().graph).graph);
   EXPECT_EQ(a, b);
-  const Region chosen = lowered(regions_of(Step().graph).graph, {7, 3}).phases[0].regions.at(0);
+  const HostTiling chosen = tiling_of(lowered(regions_of(Step().graph).graph, {7, 3}));
   EXPECT_EQ(chosen.tile_rows, 7);
   EXPECT_EQ(chosen.partitions, 3);
+}
+
+// Each number of the target has a say.
+TEST(RegionPlan, LimitsAndCostsAreTheTargets) {
+  const Target& host = find_target("host");
+  const auto tiling = [&](const std::function<void(RegionCosts&)>& change) {
+    Target other = host;
+    change(other.regions);
+    return tiling_of(lowered(regions_of(Step(10000).graph).graph, {}, other));
+  };
+  const HostTiling usual = tiling([](RegionCosts&) {});
+  EXPECT_LT(tiling([](RegionCosts& r) { r.tile_bytes /= 4; }).tile_rows, usual.tile_rows);
+  EXPECT_LT(tiling([](RegionCosts& r) { r.partition_work *= 4; }).partitions, usual.partitions);
+  EXPECT_EQ(tiling([](RegionCosts& r) { r.most_partitions = 2; }).partitions, 2);
+  EXPECT_TRUE(usual.lanes);
+  EXPECT_FALSE(tiling([](RegionCosts& r) { r.lane_bytes = 0; }).lanes);
+  const auto least = [](RegionCosts& r) {
+    r.tile_bytes = 0;
+    r.least_rows = 32;
+  };
+  EXPECT_EQ(tiling(least).tile_rows, 32);
+
+  const auto note = [&](const std::function<void(RegionCosts&)>& change) {
+    Target other = host;
+    change(other.regions);
+    const Regions regions =
+        regions_of(Step().graph, [&](const RegionSignature& region) { return on_cpu(region, other); });
+    return regions.notes.empty() ? std::string() : regions.notes[0].text;
+  };
+  EXPECT_EQ(note([](RegionCosts&) {}), "");
+  EXPECT_EQ(note([](RegionCosts& r) { r.most_weights = 47; }),
+            "a cut: 48 bytes of weights are too many to read for each tile");
+  EXPECT_EQ(note([](RegionCosts& r) { r.most_reduced = 47; }),
+            "a cut: 48 bytes are too many for the accumulators of a partition");
+  EXPECT_EQ(note([](RegionCosts& r) { r.most_row = 15; }), "a cut: 16 bytes of a sample are too many for a tile");
 }
 
 TEST(RegionPlan, AnEmptyReducedValueNeedsNoAccumulators) {
@@ -239,12 +282,12 @@ TEST(RegionPlan, AnEmptyReducedValueNeedsNoAccumulators) {
       make.add("slice", {h}, {{"axis", std::int64_t{1}}, {"start", std::int64_t{0}}, {"stop", std::int64_t{0}}});
   for (const NodeId id : {make.add("exp", {h}), make.add("sum", {none}, {{"axes", List{0}}})}) graph[id].keep = true;
   RegionOptions options;
-  options.supports = always;
+  options.plan = always;
   options.only_if_it_saves = false;
   const Program program = lowered(find_regions(graph, options).graph);
   ASSERT_EQ(program.phases[0].regions.size(), 1u);
   EXPECT_EQ(program.phases[0].regions[0].stages[0].combines.size(), 1u);
-  EXPECT_EQ(program.phases[0].regions[0].accumulator_bytes, 0u);
+  EXPECT_EQ(tiling_of(program).accumulator_bytes, 0u);
   check(program);
 }
 
@@ -260,14 +303,14 @@ TEST(RegionPlan, AccumulatorsLieSideBySideInWholeLines) {
     end += program.buffers[combine.value].type.bytes();
   }
   EXPECT_EQ(end, (12 + 4 + 1) * sizeof(float));
-  EXPECT_EQ(region.accumulator_bytes, 128u);
+  EXPECT_EQ(tiling_of(program).accumulator_bytes, 128u);
 }
 
 TEST(RegionPlan, PartitionsAreEqualSharesForTwoAndMoreThreads) {
   std::int32_t before = 1;
   for (const std::int64_t rows : {1, 100, 321, 1000, 1500, 3530, 10000, 40000, 123457, 800000}) {
     SCOPED_TRACE(rows);
-    const Region region = lowered(regions_of(Step(rows).graph).graph).phases[0].regions.at(0);
+    const HostTiling region = tiling_of(lowered(regions_of(Step(rows).graph).graph));
     const std::int64_t partitions = region.partitions;
     EXPECT_EQ(partitions & (partitions - 1), 0) << "a power of two";
     EXPECT_GE(partitions, before);
@@ -282,14 +325,14 @@ TEST(RegionPlan, PartitionsAreEqualSharesForTwoAndMoreThreads) {
     before = region.partitions;
   }
   EXPECT_EQ(before, 64);
-  EXPECT_GT(lowered(regions_of(Step(3530).graph).graph).phases[0].regions.at(0).partitions, 1)
-      << "small work is shared";
+  EXPECT_GT(tiling_of(lowered(regions_of(Step(3530).graph).graph)).partitions, 1) << "small work is shared";
 }
 
 // Each rule of a Region, broken.
 TEST(RegionCheck, BrokenRegionsAreFound) {
   const Program good = lowered(regions_of(Step().graph).graph);
   check(good);
+  const auto host = [](Region& region) -> HostTiling& { return std::get<HostTiling>(region.tiling); };
   const auto broken = [&](std::string_view rule, const std::function<void(Program&, Region&)>& change) {
     Program program = good;
     change(program, program.phases[0].regions[0]);
@@ -301,16 +344,17 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
     }
   };
   broken("region.stages", [](Program&, Region& r) { r.stages.clear(); });
-  broken("region.tiles", [](Program&, Region& r) { r.tile_rows = 0; });
-  broken("region.tiles", [](Program&, Region& r) { r.partitions = 0; });
+  broken("region.tiling", [](Program&, Region& r) { r.tiling = GpuTiling{256, 1}; });
+  broken("region.tiles", [&](Program&, Region& r) { host(r).tile_rows = 0; });
+  broken("region.tiles", [&](Program&, Region& r) { host(r).partitions = 0; });
   broken("region.order", [](Program&, Region& r) { r.last = 99; });
   broken("region.order", [](Program&, Region& r) { r.stages[0].rows = r.stages[0].last + 1; });
   broken("region.load", [](Program&, Region& r) { r.stages[0].loads.clear(); });
   broken("region.combine", [](Program&, Region& r) { r.stages[0].combines.clear(); });
   broken("region.combine", [](Program&, Region& r) { r.stages[0].combines.push_back(r.stages[0].combines[0]); });
-  broken("region.accumulators", [](Program&, Region& r) { r.accumulator_bytes = 16; });
-  broken("region.accumulators", [](Program&, Region& r) { r.partitions = 1000; });
-  broken("region.accumulators", [](Program&, Region& r) { r.accumulator_bytes -= 4; });
+  broken("region.accumulators", [&](Program&, Region& r) { host(r).accumulator_bytes = 16; });
+  broken("region.accumulators", [&](Program&, Region& r) { host(r).partitions = 1000; });
+  broken("region.accumulators", [&](Program&, Region& r) { host(r).accumulator_bytes -= 4; });
   broken("region.accumulators", [](Program&, Region& r) { r.stages[0].combines[0].offset += 2; });
   broken("region.accumulators", [](Program& p, Region& r) {  // in the place of another
     Combine second = r.stages[0].combines[0];
@@ -321,8 +365,8 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
     Buffer& value = p.buffers[p.buffers[r.stages[0].combines[0].value].storage];
     p.buffers[r.accumulators].offset = value.offset;
   });
-  broken("region.inside_tile", [](Program&, Region& r) { r.tile_bytes = 64; });
-  broken("region.inside_tile", [](Program&, Region& r) { r.tile_rows = 1000; });
+  broken("region.inside_tile", [&](Program&, Region& r) { host(r).tile_bytes = 64; });
+  broken("region.inside_tile", [&](Program&, Region& r) { host(r).tile_rows = 1000; });
   broken("region.in_place", [](Program& p, Region& r) {  // its data lie in rows
     p.buffers[r.stages[0].loads[0].tile].layout = Layout::vectors;
   });

@@ -104,8 +104,8 @@ TEST(DataInPlace, TakesNoRoomInATile) {
   const Session square = open(model_text(100, "32", std::string(kLoss) + " + 0.1 * mean(square(x))"), true);
   EXPECT_EQ(in_place(square).size(), 1u);  // y
   const auto bytes_of_row = [](const Session& session) {
-    const Region& region = session.program().phases[0].regions.at(0);
-    return region.tile_bytes / static_cast<std::uint64_t>(region.tile_rows);
+    const auto& tiling = std::get<HostTiling>(session.program().phases[0].regions.at(0).tiling);
+    return tiling.tile_bytes / static_cast<std::uint64_t>(tiling.tile_rows);
   };
   EXPECT_GE(bytes_of_row(square), bytes_of_row(products) + 5 * sizeof(float));
 }

@@ -15,6 +15,7 @@ Compiled lower_for(const ir::Graph& graph, const Executor& executor) {
   options.name = "test";
   options.target = std::string(target.name);
   options.supports = [&](const StepSignature& step) { return executor.supports(step, target); };
+  options.plan_region = [&](const RegionSignature& region) { return executor.plan_region(region, target); };
   return compile(graph, options);
 }
 

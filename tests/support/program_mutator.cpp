@@ -247,17 +247,39 @@ class Mutator {
       case 0:
         return number(r.last);
       case 1:
-        return number(r.tile_rows);
+        return id(r.accumulators);
       case 2:
-        return number(r.partitions);
       case 3:
-        return number(r.tile_bytes);
       case 4:
-        return number(r.accumulator_bytes);
       case 5:
-        return once_in(2) ? number(r.lanes) : id(r.accumulators);
+        return change(r.tiling);
       default:
         return entries(r.stages, [&](Stage& stage) { change(stage); });
+    }
+  }
+  void change(Tiling& tiling) {
+    if (once_in(16)) {  // for another kind of machine
+      if (tiling.index() == 0) {
+        tiling = GpuTiling{256, 1};
+      } else {
+        tiling = HostTiling{};
+      }
+    } else if (auto* gpu = std::get_if<GpuTiling>(&tiling)) {
+      number(once_in(2) ? gpu->threads : gpu->blocks);
+    } else {
+      auto& host = std::get<HostTiling>(tiling);
+      switch (below(5)) {
+        case 0:
+          return number(host.tile_rows);
+        case 1:
+          return number(host.partitions);
+        case 2:
+          return number(host.tile_bytes);
+        case 3:
+          return number(host.accumulator_bytes);
+        default:
+          return number(host.lanes);
+      }
     }
   }
   void move(TileMove& m) { id(once_in(2) ? m.arena : m.tile); }

@@ -240,35 +240,6 @@ HostKernel CpuExecutor::kernel(const StepSignature& step) const {
   return {cpu_kernel(step.op, default_isa()), cpu_workspace(step.op, step.params, step.inputs, step.output)};
 }
 
-Support CpuExecutor::supports_region(const RegionSignature& region, const Target& target) const {
-  for (const std::span<const StepSignature> steps : {region.rows, region.once}) {
-    for (const StepSignature& step : steps) {
-      if (Support support = supports(step, target); !support.yes) return support;
-    }
-  }
-  for (const StepSignature& step : region.rows) {
-    cpu::TileCall call;
-    call.op = step.op;
-    call.params = &step.params;
-    for (const TensorType& type : step.inputs) call.inputs.push_back({type});
-    call.output.type = step.output;
-    call.capacity = region.capacity;
-    std::string reason;
-    if (cpu::make_tile_step(call, Isa::plain, reason) == nullptr) return Support::no(std::move(reason));
-  }
-  for (const FusedSignature& fused : region.fused) {
-    if (!fused.epilogue) continue;
-    if (cpu::epilogue_input(*fused.epilogue) != static_cast<int>(fused.input))
-      return Support::no(fmt::format("cpu does no '{}' in the registers of a product", name_of(*fused.epilogue)));
-    // A product of several blocks of terms stores partial results.
-    const Shape& rows = fused.product.inputs[0].shape;
-    if (fused.in_place && rows[rows.rank() - 1] > cpu::kProductBlock)
-      return Support::no(fmt::format("a product of more than {} terms overwrites the operand of '{}'",
-                                     cpu::kProductBlock, name_of(*fused.epilogue)));
-  }
-  return Support::with_workspace(0);
-}
-
 void CpuExecutor::set_threads(int threads) {
   if (threads < 0 || threads > kMaxThreads)
     throw Error(ErrorKind::input, "threads.count",

@@ -26,8 +26,11 @@ constexpr std::uint64_t kPage = 4096;           // two threads' scratch shares n
 // Floats of partial results read: two or three microseconds, as a partition.
 constexpr std::int64_t kCombinePart = 8192;
 
-std::uint64_t lane_bytes(const Region& region) {
-  return region.lanes ? region.accumulator_bytes * kTileLanes : 0;
+std::uint64_t lane_bytes(const HostTiling& tiling) {
+  return tiling.lanes ? tiling.accumulator_bytes * kTileLanes : 0;
+}
+const HostTiling& tiling_of(const Region& region) {
+  return std::get<HostTiling>(region.tiling);
 }
 // Lanes of 16 numbers are added at a time: those of the last ones of a sum are read beyond it, for nothing.
 constexpr std::uint64_t kBeyondLanes = (kTileLanes - 1) * kTileLanes * sizeof(float);
@@ -49,8 +52,9 @@ TileScratch::~TileScratch() {
 }
 
 std::uint64_t RegionRunner::scratch_bytes(const Region& region) {
-  const std::uint64_t lanes = lane_bytes(region);
-  return whole_lines(region.tile_bytes) + lanes + (lanes > 0 ? kBeyondLanes : 0);
+  const HostTiling& tiling = tiling_of(region);
+  const std::uint64_t lanes = lane_bytes(tiling);
+  return whole_lines(tiling.tile_bytes) + lanes + (lanes > 0 ? kBeyondLanes : 0);
 }
 
 RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Program& program, std::byte* arena, Isa isa,
@@ -58,12 +62,12 @@ RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Progr
     : first_(region.first()),
       last_(region.last),
       capacity_(phase.capacity),
-      tile_rows_(region.tile_rows),
-      tiles_((phase.capacity + region.tile_rows - 1) / region.tile_rows),
-      partitions_(region.partitions),
-      accumulator_bytes_(region.accumulator_bytes),
-      has_lanes_(region.lanes),
-      lanes_at_(whole_lines(region.tile_bytes)),
+      tile_rows_(tiling_of(region).tile_rows),
+      tiles_((phase.capacity + tile_rows_ - 1) / tile_rows_),
+      partitions_(tiling_of(region).partitions),
+      accumulator_bytes_(tiling_of(region).accumulator_bytes),
+      has_lanes_(tiling_of(region).lanes),
+      lanes_at_(whole_lines(tiling_of(region).tile_bytes)),
       scratch_(scratch),
       pool_(pool),
       isa_(isa) {
@@ -163,7 +167,7 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     std::string reason;
     bound.steps.push_back(cpu::make_tile_step(call, isa, reason));
     if (bound.steps.back() == nullptr)
-      throw std::logic_error(fmt::format("cpu: row step '{}' ({}) was not asked of supports_region(): {}", step.name,
+      throw std::logic_error(fmt::format("cpu: row step '{}' ({}) was not asked of plan_region(): {}", step.name,
                                          name_of(step.op), reason));
     const auto [first_store, last_store] = stores_of.equal_range(phase.steps[i].output);
     for (auto store = first_store; store != last_store; ++store) {

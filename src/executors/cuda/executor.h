@@ -1,5 +1,5 @@
 // executor.h: CUDA as graphrun sees it.
-// Contract: name(), default_target() and supports() need no driver; load() opens the device.
+// Contract: name(), default_target(), supports() and plan_region() need no driver; load() opens the device.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@ class CudaExecutor final : public Executor {
   std::string_view name() const override { return "cuda"; }
   std::string_view default_target() const override { return "h200"; }
   Support supports(const StepSignature& step, const Target& target) const override;
+  RegionPlan plan_region(const RegionSignature& region, const Target& target) const override;
   void set_profiling(Profiling profiling) override { profiling_ = profiling; }
   std::unique_ptr<Runnable> load(const Program& program) override;
   DeviceList devices() const override;

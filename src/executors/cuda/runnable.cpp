@@ -12,11 +12,11 @@
 
 #include "executors/cuda/device.h"
 #include "executors/cuda/fusing.h"
+#include "executors/cuda/supports.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "kernels/cuda/matmul_plan.h"
-#include "kernels/cuda/support.h"
 
 namespace graphrun::cuda {
 
@@ -147,8 +147,8 @@ CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index
     bound.args.workspace = arena_->at(step.workspace);
     bound.workspace_bytes = program_.buffers[step.workspace].bytes;
   }
-  const Verdict allowed = verdict(step.op, step.params, types, bound.args.out_type, machine_);
-  if (!allowed.reason.empty()) throw std::logic_error(fmt::format("{} was declined: {}", bound.label, allowed.reason));
+  const Support allowed = supports({step.op, step.params, types, bound.args.out_type}, machine_);
+  if (!allowed.yes) throw std::logic_error(fmt::format("{} was declined: {}", bound.label, allowed.reason));
   if (allowed.workspace_bytes > bound.workspace_bytes) {
     throw std::logic_error(fmt::format("{} has {} bytes of workspace, it asked for {}", bound.label,
                                        bound.workspace_bytes, allowed.workspace_bytes));

@@ -1,15 +1,77 @@
-// supports.cpp: apart from the rest of the executor, so that nothing of the CUDA runtime is within reach.
+#include "executors/cuda/supports.h"
+
+#include <fmt/format.h>
+
 #include "executors/cuda/executor.h"
-#include "kernels/cuda/support.h"
+#include "graphrun/op.h"
+#include "graphrun/params/matmul.h"
+#include "kernels/cuda/element_grid.h"
+#include "kernels/cuda/fused.h"
+#include "kernels/cuda/matmul_plan.h"
+#include "kernels/cuda/reduce_plan.h"
+#include "kernels/cuda/scatter_plan.h"
 
 namespace graphrun::cuda {
+namespace {
+
+Machine machine_of(const Target& target) {
+  return {target.multiprocessors, target.library_workspace};
+}
+
+std::string misfit(const StepSignature& step) {
+  const std::string_view op = name_of(step.op);
+  const std::span<const TensorType> inputs = step.inputs;
+  if (find_kernel(step.op) == nullptr) return fmt::format("there is no CUDA kernel for '{}'", op);
+  if (inputs.size() > kMaxInputs) {
+    return fmt::format("{}: the CUDA kernel takes up to {} inputs, got {}", op, kMaxInputs, inputs.size());
+  }
+  for (std::size_t i = 0; i <= inputs.size(); ++i) {
+    if ((i < inputs.size() ? inputs[i] : step.output).dtype != DType::f64) continue;
+    const std::string role = i < inputs.size() ? fmt::format("input {}", i + 1) : "output";
+    return fmt::format("{}: the CUDA kernels compute in f32, its {} is f64", op, role);
+  }
+  const std::string fault = operand_fault(step.op, inputs, step.output);
+  return fault.empty() ? fault : fmt::format("{}: there is no CUDA kernel for it: {}", op, fault);
+}
+
+}  // namespace
+
+Support supports(const StepSignature& step, const Machine& machine) {
+  if (std::string reason = misfit(step); !reason.empty()) return Support::no(std::move(reason));
+  if (step.op == Op::matmul) {
+    const auto& params = step.params.as<MatmulParams>();
+    return Support::with_workspace(plan_matmul(params, step.inputs[0], step.inputs[1], machine).workspace);
+  }
+  if (const std::uint64_t state = reduce_state(step.op); state > 0) {
+    return Support::with_workspace(
+        plan_reduce(reduced_axes(step.params), step.inputs[0].shape, machine, state).workspace);
+  }
+  if (step.op == Op::scatter_add) {
+    const ScatterPlan plan = plan_scatter(step.inputs[0], step.output);
+    if (plan.places > ScatterPlan::kMost)
+      return Support::no(fmt::format("{}: the CUDA kernel takes up to {} indices, got {}", name_of(step.op),
+                                     ScatterPlan::kMost, plan.places));
+    return Support::with_workspace(plan.workspace);
+  }
+  return Support::with_workspace(0);
+}
 
 Support CudaExecutor::supports(const StepSignature& step, const Target& target) const {
   if (target.multiprocessors <= 0) return Support::no("the target is no CUDA device");
-  const Machine machine{target.multiprocessors, target.library_workspace};
-  Verdict found = verdict(step.op, step.params, step.inputs, step.output, machine);
-  if (!found.reason.empty()) return Support::no(std::move(found.reason));
-  return Support::with_workspace(found.workspace_bytes);
+  return cuda::supports(step, machine_of(target));
+}
+
+RegionPlan CudaExecutor::plan_region(const RegionSignature& region, const Target& target) const {
+  if (region.form != RegionForm::elements) return RegionPlan::no("cuda runs steps over rows one by one");
+  for (const StepSignature& step : region.rows) {
+    if (!can_fuse(step.op)) return RegionPlan::no(fmt::format("'{}' is not elementwise", name_of(step.op)));
+    if (Support support = supports(step, target); !support.yes) return RegionPlan::no(std::move(support.reason));
+  }
+  GpuTiling tiling;
+  tiling.threads = kElementThreads;
+  for (const std::int64_t elements : region.chains)
+    tiling.blocks += element_grid(static_cast<std::uint64_t>(elements), machine_of(target)).blocks;
+  return RegionPlan::with(tiling);
 }
 
 }  // namespace graphrun::cuda

@@ -88,15 +88,16 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
     }
     return all;
   };
-  if (options.passes && options.fuse) {
-    compiling.supports_region = [&](const RegionSignature& region) {
-      for (const std::shared_ptr<Executor>& executor : executors) {
-        Support one = executor->supports_region(region, target);
-        if (!one.yes) return Support::no(fmt::format("{}: {}", executor->name(), one.reason));
-      }
-      return Support::with_workspace(0);
-    };
-  }
+  compiling.fuse = options.passes && options.fuse;
+  compiling.plan_region = [&](const RegionSignature& region) {
+    RegionPlan first;
+    for (const std::shared_ptr<Executor>& executor : executors) {
+      RegionPlan one = executor->plan_region(region, target);
+      if (!one.yes) return RegionPlan::no(fmt::format("{}: {}", executor->name(), one.reason));
+      if (executor == executors[0]) first = std::move(one);
+    }
+    return first;
+  };
   try {
     CompiledModel result{compile(built.graph, compiling), std::move(built), {}};
     for (const auto& [text, steps] : fallbacks)

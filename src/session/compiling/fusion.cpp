@@ -13,9 +13,7 @@ RegionSummary summary_of(const Program& program, const Phase& phase, const Regio
   summary.phase = phase.name;
   summary.steps = region.last - region.first();
   summary.stages = region.stages.size();
-  summary.tile_rows = region.tile_rows;
-  summary.tile_bytes = region.tile_bytes;
-  summary.partitions = region.partitions;
+  summary.tiling = region.tiling;
   for (const Stage& stage : region.stages) {
     summary.row_steps += stage.last - stage.rows;
     std::set<BufferId> stored;

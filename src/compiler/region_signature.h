@@ -1,0 +1,42 @@
+// region_signature.h: steps of a graph as Executor::plan_region() is asked about them.
+// Contract: a region over rows, with reductions where a row step's output has no rows. Leaves to others: which steps
+// (regions.h), what is fused (fuse.h), the size of it all (region_layout.h).
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "graph/ir/graph.h"
+#include "graphrun/executor.h"
+
+namespace graphrun {
+
+// An executor's, for one target.
+using PlanRegion = std::function<RegionPlan(const RegionSignature&)>;
+
+class RegionQuestion {
+ public:
+  RegionQuestion(const ir::Graph& graph, std::uint32_t phase) : graph_(graph), phase_(graph.phases[phase]) {}
+
+  void add(ir::NodeId id, bool over_rows);
+  void add(const ir::FusedNodes& fused);
+  RegionPlan ask(const PlanRegion& plan, const RegionSize& size = {}) const;
+
+ private:
+  struct Step {
+    Op op = {};
+    Params params;
+    std::vector<TensorType> inputs;
+    TensorType output;
+    bool partial = false;
+  };
+  Step step_of(ir::NodeId id, bool over_rows) const;
+  static StepSignature signature(const Step& step);
+
+  const ir::Graph& graph_;
+  const ir::Phase& phase_;
+  std::vector<Step> rows_, once_, products_;
+  std::vector<ir::FusedNodes> fused_;  // of the products
+};
+
+}  // namespace graphrun
