@@ -27,27 +27,23 @@ void make_constant(Node& node, double value) {
                          {{"values", std::vector<double>{value}}, {"dtype", std::string(name_of(node.type.dtype))}});
 }
 
-void set_attribute(Node& node, std::string_view name, const AttrValue& value) {
+// `change` sees each attribute's name and value.
+template <class Change>
+void change_attributes(Node& node, Change change) {
   AttrList attrs = node.attrs.list();
-  for (auto& [key, old] : attrs) {
-    if (key == name) old = value;
-  }
+  for (auto& [name, value] : attrs) change(name, value);
   node.attrs = ir::Attrs(node.def->attrs, attrs);
 }
 
 // Numbers in place of the symbol, in all that mentions it.
 void bind_attributes(Node& node, std::int64_t capacity) {
-  AttrList attrs = node.attrs.list();
-  for (auto& [name, value] : attrs) {
+  change_attributes(node, [&](std::string_view name, AttrValue& value) {
     if (auto* extents = std::get_if<std::vector<std::int64_t>>(&value)) {
-      for (std::int64_t& extent : *extents) {
-        if (batch_rows(extent) > 0) extent = Shape{extent}.with_batch(capacity)[0];
-      }
+      for (std::int64_t& extent : *extents) extent = Shape{extent}.with_batch(capacity)[0];
     } else if (name == "capacity" && std::get<std::int64_t>(value) == 0) {
       value = capacity;
     }
-  }
-  node.attrs = ir::Attrs(node.def->attrs, attrs);
+  });
 }
 
 Error at_its_place(const Node& node, const Error& error) {
@@ -100,7 +96,9 @@ class Binder {
     for (const NodeId ring : phase.rings) {
       const std::int64_t most = given_[ring].type.shape[0];
       const std::int64_t elements = std::clamp<std::int64_t>(batches.count(), 1, most);
-      set_attribute(graph_[ring], "shape", std::vector<std::int64_t>{elements});
+      change_attributes(graph_[ring], [&](std::string_view name, AttrValue& value) {
+        if (name == "shape") value = std::vector<std::int64_t>{elements};
+      });
     }
     if (phase.epoch_steps != kNoNode) make_constant(graph_[phase.epoch_steps], static_cast<double>(batches.count()));
     if (!batches.all_full()) return;

@@ -584,6 +584,8 @@ TEST_F(Cli, CheckFindsEveryMistakeWithoutData) {
   EXPECT_TRUE(has(fine.out, "far.json: ok: line with 2 inputs, 2 parameters (2 numbers), 2 graph entries\n"))
       << fine.out;
   const Json summary = Json::parse(graphrun({"check", path, "--json"}).out);
+  EXPECT_EQ(summary["inputs"][0]["shape"][0], "batch");
+  EXPECT_TRUE(summary["inputs"][0]["shape"][1].is_number());
   EXPECT_EQ(keys(summary), (std::vector<std::string>{"model", "description", "batch", "inputs", "parameters", "outputs",
                                                      "parameter_elements", "entries"}));
   EXPECT_EQ(summary["batch"], "all");
