@@ -169,7 +169,7 @@ constexpr void add_executor(Hash& hash) {
   GRAPHRUN_FIELD(DeviceList, devices), GRAPHRUN_FIELD(DeviceList, missing);
   GRAPHRUN_TYPE(Runnable);
   GRAPHRUN_TYPE(Executor);
-  GRAPHRUN_TYPE(KernelArgs).add(kMaxInputs);
+  GRAPHRUN_TYPE(KernelArgs).add(kMaxOperands);
   GRAPHRUN_FIELD(KernelArgs, in), GRAPHRUN_FIELD(KernelArgs, in_type), GRAPHRUN_FIELD(KernelArgs, inputs);
   GRAPHRUN_FIELD(KernelArgs, out), GRAPHRUN_FIELD(KernelArgs, out_type), GRAPHRUN_FIELD(KernelArgs, workspace);
   GRAPHRUN_FIELD(KernelArgs, pool), GRAPHRUN_FIELD(KernelArgs, row_count), GRAPHRUN_FIELD(KernelArgs, capacity);

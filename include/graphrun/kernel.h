@@ -12,15 +12,13 @@
 
 namespace graphrun {
 
-inline constexpr int kMaxInputs = 8;
-
 namespace cpu {
 class Pool;
 }
 
 struct KernelArgs {
-  const void* in[kMaxInputs] = {};
-  TensorType in_type[kMaxInputs];
+  const void* in[kMaxOperands] = {};
+  TensorType in_type[kMaxOperands];
   int inputs = 0;
   void* out = nullptr;
   TensorType out_type;

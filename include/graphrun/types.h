@@ -33,6 +33,7 @@ inline bool is_float(DType dtype) {
 enum class Precision : std::uint8_t { fp32, tf32 };
 
 inline constexpr int kMaxRank = 8;
+inline constexpr int kMaxOperands = 8;  // of an op
 
 // The batch is a symbol until a graph is compiled: dimension 0 then has so many rows for each of its samples. Such an
 // extent lies far below every number, so that nothing takes it for one: Shape::elements() refuses it, and what is

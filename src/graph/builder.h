@@ -12,8 +12,6 @@
 
 namespace graphrun::ir {
 
-inline constexpr std::size_t kMaxOperands = 8;  // what a kernel takes
-
 class Builder final : public NodeFactory {
  public:
   explicit Builder(Graph& graph) : graph_(graph) {}

@@ -98,11 +98,11 @@ inline i64 broadcast_index(const Shape& operand, const Shape& shape, i64 index) 
 template <class F>
 void elementwise(const KernelArgs& args, F&& f) {
   const Shape shape = valid_shape(args, args.out_type);
-  bool same[kMaxInputs];
+  bool same[kMaxOperands];
   for (int k = 0; k < args.inputs; ++k) same[k] = args.in_type[k].shape == args.out_type.shape;
   const i64 n = shape.elements();
   for (i64 i = 0; i < n; ++i) {
-    double x[kMaxInputs] = {};
+    double x[kMaxOperands] = {};
     for (int k = 0; k < args.inputs; ++k)
       x[k] = in(args, k, same[k] ? i : broadcast_index(args.in_type[k].shape, shape, i));
     out(args, i, f(x[0], x[1], x[2]));

@@ -20,8 +20,8 @@
 namespace graphrun {
 namespace {
 
-static_assert(cpu::kTileVector == kTileLanes);  // kernels know no Program
-constexpr std::uint64_t kPage = 4096;           // two threads' scratch shares none
+static_assert(cpu::kLanes == kTileLanes);  // kernels know no Program
+constexpr std::uint64_t kPage = 4096;      // two threads' scratch shares none
 
 // Floats of partial results read: two or three microseconds, as a partition.
 constexpr std::int64_t kCombinePart = 8192;

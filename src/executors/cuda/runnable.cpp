@@ -125,7 +125,7 @@ CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index
   const Step& step = phase.steps[index];
   BoundStep bound;
   bound.label = fmt::format("phase '{}', step {} ({} {})", phase.name, index + 1, name_of(step.op), step.name);
-  if (step.inputs.size() > kMaxInputs) {
+  if (step.inputs.size() > kMaxOperands) {
     throw std::logic_error(fmt::format("{}: {} inputs are more than kernels take", bound.label, step.inputs.size()));
   }
   std::vector<TensorType> types;

@@ -26,7 +26,7 @@ struct Piece {
   std::uint64_t block = 0;           // words of the operand's block
 };
 struct Pieces {
-  Piece piece[kMaxInputs];
+  Piece piece[kMaxOperands];
   int count = 0;
   std::uint64_t block = 0;  // words of the result's block
 };

@@ -112,8 +112,8 @@ struct LineAxes {
     }
   }
 
-  // Sums of 1024 terms are parts of their own where there are fewer outputs than threads could use; they are added in
-  // the order in which they would be without: the bits are those of isa.h either way.
+  // Sums of kSumChunk terms are parts of their own where there are fewer outputs than threads could use; they are added
+  // in the order in which they would be without: the bits are those of isa.h either way.
   std::int64_t chunks() const { return (terms + kSumChunk - 1) / kSumChunk; }
   bool wants_chunks() const {
     const std::int64_t independent = form == rows ? outputs : (outputs + kGrain - 1) / kGrain;

@@ -12,10 +12,10 @@ template <class At>
 float sum_of(std::int64_t n, At&& at) {
   float total = 0;
   for (std::int64_t begin = 0; begin < n; begin += kSumChunk) {
-    float sum[16] = {};
+    float sum[kLanes] = {};
     const std::int64_t end = std::min<std::int64_t>(begin + kSumChunk, n);
-    for (std::int64_t j = begin; j < end; ++j) sum[(j - begin) % 16] += at(j);
-    for (int apart = 8; apart > 0; apart /= 2)
+    for (std::int64_t j = begin; j < end; ++j) sum[(j - begin) % kLanes] += at(j);
+    for (int apart = kLanes / 2; apart > 0; apart /= 2)
       for (int i = 0; i < apart; ++i) sum[i] += sum[i + apart];
     total += sum[0];
   }

@@ -49,7 +49,7 @@ struct SharedPanels {
         std::min(std::max(divide_up(k * width(m, n), kFloats), divide_up(k, kMostDepth)), blocks);
     depth = divide_up(blocks, groups) * kProductBlock;
   }
-  static std::int64_t padded(std::int64_t n) { return divide_up(n, 16) * 16; }
+  static std::int64_t padded(std::int64_t n) { return divide_up(n, kLanes) * kLanes; }
   std::int64_t width(std::int64_t m, std::int64_t n) const { return padded(n) + (packs_a ? m + kMostTileRows : 0); }
   std::int64_t floats(std::int64_t m, std::int64_t n, std::int64_t k) const { return std::min(depth, k) * width(m, n); }
 };

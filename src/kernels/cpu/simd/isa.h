@@ -21,6 +21,10 @@ enum CompareOp : int { GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_NAME) compare_count
 #undef GRAPHRUN_BINARY_NAME
 #undef GRAPHRUN_COMPARE_NAME
 
+// Numbers of a vector, whatever the machine's registers hold: the accumulators of a sum, the rows of a tile side by
+// side.
+inline constexpr int kLanes = 16;
+
 // Element (r, c) of a (rows, columns) slab lies at data[r * row + c * column]; column is 0 or 1.
 template <class T>
 struct Strided {
@@ -52,7 +56,7 @@ struct MatmulProblem {
   std::int64_t packed_rows = 0, first_row = 0;
 };
 
-// Sums: element j of those that make one output goes to accumulator j mod 16, in order; every 1024 elements the
+// Sums: element j of those that make one output goes to accumulator j mod kLanes, in order; every kSumChunk the
 // accumulators are added as a tree (8, 4, 2, 1 apart) and their total to the result.
 inline constexpr int kSumChunk = 1024;
 // Sums along the line of a softmax and its kin: up to so many terms are added one after the other, more as above.

@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "kernels/cpu/simd/isa.h"
 #include "kernels/scalar_ops.h"
 
 // The registers that blocks are made for. Builds under sanitizers take the smallest set (GRAPHRUN_ALL_BLOCKS in
@@ -21,7 +22,6 @@
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 
-inline constexpr int kLanes = 16;
 inline constexpr int kParts = kLanes / GRAPHRUN_LANES;
 
 typedef float FloatPart __attribute__((vector_size(4 * GRAPHRUN_LANES)));

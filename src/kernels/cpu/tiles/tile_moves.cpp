@@ -16,8 +16,6 @@ namespace {
 
 using i64 = std::int64_t;
 
-constexpr i64 kVector = kTileVector;
-
 // Rows of `width` elements one after the other, from the arena; lanes after the last row are cleared.
 template <class T>
 void load_rows(const TileTable& table, T* tile, const T* from, i64 width, const TileContext& c) {
@@ -37,13 +35,13 @@ void load_rows(const TileTable& table, T* tile, const T* from, i64 width, const 
 class CopyVectors final : public TileStep {
  public:
   CopyVectors(const DataVectors& data, std::uint64_t offset)
-      : data_(data), offset_(offset), width_(static_cast<i64>(data.vector_bytes / (kVector * sizeof(float)))) {}
+      : data_(data), offset_(offset), width_(static_cast<i64>(data.vector_bytes / (kLanes * sizeof(float)))) {}
   void run(const TileContext& c) const override {
     float* const tile = reinterpret_cast<float*>(c.tile + offset_);
     const float* from = reinterpret_cast<const float*>(first_of(data_, c));
-    for (i64 r = 0; r < c.stride; r += kVector)
-      for (i64 f = 0; f < width_; ++f, from += kVector)
-        std::memcpy(tile + f * c.stride + r, from, kVector * sizeof(float));
+    for (i64 r = 0; r < c.stride; r += kLanes)
+      for (i64 f = 0; f < width_; ++f, from += kLanes)
+        std::memcpy(tile + f * c.stride + r, from, kLanes * sizeof(float));
   }
 
  private:
@@ -307,24 +305,24 @@ std::unique_ptr<TileStep> for_dtype(DType dtype, Make&& make) {
 void rows_to_vectors(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block) {
   for (i64 begin = 0; begin < rows; begin += block) {
     const i64 end = std::min(begin + block, rows);
-    for (i64 r = begin; r < end; r += kVector)
+    for (i64 r = begin; r < end; r += kLanes)
       for (i64 f = 0; f < width; ++f)
-        for (i64 l = 0; l < kVector; ++l) *to++ = r + l < end ? from[(r + l) * width + f] : 0.0f;
+        for (i64 l = 0; l < kLanes; ++l) *to++ = r + l < end ? from[(r + l) * width + f] : 0.0f;
   }
 }
 void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block) {
   for (i64 begin = 0; begin < rows; begin += block) {
     const i64 count = std::min(block, rows - begin);
     for (i64 r = 0; r < count; ++r)
-      for (i64 f = 0; f < width; ++f) *to++ = from[(r / kVector * width + f) * kVector + r % kVector];
-    from += (count + kVector - 1) / kVector * kVector * width;
+      for (i64 f = 0; f < width; ++f) *to++ = from[(r / kLanes * width + f) * kLanes + r % kLanes];
+    from += (count + kLanes - 1) / kLanes * kLanes * width;
   }
 }
 
 DataVectors whole_data(const std::byte* data, const TensorType& from, std::int64_t capacity) {
   DataVectors vectors;
   vectors.data = data;
-  vectors.vector_bytes = static_cast<std::uint64_t>(from.shape.elements() / capacity * kVector) * sizeof(float);
+  vectors.vector_bytes = static_cast<std::uint64_t>(from.shape.elements() / capacity * kLanes) * sizeof(float);
   return vectors;
 }
 DataVectors minibatch_data(const std::byte* data, const TensorType& data_type, const std::byte* step,
@@ -332,7 +330,7 @@ DataVectors minibatch_data(const std::byte* data, const TensorType& data_type, c
   DataVectors vectors = whole_data(data, data_type, params.total);
   vectors.step = reinterpret_cast<const std::uint64_t*>(step);
   vectors.batches = static_cast<std::uint64_t>(params.batches());
-  vectors.batch_bytes = static_cast<std::uint64_t>((params.capacity + kVector - 1) / kVector) * vectors.vector_bytes;
+  vectors.batch_bytes = static_cast<std::uint64_t>((params.capacity + kLanes - 1) / kLanes) * vectors.vector_bytes;
   return vectors;
 }
 

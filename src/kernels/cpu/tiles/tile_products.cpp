@@ -81,7 +81,7 @@ struct Sums {
   bool lanes;
 };
 float* lanes_of(std::uint64_t accumulators_at, const TileContext& c) {
-  return c.lanes + accumulators_at / sizeof(float) * kTileVector;
+  return c.lanes + accumulators_at / sizeof(float) * kLanes;
 }
 Sums sums_of(const TileOperand& out, const TileContext& c) {
   if (c.lanes == nullptr) return {written<float>(out, c), false};
@@ -150,7 +150,7 @@ class SumRows final : public TileStep {
     const Sums to = sums_of(out_, c);
     if (direct_) return table_.sum_rows(to.out, to.lanes, x, static_cast<i64>(targets_.size()), c.rows);
     for (const std::int32_t target : targets_) {
-      table_.sum_rows(to.out + (to.lanes ? target * kTileVector : target), to.lanes, x, 1, c.rows);
+      table_.sum_rows(to.out + (to.lanes ? target * kLanes : target), to.lanes, x, 1, c.rows);
       x.data += x.feature;
     }
   }
@@ -200,11 +200,11 @@ class ScatterRows final : public TileStep {
     const Sums to = sums_of(out_, c);
     const i64 rows = out_.type.shape[0];
     const i64 width = out_.type.shape[1];
-    const i64 apart = to.lanes ? kTileVector : 1;
+    const i64 apart = to.lanes ? kLanes : 1;
     for (i64 i = feature_count(indices_.type); i > 0; --i, index += c.stride, x += width * c.stride) {
       for (i64 r = 0; r < c.rows; ++r) {
         if (index[r] < 0 || index[r] >= rows) continue;
-        float* const sums = to.out + index[r] * width * apart + (to.lanes ? r % kTileVector : 0);
+        float* const sums = to.out + index[r] * width * apart + (to.lanes ? r % kLanes : 0);
         for (i64 j = 0; j < width; ++j) sums[j * apart] += x[j * c.stride + r];
       }
     }

@@ -18,8 +18,6 @@ std::unique_ptr<TileStep> make_draw_tile(const TileCall& call, std::string& reas
 
 const TileTable& tile_table(Isa isa);
 
-inline constexpr std::int64_t kTileVector = 16;  // rows
-
 inline bool in_tile(const TileOperand& operand) {
   return operand.type.rows > 0;
 }
@@ -27,8 +25,7 @@ inline bool in_tile(const TileOperand& operand) {
 // Where the tile's first row lies in a data set.
 inline const std::byte* first_of(const DataVectors& data, const TileContext& context) {
   const std::uint64_t batch = data.step != nullptr ? *data.step % data.batches : 0;
-  return data.data + batch * data.batch_bytes +
-         static_cast<std::uint64_t>(context.first / kTileVector) * data.vector_bytes;
+  return data.data + batch * data.batch_bytes + static_cast<std::uint64_t>(context.first / kLanes) * data.vector_bytes;
 }
 
 // Where an operand's first element lies now.
@@ -45,8 +42,8 @@ T* written(const TileOperand& operand, const TileContext& context) {
 // The rows of an operand of f32.
 inline TileRows rows_of(const TileOperand& operand, const TileContext& context) {
   const float* const first = read<float>(operand, context);
-  if (operand.vectors.data == nullptr) return {first, context.stride, kTileVector};
-  return {first, kTileVector, static_cast<std::int64_t>(operand.vectors.vector_bytes / sizeof(float))};
+  if (operand.vectors.data == nullptr) return {first, context.stride, kLanes};
+  return {first, kLanes, static_cast<std::int64_t>(operand.vectors.vector_bytes / sizeof(float))};
 }
 
 // A sample's part of a value with rows, as a shape: dimension 0 counts its rows.
