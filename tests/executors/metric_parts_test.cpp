@@ -68,6 +68,12 @@ std::vector<Case> cases() {
   std::vector<double> all;
   for (const float v : inputs().elements<float>()) all.push_back(v);
   const double log_of_sum = std::log(sum([](double a, double, double) { return std::exp(a); }));
+  const auto of_class = [](int k) {
+    return sum([k](double a, double b, double p) {
+      const double c = 2 * p - a - b;
+      return (a >= b && a >= c ? 0 : b >= c ? 1 : 2) == k ? a : 0;
+    });
+  };
   return {
       {"mean(square(p - a))", mean(error)},
       {"sqrt(mean(square(p - a)))", std::sqrt(mean(error))},
@@ -89,6 +95,8 @@ std::vector<Case> cases() {
        (mean_a > mean([](double, double b, double) { return b; }) ? 1 : 2) * mean_a},
       {"prod(1 + 0.01 * a)", std::exp(sum([](double a, double, double) { return std::log(1 + 0.01 * a); }))},
       {"sqrt(sum(square(w))) * 2", 2 * std::sqrt(0.75)},
+      {"max(abs(scatter_add(argmax(x, axis=1), a, entries=3)))",
+       std::max({std::fabs(of_class(0)), std::fabs(of_class(1)), std::fabs(of_class(2))})},
   };
 }
 

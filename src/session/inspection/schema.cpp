@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 #include <stdexcept>
 
 #include "base/json_text.h"
@@ -73,6 +74,11 @@ Json closed(Members properties, const std::vector<std::string>& required) {
   add(object, "additionalProperties", make(false));
   return object;
 }
+Json named(const Members& values, std::string_view name) {
+  const auto found = std::find_if(values.begin(), values.end(), [&](const auto& value) { return value.first == name; });
+  if (found == values.end()) throw std::logic_error(fmt::format("model_schema: nothing says what {} may hold", name));
+  return found->second;
+}
 // {"key": value} and nothing else.
 Json only(std::string_view key, Json value) {
   return closed({{std::string(key), std::move(value)}}, {std::string(key)});
@@ -110,44 +116,49 @@ Json attribute(const ir::AttrDef& def) {
   return schema;
 }
 
-void add_attributes(Members& properties, std::vector<std::string>& required, const ir::AttrSchema& schema) {
-  for (const ir::AttrDef& def : schema) {
-    properties.emplace_back(def.name, attribute(def));
-    if (def.required) required.emplace_back(def.name);
+// The keys of an object while they are put together.
+struct Object {
+  Members properties = {};
+  std::vector<std::string> required = {};
+
+  void add(const ir::AttrSchema& schema) {
+    for (const ir::AttrDef& def : schema) {
+      properties.emplace_back(def.name, attribute(def));
+      if (def.required) required.emplace_back(def.name);
+    }
   }
-}
+};
 
 // ---- entries of the graph
 
-Members entry_properties(std::string_view op, std::size_t operands, bool variadic) {
+Object entry_of(const Entry& entry, std::size_t operands, bool variadic) {
   Json inputs = list_of(type("string"));
   add(inputs, "minItems", make(static_cast<std::int64_t>(operands)));
   if (!variadic) add(inputs, "maxItems", make(static_cast<std::int64_t>(operands)));
-  return {{"name", ref("name")}, {"op", make_object({{"const", make(op)}})}, {"inputs", std::move(inputs)}};
+  Object object{{{"name", ref("name")}, {"op", make_object({{"const", make(entry.name)}})}, {"inputs", inputs}},
+                {"name", "op", "inputs"}};
+  object.add(entry.attributes);
+  return object;
 }
 
 Json function_entry(const Function& function) {
-  Members properties = entry_properties(function.name, function.operands.size(), function.variadic);
-  std::vector<std::string> required = {"name", "op", "inputs"};
-  add_attributes(properties, required, function.attributes);
+  Object object = entry_of(function, function.operands.size(), function.variadic);
   // Either word is understood, not both.
   std::string_view alias;
   for (const ir::AttrDef& def : function.attributes) {
     if (def.name != "axis" && def.name != "axes") continue;
     alias = def.name == "axis" ? "axes" : "axis";
-    properties.emplace_back(alias, attribute(def));
-    std::erase(required, def.name);
+    object.properties.emplace_back(alias, attribute(def));
+    std::erase(object.required, def.name);
   }
-  Json schema = closed(std::move(properties), required);
+  Json schema = closed(std::move(object.properties), object.required);
   if (!alias.empty()) add(schema, "not", make_object({{"required", names({"axis", "axes"})}}));
   return described(std::move(schema), function.doc);
 }
 
 Json layer_entry(const Layer& layer) {
-  Members properties = entry_properties(layer.name, layer.operands.size(), false);
-  std::vector<std::string> required = {"name", "op", "inputs"};
-  add_attributes(properties, required, layer.attributes);
-  for (auto& [name, schema] : properties) {
+  Object object = entry_of(layer, layer.operands.size(), false);
+  for (auto& [name, schema] : object.properties) {
     if (name != "activation") continue;
     std::vector<std::string> activations = {""};
     for (const Function& function : functions()) {
@@ -156,9 +167,9 @@ Json layer_entry(const Layer& layer) {
     schema = described(any_of({words(activations), type("null")}), "a function of one operand; none by default");
   }
   for (const LayerInit& init : layer.inits) {
-    properties.emplace_back(init.name, init.optional ? any_of({ref("init"), type("boolean")}) : ref("init"));
+    object.properties.emplace_back(init.name, init.optional ? any_of({ref("init"), type("boolean")}) : ref("init"));
   }
-  return described(closed(std::move(properties), required), layer.doc);
+  return described(closed(std::move(object.properties), object.required), layer.doc);
 }
 
 Json entries() {
@@ -214,10 +225,9 @@ Json one_of_rows(const std::vector<Row>& table, Fields fields) {
 
 Json schedule() {
   return one_of_rows(schedules(), [](const ScheduleDef& def) {
-    Members properties;
-    std::vector<std::string> required;
-    add_attributes(properties, required, schedule_keys(def));
-    Json fields = closed(std::move(properties), required);
+    Object object;
+    object.add(schedule_keys(def));
+    Json fields = closed(std::move(object.properties), object.required);
     const Json units[] = {make_object({{"required", names({"steps"})}}),
                           make_object({{"required", names({"epochs"})}})};
     if (def.name != "constant") add(fields, "anyOf", make_array({units[0], units[1]}));
@@ -227,61 +237,54 @@ Json schedule() {
 
 Json optimizer() {
   return one_of_rows(optimizers(), [](const OptimizerDef& def) {
-    Members properties;
-    std::vector<std::string> required;
-    add_attributes(properties, required, def.attributes);
-    for (auto& [name, schema] : properties) {
+    Object object;
+    object.add(def.attributes);
+    for (auto& [name, schema] : object.properties) {
       if (name == "lr") schema = any_of({std::move(schema), ref("schedule")});
     }
-    return closed(std::move(properties), required);
+    return closed(std::move(object.properties), object.required);
   });
 }
 
 // ---- data
 
-Json source_value(std::string_view name) {
-  if (name == "json" || name == "npz" || name == "csv") return type("string");
-  if (name == "inline") return map_of(type("array"));
-  if (name == "idx" || name == "npy") return map_of(type("string"));
-  if (name == "grid") return map_of(exactly(3, type("number")));
-  if (name == "random") {
-    Members column = {{"shape", list_of(integer(0))}};
-    for (const data::DistributionDoc& doc : data::distribution_docs()) {
-      column.emplace_back(doc.name, described(any_of({type("number"), list_of(type("number"))}), doc.doc));
-    }
-    return closed({{"rows", integer(1)}, {"seed", integer(0)}, {"columns", map_of(closed(std::move(column), {}))}},
-                  {"rows", "columns"});
+Json random_table() {
+  Members column = {{"shape", list_of(integer(0))}};
+  for (const data::DistributionDoc& doc : data::distribution_docs()) {
+    column.emplace_back(doc.name, described(any_of({type("number"), list_of(type("number"))}), doc.doc));
   }
-  throw std::logic_error(fmt::format("model_schema: no schema for the source {}", name));
-}
-
-Json option_value(std::string_view name) {
-  if (name == "rows") return integer(1);
-  if (name == "header") return type("boolean");
-  if (name == "delimiter") return type("string");
-  if (name == "missing") {
-    std::vector<std::string_view> policies;
-    for (const data::MissingDoc& doc : data::missing_docs()) policies.push_back(doc.name);
-    return words({policies.begin(), policies.end()});
-  }
-  if (name == "range") return exactly(2, integer(0));
-  throw std::logic_error(fmt::format("model_schema: no schema for the option {}", name));
+  return closed({{"rows", integer(1)}, {"seed", integer(0)}, {"columns", map_of(closed(std::move(column), {}))}},
+                {"rows", "columns"});
 }
 
 // One source, its options, and what inputs take (keys that only the file knows).
 Json split() {
+  std::vector<std::string> policies;
+  for (const data::MissingDoc& doc : data::missing_docs()) policies.emplace_back(doc.name);
+  const Members values = {{"json", type("string")},
+                          {"npz", type("string")},
+                          {"csv", type("string")},
+                          {"inline", map_of(type("array"))},
+                          {"idx", map_of(type("string"))},
+                          {"npy", map_of(type("string"))},
+                          {"grid", map_of(exactly(3, type("number")))},
+                          {"random", random_table()},
+                          {"rows", integer(1)},
+                          {"range", exactly(2, integer(0))},
+                          {"header", type("boolean")},
+                          {"delimiter", type("string")},
+                          {"missing", words(policies)}};
   Members properties;
   std::vector<Json> one;
+  const auto describe = [&](const auto& row) {
+    properties.emplace_back(row.name, described(named(values, row.name), row.doc));
+  };
   for (const data::SourceFormat& format : data::source_formats()) {
-    properties.emplace_back(format.name, described(source_value(format.name), format.doc));
+    describe(format);
     one.push_back(make_object({{"required", names({std::string(format.name)})}}));
-    for (const data::SourceOption& option : format.options) {
-      properties.emplace_back(option.name, described(option_value(option.name), option.doc));
-    }
+    for (const data::SourceOption& option : format.options) describe(option);
   }
-  for (const data::SourceOption& option : data::common_options()) {
-    properties.emplace_back(option.name, described(option_value(option.name), option.doc));
-  }
+  for (const data::SourceOption& option : data::common_options()) describe(option);
   Json schema = make_object({{"type", make("object")}, {"properties", make_object(std::move(properties))}});
   add(schema, "additionalProperties",
       described(any_of({type("string"), list_of(type("string"))}), "a formula, a column, or a list of columns"));
@@ -318,7 +321,7 @@ Json data_section() {
 
 // ---- sections
 
-Json named(Json map, std::int64_t least = 0) {
+Json with_names(Json map, std::int64_t least = 0) {
   add(map, "propertyNames", ref("name"));
   if (least > 0) add(map, "minProperties", make(least));
   return map;
@@ -339,75 +342,14 @@ Json name() {
        {"not", words({"and", "or", "not", "true", "false", "none", "True", "False", "None", "pi", "e"})}});
 }
 
-// A Markdown link as its text alone.
-std::string without_links(std::string_view doc) {
-  std::string text;
-  for (std::size_t i = 0; i < doc.size(); ++i) {
-    const std::size_t close = doc[i] == '[' ? doc.find(']', i) : std::string_view::npos;
-    if (close == std::string_view::npos || doc.substr(close + 1, 1) != "(") {
-      text += doc[i];
-      continue;
-    }
-    text += doc.substr(i + 1, close - i - 1);
-    i = doc.find(')', close);
-  }
-  return text;
-}
-
-Json section(const Fields& fields);
-
-Json value_of(const Field& field) {
-  switch (field.form) {
-    case Form::plain:
-      return kind_of(field);
-    case Form::text:
-    case Form::name:
-    case Form::loss:
-      return type("string");
-    case Form::format:
-      return make_object({{"const", make(std::int64_t{1})}});
-    case Form::constants:
-      return named(map_of(type("number")));
-    case Form::data:
-      return data_section();
-    case Form::inputs:
-      return named(map_of(any_of({ref("batch_shape"), section(input_fields())})), 1);
-    case Form::parameters:
-      return named(map_of(section(parameter_fields())));
-    case Form::graph:
-      return entries();
-    case Form::outputs:
-      return outputs();
-    case Form::train:
-      return section(train_fields());
-    case Form::dtype:
-      return words({"f32", "i32"});
-    case Form::batch_shape:
-      return ref("batch_shape");
-    case Form::shape:
-      return extents(false);
-    case Form::init:
-      return ref("init");
-    case Form::decay:
-      return type("boolean");
-    case Form::metrics:
-      return list_of(type("string"));
-    case Form::optimizer:
-      return optimizer();
-    case Form::batch: {
-      Json number = integer(1);
-      add(number, "maximum", make(kMaxBatch));
-      return any_of({std::move(number), words({"all"})});
-    }
-  }
-  throw std::logic_error("model_schema: no schema for a form");
-}
-
-Json section(const Fields& fields) {
+// An object with the keys of the table; `values` says what those that are not plain may hold.
+Json section(const Fields& fields, const Members& values) {
+  static const std::regex link(R"(\[([^\]]*)\]\([^)]*\))");
   Members properties;
   std::vector<std::string> required;
   for (const Field& field : fields) {
-    Json schema = described(value_of(field), without_links(field.doc));
+    Json schema = field.get == nullptr ? named(values, field.name) : kind_of(field);
+    add(schema, "description", make(std::regex_replace(std::string(field.doc), link, "$1")));
     if (field.has_default()) add(schema, "default", json_of(field.fallback));
     properties.emplace_back(field.name, std::move(schema));
     if (field.required) required.emplace_back(field.name);
@@ -415,12 +357,35 @@ Json section(const Fields& fields) {
   return closed(std::move(properties), required);
 }
 
+Json train_section() {
+  Json batch = integer(1);
+  add(batch, "maximum", make(kMaxBatch));
+  return section(train_fields(), {{"minimize", type("string")},
+                                  {"metrics", list_of(type("string"))},
+                                  {"optimizer", optimizer()},
+                                  {"batch", any_of({std::move(batch), words({"all"})})}});
+}
+
 }  // namespace
 
 std::string model_schema() {
   Json root = make_object({{"$schema", make("https://json-schema.org/draft/2020-12/schema")},
                            {"title", make("graphrun model file, format 1")}});
-  for (const json::Member& member : section(file_fields()).members) add(root, member.key, member.value);
+  const Json input = section(input_fields(), {{"dtype", words({"f32", "i32"})}, {"shape", ref("batch_shape")}});
+  const Json parameter =
+      section(parameter_fields(), {{"shape", extents(false)}, {"init", ref("init")}, {"decay", type("boolean")}});
+  const Json body = section(file_fields(), {{"$schema", type("string")},
+                                            {"format", make_object({{"const", make(std::int64_t{1})}})},
+                                            {"name", type("string")},
+                                            {"description", type("string")},
+                                            {"constants", with_names(map_of(type("number")))},
+                                            {"data", data_section()},
+                                            {"inputs", with_names(map_of(any_of({ref("batch_shape"), input})), 1)},
+                                            {"parameters", with_names(map_of(parameter))},
+                                            {"graph", entries()},
+                                            {"outputs", outputs()},
+                                            {"train", train_section()}});
+  for (const json::Member& member : body.members) add(root, member.key, member.value);
   add(root, "$defs",
       make_object({{"name", name()},
                    {"batch_shape", extents(true)},

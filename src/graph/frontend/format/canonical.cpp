@@ -93,12 +93,10 @@ class Canonical {
 
   static AttrList given(const json::Value& entry, const ir::AttrSchema& schema) {
     AttrList attrs;
-    for (const ir::AttrDef& def : schema) {
-      const json::Value* value = find(entry, def.name);
-      if (!value && (def.name == "axis" || def.name == "axes"))
-        value = find(entry, def.name == "axis" ? "axes" : "axis");
-      if (!value || value->kind == json::Kind::null) continue;
-      attrs.emplace_back(def.name, ir::coerce(def, *attr_value(*value)));
+    for (const json::Member& member : entry.members) {
+      const ir::AttrDef* def = ir::find_attr(schema, member.key);
+      if (def == nullptr || member.value.kind == json::Kind::null) continue;
+      attrs.emplace_back(def->name, ir::coerce(*def, *attr_value(member.value)));
     }
     return attrs;
   }
@@ -138,8 +136,8 @@ class Canonical {
     const TrainSpec& train = model_.train;
     json::Value out = make_object();
     for (const Field& field : train_fields()) {
-      if (field.form != Form::plain) {
-        json::add(out, field.name, part_of_train(field.form));
+      if (field.get == nullptr) {
+        json::add(out, field.name, part_of_train(field.name));
         continue;
       }
       const AttrValue value = field.get(field, train);
@@ -149,10 +147,10 @@ class Canonical {
     return out;
   }
 
-  json::Value part_of_train(Form form) const {
-    if (form == Form::loss) return make(file_.minimize_->value->string);
-    if (form == Form::optimizer) return optimizer();
-    if (form == Form::batch) return file_.batch_ ? make(*file_.batch_) : make("all");
+  json::Value part_of_train(std::string_view key) const {
+    if (key == "minimize") return make(file_.minimize_->value->string);
+    if (key == "optimizer") return optimizer();
+    if (key == "batch") return file_.batch_ ? make(*file_.batch_) : make("all");
     json::Value metrics = make_array();
     for (const MetricSpec& metric : model_.train.metrics) metrics.items.push_back(make(metric.name));
     return metrics;

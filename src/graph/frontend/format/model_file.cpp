@@ -30,35 +30,20 @@ ModelFile::ModelFile(json::Reader& reader, ReadArray read_array)
     : reader_(reader), read_array_(std::move(read_array)), batch_place_(reader.root()) {
   ObjectReader root(reader_, reader_.root());
   if (!root.is_object() || !looks_like_a_model(root)) return;
-  read_fields(reader_, root, file_fields(), train_, [this](const Field& field, const Place& at) {
-    switch (field.form) {
-      case Form::format:
-        if (at.value->kind != Kind::integer || at.value->integer != 1)
-          reader_.report(at, "model.format", "the format must be 1, the only one there is");
-        return;
-      case Form::name:
-        name_ = reader_.string(at).value_or("");
-        return;
-      case Form::constants:
-        return read_constants(at);
-      case Form::data:
-        data_ = at;
-        return;
-      case Form::inputs:
-        return read_inputs(at);
-      case Form::parameters:
-        return read_parameters(at);
-      case Form::graph:
-        return read_graph(at);
-      case Form::outputs:
-        outputs_ = at;
-        return;
-      case Form::train:
-        return read_train(at);
-      default:  // a comment
-        reader_.string(at);
-    }
-  });
+  read_fields(reader_, root, file_fields(), train_);
+  if (const auto at = root.get("format"); at && (at->value->kind != Kind::integer || at->value->integer != 1)) {
+    reader_.report(*at, "model.format", "the format must be 1, the only one there is");
+  }
+  root.string("$schema");
+  root.string("description");
+  name_ = root.string("name").value_or("");
+  data_ = root.get("data");
+  outputs_ = root.get("outputs");
+  if (const auto at = root.get("constants")) read_constants(*at);
+  if (const auto at = root.get("inputs")) read_inputs(*at);
+  if (const auto at = root.get("parameters")) read_parameters(*at);
+  if (const auto at = root.get("graph")) read_graph(*at);
+  if (const auto at = root.get("train")) read_train(*at);
   // What a misspelt section would have named is no further mistake.
   for (const Member* member : root.unread()) {
     for (const Member& inner : member->value.members) broken_.insert(inner.key);
@@ -121,10 +106,9 @@ void ModelFile::read_inputs(const Place& at) {
     std::optional<DType> dtype = DType::f32;
     if (input.place.value->kind == Kind::object) {
       ObjectReader object(reader_, input.place);
-      read_fields(reader_, object, input_fields(), train_, [&](const Field& field, const Place& place) {
-        if (field.form == Form::dtype) dtype = read_dtype(reader_, place);
-        if (field.form == Form::batch_shape) shape = read_batch_shape(reader_, place);
-      });
+      read_fields(reader_, object, input_fields(), train_);
+      if (const auto place = object.get("dtype")) dtype = read_dtype(reader_, *place);
+      if (const auto place = object.get("shape")) shape = read_batch_shape(reader_, *place);
       object.finish();
     } else {
       shape = read_batch_shape(reader_, input.place);
@@ -147,11 +131,11 @@ void ModelFile::read_parameters(const Place& at) {
     const std::size_t before = reader_.errors();
     ObjectReader fields(reader_, parameter.place);
     if (fields.is_object()) {
-      read_fields(reader_, fields, parameter_fields(), train_, [&](const Field& field, const Place& place) {
-        if (field.form == Form::shape) parameter.shape = read_shape(reader_, place).value_or(Shape());
-        if (field.form == Form::init) parameter.init = read_init(reader_, place, read_array_).value_or(Init());
-        if (field.form == Form::decay) parameter.decay = reader_.boolean(place).value_or(true);
-      });
+      read_fields(reader_, fields, parameter_fields(), train_);
+      if (const auto place = fields.get("shape")) parameter.shape = read_shape(reader_, *place).value_or(Shape());
+      if (const auto place = fields.get("init"))
+        parameter.init = read_init(reader_, *place, read_array_).value_or(Init());
+      parameter.decay = fields.boolean("decay").value_or(true);
       fields.finish();
     }
     if (reader_.errors() == before) {
@@ -175,13 +159,12 @@ void ModelFile::read_graph(const Place& at) {
 void ModelFile::read_train(const Place& at) {
   ObjectReader train(reader_, at);
   if (!train.is_object()) return;
+  read_fields(reader_, train, train_fields(), train_);
+  minimize_ = train.get("minimize");
+  metrics_ = train.get("metrics");
+  if (const auto place = train.get("optimizer")) read_optimizer(*place);
   batch_place_ = at;
-  read_fields(reader_, train, train_fields(), train_, [this](const Field& field, const Place& place) {
-    if (field.form == Form::loss) minimize_ = place;
-    if (field.form == Form::metrics) metrics_ = place;
-    if (field.form == Form::optimizer) read_optimizer(place);
-    if (field.form == Form::batch) read_batch(place);
-  });
+  if (const auto place = train.get("batch")) read_batch(*place);
   train.finish();
 }
 
