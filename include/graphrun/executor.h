@@ -65,7 +65,7 @@ struct RegionSize {
   std::int64_t work = 0;                // of all rows, in the unit of RegionCosts::partition_work
 };
 
-// A group of steps that would be one Region.
+// A group of steps that would be one Region. Of one over elements the steps are in `rows`, chain after chain.
 struct RegionSignature {
   RegionForm form = RegionForm::rows;
   std::span<const StepSignature> rows;       // steps that run over rows or elements, of all stages

@@ -122,7 +122,9 @@ constexpr void add_program(Hash& hash) {
   GRAPHRUN_TYPE(Tiling).add(std::variant_size_v<Tiling>);
   GRAPHRUN_TYPE(Region).add(kTileLanes);
   GRAPHRUN_FIELD(Region, stages), GRAPHRUN_FIELD(Region, last), GRAPHRUN_FIELD(Region, accumulators);
-  GRAPHRUN_FIELD(Region, tiling);
+  GRAPHRUN_FIELD(Region, tiling), GRAPHRUN_FIELD(Region, chains);
+  GRAPHRUN_TYPE(ElementChain);
+  GRAPHRUN_FIELD(ElementChain, first), GRAPHRUN_FIELD(ElementChain, last);
   GRAPHRUN_TYPE(Phase);
   GRAPHRUN_FIELD(Phase, name), GRAPHRUN_FIELD(Phase, capacity), GRAPHRUN_FIELD(Phase, steps);
   GRAPHRUN_FIELD(Phase, regions);
@@ -160,7 +162,10 @@ constexpr void add_executor(Hash& hash) {
   GRAPHRUN_FIELD(Target, name), GRAPHRUN_FIELD(Target, executor), GRAPHRUN_FIELD(Target, compute_capability);
   GRAPHRUN_FIELD(Target, multiprocessors), GRAPHRUN_FIELD(Target, max_threads_per_sm);
   GRAPHRUN_FIELD(Target, shared_memory), GRAPHRUN_FIELD(Target, registers), GRAPHRUN_FIELD(Target, cluster_blocks);
-  GRAPHRUN_FIELD(Target, library_workspace), GRAPHRUN_FIELD(Target, regions);
+  GRAPHRUN_FIELD(Target, library_workspace), GRAPHRUN_FIELD(Target, regions), GRAPHRUN_FIELD(Target, elements);
+  GRAPHRUN_TYPE(ElementLimits);
+  GRAPHRUN_FIELD(ElementLimits, least), GRAPHRUN_FIELD(ElementLimits, chains), GRAPHRUN_FIELD(ElementLimits, steps);
+  GRAPHRUN_FIELD(ElementLimits, operands), GRAPHRUN_FIELD(ElementLimits, numbers);
   GRAPHRUN_TYPE(Device);
   GRAPHRUN_FIELD(Device, id), GRAPHRUN_FIELD(Device, name), GRAPHRUN_FIELD(Device, capability);
   GRAPHRUN_FIELD(Device, units), GRAPHRUN_FIELD(Device, driver), GRAPHRUN_FIELD(Device, memory_free);

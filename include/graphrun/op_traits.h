@@ -35,6 +35,9 @@ struct OpTraits {
 GRAPHRUN_API std::optional<Op> find_op(std::string_view name);
 GRAPHRUN_API const OpTraits& traits_of(Op op);  // of a number that is no op: those of a source
 
+// Whether element i of the result follows from element i of the operands, or what is broadcast to it.
+GRAPHRUN_API bool is_elementwise(Op op);
+
 // What is wrong with the number of operands or a dtype of a step, or "".
 GRAPHRUN_API std::string operand_fault(Op op, std::span<const TensorType> inputs, const TensorType& output);
 

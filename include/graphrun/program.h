@@ -27,7 +27,7 @@ inline constexpr BufferId kNoBuffer = ~BufferId{0};
 inline constexpr std::uint64_t kAlignment = 256;  // bytes; that of cudaMalloc, and enough for any vector unit
 
 // State (everything before `activation`) keeps its value between steps and phases; the rest lives within one step.
-// `tile` lives within one tile of a region and has no bytes in the arena.
+// `tile` lives within a region, in a tile or in registers, and has no bytes in the arena.
 enum class BufferKind : std::uint8_t { data, constant, parameter, slot, counter, metric, activation, workspace, tile };
 
 GRAPHRUN_API std::string_view name_of(BufferKind kind);
@@ -40,7 +40,7 @@ inline bool is_state(BufferKind kind) {
 // is its number (r / 16 * features + f) * 16 + r % 16; rows that fill up the last vector of a block are zero. The host
 // writes and reads rows all the same, type.bytes() of them. A buffer of kind `tile` in vectors has no bytes: its rows
 // are read in place, in the data set that is loaded or selected into it. `registers` is for tile values between fused
-// steps (FusedSteps): they have no bytes at all.
+// steps (FusedSteps) and within a chain (ElementChain): they have no bytes at all.
 enum class Layout : std::uint8_t { rows, vectors, registers };
 
 struct Buffer {
@@ -67,7 +67,7 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// ---- regions: steps that run tile by tile over the rows (docs/regions.md)
+// ---- regions: steps that run as one (docs/regions.md): tile by tile over the rows, or over elements
 
 // How partial results over rows become one.
 enum class CombineOp : std::uint8_t { sum, product, max, min };
@@ -137,12 +137,26 @@ GRAPHRUN_API std::string to_string(const Tiling& tiling);
 // offset + (f * stride + r) * size of its type, stride being the tile's number of rows rounded up to kTileLanes; a
 // value with k rows a sample has k times as many features.
 inline constexpr std::int64_t kTileLanes = 16;
+
+// Elementwise steps [first, last) of the phase over one index space, that of the last one's output (a record has one
+// element), and all with rows or none. A step with one element in a chain of more gives a number, from numbers alone:
+// whoever runs the chain may compute it as often as there are elements. What an earlier step of the chain wrote, itself
+// or as a view of it, is read as that value; what only the chain reads is in Layout::registers, as numbers always are.
+// All else is read from memory, and what meets a write of the chain there is read at the element that is written.
+struct ElementChain {
+  std::uint32_t first = 0, last = 0;
+  friend bool operator==(const ElementChain&, const ElementChain&) = default;
+};
+
+// A region over rows has stages. One over elements has chains instead, one after the other, and nothing else: they have
+// no order among them, and none touches what another writes.
 struct Region {
   std::vector<Stage> stages;
   std::uint32_t last = 0;
   BufferId accumulators = kNoBuffer;  // workspace of all partitions; kNoBuffer when nothing is combined
   Tiling tiling;
-  std::uint32_t first() const { return stages.front().first; }
+  std::vector<ElementChain> chains = {};
+  std::uint32_t first() const { return chains.empty() ? stages.front().first : chains.front().first; }
   friend bool operator==(const Region&, const Region&) = default;
 };
 

@@ -81,8 +81,9 @@ struct ExecutorTiming {
 struct RegionSummary {
   std::string phase;
   std::size_t steps = 0, row_steps = 0, stages = 0;  // row steps among the steps
+  std::size_t chains = 0;                            // over elements, instead of stages
   Tiling tiling;
-  std::uint64_t bytes_in_tiles = 0;  // of values, each counted whole, that never reach the arena
+  std::uint64_t bytes_in_tiles = 0;  // or in registers: of values, each counted whole, that never reach the arena
 };
 struct FusionSummary {
   std::vector<RegionSummary> regions;

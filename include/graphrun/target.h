@@ -2,6 +2,7 @@
 // Contract: grid, tile, partition and region choices are pure functions of (graph, target).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -22,6 +23,15 @@ struct RegionCosts {
   std::int64_t least_rows = 0;  // of a tile that ends with reductions, and of a partition
 };
 
+// How steps over elements are grouped (src/compiler/elements.h). `least` 0: they are not.
+struct ElementLimits {
+  std::int64_t least = 0;    // elements of a chain: with fewer, steps by themselves are as fast
+  std::size_t chains = 1;    // of a region: many where a launch is dear
+  std::size_t steps = 64;    // of a chain
+  std::size_t operands = 0;  // of a region, in memory
+  std::size_t numbers = 0;   // that a step has computed anew; 0: numbers are steps like others
+};
+
 struct Target {
   std::string_view name;       // "h200", "a100", "host"
   std::string_view executor;   // which executor plans for it: "cuda"; "cpu" also stands for ref
@@ -33,6 +43,7 @@ struct Target {
   int cluster_blocks = 0;               // the largest portable cluster, 0 = none
   std::uint64_t library_workspace = 0;  // bytes kept in the arena for the matrix library
   RegionCosts regions = {};
+  ElementLimits elements = {};
 };
 
 GRAPHRUN_API std::span<const Target> targets();

@@ -110,7 +110,7 @@ void write_fusion(JsonWriter& json, const Fusion& fusion) {
   json.key("regions").begin_array();
   for (const RegionSummary& region : fusion.regions) {
     json.begin_object().member("phase", region.phase).member("steps", region.steps);
-    json.member("row_steps", region.row_steps).member("stages", region.stages);
+    json.member("row_steps", region.row_steps).member("stages", region.stages).member("chains", region.chains);
     if (const auto* host = std::get_if<HostTiling>(&region.tiling)) {
       json.member("tile_rows", host->tile_rows).member("tile_bytes", host->tile_bytes);
       json.member("partitions", host->partitions);

@@ -33,6 +33,11 @@ namespace {
 // What the regions of the program save, and why what is in none is in none.
 void describe_regions(const FusionSummary& fusion, Diagnostics& diagnostics) {
   for (const RegionSummary& region : fusion.regions) {
+    if (region.chains > 0) {
+      diagnostics.note(fmt::format("phase {}: a region of {} steps over elements; {} stay in registers", region.phase,
+                                   region.steps, human_bytes(region.bytes_in_tiles)));
+      continue;
+    }
     diagnostics.note(fmt::format("phase {}: a region of {} steps, {} of them over {}; {} stay in tiles", region.phase,
                                  region.steps, region.row_steps, to_string(region.tiling),
                                  human_bytes(region.bytes_in_tiles)));

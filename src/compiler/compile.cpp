@@ -8,12 +8,14 @@
 
 #include "compiler/bind_batch.h"
 #include "compiler/data_layout.h"
+#include "compiler/elements.h"
 #include "compiler/fuse.h"
 #include "compiler/graph_analysis.h"
 #include "compiler/lower.h"
 #include "compiler/passes.h"
 #include "compiler/storage.h"
 #include "graph/verifier.h"
+#include "graphrun/target.h"
 
 namespace graphrun {
 namespace {
@@ -48,6 +50,12 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
     const RegionOptions regions{options.plan_region};
     result.regions = find_regions(values, regions);
     result.regions.graph = fuse(std::move(result.regions.graph), regions);
+    const ElementLimits limits = options.tiles.elements.value_or(find_target(options.target).elements);
+    if (limits.least > 0) {
+      Rewritten elements = fuse_elements(result.regions.graph, regions, limits);
+      result.regions.graph = std::move(elements.graph);
+      result.regions.ids = result.regions.ids.then(elements.ids);
+    }
     verify(result.regions.graph);
   } else {
     result.regions.ids = IdMap::identity(values.size());

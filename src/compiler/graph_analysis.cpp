@@ -1,5 +1,6 @@
 #include "compiler/graph_analysis.h"
 
+#include "graphrun/op.h"
 #include "graphrun/op_traits.h"
 
 namespace graphrun {
@@ -19,6 +20,10 @@ Alias alias_of(const ir::Node& node, std::span<const TensorType> inputs) {
 }
 
 }  // namespace
+
+std::int64_t elements_of(const ir::Node& node) {
+  return node.op == Op::record ? 1 : node.type.shape.elements();
+}
 
 GraphAnalysis analyze(const ir::Graph& graph) {
   GraphAnalysis result;

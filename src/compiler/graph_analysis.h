@@ -18,6 +18,8 @@ struct GraphAnalysis {
   bool is_view(ir::NodeId id) const { return aliases[id] == Alias::view; }
 };
 
+std::int64_t elements_of(const ir::Node& node);  // that it computes: a record writes one
+
 GraphAnalysis analyze(const ir::Graph& graph);
 
 }  // namespace graphrun

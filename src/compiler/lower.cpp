@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <stdexcept>
 
 #include "compiler/offsets.h"
@@ -73,7 +74,7 @@ class Lowering {
         data_(layouts.data),
         layouts_(layouts.regions),
         in_rows_(graph.size(), false),
-        in_tile_only_(graph.size(), false) {
+        in_tile_only_(layouts.storage.in_registers) {
     result_.buffer_of.assign(graph.size(), kNoBuffer);
     program().name = options.name;
     program().target = options.target;
@@ -128,7 +129,11 @@ class Lowering {
       if (node.op == Op::constant) program().initial.push_back({result_.buffer_of[id], constant_bytes(node)});
     }
     for (NodeId id : order) {
-      if (!in_tile_only_[id]) program().buffers[result_.buffer_of[id]].storage = result_.buffer_of[storage_.root[id]];
+      Buffer& buffer = program().buffers[result_.buffer_of[id]];
+      if (!in_tile_only_[id] || storage_.in_registers[id]) buffer.storage = result_.buffer_of[storage_.root[id]];
+      if (!storage_.in_registers[id]) continue;
+      buffer.layout = Layout::registers;
+      buffer.bytes = 0;
     }
     // An assign that copies names the state it writes.
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -148,7 +153,11 @@ class Lowering {
     }
     steps_before[graph_.size()] = static_cast<std::uint32_t>(out.steps.size());
     for (std::size_t r = 0; r < graph_.regions.size(); ++r) {
-      if (graph_.regions[r].phase == index) out.regions.push_back(make_region(r, steps_before, out.steps));
+      if (graph_.regions[r].phase != index) continue;
+      if (graph_.regions[r].chains.empty())
+        out.regions.push_back(make_region(r, steps_before, out.steps));
+      else if (auto region = region_of_chains(graph_.regions[r], steps_before))
+        out.regions.push_back(std::move(*region));
     }
     program().phases.push_back(std::move(out));
   }
@@ -186,7 +195,7 @@ class Lowering {
           of[value.node] = id;
           Buffer& buffer = program().buffers[id];
           buffer.storage = of.at(value.storage);
-          buffer.offset = value.offset;
+          buffer.offset = value.in_registers ? 0 : value.offset;
           buffer.bytes = value.bytes;
           if (data_.in_place[value.node]) buffer.layout = Layout::vectors;
           if (value.in_registers) buffer.layout = Layout::registers;
@@ -194,6 +203,26 @@ class Lowering {
         }
       }
     }
+  }
+
+  // Without chains whose steps all happen in place, where their values are made; nothing if one step is left.
+  std::optional<Region> region_of_chains(const ir::Region& from, const std::vector<std::uint32_t>& steps_before) const {
+    Region region;
+    RegionQuestion question(graph_, from.phase);
+    for (const ir::NodeRange& chain : from.chains) {
+      std::vector<NodeId> steps;
+      for (NodeId id = chain.first; id < chain.last; ++id)
+        if (!storage_.no_step[id]) steps.push_back(id);
+      if (steps.empty()) continue;
+      question.add_chain(steps);
+      region.chains.push_back({steps_before[chain.first], steps_before[chain.last]});
+    }
+    region.last = steps_before[from.last];
+    if (region.chains.empty() || region.last - region.first() == 1) return std::nullopt;
+    const RegionPlan planned = question.ask(options_.plan_region);
+    if (!planned.yes) throw std::logic_error("a region is declined that was accepted: " + planned.reason);
+    region.tiling = planned.tiling;
+    return region;
   }
 
   Region make_region(std::size_t index, const std::vector<std::uint32_t>& steps_before, std::vector<Step>& steps) {

@@ -333,8 +333,10 @@ RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir
 std::vector<RegionLayout> lay_out_regions(const Graph& graph, const GraphAnalysis& analysis, const DataLayout& data,
                                           const PlanRegion& plan, const TileChoice& choice) {
   std::vector<RegionLayout> layouts;
-  for (const ir::Region& region : graph.regions)
-    layouts.push_back(lay_out(graph, analysis, region, data.in_place, plan, choice));
+  for (const ir::Region& region : graph.regions) {
+    const bool over_rows = region.chains.empty();
+    layouts.push_back(over_rows ? lay_out(graph, analysis, region, data.in_place, plan, choice) : RegionLayout{});
+  }
   return layouts;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/graph_analysis.h"
 #include "graph/ops/op_def.h"
 
 namespace graphrun {
@@ -26,6 +27,11 @@ void RegionQuestion::add(const ir::FusedNodes& fused) {
   fused_.push_back(fused);
 }
 
+void RegionQuestion::add_chain(std::span<const ir::NodeId> steps) {
+  for (const ir::NodeId id : steps) rows_.push_back(step_of(id, graph_[id].type.rows > 0));
+  chains_.push_back(elements_of(graph_[steps.back()]));
+}
+
 StepSignature RegionQuestion::signature(const Step& step) {
   return {step.op, step.params, step.inputs, step.output, step.partial};
 }
@@ -47,7 +53,8 @@ RegionPlan RegionQuestion::ask(const PlanRegion& plan, const RegionSize& size) c
   }
   const bool reduces = std::any_of(rows_.begin(), rows_.end(), [](const Step& step) { return step.output.rows == 0; });
   RegionSignature region;
-  region.form = reduces ? RegionForm::reductions : RegionForm::rows;
+  region.form = !chains_.empty() ? RegionForm::elements : reduces ? RegionForm::reductions : RegionForm::rows;
+  region.chains = chains_;
   region.rows = rows;
   region.once = once;
   region.capacity = phase_.capacity;

@@ -1,9 +1,11 @@
 // region_signature.h: steps of a graph as Executor::plan_region() is asked about them.
-// Contract: a region over rows, with reductions where a row step's output has no rows. Leaves to others: which steps
+// Contract: a region over elements where chains were added; else over rows, with reductions where a row step's output
+// has no rows. Leaves to others: which steps
 // (regions.h), what is fused (fuse.h), the size of it all (region_layout.h).
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "graph/ir/graph.h"
@@ -20,6 +22,7 @@ class RegionQuestion {
 
   void add(ir::NodeId id, bool over_rows);
   void add(const ir::FusedNodes& fused);
+  void add_chain(std::span<const ir::NodeId> steps);
   RegionPlan ask(const PlanRegion& plan, const RegionSize& size = {}) const;
 
  private:
@@ -37,6 +40,7 @@ class RegionQuestion {
   const ir::Phase& phase_;
   std::vector<Step> rows_, once_, products_;
   std::vector<ir::FusedNodes> fused_;  // of the products
+  std::vector<std::int64_t> chains_;   // elements of each
 };
 
 }  // namespace graphrun

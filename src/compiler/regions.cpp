@@ -329,8 +329,9 @@ std::string to_string(const Regions& regions) {
       std::string where = "-";
       for (std::size_t r = 0; r < graph.regions.size(); ++r) {
         const ir::Region& region = graph.regions[r];
-        if (region.phase != phase || id < region.stages.front().first || id >= region.last) continue;
-        where = fmt::format("region {} once", r + 1);
+        const NodeId first = region.chains.empty() ? region.stages.front().first : region.chains.front().first;
+        if (region.phase != phase || id < first || id >= region.last) continue;
+        where = fmt::format("region {} {}", r + 1, region.chains.empty() ? "once" : "elements");
         for (const ir::RegionStage& stage : region.stages) {
           if (id >= stage.rows && id < stage.last) where = fmt::format("region {} rows", r + 1);
         }

@@ -28,12 +28,19 @@ class Assigner {
     storage_.first.assign(graph.size(), 0);
     storage_.last.assign(graph.size(), 0);
     storage_.no_step.assign(graph.size(), false);
+    storage_.in_registers.assign(graph.size(), false);
+    chain_.assign(graph.size(), nullptr);
+    for (const ir::Region& region : graph.regions) {
+      for (const ir::NodeRange& chain : region.chains)
+        std::fill(chain_.begin() + chain.first, chain_.begin() + chain.last, &chain);
+    }
   }
 
   Storage run() {
     number_the_steps();
     take_views();
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) update_states_in_place(phase);
+    find_registers();
     measure_lives();
     reuse_dying_operands();
     for (NodeId id = 0; id < graph_.size(); ++id) storage_.root[id] = root(id);
@@ -47,7 +54,8 @@ class Assigner {
     return id;
   }
 
-  // All row steps of a region's stage have one time: what one of them reads lives on while any tile is left.
+  // All row steps of a region's stage have one time: what one of them reads lives on while any tile is left. So have
+  // the steps of all chains of a region, which have no order.
   void number_the_steps() {
     std::uint32_t now = 0;
     phase_end_.resize(graph_.phases.size());
@@ -60,6 +68,8 @@ class Assigner {
           shares_time[id] = id > stage.rows;
         }
       }
+      if (!region.chains.empty())
+        std::fill(shares_time.begin() + region.chains.front().first + 1, shares_time.begin() + region.last, true);
     }
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
       for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -110,8 +120,8 @@ class Assigner {
       const bool own = written_to == value && !is_state_node(graph_[value]);
       const std::uint32_t written = storage_.time[value] + 1;
       const bool last_word =
-          last_read[state] < written ||
-          (last_read[state] == written && analysis_.aliases[value] == Alias::may_reuse && reads_whole(value, state));
+          last_read[state] < written || (last_read[state] == written && analysis_.aliases[value] == Alias::may_reuse &&
+                                         reads_whole(value, state) && reads_last(value, state));
       if (!own || !last_word) continue;
       storage_.root[value] = state;
       storage_.no_step[id] = true;
@@ -124,6 +134,39 @@ class Assigner {
       if (root(input) == state && !(graph_[input].type == graph_[value].type)) return false;
     }
     return true;
+  }
+
+  // Within its chain: the region's other readers of `root` are of the same chain, and before `writer`.
+  bool reads_last(NodeId writer, NodeId of) const {
+    if (chain_[writer] == nullptr) return true;
+    const std::vector<NodeId>& readers = analysis_.consumers[of];
+    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      if (analysis_.is_view(reader)) return reads_last(writer, reader);
+      const bool names = graph_[reader].op == Op::assign && graph_[reader].inputs[0] == of;
+      return names || storage_.time[reader] != storage_.time[writer] ||
+             (chain_[reader] == chain_[writer] && reader <= writer &&
+              graph_[reader].type.shape.elements() == graph_[of].type.shape.elements());
+    });
+  }
+
+  // What a chain keeps to itself: no other step reads it, and the host does not.
+  void find_registers() {
+    std::vector<bool> leaves(graph_.size(), false), read(graph_.size(), false);
+    for (const ir::Phase& phase : graph_.phases)
+      if (phase.row_count != ir::kNoNode) leaves[phase.row_count] = true;
+    for (NodeId id = graph_.size(); id-- > 0;) {
+      const NodeId of = analysis_.roots[id];
+      if (chain_[of] == nullptr) continue;
+      for (NodeId reader : analysis_.consumers[id]) {
+        const bool view = analysis_.is_view(reader);
+        leaves[id] = leaves[id] || (view ? leaves[reader] : chain_[reader] != chain_[of]);
+        read[id] = read[id] || !view || read[reader];
+      }
+      leaves[id] = leaves[id] || graph_[id].keep || graph_[id].poll || storage_.root[of] != of;
+      storage_.in_registers[id] = read[id] && !leaves[id];
+    }
+    for (NodeId id = 0; id < graph_.size(); ++id)
+      storage_.in_registers[id] = storage_.in_registers[analysis_.roots[id]];
   }
 
   void check_last_word(NodeId writer, NodeId state, std::uint32_t last_read) const {
@@ -158,27 +201,36 @@ class Assigner {
   void reuse_dying_operands() {
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
       for (NodeId id = 0; id < graph_.size(); ++id) {
-        const bool may = analysis_.aliases[id] == Alias::may_reuse && !in_rows_[id];
+        const bool may = analysis_.aliases[id] == Alias::may_reuse && !in_rows_[id] && !storage_.in_registers[id];
         if (graph_[id].phase == phase && may && storage_.root[id] == id) reuse(id);
       }
     }
   }
 
+  // In place of an operand, or, in a chain, of one that an earlier step of it read.
   void reuse(NodeId id) {
-    for (NodeId input : graph_[id].inputs) {
-      const NodeId dying = root(input);
-      if (is_state_node(graph_[dying]) || storage_.last[dying] != storage_.time[id]) continue;
-      if (!(graph_[input].type == graph_[id].type) || graph_[dying].type.bytes() != graph_[id].type.bytes()) continue;
-      if (!reads_whole(id, dying)) continue;
-      storage_.last[dying] = storage_.last[id];
-      storage_.root[id] = dying;
-      return;
+    for (NodeId reader = id;; --reader) {
+      for (NodeId input : graph_[reader].inputs) {
+        if (take_place(id, input)) return;
+      }
+      if (chain_[id] == nullptr || reader == chain_[id]->first) return;
     }
+  }
+  bool take_place(NodeId id, NodeId input) {
+    const NodeId dying = root(input);
+    if (is_state_node(graph_[dying]) || storage_.in_registers[dying] || storage_.last[dying] != storage_.time[id])
+      return false;
+    if (!(graph_[input].type == graph_[id].type) || graph_[dying].type.bytes() != graph_[id].type.bytes()) return false;
+    if (dying == id || !reads_whole(id, dying) || !reads_last(id, analysis_.roots[input])) return false;
+    storage_.last[dying] = storage_.last[id];
+    storage_.root[id] = dying;
+    return true;
   }
 
   const Graph& graph_;
   const GraphAnalysis& analysis_;
   std::vector<std::uint32_t> phase_end_;
+  std::vector<const ir::NodeRange*> chain_;  // by node: of a region over elements
   std::vector<bool> in_rows_;  // of a region: no place in the arena to share, or one that other tiles still read
   Storage storage_;
 };

@@ -7,6 +7,7 @@
 
 #include "base/host_memory.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -55,7 +56,7 @@ class LoadCheck {
         for (const Stage& stage : region.stages) {
           for (std::uint32_t i = stage.rows; i < stage.last; ++i) over_rows[i] = true;
         }
-        check_region(phase, region);
+        region.chains.empty() ? check_region(phase, region) : check_elements(phase, region);
       }
       for (std::size_t i = 0; i < phase.steps.size(); ++i) {
         if (!over_rows[i]) check_step(phase, phase.steps[i]);
@@ -87,12 +88,7 @@ class LoadCheck {
       }
     }
     for (std::uint32_t i = region.stages.back().last; i < region.last; ++i) once.emplace_back(program_, phase.steps[i]);
-    const auto signatures = [](const std::vector<Signature>& steps) {
-      std::vector<StepSignature> list;
-      for (const Signature& step : steps) list.push_back(step.get());
-      return list;
-    };
-    const std::vector<StepSignature> of_rows = signatures(rows), of_once = signatures(once);
+    const std::vector<StepSignature> of_rows = signatures_of(rows), of_once = signatures_of(once);
     std::vector<Signature> products;
     for (const Stage& stage : region.stages)
       for (const FusedSteps& fused : stage.fused) products.emplace_back(program_, phase.steps[fused.product]);
@@ -103,13 +99,34 @@ class LoadCheck {
     }
     const bool reduces =
         std::any_of(region.stages.begin(), region.stages.end(), [](const Stage& one) { return !one.combines.empty(); });
-    RegionPlan plan = executor_.plan_region(
-        {reduces ? RegionForm::reductions : RegionForm::rows, of_rows, of_once, phase.capacity, of_fused}, target_);
+    const RegionForm form = reduces ? RegionForm::reductions : RegionForm::rows;
+    expect(phase, region, executor_.plan_region({form, of_rows, of_once, phase.capacity, of_fused}, target_));
+  }
+
+  void check_elements(const Phase& phase, const Region& region) const {
+    std::vector<Signature> steps;
+    std::vector<std::int64_t> elements;
+    for (const ElementChain& chain : region.chains) {
+      for (std::uint32_t i = chain.first; i < chain.last; ++i) steps.emplace_back(program_, phase.steps[i]);
+      const Step& last = phase.steps[chain.last - 1];
+      elements.push_back(last.op == Op::record ? 1 : program_.buffers[last.output].type.shape.elements());
+    }
+    const std::vector<StepSignature> signatures = signatures_of(steps);
+    RegionSignature signature{RegionForm::elements, signatures, {}, phase.capacity};
+    signature.chains = elements;
+    expect(phase, region, executor_.plan_region(signature, target_));
+  }
+  void expect(const Phase& phase, const Region& region, RegionPlan plan) const {
     if (plan.yes && plan.tiling.index() != region.tiling.index())
       plan = RegionPlan::no("it is tiled for another machine");
-    if (!plan.yes) {
+    if (!plan.yes)
       refuse(phase, fmt::format("the region of steps {} to {}: {}", region.first() + 1, region.last, plan.reason));
-    }
+  }
+
+  static std::vector<StepSignature> signatures_of(const std::vector<Signature>& steps) {
+    std::vector<StepSignature> list;
+    for (const Signature& step : steps) list.push_back(step.get());
+    return list;
   }
 
   FusedSignature signature_of(const FusedSteps& fused, const Phase& phase, const StepSignature& product) const {

@@ -469,6 +469,24 @@ const OpTraits& traits_of(Op op) {
   return row_of(op).rule.traits;
 }
 
+bool is_elementwise(Op op) {
+  switch (op) {
+#define GRAPHRUN_CASE(name, ...) case Op::name:
+    GRAPHRUN_SCALAR_OPS(GRAPHRUN_CASE)
+#undef GRAPHRUN_CASE
+    case Op::where:
+    case Op::cast:
+    case Op::broadcast_to:
+    case Op::assign:
+    case Op::increment:
+    case Op::record:
+    case Op::row_count:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string operand_fault(Op op, std::span<const TensorType> inputs, const TensorType& output) {
   const std::string_view wanted = traits_of(op).dtypes;
   if (wanted.empty()) return "it is no op of a step";

@@ -103,7 +103,16 @@ std::string fused_line(const FusedSteps& fused) {
   return text + '\n';
 }
 
+std::string element_lines(const Region& region, std::size_t number) {
+  std::vector<std::string> chains;
+  for (const ElementChain& chain : region.chains)
+    chains.push_back(fmt::format("{} to {}", chain.first + 1, chain.last));
+  const std::string tiling = region.tiling.index() == 0 ? std::string() : ", " + to_string(region.tiling);
+  return fmt::format("  region {}: over elements, steps {}{}\n", number, fmt::join(chains, ", "), tiling);
+}
+
 std::string region_lines(const Program& program, const Region& region, std::size_t number) {
+  if (!region.chains.empty()) return element_lines(region, number);
   std::string text = fmt::format("  region {}: steps {} to {}, ", number, region.first() + 1, region.last);
   text += to_string(region.tiling);
   const auto* host = std::get_if<HostTiling>(&region.tiling);

@@ -92,15 +92,17 @@ class Checker {
       broken("tile",
              fmt::format("{} shares storage with {}, and one of them is in the arena", named(id), named(root_[id])));
     }
-    if (tile && buffer.type.rows == 0) broken("tile", named(id) + " has no rows");
-    if (tile && buffer.layout == Layout::registers && (buffer.bytes > 0 || buffer.storage != id)) {
+    const bool registers = tile && buffer.layout == Layout::registers;
+    if (tile && !registers && buffer.type.rows == 0) broken("tile", named(id) + " has no rows");
+    if (registers && (buffer.bytes > 0 || buffer.offset > 0)) {
       broken("tile", named(id) + " is in registers and has a place in memory");
     }
     if (tile && (buffer.poll || buffer.layout != program_.buffers[root_[id]].layout)) {
       broken("tile", named(id) + " is polled, or lies in another way than its storage");
     }
-    if (tile && buffer.layout == Layout::vectors &&
-        buffer.type.shape.elements() != program_.buffers[root_[id]].type.shape.elements()) {
+    const TensorType& root = program_.buffers[root_[id]].type;
+    if (tile && buffer.layout != Layout::rows &&
+        (buffer.type.shape.elements() != root.shape.elements() || buffer.type.dtype != root.dtype)) {
       broken("tile", named(id) + " has other elements than its storage");
     }
     if (tile) return;

@@ -18,19 +18,24 @@ namespace {
 class RegionChecker {
  public:
   RegionChecker(const Phase& phase, const Program& program, const std::vector<BufferId>& root)
-      : phase_(phase), program_(program), root_(root), row_step_(phase.steps.size(), false) {}
+      : phase_(phase), program_(program), root_(root), in_region_(phase.steps.size(), false) {}
 
   void run() {
     std::uint32_t end = 0;
     for (const Region& region : phase_.regions) {
-      if (region.stages.empty()) broken("stages", "a region has no stage");
+      if (region.stages.empty() && region.chains.empty()) broken("stages", "a region has no stage");
       if (region.first() < end) broken("order", fmt::format("step {} belongs to two regions", region.first() + 1));
-      check_shape(region);
-      for (const Stage& stage : region.stages) check_stage(region, stage);
+      if (region.chains.empty()) {
+        check_shape(region);
+        for (const Stage& stage : region.stages) check_stage(region, stage);
+      } else {
+        check_elements(region, phase_, program_, root_);
+        std::fill(in_region_.begin() + region.first(), in_region_.begin() + region.last, true);
+      }
       end = region.last;
     }
     for (std::size_t i = 0; i < phase_.steps.size(); ++i) {
-      if (!row_step_[i]) check_outside(phase_.steps[i]);
+      if (!in_region_[i]) check_outside(phase_.steps[i]);
     }
   }
 
@@ -104,7 +109,7 @@ class RegionChecker {
     }
     for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
       const Step& step = phase_.steps[i];
-      row_step_[i] = true;
+      in_region_[i] = true;
       check_in_place(step);
       check_vectors(step);
       for (const BufferId input : step.inputs) {
@@ -161,8 +166,13 @@ class RegionChecker {
       }
     }
     std::map<BufferId, int> reads;
-    for (std::uint32_t i = stage.rows; i < stage.last; ++i)
-      for (const BufferId input : phase_.steps[i].inputs) ++reads[input];
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+      for (const BufferId input : phase_.steps[i].inputs) {
+        ++reads[input];
+        if (buffer(input).layout == Layout::registers && links.count(input) == 0)
+          broken("fused", named(input) + " is in registers and no link between fused steps");
+      }
+    }
     for (const BufferId link : links)
       if (reads[link] != 1) broken("fused", named(link) + " is not read once");
     for (const std::vector<TileMove>* moves : {&stage.loads, &stage.stores})
@@ -340,7 +350,7 @@ class RegionChecker {
   const Phase& phase_;
   const Program& program_;
   const std::vector<BufferId>& root_;
-  std::vector<bool> row_step_;
+  std::vector<bool> in_region_;
   HostTiling tiling_;  // of the region that is looked at
 };
 

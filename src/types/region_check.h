@@ -10,5 +10,8 @@
 namespace graphrun {
 
 void check_regions(const Phase& phase, const Program& program, const std::vector<BufferId>& root);
+// Of a region over elements, which has chains.
+void check_elements(const Region& region, const Phase& phase, const Program& program,
+                    const std::vector<BufferId>& root);
 
 }  // namespace graphrun

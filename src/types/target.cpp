@@ -31,15 +31,21 @@ constexpr RegionCosts kHostRegions = {
     .least_rows = 64,
 };
 
+// From 16384 elements on the buffers of a step do not stay in the nearest cache of a host. A launch costs a GPU more
+// than most steps (0: not yet made); each operand of a region is an address among its kernel's parameters, of 4 KB.
+constexpr ElementLimits kHostElements{16384, 1, 64, 200, 0};
+constexpr ElementLimits kGpuElements{0, 64, 64, 200, 12};
+
 // From NVIDIA's CUDA programming guide (table of technical specifications) and the data sheets of the boards. Shared
 // memory is what one block may opt in to. h100 is the SXM board; h200 has the same chip and other memory.
 constexpr Target kTargets[] = {
-    // name, executor, capability, SMs, threads/SM, shared bytes, registers/SM, cluster, library workspace, regions
-    {"host", "cpu", 0, 0, 0, 0, 0, 0, 0, kHostRegions},
-    {"h200", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, {}},
-    {"h100", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, {}},
-    {"a100", "cuda", 80, 108, 2048, 166912, 65536, 0, 32 * kMiB, {}},
-    {"l4", "cuda", 89, 58, 1536, 101376, 65536, 0, 32 * kMiB, {}},
+    // name, executor, capability, SMs, threads/SM, shared bytes, registers/SM, cluster, library workspace, regions,
+    // elements
+    {"host", "cpu", 0, 0, 0, 0, 0, 0, 0, kHostRegions, kHostElements},
+    {"h200", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, {}, kGpuElements},
+    {"h100", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, {}, kGpuElements},
+    {"a100", "cuda", 80, 108, 2048, 166912, 65536, 0, 32 * kMiB, {}, kGpuElements},
+    {"l4", "cuda", 89, 58, 1536, 101376, 65536, 0, 32 * kMiB, {}, kGpuElements},
 };
 
 }  // namespace

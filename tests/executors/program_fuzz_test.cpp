@@ -69,6 +69,7 @@ std::vector<Program> sound_programs() {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     const test::RandomGraph random = test::random_graph(seed, *test::executor("cpu"));
     programs.push_back(test::lower_for(random.graph, *test::executor("cpu")).program);
+    programs.push_back(test::lower_for(random.graph, *test::executor("cpu"), ElementLimits{1, 4, 8, 20, 4}).program);
   }
   return programs;
 }

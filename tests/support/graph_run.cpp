@@ -9,20 +9,26 @@
 
 namespace graphrun::test {
 
-Compiled lower_for(const ir::Graph& graph, const Executor& executor) {
+Compiled lower_for(const ir::Graph& graph, const Executor& executor, const std::optional<ElementLimits>& elements) {
   const Target& target = find_target(executor.default_target());
   CompileOptions options;
   options.name = "test";
   options.target = std::string(target.name);
   options.supports = [&](const StepSignature& step) { return executor.supports(step, target); };
-  options.plan_region = [&](const RegionSignature& region) { return executor.plan_region(region, target); };
+  options.plan_region = [&](const RegionSignature& region) {
+    return region.form == RegionForm::elements ? executor.plan_region(region, target)
+                                               : RegionPlan::no("only regions over elements are asked for");
+  };
+  options.fuse = elements.has_value();
+  options.tiles.elements = elements;
   return compile(graph, options);
 }
 
-GraphRun::GraphRun(const ir::Graph& graph, std::shared_ptr<Executor> executor, Layout layout)
+GraphRun::GraphRun(const ir::Graph& graph, std::shared_ptr<Executor> executor, Layout layout,
+                   const std::optional<ElementLimits>& elements)
     : executor_(std::move(executor)) {
   for (const ir::Node& node : graph.nodes) types_.push_back(node.type);
-  Compiled lowered = lower_for(graph, *executor_);
+  Compiled lowered = lower_for(graph, *executor_, elements);
   buffer_of_ = std::move(lowered.buffer_of);
   program_ = std::move(lowered.program);
   if (layout == Layout::guarded) {

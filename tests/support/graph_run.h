@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ enum class Layout { planned, guarded };
 
 class GraphRun {
  public:
-  GraphRun(const ir::Graph& graph, std::shared_ptr<Executor> executor, Layout layout = Layout::planned);
+  GraphRun(const ir::Graph& graph, std::shared_ptr<Executor> executor, Layout layout = Layout::planned,
+           const std::optional<ElementLimits>& elements = {});
 
   void write(ir::NodeId node, const HostTensor& tensor);
   HostTensor read(ir::NodeId node);
@@ -42,7 +44,8 @@ class GraphRun {
   std::unique_ptr<Runnable> runnable_;
 };
 
-Compiled lower_for(const ir::Graph& graph, const Executor& executor);
+// `elements`: with regions over elements within these limits, where the executor takes them.
+Compiled lower_for(const ir::Graph& graph, const Executor& executor, const std::optional<ElementLimits>& elements = {});
 
 // The executors of the registry that work on this machine, made once; `missing` says why the others do not.
 struct Executors {

@@ -243,6 +243,10 @@ class Mutator {
   }
 
   void change(Region& r) {
+    if (!r.chains.empty() && !once_in(8)) {
+      if (once_in(8)) return number(r.last);
+      return entries(r.chains, [&](ElementChain& chain) { number(once_in(2) ? chain.first : chain.last); });
+    }
     switch (below(10)) {
       case 0:
         return number(r.last);

@@ -38,17 +38,6 @@ struct BoundStep {
     if (unary != nullptr) return unary(args.output<float>(), x.data, elements, 0, 0);
     kernel(args);
   }
-  // Elements [first, first + n) of a step that has loops.
-  void run_block(std::int64_t first, std::int64_t n) const {
-    float* const out = args.output<float>() + first;
-    const auto operand = [&](int i) {
-      return cpu::Strided<float>{args.input<float>(i) + first * loops.column[i], 0, loops.column[i]};
-    };
-    if (loops.binary != nullptr)
-      loops.binary(out, 1, n, operand(0), operand(1));
-    else
-      loops.unary(out, operand(0).data, n, loops.a, loops.b);
-  }
 };
 
 }  // namespace graphrun

@@ -6,14 +6,12 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <stdexcept>
 #include <system_error>
 
-#include "executors/cpu/elementwise_run.h"
+#include "executors/cpu/element_runner.h"
 #include "executors/cpu/host.h"
 #include "executors/cpu/region_runner.h"
-#include "executors/cpu/sweeps.h"
 #include "executors/cpu/zero_copy_batch.h"
 #include "graphrun/error.h"
 #include "graphrun/load_check.h"
@@ -52,15 +50,15 @@ std::unique_ptr<cpu::Pool> make_pool(int threads) {
   }
 }
 
-// Steps that run by themselves or together, regions and sweeps, in order.
+// Steps that run by themselves, and regions, in order.
 struct BoundPhase {
   std::vector<BoundStep> steps;  // row steps of regions are left empty
-  std::vector<RegionRunner> regions;
-  std::vector<Sweep> sweeps;
+  std::vector<RegionRunner> over_rows;
+  std::vector<ElementRunner> over_elements;
   struct Item {
     std::uint32_t first, last;  // steps
-    enum Kind { step, together, region, sweep } kind;
-    std::size_t index;  // of the region or sweep
+    enum Kind { step, rows, elements } kind;
+    std::size_t index;  // of the region
   };
   std::vector<Item> items;
 
@@ -69,50 +67,39 @@ struct BoundPhase {
     switch (item.kind) {
       case Item::step:
         return steps[item.first].run();
-      case Item::together:
-        return run_together(steps, item.first, item.last);
-      case Item::region:
-        return regions[item.index].run(steps);
-      case Item::sweep:
-        return sweeps[item.index].run(steps);
+      case Item::rows:
+        return over_rows[item.index].run(steps);
+      case Item::elements:
+        return over_elements[item.index].run(steps);
     }
   }
   std::string_view name_of(const Item& item, const Phase& phase) const {
     if (item.kind == Item::step) return graphrun::name_of(phase.steps[item.first].op);
-    if (item.kind == Item::together) return "elementwise run";
-    return item.kind == Item::region ? "region" : "sweep";
+    return item.kind == Item::rows ? "region" : "elements";
   }
-  void add_items(const Program& program, const Phase& phase, Isa isa) {
-    // A phase that changes no state is run for its values.
-    const bool for_states = std::any_of(phase.steps.begin(), phase.steps.end(), [&](const Step& step) {
-      return is_state(program.buffers[program.buffers[step.output].storage].kind);
-    });
-    const auto count = static_cast<std::uint32_t>(steps.size());
-    std::size_t next = 0;  // region
-    for (std::uint32_t i = 0; i < count; i = items.back().last) {
-      const std::uint32_t end = next < regions.size() ? regions[next].first() : count;
-      if (i == end) {
-        items.push_back({i, regions[next].last(), Item::region, next});
-        ++next;
-        continue;
-      }
-      std::optional<Sweep> sweep;
-      if (for_states) sweep = Sweep::find(program, phase, steps, i, end, isa);
-      if (sweep) {
-        items.push_back({i, sweep->last(), Item::sweep, sweeps.size()});
-        sweeps.push_back(std::move(*sweep));
-      } else {
-        const std::uint32_t last = end_of_run(steps, i, end);
-        items.push_back({i, last, last - i > 1 ? Item::together : Item::step, 0});
-      }
+  void add_items(const Phase& phase) {
+    std::uint32_t done = 0;
+    const auto add_steps = [&](std::uint32_t end) {
+      for (; done < end; ++done) items.push_back({done, done + 1, Item::step, 0});
+    };
+    std::size_t rows = 0, elements = 0;
+    for (const Region& region : phase.regions) {
+      add_steps(region.first());
+      if (region.chains.empty())
+        items.push_back({done, region.last, Item::rows, rows++});
+      else
+        items.push_back({done, region.last, Item::elements, elements++});
+      done = region.last;
     }
+    add_steps(static_cast<std::uint32_t>(phase.steps.size()));
   }
 };
 
 std::uint64_t most_scratch(const Program& program) {
   std::uint64_t most = 0;
   for (const Phase& phase : program.phases)
-    for (const Region& region : phase.regions) most = std::max(most, RegionRunner::scratch_bytes(region));
+    for (const Region& region : phase.regions)
+      if (region.chains.empty()) most = std::max(most, RegionRunner::scratch_bytes(region));
   return most;
 }
 
@@ -142,9 +129,12 @@ class CpuRunnable final : public HostRunnable {
       }
       windows_.bind(program, phase, bound.steps);
       for (const Region& region : phase.regions) {
-        bound.regions.emplace_back(region, phase, program, arena(), isa, scratch_, pool_.get());
+        if (region.chains.empty())
+          bound.over_rows.emplace_back(region, phase, program, arena(), isa, scratch_, pool_.get());
+        else
+          bound.over_elements.emplace_back(region, phase, program, bound.steps);
       }
-      bound.add_items(program, phase, isa);
+      bound.add_items(phase);
       std::vector<std::string_view> names;
       for (const BoundPhase::Item& item : bound.items) names.push_back(bound.name_of(item, phase));
       add_to_clock(phase, names);
@@ -193,11 +183,6 @@ class CpuRunnable final : public HostRunnable {
     for (std::size_t k = 0; k < bound.items.size(); ++k) {
       const BoundPhase::Item& item = bound.items[k];
       if (item.last <= first || item.first >= last) continue;
-      if (item.kind == BoundPhase::Item::sweep || item.kind == BoundPhase::Item::together) {
-        // Its steps one by one: each leaves its value.
-        for (std::uint32_t i = std::max(first, item.first); i < std::min(last, item.last); ++i) bound.steps[i].run();
-        continue;
-      }
       if (item.first < first || item.last > last)
         throw std::logic_error(
             fmt::format("cpu: steps [{}, {}) cut the region of steps [{}, {})", first, last, item.first, item.last));

@@ -1,10 +1,11 @@
-// plan_region.cpp: which steps the CPU executor runs as one region over rows, and in what tiles.
+// plan_region.cpp: which steps the CPU executor runs as one region, and in what tiles.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 
 #include "executors/cpu/cpu_executor.h"
+#include "executors/cpu/element_runner.h"
 #include "graphrun/op.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/tiles/tile.h"
@@ -103,7 +104,12 @@ HostTiling tiling_for(const RegionSignature& region, const RegionCosts& costs) {
 }  // namespace
 
 RegionPlan CpuExecutor::plan_region(const RegionSignature& region, const Target& target) const {
-  if (region.form == RegionForm::elements) return RegionPlan::no("cpu has no regions over elements");
+  if (region.form == RegionForm::elements) {
+    for (const StepSignature& step : region.rows)
+      if (Support support = supports(step, target); !support.yes) return RegionPlan::no(std::move(support.reason));
+    std::string fault = ElementRunner::fault(region);
+    return fault.empty() ? RegionPlan::with(HostTiling{}) : RegionPlan::no(std::move(fault));
+  }
   for (const StepSignature& step : region.rows)
     if (std::string fault = too_wide(step, region.capacity, target.regions); !fault.empty())
       return RegionPlan::no(fault);

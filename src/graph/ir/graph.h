@@ -63,10 +63,14 @@ struct RegionStage {
   NodeId first = 0, rows = 0, last = 0;
   std::vector<FusedNodes> fused = {};
 };
+struct NodeRange {
+  NodeId first = 0, last = 0;
+};
 struct Region {
   std::uint32_t phase = 0;
   std::vector<RegionStage> stages;
   NodeId last = 0;
+  std::vector<NodeRange> chains = {};  // over elements: instead of stages, found by elements.h
 };
 
 struct Graph {

@@ -14,6 +14,13 @@ RegionSummary summary_of(const Program& program, const Phase& phase, const Regio
   summary.steps = region.last - region.first();
   summary.stages = region.stages.size();
   summary.tiling = region.tiling;
+  summary.chains = region.chains.size();
+  for (const ElementChain& chain : region.chains) {
+    for (std::uint32_t i = chain.first; i < chain.last; ++i) {
+      const Buffer& output = program.buffers[phase.steps[i].output];
+      if (output.kind == BufferKind::tile) summary.bytes_in_tiles += output.type.bytes();
+    }
+  }
   for (const Stage& stage : region.stages) {
     summary.row_steps += stage.last - stage.rows;
     std::set<BufferId> stored;

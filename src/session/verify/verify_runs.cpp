@@ -95,6 +95,11 @@ std::vector<Leaving> leaving(const Program& program, const Phase& phase, const U
   };
   if (unit.region == nullptr) {
     found.push_back({phase.steps[unit.first].output, unit.first});
+  } else if (!unit.region->chains.empty()) {
+    for (std::uint32_t i = unit.first; i < unit.last; ++i) {
+      const BufferId output = phase.steps[i].output;
+      if (program.buffers[output].kind != BufferKind::tile) found.push_back({output, i});
+    }
   } else {
     std::uint32_t done = unit.first;
     for (const Stage& stage : unit.region->stages) {

@@ -1,5 +1,5 @@
-// Large elementwise steps that run together leave the bits that they leave one by one, whatever they read and write.
-#include "executors/cpu/sweeps.h"
+// Regions over elements leave in every state the bits that their steps leave one by one, whatever they read and write.
+#include "executors/cpu/element_runner.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "graph/builder.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graphrun/op.h"
+#include "graphrun/target.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"
 
@@ -65,30 +66,31 @@ std::vector<std::byte> states_of(GraphRun& run, const Tables& tables) {
   return all;
 }
 
-std::vector<std::byte> after_steps(const Tables& tables, int threads, bool together, int steps = 2) {
-  GraphRun run(tables.graph, cpu_with(threads));
+// As on a host, and with what a GPU asks for: many chains, and numbers computed anew in each; and in small pieces.
+const std::vector<ElementLimits>& limits() {
+  static const std::vector<ElementLimits> all = {
+      find_target("host").elements, {1, 64, 64, 200, 12}, {1, 64, 3, 200, 12}, {1, 3, 64, 7, 2}};
+  return all;
+}
+
+std::vector<std::byte> after_steps(const Tables& tables, int threads, const std::optional<ElementLimits>& elements) {
+  GraphRun run(tables.graph, cpu_with(threads), Layout::planned, elements);
   write_states(run, tables);
-  const auto count = static_cast<std::uint32_t>(run.program().phases[0].steps.size());
-  for (int step = 0; step < steps; ++step) {
-    if (together) {
-      run.run();
-      continue;
-    }
-    for (std::uint32_t i = 0; i < count; ++i) run.runnable().run_steps(0, i, i + 1);
-  }
+  run.run(0, 2);
   return states_of(run, tables);
 }
 
 void expect_same_bits(const Tables& tables, const std::string& what) {
-  const std::vector<std::byte> one_by_one = after_steps(tables, 1, false);
-  for (const int threads : {1, 2, 5}) {
-    EXPECT_TRUE(after_steps(tables, threads, true) == one_by_one) << what << ", " << threads << " threads";
+  const std::vector<std::byte> one_by_one = after_steps(tables, 1, {});
+  for (const ElementLimits& elements : limits()) {
+    for (const int threads : {1, 2, 5})
+      EXPECT_TRUE(after_steps(tables, threads, elements) == one_by_one) << what << ", " << threads << " threads";
   }
 }
 
 // The ops of a step as the executor times them, one for each call.
 std::vector<std::string> kernels_of(const Tables& tables) {
-  GraphRun run(tables.graph, cpu_with(1, Profiling::on));
+  GraphRun run(tables.graph, cpu_with(1, Profiling::on), Layout::planned, limits().front());
   write_states(run, tables);
   run.run();
   std::vector<std::string> names;
@@ -114,19 +116,19 @@ Tables update(const OptimizerDef& def) {
   return tables;
 }
 
-TEST(Sweeps, EveryOptimizerPassesOverItsTableOnce) {
+TEST(ElementRunner, EveryOptimizerPassesOverItsTableOnce) {
   for (const OptimizerDef& def : optimizers()) {
     const Tables tables = update(def);
     expect_same_bits(tables, std::string(def.name));
     const std::vector<std::string> kernels = kernels_of(tables);
-    EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "sweep"), 1) << def.name;
+    EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "elements"), 1) << def.name;
     for (const std::string& kernel : kernels)
-      EXPECT_TRUE(kernel == "sweep" || kernel == "mul" || kernel == "expm1" || kernel == "neg")
+      EXPECT_TRUE(kernel == "elements" || kernel == "mul" || kernel == "expm1" || kernel == "neg")
           << def.name << ": " << kernel << " passes over the table by itself";
   }
 }
 
-TEST(Sweeps, SmallStepsAndStepsAloneStayWhatTheyAre) {
+TEST(ElementRunner, SmallStepsAndStepsAloneStayWhatTheyAre) {
   Tables small;
   const NodeId few = small.state({64});
   small.make.add("assign", {few, small.make.add("exp", {small.make.add("neg", {few})})});
@@ -140,8 +142,8 @@ TEST(Sweeps, SmallStepsAndStepsAloneStayWhatTheyAre) {
 }
 
 // Chains of random steps over tables and numbers, with values that die, that live on and that are read outside.
-TEST(Sweeps, RandomStepsLeaveTheBitsThatTheyLeaveOneByOne) {
-  std::size_t swept = 0;
+TEST(ElementRunner, RandomStepsLeaveTheBitsThatTheyLeaveOneByOne) {
+  std::size_t regions = 0;
   for (unsigned seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](std::size_t n) { return random() % n; };
@@ -191,9 +193,43 @@ TEST(Sweeps, RandomStepsLeaveTheBitsThatTheyLeaveOneByOne) {
         break;
       }
     expect_same_bits(tables, "seed " + std::to_string(seed));
-    for (const std::string& kernel : kernels_of(tables)) swept += kernel == "sweep" ? 1 : 0;
+    for (const std::string& kernel : kernels_of(tables)) regions += kernel == "elements" ? 1 : 0;
   }
-  EXPECT_GT(swept, 20u) << "the random steps test nothing";
+  EXPECT_GT(regions, 20u) << "the random steps test nothing";
+}
+
+// A partial batch: rows past the count are zero in what leaves the region, though exp(0) is not.
+TEST(ElementRunner, LeavesRowsThatAreNotThereZero) {
+  constexpr std::int64_t kSamples = 200, kFeatures = 200;
+  ir::Graph graph;
+  ir::Builder make(graph);
+  const NodeId samples = make.add("input", {}, {{"dtype", std::string("i32")}, {"shape", Extents{}}});
+  graph.phases.push_back({"predict", kSamples, samples});
+  make.enter(0);
+  const NodeId x = make.add("input", {}, {{"shape", Extents{kSamples, kFeatures}}, {"rows", std::int64_t{1}}});
+  const NodeId e = make.add("exp", {make.add("neg", {x})});
+  const NodeId sum = make.add("add", {e, make.scalar(1, DType::f32)});
+  const NodeId total = make.add("sum", {make.add("exp", {sum})}, {{"axes", Extents{0, 1}}});
+  for (const NodeId id : {e, sum, total}) graph[id].keep = true;
+
+  HostTensor rows(DType::f32, {kSamples, kFeatures}), count(DType::i32, {});
+  count.elements<std::int32_t>()[0] = 77;
+  const auto valid = rows.elements<float>().first(77 * kFeatures);
+  for (std::size_t i = 0; i < valid.size(); ++i) valid[i] = static_cast<float>(i % 97) / 97;
+  const auto results = [&](const std::optional<ElementLimits>& elements, int threads) {
+    GraphRun run(graph, cpu_with(threads), Layout::planned, elements);
+    run.write(x, rows);
+    run.write(samples, count);
+    run.run();
+    return std::pair(run.read(e), run.read(sum));
+  };
+  const auto [exp_alone, sum_alone] = results({}, 1);
+  for (const int threads : {1, 3}) {
+    const auto [exp, more] = results(limits().front(), threads);
+    EXPECT_TRUE(std::ranges::equal(exp.bytes(), exp_alone.bytes()));
+    EXPECT_TRUE(std::ranges::equal(more.bytes(), sum_alone.bytes()));
+    EXPECT_EQ(more.elements<float>().back(), 0);
+  }
 }
 
 }  // namespace

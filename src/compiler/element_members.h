@@ -1,0 +1,44 @@
+// element_members.h: which nodes of a phase may be in a chain of elementwise steps, and which of them are numbers that
+// may be computed wherever they are read. Contract: a pure function of the graph; asks the executor about each step.
+// Leaves to others: order, chains and regions (elements.h).
+#pragma once
+
+#include <vector>
+
+#include "compiler/graph_analysis.h"
+#include "compiler/regions.h"
+#include "graph/ir/graph.h"
+#include "graphrun/target.h"
+
+namespace graphrun {
+
+// What order and chains go by: reads and writes of values and states, through views.
+struct ElementFacts {
+  const ir::Graph& graph;
+  GraphAnalysis analysis;
+
+  explicit ElementFacts(const ir::Graph& of) : graph(of), analysis(analyze(of)) {}
+  std::int64_t count(ir::NodeId id) const { return elements_of(graph[id]); }
+  bool has_rows(ir::NodeId id) const { return graph[id].type.rows > 0; }
+  // An assign and a record name the state that they write.
+  bool writes_state(ir::NodeId id) const { return analysis.aliases[id] == Alias::must_be; }
+  ir::NodeId state_of(ir::NodeId id) const { return graph[id].inputs[0]; }
+  std::vector<ir::NodeId> reads(ir::NodeId id) const;
+  // Of what is no step and comes with another node, that node: a view, or the assign of what was written in place.
+  ir::NodeId source_of(ir::NodeId id) const;
+};
+
+// By node of the graph.
+struct ElementMembers {
+  std::vector<bool> in_chain;  // may be
+  std::vector<std::vector<ir::NodeId>>
+      numbers;               // of one that may be computed anew: those it needs and itself, in order
+  std::vector<bool> stored;  // false: such a number, and nobody reads it but chains
+
+  bool is_number(ir::NodeId id) const { return !numbers[id].empty(); }
+};
+
+ElementMembers find_element_members(const ElementFacts& facts, const RegionOptions& options,
+                                    const ElementLimits& limits);
+
+}  // namespace graphrun

@@ -1,0 +1,373 @@
+#include "compiler/elements.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "compiler/element_members.h"
+#include "graph/ops/op_def.h"
+#include "graphrun/op.h"
+
+namespace graphrun {
+namespace {
+
+using ir::Graph;
+using ir::kNoNode;
+using ir::kShared;
+using ir::Node;
+using ir::NodeId;
+
+// Nodes in order, those of a chain or by themselves; `anew` are the numbers among them that this chain computes for
+// itself, each before its first reader.
+struct Chain {
+  std::vector<NodeId> nodes;
+  std::set<NodeId> anew, operands;  // operands: what lies in memory, by root
+  std::size_t steps = 0;
+};
+// What follows in the new order: a region over rows of the given graph, chains that are one region, or neither.
+struct Unit {
+  const ir::Region* over_rows = nullptr;
+  std::vector<Chain> chains = {};
+  bool is_region = false;
+};
+
+class Elements {
+ public:
+  Elements(const Graph& graph, const RegionOptions& options, const ElementLimits& limits)
+      : graph_(graph),
+        options_(options),
+        limits_(limits),
+        facts_(graph),
+        members_(find_element_members(facts_, options, limits)),
+        over_rows_(graph.size(), nullptr),
+        waits_(graph.size(), false),
+        attached_(graph.size()),
+        to_(graph.size(), kNoNode) {
+    for (const ir::Region& region : graph.regions) {
+      for (NodeId id = region.stages.front().first; id < region.last; ++id) over_rows_[id] = &region;
+    }
+  }
+
+  Rewritten run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_[id].phase == kShared) add(id, {});
+    }
+    for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) order_phase(phase);
+    result_.ids = IdMap(std::move(to_));
+    result_.graph.phases = renumbered(graph_.phases, result_.ids);
+    return std::move(result_);
+  }
+
+ private:
+  void order_phase(std::uint32_t phase) {
+    std::vector<NodeId> nodes;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_[id].phase == phase) nodes.push_back(id);
+    }
+    row_count_ = graph_.phases[phase].row_count;
+    units_.clear();
+    for (const NodeId id : nodes) take(id);
+    flush();
+    const bool any = std::any_of(units_.begin(), units_.end(), [](const Unit& unit) { return unit.is_region; });
+    if (any) {
+      for (const Unit& unit : units_) add_unit(phase, unit);
+      return;
+    }
+    for (const NodeId id : nodes) {  // then the order it came in is as good as any
+      if (over_rows_[id] == nullptr)
+        add(id, {});
+      else if (id == over_rows_[id]->stages.front().first)
+        add_region(*over_rows_[id]);
+    }
+  }
+
+  // ---- which members wait, and until when
+
+  void take(NodeId id) {
+    if (const ir::Region* region = over_rows_[id]) {
+      if (id != region->stages.front().first) return;
+      bool needs = false;
+      for (NodeId inside = id; inside < region->last; ++inside) needs = needs || needs_waiting(inside);
+      if (needs) flush();
+      units_.push_back({region});
+    } else if (const NodeId source = facts_.source_of(id); source != kNoNode && waits_[source]) {
+      attached_[source].push_back(id);
+    } else if (!members_.stored[id]) {
+      return;  // computed where it is read
+    } else if (members_.in_chain[id]) {
+      waits_[id] = true;
+      waiting_.push_back(id);
+      if (facts_.writes_state(id)) writes_wait_.insert(facts_.state_of(id));
+      for (const NodeId read : facts_.reads(id)) {
+        reads_wait_.insert(read);
+        for (const NodeId number : members_.numbers[read])
+          for (const NodeId leaf : facts_.reads(number)) reads_wait_.insert(leaf);
+      }
+    } else {
+      if (needs_waiting(id)) flush();
+      units_.push_back({nullptr, {{{id}, {}, {}, 1}}});
+    }
+  }
+
+  bool needs_waiting(NodeId id) const {
+    bool rows = facts_.has_rows(id);
+    for (const NodeId input : graph_[id].inputs) rows = rows || facts_.has_rows(input);
+    if (rows && row_count_ != kNoNode && waits_[row_count_]) return true;
+    if (facts_.writes_state(id) && reads_wait_.count(facts_.state_of(id)) > 0) return true;
+    const std::vector<NodeId> from = facts_.reads(id);
+    return std::any_of(from.begin(), from.end(),
+                       [&](NodeId read) { return waits_[read] || writes_wait_.count(read) > 0; });
+  }
+
+  // `later` comes after `earlier`: in the same chain (0), or in a later region (1).
+  struct Edge {
+    std::size_t earlier, later;
+    std::uint32_t apart;
+  };
+
+  // All that wait run: as few regions one after the other as their order allows, each step in the last one it can.
+  void flush() {
+    const std::vector<Edge> edges = edges_of_waiting();
+    std::vector<std::uint32_t> height(waiting_.size(), 0);  // regions that come after
+    std::vector<std::size_t> chain(waiting_.size());
+    std::iota(chain.begin(), chain.end(), std::size_t{0});
+    for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge)  // by `later`, the last first
+      height[edge->earlier] = std::max(height[edge->earlier], height[edge->later] + edge->apart);
+    const auto root = [&](std::size_t i) {
+      while (chain[i] != i) i = chain[i] = chain[chain[i]];
+      return i;
+    };
+    for (const Edge& edge : edges) {
+      if (edge.apart > 0 || height[edge.earlier] != height[edge.later]) continue;
+      const std::size_t a = root(edge.earlier), b = root(edge.later);
+      chain[std::max(a, b)] = std::min(a, b);
+    }
+    std::map<std::pair<std::uint32_t, std::size_t>, std::vector<NodeId>> chains;  // by height and first member
+    for (std::size_t i = 0; i < waiting_.size(); ++i) chains[{height[i], root(i)}].push_back(waiting_[i]);
+    std::map<std::uint32_t, std::vector<std::vector<Chain>>, std::greater<>> levels;
+    for (const auto& [key, members] : chains) {
+      std::vector<std::vector<Chain>>& rounds = levels[key.first];
+      std::vector<Chain> pieces = cut(members);
+      if (rounds.size() < pieces.size()) rounds.resize(pieces.size());
+      for (std::size_t i = 0; i < pieces.size(); ++i) rounds[i].push_back(std::move(pieces[i]));
+    }
+    for (auto& [level, rounds] : levels)
+      for (std::vector<Chain>& round : rounds) share_regions(std::move(round));
+    for (const NodeId id : waiting_) {
+      waits_[id] = false;
+      attached_[id].clear();
+    }
+    waiting_.clear();
+    writes_wait_.clear();
+    reads_wait_.clear();
+  }
+
+  std::vector<Edge> edges_of_waiting() const {
+    std::vector<Edge> edges;
+    std::map<NodeId, std::size_t> at, writer;            // of a node; of a state
+    std::map<NodeId, std::vector<std::size_t>> readers;  // of a state
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      const NodeId id = waiting_[i];
+      const auto follows = [&](std::size_t earlier, bool may_share) {
+        const NodeId other = waiting_[earlier];
+        const bool same =
+            may_share && facts_.count(other) == facts_.count(id) && facts_.has_rows(other) == facts_.has_rows(id);
+        if (earlier != i) edges.push_back({earlier, i, same ? 0u : 1u});
+      };
+      const auto sees = [&](NodeId read) {
+        if (const auto found = at.find(read); found != at.end()) follows(found->second, graph_[read].op != Op::record);
+        if (const auto found = writer.find(read); found != writer.end()) follows(found->second, false);
+        if (graph_[read].phase == kShared) readers[read].push_back(i);
+      };
+      for (const NodeId read : facts_.reads(id)) {
+        if (!is_anew(id, read))
+          sees(read);
+        else
+          for (const NodeId number : members_.numbers[read])
+            for (const NodeId leaf : facts_.reads(number))
+              if (!members_.is_number(leaf)) sees(leaf);
+      }
+      if (facts_.has_rows(id) && row_count_ != kNoNode && at.count(row_count_) > 0) follows(at.at(row_count_), false);
+      if (facts_.writes_state(id)) {
+        for (const std::size_t reader : readers[facts_.state_of(id)])
+          follows(reader, reads_alike(waiting_[reader], facts_.state_of(id)));
+        writer[facts_.state_of(id)] = i;
+      }
+      at[id] = i;
+    }
+    return edges;
+  }
+  // Each element of the state for one of its own.
+  bool reads_alike(NodeId id, NodeId state) const { return facts_.count(id) == graph_[state].type.shape.elements(); }
+  // Whether the number is computed in the reader's own chain.
+  bool is_anew(NodeId reader, NodeId number) const {
+    return members_.is_number(number) && (!members_.stored[number] || (waits_[number] && facts_.count(reader) > 1));
+  }
+
+  // ---- chains of moderate size, and regions of them
+
+  std::vector<Chain> cut(const std::vector<NodeId>& members) const {
+    std::vector<Chain> pieces(1);
+    const std::set<NodeId> whole(members.begin(), members.end());
+    std::set<NodeId> inside;
+    for (const NodeId id : members) {
+      std::vector<NodeId> numbers, operands;
+      const auto add = [&](const Chain& piece) {
+        numbers.clear(), operands.clear();
+        for (const NodeId read : facts_.reads(id)) {
+          if (is_anew(id, read)) {
+            for (const NodeId number : members_.numbers[read]) {
+              if (piece.anew.count(number) == 0) numbers.push_back(number);
+              for (const NodeId leaf : facts_.reads(number))
+                if (!members_.is_number(leaf)) operands.push_back(leaf);
+            }
+          } else if (inside.count(read) == 0) {
+            operands.push_back(read);
+          }
+        }
+        if (facts_.writes_state(id))
+          operands.push_back(facts_.state_of(id));
+        else if (leaves(id, whole))
+          operands.push_back(id);
+      };
+      add(pieces.back());
+      if (pieces.back().steps > 0 && (pieces.back().steps + numbers.size() + 1 > limits_.steps ||
+                                      pieces.back().operands.size() + operands.size() > limits_.operands)) {
+        pieces.emplace_back();
+        inside.clear();
+        add(pieces.back());
+      }
+      Chain& piece = pieces.back();
+      for (const NodeId number : numbers) {
+        if (!piece.anew.insert(number).second) continue;
+        piece.nodes.push_back(number);
+        ++piece.steps;
+      }
+      piece.operands.insert(operands.begin(), operands.end());
+      piece.nodes.push_back(id);
+      ++piece.steps;
+      piece.nodes.insert(piece.nodes.end(), attached_[id].begin(), attached_[id].end());
+      inside.insert(id);
+    }
+    return pieces;
+  }
+  bool leaves(NodeId id, const std::set<NodeId>& chain) const {
+    const std::vector<NodeId>& readers = facts_.analysis.consumers[id];
+    return graph_[id].keep || graph_[id].poll ||
+           !std::all_of(readers.begin(), readers.end(), [&](NodeId reader) { return chain.count(reader) > 0; });
+  }
+
+  void share_regions(std::vector<Chain> chains) {
+    Unit unit;
+    std::size_t operands = 0, steps = 0;
+    const auto close = [&] {
+      unit.is_region = steps > 1 && accepted(unit.chains);
+      if (!unit.chains.empty()) units_.push_back(std::exchange(unit, {}));
+      operands = steps = 0;
+    };
+    for (Chain& chain : chains) {
+      if (unit.chains.size() == limits_.chains || operands + chain.operands.size() > limits_.operands) close();
+      operands += chain.operands.size();
+      steps += chain.steps;
+      unit.chains.push_back(std::move(chain));
+    }
+    close();
+  }
+
+  bool accepted(const std::vector<Chain>& chains) const {
+    RegionQuestion question(graph_, graph_[chains.front().nodes.front()].phase);
+    for (const Chain& chain : chains) {
+      std::vector<NodeId> steps;
+      for (const NodeId id : chain.nodes)
+        if (facts_.source_of(id) == kNoNode) steps.push_back(id);
+      question.add_chain(steps);
+    }
+    return question.ask(options_.plan).yes;
+  }
+
+  // ---- the new graph
+
+  void add_unit(std::uint32_t phase, const Unit& unit) {
+    if (unit.over_rows != nullptr) return add_region(*unit.over_rows);
+    ir::Region region;
+    region.phase = phase;
+    for (const Chain& chain : unit.chains) {
+      const NodeId first = result_.graph.size();
+      std::map<NodeId, NodeId> anew;
+      for (const NodeId id : chain.nodes) {
+        const NodeId placed = add(id, anew);
+        if (chain.anew.count(id) > 0) anew[id] = placed;
+      }
+      region.chains.push_back({first, result_.graph.size()});
+    }
+    region.last = result_.graph.size();
+    if (unit.is_region) result_.graph.regions.push_back(std::move(region));
+  }
+
+  void add_region(ir::Region region) {
+    const NodeId first = region.stages.front().first;
+    const NodeId now = result_.graph.size();
+    for (NodeId id = first; id < region.last; ++id) add(id, {});
+    const auto move = [&](NodeId& id) { id = id == kNoNode ? id : id - first + now; };
+    for (ir::RegionStage& stage : region.stages) {
+      move(stage.first), move(stage.rows), move(stage.last);
+      for (ir::FusedNodes& fused : stage.fused) move(fused.product), move(fused.bias), move(fused.epilogue);
+    }
+    move(region.last);
+    result_.graph.regions.push_back(std::move(region));
+  }
+
+  // The first of several stands for the node.
+  NodeId add(NodeId id, const std::map<NodeId, NodeId>& anew) {
+    Node node = graph_[id];
+    for (NodeId& input : node.inputs) {
+      const auto own = anew.find(input);
+      input = own != anew.end() ? own->second : to_[input];
+    }
+    const NodeId placed = result_.graph.size();
+    if (to_[id] == kNoNode) {
+      to_[id] = placed;
+    } else {
+      node.name = name_of_copy(node.name);
+    }
+    result_.graph.nodes.push_back(std::move(node));
+    return placed;
+  }
+  std::string name_of_copy(const std::string& name) {
+    if (names_.empty())
+      for (const Node& node : graph_.nodes) names_.insert(node.name);
+    for (int& copy = copies_[name];;) {
+      std::string made = fmt::format("{}.copy{}", name, ++copy);
+      if (names_.insert(made).second) return made;
+    }
+  }
+
+  const Graph& graph_;
+  const RegionOptions& options_;
+  const ElementLimits& limits_;
+  const ElementFacts facts_;
+  const ElementMembers members_;
+  std::vector<const ir::Region*> over_rows_;  // by node: its region over rows
+  std::vector<NodeId> waiting_;
+  std::vector<bool> waits_;
+  std::set<NodeId> reads_wait_, writes_wait_;  // who reads it waits, or who writes the state
+  std::vector<std::vector<NodeId>> attached_;  // what comes with a node that waits
+  NodeId row_count_ = kNoNode;                 // of the phase
+  std::vector<Unit> units_;                    // of the phase
+  Rewritten result_;
+  std::vector<NodeId> to_;
+  std::set<std::string, std::less<>> names_;
+  std::map<std::string, int> copies_;
+};
+
+}  // namespace
+
+Rewritten fuse_elements(const Graph& graph, const RegionOptions& options, const ElementLimits& limits) {
+  return Elements(graph, options, limits).run();
+}
+
+}  // namespace graphrun

@@ -1,0 +1,134 @@
+#include "executors/cpu/element_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "graphrun/op.h"
+#include "kernels/cpu/batch/families.h"
+
+namespace graphrun {
+namespace {
+
+// The number that a step writes, or the elements of its chain.
+std::int64_t elements(const Program& program, const Step& step) {
+  return step.op == Op::record ? 1 : program.buffers[step.output].type.shape.elements();
+}
+
+}  // namespace
+
+std::string ElementRunner::fault(const RegionSignature& region) {
+  if (region.rows.size() > kMostSteps) return fmt::format("cpu runs at most {} steps over elements as one", kMostSteps);
+  for (const StepSignature& step : region.rows) {
+    if (step.op == Op::record || step.output.shape.elements() == 1) continue;  // once, by its kernel
+    BoundStep bound;
+    bound.args.inputs = static_cast<int>(step.inputs.size());
+    std::copy(step.inputs.begin(), step.inputs.end(), bound.args.in_type);
+    bound.args.out_type = step.output;
+    bound.args.params = step.params;
+    bound.find_loop(step.op, Isa::plain);
+    const bool copies = step.op == Op::assign && step.output.dtype == DType::f32;
+    if (!copies && bound.loops.unary == nullptr && bound.loops.binary == nullptr)
+      return fmt::format("cpu has no loop over elements for '{}' of these types", name_of(step.op));
+  }
+  return {};
+}
+
+ElementRunner::ElementRunner(const Region& region, const Phase& phase, const Program& program,
+                             std::vector<BoundStep>& steps) {
+  for (const ElementChain& chain : region.chains) bind(chain, phase, program, steps);
+}
+
+void ElementRunner::bind(const ElementChain& range, const Phase& phase, const Program& program,
+                         std::vector<BoundStep>& steps) {
+  const auto root = [&](BufferId id) {
+    while (program.buffers[id].storage != id) id = program.buffers[id].storage;
+    return id;
+  };
+  const auto in_registers = [&](BufferId id) { return program.buffers[id].kind == BufferKind::tile; };
+  const std::int64_t count = elements(program, phase.steps[range.last - 1]);
+  std::map<BufferId, std::uint32_t> last_reader;
+  for (std::uint32_t i = range.first; i < range.last; ++i)
+    for (const BufferId input : phase.steps[i].inputs) last_reader[root(input)] = i;
+
+  Chain& chain = chains_.emplace_back();
+  std::map<BufferId, int> place;           // of values in registers
+  std::map<BufferId, const void*> number;  // likewise
+  std::vector<std::uint32_t> until;        // of each place: the last step that needs it
+  for (std::uint32_t i = range.first; i < range.last; ++i) {
+    const Step& step = phase.steps[i];
+    BoundStep& bound = steps[i];
+    Call call{i};
+    const bool once = count == 1 || elements(program, step) == 1;
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      if (!in_registers(step.inputs[k])) continue;
+      const BufferId input = root(step.inputs[k]);
+      if (const auto found = number.find(input); found != number.end())
+        bound.args.in[k] = found->second;
+      else
+        call.in[k] = place.at(input);
+    }
+    if (once) {
+      chain.once.push_back(i);
+      if (in_registers(step.output)) {
+        numbers_.push_back(std::make_unique<std::uint64_t>());
+        number[step.output] = bound.args.out = numbers_.back().get();
+      }
+      bound.find_loop(step.op, default_isa());  // with the operands it has now
+      continue;
+    }
+    if (in_registers(step.output)) {
+      const auto free = std::find_if(until.begin(), until.end(), [&](std::uint32_t needed) { return needed <= i; });
+      call.out = place[step.output] = static_cast<int>(free - until.begin());
+      if (free == until.end())
+        until.push_back(last_reader[step.output]);
+      else
+        *free = last_reader[step.output];
+    }
+    chain.calls.push_back(call);
+  }
+  const auto places = static_cast<std::int64_t>(std::max<std::size_t>(until.size(), 1));
+  chain.block = std::min(kElements, kFloats / places / cpu::kGrain * cpu::kGrain);
+}
+
+void ElementRunner::run(const std::vector<BoundStep>& steps) const {
+  for (const Chain& chain : chains_) {
+    for (const std::uint32_t step : chain.once) steps[step].run();
+    if (chain.calls.empty()) continue;
+    const KernelArgs& args = steps[chain.calls.back().step].args;
+    const std::int64_t n = cpu::valid_elements(args, args.out_type);
+    const int parts = cpu::parts_for(n * static_cast<std::int64_t>(chain.calls.size()));
+    cpu::for_ranges(args, parts, n, cpu::kGrain,
+                    [&](std::int64_t first, std::int64_t last) { run_elements(chain, steps, first, last); });
+    for (const Call& call : chain.calls)
+      if (call.out == kArena) cpu::clear_invalid_rows(steps[call.step].args);
+  }
+}
+
+void ElementRunner::run_elements(const Chain& chain, const std::vector<BoundStep>& steps, std::int64_t first,
+                                 std::int64_t last) {
+  alignas(64) float registers[kFloats];
+  for (std::int64_t at = first; at < last; at += chain.block) {
+    const std::int64_t n = std::min(chain.block, last - at);
+    for (const Call& call : chain.calls) {
+      const BoundStep& step = steps[call.step];
+      const BoundStep::Loops& loops = step.loops;
+      const auto in = [&](int i, std::int64_t column) -> const float* {
+        return call.in[i] != kArena ? registers + call.in[i] * chain.block : step.args.input<float>(i) + at * column;
+      };
+      float* const out = call.out != kArena ? registers + call.out * chain.block : step.args.output<float>() + at;
+      if (loops.binary != nullptr) {
+        const std::int64_t x = loops.column[0], y = loops.column[1];
+        loops.binary(out, 1, n, {in(0, x), 0, x}, {in(1, y), 0, y});
+      } else if (loops.unary != nullptr) {
+        loops.unary(out, in(0, 1), n, loops.a, loops.b);
+      } else if (const float* value = in(1, 1); value != out) {
+        std::memcpy(out, value, static_cast<std::size_t>(n) * sizeof(float));
+      }
+    }
+  }
+}
+
+}  // namespace graphrun

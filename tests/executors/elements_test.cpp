@@ -1,0 +1,129 @@
+// Regions over elements mean what their steps mean one by one, chains in whatever order: random graphs of all ops, with
+// states that are read and written, on the reference, where values in registers are given memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "compiler/compile.h"
+#include "graph/builder.h"
+#include "graphrun/op.h"
+#include "support/graph_run.h"
+#include "support/random_graph.h"
+#include "support/rounds.h"
+#include "support/tensors.h"
+
+namespace graphrun::test {
+namespace {
+
+using ir::NodeId;
+
+Compiled compiled(const ir::Graph& graph, const std::optional<ElementLimits>& elements) {
+  CompileOptions options;
+  options.name = "test";
+  options.target = "host";
+  options.tiles.elements = elements;
+  options.supports = [](const StepSignature&) { return Support::with_workspace(0); };
+  options.fuse = elements.has_value();
+  options.plan_region = [](const RegionSignature& region) {
+    return region.form == RegionForm::elements ? RegionPlan::with(HostTiling{}) : RegionPlan::no("over rows");
+  };
+  return compile(graph, options);
+}
+
+// The same steps without regions, the chains of each in the opposite order.
+Program taken_apart(Program program) {
+  for (Buffer& buffer : program.buffers) {
+    if (buffer.layout != graphrun::Layout::registers) continue;
+    buffer.layout = graphrun::Layout::rows;
+    buffer.kind = BufferKind::activation;
+    buffer.bytes = buffer.type.bytes();
+    buffer.offset = program.arena_bytes;
+    program.arena_bytes += (buffer.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  for (Buffer& buffer : program.buffers)  // views
+    if (buffer.kind == BufferKind::activation) buffer.offset = program.buffers[buffer.storage].offset;
+  for (Phase& phase : program.phases) {
+    for (const Region& region : phase.regions) {
+      std::vector<Step> steps;
+      for (auto chain = region.chains.rbegin(); chain != region.chains.rend(); ++chain)
+        steps.insert(steps.end(), phase.steps.begin() + chain->first, phase.steps.begin() + chain->last);
+      std::copy(steps.begin(), steps.end(), phase.steps.begin() + region.first());
+    }
+    phase.regions.clear();
+  }
+  return program;
+}
+
+// Every third value goes into a state, which others read before and after.
+RandomGraph with_states(RandomGraph random, std::uint64_t seed) {
+  ir::Builder make(random.graph);
+  make.enter(0);
+  std::mt19937_64 draw(seed);
+  const NodeId count = random.graph.size();
+  for (NodeId id = 0; id < count; ++id) {
+    const ir::Node node = random.graph[id];
+    if (node.def->state != nullptr || node.type.rows > 0 || node.type.dtype != DType::f32 || draw() % 3 != 0) continue;
+    const auto shape = node.type.shape.dims();
+    const NodeId state = make.add("state", {}, {{"shape", std::vector<std::int64_t>(shape.begin(), shape.end())}});
+    NodeId value = make.add("add", {id, state});
+    if (draw() % 2 == 0) value = make.add("mul", {value, make.add("exp", {make.add("neg", {state})})});
+    make.add("assign", {state, value});
+    random.inputs.emplace_back(state, HostTensor(DType::f32, node.type.shape));
+  }
+  return random;
+}
+
+class Steps {
+ public:
+  Steps(const Compiled& compiled, const Program& program) : compiled_(compiled) {
+    runnable_ = executor("ref")->load(program);
+  }
+  std::vector<std::byte> after(const RandomGraph& random) {
+    for (const auto& [node, tensor] : random.inputs) runnable_->write(compiled_.buffer(node), tensor.bytes());
+    runnable_->run(0, 2);
+    std::vector<std::byte> all;
+    const auto add = [&](NodeId node, const TensorType& type) {
+      std::vector<std::byte> bytes(type.bytes());
+      runnable_->read(compiled_.buffer(node), bytes);
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    };
+    for (const auto& [node, tensor] : random.inputs) add(node, random.graph[node].type);
+    for (const auto& [node, tensor] : random.kept) add(node, random.graph[node].type);
+    return all;
+  }
+
+ private:
+  const Compiled& compiled_;
+  std::unique_ptr<Runnable> runnable_;
+};
+
+TEST(ElementsOfRandomGraphs, MeanWhatTheirStepsMean) {
+  std::size_t regions = 0, chains = 0, registers = 0, copies = 0;
+  for (std::uint64_t seed = 0; seed < random_graphs(300); ++seed) {
+    const RandomGraph random = with_states(random_graph(seed, *executor("cpu")), seed);
+    const Compiled plain = compiled(random.graph, {});
+    const std::vector<std::byte> expected = Steps(plain, plain.program).after(random);
+    for (const ElementLimits& limits :
+         {ElementLimits{1, 64, 64, 200, 12}, ElementLimits{1, 1, 64, 200, 0}, ElementLimits{1, 3, 5, 12, 3}}) {
+      const Compiled fused = compiled(random.graph, limits);
+      for (const Region& region : fused.program.phases[0].regions) {
+        ++regions;
+        chains += region.chains.size();
+      }
+      for (const Buffer& buffer : fused.program.buffers) {
+        registers += buffer.layout == graphrun::Layout::registers ? 1 : 0;
+        copies += buffer.name.find(".copy") != std::string::npos ? 1 : 0;
+      }
+      ASSERT_TRUE(Steps(fused, taken_apart(fused.program)).after(random) == expected) << "seed " << seed << "\n"
+                                                                                      << to_string(fused.program);
+    }
+  }
+  EXPECT_GT(regions, random_graphs(300) * 3);
+  EXPECT_GT(chains, regions);
+  EXPECT_GT(registers, regions);
+  EXPECT_GT(copies, 10u);
+}
+
+}  // namespace
+}  // namespace graphrun::test

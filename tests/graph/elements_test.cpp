@@ -1,0 +1,260 @@
+// The pass that finds regions over elements: what is in one, in which order, and what stays in registers; and what a
+// Program with them must keep.
+#include "compiler/elements.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "compiler/compile.h"
+#include "graph/builder.h"
+#include "graph/verifier.h"
+#include "graphrun/error.h"
+#include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+
+namespace graphrun {
+namespace {
+
+using ir::NodeId;
+using List = std::vector<std::int64_t>;
+
+constexpr ElementLimits kGpu{1, 64, 64, 200, 12};
+
+struct Step {
+  ir::Graph graph;
+  ir::Builder make{graph};
+
+  Step() {
+    graph.phases.push_back({"train", 1, ir::kNoNode});
+    make.enter(0);
+  }
+  NodeId named(const std::string& name, NodeId id) {
+    make.rename(id, name);
+    return id;
+  }
+  NodeId state(const std::string& name, const List& shape) {
+    return named(name, make.add("state", {}, {{"shape", shape}}));
+  }
+  NodeId sum(NodeId x) { return make.add("sum", {x}, {{"axes", List{0}}}); }
+
+  Program program(const ElementLimits& limits = kGpu) const {
+    CompileOptions options;
+    options.name = "test";
+    options.target = "host";
+    options.tiles.elements = limits;
+    options.supports = [](const StepSignature&) { return Support::with_workspace(0); };
+    options.fuse = true;
+    options.plan_region = [](const RegionSignature& region) {
+      return region.form == RegionForm::elements ? RegionPlan::with(HostTiling{}) : RegionPlan::no("over rows");
+    };
+    return compile(graph, options).program;
+  }
+};
+
+// The names of the steps of each chain of each region.
+std::vector<std::vector<std::vector<std::string>>> regions_of(const Program& program) {
+  std::vector<std::vector<std::vector<std::string>>> regions;
+  for (const Region& region : program.phases[0].regions) {
+    auto& chains = regions.emplace_back();
+    for (const ElementChain& chain : region.chains) {
+      auto& names = chains.emplace_back();
+      for (std::uint32_t i = chain.first; i < chain.last; ++i) names.push_back(program.phases[0].steps[i].name);
+    }
+  }
+  return regions;
+}
+using Regions = std::vector<std::vector<std::vector<std::string>>>;
+
+const Buffer& buffer(const Program& program, std::string_view name) {
+  return program.buffers.at(find_buffer(program, name));
+}
+bool in_registers(const Program& program, std::string_view name) {
+  const Buffer& found = buffer(program, name);
+  return found.kind == BufferKind::tile && found.layout == Layout::registers && found.bytes == 0;
+}
+
+// w -= lr * g for each of two parameters, whose gradients are computed one after the other.
+TEST(Elements, UpdatesWaitForEachOtherAndNeedNoMemory) {
+  Step step;
+  for (const std::string w : {"a", "b"}) {
+    const NodeId state = step.state(w, {64});
+    const NodeId g = step.named("g" + w, step.make.add("softmax", {step.state("x" + w, {64})}, {{"axis", 0L}}));
+    const NodeId by = step.named("by" + w, step.make.add("mul", {g, step.state("lr" + w, {})}));
+    step.make.add("assign", {state, step.named("new" + w, step.make.add("sub", {state, by}))});
+  }
+  const Program program = step.program();
+  EXPECT_EQ(regions_of(program), (Regions{{{"bya", "newa"}, {"byb", "newb"}}}));
+  EXPECT_TRUE(in_registers(program, "bya"));
+  EXPECT_FALSE(in_registers(program, "ga"));
+  EXPECT_EQ(buffer(program, "newa").storage, find_buffer(program, "a")) << "in place of the state";
+  // A host has no use for chains side by side.
+  EXPECT_EQ(regions_of(step.program({1, 1, 64, 200, 0})), (Regions{{{"bya", "newa"}}, {{"byb", "newb"}}}));
+  EXPECT_EQ(regions_of(step.program({65, 1, 64, 200, 0})), Regions{});
+}
+
+TEST(Elements, NumbersAreComputedAnewInEachChain) {
+  Step step;
+  const NodeId t = step.state("t", {});
+  const NodeId n = step.named("n", step.make.add("exp", {step.named("m", step.make.add("neg", {t}))}));
+  for (const std::string w : {"a", "b"}) {
+    const NodeId state = step.state(w, {64});
+    step.make.add("assign", {state, step.named("new" + w, step.make.add("mul", {state, n}))});
+  }
+  step.make.add("assign", {t, step.named("next", step.make.add("add", {t, step.make.scalar(1, DType::f32)}))});
+  const Program program = step.program();
+  // The counter goes up when nobody reads its old value.
+  EXPECT_EQ(regions_of(program), (Regions{{{"m", "n", "newa"}, {"m.copy1", "n.copy1", "newb"}}}));
+  EXPECT_EQ(program.phases[0].steps.back().name, "next");
+  for (const std::string_view name : {"m", "n", "m.copy1", "n.copy1"}) EXPECT_TRUE(in_registers(program, name));
+  // Two are more than one: they stay steps by themselves.
+  EXPECT_EQ(regions_of(step.program({1, 64, 64, 200, 1})), (Regions{{{"m", "n"}}, {{"newa"}, {"newb"}, {"next"}}}));
+}
+
+TEST(Elements, ANumberThatAnotherStepReadsIsStoredToo) {
+  Step step;
+  const NodeId n = step.named("n", step.make.add("exp", {step.state("t", {})}));
+  const NodeId w = step.state("w", {64});
+  step.make.add("assign", {w, step.named("new", step.make.add("mul", {w, n}))});
+  step.graph[step.make.add("transpose", {n}, {{"axes", List{}}})].keep = true;
+  const Program program = step.program();
+  EXPECT_FALSE(in_registers(program, "n"));
+  EXPECT_EQ(regions_of(program), (Regions{{{"n"}, {"n.copy1", "new"}}}));
+  EXPECT_TRUE(in_registers(program, "n.copy1"));
+}
+
+TEST(Elements, WhatIsReadInAnotherOrderComesBefore) {
+  Step step;
+  const NodeId x = step.state("x", {4});
+  const NodeId y = step.state("y", {3, 4});
+  const NodeId row = step.named("row", step.make.add("exp", {x}));
+  const NodeId all = step.named("all", step.make.add("add", {y, row}));
+  step.make.add("assign", {y, step.named("twice", step.make.add("add", {all, all}))});
+  const Program program = step.program();
+  EXPECT_EQ(regions_of(program), (Regions{{{"all", "twice"}}}));
+  EXPECT_FALSE(in_registers(program, "row"));
+}
+
+TEST(Elements, AStateIsReadBeforeItIsWritten) {
+  Step step;
+  const NodeId s = step.state("s", {64}), r = step.state("r", {64}), wide = step.state("wide", {2, 64});
+  step.make.add("assign", {wide, step.named("sum", step.make.add("add", {wide, s}))});  // broadcasts s
+  step.make.add("assign", {r, step.named("copy", step.make.add("neg", {s}))});          // reads it alike
+  step.make.add("assign", {s, step.named("new", step.make.add("exp", {step.state("z", {64})}))});
+  const Program program = step.program();
+  // What reads it alike may be in a chain with what writes it, what broadcasts it runs before.
+  EXPECT_EQ(regions_of(program), (Regions{{{"copy", "new"}}}));
+  EXPECT_EQ(program.phases[0].steps.front().name, "sum");
+}
+
+TEST(Elements, WhatTheHostReadsIsStored) {
+  for (const bool keep : {false, true}) {
+    Step step;
+    const NodeId s = step.state("s", {64});
+    const NodeId seen = step.named("seen", step.make.add("exp", {s}));
+    step.graph[seen].keep = keep;
+    step.make.add("assign", {s, step.make.add("neg", {seen})});
+    EXPECT_EQ(in_registers(step.program(), "seen"), !keep);
+  }
+}
+
+TEST(Elements, AViewOfARegisterIsOne) {
+  Step step;
+  const NodeId s = step.state("s", {64}), t = step.state("t", {8, 8});
+  const NodeId e = step.named("e", step.make.add("exp", {s}));
+  const NodeId view = step.named("view", step.make.add("reshape", {e}, {{"shape", List{8, 8}}}));
+  step.make.add("assign", {t, step.make.add("neg", {view})});
+  const Program program = step.program();
+  EXPECT_TRUE(in_registers(program, "e"));
+  EXPECT_TRUE(in_registers(program, "view"));
+  EXPECT_EQ(buffer(program, "view").storage, find_buffer(program, "e"));
+}
+
+TEST(Elements, LongChainsAreCut) {
+  Step step;
+  const NodeId s = step.state("s", {64});
+  NodeId x = s;
+  for (int i = 0; i < 10; ++i) x = step.named("x" + std::to_string(i), step.make.add("neg", {x}));
+  step.make.add("assign", {s, x});
+  const auto regions = regions_of(step.program({1, 64, 4, 200, 12}));
+  ASSERT_EQ(regions.size(), 3u);
+  for (const auto& region : regions) EXPECT_LE(region.at(0).size(), 4u);
+  EXPECT_TRUE(in_registers(step.program({1, 64, 4, 200, 12}), "x2"));
+  EXPECT_FALSE(in_registers(step.program({1, 64, 4, 200, 12}), "x3"));
+}
+
+// A model of many nodes is ordered in little more time than one of few, node for node.
+TEST(Elements, OrderManyNodes) {
+  Step step;
+  for (int i = 0; i < 20000; ++i) {
+    const NodeId s = step.state("s" + std::to_string(i), {64});
+    step.make.add("assign", {s, step.make.add("neg", {step.make.add("exp", {s})})});
+  }
+  EXPECT_GT(regions_of(step.program()).size(), 100u);
+}
+
+// ---- what a Program must keep
+
+TEST(ElementCheck, BrokenRegionsAreFound) {
+  Step step;
+  const NodeId t = step.state("t", {});
+  const NodeId n = step.named("n", step.make.add("neg", {t}));
+  for (const std::string w : {"a", "b"}) {
+    const NodeId state = step.state(w, {64});
+    const NodeId e = step.named("e" + w, step.make.add("mul", {state, n}));
+    step.make.add("assign", {state, step.named("new" + w, step.make.add("sub", {e, state}))});
+  }
+  const Program good = step.program();
+  check(good);
+  ASSERT_EQ(regions_of(good), (Regions{{{"n", "ea", "newa"}, {"n.copy1", "eb", "newb"}}}));
+  const auto broken = [&](std::string_view rule, const std::function<void(Program&, Region&)>& change) {
+    Program program = good;
+    change(program, program.phases[0].regions[0]);
+    try {
+      check(program);
+      ADD_FAILURE() << "not found: " << rule << "\n" << to_string(program);
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(rule), std::string::npos) << error.what();
+    }
+  };
+  const auto id = [&](std::string_view name) { return find_buffer(good, name); };
+  broken("region.order", [](Program& p, Region& r) { p.phases[0].regions.push_back(Region(r)); });
+  broken("region.elements", [](Program&, Region& r) { r.last = 99; });
+  broken("region.elements", [](Program&, Region& r) { r.chains[1].last = 99; });
+  broken("follows step", [](Program&, Region& r) { r.chains[1].first = 0; });
+  broken("follows step", [](Program&, Region& r) { r.chains[0].last = 0; });
+  broken("stages too", [](Program&, Region& r) { r.stages.emplace_back(); });
+  broken("not written", [](Program&, Region& r) { r.chains = {{0, 2}, {2, 3}, {3, 6}}; });  // a chain is cut
+  broken("region.tile", [](Program& p, Region&) { p.phases[0].regions.clear(); });
+  broken("not written", [&](Program& p, Region&) { p.phases[0].steps[4].inputs[1] = id("n"); });  // of the other chain
+  broken("written twice", [&](Program& p, Region&) { p.phases[0].steps[2].output = id("ea"); });
+  broken("rule 'tile'", [&](Program& p, Region&) { p.buffers[id("ea")].bytes = 256; });
+  broken("rule 'tile'", [&](Program& p, Region&) { p.buffers[id("ea")].offset = 256; });
+  broken("rule 'tile'", [&](Program& p, Region&) { p.buffers[id("ea")].poll = true; });
+  broken("other elements", [&](Program& p, Region&) { p.buffers[id("ea")].storage = id("n"); });
+  broken("meets in memory", [&](Program& p, Region&) {  // writes what the other reads
+    p.phases[0].steps[2].output = id("b");
+  });
+  broken("meets in memory", [&](Program& p, Region&) {  // half of it
+    p.arena_bytes += 256;
+    Buffer& a = p.buffers[id("a")];
+    for (Buffer& other : p.buffers)
+      if (other.storage == a.storage && other.kind != BufferKind::tile) other.offset = p.buffers[id("b")].offset + 128;
+    p.buffers[id("a")].storage = id("b");
+  });
+  broken("a number that is not in registers", [&](Program& p, Region&) { p.phases[0].steps[0].output = id("t"); });
+  broken("does not go by elements", [&](Program& p, Region&) {
+    p.phases[0].steps[1] = {Op::softmax, "s", {id("a")}, id("ea"), kNoBuffer, kNoBuffer, AxisParams{0}};
+  });
+  broken("does not go by elements", [&](Program& p, Region&) {
+    Buffer scratch{"scratch", {DType::boolean, {256}, 0}, BufferKind::workspace, 0, p.arena_bytes, 256};
+    scratch.storage = p.phases[0].steps[1].workspace = static_cast<BufferId>(p.buffers.size());
+    p.arena_bytes += 256;
+    p.buffers.push_back(scratch);
+  });
+}
+
+}  // namespace
+}  // namespace graphrun
