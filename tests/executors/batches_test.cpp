@@ -179,8 +179,8 @@ TEST(Batches, AnUnknownBatchIsNotCompiled) {
   options.data = DataUse::none;
   const std::string path =
       folder.write("model.json", R"json({"format": 1, "data": {"train": {"csv": "none.csv", "x": ["a"], "y": ["b"]}},
-        "inputs": {"x": ["batch", 1], "y": ["batch", 1]}, "graph": ["p = x * 2", "loss = mean(square(p - y))"],
-        "parameters": {}, "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}}})json");
+        "inputs": {"x": ["batch", 1], "y": ["batch", 1]}, "graph": ["p = x * w", "loss = mean(square(p - y))"],
+        "parameters": {"w": {"shape": [1], "init": "zeros"}}, "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}}})json");
   const Model model = load_model(path, options);
   EXPECT_EQ(model.graph.batch(), 0);
   EXPECT_EQ(to_string(model.graph.type(model.graph.find("p"))), "f32(batch, 1)");
