@@ -102,8 +102,9 @@ class Finder {
     for (NodeId id = facts_.graph.size(); id-- > 0;) {
       const Node& node = facts_.graph[id];
       const std::vector<NodeId>& readers = facts_.analysis.consumers[id];
-      members_.stored[id] = !members_.is_number(id) || node.keep || node.poll || row_counts.count(id) > 0 ||
-                            readers.empty() || !std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      const bool number = members_.is_number(facts_.analysis.roots[id]);  // or a view of one
+      members_.stored[id] = !number || node.keep || node.poll || row_counts.count(id) > 0 || readers.empty() ||
+                            !std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
                               return members_.in_chain[reader] || !members_.stored[reader];
                             });
     }

@@ -45,6 +45,7 @@ class Elements {
         members_(find_element_members(facts_, options, limits)),
         over_rows_(graph.size(), nullptr),
         waits_(graph.size(), false),
+        taken_(graph.size(), false),
         attached_(graph.size()),
         to_(graph.size(), kNoNode) {
     for (const ir::Region& region : graph.regions) {
@@ -54,7 +55,7 @@ class Elements {
 
   Rewritten run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].phase == kShared) add(id, {});
+      if (graph_[id].phase == kShared) add(id);
     }
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) order_phase(phase);
     result_.ids = IdMap(std::move(to_));
@@ -70,7 +71,11 @@ class Elements {
     }
     row_count_ = graph_.phases[phase].row_count;
     units_.clear();
-    for (const NodeId id : nodes) take(id);
+    written_.clear();
+    for (const NodeId id : nodes)
+      if (facts_.writes_state(id)) written_.emplace(facts_.state_of(id), id);
+    for (const NodeId id : nodes)
+      if (!taken_[id]) take(id);
     flush();
     const bool any = std::any_of(units_.begin(), units_.end(), [](const Unit& unit) { return unit.is_region; });
     if (any) {
@@ -79,7 +84,7 @@ class Elements {
     }
     for (const NodeId id : nodes) {  // then the order it came in is as good as any
       if (over_rows_[id] == nullptr)
-        add(id, {});
+        add(id);
       else if (id == over_rows_[id]->stages.front().first)
         add_region(*over_rows_[id]);
     }
@@ -88,6 +93,7 @@ class Elements {
   // ---- which members wait, and until when
 
   void take(NodeId id) {
+    taken_[id] = true;
     if (const ir::Region* region = over_rows_[id]) {
       if (id != region->stages.front().first) return;
       bool needs = false;
@@ -129,8 +135,37 @@ class Elements {
     std::uint32_t apart;
   };
 
+  // Later steps that need no more than what has run or waits, and read some of it element by element, wait with it.
+  void take_along() {
+    for (std::size_t i = 0; i < waiting_.size(); ++i) take_readers(waiting_[i], waiting_[i]);
+  }
+  void take_readers(NodeId shown, NodeId value) {
+    for (const NodeId reader : facts_.analysis.consumers[shown]) {
+      if (facts_.analysis.is_view(reader)) {
+        if (!taken_[reader]) take(reader);
+        take_readers(reader, value);
+      } else if (!taken_[reader] && facts_.count(reader) == facts_.count(value) &&
+                 facts_.has_rows(reader) == facts_.has_rows(value) && over_rows_[reader] == nullptr &&
+                 members_.in_chain[reader] && members_.stored[reader] && !facts_.writes_state(reader) &&
+                 facts_.source_of(reader) == kNoNode && can_run(reader, reader)) {
+        take(reader);
+      }
+    }
+  }
+  // All that it reads is there, and a state is still what it is at `when`.
+  bool can_run(NodeId id, NodeId when) const {
+    return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId input) {
+      const NodeId read = facts_.analysis.roots[input];
+      if (!members_.stored[read]) return can_run(read, when);
+      const auto writer = written_.find(read);
+      if (writer != written_.end() && writer->second < when) return false;
+      return graph_[input].phase == kShared || taken_[input];
+    });
+  }
+
   // All that wait run: as few regions one after the other as their order allows, each step in the last one it can.
   void flush() {
+    take_along();
     const std::vector<Edge> edges = edges_of_waiting();
     std::vector<std::uint32_t> height(waiting_.size(), 0);  // regions that come after
     std::vector<std::size_t> chain(waiting_.size());
@@ -299,8 +334,10 @@ class Elements {
       const NodeId first = result_.graph.size();
       std::map<NodeId, NodeId> anew;
       for (const NodeId id : chain.nodes) {
-        const NodeId placed = add(id, anew);
-        if (chain.anew.count(id) > 0) anew[id] = placed;
+        if (chain.anew.count(id) > 0)
+          anew[id] = add_copy(id, anew);
+        else
+          add(id, anew);
       }
       region.chains.push_back({first, result_.graph.size()});
     }
@@ -311,7 +348,7 @@ class Elements {
   void add_region(ir::Region region) {
     const NodeId first = region.stages.front().first;
     const NodeId now = result_.graph.size();
-    for (NodeId id = first; id < region.last; ++id) add(id, {});
+    for (NodeId id = first; id < region.last; ++id) add(id);
     const auto move = [&](NodeId& id) { id = id == kNoNode ? id : id - first + now; };
     for (ir::RegionStage& stage : region.stages) {
       move(stage.first), move(stage.rows), move(stage.last);
@@ -321,21 +358,31 @@ class Elements {
     result_.graph.regions.push_back(std::move(region));
   }
 
-  // The first of several stands for the node.
-  NodeId add(NodeId id, const std::map<NodeId, NodeId>& anew) {
+  void add(NodeId id) {
+    std::map<NodeId, NodeId> none;
+    add(id, none);
+  }
+  void add(NodeId id, std::map<NodeId, NodeId>& anew) { to_[id] = place(graph_[id], anew); }
+  // A number of the chain's own: what is stored, too, stands for the node, otherwise the first copy does.
+  NodeId add_copy(NodeId id, std::map<NodeId, NodeId>& anew) {
+    const bool first = !members_.stored[id] && to_[id] == kNoNode;
     Node node = graph_[id];
-    for (NodeId& input : node.inputs) {
-      const auto own = anew.find(input);
-      input = own != anew.end() ? own->second : to_[input];
-    }
-    const NodeId placed = result_.graph.size();
-    if (to_[id] == kNoNode) {
-      to_[id] = placed;
-    } else {
-      node.name = name_of_copy(node.name);
-    }
-    result_.graph.nodes.push_back(std::move(node));
+    if (!first) node.name = name_of_copy(node.name);
+    const NodeId placed = place(std::move(node), anew);
+    if (first) to_[id] = placed;
     return placed;
+  }
+  NodeId place(Node node, std::map<NodeId, NodeId>& anew) {
+    for (NodeId& input : node.inputs) input = in_chain(input, anew);
+    result_.graph.nodes.push_back(std::move(node));
+    return result_.graph.size() - 1;
+  }
+  // Where the chain has its own of a number, that one; a view of a number comes with its readers.
+  NodeId in_chain(NodeId id, std::map<NodeId, NodeId>& anew) {
+    if (const auto own = anew.find(id); own != anew.end()) return own->second;
+    if (!facts_.analysis.is_view(id)) return to_[id];
+    const bool shows_own = anew.count(facts_.analysis.roots[id]) > 0;
+    return shows_own || to_[id] == kNoNode ? anew[id] = add_copy(id, anew) : to_[id];
   }
   std::string name_of_copy(const std::string& name) {
     if (names_.empty())
@@ -353,7 +400,8 @@ class Elements {
   const ElementMembers members_;
   std::vector<const ir::Region*> over_rows_;  // by node: its region over rows
   std::vector<NodeId> waiting_;
-  std::vector<bool> waits_;
+  std::vector<bool> waits_, taken_;            // taken: waits, or has its place in the order
+  std::map<NodeId, NodeId> written_;           // of a state of the phase: the node that writes it first
   std::set<NodeId> reads_wait_, writes_wait_;  // who reads it waits, or who writes the state
   std::vector<std::vector<NodeId>> attached_;  // what comes with a node that waits
   NodeId row_count_ = kNoNode;                 // of the phase
