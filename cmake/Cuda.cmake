@@ -47,13 +47,17 @@ if(GRAPHRUN_CUDA_FOUND)
   endif()
 
   graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels KERNELS)
-  # Kernels that are compiled when a program is loaded include scalar_ops.h as text, with the list of ops in its place.
+  # Kernels that are compiled when a program is loaded include scalar_ops.h as text, with what it includes in its place.
   set(op_list_file ${PROJECT_SOURCE_DIR}/include/graphrun/op_list.h)
+  set(functions_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_functions.h)
   set(scalar_ops_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_ops.h)
-  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${op_list_file} ${scalar_ops_file})
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+    ${op_list_file} ${functions_file} ${scalar_ops_file})
   file(READ ${op_list_file} op_list)
+  file(READ ${functions_file} functions)
   file(READ ${scalar_ops_file} scalar_ops)
   string(REPLACE "#include \"graphrun/op_list.h\"" "${op_list}" scalar_ops "${scalar_ops}")
+  string(REPLACE "#include \"kernels/scalar_functions.h\"" "${functions}" scalar_ops "${scalar_ops}")
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp @ONLY CONTENT
 "#include \"kernels/cuda/fused.h\"
 const char* const graphrun::cuda::kScalarOpsSource = R\"scalar_ops(@scalar_ops@)scalar_ops\";

@@ -4,6 +4,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "kernels/cpu/simd/scalar_loops.h"
+
 namespace graphrun {
 namespace {
 
@@ -45,8 +47,8 @@ float identity(CombineOp op) {
 
 const float* combined(const cpu::IsaTable& table, CombineOp op, const PartitionResults& results, std::int64_t n,
                       float* block) {
-  constexpr cpu::BinaryOp kFunctions[] = {cpu::binary_add, cpu::binary_mul, cpu::binary_maximum, cpu::binary_minimum};
-  const Tree tree{table.binary[kFunctions[static_cast<std::size_t>(op)]], results, n};
+  constexpr Op kFunctions[] = {Op::add, Op::mul, Op::maximum, Op::minimum};
+  const Tree tree{cpu::binary_loop(table, kFunctions[static_cast<std::size_t>(op)]), results, n};
   const int span = static_cast<int>(std::bit_ceil(static_cast<unsigned>(results.partitions)));
   return tree.run(0, span, block);
 }

@@ -1,5 +1,5 @@
 // elementwise.cpp: the scalar ops, applied element by element with NumPy broadcasting: one entry and one gradient each.
-// Their values are defined in kernels/scalar_ops.h; a new one is a functor and a table row there and an entry here.
+// Their values are defined in op_list.h; a new one is a row there and an entry here.
 // Un-broadcasting is not done here: the reverse sweep sums what was broadcast.
 #include <cmath>
 #include <numbers>

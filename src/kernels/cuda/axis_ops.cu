@@ -4,7 +4,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/scalar_ops.h"
+#include "kernels/scalar_functions.h"
 
 namespace graphrun::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include "graphrun/op.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce_plan.h"
-#include "kernels/scalar_ops.h"
+#include "kernels/scalar_functions.h"
 
 namespace graphrun::cuda {
 namespace {

@@ -3,6 +3,8 @@
 #include "graphrun/op.h"
 #include "graphrun/params/scalar.h"
 #include "kernels/cpu/batch/families.h"
+#include "kernels/cpu/simd/scalar_loops.h"
+#include "kernels/scalar_ops.h"
 
 namespace graphrun::cpu {
 namespace {
@@ -85,21 +87,21 @@ void where_kernel(const KernelArgs& args) {
   clear_invalid_rows(args);
 }
 
-template <Isa isa, UnaryOp op>
+template <Isa isa, Op op>
 void unary_kernel(const KernelArgs& args) {
-  run_unary(args, table_of<isa>().unary[op]);
+  run_unary(args, unary_loop(table_of<isa>(), op));
 }
-template <Isa isa, BinaryOp op>
+template <Isa isa, Op op>
 void binary_kernel(const KernelArgs& args) {
-  run_binary<float>(args, table_of<isa>().binary[op]);
+  run_binary<float>(args, binary_loop(table_of<isa>(), op));
 }
-template <Isa isa, CompareOp op, class Functor>
+template <Isa isa, Op op, class Functor>
 void compare_kernel(const KernelArgs& args) {
   const DType dtype = args.in_type[0].dtype;
   if (dtype == DType::i32) return plain_kernel<Functor, std::int32_t, 2>(args);
   if (dtype == DType::u64) return plain_kernel<Functor, std::uint64_t, 2>(args);
   if (dtype == DType::boolean) return plain_kernel<Functor, std::uint8_t, 2>(args);
-  run_binary<std::uint8_t>(args, table_of<isa>().compare[op]);
+  run_binary<std::uint8_t>(args, compare_loop(table_of<isa>(), op));
 }
 
 }  // namespace
@@ -108,13 +110,13 @@ KernelFn elementwise_kernel(Op op, Isa isa) {
   switch (op) {
 #define GRAPHRUN_UNARY_CASE(name, ...) \
   case Op::name:                       \
-    return for_isa(isa, []<Isa i>() -> KernelFn { return unary_kernel<i, unary_##name>; });
+    return for_isa(isa, []<Isa i>() -> KernelFn { return unary_kernel<i, Op::name>; });
 #define GRAPHRUN_BINARY_CASE(name, ...) \
   case Op::name:                        \
-    return for_isa(isa, []<Isa i>() -> KernelFn { return binary_kernel<i, binary_##name>; });
+    return for_isa(isa, []<Isa i>() -> KernelFn { return binary_kernel<i, Op::name>; });
 #define GRAPHRUN_COMPARE_CASE(name, Functor, ...) \
   case Op::name:                                  \
-    return for_isa(isa, []<Isa i>() -> KernelFn { return compare_kernel<i, compare_##name, scalar::Functor>; });
+    return for_isa(isa, []<Isa i>() -> KernelFn { return compare_kernel<i, Op::name, scalar::Functor>; });
     GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_CASE)
     GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_CASE)
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_CASE)

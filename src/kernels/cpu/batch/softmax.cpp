@@ -7,6 +7,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/cpu/batch/reduced_axes.h"
+#include "kernels/cpu/simd/scalar_loops.h"
 
 namespace graphrun::cpu {
 namespace {
@@ -47,12 +48,12 @@ void for_short_lines(const KernelArgs& args, std::uint32_t mask, const IsaTable&
         for (std::int64_t j = 0; j < size; ++j) top[l] = larger(top[l], line[j]);
         for (std::int64_t j = 0; j < size; ++j) block[l * size + j] = line[j] - top[l];
       }
-      table.unary[unary_exp](block, block, count * size, 0, 0);
+      unary_loop(table, Op::exp)(block, block, count * size, 0, 0);
       for (std::int64_t l = 0; l < count; ++l) {
         sum[l] = 0;
         for (std::int64_t j = 0; j < size; ++j) sum[l] += block[l * size + j];
       }
-      if (kSum == Sum::logarithm) table.unary[unary_log](sum, sum, count, 0, 0);
+      if (kSum == Sum::logarithm) unary_loop(table, Op::log)(sum, sum, count, 0, 0);
       for (std::int64_t l = 0; l < count; ++l) {
         const std::int64_t base = split.kept.offset(begin + l);
         f(begin + l, base, line_at(base), Exponentials{top[l], sum[l], block + l * size});
@@ -106,7 +107,7 @@ void softmax(const KernelArgs& args) {
   const float* const x = args.input<float>(0);
   float* const out = args.output<float>();
   const LineAxes axes = axes_of(args, mask);
-  const BinaryFn<float> divide = table.binary[binary_div];
+  const BinaryFn<float> divide = binary_loop(table, Op::div);
   if (axes.terms <= kShortLine || axes.outputs == 0) {
     for_short_lines<Sum::itself>(args, mask, table,
                                  [&](std::int64_t, std::int64_t base, const Line& line, const Exponentials& e) {
@@ -139,7 +140,7 @@ void log_softmax(const KernelArgs& args) {
   const float* const x = args.input<float>(0);
   float* const out = args.output<float>();
   const LineAxes axes = axes_of(args, mask);
-  const BinaryFn<float> subtract = table.binary[binary_sub];
+  const BinaryFn<float> subtract = binary_loop(table, Op::sub);
   if (axes.terms <= kShortLine || axes.outputs == 0) {
     for_short_lines<Sum::logarithm>(args, mask, table,
                                     [&](std::int64_t, std::int64_t base, const Line& line, const Exponentials& e) {
@@ -153,7 +154,7 @@ void log_softmax(const KernelArgs& args) {
         [&](std::int64_t, std::int64_t at) {
           const float top = table.largest(x + at, axes.terms);
           float sum = table.sum_exp(nullptr, x + at, axes.terms, top);
-          table.unary[unary_log](&sum, &sum, 1, 0, 0);
+          unary_loop(table, Op::log)(&sum, &sum, 1, 0, 0);
           subtract(out + at, 1, axes.terms, {x + at, 0, 1}, {&top, 0, 0});
           subtract(out + at, 1, axes.terms, {out + at, 0, 1}, {&sum, 0, 0});
         },
@@ -161,7 +162,7 @@ void log_softmax(const KernelArgs& args) {
           float top[kGrain], sum[kGrain];
           table.largest_columns(top, x + s.offset, axes.terms, s.width, s.stride);
           table.sum_exp_columns(sum, nullptr, x + s.offset, top, axes.terms, s.width, s.stride);
-          table.unary[unary_log](sum, sum, s.width, 0, 0);
+          unary_loop(table, Op::log)(sum, sum, s.width, 0, 0);
           std::int64_t at = s.offset;
           for (std::int64_t j = 0; j < axes.terms; ++j, at += s.stride) {
             subtract(out + at, 1, s.width, {x + at, 0, 1}, {top, 0, 1});
@@ -206,7 +207,7 @@ void softmax_cross_entropy(const KernelArgs& args) {
         const float* const line = args.input<float>(0) + i * axes.terms;
         const float top = table.largest(line, axes.terms);
         float sum = table.sum_exp(nullptr, line, axes.terms, top);
-        table.unary[unary_log](&sum, &sum, 1, 0, 0);
+        unary_loop(table, Op::log)(&sum, &sum, 1, 0, 0);
         out[i] = classes ? loss_of_class(i, line, top, sum)
                          : table.loss_of_targets(args.input<float>(1) + i * axes.terms, line, axes.terms, top, sum);
       }
@@ -253,7 +254,7 @@ void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaT
     float* const total = partial + g * chunks * last;
     for (std::int64_t c = 1; c < chunks; ++c)
       for (std::int64_t j = 0; j < last; ++j) total[j] += total[c * last + j];
-    table.unary[unary_log](total, total, last, 0, 0);
+    unary_loop(table, Op::log)(total, total, last, 0, 0);
     for (std::int64_t j = 0; j < last; ++j) out[g * last + j] = log_sum_of(out[g * last + j], total[j]);
   }
 }
@@ -276,7 +277,7 @@ void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32
       float top = -kInfinity, sum = 0;
       for_chunks([&](const float* chunk, std::int64_t n) { top = larger(top, table.largest(chunk, n)); });
       for_chunks([&](const float* chunk, std::int64_t n) { sum += table.sum_exp(nullptr, chunk, n, top); });
-      table.unary[unary_log](&sum, &sum, 1, 0, 0);
+      unary_loop(table, Op::log)(&sum, &sum, 1, 0, 0);
       out[i] = log_sum_of(top, sum);
     }
   });
@@ -304,14 +305,14 @@ void logsumexp(const KernelArgs& args) {
         [&](std::int64_t line, std::int64_t at) {
           const float top = table.largest(x + at, axes.terms);
           float sum = table.sum_exp(nullptr, x + at, axes.terms, top);
-          table.unary[unary_log](&sum, &sum, 1, 0, 0);
+          unary_loop(table, Op::log)(&sum, &sum, 1, 0, 0);
           out[line] = log_sum_of(top, sum);
         },
         [&](const Strip& s) {
           float top[kGrain], sum[kGrain];
           table.largest_columns(top, x + s.offset, axes.terms, s.width, s.stride);
           table.sum_exp_columns(sum, nullptr, x + s.offset, top, axes.terms, s.width, s.stride);
-          table.unary[unary_log](sum, sum, s.width, 0, 0);
+          unary_loop(table, Op::log)(sum, sum, s.width, 0, 0);
           for (std::int64_t j = 0; j < s.width; ++j) out[s.line + j] = log_sum_of(top[j], sum[j]);
         });
   }

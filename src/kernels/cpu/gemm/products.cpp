@@ -3,6 +3,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "kernels/cpu/batch/families.h"
+#include "kernels/cpu/simd/scalar_loops.h"
 
 namespace graphrun::cpu {
 namespace {
@@ -168,7 +169,7 @@ void multiply_partitions(const KernelArgs& args, const Cut& cut, const MatmulPro
     for (std::int64_t apart = 1; apart < partitions; apart *= 2) {
       for (std::int64_t s = 0; s + apart < partitions; s += 2 * apart) {
         float* const x = partial + s * size + first;
-        table.binary[binary_add](x, 1, last - first, {x, 0, 1}, {x + apart * size, 0, 1});
+        binary_loop(table, Op::add)(x, 1, last - first, {x, 0, 1}, {x + apart * size, 0, 1});
       }
     }
   });

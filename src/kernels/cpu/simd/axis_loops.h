@@ -191,7 +191,7 @@ void largest_columns(float* out, const float* x, i64 n, i64 columns, i64 stride)
 // ---- exponentials -------------------------------------------------------------------------------------------------
 
 GRAPHRUN_FN Floats exponential(Floats x) {
-  return scalar::Exp::apply(x, Floats(0.0f), Floats(0.0f));
+  return scalar::exp(x);
 }
 
 template <bool kKeep>

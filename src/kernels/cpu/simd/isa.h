@@ -7,19 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/scalar_ops.h"
-
 namespace graphrun::cpu {
-
-#define GRAPHRUN_UNARY_NAME(name, ...) unary_##name,
-#define GRAPHRUN_BINARY_NAME(name, ...) binary_##name,
-#define GRAPHRUN_COMPARE_NAME(name, ...) compare_##name,
-enum UnaryOp : int { GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_NAME) unary_count };
-enum BinaryOp : int { GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_NAME) binary_count };
-enum CompareOp : int { GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_NAME) compare_count };
-#undef GRAPHRUN_UNARY_NAME
-#undef GRAPHRUN_BINARY_NAME
-#undef GRAPHRUN_COMPARE_NAME
 
 // Numbers of a vector, whatever the machine's registers hold: the accumulators of a sum, the rows of a tile side by
 // side.
@@ -67,9 +55,9 @@ template <class Out>
 using BinaryFn = void (*)(Out* out, std::int64_t rows, std::int64_t columns, Strided<float> x, Strided<float> y);
 
 struct IsaTable {
-  UnaryFn unary[unary_count];
-  BinaryFn<float> binary[binary_count];
-  BinaryFn<std::uint8_t> compare[compare_count];
+  const UnaryFn* unary;  // in the order of op_list.h: scalar_loops.h looks them up
+  const BinaryFn<float>* binary;
+  const BinaryFn<std::uint8_t>* compare;
   void (*where)(float* out, std::int64_t rows, std::int64_t columns, Strided<std::uint8_t> condition, Strided<float> x,
                 Strided<float> y);
   void (*sum_rows)(float* out, const float* x, std::int64_t rows, std::int64_t n);  // (rows, n) to (rows)
@@ -99,16 +87,21 @@ struct IsaTable {
                     std::int64_t columns);
 };
 
-namespace plain {
-extern const IsaTable table;
-}
+// One table for each instruction set; the elementwise loops, which a new scalar op changes, are in files of their own.
+#define GRAPHRUN_ISA_TABLE(isa)                                                                              \
+  namespace isa {                                                                                            \
+  extern const UnaryFn unary_loops[];                                                                        \
+  extern const BinaryFn<float> binary_loops[];                                                               \
+  extern const BinaryFn<std::uint8_t> compare_loops[];                                                       \
+  void where(float* out, std::int64_t rows, std::int64_t columns, Strided<std::uint8_t> m, Strided<float> x, \
+             Strided<float> y);                                                                              \
+  extern const IsaTable table;                                                                               \
+  }
+GRAPHRUN_ISA_TABLE(plain)
 #if defined(__x86_64__)
-namespace avx2 {
-extern const IsaTable table;
-}
-namespace avx512 {
-extern const IsaTable table;
-}
+GRAPHRUN_ISA_TABLE(avx2)
+GRAPHRUN_ISA_TABLE(avx512)
 #endif
+#undef GRAPHRUN_ISA_TABLE
 
 }  // namespace graphrun::cpu

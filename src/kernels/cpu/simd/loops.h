@@ -1,108 +1,17 @@
-// loops.h: the inner loops of isa.h, written once over simd.h and compiled once for each instruction set.
-// Contract: see isa.h. Everything here is static or forced inline, and nothing of std is used but integer types.
-// Leaves to others: which file includes it with which flags (plain.cpp, avx2.cpp, avx512.cpp, src/CMakeLists.txt).
+// loops.h: the table of isa.h for one instruction set: products and lines, written once over simd.h and compiled once
+// for each. Contract: see isa.h. Everything here is static or forced inline, and nothing of std is used but integer
+// types. Leaves to others: elementwise loops (elementwise_loops.h); which file includes it with which flags (plain.cpp,
+// avx2.cpp, avx512.cpp, src/CMakeLists.txt).
 #pragma once
 
 #include "kernels/cpu/gemm/product_loops.h"
 #include "kernels/cpu/simd/axis_loops.h"
 #include "kernels/cpu/simd/isa.h"
-#include "kernels/cpu/simd/simd.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
-namespace {
 
-using i64 = std::int64_t;
-
-template <class Functor>
-void unary(float* out, const float* x, i64 n, float a, float b) {
-  const Floats va = a;
-  const Floats vb = b;
-  i64 i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(out + i, Functor::apply(load(x + i), va, vb));
-  if (i < n) store_first(out + i, Functor::apply(load_first(x + i, n - i), va, vb), n - i);
-}
-
-// Where a row's vectors of an operand lie: one number for the whole row is spread over a vector, which is then read
-// again and again. So the loops ask nothing about their operands.
-GRAPHRUN_FN const float* vectors(const float* p, i64 column, float* spread) {
-  if (column != 0) return p;
-  store(spread, Floats(*p));
-  return spread;
-}
-GRAPHRUN_FN const std::uint8_t* vectors(const std::uint8_t* p, i64 column, std::uint8_t* spread) {
-  if (column != 0) return p;
-  for (int i = 0; i < kLanes; ++i) spread[i] = *p;
-  return spread;
-}
-
-// Fewer elements of a row than a vector has lanes.
-GRAPHRUN_FN Floats short_row(const Strided<float>& x, i64 n) {
-  return x.column != 0 ? load_first(x.data, n) : Floats(*x.data);
-}
-
-template <class Functor, class Out>
-void binary(Out* out, i64 rows, i64 columns, Strided<float> x, Strided<float> y) {
-  alignas(64) float spread_x[kLanes];
-  alignas(64) float spread_y[kLanes];
-  const i64 whole = columns / kLanes * kLanes;
-  const i64 n = columns - whole;
-  for (i64 r = 0; r < rows; ++r, out += columns, x.data += x.row, y.data += y.row) {
-    Strided<float> left_x = x, left_y = y;
-    if (whole > 0) {
-      const float* px = vectors(x.data, x.column, spread_x);
-      const float* py = vectors(y.data, y.column, spread_y);
-      for (i64 i = 0; i < whole; i += kLanes, px += kLanes * x.column, py += kLanes * y.column)
-        store(out + i, Functor::apply(load(px), load(py)));
-      left_x.data = px;
-      left_y.data = py;
-    }
-    if (n > 0) store_first(out + whole, Functor::apply(short_row(left_x, n), short_row(left_y, n)), n);
-  }
-}
-
-void where(float* out, i64 rows, i64 columns, Strided<std::uint8_t> m, Strided<float> x, Strided<float> y) {
-  alignas(64) std::uint8_t spread_m[kLanes];
-  alignas(64) float spread_x[kLanes];
-  alignas(64) float spread_y[kLanes];
-  for (i64 r = 0; r < rows; ++r, out += columns, m.data += m.row, x.data += x.row, y.data += y.row) {
-    const std::uint8_t* pm = vectors(m.data, m.column, spread_m);
-    const float* px = vectors(x.data, x.column, spread_x);
-    const float* py = vectors(y.data, y.column, spread_y);
-    i64 i = 0;
-    for (; i + kLanes <= columns;
-         i += kLanes, pm += kLanes * m.column, px += kLanes * x.column, py += kLanes * y.column)
-      store(out + i, select(load_mask(pm), load(px), load(py)));
-    const i64 n = columns - i;
-    if (n > 0) store_first(out + i, select(load_mask_first(pm, n), load_first(px, n), load_first(py, n)), n);
-  }
-}
-
-}  // namespace
-
-#define GRAPHRUN_UNARY_ENTRY(name, Functor, ...) unary<scalar::Functor>,
-#define GRAPHRUN_BINARY_ENTRY(name, Functor, ...) binary<scalar::Functor, float>,
-#define GRAPHRUN_COMPARE_ENTRY(name, Functor, ...) binary<scalar::Functor, std::uint8_t>,
-
-extern const IsaTable table;
-const IsaTable table = {{GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ENTRY)},
-                        {GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ENTRY)},
-                        {GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ENTRY)},
-                        where,
-                        sum_rows,
-                        sum_columns,
-                        matmul,
-                        pack_panel,
-                        pack_left,
-                        kTileRows,
-                        largest,
-                        largest_columns,
-                        sum_exp,
-                        sum_exp_columns,
-                        loss_of_targets,
-                        transpose_matrix};
-
-#undef GRAPHRUN_UNARY_ENTRY
-#undef GRAPHRUN_BINARY_ENTRY
-#undef GRAPHRUN_COMPARE_ENTRY
+const IsaTable table = {unary_loops, binary_loops,    compare_loops,   where,           sum_rows, sum_columns,
+                        matmul,      pack_panel,      pack_left,       kTileRows,       largest,  largest_columns,
+                        sum_exp,     sum_exp_columns, loss_of_targets, transpose_matrix};
 
 }  // namespace graphrun::cpu::GRAPHRUN_ISA

@@ -18,7 +18,7 @@ inline constexpr Op kCompareOps[] = {GRAPHRUN_COMPARE_OPS(GRAPHRUN_OP)};
 
 // A table has the order of the list, and so have the numbers of its ops.
 template <class Loop, std::size_t kCount>
-Loop loop_of(const Loop (&table)[kCount], const Op (&ops)[kCount], Op op) {
+Loop loop_of(const Loop* table, const Op (&ops)[kCount], Op op) {
   const auto i = static_cast<std::size_t>(op) - static_cast<std::size_t>(ops[0]);
   return i < kCount ? table[i] : nullptr;
 }

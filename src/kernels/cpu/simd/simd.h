@@ -1,7 +1,7 @@
-// simd.h: 16 lanes of float, the value type that scalar_ops.h is written over, for the instruction set of this file.
-// Contract: 1 x 16, 2 x 8 or 4 x 4 lanes, the same bits each way: every operation is correctly rounded in each lane,
-// and fma is one rounding even where the machine has none. Included only by loops.h, in the namespace GRAPHRUN_ISA.
-// Leaves to others: loops. GRAPHRUN_LANES (16, 8, 4) is the width of one register.
+// simd.h: 16 lanes of float, the value type that scalar_functions.h is written over, for the instruction set of this
+// file. Contract: 1 x 16, 2 x 8 or 4 x 4 lanes, the same bits each way: every operation is correctly rounded in each
+// lane, and fma is one rounding even where the machine has none. Included only by loops.h, in the namespace
+// GRAPHRUN_ISA. Leaves to others: loops. GRAPHRUN_LANES (16, 8, 4) is the width of one register.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #endif
 
 #include "kernels/cpu/simd/isa.h"
-#include "kernels/scalar_ops.h"
+#include "kernels/scalar_functions.h"
 
 // The registers that blocks are made for. Builds under sanitizers take the smallest set (GRAPHRUN_ALL_BLOCKS in
 // src/CMakeLists.txt): hundreds of unrolled blocks take their compiler minutes, and blocks never change bits.
@@ -119,12 +119,12 @@ GRAPHRUN_LANEWISE(Floats, select(Mask m, Floats x, Floats y), m.part[i] ? x.part
 #if GRAPHRUN_LANES == 16
 GRAPHRUN_LANEWISE(Floats, min(Floats x, Floats y), _mm512_maskz_min_ps((__mmask16)-1, x.part[i], y.part[i]))
 GRAPHRUN_LANEWISE(Floats, max(Floats x, Floats y), _mm512_maskz_max_ps((__mmask16)-1, x.part[i], y.part[i]))
-// One instruction for the three of scalar_ops.h: the bits of x where the mask has ones, else those of sign.
+// One instruction for the three of scalar_functions.h: the bits of x where the mask has ones, else those of sign.
 GRAPHRUN_LANEWISE(Floats, copysign(Floats x, Floats sign),
                   (FloatPart)_mm512_ternarylogic_epi32((__m512i)x.part[i], (__m512i)sign.part[i],
                                                        _mm512_set1_epi32(0x7fffffff), 0xe4))
-// One instruction for the two of scalar_ops.h: what lies in x is looked up in a table of four bits a class (NaN, NaN
-// that signals, 0, 1, -inf, inf, negative, positive), 8 for zero and 0 for what there is.
+// One instruction for the two of scalar_functions.h: what lies in x is looked up in a table of four bits a class (NaN,
+// NaN that signals, 0, 1, -inf, inf, negative, positive), 8 for zero and 0 for what there is.
 GRAPHRUN_LANEWISE(Floats, relu(Floats x), _mm512_fixupimm_ps(x.part[i], x.part[i], _mm512_set1_epi32(0x08080800), 0))
 GRAPHRUN_LANEWISE(Floats, where_positive(Floats x, Floats y),
                   _mm512_fixupimm_ps(y.part[i], x.part[i], _mm512_set1_epi32(0x08080888), 0))

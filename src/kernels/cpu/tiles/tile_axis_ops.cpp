@@ -115,12 +115,12 @@ std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::str
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     if (call.op == Op::sum) return line_step(call, axes, table.sum_features);
     if (call.op == Op::logsumexp) return line_step(call, axes, table.log_sum_exp);
-    const auto fold = [&](BinaryOp op, float start) {
-      return std::make_unique<FoldStep>(call, axes, isa_table(isa).binary[op], start);
+    const auto fold = [&](Op op, float start) {
+      return std::make_unique<FoldStep>(call, axes, binary_loop(isa_table(isa), op), start);
     };
-    if (call.op == Op::max) return fold(binary_maximum, -kInfinity);
-    if (call.op == Op::min) return fold(binary_minimum, kInfinity);
-    if (call.op == Op::prod) return fold(binary_mul, 1.0f);
+    if (call.op == Op::max) return fold(Op::maximum, -kInfinity);
+    if (call.op == Op::min) return fold(Op::minimum, kInfinity);
+    if (call.op == Op::prod) return fold(Op::mul, 1.0f);
     return nullptr;
   }
   if (call.op == Op::softmax_cross_entropy) {

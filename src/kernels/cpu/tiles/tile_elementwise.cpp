@@ -6,6 +6,7 @@
 #include "kernels/cpu/batch/elements.h"
 #include "kernels/cpu/simd/scalar_loops.h"
 #include "kernels/cpu/tiles/tile_steps.h"
+#include "kernels/scalar_ops.h"
 
 namespace graphrun::cpu {
 namespace {

@@ -106,7 +106,7 @@ GRAPHRUN_FN Floats largest(const float* line, const FeatureLines& l) {
   return top;
 }
 GRAPHRUN_FN Floats exponential(Floats x) {
-  return scalar::Exp::apply(x, Floats(0.0f), Floats(0.0f));
+  return scalar::exp(x);
 }
 GRAPHRUN_FN Floats sum_of_exponentials(const float* line, const FeatureLines& l, Floats top) {
   return sum_along(l.term_count, [&](i64 j) { return exponential(term(line, l, j) - top); });
@@ -118,7 +118,7 @@ struct LogSum {
 };
 GRAPHRUN_FN LogSum log_sum(const float* line, const FeatureLines& l) {
   const Floats top = largest(line, l);
-  return {top, scalar::Log::apply(sum_of_exponentials(line, l, top), Floats(0.0f), Floats(0.0f))};
+  return {top, scalar::log(sum_of_exponentials(line, l, top))};
 }
 
 void log_sum_exp(float* out, const float* x, const FeatureLines& l) {
