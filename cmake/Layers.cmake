@@ -42,12 +42,16 @@ if(NOT GRAPHRUN_SANITIZE AND CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|
   target_link_options(graphrun_hardening INTERFACE LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
 endif()
 
-# graphrun_precompile(target): the outside headers that most of its files read, where GRAPHRUN_PRECOMPILE asks for it.
-# Files include what they use all the same: builds without see to it.
+# graphrun_precompile(target): the outside headers that most of its files read, where GRAPHRUN_PRECOMPILE asks for it;
+# compiled once, with graphrun_types. Files include what they use all the same: builds without see to it.
 function(graphrun_precompile target)
-  if(GRAPHRUN_PRECOMPILE)
+  if(NOT GRAPHRUN_PRECOMPILE)
+    return()
+  elseif(target STREQUAL graphrun_types)
     target_precompile_headers(${target} PRIVATE <algorithm> <functional> <map> <memory> <optional> <string> <variant>
       <vector> <fmt/format.h> <fmt/ranges.h>)
+  else()
+    target_precompile_headers(${target} REUSE_FROM graphrun_types)
   endif()
 endfunction()
 
@@ -73,8 +77,7 @@ function(graphrun_layer name)
   endforeach()
   target_link_libraries(graphrun_${name} PRIVATE graphrun_flags graphrun_hardening graphrun_fmt ${arg_LIBRARIES})
   set_target_properties(graphrun_${name} PROPERTIES GRAPHRUN_KERNELS "${arg_KERNELS}")
-  list(LENGTH sources count)
-  if(count GREATER 8 AND NOT arg_KERNELS)  # kernels have flags of their own, file by file
+  if(NOT arg_KERNELS)  # kernels have flags of their own, file by file
     graphrun_precompile(graphrun_${name})
   endif()
 endfunction()
