@@ -64,7 +64,7 @@ const char* const graphrun::cuda::kScalarOpsSource = R\"scalar_ops(@scalar_ops@)
 ")
   target_sources(graphrun_kernels_cuda PRIVATE ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp)
 
-  graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels LIBRARIES CUDA::cudart_static)
+  graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels executor_cuda_planner LIBRARIES CUDA::cudart_static)
   # For --profile. The library itself is opened at run time, where it is installed.
   find_path(GRAPHRUN_CUPTI_INCLUDE cupti.h
     HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
@@ -90,7 +90,8 @@ const char* const graphrun::cuda::kScalarOpsSource = R\"scalar_ops(@scalar_ops@)
     CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON POSITION_INDEPENDENT_CODE ON)
 
   add_library(graphrun_cuda MODULE
-    $<TARGET_OBJECTS:graphrun_kernels_cuda> $<TARGET_OBJECTS:graphrun_executor_cuda> $<TARGET_OBJECTS:graphrun_device_code>)
+    $<TARGET_OBJECTS:graphrun_kernels_cuda> $<TARGET_OBJECTS:graphrun_executor_cuda> $<TARGET_OBJECTS:graphrun_device_code>
+    $<TARGET_OBJECTS:graphrun_executor_cuda_planner>)
   target_link_libraries(graphrun_cuda PRIVATE graphrun graphrun_flags graphrun_hardening graphrun_fmt CUDA::cudart_static ${CMAKE_DL_LIBS})
   set(cuda_exports ${PROJECT_SOURCE_DIR}/cmake/graphrun.map)
   target_link_options(graphrun_cuda PRIVATE LINKER:--version-script=${cuda_exports} LINKER:--exclude-libs,ALL)

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "executors/cpu/cpu_executor.h"
+#include "executors/cuda_planner/cuda_planner.h"
 #include "executors/ref/ref_executor.h"
 #include "graphrun/error.h"
 #include "graphrun/executor_plugin.h"
@@ -26,7 +27,7 @@ constexpr BuiltIn kBuiltIn[] = {
     {"ref", [] { return std::shared_ptr<Executor>(std::make_shared<RefExecutor>()); }},
     {"cpu", [] { return std::shared_ptr<Executor>(std::make_shared<CpuExecutor>()); }},
 };
-constexpr std::string_view kPlugins[] = {"cuda"};
+constexpr std::string_view kCuda = "cuda";  // a plug-in beside this library
 
 // The folder of the library (or program) that this code is linked into.
 fs::path own_folder() {
@@ -36,17 +37,29 @@ fs::path own_folder() {
   return fs::weakly_canonical(info.dli_fname, ignored).parent_path();
 }
 
-std::string find_plugin(std::string_view name) {
-  const std::string file = fmt::format("libgraphrun_{}.so", name);
+// Empty when it was not built.
+std::string find_cuda() {
   const fs::path own = own_folder();
   for (const fs::path& folder : {own, own / ".." / "lib"}) {
     std::error_code ignored;
-    if (fs::exists(folder / file, ignored)) return (folder / file).string();
+    if (fs::exists(folder / "libgraphrun_cuda.so", ignored)) return (folder / "libgraphrun_cuda.so").string();
   }
-  throw Error(ErrorKind::device, "executor.not_built",
-              fmt::format("the executor '{}' is not there: {} is not beside libgraphrun.so", name, file),
-              "build graphrun where the CUDA Toolkit is installed, or use --executor=cpu");
+  return {};
 }
+
+// In its place: it plans for GPUs.
+class CudaNotBuilt final : public cuda::CudaPlanner {
+ public:
+  std::unique_ptr<Runnable> load(const Program&) override {
+    throw Error(ErrorKind::device, "executor.not_built", kReason,
+                "build graphrun where the CUDA Toolkit is installed, or use --executor=cpu");
+  }
+  DeviceList devices() const override { return {{}, kReason}; }
+
+ private:
+  static constexpr const char* kReason =
+      "the executor 'cuda' is not there: libgraphrun_cuda.so is not beside libgraphrun.so";
+};
 
 std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view argument) {
   static std::mutex mutex;
@@ -117,7 +130,7 @@ HostKernel find_kernel(const StepSignature& step) {
 std::vector<std::string> executor_names() {
   std::vector<std::string> names;
   for (const BuiltIn& entry : kBuiltIn) names.emplace_back(entry.name);
-  for (const std::string_view name : kPlugins) names.emplace_back(name);
+  names.emplace_back(kCuda);
   return names;
 }
 
@@ -129,8 +142,9 @@ std::shared_ptr<Executor> find_executor(std::string_view name) {
   for (const BuiltIn& entry : kBuiltIn) {
     if (entry.name == name) return entry.create();
   }
-  for (const std::string_view plugin : kPlugins) {
-    if (plugin == stem) return load_plugin(find_plugin(plugin), argument);
+  if (stem == kCuda) {
+    const std::string path = find_cuda();
+    return path.empty() ? std::make_shared<CudaNotBuilt>() : load_plugin(path, argument);
   }
   if (name == "auto") {
     throw Error(ErrorKind::input, "executor.auto",

@@ -4,18 +4,14 @@
 
 #include <atomic>
 
-#include "graphrun/executor.h"
+#include "executors/cuda_planner/cuda_planner.h"
 
 namespace graphrun::cuda {
 
-class CudaExecutor final : public Executor {
+class CudaExecutor final : public CudaPlanner {
  public:
   explicit CudaExecutor(int device) : device_(device) {}
 
-  std::string_view name() const override { return "cuda"; }
-  std::string_view default_target() const override { return "h200"; }
-  Support supports(const StepSignature& step, const Target& target) const override;
-  RegionPlan plan_region(const RegionSignature& region, const Target& target) const override;
   void set_profiling(Profiling profiling) override { profiling_ = profiling; }
   std::unique_ptr<Runnable> load(const Program& program) override;
   DeviceList devices() const override;

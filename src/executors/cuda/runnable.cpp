@@ -12,7 +12,7 @@
 
 #include "executors/cuda/device.h"
 #include "executors/cuda/fusing.h"
-#include "executors/cuda/supports.h"
+#include "executors/cuda_planner/cuda_planner.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"

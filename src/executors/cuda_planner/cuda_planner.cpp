@@ -1,12 +1,11 @@
-#include "executors/cuda/supports.h"
+#include "executors/cuda_planner/cuda_planner.h"
 
 #include <fmt/format.h>
 
-#include "executors/cuda/executor.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "kernels/cuda/element_grid.h"
-#include "kernels/cuda/fused.h"
+#include "kernels/cuda/launcher.h"
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/reduce_plan.h"
 #include "kernels/cuda/scatter_plan.h"
@@ -21,7 +20,8 @@ Machine machine_of(const Target& target) {
 std::string misfit(const StepSignature& step) {
   const std::string_view op = name_of(step.op);
   const std::span<const TensorType> inputs = step.inputs;
-  if (find_kernel(step.op) == nullptr) return fmt::format("there is no CUDA kernel for '{}'", op);
+  // Every other op that a step may have is run by a kernel of ours (find_kernel()).
+  if (step.op == Op::reshape) return fmt::format("there is no CUDA kernel for '{}'", op);
   if (inputs.size() > kMaxOperands) {
     return fmt::format("{}: the CUDA kernel takes up to {} inputs, got {}", op, kMaxOperands, inputs.size());
   }
@@ -56,15 +56,15 @@ Support supports(const StepSignature& step, const Machine& machine) {
   return Support::with_workspace(0);
 }
 
-Support CudaExecutor::supports(const StepSignature& step, const Target& target) const {
+Support CudaPlanner::supports(const StepSignature& step, const Target& target) const {
   if (target.multiprocessors <= 0) return Support::no("the target is no CUDA device");
   return cuda::supports(step, machine_of(target));
 }
 
-RegionPlan CudaExecutor::plan_region(const RegionSignature& region, const Target& target) const {
+RegionPlan CudaPlanner::plan_region(const RegionSignature& region, const Target& target) const {
   if (region.form != RegionForm::elements) return RegionPlan::no("cuda runs steps over rows one by one");
   for (const StepSignature& step : region.rows) {
-    if (!can_fuse(step.op)) return RegionPlan::no(fmt::format("'{}' is not elementwise", name_of(step.op)));
+    if (!is_elementwise(step.op)) return RegionPlan::no(fmt::format("'{}' is not elementwise", name_of(step.op)));
     if (Support support = supports(step, target); !support.yes) return RegionPlan::no(std::move(support.reason));
   }
   GpuTiling tiling;
