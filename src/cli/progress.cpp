@@ -4,6 +4,7 @@
 #include <iterator>
 #include <limits>
 
+#include "graphrun/batches.h"
 #include "terminal.h"
 
 namespace graphrun::cli {

@@ -147,7 +147,7 @@ class Build : public testing::Test {
     }
     return {"none"};
   }
-  GraphBuilder::Impl graph{8};
+  GraphBuilder::Impl graph;
 };
 
 TEST_F(Build, NumbersAreFoldedInDouble) {
