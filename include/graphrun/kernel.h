@@ -9,6 +9,7 @@
 
 #include "graphrun/params.h"
 #include "graphrun/types.h"
+#include "graphrun/view.h"
 
 namespace graphrun {
 
@@ -44,6 +45,12 @@ struct KernelArgs {
   std::int64_t rows_of(const TensorType& type) const {
     if (type.rows > 0) return type.rows * samples();
     return type.shape.rank() == 0 ? 1 : type.shape[0];
+  }
+  // The valid rows of an operand.
+  View view_of(const TensorType& type) const {
+    View view = dense(type.shape);
+    if (type.rows > 0) view.extents[0] = rows_of(type);
+    return view;
   }
 };
 

@@ -55,33 +55,23 @@ void cast(const KernelArgs& args) {
 
 void matmul(const KernelArgs& args) {
   const auto [transpose_a, transpose_b, precision] = args.params.as<MatmulParams>();  // exact in any case
-  const Shape a = valid_shape(args, args.in_type[0]);
-  const Shape b = valid_shape(args, args.in_type[1]);
-  const Shape c = valid_shape(args, args.out_type);
-  const int ra = a.rank();
-  const int rb = b.rank();
-  const i64 a_width = a[ra - 1];
-  const i64 b_width = b[rb - 1];
-  const i64 m = c[c.rank() - 2];
-  const i64 n = c[c.rank() - 1];
-  const i64 k = std::min(a[ra - (transpose_a ? 2 : 1)], b[rb - (transpose_b ? 1 : 2)]);
-  const Shape leading(c.dims().first(static_cast<std::size_t>(c.rank() - 2)));
-  const i64 matrices = leading.elements();
-  for (i64 matrix = 0; matrix < matrices; ++matrix) {
-    const i64 in_a = broadcast_index(Shape(a.dims().first(static_cast<std::size_t>(ra - 2))), leading, matrix);
-    const i64 in_b = broadcast_index(Shape(b.dims().first(static_cast<std::size_t>(rb - 2))), leading, matrix);
-    const i64 a_first = in_a * a[ra - 2] * a_width;
-    const i64 b_first = in_b * b[rb - 2] * b_width;
-    for (i64 i = 0; i < m; ++i) {
-      for (i64 j = 0; j < n; ++j) {
+  const View a = transpose_a ? transposed(view_in(args, 0)) : view_in(args, 0);
+  const View b = transpose_b ? transposed(view_in(args, 1)) : view_in(args, 1);
+  const View c = view_out(args);
+  const int row = c.extents.rank() - 2, column = row + 1;
+  const int row_a = a.extents.rank() - 2, row_b = b.extents.rank() - 2;
+  const i64 k = std::min(a.extents[row_a + 1], b.extents[row_b]);
+  for_elements(matrices_of(a, b), [&](i64 matrix, const Offsets<2>& at) {
+    for (i64 i = 0; i < c.extents[row]; ++i) {
+      for (i64 j = 0; j < c.extents[column]; ++j) {
         double sum = 0;
         for (i64 l = 0; l < k; ++l)
-          sum += in(args, 0, a_first + (transpose_a ? l * a_width + i : i * a_width + l)) *
-                 in(args, 1, b_first + (transpose_b ? j * b_width + l : l * b_width + j));
-        out(args, (matrix * m + i) * n + j, sum);
+          sum += in(args, 0, at[0] + i * a.strides[row_a] + l * a.strides[row_a + 1]) *
+                 in(args, 1, at[1] + l * b.strides[row_b] + j * b.strides[row_b + 1]);
+        out(args, (matrix * c.extents[row] + i) * c.extents[column] + j, sum);
       }
     }
-  }
+  });
   clear_invalid_rows(args);
 }
 

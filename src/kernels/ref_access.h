@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "graphrun/kernel.h"
+#include "kernels/dims.h"
 
 namespace graphrun::ref {
 
@@ -69,65 +70,30 @@ inline void out(const KernelArgs& args, i64 i, double x) {
 
 // ---- shapes and rows ----------------------------------------------------------------------------------------------
 
-// The shape with only its valid rows.
-inline Shape valid_shape(const KernelArgs& args, const TensorType& type) {
-  Shape shape = type.shape;
-  if (type.rows > 0) shape[0] = args.rows_of(type);
-  return shape;
+inline View view_in(const KernelArgs& args, int input) {
+  return args.view_of(args.in_type[input]);
+}
+inline View view_out(const KernelArgs& args) {
+  return args.view_of(args.out_type);
 }
 
 inline void clear_invalid_rows(const KernelArgs& args) {
   const i64 all = args.out_type.shape.elements();
-  for (i64 i = valid_shape(args, args.out_type).elements(); i < all; ++i) out(args, i, 0);
-}
-
-// Where element `index` of the row-major space of `shape` lies in an operand that is broadcast to that shape.
-inline i64 broadcast_index(const Shape& operand, const Shape& shape, i64 index) {
-  i64 result = 0;
-  i64 stride = 1;
-  for (int d = shape.rank() - 1; d >= shape.rank() - operand.rank(); --d) {
-    const i64 extent = operand[d - (shape.rank() - operand.rank())];
-    if (extent != 1) result += index % shape[d] * stride;
-    stride *= extent;
-    index /= shape[d];
-  }
-  return result;
+  for (i64 i = view_out(args).extents.elements(); i < all; ++i) out(args, i, 0);
 }
 
 // out[i] = f(inputs at i), with broadcasting. An input of the output's own shape may be overwritten on the way.
 template <class F>
 void elementwise(const KernelArgs& args, F&& f) {
-  const Shape shape = valid_shape(args, args.out_type);
-  bool same[kMaxOperands];
-  for (int k = 0; k < args.inputs; ++k) same[k] = args.in_type[k].shape == args.out_type.shape;
-  const i64 n = shape.elements();
-  for (i64 i = 0; i < n; ++i) {
-    double x[kMaxOperands] = {};
-    for (int k = 0; k < args.inputs; ++k)
-      x[k] = in(args, k, same[k] ? i : broadcast_index(args.in_type[k].shape, shape, i));
-    out(args, i, f(x[0], x[1], x[2]));
-  }
+  const View to = view_out(args);
+  View views[] = {to, to, to, to};
+  for (int k = 0; k < args.inputs; ++k) views[k] = broadcast(view_in(args, k), to.extents);
+  for_elements(merged(views), [&](i64, const Offsets<4>& at) {
+    double x[3] = {};
+    for (int k = 0; k < args.inputs; ++k) x[k] = in(args, k, at[k]);
+    out(args, at[3], f(x[0], x[1], x[2]));
+  });
   clear_invalid_rows(args);
 }
-
-// The input's axes told apart: row-major spaces of the kept and of the reduced ones (the others have extent 1 in them),
-// and where element `index` of one of those spaces lies in the input.
-struct Axes {
-  Shape shape, kept, reduced;
-
-  Axes(const Shape& of, std::uint32_t mask) : shape(of), kept(of), reduced(of) {
-    for (int d = 0; d < shape.rank(); ++d) (mask >> d & 1u ? kept : reduced)[d] = 1;
-  }
-  i64 offset(const Shape& space, i64 index) const {
-    i64 result = 0;
-    i64 stride = 1;
-    for (int d = shape.rank() - 1; d >= 0; --d) {
-      result += index % space[d] * stride;
-      index /= space[d];
-      stride *= shape[d];
-    }
-    return result;
-  }
-};
 
 }  // namespace graphrun::ref

@@ -8,82 +8,65 @@
 namespace graphrun::ref {
 namespace {
 
-// A multi-index of a row-major space and back.
-struct Index {
-  i64 at[kMaxRank] = {};
-
-  Index(const Shape& shape, i64 element) {
-    for (int d = shape.rank() - 1; d >= 0; --d) {
-      at[d] = element % shape[d];
-      element /= shape[d];
-    }
-  }
-  i64 element_of(const Shape& shape) const {
-    i64 element = 0;
-    for (int d = 0; d < shape.rank(); ++d) element = element * shape[d] + at[d];
-    return element;
-  }
-};
-
-// out at each valid index = value(index).
-template <class F>
-void fill(const KernelArgs& args, F&& value) {
-  const Shape shape = valid_shape(args, args.out_type);
-  const i64 n = shape.elements();
-  for (i64 i = 0; i < n; ++i) out(args, i, value(Index(shape, i)));
-  clear_invalid_rows(args);
+// out at each index of `to` = the element of the input at that index of `from`.
+void copy(const KernelArgs& args, int input, const View& from, const View& to) {
+  for_elements(merged<2>({from, to}),
+               [&](i64, const Offsets<2>& at) { out(args, to.offset + at[1], in(args, input, from.offset + at[0])); });
 }
 
 void transpose(const KernelArgs& args) {
-  const auto& params = args.params.as<PermuteParams>();
-  fill(args, [&](const Index& to) {
-    Index from = to;
-    for (int d = 0; d < args.out_type.shape.rank(); ++d) from.at[params.axes[d]] = to.at[d];
-    return in(args, 0, from.element_of(args.in_type[0].shape));
-  });
+  copy(args, 0, permuted(view_in(args, 0), args.params.as<PermuteParams>().axes), view_out(args));
+  clear_invalid_rows(args);
 }
 
 void slice(const KernelArgs& args) {
   const auto& params = args.params.as<SliceParams>();
-  fill(args, [&](Index index) {
-    index.at[params.axis] += params.start;
-    return in(args, 0, index.element_of(args.in_type[0].shape));
-  });
+  const View to = view_out(args);
+  copy(args, 0, sliced(view_in(args, 0), params.axis, params.start, to.extents[params.axis]), to);
+  clear_invalid_rows(args);
 }
 
 void pad(const KernelArgs& args) {
   const auto& params = args.params.as<PadParams>();
-  const Shape& from = args.in_type[0].shape;
-  fill(args, [&](Index index) {
-    index.at[params.axis] -= params.before;
-    const i64 at = index.at[params.axis];
-    return at >= 0 && at < from[params.axis] ? in(args, 0, index.element_of(from)) : params.value;
-  });
+  const View from = view_in(args, 0), to = view_out(args);
+  for (i64 i = 0; i < to.extents.elements(); ++i) out(args, i, params.value);
+  copy(args, 0, from, sliced(to, params.axis, params.before, from.extents[params.axis]));
+  clear_invalid_rows(args);
 }
 
 void concat(const KernelArgs& args) {
   const int axis = args.params.as<AxisParams>().axis;
-  fill(args, [&](Index index) {
-    int k = 0;
-    while (index.at[axis] >= args.in_type[k].shape[axis]) index.at[axis] -= args.in_type[k++].shape[axis];
-    return in(args, k, index.element_of(args.in_type[k].shape));
+  i64 start = 0;
+  for (int k = 0; k < args.inputs; ++k) {
+    const View from = view_in(args, k);
+    copy(args, k, from, sliced(view_out(args), axis, start, from.extents[axis]));
+    start += from.extents[axis];
+  }
+  clear_invalid_rows(args);
+}
+
+// Calls f(index, i, j) for column j of the output at place i of the input's indices.
+template <class F>
+void for_indices(const KernelArgs& args, int input, i64 width, F&& f) {
+  for_elements(merged<1>({view_in(args, input)}), [&](i64 i, const Offsets<1>& at) {
+    for (i64 j = 0; j < width; ++j) f(static_cast<i64>(in(args, input, at[0])), i, j);
   });
 }
 
 void one_hot(const KernelArgs& args) {
-  const int last = args.out_type.shape.rank() - 1;
-  fill(args, [&](const Index& index) {
-    return static_cast<i64>(in(args, 0, index.element_of(args.in_type[0].shape))) == index.at[last] ? 1.0 : 0.0;
-  });
+  const i64 classes = args.out_type.shape[args.out_type.shape.rank() - 1];
+  for_indices(args, 0, classes, [&](i64 index, i64 i, i64 j) { out(args, i * classes + j, index == j ? 1.0 : 0.0); });
+  clear_invalid_rows(args);
 }
 
 void gather(const KernelArgs& args) {
-  const Shape& table = args.in_type[0].shape;
-  const int last = args.out_type.shape.rank() - 1;
-  fill(args, [&](const Index& index) {
-    const i64 row = static_cast<i64>(in(args, 1, index.element_of(args.in_type[1].shape)));
-    return row >= 0 && row < table[0] ? in(args, 0, row * table[1] + index.at[last]) : 0.0;
+  const View table = view_in(args, 0);
+  const i64 width = table.extents[1];
+  for_indices(args, 1, width, [&](i64 row, i64 i, i64 j) {
+    const bool known = row >= 0 && row < table.extents[0];
+    out(args, i * width + j, known ? in(args, 0, row * table.strides[0] + j * table.strides[1]) : 0.0);
   });
+  clear_invalid_rows(args);
 }
 
 // Sums are doubles until all is added.
@@ -92,12 +75,10 @@ void scatter_add(const KernelArgs& args) {
   const i64 width = args.out_type.shape[1];
   double* const sums = static_cast<double*>(args.workspace);
   std::fill_n(sums, rows * width, 0.0);
-  const i64 places = valid_shape(args, args.in_type[0]).elements();
-  for (i64 i = 0; i < places; ++i) {
-    const i64 row = static_cast<i64>(in(args, 0, i));
-    if (row < 0 || row >= rows) continue;
-    for (i64 j = 0; j < width; ++j) sums[row * width + j] += in(args, 1, i * width + j);
-  }
+  const Dims<1> updates = merged<1>({view_in(args, 1)});
+  for_indices(args, 0, width, [&](i64 row, i64 i, i64 j) {
+    if (row >= 0 && row < rows) sums[row * width + j] += in(args, 1, updates.offset(i * width + j));
+  });
   for (i64 i = 0; i < rows * width; ++i) out(args, i, sums[i]);
 }
 

@@ -13,7 +13,7 @@ template <class F>
 void draw(const KernelArgs& args, int step_input, F&& value) {
   const auto& params = args.params.as<RandomParams>();
   const std::uint64_t step = *args.input<std::uint64_t>(step_input);
-  const i64 n = valid_shape(args, args.out_type).elements();
+  const i64 n = view_out(args).extents.elements();
   for (i64 i = 0; i < n; ++i) out(args, i, value(bits::word(params.key, step, static_cast<std::uint64_t>(i)), i));
   clear_invalid_rows(args);
 }

@@ -17,16 +17,13 @@ double smaller(double x, double y) {
   return x <= y || std::isnan(x) ? x : y;
 }
 
-// out = finish(base): base(j) is term j of `terms`.
+// out = value(number of terms, term): term(j) is term j.
 template <class F>
 void reduce(const KernelArgs& args, F&& value) {
-  const Axes axes(valid_shape(args, args.in_type[0]), args.params.as<ReduceParams>().axes);
-  const i64 outputs = axes.kept.elements();
-  const i64 terms = axes.reduced.elements();
-  for (i64 i = 0; i < outputs; ++i) {
-    const i64 base = axes.offset(axes.kept, i);
-    out(args, i, value(terms, [&](i64 j) { return in(args, 0, base + axes.offset(axes.reduced, j)); }));
-  }
+  const Split<1> axes({view_in(args, 0)}, args.params.as<ReduceParams>().axes);
+  for_elements(axes.kept, [&](i64 i, const Offsets<1>& base) {
+    out(args, i, value(axes.reduced.count, [&](i64 j) { return in(args, 0, base[0] + axes.reduced.offset(j)); }));
+  });
   clear_invalid_rows(args);
 }
 
@@ -65,20 +62,17 @@ void logsumexp(const KernelArgs& args) {
   });
 }
 
-// Calls f(base, stride, n, i) for each line along the axis: element j of line i is at base + j * stride.
+// Calls f(i, base, stride, n) for each line of the input along the axis: element j of line i is at base + j * stride.
 template <class F>
 void for_lines(const KernelArgs& args, int axis, F&& f) {
-  const Shape shape = valid_shape(args, args.in_type[0]);
-  const Axes axes(shape, 1u << axis);
-  i64 stride = 1;
-  for (int d = axis + 1; d < shape.rank(); ++d) stride *= shape[d];
-  const i64 lines = axes.kept.elements();
-  for (i64 i = 0; i < lines; ++i) f(axes.offset(axes.kept, i), stride, shape[axis], i);
+  const View x = view_in(args, 0);
+  for_elements(Split<1>({x}, 1u << axis).kept,
+               [&](i64 i, const Offsets<1>& base) { f(i, base[0], x.strides[axis], x.extents[axis]); });
 }
 
 template <bool kLargest>
 void position(const KernelArgs& args) {
-  for_lines(args, args.params.as<AxisParams>().axis, [&](i64 base, i64 stride, i64 n, i64 line) {
+  for_lines(args, args.params.as<AxisParams>().axis, [&](i64 line, i64 base, i64 stride, i64 n) {
     i64 best = 0;
     for (i64 j = 1; j < n; ++j) {
       const double x = in(args, 0, base + j * stride);
@@ -92,11 +86,15 @@ void position(const KernelArgs& args) {
 
 template <bool kLog>
 void softmax(const KernelArgs& args) {
-  for_lines(args, args.params.as<AxisParams>().axis, [&](i64 base, i64 stride, i64 n, i64) {
+  const int axis = args.params.as<AxisParams>().axis;
+  const View to = view_out(args);
+  const Dims<1> lines = Split<1>({to}, 1u << axis).kept;
+  for_lines(args, axis, [&](i64 line, i64 base, i64 stride, i64 n) {
+    const i64 result = lines.offset(line);
     const auto [top, rest] = log_sum_exp(n, [&](i64 j) { return in(args, 0, base + j * stride); });
     for (i64 j = 0; j < n; ++j) {
       const double x = in(args, 0, base + j * stride) - top - rest;
-      out(args, base + j * stride, kLog ? x : std::exp(x));
+      out(args, result + j * to.strides[axis], kLog ? x : std::exp(x));
     }
   });
   clear_invalid_rows(args);
@@ -105,16 +103,17 @@ void softmax(const KernelArgs& args) {
 // A class with target 0 adds nothing, however small its probability; a class number that is no class gives NaN.
 void softmax_cross_entropy(const KernelArgs& args) {
   const bool classes = args.in_type[1].dtype == DType::i32;
-  for_lines(args, args.in_type[0].shape.rank() - 1, [&](i64 base, i64, i64 n, i64 line) {
-    const LogSum sum = log_sum_exp(n, [&](i64 j) { return in(args, 0, base + j); });
-    const auto minus_log = [&](i64 j) { return sum.rest - (in(args, 0, base + j) - sum.top); };
+  const Dims<1> targets = merged<1>({view_in(args, 1)});
+  for_lines(args, args.in_type[0].shape.rank() - 1, [&](i64 line, i64 base, i64 stride, i64 n) {
+    const LogSum sum = log_sum_exp(n, [&](i64 j) { return in(args, 0, base + j * stride); });
+    const auto minus_log = [&](i64 j) { return sum.rest - (in(args, 0, base + j * stride) - sum.top); };
     double loss = 0;
     if (classes) {
-      const i64 target = static_cast<i64>(in(args, 1, line));
+      const i64 target = static_cast<i64>(in(args, 1, targets.offset(line)));
       loss = target >= 0 && target < n ? minus_log(target) : std::numeric_limits<double>::quiet_NaN();
     } else {
       for (i64 j = 0; j < n; ++j) {
-        const double t = in(args, 1, base + j);
+        const double t = in(args, 1, targets.offset(line * n + j));
         if (t != 0) loss += t * minus_log(j);
       }
     }

@@ -12,7 +12,7 @@ namespace graphrun::cuda {
 namespace {
 
 // Where element `index` of the result reads its operand: as the kernels compute it.
-std::uint64_t position(const Operand& operand, const Space& space, std::uint64_t index) {
+std::uint64_t position(const Operand& operand, std::uint64_t index) {
   switch (operand.access) {
     case Access::same:
       return index;
@@ -25,12 +25,7 @@ std::uint64_t position(const Operand& operand, const Space& space, std::uint64_t
     case Access::strided:
       break;
   }
-  std::uint64_t result = 0;
-  for (int axis = space.rank - 1; axis >= 0; --axis) {
-    result += index % space.extent[axis] * operand.stride[axis];
-    index /= space.extent[axis];
-  }
-  return result;
+  return static_cast<std::uint64_t>(operand.dims.offset(static_cast<std::int64_t>(index)));
 }
 
 // The same by NumPy's rule, one axis at a time.
@@ -60,21 +55,11 @@ TEST(Layout, FollowsTheBroadcastRule) {
   for (const Case& c : cases) {
     const Operand operand = operand_of(c.in, c.out, nullptr);
     EXPECT_EQ(operand.access, c.access) << to_string(c.in) << " to " << to_string(c.out);
-    const Space space = space_of(c.out);
     for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(c.out.elements()); ++i) {
-      ASSERT_EQ(position(operand, space, i), broadcast(c.in, c.out, i))
+      ASSERT_EQ(position(operand, i), broadcast(c.in, c.out, i))
           << to_string(c.in) << " to " << to_string(c.out) << ", element " << i;
     }
   }
-}
-
-std::uint64_t offset(const Axes& axes, std::uint64_t index) {
-  std::uint64_t result = 0;
-  for (int axis = axes.rank - 1; axis >= 0; --axis) {
-    result += index % axes.extent[axis] * axes.stride[axis];
-    index /= axes.extent[axis];
-  }
-  return result;
 }
 
 TEST(ReducePlan, VisitsEveryElementOnce) {
@@ -83,13 +68,14 @@ TEST(ReducePlan, VisitsEveryElementOnce) {
     const std::uint32_t all = (1u << shape.rank()) - 1;
     for (std::uint32_t axes = 0; axes <= all; ++axes) {
       const ReducePlan plan = plan_reduce(axes, shape, machine);
-      ASSERT_EQ(plan.kept.count * plan.reduced.count, static_cast<std::uint64_t>(shape.elements()));
-      ASSERT_GE(plan.splits * plan.split, plan.reduced.count);
-      ASSERT_LT((plan.splits - 1) * plan.split, plan.reduced.count);
+      ASSERT_EQ(plan.kept.count * plan.reduced.count, shape.elements());
+      const auto terms = static_cast<std::uint64_t>(plan.reduced.count);
+      ASSERT_GE(plan.splits * plan.split, terms);
+      ASSERT_LT((plan.splits - 1) * plan.split, terms);
       std::vector<int> visits(static_cast<std::size_t>(shape.elements()));
-      for (std::uint64_t i = 0; i < plan.kept.count; ++i) {
-        for (std::uint64_t j = 0; j < plan.reduced.count; ++j) {
-          ++visits.at(offset(plan.kept, i) + offset(plan.reduced, j));
+      for (std::int64_t i = 0; i < plan.kept.count; ++i) {
+        for (std::int64_t j = 0; j < plan.reduced.count; ++j) {
+          ++visits.at(static_cast<std::size_t>(plan.kept.offset(i) + plan.reduced.offset(j)));
         }
       }
       for (const int count : visits) ASSERT_EQ(count, 1) << to_string(shape) << " axes " << axes;
@@ -132,21 +118,19 @@ TEST(MatmulPlan, LeadingDimensionsBroadcast) {
                         {{1, 4, 5}, {1, 5, 6}, {1}, 0},
                         {{7, 2, 3, 4, 5}, {7, 1, 3, 5, 6}, {7, 2, 3}, 3}};
   for (const Case& c : cases) {
-    const Leading leading = leading_of(c.a, c.b);
+    const Dims<2> leading = matrices_of(dense(c.a), dense(c.b));
     EXPECT_EQ(leading.rank, c.rank) << to_string(c.a) << " by " << to_string(c.b);
     ASSERT_EQ(leading.count, c.out.elements());
     const Shape lead_a(c.a.dims().first(static_cast<std::size_t>(c.a.rank() - 2)));
     const Shape lead_b(c.b.dims().first(static_cast<std::size_t>(c.b.rank() - 2)));
     for (std::int64_t i = 0; i < leading.count; ++i) {
-      std::int64_t rest = i, a = 0, b = 0;
-      for (int axis = leading.rank - 1; axis >= 0; --axis) {
-        a += rest % leading.extent[axis] * leading.a_stride[axis];
-        b += rest % leading.extent[axis] * leading.b_stride[axis];
-        rest /= leading.extent[axis];
-      }
+      const Offsets<2> at = leading.offsets(i);
+      const auto matrix = [](const Shape& s) { return s[s.rank() - 2] * s[s.rank() - 1]; };
       const auto index = static_cast<std::uint64_t>(i);
-      ASSERT_EQ(static_cast<std::uint64_t>(a), broadcast(lead_a, c.out, index)) << to_string(c.a) << ", matrix " << i;
-      ASSERT_EQ(static_cast<std::uint64_t>(b), broadcast(lead_b, c.out, index)) << to_string(c.b) << ", matrix " << i;
+      ASSERT_EQ(static_cast<std::uint64_t>(at[0] / matrix(c.a)), broadcast(lead_a, c.out, index))
+          << to_string(c.a) << ", matrix " << i;
+      ASSERT_EQ(static_cast<std::uint64_t>(at[1] / matrix(c.b)), broadcast(lead_b, c.out, index))
+          << to_string(c.b) << ", matrix " << i;
     }
   }
 }

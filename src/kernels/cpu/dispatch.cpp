@@ -79,58 +79,21 @@ void clear_invalid_rows(const KernelArgs& args) {
               static_cast<std::size_t>(type.shape.elements() - valid) * size);
 }
 
-Broadcast broadcast(const KernelArgs& args, int inputs) {
+Slabs slabs_of(const KernelArgs& args) {
   const Shape& out = args.out_type.shape;
-  Broadcast b;
+  Slabs slabs;
   bool same = true;
-  for (int i = 0; i < inputs; ++i) same = same && args.in_type[i].shape == out;
+  for (int i = 0; i < args.inputs; ++i) same = same && args.in_type[i].shape == out;
   if (same) {  // most calls, and the smallest ones feel the rest
-    b.columns = valid_elements(args, args.out_type);
-    for (int i = 0; i < inputs; ++i) b.column[i] = 1;
-    return b;
+    slabs.columns = {valid_elements(args, args.out_type), {1, 1, 1}};
+    return slabs;
   }
-
-  // Merged dimensions, innermost first.
-  int dims = 0;
-  std::int64_t extent[kMaxRank + 2];
-  std::int64_t stride[kBroadcastInputs][kMaxRank + 2] = {};
-  std::int64_t dense[kBroadcastInputs];  // step of the next dimension of each input
-  for (int i = 0; i < inputs; ++i) dense[i] = 1;
-  for (int d = out.rank() - 1; d >= 0; --d) {
-    const std::int64_t n = d == 0 ? args.rows_of(args.out_type) : out[d];
-    std::int64_t step[kBroadcastInputs];
-    for (int i = 0; i < inputs; ++i) {
-      const Shape& in = args.in_type[i].shape;
-      const int own = d - (out.rank() - in.rank());
-      const std::int64_t width = own < 0 ? 1 : in[own];
-      step[i] = width == 1 ? 0 : dense[i];
-      dense[i] *= width;
-    }
-    if (n == 1) continue;
-    bool merges = dims > 0;
-    for (int i = 0; merges && i < inputs; ++i) merges = step[i] == stride[i][dims - 1] * extent[dims - 1];
-    if (merges) {
-      extent[dims - 1] *= n;
-      continue;
-    }
-    extent[dims] = n;
-    for (int i = 0; i < inputs; ++i) stride[i][dims] = step[i];
-    ++dims;
-  }
-  for (; dims < 2; ++dims) extent[dims] = 1;
-
-  b.columns = extent[0];
-  b.rows = extent[1];
-  b.outer = dims - 2;
-  for (int i = 0; i < inputs; ++i) {
-    b.column[i] = stride[i][0];
-    b.row[i] = stride[i][1];
-  }
-  for (int d = 0; d < b.outer; ++d) {
-    b.extents[d] = extent[dims - 1 - d];
-    for (int i = 0; i < inputs; ++i) b.strides[i][d] = stride[i][dims - 1 - d];
-  }
-  return b;
+  const View to = args.view_of(args.out_type);
+  View views[kBroadcastInputs] = {to, to, to};
+  for (int i = 0; i < args.inputs; ++i) views[i] = broadcast(dense(args.in_type[i].shape), to.extents);
+  slabs.rows = merged(views);
+  slabs.columns = slabs.rows.remove_last();
+  return slabs;
 }
 
 }  // namespace cpu

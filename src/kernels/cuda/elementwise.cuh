@@ -11,25 +11,14 @@ namespace graphrun::cuda {
 struct None {};  // the type of an operand that is not there
 
 struct Elementwise {
-  Space space;  // of the result, for strided operands
   Extent extent;
   Operand operand[3];
   bool aligned = false;  // of the result
 };
 
-__device__ inline std::uint64_t strided_offset(const Space& space, const Operand& operand, std::uint64_t index) {
-  std::uint64_t result = 0;
-  for (int axis = space.rank - 1; axis >= 0; --axis) {
-    const std::uint64_t rest = divide(index, space.extent[axis]);
-    result += (index - rest * space.extent[axis]) * operand.stride[axis];
-    index = rest;
-  }
-  return result;
-}
-
 // Elements base .. base + live of the broadcast operand; base is a multiple of 4, live is 1 to 4.
 template <class T>
-__device__ void load(const Space& space, const Operand& operand, std::uint64_t base, int live, T (&to)[4]) {
+__device__ void load(const Operand& operand, std::uint64_t base, int live, T (&to)[4]) {
   const T* from = static_cast<const T*>(operand.data);
   switch (operand.access) {
     case Access::same:
@@ -81,12 +70,12 @@ __device__ void load(const Space& space, const Operand& operand, std::uint64_t b
     case Access::strided:
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        if (k < live) to[k] = from[strided_offset(space, operand, base + static_cast<std::uint64_t>(k))];
+        if (k < live) to[k] = from[operand.dims.offset(static_cast<std::int64_t>(base) + k)];
       }
       return;
   }
 }
-__device__ inline void load(const Space&, const Operand&, std::uint64_t, int, None (&)[4]) {}
+__device__ inline void load(const Operand&, std::uint64_t, int, None (&)[4]) {}
 
 template <class F, class Out, class A, class B = None, class C = None>
 __global__ void __launch_bounds__(256) elementwise_kernel(F f, Elementwise e, Out* out) {
@@ -101,9 +90,9 @@ __global__ void __launch_bounds__(256) elementwise_kernel(F f, Elementwise e, Ou
       A a[4] = {};
       B b[4] = {};
       C c[4] = {};
-      load(e.space, e.operand[0], base, live, a);
-      load(e.space, e.operand[1], base, live, b);
-      load(e.space, e.operand[2], base, live, c);
+      load(e.operand[0], base, live, a);
+      load(e.operand[1], base, live, b);
+      load(e.operand[2], base, live, c);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         if (k >= live) continue;
@@ -133,7 +122,6 @@ void launch_elementwise(const KernelArgs& args, Launcher& launcher, const char* 
   const auto count = static_cast<std::uint64_t>(args.out_type.shape.elements());
   if (count == 0) return;
   Elementwise e;
-  e.space = space_of(args.out_type.shape);
   e.extent = extent_of(args, args.out_type, count);
   e.aligned = is_aligned(args.out, alignof(Pack<Out, 4>));
   const std::uint64_t packs[] = {alignof(Pack<A, 4>), alignof(Pack<B, 4>), alignof(Pack<C, 4>)};

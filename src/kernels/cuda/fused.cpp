@@ -211,12 +211,12 @@ class Chain {
         break;
     }
     std::string at;
-    std::uint64_t inner = 1;
-    for (int axis = out.rank() - 1; axis >= 0; --axis) {
-      const auto extent = static_cast<std::uint64_t>(out[axis]);
-      if (how.stride[axis] != 0)
-        at += fmt::format("{}i / {}u % {}u * {}u", at.empty() ? "" : " + ", inner, extent, how.stride[axis]);
-      inner *= extent;
+    std::int64_t inner = 1;
+    for (int d = how.dims.rank - 1; d >= 0; --d) {
+      const Dim<1>& dim = how.dims.dim[d];
+      if (dim.stride[0] != 0)
+        at += fmt::format("{}i / {}u % {}u * {}u", at.empty() ? "" : " + ", inner, dim.extent, dim.stride[0]);
+      inner *= dim.extent;
     }
     return fmt::format("{}[{}]", from, at.empty() ? "0" : at);
   }

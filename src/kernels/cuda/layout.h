@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "graphrun/types.h"
+#include "kernels/dims.h"
 
 namespace graphrun::cuda {
 
@@ -17,68 +17,37 @@ enum class Access : std::uint8_t {
   strided,  // by axis
 };
 
-// The extents of an index space, outermost first.
-struct Space {
-  int rank = 0;
-  std::uint64_t extent[kMaxRank] = {};
-};
-
 struct Operand {
   const void* data = nullptr;
   Access access = Access::same;
   bool aligned = false;  // packs of four elements can be loaded at multiples of four
   std::uint64_t extent = 1;
-  std::uint64_t stride[kMaxRank] = {};
+  Dims<1> dims;  // of the result's elements
 };
 
-inline Space space_of(const Shape& shape) {
-  Space space;
-  space.rank = shape.rank();
-  for (int axis = 0; axis < space.rank; ++axis) space.extent[axis] = static_cast<std::uint64_t>(shape[axis]);
-  return space;
-}
-
-// `in` broadcast to `out`: NumPy's rule, aligned at the right.
-inline Operand operand_of(const Shape& in, const Shape& out, const void* data) {
+// An operand as it lies along the elements of the result.
+inline Operand operand_of(const Dims<1>& dims, const void* data) {
   Operand operand;
   operand.data = data;
-  const int shift = out.rank() - in.rank();
-  std::uint64_t step = 1;
-  for (int axis = in.rank() - 1; axis >= 0; --axis) {
-    operand.stride[axis + shift] = in[axis] == 1 ? 0 : step;
-    step *= static_cast<std::uint64_t>(in[axis]);
-  }
-  const auto count = static_cast<std::uint64_t>(in.elements());
-  const auto total = static_cast<std::uint64_t>(out.elements());
-  if (count == total) {
-    operand.access = Access::same;
-    return operand;
-  }
-  if (count == 1) {
+  operand.dims = dims;
+  const auto is = [&](int axis, std::int64_t stride) { return dims.dim[axis].stride[0] == stride; };
+  if (dims.rank == 0 || (dims.rank == 1 && is(0, 0))) {
     operand.access = Access::scalar;
-    return operand;
+  } else if (dims.rank == 1 && is(0, 1)) {
+    operand.access = Access::same;
+  } else if (dims.rank == 2 && ((is(0, 0) && is(1, 1)) || (is(0, 1) && is(1, 0)))) {
+    operand.access = is(0, 0) ? Access::period : Access::repeat;
+    operand.extent = static_cast<std::uint64_t>(dims.dim[1].extent);
+  } else {
+    operand.access = Access::strided;
   }
-  // From the right: extents that agree, then only ones; or only ones, then extents that agree.
-  const auto extent_in = [&](int axis) { return axis >= shift ? in[axis - shift] : 1; };
-  int axis = out.rank() - 1;
-  while (axis >= 0 && extent_in(axis) == out[axis]) --axis;
-  int rest = axis;
-  while (rest >= 0 && extent_in(rest) == 1) --rest;
-  if (rest < 0) {
-    operand.access = Access::period;
-    operand.extent = count;
-    return operand;
-  }
-  axis = out.rank() - 1;
-  std::uint64_t inner = 1;
-  for (; axis >= 0 && extent_in(axis) == 1; --axis) inner *= static_cast<std::uint64_t>(out[axis]);
-  while (axis >= 0 && extent_in(axis) == out[axis]) --axis;
-  if (axis < 0) {
-    operand.access = Access::repeat;
-    operand.extent = inner;
-    return operand;
-  }
-  operand.access = Access::strided;
+  return operand;
+}
+
+// `in` broadcast to `out`.
+inline Operand operand_of(const Shape& in, const Shape& out, const void* data) {
+  Operand operand = operand_of(merged<1>({broadcast(dense(in), out)}), data);
+  if (in.elements() == out.elements()) operand.access = Access::same;  // also of one, or none
   return operand;
 }
 

@@ -220,10 +220,10 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
   if (count == 0 || plan.leading.count == 0) return;
   auto* out = args.output<float>();
   if (plan.route == MatmulPlan::Route::library) {
-    const Leading& leading = plan.leading;  // at most one dimension
+    const Dim<2> leading = plan.leading.rank > 0 ? plan.leading.dim[0] : Dim<2>{};  // at most one dimension
     launcher.matmul({args.in[0], args.in[1], args.out, args.workspace, plan.m, plan.n, plan.k, params.transpose_a,
-                     params.transpose_b, leading.count, leading.a_stride[0] * plan.m * plan.k,
-                     leading.b_stride[0] * plan.k * plan.n, plan.m * plan.n, params.precision});
+                     params.transpose_b, leading.extent, leading.stride[0], leading.stride[1], plan.m * plan.n,
+                     params.precision});
     return;
   }
   if (plan.route == MatmulPlan::Route::many_elements || plan.route == MatmulPlan::Route::many_tiles) {

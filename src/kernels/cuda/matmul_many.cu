@@ -14,21 +14,14 @@ struct Products {
   const float* b = nullptr;
   std::uint64_t m = 0, n = 0, k = 0;
   std::uint64_t a_m = 0, a_k = 0, b_k = 0, b_n = 0;
-  Leading leading;
+  Dims<2> leading;
   Extent matrices;
 
-  // Of matrix number `index`; the leading strides count matrices.
+  // Of matrix number `index`.
   __device__ void locate(std::uint64_t index, const float*& from_a, const float*& from_b) const {
-    std::uint64_t at_a = 0, at_b = 0;
-    for (int axis = leading.rank - 1; axis >= 0; --axis) {
-      const auto extent = static_cast<std::uint64_t>(leading.extent[axis]);
-      const std::uint64_t rest = divide(index, extent);
-      at_a += (index - rest * extent) * static_cast<std::uint64_t>(leading.a_stride[axis]);
-      at_b += (index - rest * extent) * static_cast<std::uint64_t>(leading.b_stride[axis]);
-      index = rest;
-    }
-    from_a = a + at_a * m * k;
-    from_b = b + at_b * k * n;
+    const Offsets<2> at = leading.offsets(static_cast<std::int64_t>(index));
+    from_a = a + at[0];
+    from_b = b + at[1];
   }
 };
 

@@ -9,52 +9,9 @@
 #include "graphrun/params/matmul.h"
 #include "graphrun/types.h"
 #include "kernels/cuda/launcher.h"
+#include "kernels/dims.h"
 
 namespace graphrun::cuda {
-
-// The leading dimensions of the result, neighbours merged where both operands allow: how many products there are, and
-// which matrix of each operand belongs to which. Strides in matrices; 0 along what is broadcast.
-struct Leading {
-  int rank = 0;
-  std::int64_t count = 1;
-  std::int64_t extent[kMaxRank] = {};
-  std::int64_t a_stride[kMaxRank] = {};
-  std::int64_t b_stride[kMaxRank] = {};
-
-  void add(std::int64_t size, std::int64_t a, std::int64_t b) {
-    count *= size;
-    if (size == 1) return;
-    if (rank > 0 && a_stride[rank - 1] == size * a && b_stride[rank - 1] == size * b) {
-      extent[rank - 1] *= size;
-      a_stride[rank - 1] = a;
-      b_stride[rank - 1] = b;
-      return;
-    }
-    extent[rank] = size;
-    a_stride[rank] = a;
-    b_stride[rank++] = b;
-  }
-};
-
-inline Leading leading_of(const Shape& a, const Shape& b) {
-  const int rank = std::max(a.rank(), b.rank()) - 2;
-  std::int64_t size[kMaxRank] = {}, a_stride[kMaxRank] = {}, b_stride[kMaxRank] = {};
-  const auto walk = [&](const Shape& shape, std::int64_t(&stride)[kMaxRank]) {
-    std::int64_t step = 1;
-    for (int axis = shape.rank() - 3; axis >= 0; --axis) {
-      const int at = axis + rank - (shape.rank() - 2);
-      stride[at] = shape[axis] == 1 ? 0 : step;
-      if (shape[axis] != 1) size[at] = shape[axis];
-      step *= shape[axis];
-    }
-  };
-  std::fill(std::begin(size), std::end(size), 1);
-  walk(a, a_stride);
-  walk(b, b_stride);
-  Leading leading;
-  for (int axis = 0; axis < rank; ++axis) leading.add(size[axis], a_stride[axis], b_stride[axis]);
-  return leading;
-}
 
 struct MatmulPlan {
   enum class Route : std::uint8_t {
@@ -74,7 +31,7 @@ struct MatmulPlan {
   Route route = Route::elements;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t a_m = 0, a_k = 0, b_k = 0, b_n = 0;  // strides in elements
-  Leading leading;                                  // of several matrices
+  Dims<2> leading;                                  // of several matrices
   std::int64_t splits = 1, split = 0;               // parts of the sum, and the terms of one
   std::uint32_t threads = 256;
   std::int64_t tile_m = 8, tile_n = 4;  // of a block
@@ -97,7 +54,7 @@ inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, c
   plan.b_k = params.transpose_b ? 1 : plan.n;
   plan.b_n = params.transpose_b ? plan.k : 1;
   plan.split = plan.k;
-  plan.leading = leading_of(a.shape, b.shape);
+  plan.leading = matrices_of(dense(a.shape), dense(b.shape));
   const bool short_sum = plan.k <= MatmulPlan::kSkinny;
   if (rb == 2 && !params.transpose_a) {  // one tall matrix
     plan.m *= plan.leading.count;

@@ -4,7 +4,6 @@
 #include "graphrun/params/axes.h"
 #include "graphrun/params/movement.h"
 #include "kernels/cuda/elementwise.cuh"
-#include "kernels/cuda/reduce_plan.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -144,8 +143,7 @@ void launch_concat(const KernelArgs& args, Launcher& launcher) {
 constexpr std::uint64_t kTile = 32;
 
 struct Tiles {
-  Axes outer;                                // the other axes, strides of the operand
-  std::uint64_t outer_out[kMaxRank];         // strides of the result
+  Dims<2> outer;                             // the other axes: strides of the operand and of the result
   std::uint64_t rows = 0, row_out = 0;       // the axis that is dense in the operand
   std::uint64_t columns = 0, column_in = 0;  // the last axis of the result
   Extent extent;
@@ -158,18 +156,14 @@ __global__ void __launch_bounds__(256) transpose_tiles(const Word* in, Tiles t, 
   const std::uint64_t tiles_row = (t.rows + kTile - 1) / kTile;
   const std::uint64_t tiles_column = (t.columns + kTile - 1) / kTile;
   const unsigned x = threadIdx.x % kTile;
-  for (std::uint64_t n = blockIdx.x; n < tiles_row * tiles_column * t.outer.count; n += gridDim.x) {
-    std::uint64_t rest = divide(n, tiles_column);
+  for (std::uint64_t n = blockIdx.x; n < tiles_row * tiles_column * static_cast<std::uint64_t>(t.outer.count);
+       n += gridDim.x) {
+    const std::uint64_t rest = divide(n, tiles_column);
     const std::uint64_t column = (n - rest * tiles_column) * kTile;
-    std::uint64_t index = divide(rest, tiles_row);
+    const std::uint64_t index = divide(rest, tiles_row);
     const std::uint64_t row = (rest - index * tiles_row) * kTile;
-    std::uint64_t from = 0, to = 0;
-    for (int axis = t.outer.rank - 1; axis >= 0; --axis) {
-      rest = divide(index, t.outer.extent[axis]);
-      from += (index - rest * t.outer.extent[axis]) * t.outer.stride[axis];
-      to += (index - rest * t.outer.extent[axis]) * t.outer_out[axis];
-      index = rest;
-    }
+    const Offsets<2> at = t.outer.offsets(static_cast<std::int64_t>(index));
+    const auto from = static_cast<std::uint64_t>(at[0]), to = static_cast<std::uint64_t>(at[1]);
     for (unsigned y = threadIdx.x / kTile; y < kTile; y += 8) {
       if (row + x < t.rows && column + y < t.columns) {
         tile[y][x] = in[from + (row + x) + (column + y) * t.column_in];
@@ -178,8 +172,8 @@ __global__ void __launch_bounds__(256) transpose_tiles(const Word* in, Tiles t, 
     __syncthreads();
     for (unsigned y = threadIdx.x / kTile; y < kTile; y += 8) {
       if (row + y < t.rows && column + x < t.columns) {
-        const std::uint64_t at = to + (row + y) * t.row_out + column + x;
-        out[at] = at < valid ? tile[x][y] : Word{};
+        const std::uint64_t place = to + (row + y) * t.row_out + column + x;
+        out[place] = place < valid ? tile[x][y] : Word{};
       }
     }
     __syncthreads();  // the tile has been read
@@ -193,46 +187,34 @@ struct Same {
   }
 };
 
+View permuted_in(const KernelArgs& args) {
+  return permuted(dense(args.in_type[0].shape), args.params.as<PermuteParams>().axes);
+}
+
 template <class Word>
-void transpose_words(const KernelArgs& args, Launcher& launcher, const Axes& axes) {
-  const auto count = static_cast<std::uint64_t>(args.out_type.shape.elements());
+void transpose_words(const KernelArgs& args, Launcher& launcher, Dims<2> dims) {
+  const auto count = static_cast<std::uint64_t>(dims.count);
   const Extent extent = extent_of(args, args.out_type, count);
-  int dense = axes.rank - 1;
-  while (dense >= 0 && axes.stride[dense] != 1) --dense;
-  const int last = axes.rank - 1;
-  if (dense >= 0 && dense < last && axes.extent[dense] >= 8 && axes.extent[last] >= 8) {
+  int inner = dims.rank - 1;
+  while (inner >= 0 && dims.dim[inner].stride[0] != 1) --inner;
+  const int last = dims.rank - 1;
+  if (inner >= 0 && inner < last && dims.dim[inner].extent >= 8 && dims.dim[last].extent >= 8) {
+    const Dim<2> columns = dims.remove(last), rows = dims.remove(inner);
     Tiles t;
-    std::uint64_t step = 1;
-    std::uint64_t out_stride[kMaxRank] = {};
-    for (int d = last; d >= 0; --d) {
-      out_stride[d] = step;
-      step *= axes.extent[d];
-    }
-    for (int d = 0; d < last; ++d) {
-      if (d == dense) continue;
-      t.outer.extent[t.outer.rank] = axes.extent[d];
-      t.outer.stride[t.outer.rank] = axes.stride[d];
-      t.outer_out[t.outer.rank++] = out_stride[d];
-      t.outer.count *= axes.extent[d];
-    }
-    t.rows = axes.extent[dense];
-    t.row_out = out_stride[dense];
-    t.columns = axes.extent[last];
-    t.column_in = axes.stride[last];
+    t.outer = dims;
+    t.rows = static_cast<std::uint64_t>(rows.extent);
+    t.row_out = static_cast<std::uint64_t>(rows.stride[1]);
+    t.columns = static_cast<std::uint64_t>(columns.extent);
+    t.column_in = static_cast<std::uint64_t>(columns.stride[0]);
     t.extent = extent;
-    const std::uint64_t tiles = (t.rows + kTile - 1) / kTile * ((t.columns + kTile - 1) / kTile) * t.outer.count;
-    launch(launcher, transpose_tiles<Word>, "transpose_tiles", linear_grid(launcher.machine(), tiles, 1), 256,
-           args.input<Word>(0), t, args.output<Word>());
+    const std::uint64_t tiles = (t.rows + kTile - 1) / kTile * ((t.columns + kTile - 1) / kTile);
+    launch(launcher, transpose_tiles<Word>, "transpose_tiles",
+           linear_grid(launcher.machine(), tiles * static_cast<std::uint64_t>(dims.count), 1), 256, args.input<Word>(0),
+           t, args.output<Word>());
     return;
   }
   Elementwise e;
-  e.space.rank = axes.rank;
-  for (int d = 0; d < axes.rank; ++d) {
-    e.space.extent[d] = axes.extent[d];
-    e.operand[0].stride[d] = axes.stride[d];
-  }
-  e.operand[0].data = args.in[0];
-  e.operand[0].access = dense == last && axes.rank <= 1 ? Access::same : Access::strided;
+  e.operand[0] = operand_of(merged<1>({permuted_in(args)}), args.in[0]);
   e.operand[0].aligned = is_aligned(args.in[0], alignof(Pack<Word, 4>));
   e.extent = extent;
   e.aligned = is_aligned(args.out, alignof(Pack<Word, 4>));
@@ -241,21 +223,12 @@ void transpose_words(const KernelArgs& args, Launcher& launcher, const Axes& axe
 }
 
 void launch_transpose(const KernelArgs& args, Launcher& launcher) {
-  const auto& params = args.params.as<PermuteParams>();
-  const Shape& in = args.in_type[0].shape;
-  if (args.out_type.bytes() == 0) return;
-  std::uint64_t stride[kMaxRank] = {};
-  std::uint64_t step = 1;
-  for (int d = in.rank() - 1; d >= 0; --d) {
-    stride[d] = step;
-    step *= static_cast<std::uint64_t>(in[d]);
-  }
-  Axes axes;
-  for (int d = 0; d < in.rank(); ++d) axes.add(extent_along(args.out_type, d), stride[params.axes[d]]);
+  const Dims<2> dims = merged<2>({permuted_in(args), dense(args.out_type.shape)});
+  if (dims.count == 0) return;
   const std::size_t size = size_of(args.out_type.dtype);
-  if (size == 1) return transpose_words<std::uint8_t>(args, launcher, axes);
-  if (size == 4) return transpose_words<std::uint32_t>(args, launcher, axes);
-  transpose_words<std::uint64_t>(args, launcher, axes);
+  if (size == 1) return transpose_words<std::uint8_t>(args, launcher, dims);
+  if (size == 4) return transpose_words<std::uint32_t>(args, launcher, dims);
+  transpose_words<std::uint64_t>(args, launcher, dims);
 }
 
 // ---- one_hot, gather ----------------------------------------------------------------------------------------------

@@ -12,29 +12,9 @@
 #include "graphrun/params/axes.h"
 #include "graphrun/types.h"
 #include "kernels/cuda/launcher.h"
+#include "kernels/dims.h"
 
 namespace graphrun::cuda {
-
-// One side of a reduction: the kept axes or the reduced axes, in row-major order, with strides into the input.
-struct Axes {
-  int rank = 0;
-  std::uint64_t count = 1;
-  std::uint64_t extent[kMaxRank] = {};
-  std::uint64_t stride[kMaxRank] = {};
-
-  // Neighbours that lie one after the other become one axis.
-  void add(std::uint64_t axis_extent, std::uint64_t axis_stride) {
-    count *= axis_extent;
-    if (axis_extent == 1) return;
-    if (rank > 0 && stride[rank - 1] == axis_extent * axis_stride) {
-      extent[rank - 1] *= axis_extent;
-      stride[rank - 1] = axis_stride;
-      return;
-    }
-    extent[rank] = axis_extent;
-    stride[rank++] = axis_stride;
-  }
-};
 
 struct ReducePlan {
   enum class Route : std::uint8_t {
@@ -48,7 +28,7 @@ struct ReducePlan {
   static constexpr std::uint64_t kSplit = 1024;  // terms of a part,
   static constexpr std::uint64_t kSplitColumns = 256;  // of one whose threads lie side by side
 
-  Axes kept, reduced;
+  Dims<1> kept, reduced;
   Route route = Route::elements;
   std::uint64_t splits = 1, split = 0;  // parts of the sum, and the terms of one
   std::uint64_t blocks = 1;             // of one split
@@ -73,28 +53,22 @@ inline std::uint32_t reduced_axes(const Params& params) {
 inline ReducePlan plan_reduce(std::uint32_t axes, const Shape& in, const Machine& machine,
                               std::uint64_t state = sizeof(float)) {
   ReducePlan plan;
-  std::uint64_t strides[kMaxRank] = {};
-  std::uint64_t step = 1;
-  for (int axis = in.rank() - 1; axis >= 0; --axis) {
-    strides[axis] = step;
-    step *= static_cast<std::uint64_t>(in[axis]);
-  }
-  for (int axis = 0; axis < in.rank(); ++axis) {
-    Axes& side = (axes >> axis & 1u) != 0 ? plan.reduced : plan.kept;
-    side.add(static_cast<std::uint64_t>(in[axis]), strides[axis]);
-  }
-  const Axes& kept = plan.kept;
-  const std::uint64_t terms = plan.reduced.count;
+  const Split<1> split_axes({dense(in)}, axes);
+  plan.kept = split_axes.kept;
+  plan.reduced = split_axes.reduced;
+  const Dims<1>& kept = plan.kept;
+  const auto results = static_cast<std::uint64_t>(kept.count), terms = static_cast<std::uint64_t>(plan.reduced.count);
   plan.split = std::max<std::uint64_t>(terms, 1);
   if (terms <= ReducePlan::kFew) return plan;
-  if (kept.rank > 0 && kept.stride[kept.rank - 1] == 1 && kept.extent[kept.rank - 1] >= ReducePlan::kColumns) {
+  const Dim<1> last = Dims<1>(kept).remove_last();
+  if (last.stride[0] == 1 && last.extent >= ReducePlan::kColumns) {
     plan.route = ReducePlan::Route::columns;
     plan.threads = 1024;
-    plan.blocks = (kept.count + ReducePlan::kColumns - 1) / ReducePlan::kColumns;
+    plan.blocks = (results + ReducePlan::kColumns - 1) / ReducePlan::kColumns;
   } else {
     plan.route = ReducePlan::Route::blocks;
     plan.threads = static_cast<std::uint32_t>(std::clamp<std::uint64_t>((terms / 4 + 31) / 32 * 32, 32, 256));
-    plan.blocks = kept.count;
+    plan.blocks = results;
   }
   const bool columns = plan.route == ReducePlan::Route::columns;
   const std::uint64_t split = columns ? ReducePlan::kSplitColumns : ReducePlan::kSplit;
@@ -103,7 +77,7 @@ inline ReducePlan plan_reduce(std::uint32_t axes, const Shape& in, const Machine
   const std::uint64_t wanted = terms >= ReducePlan::kLong ? std::clamp<std::uint64_t>(terms / split, 1, room) : 1;
   plan.split = (terms + wanted - 1) / wanted;
   plan.splits = (terms + plan.split - 1) / plan.split;
-  if (plan.splits > 1) plan.workspace = plan.splits * kept.count * state;
+  if (plan.splits > 1) plan.workspace = plan.splits * results * state;
   return plan;
 }
 

@@ -76,31 +76,20 @@ struct Position {
 
 struct Reduction {
   const float* in = nullptr;
-  Axes kept, reduced;
-  Extent results;  // of kept.count
-  Extent terms;    // of reduced.count
+  Dims<1> kept, reduced;
+  std::uint64_t count = 0;  // of results
+  Extent results, terms;
 };
-
-__device__ std::uint64_t offset(const Axes& axes, std::uint64_t index) {
-  if (axes.rank == 1) return index * axes.stride[0];
-  std::uint64_t result = 0;
-  for (int axis = axes.rank - 1; axis >= 0; --axis) {
-    const std::uint64_t rest = divide(index, axes.extent[axis]);
-    result += (index - rest * axes.extent[axis]) * axes.stride[axis];
-    index = rest;
-  }
-  return result;
-}
 
 // Terms begin, begin + step, ... below end, in this order.
 template <class R>
 __device__ typename R::State fold(const Reduction& r, std::uint64_t result, std::uint64_t begin, std::uint64_t end,
                                   std::uint64_t step) {
-  const float* from = r.in + offset(r.kept, result);
+  const float* from = r.in + r.kept.offset(static_cast<std::int64_t>(result));
   typename R::State state = R::start();
   if (r.reduced.rank == 1) {  // several loads are under way before the first is needed
     constexpr int kAhead = 8;
-    const std::uint64_t stride = r.reduced.stride[0];
+    const auto stride = static_cast<std::uint64_t>(r.reduced.dim[0].stride[0]);
     for (; begin + (kAhead - 1) * step < end; begin += kAhead * step) {
       float x[kAhead];
 #pragma unroll
@@ -112,7 +101,8 @@ __device__ typename R::State fold(const Reduction& r, std::uint64_t result, std:
     for (std::uint64_t i = begin; i < end; i += step) R::add(state, from[i * stride], i);
     return state;
   }
-  for (std::uint64_t i = begin; i < end; i += step) R::add(state, from[offset(r.reduced, i)], i);
+  for (std::uint64_t i = begin; i < end; i += step)
+    R::add(state, from[r.reduced.offset(static_cast<std::int64_t>(i))], i);
   return state;
 }
 
@@ -144,7 +134,7 @@ struct Target {
 
   __device__ void store(const Reduction& r, std::uint64_t split, std::uint64_t i, typename R::State state) const {
     if (partial != nullptr) {
-      partial[split * r.kept.count + i] = state;
+      partial[split * r.count + i] = state;
     } else {
       out[i] = i < r.results.valid() ? R::finish(state) : typename R::Out{};
     }
@@ -155,7 +145,7 @@ template <class R>
 __global__ void reduce_elements(Reduction r, Target<R> to) {
   const std::uint64_t results = r.results.valid();
   const std::uint64_t terms = r.terms.valid();
-  for (std::uint64_t i = thread_index(); i < r.kept.count; i += thread_count()) {
+  for (std::uint64_t i = thread_index(); i < r.count; i += thread_count()) {
     to.store(r, 0, i, i < results ? fold<R>(r, i, 0, terms, 1) : R::start());
   }
 }
@@ -168,7 +158,7 @@ __global__ void __launch_bounds__(256) reduce_blocks(Reduction r, std::uint64_t 
   const std::uint64_t begin = blockIdx.y * split;
   const std::uint64_t end = begin + split < terms ? begin + split : terms;
   __shared__ typename R::State partial[8];
-  for (std::uint64_t i = blockIdx.x; i < r.kept.count; i += gridDim.x) {
+  for (std::uint64_t i = blockIdx.x; i < r.count; i += gridDim.x) {
     const auto mine = i < results ? fold<R>(r, i, begin + threadIdx.x, end, blockDim.x) : R::start();
     __syncwarp();  // lanes may have had different numbers of terms
     const auto warp = warp_join<R>(mine);
@@ -200,15 +190,15 @@ __global__ void __launch_bounds__(1024) reduce_columns(Reduction r, std::uint64_
   __syncthreads();
   const auto total = warp_join<R>(partial[x][y]);  // warp y now holds the 32 parts of column y
   const std::uint64_t mine = static_cast<std::uint64_t>(blockIdx.x) * ReducePlan::kColumns + y;
-  if (x == 0 && mine < r.kept.count) to.store(r, blockIdx.y, mine, total);
+  if (x == 0 && mine < r.count) to.store(r, blockIdx.y, mine, total);
 }
 
 template <class R>
 __global__ void reduce_combine(Reduction r, const typename R::State* partial, std::uint64_t splits, Target<R> to) {
-  for (std::uint64_t i = thread_index(); i < r.kept.count; i += thread_count()) {
+  for (std::uint64_t i = thread_index(); i < r.count; i += thread_count()) {
     auto total = partial[i];
 #pragma unroll 8
-    for (std::uint64_t s = 1; s < splits; ++s) total = R::join(total, partial[s * r.kept.count + i]);
+    for (std::uint64_t s = 1; s < splits; ++s) total = R::join(total, partial[s * r.count + i]);
     to.store(r, 0, i, total);
   }
 }
@@ -218,14 +208,14 @@ void launch_reduction(const KernelArgs& args, Launcher& launcher) {
   using State = typename R::State;
   const std::uint32_t axes = reduced_axes(args.params);
   const ReducePlan plan = plan_reduce(axes, args.in_type[0].shape, launcher.machine(), sizeof(State));
-  const std::uint64_t count = plan.kept.count;
+  const auto count = static_cast<std::uint64_t>(plan.kept.count);
   if (count == 0) return;
   Reduction r;
   r.in = args.input<float>(0);
   r.kept = plan.kept;
   r.reduced = plan.reduced;
-  r.results.all = count;
-  r.terms.all = plan.reduced.count;
+  r.count = r.results.all = count;
+  r.terms.all = static_cast<std::uint64_t>(plan.reduced.count);
   const bool over_rows = (axes & 1u) != 0;
   (over_rows ? r.terms : r.results) = extent_of(args, args.in_type[0], over_rows ? r.terms.all : count);
 

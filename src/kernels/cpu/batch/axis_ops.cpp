@@ -19,9 +19,9 @@ float smaller(float x, float y) {
 
 template <class F>
 void for_lines(const KernelArgs& args, std::uint32_t mask, F&& f) {
-  const Split split(args, args.in_type[0], mask);
-  const std::int64_t lines = split.kept.elements();
-  const std::int64_t size = split.reduced.elements();
+  const Split<1> split = split_axes(args, args.in_type[0], mask);
+  const std::int64_t lines = split.kept.count;
+  const std::int64_t size = split.reduced.count;
   const int parts = parts_for(lines * (4 * size + 64));  // several passes, and the beginning of each
   for_ranges(args, parts, lines, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {

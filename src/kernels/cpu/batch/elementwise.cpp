@@ -21,16 +21,15 @@ void run_unary(const KernelArgs& args, UnaryFn loop) {
 }
 
 template <class T>
-Strided<T> operand(const KernelArgs& args, const Broadcast& b, const std::int64_t* offset, int i) {
-  return {args.input<T>(i) + offset[i], b.row[i], b.column[i]};
+Strided<T> operand(const KernelArgs& args, const Slabs& s, const SlabOffsets& at, int i) {
+  return {args.input<T>(i) + at[i], s.row(i), s.columns.stride[i]};
 }
 
 template <class Out>
 void run_binary(const KernelArgs& args, BinaryFn<Out> loop) {
-  const Broadcast b = broadcast(args, 2);
-  for_each_slab(args, b, 2, [&](std::int64_t out, const std::int64_t* offset, std::int64_t rows, std::int64_t columns) {
-    loop(args.output<Out>() + out, rows, columns, operand<float>(args, b, offset, 0),
-         operand<float>(args, b, offset, 1));
+  const Slabs s = slabs_of(args);
+  for_each_slab(args, s, [&](std::int64_t out, const SlabOffsets& at, std::int64_t rows, std::int64_t columns) {
+    loop(args.output<Out>() + out, rows, columns, operand<float>(args, s, at, 0), operand<float>(args, s, at, 1));
   });
   clear_invalid_rows(args);
 }
@@ -42,35 +41,32 @@ using Value = std::conditional_t<std::is_same_v<T, std::uint8_t>, bool, T>;
 
 template <class Functor, class T, int inputs>
 void plain_kernel(const KernelArgs& args) {
-  const Broadcast b = broadcast(args, inputs);
-  for_each_slab(
-      args, b, inputs,
-      [&](std::int64_t out_offset, const std::int64_t* offset, std::int64_t rows, std::int64_t columns) {
-        std::uint8_t* out = args.output<std::uint8_t>() + out_offset;
-        const Strided<T> x = operand<T>(args, b, offset, 0);
-        const Strided<T> y = operand<T>(args, b, offset, inputs - 1);
-        for (std::int64_t r = 0; r < rows; ++r)
-          for (std::int64_t c = 0; c < columns; ++c)
-            *out++ = static_cast<std::uint8_t>(Functor::apply(static_cast<Value<T>>(x.data[r * x.row + c * x.column]),
-                                                              static_cast<Value<T>>(y.data[r * y.row + c * y.column])));
-      });
+  const Slabs s = slabs_of(args);
+  for_each_slab(args, s, [&](std::int64_t out_offset, const SlabOffsets& at, std::int64_t rows, std::int64_t columns) {
+    std::uint8_t* out = args.output<std::uint8_t>() + out_offset;
+    const Strided<T> x = operand<T>(args, s, at, 0);
+    const Strided<T> y = operand<T>(args, s, at, inputs - 1);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < columns; ++c)
+        *out++ = static_cast<std::uint8_t>(Functor::apply(static_cast<Value<T>>(x.data[r * x.row + c * x.column]),
+                                                          static_cast<Value<T>>(y.data[r * y.row + c * y.column])));
+  });
   clear_invalid_rows(args);
 }
 
 template <class T>
 void plain_where(const KernelArgs& args) {
-  const Broadcast b = broadcast(args, 3);
-  for_each_slab(args, b, 3,
-                [&](std::int64_t out_offset, const std::int64_t* offset, std::int64_t rows, std::int64_t columns) {
-                  T* out = args.output<T>() + out_offset;
-                  const Strided<std::uint8_t> m = operand<std::uint8_t>(args, b, offset, 0);
-                  const Strided<T> x = operand<T>(args, b, offset, 1);
-                  const Strided<T> y = operand<T>(args, b, offset, 2);
-                  for (std::int64_t r = 0; r < rows; ++r)
-                    for (std::int64_t c = 0; c < columns; ++c)
-                      *out++ = m.data[r * m.row + c * m.column] != 0 ? x.data[r * x.row + c * x.column]
-                                                                     : y.data[r * y.row + c * y.column];
-                });
+  const Slabs s = slabs_of(args);
+  for_each_slab(args, s, [&](std::int64_t out_offset, const SlabOffsets& at, std::int64_t rows, std::int64_t columns) {
+    T* out = args.output<T>() + out_offset;
+    const Strided<std::uint8_t> m = operand<std::uint8_t>(args, s, at, 0);
+    const Strided<T> x = operand<T>(args, s, at, 1);
+    const Strided<T> y = operand<T>(args, s, at, 2);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < columns; ++c)
+        *out++ =
+            m.data[r * m.row + c * m.column] != 0 ? x.data[r * x.row + c * x.column] : y.data[r * y.row + c * y.column];
+  });
   clear_invalid_rows(args);
 }
 
@@ -79,10 +75,10 @@ void where_kernel(const KernelArgs& args) {
   if (args.out_type.dtype == DType::i32) return plain_where<std::int32_t>(args);
   if (args.out_type.dtype == DType::u64) return plain_where<std::uint64_t>(args);
   if (args.out_type.dtype == DType::boolean) return plain_where<std::uint8_t>(args);
-  const Broadcast b = broadcast(args, 3);
-  for_each_slab(args, b, 3, [&](std::int64_t out, const std::int64_t* offset, std::int64_t rows, std::int64_t columns) {
-    table_of<isa>().where(args.output<float>() + out, rows, columns, operand<std::uint8_t>(args, b, offset, 0),
-                          operand<float>(args, b, offset, 1), operand<float>(args, b, offset, 2));
+  const Slabs s = slabs_of(args);
+  for_each_slab(args, s, [&](std::int64_t out, const SlabOffsets& at, std::int64_t rows, std::int64_t columns) {
+    table_of<isa>().where(args.output<float>() + out, rows, columns, operand<std::uint8_t>(args, s, at, 0),
+                          operand<float>(args, s, at, 1), operand<float>(args, s, at, 2));
   });
   clear_invalid_rows(args);
 }

@@ -13,6 +13,7 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/threads/parallel.h"
+#include "kernels/dims.h"
 
 namespace graphrun {
 struct MatmulParams;
@@ -29,8 +30,8 @@ std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in);
 KernelFn softmax_kernel(Op op, Isa isa);  // and its kin
 std::uint64_t logsumexp_workspace(const ReduceParams& params, const TensorType& in);
 KernelFn line_kernel(Op op);                // max … argmin
-KernelFn movement_kernel(Op op);            // batches, counters, cast, broadcast_to
-KernelFn rearrange_kernel(Op op, Isa isa);  // transpose … gather
+KernelFn movement_kernel(Op op);            // batches, counters, cast
+KernelFn rearrange_kernel(Op op, Isa isa);  // broadcast_to … gather
 KernelFn scatter_kernel(Op op);             // scatter_add
 std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out);
 KernelFn random_kernel(Op op);
@@ -60,71 +61,38 @@ inline std::int64_t valid_elements(const KernelArgs& args, const TensorType& typ
 }
 void clear_invalid_rows(const KernelArgs& args);  // of the output
 
-// The output's valid elements as few merged dimensions: outer ones, then slabs of (rows, columns). strides[i][d] is
-// input i's step in elements along dimension d; the innermost is 0 or 1.
+// The output's valid elements as slabs of (rows, columns), each row a run of the innermost dimension; strides of the
+// inputs, 0 where they are broadcast.
 inline constexpr int kBroadcastInputs = 3;
-struct Broadcast {
-  int outer = 0;
-  std::int64_t extents[kMaxRank];                    // of the outer dimensions, the first `outer`
-  std::int64_t strides[kBroadcastInputs][kMaxRank];  // likewise
-  std::int64_t rows = 1, columns = 1;
-  std::int64_t row[kBroadcastInputs] = {}, column[kBroadcastInputs] = {};
+using SlabOffsets = Offsets<kBroadcastInputs>;
+struct Slabs {
+  Dims<kBroadcastInputs> rows;
+  Dim<kBroadcastInputs> columns;
+  std::int64_t row(int input) const { return rows.rank > 0 ? rows.dim[rows.rank - 1].stride[input] : 0; }
 };
-Broadcast broadcast(const KernelArgs& args, int inputs);
-
-// Rows [first, last) of all slabs, in order: slab(offset of the output, offsets of the inputs, rows) in elements.
-template <class F>
-void walk_rows(const Broadcast& b, int inputs, std::int64_t first, std::int64_t last, F&& slab) {
-  std::int64_t index[kMaxRank] = {};
-  std::int64_t offset[kBroadcastInputs] = {};
-  std::int64_t rest = first / b.rows;
-  for (int d = b.outer - 1; d >= 0; --d) {
-    index[d] = rest % b.extents[d];
-    rest /= b.extents[d];
-    for (int i = 0; i < inputs; ++i) offset[i] += index[d] * b.strides[i][d];
-  }
-  std::int64_t skip = first % b.rows;
-  while (first < last) {
-    const std::int64_t rows = std::min(b.rows - skip, last - first);
-    std::int64_t at[kBroadcastInputs];
-    for (int i = 0; i < inputs; ++i) at[i] = offset[i] + skip * b.row[i];
-    slab(first * b.columns, static_cast<const std::int64_t*>(at), rows);
-    first += rows;
-    skip = 0;
-    for (int d = b.outer - 1; d >= 0; --d) {
-      for (int i = 0; i < inputs; ++i) offset[i] += b.strides[i][d];
-      if (++index[d] < b.extents[d]) break;
-      for (int i = 0; i < inputs; ++i) offset[i] -= b.strides[i][d] * b.extents[d];
-      index[d] = 0;
-    }
-  }
-}
+Slabs slabs_of(const KernelArgs& args);
 
 // Calls slab(offset of the output, offsets of the inputs, rows, columns), all in elements, for pieces that cover the
 // output: in parts of whole rows, or of columns where rows are few.
 template <class F>
-void for_each_slab(const KernelArgs& args, const Broadcast& b, int inputs, F&& slab) {
-  std::int64_t rows = b.rows;
-  for (int d = 0; d < b.outer; ++d) rows *= b.extents[d];
-  if (rows == 0 || b.columns == 0) return;
-  const int parts = parts_for(rows * b.columns);
+void for_each_slab(const KernelArgs& args, const Slabs& s, F&& slab) {
+  const std::int64_t rows = s.rows.count, columns = s.columns.extent;
+  if (rows == 0 || columns == 0) return;
+  const int parts = parts_for(rows * columns);
   if (parts <= rows) {
     for_ranges(args, parts, rows, 1, [&](std::int64_t first, std::int64_t last) {
-      walk_rows(b, inputs, first, last, [&](std::int64_t out, const std::int64_t* offset, std::int64_t count) {
-        slab(out, offset, count, b.columns);
-      });
+      for_runs(s.rows, first, last,
+               [&](std::int64_t row, const SlabOffsets& at, std::int64_t n) { slab(row * columns, at, n, columns); });
     });
     return;
   }
-  walk_rows(b, inputs, 0, rows, [&](std::int64_t out, const std::int64_t* offset, std::int64_t count) {
-    const int cuts = static_cast<int>((parts + rows - 1) / rows);
-    for (std::int64_t r = 0; r < count; ++r) {
-      for_ranges(args, cuts, b.columns, kGrain, [&](std::int64_t first, std::int64_t last) {
-        std::int64_t at[kBroadcastInputs];
-        for (int i = 0; i < inputs; ++i) at[i] = offset[i] + r * b.row[i] + first * b.column[i];
-        slab(out + r * b.columns + first, static_cast<const std::int64_t*>(at), std::int64_t{1}, last - first);
-      });
-    }
+  const int cuts = static_cast<int>((parts + rows - 1) / rows);
+  for_elements(s.rows, [&](std::int64_t row, const SlabOffsets& start) {
+    for_ranges(args, cuts, columns, kGrain, [&](std::int64_t first, std::int64_t last) {
+      SlabOffsets at = start;
+      at.move(s.columns.stride, first);
+      slab(row * columns + first, at, std::int64_t{1}, last - first);
+    });
   });
 }
 

@@ -59,34 +59,6 @@ void assign(const KernelArgs& args) {
   if (args.out != args.in[1]) std::memcpy(args.out, args.in[1], args.out_type.bytes());
 }
 
-template <class T>
-void broadcast_elements(const KernelArgs& args) {
-  const Broadcast b = broadcast(args, 1);
-  for_each_slab(args, b, 1,
-                [&](std::int64_t out_offset, const std::int64_t* offset, std::int64_t rows, std::int64_t n) {
-                  T* out = args.output<T>() + out_offset;
-                  const T* in = args.input<T>(0) + offset[0];
-                  for (std::int64_t r = 0; r < rows; ++r, out += n, in += b.row[0]) {
-                    if (b.column[0] != 0)
-                      std::copy_n(in, n, out);
-                    else
-                      std::fill_n(out, n, *in);
-                  }
-                });
-  clear_invalid_rows(args);
-}
-
-void broadcast_to(const KernelArgs& args) {
-  switch (size_of(args.out_type.dtype)) {
-    case 1:
-      return broadcast_elements<std::uint8_t>(args);
-    case 4:
-      return broadcast_elements<std::uint32_t>(args);
-    default:
-      return broadcast_elements<std::uint64_t>(args);
-  }
-}
-
 template <DType to, class Out, class In>
 void cast_elements(const KernelArgs& args) {
   const std::int64_t n = valid_elements(args, args.out_type);
@@ -130,7 +102,6 @@ void cast(const KernelArgs& args) {
 }  // namespace
 
 KernelFn movement_kernel(Op op) {
-  if (op == Op::broadcast_to) return broadcast_to;
   if (op == Op::cast) return cast;
   if (op == Op::minibatch) return minibatch;
   if (op == Op::row_count) return row_count;

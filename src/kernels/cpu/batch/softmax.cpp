@@ -32,9 +32,9 @@ enum class Sum { itself, logarithm };
 template <Sum kSum, class F>
 void for_short_lines(const KernelArgs& args, std::uint32_t mask, const IsaTable& table, F&& f) {
   constexpr std::int64_t kBlock = 256;
-  const Split split(args, args.in_type[0], mask);
-  const std::int64_t lines = split.kept.elements();
-  const std::int64_t size = split.reduced.elements();
+  const Split<1> split = split_axes(args, args.in_type[0], mask);
+  const std::int64_t lines = split.kept.count;
+  const std::int64_t size = split.reduced.count;
   const std::int64_t together = kBlock / std::max<std::int64_t>(size, 1);
   const auto line_at = [&](std::int64_t base) { return Line{args.input<float>(0) + base, &split.reduced, size}; };
   const int parts = parts_for(lines * (4 * size + 16));  // several passes, and the beginning of each
@@ -111,7 +111,7 @@ void softmax(const KernelArgs& args) {
   if (axes.terms <= kShortLine || axes.outputs == 0) {
     for_short_lines<Sum::itself>(args, mask, table,
                                  [&](std::int64_t, std::int64_t base, const Line& line, const Exponentials& e) {
-                                   const std::int64_t stride = line.dims->count > 0 ? line.dims->stride[0] : 0;
+                                   const std::int64_t stride = line.dims->rank > 0 ? line.dims->dim[0].stride[0] : 0;
                                    for (std::int64_t j = 0; j < line.size; ++j)
                                      out[base + j * stride] = e.values[j] / e.sum;
                                  });
@@ -144,7 +144,7 @@ void log_softmax(const KernelArgs& args) {
   if (axes.terms <= kShortLine || axes.outputs == 0) {
     for_short_lines<Sum::logarithm>(args, mask, table,
                                     [&](std::int64_t, std::int64_t base, const Line& line, const Exponentials& e) {
-                                      const std::int64_t stride = line.dims->count > 0 ? line.dims->stride[0] : 0;
+                                      const std::int64_t stride = line.dims->rank > 0 ? line.dims->dim[0].stride[0] : 0;
                                       for (std::int64_t j = 0; j < line.size; ++j)
                                         out[base + j * stride] = (line[j] - e.top) - e.sum;
                                     });
@@ -261,7 +261,7 @@ void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaT
 
 // Lines that lie neither way are gathered, a chunk at a time.
 void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32_t mask, const IsaTable& table) {
-  const Split split(args, args.in_type[0], mask);
+  const Split<1> split = split_axes(args, args.in_type[0], mask);
   float* const out = args.output<float>();
   for_ranges(args, parts_of(axes), axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t i = first; i < end; ++i) {

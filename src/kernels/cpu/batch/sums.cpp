@@ -72,15 +72,11 @@ void sum_outputs(const KernelArgs& args, const LineAxes& axes, const IsaTable& t
       }
     });
   } else {
-    Dim kept[kMaxRank];
-    Dim gone[kMaxRank];
-    int kept_count = 0;
-    int gone_count = 0;
-    for (int r = 0; r < axes.count; ++r) (axes.reduced[r] ? gone[gone_count++] : kept[kept_count++]) = axes.runs[r];
+    const Split<1> split = split_axes(args, args.in_type[0], args.params.as<ReduceParams>().axes);
     for_ranges(args, parts, axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t i = first; i < end; ++i) {
-        const float* p = x + offset_of(kept, kept_count, i);
-        out[i] = sum_of(terms, [&](std::int64_t j) { return p[offset_of(gone, gone_count, j)]; });
+        const float* p = x + split.kept.offset(i);
+        out[i] = sum_of(terms, [&](std::int64_t j) { return p[split.reduced.offset(j)]; });
       }
     });
   }

@@ -12,20 +12,6 @@ std::int64_t divide_up(std::int64_t x, std::int64_t y) {
   return (x + y - 1) / y;
 }
 
-// Which matrix of an operand belongs to matrix `index` of the result, whose leading extents are `c`'s.
-std::int64_t matrix_of(const Shape& operand, const Shape& c, std::int64_t index) {
-  std::int64_t result = 0;
-  std::int64_t stride = 1;
-  for (int d = c.rank() - 3; d >= 0; --d) {
-    const int own = d - (c.rank() - operand.rank());
-    if (own < 0) break;
-    if (operand[own] != 1) result += index % c[d] * stride;
-    stride *= operand[own];
-    index /= c[d];
-  }
-  return result;
-}
-
 // The other way of cutting: a product that reads its operands again and again. All threads pack b, and an a whose
 // tiles would be read badly as they lie, a group of steps of k at a time, then multiply parts of the result by the
 // panels. A part has the columns that a second-level cache holds panels of. Badly lies an a that is stored by columns,
@@ -247,10 +233,12 @@ void run_matrices(const KernelArgs& args, const IsaTable& table) {
   for (int d = 1; d < c.rank() - 2; ++d) matrices *= c[d];
   if (p.k == 0) std::fill_n(args.output<float>(), matrices * p.m * p.n, 0.0f);
   const bool empty = p.m == 0 || p.n == 0 || p.k == 0;
+  const Dims<2> leading = matrices_of(dense(a), dense(b));
   const auto matrix = [&](std::int64_t i) {
+    const Offsets<2> at = leading.offsets(i);
     MatmulProblem one = p;
-    one.a = args.input<float>(0) + matrix_of(a, c, i) * rows_in(a) * columns_in(a);
-    one.b = args.input<float>(1) + matrix_of(b, c, i) * rows_in(b) * columns_in(b);
+    one.a = args.input<float>(0) + at[0];
+    one.b = args.input<float>(1) + at[1];
     one.c = args.output<float>() + i * p.m * p.n;
     return one;
   };

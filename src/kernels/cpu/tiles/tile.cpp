@@ -32,22 +32,15 @@ std::int64_t feature_count(const TensorType& type) {
   return features_of(type).elements();
 }
 
-std::vector<std::int32_t> broadcast_map(const Shape& out, const Shape& in) {
-  std::vector<std::int32_t> map(static_cast<std::size_t>(out.elements()));
-  const int shift = out.rank() - in.rank();
-  for (std::size_t i = 0; i < map.size(); ++i) {
-    std::int64_t rest = static_cast<std::int64_t>(i), stride = 1, element = 0;
-    for (int axis = out.rank() - 1; axis >= 0; --axis) {
-      const std::int64_t at = rest % out[axis];
-      rest /= out[axis];
-      if (axis < shift) continue;
-      const std::int64_t extent = in[axis - shift];
-      if (extent != 1) element += at * stride;
-      stride *= extent;
-    }
-    map[i] = static_cast<std::int32_t>(element);
-  }
-  return map;
+std::vector<std::int32_t> elements_of(const Dims<1>& dims, std::int64_t offset) {
+  std::vector<std::int32_t> elements;
+  for_elements(
+      dims, [&](std::int64_t, const Offsets<1>& at) { elements.push_back(static_cast<std::int32_t>(offset + at[0])); });
+  return elements;
+}
+
+View features(const TileOperand& operand) {
+  return dense(in_tile(operand) ? features_of(operand.type) : operand.type.shape);
 }
 
 std::unique_ptr<TileStep> make_tile_step(const TileCall& call, Isa isa, std::string& reason) {

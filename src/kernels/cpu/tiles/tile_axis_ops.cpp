@@ -16,24 +16,9 @@ struct Lines {
   std::vector<std::int32_t> first, terms;
 
   Lines(const TileOperand& x, std::uint32_t axes) {
-    const Shape features = features_of(x.type);
-    std::vector<i64> strides(static_cast<std::size_t>(features.rank()), 1);
-    for (int axis = features.rank() - 2; axis >= 0; --axis)
-      strides[static_cast<std::size_t>(axis)] = strides[static_cast<std::size_t>(axis) + 1] * features[axis + 1];
-    const auto offsets = [&](bool reduced) {
-      std::vector<std::int32_t> list = {0};
-      for (int axis = 0; axis < features.rank(); ++axis) {
-        if (((axes >> axis & 1u) != 0) != reduced) continue;
-        std::vector<std::int32_t> longer;
-        for (const std::int32_t base : list)
-          for (i64 i = 0; i < features[axis]; ++i)
-            longer.push_back(base + static_cast<std::int32_t>(i * strides[static_cast<std::size_t>(axis)]));
-        list = std::move(longer);
-      }
-      return list;
-    };
-    first = offsets(false);
-    terms = offsets(true);
+    const Split<1> split({features(x)}, axes);
+    first = elements_of(split.kept);
+    terms = elements_of(split.reduced);
   }
   FeatureLines in(const TileContext& c) const {
     return {first.data(), terms.data(), static_cast<i64>(first.size()), static_cast<i64>(terms.size()), c.stride};

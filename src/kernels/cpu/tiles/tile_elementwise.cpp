@@ -21,7 +21,7 @@ struct Run {
   bool mapped = false;
 
   Run(const TileOperand& of, const Shape& out) : operand(of) {
-    map = broadcast_map(out, in_tile(of) ? features_of(of.type) : of.type.shape);
+    map = elements_of(broadcast(features(of), out));
     const auto is = [&](i64 s) {
       for (std::size_t i = 0; i < map.size(); ++i)
         if (map[i] != s * static_cast<i64>(i)) return false;

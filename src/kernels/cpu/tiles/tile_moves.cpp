@@ -161,61 +161,33 @@ class Rearrange final : public TileStep {
   T number_;
 };
 
-// Calls f(index along each axis) for the features of `shape` in order.
-template <class F>
-void for_features(const Shape& shape, F&& f) {
-  std::vector<i64> at(static_cast<std::size_t>(shape.rank()), 0);
-  for (i64 i = 0, n = shape.elements(); i < n; ++i) {
-    f(at);
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      i64& index = at[static_cast<std::size_t>(axis)];
-      if (++index < shape[axis]) break;
-      index = 0;
-    }
-  }
-}
-std::int32_t feature_at(const Shape& shape, const std::vector<i64>& at) {
-  i64 feature = 0;
-  for (int axis = 0; axis < shape.rank(); ++axis) feature = feature * shape[axis] + at[static_cast<std::size_t>(axis)];
-  return static_cast<std::int32_t>(feature);
-}
-
 template <class T>
 std::unique_ptr<TileStep> rearrange(const TileCall& call) {
-  using From = typename Rearrange<T>::From;
-  const TileOperand& x = call.inputs[0];
-  const Shape out = features_of(call.output.type);
-  const Shape in = in_tile(x) ? features_of(x.type) : x.type.shape;
-  std::vector<From> from;
+  const View in = features(call.inputs[0]), out = features(call.output);
+  std::vector<typename Rearrange<T>::From> from(static_cast<std::size_t>(out.extents.elements()));
+  const auto put = [&](std::size_t input, const View& view, const View& at) {  // what a view shows, there
+    const std::vector<std::int32_t> source = elements_of(view), place = elements_of(at);
+    for (std::size_t i = 0; i < place.size(); ++i)
+      from[static_cast<std::size_t>(place[i])] = {static_cast<std::int32_t>(input), source[i]};
+  };
   double number = 0;
   if (call.op == Op::broadcast_to) {
-    for (const std::int32_t feature : broadcast_map(out, in)) from.push_back({0, feature});
+    put(0, broadcast(in, out.extents), out);
   } else if (const auto* permute = call.params->get_if<PermuteParams>()) {
-    for_features(out, [&](const std::vector<i64>& at) {
-      std::vector<i64> source(at.size());
-      for (std::size_t i = 0; i < at.size(); ++i) source[static_cast<std::size_t>(permute->axes[i])] = at[i];
-      from.push_back({0, feature_at(in, source)});
-    });
+    put(0, permuted(in, permute->axes), out);
   } else if (const auto* slice = call.params->get_if<SliceParams>()) {
-    for_features(out, [&](std::vector<i64> at) {
-      at[static_cast<std::size_t>(slice->axis)] += slice->start;
-      from.push_back({0, feature_at(in, at)});
-    });
+    put(0, sliced(in, slice->axis, slice->start, out.extents[slice->axis]), out);
   } else if (const auto* pad = call.params->get_if<PadParams>()) {
     number = pad->value;
-    for_features(out, [&](std::vector<i64> at) {
-      i64& index = at[static_cast<std::size_t>(pad->axis)];
-      index -= pad->before;
-      from.push_back(index >= 0 && index < in[pad->axis] ? From{0, feature_at(in, at)} : From{});
-    });
+    put(0, in, sliced(out, pad->axis, pad->before, in.extents[pad->axis]));
   } else {  // concat
     const int axis = call.params->as<AxisParams>().axis;
-    for_features(out, [&](std::vector<i64> at) {
-      std::size_t input = 0;
-      i64& index = at[static_cast<std::size_t>(axis)];
-      while (index >= call.inputs[input].type.shape[axis]) index -= call.inputs[input++].type.shape[axis];
-      from.push_back({static_cast<std::int32_t>(input), feature_at(features_of(call.inputs[input].type), at)});
-    });
+    i64 start = 0;
+    for (std::size_t k = 0; k < call.inputs.size(); ++k) {
+      const View part = features(call.inputs[k]);
+      put(k, part, sliced(out, axis, start, part.extents[axis]));
+      start += part.extents[axis];
+    }
   }
   return std::make_unique<Rearrange<T>>(call, std::move(from), static_cast<T>(number));
 }

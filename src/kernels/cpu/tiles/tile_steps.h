@@ -6,6 +6,7 @@
 #include "kernels/cpu/simd/scalar_loops.h"
 #include "kernels/cpu/tiles/tile.h"
 #include "kernels/cpu/tiles/tile_isa.h"
+#include "kernels/dims.h"
 
 namespace graphrun::cpu {
 
@@ -50,7 +51,12 @@ inline TileRows rows_of(const TileOperand& operand, const TileContext& context) 
 Shape features_of(const TensorType& type);
 std::int64_t feature_count(const TensorType& type);
 
-// For each element of `out`, row-major: the element of `in` that broadcasts to it; shapes align at the right.
-std::vector<std::int32_t> broadcast_map(const Shape& out, const Shape& in);
+// The features of an operand, or its elements if it has no rows.
+View features(const TileOperand& operand);
+// Which elements are shown, in row-major order.
+std::vector<std::int32_t> elements_of(const Dims<1>& dims, std::int64_t offset = 0);
+inline std::vector<std::int32_t> elements_of(const View& view) {
+  return elements_of(merged<1>({view}), view.offset);
+}
 
 }  // namespace graphrun::cpu

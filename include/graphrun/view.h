@@ -1,0 +1,66 @@
+// view.h: where the elements of a value lie in its storage: a stride for each axis and an offset, in elements.
+// Contract: the element at index (i, j, …) is number offset + i * strides[0] + j * strides[1] + … of the storage.
+// Strides are never negative; 0 shows the same elements again. Every function here gives a view of the same storage.
+// Leaves to others: walking over the elements of several views at once (kernels/dims.h).
+#pragma once
+
+#include <cstdint>
+
+#include "graphrun/types.h"
+
+namespace graphrun {
+
+struct View {
+  Shape extents;
+  std::int64_t strides[kMaxRank] = {};
+  std::int64_t offset = 0;
+  friend bool operator==(const View&, const View&) = default;
+};
+
+// Row-major, one element after the other.
+inline View dense(const Shape& shape) {
+  View view{shape};
+  std::int64_t step = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; step *= shape[axis--]) view.strides[axis] = step;
+  return view;
+}
+
+// NumPy's rule: axes align at the right, those of extent 1 are repeated.
+inline View broadcast(const View& from, const Shape& to) {
+  View view{to, {}, from.offset};
+  const int shift = to.rank() - from.extents.rank();
+  for (int axis = 0; axis < from.extents.rank(); ++axis)
+    view.strides[axis + shift] = from.extents[axis] == 1 ? 0 : from.strides[axis];
+  return view;
+}
+
+// Axis i is axis axes[i] of what is given.
+inline View permuted(const View& from, const std::int32_t* axes) {
+  View view = from;
+  for (int axis = 0; axis < from.extents.rank(); ++axis) {
+    view.extents[axis] = from.extents[axes[axis]];
+    view.strides[axis] = from.strides[axes[axis]];
+  }
+  return view;
+}
+
+// The last two axes exchanged.
+inline View transposed(const View& from) {
+  View view = from;
+  const int last = from.extents.rank() - 1;
+  for (const int axis : {last - 1, last}) {
+    view.extents[axis] = from.extents[2 * last - 1 - axis];
+    view.strides[axis] = from.strides[2 * last - 1 - axis];
+  }
+  return view;
+}
+
+// `extent` indices from `start` on along the axis.
+inline View sliced(const View& from, int axis, std::int64_t start, std::int64_t extent) {
+  View view = from;
+  view.extents[axis] = extent;
+  view.offset += start * from.strides[axis];
+  return view;
+}
+
+}  // namespace graphrun
