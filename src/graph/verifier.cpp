@@ -52,9 +52,7 @@ void verify_type(const Graph& graph, NodeId id) {
   const std::int64_t capacity = graph.phases[node.phase].capacity;
   const std::int64_t wanted = capacity > 0 ? node.type.rows * capacity : batch_extent(node.type.rows);
   if (node.type.shape.rank() == 0 || node.type.shape[0] != wanted) {
-    broken("rows", node,
-           fmt::format("dimension 0 of {} is {}, not {}", to_string(node.type), extent_text(node.type.shape[0]),
-                       extent_text(wanted)));
+    broken("rows", node, fmt::format("dimension 0 of {} is not its rows times the capacity", to_string(node.type)));
   }
 }
 

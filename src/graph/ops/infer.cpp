@@ -50,8 +50,14 @@ namespace {
 
 // Every value passes here, so that what follows may multiply extents and sizes without another look.
 void check_limits(const TensorType& type) {
-  (void)type.shape.with_batch(1).elements();
   const std::int64_t first = type.shape.rank() == 0 ? 0 : type.shape[0];
+  try {
+    (void)type.shape.with_batch(1).elements();
+  } catch (const Error& error) {
+    Diagnostic told = error.diagnostics().front();
+    if (batch_rows(first) > 0) told.message = "of one sample, " + told.message;
+    throw Error(error.kind(), {std::move(told)});
+  }
   const bool agrees = batch_rows(first) > 0
                           ? batch_rows(first) == type.rows
                           : type.rows == 0 || (type.rows > 0 && type.shape.rank() > 0 && first % type.rows == 0);
