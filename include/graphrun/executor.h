@@ -34,6 +34,8 @@ struct StepSignature {
   std::span<const TensorType> inputs;
   TensorType output;
   bool partial_rows = false;  // batches may be shorter than the capacity
+  // Where the elements of each input lie in its storage. Empty where takes_views() is not asked: each input is dense.
+  std::span<const View> views = {};
 };
 
 struct Support {
@@ -143,6 +145,9 @@ class Executor {
   // Whether it is there to be compared with, and not for speed: "auto" does not time it.
   virtual bool is_reference() const { return false; }
   virtual Support supports(const StepSignature& step, const Target& target) const = 0;
+  // Whether the step may read its inputs where `views` says, instead of dense copies of them: what shows a part of a
+  // value, its axes in another order or repeated, then is no step.
+  virtual bool takes_views(const StepSignature&) const { return false; }
   // Whether these steps may be one region, and how it would run; also asked of single row steps, to learn where a
   // region must end, and of one product and what it would be fused with. Whether it may be one does not depend on its
   // size. A region that is declined runs as single steps.

@@ -22,7 +22,7 @@
 namespace graphrun {
 
 // The virtual functions of Executor and Runnable, and what their arguments mean: nothing that a size would tell.
-inline constexpr std::uint32_t kExecutorInterface = 7;
+inline constexpr std::uint32_t kExecutorInterface = 8;
 
 namespace abi {
 
@@ -95,10 +95,11 @@ constexpr void add_program(Hash& hash) {
   GRAPHRUN_TYPE(TensorType).add(static_cast<std::uint64_t>(DType::boolean));
   GRAPHRUN_FIELD(TensorType, dtype), GRAPHRUN_FIELD(TensorType, shape), GRAPHRUN_FIELD(TensorType, rows);
   GRAPHRUN_TYPE(Buffer).add(kAlignment).add(static_cast<std::uint64_t>(BufferKind::tile));
-  hash.add(static_cast<std::uint64_t>(BufferKind::activation)).add(static_cast<std::uint64_t>(Layout::registers));
+  hash.add(static_cast<std::uint64_t>(BufferKind::activation)).add(static_cast<std::uint64_t>(Layout::strided));
   GRAPHRUN_FIELD(Buffer, name), GRAPHRUN_FIELD(Buffer, type), GRAPHRUN_FIELD(Buffer, kind);
   GRAPHRUN_FIELD(Buffer, storage), GRAPHRUN_FIELD(Buffer, offset), GRAPHRUN_FIELD(Buffer, bytes);
   GRAPHRUN_FIELD(Buffer, poll), GRAPHRUN_FIELD(Buffer, layout), GRAPHRUN_FIELD(Buffer, block);
+  GRAPHRUN_FIELD(Buffer, strides);
   GRAPHRUN_TYPE(Step);
   GRAPHRUN_FIELD(Step, op), GRAPHRUN_FIELD(Step, name), GRAPHRUN_FIELD(Step, inputs), GRAPHRUN_FIELD(Step, output);
   GRAPHRUN_FIELD(Step, workspace), GRAPHRUN_FIELD(Step, row_count), GRAPHRUN_FIELD(Step, params);
@@ -138,7 +139,7 @@ constexpr void add_program(Hash& hash) {
 
 constexpr void add_executor(Hash& hash) {
   // Its second field is a reference, which has no offset that may be asked for.
-  GRAPHRUN_TYPE(StepSignature).add("op, params, inputs, output, partial_rows");
+  GRAPHRUN_TYPE(StepSignature).add("op, params, inputs, output, partial_rows, views");
   hash.add(sizeof(StepSignature::op)).add(sizeof(StepSignature::inputs)).add(sizeof(StepSignature::output));
   GRAPHRUN_TYPE(Support);
   GRAPHRUN_FIELD(Support, yes), GRAPHRUN_FIELD(Support, reason), GRAPHRUN_FIELD(Support, workspace_bytes);

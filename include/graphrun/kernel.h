@@ -1,5 +1,6 @@
 // kernel.h: how a kernel is called on a host: operands by address, types by reference, no allocation, no exception.
-// Contract: `in` and `out` are dense row-major. `out` may be the same address as an input only where the op allows
+// Contract: `out` is dense row-major, and so is `in` where it has no strides; an executor gives strides to kernels only
+// that take them. `out` may be the same address as an input only where the op allows
 // reuse; it never overlaps an input in part. Row-valued operands (type.rows > 0) hold `rows_of(type)` valid rows; the
 // rows after them are zero in every input and the kernel leaves them zero in its output.
 #pragma once
@@ -20,6 +21,7 @@ class Pool;
 struct KernelArgs {
   const void* in[kMaxOperands] = {};
   TensorType in_type[kMaxOperands];
+  const std::int64_t* in_strides[kMaxOperands] = {};  // null: dense; else a stride for each axis, in elements
   int inputs = 0;
   void* out = nullptr;
   TensorType out_type;
@@ -50,6 +52,11 @@ struct KernelArgs {
   View view_of(const TensorType& type) const {
     View view = dense(type.shape);
     if (type.rows > 0) view.extents[0] = rows_of(type);
+    return view;
+  }
+  View input_view(int i) const {
+    View view = view_of(in_type[i]);
+    if (in_strides[i] != nullptr) std::copy_n(in_strides[i], view.extents.rank(), view.strides);
     return view;
   }
 };

@@ -12,12 +12,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "graphrun/params.h"
 #include "graphrun/types.h"
+#include "graphrun/view.h"
 
 namespace graphrun {
 
@@ -41,7 +43,10 @@ inline bool is_state(BufferKind kind) {
 // writes and reads rows all the same, type.bytes() of them. A buffer of kind `tile` in vectors has no bytes: its rows
 // are read in place, in the data set that is loaded or selected into it. `registers` is for tile values between fused
 // steps (FusedSteps) and within a chain (ElementChain): they have no bytes at all.
-enum class Layout : std::uint8_t { rows, vectors, registers };
+// `strided` is for what shows a part of another value, its axes in another order or repeated: element (i, j, …) lies
+// i * strides[0] + j * strides[1] + … elements after the offset. It has no bytes of its own, is only read, and only by
+// steps whose executor takes it.
+enum class Layout : std::uint8_t { rows, vectors, registers, strided };
 
 struct Buffer {
   std::string name;
@@ -52,7 +57,8 @@ struct Buffer {
   std::uint64_t bytes = 0;
   bool poll = false;  // the host reads it after every run(): executors with a device mirror it in host memory
   Layout layout = Layout::rows;
-  std::int64_t block = 0;  // vectors, of a data set: rows after which a new vector begins
+  std::int64_t block = 0;                  // vectors, of a data set: rows after which a new vector begins
+  std::vector<std::int64_t> strides = {};  // strided: of each axis, in elements
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
@@ -190,6 +196,11 @@ GRAPHRUN_API std::string to_string(const Program& program);  // golden text: sta
 GRAPHRUN_API void check(const Program& program);
 // For executors: throws std::logic_error when a buffer in rows does not have these bytes.
 GRAPHRUN_API void check_range(const Buffer& buffer, std::uint64_t first, std::uint64_t bytes);
+// Where a buffer's elements lie, from its offset on, if not in vectors.
+GRAPHRUN_API View view_of(const Buffer& buffer);
+// The elements of a strided buffer whose first one is at `data`, in row-major order.
+GRAPHRUN_API void gather(const Buffer& buffer, const std::byte* data, std::span<std::byte> to);
+GRAPHRUN_API void scatter(const Buffer& buffer, std::span<const std::byte> from, std::byte* data);
 GRAPHRUN_API BufferId find_buffer(const Program& program, std::string_view name);  // kNoBuffer when there is none
 GRAPHRUN_API BufferId storage_root(const Program& program, BufferId id);           // the end of its chain of storages
 GRAPHRUN_API PhaseId find_phase(const Program& program, std::string_view name);    // throws Error, names the phases

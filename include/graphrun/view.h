@@ -25,6 +25,13 @@ inline View dense(const Shape& shape) {
   return view;
 }
 
+// Wherever it begins.
+inline bool is_dense(const View& view) {
+  View other = dense(view.extents);
+  other.offset = view.offset;
+  return other == view;
+}
+
 // NumPy's rule: axes align at the right, those of extent 1 are repeated.
 inline View broadcast(const View& from, const Shape& to) {
   View view{to, {}, from.offset};
@@ -61,6 +68,13 @@ inline View sliced(const View& from, int axis, std::int64_t start, std::int64_t 
   view.extents[axis] = extent;
   view.offset += start * from.strides[axis];
   return view;
+}
+
+// From its first element to its last, both included; 0 of nothing.
+inline std::int64_t span_of(const View& view) {
+  std::int64_t last = 0;
+  for (int axis = 0; axis < view.extents.rank(); ++axis) last += (view.extents[axis] - 1) * view.strides[axis];
+  return view.extents.elements() == 0 ? 0 : last + 1;
 }
 
 }  // namespace graphrun

@@ -14,6 +14,7 @@
 #include "compiler/lower.h"
 #include "compiler/passes.h"
 #include "compiler/storage.h"
+#include "compiler/views.h"
 #include "graph/verifier.h"
 #include "graphrun/target.h"
 
@@ -64,11 +65,12 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
 
   const ir::Graph& graph = result.regions.graph;
   const GraphAnalysis analysis = analyze(graph);
-  const plan::Storage storage = plan::assign_storage(graph, analysis);
+  const Views views = find_views(graph, analysis, options.takes_views);
+  const plan::Storage storage = plan::assign_storage(graph, analysis, views);
   const plan::DataLayout data = plan::lay_out_data(graph, analysis, options.tiles);
   const std::vector<plan::RegionLayout> tiles =
       plan::lay_out_regions(graph, analysis, data, options.plan_region, options.tiles);
-  plan::Lowered lowered = plan::lower(graph, {storage, data, tiles}, options);
+  plan::Lowered lowered = plan::lower(graph, {views, storage, data, tiles}, options);
 
   result.program = std::move(lowered.program);
   for (ir::NodeId value = 0; value < result.regions.ids.size(); ++value)

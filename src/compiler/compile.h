@@ -27,9 +27,10 @@ struct CompileOptions {
   std::vector<std::int64_t> capacities = {};  // of each phase: what the batch is; empty: the graph has no symbol
   std::string target;
   std::function<Support(const StepSignature&)> supports;
-  PlanRegion plan_region = {};  // empty for graphs without regions
-  bool fuse = false;            // make regions
-  bool simplify = false;        // and remove what is dead
+  std::function<bool(const StepSignature&)> takes_views = {};  // empty: what could be shown is computed
+  PlanRegion plan_region = {};                                 // empty for graphs without regions
+  bool fuse = false;                                           // make regions
+  bool simplify = false;                                       // and remove what is dead
   plan::TileChoice tiles = {};
   Precision precision = Precision::fp32;  // of all products
 };

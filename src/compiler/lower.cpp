@@ -70,6 +70,7 @@ class Lowering {
   Lowering(const Graph& graph, const Layouts& layouts, const CompileOptions& options)
       : graph_(graph),
         options_(options),
+        views_(layouts.views),
         storage_(layouts.storage),
         data_(layouts.data),
         layouts_(layouts.regions),
@@ -124,6 +125,15 @@ class Lowering {
         buffer.block = data_.block[id];
         buffer.bytes = in_whole_vectors(node.type, buffer.block);
       }
+      if (views_.shown[id]) {
+        const View& view = views_.view[id];
+        buffer.bytes = static_cast<std::uint64_t>(span_of(view)) * size_of(node.type.dtype);
+        if (!is_dense(view)) {
+          buffer.layout = Layout::strided;
+          buffer.strides.assign(view.strides, view.strides + node.type.shape.rank());
+        }
+      }
+      buffer.offset = static_cast<std::uint64_t>(views_.view[id].offset) * size_of(node.type.dtype);
       result_.buffer_of[id] = static_cast<BufferId>(program().buffers.size());
       program().buffers.push_back(std::move(buffer));
       if (node.op == Op::constant) program().initial.push_back({result_.buffer_of[id], constant_bytes(node)});
@@ -356,7 +366,9 @@ class Lowering {
     if (!fault.empty()) throw std::logic_error("plan: " + fault);
     for (std::size_t i = 0; i < placed.size(); ++i) program().buffers[placed[i]].offset = states + packing.offsets[i];
     for (Buffer& buffer : program().buffers) {
-      if (buffer.kind != BufferKind::tile) buffer.offset = program().buffers[buffer.storage].offset;
+      const Buffer& storage = program().buffers[buffer.storage];
+      // Of a view: after the first byte of its storage.
+      if (buffer.kind != BufferKind::tile && &storage != &buffer) buffer.offset += storage.offset;
     }
     program().arena_bytes = states + padded(packing.total);
     program().lower_bound = states + padded(packing.lower_bound);
@@ -369,6 +381,7 @@ class Lowering {
 
   const Graph& graph_;
   const CompileOptions& options_;
+  const Views& views_;
   const Storage& storage_;
   const DataLayout& data_;
   const std::vector<RegionLayout>& layouts_;  // of the graph's regions

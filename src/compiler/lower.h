@@ -12,12 +12,14 @@
 #include "compiler/data_layout.h"
 #include "compiler/region_layout.h"
 #include "compiler/storage.h"
+#include "compiler/views.h"
 #include "graph/ir/graph.h"
 #include "graphrun/program.h"
 
 namespace graphrun::plan {
 
 struct Layouts {
+  const Views& views;
   const Storage& storage;
   const DataLayout& data;
   const std::vector<RegionLayout>& regions;

@@ -2,6 +2,7 @@
 //   equal nodes (same op, inputs, attributes, phase) are computed once;
 //   an elementwise op broadcasts by itself, so a broadcast_to before it goes when the result keeps its type;
 //   an elementwise op of what is only repeated is computed before it is repeated;
+//   a product of a transposed matrix transposes it itself;
 //   reshape and broadcast_to to the same type, cast to the same dtype, and x / 1, are their operand.
 // Every rewrite gives the same bits.
 #include <map>
@@ -11,6 +12,8 @@
 #include "compiler/passes.h"
 #include "graph/ops/infer.h"
 #include "graphrun/op.h"
+#include "graphrun/params/movement.h"
+#include "graphrun/view.h"
 
 namespace graphrun {
 namespace {
@@ -48,6 +51,26 @@ void drop_broadcasts(const Graph& graph, Node& node) {
     const NodeId before = input;
     input = graph[input].inputs[0];
     if (type_with(graph, node, node.inputs) != node.type) input = before;
+  }
+}
+
+void drop_transposes(const Graph& graph, Node& node) {
+  if (node.op != Op::matmul) return;
+  constexpr std::string_view kFlags[] = {"transpose_a", "transpose_b"};
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const Node& operand = graph[node.inputs[i]];
+    if (operand.op != Op::transpose) continue;
+    const TensorType& type = graph[operand.inputs[0]].type;
+    const Params params = operand.def->pack(operand.attrs, {&type, 1}, operand.type);
+    const View from = dense(type.shape);
+    if (!(permuted(from, params.as<PermuteParams>().axes) == transposed(from))) continue;
+    Node other = node;
+    other.inputs[i] = operand.inputs[0];
+    AttrList attrs = node.attrs.list();
+    for (auto& [name, value] : attrs)
+      if (name == kFlags[i]) value = !std::get<bool>(value);
+    other.attrs = ir::Attrs(node.def->attrs, attrs);
+    if (type_with(graph, other, other.inputs) == node.type) node = std::move(other);
   }
 }
 
@@ -97,6 +120,7 @@ Rewritten simplify(const Graph& graph) {
     for (NodeId& input : node.inputs) input = mapped[input];
     const bool visible = node.keep || node.poll;
     drop_broadcasts(result, node);
+    drop_transposes(result, node);
     if (!visible && is_identity(result, node)) {
       mapped[id] = node.inputs[0];
       continue;

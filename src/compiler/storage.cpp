@@ -22,7 +22,8 @@ bool is_state_node(const Node& node) {
 
 class Assigner {
  public:
-  Assigner(const Graph& graph, const GraphAnalysis& analysis) : graph_(graph), analysis_(analysis) {
+  Assigner(const Graph& graph, const GraphAnalysis& analysis, const Views& views)
+      : graph_(graph), analysis_(analysis), views_(views) {
     storage_.root.resize(graph.size());
     storage_.time.assign(graph.size(), 0);
     storage_.first.assign(graph.size(), 0);
@@ -81,9 +82,10 @@ class Assigner {
 
   void take_views() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      const bool shares = analysis_.is_view(id) || analysis_.aliases[id] == Alias::must_be;
+      const bool view = analysis_.is_view(id) || views_.shown[id];
+      const bool shares = view || analysis_.aliases[id] == Alias::must_be;
       storage_.root[id] = shares ? root(graph_[id].inputs[0]) : id;
-      storage_.no_step[id] = is_state_node(graph_[id]) || analysis_.is_view(id);
+      storage_.no_step[id] = is_state_node(graph_[id]) || view;
     }
   }
 
@@ -94,7 +96,7 @@ class Assigner {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_[id].phase != phase) continue;
       for (std::size_t i = graph_[id].op == Op::assign ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
-        const NodeId read = analysis_.roots[graph_[id].inputs[i]];
+        const NodeId read = views_.root[graph_[id].inputs[i]];
         last[read] = std::max(last[read], storage_.time[id] + 1);  // 0 = never
       }
     }
@@ -131,7 +133,8 @@ class Assigner {
   // Every operand of `value` in the state's storage has the value's own type, so that it is read element by element.
   bool reads_whole(NodeId value, NodeId state) const {
     for (NodeId input : graph_[value].inputs) {
-      if (root(input) == state && !(graph_[input].type == graph_[value].type)) return false;
+      const bool whole = views_.view[input] == dense(graph_[input].type.shape);
+      if (root(input) == state && !(whole && graph_[input].type == graph_[value].type)) return false;
     }
     return true;
   }
@@ -229,6 +232,7 @@ class Assigner {
 
   const Graph& graph_;
   const GraphAnalysis& analysis_;
+  const Views& views_;
   std::vector<std::uint32_t> phase_end_;
   std::vector<const ir::NodeRange*> chain_;  // by node: of a region over elements
   std::vector<bool> in_rows_;  // of a region: no place in the arena to share, or one that other tiles still read
@@ -237,8 +241,8 @@ class Assigner {
 
 }  // namespace
 
-Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis) {
-  return Assigner(graph, analysis).run();
+Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis, const Views& views) {
+  return Assigner(graph, analysis, views).run();
 }
 
 }  // namespace graphrun::plan

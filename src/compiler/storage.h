@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/graph_analysis.h"
+#include "compiler/views.h"
 #include "graph/ir/graph.h"
 
 namespace graphrun::plan {
@@ -16,10 +17,10 @@ struct Storage {
   std::vector<std::uint32_t> first;  // by root: time of the step that writes it first
   std::vector<std::uint32_t> last;   // by root: time of the last step that reads or writes it
   std::vector<std::uint32_t> time;   // by node: when its step runs
-  std::vector<bool> no_step;         // by node: a state, a view, or an assign that happens in place
+  std::vector<bool> no_step;         // by node: a state, a view, shown, or an assign that happens in place
   std::vector<bool> in_registers;    // by node: read in its own chain alone (ir::Region::chains), or a view of that
 };
 
-Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis);
+Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis, const Views& views);
 
 }  // namespace graphrun::plan

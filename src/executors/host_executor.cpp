@@ -92,11 +92,13 @@ HostRunnable::~HostRunnable() {
 
 void HostRunnable::write(BufferId id, std::span<const std::byte> bytes) {
   std::byte* to = whole(id, bytes.size());
+  if (buffer(id).layout == Layout::strided) return scatter(buffer(id), bytes, to);
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
 }
 
 void HostRunnable::read(BufferId id, std::span<std::byte> bytes) {
   const std::byte* from = whole(id, bytes.size());
+  if (buffer(id).layout == Layout::strided) return gather(buffer(id), from, bytes);
   if (!bytes.empty()) std::memcpy(bytes.data(), from, bytes.size());
 }
 
@@ -109,7 +111,7 @@ std::byte* HostRunnable::whole(BufferId id, std::size_t bytes) const {
   const Buffer& found = buffer(id);
   if (found.kind == BufferKind::tile)
     throw std::logic_error(fmt::format("{}: {} lives in a tile, not in the arena", executor_, found.name));
-  const std::size_t expected = found.layout == Layout::vectors ? found.type.bytes() : found.bytes;
+  const std::size_t expected = found.layout == Layout::rows ? found.bytes : found.type.bytes();
   if (bytes != expected)
     throw std::logic_error(fmt::format("{}: {} bytes for buffer {} of {}", executor_, bytes, found.name, expected));
   return at(found);
@@ -119,6 +121,7 @@ HostKernel HostRunnable::bind(const HostExecutor& executor, const Program& progr
                               const Step& step, KernelArgs& args) const {
   for (const BufferId id : step.inputs) {
     args.in[args.inputs] = at(program.buffers[id]);
+    if (buffer(id).layout == Layout::strided) args.in_strides[args.inputs] = buffer(id).strides.data();
     args.in_type[args.inputs++] = program.buffers[id].type;
   }
   const std::span<const TensorType> inputs(args.in_type, static_cast<std::size_t>(args.inputs));

@@ -32,13 +32,20 @@ void refuse_too_much_for_the_host(const Program& program) {
 class Signature {
  public:
   Signature(const Program& program, const Step& step) : step_(step), output_(program.buffers[step.output].type) {
-    for (const BufferId input : step.inputs) inputs_.push_back(program.buffers[input].type);
+    for (const BufferId input : step.inputs) {
+      inputs_.push_back(program.buffers[input].type);
+      views_.push_back(view_of(program.buffers[input]));
+      shown_ = shown_ || program.buffers[input].layout == Layout::strided;
+    }
   }
-  StepSignature get() const { return {step_.op, step_.params, inputs_, output_, step_.row_count != kNoBuffer}; }
+  bool reads_views() const { return shown_; }
+  StepSignature get() const { return {step_.op, step_.params, inputs_, output_, step_.row_count != kNoBuffer, views_}; }
 
  private:
   const Step& step_;
   std::vector<TensorType> inputs_;
+  std::vector<View> views_;
+  bool shown_ = false;
   const TensorType& output_;
 };
 
@@ -58,6 +65,7 @@ class LoadCheck {
         }
         region.chains.empty() ? check_region(phase, region) : check_elements(phase, region);
       }
+      for (const Step& step : phase.steps) check_views(phase, step);
       for (std::size_t i = 0; i < phase.steps.size(); ++i) {
         if (!over_rows[i]) check_step(phase, phase.steps[i]);
       }
@@ -68,6 +76,12 @@ class LoadCheck {
   [[noreturn]] void refuse(const Phase& phase, const std::string& what) const {
     throw Error(ErrorKind::input, "step.unsupported",
                 fmt::format("{} does not run phase '{}': {}", executor_.name(), phase.name, what));
+  }
+
+  void check_views(const Phase& phase, const Step& step) const {
+    const Signature signature(program_, step);
+    if (signature.reads_views() && !executor_.takes_views(signature.get()))
+      refuse(phase, fmt::format("'{}' ({}) reads dense operands only", step.name, name_of(step.op)));
   }
 
   void check_step(const Phase& phase, const Step& step) const {

@@ -148,6 +148,10 @@ KernelFn ref_kernel(Op op) {
   return nullptr;
 }
 
+bool ref_takes_views(Op op) {
+  return op != Op::minibatch && op != Op::cast && op != Op::assign;  // which copy bytes
+}
+
 std::uint64_t ref_workspace(Op op, const TensorType& output) {
   return op == Op::scatter_add ? static_cast<std::uint64_t>(output.shape.elements()) * sizeof(double) : 0;
 }

@@ -9,6 +9,8 @@
 namespace graphrun {
 
 KernelFn ref_kernel(Op op);  // nullptr: none
+// Whether the kernel reads operands that are not dense.
+bool ref_takes_views(Op op);
 std::uint64_t ref_workspace(Op op, const TensorType& output);
 
 }  // namespace graphrun

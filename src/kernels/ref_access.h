@@ -71,7 +71,7 @@ inline void out(const KernelArgs& args, i64 i, double x) {
 // ---- shapes and rows ----------------------------------------------------------------------------------------------
 
 inline View view_in(const KernelArgs& args, int input) {
-  return args.view_of(args.in_type[input]);
+  return args.input_view(input);
 }
 inline View view_out(const KernelArgs& args) {
   return args.view_of(args.out_type);

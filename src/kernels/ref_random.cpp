@@ -30,7 +30,9 @@ void random_normal(const KernelArgs& args) {
 
 void dropout(const KernelArgs& args) {
   const double rate = args.params.as<RandomParams>().a;
-  draw(args, 1, [&](bits::u32 word, i64 i) { return bits::unit(word) < rate ? 0.0 : in(args, 0, i) / (1 - rate); });
+  const Dims<1> x = merged<1>({view_in(args, 0)});
+  draw(args, 1,
+       [&](bits::u32 word, i64 i) { return bits::unit(word) < rate ? 0.0 : in(args, 0, x.offset(i)) / (1 - rate); });
 }
 
 void permutation(const KernelArgs& args) {

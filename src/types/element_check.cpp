@@ -52,13 +52,13 @@ class ElementChecker {
 
   static bool is_same(const Buffer& a, const Buffer& b) {
     return a.type.dtype == b.type.dtype && a.type.shape.elements() == b.type.shape.elements() && a.offset == b.offset &&
-           a.kind == b.kind;
+           a.kind == b.kind && a.layout == b.layout;
   }
 
   void access(BufferId id, std::uint32_t chain, std::uint32_t step, bool written, bool aligned) {
     const Buffer& b = buffer(id);
     if (b.kind == BufferKind::tile) broken(step, fmt::format("reads {}, which its chain has not written", named(id)));
-    if (b.layout != Layout::rows) broken(step, fmt::format("reads {}, which lies in vectors", named(id)));
+    if (b.layout != Layout::rows) broken(step, fmt::format("reads {}, which lies in vectors or is strided", named(id)));
     if (b.bytes > 0) accesses_.push_back({b.offset, b.offset + b.bytes, root_[id], chain, step, written, aligned});
   }
 

@@ -67,6 +67,7 @@ std::string buffer_line(const Program& program, BufferId id) {
   if (buffer.storage != id) text += fmt::format(" in {}", label(program, buffer.storage));
   if (buffer.poll) text += ", poll";
   if (buffer.layout == Layout::registers) text += ", in registers";
+  if (buffer.layout == Layout::strided) text += fmt::format(", strides ({})", fmt::join(buffer.strides, ", "));
   if (buffer.layout == Layout::vectors) {
     text +=
         buffer.kind == BufferKind::tile ? ", in place" : fmt::format(", in vectors from every {} rows", buffer.block);
@@ -174,6 +175,39 @@ void check_range(const Buffer& buffer, std::uint64_t first, std::uint64_t bytes)
   if (inside && buffer.layout == Layout::rows && buffer.kind != BufferKind::tile) return;
   throw std::logic_error(
       fmt::format("bytes {} to {} of buffer {} of {}", first, first + bytes, buffer.name, buffer.bytes));
+}
+
+View view_of(const Buffer& buffer) {
+  View view = dense(buffer.type.shape);
+  if (buffer.layout == Layout::strided) std::copy(buffer.strides.begin(), buffer.strides.end(), view.strides);
+  return view;
+}
+
+// Of its elements in row-major order: bytes after the buffer's offset.
+static std::vector<std::uint64_t> element_offsets(const Buffer& buffer) {
+  const View view = view_of(buffer);
+  std::vector<std::uint64_t> offsets = {0};
+  for (int axis = 0; axis < view.extents.rank(); ++axis) {
+    std::vector<std::uint64_t> longer;
+    for (const std::uint64_t base : offsets)
+      for (std::int64_t i = 0; i < view.extents[axis]; ++i)
+        longer.push_back(base + static_cast<std::uint64_t>(i * view.strides[axis]) * size_of(buffer.type.dtype));
+    offsets = std::move(longer);
+  }
+  return offsets;
+}
+
+void gather(const Buffer& buffer, const std::byte* data, std::span<std::byte> to) {
+  std::byte* next = to.data();
+  for (const std::uint64_t at : element_offsets(buffer))
+    next = std::copy_n(data + at, size_of(buffer.type.dtype), next);
+}
+void scatter(const Buffer& buffer, std::span<const std::byte> from, std::byte* data) {
+  const std::byte* next = from.data();
+  for (const std::uint64_t at : element_offsets(buffer)) {
+    std::copy_n(next, size_of(buffer.type.dtype), data + at);
+    next += size_of(buffer.type.dtype);
+  }
 }
 
 BufferId find_buffer(const Program& program, std::string_view name) {

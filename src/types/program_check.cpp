@@ -51,7 +51,7 @@ class Checker {
   // What else is looked at with a table, or multiplied.
   void check_type(BufferId id) const {
     const Buffer& buffer = program_.buffers[id];
-    if (buffer.kind > BufferKind::tile || buffer.layout > Layout::registers || buffer.type.dtype > DType::boolean) {
+    if (buffer.kind > BufferKind::tile || buffer.layout > Layout::strided || buffer.type.dtype > DType::boolean) {
       broken("enumerators",
              fmt::format("kind {}, layout {}, dtype {} of {}", static_cast<int>(buffer.kind),
                          static_cast<int>(buffer.layout), static_cast<int>(buffer.type.dtype), named(id)));
@@ -105,6 +105,8 @@ class Checker {
         (buffer.type.shape.elements() != root.shape.elements() || buffer.type.dtype != root.dtype)) {
       broken("tile", named(id) + " has other elements than its storage");
     }
+    if (buffer.layout != Layout::strided ? !buffer.strides.empty() : tile)
+      broken("layout", named(id) + " has strides and is not strided, or is strided in a tile");
     if (tile) return;
     if (buffer.offset > program_.arena_bytes || buffer.bytes > program_.arena_bytes - buffer.offset) {
       broken("inside_arena", fmt::format("{} is {} bytes at {}, the arena ends at {}", named(id), buffer.bytes,
@@ -138,6 +140,7 @@ class Checker {
     }
     std::uint64_t bytes = buffer.type.bytes();
     if (buffer.layout == Layout::registers) broken("layout", named(id) + " is in registers and in the arena");
+    if (buffer.layout == Layout::strided) bytes = strided_bytes(id);
     if (buffer.layout == Layout::vectors) {
       const Shape& shape = buffer.type.shape;
       if (root.kind != BufferKind::data || buffer.poll || buffer.type.dtype != DType::f32 || shape.rank() == 0 ||
@@ -154,6 +157,27 @@ class Checker {
       broken("bytes", fmt::format("{} has {} bytes, its type {} needs {}", named(id), buffer.bytes,
                                   to_string(buffer.type), bytes));
     }
+  }
+
+  // From the first element to the last: what lies inside its storage.
+  std::uint64_t strided_bytes(BufferId id) const {
+    const Buffer& buffer = program_.buffers[id];
+    const Shape& shape = buffer.type.shape;
+    if (buffer.storage == id || buffer.poll || is_state(buffer.kind) ||
+        program_.buffers[root_[id]].layout != Layout::rows ||
+        buffer.strides.size() != static_cast<std::size_t>(shape.rank())) {
+      broken("layout", named(id) + " is strided and no view of another value");
+    }
+    std::int64_t last = 0;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      const std::int64_t stride = buffer.strides[static_cast<std::size_t>(axis)];
+      const std::int64_t steps = std::max<std::int64_t>(shape[axis] - 1, 0);
+      if (stride < 0 || (steps > 0 && stride > (kMaxElements - last) / steps)) {
+        broken("layout", fmt::format("{} has stride {} of {} along axis {}", named(id), stride, shape[axis], axis));
+      }
+      last += stride * steps;
+    }
+    return shape.elements() == 0 ? 0 : static_cast<std::uint64_t>(last + 1) * size_of(buffer.type.dtype);
   }
 
   bool overlap(BufferId a, BufferId b) const {
@@ -177,6 +201,9 @@ class Checker {
     exists(step.output, "output");
 
     const BufferKind writes = program_.buffers[root_[step.output]].kind;
+    if (program_.buffers[step.output].layout == Layout::strided) {
+      broken("read_only", fmt::format("{} writes {}, which only shows another value", here(), named(step.output)));
+    }
     if (writes == BufferKind::data || writes == BufferKind::constant) {
       broken("read_only", fmt::format("{} writes the {} {}", here(), name_of(writes), named(step.output)));
     }
@@ -224,7 +251,8 @@ class Checker {
     const Buffer& output = program_.buffers[step.output];
     const auto over = [&](BufferId input) {
       const Buffer& buffer = program_.buffers[input];
-      return root_[input] == root_[step.output] && buffer.offset == output.offset && buffer.type == output.type;
+      return root_[input] == root_[step.output] && buffer.offset == output.offset && buffer.type == output.type &&
+             buffer.layout != Layout::strided;
     };
     if (overlay == Overlay::state && !over(step.inputs[0])) {
       broken("in_place",

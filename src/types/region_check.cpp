@@ -113,6 +113,9 @@ class RegionChecker {
       check_in_place(step);
       check_vectors(step);
       for (const BufferId input : step.inputs) {
+        if (buffer(input).layout == Layout::strided) {
+          broken("layout", fmt::format("row step {} reads {}, which is strided", step.name, named(input)));
+        }
         if (!is_tile(input) && buffer(input).type.rows > 0) {
           broken("load", fmt::format("row step {} reads {} from the arena", step.name, named(input)));
         }
@@ -259,7 +262,7 @@ class RegionChecker {
     }
     if (buffer(move.tile).type.dtype != buffer(move.arena).type.dtype ||
         buffer(move.tile).type.shape.elements() != buffer(move.arena).type.shape.elements() ||
-        buffer(move.arena).type.rows == 0) {
+        buffer(move.arena).type.rows == 0 || buffer(move.arena).layout == Layout::strided) {
       broken("move", fmt::format("{} is not what {} is", named(move.tile), named(move.arena)));
     }
     for (const BufferId id : {move.tile, move.arena}) {

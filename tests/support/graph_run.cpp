@@ -21,6 +21,7 @@ Compiled lower_for(const ir::Graph& graph, const Executor& executor, const std::
   };
   options.fuse = elements.has_value();
   options.tiles.elements = elements;
+  options.takes_views = [&](const StepSignature& step) { return executor.takes_views(step); };
   return compile(graph, options);
 }
 

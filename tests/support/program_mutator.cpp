@@ -142,7 +142,7 @@ class Mutator {
   void buffer() {
     if (program_.buffers.empty()) return;
     Buffer& b = any(program_.buffers);
-    switch (below(10)) {
+    switch (below(11)) {
       case 0:
         return enumerator(b.kind, 9);
       case 1:
@@ -154,7 +154,7 @@ class Mutator {
       case 4:
         return number(b.poll);
       case 5:
-        enumerator(b.layout, 3);
+        enumerator(b.layout, 4);
         return number(b.block);
       case 6:
         b.offset = any(program_.buffers).offset;  // over another
@@ -164,6 +164,12 @@ class Mutator {
         return;
       case 8:
         return type(b.type);
+      case 9:
+        if (!b.strides.empty() && !once_in(4)) return number(any(b.strides));
+        b.layout = Layout::strided;
+        b.storage = static_cast<BufferId>(below(program_.buffers.size()));
+        b.strides.assign(static_cast<std::size_t>(b.type.shape.rank()), static_cast<std::int64_t>(below(4)));
+        return;
       default:  // with the bytes that go with it
         type(b.type);
         if (b.type.dtype > DType::boolean) return;

@@ -12,7 +12,9 @@ void BoundStep::find_loop(Op op, Isa isa) {
   for (int i = 0; i < args.inputs; ++i) {
     const TensorType& in = args.in_type[i];
     const bool whole = in.shape == out.shape && in.rows == out.rows;
-    if (in.dtype != DType::f32 || (!whole && (in.rows > 0 || in.shape.elements() != 1))) return;
+    if (args.in_strides[i] != nullptr || in.dtype != DType::f32 ||
+        (!whole && (in.rows > 0 || in.shape.elements() != 1)))
+      return;
     loops.column[i] = whole ? 1 : 0;
   }
   const auto* scalars = args.params.get_if<ScalarParams>();

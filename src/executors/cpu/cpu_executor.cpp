@@ -143,26 +143,25 @@ class CpuRunnable final : public HostRunnable {
 
   void write(BufferId id, std::span<const std::byte> bytes) override {
     std::byte* to = whole(id, bytes.size());
-    if (bytes.empty()) return;
     windows_.close(id);
-    if (buffer(id).layout == Layout::vectors) {
-      const Rows rows = rows_of(id);
-      return cpu::rows_to_vectors(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(bytes.data()),
-                                  rows.count, rows.width, buffer(id).block);
-    }
-    std::memcpy(to, bytes.data(), bytes.size());
+    if (bytes.empty() || buffer(id).layout != Layout::vectors) return HostRunnable::write(id, bytes);
+    const Rows rows = rows_of(id);
+    cpu::rows_to_vectors(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(bytes.data()), rows.count,
+                         rows.width, buffer(id).block);
   }
 
   void read(BufferId id, std::span<std::byte> bytes) override {
     const std::byte* from = whole(id, bytes.size());
     if (bytes.empty()) return;
-    if (const std::byte* window = windows_.at(id)) from = window;
-    if (buffer(id).layout == Layout::vectors) {
+    if (const std::byte* window = windows_.at(id)) {
+      std::memcpy(bytes.data(), window, bytes.size());
+    } else if (buffer(id).layout == Layout::vectors) {
       const Rows rows = rows_of(id);
-      return cpu::vectors_to_rows(reinterpret_cast<float*>(bytes.data()), reinterpret_cast<const float*>(from),
-                                  rows.count, rows.width, buffer(id).block);
+      cpu::vectors_to_rows(reinterpret_cast<float*>(bytes.data()), reinterpret_cast<const float*>(from), rows.count,
+                           rows.width, buffer(id).block);
+    } else {
+      HostRunnable::read(id, bytes);
     }
-    std::memcpy(bytes.data(), from, bytes.size());
   }
 
   void read_range(BufferId id, std::uint64_t first, std::span<std::byte> bytes) override {
@@ -223,6 +222,10 @@ HostKernel CpuExecutor::kernel(const StepSignature& step) const {
   if (const std::string fault = operand_fault(step.op, step.inputs, step.output); !fault.empty())
     return none(fmt::format("cpu cannot run '{}': {}", op, fault));
   return {cpu_kernel(step.op, default_isa()), cpu_workspace(step.op, step.params, step.inputs, step.output)};
+}
+
+bool CpuExecutor::takes_views(const StepSignature& step) const {
+  return cpu_takes_views(step.op, step.views, step.output);
 }
 
 void CpuExecutor::set_threads(int threads) {

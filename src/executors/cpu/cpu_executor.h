@@ -17,6 +17,7 @@ class CpuExecutor final : public HostExecutor {
  public:
   std::string_view name() const override { return "cpu"; }
   HostKernel kernel(const StepSignature& step) const override;
+  bool takes_views(const StepSignature& step) const override;
   RegionPlan plan_region(const RegionSignature& region, const Target& target) const override;
   void set_threads(int threads) override;  // throws Error: not in [0, kMaxThreads]
   std::unique_ptr<Runnable> load(const Program& program) override;

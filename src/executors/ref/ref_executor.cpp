@@ -8,6 +8,10 @@ HostKernel RefExecutor::kernel(const StepSignature& step) const {
   return {ref_kernel(step.op), ref_workspace(step.op, step.output)};
 }
 
+bool RefExecutor::takes_views(const StepSignature& step) const {
+  return ref_takes_views(step.op);
+}
+
 DeviceList RefExecutor::devices() const {
   Device host;
   host.id = "ref";

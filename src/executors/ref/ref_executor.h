@@ -12,6 +12,7 @@ class RefExecutor final : public HostExecutor {
   std::string_view name() const override { return "ref"; }
   bool is_reference() const override { return true; }
   HostKernel kernel(const StepSignature& step) const override;
+  bool takes_views(const StepSignature& step) const override;
   DeviceList devices() const override;
 };
 

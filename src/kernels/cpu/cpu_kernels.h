@@ -20,6 +20,8 @@ std::vector<Isa> available_isas();  // those that this machine runs, plain first
 Isa default_isa();
 
 KernelFn cpu_kernel(Op op, Isa isa);  // nullptr: none
+// Whether the kernel reads operands that are not dense where these views say.
+bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& output);
 // Bytes of scratch that the op cuts its work into parts with, a function of the shapes only. A kernel may be given
 // either this much or none: then the work is not cut, and a matmul over a long axis may round in another order.
 std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output);

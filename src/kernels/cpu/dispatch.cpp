@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -68,6 +69,21 @@ std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorT
   return 0;
 }
 
+bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& output) {
+  const bool one = views.size() == 1;
+  const auto goes_on = [&](const View& view) {  // along the innermost axis that has more than one element
+    int axis = output.shape.rank() - 1;
+    while (axis >= 0 && output.shape[axis] == 1) --axis;
+    const std::int64_t stride = axis < 0 ? 1 : broadcast(view, output.shape).strides[axis];
+    return stride == 1 || (stride == 0 && !one);
+  };
+  const auto has_rows = [](const View& view) { return view.strides[view.extents.rank() - 1] == 1; };
+  if (std::all_of(views.begin(), views.end(), is_dense)) return true;
+  if (cpu::elementwise_kernel(op, Isa::plain) != nullptr) return std::all_of(views.begin(), views.end(), goes_on);
+  if (op == Op::matmul) return std::all_of(views.begin(), views.end(), has_rows);
+  return op == Op::broadcast_to || op == Op::transpose || op == Op::slice || op == Op::pad || op == Op::concat;
+}
+
 namespace cpu {
 
 void clear_invalid_rows(const KernelArgs& args) {
@@ -83,14 +99,14 @@ Slabs slabs_of(const KernelArgs& args) {
   const Shape& out = args.out_type.shape;
   Slabs slabs;
   bool same = true;
-  for (int i = 0; i < args.inputs; ++i) same = same && args.in_type[i].shape == out;
+  for (int i = 0; i < args.inputs; ++i) same = same && args.in_type[i].shape == out && args.in_strides[i] == nullptr;
   if (same) {  // most calls, and the smallest ones feel the rest
     slabs.columns = {valid_elements(args, args.out_type), {1, 1, 1}};
     return slabs;
   }
   const View to = args.view_of(args.out_type);
   View views[kBroadcastInputs] = {to, to, to};
-  for (int i = 0; i < args.inputs; ++i) views[i] = broadcast(dense(args.in_type[i].shape), to.extents);
+  for (int i = 0; i < args.inputs; ++i) views[i] = broadcast(args.input_view(i), to.extents);
   slabs.rows = merged(views);
   slabs.columns = slabs.rows.remove_last();
   return slabs;

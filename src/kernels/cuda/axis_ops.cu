@@ -4,6 +4,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/dims.h"
 #include "kernels/scalar_functions.h"
 
 namespace graphrun::cuda {
@@ -14,12 +15,12 @@ constexpr std::uint32_t kThreads = 256;
 // Element j of line i is at first(i) + j * stride.
 struct Lines {
   const float* in = nullptr;
+  Dims<1> kept;
   std::uint64_t count = 0, size = 0, stride = 1;
   Extent valid;  // of count
 
   __device__ std::uint64_t first(std::uint64_t line) const {
-    const std::uint64_t outer = divide(line, stride);
-    return outer * size * stride + (line - outer * stride);
+    return static_cast<std::uint64_t>(kept.offset(static_cast<std::int64_t>(line)));
   }
 };
 
@@ -176,16 +177,13 @@ void launch_lines(const Lines& lines, const char* name, Op op, Launcher& launche
 }
 
 Lines lines_of(const KernelArgs& args, int axis) {
-  const Shape& shape = args.in_type[0].shape;
+  const View x = dense(args.in_type[0].shape);
   Lines lines;
   lines.in = args.input<float>(0);
-  lines.count = 1;
-  lines.size = 1;
-  for (int d = 0; d < shape.rank(); ++d) {
-    const auto extent = static_cast<std::uint64_t>(shape[d]);
-    (d == axis ? lines.size : lines.count) *= extent;
-    if (d > axis) lines.stride *= extent;
-  }
+  lines.kept = Split<1>({x}, 1u << axis).kept;
+  lines.count = static_cast<std::uint64_t>(lines.kept.count);
+  lines.size = static_cast<std::uint64_t>(x.extents[axis]);
+  lines.stride = static_cast<std::uint64_t>(x.strides[axis]);
   lines.valid = extent_of(args, args.in_type[0], lines.count);
   return lines;
 }

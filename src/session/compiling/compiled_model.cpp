@@ -88,6 +88,11 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
     }
     return all;
   };
+  if (options.passes) {
+    compiling.takes_views = [&](const StepSignature& step) {
+      return std::all_of(executors.begin(), executors.end(), [&](const auto& e) { return e->takes_views(step); });
+    };
+  }
   compiling.fuse = options.passes && options.fuse;
   compiling.plan_region = [&](const RegionSignature& region) {
     RegionPlan first;

@@ -13,7 +13,7 @@ namespace graphrun {
 
 Bytes read_bytes(Runnable& runnable, const Program& program, BufferId id) {
   const Buffer& buffer = program.buffers[id];
-  Bytes bytes(buffer.layout == Layout::vectors ? buffer.type.bytes() : buffer.bytes);
+  Bytes bytes(buffer.layout == Layout::rows ? buffer.bytes : buffer.type.bytes());
   runnable.read(id, bytes);
   return bytes;
 }

@@ -222,8 +222,10 @@ class StepVerification {
   // Notes that the candidate's state now holds these bytes, where the buffer lies in a state.
   void expect(BufferId id, const Bytes& bytes) {
     Bytes& whole = expected_states_[buffer(id).storage];
-    if (!whole.empty())
-      std::memcpy(whole.data() + (buffer(id).offset - buffer(buffer(id).storage).offset), bytes.data(), bytes.size());
+    if (whole.empty()) return;
+    std::byte* const at = &whole[buffer(id).offset - buffer(buffer(id).storage).offset];
+    if (buffer(id).layout == Layout::strided) return scatter(buffer(id), bytes, at);
+    std::memcpy(at, bytes.data(), bytes.size());
   }
 
   std::optional<Damage> find_damage(BufferId id) const {

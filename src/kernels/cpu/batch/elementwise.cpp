@@ -13,6 +13,14 @@ void run_unary(const KernelArgs& args, UnaryFn loop) {
   const auto* scalars = args.params.get_if<ScalarParams>();
   const float a = scalars != nullptr ? static_cast<float>(scalars->a) : 0.0f;
   const float b = scalars != nullptr ? static_cast<float>(scalars->b) : 0.0f;
+  if (args.in_strides[0] != nullptr) {
+    const Slabs s = slabs_of(args);
+    for_each_slab(args, s, [&](std::int64_t out, const SlabOffsets& at, std::int64_t rows, std::int64_t columns) {
+      for (std::int64_t r = 0; r < rows; ++r)
+        loop(args.output<float>() + out + r * columns, args.input<float>(0) + at[0] + r * s.row(0), columns, a, b);
+    });
+    return clear_invalid_rows(args);
+  }
   const std::int64_t n = valid_elements(args, args.out_type);
   for_ranges(args, parts_for(n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
     loop(args.output<float>() + first, args.input<float>(0) + first, last - first, a, b);

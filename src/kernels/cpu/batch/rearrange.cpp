@@ -100,26 +100,26 @@ void rearrange(const KernelArgs& args, const View& from) {
 
 template <Isa isa>
 void broadcast_to(const KernelArgs& args) {
-  rearrange<isa>(args, broadcast(dense(args.in_type[0].shape), args.view_of(args.out_type).extents));
+  rearrange<isa>(args, broadcast(args.input_view(0), args.view_of(args.out_type).extents));
 }
 
 template <Isa isa>
 void transpose(const KernelArgs& args) {
-  rearrange<isa>(args, permuted(args.view_of(args.in_type[0]), args.params.as<PermuteParams>().axes));
+  rearrange<isa>(args, permuted(args.input_view(0), args.params.as<PermuteParams>().axes));
 }
 
 template <Isa isa>
 void slice(const KernelArgs& args) {
   const auto& params = args.params.as<SliceParams>();
   const std::int64_t extent = args.out_type.shape[params.axis];
-  rearrange<isa>(args, sliced(args.view_of(args.in_type[0]), params.axis, params.start, extent));
+  rearrange<isa>(args, sliced(args.input_view(0), params.axis, params.start, extent));
 }
 
 template <Isa isa>
 void pad(const KernelArgs& args) {
   const auto& params = args.params.as<PadParams>();
   const auto value = static_cast<float>(params.value);
-  const View in = args.view_of(args.in_type[0]), out = args.view_of(args.out_type);
+  const View in = args.input_view(0), out = args.view_of(args.out_type);
   const std::int64_t end = params.before + in.extents[params.axis];
   copy<isa>(args, args.in[0], in, sliced(out, params.axis, params.before, in.extents[params.axis]));
   for (const View& edge :
@@ -133,7 +133,7 @@ void concat(const KernelArgs& args) {
   const int axis = args.params.as<AxisParams>().axis;
   std::int64_t start = 0;
   for (int k = 0; k < args.inputs; ++k) {
-    const View in = args.view_of(args.in_type[k]);
+    const View in = args.input_view(k);
     copy<isa>(args, args.in[k], in, sliced(args.view_of(args.out_type), axis, start, in.extents[axis]));
     start += in.extents[axis];
   }

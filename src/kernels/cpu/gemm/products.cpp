@@ -214,81 +214,47 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
   }
 }
 
-void run_matrices(const KernelArgs& args, const IsaTable& table) {
+void run_matmul(const KernelArgs& args, const IsaTable& table) {
   const auto& params = args.params.as<MatmulParams>();
-  const Shape& a = args.in_type[0].shape;
-  const Shape& b = args.in_type[1].shape;
-  const Shape& c = args.out_type.shape;
+  const Shape& out = args.out_type.shape;
+  const View a = params.transpose_a ? transposed(args.input_view(0)) : args.input_view(0);
+  const View b = params.transpose_b ? transposed(args.input_view(1)) : args.input_view(1);
+  const int row_a = a.extents.rank() - 2, row_b = b.extents.rank() - 2;
   MatmulProblem p{};
-  p.a_row = params.transpose_a ? 1 : columns_in(a);
-  p.a_k = params.transpose_a ? columns_in(a) : 1;
-  p.b_k = params.transpose_b ? 1 : columns_in(b);
-  p.b_column = params.transpose_b ? columns_in(b) : 1;
-  p.c_row = columns_in(c);
+  p.a_row = a.strides[row_a];
+  p.a_k = a.strides[row_a + 1];
+  p.b_k = b.strides[row_b];
+  p.b_column = b.strides[row_b + 1];
+  p.c_row = columns_in(out);
   p.c_column = 1;
-  p.m = rows_in(c);
-  p.n = columns_in(c);
-  p.k = params.transpose_a ? rows_in(a) : columns_in(a);
-  std::int64_t matrices = args.rows_of(args.out_type);
-  for (int d = 1; d < c.rank() - 2; ++d) matrices *= c[d];
-  if (p.k == 0) std::fill_n(args.output<float>(), matrices * p.m * p.n, 0.0f);
-  const bool empty = p.m == 0 || p.n == 0 || p.k == 0;
-  const Dims<2> leading = matrices_of(dense(a), dense(b));
+  p.m = a.extents[row_a];
+  p.n = b.extents[row_b + 1];
+  p.k = std::min(a.extents[row_a + 1], b.extents[row_b]);
+  if (p.m == 0 || p.n == 0 || p.k == 0) {
+    std::fill_n(args.output<float>(), out.elements(), 0.0f);
+    return;
+  }
+  const Dims<2> matrices = matrices_of(a, b);
   const auto matrix = [&](std::int64_t i) {
-    const Offsets<2> at = leading.offsets(i);
+    const Offsets<2> at = matrices.offsets(i);
     MatmulProblem one = p;
     one.a = args.input<float>(0) + at[0];
     one.b = args.input<float>(1) + at[1];
-    one.c = args.output<float>() + i * p.m * p.n;
+    one.c = args.output<float>() + i * rows_in(out) * columns_in(out);
     return one;
   };
-  if (args.workspace != nullptr && !empty) {
-    const SharedPanels shared = shared_panels(params, args.in_type[0], args.out_type);
-    for (std::int64_t i = 0; i < matrices; ++i) multiply_by_panels(args, shared, matrix(i), table);
-    clear_invalid_rows(args);
-    return;
-  }
   const Cut cut = cut_of(params, args.in_type[0], args.out_type);
-  const std::int64_t blocks = empty ? 0 : cut.row_blocks * cut.column_blocks;
-  for_ranges(args, cut.parts, matrices * blocks, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t item = first; item < last; ++item)
-      multiply_block(cut, matrix(item / blocks), item % blocks, table);
-  });
-  clear_invalid_rows(args);
-}
-
-void run_matmul(const KernelArgs& args, const IsaTable& table) {
-  if (args.out_type.shape.rank() > 2) return run_matrices(args, table);
-  const auto& params = args.params.as<MatmulParams>();
-  const TensorType& a = args.in_type[0];
-  const TensorType& b = args.in_type[1];
-  MatmulProblem p{};
-  p.a = args.input<float>(0);
-  p.a_row = params.transpose_a ? 1 : a.shape[1];
-  p.a_k = params.transpose_a ? a.shape[1] : 1;
-  p.b = args.input<float>(1);
-  p.b_k = params.transpose_b ? 1 : b.shape[1];
-  p.b_column = params.transpose_b ? b.shape[1] : 1;
-  p.c = args.output<float>();
-  p.c_row = args.out_type.shape[1];
-  p.c_column = 1;
-  p.m = params.transpose_a ? a.shape[1] : args.rows_of(a);
-  p.n = params.transpose_b ? args.rows_of(b) : b.shape[1];
-  p.k = std::min(params.transpose_a ? args.rows_of(a) : a.shape[1], params.transpose_b ? b.shape[1] : args.rows_of(b));
-  if (p.k == 0) {
-    std::fill(p.c, p.c + p.m * p.n, 0.0f);
-  } else if (p.m > 0 && p.n > 0) {
-    const Cut cut = cut_of(params, a, args.out_type);
-    const SharedPanels shared = shared_panels(params, a, args.out_type);
-    if (shared.pays && args.workspace != nullptr) {
-      multiply_by_panels(args, shared, p, table);
-    } else if (cut.partitions > 1 && args.workspace != nullptr) {
-      multiply_partitions(args, cut, p, table);
-    } else {
-      for_ranges(args, cut.parts, cut.row_blocks * cut.column_blocks, 1, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t block = first; block < last; ++block) multiply_block(cut, p, block, table);
-      });
-    }
+  const SharedPanels shared = shared_panels(params, args.in_type[0], args.out_type);
+  if (args.workspace != nullptr && shared.pays) {
+    for (std::int64_t i = 0; i < matrices.count; ++i) multiply_by_panels(args, shared, matrix(i), table);
+  } else if (args.workspace != nullptr && cut.partitions > 1) {
+    multiply_partitions(args, cut, matrix(0), table);
+  } else {
+    const std::int64_t blocks = cut.row_blocks * cut.column_blocks;
+    for_ranges(args, cut.parts, matrices.count * blocks, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t item = first; item < last; ++item)
+        multiply_block(cut, matrix(item / blocks), item % blocks, table);
+    });
   }
   clear_invalid_rows(args);
 }

@@ -16,38 +16,24 @@ using i64 = std::int64_t;
 // How an operand's features run along those of the output.
 struct Run {
   TileOperand operand;
-  i64 step = 0;  // features (elements, without rows) from one feature of the output to the next: 0 or 1
-  std::vector<std::int32_t> map;  // by feature of the output, where no step says it
-  bool mapped = false;
+  Dims<1> dims;  // of the output's features: features (elements, without rows) of the operand
 
-  Run(const TileOperand& of, const Shape& out) : operand(of) {
-    map = elements_of(broadcast(features(of), out));
-    const auto is = [&](i64 s) {
-      for (std::size_t i = 0; i < map.size(); ++i)
-        if (map[i] != s * static_cast<i64>(i)) return false;
-      return true;
-    };
-    if (is(0)) {
-      step = 0;
-    } else if (is(1)) {
-      step = 1;
-    } else {
-      mapped = true;
-    }
-  }
+  Run(const TileOperand& of, const Shape& out) : operand(of), dims(merged<1>({broadcast(features(of), out)})) {}
+  bool mapped() const { return dims.rank > 1; }
+  i64 step() const { return dims.rank == 1 ? dims.dim[0].stride[0] : 0; }  // 0 or 1
   // As one row of all features: the output's elements in order, or one number for all.
-  bool is_flat() const { return !mapped && (in_tile(operand) ? step == 1 || map.size() == 1 : step == 0); }
+  bool is_flat() const { return !mapped() && (in_tile(operand) ? step() == 1 || dims.count == 1 : step() == 0); }
 
   // All features as the rows of a slab, or the one that belongs to feature f.
   template <class T>
   Strided<T> all(const TileContext& c) const {
     const i64 column = in_tile(operand) ? 1 : 0;
-    return {read<T>(operand, c), step * (in_tile(operand) ? c.stride : 1), column};
+    return {read<T>(operand, c), step() * (in_tile(operand) ? c.stride : 1), column};
   }
   template <class T>
-  Strided<T> one(const TileContext& c, std::size_t f) const {
+  Strided<T> one(const TileContext& c, i64 f) const {
     const bool tile = in_tile(operand);
-    return {read<T>(operand, c) + map[f] * (tile ? c.stride : 1), 0, tile ? 1 : 0};
+    return {read<T>(operand, c) + dims.offset(f) * (tile ? c.stride : 1), 0, tile ? 1 : 0};
   }
 };
 
@@ -58,7 +44,7 @@ class Elementwise : public TileStep {
     const Shape out = features_of(call.output.type);
     for (const TileOperand& input : call.inputs) runs_.emplace_back(input, out);
     flat_ = std::all_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.is_flat(); });
-    mapped_ = std::any_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.mapped; });
+    mapped_ = std::any_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.mapped(); });
   }
 
  protected:
@@ -67,8 +53,7 @@ class Elementwise : public TileStep {
     Out* out = written<Out>(out_, c);
     if (flat_) return f(out, i64{1}, features_ * c.stride, Whole{*this, c});
     if (!mapped_) return f(out, features_, c.stride, Whole{*this, c});
-    for (i64 i = 0; i < features_; ++i, out += c.stride)
-      f(out, i64{1}, c.stride, Feature{*this, c, static_cast<std::size_t>(i)});
+    for (i64 i = 0; i < features_; ++i, out += c.stride) f(out, i64{1}, c.stride, Feature{*this, c, i});
   }
   struct Whole {
     const Elementwise& step;
@@ -81,7 +66,7 @@ class Elementwise : public TileStep {
   struct Feature {
     const Elementwise& step;
     const TileContext& c;
-    std::size_t f;
+    i64 f;
     template <class T>
     Strided<T> get(std::size_t i) const {
       return step.runs_[i].one<T>(c, f);

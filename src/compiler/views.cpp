@@ -1,0 +1,132 @@
+#include "compiler/views.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "graph/ops/op_def.h"
+#include "graphrun/op.h"
+#include "graphrun/params/movement.h"
+
+namespace graphrun {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const GraphAnalysis& analysis,
+         const std::function<bool(const StepSignature&)>& takes_views)
+      : graph_(graph), analysis_(analysis), takes_views_(takes_views), in_region_(graph.size(), false) {
+    for (const ir::Region& region : graph.regions) {
+      for (const ir::RegionStage& stage : region.stages)
+        std::fill(in_region_.begin() + stage.rows, in_region_.begin() + stage.last, true);
+      for (const ir::NodeRange& chain : region.chains)
+        std::fill(in_region_.begin() + chain.first, in_region_.begin() + chain.last, true);
+    }
+    for (NodeId id = 0; id < graph.size(); ++id)
+      if (overwrites(id)) writers_.push_back(id);
+    views_.shown.assign(graph.size(), false);
+  }
+
+  Views run() {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      views_.root.push_back(id);
+      views_.view.push_back(dense(graph_[id].type.shape));
+    }
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (analysis_.is_view(id)) {
+        views_.root[id] = views_.root[node.inputs[0]];
+        views_.view[id].offset = views_.view[node.inputs[0]].offset;
+      } else if (const std::optional<View> view = shown(id)) {
+        const NodeId root = views_.root[node.inputs[0]];
+        const bool same = *view == views_.view[node.inputs[0]];  // a copy that was asked for
+        if (same || !may_show(root) || !may_be_shown(id) || !all_take(id, root, *view)) continue;
+        views_.root[id] = root;
+        views_.view[id] = *view;
+        views_.shown[id] = true;
+      }
+    }
+    return std::move(views_);
+  }
+
+ private:
+  bool overwrites(NodeId id) const { return graph_[id].op == Op::assign || analysis_.aliases[id] == Alias::must_be; }
+
+  // How the node's elements lie in the storage of its operand, if they do.
+  std::optional<View> shown(NodeId id) const {
+    const Node& node = graph_[id];
+    if (!takes_views_ || (node.op != Op::slice && node.op != Op::transpose && node.op != Op::broadcast_to))
+      return std::nullopt;
+    const TensorType& of = graph_[node.inputs[0]].type;
+    const View& from = views_.view[node.inputs[0]];
+    if (node.op == Op::broadcast_to) {
+      if (of.rows != node.type.rows) return std::nullopt;  // rows past the count would not be zero
+      return broadcast(from, node.type.shape);
+    }
+    const Params params = node.def->pack(node.attrs, {&of, 1}, node.type);
+    if (const auto* slice = params.get_if<SliceParams>())
+      return sliced(from, slice->axis, slice->start, node.type.shape[slice->axis]);
+    return permuted(from, params.as<PermuteParams>().axes);
+  }
+
+  // A batch may be read where it lies in the data set, if nothing shows a part of it.
+  bool may_show(NodeId root) const {
+    return !in_region_[root] && !overwrites(root) && graph_[root].def->rows != RowRule::select;
+  }
+  bool may_be_shown(NodeId id) const {
+    const Node& node = graph_[id];
+    return !node.keep && !node.poll && !in_region_[id] && !analysis_.consumers[id].empty() &&
+           node.type.shape.elements() > 0;
+  }
+
+  // Whether all readers of the value take it there.
+  bool all_take(NodeId value, NodeId root, const View& view) const {
+    const std::vector<NodeId>& readers = analysis_.consumers[value];
+    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      if (in_region_[reader] || overwrites(reader) || written_before(reader, root)) return false;
+      if (!analysis_.is_view(reader)) return takes(reader, value, view);
+      View other = dense(graph_[reader].type.shape);
+      other.offset = view.offset;
+      return is_dense(view) && may_be_shown(reader) && all_take(reader, root, other);
+    });
+  }
+  bool written_before(NodeId reader, NodeId state) const {
+    return std::any_of(writers_.begin(), writers_.end(), [&](NodeId writer) {
+      return writer < reader && graph_[writer].phase == graph_[reader].phase && graph_[writer].inputs[0] == state;
+    });
+  }
+  bool takes(NodeId reader, NodeId value, const View& view) const {
+    const Node& node = graph_[reader];
+    std::vector<TensorType> types;
+    std::vector<View> views;
+    bool rows = node.type.rows > 0;
+    for (const NodeId input : node.inputs) {
+      types.push_back(graph_[input].type);
+      views.push_back(input == value ? view : views_.view[input]);
+      rows = rows || types.back().rows > 0;
+    }
+    const Params params = node.def->pack != nullptr ? node.def->pack(node.attrs, types, node.type) : Params{};
+    const bool partial =
+        rows && graph_[reader].phase != ir::kShared && graph_.phases[node.phase].row_count != ir::kNoNode;
+    return takes_views_({node.op, params, types, node.type, partial, views});
+  }
+
+  const Graph& graph_;
+  const GraphAnalysis& analysis_;
+  const std::function<bool(const StepSignature&)>& takes_views_;
+  std::vector<bool> in_region_;  // a row step, or in a chain
+  std::vector<NodeId> writers_;
+  Views views_;
+};
+
+}  // namespace
+
+Views find_views(const Graph& graph, const GraphAnalysis& analysis,
+                 const std::function<bool(const StepSignature&)>& takes_views) {
+  return Finder(graph, analysis, takes_views).run();
+}
+
+}  // namespace graphrun
