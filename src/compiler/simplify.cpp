@@ -43,14 +43,22 @@ std::optional<TensorType> type_with(const Graph& graph, const Node& node, const 
   }
 }
 
+// What a broadcast repeats; of one number also where a reshape shows it.
+NodeId repeated(const Graph& graph, NodeId id) {
+  NodeId shown = id;
+  while (graph[shown].op == Op::reshape) shown = graph[shown].inputs[0];
+  if (graph[shown].op != Op::broadcast_to) return id;
+  const NodeId from = graph[shown].inputs[0];
+  return shown == id || graph[from].type.shape.elements() == 1 ? from : id;
+}
+
 // Drops broadcast_to nodes before an elementwise op as long as inference still gives the same type.
 void drop_broadcasts(const Graph& graph, Node& node) {
   if (node.def->rows != RowRule::elementwise) return;
   for (NodeId& input : node.inputs) {
-    if (graph[input].op != Op::broadcast_to) continue;
     const NodeId before = input;
-    input = graph[input].inputs[0];
-    if (type_with(graph, node, node.inputs) != node.type) input = before;
+    input = repeated(graph, input);
+    if (input != before && type_with(graph, node, node.inputs) != node.type) input = before;
   }
 }
 

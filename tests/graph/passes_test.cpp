@@ -68,6 +68,18 @@ TEST_F(Simplify, AnElementwiseReaderBroadcastsByItself) {
   EXPECT_EQ(result.nodes.back().type.rows, 1);
 }
 
+TEST_F(Simplify, ANumberThatIsRepeatedIsReadAsItIsThroughAReshape) {
+  const auto shown = [&](NodeId of) {
+    return make.add("reshape", {make.add("broadcast_to", {of}, {{"shape", std::vector<std::int64_t>{2, 3}}})},
+                    {{"shape", std::vector<std::int64_t>{6}}});
+  };
+  const NodeId six = make.add("parameter", {}, {{"shape", std::vector<std::int64_t>{6}}});
+  keep(make.add("mul", {six, shown(make.scalar(2, DType::f32))}));
+  EXPECT_EQ(count(run_passes(graph), "broadcast_to"), 0);
+  keep(make.add("mul", {six, shown(w)}));
+  EXPECT_EQ(count(run_passes(graph), "broadcast_to"), 1) << "three numbers are not one";
+}
+
 TEST_F(Simplify, ABroadcastThatGivesTheShapeStays) {
   const NodeId wide =
       make.add("broadcast_to", {w}, {{"shape", std::vector<std::int64_t>{4, 3}}, {"rows", std::int64_t{1}}});
