@@ -108,6 +108,8 @@ class Finder {
                               return members_.in_chain[reader] || !members_.stored[reader];
                             });
     }
+    for (NodeId id = 0; id < facts_.graph.size(); ++id)
+      if (facts_.analysis.is_view(id)) members_.stored[id] = members_.stored[facts_.analysis.roots[id]];
   }
 
   const ElementFacts& facts_;

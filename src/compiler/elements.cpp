@@ -141,13 +141,14 @@ class Elements {
   }
   void take_readers(NodeId shown, NodeId value) {
     for (const NodeId reader : facts_.analysis.consumers[shown]) {
+      if (over_rows_[reader] != nullptr) continue;
       if (facts_.analysis.is_view(reader)) {
         if (!taken_[reader]) take(reader);
         take_readers(reader, value);
       } else if (!taken_[reader] && facts_.count(reader) == facts_.count(value) &&
-                 facts_.has_rows(reader) == facts_.has_rows(value) && over_rows_[reader] == nullptr &&
-                 members_.in_chain[reader] && members_.stored[reader] && !facts_.writes_state(reader) &&
-                 facts_.source_of(reader) == kNoNode && can_run(reader, reader)) {
+                 facts_.has_rows(reader) == facts_.has_rows(value) && members_.in_chain[reader] &&
+                 members_.stored[reader] && !facts_.writes_state(reader) && facts_.source_of(reader) == kNoNode &&
+                 can_run(reader, reader)) {
         take(reader);
       }
     }
@@ -256,7 +257,7 @@ class Elements {
         for (const NodeId read : facts_.reads(id)) {
           if (is_anew(id, read)) {
             for (const NodeId number : members_.numbers[read]) {
-              if (piece.anew.count(number) == 0) numbers.push_back(number);
+              if (piece.anew.count(number) == 0 && inside.count(number) == 0) numbers.push_back(number);
               for (const NodeId leaf : facts_.reads(number))
                 if (!members_.is_number(leaf)) operands.push_back(leaf);
             }

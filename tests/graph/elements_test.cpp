@@ -125,6 +125,44 @@ TEST(Elements, ANumberThatAnotherStepReadsIsStoredToo) {
   EXPECT_TRUE(in_registers(program, "n.copy1"));
 }
 
+// The first region has a copy of the number, which comes before the number itself: others read what is stored.
+TEST(Elements, WhatIsStoredStandsForItsCopies) {
+  Step step;
+  const NodeId n = step.named("n", step.make.add("exp", {step.state("t", {})}));
+  const NodeId a = step.named("a", step.make.add("mul", {step.state("x", {4}), n}));
+  const NodeId y = step.state("y", {3, 4});
+  step.make.add("assign", {y, step.named("new", step.make.add("add", {y, a}))});
+  step.graph[step.make.add("transpose", {n}, {{"axes", List{}}})].keep = true;
+  const Program program = step.program();
+  EXPECT_EQ(regions_of(program), (Regions{{{"n.copy1", "a"}}, {{"n"}, {"new"}}}));
+  EXPECT_FALSE(in_registers(program, "n"));
+  EXPECT_TRUE(in_registers(program, "n.copy1"));
+}
+
+TEST(Elements, AViewOfANumberIsComputedAnewWithIt) {
+  Step step;
+  const NodeId n = step.named("n", step.make.add("exp", {step.state("t", {})}));
+  const NodeId shown = step.make.add("reshape", {n}, {{"shape", List{1}}});
+  for (const std::string w : {"a", "b"}) {
+    const NodeId state = step.state(w, {64});
+    step.make.add("assign", {state, step.named("new" + w, step.make.add("mul", {state, shown}))});
+  }
+  const Program program = step.program();
+  EXPECT_EQ(regions_of(program), (Regions{{{"n", "newa"}, {"n.copy1", "newb"}}}));
+  EXPECT_TRUE(in_registers(program, "n") && in_registers(program, "n.copy1"));
+}
+
+// The sum cuts, and what follows it in the order of nodes needs no more than what comes before it.
+TEST(Elements, LaterReadersOfTheSameElementsComeAlong) {
+  Step step;
+  const NodeId d = step.named("d", step.make.add("neg", {step.state("x", {64})}));
+  const NodeId loss = step.sum(step.named("square", step.make.add("square", {d})));
+  step.graph[loss].keep = true;
+  const NodeId g = step.named("g", step.make.add("mul", {d, step.make.scalar(2, DType::f32)}));
+  step.graph[step.make.add("transpose", {g}, {{"axes", List{0}}})].keep = true;
+  EXPECT_EQ(regions_of(step.program()), (Regions{{{"d", "square", "g"}}}));
+}
+
 TEST(Elements, WhatIsReadInAnotherOrderComesBefore) {
   Step step;
   const NodeId x = step.state("x", {4});
