@@ -47,6 +47,7 @@ if(GRAPHRUN_CUDA_FOUND)
   endif()
 
   graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels KERNELS)
+  graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels executor_cuda_planner LIBRARIES CUDA::cudart_static)
   # Kernels that are compiled when a program is loaded include scalar_ops.h as text, with what it includes in its place.
   set(op_list_file ${PROJECT_SOURCE_DIR}/include/graphrun/op_list.h)
   set(functions_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_functions.h)
@@ -59,12 +60,10 @@ if(GRAPHRUN_CUDA_FOUND)
   string(REPLACE "#include \"graphrun/op_list.h\"" "${op_list}" scalar_ops "${scalar_ops}")
   string(REPLACE "#include \"kernels/scalar_functions.h\"" "${functions}" scalar_ops "${scalar_ops}")
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp @ONLY CONTENT
-"#include \"kernels/cuda/fused.h\"
+"#include \"executors/cuda/element_kernels.h\"
 const char* const graphrun::cuda::kScalarOpsSource = R\"scalar_ops(@scalar_ops@)scalar_ops\";
 ")
-  target_sources(graphrun_kernels_cuda PRIVATE ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp)
-
-  graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels executor_cuda_planner LIBRARIES CUDA::cudart_static)
+  target_sources(graphrun_executor_cuda PRIVATE ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp)
   # For --profile. The library itself is opened at run time, where it is installed.
   find_path(GRAPHRUN_CUPTI_INCLUDE cupti.h
     HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)

@@ -32,9 +32,9 @@ constexpr RegionCosts kHostRegions = {
 };
 
 // From 16384 elements on the buffers of a step do not stay in the nearest cache of a host. A launch costs a GPU more
-// than most steps (0: not yet made); each operand of a region is an address among its kernel's parameters, of 4 KB.
+// than most steps; each operand of a region is an address among its kernel's parameters, of 4 KB.
 constexpr ElementLimits kHostElements{16384, 1, 64, 200, 0};
-constexpr ElementLimits kGpuElements{0, 64, 64, 200, 12};
+constexpr ElementLimits kGpuElements{1, 64, 64, 200, 12};
 
 // From NVIDIA's CUDA programming guide (table of technical specifications) and the data sheets of the boards. Shared
 // memory is what one block may opt in to. h100 is the SXM board; h200 has the same chip and other memory.

@@ -66,6 +66,28 @@ TEST_F(Device, ComparisonsAndWhere) {
   compare(build, out, 0.0f);
 }
 
+// One kernel for a region leaves the bits that the kernels of its steps leave.
+TEST_F(Device, ARegionOverElementsGivesTheBitsOfItsSteps) {
+  std::vector<Shape> shapes(std::begin(ElementProgram::kSmall), std::end(ElementProgram::kSmall));
+  shapes.insert(shapes.end(), std::begin(ElementProgram::kLarge), std::end(ElementProgram::kLarge));
+  for (const Shape& shape : shapes) {
+    SCOPED_TRACE(to_string(shape));
+    const ElementProgram one(shape, true), many(shape, false);
+    const auto region = cuda->load(one.program), steps = cuda->load(many.program);
+    EXPECT_EQ(counted(*region, "generated_kernels"), 1u);
+    EXPECT_EQ(counted(*steps, "generated_kernels"), 0u);
+    region->run(0, 7);
+    steps->run(0, 7);
+    region->run_steps(0, 0, static_cast<std::uint32_t>(one.program.phases[0].steps.size()));
+    steps->run(0, 1);
+    for (std::size_t i = 0; i < one.stored.size(); ++i) {
+      EXPECT_EQ(read<std::uint8_t>(*region, one.program, one.stored[i]),
+                read<std::uint8_t>(*steps, many.program, many.stored[i]))
+          << one.program.buffers[one.stored[i]].name;
+    }
+  }
+}
+
 TEST_F(Device, Matmul) {
   struct Case {
     std::int64_t m, n, k;

@@ -78,6 +78,20 @@ class Builder {
     return output;
   }
 
+  // A value that lives within a chain.
+  BufferId inside(std::string name, const TensorType& type) {
+    const auto id = static_cast<BufferId>(program_.buffers.size());
+    program_.buffers.push_back({std::move(name), type, BufferKind::tile, id, 0, 0, false, Layout::registers});
+    return id;
+  }
+  // The steps from here on are a region over elements; those since its last chain, or its begin, are one more chain.
+  void begin_region() { program_.phases[0].regions.emplace_back().last = steps(); }
+  void end_chain() {
+    Region& region = program_.phases[0].regions.back();
+    region.chains.push_back({region.last, steps()});
+    region.last = steps();
+  }
+
   // Gives every step the scratch that the executor wants, and another one that runs the Program, too.
   Program finish(const Executor& executor, const Executor* other = nullptr) {
     for (Step& step : program_.phases[0].steps) {
@@ -93,11 +107,23 @@ class Builder {
       if (other != nullptr) bytes = std::max(bytes, workspace_of(*other, other->default_target()));
       if (bytes > 0) step.workspace = place("workspace", {DType::u64, {}, 0}, BufferKind::workspace, bytes, false);
     }
+    for (Region& region : program_.phases[0].regions) {
+      std::vector<std::int64_t> elements;
+      for (const ElementChain& chain : region.chains) {
+        const Step& last = program_.phases[0].steps[chain.last - 1];
+        elements.push_back(last.op == Op::record ? 1 : program_.buffers[last.output].type.shape.elements());
+      }
+      RegionSignature signature;
+      signature.form = RegionForm::elements;
+      signature.chains = elements;
+      region.tiling = executor.plan_region(signature, find_target(program_.target)).tiling;
+    }
     check(program_);
     return program_;
   }
 
  private:
+  std::uint32_t steps() const { return static_cast<std::uint32_t>(program_.phases[0].steps.size()); }
   BufferId place(std::string name, const TensorType& type, BufferKind kind, std::uint64_t bytes, bool poll) {
     const auto id = static_cast<BufferId>(program_.buffers.size());
     program_.buffers.push_back({std::move(name), type, kind, id, program_.arena_bytes, bytes, poll});
@@ -150,6 +176,68 @@ struct Regression {
     build.step("assign", {weights, next}, weights);
     build.step("record", {ring, loss, counter}, ring);
     build.step("increment", {counter}, counter);
+  }
+};
+
+// A region of three chains over elements: operands of every shape that is broadcast to (2, rows, columns), a number, a
+// result that takes the place of an operand, rows past the count of a batch, and a record beside a counter. Or the same
+// steps without a region.
+struct ElementProgram {
+  static constexpr std::int64_t kShort = 3;  // rows less than the capacity
+  inline static const Shape kSmall[] = {{30, 4}, {33, 7}, {16, 1000}};
+  inline static const Shape kLarge[] = {{2048, 32}, {4099, 16}, {9369, 7}};  // the last is no multiple of four
+
+  Program program;
+  std::vector<BufferId> stored;
+
+  ElementProgram(const Shape& shape, bool region) {
+    const std::int64_t rows = shape[0], columns = shape[1];
+    Builder build("elements", rows);
+    const auto kept = [&](BufferId id) { return stored.push_back(id), id; };
+    const auto value = [&](const char* name, const TensorType& type) {
+      return region ? build.inside(name, type) : build.buffer(name, type);
+    };
+    const auto random = [&](const char* name, Shape of, std::uint32_t seed) {
+      return build.state(name, f32(of), random_values(of.elements(), seed, 0.5f, 1.5f));
+    };
+    const Shape all = {2, rows, columns};
+    const BufferId same = kept(random("same", all, 1)), number = random("number", {}, 2);
+    const BufferId period = random("period", {columns}, 3), repeat = random("repeat", {2, rows, 1}, 4);
+    const BufferId strided = random("strided", {2, 1, columns}, 5);
+    const BufferId data = random("data", shape, 6);
+    const BufferId loss = random("loss", {}, 7);
+    const BufferId ring = kept(build.state("ring", f32({5}), {})), counter = kept(build.counter("counter"));
+    const BufferId count =
+        build.values("count", scalar(DType::i32), std::vector<std::int32_t>{static_cast<std::int32_t>(rows - kShort)},
+                     BufferKind::counter);
+    build.rows(count);
+    const BufferId samples =
+        build.step("minibatch", {data, counter}, build.buffer("samples", f32(shape, 1)), MinibatchParams{rows, rows});
+
+    if (region) build.begin_region();
+    build.rows(kNoBuffer);
+    const BufferId squared = build.step("square", {number}, value("squared", f32({})));
+    const BufferId a = build.step("add", {same, period}, value("a", f32(all)));
+    const BufferId b = build.step("mul", {a, repeat}, value("b", f32(all)));
+    const BufferId c = build.step("sub", {b, strided}, kept(build.buffer("c", f32(all))));
+    const BufferId less = build.step("less", {c, same}, value("less", {DType::boolean, all, 0}));
+    const BufferId one = build.step("cast", {less}, value("one", f32(all)));
+    const BufferId scaled = build.step("mul", {one, squared}, value("scaled", f32(all)));
+    const BufferId next = build.step("add", {scaled, c}, value("next", f32(all)));
+    build.step("assign", {same, next}, same);
+    if (region) build.end_chain();
+
+    build.rows(count);
+    const BufferId grown = build.step("exp", {samples}, value("grown", f32(shape, 1)));
+    const BufferId mixed = build.step("mul", {grown, period}, kept(build.buffer("mixed", f32(shape, 1))));
+    build.step("add", {mixed, grown}, kept(build.buffer("sum", f32(shape, 1))));
+    if (region) build.end_chain();
+
+    build.rows(kNoBuffer);
+    build.step("record", {ring, loss, counter}, ring);
+    build.step("increment", {counter}, counter);
+    if (region) build.end_chain();
+    program = build.finish(*find_executor("cuda"));
   }
 };
 

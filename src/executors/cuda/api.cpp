@@ -27,7 +27,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Counters::list() const {
           {"captured_launches", captured_launches},
           {"graphs", graphs},
           {"library_calls", library_calls},
-          {"fused_kernels", fused_kernels},
+          {"generated_kernels", generated_kernels},
           {"synchronizations", synchronizations}};
 }
 

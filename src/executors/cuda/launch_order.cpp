@@ -59,15 +59,18 @@ class Arena {
 
 }  // namespace
 
-ByteRange range_of(const Buffer& buffer) {
-  return {buffer.offset, buffer.offset + (buffer.kind == BufferKind::workspace ? buffer.bytes : buffer.type.bytes())};
-}
-
 void LaunchAccess::add(const Program& program, const Step& step) {
-  for (const BufferId input : step.inputs) reads.push_back(range_of(program.buffers[input]));
-  if (step.row_count != kNoBuffer) reads.push_back(range_of(program.buffers[step.row_count]));
-  writes.push_back(range_of(program.buffers[step.output]));
-  if (step.workspace != kNoBuffer) writes.push_back(range_of(program.buffers[step.workspace]));
+  const auto touch = [&](BufferId id, std::vector<ByteRange>& ranges) {
+    if (id == kNoBuffer) return;
+    const bool in_parts = program.buffers[id].layout == Layout::strided;
+    const Buffer& buffer = program.buffers[in_parts ? storage_root(program, id) : id];
+    const std::uint64_t bytes = buffer.kind == BufferKind::workspace ? buffer.bytes : buffer.type.bytes();
+    if (buffer.layout != Layout::registers) ranges.push_back({buffer.offset, buffer.offset + bytes});
+  };
+  for (const BufferId input : step.inputs) touch(input, reads);
+  touch(step.row_count, reads);
+  touch(step.output, writes);
+  touch(step.workspace, writes);
 }
 
 std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAccess> launches) {

@@ -2,7 +2,7 @@
 // Contract: a pure function of the bytes that launches read and write. Two launches run in the order given wherever one
 // of them writes what the other one touches, since the plan lays values over each other; all others may run at once.
 // Time is near linear in the number of ranges.
-// Leaves to others: what a launch is (kernels/cuda, element_kernels.h), capture and edges (step_graph.h).
+// Leaves to others: what a launch is (runnable.h), capture and edges (step_graph.h).
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,9 @@ struct ByteRange {  // of the arena
   std::uint64_t begin = 0, end = 0;
 };
 struct LaunchAccess {
-  std::vector<ByteRange> reads, writes;  // scratch is written
-  void add(const Program& program, const Step& step);
+  std::vector<ByteRange> reads, writes;                // scratch is written
+  void add(const Program& program, const Step& step);  // what lies in registers is not touched
 };
-ByteRange range_of(const Buffer& buffer);
 
 // For each launch the earlier ones that it waits for, latest first, without those that these wait for themselves.
 std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAccess> launches);

@@ -6,10 +6,11 @@
 
 #include <array>
 #include <stdexcept>
+#include <type_traits>
 
+#include "executors/cuda/element_kernels.h"
 #include "executors/cuda/once_per_key.h"
 #include "graphrun/error.h"
-#include "kernels/cuda/fused.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -24,25 +25,33 @@ struct Functions {
   decltype(&nvrtcGetCUBIN) cubin;
 };
 
-template <class F>
-bool find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  return function != nullptr;
+Functions open_library() {
+  const std::string name = fmt::format("libnvrtc.so.{}", CUDART_VERSION / 1000);
+  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    throw Error(ErrorKind::device, "cuda.library",
+                fmt::format("the kernels of this model are compiled by {}: {}", name, why != nullptr ? why : "?"),
+                "it is part of the CUDA Toolkit; LD_LIBRARY_PATH can name its folder; --no-fuse does without it");
+  }
+  const auto find = [&](const char* function, auto& to) {
+    to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, function));
+    if (to == nullptr)
+      throw Error(ErrorKind::device, "cuda.library", fmt::format("{} has no function '{}'", name, function));
+  };
+  Functions f{};
+  find("nvrtcCreateProgram", f.create);
+  find("nvrtcDestroyProgram", f.destroy);
+  find("nvrtcCompileProgram", f.compile);
+  find("nvrtcGetProgramLogSize", f.log_size);
+  find("nvrtcGetProgramLog", f.log);
+  find("nvrtcGetCUBINSize", f.cubin_size);
+  find("nvrtcGetCUBIN", f.cubin);
+  return f;
 }
 
-// Null where it is not installed.
-const Functions* functions() {
-  static const Functions* const loaded = []() -> const Functions* {
-    static Functions f{};
-    void* library = dlopen(fmt::format("libnvrtc.so.{}", CUDART_VERSION / 1000).c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return nullptr;
-    const bool all = find(library, "nvrtcCreateProgram", f.create) && find(library, "nvrtcDestroyProgram", f.destroy) &&
-                     find(library, "nvrtcCompileProgram", f.compile) &&
-                     find(library, "nvrtcGetProgramLogSize", f.log_size) &&
-                     find(library, "nvrtcGetProgramLog", f.log) && find(library, "nvrtcGetCUBINSize", f.cubin_size) &&
-                     find(library, "nvrtcGetCUBIN", f.cubin);
-    return all ? &f : nullptr;
-  }();
+const Functions& functions() {
+  static const Functions loaded = open_library();
   return loaded;
 }
 
@@ -52,11 +61,11 @@ void check(cudaError_t status, const char* call) {
 }
 
 std::vector<char> compile(const std::string& source, const std::string& architecture) {
-  const Functions& f = *functions();
+  const Functions& f = functions();
   nvrtcProgram program = nullptr;
   const char* const headers[] = {kScalarOpsSource};
   const char* const names[] = {kScalarOpsName};
-  if (f.create(&program, source.c_str(), "fused.cu", 1, headers, names) != NVRTC_SUCCESS)
+  if (f.create(&program, source.c_str(), "elements.cu", 1, headers, names) != NVRTC_SUCCESS)
     throw std::logic_error("NVRTC takes no program");
   const std::string target = "--gpu-architecture=" + architecture;
   const std::array options{target.c_str(), "--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
@@ -85,10 +94,6 @@ std::vector<char> compile(const std::string& source, const std::string& architec
 }
 
 }  // namespace
-
-bool can_compile() {
-  return functions() != nullptr;
-}
 
 // From 9.0 on the letter stands for instructions that no other device has.
 std::string architecture_of(int major, int minor) {

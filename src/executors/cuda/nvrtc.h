@@ -1,7 +1,8 @@
-// nvrtc.h: kernels compiled when a program is loaded, by NVRTC, which is opened when it is first needed.
+// nvrtc.h: kernels compiled when a program is loaded, by NVRTC, which is opened when it is first needed; where it is
+// not installed that is an Error.
 // Contract: the same source gives the same code; what was compiled once is kept for the process, and sources that
 // differ do not wait for each other. Code of a kernel lives as long as its CompiledKernels.
-// Leaves to others: what is compiled (kernels/cuda/fused.h).
+// Leaves to others: what is compiled (element_kernels.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,9 +11,6 @@
 #include <vector>
 
 namespace graphrun::cuda {
-
-// Whether NVRTC is installed: without it programs run with the kernels that are built in.
-bool can_compile();
 
 // As the compiler names it: "sm_90a". With all that this device has, since the code is for no other one.
 std::string architecture_of(int major, int minor);

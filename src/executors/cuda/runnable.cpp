@@ -11,7 +11,8 @@
 #include <utility>
 
 #include "executors/cuda/device.h"
-#include "executors/cuda/fusing.h"
+#include "executors/cuda/element_kernels.h"
+#include "executors/cuda/launch_order.h"
 #include "executors/cuda_planner/cuda_planner.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
@@ -100,7 +101,6 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
              FreePinned{&api_}};
   load_times_.emplace_back("allocation_ns", clock.lap());
   bind_phases();
-  bind_launches();
   choose_algorithms();
   arena_->clear_states(stream_.get());
   for (const InitialValue& value : program.initial) {
@@ -163,12 +163,54 @@ CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index
   return bound;
 }
 
+// Adds the region's kernel to the source of this program.
+CudaRunnable::BoundRegion CudaRunnable::bind(const Phase& phase, const Region& region, std::string& source) {
+  BoundRegion bound;
+  const std::uint32_t first = region.first();
+  bound.name = fmt::format("elements_{}_{}", phases_.size(), first + 1);
+  bound.label = fmt::format("phase '{}', steps {} to {} ({} {}, ...)", phase.name, first + 1, region.last,
+                            name_of(phase.steps[first].op), phase.steps[first].name);
+  const ElementKernel kernel = element_kernel(bound.name, program_, phase, region, machine_);
+  bound.grid = kernel.grid;
+  bound.threads = kernel.threads;
+  for (const BufferId operand : kernel.pointers) bound.pointers.push_back(arena_->at(operand));
+  source += kernel.source;
+  return bound;
+}
+
 void CudaRunnable::bind_phases() {
+  std::string source;
   for (const Phase& phase : program_.phases) {
     BoundPhase bound;
     bound.label = fmt::format("phase '{}'", phase.name);
-    for (std::size_t i = 0; i < phase.steps.size(); ++i) bound.steps.push_back(bind(phase, i));
+    std::vector<LaunchAccess> accesses;
+    auto region = phase.regions.begin();
+    for (std::uint32_t step = 0; step < phase.steps.size();) {
+      const bool alone = region == phase.regions.end() || step < region->first();
+      const std::uint32_t last = alone ? step + 1 : region->last;
+      LaunchAccess& access = accesses.emplace_back();
+      for (std::uint32_t i = step; i < last; ++i) access.add(program_, phase.steps[i]);
+      if (alone) {
+        bound.launches.push_back({step, last, bind(phase, step)});
+      } else {
+        bound.launches.push_back({step, last, bind(phase, *region++, source)});
+      }
+      step = last;
+    }
+    std::vector<std::vector<std::uint32_t>> order = launch_order(accesses);
+    for (std::size_t i = 0; i < order.size(); ++i) bound.launches[i].after = std::move(order[i]);
+    bound.batching = LaunchBatching(bound.launches.size());
     phases_.push_back(std::move(bound));
+  }
+  if (source.empty()) return;
+  compiled_ = std::make_unique<CompiledKernels>(kElementPrelude + source);
+  for (BoundPhase& phase : phases_) {
+    for (BoundLaunch& launch : phase.launches) {
+      auto* bound = std::get_if<BoundRegion>(&launch.work);
+      if (bound == nullptr) continue;
+      bound->kernel = compiled_->find(bound->name);
+      api_.count_generated_kernel();
+    }
   }
 }
 
@@ -178,44 +220,18 @@ void CudaRunnable::enqueue(const BoundStep& step, bool capturing) {
   step.launch(step.args, launcher);
 }
 
-void CudaRunnable::bind_launches() {
-  const bool compile = can_compile();
-  std::string source;
-  for (PhaseId id = 0; id < phases_.size(); ++id) {
-    BoundPhase& bound = phases_[id];
-    const Phase& phase = program_.phases[id];
-    for (const Launch& launch : group_steps(program_, phase, compile)) {
-      BoundLaunch& next = bound.launches.emplace_back();
-      next.after = launch.after;
-      for (const Segment& segment : launch.segments) {
-        for (const Member& member : segment.members) next.steps.push_back(member.step);
-      }
-      if (!launch.fused()) continue;
-      FusedKernelCall call;
-      call.name = fmt::format("fused_{}_{}", id, bound.launches.size());
-      const FusedLaunch fused = fuse_launch(program_, phase, launch, call.name, machine_);
-      source += fused.kernel.source;
-      call.label =
-          fmt::format("{} and {} more in one kernel", bound.steps[next.steps.front()].label, next.steps.size() - 1);
-      call.grid = fused.kernel.grid;
-      call.threads = fused.kernel.threads;
-      for (const BufferId operand : fused.operands) call.pointers.push_back(arena_->at(operand));
-      next.fused = std::move(call);
-    }
-    bound.batching = LaunchBatching(bound.launches.size());
-  }
-  if (!source.empty()) compile_launches(fused_prelude() + source);
+void CudaRunnable::enqueue(const BoundRegion& region, bool capturing) {
+  api_.doing(region.label);
+  void* arguments[] = {const_cast<const void**>(region.pointers.data())};
+  api_.launch(region.kernel, region.name.c_str(), region.grid, region.threads, arguments, stream_.get(), capturing);
 }
 
-void CudaRunnable::compile_launches(const std::string& source) {
-  compiled_ = std::make_unique<CompiledKernels>(source);
-  for (BoundPhase& phase : phases_) {
-    for (BoundLaunch& launch : phase.launches) {
-      if (!launch.fused) continue;
-      launch.fused->kernel = compiled_->find(launch.fused->name);
-      api_.count_fused_kernel();
-    }
-  }
+void CudaRunnable::enqueue(const BoundLaunch& launch, bool capturing) {
+  std::visit([&](const auto& work) { enqueue(work, capturing); }, launch.work);
+}
+
+void CudaRunnable::enqueue(const BoundPhase& phase) {
+  for (const BoundLaunch& launch : phase.launches) enqueue(launch, false);
 }
 
 // Nothing is in the arena yet: operands are filled with numbers and results are tried out where they lie.
@@ -234,10 +250,11 @@ void CudaRunnable::choose_algorithms() {
   };
   if (!library_) return;
   for (std::size_t phase = 0; phase < phases_.size(); ++phase) {
-    for (std::size_t i = 0; i < phases_[phase].steps.size(); ++i) {
-      if (program_.phases[phase].steps[i].op != Op::matmul) continue;
-      Choosing launcher(*this, phases_[phase].steps[i]);
-      phases_[phase].steps[i].launch(phases_[phase].steps[i].args, launcher);
+    for (const BoundLaunch& launch : phases_[phase].launches) {
+      const auto* step = std::get_if<BoundStep>(&launch.work);
+      if (step == nullptr || program_.phases[phase].steps[launch.first].op != Op::matmul) continue;
+      Choosing launcher(*this, *step);
+      step->launch(step->args, launcher);
     }
   }
 }
@@ -246,25 +263,9 @@ void CudaRunnable::capture_phases() {
   graphs_.reserve(phases_.size());
   for (const BoundPhase& phase : phases_) {
     std::vector<StepGraph::Part> parts;
-    for (const BoundLaunch& launch : phase.launches)
-      parts.push_back({[&] { enqueue(phase, launch, true); }, launch.after});
+    for (const BoundLaunch& launch : phase.launches) parts.push_back({[&] { enqueue(launch, true); }, launch.after});
     graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.batching.unroll(), parts);
   }
-}
-
-void CudaRunnable::enqueue(const BoundPhase& phase, const BoundLaunch& launch, bool capturing) {
-  if (!launch.fused) {
-    for (const std::uint32_t step : launch.steps) enqueue(phase.steps[step], capturing);
-    return;
-  }
-  const FusedKernelCall& fused = *launch.fused;
-  api_.doing(fused.label);
-  void* arguments[] = {const_cast<const void**>(fused.pointers.data())};
-  api_.launch(fused.kernel, fused.name.c_str(), fused.grid, fused.threads, arguments, stream_.get(), capturing);
-}
-
-void CudaRunnable::enqueue(const BoundPhase& phase) {
-  for (const BoundLaunch& launch : phase.launches) enqueue(phase, launch, false);
 }
 
 const Buffer& CudaRunnable::checked(BufferId buffer, std::size_t bytes, const char* call) const {
@@ -395,13 +396,20 @@ Profile CudaRunnable::profile() {
 
 void CudaRunnable::run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) {
   const BoundPhase& bound = phases_.at(phase);
-  if (first > last || last > bound.steps.size()) {
-    throw std::logic_error(
-        fmt::format("{} has {} steps, [{}, {}) was asked for", bound.label, bound.steps.size(), first, last));
+  const std::size_t steps = program_.phases[phase].steps.size();
+  if (first > last || last > steps) {
+    throw std::logic_error(fmt::format("{} has {} steps, [{}, {}) was asked for", bound.label, steps, first, last));
   }
   api_.use_device(device_);
   mirrored_ = false;
-  for (std::uint32_t i = first; i < last; ++i) enqueue(bound.steps[i], false);
+  for (const BoundLaunch& launch : bound.launches) {
+    if (launch.last <= first || launch.first >= last) continue;
+    if (launch.first < first || launch.last > last) {
+      throw std::logic_error(fmt::format("{}: steps [{}, {}) cut the region of steps [{}, {})", bound.label, first,
+                                         last, launch.first, launch.last));
+    }
+    enqueue(launch, false);
+  }
   api_.synchronize(stream_.get());
 }
 

@@ -6,11 +6,14 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "executors/cuda/api.h"
 #include "executors/cuda/arena.h"
 #include "executors/cuda/cublaslt.h"
-#include "executors/cuda/grouping.h"
 #include "executors/cuda/in_flight.h"
 #include "executors/cuda/launch_batching.h"
 #include "executors/cuda/nvrtc.h"
@@ -46,42 +49,41 @@ class CudaRunnable final : public Runnable {
     ~WaitForLaunches();
   };
 
-  // A step with its kernel and operands: all that a launch needs.
+  // A step with its kernel and operands.
   struct BoundStep {
     LaunchFn launch = nullptr;
     KernelArgs args;
     std::uint64_t workspace_bytes = 0;
     std::string label;  // "phase 'train', step 3 (h1.W)"
   };
-  // A kernel for several steps, and its one parameter.
-  struct FusedKernelCall {
+  // A kernel compiled for a region, and its one parameter.
+  struct BoundRegion {
     const void* kernel = nullptr;
     std::string name, label;
     Grid grid;
     std::uint32_t threads = 0;
     std::vector<const void*> pointers;
   };
-  // What run() launches; run_steps() launches the steps as they are.
   struct BoundLaunch {
-    std::vector<std::uint32_t> steps, after;
-    std::optional<FusedKernelCall> fused;  // instead of the steps
+    std::uint32_t first = 0, last = 0;  // steps of the phase
+    std::variant<BoundStep, BoundRegion> work;
+    std::vector<std::uint32_t> after = {};  // launches before this one
   };
   struct BoundPhase {
     std::string label;
-    std::vector<BoundStep> steps;
     std::vector<BoundLaunch> launches;
     LaunchBatching batching{1};
   };
   class StreamLauncher;
 
   BoundStep bind(const Phase& phase, std::size_t index);
+  BoundRegion bind(const Phase& phase, const Region& region, std::string& source);
   void bind_phases();
-  void bind_launches();
   void choose_algorithms();
-  void compile_launches(const std::string& source);
   void enqueue(const BoundStep& step, bool capturing);
+  void enqueue(const BoundRegion& region, bool capturing);
+  void enqueue(const BoundLaunch& launch, bool capturing);
   void sample(PhaseId phase);
-  void enqueue(const BoundPhase& phase, const BoundLaunch& launch, bool capturing);
   void enqueue(const BoundPhase& phase);                  // a step, launch by launch, without a graph
   void launch_steps(PhaseId phase, std::uint64_t steps);  // asynchronous
   void run_in_one(PhaseId phase, std::uint64_t first, std::uint64_t steps);

@@ -1,6 +1,6 @@
 // element_grid.h: the blocks of one chain of elementwise steps in a generated kernel.
 // Contract: a pure function of (elements, machine numbers), asked before memory is laid out and again for the text.
-// Leaves to others: the text (fused.h).
+// Leaves to others: the text (executors/cuda/element_kernels.h).
 #pragma once
 
 #include "kernels/cuda/launcher.h"

@@ -1,23 +1,23 @@
-#include "kernels/cuda/fused.h"
+#include "executors/cuda/element_kernels.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <iterator>
-#include <set>
+#include <map>
+#include <stdexcept>
 #include <utility>
+#include <variant>
 
 #include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
 #include "graphrun/params/scalar.h"
+#include "kernels/cuda/element_grid.h"
 #include "kernels/cuda/layout.h"
 
 namespace graphrun::cuda {
 namespace {
-
-constexpr std::uint32_t kThreads = 256;
-constexpr std::uint64_t kPacked = 1u << 16;  // elements from which a thread takes four: before, more threads are faster
 
 enum class Form : std::uint8_t { unary, binary, compare, logical, other };
 struct Row {
@@ -41,12 +41,15 @@ constexpr Row kRows[] = {
     // clang-format on
 };
 
-const Row* row_of(Op op) {
+const Row& row_of(Op op) {
   const auto* found = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return row.op == op; });
-  return found == std::end(kRows) ? nullptr : found;
+  if (found == std::end(kRows)) throw std::logic_error(fmt::format("{} is no op over elements", name_of(op)));
+  return *found;
 }
 
-constexpr std::string_view kPrelude = R"(#include "kernels/scalar_ops.h"
+}  // namespace
+
+const char* const kElementPrelude = R"(#include "kernels/scalar_ops.h"
 using namespace graphrun;
 typedef unsigned char u8;
 typedef unsigned int u32;
@@ -75,6 +78,8 @@ __device__ __forceinline__ int batch_rows(u64 step, u64 total, u64 capacity, u64
   return static_cast<int>(left < capacity ? left : capacity);
 }
 )";
+
+namespace {
 
 std::string_view type_name(DType dtype) {
   switch (dtype) {
@@ -111,8 +116,8 @@ std::string cast(std::string_view x, DType from, DType to) {
 }
 
 // Of operands that are expressions.
-std::string expression(const FusedStep& step, const std::vector<std::string>& x) {
-  const Row& row = *row_of(step.op);
+std::string expression(const Program& program, const Step& step, const std::vector<std::string>& x) {
+  const Row& row = row_of(step.op);
   const auto* scalars = step.params.get_if<ScalarParams>();
   switch (row.form) {
     case Form::unary:
@@ -129,7 +134,8 @@ std::string expression(const FusedStep& step, const std::vector<std::string>& x)
       break;
   }
   if (step.op == Op::where) return fmt::format("{} != 0 ? {} : {}", x[0], x[1], x[2]);
-  if (step.op == Op::cast) return cast(x[0], step.in[0].type.dtype, step.out.type.dtype);
+  if (step.op == Op::cast)
+    return cast(x[0], program.buffers[step.inputs[0]].type.dtype, program.buffers[step.output].type.dtype);
   if (step.op == Op::assign || step.op == Op::record) return x[1];
   if (step.op == Op::increment) return x[0] + " + 1";
   if (step.op == Op::row_count) {
@@ -140,30 +146,67 @@ std::string expression(const FusedStep& step, const std::vector<std::string>& x)
   return x[0];  // broadcast_to
 }
 
+// What is only written is not loaded.
+bool only_written(const Step& step, std::size_t input) {
+  return input == 0 && (step.op == Op::assign || step.op == Op::record);
+}
+
+// What a step runs over: a record of one number changes one element of many.
+const Shape& space_of(const Program& program, const Step& step) {
+  return program.buffers[step.op == Op::record ? step.inputs[1] : step.output].type.shape;
+}
+
+// Where a value lies, whatever view shows it: in a storage of its own, of the arena or of registers.
+using Place = std::pair<BufferId, std::uint64_t>;
+Place place_of(const Program& program, BufferId id) {
+  const Buffer& buffer = program.buffers[id];
+  return {storage_root(program, id), buffer.layout == Layout::registers ? 0 : buffer.offset};
+}
+
+// The pointers of a kernel: one for each place in the arena.
+class Pointers {
+ public:
+  Pointers(const Program& program, std::vector<BufferId>& list) : program_(program), list_(list) {}
+
+  std::string operator()(BufferId id, std::string_view qualifier = "const ") {
+    const auto [entry, fresh] = numbers_.try_emplace(place_of(program_, id), list_.size());
+    if (fresh) list_.push_back(id);
+    const std::string_view type = type_name(program_.buffers[id].type.dtype);
+    return fmt::format("static_cast<{}{}*>(p.at[{}])", qualifier, type, entry->second);
+  }
+
+ private:
+  const Program& program_;
+  std::vector<BufferId>& list_;
+  std::map<Place, std::size_t> numbers_;
+};
+
 // The text of one chain: loads, then values, then stores, so that a value may take the place of an operand.
 class Chain {
  public:
-  Chain(const FusedChain& chain, const Machine& machine) : chain_(chain), width_(chain.elements >= kPacked ? 4 : 1) {
-    const std::uint64_t groups = (chain.elements + width_ - 1) / width_;
-    blocks_ = linear_grid(machine, groups, kThreads).x;
-    const bool small = chain.elements + 4ull * blocks_ * kThreads < (1ull << 32);
-    index_ = small ? "u32" : "u64";
+  Chain(const Program& program, const Phase& phase, const ElementChain& chain, const Machine& machine,
+        Pointers& pointers)
+      : program_(program), phase_(phase), chain_(chain), pointers_(pointers) {
+    elements_ = static_cast<std::uint64_t>(space_of(program, phase.steps[chain.last - 1]).elements());
+    const ElementGrid grid = element_grid(elements_, machine);
+    width_ = grid.width;
+    groups_ = (elements_ + width_ - 1) / width_;
+    blocks_ = grid.blocks;
+    index_ = elements_ + 4ull * blocks_ * kElementThreads < (1ull << 32) ? "u32" : "u64";
   }
 
   std::uint32_t blocks() const { return blocks_; }
 
   std::string text(std::string_view name) {
-    for (std::size_t s = 0; s < chain_.steps.size(); ++s) add(static_cast<int>(s), chain_.steps[s]);
+    for (std::uint32_t step = chain_.first; step < chain_.last; ++step) add(phase_.steps[step], step - chain_.first);
     std::string out =
         fmt::format("static __device__ __forceinline__ void {}(const Pointers& p, {} block) {{\n", name, index_);
     out += outer_;
-    const std::uint64_t groups = (chain_.elements + width_ - 1) / width_;
     out += fmt::format("  for ({0} group = block * {1} + threadIdx.x; group < {2}u; group += {3}u) {{\n", index_,
-                       kThreads, groups, std::uint64_t{blocks_} * kThreads);
+                       kElementThreads, groups_, std::uint64_t{blocks_} * kElementThreads);
     out += fmt::format("    const {} base = group * {};\n", index_, width_);
     if (ragged())
-      out +=
-          fmt::format("    const int inside = {0}u - base < 4 ? static_cast<int>({0}u - base) : 4;\n", chain_.elements);
+      out += fmt::format("    const int inside = {0}u - base < 4 ? static_cast<int>({0}u - base) : 4;\n", elements_);
     out += loads_;
     if (width_ == 4) out += "    _Pragma(\"unroll\")\n";
     out += fmt::format("    for (int k = 0; k < {}; ++k) {{\n", width_);
@@ -174,7 +217,9 @@ class Chain {
   }
 
  private:
-  bool ragged() const { return width_ == 4 && chain_.elements % 4 != 0; }
+  const TensorType& type_of(BufferId id) const { return program_.buffers[id].type; }
+  bool ragged() const { return width_ == 4 && elements_ % 4 != 0; }
+  bool packs(BufferId id) const { return width_ == 4 && program_.buffers[id].offset % 16 == 0; }
   std::string guarded(std::string_view packed, std::string_view single) const {
     if (!ragged()) return fmt::format("    {}\n", packed);
     return fmt::format(
@@ -182,13 +227,15 @@ class Chain {
         single);
   }
 
-  // An operand as an expression of i and k.
-  std::string operand(int step, std::size_t number, const FusedOperand& in, const Shape& out) {
-    if (in.value >= 0) return fmt::format("v{}", in.value);
-    const std::string_view type = type_name(in.type.dtype);
-    const std::string from = fmt::format("static_cast<const {}*>(p.at[{}])", type, in.pointer);
-    const std::string name = fmt::format("x{}_{}", step, number);
-    const Operand how = operand_of(in.type.shape, out, nullptr);
+  // An operand as an expression of i and k; of a number before the loop.
+  std::string operand(const Step& step, std::uint32_t member, std::size_t input, bool number) {
+    const BufferId id = step.inputs[input];
+    if (const auto value = values_.find(place_of(program_, id)); value != values_.end()) return value->second;
+    const std::string from = pointers_(id);
+    if (number) return from + "[0]";
+    const std::string_view type = type_name(type_of(id).dtype);
+    const std::string name = fmt::format("x{}_{}", member, input);
+    const Operand how = operand_of(type_of(id).shape, space_of(program_, step), nullptr);
     const auto pack = [&](std::string_view at) {
       loads_ += fmt::format("    {} {}[4];\n", type, name);
       loads_ += guarded(fmt::format("load4({} + {}, {});", from, at, name),
@@ -197,13 +244,13 @@ class Chain {
     };
     switch (how.access) {
       case Access::same:
-        if (width_ == 4 && in.aligned) return pack("base");
+        if (packs(id)) return pack("base");
         return from + "[i]";
       case Access::scalar:
         outer_ += fmt::format("  const {} {} = {}[0];\n", type, name, from);
         return name;
       case Access::period:
-        if (width_ == 4 && in.aligned && how.extent % 4 == 0) return pack(fmt::format("base % {}u", how.extent));
+        if (packs(id) && how.extent % 4 == 0) return pack(fmt::format("base % {}u", how.extent));
         return fmt::format("{}[i % {}u]", from, how.extent);
       case Access::repeat:
         return fmt::format("{}[i / {}u]", from, how.extent);
@@ -221,95 +268,89 @@ class Chain {
     return fmt::format("{}[{}]", from, at.empty() ? "0" : at);
   }
 
-  // Before the loop.
-  void add_scalar(int number, const FusedStep& step) {
+  void add(const Step& step, std::uint32_t member) {
+    const bool number = elements_ != 1 && space_of(program_, step).elements() == 1;
     std::vector<std::string> x;
-    for (const FusedOperand& in : step.in) {
-      x.push_back(in.value >= 0
-                      ? fmt::format("v{}", in.value)
-                      : fmt::format("static_cast<const {}*>(p.at[{}])[0]", type_name(in.type.dtype), in.pointer));
-    }
-    outer_ += fmt::format("  const {} v{} = {};\n", type_name(step.out.type.dtype), number, expression(step, x));
+    for (std::size_t i = 0; i < step.inputs.size(); ++i)
+      x.push_back(only_written(step, i) ? std::string() : operand(step, member, i, number));
+    const std::string name = fmt::format("v{}", member);
+    const std::string_view type = type_name(type_of(step.output).dtype);
+    (number ? outer_ : body_) +=
+        fmt::format("{}const {} {} = {};\n", number ? "  " : "      ", type, name, expression(program_, step, x));
+    values_[place_of(program_, step.output)] = name;
+    if (program_.buffers[step.output].layout != Layout::registers) store(step, name, x);
   }
 
-  void add(int number, const FusedStep& step) {
-    if (step.scalar) return add_scalar(number, step);
-    const std::string_view type = type_name(step.out.type.dtype);
-    const bool record = step.op == Op::record;
-    const Shape& shape = record ? step.in[1].type.shape : step.out.type.shape;
-    std::vector<std::string> x;
-    for (std::size_t i = 0; i < step.in.size(); ++i) {
-      // What is only written is not loaded.
-      const bool unused = i == 0 && (step.op == Op::assign || record);
-      x.push_back(unused ? std::string() : operand(number, i, step.in[i], shape));
+  void store(const Step& step, const std::string& value, const std::vector<std::string>& x) {
+    const TensorType& out = type_of(step.output);
+    const std::string_view type = type_name(out.dtype);
+    const std::string to = pointers_(step.output, "");
+    if (step.op == Op::record) {
+      body_ += fmt::format("      {}[{} % {}u] = {};\n", to, x[2], out.shape[0], value);
+      return;
     }
-    std::string value = expression(step, x);
-    const Shape& out = step.out.type.shape;
-    if (step.out.type.rows > 0 && step.row_count >= 0 && out[0] > 0) {
-      const std::uint64_t per_sample =
-          static_cast<std::uint64_t>(step.out.type.rows) * (chain_.elements / static_cast<std::uint64_t>(out[0]));
-      const std::string rows = fmt::format("rows{}_{}", step.row_count, per_sample);
-      if (limits_.emplace(step.row_count, per_sample).second) {
-        outer_ += fmt::format("  const u64 {} = static_cast<u64>(*static_cast<const int*>(p.at[{}])) * {}u;\n", rows,
-                              step.row_count, per_sample);
-      }
-      value = fmt::format("i < {} ? {} : {}(0)", rows, value, type);
-    }
-    body_ += fmt::format("      const {} v{} = {};\n", type, number, value);
-    if (step.out.pointer < 0) return;
-    const std::string to = fmt::format("static_cast<{}*>(p.at[{}])", type, step.out.pointer);
-    if (record) {
-      body_ += fmt::format("      {}[{} % {}u] = v{};\n", to, x[2], out[0], number);
-    } else if (width_ == 4 && step.out.aligned) {
-      loads_ += fmt::format("    {} y{}[4];\n", type, number);
-      body_ += fmt::format("      y{0}[k] = v{0};\n", number);
-      stores_ += guarded(fmt::format("store4({} + base, y{});", to, number),
-                         fmt::format("{}[base + k] = y{}[k];", to, number));
+    loads_ += fmt::format("    {} {}_stored[{}];\n", type, value, width_);
+    body_ += fmt::format("      {0}_stored[k] = {1};\n", value, within_rows(step, value));
+    if (packs(step.output)) {
+      stores_ += guarded(fmt::format("store4({} + base, {}_stored);", to, value),
+                         fmt::format("{}[base + k] = {}_stored[k];", to, value));
     } else {
-      loads_ += fmt::format("    {} y{}[{}];\n", type, number, width_);
-      body_ += fmt::format("      y{0}[k] = v{0};\n", number);
-      stores_ += fmt::format("    for (int k = 0; k < {}; ++k) {{ if (base + k < {}u) {}[base + k] = y{}[k]; }}\n",
-                             width_, chain_.elements, to, number);
+      stores_ +=
+          fmt::format("    for (int k = 0; k < {}; ++k) {{ if (base + k < {}u) {}[base + k] = {}_stored[k]; }}\n",
+                      width_, elements_, to, value);
     }
   }
 
-  const FusedChain& chain_;
-  std::uint64_t width_;
+  // Rows past the batch are zero.
+  std::string within_rows(const Step& step, const std::string& value) {
+    const TensorType& out = type_of(step.output);
+    if (out.rows == 0 || step.row_count == kNoBuffer) return value;
+    if (!limited_) {
+      const std::int64_t of_sample = out.rows * (out.shape.elements() / out.shape[0]);
+      outer_ +=
+          fmt::format("  const u64 limit = static_cast<u64>({}[0]) * {}u;\n", pointers_(step.row_count), of_sample);
+    }
+    limited_ = true;
+    return fmt::format("i < limit ? {} : {}(0)", value, type_name(out.dtype));
+  }
+
+  const Program& program_;
+  const Phase& phase_;
+  const ElementChain& chain_;
+  Pointers& pointers_;
+  std::uint64_t elements_ = 0, width_ = 1, groups_ = 0;
   std::uint32_t blocks_ = 1;
   std::string_view index_;
   std::string outer_, loads_, body_, stores_;
-  std::set<std::pair<int, std::uint64_t>> limits_;  // declared: of a row count and the elements of a sample
+  bool limited_ = false;                 // the limit of rows is declared: one for all steps of a chain
+  std::map<Place, std::string> values_;  // the variables that hold what lies there
 };
 
 }  // namespace
 
-bool can_fuse(Op op) {
-  return row_of(op) != nullptr;
-}
-
-std::string fused_prelude() {
-  return std::string(kPrelude);
-}
-
-FusedKernel fuse(std::string_view name, std::span<const FusedChain> chains, std::size_t pointers,
-                 const Machine& machine) {
-  FusedKernel kernel;
-  kernel.threads = kThreads;
+ElementKernel element_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region,
+                             const Machine& machine) {
+  ElementKernel kernel;
+  kernel.threads = kElementThreads;
+  Pointers pointers(program, kernel.pointers);
   std::string functions, choice;
   std::uint32_t blocks = 0;
-  kernel.source =
-      fmt::format("namespace {} {{\nstruct Pointers {{ void* at[{}]; }};\n", name, std::max<std::size_t>(pointers, 1));
-  for (std::size_t c = 0; c < chains.size(); ++c) {
-    Chain chain(chains[c], machine);
+  for (std::size_t c = 0; c < region.chains.size(); ++c) {
+    Chain chain(program, phase, region.chains[c], machine, pointers);
     const std::string part = fmt::format("chain{}", c);
-    kernel.source += chain.text(part);
+    functions += chain.text(part);
     choice += fmt::format("  {}if (blockIdx.x < {}u) {}(p, blockIdx.x - {}u);\n", c > 0 ? "else " : "",
                           blocks + chain.blocks(), part, blocks);
     blocks += chain.blocks();
   }
-  kernel.source += fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__({}) {}(const __grid_constant__ Pointers p) {{\n{}}}\n}}\n",
-      kThreads, name, choice);
+  kernel.source = fmt::format(
+      "namespace {0} {{\nstruct Pointers {{ void* at[{1}]; }};\n{2}"
+      "extern \"C\" __global__ void __launch_bounds__({3}) {0}(const __grid_constant__ Pointers p) {{\n{4}}}\n}}\n",
+      name, kernel.pointers.size(), functions, kElementThreads, choice);
+  if (blocks != std::get<GpuTiling>(region.tiling).blocks) {
+    throw std::logic_error(
+        fmt::format("{}: {} blocks, the plan has {}", name, blocks, std::get<GpuTiling>(region.tiling).blocks));
+  }
   kernel.grid = {blocks, 1, 1};
   return kernel;
 }

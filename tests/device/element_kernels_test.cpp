@@ -1,0 +1,159 @@
+// The kernels of regions over elements: their sources compile, and models need few of them. Needs no device.
+#include "executors/cuda/element_kernels.h"
+
+#include <gtest/gtest.h>
+#include <nvrtc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "executors/cuda/nvrtc.h"
+#include "graphrun/error.h"
+#include "graphrun/model.h"
+#include "graphrun/session.h"
+#include "programs.h"
+#include "support/source_folder.h"
+
+namespace graphrun::testing {
+namespace {
+
+Program planned(const std::string& path) {
+  const Model model = load_model(path);
+  SessionOptions options;
+  options.executor = "cuda";
+  return plan_program(model, options);
+}
+
+// The example models whose data is there.
+std::vector<std::string> models() {
+  if (std::getenv("GRAPHRUN_TEST_DATA") != nullptr) setenv("GRAPHRUN_DATA", std::getenv("GRAPHRUN_TEST_DATA"), 1);
+  const char* folder = std::getenv("GRAPHRUN_TEST_MODELS");
+  std::vector<std::string> paths;
+  for (const auto& file :
+       std::filesystem::directory_iterator(folder != nullptr ? folder : source_folder() + "/models")) {
+    if (file.path().extension() != ".json") continue;
+    try {
+      load_model(file.path());
+      paths.push_back(file.path());
+    } catch (const Error&) {
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// The words of the compiler when the source does not compile.
+std::string compile(const std::string& source, const std::string& architecture = cuda::architecture_of(9, 0)) {
+  try {
+    return cuda::compiled_code(source, architecture).empty() ? "no code" : "";
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+}
+
+std::vector<cuda::ElementKernel> kernels_of(const Program& program) {
+  std::vector<cuda::ElementKernel> kernels;
+  for (const Phase& phase : program.phases) {
+    for (const Region& region : phase.regions) {
+      const std::string name = "elements_" + std::to_string(kernels.size());
+      kernels.push_back(cuda::element_kernel(name, program, phase, region, {132, 0}));
+    }
+  }
+  return kernels;
+}
+
+std::string source_of(const Program& program) {
+  std::string source = cuda::kElementPrelude;
+  for (const cuda::ElementKernel& kernel : kernels_of(program)) source += kernel.source;
+  return source;
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Code for the device at hand may use all that it has: from Hopper on, what only the letter in the name allows.
+TEST(Nvrtc, CompilesForAllOfTheDevice) {
+  EXPECT_EQ(cuda::architecture_of(8, 0), "sm_80");
+  EXPECT_EQ(cuda::architecture_of(8, 9), "sm_89");
+  EXPECT_EQ(cuda::architecture_of(9, 0), "sm_90a");
+  EXPECT_EQ(compile("extern \"C\" __global__ void fence() { asm volatile(\"wgmma.fence.sync.aligned;\"); }"), "");
+  EXPECT_NE(compile("extern \"C\" __global__ void wrong() { no_such_function(); }"), "");
+  int count = 0;
+  ASSERT_EQ(nvrtcGetNumSupportedArchs(&count), NVRTC_SUCCESS);
+  std::vector<int> all(static_cast<std::size_t>(count));
+  ASSERT_EQ(nvrtcGetSupportedArchs(all.data()), NVRTC_SUCCESS);
+  for (const int architecture : all) {
+    const std::string name = cuda::architecture_of(architecture / 10, architecture % 10);
+    EXPECT_EQ(compile("extern \"C\" __global__ void nothing() {}", name), "") << name;
+  }
+}
+
+TEST(Nvrtc, ADeviceThatIsTooNewIsToldOf) {
+  try {
+    cuda::compiled_code("extern \"C\" __global__ void nothing() {}", "sm_999a");
+    FAIL() << "it compiled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    EXPECT_EQ(error.diagnostics()[0].code, "cuda.architecture");
+    EXPECT_NE(error.diagnostics()[0].message.find("cannot do so for this GPU (sm_999a)"), std::string::npos)
+        << error.what();
+  }
+}
+
+// What is loaded and stored is what lies in memory; rows have one limit, which is declared once.
+TEST(ElementKernels, TouchWhatLiesInMemory) {
+  const Program program = ElementProgram({30, 4}, true).program;
+  const std::vector<cuda::ElementKernel> kernels = kernels_of(program);
+  ASSERT_EQ(kernels.size(), 1u);
+  for (const BufferId id : kernels[0].pointers) EXPECT_NE(program.buffers[id].layout, Layout::registers);
+  EXPECT_EQ(count_of(kernels[0].source, "limit = "), 1u) << kernels[0].source;
+  EXPECT_EQ(count_of(kernels[0].source, "_Pragma"), 0u);
+  EXPECT_EQ(kernels[0].grid.x, 3u);  // of 240, 120 and 1 elements
+  EXPECT_EQ(compile(source_of(program)), "");
+}
+
+TEST(ElementKernels, LargeChainsLoadFourElementsAtATime) {
+  for (const Shape& shape : ElementProgram::kLarge) {
+    const std::string source = source_of(ElementProgram(shape, true).program);
+    EXPECT_GE(count_of(source, "load4("), 3u) << source;
+    EXPECT_GE(count_of(source, "store4("), 1u) << source;
+    EXPECT_EQ(compile(source), "");
+  }
+}
+
+TEST(ElementKernels, SourcesOfTheModelsCompile) {
+  for (const std::string& path : models()) {
+    SCOPED_TRACE(path);
+    const std::string source = source_of(planned(path));
+    EXPECT_EQ(source, source_of(planned(path)));
+    EXPECT_EQ(compile(source), "");
+    if (std::getenv("GRAPHRUN_PRINT") != nullptr) printf("%s\n", source.c_str());
+  }
+}
+
+// Of a training step, where each waits a microsecond or two for the one before.
+TEST(ElementKernels, AStepIsFewLaunches) {
+  const std::map<std::string, std::size_t> most = {
+      {"linear_regression", 7}, {"logistic_regression", 8}, {"mnist_logreg", 12}, {"mnist_mlp", 24}, {"peaks", 19},
+      {"realestate_mlp", 12},   {"realestate_mlp2", 18},    {"stock", 20},        {"xor", 12}};
+  for (const std::string& path : models()) {
+    const auto known = most.find(std::filesystem::path(path).stem());
+    const Program program = planned(path);
+    const Phase& train = program.phases.front();
+    std::size_t launches = train.steps.size();
+    for (const Region& region : train.regions) launches -= region.last - region.first() - 1;
+    printf("%s: %zu launches for %zu steps\n", path.c_str(), launches, train.steps.size());
+    EXPECT_LE(launches, known != most.end() ? known->second : launches) << path;
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::testing
