@@ -15,9 +15,10 @@ Compiled lower_for(const ir::Graph& graph, const Executor& executor, const std::
   options.name = "test";
   options.target = std::string(target.name);
   options.supports = [&](const StepSignature& step) { return executor.supports(step, target); };
-  options.plan_region = [&](const RegionSignature& region) {
-    return region.form == RegionForm::elements ? executor.plan_region(region, target)
-                                               : RegionPlan::no("only regions over elements are asked for");
+  // Regions over rows that the graph has already are tiled; new ones are found over elements only.
+  options.plan_region = [&executor, &target, elements](const RegionSignature& region) {
+    return elements && region.form != RegionForm::elements ? RegionPlan::no("only regions over elements are asked for")
+                                                           : executor.plan_region(region, target);
   };
   options.fuse = elements.has_value();
   options.tiles.elements = elements;

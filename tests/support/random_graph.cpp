@@ -333,7 +333,8 @@ class Generator {
     const bool draws = op.rows == RowRule::select && op.op != Op::minibatch;
     const bool rows = draws ? dice_.chance(0.5) : type.rows > 0;
     for (const ir::AttrDef& def : op.attrs) {
-      if (!def.required && def.name != "rows" && dice_.chance(0.4)) continue;
+      // The graph has numbers already: a batch left out would be the symbol.
+      if (!def.required && def.name != "rows" && def.name != "capacity" && dice_.chance(0.4)) continue;
       attrs.emplace_back(def.name, draw_attribute(op, def, type, rows));
     }
     return attrs;
