@@ -53,26 +53,56 @@ void cast(const KernelArgs& args) {
   }
 }
 
-void matmul(const KernelArgs& args) {
+// A matrix in any layout.
+template <class T>
+struct Matrix {
+  const T* data;
+  i64 row, column;  // strides
+  double at(i64 i, i64 j) const { return static_cast<double>(data[i * row + j * column]); }
+};
+
+// c = a @ b, a block of columns at a time, so that b is read along its rows; each sum still goes over the terms in
+// order.
+template <class T>
+void product(Matrix<T> a, Matrix<T> b, T* c, i64 m, i64 n, i64 k) {
+  constexpr i64 kBlock = 128;
+  for (i64 first = 0; first < n; first += kBlock) {
+    const i64 columns = std::min(kBlock, n - first);
+    for (i64 i = 0; i < m; ++i) {
+      double sums[kBlock] = {};
+      for (i64 l = 0; l < k; ++l) {
+        const double x = a.at(i, l);
+        if (b.column == 1) {
+          const T* row = b.data + l * b.row + first;
+          for (i64 j = 0; j < columns; ++j) sums[j] += x * static_cast<double>(row[j]);
+        } else {
+          for (i64 j = 0; j < columns; ++j) sums[j] += x * b.at(l, first + j);
+        }
+      }
+      for (i64 j = 0; j < columns; ++j) c[i * n + first + j] = static_cast<T>(sums[j]);
+    }
+  }
+}
+
+template <class T>
+void matmul_of(const KernelArgs& args) {
   const auto [transpose_a, transpose_b, precision] = args.params.as<MatmulParams>();  // exact in any case
   const View a = transpose_a ? transposed(view_in(args, 0)) : view_in(args, 0);
   const View b = transpose_b ? transposed(view_in(args, 1)) : view_in(args, 1);
   const View c = view_out(args);
-  const int row = c.extents.rank() - 2, column = row + 1;
   const int row_a = a.extents.rank() - 2, row_b = b.extents.rank() - 2;
+  const i64 m = c.extents[c.extents.rank() - 2], n = c.extents[c.extents.rank() - 1];
   const i64 k = std::min(a.extents[row_a + 1], b.extents[row_b]);
   for_elements(matrices_of(a, b), [&](i64 matrix, const Offsets<2>& at) {
-    for (i64 i = 0; i < c.extents[row]; ++i) {
-      for (i64 j = 0; j < c.extents[column]; ++j) {
-        double sum = 0;
-        for (i64 l = 0; l < k; ++l)
-          sum += in(args, 0, at[0] + i * a.strides[row_a] + l * a.strides[row_a + 1]) *
-                 in(args, 1, at[1] + l * b.strides[row_b] + j * b.strides[row_b + 1]);
-        out(args, (matrix * c.extents[row] + i) * c.extents[column] + j, sum);
-      }
-    }
+    product<T>({args.input<T>(0) + at[0], a.strides[row_a], a.strides[row_a + 1]},
+               {args.input<T>(1) + at[1], b.strides[row_b], b.strides[row_b + 1]}, args.output<T>() + matrix * m * n, m,
+               n, k);
   });
   clear_invalid_rows(args);
+}
+
+void matmul(const KernelArgs& args) {
+  args.out_type.dtype == DType::f64 ? matmul_of<double>(args) : matmul_of<float>(args);
 }
 
 // ---- batches, counters, states ------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   executor->set_profiling(options.profiling);
   runnable = load({options.target, options.passes, options.fuse, {}});
   const double has_loaded = now_seconds();
-  write_start(model, compiled, *runnable);
+  write_start(model, compiled, {runnable.get()});
   times = {has_plan - start, has_loaded - has_plan, now_seconds() - has_loaded};
   done.assign(compiled.step.phases.size(), 0);
   paces.resize(compiled.step.phases.size());

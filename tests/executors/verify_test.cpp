@@ -784,6 +784,27 @@ TEST(Compare, TheNeighbourhoodIsAMatrix) {
 
 // ---- one value
 
+TEST(VerifyCompare, TheFirstWrongElementOfManyIsFound) {
+  constexpr std::size_t kMany = 3 * kPartElements + 5;  // ranges that several threads look at
+  std::vector<float> got(kMany, 1), expected(kMany, 1);
+  const auto sides = [&] {
+    return Sides{{DType::f32, {static_cast<std::int64_t>(kMany)}, 0},
+                 std::as_bytes(std::span(got)),
+                 std::as_bytes(std::span(expected)),
+                 Agreement::relative};
+  };
+  EXPECT_FALSE(compare(sides()).wrong);
+  EXPECT_EQ(compare(sides()).worst, 0);
+  got[2 * kPartElements] = 1 + 0x1p-18f;
+  EXPECT_FALSE(compare(sides()).wrong);
+  EXPECT_EQ(compare(sides()).worst, sides().ratio(2 * kPartElements));
+  for (const std::size_t wrong : {kMany - 1, 2 * kPartElements + 7, kPartElements - 1, std::size_t{0}}) {
+    got[wrong] = static_cast<float>(2 + wrong % 3);
+    EXPECT_EQ(compare(sides()).wrong, wrong);
+    EXPECT_EQ(compare(sides()).worst, sides().ratio(wrong)) << "later ones do not count";
+  }
+}
+
 bool same_bytes(const HostTensor& a, const HostTensor& b) {
   return std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
 }

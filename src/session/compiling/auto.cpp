@@ -21,7 +21,7 @@ double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& exe
     throw Error(ErrorKind::input, "train.nothing", "there is nothing to measure: the model has no loss or no data");
   }
   const std::unique_ptr<Runnable> runnable = load_program(*executor, compiled.program);
-  write_start(model, compiled, *runnable);
+  write_start(model, compiled, {runnable.get()});
   runnable->run(0, 1);  // training, or the first evaluation
   for (std::uint64_t n = 1;; n *= 2) {
     const double before = now_seconds();

@@ -128,7 +128,10 @@ std::unique_ptr<Runnable> load_program(Executor& executor, const Program& progra
   throw Error(ErrorKind::device, "executor.load", fmt::format("the executor {} gave no Runnable", executor.name()));
 }
 
-void write_start(const Model& model, const CompiledModel& compiled, Runnable& runnable) {
+void write_start(const Model& model, const CompiledModel& compiled, std::initializer_list<Runnable*> runnables) {
+  const auto write = [&](ir::NodeId node, std::span<const std::byte> bytes) {
+    for (Runnable* const runnable : runnables) runnable->write(compiled.buffer(node), bytes);
+  };
   for (const Split& split : model.data.splits) {
     if (!split.columns.empty()) continue;
     throw Error(ErrorKind::input, "data.not_read", fmt::format("the rows of '{}' were not read", split.name),
@@ -137,14 +140,14 @@ void write_start(const Model& model, const CompiledModel& compiled, Runnable& ru
   std::size_t i = 0;  // in the order in which build_step_graph added them
   for (const Split& split : model.data.splits) {
     for (const auto& [name, tensor] : split.columns) {
-      runnable.write(compiled.buffer(compiled.step.data[i++].second), tensor.bytes());
+      write(compiled.step.data[i++].second, tensor.bytes());
     }
   }
   const GraphBuilder::Impl& source = model.graph.impl();
   for (const auto& [name, node] : compiled.step.parameters) {
     const Init& init = source.inits.at(source.builder.find(name));
     const Shape& shape = compiled.step.graph[node].type.shape;
-    runnable.write(compiled.buffer(node), initial_value(init, name, shape, model.train.seed).bytes());
+    write(node, initial_value(init, name, shape, model.train.seed).bytes());
   }
 }
 

@@ -4,6 +4,7 @@
 // of them asks for, so that all can run the same Program.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,7 +48,7 @@ FusionSummary fusion_of(const CompiledModel& compiled);
 // Executor::load(). Throws Error where that gives none.
 std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program);
 
-// Writes the data set and the parameters' initial values.
-void write_start(const Model& model, const CompiledModel& compiled, Runnable& runnable);
+// Writes the data set and the parameters' initial values to each of them.
+void write_start(const Model& model, const CompiledModel& compiled, std::initializer_list<Runnable*> runnables);
 
 }  // namespace graphrun

@@ -87,7 +87,7 @@ HostTensor value_after(const Model& model, std::string_view name, const ValueOpt
         "the phases train and evaluate compute the same");
   }
   const std::unique_ptr<Runnable> runnable = load_program(*executor, program);
-  write_start(model, compiled, *runnable);
+  write_start(model, compiled, {runnable.get()});
   if (options.steps > 0) {
     if (compiled.step.phases.empty() || compiled.step.phases[0].name != "train")
       throw Error(ErrorKind::input, "train.nothing",

@@ -4,22 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <mutex>
+#include <type_traits>
 
 #include "graph/ops/op_def.h"
+#include "session/verify/elements.h"
 
 namespace graphrun {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-template <class T>
-T load(std::span<const std::byte> bytes, std::size_t i) {
-  T value;
-  std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-  return value;
-}
 
 // Room for a function's own error and for sums of some thousand terms, far below any mistake. Both operands of a tf32
 // product are rounded to 2^-11, or cut to 2^-10.
@@ -43,6 +36,25 @@ double larger(double a, double b) {
 }
 double smaller(double a, double b) {
   return a <= b || std::isnan(b) ? a : b;
+}
+
+template <class T>
+double tolerance_of(const Sides& sides, std::size_t i) {
+  const DType dtype = sides.type.dtype;
+  if (!std::is_floating_point_v<T> || sides.rule == Agreement::exact) return 0;
+  double size = std::fabs(static_cast<double>(load_element<T>(sides.expected, i)));
+  if (sides.rule == Agreement::absolute) size = larger(size, 1);
+  if (sides.rule == Agreement::scaled && !sides.scale.empty())
+    size = larger(size, std::fabs(static_cast<double>(load_element<T>(sides.scale, i))));
+  return relative(dtype, sides.precision) * smaller(size, largest(dtype)) + smallest_normal(dtype);
+}
+
+template <class T>
+double ratio_of(const Sides& sides, std::size_t i) {
+  const double distance = distance_of(load_element<T>(sides.got, i), load_element<T>(sides.expected, i));
+  if (distance == 0 || distance == kNeverAgree) return distance;
+  const double bound = tolerance_of<T>(sides, i);
+  return bound > 0 ? distance / bound : kNeverAgree;
 }
 
 }  // namespace
@@ -69,68 +81,37 @@ Agreement agreement_of(Op op) {
 }
 
 double element(DType dtype, std::span<const std::byte> bytes, std::size_t i) {
-  switch (dtype) {
-    case DType::f32:
-      return static_cast<double>(load<float>(bytes, i));
-    case DType::f64:
-      return load<double>(bytes, i);
-    case DType::i32:
-      return load<std::int32_t>(bytes, i);
-    case DType::u64:
-      return static_cast<double>(load<std::uint64_t>(bytes, i));
-    case DType::boolean:
-      return load<std::uint8_t>(bytes, i);
-  }
-  return 0;
-}
-
-bool same_bits(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t i) {
-  switch (dtype) {
-    case DType::f32:
-    case DType::i32:
-      return load<std::uint32_t>(a, i) == load<std::uint32_t>(b, i);
-    case DType::f64:
-    case DType::u64:
-      return load<std::uint64_t>(a, i) == load<std::uint64_t>(b, i);
-    case DType::boolean:
-      return a[i] == b[i];
-  }
-  return false;
+  return with_type(dtype, [&](auto zero) { return static_cast<double>(load_element<decltype(zero)>(bytes, i)); });
 }
 
 std::string element_text(DType dtype, std::span<const std::byte> bytes, std::size_t i) {
-  switch (dtype) {
-    case DType::f32:
-      return fmt::format("{}", load<float>(bytes, i));
-    case DType::f64:
-      return fmt::format("{}", load<double>(bytes, i));
-    case DType::i32:
-      return fmt::format("{}", load<std::int32_t>(bytes, i));
-    case DType::u64:
-      return fmt::format("{}", load<std::uint64_t>(bytes, i));
-    case DType::boolean:
-      return fmt::format("{}", load<std::uint8_t>(bytes, i));
-  }
-  return {};
+  return with_type(dtype, [&](auto zero) { return fmt::format("{}", load_element<decltype(zero)>(bytes, i)); });
 }
 
 double Sides::tolerance(std::size_t i) const {
-  if (!is_float(type.dtype) || rule == Agreement::exact) return 0;
-  double size = std::fabs(element(type.dtype, expected, i));
-  if (rule == Agreement::absolute) size = larger(size, 1);
-  if (rule == Agreement::scaled && !scale.empty()) size = larger(size, std::fabs(element(type.dtype, scale, i)));
-  return relative(type.dtype, precision) * smaller(size, largest(type.dtype)) + smallest_normal(type.dtype);
+  return with_type(type.dtype, [&](auto zero) { return tolerance_of<decltype(zero)>(*this, i); });
 }
 
 double Sides::ratio(std::size_t i) const {
-  if (same_bits(type.dtype, got, expected, i)) return 0;
-  if (!is_float(type.dtype)) return kInfinity;
-  const double a = element(type.dtype, got, i);
-  const double b = element(type.dtype, expected, i);
-  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;  // zeros of either sign are equal
-  if (!std::isfinite(a) || !std::isfinite(b)) return kInfinity;
-  const double bound = tolerance(i);
-  return bound > 0 ? std::fabs(a - b) / bound : kInfinity;
+  return with_type(type.dtype, [&](auto zero) { return ratio_of<decltype(zero)>(*this, i); });
+}
+
+Comparison compare(const Sides& sides) {
+  Comparison result;
+  if (same_bytes(sides.got, sides.expected)) return result;
+  std::mutex mutex;
+  with_type(sides.type.dtype, [&](auto zero) {
+    in_parts(sides.elements(), [&](std::size_t first, std::size_t last) {
+      double worst = 0;
+      std::size_t i = first;
+      for (; i < last && worst <= 1; ++i) worst = std::max(worst, ratio_of<decltype(zero)>(sides, i));
+      const std::lock_guard lock(mutex);
+      if (worst > 1) result.wrong = std::min(result.wrong.value_or(i - 1), i - 1);
+      result.worst = std::max(result.worst, worst);
+    });
+  });
+  if (result.wrong) result.worst = sides.ratio(*result.wrong);  // and no later one's
+  return result;
 }
 
 std::vector<std::int64_t> index_of(const Shape& shape, std::size_t i) {

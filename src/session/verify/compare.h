@@ -3,15 +3,19 @@
 // equal or wrong. Leaves to others: getting the bytes (verify.cpp).
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "graph/ops/op_def.h"
 #include "graphrun/program.h"
+#include "session/verify/elements.h"
 
 namespace graphrun {
 
@@ -35,7 +39,29 @@ struct Sides {
 
 std::string element_text(DType dtype, std::span<const std::byte> bytes, std::size_t i);
 double element(DType dtype, std::span<const std::byte> bytes, std::size_t i);
-bool same_bits(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t i);
+
+// How far apart two elements are: 0 for equal bits, for zeros of either sign and for two NaN; infinite where they
+// cannot agree.
+inline constexpr double kNeverAgree = std::numeric_limits<double>::infinity();
+template <class T>
+double distance_of(T a, T b) {
+  if (same_bits(a, b)) return 0;
+  if constexpr (!std::is_floating_point_v<T>) {
+    return kNeverAgree;
+  } else {
+    const auto x = static_cast<double>(a), y = static_cast<double>(b);
+    if (x == y || (std::isnan(x) && std::isnan(y))) return 0;
+    return std::isfinite(x) && std::isfinite(y) ? std::fabs(x - y) : kNeverAgree;
+  }
+}
+
+// Both sides element by element: the first that does not agree and its ratio, else the largest ratio.
+struct Comparison {
+  std::optional<std::size_t> wrong = {};
+  double worst = 0;
+};
+Comparison compare(const Sides& sides);
+
 std::vector<std::int64_t> index_of(const Shape& shape, std::size_t i);
 
 // The elements around element i as a matrix of the last two axes, `got` on the left: element i in brackets, others that

@@ -12,17 +12,24 @@
 namespace graphrun {
 
 Bytes read_bytes(Runnable& runnable, const Program& program, BufferId id) {
-  const Buffer& buffer = program.buffers[id];
-  Bytes bytes(buffer.layout == Layout::rows ? buffer.bytes : buffer.type.bytes());
-  runnable.read(id, bytes);
+  Bytes bytes;
+  read_bytes(runnable, program, id, bytes);
   return bytes;
 }
 
-Bytes absolute(DType dtype, Bytes bytes) {
-  if (!is_float(dtype)) return bytes;
+void read_bytes(Runnable& runnable, const Program& program, BufferId id, Bytes& into) {
+  const Buffer& buffer = program.buffers[id];
+  into.resize(buffer.layout == Layout::rows ? buffer.bytes : buffer.type.bytes());
+  runnable.read(id, into);
+}
+
+void make_absolute(DType dtype, std::span<std::byte> bytes) {
+  if (!is_float(dtype)) return;
   // The sign is the highest bit of the last byte of a float on every machine we know.
-  for (std::size_t i = size_of(dtype); i <= bytes.size(); i += size_of(dtype)) bytes[i - 1] &= std::byte{0x7f};
-  return bytes;
+  const std::size_t width = size_of(dtype);
+  in_parts(bytes.size() / width, [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) bytes[(i + 1) * width - 1] &= std::byte{0x7f};
+  });
 }
 
 Difference describe(const Verification& verification, Difference::Kind kind, const Phase& phase, std::uint64_t at,
@@ -90,8 +97,10 @@ std::string to_string(const Difference& d) {
   const std::string place = d.index.empty() ? d.buffer : fmt::format("{}[{}]", d.buffer, fmt::join(d.index, ", "));
   switch (d.kind) {
     case Difference::Kind::value:
-      text += fmt::format("{} ({}, {} of {}) differs\n  {} is {} on {} and {} on {}, the tolerance is {:.3g}\n", d.node,
-                          d.op, d.step, d.steps, place, d.got, d.executor, d.expected, d.against, d.tolerance);
+      text += fmt::format(
+          "{} ({}, {} of {}) differs\n  {} is {} on {} and {} on "
+          "{}, the tolerance is {:.3g}\n",
+          d.node, d.op, d.step, d.steps, place, d.got, d.executor, d.expected, d.against, d.tolerance);
       break;
     case Difference::Kind::outside:
       text += d.node.empty() ? "some step" : fmt::format("{} ({}, {} of {})", d.node, d.op, d.step, d.steps);
@@ -99,19 +108,24 @@ std::string to_string(const Difference& d) {
                           d.expected, d.got);
       break;
     case Difference::Kind::start:
-      text = fmt::format("{} is not the same before the first step\n  {} is {} on {} and {} on {}\n", d.buffer, place,
-                         d.got, d.executor, d.expected, d.against);
+      text = fmt::format(
+          "{} is not the same before the first step\n  {} is {} on "
+          "{} and {} on {}\n",
+          d.buffer, place, d.got, d.executor, d.expected, d.against);
       break;
     case Difference::Kind::fused:
       text += d.node.empty() ? fmt::format("{} is wrong after the whole phase, as a Session runs it\n", d.buffer)
-                             : fmt::format("{} ({}, {} of {}) differs where it runs in a region, or after one\n",
-                                           d.node, d.op, d.step, d.steps);
+                             : fmt::format(
+                                   "{} ({}, {} of {}) differs where it runs in a "
+                                   "region, or after one\n",
+                                   d.node, d.op, d.step, d.steps);
       text += fmt::format("  {} is {} on {} and {} on {}, the tolerance is {:.3g}\n", place, d.got, d.executor,
                           d.expected, d.against, d.tolerance);
       break;
     case Difference::Kind::repeat:
       text += fmt::format(
-          "many steps in one run leave another {} than the same steps one by one, on {}\n  {} is {}, one by one {}\n",
+          "many steps in one run leave another {} than the same "
+          "steps one by one, on {}\n  {} is {}, one by one {}\n",
           d.buffer, d.executor, place, d.got, d.expected);
       break;
     case Difference::Kind::parameter:

@@ -40,6 +40,8 @@ void verify_trajectory(Verification& verification);
 // ---- shared by them
 
 Bytes read_bytes(Runnable& runnable, const Program& program, BufferId id);
+// Into bytes that are there already: clearing new memory takes longer than the copy.
+void read_bytes(Runnable& runnable, const Program& program, BufferId id, Bytes& into);
 
 // Data and constants: no step changes them.
 inline bool is_fixed(BufferKind kind) {
@@ -49,8 +51,8 @@ inline bool changes(const Buffer& buffer) {
   return is_state(buffer.kind) && !is_fixed(buffer.kind);
 }
 
-// The same bytes with the sign of every float cleared.
-Bytes absolute(DType dtype, Bytes bytes);
+// Clears the sign of every float.
+void make_absolute(DType dtype, std::span<std::byte> bytes);
 
 // Element i of `buffer` as a difference of the phase at a step of its counter; no step is named yet.
 Difference describe(const Verification& verification, Difference::Kind kind, const Phase& phase, std::uint64_t at,

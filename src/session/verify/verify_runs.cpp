@@ -5,6 +5,7 @@
 // tolerance, up or down at random. A value on the edge of a comparison, where one side must
 // not be asked to decide as the other did, then moves as far as the comparison takes it.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -19,7 +20,6 @@
 namespace graphrun {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kSteps = 2;  // of a phase, at most: the second starts from states that steps have made
 constexpr int kRounds = 2;           // of the plain steps with moved values
 constexpr int kMostRounds = 24;      // before a value that moved too little is called a difference
@@ -33,14 +33,6 @@ struct Value {
   double allowed(std::size_t i) const { return moves.empty() ? 0 : static_cast<double>(moves[i]); }
 };
 
-double distance(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t i) {
-  if (same_bits(dtype, a, b, i)) return 0;
-  if (!is_float(dtype)) return kInfinity;
-  const double x = element(dtype, a, i), y = element(dtype, b, i);
-  if (x == y || (std::isnan(x) && std::isnan(y))) return 0;
-  return std::isfinite(x) && std::isfinite(y) ? std::fabs(x - y) : kInfinity;
-}
-
 // The next float above one that is not negative; of infinity, itself.
 float next_up(float x) {
   return std::isinf(x) ? x : std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) + 1);
@@ -48,13 +40,38 @@ float next_up(float x) {
 
 void note_moves(Value& value, std::span<const std::byte> moved) {
   const auto elements = static_cast<std::size_t>(value.type.shape.elements());
-  if (std::equal(moved.begin(), moved.end(), value.expected.begin(), value.expected.end())) return;
+  if (same_bytes(moved, value.expected)) return;
   value.moves.resize(elements, 0.0f);
-  for (std::size_t i = 0; i < elements; ++i) {
-    const auto far = static_cast<float>(distance(value.type.dtype, moved, value.expected, i));
-    // Rounded up, so that what is allowed is not less than what was seen.
-    if (far > 0) value.moves[i] = std::max(value.moves[i], next_up(far));
-  }
+  with_type(value.type.dtype, [&](auto zero) {
+    in_parts(elements, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const auto far = static_cast<float>(
+            distance_of(load_element<decltype(zero)>(moved, i), load_element<decltype(zero)>(value.expected, i)));
+        // Rounded up, so that what is allowed is not less than what was seen.
+        if (far > 0) value.moves[i] = std::max(value.moves[i], next_up(far));
+      }
+    });
+  });
+}
+
+// The first element that is farther off than allowed.
+std::optional<std::size_t> first_wrong(const Value& value, std::span<const std::byte> got) {
+  const auto elements = static_cast<std::size_t>(value.type.shape.elements());
+  std::atomic<std::size_t> wrong{elements};
+  with_type(value.type.dtype, [&](auto zero) {
+    in_parts(elements, [&](std::size_t first, std::size_t last) {
+      const auto agrees = [&](std::size_t i) {
+        return distance_of(load_element<decltype(zero)>(got, i), load_element<decltype(zero)>(value.expected, i)) <=
+               value.allowed(i);
+      };
+      while (first < last && agrees(first)) ++first;
+      std::size_t before = wrong;
+      while (first < last && first < before && !wrong.compare_exchange_weak(before, first)) {
+      }
+    });
+  });
+  if (wrong == elements) return std::nullopt;
+  return wrong.load();
 }
 
 bool overlap(const Buffer& a, const Buffer& b) {
@@ -130,8 +147,8 @@ class RunVerification {
         moved_(load_program(*v.executors[0], plain_.program)),
         scale_(load_program(*v.executors[0], plain_.program)),
         candidate_(load_program(*v.executors[0], whole_.program)) {
-    for (Runnable* runnable : {reference_.get(), moved_.get(), scale_.get()}) write_start(v.model, plain_, *runnable);
-    write_start(v.model, whole_, *candidate_);
+    write_start(v.model, plain_, {reference_.get(), moved_.get(), scale_.get()});
+    write_start(v.model, whole_, {candidate_.get()});
     // Both were compiled from one graph by the same passes, and regions change no values.
     plain_of_.assign(whole_.program.buffers.size(), kNoBuffer);
     whole_of_.assign(plain_.program.buffers.size(), kNoBuffer);
@@ -172,10 +189,9 @@ class RunVerification {
     return plain;
   }
 
-  States states_of(Runnable& plain) const {
-    States states;
-    for (const State& state : states_) states.push_back(read_bytes(plain, plain_.program, state.plain));
-    return states;
+  void read_states(Runnable& plain, States& states) const {
+    states.resize(states_.size());
+    for (std::size_t i = 0; i < states.size(); ++i) read_bytes(plain, plain_.program, states_[i].plain, states[i]);
   }
   void put(Runnable& plain, const States& states) const {
     for (std::size_t i = 0; i < states.size(); ++i) plain.write(states_[i].plain, states[i]);
@@ -219,7 +235,7 @@ class RunVerification {
 
   void run_once(PhaseId phase, std::uint64_t at) {
     at_ = at;
-    start_ = states_of(*reference_);
+    read_states(*reference_, start_);
     run_reference(phase);
     rounds_ = 0;
     while (rounds_ < kRounds) run_moved(phase);
@@ -238,21 +254,21 @@ class RunVerification {
   }
 
   void run_reference(PhaseId phase) {
-    values_.clear();
+    if (phase_ != phase) values_.clear();
+    phase_ = phase;
+    const auto set = [&](Value& value, BufferId id, Agreement rule) {
+      value.type = plain_buffer(id).type;
+      value.rule = rule;
+      value.moves.clear();
+      read_bytes(*reference_, plain_.program, id, value.expected);
+    };
     for (std::uint32_t i = 0; i < steps(phase).size(); ++i) {
       reference_->run_steps(phase, i, i + 1);
       const Step& step = steps(phase)[i];
-      if (!is_wanted(step.output)) continue;
-      values_[step.output] = {plain_buffer(step.output).type,
-                              agreement_of(step.op),
-                              read_bytes(*reference_, plain_.program, step.output),
-                              {}};
+      if (is_wanted(step.output)) set(values_[step.output], step.output, agreement_of(step.op));
     }
-    after_.clear();
-    for (const State& state : states_) {
-      after_.push_back(
-          {plain_buffer(state.plain).type, Agreement::exact, read_bytes(*reference_, plain_.program, state.plain), {}});
-    }
+    after_.resize(states_.size());
+    for (std::size_t i = 0; i < states_.size(); ++i) set(after_[i], states_[i].plain, Agreement::exact);
   }
 
   void run_moved(PhaseId phase) {
@@ -260,62 +276,70 @@ class RunVerification {
     ++rounds_;
     for (std::uint32_t i = 0; i < steps(phase).size(); ++i) {
       const Step& step = steps(phase)[i];
-      const Bytes scale = run_scaled(phase, i);
+      run_scaled(phase, i);
       moved_->run_steps(phase, i, i + 1);
       const bool wanted = values_.count(step.output) > 0;
       if (!wanted && !may_move(step)) continue;
-      Bytes bytes = read_bytes(*moved_, plain_.program, step.output);
+      read_bytes(*moved_, plain_.program, step.output, got_);
       if (may_move(step)) {
-        move(step, i, bytes, scale);
-        moved_->write(step.output, bytes);
+        move(step, i);
+        moved_->write(step.output, got_);
       }
-      if (wanted) note_moves(values_.at(step.output), bytes);
+      if (wanted) note_moves(values_.at(step.output), got_);
     }
-    for (std::size_t i = 0; i < states_.size(); ++i)
-      note_moves(after_[i], read_bytes(*moved_, plain_.program, states_[i].plain));
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      read_bytes(*moved_, plain_.program, states_[i].plain, got_);
+      note_moves(after_[i], got_);
+    }
   }
 
   bool may_move(const Step& step) const {
     return is_float(plain_buffer(step.output).type.dtype) && agreement_of(step.op) != Agreement::exact;
   }
 
-  // The same step on the absolute values of what the moved run gives it, where the op's tolerance asks for that.
-  Bytes run_scaled(PhaseId phase, std::uint32_t index) {
+  // Into scaled_: the same step on the absolute values of what the moved run gives it, where the op's tolerance asks
+  // for that.
+  void run_scaled(PhaseId phase, std::uint32_t index) {
     const Step& step = steps(phase)[index];
-    if (!may_move(step) || agreement_of(step.op) != Agreement::scaled) return {};
+    scaled_.clear();
+    if (!may_move(step) || agreement_of(step.op) != Agreement::scaled) return;
     std::vector<BufferId> inputs = step.inputs;
     if (step.row_count != kNoBuffer) inputs.push_back(step.row_count);
-    for (const BufferId id : inputs)
-      scale_->write(id, absolute(plain_buffer(id).type.dtype, read_bytes(*moved_, plain_.program, id)));
+    for (const BufferId id : inputs) {
+      read_bytes(*moved_, plain_.program, id, got_);
+      make_absolute(plain_buffer(id).type.dtype, got_);
+      scale_->write(id, got_);
+    }
     scale_->run_steps(phase, index, index + 1);
-    return read_bytes(*scale_, plain_.program, step.output);
+    read_bytes(*scale_, plain_.program, step.output, scaled_);
   }
 
-  void move(const Step& step, std::uint32_t index, Bytes& bytes, const Bytes& scale) {
+  // Moves each element of got_ by its tolerance.
+  void move(const Step& step, std::uint32_t index) {
     const TensorType& type = plain_buffer(step.output).type;
     const auto* product = step.params.get_if<MatmulParams>();
-    const Bytes before = bytes;
     const Sides sides{
-        type, before, before, agreement_of(step.op), scale, product != nullptr ? product->precision : Precision::fp32};
+        type, got_, got_, agreement_of(step.op), scaled_, product != nullptr ? product->precision : Precision::fp32};
     std::size_t elements = sides.elements();
     if (type.rows > 0 && step.row_count != kNoBuffer && elements > 0) {  // rows past the count stay zero
       std::int32_t rows = 0;
       moved_->read(step.row_count, std::as_writable_bytes(std::span(&rows, 1)));
       elements = elements / static_cast<std::size_t>(type.shape[0]) * static_cast<std::size_t>(rows * type.rows);
     }
-    bits::Words coins{};
-    for (std::size_t i = 0; i < elements; ++i) {
-      if (i % 128 == 0) coins = bits::words(index, static_cast<std::uint64_t>(rounds_), i / 128);
-      const bool up = (coins.w[i / 32 % 4] >> (i % 32) & 1u) != 0;
-      const double by = sides.tolerance(i), x = element(type.dtype, before, i);
-      const double y = up ? x + by : x - by;
-      if (type.dtype == DType::f32) {
-        const auto narrow = static_cast<float>(y);
-        std::memcpy(bytes.data() + i * sizeof narrow, &narrow, sizeof narrow);
-      } else {
-        std::memcpy(bytes.data() + i * sizeof y, &y, sizeof y);
-      }
-    }
+    const auto move_type = [&](auto zero) {
+      using T = decltype(zero);
+      in_parts(elements, [&](std::size_t first, std::size_t last) {
+        bits::Words coins{};
+        for (std::size_t i = first; i < last; ++i) {  // first: a multiple of 128
+          if (i % 128 == 0) coins = bits::words(index, static_cast<std::uint64_t>(rounds_), i / 128);
+          const bool up = (coins.w[i / 32 % 4] >> (i % 32) & 1u) != 0;
+          const double by = sides.tolerance(i), x = static_cast<double>(load_element<T>(got_, i));
+          const auto y = static_cast<T>(up ? x + by : x - by);
+          std::memcpy(got_.data() + i * sizeof y, &y, sizeof y);
+        }
+      });
+    };
+    type.dtype == DType::f32 ? move_type(0.0f) : move_type(0.0);
   }
 
   void run_unit(PhaseId phase, const Unit& unit) {
@@ -358,7 +382,9 @@ class RunVerification {
   }
 
   void poison(BufferId id) {
-    candidate_->write(id, Bytes(read_bytes(*candidate_, whole_.program, id).size(), kPoison));
+    read_bytes(*candidate_, whole_.program, id, got_);
+    std::fill(got_.begin(), got_.end(), kPoison);
+    candidate_->write(id, got_);
   }
 
   // As a Session runs it. What is then there to read are states, and the outputs of a prediction.
@@ -386,26 +412,25 @@ class RunVerification {
   }
 
   void compare(PhaseId phase, BufferId id, Value& value, std::optional<std::uint32_t> step) {
-    const Bytes got = read_bytes(*candidate_, whole_.program, id);
-    const auto elements = static_cast<std::size_t>(value.type.shape.elements());
-    v_.report.fused_values += elements;
-    const auto first_wrong = [&]() -> std::optional<std::size_t> {
-      for (std::size_t i = 0; i < elements; ++i) {
-        if (!(distance(value.type.dtype, got, value.expected, i) <= value.allowed(i))) return i;
-      }
-      return std::nullopt;
-    };
-    if (got == value.expected) return;
-    std::optional<std::size_t> wrong = first_wrong();
+    Bytes got = std::move(compared_);  // run_moved() uses got_
+    read_bytes(*candidate_, whole_.program, id, got);
+    v_.report.fused_values += static_cast<std::uint64_t>(value.type.shape.elements());
+    std::optional<std::size_t> wrong;
+    if (!same_bytes(got, value.expected)) wrong = first_wrong(value, got);
     while (wrong && rounds_ < kMostRounds) {
       run_moved(phase);
-      wrong = first_wrong();
+      wrong = first_wrong(value, got);
     }
-    if (!wrong) return;
+    if (wrong) tell(phase, id, value, got, *wrong, step);
+    compared_ = std::move(got);
+  }
+
+  void tell(PhaseId phase, BufferId id, const Value& value, const Bytes& got, std::size_t wrong,
+            std::optional<std::uint32_t> step) {
     const Phase& fused = whole_.program.phases[phase];
     const Sides sides{value.type, got, value.expected, value.rule};
-    Difference difference = describe(v_, Difference::Kind::fused, fused, at_, whole_buffer(id), sides, *wrong);
-    difference.tolerance = value.allowed(*wrong);
+    Difference difference = describe(v_, Difference::Kind::fused, fused, at_, whole_buffer(id), sides, wrong);
+    difference.tolerance = value.allowed(wrong);
     if (step) {
       difference.step = *step + 1;
       difference.op = name_of(fused.steps[*step].op);
@@ -421,7 +446,7 @@ class RunVerification {
     const std::uint64_t n = std::clamp<std::uint64_t>(batches + 2, 4, 16);
     at_ = batches > n ? batches - 2 : 0;
     set_counter(id, at_);
-    start_ = states_of(*reference_);
+    read_states(*reference_, start_);
     put_candidate(start_);
     for (std::uint64_t i = 0; i < n; ++i) candidate_->run(id, 1);
     States one_by_one;
@@ -453,6 +478,8 @@ class RunVerification {
   std::map<BufferId, Value> values_;  // of the reference, by buffer of the plain Program
   std::vector<Value> after_;          // states after it, in the order of states_
   int rounds_ = 0;                    // of moved values
+  std::optional<PhaseId> phase_;      // that values_ are of
+  Bytes got_, scaled_, compared_;
 };
 
 }  // namespace

@@ -30,8 +30,7 @@ class StepVerification {
         candidate_(load_program(*v.executors[0], program())),
         reference_(load_program(*v.executors[1], program())),
         scale_(load_program(*v.executors[1], program())) {
-    write_start(v.model, compiled_, *candidate_);
-    write_start(v.model, compiled_, *reference_);
+    write_start(v.model, compiled_, {candidate_.get(), reference_.get()});
   }
 
   void run() {
@@ -138,12 +137,15 @@ class StepVerification {
       in_place = in_place || buffer(id).storage == buffer(step.output).storage;
       const bool fixed = is_fixed(buffer(id).kind);
       if (fixed && !scaled) continue;
-      const Bytes bytes = read(*reference_, id);
-      if (scaled) scale_->write(id, absolute(buffer(id).type.dtype, bytes));
-      if (fixed) continue;
-      if (std::optional<Damage> damage = find_damage(buffer(id).storage)) return damage;
-      candidate_->write(id, bytes);
-      expect(id, bytes);
+      read_bytes(*reference_, program(), id, input_);
+      if (!fixed) {
+        if (std::optional<Damage> damage = find_damage(buffer(id).storage)) return damage;
+        candidate_->write(id, input_);
+        expect(id, input_);
+      }
+      if (!scaled) continue;
+      make_absolute(buffer(id).type.dtype, input_);
+      scale_->write(id, input_);
     }
     if (!in_place) poison(step.output);
     // Once a step: a library's workspace may be larger than everything else.
@@ -156,13 +158,14 @@ class StepVerification {
     reference_->run_steps(phase, index, index + 1);
     if (scaled) scale_->run_steps(phase, index, index + 1);
 
-    const Bytes got = read(*candidate_, step.output);
-    expect(step.output, got);
-    const Bytes expected = read(*reference_, step.output);
-    const Bytes scale = scaled ? read(*scale_, step.output) : Bytes();
+    read_bytes(*candidate_, program(), step.output, got_);
+    expect(step.output, got_);
+    read_bytes(*reference_, program(), step.output, expected_);
+    scaled_.clear();
+    if (scaled) read_bytes(*scale_, program(), step.output, scaled_);
     const auto* product = step.params.get_if<MatmulParams>();
     const Precision precision = product != nullptr ? product->precision : Precision::fp32;
-    compare(phase, index, {buffer(step.output).type, got, expected, rule, scale, precision});
+    compare_step(phase, index, {buffer(step.output).type, got_, expected_, rule, scaled_, precision});
     if (report_.difference) return std::nullopt;
     for (std::size_t i = 0; i < neighbours.size(); ++i) {
       if (read(neighbours[i]) == before[i]) continue;
@@ -228,14 +231,16 @@ class StepVerification {
     std::memcpy(at, bytes.data(), bytes.size());
   }
 
-  std::optional<Damage> find_damage(BufferId id) const {
+  std::optional<Damage> find_damage(BufferId id) {
     if (!is_watched(id)) return std::nullopt;
-    Damage damage{id, read(*candidate_, id), is_fixed(buffer(id).kind) ? read(*reference_, id) : expected_states_[id]};
-    if (damage.got == damage.expected) return std::nullopt;
-    return damage;
+    read_bytes(*candidate_, program(), id, got_);
+    if (is_fixed(buffer(id).kind)) read_bytes(*reference_, program(), id, expected_);
+    const Bytes& expected = is_fixed(buffer(id).kind) ? expected_ : expected_states_[id];
+    if (same_bytes(got_, expected)) return std::nullopt;
+    return Damage{id, got_, expected};
   }
 
-  std::optional<Damage> find_damage() const {
+  std::optional<Damage> find_damage() {
     for (BufferId id = 0; id < program().buffers.size(); ++id) {
       if (std::optional<Damage> damage = find_damage(id)) return damage;
     }
@@ -252,19 +257,18 @@ class StepVerification {
     return report_.ops.back();
   }
 
-  void compare(PhaseId phase, std::uint32_t index, const Sides& sides) {
+  void compare_step(PhaseId phase, std::uint32_t index, const Sides& sides) {
     const Step& step = program().phases[phase].steps[index];
     OpAgreement& entry = agreement(name_of(step.op));
     ++entry.steps;
-    for (std::size_t i = 0; i < sides.elements(); ++i) {
-      const double ratio = sides.ratio(i);
-      if (ratio > entry.worst) {
-        entry.worst = ratio;
-        entry.node = step.name;
-      }
-      if (ratio <= 1) continue;
+    const Comparison found = compare(sides);
+    if (found.worst > entry.worst) {
+      entry.worst = found.worst;
+      entry.node = step.name;
+    }
+    if (found.wrong) {
       report_.difference =
-          describe(v_, Difference::Kind::value, program().phases[phase], at_, buffer(step.output), sides, i);
+          describe(v_, Difference::Kind::value, program().phases[phase], at_, buffer(step.output), sides, *found.wrong);
       name_step(phase, index);
       return;
     }
@@ -293,7 +297,8 @@ class StepVerification {
   const CompiledModel& compiled_;
   VerifyReport& report_;
   std::unique_ptr<Runnable> candidate_, reference_, scale_;
-  std::vector<Bytes> expected_states_;  // by storage: what the candidate's state was last given; empty: not a state
+  Bytes input_, got_, expected_, scaled_;  // of the step under way
+  std::vector<Bytes> expected_states_;     // by storage: what the candidate's state was last given; empty: not a state
   std::set<std::pair<PhaseId, std::uint32_t>> poisoned_;  // steps whose workspace was
   std::uint64_t at_ = 0;                                  // the phase's step counter
 };

@@ -18,8 +18,8 @@ class Trajectory {
         report_(v.report),
         candidate_(load_program(*v.executors[0], v.whole.program)),
         reference_(load_program(*v.executors[1], v.program())) {
-    write_start(v.model, v.whole, *candidate_);
-    write_start(v.model, v.compiled, *reference_);
+    write_start(v.model, v.whole, {candidate_.get()});
+    write_start(v.model, v.compiled, {reference_.get()});
   }
 
   void run() {
