@@ -114,6 +114,8 @@ class GRAPHRUN_API Session {
 
   // Loss and metrics over a whole split with the present weights; throws Error when the split does not exist.
   Metrics evaluate(std::string_view split);
+  // The same when it takes no longer than so many seconds; else nothing.
+  std::optional<Metrics> evaluate(std::string_view split, double seconds);
   bool has_split(std::string_view split) const;
   std::vector<std::string> metric_names() const;  // of what evaluate() gives beside the loss
 
@@ -124,7 +126,8 @@ class GRAPHRUN_API Session {
 
   HostTensor read(std::string_view name);  // a state by name: a parameter, a moment, a counter
   void write(std::string_view name, const HostTensor& value);
-  std::string weights_hash();  // of the parameters' bytes, FNV-1a, 16 hex digits
+  std::string weights_hash();                               // of the parameters' bytes, FNV-1a, 16 hex digits
+  std::optional<std::string> weights_hash(double seconds);  // as evaluate()
 
   // What the executor counted so far: "allocations", "launches", … (Runnable::counters()); empty if it counts nothing.
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstdint>
+#include <ctime>
+#include <limits>
 
 #include "diagnostics.h"
 
@@ -18,8 +20,16 @@ namespace {
 
 std::atomic<Session*> cancellable{nullptr};
 std::atomic<bool> asked{false};
+std::atomic<std::int64_t> asked_at{0};  // nanoseconds; 0: never
 int woken = -1;  // an event that a signal sets, so that a wait ends with it whichever thread the signal went to
-static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);  // which a signal handler may call
+  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+}
 
 // Who says it twice means it. The others repeat themselves: a closing terminal hangs up twice, and processor time that
 // is used up is told every second.
@@ -30,6 +40,8 @@ bool is_meant_twice(int signal) {
 extern "C" void on_interrupt(int signal) {
   Session* session = cancellable.load();
   if (session == nullptr) _exit(kInterrupted);
+  std::int64_t never = 0;
+  asked_at.compare_exchange_strong(never, now());
   if (asked.exchange(true)) {
     if (is_meant_twice(signal)) _exit(kInterrupted);
     return;
@@ -60,6 +72,11 @@ void install_signal_handlers() {
 
 bool interrupted() {
   return asked.load();
+}
+
+double seconds_since_interrupt() {
+  if (!interrupted()) return -std::numeric_limits<double>::infinity();
+  return static_cast<double>(now() - asked_at) * 1e-9;
 }
 
 void wait_or_interrupt(double seconds) {

@@ -11,6 +11,7 @@ namespace graphrun::cli {
 
 void install_signal_handlers();
 bool interrupted();
+double seconds_since_interrupt();        // minus infinity: there was none
 void wait_or_interrupt(double seconds);  // returns when the time is over or interrupted() is true
 
 class Interrupt {

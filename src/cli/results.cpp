@@ -1,8 +1,10 @@
 #include "results.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -30,15 +32,22 @@ double steps_per_second(const TrainResult& training) {
 
 }  // namespace
 
-Results evaluated(Session& session) {
+Results evaluated(Session& session, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto left = [&] {
+    return seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   Results results;
   results.model = session.model().name;
   results.executor = session.executor();
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
-    if (session.has_split(kSplits[i])) results.splits[i] = session.evaluate(kSplits[i]);
+    if (!session.has_split(kSplits[i])) continue;
+    results.splits[i] = session.evaluate(kSplits[i], left());
+    if (!results.splits[i]) results.left_out.push_back(fmt::format("{} loss", kSplits[i]));
   }
   results.arena_bytes = session.program().arena_bytes;
-  results.weights_hash = session.weights_hash();
+  results.weights_hash = session.weights_hash(left());
+  if (!results.weights_hash) results.left_out.emplace_back("weights' hash");
   return results;
 }
 
@@ -61,7 +70,8 @@ std::string as_json(const Results& results) {
     json.member("seconds", training->seconds).member("steps_per_second", steps_per_second(*training));
     json.member("interrupted", training->cancelled);
   }
-  json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
+  json.member("arena_bytes", results.arena_bytes).key("weights_hash");
+  results.weights_hash ? json.value(*results.weights_hash) : json.null();
   if (results.profile) write_profile(json.key("profile"), *results.profile);
   json.end_object();
   return json.text() + "\n";
@@ -97,7 +107,8 @@ std::string as_text(const Results& results) {
   }
   line("arena", human_bytes(results.arena_bytes));
   for (std::size_t i = 0; i < results.regions.size(); ++i) line(i == 0 ? "regions" : "", results.regions[i]);
-  line("weights", results.weights_hash);
+  if (results.weights_hash) line("weights", *results.weights_hash);
+  if (!results.left_out.empty()) line("left out", fmt::format("{} (interrupted)", fmt::join(results.left_out, ", ")));
   if (results.profile) text += "\n" + profile_table(*results.profile);
   return text;
 }

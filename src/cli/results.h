@@ -2,11 +2,12 @@
 // Contract: as JSON one object with exactly the keys model, executor, train, validation, test, epochs, steps, seconds,
 // steps_per_second, interrupted, arena_bytes, weights_hash, in this order; without a training the five about it are
 // left out, and a profile, where one was asked for, comes last. A split holds loss, then each metric by name; one that
-// the model has not is null.
+// the model has not is null. So is what an interrupt left no time for.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,11 +26,13 @@ struct Results {
   std::optional<TrainResult> training;
   std::uint64_t arena_bytes = 0;
   std::vector<std::string> regions;  // lines about them, for the text; none when none were asked for
-  std::string weights_hash;
+  std::optional<std::string> weights_hash;
+  std::vector<std::string> left_out;  // that there was no time for
   std::optional<Profile> profile;
 };
 
-Results evaluated(Session& session);  // every split that there is, with the present weights
+// Every split that there is with the present weights, and their hash: as much of it as is done after so many seconds.
+Results evaluated(Session& session, double seconds = std::numeric_limits<double>::infinity());
 
 std::string as_json(const Results& results);
 std::string as_text(const Results& results);

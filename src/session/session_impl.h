@@ -58,8 +58,8 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
 
   // train.cpp
   Metrics named_metrics(std::size_t evaluation) const;  // values zero
-  // Of named_metrics(); allocates nothing. False, and nothing is written: train() was cancelled.
-  bool evaluate(std::size_t evaluation, Metrics& metrics);
+  // Of named_metrics(); allocates nothing. False, and nothing is written: train() was cancelled, or it is too late.
+  bool evaluate(std::size_t evaluation, Metrics& metrics, double until = std::numeric_limits<double>::infinity());
   TrainResult train(const TrainOptions& options);
   [[noreturn]] void refuse_loss(std::uint64_t step, double loss);
 

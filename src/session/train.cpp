@@ -52,7 +52,7 @@ Metrics Session::Impl::named_metrics(std::size_t evaluation) const {
   return metrics;
 }
 
-bool Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
+bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) {
   const StepPhase& phase = compiled.step.phases[index];
   const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches.count());
   // Calls see(part, whether it counts by the samples, total) for every number that is recorded.
@@ -67,7 +67,8 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics) {
   const auto samples_at = [&](std::uint64_t step) { return static_cast<double>(phase.batches.at(step)); };
   each([](const RecordedPart& part, bool, double& total) { total = nothing_combined(part.how); });
   for (std::uint64_t first = 0; first < batches;) {
-    if (cancelled.load(std::memory_order_relaxed)) return false;
+    const bool unwanted = in_train.load(std::memory_order_relaxed) && cancelled.load(std::memory_order_relaxed);
+    if (unwanted || now_seconds() > until) return false;
     const std::uint64_t n = steps_before_look(index, std::min(batches - first, static_cast<std::uint64_t>(phase.ring)));
     run(index, n);
     each([&](const RecordedPart& part, bool weighted, double& total) {
