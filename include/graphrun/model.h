@@ -122,6 +122,7 @@ struct LoadOptions {
   std::int64_t predicts = 0;
   // When set, the first call keeps the model file's text here and the next ones take it: a pipe is read once only.
   std::shared_ptr<std::optional<std::string>> text = {};
+  std::shared_ptr<std::optional<std::string>> piped_weights = {};  // the same of `weights`, where that is a pipe
 };
 
 GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& options = {});

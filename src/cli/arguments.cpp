@@ -177,6 +177,7 @@ void take_model(const std::vector<std::string>& words, std::size_t at, const Ver
   refuse_data(model, verb);
   arguments.model = model;
   arguments.load.text = std::make_shared<std::optional<std::string>>();  // a verb may load it more than once
+  arguments.load.piped_weights = std::make_shared<std::optional<std::string>>();
 }
 
 void take_shell(const std::vector<std::string>& words, Arguments& arguments) {

@@ -235,7 +235,7 @@ std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& m
     throw Error(ErrorKind::input, "predict.no_input",
                 "no output depends on an input: there is nothing to predict from");
   }
-  data::Fit fit(options.weights.empty() ? DataSet() : read_weights(options.weights).data);
+  data::Fit fit(options.weights.empty() ? DataSet() : read_weights(options).data);
   const Training training = training_of(document);
   const std::string made = path + " (rows)";
   const json::Document rows =

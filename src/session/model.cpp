@@ -110,7 +110,7 @@ ReadArray initial_arrays(data::Files& files) {
 
 Model read_model(const json::Document& document, const LoadOptions& options) {
   std::optional<Weights> weights;
-  if (!options.weights.empty()) weights = read_weights(options.weights);
+  if (!options.weights.empty()) weights = read_weights(options);
   json::Reader reader(document);
   const std::filesystem::path path(document.file);
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";

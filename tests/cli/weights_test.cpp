@@ -1,10 +1,15 @@
 // Weights saved, evaluated, and used for predictions in original units.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fixture.h"
@@ -213,6 +218,30 @@ TEST_F(Weights, MistakesAreAnsweredWithWhatToDo) {
   expect_refused(graphrun({"eval", model_, "--weights", weights_}), {"weights.npz", "p.W"});
   expect_refused(graphrun({houses_, "--save-weights", (folder_ / "none" / "w.npz").string()}), {"cannot write"});
   expect_refused(graphrun({houses_, "--save-weights", folder_.string()}), {"it is a folder"});
+}
+
+// predict looks into the weights before it loads the model with them.
+TEST_F(Weights, MayComeFromAPipe) {
+  train({"--save-weights", weights_});
+  const std::string pipe = (folder_ / "pipe").string();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"predict", houses_, csv_, "--weights"}, {"eval", houses_, "--weights"}}) {
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    std::thread writer([&] {
+      std::ofstream(pipe, std::ios::binary) << std::ifstream(weights_, std::ios::binary).rdbuf();
+      std::ofstream nothing_more(pipe);  // when it is opened again
+    });
+    std::vector<std::string> from_file = words, from_pipe = words;
+    from_file.push_back(weights_);
+    from_pipe.push_back(pipe);
+    const Outcome piped = graphrun(from_pipe);
+    const int end = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);  // lets the writer go
+    writer.join();
+    ::close(end);
+    ::unlink(pipe.c_str());
+    EXPECT_EQ(piped.code, 0) << piped.err;
+    EXPECT_EQ(piped.out, graphrun(from_file).out);
+  }
 }
 
 TEST_F(Weights, AnInterruptedTrainingSavesWhatItHas) {

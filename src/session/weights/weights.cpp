@@ -8,8 +8,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <unordered_map>
+#include <utility>
 
+#include "base/file.h"
 #include "base/output_name.h"
 #include "data/npy.h"
 #include "data/origin.h"
@@ -159,8 +164,10 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
 
 }  // namespace
 
-Weights read_weights(const std::string& path) {
-  Weights weights{path, std::make_shared<const data::Npz>(path), {}, {}};
+namespace {
+
+Weights weights_in(const std::string& path, std::shared_ptr<const data::Npz> file) {
+  Weights weights{path, std::move(file), {}, {}};
   const data::Npz& npz = *weights.file;
   std::unordered_map<std::string, std::size_t> places;
   for (const std::string& name : npz.names()) {
@@ -184,6 +191,21 @@ Weights read_weights(const std::string& path) {
                               fitted.input, kShift, fitted.input, kScale));
   }
   return weights;
+}
+
+}  // namespace
+
+Weights read_weights(const std::string& path) {
+  return weights_in(path, std::make_shared<const data::Npz>(path));
+}
+
+Weights read_weights(const LoadOptions& options) {
+  const std::string& path = options.weights;
+  std::error_code ignored;
+  if (options.piped_weights == nullptr || std::filesystem::is_regular_file(path, ignored)) return read_weights(path);
+  std::optional<std::string>& bytes = *options.piped_weights;
+  if (!bytes) bytes = read_file(path);
+  return weights_in(path, std::make_shared<const data::Npz>(path, *bytes));
 }
 
 std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph) {

@@ -24,6 +24,7 @@ struct Weights {
 };
 
 Weights read_weights(const std::string& path);
+Weights read_weights(const LoadOptions& options);  // of options.weights, a pipe once only
 
 // One diagnostic for each parameter that the file lacks, has in another shape or dtype, or has and the model has not.
 std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph);
