@@ -59,9 +59,10 @@ void measure_steps(Session& session, const Arguments& arguments, Figures& figure
   }
 }
 
-// As many again in one go; in pieces of a tenth of a second, so that it can be interrupted, and few when it has been.
+// As many again in one go; in pieces of a twentieth of a second, so that it can be interrupted, and few when it has
+// been.
 void run_steps(Session& session, Figures& figures) {
-  constexpr double kPieceSeconds = 0.1;
+  constexpr double kPieceSeconds = 0.05;
   const std::uint64_t wanted =
       interrupted() ? std::min(kLeast, std::uint64_t{figures.steps.size()}) : figures.steps.size();
   const double alone = std::accumulate(figures.steps.begin(), figures.steps.end(), 0.0);

@@ -88,6 +88,7 @@ auto attempt(json::Reader& reader, const json::Place& formula, F&& f) -> decltyp
   } catch (const ExpressionError& error) {
     reader.report_inside(formula, error.offset, error);
   } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;  // no memory is no mistake of the formula
     reader.report(formula, error);
   }
   return {};

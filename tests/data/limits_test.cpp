@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <new>
 #include <thread>
 
 #include "archives.h"
@@ -228,6 +229,41 @@ TEST_F(LimitsTest, LossesAreNotReservedForEveryEpochThereMayBe) {
   const test::MemoryCap cap(std::uint64_t{256} << 20);
   const TrainResult result = session.train([&](const Report&) { session.cancel(); });
   EXPECT_EQ(result.losses.size(), 2u);
+}
+
+// No memory is not a mistake in the model file: nothing else is wrong with it when there is more.
+TEST_F(LimitsTest, AFormulaWithoutMemoryIsNoMistakeOfTheUser) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "addresses are not limited there";
+#endif
+  inputs = {{"x", Shape{}, DType::f32, false}};
+  const std::string model = R"json({
+    "format": 1,
+    "data": {"train": {"random": {"rows": 1000000, "columns": {"u": {"normal": 1}}}, "x": "u + u * u", "y": "u"}},
+    "inputs": {"x": ["batch"], "y": ["batch"]},
+    "parameters": {"w": {"shape": [], "init": "zeros"}},
+    "graph": ["p = x * w", "loss = mean((p - y) ^ 2)"],
+    "outputs": {"p": "y"},
+    "train": {
+    "minimize" : "loss", "optimizer" : {"sgd" : {"lr" : 0.1}}, "batch" : 10
+  }
+})json";
+  write("model.json", model);
+  int refused = 0;
+  bool loaded = false;
+  for (std::uint64_t megabytes = 4; megabytes <= 128 && !loaded; megabytes += 4) {
+    const test::MemoryCap cap(megabytes << 20);
+    try {
+      load_model(path("model.json"));
+      loaded = true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::device) << error.what();
+      ++refused;
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  EXPECT_TRUE(loaded);
+  EXPECT_GT(refused, 0);
 }
 
 // ---- bombs
