@@ -21,11 +21,15 @@ using ir::kShared;
 using ir::Node;
 using ir::NodeId;
 
-// Nodes in order, those of a chain or by themselves; `anew` are the numbers among them that this chain computes for
-// itself, each before its first reader.
+// Nodes in order, those of a chain or by themselves. A chain has copies of numbers that it computes for itself, each
+// before its first reader.
+struct Item {
+  NodeId node = kNoNode;
+  bool copy = false;
+};
 struct Chain {
-  std::vector<NodeId> nodes;
-  std::set<NodeId> anew, operands;  // operands: what lies in memory, by root
+  std::vector<Item> items;
+  std::set<NodeId> copies, operands;  // operands: what lies in memory, by root
   std::size_t steps = 0;
 };
 // What follows in the new order: a region over rows of the given graph, chains that are one region, or neither.
@@ -100,10 +104,10 @@ class Elements {
       for (NodeId inside = id; inside < region->last; ++inside) needs = needs || needs_waiting(inside);
       if (needs) flush();
       units_.push_back({region});
-    } else if (const NodeId source = facts_.source_of(id); source != kNoNode && waits_[source]) {
-      attached_[source].push_back(id);
     } else if (!members_.stored[id]) {
       return;  // computed where it is read
+    } else if (const NodeId source = facts_.source_of(id); source != kNoNode && waits_[source]) {
+      attached_[source].push_back(id);
     } else if (members_.in_chain[id]) {
       waits_[id] = true;
       waiting_.push_back(id);
@@ -115,7 +119,7 @@ class Elements {
       }
     } else {
       if (needs_waiting(id)) flush();
-      units_.push_back({nullptr, {{{id}, {}, {}, 1}}});
+      units_.push_back({nullptr, {Chain{{{id}}, {}, {}, 1}}});
     }
   }
 
@@ -257,7 +261,7 @@ class Elements {
         for (const NodeId read : facts_.reads(id)) {
           if (is_anew(id, read)) {
             for (const NodeId number : members_.numbers[read]) {
-              if (piece.anew.count(number) == 0 && inside.count(number) == 0) numbers.push_back(number);
+              if (piece.copies.count(number) == 0 && inside.count(number) == 0) numbers.push_back(number);
               for (const NodeId leaf : facts_.reads(number))
                 if (!members_.is_number(leaf)) operands.push_back(leaf);
             }
@@ -279,14 +283,14 @@ class Elements {
       }
       Chain& piece = pieces.back();
       for (const NodeId number : numbers) {
-        if (!piece.anew.insert(number).second) continue;
-        piece.nodes.push_back(number);
+        if (!piece.copies.insert(number).second) continue;
+        piece.items.push_back({number, true});
         ++piece.steps;
       }
       piece.operands.insert(operands.begin(), operands.end());
-      piece.nodes.push_back(id);
+      piece.items.push_back({id});
       ++piece.steps;
-      piece.nodes.insert(piece.nodes.end(), attached_[id].begin(), attached_[id].end());
+      for (const NodeId attached : attached_[id]) piece.items.push_back({attached});
       inside.insert(id);
     }
     return pieces;
@@ -315,11 +319,11 @@ class Elements {
   }
 
   bool accepted(const std::vector<Chain>& chains) const {
-    RegionQuestion question(graph_, graph_[chains.front().nodes.front()].phase);
+    RegionQuestion question(graph_, graph_[chains.front().items.front().node].phase);
     for (const Chain& chain : chains) {
       std::vector<NodeId> steps;
-      for (const NodeId id : chain.nodes)
-        if (facts_.source_of(id) == kNoNode) steps.push_back(id);
+      for (const Item& item : chain.items)
+        if (facts_.source_of(item.node) == kNoNode) steps.push_back(item.node);
       question.add_chain(steps);
     }
     return question.ask(options_.plan).yes;
@@ -334,11 +338,11 @@ class Elements {
     for (const Chain& chain : unit.chains) {
       const NodeId first = result_.graph.size();
       std::map<NodeId, NodeId> anew;
-      for (const NodeId id : chain.nodes) {
-        if (chain.anew.count(id) > 0)
-          anew[id] = add_copy(id, anew);
+      for (const Item& item : chain.items) {
+        if (item.copy)
+          anew[item.node] = add_copy(item.node, anew);
         else
-          add(id, anew);
+          add(item.node, anew);
       }
       region.chains.push_back({first, result_.graph.size()});
     }

@@ -236,19 +236,15 @@ TEST_F(LimitsTest, AFormulaWithoutMemoryIsNoMistakeOfTheUser) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "addresses are not limited there";
 #endif
-  inputs = {{"x", Shape{}, DType::f32, false}};
-  const std::string model = R"json({
+  write("model.json", R"model({
     "format": 1,
     "data": {"train": {"random": {"rows": 1000000, "columns": {"u": {"normal": 1}}}, "x": "u + u * u", "y": "u"}},
     "inputs": {"x": ["batch"], "y": ["batch"]},
     "parameters": {"w": {"shape": [], "init": "zeros"}},
     "graph": ["p = x * w", "loss = mean((p - y) ^ 2)"],
     "outputs": {"p": "y"},
-    "train": {
-    "minimize" : "loss", "optimizer" : {"sgd" : {"lr" : 0.1}}, "batch" : 10
-  }
-})json";
-  write("model.json", model);
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "batch": 10}
+  })model");
   int refused = 0;
   bool loaded = false;
   for (std::uint64_t megabytes = 4; megabytes <= 128 && !loaded; megabytes += 4) {

@@ -66,9 +66,15 @@ RandomGraph with_states(RandomGraph random, std::uint64_t seed) {
     if (node.def->state != nullptr || node.type.rows > 0 || node.type.dtype != DType::f32 || draw() % 3 != 0) continue;
     const auto shape = node.type.shape.dims();
     const NodeId state = make.add("state", {}, {{"shape", std::vector<std::int64_t>(shape.begin(), shape.end())}});
-    NodeId value = make.add("add", {id, state});
-    if (draw() % 2 == 0) value = make.add("mul", {value, make.add("exp", {make.add("neg", {state})})});
-    make.add("assign", {state, value});
+    const auto named = [&](NodeId made) {
+      make.rename(made, "with_states_" + std::to_string(made));
+      return made;
+    };
+    named(state);
+    NodeId value = named(make.add("add", {id, state}));
+    if (draw() % 2 == 0)
+      value = named(make.add("mul", {value, named(make.add("exp", {named(make.add("neg", {state}))}))}));
+    named(make.add("assign", {state, value}));
     random.inputs.emplace_back(state, HostTensor(DType::f32, node.type.shape));
   }
   return random;
