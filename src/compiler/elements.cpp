@@ -372,7 +372,10 @@ class Elements {
   NodeId add_copy(NodeId id, std::map<NodeId, NodeId>& anew) {
     const bool first = !members_.stored[id] && to_[id] == kNoNode;
     Node node = graph_[id];
-    if (!first) node.name = name_of_copy(node.name);
+    if (!first) {
+      node.name = name_of_copy(node.name);
+      node.keep = node.poll = false;  // the host reads the stored one
+    }
     const NodeId placed = place(std::move(node), anew);
     if (first) to_[id] = placed;
     return placed;
