@@ -23,7 +23,7 @@ Compiled compiled(const ir::Graph& graph, const std::optional<ElementLimits>& el
   options.name = "test";
   options.target = "host";
   options.tiles.elements = elements;
-  options.supports = [](const StepSignature&) { return Support::with_workspace(0); };
+  options.supports = [](const StepSignature& step) { return executor("ref")->supports(step, find_target("host")); };
   options.fuse = elements.has_value();
   options.plan_region = [](const RegionSignature& region) {
     return region.form == RegionForm::elements ? RegionPlan::with(HostTiling{}) : RegionPlan::no("over rows");
