@@ -97,7 +97,10 @@ class Elements {
   // ---- which members wait, and until when
 
   void take(NodeId id) {
+    place(id);
     taken_[id] = true;
+  }
+  void place(NodeId id) {
     if (const ir::Region* region = over_rows_[id]) {
       if (id != region->stages.front().first) return;
       bool needs = false;
@@ -139,9 +142,17 @@ class Elements {
     std::uint32_t apart;
   };
 
-  // Later steps that need no more than what has run or waits, and read some of it element by element, wait with it.
+  // What could come later and needs no more than what has run or waits comes now, where it shares a region: what reads
+  // a waiting value element by element, and a state's new value when nobody is left who reads the old one.
   void take_along() {
     for (std::size_t i = 0; i < waiting_.size(); ++i) take_readers(waiting_[i], waiting_[i]);
+    for (std::size_t before = 0; before != waiting_.size();) {
+      before = waiting_.size();
+      for (const auto& [state, writer] : written_) {
+        if (std::vector<NodeId> steps; !taken_[writer] && gather(writer, writer, steps) && is_last(steps, state))
+          for (const NodeId id : steps) take(id);
+      }
+    }
   }
   void take_readers(NodeId shown, NodeId value) {
     for (const NodeId reader : facts_.analysis.consumers[shown]) {
@@ -149,22 +160,40 @@ class Elements {
       if (facts_.analysis.is_view(reader)) {
         if (!taken_[reader]) take(reader);
         take_readers(reader, value);
-      } else if (!taken_[reader] && facts_.count(reader) == facts_.count(value) &&
-                 facts_.has_rows(reader) == facts_.has_rows(value) && members_.in_chain[reader] &&
-                 members_.stored[reader] && !facts_.writes_state(reader) && facts_.source_of(reader) == kNoNode &&
-                 can_run(reader, reader)) {
-        take(reader);
+      } else if (std::vector<NodeId> steps; !taken_[reader] && members_.stored[reader] &&
+                                            !facts_.writes_state(reader) && alike(reader, value) &&
+                                            gather(reader, reader, steps)) {
+        for (const NodeId id : steps) take(id);
       }
     }
   }
-  // All that it reads is there, and a state is still what it is at `when`.
-  bool can_run(NodeId id, NodeId when) const {
-    return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId input) {
-      const NodeId read = facts_.analysis.roots[input];
-      if (!members_.stored[read]) return can_run(read, when);
-      const auto writer = written_.find(read);
-      if (writer != written_.end() && writer->second < when) return false;
-      return graph_[input].phase == kShared || taken_[input];
+  bool alike(NodeId a, NodeId b) const {
+    return facts_.count(a) == facts_.count(b) && facts_.has_rows(a) == facts_.has_rows(b);
+  }
+  // Adds the steps that are missing, each after what it reads, and the node itself: all may be in one chain. False when
+  // one of them cannot be, or not yet: it reads what does not run yet, or a state that another step writes before.
+  bool gather(NodeId id, NodeId last, std::vector<NodeId>& steps) const {
+    if (taken_[id] || std::find(steps.begin(), steps.end(), id) != steps.end()) return true;
+    const NodeId source = facts_.source_of(id);
+    const bool number = !members_.stored[id];
+    if (over_rows_[id] != nullptr || (!number && source == kNoNode && !(members_.in_chain[id] && alike(id, last))))
+      return false;
+    for (const NodeId input : graph_[id].inputs) {
+      const auto writer = written_.find(facts_.analysis.roots[input]);
+      if (writer != written_.end() && writer->second < id) return false;
+      if (graph_[input].phase != kShared && !gather(input, last, steps)) return false;
+    }
+    if (!number) steps.push_back(id);
+    return true;
+  }
+  // Whether the steps, or others before them, are the last to read the state: each waits in the same chain or has run.
+  bool is_last(const std::vector<NodeId>& steps, NodeId state) const {
+    const std::vector<NodeId>& readers = facts_.analysis.consumers[state];
+    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      if (graph_[reader].phase != graph_[steps.back()].phase) return true;
+      if (facts_.analysis.is_view(reader) || !members_.stored[reader]) return is_last(steps, reader);
+      if (std::find(steps.begin(), steps.end(), reader) != steps.end()) return true;
+      return taken_[reader] && (!waits_[reader] || alike(reader, steps.back()));
     });
   }
 
@@ -367,7 +396,7 @@ class Elements {
     std::map<NodeId, NodeId> none;
     add(id, none);
   }
-  void add(NodeId id, std::map<NodeId, NodeId>& anew) { to_[id] = place(graph_[id], anew); }
+  void add(NodeId id, std::map<NodeId, NodeId>& anew) { to_[id] = append(graph_[id], anew); }
   // A number of the chain's own: what is stored, too, stands for the node, otherwise the first copy does.
   NodeId add_copy(NodeId id, std::map<NodeId, NodeId>& anew) {
     const bool first = !members_.stored[id] && to_[id] == kNoNode;
@@ -376,11 +405,11 @@ class Elements {
       node.name = name_of_copy(node.name);
       node.keep = node.poll = false;  // the host reads the stored one
     }
-    const NodeId placed = place(std::move(node), anew);
+    const NodeId placed = append(std::move(node), anew);
     if (first) to_[id] = placed;
     return placed;
   }
-  NodeId place(Node node, std::map<NodeId, NodeId>& anew) {
+  NodeId append(Node node, std::map<NodeId, NodeId>& anew) {
     for (NodeId& input : node.inputs) input = in_chain(input, anew);
     result_.graph.nodes.push_back(std::move(node));
     return result_.graph.size() - 1;
