@@ -288,15 +288,10 @@ class Elements {
       const auto add = [&](const Chain& piece) {
         numbers.clear(), operands.clear();
         for (const NodeId read : facts_.reads(id)) {
-          if (is_anew(id, read)) {
-            for (const NodeId number : members_.numbers[read]) {
-              if (piece.copies.count(number) == 0 && inside.count(number) == 0) numbers.push_back(number);
-              for (const NodeId leaf : facts_.reads(number))
-                if (!members_.is_number(leaf)) operands.push_back(leaf);
-            }
-          } else if (inside.count(read) == 0) {
+          if (is_anew(id, read))
+            copy(read, piece, inside, numbers, operands);
+          else if (inside.count(read) == 0)
             operands.push_back(read);
-          }
         }
         if (facts_.writes_state(id))
           operands.push_back(facts_.state_of(id));
@@ -323,6 +318,19 @@ class Elements {
       inside.insert(id);
     }
     return pieces;
+  }
+  // Appends the number, and before it those that it needs, unless the chain has them; and what they read in memory.
+  void copy(NodeId number, const Chain& chain, const std::set<NodeId>& inside, std::vector<NodeId>& numbers,
+            std::vector<NodeId>& operands) const {
+    if (chain.copies.count(number) > 0 || inside.count(number) > 0) return;
+    if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) return;
+    for (const NodeId read : facts_.reads(number)) {
+      if (members_.is_number(read))
+        copy(read, chain, inside, numbers, operands);
+      else
+        operands.push_back(read);
+    }
+    numbers.push_back(number);
   }
   bool leaves(NodeId id, const std::set<NodeId>& chain) const {
     const std::vector<NodeId>& readers = facts_.analysis.consumers[id];

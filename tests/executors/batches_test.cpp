@@ -125,7 +125,7 @@ TEST(Batches, AnEvaluationMayHaveAnotherCapacity) {
     EXPECT_EQ(compiled.program.phases[1].capacity, capacity);
     EXPECT_EQ(compiled.program.phases[2].capacity, 2);
     const std::unique_ptr<Runnable> runnable = cpu->load(compiled.program);
-    write_start(model, compiled, *runnable);
+    write_start(model, compiled, {runnable.get()});
     const Batches batches{21, capacity, false};
     runnable->run(1, static_cast<std::uint64_t>(batches.count()));
     const BufferId ring = compiled.buffer(step.phases[1].recorded[0].ring);

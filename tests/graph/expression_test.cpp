@@ -171,8 +171,8 @@ TEST_F(Build, SquareAndDTypesOfNumbers) {
 }
 
 TEST_F(Build, Attributes) {
-  EXPECT_EQ(node("sum(x, axis=1)").type.shape, Shape({8}));
-  EXPECT_EQ(node("sum(x, axis=-1, keepdims=true)").type.shape, Shape({8, 1}));
+  EXPECT_EQ(node("sum(x, axis=1)").type.shape, Shape({kBatch}));
+  EXPECT_EQ(node("sum(x, axis=-1, keepdims=true)").type.shape, Shape({kBatch, 1}));
   EXPECT_EQ(node("sum(x, axis=none)").type.shape, Shape());
   EXPECT_EQ(node("mean(x > 0)").type.dtype, DType::f32);
   EXPECT_EQ(node("leaky_relu(x, slope=1/4)").attrs.real("slope"), 0.25);
