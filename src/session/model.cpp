@@ -62,14 +62,14 @@ DataUse use_of(const LoadOptions& options) {
 
 // Rows that know nothing of each other are predicted in batches that suit the machine. Others are as they are
 // evaluated.
+constexpr std::int64_t kPredicted = 1024;
 std::int64_t prediction_batch(const ModelFile& file, const Model& model, DataSet& data, const LoadOptions& options) {
-  constexpr std::int64_t kMost = 1024;
   data.splits.clear();
   const bool is_asked = std::any_of(options.overrides.begin(), options.overrides.end(),
                                     [](const auto& one) { return one.first == "train.batch"; });
   const std::string coupled = coupled_output(model);
   if (coupled.empty()) {
-    return is_asked ? file.batch().value_or(options.predicts) : std::min(options.predicts, kMost);
+    return is_asked ? file.batch().value_or(options.predicts) : std::min(options.predicts, kPredicted);
   }
   const std::int64_t all = data.origin.empty() ? 0 : data::read_origin("the weights' data:origin", data.origin).samples;
   const std::int64_t batch = file.batch().value_or(all);
@@ -132,9 +132,11 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
         {folder, options.data_dir, file.seed(), &formulas, use_of(options), weights ? &weights->data : nullptr});
   }
   reader.throw_if_failed();
-  const std::optional<std::int64_t> batch =
+  std::optional<std::int64_t> batch =
       options.predicts > 0 ? prediction_batch(file, model, data, options) : batch_of(reader, file, data, options);
   reader.throw_if_failed();
+  // Weights without data are there to predict, whatever the batch was in training.
+  if (!batch && weights && options.data == DataUse::none && coupled_output(model).empty()) batch = kPredicted;
   if (batch) model.graph.impl().set_batch(*batch);
   if (weights) {
     GraphBuilder::Impl& graph = model.graph.impl();

@@ -379,8 +379,8 @@ TEST_F(Cli, SomethingIsSaidBeforeTheFirstEpochHasEnded) {
   Json model = Json::parse(kLine);  // an epoch takes some seconds
   model["data"] = Json::parse(R"js({"train": {"random": {"rows": 3000, "columns":
       {"a": {"normal": 1, "shape": [1]}, "b": {"normal": 1, "shape": [1]}}}, "x": "a", "y": "b"}})js");
-  model["graph"] = Json::parse(R"js([{"name": "g", "op": "dense", "inputs": ["x"], "units": 128},
-      {"name": "h", "op": "dense", "inputs": ["g"], "units": 128},
+  model["graph"] = Json::parse(R"js([{"name": "g", "op": "dense", "inputs": ["x"], "units": 256},
+      {"name": "h", "op": "dense", "inputs": ["g"], "units": 256},
       {"name": "p", "op": "dense", "inputs": ["h"], "units": 1}, "loss = mean((p - y) ^ 2)"])js");
   const std::string path = file("long.json", model.dump());
   for (const bool terminal : {false, true}) {

@@ -253,6 +253,7 @@ TEST_F(LimitsTest, AFormulaWithoutMemoryIsNoMistakeOfTheUser) {
       load_model(path("model.json"));
       loaded = true;
     } catch (const Error& error) {
+      if (error.diagnostics().front().code == "input.limit") continue;  // less than what is read, which is limited, too
       EXPECT_EQ(error.kind(), ErrorKind::device) << error.what();
       ++refused;
     } catch (const std::bad_alloc&) {

@@ -64,7 +64,7 @@ TEST_F(DataTest, FormulasTakeColumnsOfAnySource) {
 
 TEST_F(DataTest, FormulasTakeMatrices) {
   DataSet set = read(R"js({"train": {"inline": {"m": [[1, 2], [3, 4]], "w": [10, 20]},
-                        "x": "m * reshape(w, shape=[2, 1])", "y": "sum(m, axis=1)"}})js");
+                        "x": "m * reshape(w, shape=[-1, 1])", "y": "sum(m, axis=1)"}})js");
   EXPECT_EQ(values(set, "train", "x"), (Floats{10, 20, 60, 80}));
   EXPECT_EQ(values(set, "train", "y"), (Floats{3, 7}));
   // A comparison is 0 or 1; a column hides the constant of its name.
