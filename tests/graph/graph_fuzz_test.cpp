@@ -122,7 +122,8 @@ bool is_small(const ir::Graph& graph) {
   std::int64_t sum = 0;
   for (const ir::Node& node : graph.nodes) {
     std::int64_t own = 1;
-    for (const std::int64_t extent : node.type.shape.with_batch(kRows).dims()) {
+    const Shape shape = node.type.shape.with_batch(kRows);
+    for (const std::int64_t extent : shape.dims()) {
       if (extent < 0 || extent > kMostElements) return false;
       own = std::min(own * extent, kMostElements + 1);
     }

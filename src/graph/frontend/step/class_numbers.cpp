@@ -22,7 +22,8 @@ using Box = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 Box whole(const Shape& shape) {
   Box box;
-  for (const std::int64_t extent : shape.with_batch(1).dims()) box.emplace_back(0, extent);
+  const Shape sample = shape.with_batch(1);
+  for (const std::int64_t extent : sample.dims()) box.emplace_back(0, extent);
   return box;
 }
 
