@@ -238,7 +238,8 @@ class Checker {
     if (buffer.kind == BufferKind::workspace) {
       broken("operand", fmt::format("{}: {} is a workspace", here, named(id)));
     }
-    if (buffer.type.rows > 0 && buffer.type.shape[0] != buffer.type.rows * phase.capacity) {
+    const std::int64_t rows = buffer.type.rows;  // divided by: a product could wrap
+    if (rows > 0 && (buffer.type.shape[0] % rows != 0 || buffer.type.shape[0] / rows != phase.capacity)) {
       broken("capacity", fmt::format("{}: {} has {} rows, the phase has {} for each of {} samples", here, named(id),
                                      buffer.type.shape[0], buffer.type.rows, phase.capacity));
     }
