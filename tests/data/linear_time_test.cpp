@@ -23,9 +23,14 @@ class LinearTime : public DataTest {
   template <class Prepare>
   static void expect_linear(int n, Prepare prepare) {
     if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
-    const double small = test::best_seconds(prepare(n / 4));
-    const double large = test::best_seconds(prepare(n));
-    EXPECT_LT(large, 9 * std::max(small, 2e-3)) << small << " s, and " << large << " s for four times the size";
+    double small = 0, large = 0;
+    // Other work makes a time longer, never shorter: what is quadratic takes 16 times as long each time.
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      small = test::best_seconds(prepare(n / 4));
+      large = test::best_seconds(prepare(n));
+      if (large < 9 * std::max(small, 2e-3)) return;
+    }
+    ADD_FAILURE() << small << " s, and " << large << " s for four times the size";
   }
 
   std::string model(int n) const {
