@@ -42,6 +42,9 @@ struct Target {
   std::uint64_t registers = 0;          // 32-bit registers of an SM
   int cluster_blocks = 0;               // the largest portable cluster, 0 = none
   std::uint64_t library_workspace = 0;  // bytes kept in the arena for the matrix library
+  // Bytes of a phase's smallest values and scratch that no other of the phase uses again. Where launches run side by
+  // side, one waits for the other when the plan lays what they write over each other. 0: steps run one by one.
+  std::uint64_t apart = 0;
   RegionCosts regions = {};
   ElementLimits elements = {};
 };

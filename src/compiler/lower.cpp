@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 
@@ -13,6 +15,7 @@
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
+#include "graphrun/target.h"
 
 namespace graphrun::plan {
 namespace {
@@ -341,6 +344,25 @@ class Lowering {
     return id;
   }
 
+  // The smallest of each phase live as long as it lasts: Target::apart bytes of them.
+  void keep_apart(std::vector<Interval>& intervals) const {
+    const std::uint64_t apart = options_.target.empty() ? 0 : find_target(options_.target).apart;
+    std::vector<std::uint64_t> left(storage_.ends.size(), apart);
+    std::vector<std::size_t> order(intervals.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return intervals[a].size < intervals[b].size; });
+    for (const std::size_t i : order) {
+      Interval& interval = intervals[i];
+      const auto end = std::lower_bound(storage_.ends.begin(), storage_.ends.end(), interval.first);
+      std::uint64_t& bytes = left[static_cast<std::size_t>(end - storage_.ends.begin())];
+      if (padded(interval.size) > bytes) continue;
+      bytes -= padded(interval.size);
+      interval.first = end == storage_.ends.begin() ? 0 : *std::prev(end) + 1;
+      interval.last = *end;
+    }
+  }
+
   void place() {
     std::uint64_t states = 0;
     std::vector<Interval> intervals;
@@ -361,6 +383,7 @@ class Lowering {
       buffer.offset = states;
       states += padded(buffer.bytes);
     }
+    keep_apart(intervals);
     const Packing packing = pack(intervals);
     const std::string fault = validate(intervals, packing.offsets, packing.total);
     if (!fault.empty()) throw std::logic_error("plan: " + fault);

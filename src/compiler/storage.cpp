@@ -59,7 +59,7 @@ class Assigner {
   // the steps of all chains of a region, which have no order.
   void number_the_steps() {
     std::uint32_t now = 0;
-    phase_end_.resize(graph_.phases.size());
+    storage_.ends.resize(graph_.phases.size());
     in_rows_.assign(graph_.size(), false);
     std::vector<bool> shares_time(graph_.size(), false);  // with the node before it
     for (const ir::Region& region : graph_.regions) {
@@ -76,7 +76,7 @@ class Assigner {
       for (NodeId id = 0; id < graph_.size(); ++id) {
         if (graph_[id].phase == phase) storage_.time[id] = shares_time[id] ? now - 1 : now++;
       }
-      phase_end_[phase] = now++;  // a time of its own: what the host reads outlives the last step
+      storage_.ends[phase] = now++;  // a time of its own: what the host reads outlives the last step
     }
   }
 
@@ -192,12 +192,12 @@ class Assigner {
         const NodeId read = root(input);
         storage_.last[read] = std::max(storage_.last[read], now);
       }
-      if (graph_[id].keep || graph_[id].poll) storage_.last[own] = phase_end_[graph_[id].phase];
+      if (graph_[id].keep || graph_[id].poll) storage_.last[own] = storage_.ends[graph_[id].phase];
     }
     // The row count is read by every step over rows.
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
       const NodeId count = graph_.phases[phase].row_count;
-      if (count != ir::kNoNode) storage_.last[root(count)] = phase_end_[phase];
+      if (count != ir::kNoNode) storage_.last[root(count)] = storage_.ends[phase];
     }
   }
 
@@ -233,7 +233,6 @@ class Assigner {
   const Graph& graph_;
   const GraphAnalysis& analysis_;
   const Views& views_;
-  std::vector<std::uint32_t> phase_end_;
   std::vector<const ir::NodeRange*> chain_;  // by node: of a region over elements
   std::vector<bool> in_rows_;  // of a region: no place in the arena to share, or one that other tiles still read
   Storage storage_;

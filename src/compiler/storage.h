@@ -17,6 +17,7 @@ struct Storage {
   std::vector<std::uint32_t> first;  // by root: time of the step that writes it first
   std::vector<std::uint32_t> last;   // by root: time of the last step that reads or writes it
   std::vector<std::uint32_t> time;   // by node: when its step runs
+  std::vector<std::uint32_t> ends;   // by phase: a time of its own after its last step
   std::vector<bool> no_step;         // by node: a state, a view, shown, or an assign that happens in place
   std::vector<bool> in_registers;    // by node: read in its own chain alone (ir::Region::chains), or a view of that
 };
