@@ -239,12 +239,12 @@ TEST(CpuLines, TilesHaveTheSameBits) {
       tile.output = {call.out_type, 2 * floats * sizeof(float)};
       for (const Isa isa : available_isas()) {
         std::string reason;
-        const std::unique_ptr<cpu::TileStep> step = cpu::make_tile_step(tile, isa, reason);
+        const cpu::TileStep step = cpu::make_tile_step(tile, isa, reason);
         ASSERT_NE(step, nullptr) << reason;
         cpu::TileContext context;
         context.tile = reinterpret_cast<std::byte*>(memory.data());
         context.rows = context.stride = kRows;
-        step->run(context);
+        step(context);
         for (std::int64_t r = 0; r < kRows; ++r)
           for (std::int64_t f = 0; f < (one ? 1 : n); ++f)
             ASSERT_EQ(memory[2 * floats + static_cast<std::size_t>(f * kRows + r)],

@@ -80,7 +80,7 @@ struct Product {
       std::string reason;
       const auto step = make_tile_step(call, isa, reason);
       ASSERT_NE(step, nullptr) << reason;
-      step->run(context);
+      step(context);
     };
     const Params matmul_params = matmul, none{};
     TileCall call;

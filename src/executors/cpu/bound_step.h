@@ -6,8 +6,7 @@
 #include <cstdint>
 
 #include "graphrun/kernel.h"
-#include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/simd/isa.h"
+#include "kernels/cpu/batch/elementwise.h"
 
 namespace graphrun {
 
@@ -16,26 +15,15 @@ struct BoundStep {
   KernelArgs args;
 
   // Of an elementwise step whose operands have the elements of the result, or one each (column 0).
-  struct Loops {
-    cpu::UnaryFn unary = nullptr;
-    cpu::BinaryFn<float> binary = nullptr;
-    std::int64_t column[2] = {};
-    float a = 0, b = 0;
-  };
-  Loops loops;
+  cpu::ElementLoop loop;
+  cpu::Operand in[cpu::kElementInputs];
+  std::int64_t elements = 0;  // of a small one, whose loop is called at once; else 0
 
-  // Of a small one: its loop, called at once.
-  cpu::UnaryFn unary = nullptr;
-  cpu::BinaryFn<float> binary = nullptr;
-  std::int64_t elements = 0;
-  cpu::Strided<float> x, y;
-
-  // Looks for the loops of an elementwise step; `kernel` and `args` are set.
+  // Looks for the loop of an elementwise step; `kernel` and `args` are set.
   void find_loop(Op op, Isa isa);
 
   void run() const {
-    if (binary != nullptr) return binary(args.output<float>(), 1, elements, x, y);
-    if (unary != nullptr) return unary(args.output<float>(), x.data, elements, 0, 0);
+    if (elements > 0) return loop(args.out, 1, elements, in);
     kernel(args);
   }
 };

@@ -10,7 +10,7 @@ namespace graphrun {
 namespace {
 
 struct Tree {
-  cpu::BinaryFn<float> combine;
+  cpu::ElementFn combine;
   const PartitionResults& results;
   std::int64_t n;
 
@@ -23,7 +23,7 @@ struct Tree {
     float other[kCombineBlock];
     const float* const x = run(first, half, to);
     const float* const y = run(first + half, half, other);
-    combine(to, 1, n, {x, 0, 1}, {y, 0, 1});
+    cpu::apply(combine, to, n, {{x, 0, 1}, {y, 0, 1}});
     return to;
   }
 };
@@ -48,7 +48,7 @@ float identity(CombineOp op) {
 const float* combined(const cpu::IsaTable& table, CombineOp op, const PartitionResults& results, std::int64_t n,
                       float* block) {
   constexpr Op kFunctions[] = {Op::add, Op::mul, Op::maximum, Op::minimum};
-  const Tree tree{cpu::binary_loop(table, kFunctions[static_cast<std::size_t>(op)]), results, n};
+  const Tree tree{cpu::scalar_loop(table, kFunctions[static_cast<std::size_t>(op)]), results, n};
   const int span = static_cast<int>(std::bit_ceil(static_cast<unsigned>(results.partitions)));
   return tree.run(0, span, block);
 }

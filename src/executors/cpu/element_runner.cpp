@@ -29,8 +29,8 @@ std::string ElementRunner::fault(const RegionSignature& region) {
     bound.args.out_type = step.output;
     bound.args.params = step.params;
     bound.find_loop(step.op, Isa::plain);
-    const bool copies = step.op == Op::assign && step.output.dtype == DType::f32;
-    if (!copies && bound.loops.unary == nullptr && bound.loops.binary == nullptr)
+    const bool f32 = step.output.dtype == DType::f32 && step.inputs[0].dtype == DType::f32;
+    if (!f32 || (bound.loop.run == nullptr && step.op != Op::assign))
       return fmt::format("cpu has no loop over elements for '{}' of these types", name_of(step.op));
   }
   return {};
@@ -114,19 +114,17 @@ void ElementRunner::run_elements(const Chain& chain, const std::vector<BoundStep
     const std::int64_t n = std::min(chain.block, last - at);
     for (const Call& call : chain.calls) {
       const BoundStep& step = steps[call.step];
-      const BoundStep::Loops& loops = step.loops;
-      const auto in = [&](int i, std::int64_t column) -> const float* {
-        return call.in[i] != kArena ? registers + call.in[i] * chain.block : step.args.input<float>(i) + at * column;
-      };
       float* const out = call.out != kArena ? registers + call.out * chain.block : step.args.output<float>() + at;
-      if (loops.binary != nullptr) {
-        const std::int64_t x = loops.column[0], y = loops.column[1];
-        loops.binary(out, 1, n, {in(0, x), 0, x}, {in(1, y), 0, y});
-      } else if (loops.unary != nullptr) {
-        loops.unary(out, in(0, 1), n, loops.a, loops.b);
-      } else if (const float* value = in(1, 1); value != out) {
-        std::memcpy(out, value, static_cast<std::size_t>(n) * sizeof(float));
+      cpu::Operand in[2];
+      for (int i = 0; i < step.args.inputs; ++i) {
+        const std::int64_t column = step.in[i].column;
+        in[i] = {call.in[i] != kArena ? registers + call.in[i] * chain.block : step.args.input<float>(i) + at * column,
+                 0, column};
       }
+      if (step.loop.run != nullptr)
+        step.loop(out, 1, n, in);
+      else if (in[1].data != out)  // assign
+        std::memcpy(out, in[1].data, static_cast<std::size_t>(n) * sizeof(float));
     }
   }
 }

@@ -13,7 +13,7 @@
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
-#include "kernels/cpu/batch/elements.h"
+#include "kernels/cpu/batch/batch_rows.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
@@ -99,8 +99,8 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
   std::map<BufferId, cpu::DataVectors> in_place;  // by root
   const auto rows_of = [&](const TileMove& load) {
     const Buffer& from = program.buffers[load.arena];
-    return from.layout == Layout::vectors ? cpu::whole_data(arena + from.offset, from.type, phase.capacity)
-                                          : cpu::DataVectors{};
+    if (from.layout != Layout::vectors) return cpu::DataVectors{};
+    return cpu::whole_data(arena + from.offset, cpu::feature_count(program.buffers[load.tile].type));
   };
   for (std::size_t l = 0; l < stage.loads.size(); ++l) {
     if (program.buffers[stage.loads[l].tile].layout != Layout::vectors) continue;
@@ -118,9 +118,9 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     for (const std::size_t l : std::exchange(loads_of[root(id)], {})) {
       if (loaded[l]) continue;
       loaded[l] = true;
-      const Buffer& from = program.buffers[stage.loads[l].arena];
-      bound.steps.push_back(cpu::make_tile_load({from.type, 0, arena + from.offset, rows_of(stage.loads[l])},
-                                                program.buffers[stage.loads[l].tile].offset, phase.capacity, isa));
+      const Buffer& to = program.buffers[stage.loads[l].tile];
+      bound.steps.push_back(cpu::make_tile_load(
+          {to.type, to.offset}, arena + program.buffers[stage.loads[l].arena].offset, rows_of(stage.loads[l]), isa));
     }
     const bool tile = buffer.kind == BufferKind::tile;
     return cpu::TileOperand{buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset,
@@ -155,7 +155,8 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     if (step.op == Op::minibatch && program.buffers[step.inputs[0]].layout == Layout::vectors) {
       const cpu::TileOperand& data = call.inputs[0];
       const auto& params = step.params.as<MinibatchParams>();
-      call.inputs[0].vectors = cpu::minibatch_data(data.address, data.type, call.inputs[1].address, params);
+      call.inputs[0].vectors =
+          cpu::minibatch_data(data.address, cpu::feature_count(output.type), call.inputs[1].address, params);
       bound.batches.push_back({params, reinterpret_cast<const std::uint64_t*>(call.inputs[1].address)});
       if (output.layout == Layout::vectors) {
         in_place[root(step.output)] = call.inputs[0].vectors;
@@ -172,7 +173,7 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     const auto [first_store, last_store] = stores_of.equal_range(phase.steps[i].output);
     for (auto store = first_store; store != last_store; ++store) {
       const Buffer& to = program.buffers[store->second];
-      bound.steps.push_back(cpu::make_tile_store(arena + to.offset, to.type, output.offset, phase.capacity, isa));
+      bound.steps.push_back(cpu::make_tile_store(arena + to.offset, {to.type, output.offset}, isa));
       bound.stored.push_back({arena + to.offset, to.type.bytes() / static_cast<std::uint64_t>(phase.capacity)});
     }
   }
@@ -206,7 +207,7 @@ void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
   for (context.first = begin; context.first < std::min(end, samples); context.first += tile_rows_) {
     context.rows = std::min(tile_rows_, samples - context.first);
     context.stride = (context.rows + kTileLanes - 1) / kTileLanes * kTileLanes;
-    for (const std::unique_ptr<cpu::TileStep>& step : stage.steps) step->run(context);
+    for (const cpu::TileStep& step : stage.steps) step(context);
   }
   if (context.lanes != nullptr) add_lanes(stage, context);
   const std::int64_t unused = std::max(begin, std::min(samples, end));

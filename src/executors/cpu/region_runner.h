@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "executors/cpu/bound_step.h"
@@ -61,7 +60,7 @@ class RegionRunner {
   };
   struct BoundStage {
     std::uint32_t first, rows, last;
-    std::vector<std::unique_ptr<cpu::TileStep>> steps;  // loads and stores among them
+    std::vector<cpu::TileStep> steps;  // loads and stores among them
     std::vector<Reduced> reduced;
     std::vector<Alike> accumulators;
     std::vector<StoredRows> stored;

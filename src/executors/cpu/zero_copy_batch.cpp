@@ -4,7 +4,7 @@
 
 #include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
-#include "kernels/cpu/batch/elements.h"
+#include "kernels/cpu/batch/batch_rows.h"
 
 namespace graphrun {
 
@@ -43,7 +43,7 @@ std::vector<const void**> readers_of(BufferId id, const Phase& phase, std::vecto
     for (std::size_t j = 0; j < inputs.size(); ++j) {
       if (inputs[j] != id) continue;
       BoundStep& step = steps[i];
-      if (step.kernel == nullptr || step.binary != nullptr || step.unary != nullptr) return {};
+      if (step.kernel == nullptr || step.elements > 0) return {};
       readers.push_back(&step.args.in[j]);
     }
   }

@@ -47,16 +47,24 @@ Isa default_isa() {
               nearest.empty() ? "" : "did you mean '" + nearest + "'?");
 }
 
+namespace {
+
+const cpu::Entry* find(std::span<const cpu::Entry> family, Op op) {
+  const auto found =
+      std::find_if(family.begin(), family.end(), [op](const cpu::Entry& entry) { return entry.op == op; });
+  return found == family.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 KernelFn cpu_kernel(Op op, Isa isa) {
-  if (KernelFn kernel = cpu::elementwise_kernel(op, isa)) return kernel;
-  if (KernelFn kernel = cpu::product_kernel(op, isa)) return kernel;
-  if (KernelFn kernel = cpu::sum_kernel(op, isa)) return kernel;
-  if (KernelFn kernel = cpu::softmax_kernel(op, isa)) return kernel;
-  if (KernelFn kernel = cpu::line_kernel(op)) return kernel;
-  if (KernelFn kernel = cpu::movement_kernel(op)) return kernel;
-  if (KernelFn kernel = cpu::rearrange_kernel(op, isa)) return kernel;
-  if (KernelFn kernel = cpu::scatter_kernel(op)) return kernel;
-  return cpu::random_kernel(op);
+  using namespace cpu;
+  for (const std::span<const Entry> family :
+       {elementwise_kernels(), product_kernels(), sum_kernels(), softmax_kernels(), line_kernels(), movement_kernels(),
+        rearrange_kernels(), scatter_kernels(), random_kernels()}) {
+    if (const Entry* entry = find(family, op)) return entry->kernels[static_cast<int>(isa)];
+  }
+  return nullptr;
 }
 
 std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {
@@ -79,12 +87,22 @@ bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& outpu
   };
   const auto has_rows = [](const View& view) { return view.strides[view.extents.rank() - 1] == 1; };
   if (std::all_of(views.begin(), views.end(), is_dense)) return true;
-  if (cpu::elementwise_kernel(op, Isa::plain) != nullptr) return std::all_of(views.begin(), views.end(), goes_on);
   if (op == Op::matmul) return std::all_of(views.begin(), views.end(), has_rows);
-  return op == Op::broadcast_to || op == Op::transpose || op == Op::slice || op == Op::pad || op == Op::concat;
+  if (op == Op::broadcast_to || op == Op::transpose || op == Op::slice || op == Op::pad || op == Op::concat)
+    return true;
+  return find(cpu::elementwise_kernels(), op) != nullptr && std::all_of(views.begin(), views.end(), goes_on);
 }
 
 namespace cpu {
+
+const IsaTable& isa_table(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::avx512) return avx512::table;
+  if (isa == Isa::avx2) return avx2::table;
+#endif
+  (void)isa;
+  return plain::table;
+}
 
 void clear_invalid_rows(const KernelArgs& args) {
   const TensorType& type = args.out_type;
@@ -93,23 +111,6 @@ void clear_invalid_rows(const KernelArgs& args) {
   const std::size_t size = size_of(type.dtype);
   std::memset(args.output<std::byte>() + static_cast<std::size_t>(valid) * size, 0,
               static_cast<std::size_t>(type.shape.elements() - valid) * size);
-}
-
-Slabs slabs_of(const KernelArgs& args) {
-  const Shape& out = args.out_type.shape;
-  Slabs slabs;
-  bool same = true;
-  for (int i = 0; i < args.inputs; ++i) same = same && args.in_type[i].shape == out && args.in_strides[i] == nullptr;
-  if (same) {  // most calls, and the smallest ones feel the rest
-    slabs.columns = {valid_elements(args, args.out_type), {1, 1, 1}};
-    return slabs;
-  }
-  const View to = args.view_of(args.out_type);
-  View views[kBroadcastInputs] = {to, to, to};
-  for (int i = 0; i < args.inputs; ++i) views[i] = broadcast(args.input_view(i), to.extents);
-  slabs.rows = merged(views);
-  slabs.columns = slabs.rows.remove_last();
-  return slabs;
 }
 
 }  // namespace cpu

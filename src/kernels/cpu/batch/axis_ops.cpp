@@ -29,7 +29,6 @@ void for_lines(const KernelArgs& args, std::uint32_t mask, F&& f) {
       f(i, base, Line{args.input<float>(0) + base, &split.reduced, size});
     }
   });
-  clear_invalid_rows(args);
 }
 
 template <float (*combine)(float, float)>
@@ -47,18 +46,18 @@ void reduce(const KernelArgs& args, float start) {
   for_lines(args, args.params.as<ReduceParams>().axes,
             [&](std::int64_t i, std::int64_t, const Line& line) { out[i] = fold<combine>(line, start); });
 }
-void max_kernel(const KernelArgs& args) {
+void max(const KernelArgs& args, const IsaTable&) {
   reduce<larger>(args, -kInfinity);
 }
-void min_kernel(const KernelArgs& args) {
+void min(const KernelArgs& args, const IsaTable&) {
   reduce<smaller>(args, kInfinity);
 }
-void prod_kernel(const KernelArgs& args) {
+void prod(const KernelArgs& args, const IsaTable&) {
   reduce<product>(args, 1.0f);
 }
 
 template <bool kLargest>
-void position(const KernelArgs& args) {
+void position(const KernelArgs& args, const IsaTable&) {
   auto* out = args.output<std::int32_t>();
   for_lines(args, 1u << args.params.as<AxisParams>().axis, [&](std::int64_t i, std::int64_t, const Line& line) {
     std::int64_t best = 0;
@@ -71,15 +70,13 @@ void position(const KernelArgs& args) {
   });
 }
 
+constexpr Entry kEntries[] = {entry<max>(Op::max), entry<min>(Op::min), entry<prod>(Op::prod),
+                              entry<position<true>>(Op::argmax), entry<position<false>>(Op::argmin)};
+
 }  // namespace
 
-KernelFn line_kernel(Op op) {
-  if (op == Op::max) return max_kernel;
-  if (op == Op::min) return min_kernel;
-  if (op == Op::prod) return prod_kernel;
-  if (op == Op::argmax) return position<true>;
-  if (op == Op::argmin) return position<false>;
-  return nullptr;
+std::span<const Entry> line_kernels() {
+  return kEntries;
 }
 
 }  // namespace graphrun::cpu

@@ -1,143 +1,208 @@
+#include "kernels/cpu/batch/elementwise.h"
+
+#include <cmath>
+#include <limits>
 #include <type_traits>
 
-#include "graphrun/op.h"
 #include "graphrun/params/scalar.h"
 #include "kernels/cpu/batch/families.h"
-#include "kernels/cpu/simd/scalar_loops.h"
 #include "kernels/scalar_ops.h"
 
 namespace graphrun::cpu {
 namespace {
 
-void run_unary(const KernelArgs& args, UnaryFn loop) {
-  const auto* scalars = args.params.get_if<ScalarParams>();
-  const float a = scalars != nullptr ? static_cast<float>(scalars->a) : 0.0f;
-  const float b = scalars != nullptr ? static_cast<float>(scalars->b) : 0.0f;
-  if (args.in_strides[0] != nullptr) {
-    const Slabs s = slabs_of(args);
-    for_each_slab(args, s, [&](std::int64_t out, const SlabOffsets& at, std::int64_t rows, std::int64_t columns) {
-      for (std::int64_t r = 0; r < rows; ++r)
-        loop(args.output<float>() + out + r * columns, args.input<float>(0) + at[0] + r * s.row(0), columns, a, b);
-    });
-    return clear_invalid_rows(args);
+// f.operator()<dtype, what it lies in memory as>().
+template <class F>
+ElementFn with_dtype(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32:
+      return f.template operator()<DType::f32, float>();
+    case DType::f64:
+      return f.template operator()<DType::f64, double>();
+    case DType::i32:
+      return f.template operator()<DType::i32, std::int32_t>();
+    case DType::u64:
+      return f.template operator()<DType::u64, std::uint64_t>();
+    case DType::boolean:
+      return f.template operator()<DType::boolean, std::uint8_t>();
   }
-  const std::int64_t n = valid_elements(args, args.out_type);
-  for_ranges(args, parts_for(n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
-    loop(args.output<float>() + first, args.input<float>(0) + first, last - first, a, b);
-  });
-  clear_invalid_rows(args);
+  return nullptr;
 }
 
 template <class T>
-Strided<T> operand(const KernelArgs& args, const Slabs& s, const SlabOffsets& at, int i) {
-  return {args.input<T>(i) + at[i], s.row(i), s.columns.stride[i]};
+Strided<T> as(const Operand& x) {
+  return {static_cast<const T*>(x.data), x.row, x.column};
 }
 
-template <class Out>
-void run_binary(const KernelArgs& args, BinaryFn<Out> loop) {
-  const Slabs s = slabs_of(args);
-  for_each_slab(args, s, [&](std::int64_t out, const SlabOffsets& at, std::int64_t rows, std::int64_t columns) {
-    loop(args.output<Out>() + out, rows, columns, operand<float>(args, s, at, 0), operand<float>(args, s, at, 1));
-  });
-  clear_invalid_rows(args);
+// Booleans, integers and casts, of which no model computes much: one plain loop for every instruction set.
+template <class Out, class T, int inputs, class F>
+void plain(void* to, std::int64_t rows, std::int64_t columns, const Operand* in, F&& f) {
+  Out* out = static_cast<Out*>(to);
+  Strided<T> x = as<T>(in[0]), y = as<T>(in[inputs - 1]);
+  for (; rows > 0; --rows, out += columns, x.data += x.row, y.data += y.row) {
+    if (x.column == 1 && y.column == 1) {
+      for (std::int64_t c = 0; c < columns; ++c) out[c] = f(x.data[c], y.data[c]);
+    } else {
+      for (std::int64_t c = 0; c < columns; ++c) out[c] = f(x.data[c * x.column], y.data[c * y.column]);
+    }
+  }
 }
-
-// Booleans and integers, of which no model computes much: one plain loop for every instruction set. T is how they lie
-// in memory, Value what is computed with.
-template <class T>
-using Value = std::conditional_t<std::is_same_v<T, std::uint8_t>, bool, T>;
 
 template <class Functor, class T, int inputs>
-void plain_kernel(const KernelArgs& args) {
-  const Slabs s = slabs_of(args);
-  for_each_slab(args, s, [&](std::int64_t out_offset, const SlabOffsets& at, std::int64_t rows, std::int64_t columns) {
-    std::uint8_t* out = args.output<std::uint8_t>() + out_offset;
-    const Strided<T> x = operand<T>(args, s, at, 0);
-    const Strided<T> y = operand<T>(args, s, at, inputs - 1);
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < columns; ++c)
-        *out++ = static_cast<std::uint8_t>(Functor::apply(static_cast<Value<T>>(x.data[r * x.row + c * x.column]),
-                                                          static_cast<Value<T>>(y.data[r * y.row + c * y.column])));
+void plain_loop(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float) {
+  using Value = std::conditional_t<std::is_same_v<T, std::uint8_t>, bool, T>;
+  plain<std::uint8_t, T, inputs>(out, rows, columns, in, [](T x, T y) {
+    return static_cast<std::uint8_t>(Functor::apply(static_cast<Value>(x), static_cast<Value>(y)));
   });
-  clear_invalid_rows(args);
 }
 
 template <class T>
-void plain_where(const KernelArgs& args) {
-  const Slabs s = slabs_of(args);
-  for_each_slab(args, s, [&](std::int64_t out_offset, const SlabOffsets& at, std::int64_t rows, std::int64_t columns) {
-    T* out = args.output<T>() + out_offset;
-    const Strided<std::uint8_t> m = operand<std::uint8_t>(args, s, at, 0);
-    const Strided<T> x = operand<T>(args, s, at, 1);
-    const Strided<T> y = operand<T>(args, s, at, 2);
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < columns; ++c)
-        *out++ =
-            m.data[r * m.row + c * m.column] != 0 ? x.data[r * x.row + c * x.column] : y.data[r * y.row + c * y.column];
-  });
-  clear_invalid_rows(args);
+void plain_where(void* to, std::int64_t rows, std::int64_t columns, const Operand* in, float, float) {
+  T* out = static_cast<T*>(to);
+  const Strided<std::uint8_t> m = as<std::uint8_t>(in[0]);
+  const Strided<T> x = as<T>(in[1]), y = as<T>(in[2]);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c)
+      *out++ =
+          m.data[r * m.row + c * m.column] != 0 ? x.data[r * x.row + c * x.column] : y.data[r * y.row + c * y.column];
 }
 
-template <Isa isa>
-void where_kernel(const KernelArgs& args) {
-  if (args.out_type.dtype == DType::i32) return plain_where<std::int32_t>(args);
-  if (args.out_type.dtype == DType::u64) return plain_where<std::uint64_t>(args);
-  if (args.out_type.dtype == DType::boolean) return plain_where<std::uint8_t>(args);
+// Out of range clamps, NaN is 0: the same on every machine. The tag keeps booleans apart from bytes.
+template <DType to, class Out, class In>
+Out convert(In x) {
+  if constexpr (to == DType::boolean) {
+    return x != 0;
+  } else if constexpr (std::is_floating_point_v<Out>) {
+    return static_cast<Out>(x);
+  } else {
+    const double v = static_cast<double>(x);
+    if (!(v > static_cast<double>(std::numeric_limits<Out>::min()))) {
+      return std::isnan(v) ? Out{0} : std::numeric_limits<Out>::min();
+    }
+    if (v >= static_cast<double>(std::numeric_limits<Out>::max())) return std::numeric_limits<Out>::max();
+    return static_cast<Out>(x);
+  }
+}
+template <DType to, class Out, class In>
+void cast_loop(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float) {
+  plain<Out, In, 1>(out, rows, columns, in, [](In x, In) { return convert<to, Out>(x); });
+}
+
+ElementFn find_loop(const IsaTable& table, Op op, DType in, DType out) {
+  switch (op) {
+    case Op::cast:
+      return with_dtype(in, [&]<DType, class In>() {
+        return with_dtype(out, []<DType to, class Out>() -> ElementFn { return cast_loop<to, Out, In>; });
+      });
+    case Op::where:
+      if (out == DType::f32) return table.where;
+      return with_dtype(out, []<DType, class T>() -> ElementFn { return plain_where<T>; });
+#define GRAPHRUN_COMPARE_CASE(name, Functor, ...) \
+  case Op::name:                                  \
+    if (in == DType::f32) break;                  \
+    return with_dtype(in, []<DType, class T>() -> ElementFn { return plain_loop<scalar::Functor, T, 2>; });
+#define GRAPHRUN_LOGICAL_CASE(name, Functor, ...) \
+  case Op::name:                                  \
+    return plain_loop < scalar::Functor, std::uint8_t, Op::name == Op::logical_not ? 1 : 2 > ;
+      GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_CASE)
+      GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_CASE)
+#undef GRAPHRUN_COMPARE_CASE
+#undef GRAPHRUN_LOGICAL_CASE
+    default:
+      break;
+  }
+  return in == DType::f32 ? scalar_loop(table, op) : nullptr;
+}
+
+// ---- over whole batches -------------------------------------------------------------------------------------------
+
+// The output's valid elements as slabs of (rows, columns), each row a run of the innermost dimension; strides of the
+// inputs, 0 where they are broadcast.
+using SlabOffsets = Offsets<kElementInputs>;
+struct Slabs {
+  Dims<kElementInputs> rows;
+  Dim<kElementInputs> columns;
+  std::int64_t row(int input) const { return rows.rank > 0 ? rows.dim[rows.rank - 1].stride[input] : 0; }
+};
+
+Slabs slabs_of(const KernelArgs& args) {
+  const Shape& out = args.out_type.shape;
+  Slabs slabs;
+  bool same = true;
+  for (int i = 0; i < args.inputs; ++i) same = same && args.in_type[i].shape == out && args.in_strides[i] == nullptr;
+  if (same) {  // most calls, and the smallest ones feel the rest
+    slabs.columns = {valid_elements(args, args.out_type), {1, 1, 1}};
+    return slabs;
+  }
+  const View to = args.view_of(args.out_type);
+  View views[kElementInputs] = {to, to, to};
+  for (int i = 0; i < args.inputs; ++i) views[i] = broadcast(args.input_view(i), to.extents);
+  slabs.rows = merged(views);
+  slabs.columns = slabs.rows.remove_last();
+  return slabs;
+}
+
+// Calls slab(offset of the output, offsets of the inputs, rows, columns), all in elements, for pieces that cover the
+// output: in parts of whole rows, or of columns where rows are few.
+template <class F>
+void for_each_slab(const KernelArgs& args, const Slabs& s, F&& slab) {
+  const std::int64_t rows = s.rows.count, columns = s.columns.extent;
+  if (rows == 0 || columns == 0) return;
+  const int parts = parts_for(rows * columns);
+  if (parts <= rows) {
+    for_ranges(args, parts, rows, 1, [&](std::int64_t first, std::int64_t last) {
+      for_runs(s.rows, first, last,
+               [&](std::int64_t row, const SlabOffsets& at, std::int64_t n) { slab(row * columns, at, n, columns); });
+    });
+    return;
+  }
+  const int cuts = static_cast<int>((parts + rows - 1) / rows);
+  for_elements(s.rows, [&](std::int64_t row, const SlabOffsets& start) {
+    for_ranges(args, cuts, columns, kGrain, [&](std::int64_t first, std::int64_t last) {
+      SlabOffsets at = start;
+      at.move(s.columns.stride, first);
+      slab(row * columns + first, at, std::int64_t{1}, last - first);
+    });
+  });
+}
+
+void run_elementwise(const KernelArgs& args, const ElementLoop& loop) {
   const Slabs s = slabs_of(args);
+  const auto out_size = static_cast<std::int64_t>(size_of(args.out_type.dtype));
+  std::int64_t sizes[kElementInputs] = {};
+  for (int i = 0; i < args.inputs; ++i) sizes[i] = static_cast<std::int64_t>(size_of(args.in_type[i].dtype));
   for_each_slab(args, s, [&](std::int64_t out, const SlabOffsets& at, std::int64_t rows, std::int64_t columns) {
-    table_of<isa>().where(args.output<float>() + out, rows, columns, operand<std::uint8_t>(args, s, at, 0),
-                          operand<float>(args, s, at, 1), operand<float>(args, s, at, 2));
+    Operand in[kElementInputs];
+    for (int i = 0; i < args.inputs; ++i)
+      in[i] = {args.input<std::byte>(i) + at[i] * sizes[i], s.row(i), s.columns.stride[i]};
+    loop(args.output<std::byte>() + out * out_size, rows, columns, in);
   });
-  clear_invalid_rows(args);
 }
 
-template <Isa isa, Op op>
-void unary_kernel(const KernelArgs& args) {
-  run_unary(args, unary_loop(table_of<isa>(), op));
+template <Op op>
+void elementwise(const KernelArgs& args, const IsaTable& table) {
+  run_elementwise(args, element_loop(table, op, args.params, args.in_type[0].dtype, args.out_type.dtype));
 }
-template <Isa isa, Op op>
-void binary_kernel(const KernelArgs& args) {
-  run_binary<float>(args, binary_loop(table_of<isa>(), op));
-}
-template <Isa isa, Op op, class Functor>
-void compare_kernel(const KernelArgs& args) {
-  const DType dtype = args.in_type[0].dtype;
-  if (dtype == DType::i32) return plain_kernel<Functor, std::int32_t, 2>(args);
-  if (dtype == DType::u64) return plain_kernel<Functor, std::uint64_t, 2>(args);
-  if (dtype == DType::boolean) return plain_kernel<Functor, std::uint8_t, 2>(args);
-  run_binary<std::uint8_t>(args, compare_loop(table_of<isa>(), op));
-}
+
+constexpr Entry kEntries[] = {
+#define GRAPHRUN_ENTRY(name, ...) entry<elementwise<Op::name>>(Op::name),
+    GRAPHRUN_SCALAR_OPS(GRAPHRUN_ENTRY) GRAPHRUN_ENTRY(where) GRAPHRUN_ENTRY(cast)
+#undef GRAPHRUN_ENTRY
+};
 
 }  // namespace
 
-KernelFn elementwise_kernel(Op op, Isa isa) {
-  switch (op) {
-#define GRAPHRUN_UNARY_CASE(name, ...) \
-  case Op::name:                       \
-    return for_isa(isa, []<Isa i>() -> KernelFn { return unary_kernel<i, Op::name>; });
-#define GRAPHRUN_BINARY_CASE(name, ...) \
-  case Op::name:                        \
-    return for_isa(isa, []<Isa i>() -> KernelFn { return binary_kernel<i, Op::name>; });
-#define GRAPHRUN_COMPARE_CASE(name, Functor, ...) \
-  case Op::name:                                  \
-    return for_isa(isa, []<Isa i>() -> KernelFn { return compare_kernel<i, Op::name, scalar::Functor>; });
-    GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_CASE)
-    GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_CASE)
-    GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_CASE)
-#undef GRAPHRUN_UNARY_CASE
-#undef GRAPHRUN_BINARY_CASE
-#undef GRAPHRUN_COMPARE_CASE
-    case Op::logical_and:
-      return plain_kernel<scalar::LogicalAnd, std::uint8_t, 2>;
-    case Op::logical_or:
-      return plain_kernel<scalar::LogicalOr, std::uint8_t, 2>;
-    case Op::logical_not:
-      return plain_kernel<scalar::LogicalNot, std::uint8_t, 1>;
-    case Op::where:
-      return for_isa(isa, []<Isa i>() -> KernelFn { return where_kernel<i>; });
-    default:
-      return nullptr;
+ElementLoop element_loop(const IsaTable& table, Op op, const Params& params, DType first_input, DType output) {
+  ElementLoop loop{find_loop(table, op, first_input, output)};
+  if (const auto* scalars = params.get_if<ScalarParams>()) {
+    loop.a = static_cast<float>(scalars->a);
+    loop.b = static_cast<float>(scalars->b);
   }
+  return loop;
+}
+
+std::span<const Entry> elementwise_kernels() {
+  return kEntries;
 }
 
 }  // namespace graphrun::cpu

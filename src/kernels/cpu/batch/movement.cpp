@@ -4,7 +4,7 @@
 #include "base/random_bits.h"
 #include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
-#include "kernels/cpu/batch/elements.h"
+#include "kernels/cpu/batch/batch_rows.h"
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun::cpu {
@@ -59,56 +59,19 @@ void assign(const KernelArgs& args) {
   if (args.out != args.in[1]) std::memcpy(args.out, args.in[1], args.out_type.bytes());
 }
 
-template <DType to, class Out, class In>
-void cast_elements(const KernelArgs& args) {
-  const std::int64_t n = valid_elements(args, args.out_type);
-  const In* in = args.input<In>(0);
-  Out* out = args.output<Out>();
-  for_ranges(args, parts_for(n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) out[i] = convert<to, Out>(in[i]);
-  });
-  clear_invalid_rows(args);
-}
-template <class In>
-void cast_from(const KernelArgs& args) {
-  switch (args.out_type.dtype) {
-    case DType::f32:
-      return cast_elements<DType::f32, float, In>(args);
-    case DType::f64:
-      return cast_elements<DType::f64, double, In>(args);
-    case DType::i32:
-      return cast_elements<DType::i32, std::int32_t, In>(args);
-    case DType::u64:
-      return cast_elements<DType::u64, std::uint64_t, In>(args);
-    case DType::boolean:
-      return cast_elements<DType::boolean, std::uint8_t, In>(args);
-  }
-}
-void cast(const KernelArgs& args) {
-  switch (args.in_type[0].dtype) {
-    case DType::f32:
-      return cast_from<float>(args);
-    case DType::f64:
-      return cast_from<double>(args);
-    case DType::i32:
-      return cast_from<std::int32_t>(args);
-    case DType::u64:
-      return cast_from<std::uint64_t>(args);
-    case DType::boolean:
-      return cast_from<std::uint8_t>(args);
-  }
-}
+// They see to all rows themselves, as the batch has them.
+constexpr Entry kEntries[] = {
+    {Op::minibatch, {minibatch, minibatch, minibatch}},
+    {Op::row_count, {row_count, row_count, row_count}},
+    {Op::increment, {increment, increment, increment}},
+    {Op::record, {record, record, record}},
+    {Op::assign, {assign, assign, assign}},
+};
 
 }  // namespace
 
-KernelFn movement_kernel(Op op) {
-  if (op == Op::cast) return cast;
-  if (op == Op::minibatch) return minibatch;
-  if (op == Op::row_count) return row_count;
-  if (op == Op::increment) return increment;
-  if (op == Op::record) return record;
-  if (op == Op::assign) return assign;
-  return nullptr;
+std::span<const Entry> movement_kernels() {
+  return kEntries;
 }
 
 }  // namespace graphrun::cpu

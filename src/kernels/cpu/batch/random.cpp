@@ -19,27 +19,26 @@ void draw(const KernelArgs& args, int step_input, F&& value) {
       out[i] = value(bits::word(params.key, step, static_cast<std::uint64_t>(i)), i);
     }
   });
-  clear_invalid_rows(args);
 }
 
-void random_uniform(const KernelArgs& args) {
+void random_uniform(const KernelArgs& args, const IsaTable&) {
   const auto& p = args.params.as<RandomParams>();
   draw(args, 0, [&](bits::u32 word, std::int64_t) { return bits::uniform(word, p.a, p.b); });
 }
 
-void random_normal(const KernelArgs& args) {
+void random_normal(const KernelArgs& args, const IsaTable&) {
   const auto& p = args.params.as<RandomParams>();
   draw(args, 0, [&](bits::u32 word, std::int64_t) { return bits::normal(word, p.a, p.b); });
 }
 
-void dropout(const KernelArgs& args) {
+void dropout(const KernelArgs& args, const IsaTable&) {
   const double rate = args.params.as<RandomParams>().a;
   const auto kept = static_cast<float>(1 - rate);
   const float* x = args.input<float>(0);
   draw(args, 1, [&](bits::u32 word, std::int64_t i) { return bits::unit(word) < rate ? 0.0f : x[i] / kept; });
 }
 
-void permutation(const KernelArgs& args) {
+void permutation(const KernelArgs& args, const IsaTable&) {
   const auto& p = args.params.as<RandomParams>();
   const std::uint64_t step = *args.input<std::uint64_t>(0);
   const auto n = static_cast<std::uint64_t>(args.out_type.shape[0]);
@@ -48,14 +47,13 @@ void permutation(const KernelArgs& args) {
   }
 }
 
+constexpr Entry kEntries[] = {entry<random_uniform>(Op::random_uniform), entry<random_normal>(Op::random_normal),
+                              entry<dropout>(Op::dropout), entry<permutation>(Op::permutation)};
+
 }  // namespace
 
-KernelFn random_kernel(Op op) {
-  if (op == Op::random_uniform) return random_uniform;
-  if (op == Op::random_normal) return random_normal;
-  if (op == Op::dropout) return dropout;
-  if (op == Op::permutation) return permutation;
-  return nullptr;
+std::span<const Entry> random_kernels() {
+  return kEntries;
 }
 
 }  // namespace graphrun::cpu

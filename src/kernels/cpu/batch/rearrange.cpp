@@ -76,8 +76,7 @@ void copy_elements(const KernelArgs& args, const T* in, const View& from, T* out
   });
 }
 
-template <Isa isa>
-void copy(const KernelArgs& args, const void* in, const View& from, const View& to) {
+void copy(const KernelArgs& args, const IsaTable& table, const void* in, const View& from, const View& to) {
   const auto of = [&](auto zero, auto matrix) {
     using T = decltype(zero);
     copy_elements<T>(args, static_cast<const T*>(in), from, args.output<T>(), to, matrix);
@@ -86,61 +85,51 @@ void copy(const KernelArgs& args, const void* in, const View& from, const View& 
     case 1:
       return of(std::uint8_t{}, transpose_matrix<std::uint8_t>);
     case 4:
-      return of(float{}, table_of<isa>().transpose);
+      return of(float{}, table.transpose);
     default:
       return of(std::uint64_t{}, transpose_matrix<std::uint64_t>);
   }
 }
 
-template <Isa isa>
-void rearrange(const KernelArgs& args, const View& from) {
-  copy<isa>(args, args.in[0], from, args.view_of(args.out_type));
-  clear_invalid_rows(args);
+void broadcast_to(const KernelArgs& args, const IsaTable& table) {
+  copy(args, table, args.in[0], broadcast(args.input_view(0), args.view_of(args.out_type).extents),
+       args.view_of(args.out_type));
 }
 
-template <Isa isa>
-void broadcast_to(const KernelArgs& args) {
-  rearrange<isa>(args, broadcast(args.input_view(0), args.view_of(args.out_type).extents));
+void transpose(const KernelArgs& args, const IsaTable& table) {
+  copy(args, table, args.in[0], permuted(args.input_view(0), args.params.as<PermuteParams>().axes),
+       args.view_of(args.out_type));
 }
 
-template <Isa isa>
-void transpose(const KernelArgs& args) {
-  rearrange<isa>(args, permuted(args.input_view(0), args.params.as<PermuteParams>().axes));
-}
-
-template <Isa isa>
-void slice(const KernelArgs& args) {
+void slice(const KernelArgs& args, const IsaTable& table) {
   const auto& params = args.params.as<SliceParams>();
   const std::int64_t extent = args.out_type.shape[params.axis];
-  rearrange<isa>(args, sliced(args.input_view(0), params.axis, params.start, extent));
+  copy(args, table, args.in[0], sliced(args.input_view(0), params.axis, params.start, extent),
+       args.view_of(args.out_type));
 }
 
-template <Isa isa>
-void pad(const KernelArgs& args) {
+void pad(const KernelArgs& args, const IsaTable& table) {
   const auto& params = args.params.as<PadParams>();
   const auto value = static_cast<float>(params.value);
   const View in = args.input_view(0), out = args.view_of(args.out_type);
   const std::int64_t end = params.before + in.extents[params.axis];
-  copy<isa>(args, args.in[0], in, sliced(out, params.axis, params.before, in.extents[params.axis]));
+  copy(args, table, args.in[0], in, sliced(out, params.axis, params.before, in.extents[params.axis]));
   for (const View& edge :
        {sliced(out, params.axis, 0, params.before), sliced(out, params.axis, end, out.extents[params.axis] - end)})
-    copy<isa>(args, &value, broadcast(View{}, edge.extents), edge);
-  clear_invalid_rows(args);
+    copy(args, table, &value, broadcast(View{}, edge.extents), edge);
 }
 
-template <Isa isa>
-void concat(const KernelArgs& args) {
+void concat(const KernelArgs& args, const IsaTable& table) {
   const int axis = args.params.as<AxisParams>().axis;
   std::int64_t start = 0;
   for (int k = 0; k < args.inputs; ++k) {
     const View in = args.input_view(k);
-    copy<isa>(args, args.in[k], in, sliced(args.view_of(args.out_type), axis, start, in.extents[axis]));
+    copy(args, table, args.in[k], in, sliced(args.view_of(args.out_type), axis, start, in.extents[axis]));
     start += in.extents[axis];
   }
-  clear_invalid_rows(args);
 }
 
-void one_hot(const KernelArgs& args) {
+void one_hot(const KernelArgs& args, const IsaTable&) {
   const std::int64_t classes = args.out_type.shape[args.out_type.shape.rank() - 1];
   const std::int64_t n = valid_elements(args, args.in_type[0]);
   const std::int32_t* in = args.input<std::int32_t>(0);
@@ -151,10 +140,9 @@ void one_hot(const KernelArgs& args) {
       if (in[i] >= 0 && in[i] < classes) out[i * classes + in[i]] = 1;
     }
   });
-  clear_invalid_rows(args);
 }
 
-void gather(const KernelArgs& args) {
+void gather(const KernelArgs& args, const IsaTable&) {
   const Shape& table = args.in_type[0].shape;
   const std::size_t row = static_cast<std::size_t>(table[1]) * size_of(args.out_type.dtype);
   const std::int64_t n = valid_elements(args, args.in_type[1]);
@@ -169,20 +157,20 @@ void gather(const KernelArgs& args) {
       std::memset(to, 0, row);
     }
   }
-  clear_invalid_rows(args);
 }
+
+constexpr Entry kEntries[] = {entry<broadcast_to>(Op::broadcast_to),
+                              entry<transpose>(Op::transpose),
+                              entry<slice>(Op::slice),
+                              entry<pad>(Op::pad),
+                              entry<concat>(Op::concat),
+                              entry<one_hot>(Op::one_hot),
+                              entry<gather>(Op::gather)};
 
 }  // namespace
 
-KernelFn rearrange_kernel(Op op, Isa isa) {
-  if (op == Op::broadcast_to) return for_isa(isa, []<Isa i>() -> KernelFn { return broadcast_to<i>; });
-  if (op == Op::transpose) return for_isa(isa, []<Isa i>() -> KernelFn { return transpose<i>; });
-  if (op == Op::slice) return for_isa(isa, []<Isa i>() -> KernelFn { return slice<i>; });
-  if (op == Op::pad) return for_isa(isa, []<Isa i>() -> KernelFn { return pad<i>; });
-  if (op == Op::concat) return for_isa(isa, []<Isa i>() -> KernelFn { return concat<i>; });
-  if (op == Op::one_hot) return one_hot;
-  if (op == Op::gather) return gather;
-  return nullptr;
+std::span<const Entry> rearrange_kernels() {
+  return kEntries;
 }
 
 }  // namespace graphrun::cpu

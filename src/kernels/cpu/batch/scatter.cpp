@@ -93,7 +93,7 @@ i64* sort_entries(i64* entries, i64* other, i64 count, int bits) {
   return entries;
 }
 
-void scatter_add(const KernelArgs& args) {
+void scatter_add(const KernelArgs& args, const IsaTable&) {
   const Buckets buckets(args.in_type[0], args.out_type);
   const i64 rows = buckets.rows;
   const i64 width = buckets.width;
@@ -140,10 +140,12 @@ void scatter_add(const KernelArgs& args) {
   });
 }
 
+constexpr Entry kEntries[] = {entry<scatter_add>(Op::scatter_add)};
+
 }  // namespace
 
-KernelFn scatter_kernel(Op op) {
-  return op == Op::scatter_add ? scatter_add : nullptr;
+std::span<const Entry> scatter_kernels() {
+  return kEntries;
 }
 
 std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out) {

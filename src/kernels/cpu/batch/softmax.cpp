@@ -48,12 +48,12 @@ void for_short_lines(const KernelArgs& args, std::uint32_t mask, const IsaTable&
         for (std::int64_t j = 0; j < size; ++j) top[l] = larger(top[l], line[j]);
         for (std::int64_t j = 0; j < size; ++j) block[l * size + j] = line[j] - top[l];
       }
-      unary_loop(table, Op::exp)(block, block, count * size, 0, 0);
+      apply(table, Op::exp, block, count * size, {{block, 0, 1}});
       for (std::int64_t l = 0; l < count; ++l) {
         sum[l] = 0;
         for (std::int64_t j = 0; j < size; ++j) sum[l] += block[l * size + j];
       }
-      if (kSum == Sum::logarithm) unary_loop(table, Op::log)(sum, sum, count, 0, 0);
+      if (kSum == Sum::logarithm) apply(table, Op::log, sum, count, {{sum, 0, 1}});
       for (std::int64_t l = 0; l < count; ++l) {
         const std::int64_t base = split.kept.offset(begin + l);
         f(begin + l, base, line_at(base), Exponentials{top[l], sum[l], block + l * size});
@@ -100,14 +100,12 @@ void for_long_lines(const KernelArgs& args, const LineAxes& axes, Rows&& rows, S
 
 // ---- the ops ------------------------------------------------------------------------------------------------------
 
-template <Isa isa>
-void softmax(const KernelArgs& args) {
-  const IsaTable& table = table_of<isa>();
+void softmax(const KernelArgs& args, const IsaTable& table) {
   const std::uint32_t mask = 1u << args.params.as<AxisParams>().axis;
   const float* const x = args.input<float>(0);
   float* const out = args.output<float>();
   const LineAxes axes = axes_of(args, mask);
-  const BinaryFn<float> divide = binary_loop(table, Op::div);
+  const ElementFn divide = scalar_loop(table, Op::div);
   if (axes.terms <= kShortLine || axes.outputs == 0) {
     for_short_lines<Sum::itself>(args, mask, table,
                                  [&](std::int64_t, std::int64_t base, const Line& line, const Exponentials& e) {
@@ -120,27 +118,25 @@ void softmax(const KernelArgs& args) {
         args, axes,
         [&](std::int64_t, std::int64_t at) {
           const float sum = table.sum_exp(out + at, x + at, axes.terms, table.largest(x + at, axes.terms));
-          divide(out + at, 1, axes.terms, {out + at, 0, 1}, {&sum, 0, 0});
+          apply(divide, out + at, axes.terms, {{out + at, 0, 1}, {&sum, 0, 0}});
         },
         [&](const Strip& s) {
           float sum[kGrain];
           table.largest_columns(sum, x + s.offset, axes.terms, s.width, s.stride);
           table.sum_exp_columns(sum, out + s.offset, x + s.offset, sum, axes.terms, s.width, s.stride);
           float* to = out + s.offset;
-          for (std::int64_t j = 0; j < axes.terms; ++j, to += s.stride) divide(to, 1, s.width, {to, 0, 1}, {sum, 0, 1});
+          for (std::int64_t j = 0; j < axes.terms; ++j, to += s.stride)
+            apply(divide, to, s.width, {{to, 0, 1}, {sum, 0, 1}});
         });
   }
-  clear_invalid_rows(args);
 }
 
-template <Isa isa>
-void log_softmax(const KernelArgs& args) {
-  const IsaTable& table = table_of<isa>();
+void log_softmax(const KernelArgs& args, const IsaTable& table) {
   const std::uint32_t mask = 1u << args.params.as<AxisParams>().axis;
   const float* const x = args.input<float>(0);
   float* const out = args.output<float>();
   const LineAxes axes = axes_of(args, mask);
-  const BinaryFn<float> subtract = binary_loop(table, Op::sub);
+  const ElementFn subtract = scalar_loop(table, Op::sub);
   if (axes.terms <= kShortLine || axes.outputs == 0) {
     for_short_lines<Sum::logarithm>(args, mask, table,
                                     [&](std::int64_t, std::int64_t base, const Line& line, const Exponentials& e) {
@@ -154,29 +150,26 @@ void log_softmax(const KernelArgs& args) {
         [&](std::int64_t, std::int64_t at) {
           const float top = table.largest(x + at, axes.terms);
           float sum = table.sum_exp(nullptr, x + at, axes.terms, top);
-          unary_loop(table, Op::log)(&sum, &sum, 1, 0, 0);
-          subtract(out + at, 1, axes.terms, {x + at, 0, 1}, {&top, 0, 0});
-          subtract(out + at, 1, axes.terms, {out + at, 0, 1}, {&sum, 0, 0});
+          apply(table, Op::log, &sum, 1, {{&sum, 0, 1}});
+          apply(subtract, out + at, axes.terms, {{x + at, 0, 1}, {&top, 0, 0}});
+          apply(subtract, out + at, axes.terms, {{out + at, 0, 1}, {&sum, 0, 0}});
         },
         [&](const Strip& s) {
           float top[kGrain], sum[kGrain];
           table.largest_columns(top, x + s.offset, axes.terms, s.width, s.stride);
           table.sum_exp_columns(sum, nullptr, x + s.offset, top, axes.terms, s.width, s.stride);
-          unary_loop(table, Op::log)(sum, sum, s.width, 0, 0);
+          apply(table, Op::log, sum, s.width, {{sum, 0, 1}});
           std::int64_t at = s.offset;
           for (std::int64_t j = 0; j < axes.terms; ++j, at += s.stride) {
-            subtract(out + at, 1, s.width, {x + at, 0, 1}, {top, 0, 1});
-            subtract(out + at, 1, s.width, {out + at, 0, 1}, {sum, 0, 1});
+            apply(subtract, out + at, s.width, {{x + at, 0, 1}, {top, 0, 1}});
+            apply(subtract, out + at, s.width, {{out + at, 0, 1}, {sum, 0, 1}});
           }
         });
   }
-  clear_invalid_rows(args);
 }
 
 // A class with target 0 adds nothing; a class number that is no class gives NaN.
-template <Isa isa>
-void softmax_cross_entropy(const KernelArgs& args) {
-  const IsaTable& table = table_of<isa>();
+void softmax_cross_entropy(const KernelArgs& args, const IsaTable& table) {
   const std::uint32_t mask = 1u << (args.in_type[0].shape.rank() - 1);
   const bool classes = args.in_type[1].dtype == DType::i32;
   float* const out = args.output<float>();
@@ -207,13 +200,12 @@ void softmax_cross_entropy(const KernelArgs& args) {
         const float* const line = args.input<float>(0) + i * axes.terms;
         const float top = table.largest(line, axes.terms);
         float sum = table.sum_exp(nullptr, line, axes.terms, top);
-        unary_loop(table, Op::log)(&sum, &sum, 1, 0, 0);
+        apply(table, Op::log, &sum, 1, {{&sum, 0, 1}});
         out[i] = classes ? loss_of_class(i, line, top, sum)
                          : table.loss_of_targets(args.input<float>(1) + i * axes.terms, line, axes.terms, top, sum);
       }
     });
   }
-  clear_invalid_rows(args);
 }
 
 // Chunks of lines are parts of their own where lines are few.
@@ -254,7 +246,7 @@ void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaT
     float* const total = partial + g * chunks * last;
     for (std::int64_t c = 1; c < chunks; ++c)
       for (std::int64_t j = 0; j < last; ++j) total[j] += total[c * last + j];
-    unary_loop(table, Op::log)(total, total, last, 0, 0);
+    apply(table, Op::log, total, last, {{total, 0, 1}});
     for (std::int64_t j = 0; j < last; ++j) out[g * last + j] = log_sum_of(out[g * last + j], total[j]);
   }
 }
@@ -277,16 +269,14 @@ void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32
       float top = -kInfinity, sum = 0;
       for_chunks([&](const float* chunk, std::int64_t n) { top = larger(top, table.largest(chunk, n)); });
       for_chunks([&](const float* chunk, std::int64_t n) { sum += table.sum_exp(nullptr, chunk, n, top); });
-      unary_loop(table, Op::log)(&sum, &sum, 1, 0, 0);
+      apply(table, Op::log, &sum, 1, {{&sum, 0, 1}});
       out[i] = log_sum_of(top, sum);
     }
   });
 }
 
 // log(sum(exp(x))) is top + log_sum: as two parts they keep more digits.
-template <Isa isa>
-void logsumexp(const KernelArgs& args) {
-  const IsaTable& table = table_of<isa>();
+void logsumexp(const KernelArgs& args, const IsaTable& table) {
   const std::uint32_t mask = args.params.as<ReduceParams>().axes;
   const float* const x = args.input<float>(0);
   float* const out = args.output<float>();
@@ -305,29 +295,27 @@ void logsumexp(const KernelArgs& args) {
         [&](std::int64_t line, std::int64_t at) {
           const float top = table.largest(x + at, axes.terms);
           float sum = table.sum_exp(nullptr, x + at, axes.terms, top);
-          unary_loop(table, Op::log)(&sum, &sum, 1, 0, 0);
+          apply(table, Op::log, &sum, 1, {{&sum, 0, 1}});
           out[line] = log_sum_of(top, sum);
         },
         [&](const Strip& s) {
           float top[kGrain], sum[kGrain];
           table.largest_columns(top, x + s.offset, axes.terms, s.width, s.stride);
           table.sum_exp_columns(sum, nullptr, x + s.offset, top, axes.terms, s.width, s.stride);
-          unary_loop(table, Op::log)(sum, sum, s.width, 0, 0);
+          apply(table, Op::log, sum, s.width, {{sum, 0, 1}});
           for (std::int64_t j = 0; j < s.width; ++j) out[s.line + j] = log_sum_of(top[j], sum[j]);
         });
   }
-  clear_invalid_rows(args);
 }
+
+constexpr Entry kEntries[] = {entry<logsumexp>(Op::logsumexp), entry<softmax>(Op::softmax),
+                              entry<log_softmax>(Op::log_softmax),
+                              entry<softmax_cross_entropy>(Op::softmax_cross_entropy)};
 
 }  // namespace
 
-KernelFn softmax_kernel(Op op, Isa isa) {
-  if (op == Op::logsumexp) return for_isa(isa, []<Isa i>() -> KernelFn { return logsumexp<i>; });
-  if (op == Op::softmax) return for_isa(isa, []<Isa i>() -> KernelFn { return softmax<i>; });
-  if (op == Op::log_softmax) return for_isa(isa, []<Isa i>() -> KernelFn { return log_softmax<i>; });
-  if (op == Op::softmax_cross_entropy)
-    return for_isa(isa, []<Isa i>() -> KernelFn { return softmax_cross_entropy<i>; });
-  return nullptr;
+std::span<const Entry> softmax_kernels() {
+  return kEntries;
 }
 
 std::uint64_t logsumexp_workspace(const ReduceParams& params, const TensorType& in) {

@@ -82,7 +82,7 @@ void sum_outputs(const KernelArgs& args, const LineAxes& axes, const IsaTable& t
   }
 }
 
-void run_sum(const KernelArgs& args, const IsaTable& table) {
+void sum(const KernelArgs& args, const IsaTable& table) {
   const TensorType& in = args.in_type[0];
   const LineAxes axes(in, args.params.as<ReduceParams>().axes, args.rows_of(in));
   if (axes.outputs > 0) {
@@ -93,18 +93,14 @@ void run_sum(const KernelArgs& args, const IsaTable& table) {
     else
       sum_outputs(args, axes, table);
   }
-  clear_invalid_rows(args);
 }
 
-template <Isa isa>
-void sum_on(const KernelArgs& args) {
-  run_sum(args, table_of<isa>());
-}
+constexpr Entry kEntries[] = {entry<sum>(Op::sum)};
 
 }  // namespace
 
-KernelFn sum_kernel(Op op, Isa isa) {
-  return op == Op::sum ? for_isa(isa, []<Isa i>() -> KernelFn { return sum_on<i>; }) : nullptr;
+std::span<const Entry> sum_kernels() {
+  return kEntries;
 }
 
 std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in) {

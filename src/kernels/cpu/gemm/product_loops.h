@@ -1,5 +1,5 @@
 // product_loops.h: matrix products in the manner of BLIS (van Zee and van de Geijn, 2015): tiles of the result in
-// registers, a panel of b in the nearest cache, a block of a in the next. Contract: isa.h; as loops.h, which includes
+// registers, a panel of b in the nearest cache, a block of a in the next. Contract: isa.h; as loops.cpp, which includes
 // it. Leaves to others: parts and threads (products.cpp).
 #pragma once
 

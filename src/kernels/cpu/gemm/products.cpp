@@ -151,11 +151,12 @@ void multiply_partitions(const KernelArgs& args, const Cut& cut, const MatmulPro
       multiply_block(cut, one, item % blocks, table);
     }
   });
+  const ElementFn add = scalar_loop(table, Op::add);
   for_ranges(args, parts_for(partitions * size), size, kGrain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t apart = 1; apart < partitions; apart *= 2) {
       for (std::int64_t s = 0; s + apart < partitions; s += 2 * apart) {
         float* const x = partial + s * size + first;
-        binary_loop(table, Op::add)(x, 1, last - first, {x, 0, 1}, {x + apart * size, 0, 1});
+        apply(add, x, last - first, {{x, 0, 1}, {x + apart * size, 0, 1}});
       }
     }
   });
@@ -214,7 +215,7 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
   }
 }
 
-void run_matmul(const KernelArgs& args, const IsaTable& table) {
+void matmul(const KernelArgs& args, const IsaTable& table) {
   const auto& params = args.params.as<MatmulParams>();
   const Shape& out = args.out_type.shape;
   const View a = params.transpose_a ? transposed(args.input_view(0)) : args.input_view(0);
@@ -256,18 +257,14 @@ void run_matmul(const KernelArgs& args, const IsaTable& table) {
         multiply_block(cut, matrix(item / blocks), item % blocks, table);
     });
   }
-  clear_invalid_rows(args);
 }
 
-template <Isa isa>
-void matmul_on(const KernelArgs& args) {
-  run_matmul(args, table_of<isa>());
-}
+constexpr Entry kEntries[] = {entry<matmul>(Op::matmul)};
 
 }  // namespace
 
-KernelFn product_kernel(Op op, Isa isa) {
-  return op == Op::matmul ? for_isa(isa, []<Isa i>() -> KernelFn { return matmul_on<i>; }) : nullptr;
+std::span<const Entry> product_kernels() {
+  return kEntries;
 }
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {

@@ -1,5 +1,5 @@
 // axis_loops.h: lines of elements: sums, largest elements, sums of exponentials; and matrices transposed.
-// Contract: isa.h; as loops.h, which includes it. Leaves to others: which elements are a line, parts (softmax.cpp,
+// Contract: isa.h; as loops.cpp, which includes it. Leaves to others: which elements are a line, parts (softmax.cpp,
 // sums.cpp, rearrange.cpp).
 #pragma once
 

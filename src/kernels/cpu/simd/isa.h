@@ -13,13 +13,15 @@ namespace graphrun::cpu {
 // side.
 inline constexpr int kLanes = 16;
 
-// Element (r, c) of a (rows, columns) slab lies at data[r * row + c * column]; column is 0 or 1.
+// An operand of an elementwise loop: element (r, c) of a (rows, columns) slab lies at data[r * row + c * column];
+// column is 0 or 1.
 template <class T>
 struct Strided {
   const T* data = nullptr;
   std::int64_t row = 0;
   std::int64_t column = 0;
 };
+using Operand = Strided<void>;
 
 // c(m, n) = a(m, k) b(k, n) by strides, or c += with `add`. Each element is a chain of fma over k in blocks of 256,
 // each block from zero, the blocks added in order: neither tiles nor lanes can change it. No extent is 0. Where many
@@ -50,16 +52,12 @@ inline constexpr int kSumChunk = 1024;
 // Sums along the line of a softmax and its kin: up to so many terms are added one after the other, more as above.
 inline constexpr int kShortLine = 16;
 
-using UnaryFn = void (*)(float* out, const float* x, std::int64_t n, float a, float b);
-template <class Out>
-using BinaryFn = void (*)(Out* out, std::int64_t rows, std::int64_t columns, Strided<float> x, Strided<float> y);
+// out(rows, columns), one row after the other, of the op's operands; a and b are its attributes.
+using ElementFn = void (*)(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float a, float b);
 
 struct IsaTable {
-  const UnaryFn* unary;  // in the order of op_list.h: scalar_loops.h looks them up
-  const BinaryFn<float>* binary;
-  const BinaryFn<std::uint8_t>* compare;
-  void (*where)(float* out, std::int64_t rows, std::int64_t columns, Strided<std::uint8_t> condition, Strided<float> x,
-                Strided<float> y);
+  const ElementFn* elementwise;  // those of f32, in the order of op_list.h: scalar_loops.h looks them up
+  ElementFn where;               // of f32
   void (*sum_rows)(float* out, const float* x, std::int64_t rows, std::int64_t n);  // (rows, n) to (rows)
   // (n, columns) to (columns); a row of x is `stride` long
   void (*sum_columns)(float* out, const float* x, std::int64_t n, std::int64_t columns, std::int64_t stride);
@@ -88,14 +86,11 @@ struct IsaTable {
 };
 
 // One table for each instruction set; the elementwise loops, which a new scalar op changes, are in files of their own.
-#define GRAPHRUN_ISA_TABLE(isa)                                                                              \
-  namespace isa {                                                                                            \
-  extern const UnaryFn unary_loops[];                                                                        \
-  extern const BinaryFn<float> binary_loops[];                                                               \
-  extern const BinaryFn<std::uint8_t> compare_loops[];                                                       \
-  void where(float* out, std::int64_t rows, std::int64_t columns, Strided<std::uint8_t> m, Strided<float> x, \
-             Strided<float> y);                                                                              \
-  extern const IsaTable table;                                                                               \
+#define GRAPHRUN_ISA_TABLE(isa)                                                                    \
+  namespace isa {                                                                                  \
+  extern const ElementFn element_loops[];                                                          \
+  void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float); \
+  extern const IsaTable table;                                                                     \
   }
 GRAPHRUN_ISA_TABLE(plain)
 #if defined(__x86_64__)

@@ -4,15 +4,6 @@
 
 namespace graphrun::cpu {
 
-const IsaTable& isa_table(Isa isa) {
-#if defined(__x86_64__)
-  if (isa == Isa::avx512) return avx512::table;
-  if (isa == Isa::avx2) return avx2::table;
-#endif
-  (void)isa;
-  return plain::table;
-}
-
 const TileTable& tile_table(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::avx512) return avx512::tile_table;
@@ -43,7 +34,7 @@ View features(const TileOperand& operand) {
   return dense(in_tile(operand) ? features_of(operand.type) : operand.type.shape);
 }
 
-std::unique_ptr<TileStep> make_tile_step(const TileCall& call, Isa isa, std::string& reason) {
+TileStep make_tile_step(const TileCall& call, Isa isa, std::string& reason) {
   reason.clear();
   for (const TileOperand& input : call.inputs) {
     if (input.type.dtype == DType::f64) reason = "tiles hold no f64";
@@ -52,15 +43,13 @@ std::unique_ptr<TileStep> make_tile_step(const TileCall& call, Isa isa, std::str
   if (call.output.type.dtype == DType::f64 || call.output.type.dtype == DType::u64)
     reason = "tiles hold no 64-bit values";
   if (!reason.empty()) return nullptr;
-  using Make = std::unique_ptr<TileStep> (*)(const TileCall&, Isa, std::string&);
-  for (const Make make :
-       {make_elementwise_tile, make_product_tile, make_reduction_tile, make_line_tile, make_move_tile}) {
-    std::unique_ptr<TileStep> step = make(call, isa, reason);
+  for (const auto make : {make_elementwise_tile, make_product_tile, make_reduction_tile, make_line_tile, make_move_tile,
+                          make_draw_tile}) {
+    TileStep step = make(call, isa, reason);
     if (step != nullptr || !reason.empty()) return step;
   }
-  std::unique_ptr<TileStep> step = make_draw_tile(call, reason);
-  if (step == nullptr && reason.empty()) reason = "no kernel runs '" + std::string(name_of(call.op)) + "' over tiles";
-  return step;
+  reason = "no kernel runs '" + std::string(name_of(call.op)) + "' over tiles";
+  return nullptr;
 }
 
 }  // namespace graphrun::cpu

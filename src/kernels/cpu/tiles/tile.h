@@ -8,7 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,11 +34,7 @@ struct TileContext {
   std::int64_t stride = 0;
 };
 
-class TileStep {
- public:
-  virtual ~TileStep() = default;
-  virtual void run(const TileContext& context) const = 0;
-};
+using TileStep = std::function<void(const TileContext& tile)>;
 
 // A data set in vectors of rows, each batch of which begins a vector.
 struct DataVectors {
@@ -47,9 +43,8 @@ struct DataVectors {
   std::uint64_t batches = 1;
   std::uint64_t vector_bytes = 0, batch_bytes = 0;
 };
-// `from` is the arena's part of a tile value; `block` as in a Program's buffer.
-DataVectors whole_data(const std::byte* data, const TensorType& from, std::int64_t capacity);
-DataVectors minibatch_data(const std::byte* data, const TensorType& data_type, const std::byte* step,
+DataVectors whole_data(const std::byte* data, std::int64_t features);
+DataVectors minibatch_data(const std::byte* data, std::int64_t features, const std::byte* step,
                            const MinibatchParams& params);
 
 // An operand with rows lies in the tile at `offset`, or in `vectors`, which products read in place, and others when the
@@ -84,13 +79,12 @@ struct TileCall {
 // Which input of `op` a product of rows may be that does this op too; -1: none.
 int epilogue_input(Op op);
 
-// The step, or null and why not. Whether it is null does not depend on offsets and addresses.
-std::unique_ptr<TileStep> make_tile_step(const TileCall& call, Isa isa, std::string& reason);
+// The step, or none and why not. Whether there is one does not depend on offsets and addresses.
+TileStep make_tile_step(const TileCall& call, Isa isa, std::string& reason);
 
-// Between the arena (row-major, whole batch) and the tile.
-std::unique_ptr<TileStep> make_tile_load(const TileOperand& from, std::uint64_t offset, std::int64_t capacity, Isa isa);
-std::unique_ptr<TileStep> make_tile_store(std::byte* arena, const TensorType& type, std::uint64_t offset,
-                                          std::int64_t capacity, Isa isa);
+// Between the arena (row-major, whole batch; or vectors of a data set) and the tile.
+TileStep make_tile_load(const TileOperand& to, const std::byte* arena, const DataVectors& vectors, Isa isa);
+TileStep make_tile_store(std::byte* arena, const TileOperand& from, Isa isa);
 
 // `rows` rows of `width` floats to and from vectors of 16 rows, a new one from every `block` rows on.
 void rows_to_vectors(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block);

@@ -26,73 +26,42 @@ struct Lines {
 };
 
 template <class Out>
-class LineStep final : public TileStep {
- public:
-  using Loop = void (*)(Out*, const float*, const FeatureLines&);
-  LineStep(const TileCall& call, std::uint32_t axes, Loop loop)
-      : x_(call.inputs[0]), out_(call.output), lines_(x_, axes), loop_(loop) {}
-  void run(const TileContext& c) const override { loop_(written<Out>(out_, c), read<float>(x_, c), lines_.in(c)); }
-
- private:
-  TileOperand x_, out_;
-  Lines lines_;
-  Loop loop_;
-};
-template <class Out>
-std::unique_ptr<TileStep> line_step(const TileCall& call, std::uint32_t axes,
-                                    void (*loop)(Out*, const float*, const FeatureLines&)) {
-  return std::make_unique<LineStep<Out>>(call, axes, loop);
+TileStep line_step(const TileCall& call, std::uint32_t axes, void (*loop)(Out*, const float*, const FeatureLines&)) {
+  return [x = call.inputs[0], out = call.output, lines = Lines(call.inputs[0], axes), loop](const TileContext& c) {
+    loop(written<Out>(out, c), read<float>(x, c), lines.in(c));
+  };
 }
 
 // Extrema and products: the elementwise op between a line's terms, one after the other.
-class FoldStep final : public TileStep {
- public:
-  FoldStep(const TileCall& call, std::uint32_t axes, BinaryFn<float> combine, float start)
-      : x_(call.inputs[0]), out_(call.output), lines_(x_, axes), combine_(combine), start_(start) {}
-  void run(const TileContext& c) const override {
-    float* out = written<float>(out_, c);
-    const float* const x = read<float>(x_, c);
-    for (const std::int32_t line : lines_.first) {
-      std::fill_n(out, c.stride, start_);
-      for (const std::int32_t term : lines_.terms)
-        combine_(out, 1, c.stride, {out, 0, 1}, {x + (line + term) * c.stride, 0, 1});
+TileStep fold_step(const TileCall& call, std::uint32_t axes, ElementFn combine, float start) {
+  return [x = call.inputs[0], result = call.output, lines = Lines(call.inputs[0], axes), combine,
+          start](const TileContext& c) {
+    float* out = written<float>(result, c);
+    const float* const from = read<float>(x, c);
+    for (const std::int32_t line : lines.first) {
+      std::fill_n(out, c.stride, start);
+      for (const std::int32_t term : lines.terms)
+        apply(combine, out, c.stride, {{out, 0, 1}, {from + (line + term) * c.stride, 0, 1}});
       out += c.stride;
     }
-  }
+  };
+}
 
- private:
-  TileOperand x_, out_;
-  Lines lines_;
-  BinaryFn<float> combine_;
-  float start_;
-};
-
-class CrossEntropy final : public TileStep {
- public:
-  CrossEntropy(const TileCall& call, const TileTable& table)
-      : x_(call.inputs[0]),
-        target_(call.inputs[1]),
-        out_(call.output),
-        lines_(x_, 1u << (x_.type.shape.rank() - 1)),
-        table_(table) {}
-  void run(const TileContext& c) const override {
-    float* const out = written<float>(out_, c);
-    const float* const x = read<float>(x_, c);
-    if (target_.type.dtype == DType::i32)
-      table_.cross_entropy_classes(out, x, read<std::int32_t>(target_, c), lines_.in(c));
+TileStep cross_entropy(const TileCall& call, const TileTable& table) {
+  const TileOperand x = call.inputs[0];
+  return [x, target = call.inputs[1], out = call.output, lines = Lines(x, 1u << (x.type.shape.rank() - 1)),
+          &table](const TileContext& c) {
+    float* const to = written<float>(out, c);
+    if (target.type.dtype == DType::i32)
+      table.cross_entropy_classes(to, read<float>(x, c), read<std::int32_t>(target, c), lines.in(c));
     else
-      table_.cross_entropy(out, x, read<float>(target_, c), lines_.in(c));
-  }
-
- private:
-  TileOperand x_, target_, out_;
-  Lines lines_;
-  const TileTable& table_;
-};
+      table.cross_entropy(to, read<float>(x, c), read<float>(target, c), lines.in(c));
+  };
+}
 
 }  // namespace
 
-std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::string& reason) {
+TileStep make_line_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (!in_tile(call.output)) return nullptr;
   const TileTable& table = tile_table(isa);
   if (const auto* reduce = call.params->get_if<ReduceParams>()) {
@@ -100,16 +69,14 @@ std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::str
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     if (call.op == Op::sum) return line_step(call, axes, table.sum_features);
     if (call.op == Op::logsumexp) return line_step(call, axes, table.log_sum_exp);
-    const auto fold = [&](Op op, float start) {
-      return std::make_unique<FoldStep>(call, axes, binary_loop(isa_table(isa), op), start);
-    };
+    const auto fold = [&](Op op, float start) { return fold_step(call, axes, scalar_loop(isa_table(isa), op), start); };
     if (call.op == Op::max) return fold(Op::maximum, -kInfinity);
     if (call.op == Op::min) return fold(Op::minimum, kInfinity);
     if (call.op == Op::prod) return fold(Op::mul, 1.0f);
     return nullptr;
   }
   if (call.op == Op::softmax_cross_entropy) {
-    if (in_tile(call.inputs[1])) return std::make_unique<CrossEntropy>(call, table);
+    if (in_tile(call.inputs[1])) return cross_entropy(call, table);
     reason = "targets without rows";
     return nullptr;
   }

@@ -1,6 +1,6 @@
 // tile_parts.h: work cut into blocks of registers, each size of a block a function of its own.
 // Contract: how the work is cut decides its speed, never its bits.
-// Leaves to others: the loops (tile_dense_loops.h, tile_gradient_loops.h, tile_wide_gradient.h).
+// Leaves to others: the loops (tile_dense_loops.cpp, tile_gradient_loops.cpp, tile_wide_loops.cpp).
 #pragma once
 
 #include "kernels/cpu/tiles/tile_lanes.h"

@@ -27,53 +27,33 @@ Epilogue epilogue_of(std::optional<Op> op) {
 }
 
 // x @ W for each row of the sample.
-class Dense final : public TileStep {
- public:
-  Dense(const TileCall& call, const TileTable& table)
-      : x_(call.inputs[0]),
-        w_(call.inputs[1]),
-        out_(call.output),
-        bias_(reinterpret_cast<const float*>(call.epilogue.bias)),
-        epilogue_(epilogue_of(call.epilogue.op)),
-        with_(in_tile(call.epilogue.with) ? call.epilogue.with : call.output),
-        table_(table) {
-    const Shape& x = x_.type.shape;
-    const Shape& w = w_.type.shape;
-    k_ = x[x.rank() - 1];
-    n_ = out_.type.shape[out_.type.shape.rank() - 1];
-    rows_ = n_ == 0 ? 0 : feature_count(out_.type) / n_;
-    const bool transposed = call.params->as<MatmulParams>().transpose_b;
-    w_k_ = transposed ? 1 : w[1];
-    w_n_ = transposed ? w[1] : 1;
-  }
-  void run(const TileContext& c) const override {
-    DenseTile call{rows_of(x_, c),
-                   read<float>(w_, c),
-                   bias_,
-                   epilogue_,
-                   read<float>(with_, c),
-                   written<float>(out_, c),
-                   w_k_,
-                   w_n_,
-                   k_,
-                   n_,
-                   c.stride};
-    for (i64 r = 0; r < rows_; ++r) {
-      table_.dense(call);
-      call.in.data += k_ * call.in.feature;
-      call.with += n_ * c.stride;
-      call.out += n_ * c.stride;
+TileStep dense(const TileCall& call, const TileTable& table) {
+  const TileOperand x = call.inputs[0], w = call.inputs[1], out = call.output;
+  const TileOperand with = in_tile(call.epilogue.with) ? call.epilogue.with : out;
+  DenseTile dense{};
+  dense.bias = reinterpret_cast<const float*>(call.epilogue.bias);
+  dense.epilogue = epilogue_of(call.epilogue.op);
+  const bool transposed = call.params->as<MatmulParams>().transpose_b;
+  dense.w_k = transposed ? 1 : w.type.shape[1];
+  dense.w_n = transposed ? w.type.shape[1] : 1;
+  dense.k = x.type.shape[x.type.shape.rank() - 1];
+  dense.n = out.type.shape[out.type.shape.rank() - 1];
+  const i64 rows = dense.n == 0 ? 0 : feature_count(out.type) / dense.n;
+  return [=, &table](const TileContext& c) {
+    DenseTile tile = dense;
+    tile.in = rows_of(x, c);
+    tile.w = read<float>(w, c);
+    tile.with = read<float>(with, c);
+    tile.out = written<float>(out, c);
+    tile.stride = c.stride;
+    for (i64 r = 0; r < rows; ++r) {
+      table.dense(tile);
+      tile.in.data += tile.k * tile.in.feature;
+      tile.with += tile.n * c.stride;
+      tile.out += tile.n * c.stride;
     }
-  }
-
- private:
-  TileOperand x_, w_, out_;
-  const float* bias_;
-  Epilogue epilogue_;
-  TileOperand with_;
-  const TileTable& table_;
-  i64 k_, n_, rows_, w_k_, w_n_;
-};
+  };
+}
 
 // Where a sum over rows goes: to the lanes of the partition where it has them.
 struct Sums {
@@ -97,122 +77,78 @@ bool outputs_as_lanes(i64 inputs, i64 outputs) {
 }
 
 // x^T @ g, summed over the rows of the batch.
-class DenseGradient final : public TileStep {
- public:
-  DenseGradient(const TileCall& call, const TileTable& table)
-      : x_(call.inputs[0]), g_(call.inputs[1]), out_(call.output), sums_at_(call.sums_at), table_(table) {}
-  void run(const TileContext& c) const override {
-    const i64 m = x_.type.shape[1];
-    const i64 n = g_.type.shape[1];
-    const Sums to = sums_of(out_, c);
-    float* const sums = sums_at_ ? lanes_of(*sums_at_, c) : nullptr;
-    DenseGradientTile call{rows_of(x_, c), rows_of(g_, c), to.out, m, n, c.rows, to.lanes, sums};
-    const auto gradient = !to.lanes && outputs_as_lanes(m, n) ? table_.wide_gradient : table_.dense_gradient;
-    for (i64 r = 0; r < x_.type.rows; ++r, call.a.data += m * call.a.feature, call.b.data += n * call.b.feature)
-      gradient(call);
-  }
-
- private:
-  TileOperand x_, g_, out_;
-  std::optional<std::uint64_t> sums_at_;
-  const TileTable& table_;
-};
-
-// Features to elements of the output that they are reduced to.
-std::vector<std::int32_t> targets(const TileOperand& x, std::uint32_t axes) {
-  const Shape features = features_of(x.type);
-  std::vector<std::int32_t> result(static_cast<std::size_t>(features.elements()));
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    i64 rest = static_cast<i64>(i), stride = 1, element = 0;
-    for (int axis = features.rank() - 1; axis >= 0; --axis) {
-      const i64 at = rest % features[axis];
-      rest /= features[axis];
-      if ((axes >> axis & 1u) != 0) continue;
-      element += at * stride;
-      stride *= features[axis];
-    }
-    result[i] = static_cast<std::int32_t>(element);
-  }
-  return result;
+TileStep dense_gradient(const TileCall& call, const TileTable& table) {
+  return [x = call.inputs[0], g = call.inputs[1], out = call.output, sums_at = call.sums_at,
+          &table](const TileContext& c) {
+    const i64 m = x.type.shape[1], n = g.type.shape[1];
+    const Sums to = sums_of(out, c);
+    DenseGradientTile tile{
+        rows_of(x, c), rows_of(g, c), to.out, m, n, c.rows, to.lanes, sums_at ? lanes_of(*sums_at, c) : nullptr};
+    const auto gradient = !to.lanes && outputs_as_lanes(m, n) ? table.wide_gradient : table.dense_gradient;
+    for (i64 r = 0; r < x.type.rows; ++r, tile.a.data += m * tile.a.feature, tile.b.data += n * tile.b.feature)
+      gradient(tile);
+  };
 }
 
-class SumRows final : public TileStep {
- public:
-  SumRows(const TileCall& call, const TileTable& table)
-      : x_(call.inputs[0]),
-        out_(call.output),
-        table_(table),
-        targets_(targets(x_, call.params->as<ReduceParams>().axes)) {
-    for (std::size_t i = 0; i < targets_.size(); ++i) direct_ = direct_ && targets_[i] == static_cast<std::int32_t>(i);
+// Features to elements of the output that they are reduced to.
+std::vector<std::int32_t> targets(const TileCall& call) {
+  const View from = features(call.inputs[0]);
+  const std::uint32_t axes = call.params->as<ReduceParams>().axes;
+  View to{from.extents};  // the reduced axes stand still
+  i64 stride = 1;
+  for (int axis = from.extents.rank() - 1; axis >= 0; --axis) {
+    if ((axes >> axis & 1u) != 0) continue;
+    to.strides[axis] = stride;
+    stride *= from.extents[axis];
   }
-  void run(const TileContext& c) const override {
-    TileRows x = rows_of(x_, c);
-    const Sums to = sums_of(out_, c);
-    if (direct_) return table_.sum_rows(to.out, to.lanes, x, static_cast<i64>(targets_.size()), c.rows);
-    for (const std::int32_t target : targets_) {
-      table_.sum_rows(to.out + (to.lanes ? target * kLanes : target), to.lanes, x, 1, c.rows);
+  return elements_of(to);
+}
+
+TileStep sum_rows(const TileCall& call, const TileTable& table) {
+  const std::vector<std::int32_t> to = targets(call);
+  bool direct = true;
+  for (std::size_t i = 0; i < to.size(); ++i) direct = direct && to[i] == static_cast<std::int32_t>(i);
+  return [=, from = call.inputs[0], out = call.output, &table](const TileContext& c) {
+    TileRows x = rows_of(from, c);
+    const Sums sums = sums_of(out, c);
+    if (direct) return table.sum_rows(sums.out, sums.lanes, x, static_cast<i64>(to.size()), c.rows);
+    for (const std::int32_t target : to) {
+      table.sum_rows(sums.out + (sums.lanes ? target * kLanes : target), sums.lanes, x, 1, c.rows);
       x.data += x.feature;
     }
-  }
-
- private:
-  TileOperand x_, out_;
-  const TileTable& table_;
-  std::vector<std::int32_t> targets_;
-  bool direct_ = true;
-};
+  };
+}
 
 // Extrema and products, of which no model computes much: plain loops. NaN wins.
 template <class F>
-class FoldRows final : public TileStep {
- public:
-  FoldRows(const TileCall& call, F fold)
-      : x_(call.inputs[0]),
-        out_(call.output),
-        targets_(targets(x_, call.params->as<ReduceParams>().axes)),
-        fold_(fold) {}
-  void run(const TileContext& c) const override {
-    const float* x = read<float>(x_, c);
-    float* const out = written<float>(out_, c);
-    for (const std::int32_t target : targets_) {
-      for (i64 r = 0; r < c.rows; ++r) out[target] = fold_(out[target], x[r]);
+TileStep fold_rows(const TileCall& call, F fold) {
+  return [from = call.inputs[0], result = call.output, to = targets(call), fold](const TileContext& c) {
+    const float* x = read<float>(from, c);
+    float* const out = written<float>(result, c);
+    for (const std::int32_t target : to) {
+      for (i64 r = 0; r < c.rows; ++r) out[target] = fold(out[target], x[r]);
       x += c.stride;
     }
-  }
-
- private:
-  TileOperand x_, out_;
-  std::vector<std::int32_t> targets_;
-  F fold_;
-};
-template <class F>
-std::unique_ptr<TileStep> fold_step(const TileCall& call, F fold) {
-  return std::make_unique<FoldRows<F>>(call, fold);
+  };
 }
 
 // Rows added to the rows of the output that they name.
-class ScatterRows final : public TileStep {
- public:
-  explicit ScatterRows(const TileCall& call) : indices_(call.inputs[0]), x_(call.inputs[1]), out_(call.output) {}
-  void run(const TileContext& c) const override {
-    const std::int32_t* index = read<std::int32_t>(indices_, c);
-    const float* x = read<float>(x_, c);
-    const Sums to = sums_of(out_, c);
-    const i64 rows = out_.type.shape[0];
-    const i64 width = out_.type.shape[1];
+TileStep scatter_rows(const TileCall& call) {
+  return [indices = call.inputs[0], updates = call.inputs[1], out = call.output](const TileContext& c) {
+    const std::int32_t* index = read<std::int32_t>(indices, c);
+    const float* x = read<float>(updates, c);
+    const Sums to = sums_of(out, c);
+    const i64 rows = out.type.shape[0], width = out.type.shape[1];
     const i64 apart = to.lanes ? kLanes : 1;
-    for (i64 i = feature_count(indices_.type); i > 0; --i, index += c.stride, x += width * c.stride) {
+    for (i64 i = feature_count(indices.type); i > 0; --i, index += c.stride, x += width * c.stride) {
       for (i64 r = 0; r < c.rows; ++r) {
         if (index[r] < 0 || index[r] >= rows) continue;
         float* const sums = to.out + index[r] * width * apart + (to.lanes ? r % kLanes : 0);
         for (i64 j = 0; j < width; ++j) sums[j * apart] += x[j * c.stride + r];
       }
     }
-  }
-
- private:
-  TileOperand indices_, x_, out_;
-};
+  };
+}
 
 }  // namespace
 
@@ -221,33 +157,32 @@ int epilogue_input(Op op) {
   return epilogue == Epilogue::none ? -1 : kEpilogues[static_cast<int>(epilogue)].input;
 }
 
-std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::string& reason) {
+TileStep make_product_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (call.op != Op::matmul) return nullptr;
   const auto& params = call.params->as<MatmulParams>();
   const TensorType& a = call.inputs[0].type;
   const TensorType& b = call.inputs[1].type;
   if (in_tile(call.output)) {
     // One matrix for all rows: op(a) keeps the batch first, b is a plain matrix.
-    if (a.rows > 0 && b.rows == 0 && b.shape.rank() == 2 && !params.transpose_a)
-      return std::make_unique<Dense>(call, tile_table(isa));
+    if (a.rows > 0 && b.rows == 0 && b.shape.rank() == 2 && !params.transpose_a) return dense(call, tile_table(isa));
     reason = "the product of two row values, or by several matrices, has no tile kernel";
     return nullptr;
   }
   if (a.rows > 0 && a.rows == b.rows && a.shape.rank() == 2 && b.shape.rank() == 2 && params.transpose_a &&
       !params.transpose_b)
-    return std::make_unique<DenseGradient>(call, tile_table(isa));
+    return dense_gradient(call, tile_table(isa));
   reason = "this product over the batch has no tile kernel";
   return nullptr;
 }
 
-std::unique_ptr<TileStep> make_reduction_tile(const TileCall& call, Isa isa, std::string& reason) {
+TileStep make_reduction_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (in_tile(call.output)) return nullptr;
-  if (call.op == Op::scatter_add) return std::make_unique<ScatterRows>(call);
+  if (call.op == Op::scatter_add) return scatter_rows(call);
   if (call.params->get_if<ReduceParams>() == nullptr) return nullptr;
-  if (call.op == Op::sum) return std::make_unique<SumRows>(call, tile_table(isa));
-  if (call.op == Op::max) return fold_step(call, [](float x, float y) { return x >= y || x != x ? x : y; });
-  if (call.op == Op::min) return fold_step(call, [](float x, float y) { return x <= y || x != x ? x : y; });
-  if (call.op == Op::prod) return fold_step(call, [](float x, float y) { return x * y; });
+  if (call.op == Op::sum) return sum_rows(call, tile_table(isa));
+  if (call.op == Op::max) return fold_rows(call, [](float x, float y) { return x >= y || x != x ? x : y; });
+  if (call.op == Op::min) return fold_rows(call, [](float x, float y) { return x <= y || x != x ? x : y; });
+  if (call.op == Op::prod) return fold_rows(call, [](float x, float y) { return x * y; });
   reason = "partial results of '" + std::string(name_of(call.op)) + "' cannot be combined";
   return nullptr;
 }

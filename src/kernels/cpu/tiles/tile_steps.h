@@ -1,6 +1,6 @@
 // tile_steps.h: what the families of tile steps share: operands, features, and the tables of an instruction set.
-// Contract: each family makes its step for a call, or gives null for an op that is not its own; for operands that it
-// does not take it gives null and a reason.
+// Contract: each family makes its step for a call, or gives none for an op that is not its own; for operands that it
+// does not take it gives none and a reason.
 #pragma once
 
 #include "kernels/cpu/simd/scalar_loops.h"
@@ -10,12 +10,12 @@
 
 namespace graphrun::cpu {
 
-std::unique_ptr<TileStep> make_elementwise_tile(const TileCall& call, Isa isa, std::string& reason);
-std::unique_ptr<TileStep> make_product_tile(const TileCall& call, Isa isa, std::string& reason);    // matmul
-std::unique_ptr<TileStep> make_reduction_tile(const TileCall& call, Isa isa, std::string& reason);  // over rows
-std::unique_ptr<TileStep> make_line_tile(const TileCall& call, Isa isa, std::string& reason);       // over features
-std::unique_ptr<TileStep> make_move_tile(const TileCall& call, Isa isa, std::string& reason);
-std::unique_ptr<TileStep> make_draw_tile(const TileCall& call, std::string& reason);
+TileStep make_elementwise_tile(const TileCall& call, Isa isa, std::string& reason);
+TileStep make_product_tile(const TileCall& call, Isa isa, std::string& reason);    // matmul
+TileStep make_reduction_tile(const TileCall& call, Isa isa, std::string& reason);  // over rows
+TileStep make_line_tile(const TileCall& call, Isa isa, std::string& reason);       // over features
+TileStep make_move_tile(const TileCall& call, Isa isa, std::string& reason);
+TileStep make_draw_tile(const TileCall& call, Isa isa, std::string& reason);
 
 const TileTable& tile_table(Isa isa);
 

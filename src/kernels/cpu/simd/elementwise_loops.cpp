@@ -1,7 +1,5 @@
-// elementwise_loops.h: the elementwise loops of isa.h, written once over simd.h: a loop for each row of op_list.h.
-// Contract: as loops.h. Leaves to others: the other loops and the table (loops.h), look-ups by op (scalar_loops.h).
-#pragma once
-
+// elementwise_loops.cpp: the elementwise loops of isa.h, written once over simd.h: a loop for each row of op_list.h.
+// Contract: as loops.cpp. Leaves to others: the other loops and the table (loops.cpp), look-ups by op (scalar_loops.h).
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/simd/simd.h"
 #include "kernels/scalar_ops.h"
@@ -11,13 +9,23 @@ namespace {
 
 using i64 = std::int64_t;
 
+template <class T>
+GRAPHRUN_FN Strided<T> as(const Operand& x) {
+  return {(const T*)x.data, x.row, x.column};
+}
+
 template <class Functor>
-void unary(float* out, const float* x, i64 n, float a, float b) {
+void unary(void* to, i64 rows, i64 columns, const Operand* in, float a, float b) {
   const Floats va = a;
   const Floats vb = b;
-  i64 i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(out + i, Functor::apply(load(x + i), va, vb));
-  if (i < n) store_first(out + i, Functor::apply(load_first(x + i, n - i), va, vb), n - i);
+  float* out = (float*)to;
+  Strided<float> x = as<float>(in[0]);
+  for (; rows > 0; --rows, out += columns, x.data += x.row) {
+    i64 i = 0;
+    for (; i + kLanes <= columns; i += kLanes) store(out + i, Functor::apply(load(x.data + i), va, vb));
+    const i64 n = columns - i;
+    if (n > 0) store_first(out + i, Functor::apply(load_first(x.data + i, n), va, vb), n);
+  }
 }
 
 // Where a row's vectors of an operand lie: one number for the whole row is spread over a vector, which is then read
@@ -39,7 +47,9 @@ GRAPHRUN_FN Floats short_row(const Strided<float>& x, i64 n) {
 }
 
 template <class Functor, class Out>
-void binary(Out* out, i64 rows, i64 columns, Strided<float> x, Strided<float> y) {
+void binary(void* to, i64 rows, i64 columns, const Operand* in, float, float) {
+  Out* out = (Out*)to;
+  Strided<float> x = as<float>(in[0]), y = as<float>(in[1]);
   alignas(64) float spread_x[kLanes];
   alignas(64) float spread_y[kLanes];
   const i64 whole = columns / kLanes * kLanes;
@@ -60,7 +70,10 @@ void binary(Out* out, i64 rows, i64 columns, Strided<float> x, Strided<float> y)
 
 }  // namespace
 
-void where(float* out, i64 rows, i64 columns, Strided<std::uint8_t> m, Strided<float> x, Strided<float> y) {
+void where(void* to, i64 rows, i64 columns, const Operand* in, float, float) {
+  float* out = (float*)to;
+  Strided<std::uint8_t> m = as<std::uint8_t>(in[0]);
+  Strided<float> x = as<float>(in[1]), y = as<float>(in[2]);
   alignas(64) std::uint8_t spread_m[kLanes];
   alignas(64) float spread_x[kLanes];
   alignas(64) float spread_y[kLanes];
@@ -80,9 +93,8 @@ void where(float* out, i64 rows, i64 columns, Strided<std::uint8_t> m, Strided<f
 #define GRAPHRUN_UNARY_ENTRY(name, Functor, ...) unary<scalar::Functor>,
 #define GRAPHRUN_BINARY_ENTRY(name, Functor, ...) binary<scalar::Functor, float>,
 #define GRAPHRUN_COMPARE_ENTRY(name, Functor, ...) binary<scalar::Functor, std::uint8_t>,
-const UnaryFn unary_loops[] = {GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ENTRY)};
-const BinaryFn<float> binary_loops[] = {GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ENTRY)};
-const BinaryFn<std::uint8_t> compare_loops[] = {GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ENTRY)};
+const ElementFn element_loops[] = {GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ENTRY) GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ENTRY)
+                                       GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ENTRY)};
 #undef GRAPHRUN_UNARY_ENTRY
 #undef GRAPHRUN_BINARY_ENTRY
 #undef GRAPHRUN_COMPARE_ENTRY

@@ -1,8 +1,6 @@
-// tile_wide_gradient.h: weight gradients of many numbers with outputs as lanes, not rows.
+// tile_wide_loops.cpp: weight gradients of many numbers with outputs as lanes, not rows.
 // Contract: wide_gradient of tile_isa.h. How the work is cut into blocks of registers decides its speed, not its bits.
-// Leaves to others: gradients with rows as lanes (tile_gradient_loops.h), when to use which (tile_products.cpp).
-#pragma once
-
+// Leaves to others: gradients with rows as lanes (tile_gradient_loops.cpp), when to use which (tile_products.cpp).
 #include "kernels/cpu/tiles/tile_isa.h"
 #include "kernels/cpu/tiles/tile_parts.h"
 

@@ -1,9 +1,7 @@
-// tile_loops.h: the loops of tile_isa.h, written once over simd.h and compiled once for each instruction set.
+// tile_loops.cpp: the loops of tile_isa.h, written once over simd.h and compiled once for each instruction set.
 // Contract: see tile_isa.h. All that is shared is static or forced inline, and nothing of std is used but integer
-// types. Leaves to others: products and sums over rows (tile_dense_loops.h, tile_gradient_loops.h), which file includes
-// it with which flags (tile_plain.cpp, tile_avx2.cpp, tile_avx512.cpp).
-#pragma once
-
+// types. Leaves to others: products and sums over rows (tile_dense_loops.cpp, tile_gradient_loops.cpp), which file
+// includes it with which flags (tile_plain.cpp, tile_avx2.cpp, tile_avx512.cpp).
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/tiles/tile_isa.h"
 #include "kernels/cpu/tiles/tile_lanes.h"

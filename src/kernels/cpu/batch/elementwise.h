@@ -1,0 +1,23 @@
+// elementwise.h: how an elementwise op or a cast computes, of any dtypes, for the kernels over whole batches, those
+// over tiles and chains of steps. Contract: pure look-ups. Leaves to others: which elements (ElementLoop's callers),
+// the loops of f32 (simd/isa.h).
+#pragma once
+
+#include "graphrun/params.h"
+#include "kernels/cpu/simd/scalar_loops.h"
+
+namespace graphrun::cpu {
+
+inline constexpr int kElementInputs = 3;  // at most
+
+struct ElementLoop {
+  ElementFn run = nullptr;  // null: there is none
+  float a = 0, b = 0;
+  void operator()(void* out, std::int64_t rows, std::int64_t columns, const Operand* in) const {
+    run(out, rows, columns, in, a, b);
+  }
+};
+
+ElementLoop element_loop(const IsaTable& table, Op op, const Params& params, DType first_input, DType output);
+
+}  // namespace graphrun::cpu

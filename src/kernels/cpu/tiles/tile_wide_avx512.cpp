@@ -1,7 +1,0 @@
-// The weight gradients with outputs as lanes for machines with AVX512; compiled with its flags
-// (src/CMakeLists.txt).
-#if defined(__x86_64__)
-#define GRAPHRUN_ISA avx512
-#define GRAPHRUN_LANES 16
-#include "kernels/cpu/tiles/tile_wide_gradient.h"
-#endif
