@@ -10,11 +10,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 if(GRAPHRUN_WERROR)
   target_compile_options(graphrun_flags INTERFACE -Werror)
-  if(GRAPHRUN_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC forgets that a precompiled header is the system's, and tells of what it inlines from there.
-    target_compile_options(graphrun_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-error=array-bounds
-      -Wno-error=stringop-overflow -Wno-error=stringop-overread -Wno-error=maybe-uninitialized>)
-  endif()
 endif()
 # GCC 12 calls parts of <regex> uninitialized when it instruments them.
 if(GRAPHRUN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -42,17 +37,21 @@ if(NOT GRAPHRUN_SANITIZE AND CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|
   target_link_options(graphrun_hardening INTERFACE LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
 endif()
 
-# graphrun_precompile(target): the outside headers that most of its files read, where GRAPHRUN_PRECOMPILE asks for it;
-# compiled once, with graphrun_types. Files include what they use all the same: builds without see to it.
-function(graphrun_precompile target)
-  if(NOT GRAPHRUN_PRECOMPILE)
+# graphrun_unity(target): where GRAPHRUN_UNITY asks for it, the sources of each folder are compiled as one. What they
+# include and instantiate is then read once; names in unnamed namespaces have to be unique in a folder. Files include what
+# they use all the same: the other builds see to it.
+function(graphrun_unity target)
+  if(NOT GRAPHRUN_UNITY)
     return()
-  elseif(target STREQUAL graphrun_types)
-    target_precompile_headers(${target} PRIVATE <algorithm> <functional> <map> <memory> <optional> <string> <variant>
-      <vector> <fmt/format.h> <fmt/ranges.h>)
-  else()
-    target_precompile_headers(${target} REUSE_FROM graphrun_types)
   endif()
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(folder ${source} DIRECTORY)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${folder})
+    string(MAKE_C_IDENTIFIER ${folder} folder)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
 # graphrun_layer(name FOLDER folder [DEPENDS layer...] [LIBRARIES target...] [EXCLUDE regex] [KERNELS])
@@ -78,6 +77,6 @@ function(graphrun_layer name)
   target_link_libraries(graphrun_${name} PRIVATE graphrun_flags graphrun_hardening graphrun_fmt ${arg_LIBRARIES})
   set_target_properties(graphrun_${name} PROPERTIES GRAPHRUN_KERNELS "${arg_KERNELS}")
   if(NOT arg_KERNELS)  # kernels have flags of their own, file by file
-    graphrun_precompile(graphrun_${name})
+    graphrun_unity(graphrun_${name})
   endif()
 endfunction()

@@ -21,19 +21,20 @@
 #include "graphrun/error.h"
 
 namespace graphrun {
+
+struct FileIdentity {
+  ::dev_t device = 0;
+  ::ino_t inode = 0;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
 namespace {
 
 constexpr int kMostLinks = 40;         // as the kernel has it
 constexpr int kTries = 100;            // of random names; one that is taken is next to impossible already
 constexpr std::size_t kLongest = 200;  // bytes of the old name in the new one, which has 255 at most
 
-struct Identity {
-  ::dev_t device = 0;
-  ::ino_t inode = 0;
-  friend bool operator==(const Identity&, const Identity&) = default;
-};
-
-Identity identity_of(const struct stat& status) {
+FileIdentity identity_of(const struct stat& status) {
   return {status.st_dev, status.st_ino};
 }
 
@@ -112,7 +113,7 @@ struct OutputState {
   std::string name;   // in its folder
   const char* code = "";
   Descriptor folder, file;
-  Identity folder_identity, old;  // of the file that is there, or of what is written directly
+  FileIdentity folder_identity, old;  // of the file that is there, or of what is written directly
   ::mode_t mode = 0666;
   ::uid_t owner = 0;
   ::gid_t group = 0;

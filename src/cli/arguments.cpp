@@ -33,7 +33,7 @@ struct Given {
 };
 
 // The command line cut into flags with their values, and the other words.
-struct Split {
+struct SplitLine {
   std::vector<Given> flags;
   std::vector<std::string> words;
 };
@@ -45,8 +45,8 @@ struct Split {
 }
 
 // One value a flag, so that `--set a=1 model.json` leaves the model alone.
-Split split(int argc, const char* const* argv) {
-  Split result;
+SplitLine split(int argc, const char* const* argv) {
+  SplitLine result;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--") {
@@ -86,14 +86,14 @@ void apply(const Flag& flag, std::string_view said_as, std::string_view value, A
   }
 }
 
-bool was_given(const Split& line, std::string_view name) {
+bool was_given(const SplitLine& line, std::string_view name) {
   for (const Given& given : line.flags) {
     if (given.name == name) return true;
   }
   return false;
 }
 
-void apply_flags(const Split& line, Arguments& arguments) {
+void apply_flags(const SplitLine& line, Arguments& arguments) {
   for (const Given& given : line.flags) {
     const Flag& flag = *find_flag(given.name, arguments.verb);
     if (!belongs(flag, arguments.verb)) {
@@ -261,7 +261,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
   }
 }
 
-void refuse_contradictions(const Split& line, const Arguments& arguments) {
+void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
   if ((arguments.verb == "eval" || arguments.verb == "predict") && arguments.load.weights.empty()) {
     throw usage("no_weights",
                 fmt::format("{} needs the weights of a trained model: --weights=FILE.npz", arguments.verb),
@@ -282,7 +282,7 @@ void refuse_contradictions(const Split& line, const Arguments& arguments) {
 }  // namespace
 
 Arguments parse(int argc, const char* const* argv) {
-  const Split line = split(argc, argv);
+  const SplitLine line = split(argc, argv);
   Arguments arguments;
   arguments.help = was_given(line, "--help");
   arguments.version = was_given(line, "--version") && !arguments.help;

@@ -17,9 +17,9 @@ using ir::NodeId;
 // Batches that are filled up to whole vectors may make a data set larger by an eighth.
 constexpr std::int64_t kMostFilling = 8;
 
-class Finder {
+class DataLayoutFinder {
  public:
-  Finder(const Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice)
+  DataLayoutFinder(const Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice)
       : graph_(graph), analysis_(analysis), consumers_(analysis.consumers), stage_(graph.size(), 0) {
     if (choice.rows % kTileLanes != 0) return;  // tiles would begin within vectors
     int stages = 0;
@@ -130,7 +130,7 @@ class Finder {
 }  // namespace
 
 DataLayout lay_out_data(const Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice) {
-  return Finder(graph, analysis, choice).run();
+  return DataLayoutFinder(graph, analysis, choice).run();
 }
 
 }  // namespace graphrun::plan

@@ -31,9 +31,9 @@ NodeId ElementFacts::source_of(NodeId id) const {
 
 namespace {
 
-class Finder {
+class MemberFinder {
  public:
-  Finder(const ElementFacts& facts, const RegionOptions& options, const ElementLimits& limits)
+  MemberFinder(const ElementFacts& facts, const RegionOptions& options, const ElementLimits& limits)
       : facts_(facts), options_(options), limits_(limits), may_be_number_(facts.graph.size(), false) {
     members_.in_chain.assign(facts.graph.size(), false);
     members_.numbers.resize(facts.graph.size());
@@ -123,7 +123,7 @@ class Finder {
 
 ElementMembers find_element_members(const ElementFacts& facts, const RegionOptions& options,
                                     const ElementLimits& limits) {
-  return Finder(facts, options, limits).run();
+  return MemberFinder(facts, options, limits).run();
 }
 
 }  // namespace graphrun

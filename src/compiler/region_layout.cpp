@@ -19,7 +19,7 @@ using ir::NodeId;
 
 constexpr std::uint64_t kTileAlignment = 64;  // a cache line, and the widest register
 
-std::uint64_t padded(std::uint64_t bytes) {
+std::uint64_t padded_in_tile(std::uint64_t bytes) {
   return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
 }
 
@@ -51,7 +51,7 @@ class StageBuilder {
   }
 
   // Whole lines: partitions share none.
-  std::uint64_t accumulator_bytes() const { return padded(accumulators_); }
+  std::uint64_t accumulator_bytes() const { return padded_in_tile(accumulators_); }
 
   // Places for tiles of kTileLanes rows; returns the bytes of such a tile.
   std::uint64_t pack_values(StageLayout& layout) const {
@@ -149,8 +149,9 @@ class StageBuilder {
     value.loaded = loaded;
     const auto features = static_cast<std::uint64_t>(capacity_ == 0 ? 0 : graph_[id].type.shape.elements() / capacity_);
     value.in_registers = in_registers(id);
-    value.bytes =
-        in_place_[id] || value.in_registers ? 0 : padded(features * kTileLanes * size_of(graph_[id].type.dtype));
+    value.bytes = in_place_[id] || value.in_registers
+                      ? 0
+                      : padded_in_tile(features * kTileLanes * size_of(graph_[id].type.dtype));
     place_[id] = layout_.values.size();
     layout_.values.push_back(value);
     if (storage == id) lives_[id] = {now(id, loaded), now(id, loaded)};

@@ -27,9 +27,9 @@ struct Place {
 };
 constexpr std::uint32_t kCut = std::numeric_limits<std::uint32_t>::max();
 
-class Finder {
+class RegionFinder {
  public:
-  Finder(const Graph& graph, const RegionOptions& options)
+  RegionFinder(const Graph& graph, const RegionOptions& options)
       : graph_(graph),
         options_(options),
         kinds_(row_kinds(graph)),
@@ -314,7 +314,7 @@ class Finder {
 }  // namespace
 
 Regions find_regions(const Graph& graph, const RegionOptions& options) {
-  return Finder(graph, options).run();
+  return RegionFinder(graph, options).run();
 }
 
 std::string to_string(const Regions& regions) {

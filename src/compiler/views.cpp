@@ -22,10 +22,10 @@ bool shows_the_same(View a, View b) {
   return a == b;
 }
 
-class Finder {
+class ViewFinder {
  public:
-  Finder(const Graph& graph, const GraphAnalysis& analysis,
-         const std::function<bool(const StepSignature&)>& takes_views)
+  ViewFinder(const Graph& graph, const GraphAnalysis& analysis,
+             const std::function<bool(const StepSignature&)>& takes_views)
       : graph_(graph), analysis_(analysis), takes_views_(takes_views), in_region_(graph.size(), false) {
     for (const ir::Region& region : graph.regions) {
       for (const ir::RegionStage& stage : region.stages)
@@ -134,7 +134,7 @@ class Finder {
 
 Views find_views(const Graph& graph, const GraphAnalysis& analysis,
                  const std::function<bool(const StepSignature&)>& takes_views) {
-  return Finder(graph, analysis, takes_views).run();
+  return ViewFinder(graph, analysis, takes_views).run();
 }
 
 }  // namespace graphrun

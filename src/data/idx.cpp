@@ -39,32 +39,32 @@ std::uint64_t size_of_type(std::uint8_t type) {
   }
 }
 
-[[noreturn]] void fail(const std::string& path, std::string what, std::string hint = {}) {
+[[noreturn]] void fail_idx(const std::string& path, std::string what, std::string hint = {}) {
   throw Error(ErrorKind::input, "data.idx", fmt::format("'{}': {}", path, what), std::move(hint));
 }
 
 Header read_header(const std::string& path, std::string_view bytes) {
   if (bytes.size() < 4 || bytes[0] != 0 || bytes[1] != 0)
-    fail(path, "not an IDX file: it does not begin with two zero bytes");
+    fail_idx(path, "not an IDX file: it does not begin with two zero bytes");
   Header header;
   header.type = static_cast<std::uint8_t>(bytes[2]);
   const std::uint64_t width = size_of_type(header.type);
-  if (width == 0) fail(path, fmt::format("IDX type 0x{:02x} is not known", header.type));
+  if (width == 0) fail_idx(path, fmt::format("IDX type 0x{:02x} is not known", header.type));
   const auto rank = static_cast<std::uint8_t>(bytes[3]);
-  if (rank < 1 || rank > kMaxRank) fail(path, fmt::format("IDX rank must be from 1 to {}, got {}", kMaxRank, rank));
+  if (rank < 1 || rank > kMaxRank) fail_idx(path, fmt::format("IDX rank must be from 1 to {}, got {}", kMaxRank, rank));
   header.begin = 4 + 4 * std::uint64_t{rank};
-  if (bytes.size() < header.begin) fail(path, "the IDX header is cut short");
+  if (bytes.size() < header.begin) fail_idx(path, "the IDX header is cut short");
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
   std::uint64_t count = 1;
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const auto extent = number_at<std::uint32_t>(bytes, 4 + 4 * axis, std::endian::big);
-    if (extent != 0 && count > kMost / extent) fail(path, "the extents of the IDX header are not credible");
+    if (extent != 0 && count > kMost / extent) fail_idx(path, "the extents of the IDX header are not credible");
     if (extent != 0) count *= extent;  // an extent of 0 hides no overflow
     header.shape.push_back(extent);
   }
   const auto extents = header.shape.dims();
   if (std::find(extents.begin(), extents.end(), 0) != extents.end())
-    fail(path, "the IDX header says that there are no values");
+    fail_idx(path, "the IDX header says that there are no values");
   header.end = header.begin + count * width;
   header.memory = count * (header.type == 0x08 ? 1 : std::max<std::uint64_t>(width, 4));
   return header;
@@ -83,9 +83,10 @@ Array read_idx_file(const std::string& path) {
     header = read_header(path, bytes);
   }
   if (bytes.size() != header.end) {
-    fail(path,
-         fmt::format("the IDX header says {} and {} bytes, but the file {}", to_string(header.shape), header.end,
-                     bytes.size() > header.end ? std::string("has more") : fmt::format("ends after {}", bytes.size())));
+    fail_idx(
+        path,
+        fmt::format("the IDX header says {} and {} bytes, but the file {}", to_string(header.shape), header.end,
+                    bytes.size() > header.end ? std::string("has more") : fmt::format("ends after {}", bytes.size())));
   }
   require_within_input_limit(header.memory, fmt::format("the array of '{}'", path));
   Array array;

@@ -21,7 +21,7 @@ T little(std::string_view bytes, std::size_t at) {
   return number_at<T>(bytes, at, std::endian::little);
 }
 
-[[noreturn]] void fail(const std::string& path, std::string_view what) {
+[[noreturn]] void fail_npz(const std::string& path, std::string_view what) {
   throw Error(ErrorKind::input, "data.npz", fmt::format("'{}': {}", path, what),
               "the file may have been cut short when it was copied");
 }
@@ -34,13 +34,13 @@ Npz::Npz(std::string path, std::string bytes) : path_(std::move(path)), bytes_(s
   // The end record stands last, but for a comment of at most 65,535 bytes.
   std::size_t end = bytes_.rfind("PK\x05\x06");
   if (end == std::string::npos || bytes_.size() - end < kEndSize || bytes_.size() - end > kEndSize + 65535)
-    fail(path_, "not an NPZ file: the directory of the zip is missing");
+    fail_npz(path_, "not an NPZ file: the directory of the zip is missing");
   const std::size_t count = little<std::uint16_t>(bytes_, end + 10);
   const std::size_t directory = little<std::uint32_t>(bytes_, end + 16);
   std::size_t at = directory;
   for (std::size_t i = 0; i < count; ++i) {
     if (at > end || end - at < kDirectorySize || bytes_.compare(at, 4, "PK\x01\x02") != 0)
-      fail(path_, "the directory of the zip is damaged");
+      fail_npz(path_, "the directory of the zip is damaged");
     Entry entry;
     const auto flags = little<std::uint16_t>(bytes_, at + 8);
     entry.method = little<std::uint16_t>(bytes_, at + 10);
@@ -51,16 +51,17 @@ Npz::Npz(std::string path, std::string bytes) : path_(std::move(path)), bytes_(s
     const std::size_t rest =
         std::size_t{little<std::uint16_t>(bytes_, at + 30)} + little<std::uint16_t>(bytes_, at + 32);
     entry.header = little<std::uint32_t>(bytes_, at + 42);
-    if (name + rest > end - at - kDirectorySize) fail(path_, "the directory of the zip is damaged");
+    if (name + rest > end - at - kDirectorySize) fail_npz(path_, "the directory of the zip is damaged");
     entry.file = bytes_.substr(at + kDirectorySize, name);
     entry.inside = path_ + "/" + entry.file;
-    if ((flags & 1u) != 0) fail(path_, fmt::format("'{}' is encrypted", entry.file));
+    if ((flags & 1u) != 0) fail_npz(path_, fmt::format("'{}' is encrypted", entry.file));
     if (entry.compressed == 0xFFFFFFFFu || entry.size == 0xFFFFFFFFu || entry.header == 0xFFFFFFFFu)
-      fail(path_, fmt::format("'{}' is larger than 4 GiB", entry.file));
+      fail_npz(path_, fmt::format("'{}' is larger than 4 GiB", entry.file));
     at += kDirectorySize + name + rest;
     const bool is_npy = entry.file.size() > 4 && entry.file.compare(entry.file.size() - 4, 4, ".npy") == 0;
     names_.push_back(is_npy ? entry.file.substr(0, entry.file.size() - 4) : entry.file);
-    if (!index_.emplace(names_.back(), i).second) fail(path_, fmt::format("there are two arrays '{}'", names_.back()));
+    if (!index_.emplace(names_.back(), i).second)
+      fail_npz(path_, fmt::format("there are two arrays '{}'", names_.back()));
     entries_.push_back(std::move(entry));
   }
   refuse_overlaps(directory);
@@ -75,8 +76,8 @@ void Npz::refuse_overlaps(std::uint64_t directory) {
     Entry& entry = *order[i];
     entry.end = i + 1 < order.size() ? order[i + 1]->header : directory;
     if (entry.header + kLocalSize + entry.compressed > entry.end)
-      fail(path_, i + 1 < order.size() ? fmt::format("'{}' and '{}' overlap", entry.file, order[i + 1]->file)
-                                       : fmt::format("'{}' overlaps the directory of the zip", entry.file));
+      fail_npz(path_, i + 1 < order.size() ? fmt::format("'{}' and '{}' overlap", entry.file, order[i + 1]->file)
+                                           : fmt::format("'{}' overlaps the directory of the zip", entry.file));
   }
 }
 
@@ -89,12 +90,12 @@ const Npz::Entry& Npz::entry(const std::string& name) const {
 
 // The entry's bytes as they lie in the file.
 std::string_view Npz::raw(const Entry& entry) const {
-  if (bytes_.compare(entry.header, 4, "PK\x03\x04") != 0) fail(entry.inside, "the zip directory points at no file");
+  if (bytes_.compare(entry.header, 4, "PK\x03\x04") != 0) fail_npz(entry.inside, "the zip directory points at no file");
   // The sizes of the local header may be unset: those of the directory count.
   const std::uint64_t begin = entry.header + kLocalSize + little<std::uint16_t>(bytes_, entry.header + 26) +
                               little<std::uint16_t>(bytes_, entry.header + 28);
   if (begin > entry.end || entry.compressed > entry.end - begin)
-    fail(entry.inside, "the array overlaps what follows it in the zip");
+    fail_npz(entry.inside, "the array overlaps what follows it in the zip");
   return std::string_view(bytes_).substr(begin, entry.compressed);
 }
 
@@ -103,7 +104,7 @@ std::string Npz::first_bytes(const Entry& entry, std::uint64_t most) const {
   const std::string_view bytes = raw(entry);
   if (entry.method == 0) return std::string(bytes.substr(0, most));
   if (entry.method == 8) return inflate(entry.inside, bytes, Wrapper::raw, most);
-  fail(entry.inside, fmt::format("zip method {} is not supported", entry.method));
+  fail_npz(entry.inside, fmt::format("zip method {} is not supported", entry.method));
 }
 
 NpyHeader Npz::header(const Entry& entry) const {
@@ -121,13 +122,13 @@ Array Npz::read(const std::string& name) const {
   const Entry& entry = this->entry(name);
   header(entry);  // whether the sizes agree is known before the values are there
   if (entry.method == 8 && entry.size > most_inflated(entry.compressed))
-    fail(entry.inside, fmt::format("{} compressed bytes cannot hold {}", entry.compressed, entry.size));
+    fail_npz(entry.inside, fmt::format("{} compressed bytes cannot hold {}", entry.compressed, entry.size));
   require_within_input_limit(entry.size, fmt::format("the array '{}'", entry.inside));
   const std::string bytes = first_bytes(entry, entry.size + 1);
   if (bytes.size() != entry.size)
-    fail(entry.inside, fmt::format("the zip says {} bytes, but it holds {}", entry.size, bytes.size()));
+    fail_npz(entry.inside, fmt::format("the zip says {} bytes, but it holds {}", entry.size, bytes.size()));
   const uLong crc = crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-  if (crc != entry.crc) fail(entry.inside, "the checksum is wrong: the array is damaged");
+  if (crc != entry.crc) fail_npz(entry.inside, "the checksum is wrong: the array is damaged");
   return parse_npy(entry.inside, bytes);
 }
 

@@ -12,7 +12,7 @@
 namespace graphrun::data {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max();
 
 json::Value as_json(const Origin::Division& split) {
   json::Value fractions = json::make_array();
@@ -28,7 +28,7 @@ Origin::Division read_division(json::Reader& reader, const json::Place& at) {
   if (const auto fractions = object.require("fractions")) {
     split.fractions = reader.numbers(*fractions).value_or(std::vector<double>());
   }
-  split.rows = object.integer("rows", 0, kMost).value_or(0);
+  split.rows = object.integer("rows", 0, kMostCount).value_or(0);
   const std::string hash = object.string("hash").value_or("");
   std::from_chars(hash.data(), hash.data() + hash.size(), split.hash, 16);
   object.finish();
@@ -55,8 +55,8 @@ Origin read_origin(const std::string& file, const std::string& text) {
   json::Reader reader(document);
   json::ObjectReader object(reader, reader.root());
   Origin origin;
-  origin.seed = static_cast<std::uint64_t>(object.integer("seed", 0, kMost).value_or(0));
-  origin.samples = object.integer("samples", 0, kMost).value_or(0);
+  origin.seed = static_cast<std::uint64_t>(object.integer("seed", 0, kMostCount).value_or(0));
+  origin.samples = object.integer("samples", 0, kMostCount).value_or(0);
   if (const auto split = object.get("split"); split && split->value->kind != json::Kind::null) {
     origin.split = read_division(reader, *split);
   }

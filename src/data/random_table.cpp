@@ -25,13 +25,13 @@ namespace {
 
 enum class Kind { normal, uniform, integers, bernoulli };  // in the order of the table
 
-struct Column {
+struct RandomColumn {
   Kind kind = Kind::normal;
   double a = 0, b = 1;  // mean and deviation; low and high; the probability
   Shape shape;          // rows first
 };
 
-Array draw(const Column& column, const Stream& stream) {
+Array draw(const RandomColumn& column, const Stream& stream) {
   const auto count = static_cast<std::size_t>(column.shape.elements());
   const std::uint64_t width = column.kind == Kind::bernoulli ? 1 : 4;
   require_within_input_limit(saturating_product(count, width), fmt::format("a column of {} random numbers", count));
@@ -94,7 +94,7 @@ std::optional<std::pair<double, double>> read_pair(json::Reader& reader, const j
 }
 
 // The numbers of the distribution, in the place of the value of its key.
-bool read_numbers(json::Reader& reader, const json::Place& at, Column& column) {
+bool read_numbers(json::Reader& reader, const json::Place& at, RandomColumn& column) {
   if (column.kind == Kind::bernoulli) {
     const std::optional<double> p = reader.number(at);
     if (p && !(*p >= 0 && *p <= 1))
@@ -123,11 +123,11 @@ bool read_numbers(json::Reader& reader, const json::Place& at, Column& column) {
   return true;
 }
 
-std::optional<Column> read_column(json::Reader& reader, const json::Place& at, std::int64_t rows) {
+std::optional<RandomColumn> read_column(json::Reader& reader, const json::Place& at, std::int64_t rows) {
   json::ObjectReader object(reader, at);
   if (!object.is_object()) return std::nullopt;
   const std::size_t before = reader.errors();
-  Column column;
+  RandomColumn column;
   column.shape.push_back(rows);
   if (const std::optional<json::Place> shape = object.get("shape")) {
     if (shape->value->kind != json::Kind::array || shape->value->items.size() >= kMaxRank)
@@ -179,7 +179,7 @@ Loaded read_random(SourceContext& context) {
     context.reader.report(*columns, "data.random", "a table needs a column", "for instance {\"a\": {\"normal\": 1}}");
   for (const json::Member& member : columns->value->members) {
     const json::Place place = columns->member(member);
-    const std::optional<Column> column = read_column(context.reader, place, rows.value_or(1));
+    const std::optional<RandomColumn> column = read_column(context.reader, place, rows.value_or(1));
     if (!column || !has_rows || !rows) continue;
     const Stream stream = Stream::named(seed ? static_cast<std::uint64_t>(*seed) : context.seed, member.key);
     loaded.rows.arrays.push_back(

@@ -2,11 +2,24 @@
 // Contract: the same list on every call; (op, name) is unique.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+
 #include "conformance/sample.h"
 
 namespace graphrun::test {
 
 namespace samples {
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double kBeyond32Bits = 4294967297.0;  // 2^32 + 1 has another remainder by 3 than its low 32 bits
+inline constexpr std::int64_t kKey = 0x0123456789abcdef;
+
+// The step counter, as an operand.
+inline Operand step(double value) {
+  return {typed(DType::u64, {}), 0, 0, {value}, "counter"};
+}
+
 std::vector<Sample> unary();
 std::vector<Sample> binary();
 std::vector<Sample> comparisons();

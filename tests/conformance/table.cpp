@@ -18,7 +18,7 @@ struct Counts {
 };
 
 std::map<std::string, std::map<std::string, Counts, std::less<>>, std::less<>> counts;  // op, executor
-std::map<std::string, std::set<std::string>> declined;                                  // "executor: why", ops
+std::map<std::string, std::set<std::string>> declined_ops;                              // "executor: why", ops
 
 std::string cell(const Counts& c) {
   std::string text = fmt::format("{} run", c.of[0]);
@@ -31,7 +31,7 @@ std::string cell(const Counts& c) {
 
 void note(std::string_view executor, std::string_view op, Outcome outcome, std::string_view reason) {
   ++counts[std::string(op)][std::string(executor)].of[static_cast<std::size_t>(outcome)];
-  if (!reason.empty()) declined[fmt::format("{}: {}", executor, reason)].emplace(op);
+  if (!reason.empty()) declined_ops[fmt::format("{}: {}", executor, reason)].emplace(op);
 }
 
 std::string table_text() {
@@ -55,7 +55,7 @@ std::string table_text() {
   text += fmt::format("{:<24}", "all");
   for (const std::string& name : names) text += fmt::format("{:<28}", cell(totals[name]));
   text += "\n";
-  for (const auto& [why, ops] : declined) text += fmt::format("declined by {} ({})\n", why, fmt::join(ops, ", "));
+  for (const auto& [why, ops] : declined_ops) text += fmt::format("declined by {} ({})\n", why, fmt::join(ops, ", "));
   for (const auto& [name, why] : executors().missing) text += fmt::format("not run on {}: {}\n", name, why);
   return text;
 }

@@ -165,7 +165,7 @@ TEST_F(DataTest, AllMistakesAreReportedAtOnce) {
             "    hint: did you mean 'standardize'?");
 }
 
-struct Mistake {
+struct DatasetMistake {
   const char* block;
   const char* says;
 };
@@ -173,7 +173,7 @@ struct Mistake {
 TEST_F(DataTest, EachMistakeHasItsMessage) {
   write("xor.json", kXor);
   write("no_test.json", R"({"m": 2, "n": 2, "x": [1, 2, 3, 4], "y": [1, 2]})");
-  const Mistake mistakes_of[] = {
+  const DatasetMistake mistakes_of[] = {
       {"{}", ": missing key 'train' or 'source': there is nothing to train on"},
       {"[]", "must be an object, got an array"},
       {R"({"train": {}})",
@@ -213,7 +213,7 @@ TEST_F(DataTest, EachMistakeHasItsMessage) {
       {R"({"train": {"json": 3}})", "/train/json: must be a string, got 3"},
       {R"({"train": {"idx": {"x": 3, "y": "a"}}})", "/train/idx/x: must be a string, got 3"},
   };
-  for (const Mistake& m : mistakes_of)
+  for (const DatasetMistake& m : mistakes_of)
     EXPECT_NE(mistakes(m.block).find(m.says), std::string::npos) << m.block << '\n' << mistakes(m.block);
 }
 

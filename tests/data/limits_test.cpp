@@ -38,7 +38,7 @@ std::string code_of(F f) {
 }
 
 template <class F>
-std::string message_of(F f) {
+std::string message_at_limit(F f) {
   try {
     f();
   } catch (const Error& error) {
@@ -54,7 +54,7 @@ class LimitsTest : public DataTest {
   static void needs(std::uint64_t bytes, F f) {
     {
       const Variable enough("GRAPHRUN_MAX_INPUT", std::to_string(bytes));
-      EXPECT_EQ(message_of(f), "no error") << bytes;
+      EXPECT_EQ(message_at_limit(f), "no error") << bytes;
     }
     const Variable little("GRAPHRUN_MAX_INPUT", std::to_string(bytes - 1));
     EXPECT_EQ(code_of(f), "input.limit") << bytes;
@@ -96,7 +96,7 @@ TEST_F(LimitsTest, Files) {
   }
   const Variable little("GRAPHRUN_MAX_INPUT", "59999");
   EXPECT_EQ(from_pipe(), "input.limit");
-  EXPECT_EQ(message_of([] { read_file("/dev/zero"); }), "cannot read '/dev/zero': it is a device");
+  EXPECT_EQ(message_at_limit([] { read_file("/dev/zero"); }), "cannot read '/dev/zero': it is a device");
 }
 
 TEST_F(LimitsTest, AnIdxFile) {
@@ -307,7 +307,7 @@ std::string two_entries(const std::string& first, const std::string& second, std
 TEST_F(LimitsTest, EntriesOfAnArchiveShareNothing) {
   const auto says = [&](const std::string& bytes) {
     write("a.npz", bytes);
-    const std::string text = message_of([&] { data::Npz(path("a.npz")).read("a"); });
+    const std::string text = message_at_limit([&] { data::Npz(path("a.npz")).read("a"); });
     return text.substr(text.find(": ") == std::string::npos ? 0 : text.find(": ") + 2);
   };
   const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
@@ -349,7 +349,7 @@ class NotFiniteTest : public LimitsTest {
     write("w.npz", data::npz_bytes(arrays));
     LoadOptions options;
     options.weights = path("w.npz");
-    const std::string text = message_of([&] { load_model(path("model.json"), options); });
+    const std::string text = message_at_limit([&] { load_model(path("model.json"), options); });
     return text.substr(text.find(": ") == std::string::npos ? 0 : text.find(": ") + 2);
   }
 };
@@ -380,7 +380,7 @@ TEST_F(NotFiniteTest, InitialArraysAreFinite) {
   LoadOptions options;
   options.overrides = {{"graph.0", R"({"name": "h", "op": "dense", "inputs": ["x"], "units": 1,
                                        "init": {"npz": "w.npz", "key": "h.W"}})"}};
-  const std::string text = message_of([&] { load_model(path("model.json"), options); });
+  const std::string text = message_at_limit([&] { load_model(path("model.json"), options); });
   EXPECT_NE(text.find("'h.W' at [0, 0] is nan; a parameter is finite"), std::string::npos) << text;
 }
 

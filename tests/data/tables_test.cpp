@@ -129,13 +129,13 @@ TEST_F(DataTest, ATargetOfARandomTableIsAFormulaAndNoise) {
   EXPECT_NEAR(std::sqrt(squares / 1000), 0.01, 0.001);
 }
 
-struct Mistake {
+struct TableMistake {
   const char* block;
   const char* says;
 };
 
 TEST_F(DataTest, EachMistakeInATableHasItsMessage) {
-  const Mistake mistakes_of[] = {
+  const TableMistake mistakes_of[] = {
       {R"js({"train": {"grid": {}}})js", "/train/grid: a grid needs an axis"},
       {R"js({"train": {"grid": {"u": [0, 1]}}})js", "/train/grid/u: an axis is [first, last, points]"},
       {R"js({"train": {"grid": {"u": [0, 1, 0]}}})js", "/train/grid/u/2: must be from 1 to 2147483647, got 0"},
@@ -190,7 +190,7 @@ TEST_F(DataTest, EachMistakeInATableHasItsMessage) {
       {R"js({"train": {"inline": {"a": [1, 2], "b": [1, 2, 3]}, "x": ["a", "a"], "y": "a + b"}})js",
        "/train/y: 'a' has 2 rows, but 'b' has 3"},
   };
-  for (const Mistake& m : mistakes_of)
+  for (const TableMistake& m : mistakes_of)
     EXPECT_NE(mistakes(m.block).find(m.says), std::string::npos) << m.block << '\n' << mistakes(m.block);
 }
 

@@ -18,7 +18,7 @@ using ir::NodeId;
 using List = std::vector<std::int64_t>;
 using Floats = std::vector<float>;
 
-constexpr std::int64_t kRows = 85;
+constexpr std::int64_t kBiasRows = 85;
 
 // Rows x (85, 3) and dz = tanh(x) @ W (85, width), to sum and multiply.
 struct Rows {
@@ -27,9 +27,9 @@ struct Rows {
   NodeId x, w, dz;
 
   explicit Rows(std::int64_t width) {
-    graph.phases.push_back({"train", kRows, ir::kNoNode});
+    graph.phases.push_back({"train", kBiasRows, ir::kNoNode});
     make.enter(0);
-    x = named("x", make.add("input", {}, {{"shape", List{kRows, 3}}, {"rows", std::int64_t{1}}}));
+    x = named("x", make.add("input", {}, {{"shape", List{kBiasRows, 3}}, {"rows", std::int64_t{1}}}));
     w = named("w", make.add("parameter", {}, {{"shape", List{3, width}}}));
     dz = make.add("matmul", {make.add("tanh", {x}), w});
   }
@@ -114,7 +114,7 @@ std::vector<Floats> values(const Rows& rows, const Names& names) {
   const Program program = lowered(rows);
   CpuExecutor cpu;
   const auto runnable = cpu.load(program);
-  const HostTensor x = random_tensor(DType::f32, {kRows, 3}, -2, 2, "x");
+  const HostTensor x = random_tensor(DType::f32, {kBiasRows, 3}, -2, 2, "x");
   const HostTensor w = random_tensor(DType::f32, {3, rows.graph[rows.w].type.shape[1]}, -1, 1, "w");
   const auto buffer = [&](const std::string& name) {
     for (BufferId id = 0; id < program.buffers.size(); ++id)

@@ -13,7 +13,7 @@ namespace graphrun {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::int64_t kRows = 5000;
+constexpr std::int64_t kManyRows = 5000;
 
 // One row a step: 5,000 steps an epoch, one report an epoch.
 Model model(std::int64_t epochs) {
@@ -26,8 +26,8 @@ Model model(std::int64_t epochs) {
   model.train.minimize = model.graph.find("loss");
   model.train.optimizer.attributes = {{"lr", 0.001}};
   model.train.epochs = epochs;
-  model.data.splits = {{"train", {{"x", test::random_tensor(DType::f32, {kRows, 2}, -1, 1, "x")}}},
-                       {"validation", {{"x", test::random_tensor(DType::f32, {kRows, 2}, -1, 1, "v")}}}};
+  model.data.splits = {{"train", {{"x", test::random_tensor(DType::f32, {kManyRows, 2}, -1, 1, "x")}}},
+                       {"validation", {{"x", test::random_tensor(DType::f32, {kManyRows, 2}, -1, 1, "v")}}}};
   return model;
 }
 
@@ -44,7 +44,7 @@ TEST(Cancel, WithoutATrainingNothingHappens) {
   session.cancel();
   const TrainResult result = session.train();
   EXPECT_FALSE(result.cancelled);
-  EXPECT_EQ(result.steps, static_cast<std::uint64_t>(kRows));
+  EXPECT_EQ(result.steps, static_cast<std::uint64_t>(kManyRows));
   session.cancel();
   EXPECT_FALSE(session.train().cancelled);
 }
@@ -89,7 +89,7 @@ TEST(Cancel, AnEvaluationHearsItToo) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   other.join();
   EXPECT_TRUE(result.cancelled);
-  EXPECT_EQ(result.steps, static_cast<std::uint64_t>(kRows));
+  EXPECT_EQ(result.steps, static_cast<std::uint64_t>(kManyRows));
   EXPECT_EQ(reports, 0);    // its figures would not be of the whole split
   EXPECT_LT(seconds, 5.0);  // the split takes 10
 }
@@ -101,7 +101,7 @@ TEST(Cancel, FromACallbackEndsTheTrainingThere) {
   });
   EXPECT_TRUE(result.cancelled);
   EXPECT_EQ(result.epochs, 2);
-  EXPECT_EQ(result.steps, static_cast<std::uint64_t>(2 * kRows));
+  EXPECT_EQ(result.steps, static_cast<std::uint64_t>(2 * kManyRows));
 }
 
 }  // namespace

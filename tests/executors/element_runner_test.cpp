@@ -20,16 +20,16 @@ namespace {
 using ir::NodeId;
 using Extents = std::vector<std::int64_t>;
 
-constexpr std::int64_t kRows = 5001, kWidth = 8;  // large enough for several parts, which do not divide it
+constexpr std::int64_t kElementRows = 5001, kWidth = 8;  // large enough for several parts, which do not divide it
 
-std::shared_ptr<Executor> cpu_with(int threads, Profiling profiling = Profiling::off) {
+std::shared_ptr<Executor> profiled_cpu(int threads, Profiling profiling = Profiling::off) {
   const auto executor = std::make_shared<CpuExecutor>();
   executor->set_threads(threads);
   executor->set_profiling(profiling);
   return executor;
 }
 
-// A phase over tables: states of kRows x kWidth and of one number.
+// A phase over tables: states of kElementRows x kWidth and of one number.
 struct Tables {
   ir::Graph graph;
   ir::Builder make{graph};
@@ -43,7 +43,7 @@ struct Tables {
     states.push_back(make.add(op, {}, {{"shape", shape}}));
     return states.back();
   }
-  NodeId table() { return state({kRows, kWidth}); }
+  NodeId table() { return state({kElementRows, kWidth}); }
   NodeId number() { return state({}); }
 };
 
@@ -74,7 +74,7 @@ const std::vector<ElementLimits>& limits() {
 }
 
 std::vector<std::byte> after_steps(const Tables& tables, int threads, const std::optional<ElementLimits>& elements) {
-  GraphRun run(tables.graph, cpu_with(threads), Layout::planned, elements);
+  GraphRun run(tables.graph, profiled_cpu(threads), Layout::planned, elements);
   write_states(run, tables);
   run.run(0, 2);
   return states_of(run, tables);
@@ -90,7 +90,7 @@ void expect_same_bits(const Tables& tables, const std::string& what) {
 
 // The ops of a step as the executor times them, one for each call.
 std::vector<std::string> kernels_of(const Tables& tables) {
-  GraphRun run(tables.graph, cpu_with(1, Profiling::on), Layout::planned, limits().front());
+  GraphRun run(tables.graph, profiled_cpu(1, Profiling::on), Layout::planned, limits().front());
   write_states(run, tables);
   run.run();
   std::vector<std::string> names;
@@ -102,7 +102,7 @@ std::vector<std::string> kernels_of(const Tables& tables) {
 // The update of a table by its gradient, which is a state here.
 Tables update(const OptimizerDef& def) {
   Tables tables;
-  const NodeId parameter = tables.state({kRows, kWidth}, "parameter");
+  const NodeId parameter = tables.state({kElementRows, kWidth}, "parameter");
   const NodeId gradient = tables.table();
   const NodeId lr = tables.number();
   const NodeId time = tables.number();
@@ -217,7 +217,7 @@ TEST(ElementRunner, LeavesRowsThatAreNotThereZero) {
   const auto valid = rows.elements<float>().first(77 * kFeatures);
   for (std::size_t i = 0; i < valid.size(); ++i) valid[i] = static_cast<float>(i % 97) / 97;
   const auto results = [&](const std::optional<ElementLimits>& elements, int threads) {
-    GraphRun run(graph, cpu_with(threads), Layout::planned, elements);
+    GraphRun run(graph, profiled_cpu(threads), Layout::planned, elements);
     run.write(x, rows);
     run.write(samples, count);
     run.run();

@@ -21,7 +21,7 @@ namespace {
 using ir::NodeId;
 using Extents = std::vector<std::int64_t>;
 
-constexpr std::int64_t kRows = 70;
+constexpr std::int64_t kProductRows = 70;
 
 // A graph of one phase whose values have names.
 struct Net {
@@ -30,7 +30,7 @@ struct Net {
   std::map<std::string, NodeId> nodes;
 
   Net() {
-    graph.phases.push_back({"train", kRows, ir::kNoNode});
+    graph.phases.push_back({"train", kProductRows, ir::kNoNode});
     make.enter(0);
   }
   NodeId operator[](const std::string& name) const { return nodes.at(name); }
@@ -39,7 +39,7 @@ struct Net {
     nodes[name] = id;
   }
   void input(const std::string& name, std::int64_t width) {
-    named(name, make.add("input", {}, {{"shape", Extents{kRows, width}}, {"rows", std::int64_t{1}}}));
+    named(name, make.add("input", {}, {{"shape", Extents{kProductRows, width}}, {"rows", std::int64_t{1}}}));
   }
   void parameter(const std::string& name, const Extents& shape) {
     named(name, make.add("parameter", {}, {{"shape", shape}}));

@@ -13,9 +13,9 @@
 namespace graphrun::test {
 namespace {
 
-constexpr std::int64_t kRows = 37;
+constexpr std::int64_t kMetricRows = 37;
 const HostTensor& inputs() {
-  static const HostTensor x = random_tensor(DType::f32, {kRows, 3}, -1, 2, "x");
+  static const HostTensor x = random_tensor(DType::f32, {kMetricRows, 3}, -1, 2, "x");
   return x;
 }
 
@@ -43,22 +43,22 @@ Model model(const std::string& metric, std::int64_t batch) {
 double sum(const std::function<double(double a, double b, double p)>& of) {
   double total = 0;
   const std::span<const float> x = inputs().elements<float>();
-  for (std::size_t i = 0; i < kRows; ++i) {
+  for (std::size_t i = 0; i < kMetricRows; ++i) {
     const double a = x[3 * i], b = x[3 * i + 1], c = x[3 * i + 2];
     total += of(a, b, (a + b + c) / 2);
   }
   return total;
 }
 double mean(const std::function<double(double a, double b, double p)>& of) {
-  return sum(of) / kRows;
+  return sum(of) / kMetricRows;
 }
 
-struct Case {
+struct MetricCase {
   std::string metric;
   double expected;
 };
 
-std::vector<Case> cases() {
+std::vector<MetricCase> cases() {
   const auto error = [](double a, double, double p) { return (p - a) * (p - a); };
   const double mean_a = mean([](double a, double, double) { return a; });
   const double of_squares = mean([](double a, double, double) { return a * a; });
@@ -87,7 +87,7 @@ std::vector<Case> cases() {
       {"max(x)", *std::max_element(all.begin(), all.end())},
       {"min(x) * max(x)", *std::min_element(all.begin(), all.end()) * *std::max_element(all.begin(), all.end())},
       {"logsumexp(a)", log_of_sum},
-      {"log(mean(exp(a)))", log_of_sum - std::log(static_cast<double>(kRows))},
+      {"log(mean(exp(a)))", log_of_sum - std::log(static_cast<double>(kMetricRows))},
       {"max(mean(x, axis=0))", std::max({mean_a, mean([](double, double b, double) { return b; }),
                                          mean([](double a, double b, double p) { return 2 * p - a - b; })})},
       {"sum(matmul(a, b, transpose_a=true)) / 37", mean([](double a, double b, double) { return a * b; })},
@@ -109,7 +109,7 @@ double evaluated(const std::string& metric, std::int64_t batch, const std::strin
 }
 
 TEST(MetricParts, AreTheSameWhateverTheBatches) {
-  for (const Case& c : cases()) {
+  for (const MetricCase& c : cases()) {
     for (const char* executor : {"cpu", "ref"}) {
       for (const std::int64_t batch : {1, 2, 5, 16, 36, 37}) {
         EXPECT_NEAR(evaluated(c.metric, batch, executor), c.expected, 3e-6 * std::max(1.0, std::fabs(c.expected)))
@@ -133,7 +133,7 @@ TEST(MetricParts, ALossThatIsNoMeanIsEvaluatedOverAllRows) {
 TEST(MetricParts, WhatNeedsAllRowsInEachIsRefusedUnlessABatchHoldsThem) {
   for (const char* metric : {"1 - sum(square(p - a)) / sum(square(a - mean(a)))", "sum(a / mean(square(b)))",
                              "mean(square(x - mean(x, axis=0)))", "variance(a)"}) {
-    EXPECT_TRUE(std::isfinite(evaluated(metric, kRows, "cpu"))) << metric;
+    EXPECT_TRUE(std::isfinite(evaluated(metric, kMetricRows, "cpu"))) << metric;
     try {
       evaluated(metric, 5, "cpu");
       ADD_FAILURE() << metric;

@@ -30,6 +30,7 @@ namespace graphrun::test {
 namespace {
 
 using ir::NodeId;
+using Extents = std::vector<std::int64_t>;
 using Bytes = std::vector<std::byte>;
 
 const std::uint64_t kSeeds = random_graphs(500);
@@ -310,7 +311,6 @@ struct Halves {
     ir::Builder make(graph);
     graph.phases.push_back({"train", rows, ir::kNoNode});
     make.enter(0);
-    using Extents = std::vector<std::int64_t>;
     x = make.add("input", {}, {{"shape", Extents{rows, 3}}, {"rows", std::int64_t{1}}});
     w = make.add("parameter", {}, {{"shape", Extents{3, 5}}});
     const NodeId h = make.add("tanh", {make.add("matmul", {x, w})});

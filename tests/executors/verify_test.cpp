@@ -40,7 +40,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Seven samples in batches of three: the third batch has one row. Square matrices, so that a wrong transposition or
 // axis is not seen from shapes.
-Model small_model(std::string optimizer = "momentum") {
+Model verified_model(std::string optimizer = "momentum") {
   GraphBuilder graph(3);
   graph.input("x", {kBatch, 4});
   graph.input("y", {kBatch, 4});
@@ -78,7 +78,7 @@ Model small_model(std::string optimizer = "momentum") {
   return model;
 }
 
-// Classes, draws and elements that move: what small_model() leaves out.
+// Classes, draws and elements that move: what verified_model() leaves out.
 Model classifier() {
   GraphBuilder graph(3);
   graph.input("x", {kBatch, 4});
@@ -127,7 +127,7 @@ TEST(Verify, ExecutorsAgree) {
         VerifyOptions options;
         options.executor = name;
         options.passes = passes;
-        const VerifyReport report = verify(small_model(optimizer), options);
+        const VerifyReport report = verify(verified_model(optimizer), options);
         ASSERT_TRUE(report.passed()) << name << " " << optimizer << "\n" << to_string(*report.difference);
         EXPECT_EQ(report.training_steps, 3u);
         EXPECT_EQ(report.evaluation_steps, 3u + 2u);
@@ -182,11 +182,11 @@ TEST(Verify, ModelsOfTheRepositoryAgree) {
 TEST(Verify, AShortLastBatchIsAlwaysAmongTheSteps) {
   VerifyOptions options;
   options.steps = 1;
-  const VerifyReport report = verify(small_model(), options);
+  const VerifyReport report = verify(verified_model(), options);
   EXPECT_EQ(report.training_steps, 2u);
   EXPECT_EQ(report.evaluation_steps, 2u + 2u);
   options.steps = 5;
-  EXPECT_EQ(verify(small_model(), options).training_steps, 5u);
+  EXPECT_EQ(verify(verified_model(), options).training_steps, 5u);
   options.steps = 1;
   const Model divides = load_model(source_folder() + "/models/xor.json", {"", {{"train.batch", "2"}}});
   EXPECT_EQ(verify(divides, options).training_steps, 1u);
@@ -195,7 +195,7 @@ TEST(Verify, AShortLastBatchIsAlwaysAmongTheSteps) {
 TEST(Verify, NothingIsToldAsAnError) {
   VerifyOptions options;
   options.steps = 0;
-  EXPECT_THROW(verify(small_model(), options), Error);
+  EXPECT_THROW(verify(verified_model(), options), Error);
   Model model = load_model(source_folder() + "/models/xor.json");
   model.train.minimize = {};
   model.outputs = {};
@@ -281,7 +281,7 @@ struct Planted {
   std::string name;
   Mutation mutation;
   Difference::Kind kind = Difference::Kind::value;
-  Model (*model)() = [] { return small_model(); };
+  Model (*model)() = [] { return verified_model(); };
 };
 
 template <class F>
@@ -509,7 +509,7 @@ TEST(Verify, AMutantWithoutAMistakePasses) {
   VerifyOptions options;
   options.custom_executor =
       std::make_shared<MutantExecutor>(test::executor("cpu"), Mutation{named("train/z"), {}, {}, {}});
-  const VerifyReport report = verify(small_model(), options);
+  const VerifyReport report = verify(verified_model(), options);
   EXPECT_TRUE(report.passed()) << to_string(*report.difference);
 }
 
@@ -529,7 +529,7 @@ class ForgetsConstants final : public Executor {
 TEST(Verify, StatesThatStartDifferentlyAreFound) {
   VerifyOptions options;
   options.custom_executor = std::make_shared<ForgetsConstants>();
-  const VerifyReport report = verify(small_model(), options);
+  const VerifyReport report = verify(verified_model(), options);
   ASSERT_FALSE(report.passed());
   EXPECT_EQ(report.difference->kind, Difference::Kind::start);
 }
@@ -540,7 +540,7 @@ TEST(Verify, TheDifferenceShowsWhereItIs) {
       std::make_shared<MutantExecutor>(test::executor("ref"), after(named("train/W:gradient"), [](Floats& m) {
                                          for (std::size_t i = 0; i < m.size(); ++i) m[i] = static_cast<float>(i);
                                        }));
-  const VerifyReport report = verify(small_model(), options);
+  const VerifyReport report = verify(verified_model(), options);
   ASSERT_FALSE(report.passed());
   const Difference& found = *report.difference;
   EXPECT_EQ(found.phase, "train");
@@ -624,7 +624,7 @@ VerifyReport verify_with(Faults faults, const Model& model) {
 }
 
 TEST(VerifyRuns, NoFaultPasses) {
-  for (const Model& model : {small_model(), classifier()}) {
+  for (const Model& model : {verified_model(), classifier()}) {
     const VerifyReport report = verify_with({}, model);
     EXPECT_TRUE(report.passed()) << to_string(*report.difference);
     EXPECT_GT(report.regions, 0u);
@@ -632,7 +632,7 @@ TEST(VerifyRuns, NoFaultPasses) {
 }
 
 TEST(VerifyRuns, APredictionThatDoesNothingIsFound) {
-  const VerifyReport report = verify_with({.predicts = false}, small_model());
+  const VerifyReport report = verify_with({.predicts = false}, verified_model());
   ASSERT_FALSE(report.passed());
   EXPECT_EQ(report.difference->kind, Difference::Kind::fused);
   EXPECT_EQ(report.difference->buffer, "predict/p");
@@ -641,7 +641,7 @@ TEST(VerifyRuns, APredictionThatDoesNothingIsFound) {
 }
 
 TEST(VerifyRuns, ManyStepsThatAreTooFewAreFound) {
-  const VerifyReport report = verify_with({.repeats = false}, small_model());
+  const VerifyReport report = verify_with({.repeats = false}, verified_model());
   ASSERT_FALSE(report.passed());
   EXPECT_EQ(report.difference->kind, Difference::Kind::repeat) << to_string(*report.difference);
 }
@@ -649,7 +649,7 @@ TEST(VerifyRuns, ManyStepsThatAreTooFewAreFound) {
 TEST(VerifyRuns, AValueThatLeavesARegionWrongIsFound) {
   for (const char* phase : {"train", "evaluate.test"}) {
     for (const float by : {1e-3f, 1.0f, kNan}) {
-      const VerifyReport report = verify_with({.phase = phase, .by = by}, small_model());
+      const VerifyReport report = verify_with({.phase = phase, .by = by}, verified_model());
       ASSERT_FALSE(report.passed()) << phase << " " << by;
       EXPECT_EQ(report.difference->kind, Difference::Kind::fused);
       EXPECT_EQ(report.difference->phase, phase);
@@ -684,7 +684,7 @@ TEST(Verify, ATrajectoryTellsHowRoundingGrows) {
   VerifyOptions options;
   options.trajectory = true;
   options.steps = 40;
-  const VerifyReport report = verify(small_model(), options);
+  const VerifyReport report = verify(verified_model(), options);
   EXPECT_TRUE(report.passed());
   ASSERT_EQ(report.growth.size(), 40u);
   EXPECT_EQ(report.growth[7].step, 8u);
@@ -698,11 +698,11 @@ TEST(Verify, ATrajectoryFailsBeyondItsBoundOnly) {
   options.steps = 5;
   options.custom_executor = std::make_shared<MutantExecutor>(
       test::executor("cpu"), after(named("train/V:gradient"), [](Floats& m) { m[5] += 0.01f; }));
-  const VerifyReport free = verify(small_model(), options);
+  const VerifyReport free = verify(verified_model(), options);
   EXPECT_TRUE(free.passed());
   EXPECT_EQ(free.growth.back().parameter, "V");
   options.tolerance = 1e-4;
-  const VerifyReport bounded = verify(small_model(), options);
+  const VerifyReport bounded = verify(verified_model(), options);
   ASSERT_FALSE(bounded.passed());
   EXPECT_EQ(bounded.difference->kind, Difference::Kind::parameter);
   EXPECT_EQ(bounded.difference->buffer, "V");
@@ -714,7 +714,7 @@ TEST(Verify, ATrajectoryOfNanFails) {
   options.trajectory = true;
   options.custom_executor = std::make_shared<MutantExecutor>(
       test::executor("cpu"), after(named("train/V:gradient"), [](Floats& m) { m[5] = kNan; }));
-  const VerifyReport report = verify(small_model(), options);
+  const VerifyReport report = verify(verified_model(), options);
   ASSERT_FALSE(report.passed());
   EXPECT_EQ(report.difference->got, "nan");
 }
@@ -810,21 +810,21 @@ bool same_bytes(const HostTensor& a, const HostTensor& b) {
 }
 
 TEST(ValueAfter, StatesAreWhatTrainingLeaves) {
-  Model model = small_model();
+  Model model = verified_model();
   model.train.epochs = 2;
-  Session session(small_model());
+  Session session(verified_model());
   ValueOptions options;
   const HostTensor start = value_after(model, "W", options);
   EXPECT_TRUE(same_bytes(start, session.read("W")));
   Session trained(std::move(model));
   trained.train();
   options.steps = 6;
-  EXPECT_TRUE(same_bytes(value_after(small_model(), "W", options), trained.read("W")));
-  EXPECT_EQ(value_after(small_model(), "train/step:counter", options).elements<std::uint64_t>()[0], 6u);
+  EXPECT_TRUE(same_bytes(value_after(verified_model(), "W", options), trained.read("W")));
+  EXPECT_EQ(value_after(verified_model(), "train/step:counter", options).elements<std::uint64_t>()[0], 6u);
 }
 
 TEST(ValueAfter, OtherValuesAreThoseOfTheNextStep) {
-  const Model model = small_model();
+  const Model model = verified_model();
   ValueOptions options;
   options.steps = 2;  // the third batch has one row: the last of the split
   const HostTensor x = value_after(model, "x", options);
@@ -839,7 +839,7 @@ TEST(ValueAfter, OtherValuesAreThoseOfTheNextStep) {
 TEST(ValueAfter, AWrongNameIsAnsweredWithTheNearest) {
   const auto code = [](std::string_view name) {
     try {
-      value_after(small_model(), name);
+      value_after(verified_model(), name);
       return std::string("none");
     } catch (const Error& error) {
       return error.diagnostics()[0].code + " " + error.diagnostics()[0].hint;

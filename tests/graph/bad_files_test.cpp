@@ -7,24 +7,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "graphrun/error.h"
 #include "graphrun/model.h"
 #include "support/source_folder.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
 
 namespace fs = std::filesystem;
 const fs::path kFolder = source_folder() + "/tests/graph/bad";
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> names() {
   std::vector<std::string> list;
@@ -70,7 +63,7 @@ TEST_P(BadFiles, TellWhatToDo) {
   EXPECT_EQ(text.find("-922337"), std::string::npos) << "the number behind the batch shows\n" << text;
   const fs::path golden = kFolder / (name + ".txt");
   if (std::getenv("GRAPHRUN_WRITE_GOLDEN")) std::ofstream(golden) << text;
-  EXPECT_EQ(text, content(golden));
+  EXPECT_EQ(text, test::content_of(golden));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadFiles, testing::ValuesIn(names()),

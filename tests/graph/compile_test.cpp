@@ -13,12 +13,12 @@ namespace {
 using ir::NodeId;
 using List = std::vector<std::int64_t>;
 
-struct Step {
+struct SmallStep {
   ir::Graph graph;
   ir::Builder make{graph};
   NodeId x, w, h, again, dead, kept;
 
-  Step() {
+  SmallStep() {
     graph.phases.push_back({"train", 64, ir::kNoNode});
     make.enter(0);
     x = make.add("input", {}, {{"shape", List{64, 3}}, {"rows", std::int64_t{1}}});
@@ -41,7 +41,7 @@ CompileOptions options() {
 }
 
 TEST(Compile, WithoutPassesEachNodeHasABufferOfItsOwn) {
-  const Step step;
+  const SmallStep step;
   const Compiled compiled = compile(step.graph, options());
   ASSERT_EQ(compiled.buffer_of.size(), step.graph.size());
   for (NodeId id = 0; id < step.graph.size(); ++id)
@@ -49,7 +49,7 @@ TEST(Compile, WithoutPassesEachNodeHasABufferOfItsOwn) {
 }
 
 TEST(Compile, IdsLeadToWhatIsLeftOfANode) {
-  const Step step;
+  const SmallStep step;
   CompileOptions simplifying = options();
   simplifying.simplify = true;
   const Compiled compiled = compile(step.graph, simplifying);
@@ -62,7 +62,7 @@ TEST(Compile, IdsLeadToWhatIsLeftOfANode) {
 }
 
 TEST(Compile, RegionsChangeNoValues) {
-  const Step step;
+  const SmallStep step;
   CompileOptions simplifying = options();
   simplifying.simplify = true;
   const Compiled plain = compile(step.graph, simplifying);

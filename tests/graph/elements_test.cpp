@@ -23,11 +23,11 @@ using List = std::vector<std::int64_t>;
 
 constexpr ElementLimits kGpu{1, 64, 64, 200, 12};
 
-struct Step {
+struct ElementStep {
   ir::Graph graph;
   ir::Builder make{graph};
 
-  Step() {
+  ElementStep() {
     graph.phases.push_back({"train", 1, ir::kNoNode});
     make.enter(0);
   }
@@ -66,7 +66,7 @@ std::vector<std::vector<std::vector<std::string>>> regions_of(const Program& pro
   }
   return regions;
 }
-using Regions = std::vector<std::vector<std::vector<std::string>>>;
+using ChainNames = std::vector<std::vector<std::vector<std::string>>>;
 
 const Buffer& buffer(const Program& program, std::string_view name) {
   return program.buffers.at(find_buffer(program, name));
@@ -78,7 +78,7 @@ bool in_registers(const Program& program, std::string_view name) {
 
 // w -= lr * g for each of two parameters, whose gradients are computed one after the other.
 TEST(Elements, UpdatesWaitForEachOtherAndNeedNoMemory) {
-  Step step;
+  ElementStep step;
   for (const std::string w : {"a", "b"}) {
     const NodeId state = step.state(w, {64});
     const NodeId g = step.named("g" + w, step.make.add("softmax", {step.state("x" + w, {64})}, {{"axis", 0L}}));
@@ -86,17 +86,17 @@ TEST(Elements, UpdatesWaitForEachOtherAndNeedNoMemory) {
     step.make.add("assign", {state, step.named("new" + w, step.make.add("sub", {state, by}))});
   }
   const Program program = step.program();
-  EXPECT_EQ(regions_of(program), (Regions{{{"bya", "newa"}, {"byb", "newb"}}}));
+  EXPECT_EQ(regions_of(program), (ChainNames{{{"bya", "newa"}, {"byb", "newb"}}}));
   EXPECT_TRUE(in_registers(program, "bya"));
   EXPECT_FALSE(in_registers(program, "ga"));
   EXPECT_EQ(buffer(program, "newa").storage, find_buffer(program, "a")) << "in place of the state";
   // A host has no use for chains side by side.
-  EXPECT_EQ(regions_of(step.program({1, 1, 64, 200, 0})), (Regions{{{"bya", "newa"}}, {{"byb", "newb"}}}));
-  EXPECT_EQ(regions_of(step.program({65, 1, 64, 200, 0})), Regions{});
+  EXPECT_EQ(regions_of(step.program({1, 1, 64, 200, 0})), (ChainNames{{{"bya", "newa"}}, {{"byb", "newb"}}}));
+  EXPECT_EQ(regions_of(step.program({65, 1, 64, 200, 0})), ChainNames{});
 }
 
 TEST(Elements, NumbersAreComputedAnewInEachChain) {
-  Step step;
+  ElementStep step;
   const NodeId t = step.state("t", {});
   const NodeId n = step.named("n", step.make.add("exp", {step.named("m", step.make.add("neg", {t}))}));
   for (const std::string w : {"a", "b"}) {
@@ -106,41 +106,41 @@ TEST(Elements, NumbersAreComputedAnewInEachChain) {
   step.make.add("assign", {t, step.named("next", step.make.add("add", {t, step.make.scalar(1, DType::f32)}))});
   const Program program = step.program();
   // The counter goes up when nobody reads its old value.
-  EXPECT_EQ(regions_of(program), (Regions{{{"m", "n", "newa"}, {"m.copy1", "n.copy1", "newb"}}}));
+  EXPECT_EQ(regions_of(program), (ChainNames{{{"m", "n", "newa"}, {"m.copy1", "n.copy1", "newb"}}}));
   EXPECT_EQ(program.phases[0].steps.back().name, "next");
   for (const std::string_view name : {"m", "n", "m.copy1", "n.copy1"}) EXPECT_TRUE(in_registers(program, name));
   // Two are more than one: they stay steps by themselves.
-  EXPECT_EQ(regions_of(step.program({1, 64, 64, 200, 1})), (Regions{{{"m", "n"}}, {{"newa"}, {"newb"}, {"next"}}}));
+  EXPECT_EQ(regions_of(step.program({1, 64, 64, 200, 1})), (ChainNames{{{"m", "n"}}, {{"newa"}, {"newb"}, {"next"}}}));
 }
 
 TEST(Elements, ANumberThatAnotherStepReadsIsStoredToo) {
-  Step step;
+  ElementStep step;
   const NodeId n = step.named("n", step.make.add("exp", {step.state("t", {})}));
   const NodeId w = step.state("w", {64});
   step.make.add("assign", {w, step.named("new", step.make.add("mul", {w, n}))});
   step.graph[step.make.add("transpose", {n}, {{"axes", List{}}})].keep = true;
   const Program program = step.program();
   EXPECT_FALSE(in_registers(program, "n"));
-  EXPECT_EQ(regions_of(program), (Regions{{{"n"}, {"n.copy1", "new"}}}));
+  EXPECT_EQ(regions_of(program), (ChainNames{{{"n"}, {"n.copy1", "new"}}}));
   EXPECT_TRUE(in_registers(program, "n.copy1"));
 }
 
 // The first region has a copy of the number, which comes before the number itself: others read what is stored.
 TEST(Elements, WhatIsStoredStandsForItsCopies) {
-  Step step;
+  ElementStep step;
   const NodeId n = step.named("n", step.make.add("exp", {step.state("t", {})}));
   const NodeId a = step.named("a", step.make.add("mul", {step.state("x", {4}), n}));
   const NodeId y = step.state("y", {3, 4});
   step.make.add("assign", {y, step.named("new", step.make.add("add", {y, a}))});
   step.graph[step.make.add("transpose", {n}, {{"axes", List{}}})].keep = true;
   const Program program = step.program();
-  EXPECT_EQ(regions_of(program), (Regions{{{"n.copy1", "a"}}, {{"n"}, {"new"}}}));
+  EXPECT_EQ(regions_of(program), (ChainNames{{{"n.copy1", "a"}}, {{"n"}, {"new"}}}));
   EXPECT_FALSE(in_registers(program, "n"));
   EXPECT_TRUE(in_registers(program, "n.copy1"));
 }
 
 TEST(Elements, AViewOfANumberIsComputedAnewWithIt) {
-  Step step;
+  ElementStep step;
   const NodeId n = step.named("n", step.make.add("exp", {step.state("t", {})}));
   const NodeId shown = step.make.add("reshape", {n}, {{"shape", List{1}}});
   for (const std::string w : {"a", "b"}) {
@@ -148,48 +148,48 @@ TEST(Elements, AViewOfANumberIsComputedAnewWithIt) {
     step.make.add("assign", {state, step.named("new" + w, step.make.add("mul", {state, shown}))});
   }
   const Program program = step.program();
-  EXPECT_EQ(regions_of(program), (Regions{{{"n", "newa"}, {"n.copy1", "newb"}}}));
+  EXPECT_EQ(regions_of(program), (ChainNames{{{"n", "newa"}, {"n.copy1", "newb"}}}));
   EXPECT_TRUE(in_registers(program, "n") && in_registers(program, "n.copy1"));
 }
 
 // The sum cuts, and what follows it in the order of nodes needs no more than what comes before it.
 TEST(Elements, LaterReadersOfTheSameElementsComeAlong) {
-  Step step;
+  ElementStep step;
   const NodeId d = step.named("d", step.make.add("neg", {step.state("x", {64})}));
   const NodeId loss = step.sum(step.named("square", step.make.add("square", {d})));
   step.graph[loss].keep = true;
   const NodeId g = step.named("g", step.make.add("mul", {d, step.make.scalar(2, DType::f32)}));
   step.graph[step.make.add("transpose", {g}, {{"axes", List{0}}})].keep = true;
-  EXPECT_EQ(regions_of(step.program()), (Regions{{{"d", "square", "g"}}}));
+  EXPECT_EQ(regions_of(step.program()), (ChainNames{{{"d", "square", "g"}}}));
 }
 
 TEST(Elements, WhatIsReadInAnotherOrderComesBefore) {
-  Step step;
+  ElementStep step;
   const NodeId x = step.state("x", {4});
   const NodeId y = step.state("y", {3, 4});
   const NodeId row = step.named("row", step.make.add("exp", {x}));
   const NodeId all = step.named("all", step.make.add("add", {y, row}));
   step.make.add("assign", {y, step.named("twice", step.make.add("add", {all, all}))});
   const Program program = step.program();
-  EXPECT_EQ(regions_of(program), (Regions{{{"all", "twice"}}}));
+  EXPECT_EQ(regions_of(program), (ChainNames{{{"all", "twice"}}}));
   EXPECT_FALSE(in_registers(program, "row"));
 }
 
 TEST(Elements, AStateIsReadBeforeItIsWritten) {
-  Step step;
+  ElementStep step;
   const NodeId s = step.state("s", {64}), r = step.state("r", {64}), wide = step.state("wide", {2, 64});
   step.make.add("assign", {wide, step.named("sum", step.make.add("add", {wide, s}))});  // broadcasts s
   step.make.add("assign", {r, step.named("copy", step.make.add("neg", {s}))});          // reads it alike
   step.make.add("assign", {s, step.named("new", step.make.add("exp", {step.state("z", {64})}))});
   const Program program = step.program();
   // What reads it alike may be in a chain with what writes it, what broadcasts it runs before.
-  EXPECT_EQ(regions_of(program), (Regions{{{"copy", "new"}}}));
+  EXPECT_EQ(regions_of(program), (ChainNames{{{"copy", "new"}}}));
   EXPECT_EQ(program.phases[0].steps.front().name, "sum");
 }
 
 TEST(Elements, WhatTheHostReadsIsStored) {
   for (const bool keep : {false, true}) {
-    Step step;
+    ElementStep step;
     const NodeId s = step.state("s", {64});
     const NodeId seen = step.named("seen", step.make.add("exp", {s}));
     step.graph[seen].keep = keep;
@@ -199,7 +199,7 @@ TEST(Elements, WhatTheHostReadsIsStored) {
 }
 
 TEST(Elements, AViewOfARegisterIsOne) {
-  Step step;
+  ElementStep step;
   const NodeId s = step.state("s", {64}), t = step.state("t", {8, 8});
   const NodeId e = step.named("e", step.make.add("exp", {s}));
   const NodeId view = step.named("view", step.make.add("reshape", {e}, {{"shape", List{8, 8}}}));
@@ -211,7 +211,7 @@ TEST(Elements, AViewOfARegisterIsOne) {
 }
 
 TEST(Elements, LongChainsAreCut) {
-  Step step;
+  ElementStep step;
   const NodeId s = step.state("s", {64});
   NodeId x = s;
   for (int i = 0; i < 10; ++i) x = step.named("x" + std::to_string(i), step.make.add("neg", {x}));
@@ -225,7 +225,7 @@ TEST(Elements, LongChainsAreCut) {
 
 // A model of many nodes is ordered in little more time than one of few, node for node.
 TEST(Elements, OrderManyNodes) {
-  Step step;
+  ElementStep step;
   for (int i = 0; i < 20000; ++i) {
     const NodeId s = step.state("s" + std::to_string(i), {64});
     step.make.add("assign", {s, step.make.add("neg", {step.make.add("exp", {s})})});
@@ -236,7 +236,7 @@ TEST(Elements, OrderManyNodes) {
 // ---- what a Program must keep
 
 TEST(ElementCheck, BrokenRegionsAreFound) {
-  Step step;
+  ElementStep step;
   const NodeId t = step.state("t", {});
   const NodeId n = step.named("n", step.make.add("neg", {t}));
   for (const std::string w : {"a", "b"}) {
@@ -246,7 +246,7 @@ TEST(ElementCheck, BrokenRegionsAreFound) {
   }
   const Program good = step.program();
   check(good);
-  ASSERT_EQ(regions_of(good), (Regions{{{"n", "ea", "newa"}, {"n.copy1", "eb", "newb"}}}));
+  ASSERT_EQ(regions_of(good), (ChainNames{{{"n", "ea", "newa"}, {"n.copy1", "eb", "newb"}}}));
   const auto broken = [&](std::string_view rule, const std::function<void(Program&, Region&)>& change) {
     Program program = good;
     change(program, program.phases[0].regions[0]);

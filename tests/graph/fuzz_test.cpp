@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include "graphrun/error.h"
 #include "graphrun/show.h"
@@ -22,13 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string content(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 std::vector<std::string> files_of(const std::vector<std::string>& folders) {
   std::vector<fs::path> paths;
   for (const std::string& folder : folders) {
@@ -39,7 +30,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& folders) {
   }
   std::sort(paths.begin(), paths.end());
   std::vector<std::string> texts;
-  for (const fs::path& path : paths) texts.push_back(content(path));
+  for (const fs::path& path : paths) texts.push_back(test::content_of(path));
   return texts;
 }
 

@@ -47,16 +47,11 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-std::string write_model(const std::string& text) {
-  static const test::TemporaryFolder folder;
-  return folder.write("model.json", text);
-}
-
 Model load(const std::string& text, const LoadOptions& options = {}) {
-  return load_model(write_model(text), options);
+  return load_model(test::write_model(text), options);
 }
 
-std::vector<Diagnostic> mistakes(const std::string& text, const LoadOptions& options = {}) {
+std::vector<Diagnostic> mistakes_in(const std::string& text, const LoadOptions& options = {}) {
   try {
     load(text, options);
   } catch (const Error& error) {
@@ -222,7 +217,7 @@ class BadModelFile : public testing::TestWithParam<Bad> {};
 
 TEST_P(BadModelFile, IsReportedOnce) {
   const Bad& bad = GetParam();
-  const std::vector<Diagnostic> found = mistakes(replaced(kGood, bad.from, bad.to));
+  const std::vector<Diagnostic> found = mistakes_in(replaced(kGood, bad.from, bad.to));
   std::string all;
   for (const Diagnostic& d : found) all += to_string(d) + "\n";
   ASSERT_EQ(found.size(), 1u) << all;
@@ -248,7 +243,7 @@ TEST(ModelFile, FiveMistakesGiveFiveDiagnosticsInOrder) {
   text = replaced(text, "\"units\": 1", "\"units\": 0");
   text = replaced(text, "{\"sgd\"", "{\"sdg\"");
   text = replaced(text, "\"epochs\": 3", "\"epochs\": \"3\"");
-  const std::vector<Diagnostic> found = mistakes(text);
+  const std::vector<Diagnostic> found = mistakes_in(text);
   std::vector<std::string> pointers;
   for (const Diagnostic& d : found) pointers.push_back(d.pointer);
   EXPECT_EQ(pointers, (std::vector<std::string>{"/parameters/b/init", "/graph/0", "/graph/1/units",
@@ -278,17 +273,17 @@ TEST(ModelFile, WholeNumbersMayHaveAPoint) {
 
 TEST(ModelFile, NothingIsMinimizedThatHasNoGradient) {
   const std::string hits = replaced(kGood, "mean(square(y_hat - y))", "mean(y_hat > y)");
-  ASSERT_EQ(mistakes(hits).size(), 1u);
-  EXPECT_EQ(mistakes(hits)[0].code, "gradient.none");
+  ASSERT_EQ(mistakes_in(hits).size(), 1u);
+  EXPECT_EQ(mistakes_in(hits)[0].code, "gradient.none");
   // A path without a gradient beside one that has it is fine: the metric of a loss.
-  EXPECT_TRUE(
-      mistakes(replaced(kGood, "mean(square(y_hat - y))", "mse(y_hat, y) + 0.1 * mean(where(h > 0, h, -h))")).empty());
+  EXPECT_TRUE(mistakes_in(replaced(kGood, "mean(square(y_hat - y))", "mse(y_hat, y) + 0.1 * mean(where(h > 0, h, -h))"))
+                  .empty());
 }
 
 TEST(ModelFile, MistakesOfGraphAndDataComeTogether) {
   std::string text = replaced(kGood, "tanh(", "tanhh(");
   text = replaced(text, "\"y\": [0, 1, 1]", "\"y\": [0, 1]");
-  EXPECT_EQ(mistakes(text).size(), 2u);
+  EXPECT_EQ(mistakes_in(text).size(), 2u);
 }
 
 TEST(ModelFile, RandomEditsNeverCrash) {
@@ -352,7 +347,7 @@ TEST(Overrides, MistakesNameTheSetting) {
       {"train.optimizer", "{\"sgd\": {\"lr\": 0.1}", "", ""},
   };
   for (const Case& c : cases) {
-    const std::vector<Diagnostic> found = mistakes(kGood, set({{c.path, c.value}}));
+    const std::vector<Diagnostic> found = mistakes_in(kGood, set({{c.path, c.value}}));
     ASSERT_EQ(found.size(), 1u) << c.path;
     if (c.file.empty()) continue;
     EXPECT_EQ(found[0].file, c.file);
@@ -362,7 +357,7 @@ TEST(Overrides, MistakesNameTheSetting) {
 }
 
 TEST(Overrides, MistakesInsideOfTextsAreShown) {
-  const std::vector<Diagnostic> found = mistakes(kGood, set({{"graph.0", "h = tanhh(x @ W)"}}));
+  const std::vector<Diagnostic> found = mistakes_in(kGood, set({{"graph.0", "h = tanhh(x @ W)"}}));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(to_string(found[0]),
             "--set graph.0=h = tanhh(x @ W): /graph/0: there is no function named tanhh\n    h = tanhh(x @ W)\n"

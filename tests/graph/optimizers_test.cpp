@@ -27,12 +27,12 @@ namespace {
 using Reals = std::vector<double>;
 using Parameters = std::map<std::string, Reals>;  // row-major
 
-constexpr std::size_t kRows = 8, kInputs = 3, kHidden = 4, kOutputs = 2, kSteps = 20;
+constexpr std::size_t kTrainingRows = 8, kInputs = 3, kHidden = 4, kOutputs = 2, kSteps = 20;
 constexpr double kTolerance = 1e-5;
 
 // ---- what is trained, and how
 
-struct Case {
+struct OptimizerCase {
   std::string name;
   std::string optimizer;
   std::map<std::string, double> options;  // of the optimizer, in our names
@@ -45,12 +45,12 @@ struct Case {
     return entry == options.end() ? fallback : entry->second;
   }
 };
-std::ostream& operator<<(std::ostream& stream, const Case& c) {
+std::ostream& operator<<(std::ostream& stream, const OptimizerCase& c) {
   return stream << c.name;
 }
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> list = {
+const std::vector<OptimizerCase>& cases() {
+  static const std::vector<OptimizerCase> list = {
       {"sgd", "sgd", {{"lr", 0.1}}},
       {"sgd_weight_decay", "sgd", {{"lr", 0.1}, {"weight_decay", 0.2}}},
       {"sgd_l2", "sgd", {{"lr", 0.1}, {"l2", 0.4}}},
@@ -82,12 +82,12 @@ Reals pattern(std::size_t rows, std::size_t columns, std::size_t a, std::size_t 
   return values;
 }
 Reals data_x() {
-  return pattern(kRows, kInputs, 7, 3, 11, 4);
+  return pattern(kTrainingRows, kInputs, 7, 3, 11, 4);
 }
 Reals data_y() {
-  return pattern(kRows, kOutputs, 5, 4, 9, 4);
+  return pattern(kTrainingRows, kOutputs, 5, 4, 9, 4);
 }
-Parameters start() {
+Parameters start_values() {
   return {{"W1", pattern(kInputs, kHidden, 5, 7, 17, 16)},
           {"b1", pattern(1, kHidden, 0, 3, 7, 32)},
           {"W2", pattern(kHidden, kOutputs, 3, 5, 13, 16)},
@@ -107,7 +107,7 @@ Parameters gradients_of(const Parameters& p) {
   const Reals &w1 = p.at("W1"), &b1 = p.at("b1"), &w2 = p.at("W2"), &b2 = p.at("b2");
   Parameters g;
   for (const auto& [name, values] : p) g[name].assign(values.size(), 0.0);
-  for (std::size_t row = 0; row < kRows; ++row) {
+  for (std::size_t row = 0; row < kTrainingRows; ++row) {
     std::array<double, kHidden> hidden{}, d_hidden{};
     for (std::size_t h = 0; h < kHidden; ++h) {
       double z = b1[h];
@@ -117,7 +117,7 @@ Parameters gradients_of(const Parameters& p) {
     for (std::size_t o = 0; o < kOutputs; ++o) {
       double prediction = b2[o];
       for (std::size_t h = 0; h < kHidden; ++h) prediction += hidden[h] * w2[h * kOutputs + o];
-      const double d = 2 * (prediction - y[row * kOutputs + o]) / static_cast<double>(kRows * kOutputs);
+      const double d = 2 * (prediction - y[row * kOutputs + o]) / static_cast<double>(kTrainingRows * kOutputs);
       g["b2"][o] += d;
       for (std::size_t h = 0; h < kHidden; ++h) {
         g["W2"][h * kOutputs + o] += d * hidden[h];
@@ -145,7 +145,7 @@ void clip(Parameters& gradients, double max_norm) {
 }
 
 // One element's step number t, from 1; `m` and `v` are its slots. Names as in the documentation of torch.optim.
-void update(const Case& c, bool decays, int t, double& theta, double g, double& m, double& v) {
+void update(const OptimizerCase& c, bool decays, int t, double& theta, double g, double& m, double& v) {
   const double lr = c.option("lr", 0);
   const bool adamw = c.optimizer == "adamw";
   if (decays) {
@@ -175,8 +175,8 @@ void update(const Case& c, bool decays, int t, double& theta, double g, double& 
   }
 }
 
-Parameters by_equations(const Case& c) {
-  Parameters p = start(), m = start(), v = start();
+Parameters by_equations(const OptimizerCase& c) {
+  Parameters p = start_values(), m = start_values(), v = start_values();
   for (Parameters* slots : {&m, &v}) {
     for (auto& [name, values] : *slots) values.assign(values.size(), 0.0);
   }
@@ -195,11 +195,11 @@ Parameters by_equations(const Case& c) {
 
 // ---- the library
 
-Model model_of(const Case& c) {
-  GraphBuilder graph(kRows);
+Model model_of(const OptimizerCase& c) {
+  GraphBuilder graph(kTrainingRows);
   graph.input("x", {kBatch, kInputs});
   graph.input("y", {kBatch, kOutputs});
-  for (const auto& [name, values] : start()) {
+  for (const auto& [name, values] : start_values()) {
     const Shape shape = kShapes.at(name);
     graph.parameter(name, shape, Init::values(test::tensor_of(DType::f32, shape, values)),
                     c.biases_decay || !is_bias(name));
@@ -214,12 +214,12 @@ Model model_of(const Case& c) {
   model.train.clip_norm = c.clip_norm;
   model.train.epochs = kSteps;
   model.data.splits = {{"train",
-                        {{"x", test::tensor_of(DType::f32, {kRows, kInputs}, data_x())},
-                         {"y", test::tensor_of(DType::f32, {kRows, kOutputs}, data_y())}}}};
+                        {{"x", test::tensor_of(DType::f32, {kTrainingRows, kInputs}, data_x())},
+                         {"y", test::tensor_of(DType::f32, {kTrainingRows, kOutputs}, data_y())}}}};
   return model;
 }
 
-Parameters by_library(const Case& c, const std::string& executor) {
+Parameters by_library(const OptimizerCase& c, const std::string& executor) {
   SessionOptions options;
   options.executor = executor;
   Session session(model_of(c), options);
@@ -238,7 +238,7 @@ void expect_near(const Parameters& got, const Parameters& expected, const std::s
   }
 }
 
-class Optimizers : public ::testing::TestWithParam<Case> {};
+class Optimizers : public ::testing::TestWithParam<OptimizerCase> {};
 
 TEST_P(Optimizers, FollowTheEquations) {
   const Parameters expected = by_equations(GetParam());
@@ -247,8 +247,8 @@ TEST_P(Optimizers, FollowTheEquations) {
 
 // The comparison can fail: no case ends within ten times the tolerance of another, nor of the start.
 TEST(OptimizerCases, EndInDifferentPlaces) {
-  std::vector<std::pair<std::string, Parameters>> ends = {{"start", start()}};
-  for (const Case& c : cases()) {
+  std::vector<std::pair<std::string, Parameters>> ends = {{"start", start_values()}};
+  for (const OptimizerCase& c : cases()) {
     const Parameters end = by_equations(c);
     for (const auto& [other, parameters] : ends) {
       double difference = 0;
@@ -266,15 +266,15 @@ TEST(OptimizerCases, EndInDifferentPlaces) {
 TEST(OptimizerCases, TryEveryOptimizerOfTheTable) {
   for (const OptimizerDef& def : optimizers()) {
     const bool tried =
-        std::any_of(cases().begin(), cases().end(), [&](const Case& c) { return c.optimizer == def.name; });
+        std::any_of(cases().begin(), cases().end(), [&](const OptimizerCase& c) { return c.optimizer == def.name; });
     EXPECT_TRUE(tried) << def.name;
   }
 }
 
-std::string case_name(const ::testing::TestParamInfo<Case>& info) {
+std::string optimizer_name(const ::testing::TestParamInfo<OptimizerCase>& info) {
   return info.param.name;
 }
-INSTANTIATE_TEST_SUITE_P(All, Optimizers, ::testing::ValuesIn(cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(All, Optimizers, ::testing::ValuesIn(cases()), optimizer_name);
 
 // ---- torch
 
@@ -284,9 +284,10 @@ void compare_with(const std::string& file, const std::string& text) {
   const json::Document document = json::parse(file, text);
   const json::Member* recorded = document.root.find("cases");
   ASSERT_NE(recorded, nullptr) << file;
-  const auto in_torch = std::count_if(cases().begin(), cases().end(), [](const Case& c) { return c.in_torch; });
+  const auto in_torch =
+      std::count_if(cases().begin(), cases().end(), [](const OptimizerCase& c) { return c.in_torch; });
   ASSERT_EQ(recorded->value.members.size(), static_cast<std::size_t>(in_torch)) << file << " has other cases";
-  for (const Case& c : cases()) {
+  for (const OptimizerCase& c : cases()) {
     if (!c.in_torch) continue;
     const json::Member* entry = recorded->value.find(c.name);
     ASSERT_NE(entry, nullptr) << c.name << " is not in " << file;

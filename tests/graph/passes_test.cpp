@@ -11,13 +11,13 @@ namespace {
 
 using ir::NodeId;
 
-struct Fixture : testing::Test {
+struct PassFixture : testing::Test {
   ir::Graph graph;
   ir::Builder make{graph};
   NodeId x = 0;
   NodeId w = 0;
 
-  Fixture() {
+  PassFixture() {
     graph.phases.push_back({"train", 4, ir::kNoNode});
     make.enter(0);
     x = make.add("input", {}, {{"shape", std::vector<std::int64_t>{4, 3}}, {"rows", std::int64_t{1}}});
@@ -36,8 +36,8 @@ struct Fixture : testing::Test {
     return "";
   }
 };
-using Simplify = Fixture;
-using Verifier = Fixture;
+using Simplify = PassFixture;
+using Verifier = PassFixture;
 
 int count(const ir::Graph& graph, std::string_view op) {
   int n = 0;

@@ -20,8 +20,6 @@
 namespace graphrun {
 namespace {
 
-using json::Value;
-
 std::string page(const std::string& name) {
   std::ifstream file(source_folder() + "/docs/" + name);
   std::ostringstream text;
@@ -45,31 +43,26 @@ std::map<std::string, std::string> rows(const std::string& text) {
   return found;
 }
 
-const Value& at(const Value& value, std::initializer_list<const char*> path) {
-  const Value* v = &value;
+const json::Value& at(const json::Value& value, std::initializer_list<const char*> path) {
+  const json::Value* v = &value;
   for (const char* key : path) v = &v->find(key)->value;
   return *v;
 }
 
-std::string write_model(const std::string& text) {
-  static const test::TemporaryFolder folder;
-  return folder.write("model.json", text);
-}
-
 // A model that says no more than it must, with the defaults it gets.
-Value defaults() {
+json::Value defaults() {
   const std::string text = R"json({
     "format": 1, "data": {"train": {"inline": {"x": [1], "y": [2]}}}, "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
     "parameters": {"w": {"shape": [1, 1], "init": "zeros"}}, "graph": ["p = x @ w", "loss = mse(p, y)"],
     "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 1}}}})json";
-  return json::parse("canonical", canonical_model(write_model(text))).root;
+  return json::parse("canonical", canonical_model(test::write_model(text))).root;
 }
 
-void expect_documented(const std::string& heading, const Value& schema, const Value& canonical) {
+void expect_documented(const std::string& heading, const json::Value& schema, const json::Value& canonical) {
   const std::map<std::string, std::string> documented = rows(section(page("model-format.md"), heading));
   std::set<std::string> required;
   if (const json::Member* list = schema.find("required")) {
-    for (const Value& key : list->value.items) required.insert(key.string);
+    for (const json::Value& key : list->value.items) required.insert(key.string);
   }
   std::set<std::string> keys, wanted;
   for (const auto& [key, text] : documented) keys.insert(key);
@@ -90,10 +83,10 @@ void expect_documented(const std::string& heading, const Value& schema, const Va
 }
 
 TEST(Reference, EveryKeyWithItsDefault) {
-  const Value schema = json::parse("schema", model_schema()).root;
-  const Value canonical = defaults();
+  const json::Value schema = json::parse("schema", model_schema()).root;
+  const json::Value canonical = defaults();
   expect_documented("## The file", schema, canonical);
-  const Value& input = at(schema, {"properties", "inputs", "additionalProperties", "anyOf"}).items.at(1);
+  const json::Value& input = at(schema, {"properties", "inputs", "additionalProperties", "anyOf"}).items.at(1);
   expect_documented("## `inputs`", input, at(canonical, {"inputs", "x"}));
   expect_documented("## `parameters`", at(schema, {"properties", "parameters", "additionalProperties"}),
                     at(canonical, {"parameters", "w"}));
@@ -123,7 +116,7 @@ TEST(Reference, ExamplesAreAccepted) {
   const std::size_t begin = text.find("```json\n") + 8;
   const std::string example = text.substr(begin, text.find("```", begin) - begin);
   try {
-    EXPECT_EQ(check_model(write_model(example)).name, "mnist_mlp");
+    EXPECT_EQ(check_model(test::write_model(example)).name, "mnist_mlp");
   } catch (const Error& error) {
     ADD_FAILURE() << error.what();
   }

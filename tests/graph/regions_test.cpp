@@ -17,15 +17,15 @@ namespace {
 using ir::NodeId;
 using List = std::vector<std::int64_t>;
 
-constexpr std::int64_t kRows = 100;
+constexpr std::int64_t kBatchRows = 100;
 
 // x (100, 3) -> h = tanh(x W) (100, 4); gradient-like dW = x^T h; W := W - dW
-struct Step {
+struct RegionStep {
   ir::Graph graph;
   ir::Builder make{graph};
   NodeId x, w, h, dw;
 
-  explicit Step(std::int64_t rows = kRows) {
+  explicit RegionStep(std::int64_t rows = kBatchRows) {
     graph.phases.push_back({"train", rows, ir::kNoNode});
     make.enter(0);
     x = named("x", make.add("input", {}, {{"shape", List{rows, 3}}, {"rows", std::int64_t{1}}}));
@@ -88,7 +88,7 @@ HostTiling tiling_of(const Program& program) {
 }
 
 TEST(RowAnalysis, FollowsTheRulesOfTheOps) {
-  Step step;
+  RegionStep step;
   step.named("total", step.make.add("sum", {step.h}));
   step.named("by_row", step.make.add("sum", {step.h}, {{"axes", List{1}}}));
   EXPECT_EQ(kind_of(step.graph, "x"), RowKind::row);
@@ -101,7 +101,7 @@ TEST(RowAnalysis, FollowsTheRulesOfTheOps) {
 }
 
 TEST(RegionPass, AStepIsOneRegionWithAnEpilogue) {
-  const Regions regions = regions_of(Step().graph);
+  const Regions regions = regions_of(RegionStep().graph);
   ASSERT_EQ(regions.graph.regions.size(), 1u);
   EXPECT_TRUE(regions.notes.empty());
   EXPECT_EQ(regions.graph.regions[0].stages.size(), 1u);
@@ -110,7 +110,7 @@ TEST(RegionPass, AStepIsOneRegionWithAnEpilogue) {
 }
 
 TEST(RegionPass, AReducedValueThatRowsReadBackBeginsAStage) {
-  Step step;
+  RegionStep step;
   const NodeId mean = step.named("mean", step.make.add("sum", {step.h}, {{"axes", List{0}}, {"keepdims", true}}));
   const NodeId centred = step.named("centred", step.make.add("sub", {step.h, mean}));
   step.graph[step.named("spread", step.make.add("sum", {step.make.add("square", {centred})}))].keep = true;
@@ -129,15 +129,15 @@ TEST(RegionPass, AReducedValueThatRowsReadBackBeginsAStage) {
 // What a table's rows add up to is a reduced value; a large table is not worth accumulators for each partition.
 TEST(RegionPass, AScatterIsACutWhenItsTableIsLargerThanTheBatch) {
   const auto scattered = [](std::int64_t entries) {
-    Step step;
-    const NodeId ids =
-        step.make.add("input", {}, {{"dtype", std::string("i32")}, {"shape", List{kRows}}, {"rows", std::int64_t{1}}});
+    RegionStep step;
+    const NodeId ids = step.make.add(
+        "input", {}, {{"dtype", std::string("i32")}, {"shape", List{kBatchRows}}, {"rows", std::int64_t{1}}});
     const NodeId table = step.make.add("scatter_add", {ids, step.h}, {{"entries", entries}});
     step.graph[step.named("table", table)].keep = true;
     step.graph[step.named("spread", step.make.add("sum", {step.make.add("square", {step.h})}))].keep = true;
     return step;
   };
-  const Step small = scattered(kRows), large = scattered(kRows + 1);
+  const RegionStep small = scattered(kBatchRows), large = scattered(kBatchRows + 1);
   EXPECT_EQ(kind_of(small.graph, "table"), RowKind::reduced);
   const PlanRegion cpu = [](const RegionSignature& region) { return on_cpu(region); };
   EXPECT_TRUE(over_rows(regions_of(small.graph, cpu), "table"));
@@ -150,7 +150,7 @@ TEST(RegionPass, AScatterIsACutWhenItsTableIsLargerThanTheBatch) {
 }
 
 TEST(RegionPass, WhatTheExecutorDoesNotRunOverRowsIsACutWithItsReason) {
-  Step step;
+  RegionStep step;
   const NodeId s = step.named("s", step.make.add("sin", {step.make.add("exp", {step.make.add("neg", {step.h})})}));
   const NodeId after = step.named("after", step.make.add("square", {step.make.add("exp", {s})}));
   step.graph[step.named("total", step.make.add("sum", {step.make.add("neg", {after})}))].keep = true;
@@ -173,14 +173,14 @@ TEST(RegionPass, WideProductsAreLeftToTheirKernel) {
   Target narrow = find_target("host");
   narrow.regions.most_weights = 40;  // of W: 48
   const Regions regions =
-      regions_of(Step().graph, [&](const RegionSignature& region) { return on_cpu(region, narrow); });
+      regions_of(RegionStep().graph, [&](const RegionSignature& region) { return on_cpu(region, narrow); });
   EXPECT_FALSE(over_rows(regions, "z"));
   ASSERT_FALSE(regions.notes.empty());
   EXPECT_NE(regions.notes[0].text.find("48 bytes of weights"), std::string::npos) << regions.notes[0].text;
 }
 
 TEST(RegionPass, ADeclinedRegionIsDissolvedWithItsReason) {
-  const Regions regions = regions_of(Step().graph, [](const RegionSignature& region) {
+  const Regions regions = regions_of(RegionStep().graph, [](const RegionSignature& region) {
     return region.rows.size() > 1 ? RegionPlan::no("one at a time") : RegionPlan::with({});
   });
   EXPECT_TRUE(regions.graph.regions.empty());
@@ -192,9 +192,9 @@ TEST(RegionPass, ADeclinedRegionIsDissolvedWithItsReason) {
 TEST(RegionPass, AStateIsAssignedAfterItsReaders) {
   ir::Graph graph;
   ir::Builder make{graph};
-  graph.phases.push_back({"train", kRows, ir::kNoNode});
+  graph.phases.push_back({"train", kBatchRows, ir::kNoNode});
   make.enter(0);
-  const NodeId x = make.add("input", {}, {{"shape", List{kRows, 3}}, {"rows", std::int64_t{1}}});
+  const NodeId x = make.add("input", {}, {{"shape", List{kBatchRows, 3}}, {"rows", std::int64_t{1}}});
   const NodeId w = make.add("parameter", {}, {{"shape", List{3}}});
   const NodeId doubled = make.add("add", {w, w});
   const NodeId scaled = make.add("mul", {make.add("exp", {x}), w});  // reads w over rows
@@ -213,7 +213,7 @@ TEST(RegionPass, AStateIsAssignedAfterItsReaders) {
 }
 
 TEST(RegionPlan, WhatLivesInATileTakesNoBytesOfTheArena) {
-  const ir::Graph plain = Step().graph;
+  const ir::Graph plain = RegionStep().graph;
   const Program with = lowered(regions_of(plain).graph), without = lowered(plain);
   EXPECT_LT(with.arena_bytes, without.arena_bytes);
   for (const char* name : {"z", "h"}) {
@@ -229,9 +229,9 @@ TEST(RegionPlan, WhatLivesInATileTakesNoBytesOfTheArena) {
 }
 
 TEST(RegionPlan, TilesAndPartitionsComeFromShapesAndTarget) {
-  const Program a = lowered(regions_of(Step().graph).graph), b = lowered(regions_of(Step().graph).graph);
+  const Program a = lowered(regions_of(RegionStep().graph).graph), b = lowered(regions_of(RegionStep().graph).graph);
   EXPECT_EQ(a, b);
-  const HostTiling chosen = tiling_of(lowered(regions_of(Step().graph).graph, {7, 3}));
+  const HostTiling chosen = tiling_of(lowered(regions_of(RegionStep().graph).graph, {7, 3}));
   EXPECT_EQ(chosen.tile_rows, 7);
   EXPECT_EQ(chosen.partitions, 3);
 }
@@ -242,7 +242,7 @@ TEST(RegionPlan, LimitsAndCostsAreTheTargets) {
   const auto tiling = [&](const std::function<void(RegionCosts&)>& change) {
     Target other = host;
     change(other.regions);
-    return tiling_of(lowered(regions_of(Step(10000).graph).graph, {}, other));
+    return tiling_of(lowered(regions_of(RegionStep(10000).graph).graph, {}, other));
   };
   const HostTiling usual = tiling([](RegionCosts&) {});
   EXPECT_LT(tiling([](RegionCosts& r) { r.tile_bytes /= 4; }).tile_rows, usual.tile_rows);
@@ -260,7 +260,7 @@ TEST(RegionPlan, LimitsAndCostsAreTheTargets) {
     Target other = host;
     change(other.regions);
     const Regions regions =
-        regions_of(Step().graph, [&](const RegionSignature& region) { return on_cpu(region, other); });
+        regions_of(RegionStep().graph, [&](const RegionSignature& region) { return on_cpu(region, other); });
     return regions.notes.empty() ? std::string() : regions.notes[0].text;
   };
   EXPECT_EQ(note([](RegionCosts&) {}), "");
@@ -274,9 +274,9 @@ TEST(RegionPlan, LimitsAndCostsAreTheTargets) {
 TEST(RegionPlan, AnEmptyReducedValueNeedsNoAccumulators) {
   ir::Graph graph;
   ir::Builder make{graph};
-  graph.phases.push_back({"train", kRows, ir::kNoNode});
+  graph.phases.push_back({"train", kBatchRows, ir::kNoNode});
   make.enter(0);
-  const NodeId x = make.add("input", {}, {{"shape", List{kRows, 3}}, {"rows", std::int64_t{1}}});
+  const NodeId x = make.add("input", {}, {{"shape", List{kBatchRows, 3}}, {"rows", std::int64_t{1}}});
   const NodeId h = make.add("tanh", {x});
   const NodeId none =
       make.add("slice", {h}, {{"axis", std::int64_t{1}}, {"start", std::int64_t{0}}, {"stop", std::int64_t{0}}});
@@ -292,7 +292,7 @@ TEST(RegionPlan, AnEmptyReducedValueNeedsNoAccumulators) {
 }
 
 TEST(RegionPlan, AccumulatorsLieSideBySideInWholeLines) {
-  Step step;
+  RegionStep step;
   step.graph[step.make.add("sum", {step.h}, {{"axes", List{0}}})].keep = true;
   step.graph[step.make.add("sum", {step.h})].keep = true;
   const Program program = lowered(regions_of(step.graph).graph);
@@ -310,7 +310,7 @@ TEST(RegionPlan, PartitionsAreEqualSharesForTwoAndMoreThreads) {
   std::int32_t before = 1;
   for (const std::int64_t rows : {1, 100, 321, 1000, 1500, 3530, 10000, 40000, 123457, 800000}) {
     SCOPED_TRACE(rows);
-    const HostTiling region = tiling_of(lowered(regions_of(Step(rows).graph).graph));
+    const HostTiling region = tiling_of(lowered(regions_of(RegionStep(rows).graph).graph));
     const std::int64_t partitions = region.partitions;
     EXPECT_EQ(partitions & (partitions - 1), 0) << "a power of two";
     EXPECT_GE(partitions, before);
@@ -325,12 +325,12 @@ TEST(RegionPlan, PartitionsAreEqualSharesForTwoAndMoreThreads) {
     before = region.partitions;
   }
   EXPECT_EQ(before, 64);
-  EXPECT_GT(tiling_of(lowered(regions_of(Step(3530).graph).graph)).partitions, 1) << "small work is shared";
+  EXPECT_GT(tiling_of(lowered(regions_of(RegionStep(3530).graph).graph)).partitions, 1) << "small work is shared";
 }
 
 // Each rule of a Region, broken.
 TEST(RegionCheck, BrokenRegionsAreFound) {
-  const Program good = lowered(regions_of(Step().graph).graph);
+  const Program good = lowered(regions_of(RegionStep().graph).graph);
   check(good);
   const auto host = [](Region& region) -> HostTiling& { return std::get<HostTiling>(region.tiling); };
   const auto broken = [&](std::string_view rule, const std::function<void(Program&, Region&)>& change) {

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include "base/json.h"
 #include "base/json_text.h"
@@ -22,18 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using json::Kind;
-using json::Value;
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 void expect_generated(const fs::path& path, const std::string& text) {
   if (std::getenv("GRAPHRUN_WRITE_GOLDEN")) std::ofstream(path) << text;
-  EXPECT_EQ(content(path), text) << path << " is stale";
+  EXPECT_EQ(test::content_of(path), text) << path << " is stale";
 }
 
 TEST(Generated, Schema) {
@@ -47,7 +38,7 @@ TEST(Generated, OpReference) {
 // The tables of keys in docs/model-format.md, each the first one under its heading.
 TEST(Generated, KeyTables) {
   const std::string path = source_folder() + "/docs/model-format.md";
-  std::string page = content(path);
+  std::string page = test::content_of(path);
   const auto replace = [&](const std::string& heading, const Fields& fields) {
     const std::size_t begin = page.find("| key |", page.find("\n" + heading + "\n"));
     const std::size_t end = page.find("|\n\n", begin);
@@ -101,7 +92,7 @@ const std::string kRich = R"json({
   }
 })json";
 
-std::vector<Diagnostic> reader_says(const Value& document, bool with_files = true) {
+std::vector<Diagnostic> reader_says(const json::Value& document, bool with_files = true) {
   static const test::TemporaryFolder folder;
   std::string csv = "a,b,c\n";
   for (int row = 0; row < 10; ++row) csv += std::to_string(row) + "," + std::to_string(row % 3) + ",1\n";
@@ -122,28 +113,28 @@ std::string all(const std::vector<Diagnostic>& diagnostics) {
   return text;
 }
 
-const Value& schema() {
-  static const Value root = json::parse("schema", model_schema()).root;
+const json::Value& schema() {
+  static const json::Value root = json::parse("schema", model_schema()).root;
   return root;
 }
 
-Value parsed(const std::string& text) {
+json::Value parsed(const std::string& text) {
   return json::parse("model", text).root;
 }
 
-std::vector<Value> good_documents() {
-  std::vector<Value> documents = {parsed(kRich)};
+std::vector<json::Value> good_documents() {
+  std::vector<json::Value> documents = {parsed(kRich)};
   for (const fs::directory_entry& entry : fs::directory_iterator(source_folder() + "/models")) {
     const std::string file = entry.path().filename().string();
     if (entry.path().extension() != ".json" || file.ends_with(".schema.json")) continue;
-    documents.push_back(parsed(content(entry.path())));
+    documents.push_back(parsed(test::content_of(entry.path())));
     documents.push_back(parsed(canonical_model(entry.path().string())));
   }
   return documents;
 }
 
 TEST(Schema, EveryAcceptedModelValidates) {
-  for (const Value& document : good_documents()) {
+  for (const json::Value& document : good_documents()) {
     EXPECT_EQ(test::violation(schema(), document), "") << json::text(document);
     EXPECT_TRUE(reader_says(document, false).empty()) << all(reader_says(document, false));
   }
@@ -166,7 +157,7 @@ struct Tally {
   int both = 0, reader_only = 0, neither = 0;
 };
 
-void compare(const Value& document, const std::string& what, Tally& tally) {
+void compare(const json::Value& document, const std::string& what, Tally& tally) {
   const std::string wrong = test::violation(schema(), document);
   const std::vector<Diagnostic> found = reader_says(document);
   EXPECT_FALSE(!wrong.empty() && found.empty()) << what << ": the schema alone rejects it: " << wrong;
@@ -176,10 +167,10 @@ void compare(const Value& document, const std::string& what, Tally& tally) {
 }
 
 // Applies each mutation to each value below, one at a time.
-void mutate(Value& root, Value& value, const std::string& at, Tally& tally) {
+void mutate(json::Value& root, json::Value& value, const std::string& at, Tally& tally) {
   static const char* const kOthers[] = {"null", "true", "-3", "2.5", "\"zzz\"", "[]", "[\"zzz\"]", "{\"zzz\": 1}"};
   if (&value != &root) {
-    const Value kept = value;
+    const json::Value kept = value;
     for (const char* other : kOthers) {
       value = parsed(other);
       compare(root, at + " := " + other, tally);
@@ -207,7 +198,7 @@ void mutate(Value& root, Value& value, const std::string& at, Tally& tally) {
 
 TEST(Schema, AgreesWithTheReaderOnMutations) {
   Tally tally;
-  Value rich = parsed(kRich);
+  json::Value rich = parsed(kRich);
   ASSERT_TRUE(reader_says(rich).empty()) << all(reader_says(rich));
   mutate(rich, rich, "", tally);
   EXPECT_GT(tally.both, 500);

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
-#include <sstream>
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expressions/expression.h"
@@ -22,11 +20,6 @@ namespace graphrun {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string write_model(const std::string& text) {
-  static const test::TemporaryFolder folder;
-  return folder.write("model.json", text);
-}
 
 LoadOptions with(std::vector<std::pair<std::string, std::string>> overrides) {
   LoadOptions options;
@@ -65,7 +58,7 @@ const std::string kSparse = R"json({
 })json";
 
 TEST(Canonical, FillsInEveryDefault) {
-  EXPECT_EQ(canonical_model(write_model(kSparse), with({{"name", "sparse"}})),
+  EXPECT_EQ(canonical_model(test::write_model(kSparse), with({{"name", "sparse"}})),
             R"json({
   "format": 1,
   "name": "sparse",
@@ -117,10 +110,10 @@ TEST(Canonical, FillsInEveryDefault) {
 
 void expect_fixed_point(const std::string& path) {
   const std::string once = canonical_model(path);
-  const std::string again = canonical_model(write_model(once));
+  const std::string again = canonical_model(test::write_model(once));
   EXPECT_EQ(again, once) << path;
   // Not only the same text: the same nodes.
-  EXPECT_EQ(show_model(write_model(once), {}, {.gradients = true, .dot = true}),
+  EXPECT_EQ(show_model(test::write_model(once), {}, {.gradients = true, .dot = true}),
             show_model(path, {}, {.gradients = true, .dot = true}))
       << path;
 }
@@ -128,7 +121,7 @@ void expect_fixed_point(const std::string& path) {
 TEST(Canonical, IsAFixedPointForEveryModel) {
   ASSERT_GE(shipped().size(), 7u);
   for (const std::string& path : shipped()) expect_fixed_point(path);
-  expect_fixed_point(write_model(canonical_model(write_model(kSparse))));
+  expect_fixed_point(test::write_model(canonical_model(test::write_model(kSparse))));
 }
 
 // A random expression over x (batch, 4), W (4, 4), v (4) and b (a bool of the batch), of the given depth.
@@ -257,13 +250,13 @@ TEST(Canonical, IsReadBackForEveryFunction) {
         const std::string call = random.text(name);
         std::string canonical;
         try {
-          canonical = canonical_model(write_model(before + "\"y = " + call + "\"" + after));
+          canonical = canonical_model(test::write_model(before + "\"y = " + call + "\"" + after));
         } catch (const Error&) {
           continue;  // shapes that do not fit, or no such axis
         }
         ++read[name];
         try {
-          ASSERT_EQ(canonical_model(write_model(canonical)), canonical) << call;
+          ASSERT_EQ(canonical_model(test::write_model(canonical)), canonical) << call;
         } catch (const Error& error) {
           FAIL() << call << " became what cannot be read: " << error.what() << "\n" << canonical;
         }
@@ -283,7 +276,7 @@ TEST(Canonical, LongSumsTakeNoStack) {
 }
 
 TEST(Check, NeedsNoDataAndCountsParameters) {
-  const ModelSummary s = check_model(write_model(kSparse));
+  const ModelSummary s = check_model(test::write_model(kSparse));
   EXPECT_FALSE(s.batch.has_value());
   EXPECT_EQ(s.parameter_elements, 4 * 3 + 3 * 5 + 5);
   EXPECT_EQ(s.entries, 5u);
@@ -300,7 +293,7 @@ TEST(Check, PlansWhatWouldRun) {
   const char* assumed = R"json("train": {"csv": "none.csv", "x": ["a", "b"]})json";
   for (const char* data : {known, assumed}) {
     const std::string path =
-        write_model(std::string(R"json({"format": 1, "name": "wide", "data": {)json") + data + R"json(},
+        test::write_model(std::string(R"json({"format": 1, "name": "wide", "data": {)json") + data + R"json(},
       "inputs": {"x": ["batch", 2]}, "parameters": {"w": {"shape": [2], "init": "zeros"}},
       "graph": ["y = x * w", "loss = cast(mean(cast(y, dtype=f64)), dtype=f32)"], "outputs": ["y"],
       "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 1}})json");
@@ -318,7 +311,7 @@ TEST(Check, PlansWhatWouldRun) {
 
 TEST(Check, OverridesAreChecked) {
   try {
-    check_model(write_model(kSparse), with({{"graph.p.units", "0"}}));
+    check_model(test::write_model(kSparse), with({{"graph.p.units", "0"}}));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.diagnostics().front().file, "--set graph.p.units=0");

@@ -166,7 +166,7 @@ class Mutator {
         return type(b.type);
       case 9:
         if (!b.strides.empty() && !once_in(4)) return number(any(b.strides));
-        b.layout = Layout::strided;
+        b.layout = graphrun::Layout::strided;
         b.storage = static_cast<BufferId>(below(program_.buffers.size()));
         b.strides.assign(static_cast<std::size_t>(b.type.shape.rank()), static_cast<std::int64_t>(below(4)));
         return;

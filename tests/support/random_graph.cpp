@@ -30,7 +30,7 @@ constexpr std::int64_t kMostElements = 500;  // of a value, for the usual batch
 constexpr std::int64_t kUsualBatch = 6;
 constexpr int kTries = 60;  // of operands and attributes for one op
 
-struct Value {
+struct RandomValue {
   TensorType type;
   HostTensor tensor;
 };
@@ -214,7 +214,7 @@ class Generator {
       out_.graph.phases[0].row_count = count;
       HostTensor rows(DType::i32, {});
       rows.elements<std::int32_t>()[0] = static_cast<std::int32_t>(out_.samples);
-      values_.emplace(count, Value{out_.graph[count].type, rows});
+      values_.emplace(count, RandomValue{out_.graph[count].type, rows});
     }
     add_data(DType::f32, dice_.chance(0.7) ? List{total_, width()} : List{total_, width(), width()});
   }
@@ -223,7 +223,7 @@ class Generator {
 
   void add_data(DType dtype, const List& shape) {
     const NodeId data = add_input({dtype, Shape(shape), 0});
-    if (std::optional<Value> rows = trial("minibatch", {data, step_}, {{"capacity", capacity_}})) {
+    if (std::optional<RandomValue> rows = trial("minibatch", {data, step_}, {{"capacity", capacity_}})) {
       remember(make_.add("minibatch", {data, step_}, {{"capacity", capacity_}}), std::move(*rows));
     }
   }
@@ -295,7 +295,7 @@ class Generator {
     out_.inputs.emplace_back(id, tensor);
     remember(id, {out_.graph[id].type, tensor});
   }
-  void remember(NodeId id, Value value) {
+  void remember(NodeId id, RandomValue value) {
     if (values_.emplace(id, std::move(value)).second) operands_.push_back(id);
   }
 
@@ -306,7 +306,7 @@ class Generator {
       const std::size_t more = op.variadic ? static_cast<std::size_t>(dice_.range(0, 3)) : 0;
       for (std::size_t k = 0; k < op.operands.size() + more; ++k) inputs.push_back(draw_operand());
       AttrList attrs = draw_attributes(op, inputs);
-      std::optional<Value> value = trial(op.name(), inputs, attrs);
+      std::optional<RandomValue> value = trial(op.name(), inputs, attrs);
       if (!value || !is_good(op, inputs, attrs, *value)) continue;
       remember(make_.add(op.name(), inputs, attrs), std::move(*value));
       return;
@@ -408,7 +408,8 @@ class Generator {
   }
 
   // The op alone on ref; nothing when it does not take the operands or ref or the candidate decline it.
-  std::optional<Value> trial(std::string_view op, const std::vector<NodeId>& inputs, const AttrList& attrs) const {
+  std::optional<RandomValue> trial(std::string_view op, const std::vector<NodeId>& inputs,
+                                   const AttrList& attrs) const {
     ir::Graph graph;
     graph.phases.push_back({"trial", capacity_, ir::kNoNode});
     ir::Builder make(graph);
@@ -442,19 +443,20 @@ class Generator {
         run.write(count, tensor_of(DType::i32, {}, {static_cast<double>(out_.samples)}));
       }
       run.run();
-      return Value{graph[result].type, run.read(result)};
+      return RandomValue{graph[result].type, run.read(result)};
     } catch (const Error&) {
       return std::nullopt;
     }
   }
 
-  Reals elements(const Value& value) const {
+  Reals elements(const RandomValue& value) const {
     Reals list = to_doubles(value.tensor);
     list.resize(valid_elements(value.type, out_.samples));
     return list;
   }
 
-  bool is_good(const OpDef& op, const std::vector<NodeId>& inputs, const AttrList& attrs, const Value& result) const {
+  bool is_good(const OpDef& op, const std::vector<NodeId>& inputs, const AttrList& attrs,
+               const RandomValue& result) const {
     // A minibatch of other data, or by another counter, would have another number of samples than the phase says.
     if (op.op == Op::minibatch && (values_.at(inputs[0]).type.shape[0] != total_ || inputs[1] != step_)) return false;
     // Rows without a batch: the declared extent must be the batch's.
@@ -469,7 +471,7 @@ class Generator {
     }
     question.attrs = ir::Attrs(op.attrs, attrs);
     question.other = [&](std::string_view other) -> std::optional<Reals> {
-      const std::optional<Value> value = trial(other, inputs, {});
+      const std::optional<RandomValue> value = trial(other, inputs, {});
       if (!value) return std::nullopt;
       return elements(*value);
     };
@@ -491,7 +493,7 @@ class Generator {
   std::int64_t largest_batch_;
   RandomGraph out_;
   ir::Builder make_{out_.graph};
-  std::map<NodeId, Value> values_;
+  std::map<NodeId, RandomValue> values_;
   std::vector<NodeId> operands_;  // what nodes may read
   std::int64_t capacity_ = 1, total_ = 1;
   NodeId step_ = ir::kNoNode;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -43,5 +44,17 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+// The path of a model file of this text; the next call writes it anew.
+inline std::string write_model(std::string_view text) {
+  static const TemporaryFolder folder;
+  return folder.write("model.json", text);
+}
+
+// All that is in a file; empty if there is none.
+inline std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
 
 }  // namespace graphrun::test

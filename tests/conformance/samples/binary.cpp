@@ -1,14 +1,10 @@
 // Scalar ops of two operands, and where: broadcasting in every direction, rows beside shared operands.
 #include <cmath>
-#include <limits>
 
 #include "conformance/samples.h"
 
 namespace graphrun::test::samples {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 struct Pair {
   std::string_view name;
@@ -72,7 +68,7 @@ struct Binary {
 const std::vector<double> kX = {-1.7, 0.3, 1.2, -0.4, 2.1, -0.9, 0.75};
 const std::vector<double> kY = {0.8, -1.3, 0.5, 1.9, -0.6};
 
-std::vector<Binary> table() {
+std::vector<Binary> binary_table() {
   return {{"add", -3, 3, -3, 3, kX, kY},
           {"sub", -3, 3, -3, 3, kX, kY},
           {"mul", -3, 3, -3, 3, kX, kY},
@@ -110,7 +106,7 @@ Sample special(const Binary& row) {
           .nan_spreads = row.nan_spreads};
 }
 
-std::vector<Sample> exact() {
+std::vector<Sample> exact_binary() {
   const auto sample = [](std::string op, std::vector<double> x, std::vector<double> y, std::vector<double> expected) {
     const TensorType type = f32({static_cast<std::int64_t>(x.size())});
     return Sample{.op = std::move(op),
@@ -176,8 +172,8 @@ std::vector<Sample> where_samples() {
 }  // namespace
 
 std::vector<Sample> binary() {
-  std::vector<Sample> list = exact();
-  for (const Binary& row : table()) {
+  std::vector<Sample> list = exact_binary();
+  for (const Binary& row : binary_table()) {
     for (const Pair& pair : shapes()) {
       list.push_back({.op = row.op,
                       .name = std::string(pair.name),

@@ -1,17 +1,13 @@
 // Comparisons and logic: booleans out, so everything is exact.
-#include <limits>
 
 #include "conformance/samples.h"
 
 namespace graphrun::test::samples {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // Lists of different lengths, so that equal, smaller and larger pairs all come up.
-const std::vector<double> kX = {-2, 0, 1, 1.5, 3, -0.0, 2};
-const std::vector<double> kY = {1, 0, -2, 1.5, 3};
+const std::vector<double> kLeft = {-2, 0, 1, 1.5, 3, -0.0, 2};
+const std::vector<double> kRight = {1, 0, -2, 1.5, 3};
 
 struct Case {
   std::string_view name;
@@ -61,8 +57,8 @@ Sample pair(std::string_view op, std::string name, const Case& c, std::vector<do
 }
 
 void add_comparison(std::vector<Sample>& list, std::string_view op) {
-  for (const Case& c : shapes(DType::f32)) list.push_back(pair(op, std::string(c.name), c, kX, kY));
-  for (const Case& c : shapes(DType::i32)) list.push_back(pair(op, "i32_" + std::string(c.name), c, kX, kY));
+  for (const Case& c : shapes(DType::f32)) list.push_back(pair(op, std::string(c.name), c, kLeft, kRight));
+  for (const Case& c : shapes(DType::i32)) list.push_back(pair(op, "i32_" + std::string(c.name), c, kLeft, kRight));
   std::vector<double> x;
   std::vector<double> y;
   for (const double a : {kNan, kInf, -kInf, 0.0, -0.0, 1.0, 0x1p-140}) {

@@ -1,19 +1,11 @@
 // random_uniform, random_normal, permutation, dropout: every bit is fixed by (key, step, element), so all is exact. The
 // literals come from another program, written after the definition in base/random_bits.h (with the error function of
 // its mathematics library for the normal distribution).
-#include <limits>
 
 #include "conformance/samples.h"
 
 namespace graphrun::test::samples {
 namespace {
-
-constexpr std::int64_t kKey = 0x0123456789abcdef;
-constexpr double kBeyond32Bits = 4294967297.0;
-
-Operand step(double value) {
-  return {typed(DType::u64, {}), 0, 0, {value}, "counter"};
-}
 
 Sample draw(std::string op, std::string name, std::vector<std::int64_t> shape, std::int64_t rows = 0, double at = 5,
             std::int64_t key = kKey) {
@@ -91,8 +83,6 @@ Sample dropout(std::string name, TensorType x, double rate, std::int64_t key = k
 }
 
 void add_dropouts(std::vector<Sample>& list) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  constexpr double kInf = std::numeric_limits<double>::infinity();
   for (Sample& sample : std::vector<Sample>{
            dropout("scalar", f32({}), 0.5), dropout("odd", f32({7, 13}), 0.3), dropout("large", f32({1037}), 0.9),
            dropout("size_one_axes", f32({1, 5, 1}), 0.5), dropout("empty", f32({0, 3}), 0.5),

@@ -1,7 +1,6 @@
 // sum, max, min, prod, logsumexp: every choice of axes, with and without the kept axes, over rows and beside them; and
 // the positions argmax and argmin.
 #include <cmath>
-#include <limits>
 
 #include "conformance/samples.h"
 
@@ -9,9 +8,6 @@ namespace graphrun::test::samples {
 namespace {
 
 using Axes = std::vector<std::int64_t>;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // No two are nearer than the steps of the differences, so extrema do not change hands; none is zero.
 const std::vector<double> kApart = {0.7,  -1.3, 1.9, 0.4, -0.6, 1.1, -1.8, 1.5, 0.9, -0.3, 1.7, -1.1,

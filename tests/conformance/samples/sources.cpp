@@ -4,13 +4,6 @@
 namespace graphrun::test::samples {
 namespace {
 
-// 2^32 + 1 has another remainder by 3 than its low 32 bits.
-constexpr double kBeyond32Bits = 4294967297.0;
-
-Operand step(double value) {
-  return {typed(DType::u64, {}), 0, 0, {value}, "counter"};
-}
-
 // Step 8 of 11 samples in batches of 4 is batch 2 of the third round: 3 samples.
 Sample minibatch(std::string name, TensorType data, std::int64_t capacity, double at, std::int64_t count) {
   return {.op = "minibatch",
@@ -20,8 +13,6 @@ Sample minibatch(std::string name, TensorType data, std::int64_t capacity, doubl
           .capacity = capacity,
           .count = count};
 }
-
-constexpr std::int64_t kKey = 0x0123456789abcdef;
 
 // Element i is i, so the result shows which rows were taken. The literals come from another program, written after the
 // definition in base/random_bits.h.

@@ -1,14 +1,10 @@
 // Scalar ops of one operand: the same shapes for all, and for each its ranges. The tolerance is that of op_list.h.
 #include <cmath>
-#include <limits>
 
 #include "conformance/samples.h"
 
 namespace graphrun::test::samples {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 struct Unary {
   std::string op;
@@ -22,7 +18,7 @@ struct Unary {
 const std::vector<double> kAwayFromZero = {-1.7, 0.3, 1.2, -0.4, 2.1, -0.9, 0.75};
 const std::vector<double> kAwayFromSteps = {-1.7, 0.3, 1.2, -0.4, 2.2, -2.3};
 
-std::vector<Unary> table() {
+std::vector<Unary> unary_table() {
   return {{"neg", -5, 5},
           {"abs", -5, 5, {}, kAwayFromZero},
           {"sign", -2, 2, {}, kAwayFromZero},
@@ -57,39 +53,39 @@ std::vector<Unary> table() {
 }
 
 // Edges of the float format and of the functions. All are floats, so ref sees the same operand.
-const std::vector<double> kSpecial = {kNan,
-                                      kInf,
-                                      -kInf,
-                                      0.0,
-                                      -0.0,
-                                      1.0,
-                                      -1.0,
-                                      0.5,
-                                      -0.5,
-                                      1.5,
-                                      2.5,
-                                      0x1p-126,
-                                      -0x1p-126,
-                                      0x1p-140,
-                                      -0x1p-140,
-                                      0x1p-20,
-                                      -0x1p-20,
-                                      88.0,
-                                      -88.0,
-                                      100.0,
-                                      -100.0,
-                                      0x1p24,
-                                      -0x1p24,
-                                      0x1p100,
-                                      -0x1p100,
-                                      0x1.fffffep+127,
-                                      -0x1.fffffep+127,
-                                      8388607.5,
-                                      0x1.8p+1,
-                                      -0x1.8p+1};
+const std::vector<double> kSpecialValues = {kNan,
+                                            kInf,
+                                            -kInf,
+                                            0.0,
+                                            -0.0,
+                                            1.0,
+                                            -1.0,
+                                            0.5,
+                                            -0.5,
+                                            1.5,
+                                            2.5,
+                                            0x1p-126,
+                                            -0x1p-126,
+                                            0x1p-140,
+                                            -0x1p-140,
+                                            0x1p-20,
+                                            -0x1p-20,
+                                            88.0,
+                                            -88.0,
+                                            100.0,
+                                            -100.0,
+                                            0x1p24,
+                                            -0x1p24,
+                                            0x1p100,
+                                            -0x1p100,
+                                            0x1.fffffep+127,
+                                            -0x1.fffffep+127,
+                                            8388607.5,
+                                            0x1.8p+1,
+                                            -0x1.8p+1};
 
 // Examples whose result follows from the definition.
-std::vector<Sample> exact() {
+std::vector<Sample> exact_unary() {
   const auto sample = [](std::string op, std::vector<double> x, std::vector<double> y, AttrList attributes = {}) {
     Sample s{.op = std::move(op), .name = "exact", .operands = {}, .attributes = std::move(attributes)};
     s.operands = {{f32({static_cast<std::int64_t>(x.size())}), 0, 0, x}};
@@ -131,8 +127,8 @@ std::vector<Sample> exact() {
 }  // namespace
 
 std::vector<Sample> unary() {
-  std::vector<Sample> list = exact();
-  for (const Unary& row : table()) {
+  std::vector<Sample> list = exact_unary();
+  for (const Unary& row : unary_table()) {
     const auto sample = [&](std::string_view name, TensorType type, std::vector<double> values = {}) {
       Sample s{.op = row.op, .name = row.label + std::string(name), .operands = {}, .attributes = row.attributes};
       s.operands = {{type, row.low, row.high, std::move(values)}};
@@ -151,11 +147,12 @@ std::vector<Sample> unary() {
     list.push_back(batch_of(2, sample("partial_double_rows", rows_f32({10, 3}, 2))));
     list.push_back(batch_of(300, sample("partial_rows_large", rows_f32({400, 3})), 400));
     list.push_back(batch_of(0, sample("no_rows", rows_f32({5, 3}))));
-    Sample special = sample("special", f32({static_cast<std::int64_t>(kSpecial.size())}), kSpecial);
+    Sample special = sample("special", f32({static_cast<std::int64_t>(kSpecialValues.size())}), kSpecialValues);
     special.nan_spreads = true;
     list.push_back(special);
     // The same values again at an offset that no vector width divides.
-    special = sample("special_repeated", f32({static_cast<std::int64_t>(3 * kSpecial.size() + 1)}), kSpecial);
+    special =
+        sample("special_repeated", f32({static_cast<std::int64_t>(3 * kSpecialValues.size() + 1)}), kSpecialValues);
     special.nan_spreads = true;
     list.push_back(special);
     list.push_back(differentiable(sample("gradient", f32({3, 4}), row.smooth)));
