@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graphrun/session.h"
+#include "support/rounds.h"
 
 namespace graphrun {
 
@@ -47,6 +48,10 @@ double metric(const Metrics& metrics, std::string_view name);  // a test failure
 
 #define GRAPHRUN_SKIP_WITHOUT_DATA(model) \
   if (const std::string missing = graphrun::data_is_missing(model); !missing.empty()) GTEST_SKIP() << missing
+
+#define GRAPHRUN_REF_AT_NIGHT(executor)                               \
+  if (std::string(executor) == "ref" && !graphrun::test::all_cases()) \
+  GTEST_SKIP() << "a whole training on ref takes long: runs in scripts/test --nightly"
 
 #define GRAPHRUN_SKIP_WHEN_SANITIZED() \
   if (graphrun::kSanitized) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one"

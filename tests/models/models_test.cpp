@@ -27,6 +27,7 @@ TEST_P(OnHost, LinearRegressionReachesLeastSquares) {
 TEST_P(OnHost, LogisticRegressionOnSpam) {
   GRAPHRUN_SKIP_WITHOUT_DATA("logistic_regression");
   GRAPHRUN_SKIP_WHEN_SANITIZED();
+  GRAPHRUN_REF_AT_NIGHT(GetParam());
   EXPECT_GE(metric(train("logistic_regression", GetParam()).test, "accuracy"), 0.9309);  // 364 of 391
 }
 
@@ -39,6 +40,7 @@ TEST_P(OnHost, Xor) {
 TEST_P(OnHost, OneHiddenLayerOnRealEstate) {
   GRAPHRUN_SKIP_WITHOUT_DATA("realestate_mlp");
   GRAPHRUN_SKIP_WHEN_SANITIZED();
+  GRAPHRUN_REF_AT_NIGHT(GetParam());
   const Metrics test = train("realestate_mlp", GetParam()).test;
   EXPECT_LE(metric(test, "mse"), 56);
   EXPECT_LE(metric(test, "mae"), 5.7);
@@ -47,6 +49,7 @@ TEST_P(OnHost, OneHiddenLayerOnRealEstate) {
 TEST_P(OnHost, TwoHiddenLayersOnRealEstate) {
   GRAPHRUN_SKIP_WITHOUT_DATA("realestate_mlp2");
   GRAPHRUN_SKIP_WHEN_SANITIZED();
+  GRAPHRUN_REF_AT_NIGHT(GetParam());
   const Metrics test = train("realestate_mlp2", GetParam()).test;
   EXPECT_LE(metric(test, "mse"), 56);
   EXPECT_LE(metric(test, "mae"), 5.7);
