@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <stdexcept>
 
 #include "graph/ops/infer.h"
+#include "graph/ops/make.h"
 
 namespace graphrun {
 
@@ -68,11 +70,8 @@ NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const 
 }
 
 NodeId Builder::scalar(double value, DType dtype) {
-  const auto [entry, fresh] = scalars_.try_emplace({value, dtype}, kNoNode);
-  if (fresh) {
-    entry->second =
-        add("constant", {}, {{"values", std::vector<double>{value}}, {"dtype", std::string(name_of(dtype))}});
-  }
+  const auto [entry, fresh] = scalars_.try_emplace({std::bit_cast<std::uint64_t>(value), dtype}, kNoNode);
+  if (fresh) entry->second = make::source(*this, "constant", {dtype, {}, 0}, {{"values", std::vector{value}}}).id;
   return entry->second;
 }
 
@@ -81,7 +80,7 @@ NodeId Builder::sample_count(DType dtype) {
   const Phase& phase = graph_.phases[phase_];
   if (phase.row_count == kNoNode) return scalar(static_cast<double>(phase.capacity), dtype);
   const auto [entry, fresh] = sample_counts_.try_emplace({phase_, dtype}, kNoNode);
-  if (fresh) entry->second = add("cast", {phase.row_count}, {{"dtype", std::string(name_of(dtype))}});
+  if (fresh) entry->second = add("cast", {phase.row_count}, {{"dtype", make::dtype(dtype)}});
   return entry->second;
 }
 

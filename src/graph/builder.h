@@ -40,7 +40,7 @@ class Builder final : public NodeFactory {
   std::map<std::string, NodeId, std::less<>> names_;
   mutable std::map<std::string, int, std::less<>> counters_;
   std::map<std::pair<std::uint32_t, DType>, NodeId> sample_counts_;
-  std::map<std::pair<double, DType>, NodeId> scalars_;
+  std::map<std::pair<std::uint64_t, DType>, NodeId> scalars_;  // by their bits: -0 is not 0, and NaN is itself
 };
 
 }  // namespace graphrun::ir

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
+#include <functional>
 
+#include "graph/ir/needed.h"
 #include "graph/ops/make.h"
 
 namespace graphrun {
@@ -15,8 +16,8 @@ using ir::NodeId;
 
 // The gradient of a value that was broadcast is the sum over what it was repeated along: leading axes that it does not
 // have, and axes where its extent is 1. Rows are handled alike: a shared value that met rows gets a sum over rows.
-NodeId unbroadcast(ir::Builder& builder, NodeId gradient, const TensorType& wanted) {
-  const TensorType have = builder.type(gradient);
+Var unbroadcast(Var gradient, const TensorType& wanted) {
+  const TensorType have = gradient.type();
   const int shift = have.shape.rank() - wanted.shape.rank();
   std::vector<std::int64_t> repeated;
   for (int axis = 0; axis < have.shape.rank(); ++axis) {
@@ -24,25 +25,8 @@ NodeId unbroadcast(ir::Builder& builder, NodeId gradient, const TensorType& want
     const bool over_rows = axis == 0 && have.rows > 0 && wanted.rows == 0;
     if (added || over_rows || (wanted.shape[axis - shift] == 1 && have.shape[axis] != 1)) repeated.push_back(axis);
   }
-  if (repeated.empty()) return make::reshape(builder, gradient, wanted.shape);
-  return make::reshape(builder, make::sum(builder, gradient, repeated, true), wanted.shape);
-}
-
-// Nodes on a path from a wanted node to the output.
-std::vector<bool> nodes_between(const ir::Graph& graph, NodeId output, std::span<const NodeId> wanted) {
-  std::vector<bool> reaches(graph.size(), false);  // depends on a wanted node
-  for (NodeId id : wanted) reaches[id] = true;
-  for (NodeId id = 0; id <= output; ++id) {
-    for (NodeId input : graph[id].inputs) reaches[id] = reaches[id] || reaches[input];
-  }
-  std::vector<bool> used(graph.size(), false);  // the output depends on it
-  used[output] = true;
-  for (NodeId id = output + 1; id-- > 0;) {
-    if (!used[id]) continue;
-    for (NodeId input : graph[id].inputs) used[input] = true;
-  }
-  for (NodeId id = 0; id < graph.size(); ++id) reaches[id] = reaches[id] && used[id];
-  return reaches;
+  if (!repeated.empty()) gradient = make::sum(gradient, repeated, true);
+  return make::reshape(gradient, wanted.shape);
 }
 
 }  // namespace
@@ -59,43 +43,43 @@ std::vector<NodeId> gradients(ir::Builder& builder, NodeId loss, std::span<const
 }
 
 std::vector<NodeId> gradients(ir::Builder& builder, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
-  const std::vector<bool> on_path = nodes_between(builder.graph(), output, wanted);
-  std::vector<NodeId> gradient(on_path.size(), kNoNode);
-  gradient[output] = cotangent;
+  // On a path from a wanted node to the output.
+  std::vector<bool> on_path = ir::needed_by(builder.graph(), {&output, 1});
+  const std::vector<bool> depends = ir::depending_on(builder.graph(), wanted);
+  std::transform(on_path.begin(), on_path.end(), depends.begin(), on_path.begin(), std::logical_and<>());
+  std::vector<Var> gradient(on_path.size());
+  gradient[output] = {&builder, cotangent};
 
   for (NodeId id = output + 1; id-- > 0;) {
-    if (!on_path[id] || gradient[id] == kNoNode) continue;
-    const std::vector<NodeId> inputs = builder.graph()[id].inputs;  // a copy: adding nodes moves them
+    if (!on_path[id] || gradient[id].id == kNoNode) continue;
+    const ir::Node node = builder.graph()[id];  // a copy: adding nodes moves them
+    std::vector<Var> inputs;
     std::vector<bool> input_wanted;
-    for (NodeId input : inputs) input_wanted.push_back(on_path[input] && is_float(builder.type(input).dtype));
-    if (std::find(input_wanted.begin(), input_wanted.end(), true) == input_wanted.end()) continue;
-
-    const OpDef& op = *builder.graph()[id].def;
-    if (op.grad == nullptr) {
-      throw Error(
-          ErrorKind::input, "gradient.none",
-          fmt::format("no gradient through '{}' ({}): {}", builder.graph()[id].name, op.name(), op.no_gradient));
+    for (const NodeId input : node.inputs) {
+      inputs.push_back({&builder, input});
+      input_wanted.push_back(on_path[input] && is_float(builder.type(input).dtype));
     }
-    const ir::Attrs attrs = builder.graph()[id].attrs;
-    GradContext context{
-        builder, inputs, attrs, id, gradient[id], input_wanted, std::vector<NodeId>(inputs.size(), kNoNode)};
-    op.grad(context);
+    if (std::find(input_wanted.begin(), input_wanted.end(), true) == input_wanted.end()) continue;
+    if (node.def->grad == nullptr) {
+      throw Error(ErrorKind::input, "gradient.none",
+                  fmt::format("no gradient through '{}' ({}): {}", node.name, node.def->name(), node.def->no_gradient));
+    }
+    GradContext context{inputs,       node.attrs,   {&builder, id},
+                        gradient[id], input_wanted, std::vector<Var>(inputs.size())};
+    node.def->grad(context);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!input_wanted[i] || context.result[i] == kNoNode) continue;
-      const NodeId part = unbroadcast(builder, context.result[i], builder.type(inputs[i]));
-      NodeId& total = gradient[inputs[i]];
-      total = total == kNoNode ? part : make::add(builder, total, part);
+      if (!input_wanted[i] || context.result[i].id == kNoNode) continue;
+      const Var part = unbroadcast(context.result[i], inputs[i].type());
+      Var& total = gradient[inputs[i].id];
+      total = total.id == kNoNode ? part : total + part;
     }
   }
 
   std::vector<NodeId> result;
-  for (NodeId id : wanted) {
-    const TensorType type = builder.type(id);
-    if (gradient.at(id) != kNoNode) {
-      result.push_back(gradient[id]);
-    } else {
-      result.push_back(make::broadcast_to(builder, builder.scalar(0, type.dtype), type));
-    }
+  for (const NodeId id : wanted) {
+    const Var zero_of{&builder, id};
+    result.push_back(gradient.at(id).id != kNoNode ? gradient[id].id
+                                                   : make::broadcast_to(make::like(0, zero_of), zero_of.type()).id);
   }
   return result;
 }

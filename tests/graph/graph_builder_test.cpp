@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 
@@ -46,6 +48,22 @@ TEST(GraphBuilder, NamesAreGivenOnce) {
   EXPECT_EQ(mistake([&] { g.name(x, "a b"); }).code, "name.invalid");
   EXPECT_EQ(mistake([&] { g.name(x, "pi"); }).code, "name.taken");
   EXPECT_EQ(mistake([&] { g.find("xx"); }).hint, "did you mean x?");
+}
+
+// One node for all uses of a number, but -0 is not 0, and NaN is no number that came before.
+TEST(GraphBuilder, AConstantIsFoundByItsBits) {
+  GraphBuilder g(4);
+  const Value zero = g.constant(0);
+  const Value one = g.constant(1);
+  const Value negative_zero = g.constant(-0.0);
+  const Value nan = g.constant(std::nan(""));
+  EXPECT_EQ(g.constant(1), one);
+  EXPECT_EQ(g.constant(-0.0), negative_zero);
+  const auto value = [&](Value of) { return g.impl().graph[of.id].attrs.reals("values").front(); };
+  EXPECT_FALSE(std::signbit(value(zero)));
+  EXPECT_TRUE(std::signbit(value(negative_zero)));
+  EXPECT_TRUE(std::isnan(value(nan)));
+  EXPECT_TRUE(std::isnan(value(g.constant(std::nan("")))));
 }
 
 TEST(GraphBuilder, ASecondNameIsAnAlias) {

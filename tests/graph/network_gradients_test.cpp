@@ -50,26 +50,26 @@ class Network {
     return add("add", {add("matmul", {x, parameter({in, out})}), parameter({out})});
   }
   NodeId mean_of_squares(NodeId x, const List& axes, double n) {
-    return make::scale(make_, make::sum(make_, make::square(make_, x), axes, false), 1 / n);
+    return (make::sum(make::square(var(x)), axes, false) * (1 / n)).id;
   }
-  ir::Builder& make() { return make_; }
+  Var var(NodeId id) { return {&make_, id}; }
 
   // The gradients of sum(cotangent * output), output having one number a sample, are as the differences say.
   void check_first(NodeId output) {
     const NodeId weights = cotangent(output);
     const std::vector<NodeId> gradient = gradients(make_, output, weights, parameters_);
-    check(make::sum(make_, make::mul(make_, output, weights), {}, false), gradient);
+    check(make::sum(var(output) * var(weights), {}, false).id, gradient);
   }
 
   // The loss is an uneven sum of all first gradients of the mean over the samples.
   void check_second(NodeId output) {
-    const NodeId mean = make::div(make_, make::sum(make_, output, {}, false), make_.sample_count(DType::f64));
-    NodeId loss = ir::kNoNode;
-    for (const NodeId gradient : gradients(make_, mean, parameters_)) {
-      const NodeId part = make::sum(make_, make::mul(make_, gradient, cotangent(gradient)), {}, false);
-      loss = loss == ir::kNoNode ? part : make::add(make_, loss, part);
+    const Var mean = make::sum(var(output), {}, false) / var(make_.sample_count(DType::f64));
+    Var loss;
+    for (const NodeId gradient : gradients(make_, mean.id, parameters_)) {
+      const Var part = make::sum(var(gradient) * var(cotangent(gradient)), {}, false);
+      loss = loss.id == ir::kNoNode ? part : loss + part;
     }
-    check(loss, gradients(make_, loss, parameters_));
+    check(loss.id, gradients(make_, loss.id, parameters_));
   }
 
  private:
@@ -175,11 +175,11 @@ NodeId attention(Network& net) {
   const auto projected = [&] { return net.add("matmul", {x, net.parameter({3, 3})}); };
   const NodeId queries = projected(), keys = projected(), values = projected();
   const NodeId scores = net.add("matmul", {queries, keys}, {{"transpose_b", true}});
-  const NodeId shares = net.add("softmax", {make::scale(net.make(), scores, 1 / std::sqrt(3.0))});
+  const NodeId shares = net.add("softmax", {(net.var(scores) * (1 / std::sqrt(3.0))).id});
   NodeId y = net.add("add", {net.add("matmul", {shares, values}), x});
-  const auto mean = [&](NodeId of) { return make::scale(net.make(), make::sum(net.make(), of, {-1}, true), 1.0 / 3); };
+  const auto mean = [&](NodeId of) { return (make::sum(net.var(of), {-1}, true) * (1.0 / 3)).id; };
   y = net.add("sub", {y, mean(y)});
-  const NodeId variance = net.add("add", {mean(net.add("square", {y})), make::like(net.make(), 0.1, y)});
+  const NodeId variance = net.add("add", {mean(net.add("square", {y})), make::like(0.1, net.var(y)).id});
   y = net.add("mul", {net.add("mul", {y, net.add("rsqrt", {variance})}), net.parameter({3})});
   return net.add("logsumexp", {y}, {{"axes", List{1, 2}}});
 }

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "graph/ops/op_def.h"
+#include "graph/ops/make.h"
 #include "graphrun/error.h"
 #include "graphrun/limits.h"
 #include "graphrun/op.h"
@@ -67,12 +67,9 @@ bool is_name(std::string_view text) {
 GraphBuilder::Impl::Impl() : number(next_number()) {
   graph.phases.push_back({"model"});
   builder.enter(0);
-  const ir::NodeId count = builder.add(
-      "input", {}, {{"dtype", std::string("i32")}, {"shape", std::vector<std::int64_t>{}}, {"rows", std::int64_t{0}}});
+  const ir::NodeId count = graph.phases[0].row_count = make::source(builder, "input", {DType::i32, {}, 0}).id;
   builder.rename(count, "batch.count");
-  graph.phases[0].row_count = count;
-  step = builder.add(
-      "input", {}, {{"dtype", std::string("u64")}, {"shape", std::vector<std::int64_t>{}}, {"rows", std::int64_t{0}}});
+  step = make::source(builder, "input", {DType::u64, {}, 0}).id;
   builder.rename(step, "batch.step");
   builder.count_steps(step);
   constants = {{"pi", std::numbers::pi}, {"e", std::numbers::e}};
@@ -124,17 +121,14 @@ void GraphBuilder::Impl::define(std::string_view name, ir::NodeId id) {
 
 ir::NodeId GraphBuilder::Impl::input(std::string_view name, std::span<const std::int64_t> shape, DType dtype) {
   check_new_name(name);
-  const std::vector<std::int64_t> extents(shape.begin(), shape.end());
-  const bool rows = !extents.empty() && extents[0] == kBatch;
-  for (std::size_t i = rows ? 1 : 0; i < extents.size(); ++i) {
-    if (extents[i] < 0) {
-      fail("shape.extent", fmt::format("{}: an extent must be >= 0, got {}", name, extent_text(extents[i])),
+  const bool rows = !shape.empty() && shape[0] == kBatch;
+  for (std::size_t i = rows ? 1 : 0; i < shape.size(); ++i) {
+    if (shape[i] < 0) {
+      fail("shape.extent", fmt::format("{}: an extent must be >= 0, got {}", name, extent_text(shape[i])),
            "the batch may stand as the first extent only");
     }
   }
-  const ir::NodeId id = builder.add(
-      "input", {},
-      {{"dtype", std::string(name_of(dtype))}, {"shape", extents}, {"rows", static_cast<std::int64_t>(rows)}});
+  const ir::NodeId id = make::source(builder, "input", {dtype, Shape(shape), 0}, {{"rows", std::int64_t{rows}}}).id;
   define(name, id);
   inputs.push_back(id);
   return id;
@@ -147,8 +141,7 @@ ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& sha
     if (extent < 0) fail("shape.extent", fmt::format("{}: an extent must be >= 0, got {}", name, extent));
   }
   builder.enter(ir::kShared);
-  const std::vector<std::int64_t> extents(shape.dims().begin(), shape.dims().end());
-  const ir::NodeId id = builder.add("parameter", {}, {{"dtype", std::string("f32")}, {"shape", extents}});
+  const ir::NodeId id = make::source(builder, "parameter", {DType::f32, shape, 0}).id;
   builder.enter(0);
   define(name, id);
   parameters.push_back(id);

@@ -7,6 +7,7 @@
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
+#include "graph/ops/make.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
@@ -71,11 +72,8 @@ Value GraphBuilder::constant(double value) {
 }
 
 Value GraphBuilder::constant(std::span<const double> values, Shape shape) {
-  return impl().value(
-      impl().builder.add("constant", {},
-                         {{"values", std::vector<double>(values.begin(), values.end())},
-                          {"shape", std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end())},
-                          {"dtype", std::string("f32")}}));
+  const AttrList attrs = {{"values", std::vector<double>(values.begin(), values.end())}};
+  return impl().value(make::source(impl().builder, "constant", {DType::f32, shape, 0}, attrs).id);
 }
 
 Value GraphBuilder::op(std::string_view op, std::initializer_list<Value> inputs, const AttrList& attributes) {

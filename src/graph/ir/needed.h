@@ -1,6 +1,6 @@
-// needed.h: what nodes are computed from.
-// Contract: needed_by() takes time in the graph; needed_nodes() in what it finds, so that a caller may ask for one node
-// after another.
+// needed.h: what nodes are computed from, and what from them.
+// Contract: needed_by() and depending_on() take time in the graph; needed_nodes() in what it finds, so that a caller
+// may ask for one node after another.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,16 @@ inline std::vector<bool> needed_by(const Graph& graph, std::span<const NodeId> r
     for (const NodeId input : graph[id].inputs) needed[input] = true;
   }
   return needed;
+}
+
+// By node: whether it is one of `roots`, or computed from one of them.
+inline std::vector<bool> depending_on(const Graph& graph, std::span<const NodeId> roots) {
+  std::vector<bool> depends(graph.size(), false);
+  for (const NodeId id : roots) depends[id] = true;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    for (const NodeId input : graph[id].inputs) depends[id] = depends[id] || depends[input];
+  }
+  return depends;
 }
 
 // `wanted` and what it is computed from, by rising id. `ends(id)`: what that one is computed from is not looked for.

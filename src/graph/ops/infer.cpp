@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "graphrun/params/axes.h"
+
 namespace graphrun::infer {
 namespace {
 
@@ -43,10 +45,6 @@ std::int64_t broadcast_rows(const InferContext& context, std::size_t first, int 
   }
   return rows;
 }
-
-}  // namespace
-
-namespace {
 
 // Every value passes here, so that what follows may multiply extents and sizes without another look.
 void check_limits(const TensorType& type) {
@@ -89,8 +87,6 @@ TensorType broadcast(const InferContext& context, std::size_t first) {
       context.fail("dtype.mismatch", fmt::format("{} must have the same dtype", operand_list(context, first)));
     }
   }
-  TensorType out;
-  out.dtype = context.inputs[first].dtype;
   std::vector<std::int64_t> dims(static_cast<std::size_t>(rank), 1);
   for (std::size_t i = first; i < context.inputs.size(); ++i) {
     const Shape& shape = context.inputs[i].shape;
@@ -106,9 +102,7 @@ TensorType broadcast(const InferContext& context, std::size_t first) {
       extent = shape[axis];
     }
   }
-  out.shape = Shape(dims);
-  out.rows = broadcast_rows(context, first, rank);
-  return out;
+  return {context.inputs[first].dtype, Shape(dims), broadcast_rows(context, first, rank)};
 }
 
 void require_float(const InferContext& context, std::size_t i) {
@@ -177,6 +171,24 @@ std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank) {
   std::uint32_t mask = 0;
   for (const std::int64_t axis : given) mask |= 1u << (axis < 0 ? axis + rank : axis);
   return mask;
+}
+
+int axis_of(const ir::Attrs& attrs, int rank) {
+  const std::int64_t axis = attrs.integer("axis");
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+int one_axis(const InferContext& context, std::string_view why) {
+  const TensorType& in = context.inputs[0];
+  const int axis = axes({context.attrs.integer("axis")}, in.shape.rank(), context).front();
+  if (axis == 0 && in.rows > 0) {
+    context.fail("shape.rows", fmt::format("{}: axis 0 is the batch{}", context.operand(0), why));
+  }
+  return axis;
+}
+
+Params pack_axis(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
+  return AxisParams{axis_of(attrs, inputs[0].shape.rank())};
 }
 
 std::int64_t regrouped_rows(const InferContext& context, const TensorType& operand, const Shape& shape) {

@@ -29,6 +29,12 @@ Shape declared_shape(const InferContext& context);  // the attribute "shape"; di
 std::vector<int> axes(const std::vector<std::int64_t>& given, int rank, const InferContext& context);
 std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank);  // of axes that were inferred before
 
+// The attribute "axis" of an op that looks along one axis, counted from 0.
+int axis_of(const ir::Attrs& attrs, int rank);
+// The same of operand 0, checked. `why`: what speaks against the axis of the batch.
+int one_axis(const InferContext& context, std::string_view why);
+Params pack_axis(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&);
+
 // The multiplicity of a shape that regroups an operand with rows: follows dimension 0; fails when it does not divide.
 std::int64_t regrouped_rows(const InferContext& context, const TensorType& operand, const Shape& shape);
 

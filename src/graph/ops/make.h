@@ -1,53 +1,85 @@
-// make.h: short names for the nodes that gradients are written with.
+// make.h: gradients and functions as formulas: nodes are added, multiplied and so on like numbers.
+// Contract: an operator adds one node; a number beside a node becomes a constant of that node's dtype, made after it.
+// C++ does not say which of two operands is made first: where both make nodes, the second gets a name of its own
+// before, so that every compiler builds the same graph.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "graph/ops/op_def.h"
 
-namespace graphrun::make {
+namespace graphrun {
+namespace make {
 
-using ir::NodeId;
-
-inline NodeId add(NodeFactory& f, NodeId a, NodeId b) {
-  return f.add("add", {a, b});
+inline Var op(std::string_view name, std::initializer_list<Var> operands, const AttrList& attrs = {}) {
+  std::vector<ir::NodeId> ids;
+  for (const Var& operand : operands) ids.push_back(operand.id);
+  NodeFactory* const factory = operands.begin()->make;
+  return {factory, factory->add(name, std::move(ids), attrs)};
 }
-inline NodeId sub(NodeFactory& f, NodeId a, NodeId b) {
-  return f.add("sub", {a, b});
-}
-inline NodeId mul(NodeFactory& f, NodeId a, NodeId b) {
-  return f.add("mul", {a, b});
-}
-inline NodeId div(NodeFactory& f, NodeId a, NodeId b) {
-  return f.add("div", {a, b});
-}
-inline NodeId neg(NodeFactory& f, NodeId a) {
-  return f.add("neg", {a});
-}
-inline NodeId square(NodeFactory& f, NodeId a) {
-  return f.add("square", {a});
-}
-inline NodeId like(NodeFactory& f, double value, NodeId of) {
-  return f.scalar(value, f.type(of).dtype);
-}
-inline NodeId scale(NodeFactory& f, NodeId a, double factor) {
-  return mul(f, a, like(f, factor, a));
-}
-inline NodeId sum(NodeFactory& f, NodeId a, std::vector<std::int64_t> axes, bool keepdims) {
-  return f.add("sum", {a}, {{"axes", std::move(axes)}, {"keepdims", keepdims}});
+inline Var like(double value, Var of) {
+  return {of.make, of.make->scalar(value, of.type().dtype)};
 }
 inline std::vector<std::int64_t> dims(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
 }
-inline NodeId reshape(NodeFactory& f, NodeId a, const Shape& shape) {
-  return f.type(a).shape == shape ? a : f.add("reshape", {a}, {{"shape", dims(shape)}});
+inline AttrValue dtype(DType dtype) {
+  return std::string(name_of(dtype));
 }
-inline NodeId broadcast_to(NodeFactory& f, NodeId a, const TensorType& type) {
-  return f.add("broadcast_to", {a}, {{"shape", dims(type.shape)}, {"rows", type.rows}});
+// A node without operands: an input, a state, a parameter, a constant.
+inline Var source(NodeFactory& f, std::string_view op, const TensorType& type, AttrList attrs = {}) {
+  attrs.insert(attrs.begin(), {{"dtype", dtype(type.dtype)}, {"shape", dims(type.shape)}});
+  return {&f, f.add(op, {}, attrs)};
 }
-inline NodeId cast(NodeFactory& f, NodeId a, DType dtype) {
-  return f.type(a).dtype == dtype ? a : f.add("cast", {a}, {{"dtype", std::string(name_of(dtype))}});
+inline Var square(Var x) {
+  return op("square", {x});
+}
+inline Var sum(Var x, std::vector<std::int64_t> axes, bool keepdims) {
+  return op("sum", {x}, {{"axes", std::move(axes)}, {"keepdims", keepdims}});
+}
+inline Var reshape(Var x, const Shape& shape) {
+  return x.type().shape == shape ? x : op("reshape", {x}, {{"shape", dims(shape)}});
+}
+inline Var broadcast_to(Var x, const TensorType& type) {
+  return op("broadcast_to", {x}, {{"shape", dims(type.shape)}, {"rows", type.rows}});
+}
+inline Var cast(Var x, DType to) {
+  return x.type().dtype == to ? x : op("cast", {x}, {{"dtype", dtype(to)}});
 }
 
-}  // namespace graphrun::make
+}  // namespace make
+
+inline Var operator+(Var a, Var b) {
+  return make::op("add", {a, b});
+}
+inline Var operator-(Var a, Var b) {
+  return make::op("sub", {a, b});
+}
+inline Var operator*(Var a, Var b) {
+  return make::op("mul", {a, b});
+}
+inline Var operator/(Var a, Var b) {
+  return make::op("div", {a, b});
+}
+inline Var operator-(Var a) {
+  return make::op("neg", {a});
+}
+inline Var operator+(Var a, double b) {
+  return a + make::like(b, a);
+}
+inline Var operator*(Var a, double b) {
+  return a * make::like(b, a);
+}
+inline Var operator/(Var a, double b) {
+  return a / make::like(b, a);
+}
+inline Var operator-(double a, Var b) {
+  return make::like(a, b) - b;
+}
+inline Var operator/(double a, Var b) {
+  return make::like(a, b) / b;
+}
+
+}  // namespace graphrun

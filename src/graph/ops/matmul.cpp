@@ -90,8 +90,7 @@ TensorType infer_matmul(const InferContext& context) {
                              a.rows > 0 && ra == 2 && transpose_a ? "the batch" : extent_text(k_a), inner_b),
                  batch_b ? "the batch belongs to the left operand: x @ W" : "");
   }
-  TensorType out;
-  out.dtype = a.dtype;
+  TensorType out{a.dtype, {}, 0};
   append_leading(context, out.shape);
   out.shape.push_back(a.shape[ra - (transpose_a ? 1 : 2)]);
   out.shape.push_back(b.shape[rb - (transpose_b ? 2 : 1)]);
@@ -103,11 +102,11 @@ TensorType infer_matmul(const InferContext& context) {
 void grad_matmul(GradContext& c) {
   const bool ta = c.attrs.boolean("transpose_a");
   const bool tb = c.attrs.boolean("transpose_b");
-  const auto product = [&](ir::NodeId x, ir::NodeId y, bool tx, bool ty) {
-    return c.make.add("matmul", {x, y}, {{"transpose_a", tx}, {"transpose_b", ty}});
+  const auto product = [](Var x, Var y, bool tx, bool ty) {
+    return make::op("matmul", {x, y}, {{"transpose_a", tx}, {"transpose_b", ty}});
   };
-  const ir::NodeId a = c.inputs[0];
-  const ir::NodeId b = c.inputs[1];
+  const Var a = c.inputs[0];
+  const Var b = c.inputs[1];
   // Each only where it is wanted: the gradient of a batch of inputs costs as much as the forward product.
   if (c.wanted[0]) c.result[0] = ta ? product(b, c.gradient, tb, true) : product(c.gradient, b, false, !tb);
   if (c.wanted[1]) c.result[1] = tb ? product(c.gradient, a, true, ta) : product(a, c.gradient, !ta, false);

@@ -8,13 +8,11 @@
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
 #include "graphrun/params/movement.h"
 
 namespace graphrun::ops {
 namespace {
 
-using ir::NodeId;
 using List = std::vector<std::int64_t>;
 
 // ---- reshape, broadcast_to
@@ -37,9 +35,7 @@ TensorType infer_reshape(const InferContext& context) {
       known = checked_mul(known, wanted[i]);
     }
   }
-  TensorType out;
-  out.dtype = in.dtype;
-  out.shape = Shape(wanted);
+  TensorType out{in.dtype, Shape(wanted), 0};
   const std::int64_t elements = in.shape.with_batch(1).elements();
   if (open >= 0 && known != 0 && elements % known == 0) out.shape[open] = elements / known;
   if (open >= 0 ? out.shape[open] < 0 : known != elements) {
@@ -54,15 +50,12 @@ TensorType infer_reshape(const InferContext& context) {
 }
 
 void grad_reshape(GradContext& c) {
-  c.result[0] = make::reshape(c.make, c.gradient, Shape(c.make.type(c.inputs[0]).shape));
+  c.result[0] = make::reshape(c.gradient, c.inputs[0].type().shape);
 }
 
 TensorType infer_broadcast_to(const InferContext& context) {
   const TensorType& in = context.inputs[0];
-  TensorType out;
-  out.dtype = in.dtype;
-  out.shape = Shape(context.attrs.integers("shape"));
-  out.rows = context.attrs.integer("rows");
+  const TensorType out{in.dtype, Shape(context.attrs.integers("shape")), context.attrs.integer("rows")};
   const int shift = out.shape.rank() - in.shape.rank();
   bool fits = shift >= 0 && (in.rows == 0 || (shift == 0 && in.rows == out.rows));
   for (int axis = 0; fits && axis < in.shape.rank(); ++axis) {
@@ -88,8 +81,8 @@ TensorType infer_cast(const InferContext& context) {
 }
 
 void grad_cast(GradContext& c) {
-  const DType from = c.make.type(c.inputs[0]).dtype;
-  if (is_float(from)) c.result[0] = make::cast(c.make, c.gradient, from);
+  const DType from = c.inputs[0].type().dtype;
+  if (is_float(from)) c.result[0] = make::cast(c.gradient, from);
 }
 
 // ---- transpose
@@ -123,11 +116,11 @@ TensorType infer_transpose(const InferContext& context) {
 }
 
 void grad_transpose(GradContext& c) {
-  const List order = permutation(c.attrs, c.make.type(c.inputs[0]).shape.rank());
+  const List order = permutation(c.attrs, c.inputs[0].type().shape.rank());
   List inverse(order.size());
   for (std::size_t i = 0; i < order.size(); ++i)
     inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-  c.result[0] = c.make.add("transpose", {c.gradient}, {{"axes", inverse}});
+  c.result[0] = make::op("transpose", {c.gradient}, {{"axes", inverse}});
 }
 
 Params pack_transpose(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
@@ -143,18 +136,8 @@ ir::AttrDef slice_axis_attr() {
   return {"axis", std::int64_t{-1}, "the axis; negative counts from the end"};
 }
 
-int one_axis(const InferContext& context, std::size_t operand, bool rows_allowed = false) {
-  const int axis = infer::axes({context.attrs.integer("axis")}, context.inputs[operand].shape.rank(), context).front();
-  if (!rows_allowed && axis == 0 && context.inputs[operand].rows > 0) {
-    context.fail("shape.rows",
-                 fmt::format("{}: axis 0 is the batch, it cannot be cut or extended", context.operand(operand)));
-  }
-  return axis;
-}
-
-std::int32_t positive_axis(const ir::Attrs& attrs, int rank) {
-  const std::int64_t axis = attrs.integer("axis");
-  return static_cast<std::int32_t>(axis < 0 ? axis + rank : axis);
+int axis_cut(const InferContext& context) {
+  return infer::one_axis(context, ", it cannot be cut or extended");
 }
 
 struct Range {
@@ -168,7 +151,7 @@ Range slice_range(const ir::Attrs& attrs, std::int64_t extent) {
 }
 
 TensorType infer_slice(const InferContext& context) {
-  const int axis = one_axis(context, 0);
+  const int axis = axis_cut(context);
   TensorType out = context.inputs[0];
   const Range range = slice_range(context.attrs, out.shape[axis]);
   if (range.start < 0 || range.start > range.stop) {
@@ -180,45 +163,45 @@ TensorType infer_slice(const InferContext& context) {
 }
 
 Params pack_slice(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
-  const std::int32_t axis = positive_axis(attrs, inputs[0].shape.rank());
+  const int axis = infer::axis_of(attrs, inputs[0].shape.rank());
   return SliceParams{axis, slice_range(attrs, inputs[0].shape[axis]).start};
 }
 
 void grad_slice(GradContext& c) {
-  const TensorType in = c.make.type(c.inputs[0]);
-  const std::int32_t axis = positive_axis(c.attrs, in.shape.rank());
+  const TensorType in = c.inputs[0].type();
+  const int axis = infer::axis_of(c.attrs, in.shape.rank());
   const Range range = slice_range(c.attrs, in.shape[axis]);
   c.result[0] =
-      c.make.add("pad", {c.gradient},
-                 {{"axis", std::int64_t{axis}}, {"before", range.start}, {"after", in.shape[axis] - range.stop}});
+      make::op("pad", {c.gradient},
+               {{"axis", std::int64_t{axis}}, {"before", range.start}, {"after", in.shape[axis] - range.stop}});
 }
 
 TensorType infer_pad(const InferContext& context) {
   infer::require_float(context, 0);
   TensorType out = context.inputs[0];
-  std::int64_t& extent = out.shape[one_axis(context, 0)];
+  std::int64_t& extent = out.shape[axis_cut(context)];
   extent = checked_add(extent, checked_add(context.attrs.integer("before"), context.attrs.integer("after")));
   return out;
 }
 
 Params pack_pad(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
-  return PadParams{positive_axis(attrs, inputs[0].shape.rank()), attrs.integer("before"), attrs.real("value")};
+  return PadParams{infer::axis_of(attrs, inputs[0].shape.rank()), attrs.integer("before"), attrs.real("value")};
 }
 
-NodeId slice(NodeFactory& f, NodeId x, std::int64_t axis, std::int64_t start, std::int64_t stop) {
-  return f.add("slice", {x}, {{"axis", axis}, {"start", start}, {"stop", stop}});
+Var slice(Var x, std::int64_t axis, std::int64_t start, std::int64_t stop) {
+  return make::op("slice", {x}, {{"axis", axis}, {"start", start}, {"stop", stop}});
 }
 
 void grad_pad(GradContext& c) {
-  const TensorType in = c.make.type(c.inputs[0]);
-  const std::int32_t axis = positive_axis(c.attrs, in.shape.rank());
+  const TensorType in = c.inputs[0].type();
+  const int axis = infer::axis_of(c.attrs, in.shape.rank());
   const std::int64_t before = c.attrs.integer("before");
-  c.result[0] = slice(c.make, c.gradient, axis, before, before + in.shape[axis]);
+  c.result[0] = slice(c.gradient, axis, before, before + in.shape[axis]);
 }
 
 TensorType infer_concat(const InferContext& context) {
   TensorType out = context.inputs[0];
-  const int axis = one_axis(context, 0);
+  const int axis = axis_cut(context);
   for (std::size_t i = 1; i < context.inputs.size(); ++i) {
     TensorType other = context.inputs[i];
     const bool same_rank = other.shape.rank() == out.shape.rank();
@@ -234,17 +217,13 @@ TensorType infer_concat(const InferContext& context) {
 }
 
 void grad_concat(GradContext& c) {
-  const std::int32_t axis = positive_axis(c.attrs, c.make.type(c.inputs[0]).shape.rank());
+  const int axis = infer::axis_of(c.attrs, c.inputs[0].type().shape.rank());
   std::int64_t start = 0;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    const std::int64_t stop = start + c.make.type(c.inputs[i]).shape[axis];
-    if (c.wanted[i]) c.result[i] = slice(c.make, c.gradient, axis, start, stop);
+    const std::int64_t stop = start + c.inputs[i].type().shape[axis];
+    if (c.wanted[i]) c.result[i] = slice(c.gradient, axis, start, stop);
     start = stop;
   }
-}
-
-Params pack_concat(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
-  return AxisParams{positive_axis(attrs, inputs[0].shape.rank())};
 }
 
 // ---- one_hot, gather, scatter_add
@@ -271,8 +250,8 @@ TensorType infer_gather(const InferContext& context) {
 
 // A row of the table takes the sum over the places where it was read.
 void grad_gather(GradContext& c) {
-  const std::int64_t entries = c.make.type(c.inputs[0]).shape[0];
-  c.result[0] = c.make.add("scatter_add", {c.inputs[1], c.gradient}, {{"entries", entries}});
+  const std::int64_t entries = c.inputs[0].type().shape[0];
+  c.result[0] = make::op("scatter_add", {c.inputs[1], c.gradient}, {{"entries", entries}});
 }
 
 TensorType infer_scatter_add(const InferContext& context) {
@@ -291,7 +270,7 @@ TensorType infer_scatter_add(const InferContext& context) {
 }
 
 void grad_scatter_add(GradContext& c) {
-  if (c.wanted[1]) c.result[1] = c.make.add("gather", {c.gradient, c.inputs[0]});
+  if (c.wanted[1]) c.result[1] = make::op("gather", {c.gradient, c.inputs[0]});
 }
 
 }  // namespace
@@ -362,7 +341,7 @@ std::vector<OpDef> movement() {
        .infer = infer_concat,
        .grad = grad_concat,
        .rows = RowRule::rowwise,
-       .pack = pack_concat,
+       .pack = infer::pack_axis,
        .agreement = Agreement::exact},
       {.op = Op::one_hot,
        .doc = "1 at the class number along a new last axis, else 0; all 0 for a computed number that is no class",

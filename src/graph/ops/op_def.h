@@ -32,6 +32,13 @@ class NodeFactory {
   virtual ir::NodeId step() = 0;
 };
 
+// A node and who made it: what formulas are written with (make.h).
+struct Var {
+  NodeFactory* make = nullptr;
+  ir::NodeId id = ir::kNoNode;
+  TensorType type() const { return make->type(id); }
+};
+
 struct InferContext {
   std::span<const TensorType> inputs;
   const ir::Attrs& attrs;
@@ -44,15 +51,14 @@ struct InferContext {
 using InferFn = TensorType (*)(const InferContext&);
 
 struct GradContext {
-  NodeFactory& make;
-  std::span<const ir::NodeId> inputs;
+  std::vector<Var> inputs;
   const ir::Attrs& attrs;
-  ir::NodeId output;
-  ir::NodeId gradient;              // of the output: its shape and dtype
+  Var output;
+  Var gradient;                     // of the output: its shape and dtype
   const std::vector<bool>& wanted;  // whether the gradient of each input is asked for
-  std::vector<ir::NodeId> result;   // of each input; ir::kNoNode: none. May have the shape before un-broadcasting.
+  std::vector<Var> result;          // of each input; ir::kNoNode: none. May have the shape before un-broadcasting.
 };
-using GradFn = void (*)(GradContext&);
+using GradFn = std::function<void(GradContext&)>;
 
 // How the batch runs through an op: what row analysis (compiler/row_analysis.h) and inference of `rows` go by.
 enum class RowRule : std::uint8_t {

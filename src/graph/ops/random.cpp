@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <utility>
 
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
@@ -15,16 +16,9 @@ namespace {
 
 using List = std::vector<std::int64_t>;
 
-ir::AttrDef key() {
-  return {"key", std::int64_t{0}, "of the stream; set by the library"};
-}
-
 TensorType infer_draw(const InferContext& context) {
   infer::require_scalar(context, 0, DType::u64);
-  TensorType out;
-  out.shape = infer::declared_shape(context);
-  out.rows = context.attrs.integer("rows");
-  return out;
+  return {DType::f32, infer::declared_shape(context), context.attrs.integer("rows")};
 }
 
 TensorType infer_uniform(const InferContext& context) {
@@ -50,23 +44,17 @@ TensorType infer_dropout(const InferContext& context) {
 
 // The same mask again: it is drawn, not stored.
 void grad_dropout(GradContext& c) {
-  c.result[0] = c.make.add("dropout", {c.gradient, c.inputs[1]}, c.attrs.list());
+  c.result[0] = make::op("dropout", {c.gradient, c.inputs[1]}, c.attrs.list());
 }
 
-std::uint64_t key_of(const ir::Attrs& attrs) {
-  return static_cast<std::uint64_t>(attrs.integer("key"));
-}
-Params pack_uniform(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
-  return RandomParams{key_of(attrs), attrs.real("low"), attrs.real("high")};
-}
-Params pack_normal(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
-  return RandomParams{key_of(attrs), attrs.real("mean"), attrs.real("deviation")};
-}
-Params pack_permutation(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
-  return RandomParams{key_of(attrs), 0, 0};
-}
-Params pack_dropout(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
-  return RandomParams{key_of(attrs), attrs.real("rate"), 0};
+// The key, and the reals in the order of the op's schema.
+Params pack_draw(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
+  RandomParams params{static_cast<std::uint64_t>(attrs.integer("key")), 0, 0};
+  double* next = &params.a;
+  for (const auto& [name, value] : attrs.list()) {
+    if (const auto* real = std::get_if<double>(&value)) *std::exchange(next, &params.b) = *real;
+  }
+  return params;
 }
 
 constexpr std::string_view kDrawn = "a draw depends on nothing that is trained";
@@ -75,44 +63,43 @@ constexpr std::string_view kDrawn = "a draw depends on nothing that is trained";
 
 std::vector<OpDef> random() {
   const ir::AttrDef shape{"shape", List{}, "extents", true};
+  const ir::AttrDef key{"key", std::int64_t{0}, "of the stream; set by the library"};
   const ir::AttrDef rows{"rows", std::int64_t{0}, "rows a sample, 0 = no batch", false, 0.0};
-  return {{.op = Op::random_uniform,
-           .doc = "numbers in [low, high), new ones each step",
-           .operands = {"step"},
-           .attrs = {shape, rows, key(), {"low", 0.0, "smallest"}, {"high", 1.0, "upper end, not reached"}},
-           .infer = infer_uniform,
-           .no_gradient = kDrawn,
-           .rows = RowRule::select,
-           .pack = pack_uniform,
-           .internal = true},
-          {.op = Op::random_normal,
-           .doc = "numbers of the normal distribution, new ones each step",
-           .operands = {"step"},
-           .attrs = {shape, rows, key(), {"mean", 0.0, "mean"}, {"deviation", 1.0, "standard deviation", false, 0.0}},
-           .infer = infer_draw,
-           .no_gradient = kDrawn,
-           .rows = RowRule::select,
-           .pack = pack_normal,
-           .internal = true},
-          {.op = Op::permutation,
-           .doc = "0 … n-1 in another order each step",
-           .operands = {"step"},
-           .attrs = {{"n", std::int64_t{0}, "how many", true, 0.0}, key()},
-           .infer = infer_permutation,
-           .no_gradient = kDrawn,
-           .rows = RowRule::scalar,
-           .pack = pack_permutation,
-           .internal = true},
-          {.op = Op::dropout,
-           .doc = "0 with probability rate, else x / (1 - rate); the identity outside training",
-           .operands = {"x", "step"},
-           .attrs = {{"rate", 0.5, "probability of 0", true, 0.0, 0.999999}, key()},
-           .infer = infer_dropout,
-           .grad = grad_dropout,
-           .rows = RowRule::rowwise,
-           .pack = pack_dropout,
-           .agreement = Agreement::relative,
-           .internal = true}};
+  std::vector<OpDef> list = {
+      {.op = Op::random_uniform,
+       .doc = "numbers in [low, high), new ones each step",
+       .operands = {"step"},
+       .attrs = {shape, rows, key, {"low", 0.0, "smallest"}, {"high", 1.0, "upper end, not reached"}},
+       .infer = infer_uniform,
+       .no_gradient = kDrawn,
+       .rows = RowRule::select},
+      {.op = Op::random_normal,
+       .doc = "numbers of the normal distribution, new ones each step",
+       .operands = {"step"},
+       .attrs = {shape, rows, key, {"mean", 0.0, "mean"}, {"deviation", 1.0, "standard deviation", false, 0.0}},
+       .infer = infer_draw,
+       .no_gradient = kDrawn,
+       .rows = RowRule::select},
+      {.op = Op::permutation,
+       .doc = "0 … n-1 in another order each step",
+       .operands = {"step"},
+       .attrs = {{"n", std::int64_t{0}, "how many", true, 0.0}, key},
+       .infer = infer_permutation,
+       .no_gradient = kDrawn,
+       .rows = RowRule::scalar},
+      {.op = Op::dropout,
+       .doc = "0 with probability rate, else x / (1 - rate); the identity outside training",
+       .operands = {"x", "step"},
+       .attrs = {{"rate", 0.5, "probability of 0", true, 0.0, 0.999999}, key},
+       .infer = infer_dropout,
+       .grad = grad_dropout,
+       .rows = RowRule::rowwise,
+       .agreement = Agreement::relative}};
+  for (OpDef& def : list) {
+    def.pack = pack_draw;
+    def.internal = true;
+  }
+  return list;
 }
 
 }  // namespace graphrun::ops

@@ -1,54 +1,29 @@
 // rowwise.cpp: ops that look along one axis as a whole: softmax and what belongs to it.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
 
 namespace graphrun::ops {
 namespace {
 
-using ir::NodeId;
-using List = std::vector<std::int64_t>;
-
-ir::AttrDef axis_attr() {
-  return {"axis", std::int64_t{-1}, "the axis that sums to one; negative counts from the end"};
-}
-
-int axis_of(const ir::Attrs& attrs, int rank) {
-  const std::int64_t axis = attrs.integer("axis");
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
-
 TensorType infer_along_axis(const InferContext& context) {
   infer::require_float(context, 0);
-  const TensorType& x = context.inputs[0];
-  const int axis = infer::axes({context.attrs.integer("axis")}, x.shape.rank(), context).front();
-  if (axis == 0 && x.rows > 0) {
-    context.fail("shape.rows", fmt::format("{}: axis 0 is the batch; samples are independent", context.operand(0)));
-  }
-  return x;
-}
-
-Params pack_axis(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
-  return AxisParams{axis_of(attrs, inputs[0].shape.rank())};
+  infer::one_axis(context, "; samples are independent");
+  return context.inputs[0];
 }
 
 // dL/dx = y (g - sum(g y))
 void grad_softmax(GradContext& c) {
-  const List axis = {c.attrs.integer("axis")};
-  const NodeId weighted = make::mul(c.make, c.gradient, c.output);
-  c.result[0] = make::mul(c.make, c.output, make::sub(c.make, c.gradient, make::sum(c.make, weighted, axis, true)));
+  const Var weighted = c.gradient * c.output;
+  c.result[0] = c.output * (c.gradient - make::sum(weighted, {c.attrs.integer("axis")}, true));
 }
 
 // dL/dx = g - softmax(x) sum(g)
 void grad_log_softmax(GradContext& c) {
-  const NodeId total = make::sum(c.make, c.gradient, {c.attrs.integer("axis")}, true);
-  const NodeId softmax = c.make.add("exp", {c.output});
-  c.result[0] = make::sub(c.make, c.gradient, make::mul(c.make, softmax, total));
+  const Var total = make::sum(c.gradient, {c.attrs.integer("axis")}, true);
+  c.result[0] = c.gradient - make::op("exp", {c.output}) * total;
 }
 
 TensorType infer_cross_entropy(const InferContext& context) {
@@ -58,9 +33,7 @@ TensorType infer_cross_entropy(const InferContext& context) {
   if (logits.shape.rank() == 0 || (logits.shape.rank() == 1 && logits.rows > 0)) {
     context.fail("shape.rank", fmt::format("{} must have classes along its last axis", context.operand(0)));
   }
-  TensorType out;
-  out.dtype = logits.dtype;
-  out.rows = logits.rows;
+  TensorType out{logits.dtype, {}, logits.rows};
   for (int axis = 0; axis + 1 < logits.shape.rank(); ++axis) out.shape.push_back(logits.shape[axis]);
   const bool one_hot = target.dtype == logits.dtype && target.shape == logits.shape;
   const bool classes = target.dtype == DType::i32 && target.shape == out.shape;
@@ -74,42 +47,44 @@ TensorType infer_cross_entropy(const InferContext& context) {
 
 // dL/dlogits = g (softmax(logits) sum(t) - t);  dL/dt = -g log_softmax(logits)
 void grad_cross_entropy(GradContext& c) {
-  const TensorType logits = c.make.type(c.inputs[0]);
-  const int rank = logits.shape.rank();
+  const Var x = c.inputs[0];
+  const TensorType logits = x.type();
+  const int last = logits.shape.rank() - 1;
   Shape kept = logits.shape;
-  kept[rank - 1] = 1;
-  const NodeId g = make::reshape(c.make, c.gradient, kept);
-  NodeId target = c.inputs[1];
-  NodeId softmax = c.make.add("softmax", {c.inputs[0]});
-  if (c.make.type(target).dtype == DType::i32) {
-    target = make::cast(c.make, c.make.add("one_hot", {target}, {{"classes", logits.shape[rank - 1]}}), logits.dtype);
+  kept[last] = 1;
+  const Var g = make::reshape(c.gradient, kept);
+  Var target = c.inputs[1];
+  Var softmax = make::op("softmax", {x});
+  if (target.type().dtype == DType::i32) {
+    target = make::cast(make::op("one_hot", {target}, {{"classes", logits.shape[last]}}), logits.dtype);
   } else {
-    softmax = make::mul(c.make, softmax, make::sum(c.make, target, {-1}, true));
+    softmax = softmax * make::sum(target, {-1}, true);
   }
-  if (c.wanted[0]) c.result[0] = make::mul(c.make, g, make::sub(c.make, softmax, target));
-  if (c.wanted[1]) c.result[1] = make::neg(c.make, make::mul(c.make, g, c.make.add("log_softmax", {c.inputs[0]})));
+  if (c.wanted[0]) c.result[0] = g * (softmax - target);
+  if (c.wanted[1]) c.result[1] = -(g * make::op("log_softmax", {x}));
 }
 
 }  // namespace
 
 std::vector<OpDef> rowwise() {
+  const ir::AttrDef axis{"axis", std::int64_t{-1}, "the axis that sums to one; negative counts from the end"};
   return {{.op = Op::softmax,
            .doc = "exp(x) / sum(exp(x)) along the axis",
            .operands = {"x"},
-           .attrs = {axis_attr()},
+           .attrs = {axis},
            .infer = infer_along_axis,
            .grad = grad_softmax,
            .rows = RowRule::rowwise,
-           .pack = pack_axis,
+           .pack = infer::pack_axis,
            .agreement = Agreement::relative},
           {.op = Op::log_softmax,
            .doc = "x - log(sum(exp(x))) along the axis",
            .operands = {"x"},
-           .attrs = {axis_attr()},
+           .attrs = {axis},
            .infer = infer_along_axis,
            .grad = grad_log_softmax,
            .rows = RowRule::rowwise,
-           .pack = pack_axis,
+           .pack = infer::pack_axis,
            .agreement = Agreement::absolute},
           {.op = Op::softmax_cross_entropy,
            .doc = "-sum(target * log_softmax(logits)) along the last axis; target one-hot, or i32 class numbers",

@@ -11,20 +11,8 @@
 namespace graphrun::ops {
 namespace {
 
-using List = std::vector<std::int64_t>;
-
-ir::AttrDef dtype_attr() {
-  return {"dtype", std::string("f32"), "element type", false, {}, {}, {"f32", "f64", "i32", "u64", "bool"}};
-}
-ir::AttrDef shape_attr() {
-  return {"shape", List{}, "extents"};
-}
-
 TensorType declared(const InferContext& context) {
-  TensorType type;
-  type.dtype = infer::dtype_attribute(context);
-  type.shape = infer::declared_shape(context);
-  return type;
+  return {infer::dtype_attribute(context), infer::declared_shape(context), 0};
 }
 
 TensorType infer_input(const InferContext& context) {
@@ -54,13 +42,6 @@ TensorType infer_constant(const InferContext& context) {
     }
   }
   return type;
-}
-
-BufferKind state_kind(const ir::Attrs& attrs) {
-  const std::string& kind = attrs.string("kind");
-  if (kind == "slot") return BufferKind::slot;
-  if (kind == "counter") return BufferKind::counter;
-  return BufferKind::metric;
 }
 
 TensorType infer_minibatch(const InferContext& context) {
@@ -121,101 +102,76 @@ TensorType infer_assign(const InferContext& context) {
   return context.inputs[0];
 }
 
-constexpr std::string_view kIsState = "a state: gradients end here";
 constexpr std::string_view kNotFloat = "its operands are counters, not functions of the weights";
+
+OpDef source(Op op, std::string_view doc, InferFn infer, StateFn state, std::vector<ir::AttrDef> own = {}) {
+  OpDef def{.op = op, .doc = doc, .infer = infer, .no_gradient = "a state: gradients end here"};
+  def.attrs = {{"dtype", std::string("f32"), "element type", false, {}, {}, {"f32", "f64", "i32", "u64", "bool"}},
+               {"shape", std::vector<std::int64_t>{}, "extents"}};
+  def.attrs.insert(def.attrs.end(), own.begin(), own.end());
+  def.rows = RowRule::state;
+  def.state = state;
+  return def;
+}
 
 }  // namespace
 
 std::vector<OpDef> sources() {
-  std::vector<OpDef> list;
-  list.push_back(
-      {.op = Op::input,
-       .doc = "what the host writes: a data set, or a batch of samples (rows > 0)",
-       .operands = {},
-       .attrs = {dtype_attr(), shape_attr(), {"rows", std::int64_t{0}, "rows a sample, 0 = no batch", false, 0.0}},
-       .infer = infer_input,
-       .no_gradient = kIsState,
-       .rows = RowRule::state,
-       .state = [](const ir::Attrs&) { return BufferKind::data; },
-       .internal = true});
-  list.push_back({.op = Op::parameter,
-                  .doc = "a trainable state",
-                  .operands = {},
-                  .attrs = {dtype_attr(), shape_attr()},
-                  .infer = declared,
-                  .no_gradient = kIsState,
-                  .rows = RowRule::state,
-                  .state = [](const ir::Attrs&) { return BufferKind::parameter; },
-                  .internal = true});
-  list.push_back(
-      {.op = Op::state,
-       .doc = "an optimizer's slot, a counter, or a metric",
-       .operands = {},
-       .attrs =
-           {dtype_attr(),
-            shape_attr(),
-            {"kind", std::string("slot"), "slot, counter or metric", false, {}, {}, {"slot", "counter", "metric"}}},
-       .infer = declared,
-       .no_gradient = kIsState,
-       .rows = RowRule::state,
-       .state = state_kind,
-       .internal = true});
-  list.push_back({.op = Op::constant,
-                  .doc = "numbers known when the graph is built",
-                  .operands = {},
-                  .attrs = {dtype_attr(),
-                            shape_attr(),
-                            {"values", std::vector<double>{}, "the elements in row-major order", true}},
-                  .infer = infer_constant,
-                  .no_gradient = kIsState,
-                  .rows = RowRule::state,
-                  .state = [](const ir::Attrs&) { return BufferKind::constant; },
-                  .internal = true});
-  list.push_back({.op = Op::minibatch,
-                  .doc = "rows [b*capacity, b*capacity + count) of a data set, b = step mod batches; the rest is zero",
-                  .operands = {"data", "step"},
-                  .attrs = {{"capacity", std::int64_t{0}, "rows of a full batch; 0: the batch", false, 0.0},
-                            {"shuffle", false, "take the rows in another order each epoch"},
-                            {"key", std::int64_t{0}, "of the order"},
-                            {"drop_last", false, "leave out a last batch that is not full"}},
-                  .infer = infer_minibatch,
-                  .no_gradient = "data is not trained",
-                  .rows = RowRule::select,
-                  .view = is_whole,
-                  .pack = pack_minibatch,
-                  .internal = true});
-  list.push_back({.op = Op::row_count,
-                  .doc = "samples in the batch of this step: min(capacity, total - b*capacity), b = step mod batches",
-                  .operands = {"step"},
-                  .attrs = {{"total", std::int64_t{1}, "samples of the data set", true, 1.0},
-                            {"capacity", std::int64_t{0}, "samples of a full batch; 0: the batch", false, 0.0},
-                            {"drop_last", false, "leave out a last batch that is not full"}},
-                  .infer = infer_row_count,
-                  .no_gradient = kNotFloat,
-                  .rows = RowRule::scalar,
-                  .pack = pack_row_count,
-                  .internal = true});
-  list.push_back({.op = Op::increment,
-                  .doc = "step + 1",
-                  .operands = {"step"},
-                  .infer = infer_increment,
-                  .no_gradient = kNotFloat,
-                  .rows = RowRule::scalar,
-                  .internal = true});
-  list.push_back({.op = Op::record,
-                  .doc = "ring with element (step mod size) replaced by value",
-                  .operands = {"ring", "value", "step"},
-                  .infer = infer_record,
-                  .no_gradient = "a record is for the host to read",
-                  .rows = RowRule::scalar,
-                  .internal = true});
-  list.push_back({.op = Op::assign,
-                  .doc = "the state's value from the next step on",
-                  .operands = {"state", "value"},
-                  .infer = infer_assign,
-                  .no_gradient = "an effect, not a value",
-                  .rows = RowRule::state,
-                  .internal = true});
+  const ir::AttrDef capacity{"capacity", std::int64_t{0}, "rows of a full batch; 0: the batch", false, 0.0};
+  const ir::AttrDef drop_last{"drop_last", false, "leave out a last batch that is not full"};
+  std::vector<OpDef> list = {
+      source(Op::input, "what the host writes: a data set, or a batch of samples (rows > 0)", infer_input,
+             [](const ir::Attrs&) { return BufferKind::data; },
+             {{"rows", std::int64_t{0}, "rows a sample, 0 = no batch", false, 0.0}}),
+      source(Op::parameter, "a trainable state", declared, [](const ir::Attrs&) { return BufferKind::parameter; }),
+      source(Op::state, "an optimizer's slot, a counter, or a metric", declared,
+             [](const ir::Attrs& attrs) {
+               const std::string& kind = attrs.string("kind");
+               return kind == "slot" ? BufferKind::slot : kind == "counter" ? BufferKind::counter : BufferKind::metric;
+             },
+             {{"kind", std::string("slot"), "slot, counter or metric", false, {}, {}, {"slot", "counter", "metric"}}}),
+      source(Op::constant, "numbers known when the graph is built", infer_constant,
+             [](const ir::Attrs&) { return BufferKind::constant; },
+             {{"values", std::vector<double>{}, "the elements in row-major order", true}}),
+      {.op = Op::minibatch,
+       .doc = "rows [b*capacity, b*capacity + count) of a data set, b = step mod batches; the rest is zero",
+       .operands = {"data", "step"},
+       .attrs = {capacity,
+                 {"shuffle", false, "take the rows in another order each epoch"},
+                 {"key", std::int64_t{0}, "of the order"},
+                 drop_last},
+       .infer = infer_minibatch,
+       .no_gradient = "data is not trained",
+       .rows = RowRule::select,
+       .view = is_whole,
+       .pack = pack_minibatch},
+      {.op = Op::row_count,
+       .doc = "samples in the batch of this step: min(capacity, total - b*capacity), b = step mod batches",
+       .operands = {"step"},
+       .attrs = {{"total", std::int64_t{1}, "samples of the data set", true, 1.0}, capacity, drop_last},
+       .infer = infer_row_count,
+       .no_gradient = kNotFloat,
+       .rows = RowRule::scalar,
+       .pack = pack_row_count},
+      {.op = Op::increment,
+       .doc = "step + 1",
+       .operands = {"step"},
+       .infer = infer_increment,
+       .no_gradient = kNotFloat,
+       .rows = RowRule::scalar},
+      {.op = Op::record,
+       .doc = "ring with element (step mod size) replaced by value",
+       .operands = {"ring", "value", "step"},
+       .infer = infer_record,
+       .no_gradient = "a record is for the host to read",
+       .rows = RowRule::scalar},
+      {.op = Op::assign,
+       .doc = "the state's value from the next step on",
+       .operands = {"state", "value"},
+       .infer = infer_assign,
+       .no_gradient = "an effect, not a value",
+       .rows = RowRule::state}};
+  for (OpDef& def : list) def.internal = true;
   return list;
 }
 

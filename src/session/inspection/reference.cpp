@@ -74,8 +74,8 @@ std::string layer_table() {
   return text;
 }
 
-std::string keyed_row(const Entry& entry, const ir::AttrSchema& keys) {
-  return fmt::format("| `{}` | {} | {} |\n", entry.name, attributes(keys), cell(entry.doc));
+std::string keyed_row(const Entry& entry) {
+  return fmt::format("| `{}` | {} | {} |\n", entry.name, attributes(entry.attributes), cell(entry.doc));
 }
 
 // By asking the executors of the library itself; plug-ins answer for themselves.
@@ -118,11 +118,11 @@ std::string op_reference() {
   text += "\n## Initialisers\n\n| initialiser | argument | values |\n|---|---|---|\n";
   for (const InitDoc& doc : init_docs()) text += fmt::format("| `{}` | {} | {} |\n", doc.name, doc.argument, doc.doc);
   text += "\n## Optimizers\n\n| optimizer | keys (default) | what it is |\n|---|---|---|\n";
-  for (const OptimizerDef& def : optimizers()) text += keyed_row(def, def.attributes);
+  for (const OptimizerDef& def : optimizers()) text += keyed_row(def);
   text +=
       "\n## Schedules\n\nt is the time in the unit that is named, warmup apart.\n\n"
       "| schedule | keys (default) | what it is |\n|---|---|---|\n";
-  for (const ScheduleDef& def : schedules()) text += keyed_row(def, schedule_keys(def));
+  for (const ScheduleDef& def : schedules()) text += keyed_row(def);
   text += "\n## Metrics\n\n| metric | what it is |\n|---|---|\n";
   for (const MetricDef& def : metrics()) text += fmt::format("| `{}` | {} |\n", def.name, cell(def.doc));
   return text;

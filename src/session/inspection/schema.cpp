@@ -226,7 +226,7 @@ Json one_of_rows(const std::vector<Row>& table, Fields fields) {
 Json schedule() {
   return one_of_rows(schedules(), [](const ScheduleDef& def) {
     Object object;
-    object.add(schedule_keys(def));
+    object.add(def.attributes);
     Json fields = closed(std::move(object.properties), object.required);
     const Json units[] = {make_object({{"required", names({"steps"})}}),
                           make_object({{"required", names({"epochs"})}})};

@@ -9,6 +9,7 @@
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/expressions/operand_notes.h"
 #include "graph/frontend/library/functions.h"
+#include "graph/ops/make.h"
 #include "graphrun/op.h"
 #include "graphrun/variant.h"
 
@@ -205,10 +206,8 @@ class Evaluator {
     if (const auto* values = std::get_if<std::vector<Number>>(&item); values && !values->empty()) {
       std::vector<double> reals;
       for (const Number& value : *values) reals.push_back(value.value);
-      return graph_.builder.add("constant", {},
-                                {{"shape", std::vector<std::int64_t>{static_cast<std::int64_t>(reals.size())}},
-                                 {"dtype", std::string(name_of(is_float(beside) ? beside : DType::f32))},
-                                 {"values", std::move(reals)}});
+      const TensorType type{is_float(beside) ? beside : DType::f32, {static_cast<std::int64_t>(reals.size())}, 0};
+      return make::source(graph_.builder, "constant", type, {{"values", std::move(reals)}}).id;
     }
     throw ExpressionError(term(id).begin, "expression.operand", "expected a value of the graph or a number");
   }

@@ -224,7 +224,7 @@ std::optional<ScheduleSpec> ModelFile::read_schedule(const Place& at) {
   if (schedule == nullptr) return std::nullopt;
   ObjectReader fields(reader_, place);
   if (!fields.is_object()) return std::nullopt;
-  const std::optional<AttrList> attrs = read_attrs(reader_, fields, schedule_keys(*schedule), schedule->name);
+  const std::optional<AttrList> attrs = read_attrs(reader_, fields, schedule->attributes, schedule->name);
   fields.finish();
   if (!attrs) return std::nullopt;
   ScheduleSpec spec{std::string(schedule->name), *attrs};

@@ -10,6 +10,13 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   return near.empty() ? std::string() : fmt::format("did you mean {}?", near);
 }
 
+std::string wrong_count(const Callable& callable, std::size_t got) {
+  const std::size_t wanted = callable.operands.size();
+  if (wanted == got || (callable.variadic && got > wanted)) return {};
+  return fmt::format("{} takes {} operand{} ({}), got {}", callable.name, wanted, wanted == 1 ? "" : "s",
+                     fmt::join(callable.operands, ", "), got);
+}
+
 Error unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names) {
   constexpr std::size_t kListed = 16;
   std::string hint = did_you_mean(name, names);

@@ -18,6 +18,14 @@ struct Entry {
   ir::AttrSchema attributes = {};
 };
 
+// What is called with operands, which are nodes.
+struct Callable : Entry {
+  std::vector<std::string_view> operands;
+  bool variadic = false;  // the last operand may come any number of times, at least once
+};
+// "" or a sentence: "sub takes 2 operands (a, b), got 1".
+std::string wrong_count(const Callable& callable, std::size_t got);
+
 // Null when there is none.
 template <class Row>
 const Row* find_row(const std::vector<Row>& table, std::string_view name) {

@@ -16,11 +16,8 @@
 
 namespace graphrun {
 
-struct Function : Entry {
-  std::vector<std::string_view> operands;
-  ir::NodeId (*build)(NodeFactory& make, std::span<const ir::NodeId> operands,
-                      const ir::Attrs& attrs) = nullptr;  // null: the op of that name
-  bool variadic = false;  // the last operand may come any number of times, at least once
+struct Function : Callable {
+  Var (*build)(std::span<const Var> operands, const ir::Attrs& attrs) = nullptr;  // null: the op of that name
 };
 
 const std::vector<Function>& functions();  // in listing order
@@ -32,8 +29,5 @@ inline ir::NodeId call(NodeFactory& make, std::string_view name, std::span<const
                        AttrList attrs = {}) {
   return call(make, row_named("function", functions(), name), operands, std::move(attrs));
 }
-
-// "" or a sentence: "sub takes 2 operands (a, b), got 1".
-std::string wrong_count(const Function& function, std::size_t got);
 
 }  // namespace graphrun

@@ -1,7 +1,6 @@
 #include "graph/frontend/library/layers.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "graph/frontend/library/functions.h"
 #include "graphrun/error.h"
@@ -57,11 +56,11 @@ NodeId dense(const LayerCall& call) {
 
 const std::vector<Layer>& layers() {
   static const std::vector<Layer> table = {
-      {{"dense",
-        "activation(x @ W + b), W (in, units), b (units)",
-        {{.name = "units", .fallback = std::int64_t{0}, .doc = "columns of the result", .required = true, .low = 1},
-         {.name = "activation", .fallback = std::string(), .doc = "a function of one operand; none by default"}}},
-       {"x"},
+      {{{"dense",
+         "activation(x @ W + b), W (in, units), b (units)",
+         {{.name = "units", .fallback = std::int64_t{0}, .doc = "columns of the result", .required = true, .low = 1},
+          {.name = "activation", .fallback = std::string(), .doc = "a function of one operand; none by default"}}},
+        {"x"}},
        {{"init", Init::glorot_uniform()}, {"bias", Init::zeros(), true}},
        dense},
   };
@@ -71,10 +70,8 @@ const std::vector<Layer>& layers() {
 NodeId add_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_view name, std::span<const NodeId> operands,
                  const AttrList& attrs, std::map<std::string, std::optional<Init>, std::less<>> inits) {
   graph.check_new_name(name);
-  if (operands.size() != layer.operands.size()) {
-    throw Error(ErrorKind::input, "function.operands",
-                fmt::format("{} takes {} operand{} ({}), got {}", layer.name, layer.operands.size(),
-                            layer.operands.size() == 1 ? "" : "s", fmt::join(layer.operands, ", "), operands.size()));
+  if (std::string message = wrong_count(layer, operands.size()); !message.empty()) {
+    throw Error(ErrorKind::input, "function.operands", std::move(message));
   }
   for (const LayerInit& init : layer.inits) inits.try_emplace(std::string(init.name), init.fallback);
   const ir::Attrs values(layer.attributes, attrs);

@@ -29,8 +29,7 @@ struct LayerInit {
   bool optional = false;  // may be false: without that parameter
 };
 
-struct Layer : Entry {
-  std::vector<std::string_view> operands;
+struct Layer : Callable {
   std::vector<LayerInit> inits;
   ir::NodeId (*build)(const LayerCall& call);
 };

@@ -9,70 +9,64 @@
 namespace graphrun {
 namespace {
 
-using ir::NodeId;
-
-NodeId descend(UpdateContext& c, NodeId direction) {
-  return make::sub(c.make, c.parameter, make::mul(c.make, direction, c.lr));
+Var descend(const UpdateContext& c, Var direction) {
+  return c.parameter - direction * c.lr;
 }
-// a old + b new
-NodeId blend(UpdateContext& c, NodeId old, double a, NodeId fresh, double b) {
-  return make::add(c.make, make::scale(c.make, old, a), make::scale(c.make, fresh, b));
+Var root(Var x) {
+  return make::op("sqrt", {x});
 }
-NodeId sqrt(UpdateContext& c, NodeId x) {
-  return c.make.add("sqrt", {x});
-}
-NodeId plus(UpdateContext& c, NodeId x, double number) {
-  return make::add(c.make, x, make::like(c.make, number, x));
+// The slot's next value: so much of the old one stays, and the rest is new.
+Var average(Var slot, double stays, Var fresh) {
+  const Var added = fresh * (1 - stays);
+  return UpdateContext::assign(slot, slot * stays + added);
 }
 
-NodeId sgd(UpdateContext& c) {
+Var sgd(UpdateContext& c) {
   return descend(c, c.gradient);
 }
 
-NodeId velocity(UpdateContext& c) {
-  const NodeId old = c.slot("velocity");
-  return c.assign(old, make::add(c.make, make::scale(c.make, old, c.attrs.real("momentum")), c.gradient));
+Var velocity(UpdateContext& c) {
+  const Var old = c.slot("velocity");
+  return c.assign(old, old * c.attrs.real("momentum") + c.gradient);
 }
-NodeId momentum(UpdateContext& c) {
+Var momentum(UpdateContext& c) {
   return descend(c, velocity(c));
 }
-NodeId nesterov(UpdateContext& c) {
-  const NodeId v = velocity(c);
-  return descend(c, make::add(c.make, c.gradient, make::scale(c.make, v, c.attrs.real("momentum"))));
+Var nesterov(UpdateContext& c) {
+  const Var v = velocity(c);
+  return descend(c, c.gradient + v * c.attrs.real("momentum"));
 }
 
-NodeId rmsprop(UpdateContext& c) {
-  const double alpha = c.attrs.real("alpha");
-  const NodeId old = c.slot("square_average");
-  const NodeId average = c.assign(old, blend(c, old, alpha, make::square(c.make, c.gradient), 1 - alpha));
-  return descend(c, make::div(c.make, c.gradient, plus(c, sqrt(c, average), c.attrs.real("eps"))));
+Var rmsprop(UpdateContext& c) {
+  const Var old = c.slot("square_average");
+  const Var s = average(old, c.attrs.real("alpha"), make::square(c.gradient));
+  return descend(c, c.gradient / (root(s) + c.attrs.real("eps")));
 }
 
-NodeId adagrad(UpdateContext& c) {
-  const NodeId old = c.slot("square_sum");
-  const NodeId total = c.assign(old, make::add(c.make, old, make::square(c.make, c.gradient)));
-  return descend(c, make::div(c.make, c.gradient, plus(c, sqrt(c, total), c.attrs.real("eps"))));
+Var adagrad(UpdateContext& c) {
+  const Var old = c.slot("square_sum");
+  const Var total = c.assign(old, old + make::square(c.gradient));
+  return descend(c, c.gradient / (root(total) + c.attrs.real("eps")));
 }
 
 // 1 - beta^t: what the average of t values, started at zero, lacks. As -expm1(t log beta): the difference of two floats
 // near one would lose half of its digits.
-NodeId correction(UpdateContext& c, double beta) {
-  if (beta == 0) return c.make.scalar(1, DType::f32);
-  return make::neg(c.make, c.make.add("expm1", {make::scale(c.make, c.time, std::log(beta))}));
+Var correction(const UpdateContext& c, double beta) {
+  return beta == 0 ? make::like(1, c.time) : -make::op("expm1", {c.time * std::log(beta)});
 }
 
-NodeId adam(UpdateContext& c) {
+Var adam(UpdateContext& c) {
   const double beta1 = c.attrs.real("beta1");
   const double beta2 = c.attrs.real("beta2");
-  const NodeId correction1 = correction(c, beta1);  // numbers first: then nothing stands between the steps on tensors
-  const NodeId correction2 = correction(c, beta2);
-  const NodeId old_m = c.slot("m");
-  const NodeId old_v = c.slot("v");
-  const NodeId m = c.assign(old_m, blend(c, old_m, beta1, c.gradient, 1 - beta1));
-  const NodeId v = c.assign(old_v, blend(c, old_v, beta2, make::square(c.make, c.gradient), 1 - beta2));
-  const NodeId m_hat = make::div(c.make, m, correction1);
-  const NodeId v_hat = make::div(c.make, v, correction2);
-  return descend(c, make::div(c.make, m_hat, plus(c, sqrt(c, v_hat), c.attrs.real("eps"))));
+  const Var correction1 = correction(c, beta1);  // numbers first: then nothing stands between the steps on tensors
+  const Var correction2 = correction(c, beta2);
+  const Var old_m = c.slot("m");
+  const Var old_v = c.slot("v");
+  const Var m = average(old_m, beta1, c.gradient);
+  const Var v = average(old_v, beta2, make::square(c.gradient));
+  const Var m_hat = m / correction1;
+  const Var v_hat = v / correction2;
+  return descend(c, m_hat / (root(v_hat) + c.attrs.real("eps")));
 }
 
 ir::AttrDef number(std::string_view name, double fallback, std::string_view doc, bool required = false) {
@@ -89,13 +83,15 @@ ir::AttrSchema schema(std::vector<ir::AttrDef> own, double weight_decay = 0) {
 
 }  // namespace
 
-NodeId UpdateContext::slot(std::string_view name) {
-  const TensorType type = make.type(parameter);
-  const NodeId id = make.add(
-      "state", {},
-      {{"dtype", std::string(name_of(type.dtype))}, {"shape", make::dims(type.shape)}, {"kind", std::string("slot")}});
-  make.rename(id, fmt::format("{}:{}", make.graph()[parameter].name, name));
-  return id;
+Var UpdateContext::slot(std::string_view name) {
+  const Var slot = make::source(make, "state", parameter.type(), {{"kind", std::string("slot")}});
+  make.rename(slot.id, fmt::format("{}:{}", make.graph()[parameter.id].name, name));
+  return slot;
+}
+
+Var UpdateContext::assign(Var slot, Var value) {
+  make::op("assign", {slot, value});
+  return value;
 }
 
 const std::vector<OptimizerDef>& optimizers() {
@@ -118,33 +114,29 @@ const std::vector<OptimizerDef>& optimizers() {
   return table;
 }
 
-NodeId update_parameter(const OptimizerDef& optimizer, UpdateContext& c, bool decays) {
+Var update_parameter(const OptimizerDef& optimizer, UpdateContext& c, bool decays) {
   const double l2 = c.attrs.real("l2");
   const double decay = c.attrs.real("weight_decay");
-  const NodeId parameter = c.parameter;
-  if (decays && l2 != 0) c.gradient = make::add(c.make, c.gradient, make::scale(c.make, parameter, l2));
+  if (decays && l2 != 0) c.gradient = c.gradient + c.parameter * l2;
   if (!decays || decay == 0) return optimizer.update(c);
-  const NodeId rate = make::scale(c.make, c.lr, decay);
-  const NodeId next = optimizer.update(c);
+  const Var rate = c.lr * decay;
+  const Var next = optimizer.update(c);
   // PyTorch shrinks p first and then descends from there: the step does not see the shrunken p, so the order is the
   // same.
-  return make::sub(c.make, next, make::mul(c.make, parameter, rate));
+  return next - c.parameter * rate;
 }
 
-std::vector<NodeId> clip_norm(NodeFactory& make, const std::vector<NodeId>& gradients, double max_norm) {
-  NodeId total = ir::kNoNode;
-  for (const NodeId gradient : gradients) {
-    const NodeId part = make::sum(make, make::square(make, gradient), {}, false);
-    total = total == ir::kNoNode ? part : make::add(make, total, part);
+void clip_norm(std::vector<Var>& gradients, double max_norm) {
+  Var total;
+  for (const Var gradient : gradients) {
+    const Var part = make::sum(make::square(gradient), {}, false);
+    total = total.id == ir::kNoNode ? part : total + part;
   }
-  std::vector<NodeId> clipped;
-  if (total == ir::kNoNode) return clipped;
-  const NodeId norm = make.add("sqrt", {total});
-  const NodeId room =
-      make::div(make, make::like(make, max_norm, norm), make::add(make, norm, make::like(make, 1e-6, norm)));
-  const NodeId factor = make.add("minimum", {room, make::like(make, 1, norm)});
-  for (const NodeId gradient : gradients) clipped.push_back(make::mul(make, gradient, factor));
-  return clipped;
+  if (gradients.empty()) return;
+  const Var norm = root(total);
+  const Var room = max_norm / (norm + 1e-6);
+  const Var factor = make::op("minimum", {room, make::like(1, norm)});
+  for (Var& gradient : gradients) gradient = gradient * factor;
 }
 
 }  // namespace graphrun

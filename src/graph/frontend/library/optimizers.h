@@ -16,29 +16,26 @@ namespace graphrun {
 struct UpdateContext {
   ir::Builder& make;
   const ir::Attrs& attrs;
-  ir::NodeId parameter;
-  ir::NodeId gradient;
-  ir::NodeId lr;    // f32 scalar
-  ir::NodeId time;  // f32 scalar: this step's number, from 1
+  Var parameter;
+  Var gradient;
+  Var lr;    // f32 scalar
+  Var time;  // f32 scalar: this step's number, from 1
 
   // A state of the parameter's type that starts at zero.
-  ir::NodeId slot(std::string_view name);
-  ir::NodeId assign(ir::NodeId slot, ir::NodeId value) {
-    make.add("assign", {slot, value});
-    return value;
-  }
+  Var slot(std::string_view name);
+  static Var assign(Var slot, Var value);  // `value`
 };
 
 struct OptimizerDef : Entry {
-  ir::NodeId (*update)(UpdateContext&);  // the parameter's next value
+  Var (*update)(UpdateContext&);  // the parameter's next value
 };
 
 const std::vector<OptimizerDef>& optimizers();
 
 // The whole update of one parameter: l2, the optimizer, weight decay. `decays`: whether the last two of those reach it.
-ir::NodeId update_parameter(const OptimizerDef& optimizer, UpdateContext& context, bool decays);
+Var update_parameter(const OptimizerDef& optimizer, UpdateContext& context, bool decays);
 
-// Gradients scaled by min(1, max_norm / (norm + 1e-6)), norm over all of them (torch.nn.utils.clip_grad_norm_).
-std::vector<ir::NodeId> clip_norm(NodeFactory& make, const std::vector<ir::NodeId>& gradients, double max_norm);
+// Scales gradients by min(1, max_norm / (norm + 1e-6)), norm over all of them (torch.nn.utils.clip_grad_norm_).
+void clip_norm(std::vector<Var>& gradients, double max_norm);
 
 }  // namespace graphrun

@@ -10,59 +10,56 @@
 namespace graphrun {
 namespace {
 
-using ir::NodeId;
+using make::like;
+using make::op;
 using Reals = std::vector<double>;
 
-NodeId number(NodeFactory& f, double value) {
-  return f.scalar(value, DType::f32);
-}
-NodeId lerp(NodeFactory& f, double from, double to, NodeId part) {
-  return make::add(f, number(f, from), make::scale(f, part, to - from));
+Var at_most_one(Var part) {
+  return op("minimum", {part, like(1, part)});
 }
 // A quotient, not a product with 1 / length: a whole number of lengths gives that whole number.
-NodeId lengths(NodeFactory& f, NodeId time, double length) {
-  return make::div(f, time, number(f, length));
+Var lengths(const ScheduleCall& c) {
+  return c.time / c.attrs.real(c.unit);
 }
-// time / length, at most 1
-NodeId progress(NodeFactory& f, NodeId time, double length) {
-  return f.add("minimum", {lengths(f, time, length), number(f, 1)});
-}
-
-NodeId constant(NodeFactory& f, const ir::Attrs& attrs, NodeId, double) {
-  return number(f, attrs.real("value"));
+Var lerp(const ScheduleCall& c, Var part) {
+  const double from = c.attrs.real("from");
+  const Var way = part * (c.attrs.real("to") - from);
+  return like(from, part) + way;
 }
 
-NodeId linear(NodeFactory& f, const ir::Attrs& attrs, NodeId time, double length) {
-  return lerp(f, attrs.real("from"), attrs.real("to"), progress(f, time, length));
+Var constant(const ScheduleCall& c) {
+  return like(c.attrs.real("value"), c.time);
+}
+
+Var linear(const ScheduleCall& c) {
+  return lerp(c, at_most_one(lengths(c)));
 }
 
 // from + (to - from) (1 - cos(pi t / length)) / 2
-NodeId cosine(NodeFactory& f, const ir::Attrs& attrs, NodeId time, double length) {
-  const NodeId turn = f.add("cos", {make::scale(f, progress(f, time, length), std::numbers::pi)});
-  const NodeId part = make::scale(f, make::sub(f, number(f, 1), turn), 0.5);
-  return lerp(f, attrs.real("from"), attrs.real("to"), part);
+Var cosine(const ScheduleCall& c) {
+  const Var turn = op("cos", {at_most_one(lengths(c)) * std::numbers::pi});
+  return lerp(c, (1 - turn) * 0.5);
 }
 
 // from factor^exponent. As exp(exponent log factor) its error does not grow with the exponent but with the result's.
-NodeId power(NodeFactory& f, const ir::Attrs& attrs, NodeId exponent) {
-  const NodeId factor = f.add("exp", {make::scale(f, exponent, std::log(attrs.real("factor")))});
-  return make::scale(f, factor, attrs.real("from"));
+Var power(const ScheduleCall& c, Var exponent) {
+  return op("exp", {exponent * std::log(c.attrs.real("factor"))}) * c.attrs.real("from");
 }
-NodeId step(NodeFactory& f, const ir::Attrs& attrs, NodeId time, double length) {
+Var step(const ScheduleCall& c) {
   // A little slack: a time that rounding left just below a whole number counts as that number.
-  return power(f, attrs, f.add("floor", {make::add(f, lengths(f, time, length), number(f, 1e-6))}));
+  return power(c, op("floor", {lengths(c) + 1e-6}));
 }
-NodeId exponential(NodeFactory& f, const ir::Attrs& attrs, NodeId time, double length) {
-  return power(f, attrs, lengths(f, time, length));
+Var exponential(const ScheduleCall& c) {
+  return power(c, lengths(c));
 }
 
-NodeId piecewise(NodeFactory& f, const ir::Attrs& attrs, NodeId time, double) {
-  const Reals& values = attrs.reals("values");
-  const Reals& at = attrs.reals("at");
-  NodeId value = number(f, values[0]);
+Var piecewise(const ScheduleCall& c) {
+  const Reals& values = c.attrs.reals("values");
+  const Reals& at = c.attrs.reals(c.unit);
+  Var value = like(values[0], c.time);
   for (std::size_t i = 0; i < at.size(); ++i) {
-    const NodeId reached = f.add("greater_equal", {make::add(f, time, number(f, 1e-6)), number(f, at[i])});
-    value = f.add("where", {reached, number(f, values[i + 1]), value});
+    const Var reached = op("greater_equal", {c.time + 1e-6, like(at[i], c.time)});
+    value = op("where", {reached, like(values[i + 1], c.time), value});
   }
   return value;
 }
@@ -76,76 +73,51 @@ ir::AttrDef positive(std::string_view name, std::string_view doc) {
   return {.name = name, .fallback = 0.0, .doc = doc, .required = true, .low = 0.0, .above = true};
 }
 
-struct Unit {
-  std::string name;
-  AttrValue length;
-  AttrList rest;
-  double warmup = 0;
-};
+ScheduleDef row(std::string_view name, std::string_view doc, Var (*build)(const ScheduleCall&), ir::AttrSchema keys,
+                const AttrValue& length = 0.0, std::string_view what = "the length; one of steps and epochs") {
+  for (const std::string_view unit : {"steps", "epochs"}) keys.push_back({unit, length, what});
+  keys.push_back({"warmup", 0.0, "rises linearly from 0 over so many of the unit first", false, 0.0});
+  return {{name, doc, std::move(keys)}, build};
+}
 
 [[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) {
   throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
 }
 
-double as_number(const std::string& name, const AttrValue& value) {
-  if (const auto* real = std::get_if<double>(&value)) return *real;
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
-  fail("schedule.kind", fmt::format("'{}' must be a number", name));
-}
-
-Unit split_unit(const ScheduleSpec& spec) {
-  Unit unit;
-  for (const auto& [name, value] : spec.attributes) {
-    if (name == "steps" || name == "epochs") {
-      if (!unit.name.empty()) fail("schedule.unit", "give the length in 'steps' or in 'epochs', not both");
-      unit.name = name;
-      unit.length = value;
-    } else if (name == "warmup") {
-      unit.warmup = as_number(name, value);
-      if (!(unit.warmup >= 0)) fail("attribute.range", fmt::format("'warmup' must be >= 0, got {}", unit.warmup));
-    } else {
-      unit.rest.emplace_back(name, value);
-    }
-  }
-  if (spec.name != "constant" && unit.name.empty()) {
-    fail("schedule.unit", fmt::format("the schedule '{}' needs its length in 'steps' or 'epochs'", spec.name),
-         "for instance \"epochs\": 100");
-  }
-  if (unit.name.empty()) {
-    if (unit.warmup > 0) fail("schedule.unit", "'warmup' needs its unit: add \"steps\" or \"epochs\"");
-    unit.name = "steps";
-    unit.length = 1.0;
-  }
-  return unit;
-}
-
 struct Parsed {
   const ScheduleDef* def;
-  Unit unit;
-  double length = 0;
   ir::Attrs attrs;
+  std::string_view unit;
 };
 
 Parsed parse(const ScheduleSpec& spec) {
-  Parsed parsed{&row_named("schedule", schedules(), spec.name), {}, 0, {}};
-  parsed.unit = split_unit(spec);
-  AttrList given = parsed.unit.rest;
-  if (spec.name == "piecewise") {
-    given.emplace_back("at", parsed.unit.length);  // the unit's key holds the boundaries
-  } else {
-    parsed.length = as_number(parsed.unit.name, parsed.unit.length);
-    if (!(parsed.length > 0)) {
-      fail("attribute.range", fmt::format("'{}' must be > 0, got {}", parsed.unit.name, parsed.length));
-    }
+  Parsed parsed{&row_named("schedule", schedules(), spec.name), {}, {}};
+  for (const auto& [name, value] : spec.attributes) {
+    if (name != "steps" && name != "epochs") continue;
+    if (!parsed.unit.empty()) fail("schedule.unit", "give the length in 'steps' or in 'epochs', not both");
+    parsed.unit = name;
   }
-  parsed.attrs = ir::Attrs(parsed.def->attributes, given);
-  if (spec.name == "piecewise") {
-    const Reals& at = parsed.attrs.reals("at");
+  const bool timed = !parsed.unit.empty();
+  if (!timed && spec.name != "constant") {
+    fail("schedule.unit", fmt::format("the schedule '{}' needs its length in 'steps' or 'epochs'", spec.name),
+         "for instance \"epochs\": 100");
+  }
+  parsed.attrs = ir::Attrs(parsed.def->attributes, spec.attributes);
+  if (!timed) {
+    if (parsed.attrs.real("warmup") > 0) {
+      fail("schedule.unit", "'warmup' needs its unit: add \"steps\" or \"epochs\"");
+    }
+    parsed.unit = "steps";
+  } else if (spec.name != "piecewise") {
+    const double length = parsed.attrs.real(parsed.unit);
+    if (!(length > 0)) fail("attribute.range", fmt::format("'{}' must be > 0, got {}", parsed.unit, length));
+  } else {
+    const Reals& at = parsed.attrs.reals(parsed.unit);
     if (parsed.attrs.reals("values").size() != at.size() + 1) {
-      fail("schedule.piecewise", fmt::format("'values' must have one entry more than '{}'", parsed.unit.name));
+      fail("schedule.piecewise", fmt::format("'values' must have one entry more than '{}'", parsed.unit));
     }
     for (std::size_t i = 1; i < at.size(); ++i) {
-      if (!(at[i - 1] < at[i])) fail("schedule.piecewise", fmt::format("'{}' must increase", parsed.unit.name));
+      if (!(at[i - 1] < at[i])) fail("schedule.piecewise", fmt::format("'{}' must increase", parsed.unit));
     }
   }
   return parsed;
@@ -154,57 +126,37 @@ Parsed parse(const ScheduleSpec& spec) {
 }  // namespace
 
 const std::vector<ScheduleDef>& schedules() {
+  static const ir::AttrSchema ends = {real("from", "at first"), real("to", "at last")};
   static const std::vector<ScheduleDef> table = {
-      {{"constant", "the same number", {real("value", "the number")}}, constant},
-      {{"linear", "from `from` to `to` over the length, then `to`", {real("from", "at first"), real("to", "at last")}},
-       linear},
-      {{"cosine",
-        "from + (to - from) (1 - cos(pi t / length)) / 2, then `to`",
-        {real("from", "at first"), real("to", "at last")}},
-       cosine},
-      {{"step", "from * factor^floor(t / length)", {real("from", "at first"), positive("factor", "each time")}}, step},
-      {{"exponential", "from * factor^(t / length)", {real("from", "at first"), positive("factor", "over the length")}},
-       exponential},
-      {{"piecewise",
-        "values[i] from the i-th boundary on; the unit's key lists the boundaries",
-        {{"values", Reals{}, "one more than boundaries", true},
-         {"at", Reals{}, "boundaries, given as steps or epochs", true}}},
-       piecewise},
+      row("constant", "the same number", constant, {real("value", "the number")}),
+      row("linear", "from `from` to `to` over the length, then `to`", linear, ends),
+      row("cosine", "from + (to - from) (1 - cos(pi t / length)) / 2, then `to`", cosine, ends),
+      row("step", "from * factor^floor(t / length)", step, {real("from", "at first"), positive("factor", "each time")}),
+      row("exponential", "from * factor^(t / length)", exponential,
+          {real("from", "at first"), positive("factor", "over the length")}),
+      row("piecewise", "values[i] from the i-th boundary on; the unit's key lists the boundaries", piecewise,
+          {{"values", Reals{}, "one more than boundaries", true}}, Reals{},
+          "the boundaries, increasing; one of steps and epochs"),
   };
   return table;
-}
-
-ir::AttrSchema schedule_keys(const ScheduleDef& schedule) {
-  ir::AttrSchema keys;
-  AttrValue length = 0.0;
-  std::string_view doc = "the length; one of steps and epochs";
-  for (const ir::AttrDef& def : schedule.attributes) {
-    if (def.name != "at") {
-      keys.push_back(def);
-      continue;
-    }
-    length = Reals{};  // the unit's key holds the boundaries
-    doc = "the boundaries, increasing; one of steps and epochs";
-  }
-  for (const std::string_view unit : {"steps", "epochs"}) keys.push_back({unit, length, doc});
-  keys.push_back({"warmup", 0.0, "rises linearly from 0 over so many of the unit first", false, 0.0});
-  return keys;
 }
 
 void check_schedule(const ScheduleSpec& spec) {
   parse(spec);
 }
 
-NodeId schedule_value(NodeFactory& f, const ScheduleSpec& spec, NodeId step,
-                      const std::function<NodeId()>& epoch_steps) {
+ir::NodeId schedule_value(NodeFactory& f, const ScheduleSpec& spec, ir::NodeId step,
+                          const std::function<ir::NodeId()>& epoch_steps) {
   const Parsed parsed = parse(spec);
-  NodeId time = make::cast(f, step, DType::f32);
-  if (parsed.unit.name == "epochs") time = make::div(f, time, epoch_steps());
-  const double warmup = parsed.unit.warmup;
-  if (warmup == 0) return parsed.def->build(f, parsed.attrs, time, parsed.length);
+  ScheduleCall call{parsed.attrs, parsed.unit, make::cast({&f, step}, DType::f32)};
+  if (parsed.unit == "epochs") call.time = call.time / Var{&f, epoch_steps()};
+  const double warmup = parsed.attrs.real("warmup");
+  if (warmup == 0) return parsed.def->build(call).id;
 
-  const NodeId after = f.add("maximum", {make::sub(f, time, number(f, warmup)), number(f, 0)});
-  return make::mul(f, parsed.def->build(f, parsed.attrs, after, parsed.length), progress(f, time, warmup));
+  const Var time = call.time;
+  call.time = op("maximum", {time - like(warmup, time), like(0, time)});
+  const Var rise = at_most_one(time / warmup);
+  return (parsed.def->build(call) * rise).id;
 }
 
 }  // namespace graphrun

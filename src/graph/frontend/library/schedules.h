@@ -14,15 +14,17 @@
 
 namespace graphrun {
 
-struct ScheduleDef : Entry {
-  // `time` is an f32 scalar >= 0 in the schedule's unit, `length` what the unit's key says (for piecewise: 0).
-  ir::NodeId (*build)(NodeFactory& make, const ir::Attrs& attrs, ir::NodeId time, double length);
+struct ScheduleCall {
+  const ir::Attrs& attrs;
+  std::string_view unit;  // the key that says the length: "steps" or "epochs"
+  Var time;               // f32 scalar >= 0, in that unit
+};
+
+struct ScheduleDef : Entry {  // its attributes: its own, the units, and warmup
+  Var (*build)(const ScheduleCall& call);
 };
 
 const std::vector<ScheduleDef>& schedules();
-
-// What the schedule's object may hold in a model file: its attributes, the unit of its length, and warmup.
-ir::AttrSchema schedule_keys(const ScheduleDef& schedule);
 
 // Throws Error (kind input) when the spec has no or two units, or attributes that the schedule does not know.
 void check_schedule(const ScheduleSpec& spec);

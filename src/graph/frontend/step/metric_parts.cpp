@@ -147,9 +147,7 @@ MetricFormula metric_formula(const Graph& model, NodeId metric, const std::vecto
   formula.graph.phases.push_back({"metric", 1, kNoNode});
   ir::Builder make(formula.graph);
   make.enter(0);
-  const auto input = [&](const Shape& shape) {
-    return make.add("input", {}, {{"dtype", std::string("f64")}, {"shape", make::dims(shape)}});
-  };
+  const auto input = [&](const Shape& shape) { return make::source(make, "input", {DType::f64, shape}).id; };
   std::map<NodeId, NodeId> copied;
   for (const MetricPart& part : parts) {
     formula.parts.push_back(input(model[part.node].type.shape));

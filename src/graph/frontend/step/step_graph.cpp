@@ -46,20 +46,19 @@ class StepGraphBuilder {
  private:
   ir::Graph& graph() { return result_.graph; }
 
+  Var var(NodeId id) { return {&make_, id}; }
+
+  NodeId add_named(const std::string& name, Var node) {
+    make_.rename(node.id, name);
+    return node.id;
+  }
+
   NodeId add_state(const std::string& name, const TensorType& type, std::string_view kind) {
-    const NodeId id = make_.add(
-        "state", {},
-        {{"dtype", std::string(name_of(type.dtype))}, {"shape", make::dims(type.shape)}, {"kind", std::string(kind)}});
-    make_.rename(id, name);
-    return id;
+    return add_named(name, make::source(make_, "state", type, {{"kind", std::string(kind)}}));
   }
 
   NodeId add_input(const std::string& name, const TensorType& type) {
-    const NodeId id = make_.add(
-        "input", {},
-        {{"dtype", std::string(name_of(type.dtype))}, {"shape", make::dims(type.shape)}, {"rows", type.rows}});
-    make_.rename(id, name);
-    return id;
+    return add_named(name, make::source(make_, "input", type, {{"rows", type.rows}}));
   }
 
   void add_data(const Split& split) {
@@ -96,9 +95,8 @@ class StepGraphBuilder {
     result_.phases.back().counter = counter_;
     make_.count_steps(counter_);
     copied_[source_.step] = counter_;
-    const NodeId count = make_.add("row_count", {counter_}, {{"total", samples}, {"drop_last", drops}});
-    make_.rename(count, name + "/batch:count");
-    graph().phases.back().row_count = count;
+    graph().phases.back().row_count = add_named(
+        name + "/batch:count", make::op("row_count", {var(counter_)}, {{"total", samples}, {"drop_last", drops}}));
     for (NodeId input : source_.inputs) {
       const std::string& column = source_.graph[input].name;
       const auto data = data_.find(fmt::format("data/{}/{}", split.name, column));
@@ -108,10 +106,8 @@ class StepGraphBuilder {
         attrs.emplace_back("shuffle", true);
         attrs.emplace_back("key", stream_key("data.shuffle"));  // one order for all columns
       }
-      const NodeId rows = make_.add("minibatch", {data->second, counter_}, attrs);
-      const NodeId fitted = make::reshape(make_, rows, source_.graph[input].type.shape);
-      make_.rename(fitted, name + "/" + column);
-      copied_[input] = fitted;
+      const Var rows = make::op("minibatch", {var(data->second), var(counter_)}, attrs);
+      copied_[input] = add_named(name + "/" + column, make::reshape(rows, source_.graph[input].type.shape));
     }
     return result_.phases.back();
   }
@@ -179,7 +175,7 @@ class StepGraphBuilder {
                   fmt::format("'{}' must be a scalar, it is {}", name, to_string(make_.type(value))),
                   "mean(...) makes a scalar");
     }
-    value = make::cast(make_, value, DType::f32);
+    value = make::cast(var(value), DType::f32).id;
     const NodeId ring = add_state(fmt::format("{}/{}:ring", phase.name, name), {DType::f32, {kRingSize}, 0}, "metric");
     graph()[ring].poll = true;
     // Training records the steps of many epochs between two looks of the host, an evaluation those of one.
@@ -208,11 +204,11 @@ class StepGraphBuilder {
     for (const MetricPart& part : found.parts) {
       const NodeId whole = copy(part.node);
       const std::int64_t elements = make_.type(whole).shape.elements();
-      const NodeId flat = make::reshape(make_, whole, Shape{elements});
+      const Var flat = make::reshape(var(whole), Shape{elements});
       for (std::int64_t i = 0; i < elements; ++i) {
-        const NodeId element = make_.add("slice", {flat}, {{"start", i}, {"stop", i + 1}});
+        const Var element = make::op("slice", {flat}, {{"start", i}, {"stop", i + 1}});
         const std::string label = fmt::format("{}:part{}", name, recorded.parts.size() + 1);
-        recorded.parts.push_back({add_ring(phase, label, make::reshape(make_, element, Shape{})), part.how});
+        recorded.parts.push_back({add_ring(phase, label, make::reshape(element, Shape{}).id), part.how});
       }
     }
     phase.recorded.push_back(std::move(recorded));
@@ -242,10 +238,11 @@ class StepGraphBuilder {
     for (NodeId id : source_.parameters) {
       if (copied_[id] != kNoNode) parameters.push_back(copied_[id]);
     }
-    const std::vector<NodeId> gradient = gradients(make_, loss, parameters);
-    for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i]);
+    std::vector<Var> gradient;
+    for (const NodeId id : gradients(make_, loss, parameters)) gradient.push_back(var(id));
+    for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
     add_record(phase, "loss", loss);
-    update(parameters, gradient);
+    update(parameters, std::move(gradient));
     finish_phase();
   }
 
@@ -255,26 +252,24 @@ class StepGraphBuilder {
     if (graph()[gradient].phase != ir::kShared && !named) make_.rename(gradient, name);
   }
 
-  void update(const std::vector<NodeId>& parameters, std::vector<NodeId> gradient) {
+  void update(const std::vector<NodeId>& parameters, std::vector<Var> gradient) {
     const OptimizerSpec& spec = model_.train.optimizer;
     const OptimizerDef& optimizer = row_named("optimizer", optimizers(), spec.name);
-    AttrList given;
-    for (const auto& [name, value] : spec.attributes) given.emplace_back(name, value);
-    const ir::Attrs attrs(optimizer.attributes, given);
+    const ir::Attrs attrs(optimizer.attributes, {spec.attributes.begin(), spec.attributes.end()});
     const NodeId lr = spec.lr ? schedule_value(make_, *spec.lr, counter_, [this] { return epoch_steps(); })
                               : make_.scalar(attrs.real("lr"), DType::f32);
-    const NodeId time = make::add(make_, make::cast(make_, counter_, DType::f32), make_.scalar(1, DType::f32));
-    if (model_.train.clip_norm > 0) gradient = clip_norm(make_, gradient, model_.train.clip_norm);
+    const Var one = var(make_.scalar(1, DType::f32));
+    const Var time = make::cast(var(counter_), DType::f32) + one;
+    if (model_.train.clip_norm > 0) clip_norm(gradient, model_.train.clip_norm);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      UpdateContext context{make_, attrs, parameters[i], gradient[i], lr, time};
-      make_.add("assign", {parameters[i], update_parameter(optimizer, context, decays(parameters[i]))});
+      UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], var(lr), time};
+      context.assign(context.parameter, update_parameter(optimizer, context, decays(parameters[i])));
     }
   }
 
   NodeId epoch_steps() {
-    const NodeId steps = make_.add("constant", {}, {{"values", std::vector<double>{1}}});
-    make_.rename(steps, "train/epoch:steps");
-    return graph().phases.back().epoch_steps = steps;
+    const Var steps = make::source(make_, "constant", {}, {{"values", std::vector<double>{1}}});
+    return graph().phases.back().epoch_steps = add_named("train/epoch:steps", steps);
   }
 
   bool decays(NodeId parameter) const {
@@ -355,20 +350,19 @@ class StepGraphBuilder {
   }
 
   // One number a column of `target`, in the shape that its samples have.
-  NodeId constant_row(const std::vector<double>& values, const std::string& target) {
-    const Shape& shape = source_.graph[model_.graph.find(target).id].type.shape;
-    std::vector<std::int64_t> samples;
-    for (int axis = 1; axis < shape.rank(); ++axis) samples.push_back(shape[axis]);
-    if (samples.empty()) samples = {static_cast<std::int64_t>(values.size())};
-    return make_.add("constant", {}, {{"shape", samples}, {"values", values}});
+  Var constant_row(const std::vector<double>& values, const std::string& target) {
+    const std::span<const std::int64_t> dims = source_.graph[model_.graph.find(target).id].type.shape.dims();
+    Shape shape(dims.empty() ? dims : dims.subspan(1));
+    if (shape.rank() == 0) shape.push_back(static_cast<std::int64_t>(values.size()));
+    return make::source(make_, "constant", {DType::f32, shape}, {{"values", values}});
   }
 
   // What standardize did to the target, undone.
   double undo(std::span<NodeId> values, const std::string& target) {
     for (const Standardization* fitted : fitted_of(target)) {
       for (NodeId& value : values) {
-        value = make::add(make_, make::mul(make_, value, constant_row(fitted->scale, target)),
-                          constant_row(fitted->shift, target));
+        const Var shift = constant_row(fitted->shift, target);
+        value = (var(value) * constant_row(fitted->scale, target) + shift).id;
       }
     }
     return 1;
@@ -383,8 +377,8 @@ class StepGraphBuilder {
     for (const double unit : units) largest = std::max(largest, std::abs(unit));
     if (units.size() == 1) return largest;
     for (double& unit : units) unit /= largest;
-    const NodeId row = constant_row(units, target);
-    for (NodeId& value : values) value = make::mul(make_, value, row);
+    const Var row = constant_row(units, target);
+    for (NodeId& value : values) value = (var(value) * row).id;
     return largest;
   }
 
