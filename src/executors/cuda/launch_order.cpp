@@ -18,7 +18,7 @@ struct Piece {
   std::vector<std::uint32_t> readers;
 };
 
-class Arena {
+class Accesses {
  public:
   // A launch reads the range; gives the launches that it waits for to `after`.
   void read(ByteRange range, std::uint32_t launch, std::vector<std::uint32_t>& after) {
@@ -74,7 +74,7 @@ void LaunchAccess::add(const Program& program, const Step& step) {
 }
 
 std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAccess> launches) {
-  Arena arena;
+  Accesses arena;
   std::vector<std::vector<std::uint32_t>> order;
   std::vector<std::bitset<kWindow>> ended;  // before each launch: bit i is the launch i + 1 before it
   for (std::uint32_t launch = 0; launch < launches.size(); ++launch) {

@@ -15,7 +15,7 @@
 namespace graphrun::cuda {
 namespace {
 
-struct Functions {
+struct NvrtcFunctions {
   decltype(&nvrtcCreateProgram) create;
   decltype(&nvrtcDestroyProgram) destroy;
   decltype(&nvrtcCompileProgram) compile;
@@ -25,7 +25,7 @@ struct Functions {
   decltype(&nvrtcGetCUBIN) cubin;
 };
 
-Functions open_library() {
+NvrtcFunctions open_nvrtc() {
   const std::string name = fmt::format("libnvrtc.so.{}", CUDART_VERSION / 1000);
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -39,7 +39,7 @@ Functions open_library() {
     if (to == nullptr)
       throw Error(ErrorKind::device, "cuda.library", fmt::format("{} has no function '{}'", name, function));
   };
-  Functions f{};
+  NvrtcFunctions f{};
   find("nvrtcCreateProgram", f.create);
   find("nvrtcDestroyProgram", f.destroy);
   find("nvrtcCompileProgram", f.compile);
@@ -50,8 +50,8 @@ Functions open_library() {
   return f;
 }
 
-const Functions& functions() {
-  static const Functions loaded = open_library();
+const NvrtcFunctions& nvrtc() {
+  static const NvrtcFunctions loaded = open_nvrtc();
   return loaded;
 }
 
@@ -61,7 +61,7 @@ void check(cudaError_t status, const char* call) {
 }
 
 std::vector<char> compile(const std::string& source, const std::string& architecture) {
-  const Functions& f = functions();
+  const NvrtcFunctions& f = nvrtc();
   nvrtcProgram program = nullptr;
   const char* const headers[] = {kScalarOpsSource};
   const char* const names[] = {kScalarOpsName};
