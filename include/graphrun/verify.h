@@ -18,24 +18,20 @@
 #include <string_view>
 #include <vector>
 
-#include "graphrun/executor.h"
-#include "graphrun/model.h"
-#include "graphrun/tensor.h"
+#include "graphrun/output_file.h"
+#include "graphrun/session.h"
 
 namespace graphrun {
 
-struct VerifyOptions {
-  std::string executor = "cpu";  // the candidate
+// The candidate is the Session's executor. fuse: parts 2 to 4 run the Program with regions. No part is profiled.
+struct VerifyOptions : SessionOptions {
   std::string against = "ref";
-  std::shared_ptr<Executor> custom_executor, custom_against;  // used instead of the names when set
-  std::string target;                                         // empty: the candidate's default
-  bool passes = true;
-  bool fuse = true;         // parts 2 to 4 run the Program with regions, as a Session does
-  int threads = 0;          // as in SessionOptions
+  std::shared_ptr<Executor> custom_against = {};  // used instead of the name when set
   std::uint64_t steps = 3;  // of training, and at most so many of each evaluation; a short last batch is added to them
   // Both executors run freely through all the steps and only their parameters are compared: how far rounding grows.
   bool trajectory = false;
-  std::optional<double> tolerance;  // of a trajectory: the largest difference that passes; none: only NaN, inf fail
+  std::optional<double> tolerance =
+      {};  // of a trajectory: the largest difference that passes; none: only NaN, inf fail
 };
 
 struct Difference {
@@ -91,18 +87,16 @@ struct VerifyReport {
 
 GRAPHRUN_API VerifyReport verify(const Model& model, const VerifyOptions& options = {});
 
-struct ValueOptions {
-  std::string executor = "cpu";
-  std::shared_ptr<Executor> custom_executor;
-  std::string target;
-  bool passes = true;
-  bool fuse = true;         // for states, which training leaves; other values are those of plain steps
-  int threads = 0;          // as in SessionOptions
+// fuse: for states, which training leaves; other values are those of plain steps. Nothing is profiled.
+struct ValueOptions : SessionOptions {
   std::uint64_t steps = 0;  // of training before the value is read
 };
 
 // A value of the Program by name ("W", "train/h", or "h" for the latter). A state is read after the steps; any other is
 // what the next step of its phase computes. Throws Error for a name that is not there, with the nearest.
 GRAPHRUN_API HostTensor value_after(const Model& model, std::string_view name, const ValueOptions& options = {});
+
+// The whole file in NumPy's format, version 1.0.
+GRAPHRUN_API void save_npy(const HostTensor& tensor, OutputFile& file);
 
 }  // namespace graphrun

@@ -18,29 +18,26 @@
 namespace graphrun {
 namespace {
 
-std::string cause(int error) {
-  return std::generic_category().message(error);
-}
-
-// Names the neighbour that was probably meant.
-std::string missing_file_hint(const std::string& path) {
-  const std::filesystem::path wanted(path);
-  std::error_code error;
-  std::vector<std::string> names;
-  const std::filesystem::path folder = wanted.has_parent_path() ? wanted.parent_path() : std::filesystem::path(".");
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  const std::string near = nearest_name(wanted.filename().string(), names);
-  return near.empty() ? "" : fmt::format("did you mean '{}'?", (wanted.parent_path() / near).string());
-}
-
 [[noreturn]] void cannot_read(const std::string& path, int error) {
-  throw Error(ErrorKind::input, "file.read", fmt::format("cannot read '{}': {}", path, cause(error)),
-              error == ENOENT ? missing_file_hint(path) : "");
+  const std::string near = error == ENOENT ? nearest_file(path) : "";
+  throw Error(
+      ErrorKind::input, "file.read", fmt::format("cannot read '{}': {}", path, std::generic_category().message(error)),
+      near.empty() ? ""
+                   : fmt::format("did you mean '{}'?", std::filesystem::path(path).replace_filename(near).string()));
 }
 
 }  // namespace
+
+std::string nearest_file(const std::string& path) {
+  const std::filesystem::path wanted(path);
+  const std::filesystem::path folder = wanted.has_parent_path() ? wanted.parent_path() : std::filesystem::path(".");
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end && names.size() < 2000;
+       it.increment(error))
+    names.push_back(it->path().filename().string());
+  return nearest_name(wanted.filename().string(), names);
+}
 
 std::string read_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

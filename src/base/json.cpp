@@ -132,6 +132,7 @@ class TreeBuilder {
   std::size_t line_begin_ = 0;
   int line_ = 1;
   std::uint64_t limit_ = input_limit(), tree_bytes_ = 0;
+  SourceLines lines_{text_};
   std::vector<Diagnostic> errors_;
   std::vector<const Member*> scratch_;
 
@@ -229,7 +230,7 @@ class TreeBuilder {
         first = member;
       } else if (errors_.size() < kMaxDuplicates) {
         Diagnostic& error = errors_.emplace_back();
-        locate(error, text_, offset_of(text_, member->line, member->column));
+        lines_.locate(error, lines_.offset_of(member->line, member->column));
         error.code = "json.duplicate_key";
         error.message =
             fmt::format("duplicate key {} in line {}, first in line {}", quote(member->key), member->line, first->line);
@@ -253,7 +254,7 @@ class TreeBuilder {
 
   bool fail_here(std::string code, std::string message, std::string hint) {
     Diagnostic& error = errors_.emplace_back();
-    locate(error, text_, taken_);
+    lines_.locate(error, taken_);
     error.code = std::move(code);
     error.message = std::move(message);
     error.hint = std::move(hint);

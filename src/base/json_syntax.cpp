@@ -180,7 +180,7 @@ Diagnostic explain(const SyntaxError& error, std::string_view text) {
   }
   // At the end of the file, the place to look at is the last thing that was written.
   while (at == text.size() && at > 0 && is_space(text[at - 1])) text.remove_suffix(1), --at;
-  locate(out, text, at);
+  SourceLines(text).locate(out, at);
   return out;
 }
 

@@ -10,13 +10,10 @@
 
 namespace graphrun {
 
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
-
 struct Stream {
-  std::array<std::uint32_t, 2> key;
+  std::uint64_t key;  // two words, the first in the low half, as random_bits.h takes them
   static Stream named(std::uint64_t seed, std::string_view name);
   // Four words for (step, block): element i of a tensor is word i % 4 of block i / 4.
-  std::uint64_t packed() const;  // both words, the first in the low half, as random_bits.h takes them
   std::array<std::uint32_t, 4> block(std::uint64_t step, std::uint64_t block) const;
 };
 

@@ -1,6 +1,6 @@
 // source_text.h: from a place in a text to the line and column that a message shows.
 // Contract: pure; lines end at '\n' (a '\r' before it is no part of the line); lines and columns count from 1, columns
-// in bytes. The functions walk the text from its start: made for one message; SourceLines does it once for many.
+// in bytes. The text is walked once, when it is first asked for, and must outlive the object.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,12 @@
 
 namespace graphrun {
 
-std::size_t offset_of(std::string_view text, int line, int column);  // text.size() when there is no such place
-
-// Fills line, column and source_line for the byte at `offset`.
-void locate(Diagnostic& diagnostic, std::string_view text, std::size_t offset);
-
-// Where the lines of a text begin, found when it is first asked for. The text must outlive it.
 class SourceLines {
  public:
   explicit SourceLines(std::string_view text) : text_(text) {}
 
-  std::size_t offset_of(int line, int column);
+  std::size_t offset_of(int line, int column);  // the text's size when there is no such place
+  // Fills line, column and source_line for the byte at `offset`.
   void locate(Diagnostic& diagnostic, std::size_t offset);
 
  private:

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "graphrun/tensor.h"
+#include "graphrun/elements.h"
 #include "open.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -72,7 +72,7 @@ std::vector<std::string> columns_of(const Outputs& outputs) {
 template <class F>
 void each_number(const Output& output, std::size_t row, F f) {
   const HostTensor& tensor = output.values;
-  const auto visit = [&](const auto elements) {
+  with_elements(tensor, [&](const auto elements) {
     const std::size_t width = width_of(tensor);
     for (std::size_t i = 0; i < width; ++i) {
       const auto x = elements[row * width + i];
@@ -83,19 +83,7 @@ void each_number(const Output& output, std::size_t row, F f) {
       const std::size_t column = i % output.units->scale.size();
       in_units(static_cast<double>(x), output.units->shift[column], output.units->scale[column], f);
     }
-  };
-  switch (tensor.dtype()) {
-    case DType::f32:
-      return visit(tensor.elements<float>());
-    case DType::f64:
-      return visit(tensor.elements<double>());
-    case DType::i32:
-      return visit(tensor.elements<std::int32_t>());
-    case DType::u64:
-      return visit(tensor.elements<std::uint64_t>());
-    case DType::boolean:
-      return visit(tensor.elements<std::uint8_t>());
-  }
+  });
 }
 
 std::string as_csv(const Outputs& outputs, std::size_t rows) {

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <optional>
 
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "output_files.h"
 #include "terminal.h"
@@ -127,13 +127,8 @@ std::string as_json(const VerifyReport& report, const Model& model) {
 }
 
 int compare(const Model& model, const Arguments& arguments) {
-  VerifyOptions options;
-  options.executor = arguments.session.executor;
+  VerifyOptions options{arguments.session};
   options.against = arguments.against;
-  options.target = arguments.session.target;
-  options.passes = arguments.session.passes;
-  options.fuse = arguments.session.fuse;
-  options.threads = arguments.session.threads;
   options.steps = arguments.steps.value_or(options.steps);
   options.trajectory = arguments.trajectory;
   options.tolerance = arguments.tolerance;
@@ -143,47 +138,6 @@ int compare(const Model& model, const Arguments& arguments) {
 }
 
 // ---- dumping
-
-// Calls f with the elements as a span of their type.
-template <class F>
-void with_elements(const HostTensor& tensor, F f) {
-  switch (tensor.dtype()) {
-    case DType::f32:
-      return f(tensor.elements<float>());
-    case DType::f64:
-      return f(tensor.elements<double>());
-    case DType::i32:
-      return f(tensor.elements<std::int32_t>());
-    case DType::u64:
-      return f(tensor.elements<std::uint64_t>());
-    case DType::boolean:
-      return f(tensor.elements<std::uint8_t>());
-  }
-}
-
-// NumPy's format, version 1.0: the header is padded so that the data begins at a multiple of 64 bytes.
-std::string npy_header(const HostTensor& tensor) {
-  static constexpr std::string_view kinds[] = {"f4", "f8", "i4", "u8", "b1"};
-  const bool one_byte = tensor.dtype() == DType::boolean;
-  const char order = one_byte ? '|' : std::endian::native == std::endian::little ? '<' : '>';
-  std::string shape = fmt::format("{}", fmt::join(tensor.shape().dims(), ", "));
-  if (tensor.shape().rank() == 1) shape += ",";
-  std::string dict = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", order,
-                                 kinds[static_cast<std::size_t>(tensor.dtype())], shape);
-  constexpr std::size_t prefix = 10;
-  dict.append(64 - (prefix + dict.size() + 1) % 64, ' ');
-  dict += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
-  header += static_cast<char>(dict.size() & 0xff);
-  header += static_cast<char>(dict.size() >> 8);
-  return header + dict;
-}
-
-void write_npy(OutputFile& file, const HostTensor& tensor) {
-  file.write(npy_header(tensor));
-  file.write({reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()});
-  file.commit();
-}
 
 std::string dump_text(const std::string& name, const HostTensor& tensor) {
   std::string text = fmt::format("{} {}{}\n", name, name_of(tensor.dtype()), to_string(tensor.shape()));
@@ -207,16 +161,11 @@ std::string dump_json(const std::string& name, const HostTensor& tensor) {
 }
 
 int dump(const Model& model, const Arguments& arguments, std::optional<OutputFile>& file) {
-  ValueOptions options;
-  options.executor = arguments.session.executor;
-  options.target = arguments.session.target;
-  options.passes = arguments.session.passes;
-  options.fuse = arguments.session.fuse;
-  options.threads = arguments.session.threads;
+  ValueOptions options{arguments.session};
   options.steps = arguments.steps.value_or(options.steps);
   const HostTensor tensor = value_after(model, arguments.dump, options);
   if (file) {
-    write_npy(*file, tensor);
+    save_npy(tensor, *file);
     return kDone;
   }
   if (!arguments.json && tensor.shape().elements() > kPrinted) {

@@ -47,15 +47,13 @@ struct Table {
   std::vector<NamedArray> arrays;
   bool keyed = true;  // arrays are named like inputs; otherwise they are columns to choose from
   std::function<void(const std::vector<std::size_t>&)> use = {};  // when set: told before the first is read which will
-  std::vector<NamedArray> gathered = {};  // found by name after `arrays`: made of several of them, and not listed
+  std::unordered_map<std::string, NamedArray> gathered = {};      // made of several of `arrays`, and not listed
 
-  const NamedArray* find(const std::string& name) const;  // the first of that name; all arrays are there by then
+  const NamedArray* find(const std::string& name) const;  // of `arrays` the first; all of them are there by then
   std::vector<std::string> names() const;
 
  private:
-  mutable std::unordered_map<std::string, std::size_t> index_;           // of `arrays`, from the first search on
-  mutable std::unordered_map<std::string, std::size_t> gathered_index_;  // of those of `gathered` that were there then
-  mutable std::size_t gathered_seen_ = 0;
+  mutable std::unordered_map<std::string, std::size_t> index_;  // of `arrays`, from the first search on
 };
 
 // What one source gives: its rows, and the test rows of a file that holds both.

@@ -24,6 +24,29 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
   return near.empty() ? "" : fmt::format("did you mean '{}'?", near);
 }
 
+std::vector<double> values_side_by_side(const std::vector<ArrayPtr>& arrays) {
+  const auto rows = static_cast<std::size_t>(arrays.front()->rows());
+  const auto width_of = [](const ArrayPtr& array) {
+    return static_cast<std::size_t>(array->shape.rank() == 1 ? 1 : array->shape[1]);
+  };
+  std::size_t width = 0, column = 0;
+  for (const ArrayPtr& array : arrays) width += width_of(array);
+  std::vector<double> values(rows * width);
+  for (const ArrayPtr& array : arrays) {
+    const std::size_t own = width_of(array);
+    std::visit(
+        [&](const auto& from) {
+          for (std::size_t r = 0; r < rows; ++r) {
+            for (std::size_t c = 0; c < own; ++c)
+              values[r * width + column + c] = static_cast<double>(from[r * own + c]);
+          }
+        },
+        array->values);
+    column += own;
+  }
+  return values;
+}
+
 namespace {
 
 const Formulas& formulas_of(const DataOptions& options) {
@@ -147,7 +170,7 @@ class Chooser {
       const auto bytes =
           saturating_product(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(width) * sizeof(double));
       require_within_input_limit(bytes, fmt::format("{} columns of {} rows side by side", width, rows));
-      fill(together, arrays);
+      together.values = values_side_by_side(arrays);
     }
     return std::make_shared<const Array>(std::move(together));
   }
@@ -186,25 +209,6 @@ class Chooser {
     const ArrayPtr array = formulas_of(options_).evaluate(reader_, choice.place, columns, train, aggregates);
     for (std::size_t i = 0; train && i < aggregates.size(); ++i) fit_.fit.set(name(i), aggregates[i]);
     return array;
-  }
-
-  static void fill(Array& together, const std::vector<ArrayPtr>& arrays) {
-    const auto rows = static_cast<std::size_t>(together.shape[0]), width = static_cast<std::size_t>(together.shape[1]);
-    std::vector<double> values(rows * width);
-    std::size_t column = 0;
-    for (const ArrayPtr& array : arrays) {
-      const std::size_t own = array->shape.rank() == 1 ? 1 : static_cast<std::size_t>(array->shape[1]);
-      std::visit(
-          [&](const auto& from) {
-            for (std::size_t r = 0; r < rows; ++r) {
-              for (std::size_t c = 0; c < own; ++c)
-                values[r * width + column + c] = static_cast<double>(from[r * own + c]);
-            }
-          },
-          array->values);
-      column += own;
-    }
-    together.values = std::move(values);
   }
 
   json::Reader& reader_;
@@ -276,6 +280,8 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
         arrays[i] = chooser.side_by_side(at, free);
     } else if (const NamedArray* array = table.find(inputs[i].name)) {
       arrays[i] = chooser.read(*array);
+    } else if (reader.full()) {
+      reader.report_more(1);
     } else {
       reader.report(at, "data.missing_input",
                     table.arrays.empty() ? fmt::format("no array for input '{}'", inputs[i].name)

@@ -19,6 +19,9 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
                                 std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
                                 const DataOptions& options, const TableFit& fit);
 
+// The rows of arrays of equally many, (rows) or (rows, k), one array after the other in each row.
+std::vector<double> values_side_by_side(const std::vector<ArrayPtr>& arrays);
+
 std::string listed(const std::vector<std::string>& names);
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& names);
 

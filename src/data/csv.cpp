@@ -105,7 +105,8 @@ void Csv::take_header(const std::vector<Field>& record, bool header) {
   require_within_input_limit(record.size() * kColumnBytes,
                              fmt::format("'{}': a table of {} columns", path_, record.size()), limit_);
   if (header) refuse_numbers(record);
-  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string_view> seen;
+  names_.reserve(record.size());
   for (const Field& field : record) {
     names_.push_back(header ? std::string(content(field)) : std::to_string(names_.size()));
     if (!seen.insert(names_.back()).second)

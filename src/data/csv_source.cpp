@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 
+#include "data/columns.h"
 #include "data/csv.h"
 #include "data/sources.h"
 #include "graphrun/error.h"
@@ -44,32 +45,22 @@ class Columns {
   }
 
   Array column(std::size_t index) const {
-    std::vector<double> values;
-    if (policy_ == Missing::drop) {
-      values.reserve(kept_.size());
-      for (const std::size_t row : kept_) values.push_back(csv_.number(row, index));
-    } else {
-      values = all_rows(index);
+    std::vector<double> values(policy_ == Missing::drop ? kept_.size() : csv_.rows());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t row = policy_ == Missing::drop ? kept_[i] : i;
+      if (policy_ == Missing::drop || !csv_.is_missing(row, index)) {
+        values[i] = csv_.number(row, index);
+      } else if (policy_ == Missing::error) {
+        csv_.fail_at(row, index, "the value is missing", "\"missing\": \"mean\" or \"drop\" says what to do about it");
+      } else {
+        values[i] = std::numeric_limits<double>::quiet_NaN();  // fill_gaps() knows the mean
+      }
     }
     const auto rows = static_cast<std::int64_t>(values.size());
     return {Shape{rows}, std::move(values)};
   }
 
  private:
-  std::vector<double> all_rows(std::size_t index) const {
-    std::vector<double> values(csv_.rows());
-    for (std::size_t row = 0; row < values.size(); ++row) {
-      if (!csv_.is_missing(row, index)) {
-        values[row] = csv_.number(row, index);
-      } else if (policy_ == Missing::error) {
-        csv_.fail_at(row, index, "the value is missing", "\"missing\": \"mean\" or \"drop\" says what to do about it");
-      } else {
-        values[row] = std::numeric_limits<double>::quiet_NaN();  // fill_gaps() knows the mean
-      }
-    }
-    return values;
-  }
-
   Csv csv_;
   Missing policy_;
   Files& files_;
@@ -84,9 +75,8 @@ Missing read_policy(SourceContext& context) {
   for (const MissingDoc& doc : missing_docs()) words.emplace_back(doc.name);
   const auto found = std::find(words.begin(), words.end(), *word);
   if (found != words.end()) return static_cast<Missing>(found - words.begin());
-  const std::string near = nearest_name(*word, words);
   context.reader.report(*at, "data.csv", fmt::format("must be \"error\", \"mean\" or \"drop\", got \"{}\"", *word),
-                        near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+                        did_you_mean(*word, words));
   return Missing::error;
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numeric>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/input_limit.h"
 #include "base/philox.h"
@@ -157,76 +156,55 @@ std::vector<data::Pipeline> read_pipelines(json::Reader& reader, const std::opti
 // Numbers that come with weights, in place of fitted ones.
 void adopt_fitted(json::Reader& reader, const json::Place& at, const std::vector<Standardization>& fitted,
                   std::vector<data::Pipeline>& pipelines, std::span<const InputDecl> inputs, DataSet& set) {
-  std::unordered_map<std::string_view, const Standardization*> by_input;
-  for (const Standardization& given : fitted) by_input.emplace(given.input, &given);
-  std::unordered_set<std::string_view> names;
+  std::unordered_map<std::string_view, const Standardization*> left;
+  for (const Standardization& given : fitted) left.emplace(given.input, &given);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    names.insert(inputs[i].name);
-    const auto given = by_input.find(inputs[i].name);
+    const auto given = left.extract(inputs[i].name);
     try {
-      std::optional<Standardization> adopted =
-          pipelines[i].adopt(given == by_input.end() ? nullptr : given->second, inputs[i]);
+      std::optional<Standardization> adopted = pipelines[i].adopt(given ? given.mapped() : nullptr, inputs[i]);
       if (adopted) set.standardizations.push_back(std::move(*adopted));
     } catch (const Error& error) {
       reader.report(at, error);
     }
   }
   for (const Standardization& given : fitted) {
-    if (!names.contains(given.input))
+    if (left.contains(given.input))
       reader.report(at, "weights.fitted",
                     fmt::format("the weights come with numbers for '{}', which is no input", given.input));
   }
 }
 
-// A wrong shape is the same mistake in every split: an input is reported once.
-void read_values(json::Reader& reader, const std::vector<Part>& parts, std::vector<data::Pipeline>& pipelines,
-                 std::span<const InputDecl> inputs, bool is_fitted, DataSet& set) {
+// The splits as tensors or, where `has_values` is false, their sizes: then arrays may have a shape only, or not be
+// there at all. A wrong shape is the same mistake in every split: an input is reported once.
+void read_splits(json::Reader& reader, const std::vector<Part>& parts, std::vector<data::Pipeline>& pipelines,
+                 std::span<const InputDecl> inputs, bool has_values, bool is_fitted, DataSet& set) {
   std::vector<char> is_good(inputs.size(), 1);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const data::Column* train = parts.front().rows > 0 ? &parts.front().columns[i] : nullptr;
-    if (!train || !train->array) {
-      is_good[i] = 0;
-      continue;
-    }
-    if (is_fitted) continue;
-    std::optional<Standardization> fitted = pipelines[i].fit(*train, inputs[i].name, set.warnings);
+    const data::Column* train = parts.front().rows > 0 && has_values ? &parts.front().columns[i] : nullptr;
+    is_good[i] = !has_values || (train && train->array);
+    if (is_fitted || !is_good[i]) continue;
+    std::optional<Standardization> fitted;
+    if (has_values)
+      fitted = pipelines[i].fit(*train, inputs[i].name, set.warnings);
+    else if (inputs[i].is_target)  // a plan sees the numbers of targets only: of metrics in original units
+      fitted = pipelines[i].unfitted(inputs[i]);
     if (fitted) set.standardizations.push_back(std::move(*fitted));
   }
   for (const Part& part : parts) {
-    Split split{part.name, {}};
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!is_good[i] || part.rows == 0 || !part.columns[i].array) continue;
-      try {
-        split.columns.emplace_back(inputs[i].name, pipelines[i].apply(part.columns[i], part.name, inputs[i]));
-      } catch (const Error& error) {
-        reader.report(part.place, error);
-        is_good[i] = 0;
-      }
-    }
-    set.splits.push_back(std::move(split));
-  }
-}
-
-// The same for arrays that may have a shape only, or not be there at all.
-void read_sizes(json::Reader& reader, const std::vector<Part>& parts, const std::vector<data::Pipeline>& pipelines,
-                std::span<const InputDecl> inputs, bool is_fitted, DataSet& set) {
-  std::vector<char> is_good(inputs.size(), 1);
-  for (std::size_t i = 0; !is_fitted && i < inputs.size(); ++i) {
-    if (!inputs[i].is_target) continue;  // a plan sees the numbers of targets only: of metrics in original units
-    std::optional<Standardization> unfitted = pipelines[i].unfitted(inputs[i]);
-    if (unfitted) set.standardizations.push_back(std::move(*unfitted));
-  }
-  for (const Part& part : parts) {
+    Split split{part.name, {}, has_values ? 0 : part.rows};
     for (std::size_t i = 0; i < part.columns.size(); ++i) {
-      if (!is_good[i] || !part.columns[i].array) continue;
+      if (!is_good[i] || !part.columns[i].array || (has_values && part.rows == 0)) continue;
       try {
-        pipelines[i].check(part.columns[i], part.name, inputs[i]);
+        if (has_values)
+          split.columns.emplace_back(inputs[i].name, pipelines[i].apply(part.columns[i], part.name, inputs[i]));
+        else
+          pipelines[i].check(part.columns[i], part.name, inputs[i]);
       } catch (const Error& error) {
         reader.report(part.place, error);
         is_good[i] = 0;
       }
     }
-    if (part.rows > 0) set.splits.push_back({part.name, {}, part.rows});
+    if (has_values || part.rows > 0) set.splits.push_back(std::move(split));
   }
 }
 
@@ -267,10 +245,7 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
     set.stray = "the weights do not say how the rows of their training were split";
   if (parts.empty() || parts.front().name != "train") return set;
 
-  if (options.use == DataUse::values)
-    read_values(reader, parts, pipelines, inputs, is_fitted, set);
-  else
-    read_sizes(reader, parts, pipelines, inputs, is_fitted, set);
+  read_splits(reader, parts, pipelines, inputs, options.use == DataUse::values, is_fitted, set);
   set.files = files.found();
   return set;
 }

@@ -14,14 +14,13 @@ namespace fs = std::filesystem;
 
 const NamedArray* Table::find(const std::string& name) const {
   if (index_.empty()) {
+    index_.reserve(arrays.size());
     for (std::size_t i = 0; i < arrays.size(); ++i) index_.emplace(arrays[i].name, i);
   }
   const auto found = index_.find(name);
   if (found != index_.end()) return &arrays[found->second];
-  for (; gathered_seen_ < gathered.size(); ++gathered_seen_)
-    gathered_index_.emplace(gathered[gathered_seen_].name, gathered_seen_);
-  const auto made = gathered_index_.find(name);
-  return made == gathered_index_.end() ? nullptr : &gathered[made->second];
+  const auto made = gathered.find(name);
+  return made == gathered.end() ? nullptr : &made->second;
 }
 
 std::vector<std::string> Table::names() const {
@@ -37,20 +36,6 @@ Files::Files(const DataOptions& options) {
   }
 }
 
-namespace {
-
-// The names of one folder are enough for a hint; a folder of a million files is not searched to its end.
-std::string nearest_file(const fs::path& wanted) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(wanted.parent_path(), error), end; !error && it != end && names.size() < 2000;
-       it.increment(error))
-    names.push_back(it->path().filename().string());
-  return nearest_name(wanted.filename().string(), names);
-}
-
-}  // namespace
-
 std::string Files::find(const std::string& name) {
   const auto is_file = [](const fs::path& path) {  // a pipe is one, too
     std::error_code error;
@@ -65,13 +50,11 @@ std::string Files::find(const std::string& name) {
       found_.push_back(path.string());
       return path.string();
     }
-    if (nearest.empty()) nearest = nearest_file(path);
+    if (nearest.empty()) nearest = nearest_file(path.string());
   }
-  std::string looked;
-  for (const std::string& folder : tried) looked += (looked.empty() ? "" : ", ") + folder;
   throw Error(ErrorKind::input, "data.file_not_found",
-              looked.empty() ? fmt::format("data file '{}' not found: there is no folder to look in", name)
-                             : fmt::format("data file '{}' not found; looked in {}", name, looked),
+              tried.empty() ? fmt::format("data file '{}' not found: there is no folder to look in", name)
+                            : fmt::format("data file '{}' not found; looked in {}", name, fmt::join(tried, ", ")),
               nearest.empty() ? "paths are relative to the model file, --data-dir or GRAPHRUN_DATA"
                               : fmt::format("did you mean '{}'?", nearest));
 }

@@ -13,22 +13,14 @@ namespace {
 // Columns of one number a row, side by side, each row in the shape of `sample`.
 ArrayPtr side_by_side(const std::vector<NamedArray>& columns, const Shape& sample) {
   auto together = std::make_shared<Array>();
-  std::vector<double> values;
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    const ArrayPtr column = columns[c].read();
-    if (c == 0) {
-      together->shape = Shape{column->rows()};
-      values.resize(static_cast<std::size_t>(column->rows()) * columns.size());
-    }
-    std::visit(
-        [&](const auto& from) {
-          for (std::size_t r = 0; r < from.size(); ++r) values[r * columns.size() + c] = static_cast<double>(from[r]);
-        },
-        column->values);
-    together->columns.push_back(columns[c].name);
+  std::vector<ArrayPtr> arrays;
+  for (const NamedArray& column : columns) {
+    arrays.push_back(column.read());
+    together->columns.push_back(column.name);
   }
+  together->shape = Shape{arrays.front()->rows()};
   for (const std::int64_t extent : sample.dims()) together->shape.push_back(extent);
-  together->values = std::move(values);
+  together->values = values_side_by_side(arrays);
   return together;
 }
 
@@ -68,8 +60,8 @@ void gather(json::Reader& reader, const json::Place& at, Table& table, const std
     }
     // One that was reported keeps its name, so that it is not taken for a formula.
     const bool is_complete = static_cast<std::int64_t>(columns.size()) == width;
-    table.gathered.push_back(is_complete ? gathered(one.array, at, std::move(columns), one.sample)
-                                         : NamedArray{one.array, at, [] { return ArrayPtr(); }});
+    table.gathered.emplace(one.array, is_complete ? gathered(one.array, at, std::move(columns), one.sample)
+                                                  : NamedArray{one.array, at, [] { return ArrayPtr(); }});
   }
   for (const NamedArray& first : table.arrays) {
     const std::string array = first.name.substr(0, std::max<std::size_t>(first.name.size(), 1) - 1);
@@ -78,7 +70,7 @@ void gather(json::Reader& reader, const json::Place& at, Table& table, const std
     while (const NamedArray* column = table.find(column_name(array, static_cast<std::int64_t>(columns.size()))))
       columns.push_back(*column);
     const Shape sample{static_cast<std::int64_t>(columns.size())};
-    table.gathered.push_back(gathered(array, at, std::move(columns), sample));
+    table.gathered.emplace(array, gathered(array, at, std::move(columns), sample));
   }
 }
 

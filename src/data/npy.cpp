@@ -173,11 +173,14 @@ NpyHeader parse_npy_header(const std::string& name, std::string_view bytes, std:
   return header;
 }
 
-Array parse_npy(const std::string& name, std::string_view bytes) {
-  const NpyHeader header = parse_npy_header(name, bytes, bytes.size());
+Array read_values(const std::string& name, const std::string& what, std::string_view bytes, const NpyHeader& header) {
   const Stored& stored = *find_stored(header.type);
-  require_within_input_limit(saturating_product(header.count, stored.width), fmt::format("the array '{}'", name));
+  require_within_input_limit(saturating_product(header.count, stored.width), what);
   return {header.shape, stored.values({name, {}}, bytes, header)};
+}
+
+Array parse_npy(const std::string& name, std::string_view bytes) {
+  return read_values(name, fmt::format("the array '{}'", name), bytes, parse_npy_header(name, bytes, bytes.size()));
 }
 
 Loaded read_npy(SourceContext& context) {

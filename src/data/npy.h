@@ -31,8 +31,12 @@ struct NpyHeader {
 // messages.
 NpyHeader parse_npy_header(const std::string& name, std::string_view bytes, std::uint64_t size);
 Array parse_npy(const std::string& name, std::string_view bytes);
+// The values behind a header. `what` is for messages: "the array 'x.npy'".
+Array read_values(const std::string& name, const std::string& what, std::string_view bytes, const NpyHeader& header);
 
-// The bytes of a file: version 1.0, and of an archive: stored entries. Throws Error: larger than 4 GiB.
+// The bytes of a file: version 1.0, and what of them stands before the values; of an archive: stored entries. Throws
+// Error: larger than 4 GiB.
+std::string npy_header(const HostTensor& tensor);
 std::string npy_bytes(const HostTensor& tensor);
 std::string npz_bytes(std::span<const std::pair<std::string, HostTensor>> arrays);
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/input_limit.h"
 #include "data/bytes.h"
+#include "data/columns.h"
 #include "data/inflate.h"
 #include "data/npy.h"
 #include "graphrun/error.h"
@@ -58,7 +59,7 @@ Npz::Npz(std::string path, std::string bytes) : path_(std::move(path)), bytes_(s
     if (entry.compressed == 0xFFFFFFFFu || entry.size == 0xFFFFFFFFu || entry.header == 0xFFFFFFFFu)
       fail_npz(path_, fmt::format("'{}' is larger than 4 GiB", entry.file));
     at += kDirectorySize + name + rest;
-    const bool is_npy = entry.file.size() > 4 && entry.file.compare(entry.file.size() - 4, 4, ".npy") == 0;
+    const bool is_npy = entry.file.size() > 4 && entry.file.ends_with(".npy");
     names_.push_back(is_npy ? entry.file.substr(0, entry.file.size() - 4) : entry.file);
     if (!index_.emplace(names_.back(), i).second)
       fail_npz(path_, fmt::format("there are two arrays '{}'", names_.back()));
@@ -83,9 +84,8 @@ void Npz::refuse_overlaps(std::uint64_t directory) {
 
 const Npz::Entry& Npz::entry(const std::string& name) const {
   if (const auto at = index_.find(name); at != index_.end()) return entries_[at->second];
-  const std::string near = nearest_name(name, names_);
   throw Error(ErrorKind::input, "data.npz", fmt::format("'{}' has no array '{}'", path_, name),
-              near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+              did_you_mean(name, names_));
 }
 
 // The entry's bytes as they lie in the file.

@@ -4,29 +4,12 @@
 
 #include <bit>
 #include <limits>
-#include <stdexcept>
 
 #include "data/npy.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
 namespace {
-
-std::string_view descr(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "f4";
-    case DType::f64:
-      return "f8";
-    case DType::i32:
-      return "i4";
-    case DType::u64:
-      return "u8";
-    case DType::boolean:
-      return "b1";
-  }
-  throw std::logic_error("npy: unknown dtype");
-}
 
 void put(std::string& bytes, std::uint64_t value, int width) {
   for (int i = 0; i < width; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFF);
@@ -51,22 +34,23 @@ std::string common(const std::string& file, const std::string& content) {
 
 }  // namespace
 
-std::string npy_bytes(const HostTensor& tensor) {
-  std::string shape;
-  for (const std::int64_t extent : tensor.shape().dims()) shape += fmt::format("{}, ", extent);
-  if (tensor.shape().rank() > 1) shape.resize(shape.size() - 2);
-  if (tensor.shape().rank() == 1) shape.resize(shape.size() - 1);
+std::string npy_header(const HostTensor& tensor) {
+  static constexpr std::string_view kTypes[] = {"f4", "f8", "i4", "u8", "b1"};  // in the order of DType
   const char order = std::endian::native == std::endian::little ? '<' : '>';
-  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   size_of(tensor.dtype()) == 1 ? '|' : order, descr(tensor.dtype()), shape);
+  std::string header =
+      fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}",
+                  size_of(tensor.dtype()) == 1 ? '|' : order, kTypes[static_cast<std::size_t>(tensor.dtype())],
+                  fmt::join(tensor.shape().dims(), ", "), tensor.shape().rank() == 1 ? "," : "");
   constexpr std::size_t kBefore = 10, kAligned = 64;
   while ((kBefore + header.size() + 1) % kAligned != 0) header += ' ';
   header += '\n';
   std::string bytes("\x93NUMPY\x01\x00", 8);
   put(bytes, header.size(), 2);
-  bytes += header;
-  bytes.append(reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size());
-  return bytes;
+  return bytes + header;
+}
+
+std::string npy_bytes(const HostTensor& tensor) {
+  return npy_header(tensor).append(reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size());
 }
 
 std::string npz_bytes(std::span<const std::pair<std::string, HostTensor>> arrays) {

@@ -8,6 +8,8 @@
 
 #include "base/input_limit.h"
 #include "base/philox.h"
+#include "data/columns.h"
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
@@ -57,9 +59,8 @@ std::optional<Pipeline::Step> Pipeline::read_step(json::Reader& reader, const js
   const std::string name = is_object ? at.value->members.front().key : at.value->string;
   const auto it = std::find(names.begin(), names.end(), name);
   if (it == names.end()) {
-    const std::string near = nearest_name(name, names);
     reader.report(at, "data.transform", fmt::format("unknown transform '{}'; expected one of {}", name, allowed),
-                  near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+                  did_you_mean(name, names));
     return std::nullopt;
   }
   const auto index = it - names.begin();
@@ -75,18 +76,12 @@ std::optional<Pipeline::Step> Pipeline::read_step(json::Reader& reader, const js
   const json::Place value = at.member(at.value->members.front());
   if (step.kind == Kind::scale) {
     const std::optional<double> scale = reader.number(value);
-    if (!scale) return std::nullopt;
-    if (*scale == 0) {
-      reader.report(value, "data.transform", "must not be 0");
-      return std::nullopt;
-    }
-    step.scale = *scale;
-  } else {
-    const std::optional<std::int64_t> classes = reader.integer(value, 1, std::numeric_limits<std::int32_t>::max());
-    if (!classes) return std::nullopt;
-    step.classes = *classes;
+    if (scale == 0) reader.report(value, "data.transform", "must not be 0");
+    step.scale = scale.value_or(0);
+    return step.scale != 0 ? std::optional(step) : std::nullopt;
   }
-  return step;
+  step.classes = reader.integer(value, 1, std::numeric_limits<std::int32_t>::max()).value_or(0);
+  return step.classes != 0 ? std::optional(step) : std::nullopt;
 }
 
 void Pipeline::read(json::Reader& reader, const json::Place& list, const InputDecl& input) {
@@ -255,19 +250,15 @@ std::optional<Standardization> Pipeline::adopt(const Standardization* given, con
     if (has(Kind::scale)) record_ = known_record(input);  // in front of "one_hot": the list says it all
     return std::nullopt;
   }
-  if (!expected)
-    fail("weights.fitted",
-         fmt::format("the weights go with values of '{}' that were changed; here they are not", input.name),
-         "the list of transforms must be that of the training");
-  if (!given)
-    fail("weights.fitted", fmt::format("the weights come without the numbers by which '{}' was changed", input.name),
-         "the list of transforms must be that of the training");
+  const auto refuse = [&](fmt::format_string<const std::string&> why) {
+    fail("weights.fitted", fmt::format(why, input.name), "the list of transforms must be that of the training");
+  };
+  if (!expected) refuse("the weights go with values of '{}' that were changed; here they are not");
+  if (!given) refuse("the weights come without the numbers by which '{}' was changed");
   const bool is_known = !has(Kind::standardize);  // then the list says it all
   if (given->shift.size() != expected->shift.size() ||
       (is_known && (given->shift != expected->shift || given->scale != expected->scale)))
-    fail("weights.fitted",
-         fmt::format("the weights go with values of '{}' that were changed in another way", input.name),
-         "the list of transforms must be that of the training");
+    refuse("the weights go with values of '{}' that were changed in another way");
   record_ = *given;
   return record_;
 }
@@ -307,7 +298,7 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
   require_within_input_limit(saturating_product(static_cast<std::uint64_t>(shape.elements()), size_of(input.dtype)),
                              where);
   HostTensor tensor(input.dtype, shape);
-  const auto fill = [&]<class T>(std::span<T> out) {
+  with_elements(tensor, [&]<class T>(std::span<T> out) {
     std::size_t next = 0;
     for_each_row(column, record_, [&](std::int64_t row, std::span<const double> values) {
       if (classes == 0) {
@@ -322,24 +313,7 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
       out[next + static_cast<std::size_t>(value)] = T{1};
       next += static_cast<std::size_t>(classes);
     });
-  };
-  switch (input.dtype) {
-    case DType::f32:
-      fill(tensor.elements<float>());
-      break;
-    case DType::f64:
-      fill(tensor.elements<double>());
-      break;
-    case DType::i32:
-      fill(tensor.elements<std::int32_t>());
-      break;
-    case DType::u64:
-      fill(tensor.elements<std::uint64_t>());
-      break;
-    case DType::boolean:
-      fill(tensor.elements<std::uint8_t>());
-      break;
-  }
+  });
   for (const ClassRange& range : input.classes) {
     check_classes(range, tensor, where, [&](std::int64_t row) { return column.rows.row(row); });
   }

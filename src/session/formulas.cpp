@@ -11,6 +11,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expressions/expression.h"
 #include "graph/ir/needed.h"
+#include "graphrun/elements.h"
 #include "session/compiling/compiled_model.h"
 #include "session/coupling.h"
 
@@ -33,47 +34,33 @@ DType dtype_of(std::span<const FormulaColumn> columns) {
   return is_wide ? DType::f64 : DType::f32;
 }
 
-template <class T>
-void copy_rows(const Array& array, const Rows& rows, std::span<T> to) {
-  const std::size_t width = to.size() / static_cast<std::size_t>(rows.count);
-  std::visit(
-      [&](const auto& from) {
-        for (std::size_t i = 0; i < static_cast<std::size_t>(rows.count); ++i) {
-          const std::size_t row = static_cast<std::size_t>(rows.row(static_cast<std::int64_t>(i))) * width;
-          for (std::size_t c = 0; c < width; ++c) to[i * width + c] = static_cast<T>(from[row + c]);
-        }
-      },
-      array.values);
-}
-
 HostTensor rows_of(const Array& array, const Rows& rows, DType dtype) {
   Shape shape = array.shape;
   shape[0] = rows.count;
   require_within_input_limit(saturating_product(static_cast<std::uint64_t>(shape.elements()), size_of(dtype)),
                              "a column of a formula");
   HostTensor tensor(dtype, shape);
-  if (dtype == DType::f64)
-    copy_rows(array, rows, tensor.elements<double>());
-  else
-    copy_rows(array, rows, tensor.elements<float>());
+  const auto width = static_cast<std::size_t>(shape.elements() / std::max<std::int64_t>(rows.count, 1));
+  with_elements(tensor, [&]<class T>(std::span<T> to) {
+    std::visit(
+        [&](const auto& from) {
+          for (std::int64_t r = 0; r < rows.count; ++r) {
+            const std::size_t begin = static_cast<std::size_t>(rows.row(r)) * width;
+            const std::size_t row = static_cast<std::size_t>(r) * width;
+            for (std::size_t c = 0; c < width; ++c) to[row + c] = static_cast<T>(from[begin + c]);
+          }
+        },
+        array.values);
+  });
   return tensor;
 }
 
 Array as_array(const HostTensor& tensor) {
-  const auto copy = [&]<class T>(std::span<const T> values) { return std::vector<T>(values.begin(), values.end()); };
-  switch (tensor.dtype()) {
-    case DType::f32:
-      return {tensor.shape(), copy(tensor.elements<float>())};
-    case DType::i32:
-      return {tensor.shape(), copy(tensor.elements<std::int32_t>())};
-    case DType::boolean:
-      return {tensor.shape(), copy(tensor.elements<std::uint8_t>())};
-    case DType::f64:
-      return {tensor.shape(), copy(tensor.elements<double>())};
-    case DType::u64:
-      break;
-  }
-  throw Error(ErrorKind::input, "data.formula", "a formula gives f32, i32 or bool, not u64");
+  return with_elements(tensor, [&]<class T>(std::span<const T> values) -> Array {
+    if constexpr (!std::is_same_v<T, std::uint64_t>)
+      return {tensor.shape(), std::vector<T>(values.begin(), values.end())};
+    throw Error(ErrorKind::input, "data.formula", "a formula gives f32, i32 or bool, not u64");
+  });
 }
 
 bool has_values(const Array& array) {
@@ -216,32 +203,14 @@ class FormulaGraph {
 };
 
 std::vector<double> as_doubles(const HostTensor& tensor) {
-  const Array array = as_array(tensor);
-  return std::visit([](const auto& values) { return std::vector<double>(values.begin(), values.end()); }, array.values);
+  return with_elements(tensor, [](const auto values) { return std::vector<double>(values.begin(), values.end()); });
 }
 
 HostTensor from_doubles(const std::vector<double>& values, const TensorType& type) {
   HostTensor tensor(type.dtype, type.shape);
-  const auto fill = [&]<class T>(std::span<T> to) {
+  with_elements(tensor, [&]<class T>(std::span<T> to) {
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<T>(values[i]);
-  };
-  switch (type.dtype) {
-    case DType::f32:
-      fill(tensor.elements<float>());
-      break;
-    case DType::f64:
-      fill(tensor.elements<double>());
-      break;
-    case DType::i32:
-      fill(tensor.elements<std::int32_t>());
-      break;
-    case DType::u64:
-      fill(tensor.elements<std::uint64_t>());
-      break;
-    case DType::boolean:
-      fill(tensor.elements<std::uint8_t>());
-      break;
-  }
+  });
   return tensor;
 }
 
@@ -261,13 +230,14 @@ std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reade
       if (term.kind != expression::Term::Kind::name || term.literal) continue;
       if (const NamedArray* array = table.find(term.word)) {
         if (seen.insert(array).second) named.push_back(array);
-      } else if (!constants_.contains(term.word) && term.word != "pi" && term.word != "e" && reader.full()) {
+      } else if (constants_.contains(term.word) || term.word == "pi" || term.word == "e") {
+        continue;
+      } else if (reader.full()) {
         reader.report_more(1);
-      } else if (!constants_.contains(term.word) && term.word != "pi" && term.word != "e") {
-        const std::string near = nearest_name(term.word, table.names());
+      } else {
         reader.report_inside(formula, term.at, "data.column",
                              fmt::format("no column '{}'; the source has {}", term.word, data::listed(table.names())),
-                             near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+                             data::did_you_mean(term.word, table.names()));
       }
     }
     if (reader.errors() != before) return std::nullopt;

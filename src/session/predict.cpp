@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "session/session_impl.h"
 
@@ -22,32 +23,24 @@ void fill_batch(const HostTensor& given, const Standardization* fitted, std::int
     std::copy(rows.begin(), rows.end(), batch.bytes().begin());
     return;
   }
-  const auto convert = [&]<class From, class To>(std::span<const From> from, std::span<To> to) {
-    for (std::size_t i = 0; i < size; ++i) {
-      auto value = static_cast<double>(from[begin + i]);
-      const bool was_finite = std::isfinite(value);
-      if (fitted != nullptr) {
-        const std::size_t column = i % fitted->scale.size();
-        value = (value - fitted->shift[column]) / fitted->scale[column];
+  with_elements(given, [&](const auto from) {
+    with_elements(batch, [&]<class To>(std::span<To> to) {
+      for (std::size_t i = 0; i < size; ++i) {
+        auto value = static_cast<double>(from[begin + i]);
+        const bool was_finite = std::isfinite(value);
+        if (fitted != nullptr) {
+          const std::size_t column = i % fitted->scale.size();
+          value = (value - fitted->shift[column]) / fitted->scale[column];
+        }
+        to[i] = static_cast<To>(value);
+        if (was_finite && !std::isfinite(static_cast<double>(to[i]))) {
+          throw Error(ErrorKind::input, "predict.value",
+                      fmt::format("predict: input '{}', row {}, column {}: {} is too large for {}", name,
+                                  (begin + i) / width, i % width, from[begin + i], name_of(batch.dtype())));
+        }
       }
-      to[i] = static_cast<To>(value);
-      if (was_finite && !std::isfinite(to[i])) {
-        throw Error(ErrorKind::input, "predict.value",
-                    fmt::format("predict: input '{}', row {}, column {}: {} is too large for {}", name,
-                                (begin + i) / width, i % width, from[begin + i], name_of(batch.dtype())));
-      }
-    }
-  };
-  const auto convert_from = [&]<class To>(std::span<To> to) {
-    if (given.dtype() == DType::f64)
-      convert(given.elements<double>(), to);
-    else
-      convert(given.elements<float>(), to);
-  };
-  if (batch.dtype() == DType::f64)
-    convert_from(batch.elements<double>());
-  else
-    convert_from(batch.elements<float>());
+    });
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "data/npy.h"
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 #include "graphrun/verify.h"
@@ -98,6 +99,12 @@ HostTensor value_after(const Model& model, std::string_view name, const ValueOpt
   HostTensor tensor(buffer.type.dtype, buffer.type.shape);
   runnable->read(id, tensor.bytes());
   return tensor;
+}
+
+void save_npy(const HostTensor& tensor, OutputFile& file) {
+  file.write(data::npy_header(tensor));
+  file.write({reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()});
+  file.commit();
 }
 
 }  // namespace graphrun

@@ -10,29 +10,10 @@
 #include <cstring>
 #include <functional>
 #include <span>
-#include <stdexcept>
 
-#include "graphrun/types.h"
+#include "graphrun/elements.h"
 
 namespace graphrun {
-
-// f(a value of the dtype's type).
-template <class F>
-auto with_type(DType dtype, F f) {
-  switch (dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    case DType::i32:
-      return f(std::int32_t{});
-    case DType::u64:
-      return f(std::uint64_t{});
-    case DType::boolean:
-      return f(std::uint8_t{});
-  }
-  throw std::logic_error("with_type: no dtype");
-}
 
 template <class T>
 T load_element(std::span<const std::byte> bytes, std::size_t i) {

@@ -113,7 +113,7 @@ class StepGraphBuilder {
   }
 
   std::int64_t stream_key(std::string_view name) const {
-    return static_cast<std::int64_t>(Stream::named(model_.train.seed, name).packed());
+    return static_cast<std::int64_t>(Stream::named(model_.train.seed, name).key);
   }
 
   void start_phase(StepPhase phase) {
