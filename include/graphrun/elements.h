@@ -1,9 +1,12 @@
-// elements.h: from a dtype to the C++ type of its elements.
-// Contract: calls f once and gives what it returns, which has one type for all dtypes; booleans are std::uint8_t.
+// elements.h: the elements of a tensor whatever their dtype.
+// Contract: with_type() and with_elements() call f once and give what it returns, which has one type for all dtypes;
+// booleans are std::uint8_t.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include "graphrun/tensor.h"
 
@@ -31,6 +34,23 @@ auto with_type(DType dtype, F f) {
 template <class Tensor, class F>
 auto with_elements(Tensor& tensor, F f) {
   return with_type(tensor.dtype(), [&](auto zero) { return f(tensor.template elements<decltype(zero)>()); });
+}
+
+// The same number; of a NaN without its sign, which means nothing and would be printed.
+template <class T>
+T unsigned_nan(T value) {
+  return value == value ? value : std::numeric_limits<T>::quiet_NaN();
+}
+
+// Where element i stands: an index for each axis.
+inline std::vector<std::int64_t> index_of(const Shape& shape, std::size_t i) {
+  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
+  auto rest = static_cast<std::int64_t>(i);
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    index[static_cast<std::size_t>(axis)] = rest % shape[axis];
+    rest /= shape[axis];
+  }
+  return index;
 }
 
 }  // namespace graphrun

@@ -14,6 +14,9 @@
 
 namespace graphrun {
 
+// Writes all of it to a descriptor of the process, and waits where that does not. False: errno says why.
+GRAPHRUN_API bool write_all(int descriptor, std::string_view bytes) noexcept;
+
 struct OutputState;
 
 class GRAPHRUN_API OutputFile {

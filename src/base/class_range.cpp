@@ -2,19 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
 namespace {
 
-// Whether element `index` of a sample is in the part, `sample` being its extents.
-bool is_in(const ClassRange& range, std::span<const std::int64_t> sample, std::int64_t index) {
-  for (std::size_t axis = sample.size(); axis-- > 0;) {
-    const std::int64_t at = index % sample[axis];
-    index /= sample[axis];
-    if (at < range.part[axis].first || at >= range.part[axis].second) return false;
-  }
-  return true;
+// Whether element `i` of a sample of that shape is in the part.
+bool is_in(const ClassRange& range, const Shape& sample, std::int64_t i) {
+  const std::vector<std::int64_t> at = index_of(sample, static_cast<std::size_t>(i));
+  return std::equal(at.begin(), at.end(), range.part.begin(),
+                    [](std::int64_t index, const auto& part) { return index >= part.first && index < part.second; });
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ bool is_in(const ClassRange& range, std::span<const std::int64_t> sample, std::i
 void check_classes(const ClassRange& range, const HostTensor& tensor, const std::string& where,
                    const std::function<std::int64_t(std::int64_t)>& row) {
   const std::span<const std::int32_t> values = tensor.elements<std::int32_t>();
-  const std::span<const std::int64_t> sample = tensor.shape().dims().subspan(1);
+  const Shape sample(tensor.shape().dims().subspan(1));
   if (values.empty()) return;
   const std::int64_t width = static_cast<std::int64_t>(values.size()) / tensor.shape()[0];
   for (std::size_t i = 0; i < values.size(); ++i) {

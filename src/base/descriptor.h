@@ -1,13 +1,9 @@
 // descriptor.h: a file descriptor that is closed with its owner.
-// Contract: a negative number is none. write_all() waits where a descriptor does not, and leaves errno as the failed
-// write set it.
+// Contract: a negative number is none.
 #pragma once
 
-#include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <string_view>
 #include <utility>
 
 namespace graphrun {
@@ -31,19 +27,5 @@ class Descriptor {
  private:
   int number_ = -1;
 };
-
-inline bool write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ::ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EAGAIN) {
-      pollfd wanted{file, POLLOUT, 0};
-      if (::poll(&wanted, 1, -1) > 0 || errno == EINTR) continue;
-    }
-    if (written < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
 
 }  // namespace graphrun

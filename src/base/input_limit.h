@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,10 +14,9 @@ namespace graphrun {
 
 std::uint64_t input_limit();  // throws Error for a value of the variable that is no size
 
-// Throws Error unless `bytes` are within the limit: "WHAT takes 12 GiB of memory; the limit is 1 GiB".
-void require_within_input_limit(std::uint64_t bytes, std::string_view what);
-// The same where the limit was asked for before.
-void require_within_input_limit(std::uint64_t bytes, std::string_view what, std::uint64_t limit);
+// Throws Error unless `bytes` are within the limit: "WHAT takes 12 GiB of memory; the limit is 1 GiB". `known` is the
+// limit where it was asked for before.
+void require_within_input_limit(std::uint64_t bytes, std::string_view what, std::optional<std::uint64_t> known = {});
 
 // count * size, or the greatest number there is when that is more.
 std::uint64_t saturating_product(std::uint64_t count, std::uint64_t size);

@@ -14,6 +14,7 @@
 #include "base/json_syntax.h"
 #include "base/source_text.h"
 #include "graphrun/error.h"
+#include "graphrun/json_string.h"
 
 namespace graphrun::json {
 namespace {
@@ -117,8 +118,8 @@ class TreeBuilder {
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) {
     if (error.id != 406) return fail(error.what());
     advance();  // "number overflow": well formed, and larger than a double
-    return fail_here("json.number", fmt::format("the number {} is out of range", number_text().substr(0, 40)),
-                     "the largest is about 1.8e308");
+    return fail_at(taken_, "json.number", fmt::format("the number {} is out of range", number_text().substr(0, 40)),
+                   "the largest is about 1.8e308");
   }
 
  private:
@@ -200,7 +201,8 @@ class TreeBuilder {
   bool open(Kind kind, After after) {
     Value& value = begin(kind);
     if (open_.size() == kMaxDepth) {
-      return fail_here("json.depth", fmt::format("arrays and objects are nested deeper than {} levels", kMaxDepth), "");
+      return fail_at(taken_, "json.depth",
+                     fmt::format("arrays and objects are nested deeper than {} levels", kMaxDepth), "");
     }
     open_.push_back(&value);
     taken_ = offset_of_reached();
@@ -229,14 +231,11 @@ class TreeBuilder {
       if (first == nullptr || first->key != member->key) {
         first = member;
       } else if (errors_.size() < kMaxDuplicates) {
-        Diagnostic& error = errors_.emplace_back();
-        lines_.locate(error, lines_.offset_of(member->line, member->column));
-        error.code = "json.duplicate_key";
-        error.message =
-            fmt::format("duplicate key {} in line {}, first in line {}", quote(member->key), member->line, first->line);
-        error.hint = "keep one of the two";
-        error.file = file_;
-        error.pointer = pointer_of_open() + "/" + escape_pointer(member->key);
+        fail_at(
+            lines_.offset_of(member->line, member->column), "json.duplicate_key",
+            fmt::format("duplicate key {} in line {}, first in line {}", quote(member->key), member->line, first->line),
+            "keep one of the two");
+        errors_.back().pointer = pointer_of_open() + "/" + escape_pointer(member->key);
       }
     }
   }
@@ -252,9 +251,9 @@ class TreeBuilder {
     return pointer;
   }
 
-  bool fail_here(std::string code, std::string message, std::string hint) {
+  bool fail_at(std::size_t offset, std::string code, std::string message, std::string hint) {
     Diagnostic& error = errors_.emplace_back();
-    lines_.locate(error, taken_);
+    lines_.locate(error, offset);
     error.code = std::move(code);
     error.message = std::move(message);
     error.hint = std::move(hint);
@@ -292,22 +291,9 @@ void refuse_byte_order_mark(const Document& document) {
 }  // namespace
 
 std::string_view name_of(Kind kind) {
-  switch (kind) {
-    case Kind::null:
-      return "null";
-    case Kind::boolean:
-      return "a boolean";
-    case Kind::integer:
-    case Kind::real:
-      return "a number";
-    case Kind::string:
-      return "a string";
-    case Kind::array:
-      return "an array";
-    case Kind::object:
-      return "an object";
-  }
-  return "a value";
+  static constexpr std::string_view kNames[] = {"null",     "a boolean", "a number", "a number",
+                                                "a string", "an array",  "an object"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 const Member* Value::find(std::string_view key) const {
@@ -327,37 +313,7 @@ Document parse(std::string file, std::string text) {
 }
 
 std::string quote(std::string_view text) {
-  std::string out = "\"";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (c == '\xc2' && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
-          out +=
-              fmt::format("\\u{:04x}", static_cast<unsigned char>(text[++i]));  // the control characters beyond ASCII
-        } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-          out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-        } else {
-          out += c;
-        }
-    }
-  }
-  return out + '"';
+  return json_string(text);
 }
 
 std::string escape_pointer(std::string_view key) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -27,13 +28,6 @@ Diagnostic make(std::string code, std::string message, std::string hint) {
   return diagnostic;
 }
 
-std::uint32_t hex4(std::string_view digits) {
-  std::uint32_t value = 0;
-  for (const char c : digits)
-    value = value * 16 + static_cast<std::uint32_t>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-  return value;
-}
-
 // One written character of a string literal: how many bytes it takes in the file, and how many it stands for.
 struct Written {
   std::size_t length = 1;
@@ -43,7 +37,8 @@ struct Written {
 Written written_at(std::string_view text, std::size_t at) {
   if (text[at] != '\\' || at + 1 >= text.size()) return {1, 1};
   if (text[at + 1] != 'u') return {2, 1};
-  const std::uint32_t code = hex4(text.substr(at + 2, 4));
+  std::uint32_t code = 0;
+  std::from_chars(text.data() + at + 2, text.data() + at + 6, code, 16);
   if (code >= 0xD800 && code < 0xDC00) return {12, 4};  // the parser saw to it that the other half follows
   return {6, code < 0x80 ? 1u : code < 0x800 ? 2u : 3u};
 }

@@ -52,23 +52,12 @@ Stop find_stop(const SyntaxError& error, std::string_view text) {
 }
 
 std::string_view expected(After after, char passed) {
-  switch (after) {
-    case After::nothing:
-      return "a value";
-    case After::open_array:
-      return "a value or ']'";
-    case After::open_object:
-      return "a key in double quotes or '}'";
-    case After::item:
-      return passed == ',' ? "a value" : "',' or ']'";
-    case After::member:
-      return passed == ',' ? "a key in double quotes" : "',' or '}'";
-    case After::key:
-      return passed == ':' ? "a value" : "':'";
-    case After::root:
-      return "the end of the file";
-  }
-  return "a value";
+  static constexpr std::string_view kNext[] = {
+      "a value", "a value or ']'",     "a key in double quotes or '}'", "',' or ']'", "',' or '}'",
+      "':'",     "the end of the file"};  // in the order of After
+  if (after == After::member && passed == ',') return "a key in double quotes";
+  if ((after == After::item && passed == ',') || (after == After::key && passed == ':')) return "a value";
+  return kNext[static_cast<std::size_t>(after)];
 }
 
 std::string found(const Stop& stop, std::string_view text) {

@@ -122,6 +122,14 @@ class Writer {
   std::string out_;
 };
 
+template <class T>
+Value with(Kind kind, T Value::*member, T content) {
+  Value value;
+  value.kind = kind;
+  value.*member = std::move(content);
+  return value;
+}
+
 }  // namespace
 
 Value make_null() {
@@ -129,16 +137,11 @@ Value make_null() {
 }
 
 Value make(bool value) {
-  Value v;
-  v.kind = Kind::boolean;
-  v.boolean = value;
-  return v;
+  return with(Kind::boolean, &Value::boolean, value);
 }
 
 Value make(std::int64_t value) {
-  Value v;
-  v.kind = Kind::integer;
-  v.integer = value;
+  Value v = with(Kind::integer, &Value::integer, value);
   v.real = static_cast<double>(value);
   return v;
 }
@@ -147,10 +150,7 @@ Value make(double value) {
   if (value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value))) {
     return make(static_cast<std::int64_t>(value));
   }
-  Value v;
-  v.kind = Kind::real;
-  v.real = value;
-  return v;
+  return with(Kind::real, &Value::real, value);
 }
 
 Value make(float value) {
@@ -162,17 +162,17 @@ Value make(float value) {
 }
 
 Value make(std::string_view value) {
-  Value v;
-  v.kind = Kind::string;
-  v.string = value;
-  return v;
+  return with(Kind::string, &Value::string, std::string(value));
 }
 
 Value make_array(std::vector<Value> items) {
-  Value v;
-  v.kind = Kind::array;
-  v.items = std::move(items);
-  return v;
+  return with(Kind::array, &Value::items, std::move(items));
+}
+
+Value make_list(const std::vector<std::string>& strings) {
+  std::vector<Value> items;
+  for (const std::string& string : strings) items.push_back(make(string));
+  return make_array(std::move(items));
 }
 
 Value make_object(std::vector<std::pair<std::string, Value>> members) {

@@ -23,6 +23,7 @@ inline Value make(const char* value) {  // which would rather be a bool
   return make(std::string_view(value));
 }
 Value make_array(std::vector<Value> items = {});
+Value make_list(const std::vector<std::string>& strings);
 Value make_object(std::vector<std::pair<std::string, Value>> members = {});
 void add(Value& object, std::string_view key, Value value);
 

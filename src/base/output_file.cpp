@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +107,20 @@ bool is_mount_point(int folder, const char* name) {
 }
 
 }  // namespace
+
+bool write_all(int descriptor, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const ::ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {  // whoever shares a pipe with us may have made it one that does not wait
+      pollfd wanted{descriptor, POLLOUT, 0};
+      if (::poll(&wanted, 1, -1) > 0 || errno == EINTR) continue;
+    }
+    if (written < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
 
 struct OutputState {
   std::string path;   // as it was given

@@ -1,6 +1,5 @@
 #include "base/output_name.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -19,14 +18,6 @@ std::string random_digits() {
     bits = static_cast<std::uint64_t>(now) * 0x9e3779b97f4a7c15u;
   }
   return fmt::format("{:016x}", bits + counter.fetch_add(1));
-}
-
-std::string new_name(std::string_view folder, std::string_view stem, std::string_view extension) {
-  std::string name;
-  do {
-    name = fmt::format("{}/{}-{}{}", folder, stem, random_digits(), extension);
-  } while (::faccessat(AT_FDCWD, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0);
-  return name;
 }
 
 }  // namespace graphrun

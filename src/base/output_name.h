@@ -3,12 +3,9 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace graphrun {
 
 std::string random_digits();  // 16 hex digits
-// "folder/stem-0123456789abcdef.npz", which is no file now.
-std::string new_name(std::string_view folder, std::string_view stem, std::string_view extension);
 
 }  // namespace graphrun

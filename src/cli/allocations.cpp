@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "graphrun/error.h"
@@ -49,23 +50,19 @@ std::string_view file_of(const char* path) {
 }
 
 // The C and C++ run times: a call's site is whoever called them.
-bool is_runtime(std::string_view file) {
-  for (const std::string_view name :
-       {"libc.so", "libstdc++.so", "libc++.so", "libgcc_s.so", "libm.so", "libpthread", "libasan.so", "libtsan.so"})
-    if (file.substr(0, name.size()) == name) return true;
-  return false;
-}
+constexpr std::string_view kRuntimes[] = {"libc.so", "libstdc++.so", "libc++.so",  "libgcc_s.so",
+                                          "libm.so", "libpthread",   "libasan.so", "libtsan.so"};
+constexpr std::string_view kDrivers[] = {"libcuda.so", "libcublas", "libnvidia", "libnvrtc", "libcudart"};
 
-bool is_driver(std::string_view file) {
-  for (const std::string_view name : {"libcuda.so", "libcublas", "libnvidia", "libnvrtc", "libcudart"})
-    if (file.substr(0, name.size()) == name) return true;
-  return false;
+bool is_one_of(std::span<const std::string_view> libraries, std::string_view file) {
+  return std::any_of(libraries.begin(), libraries.end(), [&](auto name) { return file.starts_with(name); });
 }
 
 bool by_driver(const Call& call) {
   for (int i = 0; i < call.depth; ++i) {
     Dl_info info{};
-    if (dladdr(call.frames[static_cast<std::size_t>(i)], &info) != 0 && is_driver(file_of(info.dli_fname))) return true;
+    if (dladdr(call.frames[static_cast<std::size_t>(i)], &info) != 0 && is_one_of(kDrivers, file_of(info.dli_fname)))
+      return true;
   }
   return false;
 }
@@ -118,9 +115,9 @@ std::string describe(const Call& call) {
     Dl_info info{};
     if (dladdr(frame, &info) == 0) continue;
     const std::string_view symbol = info.dli_sname == nullptr ? "" : info.dli_sname;
-    if (symbol.substr(0, 4) == "_Znw" || symbol.substr(0, 4) == "_Zna") api = "operator new";
+    if (symbol.starts_with("_Znw") || symbol.starts_with("_Zna")) api = "operator new";
     const bool reports = symbol.find("report_allocation") != std::string_view::npos;
-    if (sites.empty() && (reports || is_runtime(file_of(info.dli_fname)))) continue;
+    if (sites.empty() && (reports || is_one_of(kRuntimes, file_of(info.dli_fname)))) continue;
     sites += fmt::format("{}{}", told++ == 0 ? "" : "\n    called from ", site_of(frame, info));
   }
   return fmt::format("{} of {} byte{} in step {}, at {}", api, call.bytes, call.bytes == 1 ? "" : "s", call.step,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -18,15 +17,9 @@
 namespace graphrun::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kSeconds = 2;            // how long to measure where --steps does not say
 constexpr std::uint64_t kMost = 1000000;  // and how many steps at most
 constexpr std::uint64_t kLeast = 10;      // and at least
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Nearest rank: the smallest value that at least this share of all values does not exceed.
 double percentile(const std::vector<double>& sorted, double share) {
@@ -47,15 +40,15 @@ struct Figures {
 // Steps one at a time. The vector has its room already: nothing is allocated between two steps.
 void measure_steps(Session& session, const Arguments& arguments, Figures& figures) {
   const std::uint64_t most = arguments.steps.value_or(kMost);
-  const auto start = Clock::now();
+  const double start = Profiler::now();
   while (figures.steps.size() < most && !interrupted()) {
-    const bool enough = figures.steps.size() >= kLeast && seconds_since(start) >= kSeconds;
+    const bool enough = figures.steps.size() >= kLeast && Profiler::now() - start >= kSeconds;
     if (!arguments.steps && enough) break;
     if (arguments.idle_gap_ms) wait_or_interrupt(*arguments.idle_gap_ms * 1e-3);
     if (interrupted()) break;
-    const auto before = Clock::now();
+    const double before = Profiler::now();
     session.advance(1);
-    figures.steps.push_back(seconds_since(before));
+    figures.steps.push_back(Profiler::now() - before);
   }
 }
 
@@ -78,18 +71,18 @@ void run_steps(Session& session, Figures& figures) {
 
 Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagnostics) {
   Figures figures;
-  auto before = Clock::now();
+  double before = Profiler::now();
   session.advance(1);
-  figures.first_step = seconds_since(before);
+  figures.first_step = Profiler::now() - before;
   for (std::uint64_t i = 1; i < arguments.warmup && !interrupted(); ++i) session.advance(1);
 
   AllocationWatch watch;
   figures.steps.reserve(arguments.steps.value_or(kMost));
   if (arguments.assert_no_alloc) watch.arm(session);
   measure_steps(session, arguments, figures);
-  before = Clock::now();
+  before = Profiler::now();
   run_steps(session, figures);
-  figures.steps_per_second = static_cast<double>(figures.run_steps) / seconds_since(before);
+  figures.steps_per_second = static_cast<double>(figures.run_steps) / (Profiler::now() - before);
   watch.disarm();
   if (arguments.assert_no_alloc) tell_allocations(watch, diagnostics);
 
@@ -142,10 +135,7 @@ std::string as_json(const Session& session, const Figures& figures, const Argume
     std::replace(name.begin(), name.end(), ' ', '_');
     json.member(name, seconds * 1e6);
   });
-  json.end_object().key("idle_gap_ms");
-  arguments.idle_gap_ms ? json.value(*arguments.idle_gap_ms) : json.null();
-  json.key("deadline_us");
-  arguments.deadline_us ? json.value(*arguments.deadline_us) : json.null();
+  json.end_object().member("idle_gap_ms", arguments.idle_gap_ms).member("deadline_us", arguments.deadline_us);
   json.member("late", figures.late).member("arena_bytes", session.program().arena_bytes);
   json.member("lower_bound", session.program().lower_bound);
   json.key("counters").begin_object();

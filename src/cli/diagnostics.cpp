@@ -8,17 +8,8 @@
 namespace graphrun::cli {
 
 ExitCode exit_code(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::run:
-      return kRunFailed;
-    case ErrorKind::input:
-      return kBadInput;
-    case ErrorKind::check:
-      return kCheckFailed;
-    case ErrorKind::device:
-      return kNoDevice;
-  }
-  return kRunFailed;
+  static constexpr ExitCode kCodes[] = {kRunFailed, kBadInput, kCheckFailed, kNoDevice};  // in the order of ErrorKind
+  return kCodes[static_cast<std::size_t>(kind)];
 }
 
 namespace {

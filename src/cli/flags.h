@@ -15,15 +15,15 @@ namespace graphrun::cli {
 enum class Completes { nothing, files, folders, executors, targets, formats, instruction_sets };
 
 struct Flag {
-  std::string_view name;      // "--epochs"
-  std::string_view letter;    // "-v"; may be empty
-  std::string_view value;     // what stands for its value in the help: "N"; empty: a switch
-  std::string_view group;     // its heading in the help
-  std::string_view verbs;     // "plan verify"; empty: every verb
-  std::string_view variable;  // of the environment, which says it where the command line does not; may be empty
-  Completes completes;
+  std::string_view name;   // "--epochs"
+  std::string_view value;  // what stands for its value in the help: "N"; empty: a switch
+  std::string_view group;  // its heading in the help
+  std::string_view verbs;  // "plan verify"; empty: every verb
   std::string_view help;
   void (*set)(Arguments& arguments, std::string_view value);  // throws BadValue; the last one given wins
+  Completes completes = Completes::nothing;
+  std::string_view variable = {};  // of the environment, which says it where the command line does not
+  std::string_view letter = {};    // "-v"
 };
 
 // Why a value will not do: "must be a whole number from 1 on, got '-3'".

@@ -37,20 +37,9 @@ constexpr std::string_view kExitCodes = R"(Exit codes:
   130  interrupted; the results so far are printed
 )";
 
-std::string words_text(Words words) {
-  switch (words) {
-    case Words::none:
-      return "";
-    case Words::model:
-      return " MODEL.json";
-    case Words::model_and_data:
-      return " MODEL.json DATA";
-    case Words::shell:
-      return " bash|zsh";
-    case Words::verb:
-      return " [VERB]";
-  }
-  return "";
+std::string_view words_text(Words words) {
+  static constexpr std::string_view kTexts[] = {"", " MODEL.json", " MODEL.json DATA", " bash|zsh", " [VERB]"};
+  return kTexts[static_cast<std::size_t>(words)];
 }
 
 std::string describe(const Flag& flag, bool with_verbs) {

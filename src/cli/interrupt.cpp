@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
@@ -80,10 +79,9 @@ double seconds_since_interrupt() {
 }
 
 void wait_or_interrupt(double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  const double end = Profiler::now() + seconds;
   while (!interrupted()) {
-    const double left = std::chrono::duration<double>(end - Clock::now()).count();
+    const double left = end - Profiler::now();
     if (left <= 0) return;
     timespec timeout{};
     timeout.tv_sec = static_cast<time_t>(std::floor(left));

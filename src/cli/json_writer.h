@@ -7,9 +7,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+
+#include "graphrun/json_string.h"
 
 namespace graphrun::cli {
 
@@ -21,19 +24,14 @@ class JsonWriter {
   JsonWriter& end_array() { return close(']'); }
 
   JsonWriter& key(std::string_view name) {
-    separate();
-    quote(name);
+    raw(json_string(name));
     text_ += ':';
     first_ = true;  // no comma between a key and its value
     return *this;
   }
 
   JsonWriter& null() { return raw("null"); }
-  JsonWriter& value(std::string_view string) {
-    separate();
-    quote(string);
-    return *this;
-  }
+  JsonWriter& value(std::string_view string) { return raw(json_string(string)); }
   JsonWriter& value(const char* string) { return value(std::string_view(string)); }
   template <class T>
   requires std::is_arithmetic_v<T> JsonWriter& value(T number) {
@@ -52,8 +50,23 @@ class JsonWriter {
     return end_array();
   }
   template <class T>
+  JsonWriter& value(const std::optional<T>& content) {
+    return content ? value(*content) : null();
+  }
+  template <class T>
   JsonWriter& member(std::string_view name, const T& content) {
     return key(name).value(content);
+  }
+  // An array with an object for each item, whose members write(item) writes.
+  template <class List, class Write>
+  JsonWriter& objects(std::string_view name, const List& list, Write write) {
+    key(name).begin_array();
+    for (const auto& item : list) {
+      begin_object();
+      write(item);
+      end_object();
+    }
+    return end_array();
   }
 
   const std::string& text() const { return text_; }
@@ -78,49 +91,6 @@ class JsonWriter {
   void separate() {
     if (!first_) text_ += ',';
     first_ = false;
-  }
-
-  void quote(std::string_view string) {
-    text_ += '"';
-    while (!string.empty()) {
-      const auto byte = static_cast<unsigned char>(string.front());
-      std::size_t taken = 1;
-      if (byte == '"' || byte == '\\') {
-        text_ += '\\';
-        text_ += string.front();
-      } else if (byte < 0x20 || byte == 0x7f) {
-        text_ += fmt::format("\\u{:04x}", byte);
-      } else if (byte < 0x80) {
-        text_ += string.front();
-      } else if (byte == 0xc2 && utf8_length(string) == 2 && static_cast<unsigned char>(string[1]) < 0xa0) {
-        text_ += fmt::format("\\u{:04x}", static_cast<unsigned char>(string[1]));  // a control character, too
-        taken = 2;
-      } else if (const std::size_t length = utf8_length(string); length > 0) {
-        text_ += string.substr(0, length);
-        taken = length;
-      } else {
-        text_ += "\xef\xbf\xbd";
-      }
-      string.remove_prefix(taken);
-    }
-    text_ += '"';
-  }
-
-  // Bytes of the well-formed sequence at the front (RFC 3629), 0 when there is none.
-  static std::size_t utf8_length(std::string_view string) {
-    const auto at = [&](std::size_t i) { return i < string.size() ? static_cast<unsigned char>(string[i]) : 0u; };
-    const unsigned a = at(0), b = at(1);
-    const auto tail = [](unsigned byte) { return (byte & 0xc0u) == 0x80u; };
-    if (a >= 0xc2 && a <= 0xdf) return tail(b) ? 2 : 0;
-    if (a >= 0xe0 && a <= 0xef) {
-      const bool overlong = a == 0xe0 && b < 0xa0, surrogate = a == 0xed && b > 0x9f;
-      return tail(b) && tail(at(2)) && !overlong && !surrogate ? 3 : 0;
-    }
-    if (a >= 0xf0 && a <= 0xf4) {
-      const bool overlong = a == 0xf0 && b < 0x90, beyond = a == 0xf4 && b > 0x8f;
-      return tail(b) && tail(at(2)) && tail(at(3)) && !overlong && !beyond ? 4 : 0;
-    }
-    return 0;
   }
 
   std::string text_;

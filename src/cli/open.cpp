@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -27,15 +26,13 @@ void tell_timings(const Session& session, Diagnostics& diagnostics) {
 
 Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds,
                      const OutputFiles* outputs) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = Profiler::now();
   std::optional<Waiting> waiting;
   waiting.emplace(diagnostics, fmt::format("reading {} and its data ...", arguments.model));
   Model model = load_model(arguments.model, arguments.load);
   waiting.reset();
   if (outputs != nullptr) outputs->refuse_read(model);
-  if (load_seconds != nullptr) {
-    *load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
+  if (load_seconds != nullptr) *load_seconds = Profiler::now() - start;
   return open_session(std::move(model), arguments, diagnostics);
 }
 

@@ -72,10 +72,9 @@ std::vector<std::optional<Use>> uses(const Program& program) {
 }
 
 void write_phase(JsonWriter& json, const Phase& phase) {
-  json.begin_object().member("name", phase.name).member("capacity", phase.capacity);
-  json.key("nodes").begin_array();
-  for (const Step& step : phase.steps) {
-    json.begin_object().member("op", name_of(step.op)).member("name", step.name).member("inputs", step.inputs);
+  json.member("name", phase.name).member("capacity", phase.capacity);
+  json.objects("nodes", phase.steps, [&](const Step& step) {
+    json.member("op", name_of(step.op)).member("name", step.name).member("inputs", step.inputs);
     json.member("output", step.output);
     if (step.workspace != kNoBuffer) json.member("workspace", step.workspace);
     if (step.row_count != kNoBuffer) json.member("row_count", step.row_count);
@@ -83,14 +82,13 @@ void write_phase(JsonWriter& json, const Phase& phase) {
     AllParams::visit(step.params, [&](const auto& params) {
       params.describe([&](std::string_view name, const auto& value) { json.member(name, value); });
     });
-    json.end_object().end_object();
-  }
-  json.end_array().end_object();
+    json.end_object();
+  });
 }
 
 void write_buffer(JsonWriter& json, const Program& program, std::size_t id, const std::optional<Use>& use) {
   const Buffer& buffer = program.buffers[id];
-  json.begin_object().member("id", id).member("name", buffer.name).member("kind", name_of(buffer.kind));
+  json.member("id", id).member("name", buffer.name).member("kind", name_of(buffer.kind));
   json.member("dtype", name_of(buffer.type.dtype)).member("shape", buffer.type.shape.dims());
   json.member("rows", buffer.type.rows).member("storage_id", buffer.storage);
   json.member("offset", buffer.offset).member("bytes", buffer.bytes).member("poll", buffer.poll);
@@ -98,7 +96,6 @@ void write_buffer(JsonWriter& json, const Program& program, std::size_t id, cons
     json.member("phase", program.phases[use->phase].name);
     json.member("first_use", use->first).member("last_use", use->last);
   }
-  json.end_object();
 }
 
 struct Fusion : FusionSummary {
@@ -107,9 +104,8 @@ struct Fusion : FusionSummary {
 
 void write_fusion(JsonWriter& json, const Fusion& fusion) {
   json.begin_object().member("arena_bytes_without", fusion.arena_bytes_without);
-  json.key("regions").begin_array();
-  for (const RegionSummary& region : fusion.regions) {
-    json.begin_object().member("phase", region.phase).member("steps", region.steps);
+  json.objects("regions", fusion.regions, [&](const RegionSummary& region) {
+    json.member("phase", region.phase).member("steps", region.steps);
     json.member("row_steps", region.row_steps).member("stages", region.stages).member("chains", region.chains);
     if (const auto* host = std::get_if<HostTiling>(&region.tiling)) {
       json.member("tile_rows", host->tile_rows).member("tile_bytes", host->tile_bytes);
@@ -118,9 +114,9 @@ void write_fusion(JsonWriter& json, const Fusion& fusion) {
       const auto& gpu = std::get<GpuTiling>(region.tiling);
       json.member("threads", gpu.threads).member("blocks", gpu.blocks);
     }
-    json.member("bytes_in_tiles", region.bytes_in_tiles).end_object();
-  }
-  json.end_array().member("notes", fusion.notes).end_object();
+    json.member("bytes_in_tiles", region.bytes_in_tiles);
+  });
+  json.member("notes", fusion.notes).end_object();
 }
 
 std::string as_json(const Program& program, std::string_view executor, const Fusion& fusion) {
@@ -131,13 +127,12 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
   json.key("bytes_by_kind").begin_object();
   for (const BufferKind kind : kKinds) json.member(name_of(kind), total_of(program, kind).bytes);
   json.end_object();
-  json.key("phases").begin_array();
-  for (const Phase& phase : program.phases) write_phase(json, phase);
-  json.end_array();
-  json.key("buffers").begin_array();
+  json.objects("phases", program.phases, [&](const Phase& phase) { write_phase(json, phase); });
   const auto used = uses(program);
-  for (std::size_t id = 0; id < program.buffers.size(); ++id) write_buffer(json, program, id, used[id]);
-  json.end_array();
+  json.objects("buffers", program.buffers, [&](const Buffer& buffer) {
+    const auto id = static_cast<std::size_t>(&buffer - program.buffers.data());
+    write_buffer(json, program, id, used[id]);
+  });
   write_fusion(json.key("fusion"), fusion);
   json.member("fallbacks", fusion.fallbacks);
   json.end_object();

@@ -67,14 +67,13 @@ std::string profile_table(const Profile& profile) {
 
 void write_profile(JsonWriter& json, const Profile& profile) {
   json.begin_object().member("source", profile.source).member("notes", profile.notes);
-  json.key("rows").begin_array();
   const auto totals = totals_of(profile);
-  for (const ProfileRow& row : profile.rows) {
-    json.begin_object().member("type", row.group).member("name", row.name).member("calls", row.calls);
+  json.objects("rows", profile.rows, [&](const ProfileRow& row) {
+    json.member("type", row.group).member("name", row.name).member("calls", row.calls);
     json.member("percent", share(row, totals)).member("seconds", row.total).member("average", average(row));
-    json.member("min", row.min).member("max", row.max).end_object();
-  }
-  json.end_array().end_object();
+    json.member("min", row.min).member("max", row.max);
+  });
+  json.end_object();
 }
 
 // The "JSON object format" of trace events: complete events ("X") in microseconds, a line of the timeline for each

@@ -74,8 +74,8 @@ void Progress::report(const Report& report) {
   }
   // A line as wide as the screen would wrap, and a carriage return would come back to its second half only.
   describe(report, static_cast<std::size_t>(terminal_columns(stderr) - 1));
-  const auto now = Clock::now();
-  pending_ = now - drawn_ < std::chrono::milliseconds(100);
+  const double now = Profiler::now();
+  pending_ = now - drawn_ < 0.1;
   if (pending_) return;
   drawn_ = now;
   rewrite();

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string_view>
@@ -29,7 +28,6 @@ class Progress {
   void finish();
 
  private:
-  using Clock = std::chrono::steady_clock;
   static constexpr std::int64_t kLines = 20;
 
   double tick();
@@ -37,14 +35,13 @@ class Progress {
   void describe(const Report& report, std::size_t room);  // in bytes
   void describe_validation(std::int64_t epoch, std::size_t room);
   bool append(std::string_view part, std::size_t room);
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double elapsed() const { return Profiler::now() - start_; }
   void rewrite();
 
   const Session& session_;
   const bool enabled_, in_place_, sparse_;
   const std::uint64_t steps_an_epoch_;
-  Clock::time_point start_ = Clock::now();
-  Clock::time_point drawn_{};
+  double start_ = Profiler::now(), drawn_ = 0;
   std::mutex drawing_;          // the ticker's thread says something too
   fmt::memory_buffer line_;     // of the latest report
   fmt::memory_buffer part_;     // of it; then the line as it is drawn

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -33,10 +32,8 @@ double steps_per_second(const TrainResult& training) {
 }  // namespace
 
 Results evaluated(Session& session, double seconds) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto left = [&] {
-    return seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  const double until = Profiler::now() + seconds;
+  const auto left = [&] { return until - Profiler::now(); };
   Results results;
   results.model = session.model().name;
   results.executor = session.executor();
@@ -70,8 +67,7 @@ std::string as_json(const Results& results) {
     json.member("seconds", training->seconds).member("steps_per_second", steps_per_second(*training));
     json.member("interrupted", training->cancelled);
   }
-  json.member("arena_bytes", results.arena_bytes).key("weights_hash");
-  results.weights_hash ? json.value(*results.weights_hash) : json.null();
+  json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
   if (results.profile) write_profile(json.key("profile"), *results.profile);
   json.end_object();
   return json.text() + "\n";

@@ -13,15 +13,14 @@ namespace {
 using Types = std::vector<std::pair<std::string, TensorType>>;
 
 void write_types(JsonWriter& json, std::string_view key, const Types& values) {
-  json.key(key).begin_array();
-  for (const auto& [name, type] : values) {
-    json.begin_object().member("name", name).member("dtype", name_of(type.dtype));
+  json.objects(key, values, [&](const auto& value) {
+    const auto& [name, type] = value;
+    json.member("name", name).member("dtype", name_of(type.dtype));
     json.key("shape").begin_array();
     for (const std::int64_t extent : type.shape.dims())
       batch_rows(extent) > 0 ? json.value(extent_text(extent)) : json.value(extent);
-    json.end_array().member("rows", type.rows).end_object();
-  }
-  json.end_array();
+    json.end_array().member("rows", type.rows);
+  });
 }
 
 std::string as_json(const ModelSummary& summary) {

@@ -1,7 +1,6 @@
 #include "terminal.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <system_error>
 
 #include "graphrun/error.h"
+#include "graphrun/output_file.h"
 
 namespace graphrun::cli {
 namespace {
@@ -19,22 +19,6 @@ namespace {
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
-}
-
-// Nothing is buffered, so that what was said before a crash is said. Whoever shares a pipe with us may have made it one
-// that does not wait.
-bool write_all(int stream, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = write(stream, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EAGAIN) {
-      pollfd wanted{stream, POLLOUT, 0};
-      if (poll(&wanted, 1, -1) > 0 || errno == EINTR) continue;
-    }
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 }  // namespace
@@ -55,6 +39,7 @@ std::string paint(std::FILE* stream, Style style, std::string_view text) {
   return fmt::format("\033[{}m{}\033[0m", style == Style::bold ? 1 : 33, text);
 }
 
+// Nothing is buffered, so that what was said before a crash is said.
 void write_error(std::string_view text) noexcept {
   write_all(STDERR_FILENO, text);
 }

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <string>
 #include <string_view>
 
@@ -21,12 +20,6 @@ void write_error(std::string_view text) noexcept;
 
 // Writes to stdout; throws Error (kind run) when not all of it could be written.
 void write_results(std::string_view text);
-
-// The same number; of a NaN without its sign, which means nothing and would be printed.
-template <class T>
-T unsigned_nan(T value) {
-  return value == value ? value : std::numeric_limits<T>::quiet_NaN();
-}
 
 std::string grouped(std::uint64_t number);     // "1,234,567"
 std::string human_bytes(std::uint64_t bytes);  // "1,234,567 bytes (1.2 MiB)"

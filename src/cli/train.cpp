@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <new>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "allocations.h"
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "graphrun/session.h"
 #include "graphrun/weights.h"
@@ -131,8 +131,7 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
     if (losses.wanted()) {
       options.on_losses = [&](std::span<const double> some) {
         for (const double loss : some) {
-          // The sign of a NaN says nothing.
-          fmt::format_to(std::back_inserter(losses.line()), "{:.9g}", std::isnan(loss) ? std::abs(loss) : loss);
+          fmt::format_to(std::back_inserter(losses.line()), "{:.9g}", unsigned_nan(loss));
           losses.end_line();
         }
       };

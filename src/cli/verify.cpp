@@ -53,13 +53,12 @@ std::string ops_table(const VerifyReport& report) {
 }
 
 std::string steps_text(const VerifyReport& report) {
-  const auto count = [](std::uint64_t n, std::string_view phase) {
-    return fmt::format("{} step{}{}", grouped(n), n == 1 ? "" : "s", phase);
-  };
+  const std::pair<std::uint64_t, std::string_view> counts[] = {
+      {report.training_steps, "training"}, {report.evaluation_steps, "evaluation"}, {report.predictions, "prediction"}};
   std::vector<std::string> parts;
-  if (report.training_steps > 0) parts.push_back(count(report.training_steps, " of training"));
-  if (report.evaluation_steps > 0) parts.push_back(count(report.evaluation_steps, " of evaluation"));
-  if (report.predictions > 0) parts.push_back(count(report.predictions, " of prediction"));
+  for (const auto& [n, phase] : counts) {
+    if (n > 0) parts.push_back(fmt::format("{} step{} of {}", grouped(n), n == 1 ? "" : "s", phase));
+  }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -90,13 +89,13 @@ std::string as_text(const VerifyReport& report, const Arguments& arguments) {
                             grouped(report.fused_values), grouped(report.regions), report.regions == 1 ? "" : "s");
 }
 
-void write_difference(JsonWriter& json, const Difference& difference) {
+JsonWriter& write_difference(JsonWriter& json, const Difference& difference) {
   static constexpr std::string_view kinds[] = {"value", "outside", "start", "parameter", "fused", "repeat"};
   json.begin_object().member("kind", kinds[static_cast<std::size_t>(difference.kind)]);
   json.member("phase", difference.phase).member("step", difference.phase_step).member("program_step", difference.step);
   json.member("op", difference.op).member("node", difference.node).member("buffer", difference.buffer);
   json.member("index", difference.index).member("got", difference.got).member("expected", difference.expected);
-  json.member("tolerance", difference.tolerance).member("text", to_string(difference)).end_object();
+  return json.member("tolerance", difference.tolerance).member("text", to_string(difference)).end_object();
 }
 
 std::string as_json(const VerifyReport& report, const Model& model) {
@@ -107,22 +106,15 @@ std::string as_json(const VerifyReport& report, const Model& model) {
   json.member("predictions", report.predictions).member("values", report.values);
   json.member("regions", report.regions).member("fused_values", report.fused_values);
   json.member("fallbacks", report.fallbacks);
-  json.key("ops").begin_array();
-  for (const OpAgreement& op : report.ops) {
-    json.begin_object().member("op", op.op).member("steps", op.steps).member("values", op.values);
-    json.member("worst", op.worst).member("node", op.node).end_object();
-  }
-  json.end_array().key("growth").begin_array();
-  for (const Divergence& at : report.growth) {
-    json.begin_object().member("step", at.step).member("parameter", at.parameter);
-    json.member("difference", at.difference).end_object();
-  }
-  json.end_array().key("difference");
-  if (report.difference) {
-    write_difference(json, *report.difference);
-  } else {
-    json.null();
-  }
+  json.objects("ops", report.ops, [&](const OpAgreement& op) {
+    json.member("op", op.op).member("steps", op.steps).member("values", op.values);
+    json.member("worst", op.worst).member("node", op.node);
+  });
+  json.objects("growth", report.growth, [&](const Divergence& at) {
+    json.member("step", at.step).member("parameter", at.parameter).member("difference", at.difference);
+  });
+  json.key("difference");
+  report.difference ? write_difference(json, *report.difference) : json.null();
   return json.end_object().text() + "\n";
 }
 

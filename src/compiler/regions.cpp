@@ -320,24 +320,25 @@ Regions find_regions(const Graph& graph, const RegionOptions& options) {
 std::string to_string(const Regions& regions) {
   const Graph& graph = regions.graph;
   const std::vector<RowKind> kinds = row_kinds(graph);
+  std::vector<std::string> where(graph.size(), "-");
+  for (std::size_t r = 0; r < graph.regions.size(); ++r) {
+    const ir::Region& region = graph.regions[r];
+    const NodeId first = region.chains.empty() ? region.stages.front().first : region.chains.front().first;
+    for (NodeId id = first; id < region.last; ++id) {
+      const bool by_rows = std::any_of(region.stages.begin(), region.stages.end(),
+                                       [&](const auto& stage) { return id >= stage.rows && id < stage.last; });
+      if (graph[id].phase == region.phase)
+        where[id] = fmt::format("region {} {}", r + 1, by_rows ? "rows" : region.chains.empty() ? "once" : "elements");
+    }
+  }
   std::string text;
   for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
     text += fmt::format("phase {}\n", graph.phases[phase].name);
     std::size_t number = 0;
     for (NodeId id = 0; id < graph.size(); ++id) {
       if (graph[id].phase != phase) continue;
-      std::string where = "-";
-      for (std::size_t r = 0; r < graph.regions.size(); ++r) {
-        const ir::Region& region = graph.regions[r];
-        const NodeId first = region.chains.empty() ? region.stages.front().first : region.chains.front().first;
-        if (region.phase != phase || id < first || id >= region.last) continue;
-        where = fmt::format("region {} {}", r + 1, region.chains.empty() ? "once" : "elements");
-        for (const ir::RegionStage& stage : region.stages) {
-          if (id >= stage.rows && id < stage.last) where = fmt::format("region {} rows", r + 1);
-        }
-      }
-      text += fmt::format("  {:>4}  {:<8} {:<14} {:<36} {} {}\n", ++number, name_of(kinds[id]), where, graph[id].name,
-                          name_of(graph[id].op), to_string(graph[id].type));
+      text += fmt::format("  {:>4}  {:<8} {:<14} {:<36} {} {}\n", ++number, name_of(kinds[id]), where[id],
+                          graph[id].name, name_of(graph[id].op), to_string(graph[id].type));
     }
     for (const RegionNote& note : regions.notes) {
       if (note.phase == phase) text += fmt::format("  {}: {}\n", note.node, note.text);

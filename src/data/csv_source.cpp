@@ -12,8 +12,8 @@
 
 namespace graphrun::data {
 
-std::span<const MissingDoc> missing_docs() {
-  static constexpr MissingDoc docs[] = {
+std::span<const Doc> missing_docs() {
+  static constexpr Doc docs[] = {
       {"error", "a missing value is a mistake"},
       {"mean", "the mean of the column's values in the training rows takes its place"},
       {"drop", "a row that lacks a value of a column that is used is left out"},
@@ -71,8 +71,7 @@ Missing read_policy(SourceContext& context) {
   const std::optional<json::Place> at = context.split.get("missing");
   const std::optional<std::string> word = at ? context.reader.string(*at) : std::nullopt;
   if (!word) return Missing::error;
-  std::vector<std::string> words;
-  for (const MissingDoc& doc : missing_docs()) words.emplace_back(doc.name);
+  const std::vector<std::string> words = names_of(missing_docs());
   const auto found = std::find(words.begin(), words.end(), *word);
   if (found != words.end()) return static_cast<Missing>(found - words.begin());
   context.reader.report(*at, "data.csv", fmt::format("must be \"error\", \"mean\" or \"drop\", got \"{}\"", *word),

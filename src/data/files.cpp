@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "data/sources.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
@@ -24,9 +25,7 @@ const NamedArray* Table::find(const std::string& name) const {
 }
 
 std::vector<std::string> Table::names() const {
-  std::vector<std::string> names;
-  for (const NamedArray& array : arrays) names.push_back(array.name);
-  return names;
+  return names_of(arrays);
 }
 
 Files::Files(const DataOptions& options) {

@@ -33,18 +33,14 @@ NpyHeader read_header(const std::string& path, std::string_view bytes) {
       std::find_if(std::begin(kIdxTypes), std::end(kIdxTypes), [&](const auto& row) { return row.first == code; });
   if (type == std::end(kIdxTypes)) fail_idx(path, fmt::format("IDX type 0x{:02x} is not known", code));
   if (rank < 1 || rank > kMaxRank) fail_idx(path, fmt::format("IDX rank must be from 1 to {}, got {}", kMaxRank, rank));
-  NpyHeader header{{}, std::string(type->second), std::endian::big, 4 + 4 * std::uint64_t{rank}, 1};
+  NpyHeader header{{}, std::string(type->second), std::endian::big, 4 + 4 * std::uint64_t{rank}, 0};
   if (bytes.size() < header.begin) fail_idx(path, "the IDX header is cut short");
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    const auto extent = number_at<std::uint32_t>(bytes, 4 + 4 * axis, std::endian::big);
-    if (extent != 0 && header.count > kMost / extent) fail_idx(path, "the extents of the IDX header are not credible");
-    if (extent != 0) header.count *= extent;  // an extent of 0 hides no overflow
-    header.shape.push_back(extent);
-  }
-  const auto extents = header.shape.dims();
-  if (std::find(extents.begin(), extents.end(), 0) != extents.end())
-    fail_idx(path, "the IDX header says that there are no values");
+  for (std::size_t axis = 0; axis < rank; ++axis)
+    header.shape.push_back(number_at<std::uint32_t>(bytes, 4 + 4 * axis, std::endian::big));
+  const std::optional<std::uint64_t> count = credible_elements(header.shape, std::uint64_t{1} << 50);
+  if (!count) fail_idx(path, "the extents of the IDX header are not credible");
+  if (*count == 0) fail_idx(path, "the IDX header says that there are no values");
+  header.count = *count;
   return header;
 }
 

@@ -137,9 +137,9 @@ Parts read_source(json::Reader& reader, const json::Place& at, const std::string
     value = at.member(*member);
   }
   if (!format) {
-    const std::string expected = "expected one of " + listed(source_names());
+    const std::string expected = "expected one of " + listed(names_of(source_formats()));
     for (const json::Member& member : at.value->members) {
-      const std::string hint = did_you_mean(member.key, source_names());
+      const std::string hint = did_you_mean(member.key, names_of(source_formats()));
       if (hint.empty()) continue;
       reader.report_key(at, member, "data.source", fmt::format("unknown source '{}'; {}", member.key, expected), hint);
       return parts;
@@ -150,8 +150,8 @@ Parts read_source(json::Reader& reader, const json::Place& at, const std::string
 
   const Cut cut = read_cut(reader, split);
   const auto is_option = [&](const std::string& name) {
-    const auto has = [&](std::span<const SourceOption> known) {
-      return std::any_of(known.begin(), known.end(), [&](const SourceOption& o) { return o.name == name; });
+    const auto has = [&](std::span<const Doc> known) {
+      return std::any_of(known.begin(), known.end(), [&](const Doc& option) { return option.name == name; });
     };
     return has(common_options()) || has(format->options) || name == format->name;
   };
@@ -159,12 +159,10 @@ Parts read_source(json::Reader& reader, const json::Place& at, const std::string
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!is_option(inputs[i].name)) said[i] = split.get(inputs[i].name);
   }
-  for (const SourceFormat& other : source_formats()) {
-    for (const SourceOption& option : other.options) split.also_known({std::string(option.name)});
-  }
+  for (const SourceFormat& other : source_formats()) split.also_known(names_of(other.options));
 
   const auto finish = [&] {
-    for (const SourceOption& option : format->options) split.get(option.name);
+    for (const Doc& option : format->options) split.get(option.name);
     split.finish();
   };
   const bool is_declared = cut.declared() > 0 && (split_name != "" || !format->has_test);

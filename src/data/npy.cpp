@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <optional>
 
 #include "base/file.h"
 #include "base/input_limit.h"
@@ -117,7 +116,8 @@ const Stored* find_stored(std::string_view type) {
   return nullptr;
 }
 
-// How many elements a shape has; nothing when they cannot lie in `room` bytes. An extent of 0 hides no overflow.
+}  // namespace
+
 std::optional<std::uint64_t> credible_elements(const Shape& shape, std::uint64_t room) {
   const std::uint64_t most = std::max(room, std::uint64_t{1} << 32);
   std::uint64_t elements = 1;
@@ -133,8 +133,6 @@ std::optional<std::uint64_t> credible_elements(const Shape& shape, std::uint64_t
   }
   return is_empty ? 0 : elements;
 }
-
-}  // namespace
 
 NpyHeader parse_npy_header(const std::string& name, std::string_view bytes, std::uint64_t size) {
   const HeaderText nothing(name, {});

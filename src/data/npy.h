@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct NpyHeader {
   std::uint64_t begin = 0;  // of the values
   std::uint64_t count = 0;  // of them
 };
+
+// How many elements a shape has; nothing when they cannot lie in `room` bytes. An extent of 0 hides no overflow.
+std::optional<std::uint64_t> credible_elements(const Shape& shape, std::uint64_t room);
 
 // `bytes` are the file's first ones, all of the header among them, and `size` is how many it has. `name` is for
 // messages.

@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <bit>
+#include <initializer_list>
 #include <limits>
 
 #include "data/npy.h"
@@ -11,24 +12,20 @@
 namespace graphrun::data {
 namespace {
 
-void put(std::string& bytes, std::uint64_t value, int width) {
-  for (int i = 0; i < width; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFF);
+// Numbers, each with how many bytes it takes, the lowest first.
+void put(std::string& bytes, std::initializer_list<std::pair<std::uint64_t, int>> numbers) {
+  for (const auto& [value, width] : numbers) {
+    for (int i = 0; i < width; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFF);
+  }
 }
 
 // What the local header and the directory say alike, from "version needed" on.
 std::string common(const std::string& file, const std::string& content) {
   const uLong crc = crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(content.data()), content.size());
   std::string bytes;
-  put(bytes, 20, 2);    // version 2.0
-  put(bytes, 0, 2);     // flags
-  put(bytes, 0, 2);     // stored
-  put(bytes, 0, 2);     // midnight
-  put(bytes, 0x21, 2);  // of 1980-01-01
-  put(bytes, crc, 4);
-  put(bytes, content.size(), 4);
-  put(bytes, content.size(), 4);
-  put(bytes, file.size(), 2);
-  put(bytes, 0, 2);  // no extra field
+  // Version 2.0, no flags, stored, midnight of 1980-01-01; then the sizes, stored and once read, and no extra field.
+  put(bytes, {{20, 2}, {0, 2}, {0, 2}, {0, 2}, {0x21, 2}, {crc, 4}});
+  put(bytes, {{content.size(), 4}, {content.size(), 4}, {file.size(), 2}, {0, 2}});
   return bytes;
 }
 
@@ -45,7 +42,7 @@ std::string npy_header(const HostTensor& tensor) {
   while ((kBefore + header.size() + 1) % kAligned != 0) header += ' ';
   header += '\n';
   std::string bytes("\x93NUMPY\x01\x00", 8);
-  put(bytes, header.size(), 2);
+  put(bytes, {{header.size(), 2}});
   return bytes + header;
 }
 
@@ -64,25 +61,17 @@ std::string npz_bytes(std::span<const std::pair<std::string, HostTensor>> arrays
       throw Error(ErrorKind::input, "data.npz", fmt::format("array '{}' would make the NPZ larger than 4 GiB", name));
     const std::string both = common(file, content);
     directory += "PK\x01\x02";
-    put(directory, 20, 2);  // made by version 2.0
+    put(directory, {{20, 2}});  // made by version 2.0
     directory += both;
-    put(directory, 0, 2);  // no comment
-    put(directory, 0, 2);  // disk 0
-    put(directory, 0, 2);  // binary
-    put(directory, 0, 4);  // no attributes
-    put(directory, bytes.size(), 4);
+    put(directory, {{0, 2}, {0, 2}, {0, 2}, {0, 4}, {bytes.size(), 4}});  // no comment, disk 0, binary, no attributes
     directory += file;
     bytes += "PK\x03\x04" + both + file + content;
   }
   const std::size_t begin = bytes.size();
   bytes += directory;
   bytes += "PK\x05\x06";
-  put(bytes, 0, 4);  // disk 0, and the directory begins there
-  put(bytes, arrays.size(), 2);
-  put(bytes, arrays.size(), 2);
-  put(bytes, directory.size(), 4);
-  put(bytes, begin, 4);
-  put(bytes, 0, 2);  // no comment
+  // Disk 0, where the directory begins, too; the entries there and in all; no comment.
+  put(bytes, {{0, 4}, {arrays.size(), 2}, {arrays.size(), 2}, {directory.size(), 4}, {begin, 4}, {0, 2}});
   return bytes;
 }
 

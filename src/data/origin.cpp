@@ -39,11 +39,7 @@ Origin::Division read_division(json::Reader& reader, const json::Place& at) {
 
 std::string text(const Origin& origin) {
   json::Value columns = json::make_object();
-  for (const auto& [input, names] : origin.columns) {
-    json::Value list = json::make_array();
-    for (const std::string& name : names) list.items.push_back(json::make(name));
-    json::add(columns, input, std::move(list));
-  }
+  for (const auto& [input, names] : origin.columns) json::add(columns, input, json::make_list(names));
   return json::line(json::make_object({{"seed", json::make(static_cast<std::int64_t>(origin.seed))},
                                        {"samples", json::make(origin.samples)},
                                        {"split", origin.split ? as_json(*origin.split) : json::make_null()},

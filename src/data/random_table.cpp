@@ -11,12 +11,12 @@
 
 namespace graphrun::data {
 
-std::span<const DistributionDoc> distribution_docs() {
-  static constexpr DistributionDoc docs[] = {
-      {"normal", "the deviation, or [mean, deviation]", "f32 numbers of the normal distribution"},
-      {"uniform", "[low, high]", "f32 numbers from low to high, high not reached"},
-      {"integers", "[low, high]", "i32 numbers from low to high, high not reached"},
-      {"bernoulli", "a probability", "1 with that probability, else 0"},
+std::span<const Doc> distribution_docs() {
+  static constexpr Doc docs[] = {
+      {"normal", "f32 numbers of the normal distribution", "the deviation, or [mean, deviation]"},
+      {"uniform", "f32 numbers from low to high, high not reached", "[low, high]"},
+      {"integers", "i32 numbers from low to high, high not reached", "[low, high]"},
+      {"bernoulli", "1 with that probability, else 0", "a probability"},
   };
   return docs;
 }
@@ -46,15 +46,10 @@ Array draw(const RandomColumn& column, const Stream& stream) {
     array.values = std::move(values);
   };
   switch (column.kind) {
-    case Kind::normal: {
-      std::vector<float> values(count);
-      fill_normal(stream, 0, column.a, column.b, values);
-      array.values = std::move(values);
-      break;
-    }
+    case Kind::normal:
     case Kind::uniform: {
       std::vector<float> values(count);
-      fill_uniform(stream, 0, column.a, column.b, values);
+      (column.kind == Kind::normal ? fill_normal : fill_uniform)(stream, 0, column.a, column.b, values);
       array.values = std::move(values);
       break;
     }
@@ -76,13 +71,6 @@ Array draw(const RandomColumn& column, const Stream& stream) {
   return array;
 }
 
-std::string distribution_names() {
-  std::string names;
-  for (const DistributionDoc& doc : distribution_docs())
-    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", doc.name);
-  return names;
-}
-
 // Two numbers in the order given, or one number for the second of them.
 std::optional<std::pair<double, double>> read_pair(json::Reader& reader, const json::Place& at, bool one_is_enough) {
   if (one_is_enough && at.value->is_number()) return std::pair(0.0, at.value->real);
@@ -94,33 +82,25 @@ std::optional<std::pair<double, double>> read_pair(json::Reader& reader, const j
 }
 
 // The numbers of the distribution, in the place of the value of its key.
-bool read_numbers(json::Reader& reader, const json::Place& at, RandomColumn& column) {
+void read_numbers(json::Reader& reader, const json::Place& at, RandomColumn& column) {
   if (column.kind == Kind::bernoulli) {
-    const std::optional<double> p = reader.number(at);
-    if (p && !(*p >= 0 && *p <= 1))
-      reader.report(at, "data.random", fmt::format("a probability is from 0 to 1, got {}", *p));
-    column.a = p.value_or(0);
-    return p && *p >= 0 && *p <= 1;
+    column.a = reader.number(at).value_or(0);
+    if (!(column.a >= 0 && column.a <= 1))
+      reader.report(at, "data.random", fmt::format("a probability is from 0 to 1, got {}", column.a));
+    return;
   }
   const std::optional<std::pair<double, double>> pair = read_pair(reader, at, column.kind == Kind::normal);
-  if (!pair) return false;
+  if (!pair) return;
   std::tie(column.a, column.b) = *pair;
-  if (column.kind == Kind::normal && column.b < 0) {
-    reader.report(at, "data.random", fmt::format("a deviation must be >= 0, got {}", column.b));
-    return false;
-  }
-  if (column.kind != Kind::normal && !(column.a < column.b)) {
-    reader.report(at, "data.random",
-                  fmt::format("expected [low, high] with low < high, got [{}, {}]", column.a, column.b));
-    return false;
-  }
   constexpr double kMost = 0x1p31;
   const auto is_int = [](double v) { return v == std::floor(v) && v >= -kMost && v <= kMost; };
-  if (column.kind == Kind::integers && !(is_int(column.a) && is_int(column.b))) {
+  if (column.kind == Kind::normal && column.b < 0)
+    reader.report(at, "data.random", fmt::format("a deviation must be >= 0, got {}", column.b));
+  else if (column.kind != Kind::normal && !(column.a < column.b))
+    reader.report(at, "data.random",
+                  fmt::format("expected [low, high] with low < high, got [{}, {}]", column.a, column.b));
+  else if (column.kind == Kind::integers && !(is_int(column.a) && is_int(column.b)))
     reader.report(at, "data.random", fmt::format("expected 32-bit integers, got [{}, {}]", column.a, column.b));
-    return false;
-  }
-  return true;
 }
 
 std::optional<RandomColumn> read_column(json::Reader& reader, const json::Place& at, std::int64_t rows) {
@@ -154,7 +134,8 @@ std::optional<RandomColumn> read_column(json::Reader& reader, const json::Place&
   }
   object.finish();
   if (found != 1 && reader.errors() == before)
-    reader.report(at, "data.random", fmt::format("expected one of {}", distribution_names()),
+    reader.report(at, "data.random",
+                  fmt::format("expected one of \"{}\"", fmt::join(names_of(distribution_docs()), "\", \"")),
                   "for instance {\"normal\": 1}");
   if (reader.errors() != before) return std::nullopt;
   return column;

@@ -37,18 +37,12 @@ std::span<const SourceFormat> source_formats() {
   return formats;
 }
 
-std::span<const SourceOption> common_options() {
-  static const std::vector<SourceOption> options = {
+std::span<const Doc> common_options() {
+  static const std::vector<Doc> options = {
       {"rows", "how many rows there must be, after \"range\""},
       {"range", "the rows to take, [first, end), the end not included"},
   };
   return options;
-}
-
-std::vector<std::string> source_names() {
-  std::vector<std::string> names;
-  for (const SourceFormat& format : source_formats()) names.emplace_back(format.name);
-  return names;
 }
 
 Loaded read_files_by_key(SourceContext& context, Array (*read)(const std::string& path)) {

@@ -16,9 +16,18 @@ namespace graphrun::data {
 inline constexpr std::int64_t kMostRows = (std::int64_t{1} << 31) - 1;  // of a table that the model file describes
 inline constexpr std::int64_t kMostValues = std::int64_t{1} << 33;      // of one column of it
 
-struct SourceOption {
+// A row of a table from which messages, the schema and the reference page are made.
+struct Doc {
   std::string_view name, doc;
+  std::string_view argument = {};  // what its value is; empty: it has none
 };
+
+template <class Rows>
+std::vector<std::string> names_of(const Rows& rows) {
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.emplace_back(row.name);
+  return names;
+}
 
 // A split's object ({"idx": ..., "range": ...}) while it is read. Options are asked from `split`.
 struct SourceContext {
@@ -31,27 +40,17 @@ struct SourceContext {
 
 struct SourceFormat {
   std::string_view name, doc;
-  std::vector<SourceOption> options;
+  std::vector<Doc> options;
   Loaded (*read)(SourceContext& context);  // reports to the reader, or throws Error about `value`
   bool is_file = true;                     // otherwise the model file has it all, and its arrays know their shapes
   bool has_test = false;                   // it may hold test rows of its own
 };
 
-// What "missing" may say of a CSV file.
-struct MissingDoc {
-  std::string_view name, doc;
-};
-std::span<const MissingDoc> missing_docs();
-
-// What the columns of a random table may hold: {"normal": [0, 1]}.
-struct DistributionDoc {
-  std::string_view name, argument, doc;
-};
-std::span<const DistributionDoc> distribution_docs();
+std::span<const Doc> missing_docs();       // what "missing" may say of a CSV file
+std::span<const Doc> distribution_docs();  // what the columns of a random table may hold: {"normal": [0, 1]}
 
 std::span<const SourceFormat> source_formats();
-std::span<const SourceOption> common_options();  // "rows", "range": every source has them
-std::vector<std::string> source_names();
+std::span<const Doc> common_options();  // "rows", "range": every source has them
 
 Loaded read_flat_json(SourceContext& context);  // json_arrays.cpp
 Loaded read_inline(SourceContext& context);

@@ -14,12 +14,12 @@
 
 namespace graphrun::data {
 
-std::span<const TransformDoc> transform_docs() {
-  static constexpr TransformDoc docs[] = {
-      {"standardize", "", "to mean 0 and deviation 1, column by column; fitted on train"},
-      {"scale", "a number", "times a number"},
-      {"flatten", "", "all axes but the batch become one"},
-      {"one_hot", "a number of classes", "an integer c becomes a row of zeros with 1 at c"},
+std::span<const Doc> transform_docs() {
+  static constexpr Doc docs[] = {
+      {"standardize", "to mean 0 and deviation 1, column by column; fitted on train"},
+      {"scale", "times a number", "a number"},
+      {"flatten", "all axes but the batch become one"},
+      {"one_hot", "an integer c becomes a row of zeros with 1 at c", "a number of classes"},
   };
   return docs;
 }
@@ -43,10 +43,9 @@ Shape sample_of(const Array& array) {
 }  // namespace
 
 std::optional<Pipeline::Step> Pipeline::read_step(json::Reader& reader, const json::Place& at) {
-  std::vector<std::string> names;
+  const std::vector<std::string> names = names_of(transform_docs());
   std::string allowed;
-  for (const TransformDoc& doc : transform_docs()) {
-    names.emplace_back(doc.name);
+  for (const Doc& doc : transform_docs()) {
     const std::string form =
         doc.argument.empty() ? fmt::format("\"{}\"", doc.name) : fmt::format("{{\"{}\": {}}}", doc.name, doc.argument);
     allowed += (allowed.empty() ? "" : ", ") + form;

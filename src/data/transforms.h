@@ -13,6 +13,7 @@
 
 #include "data/array.h"
 #include "data/dataset.h"
+#include "data/sources.h"
 #include "graphrun/tensor.h"
 
 namespace graphrun::data {
@@ -22,10 +23,7 @@ struct Column {
   Rows rows;
 };
 
-struct TransformDoc {
-  std::string_view name, argument, doc;
-};
-std::span<const TransformDoc> transform_docs();
+std::span<const Doc> transform_docs();
 
 class Pipeline {
  public:

@@ -149,9 +149,8 @@ class FormulaGraph {
     const std::unique_ptr<Runnable> runnable = executor->load(compiled.program);
     const StepPhase& phase = compiled.step.phases.front();
     for (const auto& [name, node] : phase.inputs) runnable->write(compiled.buffer(node), values.at(name).bytes());
-    HostTensor count(DType::i32, {});
-    count.elements<std::int32_t>()[0] = static_cast<std::int32_t>(rows);
-    runnable->write(compiled.buffer(phase.count), count.bytes());
+    const auto count = static_cast<std::int32_t>(rows);
+    runnable->write(compiled.buffer(phase.count), std::as_bytes(std::span(&count, 1)));
     runnable->run(0, 1);
     std::vector<HostTensor> results;
     for (const ir::NodeId node : phase.outputs) {

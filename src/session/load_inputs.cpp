@@ -86,9 +86,7 @@ json::Value choice_of(const Training& training, const std::string& input, const 
         fmt::format("the model does not say which columns the input '{}' takes, and the weights do not either", input),
         fmt::format("list them beside the source, as in \"{}\": [\"a\", \"b\"]", input));
   }
-  json::Value list = json::make_array();
-  for (const std::string& name : took->second) list.items.push_back(json::make(name));
-  return list;
+  return json::make_list(took->second);
 }
 
 // The arrays that a formula names; none of what is no formula.
@@ -135,7 +133,7 @@ json::Value split_of(const Training& training, const std::string& format, const 
   }
   json::add(split, format, format == "npy" ? json::make_object({{only, whole}}) : whole);
   if (format != "csv" || !training.is("csv")) return split;
-  for (const data::SourceOption& option : training.format->options) {
+  for (const data::Doc& option : training.format->options) {
     const json::Member* said = training.source->find(option.name);
     // Each row has its prediction: one that lacks a value is not left out but refused.
     const bool drops = said && option.name == "missing" && said->value.string == "drop";

@@ -9,42 +9,37 @@
 
 namespace graphrun {
 
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The value of no rows, and that of some rows with more of them.
+struct Combination {
+  double nothing;
+  double (*both)(double before, double more);
+};
+constexpr Combination kCombinations[] = {
+    // In the order of Combined. Of max and min NaN if there is one, as the ops have it.
+    {0, [](double a, double b) { return a + b; }},
+    {1, [](double a, double b) { return a * b; }},
+    {-kInfinity, [](double a, double b) { return std::isnan(a) || a > b ? a : b; }},
+    {kInfinity, [](double a, double b) { return std::isnan(a) || a < b ? a : b; }},
+    {-kInfinity,
+     [](double a, double b) {
+       const double largest = std::max(a, b);
+       return std::isinf(largest) ? largest : largest + std::log(std::exp(a - largest) + std::exp(b - largest));
+     }},
+    {0, [](double, double b) { return b; }},
+};
+
+}  // namespace
+
 double nothing_combined(Combined how) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  switch (how) {
-    case Combined::product:
-      return 1;
-    case Combined::max:
-    case Combined::logsumexp:
-      return -kInfinity;
-    case Combined::min:
-      return kInfinity;
-    case Combined::sum:
-    case Combined::same:
-      break;
-  }
-  return 0;
+  return kCombinations[static_cast<std::size_t>(how)].nothing;
 }
 
 double combined(Combined how, double before, double more) {
-  switch (how) {
-    case Combined::sum:
-      return before + more;
-    case Combined::product:
-      return before * more;
-    case Combined::max:  // NaN if there is one, as the op has it
-      return std::isnan(before) || before > more ? before : more;
-    case Combined::min:
-      return std::isnan(before) || before < more ? before : more;
-    case Combined::logsumexp: {
-      const double largest = std::max(before, more);
-      if (std::isinf(largest)) return largest;
-      return largest + std::log(std::exp(before - largest) + std::exp(more - largest));
-    }
-    case Combined::same:
-      break;
-  }
-  return more;
+  return kCombinations[static_cast<std::size_t>(how)].both(before, more);
 }
 
 PlannedFormula::PlannedFormula(const MetricFormula& formula) {

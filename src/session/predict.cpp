@@ -54,12 +54,11 @@ void Session::Impl::write_batch(const StepPhase& phase, const std::vector<Given>
     fill_batch(*given[i].rows, given[i].fitted, first, count, name, batch);
     write(buffer(node), batch);
   }
-  HostTensor rows(DType::i32, {});
-  rows.elements<std::int32_t>()[0] = static_cast<std::int32_t>(count);
-  write(buffer(phase.count), rows);
+  const auto rows = static_cast<std::int32_t>(count);
+  runnable->write(buffer(phase.count), std::as_bytes(std::span(&rows, 1)));
 }
 
-// In order of the phase's inputs. Throws Error for one that is missing.
+// In order of the phase's inputs, equally many rows of each. Throws Error for one that is missing or does not fit.
 std::vector<Session::Impl::Given> Session::Impl::in_order(
     const StepPhase& phase, const std::vector<std::pair<std::string, HostTensor>>& given) const {
   std::map<std::string_view, const HostTensor*> rows;
@@ -70,38 +69,26 @@ std::vector<Session::Impl::Given> Session::Impl::in_order(
     if (entry == rows.end()) {
       throw Error(ErrorKind::input, "predict.missing", fmt::format("predict: the input '{}' is missing", name));
     }
-    ordered.push_back({entry->second, fitted_of(name)});
-  }
-  return ordered;
-}
-
-// How many samples are given. Throws Error for an input that does not fit.
-std::int64_t Session::Impl::samples_of(const StepPhase& phase, const std::vector<Given>& given) const {
-  std::int64_t samples = -1;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const auto& [name, node] = phase.inputs[i];
-    const HostTensor& tensor = *given[i].rows;
-    Shape wanted = compiled.step.graph[node].type.shape;
-    wanted[0] = tensor.shape().rank() > 0 ? tensor.shape()[0] : 0;
-    const DType dtype = compiled.step.graph[node].type.dtype;
-    const bool fits = tensor.dtype() == dtype || (tensor.dtype() == DType::f64 && dtype == DType::f32);
-    if (!fits || !(tensor.shape() == wanted)) {
-      throw Error(
-          ErrorKind::input, "predict.shape",
-          fmt::format("predict: '{}' must be {} with any number of rows, got {}{}", name,
-                      to_string(compiled.step.graph[node].type), name_of(tensor.dtype()), to_string(tensor.shape())));
+    const HostTensor& tensor = *entry->second;
+    TensorType wanted = compiled.step.graph[node].type;
+    const std::string expected = to_string(wanted);
+    wanted.shape[0] = tensor.shape().rank() > 0 ? tensor.shape()[0] : 0;
+    const bool fits = tensor.dtype() == wanted.dtype || (tensor.dtype() == DType::f64 && wanted.dtype == DType::f32);
+    if (!fits || !(tensor.shape() == wanted.shape)) {
+      throw Error(ErrorKind::input, "predict.shape",
+                  fmt::format("predict: '{}' must be {} with any number of rows, got {}{}", name, expected,
+                              name_of(tensor.dtype()), to_string(tensor.shape())));
     }
-    if (samples >= 0 && samples != wanted[0]) {
+    if (!ordered.empty() && ordered.front().rows->shape()[0] != wanted.shape[0]) {
       throw Error(ErrorKind::input, "predict.rows",
-                  fmt::format("predict: '{}' has {} rows, another input {}", name, wanted[0], samples));
+                  fmt::format("predict: '{}' has {} rows, another input {}", name, wanted.shape[0],
+                              ordered.front().rows->shape()[0]));
     }
-    samples = wanted[0];
+    ordered.push_back({&tensor, fitted_of(name)});
   }
-  if (samples < 0) {
-    throw Error(ErrorKind::input, "predict.no_input",
-                "predict: no output depends on an input: there is nothing to predict from");
-  }
-  return samples;
+  if (!ordered.empty()) return ordered;
+  throw Error(ErrorKind::input, "predict.no_input",
+              "predict: no output depends on an input: there is nothing to predict from");
 }
 
 std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
@@ -110,7 +97,7 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
   if (!index) throw Error(ErrorKind::input, "predict.nothing", "the model names no output to predict");
   const StepPhase& phase = compiled.step.phases[*index];
   const std::vector<Given> given = in_order(phase, tensors);
-  const std::int64_t samples = samples_of(phase, given);
+  const std::int64_t samples = given.front().rows->shape()[0];
   const std::int64_t capacity = phase.batches.capacity;
   std::map<std::string_view, const HostTensor*> by_name;
   for (std::size_t i = 0; i < given.size(); ++i) by_name.emplace(phase.inputs[i].first, given[i].rows);

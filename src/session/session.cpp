@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/philox.h"
 #include "graph/frontend/model_check.h"
@@ -14,10 +13,6 @@
 #include "session/session_impl.h"
 
 namespace graphrun {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 namespace {
 
@@ -59,14 +54,14 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
     : model(with_good_classes(std::move(m))),
       predicted_classes(class_numbers_of_outputs(model)),
       executor(executor_for(model, options, timings)) {
-  const double start = now_seconds();
+  const double start = Profiler::now();
   compiled = compile_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}});
-  const double has_plan = now_seconds();
+  const double has_plan = Profiler::now();
   executor->set_profiling(options.profiling);
   runnable = load({options.target, options.passes, options.fuse, {}});
-  const double has_loaded = now_seconds();
+  const double has_loaded = Profiler::now();
   write_start(model, compiled, {runnable.get()});
-  times = {has_plan - start, has_loaded - has_plan, now_seconds() - has_loaded};
+  times = {has_plan - start, has_loaded - has_plan, Profiler::now() - has_loaded};
   done.assign(compiled.step.phases.size(), 0);
   paces.resize(compiled.step.phases.size());
   ring_values.resize(static_cast<std::size_t>(kRingSize));
@@ -111,9 +106,9 @@ void Session::Impl::run(std::size_t phase, std::uint64_t n) {
     steps_before.store(done[phase], std::memory_order_relaxed);
     stepping.store(true, std::memory_order_relaxed);
   }
-  const double before = now_seconds();
+  const double before = Profiler::now();
   runnable->run(static_cast<PhaseId>(phase), n);
-  paces[phase] = {n, now_seconds() - before};
+  paces[phase] = {n, Profiler::now() - before};
   done[phase] += n;
   if (trains) {
     stepping.store(false, std::memory_order_relaxed);
@@ -181,7 +176,7 @@ std::optional<Metrics> Session::evaluate(std::string_view split, double seconds)
                 fmt::format("splits: {}", fmt::join(names, ", ")));
   }
   Metrics metrics = alive(impl_).named_metrics(*index);
-  if (!alive(impl_).evaluate(*index, metrics, now_seconds() + seconds)) return std::nullopt;
+  if (!alive(impl_).evaluate(*index, metrics, Profiler::now() + seconds)) return std::nullopt;
   return metrics;
 }
 bool Session::has_split(std::string_view split) const {
@@ -250,14 +245,14 @@ std::string Session::weights_hash() {
 // printed. It is read in pieces, for 100 MB of new memory would take a quarter as long again.
 std::optional<std::string> Session::weights_hash(double seconds) {
   constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
-  const double until = now_seconds() + seconds;
+  const double until = Profiler::now() + seconds;
   std::vector<std::byte> piece;
   std::uint64_t hash = fnv1a({});
   const CompiledModel& compiled = alive(impl_).compiled;
   for (const auto& [name, node] : compiled.step.parameters) {
     const std::uint64_t bytes = compiled.step.graph[node].type.bytes();
     for (std::uint64_t first = 0; first < bytes; first += kPiece) {
-      if (now_seconds() > until) return std::nullopt;
+      if (Profiler::now() > until) return std::nullopt;
       piece.resize(std::min(kPiece, bytes - first));
       impl_->runnable->read_range(compiled.buffer(node), first, piece);
       hash = fnv1a(piece, hash);

@@ -12,19 +12,12 @@
 #include <vector>
 
 #include "base/class_range.h"
+#include "graphrun/elements.h"
 #include "graphrun/session.h"
 #include "session/compiling/compiled_model.h"
 #include "session/metric_formula.h"
 
 namespace graphrun {
-
-double now_seconds();
-
-// The sign of a NaN means nothing, and is printed.
-template <class T>
-T unsigned_nan(T value) {
-  return value == value ? value : std::numeric_limits<T>::quiet_NaN();
-}
 
 struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class that is exported
   Impl(Model model, const SessionOptions& options);
@@ -73,7 +66,6 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   };
   std::vector<Given> in_order(const StepPhase& phase,
                               const std::vector<std::pair<std::string, HostTensor>>& given) const;
-  std::int64_t samples_of(const StepPhase& phase, const std::vector<Given>& given) const;
   void write_batch(const StepPhase& phase, const std::vector<Given>& given, std::int64_t first, std::int64_t count);
 
   Model model;

@@ -68,7 +68,7 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
   each([](const RecordedPart& part, bool, double& total) { total = nothing_combined(part.how); });
   for (std::uint64_t first = 0; first < batches;) {
     const bool unwanted = in_train.load(std::memory_order_relaxed) && cancelled.load(std::memory_order_relaxed);
-    if (unwanted || now_seconds() > until) return false;
+    if (unwanted || Profiler::now() > until) return false;
     const std::uint64_t n = steps_before_look(index, std::min(batches - first, static_cast<std::uint64_t>(phase.ring)));
     run(index, n);
     each([&](const RecordedPart& part, bool weighted, double& total) {
@@ -130,9 +130,9 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     const bool alone = result.steps == 0 && options.on_first_step;
     const std::uint64_t pause = static_cast<std::uint64_t>(pauses.after(result.epochs)) * batches;
     const std::uint64_t n = alone ? 1 : steps_before_look(index, std::min(pause, result.steps + ring) - result.steps);
-    const double before = now_seconds();
+    const double before = Profiler::now();
     run(index, n);
-    result.seconds += now_seconds() - before;
+    result.seconds += Profiler::now() - before;
     double last_epoch = 0;
     losses.clear();
     observe(index, phase.recorded[0].ring, n, [&](std::uint64_t step, float value) {

@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "graphrun/json_string.h"
+
 namespace graphrun {
 namespace {
 
@@ -168,6 +170,25 @@ std::string printable(std::string_view text) {
     at += c.length;
   }
   return out;
+}
+
+std::string json_string(std::string_view text) {
+  std::string out = "\"";
+  for (std::size_t at = 0; at < text.size();) {
+    const Character c = character_at(text, at);
+    const std::string_view bytes = text.substr(at, c.length);
+    at += c.length;
+    if (bytes == "\"" || bytes == "\\") out += '\\';
+    if (!c.control)
+      out += bytes;
+    else if (*c.control >= 0x80 && c.length == 1)
+      out += "\xef\xbf\xbd";
+    else if (*c.control == '\n' || *c.control == '\r' || *c.control == '\t')
+      out += printable(bytes);
+    else
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(*c.control));
+  }
+  return out + '"';
 }
 
 Error::Error(ErrorKind kind, std::vector<Diagnostic> diagnostics, std::size_t more)

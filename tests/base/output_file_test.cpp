@@ -270,7 +270,7 @@ TEST_F(Output, NamesAreNewEachTime) {
   std::set<std::string> names;
   for (int i = 0; i < 1000; ++i) names.insert(random_digits());
   EXPECT_EQ(names.size(), 1000u);
-  EXPECT_EQ(new_name(folder.string(), "weights", ".npz").size(), folder.string().size() + 1 + 7 + 1 + 16 + 4);
+  EXPECT_EQ(names.begin()->size(), 16u);
 }
 
 }  // namespace

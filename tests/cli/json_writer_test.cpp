@@ -28,7 +28,7 @@ TEST(JsonWriter, NumbersReadBackToTheSameBits) {
 }
 
 TEST(JsonWriter, StringsAreEscapedAndAlwaysUtf8) {
-  EXPECT_EQ(JsonWriter().value("a\"b\\c\n\x01").text(), "\"a\\\"b\\\\c\\u000a\\u0001\"");
+  EXPECT_EQ(JsonWriter().value("a\"b\\c\n\x01").text(), "\"a\\\"b\\\\c\\n\\u0001\"");
   const std::string good = "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80";
   EXPECT_EQ(nlohmann::json::parse(JsonWriter().value(good).text()), good);
   // A lone tail, an overlong slash, a surrogate, beyond U+10FFFF, cut short.

@@ -103,11 +103,11 @@ TEST(Reference, EveryPieceOfData) {
   };
   for (const data::SourceFormat& format : data::source_formats()) {
     expect_named(format.name);
-    for (const data::SourceOption& option : format.options) expect_named(option.name);
+    for (const data::Doc& option : format.options) expect_named(option.name);
   }
-  for (const data::SourceOption& option : data::common_options()) expect_named(option.name);
-  for (const data::TransformDoc& transform : data::transform_docs()) expect_named(transform.name);
-  for (const data::DistributionDoc& distribution : data::distribution_docs()) expect_named(distribution.name);
+  for (const data::Doc& option : data::common_options()) expect_named(option.name);
+  for (const data::Doc& transform : data::transform_docs()) expect_named(transform.name);
+  for (const data::Doc& distribution : data::distribution_docs()) expect_named(distribution.name);
 }
 
 // A page that shows a model shows one that works.

@@ -10,6 +10,7 @@
 #include "graph/builder.h"
 #include "graph/verifier.h"
 #include "graphrun/op.h"
+#include "support/cpu_time.h"
 
 namespace graphrun {
 namespace {
@@ -167,6 +168,21 @@ TEST(RegionPass, WhatTheExecutorDoesNotRunOverRowsIsACutWithItsReason) {
   EXPECT_EQ(regions.notes[0].node, "s");
   EXPECT_NE(regions.notes[0].text.find("no sin today"), std::string::npos);
   EXPECT_NE(to_string(regions).find("no sin today"), std::string::npos);
+}
+
+TEST(RegionPass, TheListOfManyRegionsIsMadeInLinearTime) {
+  if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
+  const auto seconds = [](NodeId n) {
+    Step step;
+    const NodeId first = step.graph.size();
+    for (NodeId i = 0; i < n; ++i) step.make.add("neg", {i == 0 ? step.h : first + i - 1});
+    Regions regions;
+    regions.graph = step.graph;
+    for (NodeId id = first; id < first + n; ++id) regions.graph.regions.push_back({0, {}, id + 1, {{id, id + 1}}});
+    return test::best_seconds([&] { to_string(regions); });
+  };
+  const double small = seconds(4000), large = seconds(16000);
+  EXPECT_LT(large, 9 * std::max(small, 2e-3)) << small << " s, and " << large << " s for four times the size";
 }
 
 TEST(RegionPass, WideProductsAreLeftToTheirKernel) {

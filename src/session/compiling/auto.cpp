@@ -24,9 +24,9 @@ double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& exe
   write_start(model, compiled, {runnable.get()});
   runnable->run(0, 1);  // training, or the first evaluation
   for (std::uint64_t n = 1;; n *= 2) {
-    const double before = now_seconds();
+    const double before = Profiler::now();
     runnable->run(0, n);
-    const double seconds = now_seconds() - before;
+    const double seconds = Profiler::now() - before;
     if (seconds >= kEnough || n >= kMostSteps) return seconds / static_cast<double>(n);
   }
 }

@@ -24,6 +24,7 @@ namespace {
 using json::add;
 using json::make;
 using json::make_array;
+using json::make_list;
 using json::make_object;
 using Json = json::Value;
 using Members = std::vector<std::pair<std::string, Json>>;
@@ -52,13 +53,8 @@ Json list_of(Json items) {
 Json map_of(Json values) {
   return make_object({{"type", make("object")}, {"additionalProperties", std::move(values)}});
 }
-Json names(const std::vector<std::string>& list) {
-  Json items = make_array();
-  for (const std::string& name : list) items.items.push_back(make(name));
-  return items;
-}
 Json words(const std::vector<std::string>& list) {
-  return make_object({{"enum", names(list)}});
+  return make_object({{"enum", make_list(list)}});
 }
 Json exactly(std::int64_t count, Json items) {
   Json list = list_of(std::move(items));
@@ -70,7 +66,7 @@ Json exactly(std::int64_t count, Json items) {
 // An object with these keys and no others.
 Json closed(Members properties, const std::vector<std::string>& required) {
   Json object = make_object({{"type", make("object")}, {"properties", make_object(std::move(properties))}});
-  if (!required.empty()) add(object, "required", names(required));
+  if (!required.empty()) add(object, "required", make_list(required));
   add(object, "additionalProperties", make(false));
   return object;
 }
@@ -152,7 +148,7 @@ Json function_entry(const Function& function) {
     std::erase(object.required, def.name);
   }
   Json schema = closed(std::move(object.properties), object.required);
-  if (!alias.empty()) add(schema, "not", make_object({{"required", names({"axis", "axes"})}}));
+  if (!alias.empty()) add(schema, "not", make_object({{"required", make_list({"axis", "axes"})}}));
   return described(std::move(schema), function.doc);
 }
 
@@ -228,8 +224,8 @@ Json schedule() {
     Object object;
     object.add(def.attributes);
     Json fields = closed(std::move(object.properties), object.required);
-    const Json units[] = {make_object({{"required", names({"steps"})}}),
-                          make_object({{"required", names({"epochs"})}})};
+    const Json units[] = {make_object({{"required", make_list({"steps"})}}),
+                          make_object({{"required", make_list({"epochs"})}})};
     if (def.name != "constant") add(fields, "anyOf", make_array({units[0], units[1]}));
     return fields;
   });
@@ -250,7 +246,7 @@ Json optimizer() {
 
 Json random_table() {
   Members column = {{"shape", list_of(integer(0))}};
-  for (const data::DistributionDoc& doc : data::distribution_docs()) {
+  for (const data::Doc& doc : data::distribution_docs()) {
     column.emplace_back(doc.name, described(any_of({type("number"), list_of(type("number"))}), doc.doc));
   }
   return closed({{"rows", integer(1)}, {"seed", integer(0)}, {"columns", map_of(closed(std::move(column), {}))}},
@@ -259,8 +255,6 @@ Json random_table() {
 
 // One source, its options, and what inputs take (keys that only the file knows).
 Json split() {
-  std::vector<std::string> policies;
-  for (const data::MissingDoc& doc : data::missing_docs()) policies.emplace_back(doc.name);
   const Members values = {{"json", type("string")},
                           {"npz", type("string")},
                           {"csv", type("string")},
@@ -273,7 +267,7 @@ Json split() {
                           {"range", exactly(2, integer(0))},
                           {"header", type("boolean")},
                           {"delimiter", type("string")},
-                          {"missing", words(policies)}};
+                          {"missing", words(data::names_of(data::missing_docs()))}};
   Members properties;
   std::vector<Json> one;
   const auto describe = [&](const auto& row) {
@@ -281,10 +275,10 @@ Json split() {
   };
   for (const data::SourceFormat& format : data::source_formats()) {
     describe(format);
-    one.push_back(make_object({{"required", names({std::string(format.name)})}}));
-    for (const data::SourceOption& option : format.options) describe(option);
+    one.push_back(make_object({{"required", make_list({std::string(format.name)})}}));
+    for (const data::Doc& option : format.options) describe(option);
   }
-  for (const data::SourceOption& option : data::common_options()) describe(option);
+  for (const data::Doc& option : data::common_options()) describe(option);
   Json schema = make_object({{"type", make("object")}, {"properties", make_object(std::move(properties))}});
   add(schema, "additionalProperties",
       described(any_of({type("string"), list_of(type("string"))}), "a formula, a column, or a list of columns"));
@@ -295,7 +289,7 @@ Json split() {
 Json transforms() {
   std::vector<std::string> plain;
   std::vector<Json> forms;
-  for (const data::TransformDoc& doc : data::transform_docs()) {
+  for (const data::Doc& doc : data::transform_docs()) {
     if (doc.argument.empty()) {
       plain.emplace_back(doc.name);
     } else {
@@ -315,7 +309,8 @@ Json data_section() {
                          {"transform", transforms()}},
                         {});
   add(section, "anyOf",
-      make_array({make_object({{"required", names({"train"})}}), make_object({{"required", names({"source"})}})}));
+      make_array(
+          {make_object({{"required", make_list({"train"})}}), make_object({{"required", make_list({"source"})}})}));
   return section;
 }
 

@@ -114,16 +114,6 @@ Comparison compare(const Sides& sides) {
   return result;
 }
 
-std::vector<std::int64_t> index_of(const Shape& shape, std::size_t i) {
-  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
-  auto rest = static_cast<std::int64_t>(i);
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    index[static_cast<std::size_t>(axis)] = rest % shape[axis];
-    rest /= shape[axis];
-  }
-  return index;
-}
-
 std::string neighbourhood(const Sides& sides, std::size_t i, std::string_view got_name,
                           std::string_view expected_name) {
   const Shape& shape = sides.type.shape;
@@ -143,39 +133,29 @@ std::string neighbourhood(const Sides& sides, std::size_t i, std::string_view go
     if (here == i) return "[" + text + "]";
     return " " + text + (sides.agrees(here) ? " " : "*");
   };
+  // Both sides as columns of cells, the first row naming them.
+  std::vector<std::vector<std::string>> cells(static_cast<std::size_t>(last_row - first_row) + 1);
   std::size_t width = std::max(got_name.size(), expected_name.size());
-  for (std::int64_t r = first_row; r < last_row; ++r) {
-    for (std::int64_t c = first; c < last; ++c)
-      width = std::max({width, cell(sides.got, r, c).size(), cell(sides.expected, r, c).size()});
+  for (const std::span<const std::byte> side : {sides.got, sides.expected}) {
+    for (std::int64_t c = first; c < last; ++c) {
+      cells[0].push_back(fmt::format("{} ", c));
+      for (std::int64_t r = first_row; r < last_row; ++r)
+        cells[static_cast<std::size_t>(r - first_row) + 1].push_back(cell(side, r, c));
+    }
   }
-  std::string text = fmt::format("  {:>8}", "");
-  const auto head = [&](std::string_view name) {
-    text += fmt::format("{:<{}}", name, (width + 1) * static_cast<std::size_t>(last - first));
-  };
-  head(got_name);
-  text += " |  ";
-  text += std::string(expected_name);
-  text += fmt::format("\n  {:>8}", "");
-  for (int side = 0; side < 2; ++side) {
-    for (std::int64_t c = first; c < last; ++c) text += fmt::format("{:>{}} ", fmt::format("{} ", c), width);
-    text += side == 0 ? " |  " : "\n";
+  for (std::size_t r = 1; r < cells.size(); ++r) {
+    for (const std::string& text : cells[r]) width = std::max(width, text.size());
   }
-  for (std::int64_t r = first_row; r < last_row; ++r) {
-    text += fmt::format("  {:>6}  ", r);
-    for (std::int64_t c = first; c < last; ++c) text += fmt::format("{:>{}} ", cell(sides.got, r, c), width);
-    text += " |  ";
-    for (std::int64_t c = first; c < last; ++c) text += fmt::format("{:>{}} ", cell(sides.expected, r, c), width);
-    text += "\n";
+  const auto half = static_cast<std::size_t>(last - first);
+  std::string text = fmt::format("{:10}{:<{}} |  {}\n", "", got_name, (width + 1) * half, expected_name);
+  for (std::size_t r = 0; r < cells.size(); ++r) {
+    std::string line =
+        r == 0 ? std::string(10, ' ') : fmt::format("  {:>6}  ", first_row + static_cast<std::int64_t>(r) - 1);
+    for (std::size_t c = 0; c < 2 * half; ++c)
+      line += fmt::format("{}{:>{}} ", c == half ? " |  " : "", cells[r][c], width);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
-  // No blanks at the ends of lines.
-  std::string tidy;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = text.find('\n', start);
-    const std::size_t stop = text.find_last_not_of(' ', end - 1);
-    tidy += text.substr(start, stop + 1 - start) + "\n";
-    start = end + 1;
-  }
-  return tidy;
+  return text;
 }
 
 }  // namespace graphrun

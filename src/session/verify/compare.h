@@ -62,8 +62,6 @@ struct Comparison {
 };
 Comparison compare(const Sides& sides);
 
-std::vector<std::int64_t> index_of(const Shape& shape, std::size_t i);
-
 // The elements around element i as a matrix of the last two axes, `got` on the left: element i in brackets, others that
 // do not agree with a star. Empty for a single element.
 std::string neighbourhood(const Sides& sides, std::size_t i, std::string_view got_name, std::string_view expected_name);

@@ -33,7 +33,7 @@ void make_absolute(DType dtype, std::span<std::byte> bytes) {
 }
 
 Difference describe(const Verification& verification, Difference::Kind kind, const Phase& phase, std::uint64_t at,
-                    const Buffer& buffer, const Sides& sides, std::size_t i) {
+                    const Buffer& buffer, const Sides& sides, std::size_t i, std::optional<std::uint32_t> step) {
   Difference difference;
   difference.kind = kind;
   difference.executor = verification.report.executor;
@@ -50,12 +50,41 @@ Difference describe(const Verification& verification, Difference::Kind kind, con
   if (kind == Difference::Kind::outside) names = {"after", "before"};
   if (kind == Difference::Kind::repeat) names = {"at once", "one by one"};
   difference.neighbourhood = neighbourhood(sides, i, names.first, names.second);
+  if (step) {
+    difference.step = *step + 1;
+    difference.op = name_of(phase.steps[*step].op);
+    difference.node = phase.steps[*step].name;
+  }
   return difference;
 }
 
-std::vector<std::int64_t> prediction_counts(std::int64_t capacity) {
-  if (capacity == 1) return {1};
-  return {capacity, (capacity + 1) / 2};
+Difference describe_change(const Verification& verification, Difference::Kind kind, const Phase& phase,
+                           std::uint64_t at, const Buffer& buffer, const Bytes& got, const Bytes& expected,
+                           std::optional<std::uint32_t> step) {
+  const auto byte = std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin();
+  return describe(verification, kind, phase, at, buffer, {buffer.type, got, expected, Agreement::exact},
+                  static_cast<std::size_t>(byte) / size_of(buffer.type.dtype), step);
+}
+
+std::vector<Moment> moments_of(const Verification& verification, std::size_t phase, std::uint64_t steps,
+                               bool always_last) {
+  const StepPhase& of = verification.compiled.step.phases[phase];
+  std::vector<Moment> moments;
+  if (!of.outputs.empty()) {
+    const std::int64_t capacity = verification.program().phases[phase].capacity;
+    if (!prediction_inputs(verification, verification.compiled, phase, capacity).empty())
+      moments = {{0, false, capacity}};
+    if (!moments.empty() && capacity > 1) moments.push_back({0, false, (capacity + 1) / 2});
+    return moments;
+  }
+  for (std::uint64_t at = 0; at < steps; ++at) moments.push_back({at});
+  const auto batches = static_cast<std::uint64_t>(of.batches.count());
+  if (steps < batches && (always_last || !of.batches.all_full())) moments.push_back({batches - 1, true});
+  return moments;
+}
+
+void set_counter(Runnable& runnable, const CompiledModel& compiled, std::size_t phase, std::uint64_t at) {
+  runnable.write(compiled.buffer(compiled.step.phases[phase].counter), std::as_bytes(std::span(&at, 1)));
 }
 
 InputBytes prediction_inputs(const Verification& verification, const CompiledModel& compiled, std::size_t phase,
@@ -93,44 +122,36 @@ InputBytes prediction_inputs(const Verification& verification, const CompiledMod
 }
 
 std::string to_string(const Difference& d) {
-  std::string text = fmt::format("{}, step {}: ", d.phase, d.phase_step);
   const std::string place = d.index.empty() ? d.buffer : fmt::format("{}[{}]", d.buffer, fmt::join(d.index, ", "));
+  const std::string step =
+      d.node.empty() ? "some step" : fmt::format("{} ({}, {} of {})", d.node, d.op, d.step, d.steps);
+  const std::string both =
+      fmt::format("  {} is {} on {} and {} on {}", place, d.got, d.executor, d.expected, d.against);
+  const std::string bound = fmt::format(", the tolerance is {:.3g}\n", d.tolerance);
+  std::string text = fmt::format("{}, step {}: ", d.phase, d.phase_step);
   switch (d.kind) {
     case Difference::Kind::value:
-      text += fmt::format(
-          "{} ({}, {} of {}) differs\n  {} is {} on {} and {} on "
-          "{}, the tolerance is {:.3g}\n",
-          d.node, d.op, d.step, d.steps, place, d.got, d.executor, d.expected, d.against, d.tolerance);
+      text += step + " differs\n" + both + bound;
       break;
     case Difference::Kind::outside:
-      text += d.node.empty() ? "some step" : fmt::format("{} ({}, {} of {})", d.node, d.op, d.step, d.steps);
-      text += fmt::format(" writes outside its output on {}\n  {} was {} and became {}\n", d.executor, place,
+      text += fmt::format("{} writes outside its output on {}\n  {} was {} and became {}\n", step, d.executor, place,
                           d.expected, d.got);
       break;
     case Difference::Kind::start:
-      text = fmt::format(
-          "{} is not the same before the first step\n  {} is {} on "
-          "{} and {} on {}\n",
-          d.buffer, place, d.got, d.executor, d.expected, d.against);
+      text = d.buffer + " is not the same before the first step\n" + both + "\n";
       break;
     case Difference::Kind::fused:
-      text += d.node.empty() ? fmt::format("{} is wrong after the whole phase, as a Session runs it\n", d.buffer)
-                             : fmt::format(
-                                   "{} ({}, {} of {}) differs where it runs in a "
-                                   "region, or after one\n",
-                                   d.node, d.op, d.step, d.steps);
-      text += fmt::format("  {} is {} on {} and {} on {}, the tolerance is {:.3g}\n", place, d.got, d.executor,
-                          d.expected, d.against, d.tolerance);
+      text += d.node.empty() ? d.buffer + " is wrong after the whole phase, as a Session runs it\n"
+                             : step + " differs where it runs in a region, or after one\n";
+      text += both + bound;
       break;
     case Difference::Kind::repeat:
       text += fmt::format(
-          "many steps in one run leave another {} than the same "
-          "steps one by one, on {}\n  {} is {}, one by one {}\n",
+          "many steps in one run leave another {} than the same steps one by one, on {}\n  {} is {}, one by one {}\n",
           d.buffer, d.executor, place, d.got, d.expected);
       break;
     case Difference::Kind::parameter:
-      text += fmt::format("the parameter {} went astray\n  {} is {} on {} and {} on {}", d.buffer, place, d.got,
-                          d.executor, d.expected, d.against);
+      text += "the parameter " + d.buffer + " went astray\n" + both;
       text += d.tolerance > 0 ? fmt::format(", more than {:.3g} of the largest element apart\n", d.tolerance) : "\n";
       break;
   }

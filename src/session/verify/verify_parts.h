@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,17 +55,30 @@ inline bool changes(const Buffer& buffer) {
 // Clears the sign of every float.
 void make_absolute(DType dtype, std::span<std::byte> bytes);
 
-// Element i of `buffer` as a difference of the phase at a step of its counter; no step is named yet.
+// Element i of `buffer` as a difference of the phase at a value of its counter; of that step, where it is known.
 Difference describe(const Verification& verification, Difference::Kind kind, const Phase& phase, std::uint64_t at,
-                    const Buffer& buffer, const Sides& sides, std::size_t i);
+                    const Buffer& buffer, const Sides& sides, std::size_t i, std::optional<std::uint32_t> step = {});
+// The same of the first element whose bytes are not equal.
+Difference describe_change(const Verification& verification, Difference::Kind kind, const Phase& phase,
+                           std::uint64_t at, const Buffer& buffer, const Bytes& got, const Bytes& expected,
+                           std::optional<std::uint32_t> step = {});
+
+// What is run of a phase once: a training step or a batch of an evaluation, or a prediction.
+struct Moment {
+  std::uint64_t at = 0;   // the step counter
+  bool jumps = false;     // which has to be set, for steps before this one are left out
+  std::int64_t rows = 0;  // of a prediction
+};
+// So many first steps and, where they do not reach it, the last: always, or when its batch is not full. Of predictions
+// a full batch and half of one; none where no split has the inputs.
+std::vector<Moment> moments_of(const Verification& verification, std::size_t phase, std::uint64_t steps,
+                               bool always_last);
+void set_counter(Runnable& runnable, const CompiledModel& compiled, std::size_t phase, std::uint64_t at);
 
 // The inputs of a prediction of `count` rows, for the phase's input buffers and its row count, from the first split
 // that has them (its rows over and over where it has too few). Empty where no split has them.
 using InputBytes = std::vector<std::pair<BufferId, Bytes>>;
 InputBytes prediction_inputs(const Verification& verification, const CompiledModel& compiled, std::size_t phase,
                              std::int64_t count);
-
-// How many rows a prediction is verified with: a full batch and half of one.
-std::vector<std::int64_t> prediction_counts(std::int64_t capacity);
 
 }  // namespace graphrun

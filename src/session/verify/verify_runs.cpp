@@ -163,13 +163,7 @@ class RunVerification {
 
   void run() {
     for (const Phase& phase : whole_.program.phases) v_.report.regions += phase.regions.size();
-    for (PhaseId phase = 0; phase < plain_.step.phases.size() && v_.report.passed(); ++phase) {
-      if (plain_.step.phases[phase].outputs.empty()) {
-        run_split(phase);
-      } else {
-        run_predictions(phase);
-      }
-    }
+    for (PhaseId phase = 0; phase < plain_.step.phases.size() && v_.report.passed(); ++phase) run_phase(phase);
   }
 
  private:
@@ -182,11 +176,12 @@ class RunVerification {
   const Buffer& whole_buffer(BufferId id) const { return whole_.program.buffers[id]; }
   const std::vector<Step>& steps(PhaseId phase) const { return plain_.program.phases[phase].steps; }
 
-  // The buffer of the plain Program that holds the same value.
-  std::optional<BufferId> same_value(BufferId whole) const {
+  // What the reference has for a value of the whole Program; null: it has none.
+  Value* value_of(BufferId whole) {
     const BufferId plain = plain_of_[whole];
-    if (plain == kNoBuffer || !(plain_buffer(plain).type == whole_buffer(whole).type)) return {};
-    return plain;
+    if (plain == kNoBuffer || !(plain_buffer(plain).type == whole_buffer(whole).type)) return nullptr;
+    const auto found = values_.find(plain);
+    return found == values_.end() ? nullptr : &found->second;
   }
 
   void read_states(Runnable& plain, States& states) const {
@@ -202,33 +197,22 @@ class RunVerification {
 
   // ---- which steps
 
-  void run_split(PhaseId id) {
-    const StepPhase& phase = plain_.step.phases[id];
-    const auto batches = static_cast<std::uint64_t>(phase.batches.count());
-    if (batches == 0) return;
-    const std::uint64_t n = std::min({v_.options.steps, batches, kSteps});
-    for (std::uint64_t at = 0; at < n && v_.report.passed(); ++at) run_once(id, at);
-    if (batches > n && v_.report.passed()) {
-      set_counter(id, batches - 1);
-      run_once(id, batches - 1);
-    }
-    if (v_.report.passed()) run_many(id);
-  }
-
-  void run_predictions(PhaseId id) {
-    for (const std::int64_t count : prediction_counts(plain_.program.phases[id].capacity)) {
+  void run_phase(PhaseId id) {
+    const auto batches = static_cast<std::uint64_t>(plain_.step.phases[id].batches.count());
+    for (const Moment& moment : moments_of(v_, id, std::min({v_.options.steps, batches, kSteps}), true)) {
       if (!v_.report.passed()) return;
-      for (Runnable* runnable : {reference_.get(), moved_.get(), scale_.get()}) {
-        for (const auto& [input, bytes] : prediction_inputs(v_, plain_, id, count)) runnable->write(input, bytes);
+      if (moment.jumps) set_counter(*reference_, plain_, id, moment.at);
+      if (moment.rows > 0) {
+        for (Runnable* runnable : {reference_.get(), moved_.get(), scale_.get()}) {
+          for (const auto& [input, bytes] : prediction_inputs(v_, plain_, id, moment.rows))
+            runnable->write(input, bytes);
+        }
+        for (const auto& [input, bytes] : prediction_inputs(v_, whole_, id, moment.rows))
+          candidate_->write(input, bytes);
       }
-      const InputBytes inputs = prediction_inputs(v_, whole_, id, count);
-      for (const auto& [input, bytes] : inputs) candidate_->write(input, bytes);
-      if (!inputs.empty()) run_once(id, 0);
+      run_once(id, moment.at);
     }
-  }
-
-  void set_counter(PhaseId id, std::uint64_t at) {
-    reference_->write(plain_.buffer(plain_.step.phases[id].counter), std::as_bytes(std::span(&at, 1)));
+    if (v_.report.passed() && batches > 0 && plain_.step.phases[id].outputs.empty()) run_many(id);
   }
 
   // ---- one step of the phase: from equal states, unit by unit, then at once
@@ -350,10 +334,7 @@ class RunVerification {
     }
     candidate_->run_steps(phase, unit.first, unit.last);
     for (const Leaving& value : values) {
-      const std::optional<BufferId> same = same_value(value.buffer);
-      if (!same || values_.count(*same) == 0) continue;
-      Value& expected = values_.at(*same);
-      compare(phase, value.buffer, expected, value.step);
+      if (Value* expected = value_of(value.buffer)) compare(phase, value.buffer, *expected, value.step);
       if (!v_.report.passed()) return;
     }
   }
@@ -399,9 +380,8 @@ class RunVerification {
     }
     candidate_->run(phase, 1);
     for (const BufferId id : outputs) {
-      const std::optional<BufferId> same = same_value(id);
-      if (!v_.report.passed() || !same || values_.count(*same) == 0) continue;
-      compare(phase, id, values_.at(*same), std::nullopt);
+      Value* expected = value_of(id);
+      if (v_.report.passed() && expected) compare(phase, id, *expected, std::nullopt);
     }
     if (v_.report.passed()) compare_states(phase);
   }
@@ -429,14 +409,8 @@ class RunVerification {
             std::optional<std::uint32_t> step) {
     const Phase& fused = whole_.program.phases[phase];
     const Sides sides{value.type, got, value.expected, value.rule};
-    Difference difference = describe(v_, Difference::Kind::fused, fused, at_, whole_buffer(id), sides, wrong);
-    difference.tolerance = value.allowed(wrong);
-    if (step) {
-      difference.step = *step + 1;
-      difference.op = name_of(fused.steps[*step].op);
-      difference.node = fused.steps[*step].name;
-    }
-    v_.report.difference = std::move(difference);
+    v_.report.difference = describe(v_, Difference::Kind::fused, fused, at_, whole_buffer(id), sides, wrong, step);
+    v_.report.difference->tolerance = value.allowed(wrong);
   }
 
   // ---- many steps in one run(), over the end of an epoch
@@ -445,7 +419,7 @@ class RunVerification {
     const auto batches = static_cast<std::uint64_t>(plain_.step.phases[id].batches.count());
     const std::uint64_t n = std::clamp<std::uint64_t>(batches + 2, 4, 16);
     at_ = batches > n ? batches - 2 : 0;
-    set_counter(id, at_);
+    set_counter(*reference_, plain_, id, at_);
     read_states(*reference_, start_);
     put_candidate(start_);
     for (std::uint64_t i = 0; i < n; ++i) candidate_->run(id, 1);
@@ -456,12 +430,8 @@ class RunVerification {
     for (std::size_t s = 0; s < states_.size(); ++s) {
       const Bytes got = read_bytes(*candidate_, whole_.program, states_[s].whole);
       if (got == one_by_one[s]) continue;
-      const Buffer& buffer = whole_buffer(states_[s].whole);
-      const std::size_t width = size_of(buffer.type.dtype);
-      std::size_t i = 0;
-      while (std::memcmp(got.data() + i * width, one_by_one[s].data() + i * width, width) == 0) ++i;
-      const Sides sides{buffer.type, got, one_by_one[s], Agreement::exact};
-      v_.report.difference = describe(v_, Difference::Kind::repeat, whole_.program.phases[id], at_, buffer, sides, i);
+      v_.report.difference = describe_change(v_, Difference::Kind::repeat, whole_.program.phases[id], at_,
+                                             whole_buffer(states_[s].whole), got, one_by_one[s]);
       return;
     }
   }

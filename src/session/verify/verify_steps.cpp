@@ -62,31 +62,23 @@ class StepVerification {
 
   void run_phase(PhaseId id) {
     const StepPhase& phase = compiled_.step.phases[id];
-    if (!phase.outputs.empty()) return run_predictions(id);
     const auto batches = static_cast<std::uint64_t>(phase.batches.count());
     const bool training = phase.name == "train";
-    const std::uint64_t n = training ? v_.options.steps : std::min(v_.options.steps, batches);
-    std::uint64_t& done = training ? report_.training_steps : report_.evaluation_steps;
-    for (std::uint64_t at = 0; at < n && !report_.difference; ++at, ++done) run_step_of(id, at);
-    if (!phase.batches.all_full() && n < batches && !report_.difference) {
-      const std::uint64_t last = batches - 1;
-      reference_->write(compiled_.buffer(phase.counter), std::as_bytes(std::span(&last, 1)));
-      run_step_of(id, last);
-      ++done;
-    }
-  }
-
-  void run_predictions(PhaseId id) {
-    for (const std::int64_t count : prediction_counts(program().phases[id].capacity)) {
+    const std::uint64_t steps = training ? v_.options.steps : std::min(v_.options.steps, batches);
+    std::uint64_t& done = !phase.outputs.empty() ? report_.predictions
+                          : training             ? report_.training_steps
+                                                 : report_.evaluation_steps;
+    for (const Moment& moment : moments_of(v_, id, steps, false)) {
       if (report_.difference) return;
-      const InputBytes inputs = prediction_inputs(v_, compiled_, id, count);
-      if (inputs.empty()) return;
-      for (const auto& [input, bytes] : inputs) {
-        candidate_->write(input, bytes);
-        reference_->write(input, bytes);
+      if (moment.jumps) set_counter(*reference_, compiled_, id, moment.at);
+      if (moment.rows > 0) {
+        for (const auto& [input, bytes] : prediction_inputs(v_, compiled_, id, moment.rows)) {
+          candidate_->write(input, bytes);
+          reference_->write(input, bytes);
+        }
       }
-      run_step_of(id, 0);
-      ++report_.predictions;
+      run_step_of(id, moment.at);
+      ++done;
     }
   }
 
@@ -267,9 +259,8 @@ class StepVerification {
       entry.node = step.name;
     }
     if (found.wrong) {
-      report_.difference =
-          describe(v_, Difference::Kind::value, program().phases[phase], at_, buffer(step.output), sides, *found.wrong);
-      name_step(phase, index);
+      report_.difference = describe(v_, Difference::Kind::value, program().phases[phase], at_, buffer(step.output),
+                                    sides, *found.wrong, index);
       return;
     }
     entry.values += sides.elements();
@@ -278,19 +269,8 @@ class StepVerification {
 
   void blame(PhaseId phase, std::optional<std::uint32_t> index, const Damage& damage,
              Difference::Kind kind = Difference::Kind::outside) {
-    const Sides sides{buffer(damage.buffer).type, damage.got, damage.expected, Agreement::exact};
-    const std::size_t width = size_of(sides.type.dtype);
-    std::size_t i = 0;
-    while (std::memcmp(damage.got.data() + i * width, damage.expected.data() + i * width, width) == 0) ++i;
-    report_.difference = describe(v_, kind, program().phases[phase], at_, buffer(damage.buffer), sides, i);
-    if (index) name_step(phase, *index);
-  }
-
-  void name_step(PhaseId phase, std::uint32_t index) {
-    const Step& step = program().phases[phase].steps[index];
-    report_.difference->step = index + 1;
-    report_.difference->op = name_of(step.op);
-    report_.difference->node = step.name;
+    report_.difference = describe_change(v_, kind, program().phases[phase], at_, buffer(damage.buffer), damage.got,
+                                         damage.expected, index);
   }
 
   Verification& v_;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <system_error>
 #include <unordered_map>
@@ -19,6 +20,7 @@
 #include "data/npy.h"
 #include "data/origin.h"
 #include "graph/frontend/builder_impl.h"
+#include "graphrun/elements.h"
 #include "session/weights/initial_values.h"
 #include "session/weights/weights_file.h"
 
@@ -70,37 +72,22 @@ std::vector<double> numbers(const std::string& name, const data::NpyHeader& head
               std::string(kNotFiniteHint));
 }
 
-using Places = std::unordered_map<std::string_view, std::size_t>;
-
-template <class T, class Name>
-Places places_of(const std::vector<T>& list, Name name) {
-  Places places;
-  for (std::size_t i = 0; i < list.size(); ++i) places.emplace(name(list[i]), i);
-  return places;
-}
-
+// The rows of a list by their names; the list must outlive it.
 template <class T>
-const T* find_in(const std::vector<T>& list, const Places& places, std::string_view name) {
-  const auto found = places.find(name);
-  return found == places.end() ? nullptr : &list[found->second];
-}
+class ByName {
+ public:
+  template <class Name>
+  ByName(const std::vector<T>& list, Name name) {
+    for (const T& row : list) rows_.emplace(std::invoke(name, row), &row);
+  }
+  const T* find(std::string_view name) const {
+    const auto found = rows_.find(name);
+    return found == rows_.end() ? nullptr : found->second;
+  }
 
-// "x:shift" fills the entry of x, whose place is kept under x; false: another array.
-bool read_standardization(const std::string& name, const std::vector<double>& values, std::vector<Standardization>& all,
-                          std::unordered_map<std::string, std::size_t>& places) {
-  const bool is_shift = name.ends_with(kShift);
-  if (!is_shift && !name.ends_with(kScale)) return false;
-  const std::string input = name.substr(0, name.size() - kShift.size());
-  const auto [place, fresh] = places.emplace(input, all.size());
-  if (fresh) all.push_back({input, {}, {}});
-  Standardization& entry = all[place->second];
-  (is_shift ? entry.shift : entry.scale) = values;
-  return true;
-}
-
-std::string_view name_of_buffer(const Buffer& buffer) {
-  return buffer.name;
-}
+ private:
+  std::unordered_map<std::string_view, const T*> rows_;
+};
 
 // Text as the array of its bytes.
 HostTensor bytes_of(const std::string& text) {
@@ -121,24 +108,20 @@ std::string text_of(const data::Array& array, const std::string& path) {
 }
 
 std::string listed(const std::vector<double>& values) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(values.size(), 4); ++i)
-    text += fmt::format("{}{}", i > 0 ? ", " : "", values[i]);
-  return text + (values.size() > 4 ? ", …" : "");
+  const std::span<const double> first = std::span(values).first(std::min<std::size_t>(values.size(), 4));
+  return fmt::format("{}{}", fmt::join(first, ", "), values.size() > 4 ? ", …" : "");
 }
 
 // What the session's data were changed with, and how they were split, against what the file says.
 void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Diagnostic>& found) {
   const std::vector<Standardization>&own = data.standardizations, &given = weights.data.standardizations;
-  const auto by_input = [](const Standardization& s) { return std::string_view(s.input); };
-  const Places own_places = places_of(own, by_input), given_places = places_of(given, by_input);
-  const Places fitted_places =
-      places_of(weights.data.fitted, [](const Fitted& one) { return std::string_view(one.name); });
+  const ByName own_by_input(own, &Standardization::input), given_by_input(given, &Standardization::input);
+  const ByName fitted(weights.data.fitted, &Fitted::name);
   const auto add = [&](std::string message, std::string hint = {}) {
     found.push_back(diagnostic(weights, "weights.fitted", std::move(message), std::move(hint)));
   };
   for (const Standardization& mine : own) {
-    const Standardization* theirs = find_in(given, given_places, mine.input);
+    const Standardization* theirs = given_by_input.find(mine.input);
     if (!theirs)
       add(fmt::format("no numbers for the input '{}', whose values are changed here", mine.input));
     else if (theirs->shift != mine.shift || theirs->scale != mine.scale)
@@ -147,11 +130,11 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
           "LoadOptions::weights loads the data with the numbers of the file");
   }
   for (const Standardization& theirs : given) {
-    if (!find_in(own, own_places, theirs.input))
+    if (!own_by_input.find(theirs.input))
       add(fmt::format("goes with values of the input '{}' that were changed; here they are not", theirs.input));
   }
   for (const Fitted& mine : data.fitted) {
-    const Fitted* theirs = find_in(weights.data.fitted, fitted_places, mine.name);
+    const Fitted* theirs = fitted.find(mine.name);
     if (!theirs || theirs->values != mine.values)
       add(fmt::format("'{}' {}", mine.name, theirs ? "has other numbers here" : "is not in it"),
           "LoadOptions::weights loads the data with the numbers of the file");
@@ -162,14 +145,11 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
   if (!other.empty()) add(other, "LoadOptions::weights splits the data as the file says");
 }
 
-}  // namespace
-
-namespace {
-
 Weights weights_in(const std::string& path, std::shared_ptr<const data::Npz> file) {
   Weights weights{path, std::move(file), {}, {}};
   const data::Npz& npz = *weights.file;
-  std::unordered_map<std::string, std::size_t> places;
+  std::vector<Standardization>& all = weights.data.standardizations;
+  std::unordered_map<std::string, std::size_t> places;  // in it, by input
   for (const std::string& name : npz.names()) {
     data::NpyHeader header = npz.header(name);
     if (!is_fitted(name)) {
@@ -177,9 +157,13 @@ Weights weights_in(const std::string& path, std::shared_ptr<const data::Npz> fil
     } else if (name == kOrigin) {
       weights.data.origin = text_of(npz.read(name), path);
       data::read_origin(path, weights.data.origin);
-    } else if (std::vector<double> values = numbers(name, header, npz, path);
-               !read_standardization(name, values, weights.data.standardizations, places)) {
-      weights.data.fitted.push_back({name, std::move(values)});
+    } else if (name.ends_with(kShift) || name.ends_with(kScale)) {
+      const std::string input = name.substr(0, name.size() - kShift.size());
+      const auto [place, is_new] = places.emplace(input, all.size());
+      if (is_new) all.push_back({input, {}, {}});
+      (name.ends_with(kShift) ? all[place->second].shift : all[place->second].scale) = numbers(name, header, npz, path);
+    } else {
+      weights.data.fitted.push_back({name, numbers(name, header, npz, path)});
     }
   }
   for (const Standardization& fitted : weights.data.standardizations) {
@@ -219,14 +203,14 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
   };
   std::vector<std::string> names, unused;
   for (const ir::NodeId id : graph.impl().parameters) names.push_back(graph.impl().graph[id].name);
-  const Places wanted = places_of(names, [](const std::string& name) { return std::string_view(name); });
-  const Places given = places_of(weights.parameters, [](const auto& one) { return std::string_view(one.first); });
+  const ByName wanted(names, std::identity());
+  const ByName given(weights.parameters, &std::pair<std::string, data::NpyHeader>::first);
   for (const auto& [name, array] : weights.parameters) {
-    if (!wanted.contains(name)) unused.push_back(name);
+    if (!wanted.find(name)) unused.push_back(name);
   }
   for (const ir::NodeId id : graph.impl().parameters) {
     const ir::Node& node = graph.impl().graph[id];
-    const auto* one = find_in(weights.parameters, given, node.name);
+    const auto* one = given.find(node.name);
     const data::NpyHeader* header = one ? &one->second : nullptr;
     if (!header) {
       const std::string other = near(node.name, unused);
@@ -251,12 +235,7 @@ std::string not_finite(std::string_view name, const HostTensor& tensor) {
   const std::span<const float> values = tensor.elements<float>();
   const auto bad = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
   if (bad == values.end()) return "";
-  std::int64_t rest = bad - values.begin();
-  std::vector<std::int64_t> place(static_cast<std::size_t>(tensor.shape().rank()));
-  for (std::size_t axis = place.size(); axis-- > 0;) {
-    place[axis] = rest % tensor.shape()[static_cast<int>(axis)];
-    rest /= tensor.shape()[static_cast<int>(axis)];
-  }
+  const auto place = index_of(tensor.shape(), static_cast<std::size_t>(bad - values.begin()));
   return fmt::format("'{}' at [{}] is {}", name, fmt::join(place, ", "), *bad);
 }
 
@@ -279,14 +258,13 @@ void save_weights(Session& session, OutputFile& file) {
   std::vector<std::pair<std::string, HostTensor>> arrays;
   const Model& model = session.model();
   const GraphBuilder::Impl& graph = model.graph.impl();
-  const Places used = places_of(session.program().buffers, name_of_buffer);
+  const ByName used(session.program().buffers, &Buffer::name);
   for (const ir::NodeId id : graph.parameters) {
     const std::string& name = graph.graph[id].name;
     // A parameter that nothing depends on is no part of the program: it is what it was.
-    const bool is_used = used.contains(name);
     arrays.emplace_back(
-        name, is_used ? session.read(name)
-                      : initial_value(graph.inits.at(id), name, graph.graph[id].type.shape, model.train.seed));
+        name, used.find(name) ? session.read(name)
+                              : initial_value(graph.inits.at(id), name, graph.graph[id].type.shape, model.train.seed));
   }
   for (const Standardization& fitted : model.data.standardizations) {
     arrays.emplace_back(fitted.input + std::string(kShift), doubles(fitted.shift));
@@ -326,7 +304,7 @@ std::string rescue_weights(Session& session) {
   for (const std::string& folder : {variable("TMPDIR"), home_folder()}) {
     if (folder.empty()) continue;
     try {
-      const std::string path = new_name(folder, "graphrun-weights", ".npz");
+      const std::string path = fmt::format("{}/graphrun-weights-{}.npz", folder, random_digits());
       save_weights(session, path);
       return path;
     } catch (const std::exception& error) {
@@ -344,9 +322,9 @@ void load_weights(Session& session, const std::string& path) {
   std::vector<Diagnostic> found = misfits(weights, session.model().graph);
   compare_fitted(weights, session.model().data, found);
   if (!found.empty()) throw Error(ErrorKind::input, std::move(found));
-  const Places used = places_of(session.program().buffers, name_of_buffer);
+  const ByName used(session.program().buffers, &Buffer::name);
   for (const auto& [name, tensor] : parameters_of(weights)) {
-    if (used.contains(name)) session.write(name, tensor);
+    if (used.find(name)) session.write(name, tensor);
   }
 }
 

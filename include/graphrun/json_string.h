@@ -1,0 +1,15 @@
+// json_string.h: a text as a JSON string, quotes included.
+// Contract: always UTF-8: a byte that is none becomes U+FFFD; control characters, those of text direction among them,
+// are escaped.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "graphrun/export.h"
+
+namespace graphrun {
+
+GRAPHRUN_API std::string json_string(std::string_view text);
+
+}  // namespace graphrun
