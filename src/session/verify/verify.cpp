@@ -66,21 +66,20 @@ Difference describe_change(const Verification& verification, Difference::Kind ki
                   static_cast<std::size_t>(byte) / size_of(buffer.type.dtype), step);
 }
 
-std::vector<Moment> moments_of(const Verification& verification, std::size_t phase, std::uint64_t steps,
-                               bool always_last) {
+std::vector<PhaseRun> phase_runs(const Verification& verification, std::size_t phase, std::uint64_t steps,
+                                 bool always_last) {
   const StepPhase& of = verification.compiled.step.phases[phase];
-  std::vector<Moment> moments;
+  std::vector<PhaseRun> runs;
   if (!of.outputs.empty()) {
     const std::int64_t capacity = verification.program().phases[phase].capacity;
-    if (!prediction_inputs(verification, verification.compiled, phase, capacity).empty())
-      moments = {{0, false, capacity}};
-    if (!moments.empty() && capacity > 1) moments.push_back({0, false, (capacity + 1) / 2});
-    return moments;
+    if (!prediction_inputs(verification, verification.compiled, phase, capacity).empty()) runs = {{0, false, capacity}};
+    if (!runs.empty() && capacity > 1) runs.push_back({0, false, (capacity + 1) / 2});
+    return runs;
   }
-  for (std::uint64_t at = 0; at < steps; ++at) moments.push_back({at});
+  for (std::uint64_t at = 0; at < steps; ++at) runs.push_back({at});
   const auto batches = static_cast<std::uint64_t>(of.batches.count());
-  if (steps < batches && (always_last || !of.batches.all_full())) moments.push_back({batches - 1, true});
-  return moments;
+  if (steps < batches && (always_last || !of.batches.all_full())) runs.push_back({batches - 1, true});
+  return runs;
 }
 
 void set_counter(Runnable& runnable, const CompiledModel& compiled, std::size_t phase, std::uint64_t at) {

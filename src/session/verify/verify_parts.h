@@ -64,15 +64,15 @@ Difference describe_change(const Verification& verification, Difference::Kind ki
                            std::optional<std::uint32_t> step = {});
 
 // What is run of a phase once: a training step or a batch of an evaluation, or a prediction.
-struct Moment {
+struct PhaseRun {
   std::uint64_t at = 0;   // the step counter
   bool jumps = false;     // which has to be set, for steps before this one are left out
   std::int64_t rows = 0;  // of a prediction
 };
 // So many first steps and, where they do not reach it, the last: always, or when its batch is not full. Of predictions
 // a full batch and half of one; none where no split has the inputs.
-std::vector<Moment> moments_of(const Verification& verification, std::size_t phase, std::uint64_t steps,
-                               bool always_last);
+std::vector<PhaseRun> phase_runs(const Verification& verification, std::size_t phase, std::uint64_t steps,
+                                 bool always_last);
 void set_counter(Runnable& runnable, const CompiledModel& compiled, std::size_t phase, std::uint64_t at);
 
 // The inputs of a prediction of `count` rows, for the phase's input buffers and its row count, from the first split

@@ -199,18 +199,16 @@ class RunVerification {
 
   void run_phase(PhaseId id) {
     const auto batches = static_cast<std::uint64_t>(plain_.step.phases[id].batches.count());
-    for (const Moment& moment : moments_of(v_, id, std::min({v_.options.steps, batches, kSteps}), true)) {
+    for (const PhaseRun& one : phase_runs(v_, id, std::min({v_.options.steps, batches, kSteps}), true)) {
       if (!v_.report.passed()) return;
-      if (moment.jumps) set_counter(*reference_, plain_, id, moment.at);
-      if (moment.rows > 0) {
+      if (one.jumps) set_counter(*reference_, plain_, id, one.at);
+      if (one.rows > 0) {
         for (Runnable* runnable : {reference_.get(), moved_.get(), scale_.get()}) {
-          for (const auto& [input, bytes] : prediction_inputs(v_, plain_, id, moment.rows))
-            runnable->write(input, bytes);
+          for (const auto& [input, bytes] : prediction_inputs(v_, plain_, id, one.rows)) runnable->write(input, bytes);
         }
-        for (const auto& [input, bytes] : prediction_inputs(v_, whole_, id, moment.rows))
-          candidate_->write(input, bytes);
+        for (const auto& [input, bytes] : prediction_inputs(v_, whole_, id, one.rows)) candidate_->write(input, bytes);
       }
-      run_once(id, moment.at);
+      run_once(id, one.at);
     }
     if (v_.report.passed() && batches > 0 && plain_.step.phases[id].outputs.empty()) run_many(id);
   }

@@ -68,16 +68,16 @@ class StepVerification {
     std::uint64_t& done = !phase.outputs.empty() ? report_.predictions
                           : training             ? report_.training_steps
                                                  : report_.evaluation_steps;
-    for (const Moment& moment : moments_of(v_, id, steps, false)) {
+    for (const PhaseRun& one : phase_runs(v_, id, steps, false)) {
       if (report_.difference) return;
-      if (moment.jumps) set_counter(*reference_, compiled_, id, moment.at);
-      if (moment.rows > 0) {
-        for (const auto& [input, bytes] : prediction_inputs(v_, compiled_, id, moment.rows)) {
+      if (one.jumps) set_counter(*reference_, compiled_, id, one.at);
+      if (one.rows > 0) {
+        for (const auto& [input, bytes] : prediction_inputs(v_, compiled_, id, one.rows)) {
           candidate_->write(input, bytes);
           reference_->write(input, bytes);
         }
       }
-      run_step_of(id, moment.at);
+      run_step_of(id, one.at);
       ++done;
     }
   }
