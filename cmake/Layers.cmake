@@ -76,7 +76,5 @@ function(graphrun_layer name)
   endforeach()
   target_link_libraries(graphrun_${name} PRIVATE graphrun_flags graphrun_hardening graphrun_fmt ${arg_LIBRARIES})
   set_target_properties(graphrun_${name} PROPERTIES GRAPHRUN_KERNELS "${arg_KERNELS}")
-  if(NOT arg_KERNELS)  # kernels have flags of their own, file by file
-    graphrun_unity(graphrun_${name})
-  endif()
+  graphrun_unity(graphrun_${name})
 endfunction()

@@ -82,7 +82,7 @@ void scatter_add(const KernelArgs& args) {
   for (i64 i = 0; i < rows * width; ++i) out(args, i, sums[i]);
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kMovements[] = {
     {Op::transpose, transpose},     {Op::slice, slice},     {Op::pad, pad},
     {Op::concat, concat},           {Op::one_hot, one_hot}, {Op::gather, gather},
     {Op::scatter_add, scatter_add},
@@ -91,7 +91,7 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 std::span<const Entry> movement() {
-  return kEntries;
+  return kMovements;
 }
 
 }  // namespace graphrun::ref

@@ -45,7 +45,7 @@ void permutation(const KernelArgs& args) {
   }
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kDraws[] = {
     {Op::random_uniform, random_uniform},
     {Op::random_normal, random_normal},
     {Op::dropout, dropout},
@@ -55,7 +55,7 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 std::span<const Entry> random() {
-  return kEntries;
+  return kDraws;
 }
 
 }  // namespace graphrun::ref

@@ -122,7 +122,7 @@ void softmax_cross_entropy(const KernelArgs& args) {
   clear_invalid_rows(args);
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kReductions[] = {
     {Op::sum, sum},
     {Op::prod, prod},
     {Op::max, max},
@@ -138,7 +138,7 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 std::span<const Entry> reductions() {
-  return kEntries;
+  return kReductions;
 }
 
 }  // namespace graphrun::ref

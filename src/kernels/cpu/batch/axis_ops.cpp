@@ -70,13 +70,13 @@ void position(const KernelArgs& args, const IsaTable&) {
   });
 }
 
-constexpr Entry kEntries[] = {entry<max>(Op::max), entry<min>(Op::min), entry<prod>(Op::prod),
-                              entry<position<true>>(Op::argmax), entry<position<false>>(Op::argmin)};
+constexpr Entry kAxisOpsKernels[] = {entry<max>(Op::max), entry<min>(Op::min), entry<prod>(Op::prod),
+                                     entry<position<true>>(Op::argmax), entry<position<false>>(Op::argmin)};
 
 }  // namespace
 
 std::span<const Entry> line_kernels() {
-  return kEntries;
+  return kAxisOpsKernels;
 }
 
 }  // namespace graphrun::cpu

@@ -184,7 +184,7 @@ void elementwise(const KernelArgs& args, const IsaTable& table) {
   run_elementwise(args, element_loop(table, op, args.params, args.in_type[0].dtype, args.out_type.dtype));
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kElementwiseKernels[] = {
 #define GRAPHRUN_ENTRY(name, ...) entry<elementwise<Op::name>>(Op::name),
     GRAPHRUN_SCALAR_OPS(GRAPHRUN_ENTRY) GRAPHRUN_ENTRY(where) GRAPHRUN_ENTRY(cast)
 #undef GRAPHRUN_ENTRY
@@ -202,7 +202,7 @@ ElementLoop element_loop(const IsaTable& table, Op op, const Params& params, DTy
 }
 
 std::span<const Entry> elementwise_kernels() {
-  return kEntries;
+  return kElementwiseKernels;
 }
 
 }  // namespace graphrun::cpu

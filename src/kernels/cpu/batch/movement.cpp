@@ -60,7 +60,7 @@ void assign(const KernelArgs& args) {
 }
 
 // They see to all rows themselves, as the batch has them.
-constexpr Entry kEntries[] = {
+constexpr Entry kMovementKernels[] = {
     {Op::minibatch, {minibatch, minibatch, minibatch}},
     {Op::row_count, {row_count, row_count, row_count}},
     {Op::increment, {increment, increment, increment}},
@@ -71,7 +71,7 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 std::span<const Entry> movement_kernels() {
-  return kEntries;
+  return kMovementKernels;
 }
 
 }  // namespace graphrun::cpu

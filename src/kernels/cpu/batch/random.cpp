@@ -47,13 +47,13 @@ void permutation(const KernelArgs& args, const IsaTable&) {
   }
 }
 
-constexpr Entry kEntries[] = {entry<random_uniform>(Op::random_uniform), entry<random_normal>(Op::random_normal),
-                              entry<dropout>(Op::dropout), entry<permutation>(Op::permutation)};
+constexpr Entry kRandomKernels[] = {entry<random_uniform>(Op::random_uniform), entry<random_normal>(Op::random_normal),
+                                    entry<dropout>(Op::dropout), entry<permutation>(Op::permutation)};
 
 }  // namespace
 
 std::span<const Entry> random_kernels() {
-  return kEntries;
+  return kRandomKernels;
 }
 
 }  // namespace graphrun::cpu

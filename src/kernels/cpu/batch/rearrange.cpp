@@ -159,18 +159,18 @@ void gather(const KernelArgs& args, const IsaTable&) {
   }
 }
 
-constexpr Entry kEntries[] = {entry<broadcast_to>(Op::broadcast_to),
-                              entry<transpose>(Op::transpose),
-                              entry<slice>(Op::slice),
-                              entry<pad>(Op::pad),
-                              entry<concat>(Op::concat),
-                              entry<one_hot>(Op::one_hot),
-                              entry<gather>(Op::gather)};
+constexpr Entry kRearrangeKernels[] = {entry<broadcast_to>(Op::broadcast_to),
+                                       entry<transpose>(Op::transpose),
+                                       entry<slice>(Op::slice),
+                                       entry<pad>(Op::pad),
+                                       entry<concat>(Op::concat),
+                                       entry<one_hot>(Op::one_hot),
+                                       entry<gather>(Op::gather)};
 
 }  // namespace
 
 std::span<const Entry> rearrange_kernels() {
-  return kEntries;
+  return kRearrangeKernels;
 }
 
 }  // namespace graphrun::cpu

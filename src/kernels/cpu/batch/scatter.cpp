@@ -140,12 +140,12 @@ void scatter_add(const KernelArgs& args, const IsaTable&) {
   });
 }
 
-constexpr Entry kEntries[] = {entry<scatter_add>(Op::scatter_add)};
+constexpr Entry kScatterKernels[] = {entry<scatter_add>(Op::scatter_add)};
 
 }  // namespace
 
 std::span<const Entry> scatter_kernels() {
-  return kEntries;
+  return kScatterKernels;
 }
 
 std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out) {

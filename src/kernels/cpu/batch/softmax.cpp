@@ -12,10 +12,10 @@
 namespace graphrun::cpu {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kInf = std::numeric_limits<float>::infinity();
 
 float log_sum_of(float top, float log_sum) {
-  return std::fabs(top) < kInfinity ? top + log_sum : top;
+  return std::fabs(top) < kInf ? top + log_sum : top;
 }
 
 // ---- short lines: many at once ------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ void for_short_lines(const KernelArgs& args, std::uint32_t mask, const IsaTable&
       const std::int64_t count = std::min(together, last - begin);
       for (std::int64_t l = 0; l < count; ++l) {
         const Line line = line_at(split.kept.offset(begin + l));
-        top[l] = -kInfinity;
+        top[l] = -kInf;
         for (std::int64_t j = 0; j < size; ++j) top[l] = larger(top[l], line[j]);
         for (std::int64_t j = 0; j < size; ++j) block[l * size + j] = line[j] - top[l];
       }
@@ -232,7 +232,7 @@ void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaT
   });
   const float* chunk = partial;
   for (std::int64_t g = 0; g < groups; ++g) {
-    std::fill_n(out + g * last, last, -kInfinity);
+    std::fill_n(out + g * last, last, -kInf);
     for (std::int64_t c = 0; c < chunks; ++c, chunk += last)
       for (std::int64_t j = 0; j < last; ++j) out[g * last + j] = larger(out[g * last + j], chunk[j]);
   }
@@ -266,7 +266,7 @@ void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32
           f(chunk, n);
         }
       };
-      float top = -kInfinity, sum = 0;
+      float top = -kInf, sum = 0;
       for_chunks([&](const float* chunk, std::int64_t n) { top = larger(top, table.largest(chunk, n)); });
       for_chunks([&](const float* chunk, std::int64_t n) { sum += table.sum_exp(nullptr, chunk, n, top); });
       apply(table, Op::log, &sum, 1, {{&sum, 0, 1}});
@@ -308,14 +308,14 @@ void logsumexp(const KernelArgs& args, const IsaTable& table) {
   }
 }
 
-constexpr Entry kEntries[] = {entry<logsumexp>(Op::logsumexp), entry<softmax>(Op::softmax),
-                              entry<log_softmax>(Op::log_softmax),
-                              entry<softmax_cross_entropy>(Op::softmax_cross_entropy)};
+constexpr Entry kSoftmaxKernels[] = {entry<logsumexp>(Op::logsumexp), entry<softmax>(Op::softmax),
+                                     entry<log_softmax>(Op::log_softmax),
+                                     entry<softmax_cross_entropy>(Op::softmax_cross_entropy)};
 
 }  // namespace
 
 std::span<const Entry> softmax_kernels() {
-  return kEntries;
+  return kSoftmaxKernels;
 }
 
 std::uint64_t logsumexp_workspace(const ReduceParams& params, const TensorType& in) {

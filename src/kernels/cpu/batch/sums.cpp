@@ -95,12 +95,12 @@ void sum(const KernelArgs& args, const IsaTable& table) {
   }
 }
 
-constexpr Entry kEntries[] = {entry<sum>(Op::sum)};
+constexpr Entry kSumsKernels[] = {entry<sum>(Op::sum)};
 
 }  // namespace
 
 std::span<const Entry> sum_kernels() {
-  return kEntries;
+  return kSumsKernels;
 }
 
 std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in) {

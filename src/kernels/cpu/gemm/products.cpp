@@ -259,12 +259,12 @@ void matmul(const KernelArgs& args, const IsaTable& table) {
   }
 }
 
-constexpr Entry kEntries[] = {entry<matmul>(Op::matmul)};
+constexpr Entry kProductsKernels[] = {entry<matmul>(Op::matmul)};
 
 }  // namespace
 
 std::span<const Entry> product_kernels() {
-  return kEntries;
+  return kProductsKernels;
 }
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {
