@@ -13,6 +13,7 @@
 #include <random>
 #include <vector>
 
+#include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "kernels/cpu/cpu_kernels.h"
 
@@ -75,7 +76,7 @@ std::vector<float> numbers(long n) {
 
 int main() {
   const graphrun::Isa isa = graphrun::default_isa();
-  const graphrun::KernelFn kernel = graphrun::cpu_kernel("matmul", isa);
+  const graphrun::KernelFn kernel = graphrun::cpu_kernel(graphrun::Op::matmul, isa);
   std::printf("%-26s %22s %10s %14s %12s\n", "product", "m x n x k", "GFLOP/s", "/ OpenBLAS", "/ oneDNN");
   for (const Product& p : kProducts) {
     const std::vector<float> a = numbers(p.m * p.k);

@@ -227,7 +227,6 @@ TEST(CpuLines, TilesHaveTheSameBits) {
       cpu::TileCall tile;
       tile.op = find_op(op).value();
       tile.params = &call.params;
-      tile.capacity = kRows;
       std::vector<float> memory(3 * floats);
       for (std::size_t k = 0; k < call.operands.size(); ++k) {
         tile.inputs.push_back({rows, k * floats * sizeof(float)});

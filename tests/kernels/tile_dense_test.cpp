@@ -88,7 +88,6 @@ struct Product {
     call.params = &matmul_params;
     call.inputs = {row(k, 0), shared(transposed ? Shape{n, k} : Shape{k, n}, w)};
     call.output = product;
-    call.capacity = kRows;
     if (fused) {
       if (with_bias) call.epilogue.bias = reinterpret_cast<const std::byte*>(bias.data());
       call.epilogue.op = find_op(op);
@@ -97,11 +96,11 @@ struct Product {
     } else {
       make(call);
       if (with_bias) {
-        TileCall add{Op::add, &none, {product, shared({n}, bias)}, product, kRows};
+        TileCall add{Op::add, &none, {product, shared({n}, bias)}, product};
         make(add);
       }
       if (!op.empty()) {
-        TileCall then{find_op(op).value(), &none, {product}, out, kRows};
+        TileCall then{find_op(op).value(), &none, {product}, out};
         if (op != "relu") then.inputs.insert(then.inputs.begin() + 1 - epilogue_input(then.op), other);
         make(then);
       } else if (over_with) {

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <system_error>
 
@@ -53,45 +55,17 @@ std::unique_ptr<cpu::Pool> make_pool(int threads) {
 // Steps that run by themselves, and regions, in order.
 struct BoundPhase {
   std::vector<BoundStep> steps;  // row steps of regions are left empty
-  std::vector<RegionRunner> over_rows;
-  std::vector<ElementRunner> over_elements;
   struct Item {
     std::uint32_t first, last;  // steps
-    enum Kind { step, rows, elements } kind;
-    std::size_t index;  // of the region
+    std::string_view name;
+    std::function<void()> region = {};  // none: the step by itself
   };
   std::vector<Item> items;
 
   void run_item(std::size_t k) const {
     const Item& item = items[k];
-    switch (item.kind) {
-      case Item::step:
-        return steps[item.first].run();
-      case Item::rows:
-        return over_rows[item.index].run(steps);
-      case Item::elements:
-        return over_elements[item.index].run(steps);
-    }
-  }
-  std::string_view name_of(const Item& item, const Phase& phase) const {
-    if (item.kind == Item::step) return graphrun::name_of(phase.steps[item.first].op);
-    return item.kind == Item::rows ? "region" : "elements";
-  }
-  void add_items(const Phase& phase) {
-    std::uint32_t done = 0;
-    const auto add_steps = [&](std::uint32_t end) {
-      for (; done < end; ++done) items.push_back({done, done + 1, Item::step, 0});
-    };
-    std::size_t rows = 0, elements = 0;
-    for (const Region& region : phase.regions) {
-      add_steps(region.first());
-      if (region.chains.empty())
-        items.push_back({done, region.last, Item::rows, rows++});
-      else
-        items.push_back({done, region.last, Item::elements, elements++});
-      done = region.last;
-    }
-    add_steps(static_cast<std::uint32_t>(phase.steps.size()));
+    if (item.region == nullptr) return steps[item.first].run();
+    item.region();
   }
 };
 
@@ -111,7 +85,7 @@ class CpuRunnable final : public HostRunnable {
         scratch_(most_scratch(program), pool_ == nullptr ? 1 : pool_->threads()) {
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     const Isa isa = default_isa();
-    phases_.reserve(program.phases.size());  // windows_ keeps addresses of steps
+    phases_.reserve(program.phases.size());  // windows_ and items keep addresses of steps
     for (const Phase& phase : program.phases) {
       BoundPhase& bound = phases_.emplace_back();
       std::vector<bool> rows(phase.steps.size(), false);
@@ -128,15 +102,15 @@ class CpuRunnable final : public HostRunnable {
         step.find_loop(phase.steps[i].op, isa);
       }
       windows_.bind(program, phase, bound.steps);
-      for (const Region& region : phase.regions) {
-        if (region.chains.empty())
-          bound.over_rows.emplace_back(region, phase, program, arena(), isa, scratch_, pool_.get());
+      auto region = phase.regions.begin();
+      for (std::uint32_t i = 0; i < phase.steps.size(); i = bound.items.back().last) {
+        if (region == phase.regions.end() || i < region->first())
+          bound.items.push_back({i, i + 1, name_of(phase.steps[i].op)});
         else
-          bound.over_elements.emplace_back(region, phase, program, bound.steps);
+          bound.items.push_back(bind_region(*region++, phase, program, bound.steps, isa));
       }
-      bound.add_items(phase);
       std::vector<std::string_view> names;
-      for (const BoundPhase::Item& item : bound.items) names.push_back(bound.name_of(item, phase));
+      for (const BoundPhase::Item& item : bound.items) names.push_back(item.name);
       add_to_clock(phase, names);
     }
   }
@@ -195,6 +169,16 @@ class CpuRunnable final : public HostRunnable {
   }
 
  private:
+  BoundPhase::Item bind_region(const Region& region, const Phase& phase, const Program& program,
+                               std::vector<BoundStep>& steps, Isa isa) {
+    if (region.chains.empty()) {
+      const auto runner = std::make_shared<RegionRunner>(region, phase, program, arena(), isa, scratch_, pool_.get());
+      return {region.first(), region.last, "region", [runner, &steps] { runner->run(steps); }};
+    }
+    const auto runner = std::make_shared<ElementRunner>(region, phase, program, steps);
+    return {region.first(), region.last, "elements", [runner, &steps] { runner->run(steps); }};
+  }
+
   struct Rows {
     std::int64_t count, width;
   };

@@ -43,10 +43,7 @@ ElementRunner::ElementRunner(const Region& region, const Phase& phase, const Pro
 
 void ElementRunner::bind(const ElementChain& range, const Phase& phase, const Program& program,
                          std::vector<BoundStep>& steps) {
-  const auto root = [&](BufferId id) {
-    while (program.buffers[id].storage != id) id = program.buffers[id].storage;
-    return id;
-  };
+  const auto root = [&](BufferId id) { return storage_root(program, id); };
   const auto in_registers = [&](BufferId id) { return program.buffers[id].kind == BufferKind::tile; };
   const std::int64_t count = elements(program, phase.steps[range.last - 1]);
   std::map<BufferId, std::uint32_t> last_reader;
@@ -100,7 +97,7 @@ void ElementRunner::run(const std::vector<BoundStep>& steps) const {
     const KernelArgs& args = steps[chain.calls.back().step].args;
     const std::int64_t n = cpu::valid_elements(args, args.out_type);
     const int parts = cpu::parts_for(n * static_cast<std::int64_t>(chain.calls.size()));
-    cpu::for_ranges(args, parts, n, cpu::kGrain,
+    cpu::for_ranges(args.pool, parts, n, cpu::kGrain,
                     [&](std::int64_t first, std::int64_t last) { run_elements(chain, steps, first, last); });
     for (const Call& call : chain.calls)
       if (call.out == kArena) cpu::clear_invalid_rows(steps[call.step].args);

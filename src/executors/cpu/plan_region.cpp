@@ -41,13 +41,12 @@ std::string too_wide(const StepSignature& step, std::int64_t capacity, const Reg
   return {};
 }
 
-std::string row_step_fault(const StepSignature& step, std::int64_t capacity) {
+std::string row_step_fault(const StepSignature& step) {
   cpu::TileCall call;
   call.op = step.op;
   call.params = &step.params;
   for (const TensorType& type : step.inputs) call.inputs.push_back({type});
   call.output.type = step.output;
-  call.capacity = capacity;
   std::string reason;
   cpu::make_tile_step(call, Isa::plain, reason);
   return reason;
@@ -118,7 +117,7 @@ RegionPlan CpuExecutor::plan_region(const RegionSignature& region, const Target&
       if (Support support = supports(step, target); !support.yes) return RegionPlan::no(std::move(support.reason));
   }
   for (const StepSignature& step : region.rows)
-    if (std::string fault = row_step_fault(step, region.capacity); !fault.empty()) return RegionPlan::no(fault);
+    if (std::string fault = row_step_fault(step); !fault.empty()) return RegionPlan::no(fault);
   for (const FusedSignature& fused : region.fused)
     if (std::string fault = fused_fault(fused); !fault.empty()) return RegionPlan::no(fault);
   return RegionPlan::with(tiling_for(region, target.regions));

@@ -59,8 +59,7 @@ std::uint64_t RegionRunner::scratch_bytes(const Region& region) {
 
 RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Program& program, std::byte* arena, Isa isa,
                            const TileScratch& scratch, cpu::Pool* pool)
-    : first_(region.first()),
-      last_(region.last),
+    : last_(region.last),
       capacity_(phase.capacity),
       tile_rows_(tiling_of(region).tile_rows),
       tiles_((phase.capacity + tile_rows_ - 1) / tile_rows_),
@@ -95,36 +94,33 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
       alike.push_back({first, count, combine.op});
     }
   }
-  std::vector<bool> loaded(stage.loads.size(), false);
-  std::map<BufferId, cpu::DataVectors> in_place;  // by root
   const auto rows_of = [&](const TileMove& load) {
     const Buffer& from = program.buffers[load.arena];
     if (from.layout != Layout::vectors) return cpu::DataVectors{};
     return cpu::whole_data(arena + from.offset, cpu::feature_count(program.buffers[load.tile].type));
   };
-  for (std::size_t l = 0; l < stage.loads.size(); ++l) {
-    if (program.buffers[stage.loads[l].tile].layout != Layout::vectors) continue;
-    in_place[root(stage.loads[l].tile)] = rows_of(stage.loads[l]);
-    loaded[l] = true;
+  std::map<BufferId, cpu::DataVectors> in_place;              // by root
+  std::map<BufferId, std::vector<const TileMove*>> loads_of;  // likewise: the others
+  for (const TileMove& load : stage.loads) {
+    if (program.buffers[load.tile].layout == Layout::vectors)
+      in_place[root(load.tile)] = rows_of(load);
+    else
+      loads_of[root(load.tile)].push_back(&load);
   }
-  std::map<BufferId, std::vector<std::size_t>> loads_of;  // by root
-  for (std::size_t l = 0; l < stage.loads.size(); ++l) loads_of[root(stage.loads[l].tile)].push_back(l);
   std::multimap<BufferId, BufferId> stores_of;  // where a tile value is stored in the arena
   for (const TileMove& store : stage.stores) stores_of.emplace(store.tile, store.arena);
   std::map<BufferId, std::uint64_t> accumulators_of;
   for (const Combine& combine : stage.combines) accumulators_of.emplace(combine.value, combine.offset);
   const auto operand = [&](BufferId id) {
     const Buffer& buffer = program.buffers[id];
-    for (const std::size_t l : std::exchange(loads_of[root(id)], {})) {
-      if (loaded[l]) continue;
-      loaded[l] = true;
-      const Buffer& to = program.buffers[stage.loads[l].tile];
-      bound.steps.push_back(cpu::make_tile_load(
-          {to.type, to.offset}, arena + program.buffers[stage.loads[l].arena].offset, rows_of(stage.loads[l]), isa));
+    for (const TileMove* load : std::exchange(loads_of[root(id)], {})) {
+      const Buffer& to = program.buffers[load->tile];
+      bound.steps.push_back(
+          cpu::make_tile_load({to.type, to.offset}, arena + program.buffers[load->arena].offset, rows_of(*load), isa));
     }
     const bool tile = buffer.kind == BufferKind::tile;
     return cpu::TileOperand{buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset,
-                            tile && in_place.count(root(id)) != 0 ? in_place[root(id)] : cpu::DataVectors{}};
+                            tile ? in_place[root(id)] : cpu::DataVectors{}};
   };
   std::vector<bool> done(stage.last - stage.rows, false);  // by a product that is due elsewhere
   std::vector<FusedSteps> due(stage.last - stage.rows);
@@ -142,7 +138,6 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     cpu::TileCall call;
     call.op = step.op;
     call.params = &step.params;
-    call.capacity = phase.capacity;
     for (const BufferId input : step.inputs) call.inputs.push_back(operand(input));
     if (fused.bias != kNoStep) call.epilogue.bias = arena + program.buffers[phase.steps[fused.bias].inputs[1]].offset;
     if (fused.epilogue != kNoStep) {
@@ -227,30 +222,11 @@ void RegionRunner::add_lanes(const BoundStage& stage, const cpu::TileContext& pa
 }
 
 void RegionRunner::run_stage(const BoundStage& stage) const {
-  if (pool_ == nullptr || partitions_ == 1) {
-    for (int partition = 0; partition < partitions_; ++partition) run_partition(stage, partition);
-  } else {
-    struct Work {
-      const RegionRunner& region;
-      const BoundStage& stage;
-    } work{*this, stage};
-    pool_->run(
-        partitions_,
-        [](void* context, int partition) {
-          const Work& w = *static_cast<const Work*>(context);
-          w.region.run_partition(w.stage, partition);
-        },
-        &work);
-  }
-  if (!stage.reduced.empty()) combine(stage);
-}
-
-void RegionRunner::combine(const BoundStage& stage) const {
+  cpu::for_parts(pool_, partitions_, [&](int partition) { run_partition(stage, partition); });
+  if (stage.reduced.empty()) return;
   const auto floats = static_cast<std::int64_t>(accumulator_bytes_ / sizeof(float));
   const std::int64_t parts = std::min<std::int64_t>(floats * partitions_ / kCombinePart, cpu::kMaxParts);
-  KernelArgs args;
-  args.pool = pool_;
-  cpu::for_ranges(args, static_cast<int>(parts), floats, cpu::kGrain,
+  cpu::for_ranges(pool_, static_cast<int>(parts), floats, cpu::kGrain,
                   [&](std::int64_t first, std::int64_t last) { combine_range(stage, first, last); });
 }
 

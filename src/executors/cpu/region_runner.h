@@ -38,8 +38,6 @@ class RegionRunner {
   static std::uint64_t scratch_bytes(const Region& region);  // that a thread needs
 
   void run(const std::vector<BoundStep>& steps_of_phase) const;
-  std::uint32_t first() const { return first_; }
-  std::uint32_t last() const { return last_; }
 
  private:
   struct Reduced {  // a value of the arena, and where its partial results lie
@@ -72,11 +70,10 @@ class RegionRunner {
   void run_partition(const BoundStage& stage, int partition) const;
   void add_lanes(const BoundStage& stage, const cpu::TileContext& partition) const;
   void run_stage(const BoundStage& stage) const;
-  void combine(const BoundStage& stage) const;
   void combine_range(const BoundStage& stage, std::int64_t first, std::int64_t last) const;
   float* accumulators(int partition) const;
 
-  std::uint32_t first_, last_;
+  std::uint32_t last_;
   std::vector<BoundStage> stages_;
   std::int64_t capacity_, tile_rows_, tiles_;
   int partitions_;

@@ -1,25 +1,12 @@
 #include "executors/cpu/zero_copy_batch.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
 #include "kernels/cpu/batch/batch_rows.h"
 
 namespace graphrun {
-
-struct ZeroCopyBatch::Window {
-  BufferId buffer = kNoBuffer;
-  KernelFn copy = nullptr;
-  const void* own = nullptr;  // the buffer's place in the arena
-  const void* now = nullptr;
-  std::vector<const void**> readers;
-
-  void move(const void* to) {
-    now = to;
-    for (const void** reader : readers) *reader = to;
-  }
-};
 
 namespace {
 
@@ -52,8 +39,10 @@ std::vector<const void**> readers_of(BufferId id, const Phase& phase, std::vecto
 
 }  // namespace
 
-ZeroCopyBatch::ZeroCopyBatch() = default;
-ZeroCopyBatch::~ZeroCopyBatch() = default;
+void ZeroCopyBatch::Window::move(const void* to) {
+  now = to;
+  for (const void** reader : readers) *reader = to;
+}
 
 void ZeroCopyBatch::bind(const Program& program, const Phase& phase, std::vector<BoundStep>& steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -64,13 +53,8 @@ void ZeroCopyBatch::bind(const Program& program, const Phase& phase, std::vector
     std::vector<const void**> readers = readers_of(step.output, phase, steps);
     if (readers.empty()) continue;
     KernelArgs& args = steps[i].args;
-    windows_.push_back(std::make_unique<Window>());
-    Window& window = *windows_.back();
-    window.buffer = step.output;
-    window.copy = steps[i].kernel;
-    window.own = window.now = args.out;
-    window.readers = std::move(readers);
-    args.workspace = &window;
+    windows_.push_back({step.output, steps[i].kernel, args.out, args.out, std::move(readers)});
+    args.workspace = &windows_.back();
     steps[i].kernel = select;
   }
 }
@@ -87,19 +71,15 @@ void ZeroCopyBatch::select(const KernelArgs& args) {
   window.move(args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row);
 }
 
-ZeroCopyBatch::Window* ZeroCopyBatch::find(BufferId id) const {
-  const auto found = std::find_if(windows_.begin(), windows_.end(),
-                                  [id](const std::unique_ptr<Window>& window) { return window->buffer == id; });
-  return found == windows_.end() ? nullptr : found->get();
-}
-
 const std::byte* ZeroCopyBatch::at(BufferId id) const {
-  const Window* window = find(id);
-  return window == nullptr ? nullptr : static_cast<const std::byte*>(window->now);
+  for (const Window& window : windows_)
+    if (window.buffer == id) return static_cast<const std::byte*>(window.now);
+  return nullptr;
 }
 
 void ZeroCopyBatch::close(BufferId id) {
-  if (Window* window = find(id)) window->move(window->own);
+  for (Window& window : windows_)
+    if (window.buffer == id) window.move(window.own);
 }
 
 }  // namespace graphrun

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <deque>
 #include <vector>
 
 #include "executors/cpu/bound_step.h"
@@ -16,11 +16,6 @@ namespace graphrun {
 
 class ZeroCopyBatch {
  public:
-  ZeroCopyBatch();
-  ~ZeroCopyBatch();
-  ZeroCopyBatch(const ZeroCopyBatch&) = delete;
-  ZeroCopyBatch& operator=(const ZeroCopyBatch&) = delete;
-
   // Keeps addresses of `steps`, which must stay where they are.
   void bind(const Program& program, const Phase& phase, std::vector<BoundStep>& steps);
   // Where the rows of this buffer are; null: in its own place in the arena.
@@ -29,11 +24,17 @@ class ZeroCopyBatch {
   void close(BufferId id);
 
  private:
-  struct Window;
+  struct Window {
+    BufferId buffer;
+    KernelFn copy;
+    const void* own;  // the buffer's place in the arena
+    const void* now;
+    std::vector<const void**> readers;
+    void move(const void* to);
+  };
   static void select(const KernelArgs& args);
-  Window* find(BufferId id) const;
 
-  std::vector<std::unique_ptr<Window>> windows_;
+  std::deque<Window> windows_;  // steps keep their addresses
 };
 
 }  // namespace graphrun

@@ -23,7 +23,7 @@ void for_lines(const KernelArgs& args, std::uint32_t mask, F&& f) {
   const std::int64_t lines = split.kept.count;
   const std::int64_t size = split.reduced.count;
   const int parts = parts_for(lines * (4 * size + 64));  // several passes, and the beginning of each
-  for_ranges(args, parts, lines, 1, [&](std::int64_t first, std::int64_t last) {
+  for_ranges(args.pool, parts, lines, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t base = split.kept.offset(i);
       f(i, base, Line{args.input<float>(0) + base, &split.reduced, size});

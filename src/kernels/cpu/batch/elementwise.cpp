@@ -150,7 +150,7 @@ void for_each_slab(const KernelArgs& args, const Slabs& s, F&& slab) {
   if (rows == 0 || columns == 0) return;
   const int parts = parts_for(rows * columns);
   if (parts <= rows) {
-    for_ranges(args, parts, rows, 1, [&](std::int64_t first, std::int64_t last) {
+    for_ranges(args.pool, parts, rows, 1, [&](std::int64_t first, std::int64_t last) {
       for_runs(s.rows, first, last,
                [&](std::int64_t row, const SlabOffsets& at, std::int64_t n) { slab(row * columns, at, n, columns); });
     });
@@ -158,7 +158,7 @@ void for_each_slab(const KernelArgs& args, const Slabs& s, F&& slab) {
   }
   const int cuts = static_cast<int>((parts + rows - 1) / rows);
   for_elements(s.rows, [&](std::int64_t row, const SlabOffsets& start) {
-    for_ranges(args, cuts, columns, kGrain, [&](std::int64_t first, std::int64_t last) {
+    for_ranges(args.pool, cuts, columns, kGrain, [&](std::int64_t first, std::int64_t last) {
       SlabOffsets at = start;
       at.move(s.columns.stride, first);
       slab(row * columns + first, at, std::int64_t{1}, last - first);

@@ -23,7 +23,7 @@ void minibatch(const KernelArgs& args) {
     const std::uint64_t epoch =
         counter(args, 1) / static_cast<std::uint64_t>(std::max<std::int64_t>(params.batches(), 1));
     const int parts = parts_for(batch.count * (64 + static_cast<std::int64_t>(row / sizeof(float))));
-    for_ranges(args, parts, batch.count, 1, [&](std::int64_t first, std::int64_t last) {
+    for_ranges(args.pool, parts, batch.count, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t r = first; r < last; ++r) {
         const std::uint64_t from = bits::permuted(static_cast<std::uint64_t>(batch.first + r),
                                                   static_cast<std::uint64_t>(params.total), params.key, epoch);
@@ -34,7 +34,7 @@ void minibatch(const KernelArgs& args) {
   } else {
     const std::byte* from = args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row;
     const auto size = static_cast<std::int64_t>(bytes);
-    for_ranges(args, parts_for(size / 4), size, kGrain * 4, [&](std::int64_t first, std::int64_t last) {
+    for_ranges(args.pool, parts_for(size / 4), size, kGrain * 4, [&](std::int64_t first, std::int64_t last) {
       std::memcpy(args.output<std::byte>() + first, from + first, static_cast<std::size_t>(last - first));
     });
   }

@@ -14,7 +14,7 @@ void draw(const KernelArgs& args, int step_input, F&& value) {
   const std::uint64_t step = *args.input<std::uint64_t>(step_input);
   const std::int64_t n = valid_elements(args, args.out_type);
   float* out = args.output<float>();
-  for_ranges(args, parts_for(16 * n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
+  for_ranges(args.pool, parts_for(16 * n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       out[i] = value(bits::word(params.key, step, static_cast<std::uint64_t>(i)), i);
     }

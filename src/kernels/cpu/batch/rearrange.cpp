@@ -58,7 +58,7 @@ void copy_elements(const KernelArgs& args, const T* in, const View& from, T* out
   const std::int64_t cuts = std::max<std::int64_t>(parts / dims.count, 1);
   const std::int64_t width = runs ? ((length + cuts - 1) / cuts + kGrain - 1) / kGrain * kGrain : kColumns;
   const std::int64_t pieces = (length + width - 1) / width;
-  for_ranges(args, parts, dims.count * pieces, 1, [&](std::int64_t first, std::int64_t last) {
+  for_ranges(args.pool, parts, dims.count * pieces, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t item = first; item < last;) {
       const std::int64_t index = pieces == 1 ? item : item / pieces, piece = item - index * pieces;
       const std::int64_t count = std::min(pieces - piece, last - item);
@@ -134,7 +134,7 @@ void one_hot(const KernelArgs& args, const IsaTable&) {
   const std::int64_t n = valid_elements(args, args.in_type[0]);
   const std::int32_t* in = args.input<std::int32_t>(0);
   float* out = args.output<float>();
-  for_ranges(args, parts_for(n * classes), n, 1, [&](std::int64_t first, std::int64_t last) {
+  for_ranges(args.pool, parts_for(n * classes), n, 1, [&](std::int64_t first, std::int64_t last) {
     std::fill_n(out + first * classes, (last - first) * classes, 0.0f);
     for (std::int64_t i = first; i < last; ++i) {
       if (in[i] >= 0 && in[i] < classes) out[i * classes + in[i]] = 1;

@@ -113,16 +113,16 @@ void scatter_add(const KernelArgs& args, const IsaTable&) {
   };
   std::fill_n(begins, buckets.count * buckets.chunks, i64{0});
   const int chunks = static_cast<int>(buckets.chunks);
-  for_parts(args, chunks, [&](int chunk) { chunk_of_places(chunk, [](i64& number, i64) { ++number; }); });
+  for_parts(args.pool, chunks, [&](int chunk) { chunk_of_places(chunk, [](i64& number, i64) { ++number; }); });
   i64 before = 0;
   for (i64 i = 0; i < buckets.count * buckets.chunks; ++i) before += std::exchange(begins[i], before);
-  for_parts(args, chunks, [&](int chunk) {
+  for_parts(args.pool, chunks, [&](int chunk) {
     chunk_of_places(
         chunk, [&](i64& at, i64 i) { order[at++] = (indices[i] & ((i64{1} << buckets.shift) - 1)) << kPlaceBits | i; });
   });
   // What began a bucket's part of a chunk has become its end.
 
-  for_parts(args, static_cast<int>(buckets.count), [&](int bucket) {
+  for_parts(args.pool, static_cast<int>(buckets.count), [&](int bucket) {
     const i64 begin = bucket == 0 ? 0 : begins[bucket * buckets.chunks - 1];
     const i64 count = begins[(bucket + 1) * buckets.chunks - 1] - begin;
     const i64 first = static_cast<i64>(bucket) << buckets.shift;

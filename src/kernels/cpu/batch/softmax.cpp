@@ -38,7 +38,7 @@ void for_short_lines(const KernelArgs& args, std::uint32_t mask, const IsaTable&
   const std::int64_t together = kBlock / std::max<std::int64_t>(size, 1);
   const auto line_at = [&](std::int64_t base) { return Line{args.input<float>(0) + base, &split.reduced, size}; };
   const int parts = parts_for(lines * (4 * size + 16));  // several passes, and the beginning of each
-  for_ranges(args, parts, lines, 1, [&](std::int64_t first, std::int64_t last) {
+  for_ranges(args.pool, parts, lines, 1, [&](std::int64_t first, std::int64_t last) {
     float block[kBlock], top[kBlock], sum[kBlock];
     for (std::int64_t begin = first; begin < last; begin += together) {
       const std::int64_t count = std::min(together, last - begin);
@@ -82,20 +82,21 @@ struct Strip {
 template <class Rows, class Strips>
 void for_long_lines(const KernelArgs& args, const LineAxes& axes, Rows&& rows, Strips&& strips) {
   if (axes.form == LineAxes::rows) {
-    for_ranges(args, parts_of(axes), axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
+    for_ranges(args.pool, parts_of(axes), axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t i = first; i < end; ++i) rows(i, i * axes.terms);
     });
     return;
   }
   const std::int64_t blocks = (axes.last + kGrain - 1) / kGrain;
-  for_ranges(args, parts_of(axes), axes.outputs / axes.last * blocks, 1, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t item = first; item < end; ++item) {
-      const std::int64_t group = item / blocks;
-      const std::int64_t column = item % blocks * kGrain;
-      strips(Strip{group * axes.last + column, group * axes.terms * axes.last + column,
-                   std::min(kGrain, axes.last - column), axes.last});
-    }
-  });
+  for_ranges(args.pool, parts_of(axes), axes.outputs / axes.last * blocks, 1,
+             [&](std::int64_t first, std::int64_t end) {
+               for (std::int64_t item = first; item < end; ++item) {
+                 const std::int64_t group = item / blocks;
+                 const std::int64_t column = item % blocks * kGrain;
+                 strips(Strip{group * axes.last + column, group * axes.terms * axes.last + column,
+                              std::min(kGrain, axes.last - column), axes.last});
+               }
+             });
 }
 
 // ---- the ops ------------------------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ void softmax_cross_entropy(const KernelArgs& args, const IsaTable& table) {
                                       out[i] = loss;
                                     });
   } else {
-    for_ranges(args, parts_of(axes), axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
+    for_ranges(args.pool, parts_of(axes), axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t i = first; i < end; ++i) {
         const float* const line = args.input<float>(0) + i * axes.terms;
         const float top = table.largest(line, axes.terms);
@@ -216,7 +217,7 @@ void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaT
   const std::int64_t chunks = axes.chunks(), last = axes.last, groups = axes.outputs / last;
   const bool rows = axes.form == LineAxes::rows;
   const auto for_chunks = [&](auto&& f) {  // f(result, elements, how many, group)
-    for_ranges(args, parts_of(axes), groups * chunks, 1, [&](std::int64_t first, std::int64_t end) {
+    for_ranges(args.pool, parts_of(axes), groups * chunks, 1, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t item = first; item < end; ++item) {
         const std::int64_t begin = item % chunks * kSumChunk;
         f(partial + item * last, x + (item / chunks * axes.terms + begin) * last,
@@ -255,7 +256,7 @@ void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaT
 void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32_t mask, const IsaTable& table) {
   const Split<1> split = split_axes(args, args.in_type[0], mask);
   float* const out = args.output<float>();
-  for_ranges(args, parts_of(axes), axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
+  for_ranges(args.pool, parts_of(axes), axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t i = first; i < end; ++i) {
       const Line line{args.input<float>(0) + split.kept.offset(i), &split.reduced, axes.terms};
       const auto for_chunks = [&](auto&& f) {

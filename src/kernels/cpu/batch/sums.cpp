@@ -29,17 +29,18 @@ void sum_chunks(const KernelArgs& args, const LineAxes& axes, const IsaTable& ta
   const std::int64_t chunks = axes.chunks();
   const std::int64_t last = axes.last;
   const std::int64_t groups = axes.outputs / last;
-  for_ranges(args, parts_for(axes.outputs * axes.terms), groups * chunks, 1, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t item = first; item < end; ++item) {
-      const std::int64_t begin = item % chunks * kSumChunk;
-      const std::int64_t n = std::min<std::int64_t>(kSumChunk, axes.terms - begin);
-      const float* from = x + (item / chunks * axes.terms + begin) * last;
-      if (axes.form == LineAxes::rows)
-        table.sum_rows(partial + item, from, 1, n);
-      else
-        table.sum_columns(partial + item * last, from, n, last, last);
-    }
-  });
+  for_ranges(args.pool, parts_for(axes.outputs * axes.terms), groups * chunks, 1,
+             [&](std::int64_t first, std::int64_t end) {
+               for (std::int64_t item = first; item < end; ++item) {
+                 const std::int64_t begin = item % chunks * kSumChunk;
+                 const std::int64_t n = std::min<std::int64_t>(kSumChunk, axes.terms - begin);
+                 const float* from = x + (item / chunks * axes.terms + begin) * last;
+                 if (axes.form == LineAxes::rows)
+                   table.sum_rows(partial + item, from, 1, n);
+                 else
+                   table.sum_columns(partial + item * last, from, n, last, last);
+               }
+             });
   const float* chunk = partial;
   for (std::int64_t g = 0; g < groups; ++g, out += last) {
     std::fill_n(out, last, 0.0f);
@@ -54,7 +55,7 @@ void sum_outputs(const KernelArgs& args, const LineAxes& axes, const IsaTable& t
   const std::int64_t terms = axes.terms;
   const int parts = parts_for(axes.outputs * terms);
   if (axes.form == LineAxes::rows) {
-    for_ranges(args, parts, axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
+    for_ranges(args.pool, parts, axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
       table.sum_rows(out + first, x + first * terms, end - first, terms);
     });
   } else if (axes.form == LineAxes::columns) {
@@ -63,7 +64,7 @@ void sum_outputs(const KernelArgs& args, const LineAxes& axes, const IsaTable& t
     const std::int64_t cuts = std::max<std::int64_t>((parts + groups - 1) / groups, 1);
     const std::int64_t width = ((last + cuts - 1) / cuts + kGrain - 1) / kGrain * kGrain;
     const std::int64_t blocks = (last + width - 1) / width;
-    for_ranges(args, parts, groups * blocks, 1, [&](std::int64_t first, std::int64_t end) {
+    for_ranges(args.pool, parts, groups * blocks, 1, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t item = first; item < end; ++item) {
         const std::int64_t group = item / blocks;
         const std::int64_t column = item % blocks * width;
@@ -73,7 +74,7 @@ void sum_outputs(const KernelArgs& args, const LineAxes& axes, const IsaTable& t
     });
   } else {
     const Split<1> split = split_axes(args, args.in_type[0], args.params.as<ReduceParams>().axes);
-    for_ranges(args, parts, axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
+    for_ranges(args.pool, parts, axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t i = first; i < end; ++i) {
         const float* p = x + split.kept.offset(i);
         out[i] = sum_of(terms, [&](std::int64_t j) { return p[split.reduced.offset(j)]; });

@@ -139,7 +139,7 @@ void multiply_partitions(const KernelArgs& args, const Cut& cut, const MatmulPro
   const std::int64_t size = p.m * p.n;
   const std::int64_t partitions = divide_up(p.k, cut.depth);  // with valid rows
   const std::int64_t blocks = cut.row_blocks * cut.column_blocks;
-  for_ranges(args, cut.parts, partitions * blocks, 1, [&](std::int64_t first, std::int64_t last) {
+  for_ranges(args.pool, cut.parts, partitions * blocks, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t item = first; item < last; ++item) {
       const std::int64_t partition = item / blocks;
       MatmulProblem one = p;
@@ -152,7 +152,7 @@ void multiply_partitions(const KernelArgs& args, const Cut& cut, const MatmulPro
     }
   });
   const ElementFn add = scalar_loop(table, Op::add);
-  for_ranges(args, parts_for(partitions * size), size, kGrain, [&](std::int64_t first, std::int64_t last) {
+  for_ranges(args.pool, parts_for(partitions * size), size, kGrain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t apart = 1; apart < partitions; apart *= 2) {
       for (std::int64_t s = 0; s + apart < partitions; s += 2 * apart) {
         float* const x = partial + s * size + first;
@@ -183,7 +183,7 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
     const std::int64_t row_blocks = divide_up(p.m, rows);
     const std::int64_t of_a = shared.packs_a ? divide_up(group.k, steps) * row_blocks : 0;
     const int parts = parts_for(group.k * shared.width(p.m, p.n));
-    for_ranges(args, parts, of_a + of_b, 1, [&](std::int64_t first, std::int64_t last) {
+    for_ranges(args.pool, parts, of_a + of_b, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
         const std::int64_t step = (i - of_b) / row_blocks * steps;
         const std::int64_t row = (i - of_b) % row_blocks * rows;
@@ -199,7 +199,7 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
       group.packed = packed;
       group.packed_rows = divide_up(p.m, table.tile_rows) * table.tile_rows;
     }
-    for_ranges(args, kMaxParts, cut.row_blocks * cut.column_blocks, 1, [&](std::int64_t first, std::int64_t last) {
+    for_ranges(args.pool, kMaxParts, cut.row_blocks * cut.column_blocks, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
         MatmulProblem one = group;
         one.first_row = i / cut.column_blocks * cut.rows;
@@ -252,7 +252,7 @@ void matmul(const KernelArgs& args, const IsaTable& table) {
     multiply_partitions(args, cut, matrix(0), table);
   } else {
     const std::int64_t blocks = cut.row_blocks * cut.column_blocks;
-    for_ranges(args, cut.parts, matrices.count * blocks, 1, [&](std::int64_t first, std::int64_t last) {
+    for_ranges(args.pool, cut.parts, matrices.count * blocks, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t item = first; item < last; ++item)
         multiply_block(cut, matrix(item / blocks), item % blocks, table);
     });

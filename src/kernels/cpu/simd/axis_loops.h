@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
-#include "kernels/cpu/tiles/tile_lanes.h"
+#include "kernels/cpu/simd/line_lanes.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
@@ -33,10 +33,6 @@ GRAPHRUN_FN float tree(Floats x) {
   return x.part[0][0];
 }
 
-// NaN wins.
-GRAPHRUN_FN Floats larger(Floats x, Floats y) {
-  return select((x >= y) | (x != x), x, y);
-}
 GRAPHRUN_FN float larger(float x, float y) {
   const float most = y > x ? y : x;
   return y != y ? y : most;
@@ -51,45 +47,47 @@ GRAPHRUN_FN Floats only_first(Floats x, i64 n) {
 
 // ---- sums ---------------------------------------------------------------------------------------------------------
 
+// The sum of the n elements of a line: term(j, width) gives 16 from element j on, the first `width` of them not zero.
+template <class Term>
+GRAPHRUN_FN float sum_line(i64 n, Term&& term) {
+  float total = 0;
+  for (i64 begin = 0; begin < n; begin += kSumChunk) {
+    const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
+    Floats sum = 0.0f;
+    i64 j = begin;
+    for (; j + kLanes <= end; j += kLanes) sum = sum + term(j, kLanes);
+    if (j < end) sum = sum + term(j, end - j);
+    total += tree(sum);
+  }
+  return total;
+}
+// 16 numbers, or the first ones and zeros.
+GRAPHRUN_FN Floats load_some(const float* p, i64 width) {
+  return width == kLanes ? load(p) : load_first(p, width);
+}
+
 void sum_rows(float* out, const float* x, i64 rows, i64 n) {
   for (i64 r = 0; r < rows; ++r, x += n) {
-    float total = 0;
-    for (i64 begin = 0; begin < n; begin += kSumChunk) {
-      const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
-      Floats sum = 0.0f;
-      i64 j = begin;
-      for (; j + kLanes <= end; j += kLanes) sum = sum + load(x + j);
-      if (j < end) sum = sum + load_first(x + j, end - j);
-      total += tree(sum);
-    }
-    out[r] = total;
+    out[r] = sum_line(
+        n, [&](i64 j, i64 width) __attribute__((always_inline)) { return load_some(x + j, width); });
   }
 }
 
 // Sums over n rows of what `term(row, column, width)` gives for 16 columns (the first `width` of them count). The
 // accumulators of 16 columns lie side by side, each the vector of its 16 columns.
-// kAtOnce: how many terms are written out one after the other: 16 cheap ones, so that the accumulators are registers.
+// kAtOnce: as of sum_of_many().
 template <int kAtOnce, class Term>
 GRAPHRUN_FN void sum_strips(float* out, i64 n, i64 columns, Term&& term) {
   for (i64 c = 0; c < columns; c += kLanes) {
     const i64 width = columns - c < kLanes ? columns - c : kLanes;
-    Floats total = 0.0f;
-    for (i64 begin = 0; begin < n; begin += kSumChunk) {
-      const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
-      Floats sum[kLanes];
-      unrolled<kLanes>([&](auto l) __attribute__((always_inline)) { sum[l] = 0.0f; });
-      i64 j = begin;
-      if (kAtOnce == kLanes && width == kLanes) {
-        for (; j + kLanes <= end; j += kLanes)
-          unrolled<kAtOnce>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + term(j + l, c, kLanes); });
-      }
-      for (; j < end; ++j) sum[(j - begin) % kLanes] = sum[(j - begin) % kLanes] + term(j, c, width);
-      unrolled<8>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 8]; });
-      unrolled<4>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 4]; });
-      unrolled<2>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 2]; });
-      total = total + (sum[0] + sum[1]);
+    if (width == kLanes) {
+      store(out + c, sum_of_many<kAtOnce>(
+                         n, [&](i64 j) __attribute__((always_inline)) { return term(j, c, kLanes); }));
+    } else {
+      const Floats sum = sum_of_many<1>(
+          n, [&](i64 j) __attribute__((always_inline)) { return term(j, c, width); });
+      store_first(out + c, sum, width);
     }
-    store_first(out + c, total, width);
   }
 }
 
@@ -122,13 +120,11 @@ GRAPHRUN_FN void sum_packed(float* out, i64 n, i64 columns, Term&& term) {
 void sum_columns(float* out, const float* x, i64 n, i64 columns, i64 stride) {
   if (columns < kLanes && stride == columns) {
     sum_packed(
-        out, n, columns, [&](i64 i, i64, i64 width) __attribute__((always_inline)) {
-          return width == kLanes ? load(x + i) : load_first(x + i, width);
-        });
+        out, n, columns, [&](i64 i, i64, i64 width) __attribute__((always_inline)) { return load_some(x + i, width); });
   } else {
     sum_strips<kLanes>(
         out, n, columns, [&](i64 j, i64 c, i64 width) __attribute__((always_inline)) {
-          return width == kLanes ? load(x + j * stride + c) : load_first(x + j * stride + c, width);
+          return load_some(x + j * stride + c, width);
         });
   }
 }
@@ -190,31 +186,20 @@ void largest_columns(float* out, const float* x, i64 n, i64 columns, i64 stride)
 
 // ---- exponentials -------------------------------------------------------------------------------------------------
 
-GRAPHRUN_FN Floats exponential(Floats x) {
-  return scalar::exp(x);
-}
-
 template <bool kKeep>
 GRAPHRUN_FN float sum_of_exponentials(float* out, const float* x, i64 n, float top) {
   const Floats tops = top;
-  float total = 0;
-  for (i64 begin = 0; begin < n; begin += kSumChunk) {
-    const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
-    Floats sum = 0.0f;
-    i64 j = begin;
-    for (; j + kLanes <= end; j += kLanes) {
-      const Floats e = exponential(load(x + j) - tops);
-      if (kKeep) store(out + j, e);
-      sum = sum + e;
-    }
-    if (j < end) {
-      const Floats e = only_first(exponential(load_first(x + j, end - j) - tops), end - j);
-      if (kKeep) store_first(out + j, e, end - j);
-      sum = sum + e;
-    }
-    total += tree(sum);
-  }
-  return total;
+  return sum_line(
+      n, [&](i64 j, i64 width) __attribute__((always_inline)) {
+        if (width == kLanes) {
+          const Floats e = exponential(load(x + j) - tops);
+          if (kKeep) store(out + j, e);
+          return e;
+        }
+        const Floats e = only_first(exponential(load_first(x + j, width) - tops), width);
+        if (kKeep) store_first(out + j, e, width);
+        return e;
+      });
 }
 float sum_exp(float* out, const float* x, i64 n, float top) {
   return out != nullptr ? sum_of_exponentials<true>(out, x, n, top) : sum_of_exponentials<false>(out, x, n, top);
@@ -226,7 +211,7 @@ void sum_exp_columns(float* sum, float* out, const float* x, const float* top, i
     for (i64 i = 0; i < kLanes * columns; ++i) tops[i] = top[i % columns];
     sum_packed(
         sum, n, columns, [&](i64 i, i64 column, i64 width) __attribute__((always_inline)) {
-          return exponential((width == kLanes ? load(x + i) : load_first(x + i, width)) - load(tops + column));
+          return exponential(load_some(x + i, width) - load(tops + column));
         });
   } else {
     // `sum` may be `top`: a strip is written when it has been read.
@@ -241,21 +226,12 @@ void sum_exp_columns(float* sum, float* out, const float* x, const float* top, i
 
 // What a target that is no class number loses; elements of target 0 add nothing.
 float loss_of_targets(const float* targets, const float* x, i64 n, float top, float log_sum) {
-  const Floats tops = top;
-  const Floats logs = log_sum;
-  const Floats zero = 0.0f;
-  float total = 0;
-  for (i64 begin = 0; begin < n; begin += kSumChunk) {
-    const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
-    Floats sum = 0.0f;
-    for (i64 j = begin; j < end; j += kLanes) {
-      const i64 width = end - j < kLanes ? end - j : kLanes;
-      const Floats t = load_first(targets + j, width);
-      sum = sum + select(t != zero, t * (logs - (load_first(x + j, width) - tops)), zero);
-    }
-    total += tree(sum);
-  }
-  return total;
+  const Floats tops = top, logs = log_sum, zero = 0.0f;
+  return sum_line(
+      n, [&](i64 j, i64 width) __attribute__((always_inline)) {
+        const Floats t = load_some(targets + j, width);
+        return select(t != zero, t * (logs - (load_some(x + j, width) - tops)), zero);
+      });
 }
 
 // ---- transposition ------------------------------------------------------------------------------------------------

@@ -14,9 +14,8 @@
 #include <chrono>
 #include <cstdint>
 #include <thread>
+#include <type_traits>
 #include <vector>
-
-#include "graphrun/kernel.h"
 
 namespace graphrun::cpu {
 
@@ -82,25 +81,25 @@ class Pool {
 
 // Calls f(part) for each part, in the pool's threads if there is one.
 template <class F>
-void for_parts(const KernelArgs& args, int parts, F&& f) {
-  if (args.pool == nullptr || parts <= 1) {
+void for_parts(Pool* pool, int parts, F&& f) {
+  if (pool == nullptr || parts <= 1) {
     for (int i = 0; i < parts; ++i) f(i);
     return;
   }
   const auto part = [](void* context, int i) { (*static_cast<std::remove_reference_t<F>*>(context))(i); };
-  args.pool->run(parts, part, const_cast<void*>(static_cast<const void*>(&f)));
+  pool->run(parts, part, const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 // Calls f(first, last) for ranges that cover [0, n) in `parts` parts of about equal size, multiples of `grain` each.
 template <class F>
-void for_ranges(const KernelArgs& args, int parts, std::int64_t n, std::int64_t grain, F&& f) {
+void for_ranges(Pool* pool, int parts, std::int64_t n, std::int64_t grain, F&& f) {
   const std::int64_t grains = (n + grain - 1) / grain;
   const int count = static_cast<int>(std::min<std::int64_t>(parts, grains));
   if (count <= 1) {
     if (n > 0) f(std::int64_t{0}, n);
     return;
   }
-  for_parts(args, count, [&](int i) { f(grains * i / count * grain, std::min(grains * (i + 1) / count * grain, n)); });
+  for_parts(pool, count, [&](int i) { f(grains * i / count * grain, std::min(grains * (i + 1) / count * grain, n)); });
 }
 
 }  // namespace graphrun::cpu

@@ -69,7 +69,6 @@ struct TileCall {
   const Params* params = nullptr;
   std::vector<TileOperand> inputs;
   TileOperand output;
-  std::int64_t capacity = 1;
   TileEpilogue epilogue = {};
   // Of a matmul over the rows whose partitions have lanes: where the accumulators of its second operand's sum over rows
   // lie, which it then adds to as the step `sum` does.

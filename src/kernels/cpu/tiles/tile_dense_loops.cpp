@@ -1,6 +1,5 @@
 // tile_dense_loops.cpp: products of tiles, `dense` of tile_isa.h, written once over simd.h.
-// Contract: see tile_isa.h. Their unrolled blocks take compilers longer than all other loops: a file of its own for
-// each instruction set (tile_dense_plain.cpp, tile_dense_avx2.cpp, tile_dense_avx512.cpp). Leaves to others: where
+// Contract: see tile_isa.h. Their unrolled blocks take compilers longer than all other loops. Leaves to others: where
 // operands lie (tile_products.cpp), gradients (tile_gradient_loops.cpp), the other loops (tile_loops.cpp).
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/tiles/tile_isa.h"

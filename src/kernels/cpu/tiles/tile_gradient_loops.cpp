@@ -1,5 +1,5 @@
 // tile_gradient_loops.cpp: sums over the rows of tiles and weight gradients of tile_isa.h, written once over simd.h.
-// Contract: see tile_isa.h. A file of its own for each instruction set, as of tile_dense_loops.cpp.
+// Contract: see tile_isa.h.
 // Leaves to others: where operands lie (tile_products.cpp), gradients with outputs as lanes (tile_wide_loops.cpp).
 #include "kernels/cpu/tiles/tile_isa.h"
 #include "kernels/cpu/tiles/tile_parts.h"

@@ -1,8 +1,8 @@
 // tile_loops.cpp: the loops of tile_isa.h, written once over simd.h and compiled once for each instruction set.
 // Contract: see tile_isa.h. All that is shared is static or forced inline, and nothing of std is used but integer
-// types. Leaves to others: products and sums over rows (tile_dense_loops.cpp, tile_gradient_loops.cpp), which file
-// includes it with which flags (tile_plain.cpp, tile_avx2.cpp, tile_avx512.cpp).
-#include "kernels/cpu/simd/isa.h"
+// types. Leaves to others: products and sums over rows (tile_dense_loops.cpp, tile_gradient_loops.cpp), flags
+// (src/CMakeLists.txt).
+#include "kernels/cpu/simd/line_lanes.h"
 #include "kernels/cpu/tiles/tile_isa.h"
 #include "kernels/cpu/tiles/tile_lanes.h"
 
@@ -59,25 +59,10 @@ GRAPHRUN_FN Floats term(const float* line, const FeatureLines& l, i64 j) {
   return load(line + l.terms[j] * l.stride);
 }
 
-// The sum of term(j) over the elements j of a line, as isa.h has it of many.
-template <class Term>
-GRAPHRUN_FN Floats sum_of_many(i64 count, Term&& term_of) {
-  Floats total = 0.0f;
-  for (i64 begin = 0; begin < count; begin += kSumChunk) {
-    const i64 end = begin + kSumChunk < count ? begin + kSumChunk : count;
-    Floats sum[kLanes];
-    for (Floats& s : sum) s = 0.0f;
-    for (i64 j = begin; j < end; ++j) sum[(j - begin) % kLanes] = sum[(j - begin) % kLanes] + term_of(j);
-    for (int apart = kLanes / 2; apart > 0; apart /= 2)
-      for (int s = 0; s < apart; ++s) sum[s] = sum[s] + sum[s + apart];
-    total = total + sum[0];
-  }
-  return total;
-}
 // As a softmax and its kin add.
 template <class Term>
 GRAPHRUN_FN Floats sum_along(i64 count, Term&& term_of) {
-  if (count > kShortLine) return sum_of_many(count, term_of);
+  if (count > kShortLine) return sum_of_many<1>(count, term_of);
   Floats total = 0.0f;
   for (i64 j = 0; j < count; ++j) total = total + term_of(j);
   return total;
@@ -85,7 +70,7 @@ GRAPHRUN_FN Floats sum_along(i64 count, Term&& term_of) {
 
 void sum_features(float* out, const float* x, const FeatureLines& l) {
   for_lines(x, l, [&](const float* line, i64 i, i64 r) {
-    store(out + i * l.stride + r, sum_of_many(l.term_count, [&](i64 j) { return term(line, l, j); }));
+    store(out + i * l.stride + r, sum_of_many<1>(l.term_count, [&](i64 j) { return term(line, l, j); }));
   });
 }
 
@@ -93,18 +78,10 @@ GRAPHRUN_FN Floats infinity() {
   return Floats(__builtin_inff());
 }
 
-// NaN wins.
-GRAPHRUN_FN Floats larger(Floats x, Floats y) {
-  return select((x >= y) | (x != x), x, y);
-}
-
 GRAPHRUN_FN Floats largest(const float* line, const FeatureLines& l) {
   Floats top = -infinity();
   for (i64 j = 0; j < l.term_count; ++j) top = larger(top, term(line, l, j));
   return top;
-}
-GRAPHRUN_FN Floats exponential(Floats x) {
-  return scalar::exp(x);
 }
 GRAPHRUN_FN Floats sum_of_exponentials(const float* line, const FeatureLines& l, Floats top) {
   return sum_along(l.term_count, [&](i64 j) { return exponential(term(line, l, j) - top); });
