@@ -25,9 +25,9 @@ class ElementRunner {
   void run(const std::vector<BoundStep>& steps_of_phase) const;
 
  private:
-  static constexpr std::int64_t kElements = 2048;         // at a time
-  static constexpr std::int64_t kFloats = 6 * kElements;  // of registers: more of them, and fewer elements are taken
-  static constexpr std::uint32_t kMostSteps = 256;        // of a chain
+  static constexpr std::int64_t kElements = 1024;          // at a time
+  static constexpr std::int64_t kFloats = 12 * kElements;  // of registers: more of them, and fewer elements are taken
+  static constexpr std::uint32_t kMostSteps = 256;         // of a chain
 
   static constexpr int kArena = -1;  // a place
   struct Call {

@@ -71,9 +71,8 @@ std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorT
   const auto* matmul = params.get_if<MatmulParams>();
   const auto* reduce = params.get_if<ReduceParams>();
   if (op == Op::matmul && matmul != nullptr) return cpu::product_workspace(*matmul, inputs[0], output);
-  if (op == Op::sum && reduce != nullptr) return cpu::sum_workspace(*reduce, inputs[0]);
+  if ((op == Op::sum || op == Op::logsumexp) && reduce != nullptr) return cpu::line_workspace(*reduce, inputs[0]);
   if (op == Op::scatter_add) return cpu::scatter_workspace(inputs[0], output);
-  if (op == Op::logsumexp && reduce != nullptr) return cpu::logsumexp_workspace(*reduce, inputs[0]);
   return 0;
 }
 

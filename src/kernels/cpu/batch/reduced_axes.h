@@ -67,4 +67,18 @@ struct LineAxes {
   }
 };
 
+// Chunks of lines as parts of their own: f(result, elements, how many, group of `last` lines) for each. The results go
+// to the workspace: (groups, chunks, last).
+template <class F>
+void for_chunks(const KernelArgs& args, const LineAxes& axes, int parts, F&& f) {
+  const std::int64_t chunks = axes.chunks(), last = axes.last;
+  for_ranges(args.pool, parts, axes.outputs / last * chunks, 1, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t item = first; item < end; ++item) {
+      const std::int64_t group = item / chunks, begin = item % chunks * kSumChunk;
+      f(static_cast<float*>(args.workspace) + item * last, args.input<float>(0) + (group * axes.terms + begin) * last,
+        std::min<std::int64_t>(kSumChunk, axes.terms - begin), group);
+    }
+  });
+}
+
 }  // namespace graphrun::cpu

@@ -211,21 +211,11 @@ void softmax_cross_entropy(const KernelArgs& args, const IsaTable& table) {
 
 // Chunks of lines are parts of their own where lines are few.
 void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaTable& table) {
-  const float* const x = args.input<float>(0);
   float* const partial = static_cast<float*>(args.workspace);  // (outputs / last, chunks, last)
   float* const out = args.output<float>();
   const std::int64_t chunks = axes.chunks(), last = axes.last, groups = axes.outputs / last;
   const bool rows = axes.form == LineAxes::rows;
-  const auto for_chunks = [&](auto&& f) {  // f(result, elements, how many, group)
-    for_ranges(args.pool, parts_of(axes), groups * chunks, 1, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t item = first; item < end; ++item) {
-        const std::int64_t begin = item % chunks * kSumChunk;
-        f(partial + item * last, x + (item / chunks * axes.terms + begin) * last,
-          std::min<std::int64_t>(kSumChunk, axes.terms - begin), item / chunks);
-      }
-    });
-  };
-  for_chunks([&](float* top, const float* from, std::int64_t n, std::int64_t) {
+  for_chunks(args, axes, parts_of(axes), [&](float* top, const float* from, std::int64_t n, std::int64_t) {
     if (rows)
       *top = table.largest(from, n);
     else
@@ -237,7 +227,7 @@ void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaT
     for (std::int64_t c = 0; c < chunks; ++c, chunk += last)
       for (std::int64_t j = 0; j < last; ++j) out[g * last + j] = larger(out[g * last + j], chunk[j]);
   }
-  for_chunks([&](float* sum, const float* from, std::int64_t n, std::int64_t group) {
+  for_chunks(args, axes, parts_of(axes), [&](float* sum, const float* from, std::int64_t n, std::int64_t group) {
     if (rows)
       *sum = table.sum_exp(nullptr, from, n, out[group]);
     else
@@ -259,7 +249,7 @@ void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32
   for_ranges(args.pool, parts_of(axes), axes.outputs, 1, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t i = first; i < end; ++i) {
       const Line line{args.input<float>(0) + split.kept.offset(i), &split.reduced, axes.terms};
-      const auto for_chunks = [&](auto&& f) {
+      const auto in_chunks = [&](auto&& f) {
         float chunk[kSumChunk];
         for (std::int64_t begin = 0; begin < line.size; begin += kSumChunk) {
           const std::int64_t n = std::min<std::int64_t>(kSumChunk, line.size - begin);
@@ -268,8 +258,8 @@ void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32
         }
       };
       float top = -kInf, sum = 0;
-      for_chunks([&](const float* chunk, std::int64_t n) { top = larger(top, table.largest(chunk, n)); });
-      for_chunks([&](const float* chunk, std::int64_t n) { sum += table.sum_exp(nullptr, chunk, n, top); });
+      in_chunks([&](const float* chunk, std::int64_t n) { top = larger(top, table.largest(chunk, n)); });
+      in_chunks([&](const float* chunk, std::int64_t n) { sum += table.sum_exp(nullptr, chunk, n, top); });
       apply(table, Op::log, &sum, 1, {{&sum, 0, 1}});
       out[i] = log_sum_of(top, sum);
     }
@@ -317,11 +307,6 @@ constexpr Entry kSoftmaxKernels[] = {entry<logsumexp>(Op::logsumexp), entry<soft
 
 std::span<const Entry> softmax_kernels() {
   return kSoftmaxKernels;
-}
-
-std::uint64_t logsumexp_workspace(const ReduceParams& params, const TensorType& in) {
-  const LineAxes axes(in, params.axes, in.shape.rank() == 0 ? 1 : in.shape[0]);
-  return axes.wants_chunks() ? static_cast<std::uint64_t>(axes.outputs * axes.chunks()) * sizeof(float) : 0;
 }
 
 }  // namespace graphrun::cpu

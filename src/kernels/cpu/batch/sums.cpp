@@ -23,28 +23,19 @@ float sum_of(std::int64_t n, At&& at) {
 }
 
 void sum_chunks(const KernelArgs& args, const LineAxes& axes, const IsaTable& table) {
-  const float* x = args.input<float>(0);
-  float* const partial = static_cast<float*>(args.workspace);  // (outputs / last, chunks, last)
-  float* out = args.output<float>();
-  const std::int64_t chunks = axes.chunks();
   const std::int64_t last = axes.last;
-  const std::int64_t groups = axes.outputs / last;
-  for_ranges(args.pool, parts_for(axes.outputs * axes.terms), groups * chunks, 1,
-             [&](std::int64_t first, std::int64_t end) {
-               for (std::int64_t item = first; item < end; ++item) {
-                 const std::int64_t begin = item % chunks * kSumChunk;
-                 const std::int64_t n = std::min<std::int64_t>(kSumChunk, axes.terms - begin);
-                 const float* from = x + (item / chunks * axes.terms + begin) * last;
-                 if (axes.form == LineAxes::rows)
-                   table.sum_rows(partial + item, from, 1, n);
-                 else
-                   table.sum_columns(partial + item * last, from, n, last, last);
-               }
+  for_chunks(args, axes, parts_for(axes.outputs * axes.terms),
+             [&](float* sum, const float* from, std::int64_t n, std::int64_t) {
+               if (axes.form == LineAxes::rows)
+                 table.sum_rows(sum, from, 1, n);
+               else
+                 table.sum_columns(sum, from, n, last, last);
              });
-  const float* chunk = partial;
-  for (std::int64_t g = 0; g < groups; ++g, out += last) {
+  const float* chunk = static_cast<const float*>(args.workspace);
+  float* out = args.output<float>();
+  for (std::int64_t g = 0; g < axes.outputs / last; ++g, out += last) {
     std::fill_n(out, last, 0.0f);
-    for (std::int64_t c = 0; c < chunks; ++c, chunk += last)
+    for (std::int64_t c = 0; c < axes.chunks(); ++c, chunk += last)
       for (std::int64_t j = 0; j < last; ++j) out[j] += chunk[j];
   }
 }
@@ -104,7 +95,7 @@ std::span<const Entry> sum_kernels() {
   return kSumsKernels;
 }
 
-std::uint64_t sum_workspace(const ReduceParams& params, const TensorType& in) {
+std::uint64_t line_workspace(const ReduceParams& params, const TensorType& in) {
   const LineAxes axes(in, params.axes, in.shape.rank() == 0 ? 1 : in.shape[0]);
   return axes.wants_chunks() ? static_cast<std::uint64_t>(axes.outputs * axes.chunks()) * sizeof(float) : 0;
 }

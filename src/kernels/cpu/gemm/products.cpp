@@ -111,14 +111,15 @@ std::int64_t matrices_in(const Shape& c) {
   for (int d = 0; d < c.rank() - 2; ++d) matrices *= c[d];
   return matrices;
 }
+std::int64_t depth_of(const MatmulParams& params, const TensorType& a) {
+  return params.transpose_a ? rows_in(a.shape) : columns_in(a.shape);
+}
 Cut cut_of(const MatmulParams& params, const TensorType& a, const TensorType& c) {
-  return {matrices_in(c.shape), rows_in(c.shape), columns_in(c.shape),
-          params.transpose_a ? rows_in(a.shape) : columns_in(a.shape)};
+  return {matrices_in(c.shape), rows_in(c.shape), columns_in(c.shape), depth_of(params, a)};
 }
 
 SharedPanels shared_panels(const MatmulParams& params, const TensorType& a, const TensorType& c) {
-  return {rows_in(c.shape), columns_in(c.shape), params.transpose_a ? rows_in(a.shape) : columns_in(a.shape),
-          params.transpose_a};
+  return {rows_in(c.shape), columns_in(c.shape), depth_of(params, a), params.transpose_a};
 }
 
 void multiply_block(const Cut& cut, MatmulProblem p, std::int64_t block, const IsaTable& table) {
@@ -276,8 +277,7 @@ std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a,
   const SharedPanels shared = shared_panels(params, a, c);
   std::int64_t floats = 0;
   if (shared.pays && together)
-    floats = shared.floats(rows_in(c.shape), columns_in(c.shape),
-                           params.transpose_a ? rows_in(a.shape) : columns_in(a.shape));
+    floats = shared.floats(rows_in(c.shape), columns_in(c.shape), depth_of(params, a));
   else if (c.shape.rank() == 2 && cut.partitions > 1)
     floats = cut.partitions * c.shape.elements();
   return static_cast<std::uint64_t>(floats) * sizeof(float);
