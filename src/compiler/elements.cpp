@@ -50,6 +50,10 @@ class Elements {
         over_rows_(graph.size(), nullptr),
         waits_(graph.size(), false),
         taken_(graph.size(), false),
+        writer_(graph.size(), kNoNode),
+        blocker_(graph.size(), kNoNode),
+        blocks_(graph.size()),
+        gathered_(graph.size(), 0),
         attached_(graph.size()),
         to_(graph.size(), kNoNode) {
     for (const ir::Region& region : graph.regions) {
@@ -75,9 +79,12 @@ class Elements {
     }
     row_count_ = graph_.phases[phase].row_count;
     units_.clear();
-    written_.clear();
-    for (const NodeId id : nodes)
-      if (facts_.writes_state(id)) written_.emplace(facts_.state_of(id), id);
+    std::fill(writer_.begin(), writer_.end(), kNoNode);
+    for (const NodeId id : nodes) {
+      if (!facts_.writes_state(id) || writer_[facts_.state_of(id)] != kNoNode) continue;
+      writer_[facts_.state_of(id)] = id;
+      due_.insert(facts_.state_of(id));
+    }
     for (const NodeId id : nodes)
       if (!taken_[id]) take(id);
     flush();
@@ -99,6 +106,7 @@ class Elements {
   void take(NodeId id) {
     place(id);
     taken_[id] = true;
+    for (const NodeId state : std::exchange(blocks_[id], {})) due_.insert(state);
   }
   void place(NodeId id) {
     if (const ir::Region* region = over_rows_[id]) {
@@ -143,16 +151,32 @@ class Elements {
   };
 
   // What could come later and needs no more than what has run or waits comes now, where it shares a region: what reads
-  // a waiting value element by element, and a state's new value when nobody is left who reads the old one.
+  // a waiting value element by element, and a state's new value when nobody is left who reads the old one. A state is
+  // looked at again when what was in its way is taken.
   void take_along() {
     for (std::size_t i = 0; i < waiting_.size(); ++i) take_readers(waiting_[i], waiting_[i]);
-    for (std::size_t before = 0; before != waiting_.size();) {
-      before = waiting_.size();
-      for (const auto& [state, writer] : written_) {
-        if (std::vector<NodeId> steps; !taken_[writer] && gather(writer, writer, steps) && is_last(steps, state))
-          for (const NodeId id : steps) take(id);
+    std::vector<NodeId> after_this;  // states of which a reader waits elsewhere
+    bool grew = false;
+    for (auto at = due_.begin(); !due_.empty();) {
+      const NodeId state = *at, writer = writer_[state];
+      due_.erase(at);
+      std::vector<NodeId> steps;
+      if (taken_[writer]) {
+      } else if (!gather(writer, steps)) {
+        blocks_[blocker_[writer]].push_back(state);
+      } else if (const NodeId reader = other_reader(writer, state); reader == kNoNode) {
+        for (const NodeId id : steps) take(id);
+        grew = true;
+      } else if (taken_[reader]) {
+        after_this.push_back(state);
+      } else {
+        blocks_[reader].push_back(state);
       }
+      at = due_.upper_bound(state);
+      if (at == due_.end() && std::exchange(grew, false)) at = due_.begin();
+      if (at == due_.end()) break;
     }
+    due_.insert(after_this.begin(), after_this.end());
   }
   void take_readers(NodeId shown, NodeId value) {
     for (const NodeId reader : facts_.analysis.consumers[shown]) {
@@ -162,7 +186,7 @@ class Elements {
         take_readers(reader, value);
       } else if (std::vector<NodeId> steps; !taken_[reader] && members_.stored[reader] &&
                                             !facts_.writes_state(reader) && alike(reader, value) &&
-                                            gather(reader, reader, steps)) {
+                                            gather(reader, steps)) {
         for (const NodeId id : steps) take(id);
       }
     }
@@ -171,30 +195,66 @@ class Elements {
     return facts_.count(a) == facts_.count(b) && facts_.has_rows(a) == facts_.has_rows(b);
   }
   // Adds the steps that are missing, each after what it reads, and the node itself: all may be in one chain. False when
-  // one of them cannot be, or not yet: it reads what does not run yet, or a state that another step writes before.
-  bool gather(NodeId id, NodeId last, std::vector<NodeId>& steps) const {
-    if (taken_[id] || std::find(steps.begin(), steps.end(), id) != steps.end()) return true;
-    const NodeId source = facts_.source_of(id);
-    const bool number = !members_.stored[id];
-    if (over_rows_[id] != nullptr || (!number && source == kNoNode && !(members_.in_chain[id] && alike(id, last))))
-      return false;
-    for (const NodeId input : graph_[id].inputs) {
-      const auto writer = written_.find(facts_.analysis.roots[input]);
-      if (writer != written_.end() && writer->second < id) return false;
-      if (graph_[input].phase != kShared && !gather(input, last, steps)) return false;
+  // one of them cannot be, or not yet: it reads what does not run yet, or a state that another step writes before. That
+  // one has to be taken first: it is the blocker of the node, and of those between them that go into the same chains as
+  // the node does.
+  bool gather(NodeId wanted, std::vector<NodeId>& steps) {
+    struct Visit {
+      NodeId id;
+      std::size_t input;
+    };
+    std::vector<Visit> path;
+    ++round_;
+    for (NodeId next = wanted;;) {
+      NodeId blocker = kNoNode;
+      if (blocker_[next] != kNoNode && !taken_[blocker_[next]])
+        blocker = blocker_[next];
+      else if (!may_follow(next, wanted))
+        blocker = next;
+      if (blocker != kNoNode) {
+        blocker_[wanted] = blocker;
+        for (const Visit& visit : path)
+          if (members_.stored[visit.id] && members_.in_chain[visit.id]) blocker_[visit.id] = blocker;
+        return false;
+      }
+      gathered_[next] = round_;
+      path.push_back({next, 0});
+      for (next = kNoNode; next == kNoNode;) {  // the next input that is missing, of the last node that has one
+        Visit& visit = path.back();
+        if (visit.input < graph_[visit.id].inputs.size()) {
+          const NodeId input = graph_[visit.id].inputs[visit.input++];
+          if (graph_[input].phase != kShared && !taken_[input] && gathered_[input] != round_) next = input;
+          continue;
+        }
+        if (members_.stored[visit.id]) steps.push_back(visit.id);
+        path.pop_back();
+        if (path.empty()) return true;
+      }
     }
-    if (!number) steps.push_back(id);
-    return true;
   }
-  // Whether the steps, or others before them, are the last to read the state: each waits in the same chain or has run.
-  bool is_last(const std::vector<NodeId>& steps, NodeId state) const {
-    const std::vector<NodeId>& readers = facts_.analysis.consumers[state];
-    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      if (graph_[reader].phase != graph_[steps.back()].phase) return true;
-      if (facts_.analysis.is_view(reader) || !members_.stored[reader]) return is_last(steps, reader);
-      if (std::find(steps.begin(), steps.end(), reader) != steps.end()) return true;
-      return taken_[reader] && (!waits_[reader] || alike(reader, steps.back()));
+  bool may_follow(NodeId id, NodeId wanted) const {
+    if (over_rows_[id] != nullptr) return false;
+    if (members_.stored[id] && facts_.source_of(id) == kNoNode && !(members_.in_chain[id] && alike(id, wanted)))
+      return false;
+    return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId input) {
+      const NodeId writer = writer_[facts_.analysis.roots[input]];
+      return writer == kNoNode || writer >= id;
     });
+  }
+  // A reader of the state besides those gathered last that has not run, and does not wait in a chain that the writer
+  // can be in; the last one. kNoNode: there is none.
+  NodeId other_reader(NodeId writer, NodeId state) const {
+    const std::vector<NodeId>& readers = facts_.analysis.consumers[state];
+    for (auto at = readers.rbegin(); at != readers.rend(); ++at) {
+      const NodeId reader = *at;
+      if (graph_[reader].phase != graph_[writer].phase) continue;
+      if (facts_.analysis.is_view(reader) || !members_.stored[reader]) {
+        if (const NodeId other = other_reader(writer, reader); other != kNoNode) return other;
+      } else if (gathered_[reader] != round_ && !(taken_[reader] && (!waits_[reader] || alike(reader, writer)))) {
+        return reader;
+      }
+    }
+    return kNoNode;
   }
 
   // All that wait run: as few regions one after the other as their order allows, each step in the last one it can.
@@ -445,8 +505,13 @@ class Elements {
   const ElementMembers members_;
   std::vector<const ir::Region*> over_rows_;  // by node: its region over rows
   std::vector<NodeId> waiting_;
-  std::vector<bool> waits_, taken_;            // taken: waits, or has its place in the order
-  std::map<NodeId, NodeId> written_;           // of a state of the phase: the node that writes it first
+  std::vector<bool> waits_, taken_;          // taken: waits, or has its place in the order
+  std::vector<NodeId> writer_;               // of a state, in this phase: the node that writes it first
+  std::set<NodeId> due_;                     // states whose writers may come now
+  std::vector<NodeId> blocker_;              // of a node: what is taken before it can be gathered
+  std::vector<std::vector<NodeId>> blocks_;  // of a node: states that are due when it is taken
+  std::vector<std::uint32_t> gathered_;      // of a node: the round of gather() that came to it
+  std::uint32_t round_ = 0;
   std::set<NodeId> reads_wait_, writes_wait_;  // who reads it waits, or who writes the state
   std::vector<std::vector<NodeId>> attached_;  // what comes with a node that waits
   NodeId row_count_ = kNoNode;                 // of the phase
