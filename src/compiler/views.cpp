@@ -26,7 +26,11 @@ class ViewFinder {
  public:
   ViewFinder(const Graph& graph, const GraphAnalysis& analysis,
              const std::function<bool(const StepSignature&)>& takes_views)
-      : graph_(graph), analysis_(analysis), takes_views_(takes_views), in_region_(graph.size(), false) {
+      : graph_(graph),
+        analysis_(analysis),
+        takes_views_(takes_views),
+        in_region_(graph.size(), false),
+        writers_(graph.size()) {
     for (const ir::Region& region : graph.regions) {
       for (const ir::RegionStage& stage : region.stages)
         std::fill(in_region_.begin() + stage.rows, in_region_.begin() + stage.last, true);
@@ -34,7 +38,7 @@ class ViewFinder {
         std::fill(in_region_.begin() + chain.first, in_region_.begin() + chain.last, true);
     }
     for (NodeId id = 0; id < graph.size(); ++id)
-      if (overwrites(id)) writers_.push_back(id);
+      if (overwrites(id)) writers_[graph[id].inputs[0]].push_back(id);
     views_.shown.assign(graph.size(), false);
   }
 
@@ -102,9 +106,8 @@ class ViewFinder {
     });
   }
   bool written_before(NodeId reader, NodeId state) const {
-    return std::any_of(writers_.begin(), writers_.end(), [&](NodeId writer) {
-      return writer < reader && graph_[writer].phase == graph_[reader].phase && graph_[writer].inputs[0] == state;
-    });
+    return std::any_of(writers_[state].begin(), writers_[state].end(),
+                       [&](NodeId writer) { return writer < reader && graph_[writer].phase == graph_[reader].phase; });
   }
   bool takes(NodeId reader, NodeId value, const View& view) const {
     const Node& node = graph_[reader];
@@ -125,8 +128,8 @@ class ViewFinder {
   const Graph& graph_;
   const GraphAnalysis& analysis_;
   const std::function<bool(const StepSignature&)>& takes_views_;
-  std::vector<bool> in_region_;  // a row step, or in a chain
-  std::vector<NodeId> writers_;
+  std::vector<bool> in_region_;               // a row step, or in a chain
+  std::vector<std::vector<NodeId>> writers_;  // of each state
   Views views_;
 };
 

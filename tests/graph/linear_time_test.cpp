@@ -9,6 +9,8 @@
 
 #include "graph/frontend/step/class_numbers.h"
 #include "graphrun/error.h"
+#include "graphrun/model.h"
+#include "graphrun/session.h"
 #include "graphrun/show.h"
 #include "support/cpu_time.h"
 #include "support/temporary_folder.h"
@@ -28,6 +30,7 @@ struct Parts {
   std::string train = {}, inputs = {}, parameters = {}, graph = {}, sections = {};  // what is added
   std::string outputs = R"({"p": "y"})";
   std::string source = {};  // in place of the rows
+  std::string minimize = "loss";
 };
 
 std::string model(const Parts& parts) {
@@ -35,8 +38,8 @@ std::string model(const Parts& parts) {
   return R"({"format": 1, "data": {"train": {)" + source + R"(}}, "inputs": {"x": ["batch", 1], "y": ["batch", 1])" +
          parts.inputs + R"(}, "parameters": {"W": {"shape": [1, 1], "init": "ones"})" + parts.parameters +
          R"j(}, "graph": ["p = x @ W", "loss = mean(square(p - y))")j" + parts.graph + R"(], "outputs": )" +
-         parts.outputs + R"(, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}})" + parts.train + "}" +
-         parts.sections + "}";
+         parts.outputs + R"(, "train": {"minimize": ")" + parts.minimize + R"(", "optimizer": {"sgd": {"lr": 0.1}})" +
+         parts.train + "}" + parts.sections + "}";
 }
 
 struct Family {
@@ -197,6 +200,38 @@ TEST(LinearTime, InTheSizeOfTheModel) {
     const double large = seconds_of(folder.write("large.json", family.text(family.n)));
     // A few milliseconds are spent whatever the size.
     EXPECT_LT(large, 9 * std::max(small, 2e-3)) << small << " s, and " << large << " s for four times the size";
+  }
+}
+
+// Plans for a host and for a GPU: regions, views, memory.
+TEST(LinearTime, OfPlansInTheDepthOfTheModel) {
+  if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
+  const test::TemporaryFolder folder;
+  const auto layers = [](int n) {
+    std::string parameters, graph, below = "x", sum;
+    for (int i = 0; i < n; ++i) {
+      const std::string layer = "d" + std::to_string(i), shown = "s" + std::to_string(i);
+      parameters += R"(, "w)" + shown + R"(": {"shape": [8], "init": "ones"})";
+      graph += R"(, {"name": ")" + layer + R"(", "op": "dense", "inputs": [")" + below +
+               R"("], "units": 2, "activation": "tanh"}, ")" + shown + " = slice(w" + shown +
+               R"(, axis=0, start=2, stop=4) * 2")";
+      below = layer;
+      sum += " + sum(" + shown + ")";
+    }
+    graph += ", \"q = mean(square(" + below + " - y))" + sum + "\"";
+    return model({.parameters = parameters, .graph = graph, .minimize = "q"});
+  };
+  for (const char* executor : {"cpu", "cuda"}) {
+    SCOPED_TRACE(executor);
+    const auto seconds = [&](int n) {
+      SessionOptions options;
+      options.executor = executor;
+      options.target = options.executor == "cuda" ? "h200" : "";
+      const Model loaded = load_model(folder.write("deep.json", layers(n)));
+      return test::best_seconds([&] { plan_program(loaded, options); });
+    };
+    const double small = seconds(100), large = seconds(400);
+    EXPECT_LT(large, 9 * std::max(small, 2e-3)) << small << " s, and " << large << " s for four times the depth";
   }
 }
 
