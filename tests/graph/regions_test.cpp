@@ -173,7 +173,7 @@ TEST(RegionPass, WhatTheExecutorDoesNotRunOverRowsIsACutWithItsReason) {
 TEST(RegionPass, TheListOfManyRegionsIsMadeInLinearTime) {
   if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
   const auto seconds = [](NodeId n) {
-    Step step;
+    RegionStep step;
     const NodeId first = step.graph.size();
     for (NodeId i = 0; i < n; ++i) step.make.add("neg", {i == 0 ? step.h : first + i - 1});
     Regions regions;
