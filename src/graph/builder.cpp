@@ -4,7 +4,9 @@
 
 #include <bit>
 #include <stdexcept>
+#include <unordered_map>
 
+#include "graph/ir/needed.h"
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 
@@ -109,6 +111,23 @@ void Builder::rename(NodeId id, std::string name) {
 NodeId Builder::find(std::string_view name) const {
   const auto entry = names_.find(name);
   return entry == names_.end() ? kNoNode : entry->second;
+}
+
+NodeId copy_as_f64(Builder& builder, const Graph& from, NodeId wanted, const std::function<NodeId(NodeId)>& given) {
+  std::unordered_map<NodeId, NodeId> copied;
+  for (const NodeId id : needed_nodes(from, wanted, [&](NodeId i) { return given(i) != kNoNode; })) {
+    NodeId& copy = copied[id] = given(id);
+    if (copy != kNoNode) continue;
+    std::vector<NodeId> inputs;
+    for (const NodeId input : from[id].inputs) inputs.push_back(copied.at(input));
+    AttrList attrs = from[id].attrs.list();
+    for (auto& [name, value] : attrs) {
+      if (name == "dtype" && value == make::dtype(DType::f32)) value = make::dtype(DType::f64);
+    }
+    copy = builder.add(name_of(from[id].op), std::move(inputs), attrs);
+    if (builder.type(copy).dtype == DType::f32) copy = make::cast({&builder, copy}, DType::f64).id;  // of one_hot
+  }
+  return copied.at(wanted);
 }
 
 std::string Builder::unique(std::string_view stem) const {

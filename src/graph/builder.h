@@ -3,6 +3,7 @@
 // fit.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -42,5 +43,9 @@ class Builder final : public NodeFactory {
   std::map<std::pair<std::uint32_t, DType>, NodeId> sample_counts_;
   std::map<std::pair<std::uint64_t, DType>, NodeId> scalars_;  // by their bits: -0 is not 0, and NaN is itself
 };
+
+// Adds what `wanted` of another graph is computed from, with f64 wherever f32 stood, and gives the node for it.
+// `given`: the node that is there already; kNoNode: none.
+NodeId copy_as_f64(Builder& builder, const Graph& from, NodeId wanted, const std::function<NodeId(NodeId)>& given);
 
 }  // namespace graphrun::ir

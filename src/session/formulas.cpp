@@ -11,6 +11,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expressions/expression.h"
 #include "graph/ir/needed.h"
+#include "graph/ops/make.h"
 #include "graphrun/elements.h"
 #include "session/compiling/compiled_model.h"
 #include "session/coupling.h"
@@ -123,9 +124,7 @@ class FormulaGraph {
   std::string replace(ir::NodeId aggregate) {
     ir::Graph& graph = impl().graph;
     const TensorType type = graph[aggregate].type;
-    const std::vector<std::int64_t> shape(type.shape.dims().begin(), type.shape.dims().end());
-    const ir::NodeId input = impl().builder.add(
-        "input", {}, {{"dtype", std::string(name_of(type.dtype))}, {"shape", shape}, {"rows", std::int64_t{0}}});
+    const ir::NodeId input = make::source(impl().builder, "input", {type.dtype, type.shape, 0}).id;
     // In its own place, so that what reads it still comes after it.
     ir::Node& node = graph[aggregate];
     node.op = graph[input].op;
@@ -176,21 +175,7 @@ class FormulaGraph {
       shape[0] = kBatch;
       moved[input] = wide.input(graph[input].name, shape, DType::f64).id;
     }
-    const ir::NodeId wanted[] = {result_};
-    const std::vector<bool> needed = ir::needed_by(graph, wanted);
-    for (ir::NodeId id = 0; id < graph.size(); ++id) {
-      if (!needed[id] || moved[id] != ir::kNoNode) continue;
-      std::vector<ir::NodeId> inputs;
-      for (const ir::NodeId input : graph[id].inputs) inputs.push_back(moved[input]);
-      AttrList attrs = graph[id].attrs.list();
-      for (auto& [name, value] : attrs) {
-        if (name == "dtype" && std::get<std::string>(value) == "f32") value = std::string("f64");
-      }
-      moved[id] = wide.impl().builder.add(name_of(graph[id].op), std::move(inputs), attrs);
-      if (wide.impl().graph[moved[id]].type.dtype == DType::f32)  // one_hot knows no other
-        moved[id] = wide.impl().builder.add("cast", {moved[id]}, {{"dtype", std::string("f64")}});
-    }
-    result_ = moved[result_];
+    result_ = ir::copy_as_f64(wide.impl().builder, graph, result_, [&](ir::NodeId id) { return moved[id]; });
     builder_ = std::move(wide);
   }
 

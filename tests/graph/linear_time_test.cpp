@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/step/class_numbers.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
@@ -270,6 +271,44 @@ TEST(LinearTime, ManyMistakesAreCounted) {
     EXPECT_TRUE(std::string_view(error.what()).ends_with("\nand 950 more"));
     EXPECT_EQ(error.diagnostics()[49].pointer, "/graph/51");
   }
+}
+
+TEST(LinearTime, OfTheCanonicalTextInTheNumberOfCalls) {
+  if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
+  const auto seconds = [](int n) {
+    GraphBuilder graph(2);
+    graph.input("x", {kBatch, 2});
+    std::string sum = "x";
+    for (int i = 0; i < n; ++i) sum += " + sum(x, axis=1, keepdims=true)";
+    const expression::Expression parsed = expression::parse(sum);
+    return test::best_seconds([&] { EXPECT_EQ(expression::text(graph.impl(), parsed), sum); });
+  };
+  const double small = seconds(1500);
+  const double large = seconds(6000);
+  EXPECT_LT(large, 9 * std::max(small, 2e-3)) << small << " s, and " << large << " s for four times the number";
+}
+
+TEST(LinearTime, InTheNumberOfSettings) {
+  if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
+  const test::TemporaryFolder folder;
+  // New keys of an object, objects of a list by name, and names that contain dots.
+  const auto seconds = [&](int n) {
+    std::string entries, parameters;
+    LoadOptions options;
+    for (int i = 0; i < n; ++i) {
+      const std::string name = std::to_string(i);
+      entries += R"(, {"name": "v)" + name + R"(", "op": "tanh", "inputs": ["y"]})";
+      parameters += R"(, "a.b)" + name + R"(": {"shape": [1], "init": "ones"})";
+      options.overrides.emplace_back("constants.c" + name, "1");
+      options.overrides.emplace_back("graph.v" + name + ".inputs.0", "x");
+      options.overrides.emplace_back("parameters.a.b" + name + ".init", "zeros");
+    }
+    const std::string path = folder.write("m.json", model({.parameters = parameters, .graph = entries}));
+    return test::best_seconds([&] { check_model(path, options); });
+  };
+  const double small = seconds(2000);
+  const double large = seconds(8000);
+  EXPECT_LT(large, 9 * std::max(small, 2e-3)) << small << " s, and " << large << " s for four times the number";
 }
 
 TEST(LinearTime, APathOfASettingEndsAtTheDepthOfJson) {

@@ -58,9 +58,7 @@ std::uint32_t next_number() {
 bool is_name(std::string_view text) {
   static constexpr std::array<std::string_view, 9> kWords = {"and",  "or",   "not",   "true", "false",
                                                              "none", "True", "False", "None"};
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto inner = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.'; };
-  return !text.empty() && letter(text[0]) && std::all_of(text.begin(), text.end(), inner) &&
+  return !text.empty() && is_name_start(text[0]) && std::all_of(text.begin(), text.end(), is_name_part) &&
          std::find(kWords.begin(), kWords.end(), text) == kWords.end();
 }
 
@@ -91,8 +89,7 @@ ir::NodeId GraphBuilder::Impl::node(Value value) const {
 
 void GraphBuilder::Impl::check_new_name(std::string_view name) const {
   if (!is_name(name)) {
-    fail("name.invalid", fmt::format("'{}' is not a name", name),
-         "a name is a letter or _, then letters, digits, _ and dots; not and, or, not, true, false, none");
+    fail("name.invalid", fmt::format("'{}' is not a name", name), std::string(kNameRule));
   }
   if (constants.contains(name)) {
     fail("name.taken", fmt::format("{} is the name of a constant", name), "choose another name");

@@ -40,7 +40,15 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // within a cl
   void check_new_name(std::string_view name) const;  // throws Error: no name, or given before
 };
 
+inline bool is_name_start(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+inline bool is_name_part(char c) {
+  return is_name_start(c) || (c >= '0' && c <= '9') || c == '.';
+}
 // Whether [A-Za-z_][A-Za-z0-9_.]*, and no word of the expression grammar.
 bool is_name(std::string_view text);
+inline constexpr std::string_view kNameRule =
+    "a name is a letter or _, then letters, digits, _ and dots; not and, or, not, true, false, none";
 
 }  // namespace graphrun

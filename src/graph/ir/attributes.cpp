@@ -139,19 +139,16 @@ std::string Attrs::text() const {
 }
 
 std::string to_string(const AttrValue& value) {
-  struct Printer {
-    std::string operator()(bool v) const { return v ? "true" : "false"; }
-    std::string operator()(std::int64_t v) const { return fmt::format("{}", v); }
-    std::string operator()(double v) const { return fmt::format("{}", v); }
-    std::string operator()(const std::string& v) const { return v; }
-    std::string operator()(const std::vector<std::int64_t>& v) const {
-      std::vector<std::string> texts;
-      for (const std::int64_t one : v) texts.push_back(extent_text(one));
-      return fmt::format("[{}]", fmt::join(texts, ", "));
-    }
-    std::string operator()(const std::vector<double>& v) const { return fmt::format("[{}]", fmt::join(v, ", ")); }
-  };
-  return std::visit(Printer{}, value);
+  if (const auto* word = std::get_if<std::string>(&value)) return *word;
+  if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value)) {
+    std::vector<std::string> texts;
+    for (const std::int64_t one : *integers) texts.push_back(extent_text(one));
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+  }
+  if (const auto* reals = std::get_if<std::vector<double>>(&value)) return fmt::format("[{}]", fmt::join(*reals, ", "));
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *integer);
+  return std::get<bool>(value) ? "true" : "false";
 }
 
 }  // namespace graphrun::ir

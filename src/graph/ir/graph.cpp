@@ -19,6 +19,12 @@ void print_node(std::string& out, const Graph& graph, NodeId id) {
 
 }  // namespace
 
+std::vector<TensorType> input_types(const Graph& graph, const Node& node) {
+  std::vector<TensorType> types;
+  for (const NodeId input : node.inputs) types.push_back(graph[input].type);
+  return types;
+}
+
 std::string to_string(const Graph& graph) {
   std::string out = "states\n";
   for (NodeId id = 0; id < graph.size(); ++id) {

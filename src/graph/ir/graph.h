@@ -83,6 +83,8 @@ struct Graph {
   NodeId size() const { return static_cast<NodeId>(nodes.size()); }
 };
 
+std::vector<TensorType> input_types(const Graph& graph, const Node& node);
+
 // One line a node: "%3 h1 = tanh(%2 z1) : f32(batch, 6)"; states first, then each phase under its name.
 std::string to_string(const Graph& graph);
 

@@ -68,13 +68,9 @@ void check_limits(const TensorType& type) {
 }  // namespace
 
 TensorType type_of(const ir::Graph& graph, const ir::Node& node) {
-  std::vector<TensorType> types;
   std::vector<std::string> names;
-  for (const ir::NodeId input : node.inputs) {
-    types.push_back(graph[input].type);
-    names.push_back(graph[input].name);
-  }
-  const TensorType type = node.def->infer({types, node.attrs, names});
+  for (const ir::NodeId input : node.inputs) names.push_back(graph[input].name);
+  const TensorType type = node.def->infer({ir::input_types(graph, node), node.attrs, names});
   check_limits(type);
   return type;
 }

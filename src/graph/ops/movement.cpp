@@ -49,10 +49,6 @@ TensorType infer_reshape(const InferContext& context) {
   return out;
 }
 
-void grad_reshape(GradContext& c) {
-  c.result[0] = make::reshape(c.gradient, c.inputs[0].type().shape);
-}
-
 TensorType infer_broadcast_to(const InferContext& context) {
   const TensorType& in = context.inputs[0];
   const TensorType out{in.dtype, Shape(context.attrs.integers("shape")), context.attrs.integer("rows")};
@@ -65,11 +61,6 @@ TensorType infer_broadcast_to(const InferContext& context) {
     context.fail("shape.mismatch", fmt::format("{} does not broadcast to {}", context.operand(0), to_string(out)));
   }
   return out;
-}
-
-// The reverse sweep sums what was broadcast.
-void grad_broadcast_to(GradContext& c) {
-  c.result[0] = c.gradient;
 }
 
 // ---- cast
@@ -100,13 +91,9 @@ TensorType infer_transpose(const InferContext& context) {
   const TensorType& in = context.inputs[0];
   const int rank = in.shape.rank();
   const List order = permutation(context.attrs, rank);
-  std::vector<bool> seen(static_cast<std::size_t>(rank), false);
-  bool valid = static_cast<int>(order.size()) == rank;
-  for (std::size_t i = 0; valid && i < order.size(); ++i) {
-    valid = order[i] >= 0 && order[i] < rank && !seen[static_cast<std::size_t>(order[i])];
-    if (valid) seen[static_cast<std::size_t>(order[i])] = true;
-  }
-  if (!valid) context.fail("attribute.axis", fmt::format("'axes' must name each axis of {} once", context.operand(0)));
+  infer::axes(context.attrs.integers("axes"), rank, context);  // each is there, and none twice
+  if (static_cast<int>(order.size()) != rank)
+    context.fail("attribute.axis", fmt::format("'axes' must name each axis of {} once", context.operand(0)));
   if (in.rows > 0 && order.front() != 0) {
     context.fail("shape.rows", fmt::format("{}: the batch must stay dimension 0", context.operand(0)));
   }
@@ -269,20 +256,16 @@ TensorType infer_scatter_add(const InferContext& context) {
   return {updates.dtype, {context.attrs.integer("entries"), updates.shape[rank]}, 0};
 }
 
-void grad_scatter_add(GradContext& c) {
-  if (c.wanted[1]) c.result[1] = make::op("gather", {c.gradient, c.inputs[0]});
-}
-
 }  // namespace
 
 std::vector<OpDef> movement() {
-  return {
+  std::vector<OpDef> list = {
       {.op = Op::reshape,
        .doc = "the same elements in row-major order under another shape",
        .operands = {"x"},
        .attrs = {{"shape", List{}, "the new extents; one may be -1: what is left", true}},
        .infer = infer_reshape,
-       .grad = grad_reshape,
+       .grad = [](GradContext& c) { c.result[0] = make::reshape(c.gradient, c.inputs[0].type().shape); },
        .rows = RowRule::regroup,
        .view = [](const ir::Attrs&, std::span<const TensorType>) { return true; }},
       {.op = Op::broadcast_to,
@@ -291,7 +274,7 @@ std::vector<OpDef> movement() {
        .attrs = {{"shape", List{}, "the new extents", true},
                  {"rows", std::int64_t{0}, "rows a sample of the result, 0 = no batch", false, 0.0}},
        .infer = infer_broadcast_to,
-       .grad = grad_broadcast_to,
+       .grad = [](GradContext& c) { c.result[0] = c.gradient; },  // the reverse sweep sums what was broadcast
        .rows = RowRule::broadcast,
        .internal = true},
       {.op = Op::cast,
@@ -308,8 +291,7 @@ std::vector<OpDef> movement() {
        .infer = infer_transpose,
        .grad = grad_transpose,
        .rows = RowRule::rowwise,
-       .pack = pack_transpose,
-       .agreement = Agreement::exact},
+       .pack = pack_transpose},
       {.op = Op::slice,
        .doc = "elements [start, stop) along the axis",
        .operands = {"x"},
@@ -319,8 +301,7 @@ std::vector<OpDef> movement() {
        .infer = infer_slice,
        .grad = grad_slice,
        .rows = RowRule::rowwise,
-       .pack = pack_slice,
-       .agreement = Agreement::exact},
+       .pack = pack_slice},
       {.op = Op::pad,
        .doc = "value before and after x along the axis",
        .operands = {"x"},
@@ -331,8 +312,7 @@ std::vector<OpDef> movement() {
        .infer = infer_pad,
        .grad = grad_pad,
        .rows = RowRule::rowwise,
-       .pack = pack_pad,
-       .agreement = Agreement::exact},
+       .pack = pack_pad},
       {.op = Op::concat,
        .doc = "operands one after the other along the axis",
        .operands = {"x"},
@@ -341,8 +321,7 @@ std::vector<OpDef> movement() {
        .infer = infer_concat,
        .grad = grad_concat,
        .rows = RowRule::rowwise,
-       .pack = infer::pack_axis,
-       .agreement = Agreement::exact},
+       .pack = infer::pack_axis},
       {.op = Op::one_hot,
        .doc = "1 at the class number along a new last axis, else 0; all 0 for a computed number that is no class",
        .operands = {"x"},
@@ -352,8 +331,7 @@ std::vector<OpDef> movement() {
        .rows = RowRule::rowwise,
        .classes = [](const ir::Attrs& attrs, std::span<const TensorType>) -> std::optional<Classes> {
          return Classes{0, attrs.integer("classes")};
-       },
-       .agreement = Agreement::exact},
+       }},
       {.op = Op::gather,
        .doc = "row indices[i] of the table for each index; zeros for a computed index that is no row",
        .operands = {"table", "indices"},
@@ -362,19 +340,25 @@ std::vector<OpDef> movement() {
        .rows = RowRule::rowwise,
        .classes = [](const ir::Attrs&, std::span<const TensorType> inputs) -> std::optional<Classes> {
          return Classes{1, inputs[0].shape[0], "index"};
-       },
-       .agreement = Agreement::exact},
+       }},
       {.op = Op::scatter_add,
        .doc = "row r of a table is the sum of the updates[i] with indices[i] = r; a computed index that is no row adds "
               "nothing",
        .operands = {"indices", "updates"},
        .attrs = {{"entries", std::int64_t{1}, "rows of the table", true, 0.0}},
        .infer = infer_scatter_add,
-       .grad = grad_scatter_add,
+       .grad =
+           [](GradContext& c) {
+             if (c.wanted[1]) c.result[1] = make::op("gather", {c.gradient, c.inputs[0]});
+           },
        .rows = RowRule::scatter,
        .classes = [](const ir::Attrs& attrs, std::span<const TensorType>) -> std::optional<Classes> {
          return Classes{0, attrs.integer("entries"), "index"};
        }}};
+  for (OpDef& def : list) {
+    if (def.rows == RowRule::rowwise) def.agreement = Agreement::exact;  // they move values
+  }
+  return list;
 }
 
 }  // namespace graphrun::ops

@@ -42,11 +42,6 @@ TensorType infer_dropout(const InferContext& context) {
   return context.inputs[0];
 }
 
-// The same mask again: it is drawn, not stored.
-void grad_dropout(GradContext& c) {
-  c.result[0] = make::op("dropout", {c.gradient, c.inputs[1]}, c.attrs.list());
-}
-
 // The key, and the reals in the order of the op's schema.
 Params pack_draw(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
   RandomParams params{static_cast<std::uint64_t>(attrs.integer("key")), 0, 0};
@@ -92,7 +87,10 @@ std::vector<OpDef> random() {
        .operands = {"x", "step"},
        .attrs = {{"rate", 0.5, "probability of 0", true, 0.0, 0.999999}, key},
        .infer = infer_dropout,
-       .grad = grad_dropout,
+       .grad =  // the same mask again: it is drawn, not stored
+       [](GradContext& c) {
+         c.result[0] = make::op("dropout", {c.gradient, c.inputs[1]}, c.attrs.list());
+       },
        .rows = RowRule::rowwise,
        .agreement = Agreement::relative}};
   for (OpDef& def : list) {

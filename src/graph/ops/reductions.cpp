@@ -40,11 +40,6 @@ Var kept(const GradContext& c, Var x) {
   return make::reshape(x, shape);
 }
 
-// d sum(x) / dx = 1 for every element.
-void grad_sum(GradContext& c) {
-  c.result[0] = make::broadcast_to(kept(c, c.gradient), c.inputs[0].type());
-}
-
 // The operand where an extremum is reached takes the gradient; equal ones share it.
 void grad_extremum(GradContext& c) {
   const Var reached = make::op("equal", {c.inputs[0], kept(c, c.output)});
@@ -123,7 +118,8 @@ std::vector<OpDef> reductions() {
                  .rows = RowRule::rowwise,
                  .pack = infer::pack_axis};
   };
-  return {reduction(Op::sum, "sum over the axes", grad_sum),
+  return {reduction(Op::sum, "sum over the axes",
+                    [](GradContext& c) { c.result[0] = make::broadcast_to(kept(c, c.gradient), c.inputs[0].type()); }),
           reduction(Op::max, "the largest over the axes; NaN if there is one, -inf of nothing", grad_extremum,
                     Agreement::exact),
           reduction(Op::min, "the smallest over the axes; NaN if there is one, inf of nothing", grad_extremum,

@@ -16,12 +16,6 @@ bool is_space(char c) {
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_name_part(char c) {
-  return is_letter(c) || is_digit(c) || c == '.';
-}
 
 std::size_t skip_spaces(std::string_view text, std::size_t at) {
   while (at < text.size() && is_space(text[at])) ++at;
@@ -29,7 +23,7 @@ std::size_t skip_spaces(std::string_view text, std::size_t at) {
 }
 
 std::string_view name_at(std::string_view text, std::size_t at) {
-  if (at >= text.size() || !is_letter(text[at])) return {};
+  if (at >= text.size() || !is_name_start(text[at])) return {};
   std::size_t end = at;
   while (end < text.size() && is_name_part(text[end])) ++end;
   return text.substr(at, end - at);
@@ -54,19 +48,14 @@ class Parser {
     out_.text = text_;
     out_.name = name;
     at_ = begin;
-    disjunction();
+    expression();
     spaces();
     if (at_ < text_.size()) fail_here("expected an operator or the end");
     return std::move(out_);
   }
 
  private:
-  using Rule = TermId (Parser::*)();
-  struct Operator {
-    std::string_view sign, op;
-  };
-
-  // One level of nesting for each (, [, - and ^; the grammar's own chain of rules is not counted.
+  // One for each (, [, - and ^; the levels of operators are not counted.
   struct Nested {
     explicit Nested(Parser& owner) : parser(owner) {
       if (++parser.depth_ > kMaxDepth) {
@@ -85,7 +74,7 @@ class Parser {
   bool accept(std::string_view sign) {
     spaces();
     if (text_.substr(at_, sign.size()) != sign) return false;
-    if (is_letter(sign[0]) && name_at(text_, at_) != sign) return false;  // "order" is not "or"
+    if (is_name_start(sign[0]) && name_at(text_, at_) != sign) return false;  // "order" is not "or"
     at_ += sign.size();
     return true;
   }
@@ -101,10 +90,10 @@ class Parser {
     if (rest[0] == '=') hint = rest.substr(0, 2) == "==" ? "" : "== compares; one name is assigned at the beginning";
     if (rest[0] == '&' || rest[0] == '|' || rest[0] == '!') hint = "logic is written and, or, not";
     if (static_cast<unsigned char>(rest[0]) >= 0x80) hint = "operators are plain: + - * / @ % ^";
-    if (is_letter(rest[0]) && !before.empty() && is_digit(before.back())) hint = "a product is written with *";
+    if (is_name_start(rest[0]) && !before.empty() && is_digit(before.back())) hint = "a product is written with *";
     std::size_t length = 1;  // a character of UTF-8 is named whole
     while (length < rest.size() && (static_cast<unsigned char>(rest[length]) & 0xc0u) == 0x80u) ++length;
-    const std::string_view word = is_letter(rest[0]) ? name_at(rest, 0) : rest.substr(0, length);
+    const std::string_view word = is_name_start(rest[0]) ? name_at(rest, 0) : rest.substr(0, length);
     throw ExpressionError(at_, "expression.syntax", fmt::format("{}, got '{}'", expectation, word), hint);
   }
 
@@ -118,21 +107,17 @@ class Parser {
     return static_cast<TermId>(out_.terms.size() - 1);
   }
 
-  TermId binary(std::string_view op, std::size_t at, TermId left, TermId right) {
-    Term term{.kind = Term::Kind::binary, .word = std::string(op), .operands = {left, right}, .at = at};
-    term.begin = out_.terms[left].begin;
-    term.end = out_.terms[right].end;
-    return push(std::move(term));
+  // Of one operand or two; `begin`: of the text it spans.
+  TermId operation(std::string_view op, std::size_t at, std::size_t begin, std::vector<TermId> operands) {
+    const auto kind = operands.size() == 1 ? Term::Kind::unary : Term::Kind::binary;
+    const std::size_t end = out_.terms[operands.back()].end;
+    return push(
+        {.kind = kind, .word = std::string(op), .operands = std::move(operands), .begin = begin, .end = end, .at = at});
   }
 
-  TermId unary(std::string_view op, std::size_t at, TermId operand) {
-    Term term{.kind = Term::Kind::unary, .word = std::string(op), .operands = {operand}, .begin = at, .at = at};
-    term.end = out_.terms[operand].end;
-    return push(std::move(term));
-  }
-
-  const Operator* accept_any(std::span<const Operator> operators) {
-    for (const Operator& o : operators) {
+  const Operator* accept_of(int level) {
+    for (const Operator& o : kOperators) {
+      if (o.level != level) continue;
       // "*" is not the first half of "**".
       if (o.sign == "*" && text_.substr(skip_spaces(text_, at_), 2) == "**") continue;
       if (accept(o.sign)) return &o;
@@ -140,65 +125,32 @@ class Parser {
     return nullptr;
   }
 
-  TermId left_associative(std::span<const Operator> operators, Rule tighter) {
-    TermId left = (this->*tighter)();
-    for (;;) {
-      const Operator* found = accept_any(operators);
-      if (!found) return left;
+  // What binds at least as tightly as the level.
+  TermId expression(int level = 1) {
+    if (level == kPrimary) return primary();
+    if (level == kNot || level == kNegate) {
+      const Operator* found = accept_of(level);
+      if (!found) return expression(level + 1);
       const std::size_t at = at_ - found->sign.size();
-      left = binary(found->op, at, left, (this->*tighter)());
+      const Nested nested(*this);
+      return operation(found->op, at, at, {expression(level)});
     }
-  }
-
-  TermId disjunction() {
-    static constexpr Operator kOr[] = {{"or", "logical_or"}};
-    return left_associative(kOr, &Parser::conjunction);
-  }
-  TermId conjunction() {
-    static constexpr Operator kAnd[] = {{"and", "logical_and"}};
-    return left_associative(kAnd, &Parser::negation);
-  }
-  TermId negation() {
-    if (!accept("not")) return comparison();
-    const std::size_t at = at_ - 3;
-    const Nested nested(*this);
-    return unary("logical_not", at, negation());
-  }
-  TermId comparison() {
-    static constexpr Operator kCompare[] = {{"==", "equal"},         {"!=", "not_equal"}, {"<=", "less_equal"},
-                                            {">=", "greater_equal"}, {"<", "less"},       {">", "greater"}};
-    const TermId left = sum();
-    const Operator* found = accept_any(kCompare);
-    if (!found) return left;
-    const TermId both = binary(found->op, at_ - found->sign.size(), left, sum());
-    if (const Operator* second = accept_any(kCompare)) {
-      throw ExpressionError(at_ - second->sign.size(), "expression.syntax", "comparisons do not chain",
-                            "write a < b and b < c");
+    TermId left = expression(level + 1);
+    const std::size_t begin = out_.terms[left].begin;
+    while (const Operator* found = accept_of(level)) {
+      const std::size_t at = at_ - found->sign.size();
+      if (level == kPower) {
+        const Nested nested(*this);
+        return operation(found->op, at, begin, {left, expression(kNegate)});  // the exponent may be signed: x^-2
+      }
+      left = operation(found->op, at, begin, {left, expression(level + 1)});
+      if (level != kCompare) continue;
+      if (const Operator* second = accept_of(level)) {
+        throw ExpressionError(at_ - second->sign.size(), "expression.syntax", "comparisons do not chain",
+                              "write a < b and b < c");
+      }
     }
-    return both;
-  }
-  TermId sum() {
-    static constexpr Operator kSum[] = {{"+", "add"}, {"-", "sub"}};
-    return left_associative(kSum, &Parser::product);
-  }
-  TermId product() {
-    static constexpr Operator kProduct[] = {{"*", "mul"}, {"/", "div"}, {"@", "matmul"}, {"%", "mod"}};
-    return left_associative(kProduct, &Parser::signed_power);
-  }
-  TermId signed_power() {
-    if (!accept("-")) return power();
-    const std::size_t at = at_ - 1;
-    const Nested nested(*this);
-    return unary("neg", at, signed_power());
-  }
-  TermId power() {
-    static constexpr Operator kPower[] = {{"**", "pow"}, {"^", "pow"}};
-    const TermId base = primary();
-    const Operator* found = accept_any(kPower);
-    if (!found) return base;
-    const std::size_t at = at_ - found->sign.size();
-    const Nested nested(*this);
-    return binary("pow", at, base, signed_power());  // the exponent may be signed: x^-2
+    return left;
   }
 
   TermId primary() {
@@ -235,7 +187,7 @@ class Parser {
   TermId parenthesis() {
     const std::size_t begin = at_++;
     const Nested nested(*this);
-    const TermId inner = disjunction();
+    const TermId inner = expression();
     expect(")", "expected ) or an operator");
     out_.terms[inner].begin = begin;
     out_.terms[inner].end = at_;
@@ -248,7 +200,7 @@ class Parser {
     const Nested nested(*this);
     if (!accept("]")) {
       do {
-        term.operands.push_back(disjunction());
+        term.operands.push_back(expression());
       } while (accept(","));
       expect("]", "expected , or ] in the list");
     }
@@ -294,7 +246,7 @@ class Parser {
       if (!call.attributes.empty()) {
         throw ExpressionError(at_, "expression.syntax", "operands stand before attributes");
       }
-      call.operands.push_back(disjunction());
+      call.operands.push_back(expression());
       return;
     }
     Argument argument{.key = std::string(key), .at = at_};
@@ -303,7 +255,7 @@ class Parser {
     }
     at_ += value;
     const bool outer = std::exchange(literal_, true);
-    argument.value = disjunction();
+    argument.value = expression();
     literal_ = outer;
     call.attributes.push_back(std::move(argument));
   }

@@ -25,6 +25,34 @@ class ExpressionError : public Error {
   std::size_t offset;  // from 0, in bytes
 };
 
+// The operators by how tightly they bind. Of each level those come first that others begin with; of two signs of an op
+// the first is the canonical one.
+struct Operator {
+  std::string_view sign, op;
+  int level;
+};
+inline constexpr int kNot = 3, kCompare = 4, kNegate = 7, kPower = 8, kPrimary = 9;
+inline constexpr Operator kOperators[] = {
+    {"or", "logical_or", 1},
+    {"and", "logical_and", 2},
+    {"not", "logical_not", kNot},  // before its operand, as is the sign
+    {"==", "equal", kCompare},
+    {"!=", "not_equal", kCompare},
+    {"<=", "less_equal", kCompare},
+    {">=", "greater_equal", kCompare},
+    {"<", "less", kCompare},
+    {">", "greater", kCompare},
+    {"+", "add", 5},
+    {"-", "sub", 5},
+    {"*", "mul", 6},
+    {"/", "div", 6},
+    {"@", "matmul", 6},
+    {"%", "mod", 6},
+    {"-", "neg", kNegate},
+    {"^", "pow", kPower},
+    {"**", "pow", kPower},
+};
+
 using TermId = std::uint32_t;
 
 struct Argument {
@@ -88,8 +116,8 @@ ir::NodeId resolve(const Scope& scope, std::string_view name);
 // Of an expression that check() passed. Does not give the node its name.
 ir::NodeId build(GraphBuilder::Impl& graph, const Expression& expression);
 
-// The value of an attribute's term; nothing for "none".
-std::optional<AttrValue> literal(GraphBuilder::Impl& graph, const Expression& expression, TermId term);
+// By term: the values of those in attributes; nothing for "none".
+std::vector<std::optional<AttrValue>> literals(GraphBuilder::Impl& graph, const Expression& expression);
 
 // The canonical text of an expression that was built: text(parse(text(e))) == text(e), and it builds the same nodes.
 std::string text(GraphBuilder::Impl& graph, const Expression& expression);

@@ -23,7 +23,7 @@ struct Number {
   bool integer = false;
 };
 struct None {};  // "axis=none": as if the attribute were not there
-using Item = Variant<NodeId, Number, std::vector<Number>, std::string, bool, None>;
+using Item = Variant<NodeId, Number, AttrValue, None>;
 
 bool is_integral(double value) {
   return value == std::floor(value) && std::abs(value) <= 9007199254740992.0;
@@ -59,13 +59,17 @@ std::string known_names(const GraphBuilder::Impl& graph) {
   return more == 0 ? text : fmt::format("{} and {} more", text, more);
 }
 
-bool is_word(std::string_view name) {
-  return name == "true" || name == "false" || name == "none" || name == "True" || name == "False" || name == "None";
+// What true, false and none are; nothing for another word.
+std::optional<Item> word_value(std::string_view word) {
+  if (word == "true" || word == "True") return AttrValue(true);
+  if (word == "false" || word == "False") return AttrValue(false);
+  if (word == "none" || word == "None") return None{};
+  return std::nullopt;
 }
 
 Error unknown_name(const Scope& scope, std::string_view name, bool suggest) {
   std::string hint;
-  if (is_word(name)) {
+  if (word_value(name)) {
     hint = "true, false and none are values of attributes only";
   } else if (const auto later = scope.later.find(name); later != scope.later.end()) {
     hint = fmt::format("it is defined further down, at {}", later->second);
@@ -106,9 +110,13 @@ class Evaluator {
     return node(static_cast<TermId>(items_.size() - 1), DType::f32);
   }
 
-  std::optional<AttrValue> literal(TermId id) {
-    for (TermId i = 0; i <= id; ++i) items_.push_back(term(i).literal ? evaluate(term(i)) : Item(None{}));
-    return attribute(id);
+  std::vector<std::optional<AttrValue>> literals() {
+    std::vector<std::optional<AttrValue>> values;
+    for (const Term& t : expression_.terms) {
+      items_.push_back(t.literal ? evaluate(t) : Item(None{}));
+      values.push_back(attribute(static_cast<TermId>(values.size())));
+    }
+    return values;
   }
 
  private:
@@ -120,7 +128,7 @@ class Evaluator {
       case Term::Kind::number:
         return Number{t.number, t.integer};
       case Term::Kind::text:
-        return t.word;
+        return AttrValue(t.word);
       case Term::Kind::name:
         return name(t);
       case Term::Kind::list:
@@ -134,14 +142,9 @@ class Evaluator {
                             "an attribute is a literal: a number, a list, true, false or a word");
     }
     try {
-      return t.kind == Term::Kind::call ? call(t) : operation(t);
+      return call(t);
     } catch (const ExpressionError&) {
       throw;
-    } catch (const ir::AttrError& error) {
-      for (const Argument& argument : t.attributes) {
-        if (argument.key == error.attribute) throw ExpressionError(term(argument.value).begin, error);
-      }
-      throw ExpressionError(t.at, error);
     } catch (const Error& error) {
       std::vector<std::string> given;
       for (const Argument& argument : t.attributes) given.push_back(argument.key);
@@ -158,21 +161,20 @@ class Evaluator {
       return Number{constant->second, is_integral(constant->second)};
     }
     if (!t.literal) return graph_.names.at(t.word);
-    if (t.word == "true" || t.word == "True") return true;
-    if (t.word == "false" || t.word == "False") return false;
-    if (t.word == "none" || t.word == "None") return None{};
-    return t.word;
+    return word_value(t.word).value_or(AttrValue(t.word));
   }
 
   Item list(const Term& t) const {
-    std::vector<Number> numbers;
+    std::vector<std::int64_t> integers;
+    std::vector<double> reals;
     for (const TermId item : t.operands) {
-      if (!number(item)) {
-        throw ExpressionError(term(item).begin, "expression.list", "the items of a list are numbers");
-      }
-      numbers.push_back(*number(item));
+      const Number* n = number(item);
+      if (!n) throw ExpressionError(term(item).begin, "expression.list", "the items of a list are numbers");
+      if (n->integer) integers.push_back(static_cast<std::int64_t>(n->value));
+      reals.push_back(n->value);
     }
-    return numbers;
+    if (integers.size() == reals.size()) return AttrValue(std::move(integers));
+    return AttrValue(std::move(reals));
   }
 
   std::optional<Item> fold_numbers(const Term& t) const {
@@ -203,9 +205,9 @@ class Evaluator {
       const bool keeps = is_float(beside) || (beside == DType::i32 && is_integral(value->value));
       return graph_.builder.scalar(value->value, keeps ? beside : DType::f32);
     }
-    if (const auto* values = std::get_if<std::vector<Number>>(&item); values && !values->empty()) {
+    if (!term(id).operands.empty() && term(id).kind == Term::Kind::list) {
       std::vector<double> reals;
-      for (const Number& value : *values) reals.push_back(value.value);
+      for (const TermId i : term(id).operands) reals.push_back(number(i)->value);
       const TensorType type{is_float(beside) ? beside : DType::f32, {static_cast<std::int64_t>(reals.size())}, 0};
       return make::source(graph_.builder, "constant", type, {{"values", std::move(reals)}}).id;
     }
@@ -225,14 +227,10 @@ class Evaluator {
     return operands_;
   }
 
-  NodeId operation(const Term& t) {
-    if (t.word == "pow" && number(t.operands[1]) && number(t.operands[1])->value == 2) {
-      return graph_.builder.add("square", nodes({t.operands[0]}));
-    }
-    return graph_.builder.add(t.word, nodes(t.operands));
-  }
-
   NodeId call(const Term& t) {
+    const bool is_square =
+        t.kind == Term::Kind::binary && t.word == "pow" && number(t.operands[1]) && number(t.operands[1])->value == 2;
+    if (is_square) return graph_.builder.add("square", nodes({t.operands[0]}));
     AttrList attrs;
     for (const Argument& argument : t.attributes) {
       if (std::optional<AttrValue> value = attribute(argument.value))
@@ -241,28 +239,12 @@ class Evaluator {
     return graphrun::call(graph_.builder, t.word, nodes(t.operands), std::move(attrs));
   }
 
-  std::optional<AttrValue> attribute(TermId value) const {
-    struct Convert {
-      std::optional<AttrValue> operator()(NodeId) const { return std::nullopt; }  // no literal is a node
-      std::optional<AttrValue> operator()(None) const { return std::nullopt; }
-      std::optional<AttrValue> operator()(bool value) const { return value; }
-      std::optional<AttrValue> operator()(const std::string& word) const { return word; }
-      std::optional<AttrValue> operator()(const Number& n) const {
-        if (n.integer) return static_cast<std::int64_t>(n.value);
-        return n.value;
-      }
-      std::optional<AttrValue> operator()(const std::vector<Number>& numbers) const {
-        std::vector<std::int64_t> integers;
-        std::vector<double> reals;
-        for (const Number& n : numbers) {
-          if (n.integer) integers.push_back(static_cast<std::int64_t>(n.value));
-          reals.push_back(n.value);
-        }
-        if (integers.size() == numbers.size()) return integers;
-        return reals;
-      }
-    };
-    return std::visit(Convert{}, items_[value]);
+  std::optional<AttrValue> attribute(TermId id) const {
+    const Number* n = number(id);
+    if (n && n->integer) return static_cast<std::int64_t>(n->value);
+    if (n) return n->value;
+    if (const auto* value = std::get_if<AttrValue>(&items_[id])) return *value;
+    return std::nullopt;  // none: no literal is a node
   }
 
   Error explained(const Term& t, const Error& error) const {
@@ -343,8 +325,8 @@ NodeId build(GraphBuilder::Impl& graph, const Expression& expression) {
   return Evaluator(graph, expression).run();
 }
 
-std::optional<AttrValue> literal(GraphBuilder::Impl& graph, const Expression& expression, TermId term) {
-  return Evaluator(graph, expression).literal(term);
+std::vector<std::optional<AttrValue>> literals(GraphBuilder::Impl& graph, const Expression& expression) {
+  return Evaluator(graph, expression).literals();
 }
 
 }  // namespace graphrun::expression

@@ -12,33 +12,8 @@
 namespace graphrun::expression {
 namespace {
 
-struct Binding {
-  std::string_view op, sign;
-  int level;  // operands of a lower level stand in parentheses
-};
-constexpr Binding kBindings[] = {
-    {"logical_or", "or", 1},
-    {"logical_and", "and", 2},
-    {"logical_not", "not", 3},
-    {"equal", "==", 4},
-    {"not_equal", "!=", 4},
-    {"less_equal", "<=", 4},
-    {"greater_equal", ">=", 4},
-    {"less", "<", 4},
-    {"greater", ">", 4},
-    {"add", "+", 5},
-    {"sub", "-", 5},
-    {"mul", "*", 6},
-    {"div", "/", 6},
-    {"matmul", "@", 6},
-    {"mod", "%", 6},
-    {"neg", "-", 7},
-    {"pow", "^", 8},
-};
-constexpr int kCompare = 4, kPower = 8, kPrimary = 9;
-
-const Binding& binding(std::string_view op) {
-  return *std::find_if(std::begin(kBindings), std::end(kBindings), [&](const Binding& b) { return b.op == op; });
+const Operator& operator_of(std::string_view op) {
+  return *std::find_if(std::begin(kOperators), std::end(kOperators), [&](const Operator& o) { return o.op == op; });
 }
 
 std::string number_text(double value) {
@@ -89,7 +64,8 @@ struct Written {
 
 class Writer {
  public:
-  Writer(GraphBuilder::Impl& graph, const Expression& expression) : graph_(graph), expression_(expression) {}
+  Writer(GraphBuilder::Impl& graph, const Expression& expression)
+      : graph_(graph), expression_(expression), literals_(literals(graph, expression)) {}
 
   // Bottom up, and each text moved into the one it is part of: a sum may have many thousand terms.
   std::string run() {
@@ -111,7 +87,7 @@ class Writer {
       case Term::Kind::call:
         return {call(term)};
       case Term::Kind::unary: {
-        const Binding& own = binding(term.word);
+        const Operator& own = operator_of(term.word);
         const std::string sign = own.sign == "not" ? "not " : std::string(own.sign);
         return {sign + taken(term.operands[0], own.level), own.level};
       }
@@ -122,10 +98,10 @@ class Writer {
   }
 
   Written binary(const Term& term) {
-    const Binding& own = binding(term.word);
-    int left = own.level, right = own.level + 1;          // left-associative
-    if (own.level == kCompare) left = right;              // comparisons do not chain
-    if (own.level == kPower) left = kPrimary, right = 7;  // right-associative, and the exponent may be signed
+    const Operator& own = operator_of(term.word);
+    int left = own.level, right = own.level + 1;                // left-associative
+    if (own.level == kCompare) left = right;                    // comparisons do not chain
+    if (own.level == kPower) left = kPrimary, right = kNegate;  // right-associative, and the exponent may be signed
     std::string text = taken(term.operands[0], left);
     text += own.level == kPower ? std::string(own.sign) : fmt::format(" {} ", own.sign);
     text += taken(term.operands[1], right);
@@ -152,9 +128,8 @@ class Writer {
     const Function* function = find_function(term.word);
     AttrList given;
     for (const Argument& argument : term.attributes) {
-      const std::optional<AttrValue> value = literal(graph_, expression_, argument.value);
-      const ir::AttrDef* wanted = function ? ir::find_attr(function->attributes, argument.key) : nullptr;
-      if (value && wanted) given.emplace_back(wanted->name, ir::coerce(*wanted, *value));
+      const std::optional<AttrValue>& value = literals_[argument.value];
+      if (value) given.emplace_back(argument.key, *value);
     }
     text += function ? attributes_text(graph_, function->attributes, given) : "";
     return text + ")";
@@ -162,18 +137,18 @@ class Writer {
 
   GraphBuilder::Impl& graph_;
   const Expression& expression_;
-  std::vector<Written> written_;  // of each term
+  const std::vector<std::optional<AttrValue>> literals_;  // by term
+  std::vector<Written> written_;
 };
 
 }  // namespace
 
 std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchema& schema, const AttrList& given) {
   std::string text;
-  for (const ir::AttrDef& def : schema) {
-    AttrValue value = def.fallback;
-    for (const auto& [name, wanted] : given) {
-      if (name == def.name) value = wanted;
-    }
+  const AttrList values = ir::Attrs(schema, given).list();
+  for (std::size_t i = 0; i < schema.size(); ++i) {
+    const ir::AttrDef& def = schema[i];
+    const AttrValue& value = values[i].second;
     const std::optional<std::string> nothing =
         !def.required && value == def.fallback ? default_text(def) : std::nullopt;
     if (nothing && nothing->empty()) continue;

@@ -2,17 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
+#include <algorithm>
 #include <set>
 
 namespace graphrun {
 namespace {
 
 constexpr std::size_t kLongest = 60;  // of an operand's text that takes the place of its node's name
-
-bool is_name_part(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
-}
 
 // Replaces a whole name, not a part of another.
 void replace_name(std::string& text, const std::string& name, const std::string& with) {
@@ -25,10 +21,7 @@ void replace_name(std::string& text, const std::string& name, const std::string&
 }
 
 bool is_plain(std::string_view text) {
-  for (const char c : text) {
-    if (!is_name_part(c)) return false;
-  }
-  return true;
+  return std::all_of(text.begin(), text.end(), is_name_part);
 }
 
 std::string definition(const ir::Node& node) {
@@ -41,6 +34,7 @@ std::string definition(const ir::Node& node) {
 }  // namespace
 
 std::string attribute_at_fault(const Error& error, const std::vector<std::string>& given) {
+  if (const auto* known = dynamic_cast<const ir::AttrError*>(&error)) return known->attribute;
   const Diagnostic& d = error.diagnostics().front();
   if (!d.code.starts_with("attribute.")) return {};
   for (const std::string& name : given) {

@@ -27,6 +27,13 @@ json::Value normalized(const json::Value& given) {
   return value;
 }
 
+// "x, W" of an entry of the graph.
+std::string operands(const json::Value& entry) {
+  std::string text;
+  for (const json::Value& input : entry.find("inputs")->value.items) text += (text.empty() ? "" : ", ") + input.string;
+  return text;
+}
+
 const json::Value* find(const json::Value& object, std::string_view key) {
   const json::Member* member = object.find(key);
   return member ? &member->value : nullptr;
@@ -47,7 +54,7 @@ class Canonical {
     json::add(out, "inputs", inputs());
     json::add(out, "parameters", parameters());
     json::Value entries = make_array();
-    for (const json::Place& entry : file_.graph_) entries.items.push_back(graph_entry(*entry.value));
+    for (const json::Place& entry : file_.graph_) entries.items.push_back(graph_entry(entry));
     json::add(out, "graph", std::move(entries));
     json::add(out, "outputs", outputs());
     json::add(out, "train", train());
@@ -58,9 +65,10 @@ class Canonical {
   json::Value inputs() const {
     json::Value out = make_object();
     for (const ModelFile::Input& input : file_.inputs_) {
-      json::Value shape = make_array({make("batch")});
-      for (const std::int64_t extent : input.sample.dims()) shape.items.push_back(make(extent));
-      json::add(out, input.name, make_object({{"dtype", make(name_of(input.dtype))}, {"shape", std::move(shape)}}));
+      const json::Value* shape = find(*input.place.value, "shape");
+      json::add(out, input.name,
+                make_object({{"dtype", make(name_of(input.dtype))},
+                             {"shape", normalized(shape ? *shape : *input.place.value)}}));
     }
     return out;
   }
@@ -68,10 +76,8 @@ class Canonical {
   json::Value parameters() const {
     json::Value out = make_object();
     for (const ModelFile::Parameter& p : file_.parameters_) {
-      json::Value shape = make_array();
-      for (const std::int64_t extent : p.shape.dims()) shape.items.push_back(make(extent));
       json::add(out, p.name,
-                make_object({{"shape", std::move(shape)},
+                make_object({{"shape", normalized(*find(*p.place.value, "shape"))},
                              {"init", normalized(*find(*p.place.value, "init"))},
                              {"decay", make(p.decay)}}));
     }
@@ -79,32 +85,26 @@ class Canonical {
   }
 
   // Ops become assignments; layers stay objects, for an expression cannot say how parameters start.
-  json::Value graph_entry(const json::Value& entry) const {
+  json::Value graph_entry(const json::Place& at) const {
+    const json::Value& entry = *at.value;
     if (entry.kind == json::Kind::string) return make(expression::text(graph_, expression::parse(entry.string)));
     const std::string& op = find(entry, "op")->string;
-    if (const Layer* layer = find_layer(op)) return layer_entry(entry, *layer);
+    if (const Layer* layer = find_layer(op)) return layer_entry(at, *layer);
     const ir::AttrSchema& schema = find_function(op)->attributes;
-    std::string operands;
-    for (const json::Value& input : find(entry, "inputs")->items)
-      operands += (operands.empty() ? "" : ", ") + input.string;
-    return make(fmt::format("{} = {}({}{})", find(entry, "name")->string, op, operands,
-                            expression::attributes_text(graph_, schema, given(entry, schema))));
+    return make(fmt::format("{} = {}({}{})", find(entry, "name")->string, op, operands(entry),
+                            expression::attributes_text(graph_, schema, given(at, schema))));
   }
 
-  static AttrList given(const json::Value& entry, const ir::AttrSchema& schema) {
-    AttrList attrs;
-    for (const json::Member& member : entry.members) {
-      const ir::AttrDef* def = ir::find_attr(schema, member.key);
-      if (def == nullptr || member.value.kind == json::Kind::null) continue;
-      attrs.emplace_back(def->name, ir::coerce(*def, *attr_value(member.value)));
-    }
-    return attrs;
+  AttrList given(const json::Place& entry, const ir::AttrSchema& schema) const {
+    json::ObjectReader object(file_.reader_, entry);
+    return *read_attrs(file_.reader_, object, schema, {});
   }
 
-  static json::Value layer_entry(const json::Value& entry, const Layer& layer) {
+  json::Value layer_entry(const json::Place& at, const Layer& layer) const {
+    const json::Value& entry = *at.value;
     json::Value out =
         make_object({{"name", *find(entry, "name")}, {"op", make(layer.name)}, {"inputs", *find(entry, "inputs")}});
-    const ir::Attrs attrs(layer.attributes, given(entry, layer.attributes));
+    const ir::Attrs attrs(layer.attributes, given(at, layer.attributes));
     for (const auto& [name, value] : attrs.list()) {
       const auto* word = std::get_if<std::string>(&value);
       if (!word || !word->empty()) json::add(out, name, json_of(value));
@@ -159,10 +159,9 @@ class Canonical {
   json::Value optimizer() const {
     const OptimizerSpec& spec = model_.train.optimizer;
     const OptimizerDef* def = find_row(optimizers(), spec.name);
-    AttrList list;
-    for (const auto& [name, value] : spec.attributes) list.emplace_back(name, value);
+    const ir::Attrs attrs(def->attributes, {spec.attributes.begin(), spec.attributes.end()});
     json::Value fields = make_object();
-    for (const auto& [name, value] : ir::Attrs(def->attributes, list).list()) {
+    for (const auto& [name, value] : attrs.list()) {
       json::add(fields, name, name == "lr" && spec.lr ? schedule(*spec.lr) : json_of(value));
     }
     return make_object({{spec.name, std::move(fields)}});
@@ -187,10 +186,7 @@ json::Value canonical(const ModelFile& file, Model& model) {
 
 std::string entry_text(const json::Value& entry) {
   if (entry.kind == json::Kind::string) return entry.string;
-  std::string text = fmt::format("{} = {}(", find(entry, "name")->string, find(entry, "op")->string);
-  const std::size_t begin = text.size();
-  for (const json::Value& input : find(entry, "inputs")->items)
-    text += (text.size() > begin ? ", " : "") + input.string;
+  std::string text = fmt::format("{} = {}({}", find(entry, "name")->string, find(entry, "op")->string, operands(entry));
   for (const json::Member& member : entry.members) {
     if (member.key == "name" || member.key == "op" || member.key == "inputs") continue;
     const bool is_word = member.value.kind == json::Kind::string;

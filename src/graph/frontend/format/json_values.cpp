@@ -24,26 +24,6 @@ bool is_whole(double value) {
   return value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value));
 }
 
-std::optional<Shape> read_extents(Reader& reader, const Place& list, std::size_t first) {
-  const std::size_t count = list.value->items.size();
-  if (count > static_cast<std::size_t>(kMaxRank)) {
-    reader.report(list, "model.shape", fmt::format("a shape has at most {} extents, got {}", kMaxRank, count));
-    return std::nullopt;
-  }
-  Shape shape;
-  for (std::size_t i = first; i < count; ++i) {
-    const Place item = list.item(i);
-    if (item.value->kind == Kind::string && item.value->string == "batch") {
-      reader.report(item, "model.shape", "\"batch\" stands only as the first extent of an input");
-      return std::nullopt;
-    }
-    const std::optional<std::int64_t> extent = reader.integer(item, 1, std::int64_t{1} << 40);
-    if (!extent) return std::nullopt;
-    shape.push_back(*extent);
-  }
-  return shape;
-}
-
 bool read_nested(Reader& reader, const Place& at, std::size_t depth, std::vector<std::int64_t>& extents,
                  std::vector<float>& values) {
   if (at.value->kind != Kind::array) {
@@ -79,17 +59,6 @@ bool read_nested(Reader& reader, const Place& at, std::size_t depth, std::vector
   return true;
 }
 
-std::optional<Init> read_init_word(Reader& reader, const Place& at) {
-  const std::string& word = at.value->string;
-  if (word == "zeros") return Init::zeros();
-  if (word == "ones") return Init::constant(1);
-  if (word == "glorot_uniform") return Init::glorot_uniform();
-  const std::string hint = did_you_mean(word, {"zeros", "ones", "glorot_uniform"});
-  reader.report(at, "model.init", fmt::format("there is no initialiser named {}", word),
-                hint.empty() ? std::string(kInits) : hint);
-  return std::nullopt;
-}
-
 std::optional<Init> read_init_file(Reader& reader, const Place& at, const ReadArray& read_array) {
   json::ObjectReader fields(reader, at);
   const std::optional<std::string> file = fields.string("npz");
@@ -106,76 +75,100 @@ std::optional<Init> read_init_file(Reader& reader, const Place& at, const ReadAr
   }
 }
 
-std::optional<Init> read_init_object(Reader& reader, const Place& at, const ReadArray& read_array) {
-  if (at.value->find("npz")) return read_init_file(reader, at, read_array);
-  if (at.value->members.size() != 1) {
-    reader.report(at, "model.init", "an initialiser is an object with one key", std::string(kInits));
-    return std::nullopt;
+std::optional<Init> read_normal(Reader& reader, const Place& at) {
+  const std::optional<double> deviation = reader.number(at);
+  if (!deviation || *deviation >= 0) return deviation ? std::optional(Init::normal(*deviation)) : std::nullopt;
+  reader.report(at, "model.init", fmt::format("a standard deviation must be >= 0, got {}", *deviation));
+  return std::nullopt;
+}
+
+std::optional<Init> read_uniform(Reader& reader, const Place& at) {
+  const std::optional<std::vector<double>> ends = reader.numbers(at);
+  if (!ends) return std::nullopt;
+  if (ends->size() == 2 && (*ends)[0] <= (*ends)[1]) return Init::uniform((*ends)[0], (*ends)[1]);
+  reader.report(at, "model.init",
+                fmt::format("uniform needs two numbers [low, high], got [{}]", fmt::join(*ends, ", ")));
+  return std::nullopt;
+}
+
+// "zeros", or the one key of {"normal": 0.1}. Nothing when the value was reported.
+std::optional<Init> read_named_init(Reader& reader, const Place& at) {
+  const bool is_word = at.value->kind == Kind::string;
+  const json::Member* const member = is_word ? nullptr : &at.value->members.front();
+  const std::string& name = is_word ? at.value->string : member->key;
+  std::vector<std::string> candidates;
+  for (const InitDoc& doc : init_docs()) {
+    if (doc.argument.empty() != is_word) continue;
+    if (doc.name == name) return doc.read(reader, is_word ? at : at.member(*member));
+    candidates.emplace_back(doc.name);
   }
-  const json::Member& member = at.value->members.front();
-  const Place value = at.member(member);
-  if (member.key == "constant") {
-    const std::optional<double> v = reader.number(value);
-    return v ? std::optional(Init::constant(*v)) : std::nullopt;
+  std::string hint = did_you_mean(name, candidates);
+  if (hint.empty()) hint = kInits;
+  const std::string message = fmt::format("there is no initialiser named {}", name);
+  if (is_word) {
+    reader.report(at, "model.init", message, hint);
+  } else {
+    reader.report_key(at, *member, "model.init", message, hint);
   }
-  if (member.key == "normal") {
-    const std::optional<double> deviation = reader.number(value);
-    if (!deviation) return std::nullopt;
-    if (*deviation >= 0) return Init::normal(*deviation);
-    reader.report(value, "model.init", fmt::format("a standard deviation must be >= 0, got {}", *deviation));
-    return std::nullopt;
-  }
-  if (member.key == "uniform") {
-    const std::optional<std::vector<double>> ends = reader.numbers(value);
-    if (!ends) return std::nullopt;
-    if (ends->size() == 2 && (*ends)[0] <= (*ends)[1]) return Init::uniform((*ends)[0], (*ends)[1]);
-    reader.report(value, "model.init",
-                  fmt::format("uniform needs two numbers [low, high], got [{}]", fmt::join(*ends, ", ")));
-    return std::nullopt;
-  }
-  const std::string hint = did_you_mean(member.key, {"constant", "normal", "uniform", "npz"});
-  reader.report_key(at, member, "model.init", fmt::format("there is no initialiser named {}", member.key),
-                    hint.empty() ? std::string(kInits) : hint);
   return std::nullopt;
 }
 
 }  // namespace
 
 const std::vector<InitDoc>& init_docs() {
+  using Read = std::optional<Init>;
   static const std::vector<InitDoc> docs = {
-      {{"zeros", "0"}},
-      {{"ones", "1"}},
-      {{"glorot_uniform", "uniform in ±sqrt(6 / (in + out)), the last two extents being in and out"}},
-      {{"constant", "that number"}, "a number"},
-      {{"normal", "normal with mean 0"}, "the deviation"},
-      {{"uniform", "uniform from low to high"}, "[low, high]"},
-      {{"npz", "the array of that name of an NPZ file"}, "a file, beside it \"key\": a name"},
+      {{"zeros", "0"}, {}, [](Reader&, const Place&) -> Read { return Init::zeros(); }},
+      {{"ones", "1"}, {}, [](Reader&, const Place&) -> Read { return Init::constant(1); }},
+      {{"glorot_uniform", "uniform in ±sqrt(6 / (in + out)), the last two extents being in and out"},
+       {},
+       [](Reader&, const Place&) -> Read { return Init::glorot_uniform(); }},
+      {{"constant", "that number"},
+       "a number",
+       [](Reader& reader, const Place& at) -> Read {
+         const std::optional<double> value = reader.number(at);
+         return value ? Read(Init::constant(*value)) : std::nullopt;
+       }},
+      {{"normal", "normal with mean 0"}, "the deviation", read_normal},
+      {{"uniform", "uniform from low to high"}, "[low, high]", read_uniform},
+      {{"npz", "the array of that name of an NPZ file"}, "a file, beside it \"key\": a name"},  // read_init_file()
   };
   return docs;
 }
 
-std::optional<Shape> read_shape(Reader& reader, const Place& at) {
-  if (at.value->kind != Kind::array) {
-    reader.report(at, "json.type", fmt::format("a shape is an array of extents, got {}", name_of(at.value->kind)),
-                  "for instance [784, 256]");
-    return std::nullopt;
-  }
-  return read_extents(reader, at, 0);
+bool is_array(Reader& reader, const Place& at, std::string_view what, std::string_view hint) {
+  if (at.value->kind == Kind::array) return true;
+  reader.report(at, "json.type", fmt::format("{}, got {}", what, name_of(at.value->kind)), std::string(hint));
+  return false;
 }
 
-std::optional<Shape> read_batch_shape(Reader& reader, const Place& at) {
-  if (at.value->kind != Kind::array) {
-    reader.report(at, "json.type", fmt::format("a shape is an array of extents, got {}", name_of(at.value->kind)),
-                  "for instance [\"batch\", 6]");
+std::optional<Shape> read_shape(Reader& reader, const Place& at, bool of_input) {
+  constexpr std::string_view kOfInput = "for instance [\"batch\", 6]";
+  if (!is_array(reader, at, "a shape is an array of extents", of_input ? kOfInput : "for instance [784, 256]")) {
     return std::nullopt;
   }
   const std::vector<json::Value>& items = at.value->items;
-  if (items.empty() || items[0].kind != Kind::string || items[0].string != "batch") {
+  const auto is_batch = [](const json::Value& item) { return item.kind == Kind::string && item.string == "batch"; };
+  if (of_input && (items.empty() || !is_batch(items[0]))) {
     reader.report(items.empty() ? at : at.item(0), "model.shape", "the first extent of an input is \"batch\"",
-                  "for instance [\"batch\", 6]");
+                  std::string(kOfInput));
     return std::nullopt;
   }
-  return read_extents(reader, at, 1);
+  if (items.size() > static_cast<std::size_t>(kMaxRank)) {
+    reader.report(at, "model.shape", fmt::format("a shape has at most {} extents, got {}", kMaxRank, items.size()));
+    return std::nullopt;
+  }
+  Shape shape;
+  for (std::size_t i = of_input ? 1 : 0; i < items.size(); ++i) {
+    if (is_batch(items[i])) {
+      reader.report(at.item(i), "model.shape", "\"batch\" stands only as the first extent of an input");
+      return std::nullopt;
+    }
+    const std::optional<std::int64_t> extent = reader.integer(at.item(i), 1, std::int64_t{1} << 40);
+    if (!extent) return std::nullopt;
+    shape.push_back(*extent);
+  }
+  return shape;
 }
 
 std::optional<DType> read_dtype(Reader& reader, const Place& at) {
@@ -222,8 +215,13 @@ json::Value json_of(const AttrValue& value) {
 }
 
 std::optional<Init> read_init(Reader& reader, const Place& at, const ReadArray& read_array) {
-  if (at.value->kind == Kind::string) return read_init_word(reader, at);
-  if (at.value->kind == Kind::object) return read_init_object(reader, at, read_array);
+  if (at.value->kind == Kind::string) return read_named_init(reader, at);
+  if (at.value->kind == Kind::object) {
+    if (at.value->find("npz")) return read_init_file(reader, at, read_array);
+    if (at.value->members.size() == 1) return read_named_init(reader, at);
+    reader.report(at, "model.init", "an initialiser is an object with one key", std::string(kInits));
+    return std::nullopt;
+  }
   if (at.value->kind != Kind::array && !at.value->is_number()) {
     reader.report(at, "model.init", fmt::format("no initialiser: {}", name_of(at.value->kind)), std::string(kInits));
     return std::nullopt;

@@ -15,13 +15,14 @@
 
 namespace graphrun {
 
-// The extents of an array of integers >= 1.
-std::optional<Shape> read_shape(json::Reader& reader, const json::Place& at);
-// ["batch", 6] as (6): the extents of one sample.
-std::optional<Shape> read_batch_shape(json::Reader& reader, const json::Place& at);
+// Whether the value is an array. `what`: "the graph is an array", for the message.
+bool is_array(json::Reader& reader, const json::Place& at, std::string_view what, std::string_view hint);
+// The extents of an array of integers >= 1. Of an input ["batch", 6] is (6): the extents of one sample.
+std::optional<Shape> read_shape(json::Reader& reader, const json::Place& at, bool of_input = false);
 std::optional<DType> read_dtype(json::Reader& reader, const json::Place& at);  // f32 or i32
 struct InitDoc : Entry {
   std::string_view argument = {};  // without one the word alone
+  std::optional<Init> (*read)(json::Reader& reader, const json::Place& argument) = nullptr;
 };
 const std::vector<InitDoc>& init_docs();
 

@@ -16,8 +16,13 @@
 namespace graphrun {
 namespace {
 
-constexpr std::string_view kNameRule =
-    "a name is a letter or _, then letters, digits, _ and dots; not and, or, not, true, false, none";
+// False: reported.
+bool check_name(json::Reader& reader, const json::Place& object, const json::Member& member) {
+  if (is_name(member.key)) return true;
+  reader.report_key(object, member, "name.invalid", fmt::format("'{}' is not a name", member.key),
+                    std::string(kNameRule));
+  return false;
+}
 
 }  // namespace
 
@@ -75,10 +80,8 @@ void ModelFile::read_constants(const Place& at) {
   const ObjectReader object(reader_, at);
   for (const Member* member : object.unread()) {
     const std::optional<double> value = reader_.number(at.member(*member));
-    if (!is_name(member->key)) {
-      reader_.report_key(at, *member, "name.invalid", fmt::format("'{}' is not a name", member->key),
-                         std::string(kNameRule));
-    } else if (member->key == "pi" || member->key == "e") {
+    if (!check_name(reader_, at, *member)) continue;
+    if (member->key == "pi" || member->key == "e") {
       reader_.report_key(at, *member, "name.taken", fmt::format("{} is a constant of every model", member->key),
                          "choose another name");
     } else if (value) {
@@ -96,11 +99,7 @@ void ModelFile::read_inputs(const Place& at) {
     reader_.report(at, "model.inputs", "a model needs an input", "for instance {\"x\": [\"batch\", 6]}");
   }
   for (const Member* member : inputs.unread()) {
-    if (!is_name(member->key)) {
-      reader_.report_key(at, *member, "name.invalid", fmt::format("'{}' is not a name", member->key),
-                         std::string(kNameRule));
-      continue;
-    }
+    if (!check_name(reader_, at, *member)) continue;
     Input input{.name = member->key, .sample = {}, .place = at.member(*member)};
     std::optional<Shape> shape;
     std::optional<DType> dtype = DType::f32;
@@ -108,10 +107,10 @@ void ModelFile::read_inputs(const Place& at) {
       ObjectReader object(reader_, input.place);
       read_fields(reader_, object, input_fields(), train_);
       if (const auto place = object.get("dtype")) dtype = read_dtype(reader_, *place);
-      if (const auto place = object.get("shape")) shape = read_batch_shape(reader_, *place);
+      if (const auto place = object.get("shape")) shape = read_shape(reader_, *place, true);
       object.finish();
     } else {
-      shape = read_batch_shape(reader_, input.place);
+      shape = read_shape(reader_, input.place, true);
     }
     if (!shape || !dtype) {
       broken_.insert(member->key);
@@ -147,11 +146,9 @@ void ModelFile::read_parameters(const Place& at) {
 }
 
 void ModelFile::read_graph(const Place& at) {
-  if (at.value->kind != Kind::array) {
-    reader_.report(at, "json.type", fmt::format("the graph is an array, got {}", name_of(at.value->kind)),
-                   "of assignments like \"h = tanh(x @ W)\" and objects like {\"name\", \"op\", \"inputs\"}");
-    return;
-  }
+  constexpr std::string_view kHint =
+      R"j(of assignments like "h = tanh(x @ W)" and objects like {"name", "op", "inputs"})j";
+  if (!is_array(reader_, at, "the graph is an array", kHint)) return;
   for (std::size_t i = 0; i < at.value->items.size(); ++i) graph_.push_back(at.item(i));
   graph_read_ = true;
 }

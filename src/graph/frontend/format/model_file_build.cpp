@@ -181,9 +181,6 @@ class ModelBuild {
         } else {
           graph_.define(*name, call(graph_.builder, *function, *operands, *attrs));
         }
-      } catch (const ir::AttrError& error) {
-        const std::optional<Place> at = object.get(error.attribute);
-        reader_.report(at ? *at : entry, error);
       } catch (const Error& error) {
         std::vector<OperandNote> notes;
         for (const NodeId operand : *operands) notes.push_back({operand, {}});
@@ -214,12 +211,7 @@ class ModelBuild {
     const std::optional<Place> list =
         object.require("inputs", "the names of its operands, for instance \"inputs\": [\"x\"]");
     if (!list) return std::nullopt;
-    if (list->value->kind != Kind::array) {
-      reader_.report(*list, "json.type",
-                     fmt::format("inputs must be an array of names, got {}", name_of(list->value->kind)),
-                     "for instance [\"x\"]");
-      return std::nullopt;
-    }
+    if (!is_array(reader_, *list, "inputs must be an array of names", "for instance [\"x\"]")) return std::nullopt;
     Operands operands;
     bool complete = true;
     for (std::size_t i = 0; i < list->value->items.size(); ++i) {
@@ -232,31 +224,25 @@ class ModelBuild {
   }
 
   std::optional<NodeId> read_value_name(const Place& at) {
-    const std::optional<std::string> name = reader_.string(at);
-    return name ? find_value(at, *name) : std::nullopt;
-  }
-
-  std::optional<NodeId> find_value(const Place& at, const std::string& name) {
     std::optional<NodeId> id;
-    if (const auto constant = graph_.constants.find(name); constant != graph_.constants.end()) {
+    const std::optional<std::string> name = reader_.string(at);
+    if (!name) return id;
+    if (const auto constant = graph_.constants.find(*name); constant != graph_.constants.end()) {
       return graph_.builder.scalar(constant->second, DType::f32);
     }
-    if (!excused(scope_, name)) attempt(at, [&] { id = resolve(scope_, name); });
+    if (!excused(scope_, *name)) attempt(at, [&] { id = resolve(scope_, *name); });
     return id;
   }
 
   bool scalar(const Place& at, NodeId id, std::string_view role) {
-    const ir::Node& node = graph_.graph[id];
-    if (node.type.shape.rank() == 0) {
-      if (is_float(node.type.dtype)) return true;
-      reader_.report(at, "dtype.float",
-                     fmt::format("{} must be f32, {} is {}", role, at.value->string, to_string(node.type)),
-                     fmt::format("cast({}, dtype=f32) converts", at.value->string));
-      return false;
-    }
-    reader_.report(at, "shape.scalar",
-                   fmt::format("{} must be a scalar, {} is {}", role, at.value->string, to_string(node.type)),
-                   fmt::format("mean({}) is one", at.value->string));
+    const TensorType& type = graph_.builder.type(id);
+    const bool is_scalar = type.shape.rank() == 0;
+    if (is_scalar && is_float(type.dtype)) return true;
+    const std::string& name = at.value->string;
+    reader_.report(
+        at, is_scalar ? "dtype.float" : "shape.scalar",
+        fmt::format("{} must be {}, {} is {}", role, is_scalar ? "f32" : "a scalar", name, to_string(type)),
+        is_scalar ? fmt::format("cast({}, dtype=f32) converts", name) : fmt::format("mean({}) is one", name));
     return false;
   }
 
@@ -275,7 +261,7 @@ class ModelBuild {
 
   // The reverse sweep goes back from the loss through float values; training needs a parameter on its way.
   bool check_gradient(const Place& at, NodeId loss) {
-    const std::vector<bool> trained = dependents(graph_.parameters);
+    const std::vector<bool> trained = ir::depending_on(graph_.graph, graph_.parameters);
     std::vector<bool> swept(graph_.graph.size(), false);
     swept[loss] = true;
     NodeId last = loss;  // on the way to a parameter
@@ -308,22 +294,8 @@ class ModelBuild {
     return false;
   }
 
-  // Which nodes are computed from the given ones.
-  std::vector<bool> dependents(const std::vector<NodeId>& of) const {
-    std::vector<bool> reached(graph_.graph.size(), false);
-    for (const NodeId id : of) reached[id] = true;
-    for (NodeId id = 0; id < graph_.graph.size(); ++id) {
-      for (const NodeId input : graph_.graph[id].inputs) reached[id] = reached[id] || reached[input];
-    }
-    return reached;
-  }
-
   void read_metrics(const Place& at) {
-    if (at.value->kind != Kind::array) {
-      reader_.report(at, "json.type", fmt::format("metrics are an array of names, got {}", name_of(at.value->kind)),
-                     "for instance [\"mse\"]");
-      return;
-    }
+    if (!is_array(reader_, at, "metrics are an array of names", "for instance [\"mse\"]")) return;
     for (std::size_t i = 0; i < at.value->items.size(); ++i) read_metric(at.item(i));
   }
 

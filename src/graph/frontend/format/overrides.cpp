@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <unordered_map>
 
 #include "base/json_reader.h"
+#include "graph/frontend/library/entry.h"
 
 namespace graphrun {
 namespace {
@@ -59,74 +62,121 @@ Value parsed(const Override& o) {
   return value;
 }
 
-std::size_t item_index(const Override& o, const Value& list, const std::string& segment, const std::string& pointer) {
-  std::size_t index = 0;
-  const char* end = segment.data() + segment.size();
-  if (const auto [rest, problem] = std::from_chars(segment.data(), end, index); problem == std::errc() && rest == end) {
-    if (index < list.items.size()) return index;
-    fail(o, fmt::format("{} has {} items, there is none with index {}", pointer, list.items.size(), segment));
-  }
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < list.items.size(); ++i) {
-    const Member* name = list.items[i].find("name");
-    if (!name || name->value.kind != Kind::string) continue;
-    if (name->value.string == segment) return i;
-    names.push_back(name->value.string);
-  }
-  const std::string near = nearest_name(segment, names);
-  fail(o, fmt::format("no object in {} has the name {}", pointer, segment),
-       near.empty() ? "an index from 0 works too" : fmt::format("did you mean {}?", near));
+std::string_view parent(std::string_view path) {
+  return path.substr(0, path.rfind('/'));
 }
 
-// Names may contain dots: the longest key that the rest of the path begins with wins.
-Member* existing_member(Value& object, std::string_view rest) {
-  Member* longest = nullptr;
-  for (Member& member : object.members) {
-    const bool fits =
-        rest.starts_with(member.key) && (rest.size() == member.key.size() || rest[member.key.size()] == '.');
-    if (fits && (longest == nullptr || longest->key.size() < member.key.size())) longest = &member;
+// Members of an object by key, or items of a list by "name"; of equals the first.
+struct Index {
+  std::unordered_map<std::string, std::size_t> at;
+  std::size_t longest = 0;  // of the keys
+
+  void add(const std::string& key, std::size_t i) {
+    longest = std::max(longest, key.size());
+    at.emplace(key, i);
   }
-  return longest;
-}
+};
 
-std::string_view first_segment(std::string_view path) {
-  return path.substr(0, path.find('.'));
-}
+// Applies settings one after the other, in time of their number: what they go through is indexed.
+class Settings {
+ public:
+  explicit Settings(Value& root) : root_(root) {}
 
-void apply(Value& root, Override& o) {
-  check_path(o);
-  Value* value = &root;
-  Place place{&root, ""};
-  std::string_view rest = o.path;
-  for (int depth = 0; !rest.empty(); ++depth) {
-    if (depth == json::kMaxDepth) fail(o, fmt::format("the path is deeper than {} levels", json::kMaxDepth));
-    std::string_view segment = first_segment(rest);
-    if (value->kind == Kind::array) {
-      const std::size_t index = item_index(o, *value, std::string(segment), place.pointer);
-      place = place.item(index);
-      value = &value->items[index];
-    } else if (value->kind == Kind::object) {
-      Member* member = existing_member(*value, rest);
-      if (!member) {
-        value->members.push_back({std::string(segment), 0, 0, {}});
-        member = &value->members.back();
-        if (o.pointer.empty()) o.pointer = place.member(*member).pointer;
-        if (segment.size() < rest.size()) member->value.kind = Kind::object;
+  void apply(Override& o) {
+    check_path(o);
+    Value* value = &root_;
+    Place place{&root_, ""};
+    std::string path;  // as the pointer, which cuts long keys
+    bool in_list = false;
+    std::string_view rest = o.path;
+    for (int depth = 0; !rest.empty(); ++depth) {
+      if (depth == json::kMaxDepth) fail(o, fmt::format("the path is deeper than {} levels", json::kMaxDepth));
+      std::string_view segment = rest.substr(0, rest.find('.'));
+      in_list = value->kind == Kind::array;
+      if (in_list) {
+        const std::size_t index = item_index(o, *value, path, std::string(segment), place.pointer);
+        place = place.item(index);
+        value = &value->items[index];
+        path += fmt::format("/{}", index);
+      } else if (value->kind == Kind::object) {
+        Member* member = existing_member(*value, path, rest);
+        if (!member) {
+          member = &value->members.emplace_back(Member{std::string(segment), 0, 0, {}});
+          index_of(*value, path).add(member->key, value->members.size() - 1);
+          if (o.pointer.empty()) o.pointer = place.member(*member).pointer;
+          if (segment.size() < rest.size()) member->value.kind = Kind::object;
+        }
+        segment = member->key;
+        place = place.member(*member);
+        value = &member->value;
+        path += "/" + json::escape_pointer(segment);
+      } else {
+        fail(o,
+             fmt::format("{} is {}, it has no parts", place.pointer.empty() ? "the file" : place.pointer,
+                         json::name_of(value->kind)),
+             "set the whole of it with a JSON value");
       }
-      segment = member->key;
-      place = place.member(*member);
-      value = &member->value;
-    } else {
-      fail(o,
-           fmt::format("{} is {}, it has no parts", place.pointer.empty() ? "the file" : place.pointer,
-                       json::name_of(value->kind)),
-           "set the whole of it with a JSON value");
+      rest.remove_prefix(std::min(segment.size() + 1, rest.size()));
     }
-    rest.remove_prefix(std::min(segment.size() + 1, rest.size()));
+    *value = parsed(o);
+    if (o.pointer.empty()) o.pointer = place.pointer;
+    forget(path, in_list);
   }
-  *value = parsed(o);
-  if (o.pointer.empty()) o.pointer = place.pointer;
-}
+
+ private:
+  Index& index_of(const Value& value, const std::string& path) {
+    const auto [entry, fresh] = indexes_.try_emplace(path);
+    Index& index = entry->second;
+    for (std::size_t i = 0; fresh && i < value.members.size(); ++i) index.add(value.members[i].key, i);
+    for (std::size_t i = 0; fresh && i < value.items.size(); ++i) {
+      const Member* name = value.items[i].find("name");
+      if (name && name->value.kind == Kind::string) index.add(name->value.string, i);
+    }
+    return index;
+  }
+
+  // What was indexed of a value that was set, and of lists whose items may have another name now.
+  void forget(const std::string& path, bool in_list) {
+    indexes_.erase(path);
+    const std::string below = path + "/";
+    for (auto i = indexes_.lower_bound(below); i != indexes_.end() && i->first.starts_with(below);)
+      i = indexes_.erase(i);
+    if (in_list) indexes_.erase(std::string(parent(path)));
+    if (path.ends_with("/name")) indexes_.erase(std::string(parent(parent(path))));
+  }
+
+  std::size_t item_index(const Override& o, const Value& list, const std::string& path, const std::string& segment,
+                         const std::string& pointer) {
+    std::size_t index = 0;
+    const char* end = segment.data() + segment.size();
+    if (const auto [rest, bad] = std::from_chars(segment.data(), end, index); bad == std::errc() && rest == end) {
+      if (index < list.items.size()) return index;
+      fail(o, fmt::format("{} has {} items, there is none with index {}", pointer, list.items.size(), segment));
+    }
+    const Index& names = index_of(list, path);
+    if (const auto found = names.at.find(segment); found != names.at.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& name : names.at) known.push_back(name.first);
+    std::sort(known.begin(), known.end());
+    const std::string hint = did_you_mean(segment, known);
+    fail(o, fmt::format("no object in {} has the name {}", pointer, segment),
+         hint.empty() ? "an index from 0 works too" : hint);
+  }
+
+  // Names may contain dots: the longest key that the rest of the path begins with wins.
+  Member* existing_member(Value& object, const std::string& path, std::string_view rest) {
+    const Index& index = index_of(object, path);
+    std::size_t end = rest.size() <= index.longest ? rest.size() : rest.rfind('.', index.longest);
+    for (; end != std::string_view::npos && end > 0; end = rest.rfind('.', end - 1)) {
+      const auto found = index.at.find(std::string(rest.substr(0, end)));
+      if (found != index.at.end()) return &object.members[found->second];
+    }
+    return nullptr;
+  }
+
+  Value& root_;
+  std::map<std::string, Index> indexes_;  // by path
+};
 
 bool within(std::string_view pointer, std::string_view outer) {
   return pointer.starts_with(outer) && (pointer.size() == outer.size() || pointer[outer.size()] == '/');
@@ -137,10 +187,8 @@ bool within(std::string_view pointer, std::string_view outer) {
 std::vector<Override> apply_overrides(json::Document& document,
                                       const std::vector<std::pair<std::string, std::string>>& settings) {
   std::vector<Override> overrides;
-  for (const auto& [path, value] : settings) {
-    overrides.push_back({path, value, {}});
-    apply(document.root, overrides.back());
-  }
+  Settings all(document.root);
+  for (const auto& [path, value] : settings) all.apply(overrides.emplace_back(Override{path, value, {}}));
   return overrides;
 }
 

@@ -21,16 +21,9 @@ Var average(Var slot, double stays, Var fresh) {
   return UpdateContext::assign(slot, slot * stays + added);
 }
 
-Var sgd(UpdateContext& c) {
-  return descend(c, c.gradient);
-}
-
 Var velocity(UpdateContext& c) {
   const Var old = c.slot("velocity");
   return c.assign(old, old * c.attrs.real("momentum") + c.gradient);
-}
-Var momentum(UpdateContext& c) {
-  return descend(c, velocity(c));
 }
 Var nesterov(UpdateContext& c) {
   const Var v = velocity(c);
@@ -100,8 +93,9 @@ const std::vector<OptimizerDef>& optimizers() {
                                                  number("beta2", 0.999, "how much of the mean of g^2 stays"),
                                                  number("eps", 1e-8, "added to the root")};
   static const std::vector<OptimizerDef> table = {
-      {{"sgd", "p - lr g", schema({})}, sgd},
-      {{"momentum", "v = momentum v + g; p - lr v", schema(mu)}, momentum},
+      {{"sgd", "p - lr g", schema({})}, [](UpdateContext& c) { return descend(c, c.gradient); }},
+      {{"momentum", "v = momentum v + g; p - lr v", schema(mu)},
+       [](UpdateContext& c) { return descend(c, velocity(c)); }},
       {{"nesterov", "v = momentum v + g; p - lr (g + momentum v)", schema(mu)}, nesterov},
       {{"rmsprop", "s = alpha s + (1 - alpha) g^2; p - lr g / (sqrt(s) + eps)",
         schema({number("alpha", 0.99, "how much of the mean of g^2 stays"), number("eps", 1e-8, "added to the root")})},

@@ -27,14 +27,6 @@ Var lerp(const ScheduleCall& c, Var part) {
   return like(from, part) + way;
 }
 
-Var constant(const ScheduleCall& c) {
-  return like(c.attrs.real("value"), c.time);
-}
-
-Var linear(const ScheduleCall& c) {
-  return lerp(c, at_most_one(lengths(c)));
-}
-
 // from + (to - from) (1 - cos(pi t / length)) / 2
 Var cosine(const ScheduleCall& c) {
   const Var turn = op("cos", {at_most_one(lengths(c)) * std::numbers::pi});
@@ -48,9 +40,6 @@ Var power(const ScheduleCall& c, Var exponent) {
 Var step(const ScheduleCall& c) {
   // A little slack: a time that rounding left just below a whole number counts as that number.
   return power(c, op("floor", {lengths(c) + 1e-6}));
-}
-Var exponential(const ScheduleCall& c) {
-  return power(c, lengths(c));
 }
 
 Var piecewise(const ScheduleCall& c) {
@@ -128,11 +117,14 @@ Parsed parse(const ScheduleSpec& spec) {
 const std::vector<ScheduleDef>& schedules() {
   static const ir::AttrSchema ends = {real("from", "at first"), real("to", "at last")};
   static const std::vector<ScheduleDef> table = {
-      row("constant", "the same number", constant, {real("value", "the number")}),
-      row("linear", "from `from` to `to` over the length, then `to`", linear, ends),
+      row("constant", "the same number", [](const ScheduleCall& c) { return like(c.attrs.real("value"), c.time); },
+          {real("value", "the number")}),
+      row(
+          "linear", "from `from` to `to` over the length, then `to`",
+          [](const ScheduleCall& c) { return lerp(c, at_most_one(lengths(c))); }, ends),
       row("cosine", "from + (to - from) (1 - cos(pi t / length)) / 2, then `to`", cosine, ends),
       row("step", "from * factor^floor(t / length)", step, {real("from", "at first"), positive("factor", "each time")}),
-      row("exponential", "from * factor^(t / length)", exponential,
+      row("exponential", "from * factor^(t / length)", [](const ScheduleCall& c) { return power(c, lengths(c)); },
           {real("from", "at first"), positive("factor", "over the length")}),
       row("piecewise", "values[i] from the i-th boundary on; the unit's key lists the boundaries", piecewise,
           {{"values", Reals{}, "one more than boundaries", true}}, Reals{},

@@ -79,11 +79,7 @@ class Tracer {
     }
   }
 
-  Params packed(const Node& node) const {
-    std::vector<TensorType> inputs;
-    for (const NodeId input : node.inputs) inputs.push_back(graph_[input].type);
-    return node.def->pack(node.attrs, inputs, node.type);
-  }
+  Params packed(const Node& node) const { return node.def->pack(node.attrs, ir::input_types(graph_, node), node.type); }
 
   // All of it stays all of it; a part is followed where only axes of extent 1 come or go.
   void reshaped(const Node& node, const Box& box, const ClassRange& range) {
@@ -144,8 +140,7 @@ std::vector<ClassRange> class_numbers(const ir::Graph& graph, const std::vector<
     const Node& node = graph[id];
     for (const NodeId input : node.inputs) needed[input] = true;
     if (node.def->classes == nullptr) continue;
-    std::vector<TensorType> inputs;
-    for (const NodeId input : node.inputs) inputs.push_back(graph[input].type);
+    const std::vector<TensorType> inputs = ir::input_types(graph, node);
     const std::optional<Classes> classes = node.def->classes(node.attrs, inputs);
     if (!classes) continue;
     const ClassRange range{

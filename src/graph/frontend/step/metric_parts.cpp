@@ -21,10 +21,6 @@ using ir::NodeId;
 
 constexpr std::int64_t kMostNumbers = 64;  // of the parts of one metric: each has a ring
 
-bool is_sample_count(const Graph& graph, NodeId id) {
-  return graph[id].op == Op::cast && graph[id].inputs[0] == graph.phases[0].row_count;
-}
-
 // What reduces rows to none; nothing for an op whose batches do not add up to the whole. Batches become one as partial
 // results do in a region.
 std::optional<Combined> combined_by(const Node& node) {
@@ -36,6 +32,10 @@ std::optional<Combined> combined_by(const Node& node) {
 }
 
 }  // namespace
+
+bool is_sample_count(const Graph& model, NodeId id) {
+  return model[id].op == Op::cast && model[id].inputs[0] == model.phases[0].row_count;
+}
 
 MetricAnalysis::MetricAnalysis(const Graph& graph, std::span<const NodeId> roots)
     : graph_(graph),
@@ -148,29 +148,16 @@ MetricFormula metric_formula(const Graph& model, NodeId metric, const std::vecto
   ir::Builder make(formula.graph);
   make.enter(0);
   const auto input = [&](const Shape& shape) { return make::source(make, "input", {DType::f64, shape}).id; };
-  std::map<NodeId, NodeId> copied;
+  std::map<NodeId, NodeId> given;
   for (const MetricPart& part : parts) {
     formula.parts.push_back(input(model[part.node].type.shape));
-    copied.emplace(part.node, formula.parts.back());
+    given.emplace(part.node, formula.parts.back());
   }
   formula.samples = input({});
-  const auto ends = [&](NodeId id) { return copied.contains(id) || is_sample_count(model, id); };
-  for (const NodeId id : ir::needed_nodes(model, metric, ends)) {
-    if (copied.contains(id)) continue;
-    if (is_sample_count(model, id)) {
-      copied.emplace(id, formula.samples);
-      continue;
-    }
-    const Node& node = model[id];
-    std::vector<NodeId> inputs;
-    for (const NodeId i : node.inputs) inputs.push_back(copied.at(i));
-    AttrList attrs = node.attrs.list();
-    for (auto& [name, value] : attrs) {
-      if (name == "dtype" && is_float(node.type.dtype)) value = std::string("f64");
-    }
-    copied.emplace(id, make.add(name_of(node.op), std::move(inputs), attrs));
-  }
-  formula.value = copied.at(metric);
+  formula.value = ir::copy_as_f64(make, model, metric, [&](NodeId id) {
+    const auto part = given.find(id);
+    return part != given.end() ? part->second : is_sample_count(model, id) ? formula.samples : kNoNode;
+  });
   formula.graph[formula.value].keep = true;
   return formula;
 }

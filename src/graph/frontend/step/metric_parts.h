@@ -27,6 +27,9 @@ struct MetricParts {
   std::string problem;            // or why it is neither: a clause for a message
 };
 
+// The number of samples of a batch, which a mean over rows divides by.
+bool is_sample_count(const ir::Graph& model, ir::NodeId id);
+
 class MetricAnalysis {
  public:
   // `roots`: what the model is for, its outputs and its loss. Where these depend on how rows fall into batches that is

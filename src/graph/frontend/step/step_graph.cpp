@@ -84,11 +84,7 @@ class StepGraphBuilder {
     const bool training = name == "train";
     const std::int64_t samples = split.samples();
     const bool drops = training && model_.train.drop_last;
-    StepPhase phase;
-    phase.name = name;
-    phase.split = split.name;
-    phase.batches = {samples, 0, drops};
-    start_phase(std::move(phase));
+    start_phase({.name = name, .split = split.name, .batches = {samples, 0, drops}});
     columns_.clear();
     for (const auto& [column, tensor] : split.columns) columns_.emplace(column, &tensor);
     counter_ = add_state(name + "/step:counter", {DType::u64, {}, 0}, "counter");
@@ -130,21 +126,16 @@ class StepGraphBuilder {
   NodeId copy(NodeId wanted) {
     if (copied_[wanted] != kNoNode) return copied_[wanted];
     const std::string phase = result_.phases.back().name;
-    const auto ends = [&](NodeId id) { return copied_[id] != kNoNode || is_sample_count(id); };
+    const auto ends = [&](NodeId id) { return copied_[id] != kNoNode || is_sample_count(source_.graph, id); };
     for (const NodeId id : ir::needed_nodes(source_.graph, wanted, ends)) {
       if (copied_[id] == kNoNode) copied_[id] = copy_node(id, phase);
     }
     return copied_[wanted];
   }
 
-  bool is_sample_count(NodeId id) const {
-    const ir::Node& node = source_.graph[id];
-    return node.op == Op::cast && node.inputs[0] == source_.graph.phases[0].row_count;
-  }
-
   NodeId copy_node(NodeId id, const std::string& phase) {
     const ir::Node& node = source_.graph[id];
-    if (is_sample_count(id)) return make_.sample_count(node.type.dtype);
+    if (is_sample_count(source_.graph, id)) return make_.sample_count(node.type.dtype);
     if (node.op == Op::input) {
       throw Error(ErrorKind::input, "input.unbound",
                   fmt::format("phase {} has no data for the input '{}'", phase, node.name),
@@ -198,9 +189,7 @@ class StepGraphBuilder {
       }
       return add_record(phase, name, copy(value));
     }
-    Recorded recorded;
-    recorded.name = name;
-    recorded.formula = formula(value, found.parts);
+    Recorded recorded{.name = name, .formula = formula(value, found.parts)};
     for (const MetricPart& part : found.parts) {
       const NodeId whole = copy(part.node);
       const std::int64_t elements = make_.type(whole).shape.elements();
@@ -383,9 +372,7 @@ class StepGraphBuilder {
   }
 
   void add_prediction() {
-    StepPhase phase;
-    phase.name = "predict";
-    start_phase(std::move(phase));
+    start_phase({.name = "predict"});
     StepPhase& predict = result_.phases.back();
     std::vector<NodeId> outputs;
     for (const OutputSpec& output : model_.outputs) outputs.push_back(output.value.id);

@@ -35,17 +35,17 @@ struct Recorded {
 };
 
 struct StepPhase {
-  std::string name;                  // of the graph's phase of the same index
-  std::string split;                 // whose rows it reads; empty for prediction
-  Batches batches;                   // of the split; none for prediction
-  std::int64_t ring = 0;             // elements of each ring
-  ir::NodeId counter = ir::kNoNode;  // of finished steps; prediction has none
-  std::vector<Recorded> recorded;    // loss first
-  std::string needs_one_batch = {};  // why this phase has no metrics where the split is several; empty: it has
+  std::string name;                     // of the graph's phase of the same index
+  std::string split = {};               // whose rows it reads; empty for prediction
+  Batches batches = {};                 // of the split; none for prediction
+  std::int64_t ring = 0;                // elements of each ring
+  ir::NodeId counter = ir::kNoNode;     // of finished steps; prediction has none
+  std::vector<Recorded> recorded = {};  // loss first
+  std::string needs_one_batch = {};     // why this phase has no metrics where the split is several; empty: it has
   // prediction only:
-  std::vector<std::pair<std::string, ir::NodeId>> inputs;  // by input name, rows past the count zero
-  ir::NodeId count = ir::kNoNode;                          // i32: rows that are valid
-  std::vector<ir::NodeId> outputs;                         // in the model's order
+  std::vector<std::pair<std::string, ir::NodeId>> inputs = {};  // by input name, rows past the count zero
+  ir::NodeId count = ir::kNoNode;                               // i32: rows that are valid
+  std::vector<ir::NodeId> outputs = {};                         // in the model's order
 };
 
 struct StepGraph {
