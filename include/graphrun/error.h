@@ -81,5 +81,7 @@ class GRAPHRUN_API OutOfMemory : public Error {
 // The candidate nearest to `name`, where two neighbours that changed places are one edit; "" when none is within a
 // third of the name's length (at most 3 edits) or the name is longer than 64 bytes. A wrong case is one edit.
 GRAPHRUN_API std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
+// "did you mean 'relu'?", or "": a hint.
+GRAPHRUN_API std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace graphrun

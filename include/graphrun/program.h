@@ -143,6 +143,9 @@ GRAPHRUN_API std::string to_string(const Tiling& tiling);
 // offset + (f * stride + r) * size of its type, stride being the tile's number of rows rounded up to kTileLanes; a
 // value with k rows a sample has k times as many features.
 inline constexpr std::int64_t kTileLanes = 16;
+constexpr std::int64_t whole_lanes(std::int64_t rows) {  // with those that fill up the last vector
+  return (rows + kTileLanes - 1) / kTileLanes * kTileLanes;
+}
 
 // Elementwise steps [first, last) of the phase over one index space, that of the last one's output (a record has one
 // element), and all with rows or none. A step with one element in a chain of more gives a number, from numbers alone:
@@ -201,6 +204,7 @@ GRAPHRUN_API View view_of(const Buffer& buffer);
 // The elements of a strided buffer whose first one is at `data`, in row-major order.
 GRAPHRUN_API void gather(const Buffer& buffer, const std::byte* data, std::span<std::byte> to);
 GRAPHRUN_API void scatter(const Buffer& buffer, std::span<const std::byte> from, std::byte* data);
+GRAPHRUN_API std::int64_t elements_of(const Program& program, const Step& step);   // that it computes: a record, one
 GRAPHRUN_API BufferId find_buffer(const Program& program, std::string_view name);  // kNoBuffer when there is none
 GRAPHRUN_API BufferId storage_root(const Program& program, BufferId id);           // the end of its chain of storages
 GRAPHRUN_API PhaseId find_phase(const Program& program, std::string_view name);    // throws Error, names the phases

@@ -71,17 +71,14 @@ std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view 
     throw Error(ErrorKind::device, "executor.load",
                 fmt::format("{} does not load: {}", path, cause == nullptr ? "unknown cause" : cause));
   }
+  const auto expect = [&](bool is_so, std::string_view otherwise) {
+    if (!is_so) throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is no executor: {}", path, otherwise));
+  };
   using Entry = const ExecutorPlugin* (*)();
   const auto entry = reinterpret_cast<Entry>(dlsym(library, "graphrun_executor_plugin"));
-  if (entry == nullptr) {
-    throw Error(ErrorKind::input, "executor.plugin",
-                fmt::format("{} is no executor: it does not export graphrun_executor_plugin()", path));
-  }
+  expect(entry != nullptr, "it does not export graphrun_executor_plugin()");
   const ExecutorPlugin* plugin = entry();
-  if (plugin == nullptr) {
-    throw Error(ErrorKind::input, "executor.plugin",
-                fmt::format("{} is no executor: graphrun_executor_plugin() gives null", path));
-  }
+  expect(plugin != nullptr, "graphrun_executor_plugin() gives null");
   if (plugin->struct_size != sizeof(ExecutorPlugin) || plugin->abi != kExecutorAbi) {
     throw Error(
         ErrorKind::input, "executor.abi",
@@ -90,20 +87,14 @@ std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view 
                     path, plugin->abi, kExecutorAbi),
         "build the plug-in against the installed headers");
   }
-  if (plugin->create == nullptr) {
-    throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is no executor: it has no create()", path));
-  }
+  expect(plugin->create != nullptr, "it has no create()");
   std::shared_ptr<Executor> executor = plugin->create(argument);
-  if (executor == nullptr) {
-    throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is no executor: its create() gives none", path));
-  }
+  expect(executor != nullptr, "its create() gives none");
   return executor;
 }
 
-}  // namespace
-
-namespace {
 std::atomic<AllocationHook> allocation_hook{nullptr};
+
 }  // namespace
 
 void watch_allocations(AllocationHook hook) noexcept {
@@ -117,8 +108,7 @@ void report_allocation(const char* api, std::uint64_t bytes) noexcept {
 HostKernel find_kernel(const StepSignature& step) {
   static const CpuExecutor cpu;
   static const RefExecutor ref;
-  for (const HostExecutor* executor :
-       {static_cast<const HostExecutor*>(&cpu), static_cast<const HostExecutor*>(&ref)}) {
+  for (const HostExecutor* executor : std::initializer_list<const HostExecutor*>{&cpu, &ref}) {
     HostKernel kernel = executor->kernel(step);
     if (kernel.run == nullptr) continue;
     kernel.fallback = executor->name();

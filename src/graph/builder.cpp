@@ -33,11 +33,9 @@ std::string plural(std::size_t n, std::string_view noun) {
 
 NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const AttrList& attrs) {
   const OpDef* op = find_op_def(op_name);
-  if (op == nullptr) {
-    const std::string near = nearest_name(op_name, op_names());
+  if (op == nullptr)
     throw Error(ErrorKind::input, "op.unknown", fmt::format("unknown op '{}'", op_name),
-                near.empty() ? "" : fmt::format("did you mean '{}'?", near));
-  }
+                did_you_mean(op_name, op_names()));
   const bool enough = op->variadic ? inputs.size() >= op->operands.size() : inputs.size() == op->operands.size();
   if (!enough || inputs.size() > kMaxOperands) {
     throw Error(ErrorKind::input, "op.arity",

@@ -1,30 +1,30 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
-#include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "types/broken_rule.h"
 #include "types/region_check.h"
 
 namespace graphrun {
 namespace {
 
-class ElementChecker {
+class ElementChecker : RegionRules {
  public:
   ElementChecker(const Phase& phase, const Program& program, const std::vector<BufferId>& root)
-      : phase_(phase), program_(program), root_(root) {}
+      : RegionRules(phase, program, root) {}
 
   void run(const Region& region) {
-    if (!region.stages.empty() || region.accumulators != kNoBuffer) broken("a region over elements has stages too");
+    if (!region.stages.empty() || region.accumulators != kNoBuffer)
+      RegionRules::broken("elements", "a region over elements has stages too");
     std::uint32_t at = region.first();
     for (const ElementChain& chain : region.chains) {
       if (chain.first != at || chain.last <= chain.first || chain.last > phase_.steps.size())
-        broken(fmt::format("a chain of steps {} to {} follows step {}", chain.first + 1, chain.last, at));
+        RegionRules::broken("elements", "a chain of steps {} to {} follows step {}", chain.first + 1, chain.last, at);
       check_chain(chain);
       at = chain.last;
     }
-    if (region.last != at) broken(fmt::format("the region ends at step {}, its chains at {}", region.last, at));
+    if (region.last != at)
+      RegionRules::broken("elements", "the region ends at step {}, its chains at {}", region.last, at);
     check_accesses();
   }
 
@@ -37,17 +37,10 @@ class ElementChecker {
     bool written, aligned;
   };
 
-  [[noreturn]] void broken(const std::string& what) const {
-    throw Error(ErrorKind::input, "program.rule",
-                fmt::format("program breaks rule 'region.elements': phase '{}': {}", phase_.name, what));
-  }
-  [[noreturn]] void broken(std::uint32_t step, const std::string& what) const {
-    broken(fmt::format("step {} ({}) {}", step + 1, phase_.steps[step].name, what));
-  }
-  const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
-  std::string named(BufferId id) const { return fmt::format("{}#{}", buffer(id).name, id); }
-  std::int64_t elements(const Step& step) const {
-    return step.op == Op::record ? 1 : buffer(step.output).type.shape.elements();
+  template <class... Values>
+  [[noreturn]] void broken(std::uint32_t step, fmt::format_string<Values...> what, Values&&... values) const {
+    RegionRules::broken("elements", "step {} ({}) {}", step + 1, phase_.steps[step].name,
+                        fmt::format(what, std::forward<Values>(values)...));
   }
 
   static bool is_same(const Buffer& a, const Buffer& b) {
@@ -57,39 +50,38 @@ class ElementChecker {
 
   void access(BufferId id, std::uint32_t chain, std::uint32_t step, bool written, bool aligned) {
     const Buffer& b = buffer(id);
-    if (b.kind == BufferKind::tile) broken(step, fmt::format("reads {}, which its chain has not written", named(id)));
-    if (b.layout != Layout::rows) broken(step, fmt::format("reads {}, which lies in vectors or is strided", named(id)));
+    if (b.kind == BufferKind::tile) broken(step, "reads {}, which its chain has not written", named(id));
+    if (b.layout == Layout::vectors) broken(step, "reads {}, which lies in vectors", named(id));
     if (b.bytes > 0) accesses_.push_back({b.offset, b.offset + b.bytes, root_[id], chain, step, written, aligned});
   }
 
   void check_chain(const ElementChain& chain) {
     const Step& last = phase_.steps[chain.last - 1];
-    const std::int64_t count = elements(last);
+    const std::int64_t count = elements_of(program_, last);
     const bool rows = buffer(last.output).type.rows > 0;
     std::map<BufferId, BufferId> values;  // of the chain, by storage
     if (count == 0) broken(chain.last - 1, "has no elements");
     for (std::uint32_t i = chain.first; i < chain.last; ++i) {
       const Step& step = phase_.steps[i];
       const Buffer& output = buffer(step.output);
-      const bool number = elements(step) == 1 && count > 1;
+      const bool number = elements_of(program_, step) == 1 && count > 1;
       const bool in_registers = output.kind == BufferKind::tile;
       if (!is_elementwise(step.op) || step.workspace != kNoBuffer) broken(i, "does not go by elements");
-      if (!number && (elements(step) != count || (output.type.rows > 0) != rows))
-        broken(i, fmt::format("has other elements than step {}, the last of its chain", chain.last));
+      if (!number && (elements_of(program_, step) != count || (output.type.rows > 0) != rows))
+        broken(i, "has other elements than step {}, the last of its chain", chain.last);
       if (number && (!in_registers || output.type.rows > 0)) broken(i, "gives a number that is not in registers");
       if (in_registers && (output.layout != Layout::registers || output.storage != step.output))
-        broken(i, fmt::format("writes {}, which is not in registers", named(step.output)));
-      if (in_registers && values.count(step.output) > 0) broken(i, named(step.output) + " is written twice");
+        broken(i, "writes {}, which is not in registers", named(step.output));
+      if (in_registers && values.count(step.output) > 0) broken(i, "{} is written twice", named(step.output));
       // An assign and a record name what they write.
       for (std::size_t k = traits_of(step.op).overlay == Overlay::state ? 1 : 0; k < step.inputs.size(); ++k) {
         const BufferId input = step.inputs[k];
         const std::int64_t has = buffer(input).type.shape.elements();
         const auto value = values.find(root_[input]);
         if (value == values.end()) {
-          access(input, chain.first, i, false, !number && has == count);
-        } else if (!is_same(buffer(input), buffer(value->second)) || (number && has > 1)) {
-          broken(i, fmt::format("cannot read {} as {} of its chain", named(input), named(value->second)));
-        }
+          access(input, chain.first, i, false, !number && has == count && buffer(input).layout == Layout::rows);
+        } else if (!is_same(buffer(input), buffer(value->second)) || (number && has > 1))
+          broken(i, "cannot read {} as {} of its chain", named(input), named(value->second));
       }
       if (step.row_count != kNoBuffer) access(step.row_count, chain.first, i, false, false);
       if (!in_registers) access(step.output, chain.first, i, true, step.op != Op::record);
@@ -113,16 +105,13 @@ class ElementChecker {
         const Access& other = accesses_[i];
         if (!other.aligned || other.begin != one.begin || other.end != one.end || other.root != one.root ||
             other.chain != one.chain)
-          broken(other.step, fmt::format("meets in memory what step {} reads or writes", one.step + 1));
+          broken(other.step, "meets in memory what step {} reads or writes", one.step + 1);
       }
       first = last;
     }
     accesses_.clear();
   }
 
-  const Phase& phase_;
-  const Program& program_;
-  const std::vector<BufferId>& root_;
   std::vector<Access> accesses_;
 };
 

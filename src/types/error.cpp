@@ -252,4 +252,9 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   return best == nullptr ? std::string() : *best;
 }
 
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string near = nearest_name(name, candidates);
+  return near.empty() ? near : fmt::format("did you mean '{}'?", near);
+}
+
 }  // namespace graphrun

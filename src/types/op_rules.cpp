@@ -41,6 +41,15 @@ TensorType with_extent(TensorType type, int axis, std::int64_t extent) {
   type.shape[axis] = extent;
   return type;
 }
+Fault expect(const TensorType& wanted, const TensorType& given) {
+  return same_shape(wanted, given) ? kFine : types_differ(wanted, given);
+}
+// With one more axis behind.
+Fault expect_longer(TensorType wanted, std::int64_t extent, const TensorType& given) {
+  if (wanted.shape.rank() == kMaxRank) return types_differ(wanted, given);
+  wanted.shape.push_back(extent);
+  return expect(wanted, given);
+}
 
 // ---- elements
 
@@ -93,7 +102,7 @@ Fault clip(const StepTypes& step) {
 
 // Operand 0 as it is.
 Fault same(const StepTypes& step) {
-  return same_shape(step.inputs[0], step.output) ? kFine : types_differ(step.inputs[0], step.output);
+  return expect(step.inputs[0], step.output);
 }
 Fault assign(const StepTypes& step) {
   for (const TensorType& in : step.inputs) {
@@ -150,7 +159,7 @@ Fault reduce(const StepTypes& step) {
     if (!reduced) wanted.shape.push_back(in.shape[axis]);
     if (reduced && keepdims) wanted.shape.push_back(1);
   }
-  return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
+  return expect(wanted, step.output);
 }
 
 // ---- along one axis, which is not the batch
@@ -174,7 +183,7 @@ Fault position(const StepTypes& step) {
   for (int i = 0; i < in.shape.rank(); ++i) {
     if (i != axis) wanted.shape.push_back(in.shape[i]);
   }
-  return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
+  return expect(wanted, step.output);
 }
 
 Fault cross_entropy(const StepTypes& step) {
@@ -201,28 +210,23 @@ Fault permute(const StepTypes& step) {
   return in.rows == step.output.rows && (in.rows == 0 || axes[0] == 0) ? kFine : types_differ(in, step.output);
 }
 
+// `whole` has all that `part` has from `first` on along the axis, and the same along the others.
+Fault holds(const TensorType& whole, const TensorType& part, int axis, std::int64_t first) {
+  if (Fault fault = axis_of(whole, axis); !fault.empty()) return fault;
+  if (part.shape.rank() != whole.shape.rank() || !same_shape(with_extent(whole, axis, part.shape[axis]), part))
+    return types_differ(whole, part);
+  const std::int64_t extent = whole.shape[axis];
+  return first >= 0 && first <= extent && part.shape[axis] <= extent - first
+             ? kFine
+             : fmt::format("{} does not lie in {} from {} on", to_string(part), to_string(whole), first);
+}
 Fault slice(const StepTypes& step) {
   const auto& [axis, start] = step.params.as<SliceParams>();
-  const TensorType& in = step.inputs[0];
-  if (Fault fault = axis_of(in, axis); !fault.empty()) return fault;
-  if (!same_shape(with_extent(in, axis, step.output.shape.rank() > axis ? step.output.shape[axis] : 0), step.output))
-    return types_differ(in, step.output);
-  const std::int64_t extent = in.shape[axis];
-  return start >= 0 && start <= extent && step.output.shape[axis] <= extent - start
-             ? kFine
-             : fmt::format("from {} on {} has not {} elements", start, to_string(in), step.output.shape[axis]);
+  return holds(step.inputs[0], step.output, axis, start);
 }
-
 Fault pad(const StepTypes& step) {
   const auto& [axis, before, value] = step.params.as<PadParams>();
-  const TensorType& in = step.inputs[0];
-  if (Fault fault = axis_of(in, axis); !fault.empty()) return fault;
-  if (!same_shape(with_extent(in, axis, step.output.shape.rank() > axis ? step.output.shape[axis] : 0), step.output))
-    return types_differ(in, step.output);
-  const std::int64_t extent = step.output.shape[axis];
-  return before >= 0 && before <= extent && in.shape[axis] <= extent - before
-             ? kFine
-             : fmt::format("{} does not lie in {} from {} on", to_string(in), to_string(step.output), before);
+  return holds(step.output, step.inputs[0], axis, before);
 }
 
 Fault concat(const StepTypes& step) {
@@ -240,29 +244,21 @@ Fault concat(const StepTypes& step) {
 // ---- tables
 
 Fault one_hot(const StepTypes& step) {
-  TensorType wanted = step.inputs[0];
-  if (wanted.shape.rank() == kMaxRank || step.output.shape.rank() == 0) return types_differ(wanted, step.output);
-  wanted.shape.push_back(step.output.shape[step.output.shape.rank() - 1]);
-  return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
+  const Shape& out = step.output.shape;
+  if (out.rank() == 0) return types_differ(step.inputs[0], step.output);
+  return expect_longer(step.inputs[0], out[out.rank() - 1], step.output);
 }
 
+// Of a table and its indices: the rows that they name.
+Fault rows_of(const TensorType& table, const TensorType& indices, const TensorType& rows) {
+  if (table.shape.rank() != 2 || table.rows > 0) return fmt::format("{} is no table", to_string(table));
+  return expect_longer(indices, table.shape[1], rows);
+}
 Fault gather(const StepTypes& step) {
-  const TensorType& table = step.inputs[0];
-  TensorType wanted = step.inputs[1];
-  if (table.shape.rank() != 2 || table.rows > 0) return fmt::format("{} is no table", to_string(table));
-  if (wanted.shape.rank() == kMaxRank) return types_differ(wanted, step.output);
-  wanted.shape.push_back(table.shape[1]);
-  return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
+  return rows_of(step.inputs[0], step.inputs[1], step.output);
 }
-
 Fault scatter_add(const StepTypes& step) {
-  const TensorType& updates = step.inputs[1];
-  const TensorType& table = step.output;
-  TensorType wanted = step.inputs[0];
-  if (table.shape.rank() != 2 || table.rows > 0) return fmt::format("{} is no table", to_string(table));
-  if (wanted.shape.rank() == kMaxRank) return types_differ(wanted, updates);
-  wanted.shape.push_back(table.shape[1]);
-  return same_shape(wanted, updates) ? kFine : types_differ(wanted, updates);
+  return rows_of(step.output, step.inputs[0], step.inputs[1]);
 }
 
 // ---- batches, counters, draws
@@ -284,7 +280,7 @@ Fault minibatch(const StepTypes& step) {
     return fmt::format("{} are not {} rows", to_string(data), params.total);
   TensorType wanted = with_extent(data, 0, params.capacity);
   wanted.rows = 1;
-  return same_shape(wanted, step.output) ? kFine : types_differ(wanted, step.output);
+  return expect(wanted, step.output);
 }
 
 Fault scalar(const StepTypes& step) {
@@ -319,90 +315,73 @@ Fault permutation(const StepTypes& step) {
   return counts ? kFine : fmt::format("{} is no list of i32 numbers", to_string(step.output));
 }
 
-// The traits of an op, and a function that says what is wrong with shapes, rows and the range of parameters.
+// The traits of an op, a function that says what is wrong with shapes, rows and the range of parameters, and whether it
+// goes element by element.
 struct OpRule {
   OpTraits traits = {};
   Fault (*fault)(const StepTypes&) = nullptr;
+  bool elementwise = false;
+};
+struct NamedRule {
+  Op op;
+  OpRule rule;
+};
+constexpr NamedRule kStructured[] = {
+    {Op::minibatch, {{"TU>T", MinibatchParams::kKind}, minibatch}},
+    {Op::row_count, {{"U>I", MinibatchParams::kKind}, row_count, true}},
+    {Op::increment, {{"U>U", NoParams::kKind, Overlay::reuse}, scalar, true}},
+    {Op::record, {{"SSU>S", NoParams::kKind, Overlay::state}, record, true}},
+    {Op::assign, {{"TT>T", NoParams::kKind, Overlay::state}, assign, true}},
+    {Op::where, {{"BTT>T", NoParams::kKind, Overlay::reuse}, elementwise, true}},
+    {Op::matmul, {{"FF>F", MatmulParams::kKind, Overlay::none, CombineOp::sum}, matmul}},
+    {Op::sum, {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::sum}, reduce}},
+    {Op::max, {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::max}, reduce}},
+    {Op::min, {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::min}, reduce}},
+    {Op::prod, {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::product}, reduce}},
+    {Op::logsumexp, {{"F>F", ReduceParams::kKind}, reduce}},
+    {Op::argmax, {{"F>I", AxisParams::kKind}, position}},
+    {Op::argmin, {{"F>I", AxisParams::kKind}, position}},
+    {Op::softmax, {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis}},
+    {Op::log_softmax, {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis}},
+    {Op::softmax_cross_entropy, {{"FL>F"}, cross_entropy}},
+    {Op::reshape, {{"T>T"}, reshape}},
+    {Op::broadcast_to, {{"T>T"}, broadcast_to, true}},
+    {Op::cast, {{"A>A"}, same, true}},
+    {Op::transpose, {{"T>T", PermuteParams::kKind}, permute}},
+    {Op::slice, {{"T>T", SliceParams::kKind}, slice}},
+    {Op::pad, {{"F>F", PadParams::kKind}, pad}},
+    {Op::concat, {{"T+>T", AxisParams::kKind}, concat}},
+    {Op::one_hot, {{"I>S"}, one_hot}},
+    {Op::gather, {{"TI>T"}, gather}},
+    {Op::scatter_add, {{"IF>F", NoParams::kKind, Overlay::none, CombineOp::sum}, scatter_add}},
+    {Op::random_uniform, {{"U>S", RandomParams::kKind}, draw}},
+    {Op::random_normal, {{"U>S", RandomParams::kKind}, draw}},
+    {Op::permutation, {{"U>I", RandomParams::kKind}, permutation}},
+    {Op::dropout, {{"FU>F", RandomParams::kKind, Overlay::reuse}, dropout}},
 };
 
-// An op that is missing here does not compile: the table below is made from it by the compiler.
+// An op that is missing does not compile: the table below is made from it by the compiler.
 constexpr OpRule rule(Op op) {
   switch (op) {
 #define GRAPHRUN_CASE(name, ...) case Op::name:
     GRAPHRUN_SOURCE_OPS(GRAPHRUN_CASE)
     return {};
     GRAPHRUN_PLAIN_OPS(GRAPHRUN_CASE)
-    return {{"F>F", NoParams::kKind, Overlay::reuse}, elementwise};
+    return {{"F>F", NoParams::kKind, Overlay::reuse}, elementwise, true};
     GRAPHRUN_PARAMETRIC_OPS(GRAPHRUN_CASE)
-    return {{"F>F", ScalarParams::kKind, Overlay::reuse}, op == Op::clip ? clip : scalars};
+    return {{"F>F", ScalarParams::kKind, Overlay::reuse}, op == Op::clip ? clip : scalars, true};
     GRAPHRUN_BINARY_OPS(GRAPHRUN_CASE)
-    return {{"FF>F", NoParams::kKind, Overlay::reuse}, elementwise};
+    return {{"FF>F", NoParams::kKind, Overlay::reuse}, elementwise, true};
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_CASE)
-    return {{"TT>B"}, elementwise};
+    return {{"TT>B"}, elementwise, true};
     GRAPHRUN_LOGICAL_OPS(GRAPHRUN_CASE)
-    return {{op == Op::logical_not ? "B>B" : "BB>B", NoParams::kKind, Overlay::reuse}, elementwise};
+    return {{op == Op::logical_not ? "B>B" : "BB>B", NoParams::kKind, Overlay::reuse}, elementwise, true};
 #undef GRAPHRUN_CASE
-    case Op::minibatch:
-      return {{"TU>T", MinibatchParams::kKind}, minibatch};
-    case Op::row_count:
-      return {{"U>I", MinibatchParams::kKind}, row_count};
-    case Op::increment:
-      return {{"U>U", NoParams::kKind, Overlay::reuse}, scalar};
-    case Op::record:
-      return {{"SSU>S", NoParams::kKind, Overlay::state}, record};
-    case Op::assign:
-      return {{"TT>T", NoParams::kKind, Overlay::state}, assign};
-    case Op::where:
-      return {{"BTT>T", NoParams::kKind, Overlay::reuse}, elementwise};
-    case Op::matmul:
-      return {{"FF>F", MatmulParams::kKind, Overlay::none, CombineOp::sum}, matmul};
-    case Op::sum:
-      return {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::sum}, reduce};
-    case Op::max:
-      return {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::max}, reduce};
-    case Op::min:
-      return {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::min}, reduce};
-    case Op::prod:
-      return {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::product}, reduce};
-    case Op::logsumexp:
-      return {{"F>F", ReduceParams::kKind}, reduce};
-    case Op::argmax:
-    case Op::argmin:
-      return {{"F>I", AxisParams::kKind}, position};
-    case Op::softmax:
-    case Op::log_softmax:
-      return {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis};
-    case Op::softmax_cross_entropy:
-      return {{"FL>F"}, cross_entropy};
-    case Op::reshape:
-      return {{"T>T"}, reshape};
-    case Op::broadcast_to:
-      return {{"T>T"}, broadcast_to};
-    case Op::cast:
-      return {{"A>A"}, same};
-    case Op::transpose:
-      return {{"T>T", PermuteParams::kKind}, permute};
-    case Op::slice:
-      return {{"T>T", SliceParams::kKind}, slice};
-    case Op::pad:
-      return {{"F>F", PadParams::kKind}, pad};
-    case Op::concat:
-      return {{"T+>T", AxisParams::kKind}, concat};
-    case Op::one_hot:
-      return {{"I>S"}, one_hot};
-    case Op::gather:
-      return {{"TI>T"}, gather};
-    case Op::scatter_add:
-      return {{"IF>F", NoParams::kKind, Overlay::none, CombineOp::sum}, scatter_add};
-    case Op::random_uniform:
-    case Op::random_normal:
-      return {{"U>S", RandomParams::kKind}, draw};
-    case Op::permutation:
-      return {{"U>I", RandomParams::kKind}, permutation};
-    case Op::dropout:
-      return {{"FU>F", RandomParams::kKind, Overlay::reuse}, dropout};
+    default:
+      for (const NamedRule& one : kStructured)
+        if (one.op == op) return one.rule;
+      throw std::logic_error("an op without traits");
   }
-  throw std::logic_error("an op without traits");
 }
 
 struct Row {
@@ -421,36 +400,22 @@ const Row& row_of(Op op) {
 class DTypes {
  public:
   bool take(char letter, const TensorType& type) {
-    switch (letter) {
-      case 'F':
-        return is_float(type.dtype) && bind(float_, type.dtype);
-      case 'T':
-        return bind(any_, type.dtype);
-      case 'S':
-        return type.dtype == DType::f32;
-      case 'I':
-        return type.dtype == DType::i32;
-      case 'B':
-        return type.dtype == DType::boolean;
-      case 'U':
-        return type.dtype == DType::u64 && type.shape.rank() == 0;
-      case 'L':
-        return type.dtype == DType::i32 || (is_float(type.dtype) && bind(float_, type.dtype));
-      default:
-        return letter == 'A';
-    }
+    const DType dtype = type.dtype;
+    if (letter == 'A') return true;
+    if (letter == 'T') return bind(any_, dtype);
+    if (letter == 'S') return dtype == DType::f32;
+    if (letter == 'I' || (letter == 'L' && dtype == DType::i32)) return dtype == DType::i32;
+    if (letter == 'B') return dtype == DType::boolean;
+    if (letter == 'U') return dtype == DType::u64 && type.shape.rank() == 0;
+    return is_float(dtype) && bind(float_, dtype);
   }
 
  private:
-  struct Bound {
-    bool set = false;
-    DType dtype = DType::f32;
-  };
-  static bool bind(Bound& bound, DType dtype) {
-    if (!bound.set) bound = {true, dtype};
-    return bound.dtype == dtype;
+  static bool bind(std::optional<DType>& bound, DType dtype) {
+    if (!bound) bound = dtype;
+    return bound == dtype;
   }
-  Bound float_, any_;
+  std::optional<DType> float_, any_;
 };
 
 }  // namespace
@@ -470,21 +435,7 @@ const OpTraits& traits_of(Op op) {
 }
 
 bool is_elementwise(Op op) {
-  switch (op) {
-#define GRAPHRUN_CASE(name, ...) case Op::name:
-    GRAPHRUN_SCALAR_OPS(GRAPHRUN_CASE)
-#undef GRAPHRUN_CASE
-    case Op::where:
-    case Op::cast:
-    case Op::broadcast_to:
-    case Op::assign:
-    case Op::increment:
-    case Op::record:
-    case Op::row_count:
-      return true;
-    default:
-      return false;
-  }
+  return row_of(op).rule.elementwise;
 }
 
 std::string operand_fault(Op op, std::span<const TensorType> inputs, const TensorType& output) {

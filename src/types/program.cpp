@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -210,6 +211,10 @@ void scatter(const Buffer& buffer, std::span<const std::byte> from, std::byte* d
   }
 }
 
+std::int64_t elements_of(const Program& program, const Step& step) {
+  return step.op == Op::record ? 1 : program.buffers[step.output].type.shape.elements();
+}
+
 BufferId find_buffer(const Program& program, std::string_view name) {
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     if (program.buffers[id].name == name) return id;
@@ -228,11 +233,10 @@ PhaseId find_phase(const Program& program, std::string_view name) {
     if (program.phases[id].name == name) return id;
     known.push_back(program.phases[id].name);
   }
-  const std::string near = nearest_name(name, known);
   throw Error(ErrorKind::input, "phase.unknown",
               fmt::format("program '{}' has no phase '{}'; its phases are {}", program.name, name,
                           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))),
-              near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+              did_you_mean(name, known));
 }
 
 PollBlock poll_block(const Program& program) {

@@ -1,30 +1,28 @@
 #include "types/region_check.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "graphrun/error.h"
 #include "graphrun/limits.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/minibatch.h"
+#include "types/broken_rule.h"
 
 namespace graphrun {
 namespace {
 
-class RegionChecker {
+class RegionChecker : RegionRules {
  public:
   RegionChecker(const Phase& phase, const Program& program, const std::vector<BufferId>& root)
-      : phase_(phase), program_(program), root_(root), in_region_(phase.steps.size(), false) {}
+      : RegionRules(phase, program, root), in_region_(phase.steps.size(), false) {}
 
   void run() {
     std::uint32_t end = 0;
     for (const Region& region : phase_.regions) {
       if (region.stages.empty() && region.chains.empty()) broken("stages", "a region has no stage");
-      if (region.first() < end) broken("order", fmt::format("step {} belongs to two regions", region.first() + 1));
+      if (region.first() < end) broken("order", "step {} belongs to two regions", region.first() + 1);
       if (region.chains.empty()) {
         check_shape(region);
         for (const Stage& stage : region.stages) check_stage(region, stage);
@@ -40,53 +38,35 @@ class RegionChecker {
   }
 
  private:
-  [[noreturn]] void broken(std::string_view rule, const std::string& what) const {
-    throw Error(ErrorKind::input, "program.rule",
-                fmt::format("program breaks rule 'region.{}': phase '{}': {}", rule, phase_.name, what));
-  }
-  const Buffer& buffer(BufferId id) const {
-    if (id >= program_.buffers.size()) broken("operand", fmt::format("buffer {} is none", id));
-    return program_.buffers[id];
-  }
-  bool is_tile(BufferId id) const { return buffer(id).kind == BufferKind::tile; }
-  std::string named(BufferId id) const { return fmt::format("{}#{}", buffer(id).name, id); }
-
   void check_shape(const Region& region) {
     const auto* tiling = std::get_if<HostTiling>(&region.tiling);
     if (tiling == nullptr) broken("tiling", "a region over rows has a tiling for elements");
     tiling_ = *tiling;
     if (phase_.capacity < 1 || tiling_.tile_rows <= 0 || tiling_.tile_rows > kMaxBatch || tiling_.partitions <= 0 ||
         tiling_.partitions > kMostPartitions || tiling_.tile_bytes > kMostBytes ||
-        tiling_.accumulator_bytes > kMostBytes) {
-      broken("tiles", fmt::format("{} rows a tile of {} bytes, {} partitions of {}", tiling_.tile_rows,
-                                  tiling_.tile_bytes, tiling_.partitions, tiling_.accumulator_bytes));
-    }
+        tiling_.accumulator_bytes > kMostBytes)
+      broken("tiles", "{} rows a tile of {} bytes, {} partitions of {}", tiling_.tile_rows, tiling_.tile_bytes,
+             tiling_.partitions, tiling_.accumulator_bytes);
     check_accumulators(region);
     std::uint32_t at = region.first();
     for (const Stage& stage : region.stages) {
-      if (stage.first != at || stage.rows < stage.first || stage.last < stage.rows) {
-        broken("order",
-               fmt::format("a stage of steps {}, {}, {} follows step {}", stage.first, stage.rows, stage.last, at));
-      }
+      if (stage.first != at || stage.rows < stage.first || stage.last < stage.rows)
+        broken("order", "a stage of steps {}, {}, {} follows step {}", stage.first, stage.rows, stage.last, at);
       at = stage.last;
     }
-    if (region.last < at || region.last > phase_.steps.size()) {
-      broken("order", fmt::format("the region ends at step {} of {}", region.last, phase_.steps.size()));
-    }
+    if (region.last < at || region.last > phase_.steps.size())
+      broken("order", "the region ends at step {} of {}", region.last, phase_.steps.size());
   }
 
   void check_accumulators(const Region& region) const {
-    if (tiling_.accumulator_bytes % 64 != 0) {
-      broken("accumulators", fmt::format("{} bytes are not whole lines", tiling_.accumulator_bytes));
-    }
-    if (region.accumulators != kNoBuffer && buffer(region.accumulators).kind != BufferKind::workspace) {
-      broken("accumulators", named(region.accumulators) + " is no workspace");
-    }
+    if (tiling_.accumulator_bytes % 64 != 0)
+      broken("accumulators", "{} bytes are not whole lines", tiling_.accumulator_bytes);
+    if (region.accumulators != kNoBuffer && buffer(region.accumulators).kind != BufferKind::workspace)
+      broken("accumulators", "{} is no workspace", named(region.accumulators));
     const std::uint64_t wanted = tiling_.accumulator_bytes * static_cast<std::uint64_t>(tiling_.partitions);
     if (wanted == 0) return;  // of empty values only
-    if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < wanted) {
-      broken("accumulators", fmt::format("{} partitions need {} bytes of workspace", tiling_.partitions, wanted));
-    }
+    if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < wanted)
+      broken("accumulators", "{} partitions need {} bytes of workspace", tiling_.partitions, wanted);
   }
 
   void check_stage(const Region& region, const Stage& stage) {
@@ -100,11 +80,11 @@ class RegionChecker {
     for (const Combine& combine : stage.combines) {
       check_combine(region, combine);
       taken.emplace(combine.offset, combine.offset + buffer(combine.value).bytes);
-      if (!combined.insert(combine.value).second) broken("combine", named(combine.value) + " is combined twice");
+      if (!combined.insert(combine.value).second) broken("combine", "{} is combined twice", named(combine.value));
     }
     std::uint64_t end = 0;
     for (const auto& [first, last] : taken) {
-      if (first < end) broken("accumulators", fmt::format("two values share the bytes from {} on", first));
+      if (first < end) broken("accumulators", "two values share the bytes from {} on", first);
       end = last;
     }
     for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
@@ -113,33 +93,28 @@ class RegionChecker {
       check_in_place(step);
       check_vectors(step);
       for (const BufferId input : step.inputs) {
-        if (buffer(input).layout == Layout::strided) {
-          broken("layout", fmt::format("row step {} reads {}, which is strided", step.name, named(input)));
-        }
-        if (!is_tile(input) && buffer(input).type.rows > 0) {
-          broken("load", fmt::format("row step {} reads {} from the arena", step.name, named(input)));
-        }
-        if (is_tile(input) && written.count(root_[input]) == 0) {
-          broken("load", fmt::format("row step {} reads {} before it is there", step.name, named(input)));
-        }
+        if (buffer(input).layout == Layout::strided)
+          broken("layout", "row step {} reads {}, which is strided", step.name, named(input));
+        if (!is_tile(input) && buffer(input).type.rows > 0)
+          broken("load", "row step {} reads {} from the arena", step.name, named(input));
+        if (is_tile(input) && written.count(root_[input]) == 0)
+          broken("load", "row step {} reads {} before it is there", step.name, named(input));
         if (is_tile(input)) check_place(input);
       }
       if (is_tile(step.output)) {
         check_place(step.output);
         written.insert(root_[step.output]);
-      } else if (combined.erase(step.output) == 0) {
-        broken("combine", fmt::format("row step {} writes {}, which is not combined", step.name, named(step.output)));
-      }
+      } else if (combined.erase(step.output) == 0)
+        broken("combine", "row step {} writes {}, which is not combined", step.name, named(step.output));
     }
-    if (!combined.empty()) broken("combine", named(*combined.begin()) + " is written by no row step");
+    if (!combined.empty()) broken("combine", "{} is written by no row step", named(*combined.begin()));
     check_fused(stage);
     for (const TileMove& store : stage.stores) {
       check_move(store);
       const BufferKind kind = buffer(root_[store.arena]).kind;
-      if (kind == BufferKind::data || kind == BufferKind::constant || buffer(store.tile).layout != Layout::rows) {
-        broken("store", fmt::format("{} cannot go to {}", named(store.tile), named(store.arena)));
-      }
-      if (written.count(root_[store.tile]) == 0) broken("store", named(store.tile) + " is never written");
+      if (kind == BufferKind::data || kind == BufferKind::constant || buffer(store.tile).layout != Layout::rows)
+        broken("store", "{} cannot go to {}", named(store.tile), named(store.arena));
+      if (written.count(root_[store.tile]) == 0) broken("store", "{} is never written", named(store.tile));
     }
   }
 
@@ -150,9 +125,8 @@ class RegionChecker {
     for (const FusedSteps& fused : stage.fused) {
       for (const std::uint32_t step : {fused.product, fused.bias, fused.epilogue, fused.sum}) {
         if (step == kNoStep && step != fused.product) continue;
-        if (step < stage.rows || step >= stage.last || !taken.insert(step).second) {
-          broken("fused", fmt::format("step {} is no row step of the stage, or is fused twice", step + 1));
-        }
+        if (step < stage.rows || step >= stage.last || !taken.insert(step).second)
+          broken("fused", "step {} is no row step of the stage, or is fused twice", step + 1);
       }
       if (phase_.steps[fused.product].op != Op::matmul) broken_fused(fused, "is no matmul");
       if (fused.sum != kNoStep) {
@@ -162,28 +136,28 @@ class RegionChecker {
       }
     }
     std::set<BufferId> unwritten = links;  // each by the one step before it
-    for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
-      const BufferId output = phase_.steps[i].output;
-      if (is_tile(output) && buffer(output).layout == Layout::registers && unwritten.erase(output) == 0) {
-        broken("fused", named(output) + " is in registers and no link between fused steps, or is written twice");
-      }
-    }
     std::map<BufferId, int> reads;
     for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+      const BufferId output = phase_.steps[i].output;
+      if (is_tile(output) && buffer(output).layout == Layout::registers && unwritten.erase(output) == 0)
+        broken("fused", "{} is in registers and no link between fused steps, or is written twice", named(output));
       for (const BufferId input : phase_.steps[i].inputs) {
         ++reads[input];
         if (buffer(input).layout == Layout::registers && links.count(input) == 0)
-          broken("fused", named(input) + " is in registers and no link between fused steps");
+          broken("fused", "{} is in registers and no link between fused steps", named(input));
       }
     }
     for (const BufferId link : links)
-      if (reads[link] != 1) broken("fused", named(link) + " is not read once");
+      if (reads[link] != 1) broken("fused", "{} is not read once", named(link));
     for (const std::vector<TileMove>* moves : {&stage.loads, &stage.stores})
       for (const TileMove& move : *moves)
-        if (buffer(move.tile).layout == Layout::registers) broken("fused", named(move.tile) + " is in registers");
+        if (buffer(move.tile).layout == Layout::registers) broken("fused", "{} is in registers", named(move.tile));
   }
-  [[noreturn]] void broken_fused(const FusedSteps& fused, std::string_view what) const {
-    broken("fused", fmt::format("step {}, first of fused steps, {}", fused.product + 1, what));
+  template <class... Values>
+  [[noreturn]] void broken_fused(const FusedSteps& fused, fmt::format_string<Values...> what,
+                                 Values&&... values) const {
+    broken("fused", "step {}, first of fused steps, {}", fused.product + 1,
+           fmt::format(what, std::forward<Values>(values)...));
   }
 
   void check_chain(const FusedSteps& fused, std::set<BufferId>& links) const {
@@ -196,12 +170,10 @@ class RegionChecker {
       const Step& step = phase_.steps[next];
       const bool in_registers = is_tile(step.output) && buffer(link).layout == Layout::registers;
       if (next <= at || !in_registers || buffer(step.output).type != buffer(link).type ||
-          std::count(step.inputs.begin(), step.inputs.end(), link) != 1 || !links.insert(link).second) {
-        broken_fused(fused, fmt::format("does not lead to step {}", next + 1));
-      }
-      if (next == fused.bias ? !adds_bias(step, link) : !is_epilogue(step, link)) {
-        broken_fused(fused, fmt::format("cannot do step {} in registers", next + 1));
-      }
+          std::count(step.inputs.begin(), step.inputs.end(), link) != 1 || !links.insert(link).second)
+        broken_fused(fused, "does not lead to step {}", next + 1);
+      if (next == fused.bias ? !adds_bias(step, link) : !is_epilogue(step, link))
+        broken_fused(fused, "cannot do step {} in registers", next + 1);
       at = next;
     }
     if (buffer(phase_.steps[at].output).layout == Layout::registers) broken_fused(fused, "stores nothing");
@@ -224,14 +196,12 @@ class RegionChecker {
     const Step& product = phase_.steps[fused.product];
     const Step& sum = phase_.steps[fused.sum];
     if (fused.last() != fused.product || is_tile(product.output) || is_tile(sum.output) || !tiling_.lanes ||
-        sum.op != Op::sum || sum.inputs[0] != product.inputs[1]) {
-      broken_fused(fused, fmt::format("cannot do step {} too", fused.sum + 1));
-    }
+        sum.op != Op::sum || sum.inputs[0] != product.inputs[1])
+      broken_fused(fused, "cannot do step {} too", fused.sum + 1);
     const std::uint32_t axes = sum.params.as<ReduceParams>().axes;
     const Shape& shape = buffer(sum.inputs[0]).type.shape;
-    if (axes != 1u && (axes != 3u || shape.rank() != 2 || shape[1] != 1)) {
-      broken_fused(fused, fmt::format("cannot do step {}, a sum over other axes", fused.sum + 1));
-    }
+    if (axes != 1u && (axes != 3u || shape.rank() != 2 || shape[1] != 1))
+      broken_fused(fused, "cannot do step {}, a sum over other axes", fused.sum + 1);
   }
 
   void check_place(BufferId id) const {
@@ -239,46 +209,35 @@ class RegionChecker {
     if (b.layout == Layout::registers) return;
     if (b.layout == Layout::vectors) {
       if (tiling_.tile_rows % kTileLanes != 0)
-        broken("in_place", named(id) + " is read by tiles that begin in vectors");
+        broken("in_place", "{} is read by tiles that begin in vectors", named(id));
       return;
     }
-    if (b.offset > tiling_.tile_bytes || b.bytes > tiling_.tile_bytes - b.offset) {
-      broken("inside_tile",
-             fmt::format("{} is {} bytes at {}, a tile has {}", named(id), b.bytes, b.offset, tiling_.tile_bytes));
-    }
-    if (b.offset % 64 != 0)
-      broken("inside_tile", fmt::format("{} begins at {}, no multiple of 64", named(id), b.offset));
-    const std::int64_t lanes = (tiling_.tile_rows + kTileLanes - 1) / kTileLanes * kTileLanes;
+    if (b.offset > tiling_.tile_bytes || b.bytes > tiling_.tile_bytes - b.offset)
+      broken("inside_tile", "{} is {} bytes at {}, a tile has {}", named(id), b.bytes, b.offset, tiling_.tile_bytes);
+    if (b.offset % 64 != 0) broken("inside_tile", "{} begins at {}, no multiple of 64", named(id), b.offset);
+    const std::int64_t lanes = whole_lanes(tiling_.tile_rows);
     const std::int64_t features = phase_.capacity == 0 ? 0 : b.type.shape.elements() / phase_.capacity;
-    if (b.bytes < static_cast<std::uint64_t>(features * lanes) * size_of(b.type.dtype)) {
-      broken("inside_tile",
-             fmt::format("{} has {} bytes for {} features of {} rows", named(id), b.bytes, features, lanes));
-    }
+    if (b.bytes < static_cast<std::uint64_t>(features * lanes) * size_of(b.type.dtype))
+      broken("inside_tile", "{} has {} bytes for {} features of {} rows", named(id), b.bytes, features, lanes);
   }
 
   void check_move(const TileMove& move) const {
-    if (!is_tile(move.tile) || is_tile(move.arena) || buffer(move.arena).kind == BufferKind::workspace) {
+    if (!is_tile(move.tile) || is_tile(move.arena) || buffer(move.arena).kind == BufferKind::workspace)
       broken("move", "a move is not between a value of the arena and one of a tile");
-    }
     if (buffer(move.tile).type.dtype != buffer(move.arena).type.dtype ||
         buffer(move.tile).type.shape.elements() != buffer(move.arena).type.shape.elements() ||
-        buffer(move.arena).type.rows == 0 || buffer(move.arena).layout == Layout::strided) {
-      broken("move", fmt::format("{} is not what {} is", named(move.tile), named(move.arena)));
-    }
+        buffer(move.arena).type.rows == 0 || buffer(move.arena).layout == Layout::strided)
+      broken("move", "{} is not what {} is", named(move.tile), named(move.arena));
     for (const BufferId id : {move.tile, move.arena}) {
       const TensorType& type = buffer(id).type;
-      if (type.rows == 0 || type.shape[0] != type.rows * phase_.capacity) {
-        broken("move", fmt::format("{} has not {} samples", named(id), phase_.capacity));
-      }
+      if (type.rows == 0 || type.shape[0] != type.rows * phase_.capacity)
+        broken("move", "{} has not {} samples", named(id), phase_.capacity);
     }
     if (buffer(move.arena).layout == Layout::vectors &&
-        (tiling_.tile_rows % kTileLanes != 0 || buffer(move.arena).block != phase_.capacity)) {
-      broken("layout", fmt::format("{} is not one batch in vectors that tiles begin", named(move.arena)));
-    }
-    if (is_in_place(move.tile) && buffer(move.arena).layout != Layout::vectors) {
-      broken("in_place",
-             fmt::format("{} is to be read in {}, which lies in rows", named(move.tile), named(move.arena)));
-    }
+        (tiling_.tile_rows % kTileLanes != 0 || buffer(move.arena).block != phase_.capacity))
+      broken("layout", "{} is not one batch in vectors that tiles begin", named(move.arena));
+    if (is_in_place(move.tile) && buffer(move.arena).layout != Layout::vectors)
+      broken("in_place", "{} is to be read in {}, which lies in rows", named(move.tile), named(move.arena));
     check_place(move.tile);
   }
 
@@ -290,7 +249,7 @@ class RegionChecker {
         buffer(step.inputs[0]).block == std::min(params.capacity, params.total)) {
       return;
     }
-    broken("layout", fmt::format("the batches of row step {} are no blocks of {}", step.name, named(step.inputs[0])));
+    broken("layout", "the batches of row step {} are no blocks of {}", step.name, named(step.inputs[0]));
   }
 
   bool is_in_place(BufferId id) const { return is_tile(id) && buffer(id).layout == Layout::vectors; }
@@ -299,60 +258,48 @@ class RegionChecker {
   void check_in_place(const Step& step) const {
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const bool selects = step.op == Op::minibatch && i == 0;
-      if (!is_tile(step.inputs[i]) && buffer(step.inputs[i]).layout == Layout::vectors && !selects) {
-        broken("layout", fmt::format("row step {} reads {}, which lies in vectors", step.name, named(step.inputs[i])));
-      }
+      if (!is_tile(step.inputs[i]) && buffer(step.inputs[i]).layout == Layout::vectors && !selects)
+        broken("layout", "row step {} reads {}, which lies in vectors", step.name, named(step.inputs[i]));
     }
     for (const BufferId input : step.inputs) {
-      if (is_in_place(input) && step.op != Op::matmul && buffer(input).type.shape.elements() != phase_.capacity) {
-        broken("in_place", fmt::format("row step {} reads {} in the data set", step.name, named(input)));
-      }
+      if (is_in_place(input) && step.op != Op::matmul && buffer(input).type.shape.elements() != phase_.capacity)
+        broken("in_place", "row step {} reads {} in the data set", step.name, named(input));
     }
     if (!is_in_place(step.output)) return;
-    if (step.op != Op::minibatch || buffer(step.inputs[0]).layout != Layout::vectors) {
-      broken("in_place", fmt::format("row step {} writes {} in the data set", step.name, named(step.output)));
-    }
+    if (step.op != Op::minibatch || buffer(step.inputs[0]).layout != Layout::vectors)
+      broken("in_place", "row step {} writes {} in the data set", step.name, named(step.output));
   }
 
   void check_combine(const Region& region, const Combine& combine) const {
     const Buffer& value = buffer(combine.value);
-    if (value.kind == BufferKind::tile || value.type.rows > 0) broken("combine", named(combine.value) + " has rows");
-    if (value.type.dtype != DType::f32 || value.bytes != value.type.bytes() || combine.op > CombineOp::min) {
-      broken("combine", fmt::format("{} is {}, combined by {}", named(combine.value), to_string(value.type),
-                                    static_cast<int>(combine.op)));
-    }
+    if (value.kind == BufferKind::tile || value.type.rows > 0) broken("combine", "{} has rows", named(combine.value));
+    if (value.type.dtype != DType::f32 || value.bytes != value.type.bytes() || combine.op > CombineOp::min)
+      broken("combine", "{} is {}, combined by {}", named(combine.value), to_string(value.type),
+             static_cast<int>(combine.op));
     if (region.accumulators != kNoBuffer) {
       const Buffer& partial = buffer(region.accumulators);
       if (value.offset < partial.offset + partial.bytes && partial.offset < value.offset + value.bytes)
-        broken("accumulators", named(combine.value) + " lies among its own partial results");
+        broken("accumulators", "{} lies among its own partial results", named(combine.value));
     }
-    if (combine.offset % sizeof(float) != 0) {
-      broken("accumulators", fmt::format("{} at {}: not whole numbers", named(combine.value), combine.offset));
-    }
-    if (combine.offset > tiling_.accumulator_bytes || value.bytes > tiling_.accumulator_bytes - combine.offset) {
-      broken("accumulators", fmt::format("{} is {} bytes at {} of {}", named(combine.value), value.bytes,
-                                         combine.offset, tiling_.accumulator_bytes));
-    }
+    if (combine.offset % sizeof(float) != 0)
+      broken("accumulators", "{} at {}: not whole numbers", named(combine.value), combine.offset);
+    if (combine.offset > tiling_.accumulator_bytes || value.bytes > tiling_.accumulator_bytes - combine.offset)
+      broken("accumulators", "{} is {} bytes at {} of {}", named(combine.value), value.bytes, combine.offset,
+             tiling_.accumulator_bytes);
   }
 
   void check_outside(const Step& step) const {
     for (const BufferId input : step.inputs) {
-      if (is_tile(input)) broken("tile", fmt::format("step {} reads {}, which is in a tile", step.name, named(input)));
+      if (is_tile(input)) broken("tile", "step {} reads {}, which is in a tile", step.name, named(input));
+      if (buffer(input).layout == Layout::vectors)
+        broken("layout", "step {} reads {}, which lies in vectors", step.name, named(input));
     }
-    for (const BufferId input : step.inputs) {
-      if (buffer(input).layout == Layout::vectors) {
-        broken("layout", fmt::format("step {} reads {}, which lies in vectors", step.name, named(input)));
-      }
-    }
-    if (is_tile(step.output)) broken("tile", fmt::format("step {} writes a tile outside of rows", step.name));
+    if (is_tile(step.output)) broken("tile", "step {} writes a tile outside of rows", step.name);
   }
 
   static constexpr std::int32_t kMostPartitions = 1 << 16;
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 43;  // as of a tensor: sums of them do not wrap
 
-  const Phase& phase_;
-  const Program& program_;
-  const std::vector<BufferId>& root_;
   std::vector<bool> in_region_;
   HostTiling tiling_;  // of the region that is looked at
 };

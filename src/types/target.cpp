@@ -64,10 +64,9 @@ const Target& find_target(std::string_view name) {
     if (target.name == name) return target;
     known.emplace_back(target.name);
   }
-  const std::string near = nearest_name(name, known);
   throw Error(ErrorKind::input, "target.unknown",
               fmt::format("unknown target '{}'; the targets are {}", name, fmt::join(known, ", ")),
-              near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+              did_you_mean(name, known));
 }
 
 }  // namespace graphrun

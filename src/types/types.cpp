@@ -10,23 +10,8 @@
 namespace graphrun {
 namespace {
 
-struct DTypeRow {
-  DType dtype;
-  std::string_view name;
-  std::size_t bytes;
-};
-
-constexpr DTypeRow kDTypes[] = {
-    {DType::f32, "f32", 4}, {DType::f64, "f64", 8},      {DType::i32, "i32", 4},
-    {DType::u64, "u64", 8}, {DType::boolean, "bool", 1},
-};
-constexpr bool rows_are_in_order() {
-  for (std::size_t i = 0; i < std::size(kDTypes); ++i) {
-    if (kDTypes[i].dtype != static_cast<DType>(i)) return false;
-  }
-  return true;
-}
-static_assert(rows_are_in_order(), "kDTypes is indexed by DType");
+constexpr std::string_view kNames[] = {"f32", "f64", "i32", "u64", "bool"};  // by DType
+constexpr std::size_t kBytes[] = {4, 8, 4, 8, 1};
 
 [[noreturn]] void too_many_dimensions(std::size_t count) {
   throw Error(ErrorKind::input, "shape.rank",
@@ -36,21 +21,18 @@ static_assert(rows_are_in_order(), "kDTypes is indexed by DType");
 }  // namespace
 
 std::size_t size_of(DType dtype) {
-  return kDTypes[static_cast<std::size_t>(dtype)].bytes;
+  return kBytes[static_cast<std::size_t>(dtype)];
 }
 
 std::string_view name_of(DType dtype) {
-  return kDTypes[static_cast<std::size_t>(dtype)].name;
+  return kNames[static_cast<std::size_t>(dtype)];
 }
 
 bool parse_dtype(std::string_view name, DType& out) {
-  for (const DTypeRow& row : kDTypes) {
-    if (row.name == name) {
-      out = row.dtype;
-      return true;
-    }
-  }
-  return false;
+  const auto found = std::ranges::find(kNames, name);
+  if (found == std::end(kNames)) return false;
+  out = static_cast<DType>(found - kNames);
+  return true;
 }
 
 Shape::Shape(std::span<const std::int64_t> dims) {

@@ -237,7 +237,7 @@ TEST_F(Hostile, HelpOfWhatAModelSaysPointsToItsDocument) {
 TEST_F(Hostile, AMisspeltFunctionIsTheOneWithTheSameLetters) {
   Json model = Json::parse(kLine);
   model["graph"].push_back("t = tahn(x)");
-  expect_refused(graphrun({"check", file("tahn.json", model.dump())}), {"did you mean tanh?"});
+  expect_refused(graphrun({"check", file("tahn.json", model.dump())}), {"did you mean 'tanh'?"});
 }
 
 TEST_F(Hostile, AFileOfDataIsNoModel) {

@@ -193,8 +193,8 @@ TEST_F(Build, MeanOverRowsDividesByTheSamplesOfTheBatch) {
 
 TEST_F(Build, MistakesNameTheNearest) {
   EXPECT_EQ(mistake("x + q").code, "name.unknown");
-  EXPECT_EQ(mistake("tanhh(x)").hint, "did you mean tanh?");
-  EXPECT_EQ(mistake("x * gian").hint, "did you mean gain?");
+  EXPECT_EQ(mistake("tanhh(x)").hint, "did you mean 'tanh'?");
+  EXPECT_EQ(mistake("x * gian").hint, "did you mean 'gain'?");
   EXPECT_EQ(mistake("x + tanh").hint, "tanh is a function: tanh(…)");
   EXPECT_EQ(mistake("x(2)").code, "function.unknown");
   EXPECT_EQ(mistake("tanh(x, x)").code, "function.operands");

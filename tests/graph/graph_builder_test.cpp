@@ -47,7 +47,7 @@ TEST(GraphBuilder, NamesAreGivenOnce) {
   EXPECT_EQ(mistake([&] { g.name(x, "not"); }).code, "name.invalid");
   EXPECT_EQ(mistake([&] { g.name(x, "a b"); }).code, "name.invalid");
   EXPECT_EQ(mistake([&] { g.name(x, "pi"); }).code, "name.taken");
-  EXPECT_EQ(mistake([&] { g.find("xx"); }).hint, "did you mean x?");
+  EXPECT_EQ(mistake([&] { g.find("xx"); }).hint, "did you mean 'x'?");
 }
 
 // One node for all uses of a number, but -0 is not 0, and NaN is no number that came before.
@@ -104,7 +104,7 @@ TEST(GraphBuilder, DenseMistakes) {
   const Value x = g.input("x", {kBatch, 3});
   const Value v = g.input("v", {kBatch});
   EXPECT_EQ(mistake([&] { g.dense("h", x, 0); }).code, "attribute.value");
-  EXPECT_EQ(mistake([&] { g.dense("h", x, 5, "tanhh"); }).hint, "did you mean tanh?");
+  EXPECT_EQ(mistake([&] { g.dense("h", x, 5, "tanhh"); }).hint, "did you mean 'tanh'?");
   EXPECT_EQ(mistake([&] { g.dense("h", x, 5, "add"); }).code, "layer.activation");
   EXPECT_EQ(mistake([&] { g.dense("h", v, 5); }).code, "shape.rank");
   g.dense("h", x, 5);

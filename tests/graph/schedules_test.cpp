@@ -180,7 +180,7 @@ TEST(Schedules, WrongSpecsAreErrorsWithCodes) {
   };
   const std::int64_t ten = 10;
   const std::vector<Wrong> list = {
-      {{"cosin", ends({{"steps", ten}})}, "schedule.unknown", "did you mean cosine?"},
+      {{"cosin", ends({{"steps", ten}})}, "schedule.unknown", "did you mean 'cosine'?"},
       {{"quadratic", {}}, "schedule.unknown", "piecewise"},
       {{"cosine", ends({})}, "schedule.unit", "'steps' or 'epochs'"},
       {{"cosine", ends({{"steps", ten}, {"epochs", ten}})}, "schedule.unit", "not both"},

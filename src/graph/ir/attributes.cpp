@@ -69,11 +69,10 @@ AttrValue coerce(const AttrDef& wanted, const AttrValue& given) {
   std::optional<AttrValue> value = converted(wanted.fallback, given);
   const auto* word = std::get_if<std::string>(&given);
   if (!value || !fits(wanted, *value)) {
-    const std::string near = word ? nearest_name(*word, {wanted.one_of.begin(), wanted.one_of.end()}) : std::string();
     throw AttrError(wanted.name, "attribute.value",
                     fmt::format("{} must be {}, got {}", wanted.name, expected(wanted),
                                 word ? fmt::format("\"{}\"", *word) : to_string(given)),
-                    near.empty() ? "" : fmt::format("did you mean {}?", near));
+                    word ? did_you_mean(*word, {wanted.one_of.begin(), wanted.one_of.end()}) : "");
   }
   if (const auto* real = std::get_if<double>(&*value); real && !std::isfinite(static_cast<float>(*real))) {
     throw AttrError(
@@ -91,11 +90,9 @@ Attrs::Attrs(const AttrSchema& schema, const AttrList& given) : schema_(&schema)
     if (def == nullptr) {
       std::vector<std::string> names;
       for (const AttrDef& known : schema) names.emplace_back(known.name);
-      const std::string near = nearest_name(name, names);
-      throw Error(ErrorKind::input, "attribute.unknown", fmt::format("unknown attribute '{}'", name),
-                  !near.empty()    ? fmt::format("did you mean '{}'?", near)
-                  : !names.empty() ? fmt::format("attributes: {}", fmt::join(names, ", "))
-                                   : "");
+      std::string hint = did_you_mean(name, names);
+      if (hint.empty() && !names.empty()) hint = fmt::format("attributes: {}", fmt::join(names, ", "));
+      throw Error(ErrorKind::input, "attribute.unknown", fmt::format("unknown attribute '{}'", name), std::move(hint));
     }
     const auto at = static_cast<std::size_t>(def - schema.data());
     values_[at] = coerce(*def, value);

@@ -5,11 +5,6 @@
 
 namespace graphrun {
 
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::string near = nearest_name(name, candidates);
-  return near.empty() ? std::string() : fmt::format("did you mean {}?", near);
-}
-
 std::string wrong_count(const Callable& callable, std::size_t got) {
   const std::size_t wanted = callable.operands.size();
   if (wanted == got || (callable.variadic && got > wanted)) return {};

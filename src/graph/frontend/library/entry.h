@@ -40,9 +40,6 @@ std::vector<std::string> names_of(const std::vector<Row>& table) {
   return names;
 }
 
-// "did you mean sgd?", or "" when no name is near.
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
-
 // "there is no optimizer named sdg", with the nearest name or, where they are few, all of them; "optimizer.unknown".
 Error unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names);
 

@@ -1,0 +1,45 @@
+// broken_rule.h: how the checks of a Program tell of the first rule that is broken. Contract: throws Error (kind input,
+// code "program.rule") that names the rule. Leaves to others: the rules.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graphrun/error.h"
+#include "graphrun/program.h"
+
+namespace graphrun {
+
+template <class... Values>
+[[noreturn]] void broken(std::string_view rule, fmt::format_string<Values...> what, Values&&... values) {
+  throw Error(ErrorKind::input, "program.rule",
+              fmt::format("program breaks rule '{}': {}", rule, fmt::format(what, std::forward<Values>(values)...)));
+}
+
+// What checks of regions look at: the steps of a phase, and buffers with the ends of their chains of storages.
+class RegionRules {
+ protected:
+  RegionRules(const Phase& phase, const Program& program, const std::vector<BufferId>& root)
+      : phase_(phase), program_(program), root_(root) {}
+
+  template <class... Values>
+  [[noreturn]] void broken(std::string_view rule, fmt::format_string<Values...> what, Values&&... values) const {
+    graphrun::broken(fmt::format("region.{}", rule), "phase '{}': {}", phase_.name,
+                     fmt::format(what, std::forward<Values>(values)...));
+  }
+  const Buffer& buffer(BufferId id) const {
+    if (id >= program_.buffers.size()) broken("operand", "buffer {} is none", id);
+    return program_.buffers[id];
+  }
+  bool is_tile(BufferId id) const { return buffer(id).kind == BufferKind::tile; }
+  std::string named(BufferId id) const { return fmt::format("{}#{}", buffer(id).name, id); }
+
+  const Phase& phase_;
+  const Program& program_;
+  const std::vector<BufferId>& root_;
+};
+
+}  // namespace graphrun
