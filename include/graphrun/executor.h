@@ -36,6 +36,7 @@ struct StepSignature {
   bool partial_rows = false;  // batches may be shorter than the capacity
   // Where the elements of each input lie in its storage. Empty where takes_views() is not asked: each input is dense.
   std::span<const View> views = {};
+  bool in_chain = false;  // of a region over elements
 };
 
 struct Support {
@@ -61,6 +62,9 @@ struct FusedSignature {
 enum class RegionForm : std::uint8_t { reductions, rows, elements };
 
 // What a tiling is computed from, once the compiler knows it; zeros while it only asks whether there may be a region.
+// So no executor can decline a region for its size yet. A kernel of a whole step on a GPU will have to (its tiles and
+// accumulators must fit shared memory): then the layout of tiles comes before the answer, and a region that is declined
+// there is dissolved as regions.cpp does it.
 struct RegionSize {
   std::uint64_t tile_bytes = 0;         // of kTileLanes rows
   std::uint64_t accumulator_bytes = 0;  // of one partition

@@ -3,7 +3,8 @@
 // Contract: plug-ins are C++, so both sides must agree on each byte that crosses. kExecutorAbi is a hash of sizes and
 // offsets as the compiler of either side sees them; it is compared before any code of the plug-in is called but the one
 // that gives this table. ExecutorPlugin itself never changes: an old or foreign one can always be read.
-// To add a field to a struct that crosses: name it below. To change a virtual function: count kExecutorInterface up.
+// To add a field to a struct that crosses: name it below, or this does not compile. To change a virtual function: count
+// kExecutorInterface up.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@
 namespace graphrun {
 
 // The virtual functions of Executor and Runnable, and what their arguments mean: nothing that a size would tell.
-inline constexpr std::uint32_t kExecutorInterface = 8;
+inline constexpr std::uint32_t kExecutorInterface = 9;
 
 namespace abi {
 
@@ -70,11 +71,22 @@ constexpr void add_library(Hash& hash) {
   hash.type<std::unique_ptr<int>>("unique_ptr").type<std::shared_ptr<int>>("shared_ptr");
 }
 
-// Containers that check themselves are of no standard layout; g++ and clang++ know their offsets all the same.
+// A struct and its fields, all of them: a list of others does not compile. Containers that check themselves are of no
+// standard layout; g++ and clang++ know their offsets all the same.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 #define GRAPHRUN_TYPE(T) hash.type<T>(#T)
-#define GRAPHRUN_FIELD(T, field) hash.add(#field).add(offsetof(T, field)).add(sizeof(T::field))
+#define GRAPHRUN_STRUCT(T, ...)                      \
+  (void)[](const T& of) {                            \
+    [[maybe_unused]] const auto& [__VA_ARGS__] = of; \
+  };                                                 \
+  GRAPHRUN_TYPE(T) GRAPHRUN_MORE(GRAPHRUN_MORE(GRAPHRUN_MORE(GRAPHRUN_FIELD(T, __VA_ARGS__))))
+#define GRAPHRUN_MORE(...) GRAPHRUN_AGAIN(GRAPHRUN_AGAIN(GRAPHRUN_AGAIN(__VA_ARGS__)))
+#define GRAPHRUN_AGAIN(...) __VA_ARGS__
+#define GRAPHRUN_PARENS ()
+#define GRAPHRUN_FIELD(T, field, ...) \
+  .add(#field).add(offsetof(T, field)).add(sizeof(T::field)) __VA_OPT__(GRAPHRUN_NEXT GRAPHRUN_PARENS(T, __VA_ARGS__))
+#define GRAPHRUN_NEXT() GRAPHRUN_FIELD
 
 constexpr void add_params(Hash& hash) {
   GRAPHRUN_TYPE(Params);
@@ -90,122 +102,74 @@ constexpr void add_ops(Hash& hash) {
 #undef GRAPHRUN_NAME
 }
 
+// The last of each enumeration.
+constexpr void add_enumerations(Hash& hash) {
+  const auto add = [&hash](auto last) { hash.add(static_cast<std::uint64_t>(last)); };
+  add(DType::boolean), add(BufferKind::tile), add(BufferKind::activation), add(Layout::strided), add(CombineOp::min);
+  add(RegionForm::elements), add(Profiling::own_clock);
+  hash.add(kMaxRank).add(kMaxOperands).add(kAlignment).add(kTileLanes).add(std::variant_size_v<Tiling>);
+}
+
 constexpr void add_program(Hash& hash) {
-  GRAPHRUN_TYPE(Shape).add(kMaxRank);
-  GRAPHRUN_TYPE(TensorType).add(static_cast<std::uint64_t>(DType::boolean));
-  GRAPHRUN_FIELD(TensorType, dtype), GRAPHRUN_FIELD(TensorType, shape), GRAPHRUN_FIELD(TensorType, rows);
-  GRAPHRUN_TYPE(Buffer).add(kAlignment).add(static_cast<std::uint64_t>(BufferKind::tile));
-  hash.add(static_cast<std::uint64_t>(BufferKind::activation)).add(static_cast<std::uint64_t>(Layout::strided));
-  GRAPHRUN_FIELD(Buffer, name), GRAPHRUN_FIELD(Buffer, type), GRAPHRUN_FIELD(Buffer, kind);
-  GRAPHRUN_FIELD(Buffer, storage), GRAPHRUN_FIELD(Buffer, offset), GRAPHRUN_FIELD(Buffer, bytes);
-  GRAPHRUN_FIELD(Buffer, poll), GRAPHRUN_FIELD(Buffer, layout), GRAPHRUN_FIELD(Buffer, block);
-  GRAPHRUN_FIELD(Buffer, strides);
-  GRAPHRUN_TYPE(Step);
-  GRAPHRUN_FIELD(Step, op), GRAPHRUN_FIELD(Step, name), GRAPHRUN_FIELD(Step, inputs), GRAPHRUN_FIELD(Step, output);
-  GRAPHRUN_FIELD(Step, workspace), GRAPHRUN_FIELD(Step, row_count), GRAPHRUN_FIELD(Step, params);
-  GRAPHRUN_TYPE(Combine).add(static_cast<std::uint64_t>(CombineOp::min));
-  GRAPHRUN_FIELD(Combine, value), GRAPHRUN_FIELD(Combine, op), GRAPHRUN_FIELD(Combine, offset);
-  GRAPHRUN_TYPE(TileMove);
-  GRAPHRUN_FIELD(TileMove, arena), GRAPHRUN_FIELD(TileMove, tile);
-  GRAPHRUN_TYPE(FusedSteps);
-  GRAPHRUN_FIELD(FusedSteps, product), GRAPHRUN_FIELD(FusedSteps, bias), GRAPHRUN_FIELD(FusedSteps, epilogue);
-  GRAPHRUN_FIELD(FusedSteps, sum);
-  GRAPHRUN_TYPE(Stage);
-  GRAPHRUN_FIELD(Stage, first), GRAPHRUN_FIELD(Stage, rows), GRAPHRUN_FIELD(Stage, last);
-  GRAPHRUN_FIELD(Stage, loads), GRAPHRUN_FIELD(Stage, stores), GRAPHRUN_FIELD(Stage, combines);
-  GRAPHRUN_FIELD(Stage, fused);
-  GRAPHRUN_TYPE(HostTiling);
-  GRAPHRUN_FIELD(HostTiling, tile_rows), GRAPHRUN_FIELD(HostTiling, partitions);
-  GRAPHRUN_FIELD(HostTiling, tile_bytes), GRAPHRUN_FIELD(HostTiling, accumulator_bytes);
-  GRAPHRUN_FIELD(HostTiling, lanes);
-  GRAPHRUN_TYPE(GpuTiling);
-  GRAPHRUN_FIELD(GpuTiling, threads), GRAPHRUN_FIELD(GpuTiling, blocks);
-  GRAPHRUN_TYPE(Tiling).add(std::variant_size_v<Tiling>);
-  GRAPHRUN_TYPE(Region).add(kTileLanes);
-  GRAPHRUN_FIELD(Region, stages), GRAPHRUN_FIELD(Region, last), GRAPHRUN_FIELD(Region, accumulators);
-  GRAPHRUN_FIELD(Region, tiling), GRAPHRUN_FIELD(Region, chains);
-  GRAPHRUN_TYPE(ElementChain);
-  GRAPHRUN_FIELD(ElementChain, first), GRAPHRUN_FIELD(ElementChain, last);
-  GRAPHRUN_TYPE(Phase);
-  GRAPHRUN_FIELD(Phase, name), GRAPHRUN_FIELD(Phase, capacity), GRAPHRUN_FIELD(Phase, steps);
-  GRAPHRUN_FIELD(Phase, regions);
-  GRAPHRUN_TYPE(InitialValue);
-  GRAPHRUN_FIELD(InitialValue, buffer), GRAPHRUN_FIELD(InitialValue, bytes);
-  GRAPHRUN_TYPE(Program);
-  GRAPHRUN_FIELD(Program, name), GRAPHRUN_FIELD(Program, target), GRAPHRUN_FIELD(Program, arena_bytes);
-  GRAPHRUN_FIELD(Program, lower_bound), GRAPHRUN_FIELD(Program, buffers), GRAPHRUN_FIELD(Program, phases);
-  GRAPHRUN_FIELD(Program, initial);
+  GRAPHRUN_TYPE(Shape);
+  GRAPHRUN_STRUCT(TensorType, dtype, shape, rows);
+  GRAPHRUN_STRUCT(View, extents, strides, offset);
+  GRAPHRUN_STRUCT(Buffer, name, type, kind, storage, offset, bytes, poll, layout, block, strides);
+  GRAPHRUN_STRUCT(Step, op, name, inputs, output, workspace, row_count, params);
+  GRAPHRUN_STRUCT(Combine, value, op, offset);
+  GRAPHRUN_STRUCT(TileMove, arena, tile);
+  GRAPHRUN_STRUCT(FusedSteps, product, bias, epilogue, sum);
+  GRAPHRUN_STRUCT(Stage, first, rows, last, loads, stores, combines, fused);
+  GRAPHRUN_STRUCT(HostTiling, tile_rows, partitions, tile_bytes, accumulator_bytes, lanes);
+  GRAPHRUN_STRUCT(GpuTiling, threads, blocks);
+  GRAPHRUN_TYPE(Tiling);
+  GRAPHRUN_STRUCT(Region, stages, last, accumulators, tiling, chains);
+  GRAPHRUN_STRUCT(ElementChain, first, last);
+  GRAPHRUN_STRUCT(Phase, name, capacity, steps, regions);
+  GRAPHRUN_STRUCT(InitialValue, buffer, bytes);
+  GRAPHRUN_STRUCT(Program, name, target, arena_bytes, lower_bound, buffers, phases, initial);
 }
 
 constexpr void add_executor(Hash& hash) {
-  // Its second field is a reference, which has no offset that may be asked for.
-  GRAPHRUN_TYPE(StepSignature).add("op, params, inputs, output, partial_rows, views");
-  hash.add(sizeof(StepSignature::op)).add(sizeof(StepSignature::inputs)).add(sizeof(StepSignature::output));
-  GRAPHRUN_TYPE(Support);
-  GRAPHRUN_FIELD(Support, yes), GRAPHRUN_FIELD(Support, reason), GRAPHRUN_FIELD(Support, workspace_bytes);
-  GRAPHRUN_FIELD(Support, fallback);
+  // These have a field that is a reference, or hold one, which has no offset that may be asked for.
+  GRAPHRUN_TYPE(StepSignature).add("op, params, inputs, output, partial_rows, views, in_chain");
   GRAPHRUN_TYPE(FusedSignature).add("product, bias, epilogue, input, in_place");
-  GRAPHRUN_TYPE(RegionSize);
-  GRAPHRUN_FIELD(RegionSize, tile_bytes), GRAPHRUN_FIELD(RegionSize, accumulator_bytes);
-  GRAPHRUN_FIELD(RegionSize, work);
-  GRAPHRUN_TYPE(RegionSignature).add(static_cast<std::uint64_t>(RegionForm::elements));
-  GRAPHRUN_FIELD(RegionSignature, form), GRAPHRUN_FIELD(RegionSignature, rows), GRAPHRUN_FIELD(RegionSignature, once);
-  GRAPHRUN_FIELD(RegionSignature, capacity), GRAPHRUN_FIELD(RegionSignature, fused);
-  GRAPHRUN_FIELD(RegionSignature, chains), GRAPHRUN_FIELD(RegionSignature, size);
-  GRAPHRUN_TYPE(RegionPlan);
-  GRAPHRUN_FIELD(RegionPlan, yes), GRAPHRUN_FIELD(RegionPlan, reason), GRAPHRUN_FIELD(RegionPlan, tiling);
-  GRAPHRUN_TYPE(RegionCosts);
-  GRAPHRUN_FIELD(RegionCosts, most_weights), GRAPHRUN_FIELD(RegionCosts, most_reduced);
-  GRAPHRUN_FIELD(RegionCosts, most_row), GRAPHRUN_FIELD(RegionCosts, tile_bytes);
-  GRAPHRUN_FIELD(RegionCosts, lane_bytes), GRAPHRUN_FIELD(RegionCosts, partition_work);
-  GRAPHRUN_FIELD(RegionCosts, most_partitions), GRAPHRUN_FIELD(RegionCosts, least_rows);
-  GRAPHRUN_TYPE(Target);
-  GRAPHRUN_FIELD(Target, name), GRAPHRUN_FIELD(Target, executor), GRAPHRUN_FIELD(Target, compute_capability);
-  GRAPHRUN_FIELD(Target, multiprocessors), GRAPHRUN_FIELD(Target, max_threads_per_sm);
-  GRAPHRUN_FIELD(Target, shared_memory), GRAPHRUN_FIELD(Target, registers), GRAPHRUN_FIELD(Target, cluster_blocks);
-  GRAPHRUN_FIELD(Target, library_workspace), GRAPHRUN_FIELD(Target, regions), GRAPHRUN_FIELD(Target, elements);
-  GRAPHRUN_TYPE(ElementLimits);
-  GRAPHRUN_FIELD(ElementLimits, least), GRAPHRUN_FIELD(ElementLimits, chains), GRAPHRUN_FIELD(ElementLimits, steps);
-  GRAPHRUN_FIELD(ElementLimits, operands), GRAPHRUN_FIELD(ElementLimits, numbers);
-  GRAPHRUN_TYPE(Device);
-  GRAPHRUN_FIELD(Device, id), GRAPHRUN_FIELD(Device, name), GRAPHRUN_FIELD(Device, capability);
-  GRAPHRUN_FIELD(Device, units), GRAPHRUN_FIELD(Device, driver), GRAPHRUN_FIELD(Device, memory_free);
-  GRAPHRUN_FIELD(Device, memory_total);
-  GRAPHRUN_TYPE(DeviceList);
-  GRAPHRUN_FIELD(DeviceList, devices), GRAPHRUN_FIELD(DeviceList, missing);
+  GRAPHRUN_STRUCT(Support, yes, reason, workspace_bytes, fallback);
+  GRAPHRUN_STRUCT(RegionSize, tile_bytes, accumulator_bytes, work);
+  GRAPHRUN_STRUCT(RegionSignature, form, rows, once, capacity, fused, chains, size);
+  GRAPHRUN_STRUCT(RegionPlan, yes, reason, tiling);
+  GRAPHRUN_STRUCT(RegionCosts, most_weights, most_reduced, most_row, tile_bytes, lane_bytes, partition_work,
+                  most_partitions, least_rows);
+  GRAPHRUN_STRUCT(ElementLimits, least, chains, steps, operands, numbers);
+  GRAPHRUN_STRUCT(Target, name, executor, compute_capability, multiprocessors, max_threads_per_sm, shared_memory,
+                  registers, cluster_blocks, library_workspace, apart, regions, elements);
+  GRAPHRUN_STRUCT(Device, id, name, capability, units, driver, memory_free, memory_total);
+  GRAPHRUN_STRUCT(DeviceList, devices, missing);
   GRAPHRUN_TYPE(Runnable);
   GRAPHRUN_TYPE(Executor);
-  GRAPHRUN_TYPE(KernelArgs).add(kMaxOperands);
-  GRAPHRUN_FIELD(KernelArgs, in), GRAPHRUN_FIELD(KernelArgs, in_type), GRAPHRUN_FIELD(KernelArgs, inputs);
-  GRAPHRUN_FIELD(KernelArgs, out), GRAPHRUN_FIELD(KernelArgs, out_type), GRAPHRUN_FIELD(KernelArgs, workspace);
-  GRAPHRUN_FIELD(KernelArgs, pool), GRAPHRUN_FIELD(KernelArgs, row_count), GRAPHRUN_FIELD(KernelArgs, capacity);
-  GRAPHRUN_FIELD(KernelArgs, params);
-  GRAPHRUN_TYPE(HostKernel);
-  GRAPHRUN_FIELD(HostKernel, run), GRAPHRUN_FIELD(HostKernel, workspace_bytes), GRAPHRUN_FIELD(HostKernel, reason);
-  GRAPHRUN_FIELD(HostKernel, fallback);
+  GRAPHRUN_STRUCT(KernelArgs, in, in_type, in_strides, inputs, out, out_type, workspace, pool, row_count, capacity,
+                  params);
+  GRAPHRUN_STRUCT(HostKernel, run, workspace_bytes, reason, fallback);
   GRAPHRUN_TYPE(HostExecutor);
   GRAPHRUN_TYPE(HostRunnable);
 }
 
 constexpr void add_reports(Hash& hash) {
-  GRAPHRUN_TYPE(Profile).add(static_cast<std::uint64_t>(Profiling::own_clock));
-  GRAPHRUN_FIELD(Profile, source), GRAPHRUN_FIELD(Profile, notes), GRAPHRUN_FIELD(Profile, rows);
-  GRAPHRUN_FIELD(Profile, events), GRAPHRUN_FIELD(Profile, events_left_out);
-  GRAPHRUN_TYPE(ProfileRow);
-  GRAPHRUN_FIELD(ProfileRow, group), GRAPHRUN_FIELD(ProfileRow, name), GRAPHRUN_FIELD(ProfileRow, calls);
-  GRAPHRUN_FIELD(ProfileRow, total), GRAPHRUN_FIELD(ProfileRow, min), GRAPHRUN_FIELD(ProfileRow, max);
-  GRAPHRUN_TYPE(ProfileEvent);
-  GRAPHRUN_FIELD(ProfileEvent, row), GRAPHRUN_FIELD(ProfileEvent, start), GRAPHRUN_FIELD(ProfileEvent, duration);
+  GRAPHRUN_STRUCT(Profile, source, notes, rows, events, events_left_out);
+  GRAPHRUN_STRUCT(ProfileRow, group, name, calls, total, min, max);
+  GRAPHRUN_STRUCT(ProfileEvent, row, start, duration);
   GRAPHRUN_TYPE(Profiler);
   GRAPHRUN_TYPE(StepClock).add(StepClock::kEvery);
-  GRAPHRUN_TYPE(Diagnostic);
-  GRAPHRUN_FIELD(Diagnostic, code), GRAPHRUN_FIELD(Diagnostic, message), GRAPHRUN_FIELD(Diagnostic, hint);
-  GRAPHRUN_FIELD(Diagnostic, file), GRAPHRUN_FIELD(Diagnostic, line), GRAPHRUN_FIELD(Diagnostic, column);
-  GRAPHRUN_FIELD(Diagnostic, pointer), GRAPHRUN_FIELD(Diagnostic, source_line);
+  GRAPHRUN_STRUCT(Diagnostic, code, message, hint, file, line, column, pointer, source_line);
   GRAPHRUN_TYPE(Error);
   GRAPHRUN_TYPE(OutOfMemory);
 }
 
+#undef GRAPHRUN_NEXT
+#undef GRAPHRUN_PARENS
+#undef GRAPHRUN_AGAIN
+#undef GRAPHRUN_MORE
+#undef GRAPHRUN_STRUCT
 #undef GRAPHRUN_FIELD
 #undef GRAPHRUN_TYPE
 #pragma GCC diagnostic pop
@@ -216,6 +180,7 @@ constexpr std::uint32_t executor_abi() {
   add_library(hash);
   add_params(hash);
   add_ops(hash);
+  add_enumerations(hash);
   add_program(hash);
   add_executor(hash);
   add_reports(hash);

@@ -30,8 +30,7 @@ constexpr ParamsKind params_kind(std::string_view name) {
 // Ops without attributes.
 struct NoParams {
   static constexpr ParamsKind kKind{};
-  template <class F>
-  constexpr void describe(F&&) const {}
+  constexpr void describe(auto&&) const {}
   friend bool operator==(const NoParams&, const NoParams&) = default;
 };
 

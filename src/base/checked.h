@@ -25,4 +25,9 @@ constexpr std::int64_t divide_up(std::int64_t count, std::int64_t size) {
   return count / size + (count % size != 0);
 }
 
+// The next multiple of `size`, from `bytes` on.
+constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t size) {
+  return (bytes + size - 1) / size * size;
+}
+
 }  // namespace graphrun

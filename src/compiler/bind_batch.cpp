@@ -1,10 +1,9 @@
 #include "compiler/bind_batch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <stdexcept>
 
+#include "compiler/graph_analysis.h"
 #include "graph/ops/infer.h"
 #include "graphrun/batches.h"
 #include "graphrun/op.h"
@@ -48,12 +47,7 @@ void bind_attributes(Node& node, std::int64_t capacity) {
 
 Error at_its_place(const Node& node, const Error& error) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();
-  for (Diagnostic& diagnostic : diagnostics) {
-    diagnostic.message = fmt::format("'{}' ({}): {}", node.name, name_of(node.op), diagnostic.message);
-    diagnostic.line = node.source.line;
-    diagnostic.column = node.source.column;
-    diagnostic.pointer = node.source.pointer;
-  }
+  for (Diagnostic& diagnostic : diagnostics) point_to(node, diagnostic);
   return Error(error.kind(), std::move(diagnostics));
 }
 

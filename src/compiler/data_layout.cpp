@@ -20,7 +20,7 @@ constexpr std::int64_t kMostFilling = 8;
 class DataLayoutFinder {
  public:
   DataLayoutFinder(const Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice)
-      : graph_(graph), analysis_(analysis), consumers_(analysis.consumers), stage_(graph.size(), 0) {
+      : graph_(graph), analysis_(analysis), stage_(graph.size(), 0) {
     if (choice.rows % kTileLanes != 0) return;  // tiles would begin within vectors
     int stages = 0;
     for (const ir::Region& region : graph.regions) {
@@ -39,7 +39,7 @@ class DataLayoutFinder {
       if (!data || node.type.rows > 0 || node.type.dtype != DType::f32) continue;
       if (node.type.shape.rank() == 0 || node.type.shape.elements() == 0) continue;
       Readers readers;
-      if (consumers_[id].empty() || !find_readers(id, node.type.shape[0], readers)) continue;
+      if (analysis_.consumers[id].empty() || !find_readers(id, node.type.shape[0], readers)) continue;
       for (NodeId view : readers.views) layout.block[view] = readers.block;
       layout.block[id] = readers.block;
       for (NodeId rows : readers.rows) mark_in_place(rows, layout.in_place);
@@ -66,7 +66,7 @@ class DataLayoutFinder {
   }
 
   bool find_readers_of(NodeId id, std::int64_t samples, Readers& readers) const {
-    return std::all_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
+    return std::all_of(analysis_.consumers[id].begin(), analysis_.consumers[id].end(), [&](NodeId reader) {
       const Node& node = graph_[reader];
       if (is_view(reader)) {
         if (node.keep || node.type.rows == 0) return false;
@@ -111,7 +111,7 @@ class DataLayoutFinder {
   bool read_in_place(NodeId id, NodeId rows, std::vector<NodeId>& views) const {
     if (graph_[id].keep || graph_[id].poll) return false;
     const bool one_feature = graph_[id].type.shape.elements() == graph_.phases[graph_[id].phase].capacity;
-    return std::all_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
+    return std::all_of(analysis_.consumers[id].begin(), analysis_.consumers[id].end(), [&](NodeId reader) {
       if (is_view(reader)) {
         views.push_back(reader);
         return true;
@@ -123,7 +123,6 @@ class DataLayoutFinder {
 
   const Graph& graph_;
   const GraphAnalysis& analysis_;
-  const std::vector<std::vector<NodeId>>& consumers_;
   std::vector<int> stage_;  // by node: whose rows it belongs to, counted from 1; 0: none
 };
 

@@ -1,5 +1,7 @@
 #include "compiler/graph_analysis.h"
 
+#include <fmt/format.h>
+
 #include "graphrun/op.h"
 #include "graphrun/op_traits.h"
 
@@ -42,6 +44,34 @@ GraphAnalysis analyze(const ir::Graph& graph) {
     result.roots[id] = result.is_view(id) ? result.roots[node.inputs[0]] : id;
   }
   return result;
+}
+
+std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase) {
+  std::vector<ir::NodeId> nodes;
+  for (ir::NodeId id = 0; id < graph.size(); ++id) {
+    if (graph[id].phase == phase) nodes.push_back(id);
+  }
+  return nodes;
+}
+
+NodeSignature signature_of(const ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph[id];
+  NodeSignature result{node.op, {}, {}, node.type};
+  bool rows = node.type.rows > 0;
+  for (const ir::NodeId input : node.inputs) {
+    result.inputs.push_back(graph[input].type);
+    rows = rows || graph[input].type.rows > 0;
+  }
+  if (node.def->pack != nullptr) result.params = node.def->pack(node.attrs, result.inputs, node.type);
+  result.partial_rows = rows && node.phase != ir::kShared && graph.phases[node.phase].row_count != ir::kNoNode;
+  return result;
+}
+
+void point_to(const ir::Node& node, Diagnostic& diagnostic) {
+  diagnostic.message = fmt::format("'{}' ({}): {}", node.name, name_of(node.op), diagnostic.message);
+  diagnostic.line = node.source.line;
+  diagnostic.column = node.source.column;
+  diagnostic.pointer = node.source.pointer;
 }
 
 }  // namespace graphrun

@@ -1,5 +1,5 @@
-// graph_analysis.h: what passes ask of a graph, found once: who reads a node, what it may share memory with, and what a
-// view shows. Contract: a pure function of the graph; vectors by node id.
+// graph_analysis.h: what passes ask of a graph: who reads a node, what it may share memory with, and what a view shows,
+// found once; and a node as executors are asked about it. Contract: pure functions of the graph; vectors by node id.
 // Leaves to others: what follows from it: storage (storage.h), regions (regions.h), layouts.
 #pragma once
 
@@ -7,6 +7,8 @@
 
 #include "graph/ir/graph.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/error.h"
+#include "graphrun/executor.h"
 
 namespace graphrun {
 
@@ -21,5 +23,24 @@ struct GraphAnalysis {
 std::int64_t elements_of(const ir::Node& node);  // that it computes: a record writes one
 
 GraphAnalysis analyze(const ir::Graph& graph);
+
+std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase);
+
+// What a StepSignature of a node refers to.
+struct NodeSignature {
+  Op op = {};
+  Params params;
+  std::vector<TensorType> inputs;
+  TensorType output;
+  bool partial_rows = false;
+  std::vector<View> views = {};
+  bool in_chain = false;
+
+  StepSignature get() const { return {op, params, inputs, output, partial_rows, views, in_chain}; }
+};
+NodeSignature signature_of(const ir::Graph& graph, ir::NodeId id);
+
+// Puts the node's name, op and place in the model file to what was found about it.
+void point_to(const ir::Node& node, Diagnostic& diagnostic);
 
 }  // namespace graphrun

@@ -11,6 +11,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/checked.h"
+#include "compiler/graph_analysis.h"
 #include "compiler/offsets.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
@@ -25,10 +27,6 @@ using ir::kNoNode;
 using ir::kShared;
 using ir::Node;
 using ir::NodeId;
-
-std::uint64_t padded(std::uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 std::vector<std::byte> constant_bytes(const Node& node) {
   const std::vector<double>& values = node.attrs.reals("values");
@@ -62,9 +60,8 @@ std::vector<std::byte> constant_bytes(const Node& node) {
 
 // Of a data set whose batches of `block` rows begin at whole vectors.
 std::uint64_t in_whole_vectors(const TensorType& type, std::int64_t block) {
-  const auto whole = [](std::int64_t rows) { return (rows + kTileLanes - 1) / kTileLanes * kTileLanes; };
   const std::int64_t rows = type.shape[0];
-  const std::int64_t padded_rows = rows / block * whole(block) + whole(rows % block);
+  const std::int64_t padded_rows = rows / block * whole_lanes(block) + whole_lanes(rows % block);
   return type.bytes() / static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(padded_rows);
 }
 
@@ -102,6 +99,15 @@ class Lowering {
  private:
   Program& program() { return result_.program; }
 
+  // In a storage of its own.
+  Buffer& add_buffer(std::string name, const TensorType& type, BufferKind kind) {
+    const auto id = static_cast<BufferId>(program().buffers.size());
+    return program().buffers.emplace_back(Buffer{std::move(name), type, kind, id});
+  }
+  static BufferKind kind_of(const Node& node) {
+    return node.def->state != nullptr ? node.def->state(node.attrs) : BufferKind::activation;
+  }
+
   // States come first, by kind, so that what the host polls is one block; then the other storages.
   void make_buffers() {
     std::vector<NodeId> order;
@@ -110,17 +116,12 @@ class Lowering {
     }
     const auto rank = [&](NodeId id) {
       const Node& node = graph_[id];
-      if (node.def->state == nullptr) return std::pair{int(BufferKind::activation), 0};
-      return std::pair{int(node.def->state(node.attrs)), node.poll ? 1 : 0};
+      return std::pair{kind_of(node), node.def->state != nullptr && node.poll};
     };
     std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return rank(a) < rank(b); });
     for (NodeId id : order) {
       const Node& node = graph_[id];
-      Buffer buffer;
-      buffer.name = node.name;
-      buffer.type = node.type;
-      buffer.kind = node.def->state != nullptr ? node.def->state(node.attrs) : BufferKind::activation;
-      if (in_tile_only_[id]) buffer.kind = BufferKind::tile;
+      Buffer& buffer = add_buffer(node.name, node.type, in_tile_only_[id] ? BufferKind::tile : kind_of(node));
       buffer.bytes = node.type.bytes();
       buffer.poll = node.poll;
       if (data_.block[id] > 0 && !in_tile_only_[id]) {  // a view within a tile lies as the tile has it
@@ -137,8 +138,7 @@ class Lowering {
         }
       }
       buffer.offset = static_cast<std::uint64_t>(views_.view[id].offset) * size_of(node.type.dtype);
-      result_.buffer_of[id] = static_cast<BufferId>(program().buffers.size());
-      program().buffers.push_back(std::move(buffer));
+      result_.buffer_of[id] = buffer.storage;
       if (node.op == Op::constant) program().initial.push_back({result_.buffer_of[id], constant_bytes(node)});
     }
     for (NodeId id : order) {
@@ -198,12 +198,8 @@ class Lowering {
         for (const TileValue& value : stage.values) {
           BufferId id = result_.buffer_of[value.node];
           if (value.loaded || value.stored) {
-            Buffer buffer;
-            buffer.name = graph_[value.node].name + ":tile";
-            buffer.type = graph_[value.node].type;
-            buffer.kind = BufferKind::tile;
-            id = static_cast<BufferId>(program().buffers.size());
-            program().buffers.push_back(std::move(buffer));
+            const Node& node = graph_[value.node];
+            id = add_buffer(node.name + ":tile", node.type, BufferKind::tile).storage;
           }
           of[value.node] = id;
           Buffer& buffer = program().buffers[id];
@@ -298,32 +294,23 @@ class Lowering {
 
   Step make_step(NodeId id, const ir::Phase& phase) {
     const Node& node = graph_[id];
-    std::vector<TensorType> types;
+    NodeSignature signature = signature_of(graph_, id);
+    if (auto* matmul = signature.params.get_if<MatmulParams>()) matmul->precision = options_.precision;
     Step step;
     step.op = node.op;
     step.name = node.name;
+    step.params = signature.params;
     step.output = result_.buffer_of[id];
-    bool rows = node.type.rows > 0;
-    for (NodeId input : node.inputs) {
-      step.inputs.push_back(result_.buffer_of[input]);
-      types.push_back(graph_[input].type);
-      rows = rows || graph_[input].type.rows > 0;
-    }
-    if (node.def->pack != nullptr) step.params = node.def->pack(node.attrs, types, node.type);
-    if (auto* matmul = step.params.get_if<MatmulParams>()) matmul->precision = options_.precision;
-    const bool partial = rows && phase.row_count != kNoNode;
-    if (partial) step.row_count = result_.buffer_of[phase.row_count];
+    for (NodeId input : node.inputs) step.inputs.push_back(result_.buffer_of[input]);
+    if (signature.partial_rows) step.row_count = result_.buffer_of[phase.row_count];
 
     if (in_rows_[id]) return step;  // the executor was asked about the region
-    const Support support = options_.supports({step.op, step.params, types, node.type, partial});
+    const Support support = options_.supports(signature.get());
     if (!support.yes) {
-      Diagnostic diagnostic;
-      diagnostic.code = "step.unsupported";
-      diagnostic.message = fmt::format("'{}' ({}): {}", node.name, name_of(node.op), support.reason);
-      diagnostic.line = node.source.line;
-      diagnostic.column = node.source.column;
-      diagnostic.pointer = node.source.pointer;
-      declined_.push_back(std::move(diagnostic));
+      Diagnostic& declined = declined_.emplace_back();
+      declined.code = "step.unsupported";
+      declined.message = support.reason;
+      point_to(node, declined);
     } else if (support.workspace_bytes > 0) {
       step.workspace =
           add_workspace(node.name + ".workspace", support.workspace_bytes, storage_.time[id], storage_.time[id]);
@@ -332,14 +319,10 @@ class Lowering {
   }
 
   BufferId add_workspace(std::string name, std::uint64_t bytes, std::uint32_t first, std::uint32_t last) {
-    const auto id = static_cast<BufferId>(program().buffers.size());
-    Buffer buffer;
-    buffer.name = std::move(name);
-    buffer.type = {DType::boolean, {static_cast<std::int64_t>(bytes)}, 0};  // plain bytes
-    buffer.kind = BufferKind::workspace;
-    buffer.storage = id;
+    const TensorType plain_bytes{DType::boolean, {static_cast<std::int64_t>(bytes)}, 0};
+    Buffer& buffer = add_buffer(std::move(name), plain_bytes, BufferKind::workspace);
     buffer.bytes = bytes;
-    program().buffers.push_back(std::move(buffer));
+    const BufferId id = buffer.storage;
     workspaces_.push_back({id, first, last});
     return id;
   }
@@ -356,8 +339,9 @@ class Lowering {
       Interval& interval = intervals[i];
       const auto end = std::lower_bound(storage_.ends.begin(), storage_.ends.end(), interval.first);
       std::uint64_t& bytes = left[static_cast<std::size_t>(end - storage_.ends.begin())];
-      if (padded(interval.size) > bytes) continue;
-      bytes -= padded(interval.size);
+      const std::uint64_t padded = round_up(interval.size, kAlignment);
+      if (padded > bytes) continue;
+      bytes -= padded;
       interval.first = end == storage_.ends.begin() ? 0 : *std::prev(end) + 1;
       interval.last = *end;
     }
@@ -371,21 +355,21 @@ class Lowering {
       if (storage_.root[id] != id || graph_[id].op == Op::assign || graph_[id].phase == kShared) continue;
       if (in_tile_only_[id]) continue;
       const BufferId buffer = result_.buffer_of[id];
-      intervals.push_back({program().buffers[buffer].bytes, storage_.first[id], storage_.last[id], kAlignment});
+      intervals.push_back({program().buffers[buffer].bytes, storage_.first[id], storage_.last[id]});
       placed.push_back(buffer);
     }
     for (const auto& [buffer, first, last] : workspaces_) {
-      intervals.push_back({program().buffers[buffer].bytes, first, last, kAlignment});
+      intervals.push_back({program().buffers[buffer].bytes, first, last});
       placed.push_back(buffer);
     }
     for (Buffer& buffer : program().buffers) {
       if (!is_state(buffer.kind)) continue;
       buffer.offset = states;
-      states += padded(buffer.bytes);
+      states += round_up(buffer.bytes, kAlignment);
     }
     keep_apart(intervals);
-    const Packing packing = pack(intervals);
-    const std::string fault = validate(intervals, packing.offsets, packing.total);
+    const Packing packing = pack(intervals, kAlignment);
+    const std::string fault = validate(intervals, packing.offsets, packing.total, kAlignment);
     if (!fault.empty()) throw std::logic_error("plan: " + fault);
     for (std::size_t i = 0; i < placed.size(); ++i) program().buffers[placed[i]].offset = states + packing.offsets[i];
     for (Buffer& buffer : program().buffers) {
@@ -393,8 +377,8 @@ class Lowering {
       // Of a view: after the first byte of its storage.
       if (buffer.kind != BufferKind::tile && &storage != &buffer) buffer.offset += storage.offset;
     }
-    program().arena_bytes = states + padded(packing.total);
-    program().lower_bound = states + padded(packing.lower_bound);
+    program().arena_bytes = states + packing.total;
+    program().lower_bound = states + packing.lower_bound;
   }
 
   struct Workspace {

@@ -8,6 +8,9 @@
 #include <map>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
+
+#include "base/checked.h"
 
 namespace graphrun::plan {
 namespace {
@@ -15,24 +18,17 @@ namespace {
 using Bytes = std::uint64_t;
 using Index = std::uint32_t;
 
-// A block reserves its size padded to its alignment, so that the lower bound is one: two blocks of one byte, aligned to
-// 1 and 64, count 65.
 struct Block {
-  Bytes size;  // padded, > 0
-  Bytes alignment;
+  Bytes size;  // padded to the alignment, so that all offsets are multiples of it; > 0
   std::uint32_t first, last;
   Index id;  // in the caller's list
 };
-
-Bytes align_up(Bytes offset, Bytes alignment) {
-  return (offset + alignment - 1) & ~(alignment - 1);
-}
 
 bool meet(const Block& a, const Block& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-std::vector<Block> blocks_of(std::span<const Interval> intervals) {
+std::vector<Block> blocks_of(std::span<const Interval> intervals, Bytes alignment) {
   std::vector<Block> blocks;
   blocks.reserve(intervals.size());
   Bytes sum = 0;
@@ -40,39 +36,24 @@ std::vector<Block> blocks_of(std::span<const Interval> intervals) {
     const Interval& interval = intervals[i];
     if (interval.first > interval.last)
       throw std::logic_error(fmt::format("pack: interval {} ends before it begins", i));
-    if (interval.alignment == 0 || (interval.alignment & (interval.alignment - 1)) != 0)
-      throw std::logic_error(fmt::format("pack: the alignment of interval {} is no power of two", i));
     if (interval.size == 0) continue;
-    // One alignment more than the block needs is left free, so that no later sum can wrap.
-    const Bytes room = std::numeric_limits<Bytes>::max() - sum;
-    if (interval.size > room || 2 * (interval.alignment - 1) > room - interval.size)
+    const Bytes padded = round_up(interval.size, alignment);
+    if (padded < interval.size || __builtin_add_overflow(sum, padded, &sum))
       throw std::logic_error("pack: the sizes add up to more than 64 bits");
-    const Bytes padded = align_up(interval.size, interval.alignment);
-    sum += padded + (interval.alignment - 1);
-    blocks.push_back({padded, interval.alignment, interval.first, interval.last, static_cast<Index>(i)});
+    blocks.push_back({padded, interval.first, interval.last, static_cast<Index>(i)});
   }
   return blocks;
 }
 
 Bytes peak(std::span<const Block> blocks) {
-  struct Event {
-    std::uint64_t time;
-    bool begins;
-    Bytes size;
-  };
-  std::vector<Event> events;
-  events.reserve(2 * blocks.size());
+  std::vector<std::pair<std::uint64_t, std::int64_t>> changes;  // of the live bytes; ends come before begins
   for (const Block& b : blocks) {
-    events.push_back({b.first, true, b.size});
-    events.push_back({std::uint64_t{b.last} + 1, false, b.size});
+    changes.emplace_back(b.first, static_cast<std::int64_t>(b.size));
+    changes.emplace_back(std::uint64_t{b.last} + 1, -static_cast<std::int64_t>(b.size));
   }
-  std::sort(events.begin(), events.end(),
-            [](const Event& a, const Event& b) { return a.time != b.time ? a.time < b.time : a.begins < b.begins; });
+  std::sort(changes.begin(), changes.end());
   Bytes live = 0, most = 0;
-  for (const Event& e : events) {
-    live = e.begins ? live + e.size : live - e.size;
-    most = std::max(most, live);
-  }
+  for (const auto& [time, change] : changes) most = std::max(most, live += static_cast<Bytes>(change));
   return most;
 }
 
@@ -104,8 +85,7 @@ Solution place_in_order(std::span<const Block> blocks, std::span<const Index> or
       const Placed& p = placed[at];
       const bool live = p.first <= block.last && block.first <= p.last;
       if (live && p.offset >= offset + block.size) break;
-      const Bytes past = align_up(p.end, block.alignment);
-      offset = live && past > offset ? past : offset;
+      if (live) offset = std::max(offset, p.end);
     }
     steps += at + 1;
     solution.offsets[i] = offset;
@@ -239,7 +219,7 @@ class Search {
     // Nothing can stay below a block that would fit there whole: that block comes first.
     Bytes lowest_end = std::numeric_limits<Bytes>::max();
     for (const Index i : order_) {
-      if (!is_placed_[i]) lowest_end = std::min(lowest_end, start(i, level) + blocks_[i].size);
+      if (!is_placed_[i]) lowest_end = std::min(lowest_end, std::max(floor_[i], level) + blocks_[i].size);
     }
     for (Index r = 0; r < order_.size(); ++r) {
       const Index i = order_[r];
@@ -254,8 +234,6 @@ class Search {
     }
   }
 
-  Bytes start(Index i, Bytes level) const { return std::max(floor_[i], align_up(level, blocks_[i].alignment)); }
-
   void place(Index i, Bytes offset) {
     const Block& block = blocks_[i];
     const Bytes end = offset + block.size;
@@ -269,7 +247,7 @@ class Search {
     for (const Index j : neighbours_[i]) {
       if (is_placed_[j]) continue;
       undo_.push_back(floor_[j]);
-      floor_[j] = std::max(floor_[j], align_up(end, blocks_[j].alignment));
+      floor_[j] = std::max(floor_[j], end);
     }
     pot_ -= std::min<std::uint64_t>(pot_, neighbours_[i].size() + ceiling_.size());
   }
@@ -353,7 +331,7 @@ Solution solve(std::span<const Block> blocks, Effort& effort) {
 }
 
 // Groups by time, recursively: where nothing lives across a moment the two sides are independent; a block that lives
-// as long as its whole group lies under (or over) the rest, which may then fall apart further. A training step, whose
+// as long as its whole group lies under the rest, which may then fall apart further. A training step, whose
 // activations nest, often dissolves completely.
 class Packer {
  public:
@@ -367,7 +345,7 @@ class Packer {
   }
 
  private:
-  // Blocks by first use; `base` is a multiple of their alignments. Returns the end of the highest block, or base.
+  // Blocks by first use. Returns the end of the highest block, or base.
   Bytes pack_level(std::span<Block> blocks, Bytes base) {
     // Thousands of nested lives are a level each: beyond a depth that any stack bears, they are solved as they are.
     constexpr int kMaxDepth = 2000;
@@ -393,22 +371,11 @@ class Packer {
     const std::span<Block> whole(blocks.begin(), middle), rest(middle, blocks.end());
     if (whole.empty()) return solve_at(blocks, base);
 
-    // By falling alignment nothing is lost between them; those that would leave the rest unaligned go on top.
-    std::stable_sort(whole.begin(), whole.end(),
-                     [](const Block& a, const Block& b) { return a.alignment > b.alignment; });
-    Bytes alignment = 1;
-    for (const Block& b : rest) alignment = std::max(alignment, b.alignment);
-    Bytes top = base;
-    const auto put = [&](const Block& b) {
-      top = align_up(top, b.alignment);
-      packing_.offsets[b.id] = top;
-      top += b.size;
-    };
-    std::size_t i = 0;
-    for (; i < whole.size() && whole[i].alignment >= alignment; ++i) put(whole[i]);
-    top = pack_level(rest, top);
-    for (; i < whole.size(); ++i) put(whole[i]);
-    return top;
+    for (const Block& b : whole) {
+      packing_.offsets[b.id] = base;
+      base += b.size;
+    }
+    return pack_level(rest, base);
   }
 
   Bytes solve_at(std::span<const Block> blocks, Bytes base) {
@@ -424,11 +391,12 @@ class Packer {
 
 }  // namespace
 
-Packing pack(std::span<const Interval> intervals) {
-  return Packer(intervals.size()).run(blocks_of(intervals));
+Packing pack(std::span<const Interval> intervals, std::uint64_t alignment) {
+  return Packer(intervals.size()).run(blocks_of(intervals, alignment));
 }
 
-std::string validate(std::span<const Interval> intervals, std::span<const std::uint64_t> offsets, std::uint64_t total) {
+std::string validate(std::span<const Interval> intervals, std::span<const std::uint64_t> offsets, std::uint64_t total,
+                     std::uint64_t alignment) {
   if (offsets.size() != intervals.size())
     return fmt::format("count: {} intervals have {} offsets", intervals.size(), offsets.size());
   const auto text = [&](std::size_t i) {
@@ -438,10 +406,7 @@ std::string validate(std::span<const Interval> intervals, std::span<const std::u
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     const Interval& a = intervals[i];
     if (a.first > a.last) return fmt::format("lifetime: {} ends before it begins", text(i));
-    if (a.alignment == 0 || (a.alignment & (a.alignment - 1)) != 0)
-      return fmt::format("alignment: {} has alignment {}, no power of two", text(i), a.alignment);
-    if (offsets[i] % a.alignment != 0)
-      return fmt::format("alignment: {} is not at a multiple of {}", text(i), a.alignment);
+    if (offsets[i] % alignment != 0) return fmt::format("alignment: {} is not at a multiple of {}", text(i), alignment);
     if (offsets[i] > total || a.size > total - offsets[i])
       return fmt::format("bounds: {} ends beyond the total of {}", text(i), total);
   }

@@ -19,20 +19,11 @@ using ir::NodeId;
 
 constexpr std::uint64_t kTileAlignment = 64;  // a cache line, and the widest register
 
-std::uint64_t padded_in_tile(std::uint64_t bytes) {
-  return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
-}
-
 class StageBuilder {
  public:
   StageBuilder(const Graph& graph, const ir::RegionStage& stage, std::int64_t capacity,
                const std::vector<bool>& in_place, const GraphAnalysis& analysis, bool fuse = true)
-      : graph_(graph),
-        stage_(stage),
-        capacity_(capacity),
-        in_place_(in_place),
-        analysis_(analysis),
-        consumers_(analysis.consumers) {
+      : graph_(graph), stage_(stage), capacity_(capacity), in_place_(in_place), analysis_(analysis) {
     if (!fuse) return;
     for (const ir::FusedNodes& fused : stage.fused) {
       fused_with_[fused.product] = &fused;
@@ -51,7 +42,7 @@ class StageBuilder {
   }
 
   // Whole lines: partitions share none.
-  std::uint64_t accumulator_bytes() const { return padded_in_tile(accumulators_); }
+  std::uint64_t accumulator_bytes() const { return round_up(accumulators_, kTileAlignment); }
 
   // Places for tiles of kTileLanes rows; returns the bytes of such a tile.
   std::uint64_t pack_values(StageLayout& layout) const {
@@ -60,11 +51,11 @@ class StageBuilder {
     for (std::size_t i = 0; i < layout.values.size(); ++i) {
       if (layout.values[i].storage != layout.values[i].node) continue;
       const Life& life = lives_.at(layout.values[i].node);
-      intervals.push_back({layout.values[i].bytes, life.first, life.last, kTileAlignment});
+      intervals.push_back({layout.values[i].bytes, life.first, life.last});
       owners.push_back(i);
     }
-    const Packing packing = pack(intervals);
-    const std::string fault = validate(intervals, packing.offsets, packing.total);
+    const Packing packing = pack(intervals, kTileAlignment);
+    const std::string fault = validate(intervals, packing.offsets, packing.total, kTileAlignment);
     if (!fault.empty()) throw std::logic_error("tile: " + fault);
     std::map<NodeId, std::uint64_t> offset;
     for (std::size_t i = 0; i < owners.size(); ++i) offset[layout.values[owners[i]].node] = packing.offsets[i];
@@ -91,11 +82,12 @@ class StageBuilder {
   std::vector<bool> leaving() const {
     std::vector<bool> leaves(stage_.last - stage_.rows, false);
     for (NodeId id = stage_.last; id-- > stage_.rows;) {
-      leaves[id - stage_.rows] = graph_[id].keep || graph_[id].poll ||
-                                 std::any_of(consumers_[id].begin(), consumers_[id].end(), [&](NodeId reader) {
-                                   if (!inside(reader)) return true;
-                                   return leaves[reader - stage_.rows] && analysis_.is_view(reader);
-                                 });
+      leaves[id - stage_.rows] =
+          graph_[id].keep || graph_[id].poll ||
+          std::any_of(analysis_.consumers[id].begin(), analysis_.consumers[id].end(), [&](NodeId reader) {
+            if (!inside(reader)) return true;
+            return leaves[reader - stage_.rows] && analysis_.is_view(reader);
+          });
     }
     return leaves;
   }
@@ -151,14 +143,14 @@ class StageBuilder {
     value.in_registers = in_registers(id);
     value.bytes = in_place_[id] || value.in_registers
                       ? 0
-                      : padded_in_tile(features * kTileLanes * size_of(graph_[id].type.dtype));
+                      : round_up(features * kTileLanes * size_of(graph_[id].type.dtype), kTileAlignment);
     place_[id] = layout_.values.size();
     layout_.values.push_back(value);
     if (storage == id) lives_[id] = {now(id, loaded), now(id, loaded)};
     Life& life = lives_.at(storage);
     life.first = std::min(life.first, first_use(id));  // of a view that is read before what was loaded
     life.last = std::max(life.last, last_use(id));
-    for (NodeId reader : consumers_[id]) {
+    for (NodeId reader : analysis_.consumers[id]) {
       if (inside(reader) && analysis_.is_view(reader)) views_[storage].push_back(reader);
     }
     // A stored value is written to the arena right after its step.
@@ -167,14 +159,14 @@ class StageBuilder {
   std::uint32_t now(NodeId id, bool loaded) const { return loaded ? first_use(id) : id; }
   std::uint32_t first_use(NodeId id) const {
     std::uint32_t first = ir::kNoNode;
-    for (NodeId reader : consumers_[id]) {
+    for (NodeId reader : analysis_.consumers[id]) {
       if (inside(reader) && !analysis_.is_view(reader)) first = std::min(first, due(reader));
     }
     return first == ir::kNoNode ? id : first;
   }
   std::uint32_t last_use(NodeId id) const {
     std::uint32_t last = inside(id) ? id : 0;
-    for (NodeId reader : consumers_[id]) {
+    for (NodeId reader : analysis_.consumers[id]) {
       if (inside(reader)) last = std::max(last, due(reader));
     }
     return last;
@@ -214,7 +206,6 @@ class StageBuilder {
   std::int64_t capacity_;
   const std::vector<bool>& in_place_;
   const GraphAnalysis& analysis_;
-  const std::vector<std::vector<NodeId>>& consumers_;
   std::map<NodeId, const ir::FusedNodes*> fused_with_;
   StageLayout layout_;
   std::map<NodeId, std::size_t> place_;
@@ -230,9 +221,8 @@ std::vector<std::pair<NodeId, NodeId>> sums_beside_gradients(const Graph& graph,
   for (NodeId id = stage.last; id-- > stage.rows;) {
     const Node& node = graph[id];
     if (node.op != Op::sum || node.type.rows > 0) continue;
-    const TensorType& of = graph[node.inputs[0]].type;
-    const std::uint32_t axes = node.def->pack(node.attrs, {&of, 1}, node.type).as<ReduceParams>().axes;
-    if (axes == 1u || (axes == 3u && of.shape[1] == 1)) sums[node.inputs[0]].push_back(id);
+    const std::uint32_t axes = signature_of(graph, id).params.as<ReduceParams>().axes;
+    if (axes == 1u || (axes == 3u && graph[node.inputs[0]].type.shape[1] == 1)) sums[node.inputs[0]].push_back(id);
   }
   std::vector<std::pair<NodeId, NodeId>> pairs;
   for (NodeId id = stage.rows; id < stage.last; ++id) {
@@ -267,10 +257,6 @@ std::int64_t work_of_row(const Graph& graph, const GraphAnalysis& analysis, cons
     eighths += elements;
   }
   return eighths / 8 + 1;
-}
-
-std::int64_t whole_lanes(std::int64_t rows) {
-  return divide_up(rows, kTileLanes) * kTileLanes;
 }
 
 // The executor's, or what a test wants.

@@ -1,13 +1,13 @@
 // region_signature.h: steps of a graph as Executor::plan_region() is asked about them.
 // Contract: a region over elements where chains were added; else over rows, with reductions where a row step's output
-// has no rows. Leaves to others: which steps
-// (regions.h), what is fused (fuse.h), the size of it all (region_layout.h).
+// has no rows. Leaves to others: which steps (regions.h), what is fused (fuse.h), the size of it all (region_layout.h).
 #pragma once
 
 #include <functional>
 #include <span>
 #include <vector>
 
+#include "compiler/graph_analysis.h"
 #include "graph/ir/graph.h"
 #include "graphrun/executor.h"
 
@@ -26,19 +26,9 @@ class RegionQuestion {
   RegionPlan ask(const PlanRegion& plan, const RegionSize& size = {}) const;
 
  private:
-  struct Step {
-    Op op = {};
-    Params params;
-    std::vector<TensorType> inputs;
-    TensorType output;
-    bool partial = false;
-  };
-  Step step_of(ir::NodeId id, bool over_rows) const;
-  static StepSignature signature(const Step& step);
-
   const ir::Graph& graph_;
   const ir::Phase& phase_;
-  std::vector<Step> rows_, once_, products_;
+  std::vector<NodeSignature> rows_, once_, products_;
   std::vector<ir::FusedNodes> fused_;  // of the products
   std::vector<std::int64_t> chains_;   // elements of each
 };

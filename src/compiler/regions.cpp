@@ -30,11 +30,7 @@ constexpr std::uint32_t kCut = std::numeric_limits<std::uint32_t>::max();
 class RegionFinder {
  public:
   RegionFinder(const Graph& graph, const RegionOptions& options)
-      : graph_(graph),
-        options_(options),
-        kinds_(row_kinds(graph)),
-        analysis_(analyze(graph)),
-        consumers_(analysis_.consumers) {
+      : graph_(graph), options_(options), kinds_(row_kinds(graph)), analysis_(analyze(graph)) {
     const std::size_t n = graph.size();
     cut_.assign(n, false);
     waits_.resize(n);
@@ -42,9 +38,7 @@ class RegionFinder {
   }
 
   Regions run() {
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].phase == kShared) order_.push_back(id);
-    }
+    order_ = nodes_of(graph_, kShared);
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) order_phase(phase);
     Rewritten ordered = reordered(graph_, order_);
     ordered.graph.regions = std::move(result_.graph.regions);
@@ -62,10 +56,7 @@ class RegionFinder {
   }
 
   void order_phase(std::uint32_t phase) {
-    std::vector<NodeId> nodes;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].phase == phase) nodes.push_back(id);
-    }
+    const std::vector<NodeId> nodes = nodes_of(graph_, phase);
     const std::size_t start = order_.size();
     order_.insert(order_.end(), nodes.begin(), nodes.end());
     if (nodes.empty() || graph_.phases[phase].capacity == 0) return;
@@ -113,7 +104,7 @@ class RegionFinder {
   std::vector<bool> read_by_cuts(const std::vector<NodeId>& nodes) const {
     std::vector<bool> read(graph_.size(), false);
     for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
-      read[*id] = std::any_of(consumers_[*id].begin(), consumers_[*id].end(),
+      read[*id] = std::any_of(analysis_.consumers[*id].begin(), analysis_.consumers[*id].end(),
                               [&](NodeId reader) { return is_view(reader) ? read[reader] : cut_[reader]; });
     }
     return read;
@@ -189,10 +180,10 @@ class RegionFinder {
   // Rows that come from nowhere (a minibatch, random numbers), and what is made of them alone, are made where they are
   // read, if that is one place: then they need not wait in the arena.
   void draw_later(NodeId id) {
-    if (!from_nowhere_[id] || cut_[id] || graph_[id].keep || consumers_[id].empty()) return;
-    const Place place = place_[consumers_[id].front()];
+    if (!from_nowhere_[id] || cut_[id] || graph_[id].keep || analysis_.consumers[id].empty()) return;
+    const Place place = place_[analysis_.consumers[id].front()];
     if (place < place_[id] || place.at == kCut || place.at % 2 == 0) return;
-    for (NodeId reader : consumers_[id]) {
+    for (NodeId reader : analysis_.consumers[id]) {
       if (place_[reader] != place) return;
     }
     place_[id] = place;
@@ -294,7 +285,7 @@ class RegionFinder {
   // It or a view of it; `leaves` says so of those that come after it.
   bool is_read_outside(NodeId id, const std::vector<bool>& inside, const std::vector<bool>& leaves) const {
     if (graph_[id].keep || graph_[id].poll) return true;
-    return std::any_of(consumers_[id].begin(), consumers_[id].end(),
+    return std::any_of(analysis_.consumers[id].begin(), analysis_.consumers[id].end(),
                        [&](NodeId reader) { return !inside[reader] || (is_view(reader) && leaves[reader]); });
   }
 
@@ -302,7 +293,6 @@ class RegionFinder {
   const RegionOptions& options_;
   std::vector<RowKind> kinds_;
   GraphAnalysis analysis_;
-  const std::vector<std::vector<NodeId>>& consumers_;
   std::vector<bool> cut_;
   std::vector<std::vector<NodeId>> waits_;
   std::vector<Place> place_;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <tuple>
 
+#include "compiler/graph_analysis.h"
 #include "compiler/passes.h"
 #include "graph/ops/infer.h"
 #include "graphrun/op.h"
@@ -68,9 +69,8 @@ void drop_transposes(const Graph& graph, Node& node) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Node& operand = graph[node.inputs[i]];
     if (operand.op != Op::transpose) continue;
-    const TensorType& type = graph[operand.inputs[0]].type;
-    const Params params = operand.def->pack(operand.attrs, {&type, 1}, operand.type);
-    const View from = dense(type.shape);
+    const Params params = signature_of(graph, node.inputs[i]).params;
+    const View from = dense(graph[operand.inputs[0]].type.shape);
     if (!(permuted(from, params.as<PermuteParams>().axes) == transposed(from))) continue;
     Node other = node;
     other.inputs[i] = operand.inputs[0];

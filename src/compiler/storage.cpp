@@ -139,15 +139,17 @@ class Assigner {
     return true;
   }
 
-  // Within its chain: the region's other readers of `root` are of the same chain, and before `writer`.
-  bool reads_last(NodeId writer, NodeId of) const {
+  // Within its chain: the region's other readers of `of` are of the same chain, before `writer`, and read element by
+  // element, which those that are shown it do not.
+  bool reads_last(NodeId writer, NodeId of, bool by_element = true) const {
     if (chain_[writer] == nullptr) return true;
     const std::vector<NodeId>& readers = analysis_.consumers[of];
     return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      if (analysis_.is_view(reader)) return reads_last(writer, reader);
+      if (analysis_.is_view(reader)) return reads_last(writer, reader, by_element);
+      if (views_.shown[reader]) return reads_last(writer, reader, false);
       const bool names = graph_[reader].op == Op::assign && graph_[reader].inputs[0] == of;
       return names || storage_.time[reader] != storage_.time[writer] ||
-             (chain_[reader] == chain_[writer] && reader <= writer &&
+             (by_element && chain_[reader] == chain_[writer] && reader <= writer &&
               graph_[reader].type.shape.elements() == graph_[of].type.shape.elements());
     });
   }
@@ -224,7 +226,7 @@ class Assigner {
     if (is_state_node(graph_[dying]) || storage_.in_registers[dying] || storage_.last[dying] != storage_.time[id])
       return false;
     if (!(graph_[input].type == graph_[id].type) || graph_[dying].type.bytes() != graph_[id].type.bytes()) return false;
-    if (dying == id || !reads_whole(id, dying) || !reads_last(id, analysis_.roots[input])) return false;
+    if (dying == id || !reads_whole(id, dying) || !reads_last(id, views_.root[input])) return false;
     storage_.last[dying] = storage_.last[id];
     storage_.root[id] = dying;
     return true;

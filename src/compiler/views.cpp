@@ -29,13 +29,14 @@ class ViewFinder {
       : graph_(graph),
         analysis_(analysis),
         takes_views_(takes_views),
-        in_region_(graph.size(), false),
+        over_rows_(graph.size(), false),
+        region_of_(graph.size(), nullptr),
         writers_(graph.size()) {
     for (const ir::Region& region : graph.regions) {
       for (const ir::RegionStage& stage : region.stages)
-        std::fill(in_region_.begin() + stage.rows, in_region_.begin() + stage.last, true);
+        std::fill(over_rows_.begin() + stage.rows, over_rows_.begin() + stage.last, true);
       for (const ir::NodeRange& chain : region.chains)
-        std::fill(in_region_.begin() + chain.first, in_region_.begin() + chain.last, true);
+        std::fill(region_of_.begin() + chain.first, region_of_.begin() + chain.last, &region);
     }
     for (NodeId id = 0; id < graph.size(); ++id)
       if (overwrites(id)) writers_[graph[id].inputs[0]].push_back(id);
@@ -78,7 +79,7 @@ class ViewFinder {
       if (of.rows != node.type.rows) return std::nullopt;  // rows past the count would not be zero
       return broadcast(from, node.type.shape);
     }
-    const Params params = node.def->pack(node.attrs, {&of, 1}, node.type);
+    const Params params = signature_of(graph_, id).params;
     if (const auto* slice = params.get_if<SliceParams>())
       return sliced(from, slice->axis, slice->start, node.type.shape[slice->axis]);
     return permuted(from, params.as<PermuteParams>().axes);
@@ -86,49 +87,44 @@ class ViewFinder {
 
   // A batch may be read where it lies in the data set, if nothing shows a part of it.
   bool may_show(NodeId root) const {
-    return !in_region_[root] && !overwrites(root) && graph_[root].def->rows != RowRule::select;
+    return !over_rows_[root] && !overwrites(root) && graph_[root].def->rows != RowRule::select;
   }
   bool may_be_shown(NodeId id) const {
     const Node& node = graph_[id];
-    return !node.keep && !node.poll && !in_region_[id] && !analysis_.consumers[id].empty() &&
-           node.type.shape.elements() > 0;
+    return !node.keep && !node.poll && !over_rows_[id] && region_of_[id] == nullptr &&
+           !analysis_.consumers[id].empty() && node.type.shape.elements() > 0;
   }
 
   // Whether all readers of the value take it there.
   bool all_take(NodeId value, NodeId root, const View& view) const {
     const std::vector<NodeId>& readers = analysis_.consumers[value];
     return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      if (in_region_[reader] || overwrites(reader) || written_before(reader, root)) return false;
+      if (over_rows_[reader] || overwrites(reader) || written_before(reader, root)) return false;
       if (!analysis_.is_view(reader)) return takes(reader, value, view);
       View other = dense(graph_[reader].type.shape);
       other.offset = view.offset;
       return is_dense(view) && may_be_shown(reader) && all_take(reader, root, other);
     });
   }
+  // The chains of a region have no order among them.
   bool written_before(NodeId reader, NodeId state) const {
+    const NodeId end = region_of_[reader] != nullptr ? region_of_[reader]->last : reader;
     return std::any_of(writers_[state].begin(), writers_[state].end(),
-                       [&](NodeId writer) { return writer < reader && graph_[writer].phase == graph_[reader].phase; });
+                       [&](NodeId writer) { return writer < end && graph_[writer].phase == graph_[reader].phase; });
   }
   bool takes(NodeId reader, NodeId value, const View& view) const {
-    const Node& node = graph_[reader];
-    std::vector<TensorType> types;
-    std::vector<View> views;
-    bool rows = node.type.rows > 0;
-    for (const NodeId input : node.inputs) {
-      types.push_back(graph_[input].type);
-      views.push_back(input == value ? view : views_.view[input]);
-      rows = rows || types.back().rows > 0;
-    }
-    const Params params = node.def->pack != nullptr ? node.def->pack(node.attrs, types, node.type) : Params{};
-    const bool partial =
-        rows && graph_[reader].phase != ir::kShared && graph_.phases[node.phase].row_count != ir::kNoNode;
-    return takes_views_({node.op, params, types, node.type, partial, views});
+    NodeSignature signature = signature_of(graph_, reader);
+    for (const NodeId input : graph_[reader].inputs)
+      signature.views.push_back(input == value ? view : views_.view[input]);
+    signature.in_chain = region_of_[reader] != nullptr;
+    return takes_views_(signature.get());
   }
 
   const Graph& graph_;
   const GraphAnalysis& analysis_;
   const std::function<bool(const StepSignature&)>& takes_views_;
-  std::vector<bool> in_region_;               // a row step, or in a chain
+  std::vector<bool> over_rows_;               // a row step of a region
+  std::vector<const ir::Region*> region_of_;  // of a step in a chain: the region over elements
   std::vector<std::vector<NodeId>> writers_;  // of each state
   Views views_;
 };

@@ -1,9 +1,9 @@
 // views.h: values that are shown instead of computed: a slice, a transpose or a broadcast whose readers all take its
 // elements where they lie in what it shows.
 // Contract: a pure function; operand 0 of a node that is `shown` has its elements, as `view` tells from the start of
-// the storage of `root` on. What the host reads, what regions read tile by tile or in chains, and what is read after
-// its storage was written again is computed. Leaves to others: bytes and lifetimes (storage.h), what an executor takes
-// (its takes_views()).
+// the storage of `root` on. What the host reads, what regions read tile by tile, what a chain computes, and what is
+// read when its storage was or may have been written again is computed. Leaves to others: bytes and lifetimes
+// (storage.h), what an executor takes (its takes_views()).
 #pragma once
 
 #include <functional>

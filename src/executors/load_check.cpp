@@ -31,7 +31,8 @@ void refuse_too_much_for_the_host(const Program& program) {
 // A step as supports() sees it.
 class Signature {
  public:
-  Signature(const Program& program, const Step& step) : step_(step), output_(program.buffers[step.output].type) {
+  Signature(const Program& program, const Step& step, bool in_chain = false)
+      : step_(step), output_(program.buffers[step.output].type), in_chain_(in_chain) {
     for (const BufferId input : step.inputs) {
       inputs_.push_back(program.buffers[input].type);
       views_.push_back(view_of(program.buffers[input]));
@@ -39,7 +40,9 @@ class Signature {
     }
   }
   bool reads_views() const { return shown_; }
-  StepSignature get() const { return {step_.op, step_.params, inputs_, output_, step_.row_count != kNoBuffer, views_}; }
+  StepSignature get() const {
+    return {step_.op, step_.params, inputs_, output_, step_.row_count != kNoBuffer, views_, in_chain_};
+  }
 
  private:
   const Step& step_;
@@ -47,6 +50,7 @@ class Signature {
   std::vector<View> views_;
   bool shown_ = false;
   const TensorType& output_;
+  bool in_chain_;
 };
 
 class LoadCheck {
@@ -58,15 +62,17 @@ class LoadCheck {
 
   void run() const {
     for (const Phase& phase : program_.phases) {
-      std::vector<bool> over_rows(phase.steps.size(), false);
+      std::vector<bool> over_rows(phase.steps.size(), false), in_chain(phase.steps.size(), false);
       for (const Region& region : phase.regions) {
         for (const Stage& stage : region.stages) {
           for (std::uint32_t i = stage.rows; i < stage.last; ++i) over_rows[i] = true;
         }
-        region.chains.empty() ? check_region(phase, region) : check_elements(phase, region);
+        for (const ElementChain& chain : region.chains)
+          std::fill(in_chain.begin() + chain.first, in_chain.begin() + chain.last, true);
+        check_region(phase, region);
       }
-      for (const Step& step : phase.steps) check_views(phase, step);
       for (std::size_t i = 0; i < phase.steps.size(); ++i) {
+        check_views(phase, phase.steps[i], in_chain[i]);
         if (!over_rows[i]) check_step(phase, phase.steps[i]);
       }
     }
@@ -78,8 +84,8 @@ class LoadCheck {
                 fmt::format("{} does not run phase '{}': {}", executor_.name(), phase.name, what));
   }
 
-  void check_views(const Phase& phase, const Step& step) const {
-    const Signature signature(program_, step);
+  void check_views(const Phase& phase, const Step& step, bool in_chain) const {
+    const Signature signature(program_, step, in_chain);
     if (signature.reads_views() && !executor_.takes_views(signature.get()))
       refuse(phase, fmt::format("'{}' ({}) reads dense operands only", step.name, name_of(step.op)));
   }
@@ -95,52 +101,37 @@ class LoadCheck {
   }
 
   void check_region(const Phase& phase, const Region& region) const {
-    std::vector<Signature> rows, once;
-    for (const Stage& stage : region.stages) {
-      for (std::uint32_t i = stage.first; i < stage.last; ++i) {
-        (i < stage.rows ? once : rows).emplace_back(program_, phase.steps[i]);
-      }
-    }
-    for (std::uint32_t i = region.stages.back().last; i < region.last; ++i) once.emplace_back(program_, phase.steps[i]);
-    const std::vector<StepSignature> of_rows = signatures_of(rows), of_once = signatures_of(once);
-    std::vector<Signature> products;
-    for (const Stage& stage : region.stages)
-      for (const FusedSteps& fused : stage.fused) products.emplace_back(program_, phase.steps[fused.product]);
-    std::vector<FusedSignature> of_fused;
-    for (const Stage& stage : region.stages) {
-      for (const FusedSteps& fused : stage.fused)
-        of_fused.push_back(signature_of(fused, phase, products[of_fused.size()].get()));
-    }
-    const bool reduces =
-        std::any_of(region.stages.begin(), region.stages.end(), [](const Stage& one) { return !one.combines.empty(); });
-    const RegionForm form = reduces ? RegionForm::reductions : RegionForm::rows;
-    expect(phase, region, executor_.plan_region({form, of_rows, of_once, phase.capacity, of_fused}, target_));
-  }
-
-  void check_elements(const Phase& phase, const Region& region) const {
+    std::uint32_t at = region.first();
     std::vector<Signature> steps;
+    for (std::uint32_t i = at; i < region.last; ++i)
+      steps.emplace_back(program_, phase.steps[i], !region.chains.empty());
+    const auto signature = [&](std::uint32_t step) { return steps[step - region.first()].get(); };
+    std::vector<StepSignature> rows, once;
+    std::vector<FusedSignature> fused;
     std::vector<std::int64_t> elements;
-    for (const ElementChain& chain : region.chains) {
-      for (std::uint32_t i = chain.first; i < chain.last; ++i) steps.emplace_back(program_, phase.steps[i]);
-      const Step& last = phase.steps[chain.last - 1];
-      elements.push_back(last.op == Op::record ? 1 : program_.buffers[last.output].type.shape.elements());
+    const auto add = [&](std::vector<StepSignature>& list, std::uint32_t last) {
+      for (; at < last; ++at) list.push_back(signature(at));
+    };
+    bool reduces = false;
+    for (const Stage& stage : region.stages) {
+      add(once, stage.rows);
+      add(rows, stage.last);
+      for (const FusedSteps& one : stage.fused) fused.push_back(signature_of(one, phase, signature(one.product)));
+      reduces = reduces || !stage.combines.empty();
     }
-    const std::vector<StepSignature> signatures = signatures_of(steps);
-    RegionSignature signature{RegionForm::elements, signatures, {}, phase.capacity};
-    signature.chains = elements;
-    expect(phase, region, executor_.plan_region(signature, target_));
-  }
-  void expect(const Phase& phase, const Region& region, RegionPlan plan) const {
+    for (const ElementChain& chain : region.chains) {
+      add(rows, chain.last);
+      elements.push_back(elements_of(program_, phase.steps[chain.last - 1]));
+    }
+    add(once, region.last);
+    const RegionForm form = !elements.empty() ? RegionForm::elements
+                            : reduces         ? RegionForm::reductions
+                                              : RegionForm::rows;
+    RegionPlan plan = executor_.plan_region({form, rows, once, phase.capacity, fused, elements}, target_);
     if (plan.yes && plan.tiling.index() != region.tiling.index())
       plan = RegionPlan::no("it is tiled for another machine");
     if (!plan.yes)
       refuse(phase, fmt::format("the region of steps {} to {}: {}", region.first() + 1, region.last, plan.reason));
-  }
-
-  static std::vector<StepSignature> signatures_of(const std::vector<Signature>& steps) {
-    std::vector<StepSignature> list;
-    for (const Signature& step : steps) list.push_back(step.get());
-    return list;
   }
 
   FusedSignature signature_of(const FusedSteps& fused, const Phase& phase, const StepSignature& product) const {

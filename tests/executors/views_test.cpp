@@ -158,6 +158,66 @@ TEST(ShownValues, AnOldValueIsKeptWhereItsStateIsWrittenFirst) {
   }
 }
 
+Compiled planned_for_gpu(const Values& v) {
+  const std::shared_ptr<Executor> cuda = find_executor("cuda");  // which needs no device to plan
+  return lower_for(v.graph, *cuda, find_target("h200").elements);
+}
+bool is_step(const Compiled& compiled, NodeId id) {
+  const std::vector<Step>& steps = compiled.program.phases[0].steps;
+  return std::any_of(steps.begin(), steps.end(), [&](const Step& step) { return step.output == compiled.buffer(id); });
+}
+
+TEST(ShownValues, AGpuTakesThemInElementwiseStepsAndInRegionsOfThem) {
+  Values v;
+  const NodeId x = v.state({64, 40}), small = v.state({40, 1}), large = v.state({512, 256});
+  const NodeId part = v.slice(x, 1, 3, 10), turned = v.transpose(x, {1, 0});
+  const NodeId in_chain = v.make.add("tanh", {v.make.add("exp", {part})});
+  v.result("mul", {in_chain, part});
+  v.result("sub", {turned, small});
+  const NodeId rows = v.slice(x, 0, 8, 16), far = v.transpose(large, {1, 0});
+  v.result("sum", {rows}, {{"axes", Extents{0}}});  // which reads dense operands only
+  v.result("neg", {far});                           // neighbours of a large transpose lie far apart
+  const NodeId made = v.make.add("sigmoid", {v.make.add("neg", {x})});
+  const NodeId of_chain = v.slice(made, 1, 20, 40);
+  v.result("sqrt", {of_chain});
+  const Compiled compiled = planned_for_gpu(v);
+  for (const NodeId id : {part, turned, of_chain}) EXPECT_FALSE(is_step(compiled, id)) << v.graph[id].name;
+  for (const NodeId id : {rows, far}) EXPECT_TRUE(is_step(compiled, id)) << v.graph[id].name;
+  EXPECT_FALSE(compiled.program.phases[0].regions.empty());
+  EXPECT_THROW(executor("cpu")->load(compiled.program), Error);
+}
+
+// All of a region happens at once: what one of its steps shows, none of them writes.
+TEST(ShownValues, ARegionDoesNotWriteWhatItShows) {
+  Values v;
+  const NodeId w = v.state({16, 16}), other = v.state({16, 16});
+  const NodeId turned = v.transpose(w, {1, 0}), seen = v.transpose(other, {1, 0});
+  v.make.add("assign", {w, v.make.add("sub", {w, v.make.add("mul", {turned, seen})})});
+  const Compiled compiled = planned_for_gpu(v);
+  EXPECT_TRUE(is_step(compiled, turned));
+  EXPECT_FALSE(is_step(compiled, seen));
+}
+
+// In a chain, too, a value does not take the place of one that an earlier step was shown.
+TEST(ShownValues, AChainDoesNotWriteOverWhatItShows) {
+  Values v;
+  const NodeId x = v.state({16, 16}), y = v.state({16, 8});
+  const NodeId product = v.make.add("matmul", {x, x});
+  const NodeId turned = v.transpose(product, {1, 0});
+  const NodeId sum = v.make.add("exp", {turned});
+  const NodeId result = v.make.add("add", {sum, product});
+  v.result("matmul", {v.make.add("neg", {result}), y});
+  const Compiled compiled = planned_for_gpu(v);
+  EXPECT_FALSE(is_step(compiled, turned));
+  const std::vector<Buffer>& buffers = compiled.program.buffers;
+  for (const Step& step : compiled.program.phases[0].steps) {
+    if (step.op == Op::neg) {
+      EXPECT_NE(storage_root(compiled.program, step.output), storage_root(compiled.program, compiled.buffer(product)));
+      EXPECT_EQ(buffers[step.output].kind, BufferKind::activation);
+    }
+  }
+}
+
 // x (4, 6), and 3 columns of it.
 Program columns_of_a_matrix() {
   Program program;

@@ -12,11 +12,7 @@ struct ReduceParams {
   static constexpr ParamsKind kKind = params_kind("reduce");
   std::uint32_t axes = 0;
   bool keepdims = false;
-  template <class F>
-  constexpr void describe(F&& f) const {
-    f("axes", axes);
-    f("keepdims", keepdims);
-  }
+  constexpr void describe(auto&& f) const { f("axes", axes), f("keepdims", keepdims); }
   friend bool operator==(const ReduceParams&, const ReduceParams&) = default;
 };
 
@@ -24,10 +20,7 @@ struct ReduceParams {
 struct AxisParams {
   static constexpr ParamsKind kKind = params_kind("axis");
   std::int32_t axis = 0;
-  template <class F>
-  constexpr void describe(F&& f) const {
-    f("axis", axis);
-  }
+  constexpr void describe(auto&& f) const { f("axis", axis); }
   friend bool operator==(const AxisParams&, const AxisParams&) = default;
 };
 

@@ -12,10 +12,8 @@ struct MatmulParams {
   bool transpose_a = false;
   bool transpose_b = false;
   Precision precision = Precision::fp32;
-  template <class F>
-  constexpr void describe(F&& f) const {
-    f("transpose_a", transpose_a);
-    f("transpose_b", transpose_b);
+  constexpr void describe(auto&& f) const {
+    f("transpose_a", transpose_a), f("transpose_b", transpose_b);
     if (precision == Precision::tf32) f("tf32", true);
   }
   friend bool operator==(const MatmulParams&, const MatmulParams&) = default;

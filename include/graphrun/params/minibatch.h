@@ -17,8 +17,7 @@ struct MinibatchParams {
   bool shuffle = false;
   std::uint64_t key = 0;
   bool drop_last = false;  // a last batch that is not full is left out
-  template <class F>
-  constexpr void describe(F&& f) const {
+  constexpr void describe(auto&& f) const {
     f("total", total);
     f("capacity", capacity);
     f("shuffle", shuffle);

@@ -13,10 +13,7 @@ namespace graphrun {
 struct PermuteParams {
   static constexpr ParamsKind kKind = params_kind("permute");
   std::int32_t axes[kMaxRank] = {};
-  template <class F>
-  constexpr void describe(F&& f) const {
-    f("axes", std::span<const std::int32_t>(axes));
-  }
+  constexpr void describe(auto&& f) const { f("axes", std::span<const std::int32_t>(axes)); }
   friend bool operator==(const PermuteParams&, const PermuteParams&) = default;
 };
 
@@ -25,11 +22,7 @@ struct SliceParams {
   static constexpr ParamsKind kKind = params_kind("slice");
   std::int32_t axis = 0;
   std::int64_t start = 0;
-  template <class F>
-  constexpr void describe(F&& f) const {
-    f("axis", axis);
-    f("start", start);
-  }
+  constexpr void describe(auto&& f) const { f("axis", axis), f("start", start); }
   friend bool operator==(const SliceParams&, const SliceParams&) = default;
 };
 
@@ -39,12 +32,7 @@ struct PadParams {
   std::int32_t axis = 0;
   std::int64_t before = 0;
   double value = 0;
-  template <class F>
-  constexpr void describe(F&& f) const {
-    f("axis", axis);
-    f("before", before);
-    f("value", value);
-  }
+  constexpr void describe(auto&& f) const { f("axis", axis), f("before", before), f("value", value); }
   friend bool operator==(const PadParams&, const PadParams&) = default;
 };
 

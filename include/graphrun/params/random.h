@@ -14,12 +14,7 @@ struct RandomParams {
   std::uint64_t key = 0;
   double a = 0;
   double b = 0;
-  template <class F>
-  constexpr void describe(F&& f) const {
-    f("key", key);
-    f("a", a);
-    f("b", b);
-  }
+  constexpr void describe(auto&& f) const { f("key", key), f("a", a), f("b", b); }
   friend bool operator==(const RandomParams&, const RandomParams&) = default;
 };
 

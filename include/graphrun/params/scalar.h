@@ -10,11 +10,7 @@ struct ScalarParams {
   static constexpr ParamsKind kKind = params_kind("scalar");
   double a = 0;
   double b = 0;
-  template <class F>
-  constexpr void describe(F&& f) const {
-    f("a", a);
-    f("b", b);
-  }
+  constexpr void describe(auto&& f) const { f("a", a), f("b", b); }
   friend bool operator==(const ScalarParams&, const ScalarParams&) = default;
 };
 

@@ -209,7 +209,7 @@ HostKernel CpuExecutor::kernel(const StepSignature& step) const {
 }
 
 bool CpuExecutor::takes_views(const StepSignature& step) const {
-  return cpu_takes_views(step.op, step.views, step.output);
+  return !step.in_chain && cpu_takes_views(step.op, step.views, step.output);
 }
 
 void CpuExecutor::set_threads(int threads) {

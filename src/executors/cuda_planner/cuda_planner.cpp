@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "kernels/cuda/element_grid.h"
@@ -9,6 +11,7 @@
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/reduce_plan.h"
 #include "kernels/cuda/scatter_plan.h"
+#include "kernels/dims.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -59,6 +62,16 @@ Support supports(const StepSignature& step, const Machine& machine) {
 Support CudaPlanner::supports(const StepSignature& step, const Target& target) const {
   if (target.multiprocessors <= 0) return Support::no("the target is no CUDA device");
   return cuda::supports(step, machine_of(target));
+}
+
+// Where it lies. But of a large transpose neighbours lie far apart: a copy, tile by tile, reads it faster.
+bool CudaPlanner::takes_views(const StepSignature& step) const {
+  return is_elementwise(step.op) && std::all_of(step.views.begin(), step.views.end(), [](const View& view) {
+           const Dims<1> dims = merged<1>({view});
+           const auto side_by_side = [](const Dim<1>& dim) { return dim.stride[0] <= 1; };
+           return static_cast<std::uint64_t>(dims.count) < kPacked || dims.rank == 0 ||
+                  side_by_side(dims.dim[dims.rank - 1]) || std::none_of(dims.dim, dims.dim + dims.rank, side_by_side);
+         });
 }
 
 RegionPlan CudaPlanner::plan_region(const RegionSignature& region, const Target& target) const {

@@ -1,5 +1,5 @@
-// cuda_planner.h: the CUDA executor as far as plans go: which steps its kernels run, the scratch they ask for, and how
-// regions run.
+// cuda_planner.h: the CUDA executor as far as plans go: which steps its kernels run, the scratch they ask for, how
+// they read operands, and how regions run.
 // Contract: pure functions of (signature, machine numbers) without a CUDA header: a build that has no CUDA plans for a
 // GPU with the same bytes as one that has it.
 // Leaves to others: the kernels (kernels/cuda/launcher.h), running them (executors/cuda).
@@ -18,6 +18,7 @@ class CudaPlanner : public Executor {
   std::string_view name() const override { return "cuda"; }
   std::string_view default_target() const override { return "h200"; }
   Support supports(const StepSignature& step, const Target& target) const override;
+  bool takes_views(const StepSignature& step) const override;
   RegionPlan plan_region(const RegionSignature& region, const Target& target) const override;
 };
 

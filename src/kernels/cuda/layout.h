@@ -25,13 +25,16 @@ struct Operand {
   Dims<1> dims;  // of the result's elements
 };
 
-// An operand as it lies along the elements of the result.
-inline Operand operand_of(const Dims<1>& dims, const void* data) {
+// `in` broadcast to `out`.
+inline Operand operand_of(const View& in, const Shape& out, const void* data) {
   Operand operand;
   operand.data = data;
-  operand.dims = dims;
+  operand.dims = merged<1>({broadcast(in, out)});
+  const Dims<1>& dims = operand.dims;
   const auto is = [&](int axis, std::int64_t stride) { return dims.dim[axis].stride[0] == stride; };
-  if (dims.rank == 0 || (dims.rank == 1 && is(0, 0))) {
+  if (is_dense(in) && in.extents.elements() == out.elements()) {
+    operand.access = Access::same;  // also of one, or none
+  } else if (dims.rank == 0 || (dims.rank == 1 && is(0, 0))) {
     operand.access = Access::scalar;
   } else if (dims.rank == 1 && is(0, 1)) {
     operand.access = Access::same;
@@ -41,13 +44,6 @@ inline Operand operand_of(const Dims<1>& dims, const void* data) {
   } else {
     operand.access = Access::strided;
   }
-  return operand;
-}
-
-// `in` broadcast to `out`.
-inline Operand operand_of(const Shape& in, const Shape& out, const void* data) {
-  Operand operand = operand_of(merged<1>({broadcast(dense(in), out)}), data);
-  if (in.elements() == out.elements()) operand.access = Access::same;  // also of one, or none
   return operand;
 }
 
