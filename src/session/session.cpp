@@ -117,7 +117,7 @@ void Session::Impl::run(std::size_t phase, std::uint64_t n) {
 }
 
 std::uint64_t Session::Impl::steps_before_look(std::size_t phase, std::uint64_t most) const {
-  constexpr double kSeconds = 0.05;
+  constexpr double kSeconds = 0.025;
   constexpr double kGrowth = 8;  // what few steps took says little of many
   const Pace& last = paces[phase];
   if (last.steps == 0) return 1;

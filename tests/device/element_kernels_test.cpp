@@ -130,6 +130,23 @@ TEST(ElementKernels, LargeChainsLoadFourElementsAtATime) {
   }
 }
 
+// A column of a matrix of 64 GB: few elements, the places of which take more than 32 bits.
+TEST(ElementKernels, PlacesInAViewMayNeedMoreBitsThanItsElements) {
+  for (const std::int64_t columns : {std::int64_t{1} << 10, std::int64_t{1} << 16}) {
+    const auto cuda = find_executor("cuda");
+    const Shape shape{1 << 18, columns};
+    Builder build("column");
+    const BufferId x = build.buffer("x", f32(shape), BufferKind::parameter);
+    const BufferId column = build.view("column", x, sliced(dense(shape), 1, 1, 1));
+    build.begin_region();
+    build.step("neg", {column}, build.buffer("out", f32({shape[0], 1})));
+    build.end_chain();
+    const std::string source = source_of(build.finish(*cuda));
+    EXPECT_EQ(count_of(source, "u64(i) / "), columns == 1 << 16 ? 1u : 0u) << source;
+    EXPECT_EQ(compile(source), "");
+  }
+}
+
 TEST(ElementKernels, SourcesOfTheModelsCompile) {
   for (const std::string& path : models()) {
     SCOPED_TRACE(path);

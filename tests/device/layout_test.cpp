@@ -53,13 +53,35 @@ TEST(Layout, FollowsTheBroadcastRule) {
                         {{5, 1}, {3, 5, 7}, Access::strided},   {{3, 1, 7}, {3, 5, 7}, Access::strided},
                         {{1, 5, 1}, {3, 5, 7}, Access::strided}};
   for (const Case& c : cases) {
-    const Operand operand = operand_of(c.in, c.out, nullptr);
+    const Operand operand = operand_of(dense(c.in), c.out, nullptr);
     EXPECT_EQ(operand.access, c.access) << to_string(c.in) << " to " << to_string(c.out);
     for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(c.out.elements()); ++i) {
       ASSERT_EQ(position(operand, i), broadcast(c.in, c.out, i))
           << to_string(c.in) << " to " << to_string(c.out) << ", element " << i;
     }
   }
+}
+
+// Of storage (5, 7): columns, rows, a column for each row, the transpose.
+TEST(Layout, FollowsTheStridesOfAView) {
+  const View all = dense({5, 7}), row = sliced(all, 0, 1, 1);
+  const std::pair<View, Access> cases[] = {{sliced(all, 1, 2, 3), Access::strided},
+                                           {sliced(all, 0, 2, 3), Access::same},
+                                           {sliced(row, 1, 2, 3), Access::same},
+                                           {sliced(all, 1, 2, 1), Access::strided},
+                                           {transposed(all), Access::strided}};
+  for (const auto& [view, access] : cases) {
+    const Operand operand = operand_of(view, view.extents, nullptr);
+    EXPECT_EQ(operand.access, access) << to_string(view.extents);
+    for (std::int64_t i = 0; i < view.extents.elements(); ++i) {
+      const std::int64_t columns = view.extents[1];
+      EXPECT_EQ(position(operand, static_cast<std::uint64_t>(i)),
+                static_cast<std::uint64_t>(i / columns * view.strides[0] + i % columns * view.strides[1]));
+    }
+  }
+  const Operand repeated = operand_of(sliced(row, 1, 2, 3), {4, 3}, nullptr);
+  EXPECT_EQ(repeated.access, Access::period);
+  EXPECT_EQ(repeated.extent, 3u);
 }
 
 TEST(ReducePlan, VisitsEveryElementOnce) {

@@ -78,6 +78,19 @@ class Builder {
     return output;
   }
 
+  // The elements of `of` that the view shows.
+  BufferId view(std::string name, BufferId of, const View& view) {
+    const Buffer& shown = program_.buffers[of];
+    const std::uint64_t size = size_of(shown.type.dtype);
+    Buffer buffer{std::move(name), {shown.type.dtype, view.extents, 0}, BufferKind::activation, of};
+    buffer.offset = shown.offset + static_cast<std::uint64_t>(view.offset) * size;
+    buffer.bytes = static_cast<std::uint64_t>(span_of(view)) * size;
+    buffer.layout = Layout::strided;
+    buffer.strides.assign(view.strides, view.strides + view.extents.rank());
+    program_.buffers.push_back(std::move(buffer));
+    return static_cast<BufferId>(program_.buffers.size() - 1);
+  }
+
   // A value that lives within a chain.
   BufferId inside(std::string name, const TensorType& type) {
     const auto id = static_cast<BufferId>(program_.buffers.size());

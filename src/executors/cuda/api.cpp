@@ -76,20 +76,14 @@ void Api::clear(void* from, std::uint64_t bytes, cudaStream_t stream) {
   check(cudaMemsetAsync(from, 0, bytes, stream), "cudaMemsetAsync");
 }
 
-void Api::copy_to_device(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream) {
-  const Work work(profile_, Kind::copy, "[CUDA memcpy HtoD]", stream);
+void Api::copy(void* to, const void* from, std::uint64_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  const bool to_device = kind == cudaMemcpyHostToDevice;
+  const Work work(profile_, Kind::copy, to_device ? "[CUDA memcpy HtoD]" : "[CUDA memcpy DtoH]", stream);
   const Call call(profile_, "cudaMemcpyAsync");
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync to the device");
-  ++counters_.copies_to_device;
-  counters_.bytes_to_device += bytes;
-}
-
-void Api::copy_to_host(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream) {
-  const Work work(profile_, Kind::copy, "[CUDA memcpy DtoH]", stream);
-  const Call call(profile_, "cudaMemcpyAsync");
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync to the host");
-  ++counters_.copies_to_host;
-  counters_.bytes_to_host += bytes;
+  check(cudaMemcpyAsync(to, from, bytes, kind, stream),
+        to_device ? "cudaMemcpyAsync to the device" : "cudaMemcpyAsync to the host");
+  ++(to_device ? counters_.copies_to_device : counters_.copies_to_host);
+  (to_device ? counters_.bytes_to_device : counters_.bytes_to_host) += bytes;
 }
 
 void Api::launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,

@@ -55,8 +55,8 @@ class Api {
   void release(void* device_memory) noexcept;
   void release_pinned(void* host_memory) noexcept;
   void clear(void* from, std::uint64_t bytes, cudaStream_t stream);  // to zero
-  void copy_to_device(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream);
-  void copy_to_host(void* to, const void* from, std::uint64_t bytes, cudaStream_t stream);
+  // Between the host and the device, as `kind` says.
+  void copy(void* to, const void* from, std::uint64_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
   void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,
               cudaStream_t stream, bool capturing);
   void launch_graph(cudaGraphExec_t graph, cudaStream_t stream);

@@ -1,28 +1,16 @@
 #include "executors/cuda/arena.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 
-#include "graphrun/error.h"
+#include "executors/cuda/failure.h"
 
 namespace graphrun::cuda {
-namespace {
-
-bool wants_split() {
-  const char* value = std::getenv("GRAPHRUN_DEBUG_ARENA");
-  if (value == nullptr || *value == '\0') return false;
-  if (std::string_view(value) == "split") return true;
-  throw Error(ErrorKind::input, "cuda.debug_arena",
-              fmt::format("GRAPHRUN_DEBUG_ARENA can be 'split', got '{}'", value));
-}
-
-}  // namespace
 
 Arena::Arena(Api& api, const Program& program)
-    : api_(api), program_(program), polled_(poll_block(program)), split_(wants_split()) {
+    : api_(api),
+      program_(program),
+      polled_(poll_block(program)),
+      split_(debug_option("GRAPHRUN_DEBUG_ARENA", "split", "cuda.debug_arena")) {
   const auto root = [&](BufferId id) { return storage_root(program, id); };
   address_.resize(program.buffers.size(), nullptr);
   std::byte* whole = split_ ? nullptr : allocate(program.arena_bytes);
@@ -56,11 +44,14 @@ void Arena::clear_states(cudaStream_t stream) const {
 
 void Arena::copy_polled(std::byte* mirror, cudaStream_t stream) const {
   if (polled_.bytes == 0) return;
-  if (!split_) return api_.copy_to_host(mirror, memory_.front().get() + polled_.offset, polled_.bytes, stream);
+  const auto copy_to = [&](std::byte* to, const std::byte* from, std::uint64_t bytes) {
+    api_.copy(to, from, bytes, cudaMemcpyDeviceToHost, stream);
+  };
+  if (!split_) return copy_to(mirror, memory_.front().get() + polled_.offset, polled_.bytes);
   for (BufferId id = 0; id < address_.size(); ++id) {
     const Buffer& buffer = program_.buffers[id];
     if (!buffer.poll || buffer.type.bytes() == 0) continue;
-    api_.copy_to_host(mirror + (buffer.offset - polled_.offset), at(id), buffer.type.bytes(), stream);
+    copy_to(mirror + (buffer.offset - polled_.offset), at(id), buffer.type.bytes());
   }
 }
 

@@ -1,7 +1,6 @@
 #include "executors/cuda/cublaslt.h"
 
 #include <cublasLt.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,77 +11,36 @@
 #include <string>
 #include <vector>
 
-#include "executors/cuda/autotune.h"
+#include "executors/cuda/dynamic_library.h"
 #include "executors/cuda/event.h"
 #include "executors/cuda/once_per_key.h"
-#include "graphrun/error.h"
+#include "kernels/cuda/autotune.h"
 
 namespace graphrun::cuda {
 namespace {
 
-// The functions used, by their own names and types.
-struct Functions {
-  decltype(&cublasLtCreate) create;
-  decltype(&cublasLtDestroy) destroy;
-  decltype(&cublasLtGetStatusString) status_string;
-  decltype(&cublasLtMatmulDescCreate) desc_create;
-  decltype(&cublasLtMatmulDescDestroy) desc_destroy;
-  decltype(&cublasLtMatmulDescSetAttribute) desc_set;
-  decltype(&cublasLtMatrixLayoutCreate) layout_create;
-  decltype(&cublasLtMatrixLayoutDestroy) layout_destroy;
-  decltype(&cublasLtMatrixLayoutSetAttribute) layout_set;
-  decltype(&cublasLtMatmulPreferenceCreate) preference_create;
-  decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy;
-  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set;
-  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
-  decltype(&cublasLtMatmul) matmul;
-};
-
-template <class F>
-void find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (function == nullptr) {
-    throw Error(ErrorKind::device, "cuda.library", fmt::format("libcublasLt has no function '{}'", name));
-  }
-}
-
-Functions open_library() {
-  const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
-  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = dlerror();
-    throw Error(ErrorKind::device, "cuda.library",
-                fmt::format("this model has wide matrix products, which need {}: {}", name, why != nullptr ? why : "?"),
-                "it is part of the CUDA Toolkit; LD_LIBRARY_PATH can name its folder");
-  }
-  Functions f{};
-  find(library, "cublasLtCreate", f.create);
-  find(library, "cublasLtDestroy", f.destroy);
-  find(library, "cublasLtGetStatusString", f.status_string);
-  find(library, "cublasLtMatmulDescCreate", f.desc_create);
-  find(library, "cublasLtMatmulDescDestroy", f.desc_destroy);
-  find(library, "cublasLtMatmulDescSetAttribute", f.desc_set);
-  find(library, "cublasLtMatrixLayoutCreate", f.layout_create);
-  find(library, "cublasLtMatrixLayoutDestroy", f.layout_destroy);
-  find(library, "cublasLtMatrixLayoutSetAttribute", f.layout_set);
-  find(library, "cublasLtMatmulPreferenceCreate", f.preference_create);
-  find(library, "cublasLtMatmulPreferenceDestroy", f.preference_destroy);
-  find(library, "cublasLtMatmulPreferenceSetAttribute", f.preference_set);
-  find(library, "cublasLtMatmulAlgoGetHeuristic", f.heuristic);
-  find(library, "cublasLtMatmul", f.matmul);
-  return f;
-}
-
 // Opened once and kept: handles of several runnables use it.
+struct Functions {
+  DynamicLibrary library{fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
+                         "this model has wide matrix products, which need"};
+#define X(name) decltype(&cublasLt##name) name = library.find<decltype(name)>("cublasLt" #name);
+  // clang-format off
+  X(Create) X(Destroy) X(GetStatusString) X(Matmul) X(MatmulAlgoGetHeuristic)
+  X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute)
+  X(MatrixLayoutCreate) X(MatrixLayoutDestroy) X(MatrixLayoutSetAttribute)
+  X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute)
+  // clang-format on
+#undef X
+};
 const Functions& functions() {
-  static const Functions loaded = open_library();
+  static const Functions loaded;
   return loaded;
 }
 
 void check(cublasStatus_t status, const char* call, std::string_view doing) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw Error(ErrorKind::device, "cuda.call",
-              fmt::format("{}: {} failed: {}", doing, call, functions().status_string(status)));
+              fmt::format("{}: {} failed: {}", doing, call, functions().GetStatusString(status)));
 }
 
 // Descriptors of one call; destroyed with it.
@@ -96,34 +54,54 @@ struct Descriptors {
   Descriptors& operator=(const Descriptors&) = delete;
   ~Descriptors() {
     const Functions& f = functions();
-    if (preference != nullptr) f.preference_destroy(preference);
-    if (out != nullptr) f.layout_destroy(out);
-    if (b != nullptr) f.layout_destroy(b);
-    if (a != nullptr) f.layout_destroy(a);
-    if (operation != nullptr) f.desc_destroy(operation);
+    if (preference != nullptr) f.MatmulPreferenceDestroy(preference);
+    if (out != nullptr) f.MatrixLayoutDestroy(out);
+    if (b != nullptr) f.MatrixLayoutDestroy(b);
+    if (a != nullptr) f.MatrixLayoutDestroy(a);
+    if (operation != nullptr) f.MatmulDescDestroy(operation);
   }
 };
+
+void set(cublasLtMatmulDesc_t to, cublasLtMatmulDescAttributes_t what, const auto& value, std::string_view doing) {
+  check(functions().MatmulDescSetAttribute(to, what, &value, sizeof(value)), "cublasLtMatmulDescSetAttribute", doing);
+}
+void set(cublasLtMatrixLayout_t to, cublasLtMatrixLayoutAttribute_t what, const auto& value, std::string_view doing) {
+  check(functions().MatrixLayoutSetAttribute(to, what, &value, sizeof(value)), "cublasLtMatrixLayoutSetAttribute",
+        doing);
+}
+void set(cublasLtMatmulPreference_t to, cublasLtMatmulPreferenceAttributes_t what, const auto& value,
+         std::string_view doing) {
+  check(functions().MatmulPreferenceSetAttribute(to, what, &value, sizeof(value)),
+        "cublasLtMatmulPreferenceSetAttribute", doing);
+}
 
 // A row-major matrix of `columns` is, for a library that counts by columns, its transpose. `stride` elements on comes
 // the next of `matrices`.
 void layout(cublasLtMatrixLayout_t& to, std::int64_t rows, std::int64_t columns, std::int64_t matrices,
             std::int64_t stride, std::string_view doing) {
-  const Functions& f = functions();
-  check(
-      f.layout_create(&to, CUDA_R_32F, static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows), columns),
-      "cublasLtMatrixLayoutCreate", doing);
+  check(functions().MatrixLayoutCreate(&to, CUDA_R_32F, static_cast<std::uint64_t>(columns),
+                                       static_cast<std::uint64_t>(rows), columns),
+        "cublasLtMatrixLayoutCreate", doing);
   if (matrices == 1) return;
-  const auto count = static_cast<std::int32_t>(matrices);
-  check(f.layout_set(to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)), "cublasLtMatrixLayoutSetAttribute",
-        doing);
-  check(f.layout_set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride)),
-        "cublasLtMatrixLayoutSetAttribute", doing);
+  set(to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(matrices), doing);
+  set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride, doing);
 }
 
-template <class T>
-void prefer(Descriptors& d, cublasLtMatmulPreferenceAttributes_t what, const T& value, std::string_view doing) {
-  check(functions().preference_set(d.preference, what, &value, sizeof(value)), "cublasLtMatmulPreferenceSetAttribute",
-        doing);
+// Kernels on memory that holds nothing yet: kernels/cuda/autotune.h.
+constexpr Grid kTrialGrid{1024, 1, 1};
+constexpr std::uint32_t kTrialThreads = 256;
+
+void fill_trial(Api& api, void* to, std::uint64_t floats, std::uint32_t seed, cudaStream_t stream) {
+  void* arguments[] = {&to, &floats, &seed};
+  api.launch(autotune_kernels().fill, "trial_fill", kTrialGrid, kTrialThreads, arguments, stream, false);
+}
+
+// `sum` is eight bytes of device memory.
+void checksum_trial(Api& api, const void* from, std::uint64_t floats, void* sum, cudaStream_t stream) {
+  void* clear[] = {&sum};
+  api.launch(autotune_kernels().clear, "trial_clear", Grid{}, 1, clear, stream, false);
+  void* add[] = {&from, &floats, &sum};
+  api.launch(autotune_kernels().checksum, "trial_checksum", kTrialGrid, kTrialThreads, add, stream, false);
 }
 
 // The largest power of two, up to 256, that divides the addresses of all matrices.
@@ -134,16 +112,12 @@ std::uint32_t alignment_of(const void* address, std::int64_t stride) {
 
 // out^T = op(b)^T op(a)^T by columns is out = op(a) op(b) by rows.
 void describe(Descriptors& d, const LibraryMatmul& p, std::string_view doing) {
-  const Functions& f = functions();
   const bool tf32 = p.precision == Precision::tf32;
-  check(f.desc_create(&d.operation, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
-        "cublasLtMatmulDescCreate", doing);
-  const cublasOperation_t first = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const cublasOperation_t second = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-  check(f.desc_set(d.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof(first)), "cublasLtMatmulDescSetAttribute",
-        doing);
-  check(f.desc_set(d.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof(second)), "cublasLtMatmulDescSetAttribute",
-        doing);
+  check(
+      functions().MatmulDescCreate(&d.operation, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+      "cublasLtMatmulDescCreate", doing);
+  set(d.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, doing);
+  set(d.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, doing);
   layout(d.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.matrices, p.a_stride, doing);
   layout(d.b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.matrices, p.b_stride, doing);
   layout(d.out, p.m, p.n, p.matrices, p.out_stride, doing);
@@ -154,18 +128,19 @@ std::vector<cublasLtMatmulAlgo_t> offers(cublasLtHandle_t handle, Descriptors& d
                                          std::uint64_t workspace_bytes, std::string_view doing) {
   constexpr int kMost = 12;
   const Functions& f = functions();
-  check(f.preference_create(&d.preference), "cublasLtMatmulPreferenceCreate", doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes, doing);
+  check(f.MatmulPreferenceCreate(&d.preference), "cublasLtMatmulPreferenceCreate", doing);
+  set(d.preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes, doing);
   const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // not in place: that one uses atomics
-  prefer(d, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes, doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b, p.b_stride), doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a, p.a_stride), doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.out, p.out_stride), doing);
-  prefer(d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.out, p.out_stride), doing);
+  set(d.preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes, doing);
+  set(d.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b, p.b_stride), doing);
+  set(d.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a, p.a_stride), doing);
+  set(d.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.out, p.out_stride), doing);
+  set(d.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.out, p.out_stride), doing);
   std::vector<cublasLtMatmulHeuristicResult_t> found(kMost);
   int count = 0;
-  check(f.heuristic(handle, d.operation, d.b, d.a, d.out, d.out, d.preference, kMost, found.data(), &count),
-        "cublasLtMatmulAlgoGetHeuristic", doing);
+  check(
+      f.MatmulAlgoGetHeuristic(handle, d.operation, d.b, d.a, d.out, d.out, d.preference, kMost, found.data(), &count),
+      "cublasLtMatmulAlgoGetHeuristic", doing);
   found.resize(static_cast<std::size_t>(count));
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (const cublasLtMatmulHeuristicResult_t& one : found) {
@@ -180,7 +155,7 @@ std::vector<cublasLtMatmulAlgo_t> offers(cublasLtHandle_t handle, Descriptors& d
 cublasStatus_t run(cublasLtHandle_t handle, const Descriptors& d, const LibraryMatmul& p, std::uint64_t workspace_bytes,
                    const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream) {
   const float one = 1.0f, zero = 0.0f;
-  return functions().matmul(handle, d.operation, &one, p.b, d.b, p.a, d.a, &zero, p.out, d.out, p.out, d.out,
+  return functions().Matmul(handle, d.operation, &one, p.b, d.b, p.a, d.a, &zero, p.out, d.out, p.out, d.out,
                             &algorithm, p.workspace, workspace_bytes, stream);
 }
 
@@ -255,7 +230,7 @@ cublasLtMatmulAlgo_t choose_by_time(cublasLtHandle_t handle, const LibraryMatmul
     fill_trial(api, p.out, results, 3, stream);
     if (!runs(algorithm)) return std::nullopt;
     checksum_trial(api, p.out, results, p.workspace, stream);
-    api.copy_to_host(&seen.bits, p.workspace, sizeof(seen.bits), stream);
+    api.copy(&seen.bits, p.workspace, sizeof(seen.bits), cudaMemcpyDeviceToHost, stream);
     api.synchronize(stream);
     for (int i = 0; i < kRepeats; ++i) {
       begin.record(stream);
@@ -281,11 +256,11 @@ struct MatmulLibrary::State {
 };
 
 MatmulLibrary::MatmulLibrary() : state_(std::make_unique<State>()) {
-  check(functions().create(&state_->handle), "cublasLtCreate", "load");
+  check(functions().Create(&state_->handle), "cublasLtCreate", "load");
 }
 
 MatmulLibrary::~MatmulLibrary() {
-  functions().destroy(state_->handle);
+  functions().Destroy(state_->handle);
 }
 
 void MatmulLibrary::choose(const LibraryMatmul& p, std::uint64_t workspace_bytes, Api& api, cudaStream_t stream,

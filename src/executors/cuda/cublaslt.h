@@ -2,7 +2,7 @@
 // Contract: f32 in, f32 accumulation, TF32 only where the product says so; scratch only from the plan. The algorithm is
 // the first of the library's own list that runs, fits and needs no atomics, or a faster one that gives the same bits:
 // the same library, device and shapes give the same bits, whatever the clock said. Leaves to others: which products are
-// wide (kernels/cuda/matmul_plan.h), the kernels that choosing needs (autotune.h).
+// wide (kernels/cuda/matmul_plan.h), the kernels that choosing needs (kernels/cuda/autotune.h).
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -19,82 +19,45 @@
 namespace graphrun::cuda {
 namespace {
 
-enum class Form : std::uint8_t { unary, binary, compare, logical, other };
+// What a step computes, of operands that are expressions and the op's attributes a and b: {0} to {2}, {3} and {4}.
 struct Row {
   Op op;
-  std::string_view functor;
-  Form form;
+  std::string_view text;
 };
-#define GRAPHRUN_UNARY_ROW(name, Functor, ...) {Op::name, #Functor, Form::unary},
-#define GRAPHRUN_BINARY_ROW(name, Functor, ...) {Op::name, #Functor, Form::binary},
-#define GRAPHRUN_COMPARE_ROW(name, Functor, ...) {Op::name, #Functor, Form::compare},
-#define GRAPHRUN_LOGICAL_ROW(name, Functor, ...) {Op::name, #Functor, Form::logical},
+#define GRAPHRUN_APPLY(Functor, arguments) "scalar::" #Functor "::apply(" arguments ")"
+#define GRAPHRUN_UNARY_ROW(name, Functor, ...) {Op::name, GRAPHRUN_APPLY(Functor, "{0}, {3}, {4}")},
+#define GRAPHRUN_BINARY_ROW(name, Functor, ...) {Op::name, GRAPHRUN_APPLY(Functor, "{0}, {1}")},
+#define GRAPHRUN_COMPARE_ROW(name, Functor, ...) \
+  {Op::name, "static_cast<u8>(" GRAPHRUN_APPLY(Functor, "{0}, {1}") " ? 1 : 0)"},
+#define GRAPHRUN_LOGICAL_ROW(name, Functor, ...) \
+  {Op::name, "static_cast<u8>(" GRAPHRUN_APPLY(Functor, "{0} != 0, {1} != 0") " ? 1 : 0)"},
 constexpr Row kRows[] = {
     // clang-format off
     GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ROW)
     GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ROW)
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ROW)
     GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_ROW)
-    {Op::where, "", Form::other}, {Op::cast, "", Form::other}, {Op::broadcast_to, "", Form::other},
-    {Op::assign, "", Form::other}, {Op::increment, "", Form::other}, {Op::record, "", Form::other},
-    {Op::row_count, "", Form::other},
+    {Op::where, "{0} != 0 ? {1} : {2}"}, {Op::broadcast_to, "{0}"}, {Op::increment, "{0} + 1"},
+    {Op::assign, "{1}"}, {Op::record, "{1}"},
     // clang-format on
 };
-
-const Row& row_of(Op op) {
-  const auto* found = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return row.op == op; });
-  if (found == std::end(kRows)) throw std::logic_error(fmt::format("{} is no op over elements", name_of(op)));
-  return *found;
-}
 
 }  // namespace
 
 const char* const kElementPrelude = R"(#include "kernels/scalar_ops.h"
+#include "kernels/cuda/element_functions.h"
 using namespace graphrun;
+using namespace graphrun::cuda;
 typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
-template <class T> struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) Pack { T v[4]; };
-template <class T> __device__ __forceinline__ void load4(const T* from, T (&to)[4]) {
-  const Pack<T> pack = *reinterpret_cast<const Pack<T>*>(from);
-  for (int k = 0; k < 4; ++k) to[k] = pack.v[k];
-}
-template <class T> __device__ __forceinline__ void store4(T* to, const T (&from)[4]) {
-  Pack<T> pack;
-  for (int k = 0; k < 4; ++k) pack.v[k] = from[k];
-  *reinterpret_cast<Pack<T>*>(to) = pack;
-}
-// As movement.cu casts. A boolean is told by the caller: it has the type of a byte.
-__device__ __forceinline__ int to_i32(float x) { return x == x ? static_cast<int>(x) : 0; }
-__device__ __forceinline__ int to_i32(u64 x) { return x < 0x7fffffffu ? static_cast<int>(x) : 0x7fffffff; }
-__device__ __forceinline__ int to_i32(int x) { return x; }
-__device__ __forceinline__ int to_i32(u8 x) { return x; }
-__device__ __forceinline__ u64 to_u64(float x) { return x == x ? static_cast<u64>(x) : 0; }
-__device__ __forceinline__ u64 to_u64(int x) { return x > 0 ? static_cast<u64>(x) : 0; }
-__device__ __forceinline__ u64 to_u64(u64 x) { return x; }
-__device__ __forceinline__ u64 to_u64(u8 x) { return x; }
-__device__ __forceinline__ int batch_rows(u64 step, u64 total, u64 capacity, u64 batches) {
-  const u64 left = total - step % batches * capacity;
-  return static_cast<int>(left < capacity ? left : capacity);
-}
 )";
 
 namespace {
 
 std::string_view type_name(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "float";
-    case DType::i32:
-      return "int";
-    case DType::u64:
-      return "u64";
-    case DType::boolean:
-      return "u8";
-    case DType::f64:
-      break;
-  }
-  return "double";
+  constexpr std::string_view kNames[] = {"float", "double", "int", "u64", "u8"};
+  return kNames[static_cast<std::size_t>(dtype)];
 }
 
 std::string number(double value) {
@@ -103,47 +66,25 @@ std::string number(double value) {
 
 std::string cast(std::string_view x, DType from, DType to) {
   if (from == to) return std::string(x);
-  switch (to) {
-    case DType::f32:
-      return fmt::format("static_cast<float>({})", x);
-    case DType::i32:
-      return fmt::format("to_i32({})", x);
-    case DType::u64:
-      return fmt::format("to_u64({})", x);
-    default:
-      return fmt::format("static_cast<u8>({} != 0 ? 1 : 0)", x);
-  }
+  if (to == DType::boolean) return fmt::format("static_cast<u8>({} != 0 ? 1 : 0)", x);
+  return fmt::format("{}({})", to == DType::f32 ? "static_cast<float>" : to == DType::i32 ? "to_i32" : "to_u64", x);
 }
 
 // Of operands that are expressions.
-std::string expression(const Program& program, const Step& step, const std::vector<std::string>& x) {
-  const Row& row = row_of(step.op);
-  const auto* scalars = step.params.get_if<ScalarParams>();
-  switch (row.form) {
-    case Form::unary:
-      return fmt::format("scalar::{}::apply({}, {}, {})", row.functor, x[0],
-                         number(scalars != nullptr ? scalars->a : 0), number(scalars != nullptr ? scalars->b : 0));
-    case Form::binary:
-      return fmt::format("scalar::{}::apply({}, {})", row.functor, x[0], x[1]);
-    case Form::compare:
-      return fmt::format("static_cast<u8>(scalar::{}::apply({}, {}) ? 1 : 0)", row.functor, x[0], x[1]);
-    case Form::logical:
-      return fmt::format("static_cast<u8>(scalar::{}::apply({} != 0, {}) ? 1 : 0)", row.functor, x[0],
-                         x.size() > 1 ? x[1] + " != 0" : "false");
-    case Form::other:
-      break;
-  }
-  if (step.op == Op::where) return fmt::format("{} != 0 ? {} : {}", x[0], x[1], x[2]);
+std::string expression(const Program& program, const Step& step, std::vector<std::string> x) {
   if (step.op == Op::cast)
     return cast(x[0], program.buffers[step.inputs[0]].type.dtype, program.buffers[step.output].type.dtype);
-  if (step.op == Op::assign || step.op == Op::record) return x[1];
-  if (step.op == Op::increment) return x[0] + " + 1";
   if (step.op == Op::row_count) {
     const auto& batches = step.params.as<MinibatchParams>();
     return fmt::format("batch_rows({}, {}u, {}u, {}u)", x[0], batches.total, batches.capacity,
                        std::max<std::int64_t>(batches.batches(), 1));
   }
-  return x[0];  // broadcast_to
+  const auto row = std::ranges::find(kRows, step.op, &Row::op);
+  if (row == std::end(kRows)) throw std::logic_error(fmt::format("{} is no op over elements", name_of(step.op)));
+  x.resize(3, "0");  // logical_not ignores its second operand
+  const auto* scalars = step.params.get_if<ScalarParams>();
+  return fmt::format(fmt::runtime(row->text), x[0], x[1], x[2], number(scalars != nullptr ? scalars->a : 0),
+                     number(scalars != nullptr ? scalars->b : 0));
 }
 
 // What is only written is not loaded.
@@ -235,7 +176,7 @@ class Chain {
     if (number) return from + "[0]";
     const std::string_view type = type_name(type_of(id).dtype);
     const std::string name = fmt::format("x{}_{}", member, input);
-    const Operand how = operand_of(type_of(id).shape, space_of(program_, step), nullptr);
+    const Operand how = operand_of(view_of(program_.buffers[id]), space_of(program_, step), nullptr);
     const auto pack = [&](std::string_view at) {
       loads_ += fmt::format("    {} {}[4];\n", type, name);
       loads_ += guarded(fmt::format("load4({} + {}, {});", from, at, name),
@@ -258,11 +199,13 @@ class Chain {
         break;
     }
     std::string at;
-    std::int64_t inner = 1;
+    std::int64_t inner = 1, last = 0;
+    for (int d = 0; d < how.dims.rank; ++d) last += (how.dims.dim[d].extent - 1) * how.dims.dim[d].stride[0];
+    const std::string_view i = last < std::int64_t{1} << 32 ? "i" : "u64(i)";
     for (int d = how.dims.rank - 1; d >= 0; --d) {
       const Dim<1>& dim = how.dims.dim[d];
       if (dim.stride[0] != 0)
-        at += fmt::format("{}i / {}u % {}u * {}u", at.empty() ? "" : " + ", inner, dim.extent, dim.stride[0]);
+        at += fmt::format("{}{} / {}u % {}u * {}u", at.empty() ? "" : " + ", i, inner, dim.extent, dim.stride[0]);
       inner *= dim.extent;
     }
     return fmt::format("{}[{}]", from, at.empty() ? "0" : at);

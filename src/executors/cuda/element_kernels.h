@@ -1,6 +1,6 @@
 // element_kernels.h: the source of one kernel for a region over elements: each value is computed once, in a register,
 // and only those that have a place in the arena are stored.
-// Contract: a pure function of the Program; needs no device. The text compiles under NVRTC beside kScalarOpsSource and
+// Contract: a pure function of the Program; needs no device. The text compiles under NVRTC beside the sources below and
 // gives the bits of elementwise.cuh.
 // Leaves to others: which steps are a region (src/compiler), compiling (nvrtc.h), launching.
 #pragma once
@@ -26,8 +26,10 @@ ElementKernel element_kernel(std::string_view name, const Program& program, cons
 
 // What precedes the kernels of a module.
 extern const char* const kElementPrelude;
-// scalar_ops.h, as text, and the name under which the prelude includes it.
+// What the prelude includes, as text, and the names by which it does.
 extern const char* const kScalarOpsSource;
+extern const char* const kElementFunctionsSource;
 inline constexpr const char* kScalarOpsName = "kernels/scalar_ops.h";
+inline constexpr const char* kElementFunctionsName = "kernels/cuda/element_functions.h";
 
 }  // namespace graphrun::cuda

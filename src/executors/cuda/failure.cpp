@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include "graphrun/error.h"
@@ -16,30 +18,20 @@ constexpr std::uint64_t kAside = std::uint64_t{256} << 20;
 
 enum class Meaning { call, memory, fault, lost };
 
+constexpr cudaError_t kFaults[] = {
+    cudaErrorIllegalAddress,      cudaErrorLaunchTimeout,      cudaErrorAssert,
+    cudaErrorHardwareStackError,  cudaErrorIllegalInstruction, cudaErrorMisalignedAddress,
+    cudaErrorInvalidAddressSpace, cudaErrorInvalidPc,          cudaErrorLaunchFailure,
+};
+constexpr cudaError_t kLosses[] = {
+    cudaErrorECCUncorrectable,    cudaErrorNvlinkUncorrectable, cudaErrorContextIsDestroyed,
+    cudaErrorDeviceUninitialized, cudaErrorDevicesUnavailable,  cudaErrorSystemNotReady,
+};
+
 Meaning meaning_of(cudaError_t status) {
-  switch (status) {
-    case cudaErrorMemoryAllocation:
-      return Meaning::memory;
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-      return Meaning::fault;
-    case cudaErrorECCUncorrectable:
-    case cudaErrorNvlinkUncorrectable:
-    case cudaErrorContextIsDestroyed:
-    case cudaErrorDeviceUninitialized:
-    case cudaErrorDevicesUnavailable:
-    case cudaErrorSystemNotReady:
-      return Meaning::lost;
-    default:
-      return Meaning::call;
-  }
+  const auto is_one_of = [&](const auto& list) { return std::ranges::find(list, status) != std::end(list); };
+  if (status == cudaErrorMemoryAllocation) return Meaning::memory;
+  return is_one_of(kFaults) ? Meaning::fault : is_one_of(kLosses) ? Meaning::lost : Meaning::call;
 }
 
 constexpr std::string_view kAfterFault =
@@ -73,6 +65,13 @@ void fail(std::string_view doing, std::string_view call, cudaError_t status) {
       break;
   }
   throw error("cuda.call", fmt::format("{}{} failed: {}", where, call, words), {});
+}
+
+bool debug_option(const char* variable, std::string_view value, const char* code) {
+  const char* given = std::getenv(variable);
+  if (given == nullptr || *given == '\0') return false;
+  if (given == value) return true;
+  throw Error(ErrorKind::input, code, fmt::format("{} can be '{}', got '{}'", variable, value, given));
 }
 
 void fail_arena(std::uint64_t bytes) {

@@ -1,13 +1,12 @@
 #include "executors/cuda/nvrtc.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <nvrtc.h>
 
 #include <array>
 #include <stdexcept>
-#include <type_traits>
 
+#include "executors/cuda/dynamic_library.h"
 #include "executors/cuda/element_kernels.h"
 #include "executors/cuda/once_per_key.h"
 #include "graphrun/error.h"
@@ -16,42 +15,17 @@ namespace graphrun::cuda {
 namespace {
 
 struct NvrtcFunctions {
-  decltype(&nvrtcCreateProgram) create;
-  decltype(&nvrtcDestroyProgram) destroy;
-  decltype(&nvrtcCompileProgram) compile;
-  decltype(&nvrtcGetProgramLogSize) log_size;
-  decltype(&nvrtcGetProgramLog) log;
-  decltype(&nvrtcGetCUBINSize) cubin_size;
-  decltype(&nvrtcGetCUBIN) cubin;
+  DynamicLibrary library{fmt::format("libnvrtc.so.{}", CUDART_VERSION / 1000),
+                         "the kernels of this model are compiled by", "; --no-fuse does without it"};
+#define X(name) decltype(&nvrtc##name) name = library.find<decltype(name)>("nvrtc" #name);
+  // clang-format off
+  X(CreateProgram) X(DestroyProgram) X(CompileProgram) X(GetProgramLogSize) X(GetProgramLog) X(GetCUBINSize)
+  X(GetCUBIN)
+  // clang-format on
+#undef X
 };
-
-NvrtcFunctions open_nvrtc() {
-  const std::string name = fmt::format("libnvrtc.so.{}", CUDART_VERSION / 1000);
-  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = dlerror();
-    throw Error(ErrorKind::device, "cuda.library",
-                fmt::format("the kernels of this model are compiled by {}: {}", name, why != nullptr ? why : "?"),
-                "it is part of the CUDA Toolkit; LD_LIBRARY_PATH can name its folder; --no-fuse does without it");
-  }
-  const auto find = [&](const char* function, auto& to) {
-    to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, function));
-    if (to == nullptr)
-      throw Error(ErrorKind::device, "cuda.library", fmt::format("{} has no function '{}'", name, function));
-  };
-  NvrtcFunctions f{};
-  find("nvrtcCreateProgram", f.create);
-  find("nvrtcDestroyProgram", f.destroy);
-  find("nvrtcCompileProgram", f.compile);
-  find("nvrtcGetProgramLogSize", f.log_size);
-  find("nvrtcGetProgramLog", f.log);
-  find("nvrtcGetCUBINSize", f.cubin_size);
-  find("nvrtcGetCUBIN", f.cubin);
-  return f;
-}
-
 const NvrtcFunctions& nvrtc() {
-  static const NvrtcFunctions loaded = open_nvrtc();
+  static const NvrtcFunctions loaded;
   return loaded;
 }
 
@@ -63,26 +37,26 @@ void check(cudaError_t status, const char* call) {
 std::vector<char> compile(const std::string& source, const std::string& architecture) {
   const NvrtcFunctions& f = nvrtc();
   nvrtcProgram program = nullptr;
-  const char* const headers[] = {kScalarOpsSource};
-  const char* const names[] = {kScalarOpsName};
-  if (f.create(&program, source.c_str(), "elements.cu", 1, headers, names) != NVRTC_SUCCESS)
+  const char* const headers[] = {kScalarOpsSource, kElementFunctionsSource};
+  const char* const names[] = {kScalarOpsName, kElementFunctionsName};
+  if (f.CreateProgram(&program, source.c_str(), "elements.cu", 2, headers, names) != NVRTC_SUCCESS)
     throw std::logic_error("NVRTC takes no program");
   const std::string target = "--gpu-architecture=" + architecture;
   const std::array options{target.c_str(), "--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
-  const nvrtcResult status = f.compile(program, static_cast<int>(options.size()), options.data());
+  const nvrtcResult status = f.CompileProgram(program, static_cast<int>(options.size()), options.data());
   std::size_t size = 0;
   std::string log;
   std::vector<char> code;
   if (status != NVRTC_SUCCESS) {
-    if (f.log_size(program, &size) == NVRTC_SUCCESS) {
+    if (f.GetProgramLogSize(program, &size) == NVRTC_SUCCESS) {
       log.resize(size);
-      f.log(program, log.data());
+      f.GetProgramLog(program, log.data());
     }
-  } else if (f.cubin_size(program, &size) == NVRTC_SUCCESS) {
+  } else if (f.GetCUBINSize(program, &size) == NVRTC_SUCCESS) {
     code.resize(size);
-    f.cubin(program, code.data());
+    f.GetCUBIN(program, code.data());
   }
-  f.destroy(&program);
+  f.DestroyProgram(&program);
   if (status == NVRTC_ERROR_INVALID_OPTION) {  // the only one that depends on the machine
     throw Error(ErrorKind::device, "cuda.architecture",
                 fmt::format("libnvrtc.so.{}, which compiles the kernels of a model, cannot do so for this GPU ({})",

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
@@ -12,8 +10,8 @@
 
 #include "executors/cuda/device.h"
 #include "executors/cuda/element_kernels.h"
+#include "executors/cuda/failure.h"
 #include "executors/cuda/launch_order.h"
-#include "executors/cuda_planner/cuda_planner.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
@@ -31,32 +29,6 @@ Machine machine_for(const Program& program) {
                 "plan it with --executor=cuda");
   }
   return {target.multiprocessors, target.library_workspace};
-}
-
-bool wants_graphs() {
-  const char* value = std::getenv("GRAPHRUN_DEBUG_GRAPHS");
-  if (value == nullptr || *value == '\0') return true;
-  if (std::string_view(value) == "off") return false;
-  throw Error(ErrorKind::input, "cuda.debug_graphs",
-              fmt::format("GRAPHRUN_DEBUG_GRAPHS can be 'off', got '{}'", value));
-}
-
-// Nanoseconds from one question to the next.
-class Clock {
- public:
-  std::uint64_t lap() {
-    const auto now = std::chrono::steady_clock::now();
-    return static_cast<std::uint64_t>(std::chrono::nanoseconds(now - std::exchange(last_, now)).count());
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
-
-Program without_initial(const Program& program) {
-  Program copy = program;
-  copy.initial.clear();
-  return copy;
 }
 
 }  // namespace
@@ -84,12 +56,20 @@ class CudaRunnable::StreamLauncher final : public Launcher {
 };
 
 CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling)
-    : program_(without_initial(program)), device_(device), machine_(machine_for(program)), use_graphs_(wants_graphs()) {
+    : program_(program),
+      device_(device),
+      machine_(machine_for(program)),
+      use_graphs_(!debug_option("GRAPHRUN_DEBUG_GRAPHS", "off", "cuda.debug_graphs")) {
+  program_.initial.clear();
   if (profiling != Profiling::off) profile_ = std::make_unique<DeviceProfile>(profiling);
   api_.set_profile(profile_.get());
-  Clock clock;
+  double last = Profiler::now();
+  const auto took = [&](const char* part) {
+    const double before = std::exchange(last, Profiler::now());
+    load_times_.emplace_back(part, static_cast<std::uint64_t>((last - before) * 1e9));
+  };
   open_device(device_);
-  load_times_.emplace_back("context_and_modules_ns", clock.lap());
+  took("context_and_modules_ns");
   api_.doing("load");
   cudaStream_t stream = nullptr;
   api_.check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -99,19 +79,19 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   polled_ = poll_block(program_);
   pinned_ = {polled_.bytes > 0 ? static_cast<std::byte*>(api_.allocate_pinned(polled_.bytes)) : nullptr,
              FreePinned{&api_}};
-  load_times_.emplace_back("allocation_ns", clock.lap());
+  took("allocation_ns");
   bind_phases();
   choose_algorithms();
   arena_->clear_states(stream_.get());
   for (const InitialValue& value : program.initial) {
     if (value.bytes.empty()) continue;
-    api_.copy_to_device(arena_->at(value.buffer), value.bytes.data(), value.bytes.size(), stream_.get());
+    api_.copy(arena_->at(value.buffer), value.bytes.data(), value.bytes.size(), cudaMemcpyHostToDevice, stream_.get());
   }
-  load_times_.emplace_back("kernels_and_library_ns", clock.lap());
+  took("kernels_and_library_ns");
   capture_phases();
   api_.doing("load");
   api_.synchronize(stream_.get());
-  load_times_.emplace_back("capture_ns", clock.lap());
+  took("capture_ns");
 }
 
 CudaRunnable::~CudaRunnable() = default;
@@ -125,36 +105,27 @@ CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index
   const Step& step = phase.steps[index];
   BoundStep bound;
   bound.label = fmt::format("phase '{}', step {} ({} {})", phase.name, index + 1, name_of(step.op), step.name);
-  if (step.inputs.size() > kMaxOperands) {
-    throw std::logic_error(fmt::format("{}: {} inputs are more than kernels take", bound.label, step.inputs.size()));
-  }
-  std::vector<TensorType> types;
+  KernelArgs& args = bound.args;
   for (const BufferId input : step.inputs) {
-    const auto i = types.size();
-    types.push_back(program_.buffers[input].type);
-    bound.args.in[i] = arena_->at(input);
-    bound.args.in_type[i] = types.back();
+    const Buffer& buffer = program_.buffers[input];
+    args.in[args.inputs] = arena_->at(input);
+    if (buffer.layout == Layout::strided) args.in_strides[args.inputs] = buffer.strides.data();
+    args.in_type[args.inputs++] = buffer.type;
   }
-  bound.args.inputs = static_cast<int>(types.size());
-  bound.args.out = arena_->at(step.output);
-  bound.args.out_type = program_.buffers[step.output].type;
-  bound.args.capacity = phase.capacity;
-  bound.args.params = step.params;
+  args.out = arena_->at(step.output);
+  args.out_type = program_.buffers[step.output].type;
+  args.capacity = phase.capacity;
+  args.params = step.params;
   if (step.row_count != kNoBuffer) {
-    bound.args.row_count = reinterpret_cast<const std::int32_t*>(arena_->at(step.row_count));
+    args.row_count = reinterpret_cast<const std::int32_t*>(arena_->at(step.row_count));
   }
   if (step.workspace != kNoBuffer) {
-    bound.args.workspace = arena_->at(step.workspace);
+    args.workspace = arena_->at(step.workspace);
     bound.workspace_bytes = program_.buffers[step.workspace].bytes;
   }
-  const Support allowed = supports({step.op, step.params, types, bound.args.out_type}, machine_);
-  if (!allowed.yes) throw std::logic_error(fmt::format("{} was declined: {}", bound.label, allowed.reason));
-  if (allowed.workspace_bytes > bound.workspace_bytes) {
-    throw std::logic_error(fmt::format("{} has {} bytes of workspace, it asked for {}", bound.label,
-                                       bound.workspace_bytes, allowed.workspace_bytes));
-  }
   if (step.op == Op::matmul && !library_ &&
-      plan_matmul(step.params.as<MatmulParams>(), types[0], types[1], machine_).route == MatmulPlan::Route::library) {
+      plan_matmul(step.params.as<MatmulParams>(), args.in_type[0], args.in_type[1], machine_).route ==
+          MatmulPlan::Route::library) {
     library_.emplace();
   }
   bound.launch = find_kernel(step.op);
@@ -281,11 +252,14 @@ const Buffer& CudaRunnable::checked(BufferId buffer, std::size_t bytes, const ch
 void CudaRunnable::write(BufferId buffer, std::span<const std::byte> bytes) {
   const Buffer& to = checked(buffer, bytes.size(), "write");
   if (bytes.empty()) return;
-  api_.doing(to.name);
-  api_.use_device(device_);
   mirrored_ = false;
-  api_.copy_to_device(arena_->at(buffer), bytes.data(), bytes.size(), stream_.get());
-  api_.synchronize(stream_.get());
+  if (to.layout == Layout::strided) {
+    std::vector<std::byte> span(to.bytes);
+    copy(to, span.data(), arena_->at(buffer), span.size(), cudaMemcpyDeviceToHost);
+    scatter(to, bytes, span.data());
+    return copy(to, arena_->at(buffer), span.data(), span.size(), cudaMemcpyHostToDevice);
+  }
+  copy(to, arena_->at(buffer), bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
 }
 
 void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
@@ -295,20 +269,24 @@ void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
     std::memcpy(bytes.data(), pinned_.get() + (from.offset - polled_.offset), bytes.size());
     return;
   }
-  api_.doing(from.name);
-  api_.use_device(device_);
-  api_.copy_to_host(bytes.data(), arena_->at(buffer), bytes.size(), stream_.get());
-  api_.synchronize(stream_.get());
+  if (from.layout == Layout::strided) {
+    std::vector<std::byte> span(from.bytes);
+    copy(from, span.data(), arena_->at(buffer), span.size(), cudaMemcpyDeviceToHost);
+    return gather(from, span.data(), bytes);
+  }
+  copy(from, bytes.data(), arena_->at(buffer), bytes.size(), cudaMemcpyDeviceToHost);
 }
 
 void CudaRunnable::read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) {
   const Buffer& from = program_.buffers.at(buffer);
   check_range(from, first, bytes.size());
-  if (bytes.empty()) return;
-  api_.doing(from.name);
+  if (!bytes.empty()) copy(from, bytes.data(), arena_->at(buffer) + first, bytes.size(), cudaMemcpyDeviceToHost);
+}
+
+void CudaRunnable::copy(const Buffer& what, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  api_.doing(what.name);
   api_.use_device(device_);
-  api_.copy_to_host(bytes.data(), static_cast<const std::byte*>(arena_->at(buffer)) + first, bytes.size(),
-                    stream_.get());
+  api_.copy(to, from, bytes, kind, stream_.get());
   api_.synchronize(stream_.get());
 }
 

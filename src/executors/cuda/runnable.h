@@ -89,6 +89,7 @@ class CudaRunnable final : public Runnable {
   void run_in_one(PhaseId phase, std::uint64_t first, std::uint64_t steps);
   void run_in_several(PhaseId phase, std::uint64_t begun, std::uint64_t n);  // steps [begun, n) of a run
   void capture_phases();
+  void copy(const Buffer& what, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
   Program program_;  // without its initial values

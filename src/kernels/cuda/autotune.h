@@ -1,6 +1,6 @@
 // autotune.h: what it takes to try an algorithm of a library on memory that holds nothing yet: numbers to work on, and
 // one number that tells results apart. Contract: the same arguments give the same bits; the checksum of floats that
-// differ in a bit differs, but for chance. Leaves to others: launching (executors/cuda/autotune.h).
+// differ in a bit differs, but for chance. Leaves to others: launching (executors/cuda/cublaslt.cpp).
 #pragma once
 
 namespace graphrun::cuda {

@@ -13,15 +13,11 @@ struct Unary {
   float a, b;  // the op's attributes
   __device__ float operator()(float x) const { return F::apply(x, a, b); }
 };
-template <class F>
+template <class F, class Out>
 struct Binary {
-  __device__ float operator()(float x, float y) const { return F::apply(x, y); }
-};
-template <class F>
-struct Compare {
   template <class T>
-  __device__ std::uint8_t operator()(T x, T y) const {
-    return F::apply(x, y) ? 1 : 0;
+  __device__ Out operator()(T x, T y) const {
+    return static_cast<Out>(F::apply(x, y));
   }
 };
 template <class F>
@@ -48,22 +44,14 @@ void launch_unary(const KernelArgs& args, Launcher& launcher) {
 
 template <class F>
 void launch_binary(const KernelArgs& args, Launcher& launcher) {
-  launch_elementwise<Binary<F>, float, float, float>(args, launcher, "binary", {});
+  launch_elementwise<Binary<F, float>, float, float, float>(args, launcher, "binary", {});
 }
 
 template <class F>
 void launch_compare(const KernelArgs& args, Launcher& launcher) {
-  using Out = std::uint8_t;
-  switch (args.in_type[0].dtype) {
-    case DType::f32:
-      return launch_elementwise<Compare<F>, Out, float, float>(args, launcher, "compare", {});
-    case DType::i32:
-      return launch_elementwise<Compare<F>, Out, std::int32_t, std::int32_t>(args, launcher, "compare", {});
-    case DType::u64:
-      return launch_elementwise<Compare<F>, Out, std::uint64_t, std::uint64_t>(args, launcher, "compare", {});
-    default:
-      return launch_elementwise<Compare<F>, Out, std::uint8_t, std::uint8_t>(args, launcher, "compare", {});
-  }
+  with_type(args.in_type[0].dtype, [&]<class T>(T) {
+    launch_elementwise<Binary<F, std::uint8_t>, std::uint8_t, T, T>(args, launcher, "compare", {});
+  });
 }
 
 template <class F>
@@ -73,19 +61,10 @@ void launch_logical(const KernelArgs& args, Launcher& launcher) {
   launch_elementwise<Logical<F>, Bool, Bool, Bool>(args, launcher, "logical", {});
 }
 
-template <class Word>
-void launch_where_words(const KernelArgs& args, Launcher& launcher) {
-  launch_elementwise<Where, Word, std::uint8_t, Word, Word>(args, launcher, "where", {});
-}
 void launch_where(const KernelArgs& args, Launcher& launcher) {
-  switch (size_of(args.out_type.dtype)) {
-    case 1:
-      return launch_where_words<std::uint8_t>(args, launcher);
-    case 4:
-      return launch_where_words<std::uint32_t>(args, launcher);
-    default:
-      return launch_where_words<std::uint64_t>(args, launcher);
-  }
+  with_element(size_of(args.out_type.dtype), [&]<class Word>(Word) {
+    launch_elementwise<Where, Word, std::uint8_t, Word, Word>(args, launcher, "where", {});
+  });
 }
 
 struct Row {

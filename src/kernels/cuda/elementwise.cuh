@@ -1,6 +1,7 @@
 // elementwise.cuh: out[i] = f(a[i], b[i], c[i]) with broadcasting: one kernel for each functor.
-// Contract: `out` may be the address of an operand with Access::same; rows past the count become zero; four elements a
-// thread, as one access where the operand's layout and address allow.
+// Contract: operands are read by their strides, where they have some. `out` may be the address of an operand with
+// Access::same; rows past the count become zero; four elements a thread, as one access where the operand's layout and
+// address allow.
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
@@ -22,12 +23,7 @@ __device__ void load(const Operand& operand, std::uint64_t base, int live, T (&t
   const T* from = static_cast<const T*>(operand.data);
   switch (operand.access) {
     case Access::same:
-      if (operand.aligned && live == 4) {
-        const auto pack = *reinterpret_cast<const Pack<T, 4>*>(from + base);
-#pragma unroll
-        for (int k = 0; k < 4; ++k) to[k] = pack.value[k];
-        return;
-      }
+      if (operand.aligned && live == 4) return load4(from + base, to);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         if (k < live) to[k] = from[base + static_cast<std::uint64_t>(k)];
@@ -41,12 +37,7 @@ __device__ void load(const Operand& operand, std::uint64_t base, int live, T (&t
     }
     case Access::period: {
       std::uint64_t at = base - divide(base, operand.extent) * operand.extent;
-      if (operand.aligned && operand.extent % 4 == 0) {
-        const auto pack = *reinterpret_cast<const Pack<T, 4>*>(from + at);
-#pragma unroll
-        for (int k = 0; k < 4; ++k) to[k] = pack.value[k];
-        return;
-      }
+      if (operand.aligned && operand.extent % 4 == 0) return load4(from + at, to);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         to[k] = from[at];
@@ -85,7 +76,7 @@ __global__ void __launch_bounds__(256) elementwise_kernel(F f, Elementwise e, Ou
     const std::uint64_t base = group * 4;
     const int inside = all - base < 4 ? static_cast<int>(all - base) : 4;
     const int live = base >= valid ? 0 : valid - base < 4 ? static_cast<int>(valid - base) : 4;
-    Pack<Out, 4> result = {};
+    Out result[4] = {};
     if (live > 0) {
       A a[4] = {};
       B b[4] = {};
@@ -97,20 +88,20 @@ __global__ void __launch_bounds__(256) elementwise_kernel(F f, Elementwise e, Ou
       for (int k = 0; k < 4; ++k) {
         if (k >= live) continue;
         if constexpr (std::is_same_v<B, None>) {
-          result.value[k] = f(a[k]);
+          result[k] = f(a[k]);
         } else if constexpr (std::is_same_v<C, None>) {
-          result.value[k] = f(a[k], b[k]);
+          result[k] = f(a[k], b[k]);
         } else {
-          result.value[k] = f(a[k], b[k], c[k]);
+          result[k] = f(a[k], b[k], c[k]);
         }
       }
     }
     if (e.aligned && inside == 4) {
-      *reinterpret_cast<Pack<Out, 4>*>(out + base) = result;
+      store4(out + base, result);
     } else {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        if (k < inside) out[base + static_cast<std::uint64_t>(k)] = result.value[k];
+        if (k < inside) out[base + static_cast<std::uint64_t>(k)] = result[k];
       }
     }
   }
@@ -123,16 +114,26 @@ void launch_elementwise(const KernelArgs& args, Launcher& launcher, const char* 
   if (count == 0) return;
   Elementwise e;
   e.extent = extent_of(args, args.out_type, count);
-  e.aligned = is_aligned(args.out, alignof(Pack<Out, 4>));
-  const std::uint64_t packs[] = {alignof(Pack<A, 4>), alignof(Pack<B, 4>), alignof(Pack<C, 4>)};
+  e.aligned = is_aligned(args.out, alignof(Pack<Out>));
+  const std::uint64_t packs[] = {alignof(Pack<A>), alignof(Pack<B>), alignof(Pack<C>)};
   const int operands = std::is_same_v<B, None> ? 1 : std::is_same_v<C, None> ? 2 : 3;
   for (int i = 0; i < operands; ++i) {
-    e.operand[i] = operand_of(args.in_type[first + i].shape, args.out_type.shape, args.in[first + i]);
+    View view = dense(args.in_type[first + i].shape);
+    if (const std::int64_t* strides = args.in_strides[first + i])
+      std::copy_n(strides, view.extents.rank(), view.strides);
+    e.operand[i] = operand_of(view, args.out_type.shape, args.in[first + i]);
     e.operand[i].aligned = is_aligned(args.in[first + i], packs[i]);
   }
   constexpr std::uint32_t kThreads = 256;
   launch(launcher, elementwise_kernel<F, Out, A, B, C>, name,
          linear_grid(launcher.machine(), (count + 3) / 4, kThreads), kThreads, f, e, args.output<Out>());
 }
+
+struct Same {
+  template <class T>
+  __device__ T operator()(T value) const {
+    return value;
+  }
+};
 
 }  // namespace graphrun::cuda

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "kernels/cuda/element_functions.h"
 #include "kernels/cuda/launcher.h"
 
 namespace graphrun::cuda {
@@ -72,13 +73,33 @@ __device__ inline float smaller(float x, float y) {
   return x <= y || x != x ? x : y;
 }
 
-template <class T, int N>
-struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
-  T value[N];
-};
-
 inline bool is_aligned(const void* address, std::uint64_t bytes) {
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+
+// Elements are moved as words of their size, or of up to 16 bytes where neighbours stay together. Calls f(Word{}) with
+// the word of the given bytes: 1, 4 or 8; or also 16.
+template <class F>
+void with_element(std::uint64_t bytes, F&& f) {
+  if (bytes == 8) return f(std::uint64_t{});
+  if (bytes == 4) return f(std::uint32_t{});
+  f(std::uint8_t{});
+}
+template <class F>
+void with_word(std::uint64_t bytes, F&& f) {
+  bytes == 16 ? f(uint4{}) : with_element(bytes, f);
+}
+// Calls f(T{}) with the type of the elements; booleans are bytes.
+template <class F>
+void with_type(DType dtype, F&& f) {
+  if (dtype == DType::f32) return f(float{});
+  if (dtype == DType::i32) return f(std::int32_t{});
+  if (dtype == DType::u64) return f(std::uint64_t{});
+  f(std::uint8_t{});
+}
+// The widest that divides all of what was or-ed together; elements of `size` bytes.
+inline std::uint64_t word_of(std::uint64_t divisor, std::uint64_t size) {
+  return divisor % 16 == 0 ? 16 : divisor % 8 == 0 ? 8 : divisor % 4 == 0 ? 4 : size;
 }
 
 }  // namespace graphrun::cuda

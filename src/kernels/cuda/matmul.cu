@@ -17,8 +17,8 @@ struct Product {
   const float* b = nullptr;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t a_m = 0, a_k = 0, b_k = 0, b_n = 0;
-  Extent rows;                            // of m
-  Extent terms;                           // of k
+  Extent rows = {};                       // of m
+  Extent terms = {};                      // of k
   bool packs_a = false, packs_b = false;  // a tile's operands are neighbours and aligned
 };
 
@@ -192,16 +192,7 @@ __global__ void matmul_combine(const float* partial, std::int64_t splits, std::u
 }
 
 Product product_of(const KernelArgs& args, const MatmulPlan& plan, bool transpose_a) {
-  Product p;
-  p.a = args.input<float>(0);
-  p.b = args.input<float>(1);
-  p.m = plan.m;
-  p.n = plan.n;
-  p.k = plan.k;
-  p.a_m = plan.a_m;
-  p.a_k = plan.a_k;
-  p.b_k = plan.b_k;
-  p.b_n = plan.b_n;
+  Product p{args.input<float>(0), args.input<float>(1), plan.m, plan.n, plan.k, plan.a_m, plan.a_k, plan.b_k, plan.b_n};
   p.rows.all = static_cast<std::uint64_t>(plan.m);
   p.terms.all = static_cast<std::uint64_t>(plan.k);
   (transpose_a ? p.terms : p.rows) =

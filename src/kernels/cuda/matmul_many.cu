@@ -101,18 +101,18 @@ __global__ void __launch_bounds__(256) matmul_many_tiles(Products p, float* out)
 }  // namespace
 
 void launch_matmul_many(const KernelArgs& args, const MatmulPlan& plan, Launcher& launcher) {
-  Products p;
-  p.a = args.input<float>(0);
-  p.b = args.input<float>(1);
-  p.m = static_cast<std::uint64_t>(plan.m);
-  p.n = static_cast<std::uint64_t>(plan.n);
-  p.k = static_cast<std::uint64_t>(plan.k);
-  p.a_m = static_cast<std::uint64_t>(plan.a_m);
-  p.a_k = static_cast<std::uint64_t>(plan.a_k);
-  p.b_k = static_cast<std::uint64_t>(plan.b_k);
-  p.b_n = static_cast<std::uint64_t>(plan.b_n);
-  p.leading = plan.leading;
-  p.matrices = extent_of(args, args.out_type, static_cast<std::uint64_t>(plan.leading.count));
+  const auto u64 = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+  const Products p{args.input<float>(0),
+                   args.input<float>(1),
+                   u64(plan.m),
+                   u64(plan.n),
+                   u64(plan.k),
+                   u64(plan.a_m),
+                   u64(plan.a_k),
+                   u64(plan.b_k),
+                   u64(plan.b_n),
+                   plan.leading,
+                   extent_of(args, args.out_type, u64(plan.leading.count))};
   const Machine& machine = launcher.machine();
   if (plan.route == MatmulPlan::Route::many_elements) {
     launch(launcher, matmul_many_elements, "matmul_many_elements",

@@ -33,20 +33,19 @@ __global__ void draw_kernel(F f, std::uint64_t key, const std::uint64_t* step, E
   for (std::uint64_t block = thread_index(); block * 4 < extent.all; block += thread_count()) {
     const std::uint64_t base = block * 4;
     const bits::Words words = bits::words(key, now, block);
-    Pack<float, 4> result;
+    float result[4];
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const std::uint64_t i = base + static_cast<std::uint64_t>(k);
-      result.value[k] = i < valid ? f(words.w[k], i) : 0.0f;
+      result[k] = i < valid ? f(words.w[k], i) : 0.0f;
     }
     if (aligned && base + 4 <= extent.all) {
-      *reinterpret_cast<Pack<float, 4>*>(out + base) = result;
+      store4(out + base, result);
       continue;
     }
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      if (base + static_cast<std::uint64_t>(k) < extent.all)
-        out[base + static_cast<std::uint64_t>(k)] = result.value[k];
+      if (base + static_cast<std::uint64_t>(k) < extent.all) out[base + static_cast<std::uint64_t>(k)] = result[k];
     }
   }
 }

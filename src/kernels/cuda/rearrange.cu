@@ -1,5 +1,4 @@
-// rearrange.cu: elements elsewhere: transpose, slice, pad, concat, one_hot, gather. Elements are moved as words of
-// their size, or of up to 16 bytes where neighbours stay together.
+// rearrange.cu: elements elsewhere: transpose, slice, pad, concat, one_hot, gather.
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/movement.h"
@@ -7,15 +6,6 @@
 
 namespace graphrun::cuda {
 namespace {
-
-// Calls f(Word{}) with the word of the given bytes: 1, 4, 8 or 16.
-template <class F>
-void with_word(std::uint64_t bytes, F&& f) {
-  if (bytes == 16) return f(uint4{});
-  if (bytes == 8) return f(std::uint64_t{});
-  if (bytes == 4) return f(std::uint32_t{});
-  f(std::uint8_t{});
-}
 
 // ---- slice, pad, concat: the result's blocks along an axis put together from pieces of operands -------------------
 
@@ -70,10 +60,7 @@ class Assembly {
   void run(Launcher& launcher, const char* name, float fill = 0.0f) {
     const std::uint64_t bytes = args_.out_type.bytes();
     if (bytes == 0) return;
-    const std::uint64_t size = size_of(args_.out_type.dtype);
-    const std::uint64_t word = divisor_ % 16 == 0 ? 16 : divisor_ % 8 == 0 ? 8 : divisor_ % 4 == 0 ? 4 : size;
-    with_word(word, [&](auto zero) {
-      using Word = decltype(zero);
+    with_word(word_of(divisor_, size_of(args_.out_type.dtype)), [&]<class Word>(Word) {
       Pieces pieces = pieces_;
       pieces.block /= sizeof(Word);
       for (int k = 0; k < pieces.count; ++k) {
@@ -180,21 +167,12 @@ __global__ void __launch_bounds__(256) transpose_tiles(const Word* in, Tiles t, 
   }
 }
 
-struct Same {
-  template <class T>
-  __device__ T operator()(T value) const {
-    return value;
-  }
-};
-
 View permuted_in(const KernelArgs& args) {
   return permuted(dense(args.in_type[0].shape), args.params.as<PermuteParams>().axes);
 }
 
 template <class Word>
 void transpose_words(const KernelArgs& args, Launcher& launcher, Dims<2> dims) {
-  const auto count = static_cast<std::uint64_t>(dims.count);
-  const Extent extent = extent_of(args, args.out_type, count);
   int inner = dims.rank - 1;
   while (inner >= 0 && dims.dim[inner].stride[0] != 1) --inner;
   const int last = dims.rank - 1;
@@ -206,29 +184,24 @@ void transpose_words(const KernelArgs& args, Launcher& launcher, Dims<2> dims) {
     t.row_out = static_cast<std::uint64_t>(rows.stride[1]);
     t.columns = static_cast<std::uint64_t>(columns.extent);
     t.column_in = static_cast<std::uint64_t>(columns.stride[0]);
-    t.extent = extent;
+    t.extent = extent_of(args, args.out_type, static_cast<std::uint64_t>(args.out_type.shape.elements()));
     const std::uint64_t tiles = (t.rows + kTile - 1) / kTile * ((t.columns + kTile - 1) / kTile);
     launch(launcher, transpose_tiles<Word>, "transpose_tiles",
            linear_grid(launcher.machine(), tiles * static_cast<std::uint64_t>(dims.count), 1), 256, args.input<Word>(0),
            t, args.output<Word>());
     return;
   }
-  Elementwise e;
-  e.operand[0] = operand_of(merged<1>({permuted_in(args)}), args.in[0]);
-  e.operand[0].aligned = is_aligned(args.in[0], alignof(Pack<Word, 4>));
-  e.extent = extent;
-  e.aligned = is_aligned(args.out, alignof(Pack<Word, 4>));
-  launch(launcher, elementwise_kernel<Same, Word, Word>, "transpose",
-         linear_grid(launcher.machine(), (count + 3) / 4, 256), 256, Same{}, e, args.output<Word>());
+  const View from = permuted_in(args);
+  KernelArgs shown = args;
+  shown.in_type[0].shape = from.extents;
+  shown.in_strides[0] = from.strides;
+  launch_elementwise<Same, Word, Word>(shown, launcher, "transpose", {});
 }
 
 void launch_transpose(const KernelArgs& args, Launcher& launcher) {
   const Dims<2> dims = merged<2>({permuted_in(args), dense(args.out_type.shape)});
   if (dims.count == 0) return;
-  const std::size_t size = size_of(args.out_type.dtype);
-  if (size == 1) return transpose_words<std::uint8_t>(args, launcher, dims);
-  if (size == 4) return transpose_words<std::uint32_t>(args, launcher, dims);
-  transpose_words<std::uint64_t>(args, launcher, dims);
+  with_element(size_of(args.out_type.dtype), [&]<class Word>(Word) { transpose_words<Word>(args, launcher, dims); });
 }
 
 // ---- one_hot, gather ----------------------------------------------------------------------------------------------
@@ -279,9 +252,7 @@ void launch_gather(const KernelArgs& args, Launcher& launcher) {
   const std::uint64_t row = static_cast<std::uint64_t>(table[1]) * size;
   const std::uint64_t divisor =
       row | reinterpret_cast<std::uintptr_t>(args.in[0]) | reinterpret_cast<std::uintptr_t>(args.out);
-  const std::uint64_t word = divisor % 16 == 0 ? 16 : divisor % 8 == 0 ? 8 : divisor % 4 == 0 ? 4 : size;
-  with_word(word, [&](auto zero) {
-    using Word = decltype(zero);
+  with_word(word_of(divisor, size), [&]<class Word>(Word) {
     const std::uint64_t words = bytes / sizeof(Word);
     launch(launcher, gather_kernel<Word>, "gather", linear_grid(launcher.machine(), words, 256), 256,
            args.input<Word>(0), args.input<std::int32_t>(1), static_cast<std::uint64_t>(table[0]), row / sizeof(Word),

@@ -15,14 +15,10 @@ struct Batches {
   bool shuffle = false;
   std::uint64_t key = 0;
 
-  __device__ std::uint64_t first(std::uint64_t step) const { return step % batches * capacity; }
-  __device__ std::uint64_t count(std::uint64_t step) const {
-    const std::uint64_t left = total - first(step);
-    return left < capacity ? left : capacity;
-  }
+  __device__ int count(std::uint64_t step) const { return batch_rows(step, total, capacity, batches); }
   // Which row of the data set is row r of the step's batch.
   __device__ std::uint64_t row(std::uint64_t step, std::uint64_t r) const {
-    const std::uint64_t at = first(step) + r;
+    const std::uint64_t at = step % batches * capacity + r;
     return shuffle ? bits::permuted(at, total, key, step / batches) : at;
   }
 };
@@ -39,7 +35,7 @@ template <class Unit>
 __global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Batches batches, std::uint64_t row,
                                  std::uint32_t lanes, Unit* out) {
   const std::uint64_t now = *step;
-  const std::uint64_t count = batches.count(now);
+  const auto count = static_cast<std::uint64_t>(batches.count(now));
   const std::uint64_t rows_at_once = thread_count() / lanes;
   const std::uint64_t begin = static_cast<std::uint64_t>(blockIdx.y) * lanes + threadIdx.x % lanes;
   const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.y) * lanes;
@@ -79,7 +75,7 @@ void launch_minibatch(const KernelArgs& args, Launcher& launcher) {
 }
 
 __global__ void row_count_kernel(const std::uint64_t* step, Batches batches, std::int32_t* out) {
-  *out = static_cast<std::int32_t>(batches.count(*step));
+  *out = batches.count(*step);
 }
 void launch_row_count(const KernelArgs& args, Launcher& launcher) {
   launch(launcher, row_count_kernel, "row_count", Grid{}, 1, args.input<std::uint64_t>(0), batches_of(args),
