@@ -10,8 +10,8 @@
 namespace graphrun {
 namespace {
 
-constexpr std::string_view kNames[] = {"f32", "f64", "i32", "u64", "bool"};  // by DType
-constexpr std::size_t kBytes[] = {4, 8, 4, 8, 1};
+constexpr std::string_view kDTypeNames[] = {"f32", "f64", "i32", "u64", "bool"};  // by DType
+constexpr std::size_t kDTypeBytes[] = {4, 8, 4, 8, 1};
 
 [[noreturn]] void too_many_dimensions(std::size_t count) {
   throw Error(ErrorKind::input, "shape.rank",
@@ -21,17 +21,17 @@ constexpr std::size_t kBytes[] = {4, 8, 4, 8, 1};
 }  // namespace
 
 std::size_t size_of(DType dtype) {
-  return kBytes[static_cast<std::size_t>(dtype)];
+  return kDTypeBytes[static_cast<std::size_t>(dtype)];
 }
 
 std::string_view name_of(DType dtype) {
-  return kNames[static_cast<std::size_t>(dtype)];
+  return kDTypeNames[static_cast<std::size_t>(dtype)];
 }
 
 bool parse_dtype(std::string_view name, DType& out) {
-  const auto found = std::ranges::find(kNames, name);
-  if (found == std::end(kNames)) return false;
-  out = static_cast<DType>(found - kNames);
+  const auto found = std::ranges::find(kDTypeNames, name);
+  if (found == std::end(kDTypeNames)) return false;
+  out = static_cast<DType>(found - kDTypeNames);
   return true;
 }
 
