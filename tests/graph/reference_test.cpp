@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -36,9 +35,11 @@ std::string section(const std::string& text, const std::string& heading) {
 // "| `key` | default | …": key and default of each row.
 std::map<std::string, std::string> rows(const std::string& text) {
   std::map<std::string, std::string> found;
-  const std::regex row(R"(\n\| `([^`]+)` \| ([^|]*) \|)");
-  for (auto at = std::sregex_iterator(text.begin(), text.end(), row); at != std::sregex_iterator(); ++at) {
-    found[(*at)[1]] = (*at)[2];
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end_of_key = line.find("` | "), end = line.find(" |", end_of_key + 4);
+    if (!line.starts_with("| `") || end_of_key == std::string::npos || end == std::string::npos) continue;
+    found[line.substr(3, end_of_key - 3)] = line.substr(end_of_key + 4, end - end_of_key - 4);
   }
   return found;
 }
