@@ -342,7 +342,7 @@ std::string without_links(std::string_view doc) {
   for (std::size_t end = doc.find("]("); end != std::string_view::npos; end = doc.find("](")) {
     const std::size_t begin = doc.rfind('[', end);
     text.append(doc.substr(0, begin)).append(doc.substr(begin + 1, end - begin - 1));
-    doc.remove_prefix(doc.find(')', end) + 1);
+    doc.remove_prefix(std::min(doc.find(')', end), doc.size() - 1) + 1);
   }
   return text.append(doc);
 }
