@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/random_bits.h"
+#include "graphrun/elements.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"
@@ -46,11 +47,13 @@ void broadcast_to(const KernelArgs& args) {
 }
 
 void cast(const KernelArgs& args) {
-  if (args.in_type[0].dtype == args.out_type.dtype) {
-    std::memcpy(args.out, args.in[0], args.out_type.bytes());  // 64-bit integers keep all their bits
-  } else {
-    elementwise(args, [](double x, double, double) { return x; });
-  }
+  if (args.in_type[0].dtype != args.out_type.dtype) return broadcast_to(args);
+  with_type(args.out_type.dtype, [&](auto zero) {  // 64-bit integers keep all their bits
+    using T = decltype(zero);
+    for_elements(merged<2>({view_in(args, 0), view_out(args)}),
+                 [&](i64, const Offsets<2>& at) { args.output<T>()[at[1]] = args.input<T>(0)[at[0]]; });
+  });
+  clear_invalid_rows(args);
 }
 
 // A matrix in any layout.
@@ -179,7 +182,7 @@ KernelFn ref_kernel(Op op) {
 }
 
 bool ref_takes_views(Op op) {
-  return op != Op::minibatch && op != Op::cast && op != Op::assign;  // which copy bytes
+  return op != Op::minibatch && op != Op::assign;  // which copy bytes
 }
 
 std::uint64_t ref_workspace(Op op, const TensorType& output) {
