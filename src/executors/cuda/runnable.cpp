@@ -97,8 +97,9 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
 CudaRunnable::~CudaRunnable() = default;
 
 CudaRunnable::WaitForLaunches::~WaitForLaunches() {
+  if (!owner->stream_) return;
   cudaSetDevice(owner->device_);  // the members that follow belong to it
-  if (owner->stream_) cudaStreamSynchronize(owner->stream_.get());
+  cudaStreamSynchronize(owner->stream_.get());
 }
 
 CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index) {
