@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/random_bits.h"
-#include "graphrun/elements.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"
@@ -48,10 +47,10 @@ void broadcast_to(const KernelArgs& args) {
 
 void cast(const KernelArgs& args) {
   if (args.in_type[0].dtype != args.out_type.dtype) return broadcast_to(args);
-  with_type(args.out_type.dtype, [&](auto zero) {  // 64-bit integers keep all their bits
-    using T = decltype(zero);
-    for_elements(merged<2>({view_in(args, 0), view_out(args)}),
-                 [&](i64, const Offsets<2>& at) { args.output<T>()[at[1]] = args.input<T>(0)[at[0]]; });
+  const i64 bytes = static_cast<i64>(size_of(args.out_type.dtype));  // 64-bit integers keep all of theirs
+  for_elements(merged<2>({view_in(args, 0), view_out(args)}), [&](i64, const Offsets<2>& at) {
+    std::memmove(args.output<std::byte>() + at[1] * bytes, args.input<std::byte>(0) + at[0] * bytes,
+                 static_cast<std::size_t>(bytes));
   });
   clear_invalid_rows(args);
 }
