@@ -1,7 +1,5 @@
 #include "compiler/elements.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "compiler/element_members.h"
+#include "compiler/element_writer.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 
@@ -18,26 +17,7 @@ namespace {
 using ir::Graph;
 using ir::kNoNode;
 using ir::kShared;
-using ir::Node;
 using ir::NodeId;
-
-// Nodes in order, those of a chain or by themselves. A chain has copies of numbers that it computes for itself, each
-// before its first reader.
-struct Item {
-  NodeId node = kNoNode;
-  bool copy = false;
-};
-struct Chain {
-  std::vector<Item> items;
-  std::set<NodeId> copies, operands;  // operands: what lies in memory, by root
-  std::size_t steps = 0;
-};
-// What follows in the new order: a region over rows of the given graph, chains that are one region, or neither.
-struct Unit {
-  const ir::Region* over_rows = nullptr;
-  std::vector<Chain> chains = {};
-  bool is_region = false;
-};
 
 class Elements {
  public:
@@ -55,7 +35,7 @@ class Elements {
         blocks_(graph.size()),
         gathered_(graph.size(), 0),
         attached_(graph.size()),
-        to_(graph.size(), kNoNode) {
+        out_(facts_, members_) {
     for (const ir::Region& region : graph.regions) {
       for (NodeId id = region.stages.front().first; id < region.last; ++id) over_rows_[id] = &region;
     }
@@ -63,12 +43,10 @@ class Elements {
 
   Rewritten run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].phase == kShared) add(id);
+      if (graph_[id].phase == kShared) out_.add(id);
     }
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) order_phase(phase);
-    result_.ids = IdMap(std::move(to_));
-    result_.graph.phases = renumbered(graph_.phases, result_.ids);
-    return std::move(result_);
+    return out_.finish();
   }
 
  private:
@@ -88,16 +66,16 @@ class Elements {
     for (const NodeId id : nodes)
       if (!taken_[id]) take(id);
     flush();
-    const bool any = std::any_of(units_.begin(), units_.end(), [](const Unit& unit) { return unit.is_region; });
+    const bool any = std::any_of(units_.begin(), units_.end(), [](const ElementUnit& unit) { return unit.is_region; });
     if (any) {
-      for (const Unit& unit : units_) add_unit(phase, unit);
+      for (const ElementUnit& unit : units_) out_.add(phase, unit);
       return;
     }
     for (const NodeId id : nodes) {  // then the order it came in is as good as any
       if (over_rows_[id] == nullptr)
-        add(id);
+        out_.add(id);
       else if (id == over_rows_[id]->stages.front().first)
-        add_region(*over_rows_[id]);
+        out_.add(*over_rows_[id]);
     }
   }
 
@@ -130,7 +108,7 @@ class Elements {
       }
     } else {
       if (needs_waiting(id)) flush();
-      units_.push_back({nullptr, {Chain{{{id}}, {}, {}, 1}}});
+      units_.push_back({nullptr, {ChainNodes{{{id}}, {}, {}, 1}}});
     }
   }
 
@@ -277,15 +255,15 @@ class Elements {
     }
     std::map<std::pair<std::uint32_t, std::size_t>, std::vector<NodeId>> chains;  // by height and first member
     for (std::size_t i = 0; i < waiting_.size(); ++i) chains[{height[i], root(i)}].push_back(waiting_[i]);
-    std::map<std::uint32_t, std::vector<std::vector<Chain>>, std::greater<>> levels;
+    std::map<std::uint32_t, std::vector<std::vector<ChainNodes>>, std::greater<>> levels;
     for (const auto& [key, members] : chains) {
-      std::vector<std::vector<Chain>>& rounds = levels[key.first];
-      std::vector<Chain> pieces = cut(members);
+      std::vector<std::vector<ChainNodes>>& rounds = levels[key.first];
+      std::vector<ChainNodes> pieces = cut(members);
       if (rounds.size() < pieces.size()) rounds.resize(pieces.size());
       for (std::size_t i = 0; i < pieces.size(); ++i) rounds[i].push_back(std::move(pieces[i]));
     }
     for (auto& [level, rounds] : levels)
-      for (std::vector<Chain>& round : rounds) share_regions(std::move(round));
+      for (std::vector<ChainNodes>& round : rounds) share_regions(std::move(round));
     for (const NodeId id : waiting_) {
       waits_[id] = false;
       attached_[id].clear();
@@ -339,13 +317,13 @@ class Elements {
 
   // ---- chains of moderate size, and regions of them
 
-  std::vector<Chain> cut(const std::vector<NodeId>& members) const {
-    std::vector<Chain> pieces(1);
+  std::vector<ChainNodes> cut(const std::vector<NodeId>& members) const {
+    std::vector<ChainNodes> pieces(1);
     const std::set<NodeId> whole(members.begin(), members.end());
     std::set<NodeId> inside;
     for (const NodeId id : members) {
       std::vector<NodeId> numbers, operands;
-      const auto add = [&](const Chain& piece) {
+      const auto add = [&](const ChainNodes& piece) {
         numbers.clear(), operands.clear();
         for (const NodeId read : facts_.reads(id)) {
           if (is_anew(id, read))
@@ -365,7 +343,7 @@ class Elements {
         inside.clear();
         add(pieces.back());
       }
-      Chain& piece = pieces.back();
+      ChainNodes& piece = pieces.back();
       for (const NodeId number : numbers) {
         if (!piece.copies.insert(number).second) continue;
         piece.items.push_back({number, true});
@@ -380,7 +358,7 @@ class Elements {
     return pieces;
   }
   // Appends the number, and before it those that it needs, unless the chain has them; and what they read in memory.
-  void copy(NodeId number, const Chain& chain, const std::set<NodeId>& inside, std::vector<NodeId>& numbers,
+  void copy(NodeId number, const ChainNodes& chain, const std::set<NodeId>& inside, std::vector<NodeId>& numbers,
             std::vector<NodeId>& operands) const {
     if (chain.copies.count(number) > 0 || inside.count(number) > 0) return;
     if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) return;
@@ -398,15 +376,15 @@ class Elements {
            !std::all_of(readers.begin(), readers.end(), [&](NodeId reader) { return chain.count(reader) > 0; });
   }
 
-  void share_regions(std::vector<Chain> chains) {
-    Unit unit;
+  void share_regions(std::vector<ChainNodes> chains) {
+    ElementUnit unit;
     std::size_t operands = 0, steps = 0;
     const auto close = [&] {
       unit.is_region = steps > 1 && accepted(unit.chains);
       if (!unit.chains.empty()) units_.push_back(std::exchange(unit, {}));
       operands = steps = 0;
     };
-    for (Chain& chain : chains) {
+    for (ChainNodes& chain : chains) {
       if (unit.chains.size() == limits_.chains || operands + chain.operands.size() > limits_.operands) close();
       operands += chain.operands.size();
       steps += chain.steps;
@@ -415,87 +393,15 @@ class Elements {
     close();
   }
 
-  bool accepted(const std::vector<Chain>& chains) const {
+  bool accepted(const std::vector<ChainNodes>& chains) const {
     RegionQuestion question(graph_, graph_[chains.front().items.front().node].phase);
-    for (const Chain& chain : chains) {
+    for (const ChainNodes& chain : chains) {
       std::vector<NodeId> steps;
-      for (const Item& item : chain.items)
+      for (const ChainItem& item : chain.items)
         if (facts_.source_of(item.node) == kNoNode) steps.push_back(item.node);
       question.add_chain(steps);
     }
     return question.ask(options_.plan).yes;
-  }
-
-  // ---- the new graph
-
-  void add_unit(std::uint32_t phase, const Unit& unit) {
-    if (unit.over_rows != nullptr) return add_region(*unit.over_rows);
-    ir::Region region;
-    region.phase = phase;
-    for (const Chain& chain : unit.chains) {
-      const NodeId first = result_.graph.size();
-      std::map<NodeId, NodeId> anew;
-      for (const Item& item : chain.items) {
-        if (item.copy)
-          anew[item.node] = add_copy(item.node, anew);
-        else
-          add(item.node, anew);
-      }
-      region.chains.push_back({first, result_.graph.size()});
-    }
-    region.last = result_.graph.size();
-    if (unit.is_region) result_.graph.regions.push_back(std::move(region));
-  }
-
-  void add_region(ir::Region region) {
-    const NodeId first = region.stages.front().first;
-    const NodeId now = result_.graph.size();
-    for (NodeId id = first; id < region.last; ++id) add(id);
-    const auto move = [&](NodeId& id) { id = id == kNoNode ? id : id - first + now; };
-    for (ir::RegionStage& stage : region.stages) {
-      move(stage.first), move(stage.rows), move(stage.last);
-      for (ir::FusedNodes& fused : stage.fused) move(fused.product), move(fused.bias), move(fused.epilogue);
-    }
-    move(region.last);
-    result_.graph.regions.push_back(std::move(region));
-  }
-
-  void add(NodeId id) {
-    std::map<NodeId, NodeId> none;
-    add(id, none);
-  }
-  void add(NodeId id, std::map<NodeId, NodeId>& anew) { to_[id] = append(graph_[id], anew); }
-  // A number of the chain's own: what is stored, too, stands for the node, otherwise the first copy does.
-  NodeId add_copy(NodeId id, std::map<NodeId, NodeId>& anew) {
-    const bool first = !members_.stored[id] && to_[id] == kNoNode;
-    Node node = graph_[id];
-    if (!first) {
-      node.name = name_of_copy(node.name);
-      node.keep = node.poll = false;  // the host reads the stored one
-    }
-    const NodeId placed = append(std::move(node), anew);
-    if (first) to_[id] = placed;
-    return placed;
-  }
-  NodeId append(Node node, std::map<NodeId, NodeId>& anew) {
-    for (NodeId& input : node.inputs) input = in_chain(input, anew);
-    result_.graph.nodes.push_back(std::move(node));
-    return result_.graph.size() - 1;
-  }
-  // Where the chain has its own of a number, that one; a view of a number comes with its readers.
-  NodeId in_chain(NodeId id, std::map<NodeId, NodeId>& anew) {
-    if (const auto own = anew.find(id); own != anew.end()) return own->second;
-    if (!facts_.analysis.is_view(id)) return to_[id];
-    const bool shows_own = anew.count(facts_.analysis.roots[id]) > 0;
-    return shows_own || to_[id] == kNoNode ? anew[id] = add_copy(id, anew) : to_[id];
-  }
-  std::string name_of_copy(const std::string& name) {
-    if (names_.empty())
-      for (const Node& node : graph_.nodes) names_.insert(node.name);
-    for (int& copy = copies_[name];;) {
-      std::string made = fmt::format("{}.copy{}", name, ++copy);
-      if (names_.insert(made).second) return made;
-    }
   }
 
   const Graph& graph_;
@@ -515,11 +421,8 @@ class Elements {
   std::set<NodeId> reads_wait_, writes_wait_;  // who reads it waits, or who writes the state
   std::vector<std::vector<NodeId>> attached_;  // what comes with a node that waits
   NodeId row_count_ = kNoNode;                 // of the phase
-  std::vector<Unit> units_;                    // of the phase
-  Rewritten result_;
-  std::vector<NodeId> to_;
-  std::set<std::string, std::less<>> names_;
-  std::map<std::string, int> copies_;
+  std::vector<ElementUnit> units_;             // of the phase
+  ElementWriter out_;
 };
 
 }  // namespace

@@ -1,0 +1,95 @@
+#include "compiler/element_writer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace graphrun {
+
+using ir::kNoNode;
+using ir::Node;
+using ir::NodeId;
+
+ElementWriter::ElementWriter(const ElementFacts& facts, const ElementMembers& members)
+    : facts_(facts), members_(members), to_(facts.graph.size(), kNoNode) {
+  for (const Node& node : facts.graph.nodes) names_.insert(node.name);
+}
+
+Rewritten ElementWriter::finish() {
+  result_.ids = IdMap(std::move(to_));
+  result_.graph.phases = renumbered(facts_.graph.phases, result_.ids);
+  return std::move(result_);
+}
+
+void ElementWriter::add(std::uint32_t phase, const ElementUnit& unit) {
+  if (unit.over_rows != nullptr) return add(*unit.over_rows);
+  ir::Region region;
+  region.phase = phase;
+  for (const ChainNodes& chain : unit.chains) {
+    const NodeId first = result_.graph.size();
+    Anew anew;
+    for (const ChainItem& item : chain.items) {
+      if (item.copy)
+        anew[item.node] = add_copy(item.node, anew);
+      else
+        to_[item.node] = append(facts_.graph[item.node], anew);
+    }
+    region.chains.push_back({first, result_.graph.size()});
+  }
+  region.last = result_.graph.size();
+  if (unit.is_region) result_.graph.regions.push_back(std::move(region));
+}
+
+void ElementWriter::add(const ir::Region& over_rows) {
+  ir::Region region = over_rows;
+  const NodeId first = region.stages.front().first;
+  const NodeId now = result_.graph.size();
+  for (NodeId id = first; id < region.last; ++id) add(id);
+  const auto move = [&](NodeId& id) { id = id == kNoNode ? id : id - first + now; };
+  for (ir::RegionStage& stage : region.stages) {
+    move(stage.first), move(stage.rows), move(stage.last);
+    for (ir::FusedNodes& fused : stage.fused) move(fused.product), move(fused.bias), move(fused.epilogue);
+  }
+  move(region.last);
+  result_.graph.regions.push_back(std::move(region));
+}
+
+void ElementWriter::add(NodeId id) {
+  Anew none;
+  to_[id] = append(facts_.graph[id], none);
+}
+
+NodeId ElementWriter::add_copy(NodeId id, Anew& anew) {
+  const bool first = !members_.stored[id] && to_[id] == kNoNode;
+  Node node = facts_.graph[id];
+  if (!first) {
+    node.name = name_of_copy(node.name);
+    node.keep = node.poll = false;
+  }
+  const NodeId placed = append(std::move(node), anew);
+  if (first) to_[id] = placed;
+  return placed;
+}
+
+NodeId ElementWriter::append(Node node, Anew& anew) {
+  for (NodeId& input : node.inputs) input = in_chain(input, anew);
+  result_.graph.nodes.push_back(std::move(node));
+  return result_.graph.size() - 1;
+}
+
+// Where the chain has its own of a number, that one; a view of a number comes with its readers.
+NodeId ElementWriter::in_chain(NodeId id, Anew& anew) {
+  if (const auto own = anew.find(id); own != anew.end()) return own->second;
+  if (!facts_.analysis.is_view(id)) return to_[id];
+  const bool shows_own = anew.count(facts_.analysis.roots[id]) > 0;
+  return shows_own || to_[id] == kNoNode ? anew[id] = add_copy(id, anew) : to_[id];
+}
+
+std::string ElementWriter::name_of_copy(const std::string& name) {
+  for (int& copy = copies_[name];;) {
+    std::string made = fmt::format("{}.copy{}", name, ++copy);
+    if (names_.insert(made).second) return made;
+  }
+}
+
+}  // namespace graphrun
