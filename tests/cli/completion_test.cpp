@@ -66,7 +66,7 @@ TEST_F(Completion, TheScriptsAreOfTheShellThatWasNamed) {
 
 // The script's function with zsh's own ones replaced by some that print what they are given.
 TEST_F(Completion, ZshIsOfferedTheSame) {
-  if (std::system("command -v zsh >/dev/null") != 0) GTEST_SKIP() << "there is no zsh";
+  if (std::system("command -v zsh >/dev/null") != 0) GTEST_SKIP() << "zsh is not installed";
   const std::string script = file("_graphrun", graphrun({"completion", "zsh"}).out);
   const auto offers = [&](const std::string& before, const std::string& word) {
     const std::string text =

@@ -183,7 +183,7 @@ TEST_F(Outputs, WeightsThatCannotBeSavedAreRescued) {
 
 TEST_F(Outputs, WithoutAHomeWeightsAreRescuedToTheUsersFolder) {
   const passwd* user = ::getpwuid(::geteuid());
-  if (user == nullptr || ::access(user->pw_dir, W_OK) != 0) GTEST_SKIP() << "the user has no folder";
+  if (user == nullptr || ::access(user->pw_dir, W_OK) != 0) GTEST_SKIP() << "the user has no home folder to write to";
   const Outcome outcome =
       graphrun({model_, "-q", "--save-weights", "/dev/full"}, {.environment = {"TMPDIR=/nowhere", "HOME="}});
   EXPECT_EQ(outcome.code, 1) << outcome.err;
@@ -217,7 +217,7 @@ TEST_F(Outputs, EverySignalThatEndsTheTrainingKeepsItsResults) {
 // 25 million parameters: hashing them alone takes a seventh of a second. On a machine with other work the best of some.
 TEST_F(Outputs, AnInterruptEndsALargeModelAtOnce) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a step takes longer than that";
+  GTEST_SKIP() << "a step takes longer than the limit under a sanitizer";
 #endif
   const std::string large = file("large.json", R"model({
     "format": 1,

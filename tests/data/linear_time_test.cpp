@@ -22,7 +22,7 @@ class LinearTime : public DataTest {
   // `prepare` writes the files for a size and gives what is timed.
   template <class Prepare>
   static void expect_linear(int n, Prepare prepare) {
-    if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
+    if (!test::kTimesHold) GTEST_SKIP() << "times are not compared under a sanitizer";
     const double small = test::best_seconds(prepare(n / 4)), large = test::best_seconds(prepare(n));
     EXPECT_LT(large, 9 * std::max(small, 2e-3)) << small << " s, and " << large << " s for four times the size";
   }

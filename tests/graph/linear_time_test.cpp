@@ -194,7 +194,7 @@ double seconds_of(const std::string& path) {
 }
 
 TEST(LinearTime, InTheSizeOfTheModel) {
-  if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
+  if (!test::kTimesHold) GTEST_SKIP() << "times are not compared under a sanitizer";
   const test::TemporaryFolder folder;
   for (const Family& family : families()) {
     SCOPED_TRACE(family.name);
@@ -207,7 +207,7 @@ TEST(LinearTime, InTheSizeOfTheModel) {
 
 // Plans for a host and for a GPU: regions, views, memory.
 TEST(LinearTime, OfPlansInTheDepthOfTheModel) {
-  if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
+  if (!test::kTimesHold) GTEST_SKIP() << "times are not compared under a sanitizer";
   const test::TemporaryFolder folder;
   const auto layers = [](int n) {
     std::string parameters, graph, below = "x", sum;
@@ -275,7 +275,7 @@ TEST(LinearTime, ManyMistakesAreCounted) {
 }
 
 TEST(LinearTime, OfTheCanonicalTextInTheNumberOfCalls) {
-  if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
+  if (!test::kTimesHold) GTEST_SKIP() << "times are not compared under a sanitizer";
   const auto seconds = [](int n) {
     GraphBuilder graph(2);
     graph.input("x", {kBatch, 2});
@@ -291,7 +291,7 @@ TEST(LinearTime, OfTheCanonicalTextInTheNumberOfCalls) {
 
 // Sixteen times as many: a setting costs some time of its own, beside which a square shows late.
 TEST(LinearTime, InTheNumberOfSettings) {
-  if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
+  if (!test::kTimesHold) GTEST_SKIP() << "times are not compared under a sanitizer";
   const auto seconds = [](int n, const std::string& before, const std::string& after) {
     std::vector<std::pair<std::string, std::string>> settings;
     for (int i = 0; i < n; ++i) settings.emplace_back(before + std::to_string(i) + after, "1");

@@ -171,7 +171,7 @@ TEST(RegionPass, WhatTheExecutorDoesNotRunOverRowsIsACutWithItsReason) {
 }
 
 TEST(RegionPass, TheListOfManyRegionsIsMadeInLinearTime) {
-  if (!test::kTimesHold) GTEST_SKIP() << "a sanitizer's time";
+  if (!test::kTimesHold) GTEST_SKIP() << "times are not compared under a sanitizer";
   const auto seconds = [](NodeId n) {
     RegionStep step;
     const NodeId first = step.graph.size();

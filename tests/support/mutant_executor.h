@@ -1,12 +1,13 @@
 // mutant_executor.h: an executor with one mistake planted in one step: what a verifier has to find.
 // Contract: wraps another executor and runs its Program as that does, but for the step that the mutation picks. The
 // mistake is a changed call of the kernel (rewrite), or what is done to the arena around the call (before, after).
-// Leaves to others: which mistakes there are (executors/verify_test.cpp).
+// Leaves to others: which mistakes there are (executors/verify_mistakes_test.cpp).
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graphrun/executor.h"
@@ -67,5 +68,25 @@ class MutantExecutor final : public Executor {
   Mutation mutation_;
   Step victim_;
 };
+
+// What a mutation may pick: a step of a name, the first of an op, the one that writes a state.
+using Pick = std::function<bool(const Program&, const Step&)>;
+inline Pick named(std::string name) {
+  return [name](const Program&, const Step& step) { return step.name == name; };
+}
+inline Pick first(Op op) {
+  return [op](const Program&, const Step& step) { return step.op == op; };
+}
+inline Pick writes(std::string state) {
+  return [state](const Program& program, const Step& step) {
+    return program.buffers[program.buffers[step.output].storage].name == state;
+  };
+}
+
+// Changes what the step wrote: f(vector of its elements).
+template <class F>
+Mutation after(Pick pick, F f) {
+  return {std::move(pick), {}, {}, [f](const Hands& hands) { hands.change_output(f); }};
+}
 
 }  // namespace graphrun::test

@@ -1,0 +1,146 @@
+// The verifier runs what a Session runs: predictions, many steps in one call, regions.
+#include "graphrun/verify.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "executors/verify_models.h"
+#include "graphrun/op.h"
+#include "graphrun/session.h"
+#include "support/graph_run.h"
+#include "support/tensors.h"
+
+namespace graphrun {
+namespace {
+
+using test::classifier;
+using test::kNan;
+using test::verified_model;
+
+// The executor `cpu` with regions, and a mistake in what it runs whole: in run(), or in regions.
+struct Faults {
+  bool predicts = true;  // run() of the prediction does its steps
+  bool repeats = true;   // run(n) does n steps
+  // After the first region of the phase the last element of a value that it combines over rows is off.
+  std::string phase = {};
+  float by = 0;
+};
+class FaultyRunnable final : public Runnable {
+ public:
+  FaultyRunnable(Program program, const Faults& faults)
+      : program_(std::move(program)), faults_(faults), inner_(test::executor("cpu")->load(program_)) {}
+  void write(BufferId buffer, std::span<const std::byte> bytes) override { inner_->write(buffer, bytes); }
+  void read(BufferId buffer, std::span<std::byte> bytes) override { inner_->read(buffer, bytes); }
+  void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override {
+    inner_->read_range(buffer, first, bytes);
+  }
+  void run(PhaseId phase, std::uint64_t n) override {
+    const std::string& name = program_.phases[phase].name;
+    if (name == "predict" && !faults_.predicts) return;
+    if (!faults_.repeats) n = std::min<std::uint64_t>(n, 2);
+    inner_->run(phase, n);
+  }
+  void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override {
+    inner_->run_steps(phase, first, last);
+    const Phase& whole = program_.phases[phase];
+    if (whole.name != faults_.phase || whole.regions.empty()) return;
+    if (first > whole.regions[0].first() || last < whole.regions[0].last) return;
+    const BufferId id = whole.regions[0].stages.back().combines.at(0).value;
+    std::vector<float> values(program_.buffers.at(id).type.bytes() / sizeof(float));
+    inner_->read(id, std::as_writable_bytes(std::span(values)));
+    values.back() += faults_.by;
+    inner_->write(id, std::as_bytes(std::span(values)));
+  }
+
+ private:
+  Program program_;
+  Faults faults_;
+  std::unique_ptr<Runnable> inner_;
+};
+class FaultyExecutor final : public Executor {
+ public:
+  explicit FaultyExecutor(Faults faults) : faults_(std::move(faults)), inner_(test::executor("cpu")) {}
+  std::string_view name() const override { return "faulty"; }
+  std::string_view default_target() const override { return "host"; }
+  Support supports(const StepSignature& step, const Target& target) const override {
+    return inner_->supports(step, target);
+  }
+  RegionPlan plan_region(const RegionSignature& region, const Target& target) const override {
+    return inner_->plan_region(region, target);
+  }
+  std::unique_ptr<Runnable> load(const Program& program) override {
+    return std::make_unique<FaultyRunnable>(program, faults_);
+  }
+
+ private:
+  Faults faults_;
+  std::shared_ptr<Executor> inner_;
+};
+
+VerifyReport verify_with(Faults faults, const Model& model) {
+  VerifyOptions options;
+  options.custom_executor = std::make_shared<FaultyExecutor>(std::move(faults));
+  return verify(model, options);
+}
+
+TEST(VerifyRuns, NoFaultPasses) {
+  for (const Model& model : {verified_model(), classifier()}) {
+    const VerifyReport report = verify_with({}, model);
+    EXPECT_TRUE(report.passed()) << to_string(*report.difference);
+    EXPECT_GT(report.regions, 0u);
+  }
+}
+
+TEST(VerifyRuns, APredictionThatDoesNothingIsFound) {
+  const VerifyReport report = verify_with({.predicts = false}, verified_model());
+  ASSERT_FALSE(report.passed());
+  EXPECT_EQ(report.difference->kind, Difference::Kind::fused);
+  EXPECT_EQ(report.difference->buffer, "predict/p");
+  EXPECT_NE(to_string(*report.difference).find("predict/p is wrong after the whole phase"), std::string::npos)
+      << to_string(*report.difference);
+}
+
+TEST(VerifyRuns, ManyStepsThatAreTooFewAreFound) {
+  const VerifyReport report = verify_with({.repeats = false}, verified_model());
+  ASSERT_FALSE(report.passed());
+  EXPECT_EQ(report.difference->kind, Difference::Kind::repeat) << to_string(*report.difference);
+}
+
+TEST(VerifyRuns, AValueThatLeavesARegionWrongIsFound) {
+  for (const char* phase : {"train", "evaluate.test"}) {
+    for (const float by : {1e-3f, 1.0f, kNan}) {
+      const VerifyReport report = verify_with({.phase = phase, .by = by}, verified_model());
+      ASSERT_FALSE(report.passed()) << phase << " " << by;
+      EXPECT_EQ(report.difference->kind, Difference::Kind::fused);
+      EXPECT_EQ(report.difference->phase, phase);
+      EXPECT_FALSE(report.difference->node.empty());
+    }
+  }
+}
+
+// Rounding is let through, wherever a comparison stands in its way.
+TEST(VerifyRuns, ValuesOnTheEdgeOfAComparisonMayFallEitherWay) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    GraphBuilder graph(64);
+    graph.input("x", {kBatch, 8});
+    graph.parameter("W", {8, 16}, Init::uniform(-1, 1));
+    graph.parameter("V", {16, 1}, Init::uniform(-1, 1));
+    graph.expression("h = relu(x @ W)");
+    graph.expression("p = h @ V");
+    graph.expression("loss = mean(abs(p - p * p))");
+    Model model(std::move(graph));
+    model.outputs = {{model.graph.find("p"), "p", ""}};
+    model.train.minimize = model.graph.find("loss");
+    model.train.seed = seed;
+    model.data.splits = {{"train", {{"x", test::random_tensor(DType::f32, {100, 8}, -1, 1, fmt::format("{}", seed))}}}};
+    const VerifyReport report = verify(model);
+    EXPECT_TRUE(report.passed()) << to_string(*report.difference);
+  }
+}
+
+}  // namespace
+}  // namespace graphrun
