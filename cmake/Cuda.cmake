@@ -49,7 +49,7 @@ if(GRAPHRUN_CUDA_FOUND)
   graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels KERNELS)
   graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels executor_cuda_planner LIBRARIES CUDA::cudart_static)
   # Kernels that are compiled when a program is loaded include these as text, with what they include in its place.
-  set(op_list_file ${PROJECT_SOURCE_DIR}/include/graphrun/op_list.h)
+  set(op_list_file ${PROJECT_SOURCE_DIR}/include/graphrun/scalar_op_list.h)
   set(functions_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_functions.h)
   set(scalar_ops_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_ops.h)
   set(element_functions_file ${PROJECT_SOURCE_DIR}/src/kernels/cuda/element_functions.h)
@@ -59,7 +59,7 @@ if(GRAPHRUN_CUDA_FOUND)
   file(READ ${functions_file} functions)
   file(READ ${scalar_ops_file} scalar_ops)
   file(READ ${element_functions_file} element_functions)
-  string(REPLACE "#include \"graphrun/op_list.h\"" "${op_list}" scalar_ops "${scalar_ops}")
+  string(REPLACE "#include \"graphrun/scalar_op_list.h\"" "${op_list}" scalar_ops "${scalar_ops}")
   string(REPLACE "#include \"kernels/scalar_functions.h\"" "${functions}" scalar_ops "${scalar_ops}")
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp @ONLY CONTENT
 "#include \"executors/cuda/element_kernels.h\"

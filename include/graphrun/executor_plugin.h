@@ -17,8 +17,8 @@
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
 #include "graphrun/host_executor.h"
-#include "graphrun/op.h"
 #include "graphrun/params/all.h"
+#include "graphrun/scalar_op.h"
 
 namespace graphrun {
 
@@ -98,7 +98,8 @@ constexpr void add_params(Hash& hash) {
 
 constexpr void add_ops(Hash& hash) {
 #define GRAPHRUN_NAME(name, ...) .add(#name)
-  hash.add(kOps) GRAPHRUN_OPS(GRAPHRUN_NAME);
+  hash.add(kOps) GRAPHRUN_SOURCE_OPS(GRAPHRUN_NAME) GRAPHRUN_STRUCTURED_OPS(GRAPHRUN_NAME)
+      GRAPHRUN_SCALAR_OPS(GRAPHRUN_NAME);
 #undef GRAPHRUN_NAME
 }
 

@@ -1,14 +1,12 @@
 #include "kernels/ref.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/random_bits.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"
-#include "graphrun/params/scalar.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"
 
@@ -16,30 +14,6 @@ namespace graphrun {
 namespace {
 
 using namespace ref;
-
-// ---- scalar ops: generated from the reference column of the tables ------------------------------------------------
-
-#define GRAPHRUN_REF_UNARY(name, Functor, ulps, result, reference)                    \
-  void name##_kernel(const KernelArgs& args) {                                        \
-    const auto* scalars = args.params.get_if<ScalarParams>();                         \
-    [[maybe_unused]] const double a = scalars != nullptr ? scalars->a : 0;            \
-    [[maybe_unused]] const double b = scalars != nullptr ? scalars->b : 0;            \
-    elementwise(args, [&](double x, double, double) -> double { return reference; }); \
-  }
-#define GRAPHRUN_REF_BINARY(name, Functor, ulps, result, reference)                                     \
-  void name##_kernel(const KernelArgs& args) {                                                          \
-    elementwise(args, [](double x, [[maybe_unused]] double y, double) -> double { return reference; }); \
-  }
-GRAPHRUN_UNARY_OPS(GRAPHRUN_REF_UNARY)
-GRAPHRUN_BINARY_OPS(GRAPHRUN_REF_BINARY)
-GRAPHRUN_COMPARE_OPS(GRAPHRUN_REF_BINARY)
-GRAPHRUN_LOGICAL_OPS(GRAPHRUN_REF_BINARY)  // y of logical_not is 0
-
-void where(const KernelArgs& args) {
-  elementwise(args, [](double condition, double x, double y) { return condition != 0 ? x : y; });
-}
-
-// ---- structured ops -----------------------------------------------------------------------------------------------
 
 void broadcast_to(const KernelArgs& args) {
   elementwise(args, [](double x, double, double) { return x; });
@@ -155,24 +129,16 @@ void assign(const KernelArgs& args) {
   std::memmove(args.out, args.in[1], args.out_type.bytes());
 }
 
-#define GRAPHRUN_REF_ENTRY(name, ...) {Op::name, name##_kernel},
 constexpr ref::Entry kKernels[] = {
-    GRAPHRUN_SCALAR_OPS(GRAPHRUN_REF_ENTRY){Op::where, where},
-    {Op::broadcast_to, broadcast_to},
-    {Op::cast, cast},
-    {Op::matmul, matmul},
-    {Op::minibatch, minibatch},
-    {Op::row_count, row_count},
-    {Op::increment, increment},
-    {Op::record, record},
-    {Op::assign, assign},
+    {Op::broadcast_to, broadcast_to}, {Op::cast, cast},           {Op::matmul, matmul}, {Op::minibatch, minibatch},
+    {Op::row_count, row_count},       {Op::increment, increment}, {Op::record, record}, {Op::assign, assign},
 };
 
 }  // namespace
 
 KernelFn ref_kernel(Op op) {
   for (const std::span<const ref::Entry> family :
-       {std::span<const ref::Entry>(kKernels), ref::reductions(), ref::movement(), ref::random()}) {
+       {std::span<const ref::Entry>(kKernels), ref::scalar_ops(), ref::reductions(), ref::movement(), ref::random()}) {
     for (const ref::Entry& entry : family) {
       if (entry.op == op) return entry.kernel;
     }

@@ -1,4 +1,4 @@
-// ref_families.h: the tables of the reference kernels beside the scalar ops, by family.
+// ref_families.h: the tables of the reference kernels by family; those of ref.cpp stand there.
 #pragma once
 
 #include <span>
@@ -13,6 +13,7 @@ struct Entry {
   KernelFn kernel;
 };
 
+std::span<const Entry> scalar_ops();  // and where
 std::span<const Entry> reductions();  // sum … argmin, softmax and its kin
 std::span<const Entry> movement();    // transpose, slice, pad, concat, one_hot, gather, scatter_add
 std::span<const Entry> random();

@@ -1,10 +1,10 @@
-// scalar_ops.h: every float scalar op once, as a functor over a value type T, from its row in op_list.h.
+// scalar_ops.h: every float scalar op once, as a functor over a value type T, from its row in scalar_op_list.h.
 // Contract: that of scalar_functions.h. A functor's kUlps is the largest error that the tests allow.
 // Leaves to others: loops and broadcasting (cpu/, cuda/); f64 and the meaning of an op, which is a column of the list
-// (op_list.h): plain std:: functions in double.
+// (scalar_op_list.h): plain std:: functions in double.
 #pragma once
 
-#include "graphrun/op_list.h"
+#include "graphrun/scalar_op_list.h"
 #include "kernels/scalar_functions.h"
 
 namespace graphrun::scalar {

@@ -17,6 +17,7 @@
 #include "graphrun/params/random.h"
 #include "graphrun/params/scalar.h"
 #include "graphrun/program.h"
+#include "graphrun/scalar_op.h"
 
 namespace graphrun {
 namespace {
@@ -362,21 +363,23 @@ constexpr NamedRule kStructured[] = {
 
 // An op that is missing does not compile: the table below is made from it by the compiler.
 constexpr OpRule rule(Op op) {
-  switch (op) {
-#define GRAPHRUN_CASE(name, ...) case Op::name:
-    GRAPHRUN_SOURCE_OPS(GRAPHRUN_CASE)
+  switch (static_cast<std::uint16_t>(op)) {
+#define GRAPHRUN_SOURCE(name) case static_cast<std::uint16_t>(Op::name):
+#define GRAPHRUN_CASE(name, ...) case static_cast<std::uint16_t>(scalar_op::name):
+    GRAPHRUN_SOURCE_OPS(GRAPHRUN_SOURCE)
     return {};
     GRAPHRUN_PLAIN_OPS(GRAPHRUN_CASE)
     return {{"F>F", NoParams::kKind, Overlay::reuse}, elementwise, true};
     GRAPHRUN_PARAMETRIC_OPS(GRAPHRUN_CASE)
-    return {{"F>F", ScalarParams::kKind, Overlay::reuse}, op == Op::clip ? clip : scalars, true};
+    return {{"F>F", ScalarParams::kKind, Overlay::reuse}, op == scalar_op::clip ? clip : scalars, true};
     GRAPHRUN_BINARY_OPS(GRAPHRUN_CASE)
     return {{"FF>F", NoParams::kKind, Overlay::reuse}, elementwise, true};
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_CASE)
     return {{"TT>B"}, elementwise, true};
     GRAPHRUN_LOGICAL_OPS(GRAPHRUN_CASE)
-    return {{op == Op::logical_not ? "B>B" : "BB>B", NoParams::kKind, Overlay::reuse}, elementwise, true};
+    return {{op == scalar_op::logical_not ? "B>B" : "BB>B", NoParams::kKind, Overlay::reuse}, elementwise, true};
 #undef GRAPHRUN_CASE
+#undef GRAPHRUN_SOURCE
     default:
       for (const NamedRule& one : kStructured)
         if (one.op == op) return one.rule;
@@ -388,9 +391,12 @@ struct Row {
   std::string_view name;
   OpRule rule;
 };
-#define GRAPHRUN_ROW(name, ...) {#name, rule(Op::name)},
-constexpr Row kRows[] = {GRAPHRUN_OPS(GRAPHRUN_ROW){"?", {}}};  // the last one: of numbers that are no op
+#define GRAPHRUN_ROW(name) {#name, rule(Op::name)},
+#define GRAPHRUN_SCALAR_ROW(name, ...) {#name, rule(scalar_op::name)},
+constexpr Row kRows[] = {GRAPHRUN_SOURCE_OPS(GRAPHRUN_ROW) GRAPHRUN_STRUCTURED_OPS(GRAPHRUN_ROW) GRAPHRUN_SCALAR_OPS(
+    GRAPHRUN_SCALAR_ROW){"?", {}}};  // the last one: of numbers that are no op
 #undef GRAPHRUN_ROW
+#undef GRAPHRUN_SCALAR_ROW
 
 const Row& row_of(Op op) {
   return kRows[std::min(static_cast<std::size_t>(op), kOps)];

@@ -14,6 +14,7 @@
 #include "graphrun/params/movement.h"
 #include "graphrun/params/random.h"
 #include "graphrun/params/scalar.h"
+#include "graphrun/scalar_op.h"
 
 namespace graphrun {
 namespace {
@@ -67,7 +68,7 @@ TEST(OpRules, ShapesAndRowsAreHeldTogether) {
   EXPECT_NE(fault(Op::sum, {f32({2, 2})}, f32({}), ReduceParams{7, false}), "");
   EXPECT_NE(fault(Op::argmax, {f32({2, 0})}, {DType::i32, {2}, 0}, AxisParams{1}), "");
   EXPECT_NE(fault(Op::softmax, {f32({4, 3}, 1)}, f32({4, 3}, 1), AxisParams{0}), "");
-  EXPECT_NE(fault(Op::clip, {f32({2})}, f32({2}), ScalarParams{1, 0}), "");
+  EXPECT_NE(fault(*find_op("clip"), {f32({2})}, f32({2}), ScalarParams{1, 0}), "");
   const TensorType step{DType::u64, {}, 0};
   EXPECT_EQ(fault(Op::minibatch, {f32({9, 2}), step}, f32({4, 2}, 1), MinibatchParams{9, 4}), "");
   EXPECT_NE(fault(Op::minibatch, {f32({9, 2}), step}, f32({4, 2}, 1), MinibatchParams{10, 4}), "");

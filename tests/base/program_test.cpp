@@ -59,7 +59,7 @@ Program sample() {
   train.steps = {
       {Op::row_count, "count", {2}, 3, kNoBuffer, kNoBuffer, MinibatchParams{4, 4}},
       {Op::matmul, "h.matmul", {0, 1}, 4, 7, 3, MatmulParams{}},
-      {Op::relu, "h", {4}, 5, kNoBuffer, 3, NoParams{}},
+      {*find_op("relu"), "h", {4}, 5, kNoBuffer, 3, NoParams{}},
       {Op::sum, "loss", {5}, 6, kNoBuffer, 3, ReduceParams{3, false}},
   };
   p.phases = {train};
@@ -226,7 +226,7 @@ TEST(ProgramCheck, Steps) {
   EXPECT_EQ(rule([](Program& p) { p.buffers[7].offset = 1024; }), "workspace");  // over the output
   EXPECT_EQ(rule([](Program& p) { p.buffers[3].offset = 1024; }), "in_place");   // the row count under the output
   EXPECT_EQ(step(2, [](Step& s) { s.output = 4; }), "kept");                     // the very same buffer
-  EXPECT_EQ(step(1, [](Step& s) { s.op = static_cast<Op>(kOps); }), "op");       // no op at all
+  EXPECT_EQ(step(1, [](Step& s) { s.op = static_cast<Op>(9999); }), "op");       // no op at all
   EXPECT_EQ(step(1, [](Step& s) { s.inputs = {0, 7}; }), "operand");             // a workspace
   EXPECT_EQ(step(1, [](Step& s) { s.inputs.clear(); }), "step");
   EXPECT_EQ(step(1, [](Step& s) { s.params = NoParams{}; }), "step");

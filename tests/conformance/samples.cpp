@@ -3,7 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "graphrun/op_list.h"
+#include "graphrun/scalar_op_list.h"
 
 namespace graphrun::test {
 

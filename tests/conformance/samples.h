@@ -33,7 +33,8 @@ std::vector<Sample> sources();
 
 const std::vector<Sample>& all_samples();
 
-// How many floats may lie between a scalar op's result and the rounded reference: what its row in op_list.h states.
+// How many floats may lie between a scalar op's result and the rounded reference: what its row in scalar_op_list.h
+// states.
 double scalar_ulps(std::string_view op);
 
 }  // namespace graphrun::test

@@ -36,11 +36,12 @@ std::string text_of(const std::string& path) {
 }
 
 TEST(Nvrtc, CompilesEveryScalarOp) {
-  const std::string list = text_of("/include/graphrun/op_list.h"), functors = text_of("/src/kernels/scalar_ops.h"),
+  const std::string list = text_of("/include/graphrun/scalar_op_list.h"),
+                    functors = text_of("/src/kernels/scalar_ops.h"),
                     functions = text_of("/src/kernels/scalar_functions.h");
   ASSERT_FALSE(list.empty() || functors.empty() || functions.empty());
   const char* texts[] = {list.c_str(), functors.c_str(), functions.c_str()};
-  const char* names[] = {"graphrun/op_list.h", "kernels/scalar_ops.h", "kernels/scalar_functions.h"};
+  const char* names[] = {"graphrun/scalar_op_list.h", "kernels/scalar_ops.h", "kernels/scalar_functions.h"};
   nvrtcProgram program = nullptr;
   ASSERT_EQ(nvrtcCreateProgram(&program, kSource, "scalar_ops.cu", 3, texts, names), NVRTC_SUCCESS);
   const char* options[] = {"--gpu-architecture=compute_90", "--std=c++17", "--fmad=false"};

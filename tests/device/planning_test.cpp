@@ -25,14 +25,14 @@ TEST(Planning, NeedsNoDevice) {
   const Support skinny = ask(Op::matmul, MatmulParams{true, false}, {f32({20000, 6}), f32({20000, 3})}, f32({6, 3}));
   EXPECT_TRUE(skinny.yes);
   EXPECT_EQ(skinny.workspace_bytes, 20u * 18u * sizeof(float));
-  EXPECT_EQ(ask(Op::exp, ScalarParams{}, {f32({3})}, f32({3})).workspace_bytes, 0u);
+  EXPECT_EQ(ask(*find_op("exp"), ScalarParams{}, {f32({3})}, f32({3})).workspace_bytes, 0u);
 
   const TensorType f64{DType::f64, {3}, 0};
-  const Support declined = ask(Op::exp, ScalarParams{}, {f64}, f64);
+  const Support declined = ask(*find_op("exp"), ScalarParams{}, {f64}, f64);
   EXPECT_FALSE(declined.yes);
   EXPECT_NE(declined.reason.find("f64"), std::string::npos) << declined.reason;
   EXPECT_FALSE(ask(Op::reshape, NoParams{}, {f32({3})}, f32({3})).yes);
-  EXPECT_FALSE(cuda->supports({Op::exp, ScalarParams{}, {}, f32({3}), false}, find_target("host")).yes);
+  EXPECT_FALSE(cuda->supports({*find_op("exp"), ScalarParams{}, {}, f32({3}), false}, find_target("host")).yes);
 }
 
 // Which steps may be one launch, and its blocks: of each chain as many as it has work for, or the machine room.
@@ -50,7 +50,8 @@ TEST(Planning, ARegionOverElementsIsOneLaunch) {
     return cuda->plan_region(region, find_target(target));
   };
   const auto blocks = [&](std::vector<std::int64_t> chains, std::string_view target) {
-    const auto tiling = std::get<GpuTiling>(plan(RegionForm::elements, Op::neg, std::move(chains), target).tiling);
+    const auto tiling =
+        std::get<GpuTiling>(plan(RegionForm::elements, *find_op("neg"), std::move(chains), target).tiling);
     EXPECT_EQ(tiling.threads, 256u);
     return tiling.blocks;
   };
@@ -59,8 +60,8 @@ TEST(Planning, ARegionOverElementsIsOneLaunch) {
   EXPECT_EQ(blocks({10'000'000}, "h200"), 16u * 132u);
   EXPECT_EQ(blocks({10'000'000}, "l4"), 16u * 58u);
   EXPECT_NE(plan(RegionForm::elements, Op::reshape, {1000}, "h200").reason, "");
-  EXPECT_NE(plan(RegionForm::rows, Op::neg, {}, "h200").reason, "");
-  EXPECT_NE(plan(RegionForm::elements, Op::neg, {1000}, "host").reason, "");
+  EXPECT_NE(plan(RegionForm::rows, *find_op("neg"), {}, "h200").reason, "");
+  EXPECT_NE(plan(RegionForm::elements, *find_op("neg"), {1000}, "host").reason, "");
 }
 
 TEST(Planning, BadDeviceNumbersAreErrors) {

@@ -307,7 +307,7 @@ TEST(FusedProducts, ABrokenGroupIsRefused) {
   EXPECT_TRUE(refused([](Program& p, Stage& s) {  // a second writer
     const BufferId link = p.phases[0].steps[s.fused[0].product].output;
     Step again = p.phases[0].steps[s.last - 1];
-    again.op = Op::relu;
+    again.op = *find_op("relu");
     again.params = {};
     again.inputs = {p.phases[0].steps[s.fused[0].last()].output};
     again.output = link;

@@ -243,7 +243,7 @@ TEST_P(Handwritten, MisuseIsALogicError) {
   EXPECT_THROW(runnable->run_steps(0, 0, 100), std::logic_error);
   EXPECT_THROW(runnable->run_steps(0, 2, 1), std::logic_error);
   Program unknown = regression.program;
-  unknown.phases[0].steps[0].op = static_cast<Op>(kOps);
+  unknown.phases[0].steps[0].op = static_cast<Op>(9999);
   EXPECT_THROW(executor()->load(unknown), Error);
   Program broken = regression.program;
   broken.buffers[0].offset = broken.arena_bytes;

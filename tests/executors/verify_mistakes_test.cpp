@@ -170,8 +170,8 @@ std::vector<Planted> planted() {
         }}},
       {"bound_ignored", {named("train/clipped"), [](Step& step) { step.params.as<ScalarParams>().b = 1e9; }}},
       {"wrong_axis", {named("train/columns"), [](Step& step) { step.params.as<ReduceParams>().axes = 2; }}},
-      {"another_function", {named("train/h"), [](Step& step) { step.op = Op::sigmoid; }}},
-      {"comparison_not_strict", {named("train/above"), [](Step& step) { step.op = Op::greater_equal; }}},
+      {"another_function", {named("train/h"), [](Step& step) { step.op = *find_op("sigmoid"); }}},
+      {"comparison_not_strict", {named("train/above"), [](Step& step) { step.op = *find_op("greater_equal"); }}},
       {"one_element_off", after(named("train/W:gradient"), [](Floats& m) { m[6] *= 1.001f; })},
       {"crude_approximation", after(named("train/h"),
                                     [](Floats& m) {

@@ -211,7 +211,7 @@ TEST(ShownValues, AChainDoesNotWriteOverWhatItShows) {
   EXPECT_FALSE(is_step(compiled, turned));
   const std::vector<Buffer>& buffers = compiled.program.buffers;
   for (const Step& step : compiled.program.phases[0].steps) {
-    if (step.op == Op::neg) {
+    if (step.op == *find_op("neg")) {
       EXPECT_NE(storage_root(compiled.program, step.output), storage_root(compiled.program, compiled.buffer(product)));
       EXPECT_EQ(buffers[step.output].kind, BufferKind::activation);
     }
@@ -231,7 +231,7 @@ Program columns_of_a_matrix() {
   program.buffers = {x, part, out};
   program.arena_bytes = 512;
   Step step;
-  step.op = Op::neg;
+  step.op = *find_op("neg");
   step.name = "out";
   step.inputs = {1};
   step.output = 2;

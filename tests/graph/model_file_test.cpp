@@ -327,7 +327,7 @@ TEST(Overrides, ReachKeysListItemsAndNamedEntries) {
   EXPECT_EQ(model.graph.batch(), 3);
   EXPECT_EQ(model.graph.impl().inits.at(model.graph.find("W").id).a, 2);
   EXPECT_FALSE(model.graph.impl().names.contains("y_hat.b"));
-  EXPECT_EQ(model.graph.impl().graph[model.graph.find("h").id].op, Op::relu);
+  EXPECT_EQ(model.graph.impl().graph[model.graph.find("h").id].op, *find_op("relu"));
 }
 
 TEST(Overrides, MistakesNameTheSetting) {

@@ -5,7 +5,6 @@
 
 #include "graph/builder.h"
 #include "graphrun/op.h"
-
 namespace graphrun {
 namespace {
 
@@ -54,7 +53,9 @@ TEST_F(Ops, HaveADescriptionThatFits) {
       EXPECT_FALSE(attribute.doc.empty()) << op.name() << "." << attribute.name;
   }
   EXPECT_EQ(find_op_def("no_such_op"), nullptr);
-  EXPECT_EQ(all_ops().size(), kOps);
+  for (std::size_t i = 0; i <= all_ops().size(); ++i) {
+    EXPECT_EQ(find_op_def(name_of(static_cast<Op>(i))) != nullptr, i < all_ops().size()) << "op number " << i;
+  }
 }
 
 TEST_F(Ops, UnknownNamesGetTheNearest) {
@@ -85,7 +86,7 @@ TEST_F(Ops, EveryScalarOpKeepsShapeRowsAndDType) {
     if (op.rows != RowRule::elementwise || op.state != nullptr || op.internal) continue;
     const bool logical = op.name().substr(0, 7) == "logical";
     AttrList attrs;
-    if (op.op == Op::clip) attrs = {{"low", 0.0}, {"high", 1.0}};
+    if (op.op == *find_op("clip")) attrs = {{"low", 0.0}, {"high", 1.0}};
     if (op.op == Op::cast) continue;
     for (const char* dtype : {"f32", "f64"}) {
       if (logical && dtype == std::string("f64")) continue;

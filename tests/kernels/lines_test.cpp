@@ -14,7 +14,7 @@
 #include "kernels/cpu/threads/parallel.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 #include "kernels/ref.h"
-#include "kernels/scalar_ops.h"
+#include "kernels/scalar_functions.h"
 
 namespace graphrun {
 namespace {
@@ -26,10 +26,10 @@ using test::type_of;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 float exponential(float x) {
-  return scalar::Exp::apply(x, 0.0f, 0.0f);
+  return scalar::exp(x);
 }
 float logarithm(float x) {
-  return scalar::Log::apply(x, 0.0f, 0.0f);
+  return scalar::log(x);
 }
 
 // isa.h: up to kShortLine terms one after another, more in 16 accumulators, a chunk of 1024 at a time.

@@ -3,14 +3,10 @@
 
 #include <memory>
 
-#include "graphrun/executor_plugin.h"
-
-extern "C" const graphrun::ExecutorPlugin* graphrun_executor_plugin();
+#include "graphrun/executor.h"
 
 namespace graphrun::test {
 
-inline std::shared_ptr<Executor> matmul_executor() {
-  return graphrun_executor_plugin()->create({});
-}
+std::shared_ptr<Executor> matmul_executor();
 
 }  // namespace graphrun::test

@@ -5,7 +5,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "graphrun/op.h"
 #include "graphrun/params/all.h"
 #include "types/op_rules.h"
 
@@ -194,7 +193,7 @@ class Mutator {
     entries(phase.steps, [&](Step& step) {
       switch (below(8)) {
         case 0:
-          step.op = static_cast<Op>(below(kOps + 1));
+          step.op = static_cast<Op>(below(128));
           return;
         case 1:
         case 2:

@@ -4,6 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "graphrun/op.h"
 #include "kernels/cpu/simd/scalar_loops.h"
 
 namespace graphrun {

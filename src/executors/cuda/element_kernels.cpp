@@ -13,6 +13,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
 #include "graphrun/params/scalar.h"
+#include "graphrun/scalar_op.h"
 #include "kernels/cuda/element_grid.h"
 #include "kernels/cuda/layout.h"
 
@@ -25,12 +26,12 @@ struct Row {
   std::string_view text;
 };
 #define GRAPHRUN_APPLY(Functor, arguments) "scalar::" #Functor "::apply(" arguments ")"
-#define GRAPHRUN_UNARY_ROW(name, Functor, ...) {Op::name, GRAPHRUN_APPLY(Functor, "{0}, {3}, {4}")},
-#define GRAPHRUN_BINARY_ROW(name, Functor, ...) {Op::name, GRAPHRUN_APPLY(Functor, "{0}, {1}")},
+#define GRAPHRUN_UNARY_ROW(name, Functor, ...) {scalar_op::name, GRAPHRUN_APPLY(Functor, "{0}, {3}, {4}")},
+#define GRAPHRUN_BINARY_ROW(name, Functor, ...) {scalar_op::name, GRAPHRUN_APPLY(Functor, "{0}, {1}")},
 #define GRAPHRUN_COMPARE_ROW(name, Functor, ...) \
-  {Op::name, "static_cast<u8>(" GRAPHRUN_APPLY(Functor, "{0}, {1}") " ? 1 : 0)"},
+  {scalar_op::name, "static_cast<u8>(" GRAPHRUN_APPLY(Functor, "{0}, {1}") " ? 1 : 0)"},
 #define GRAPHRUN_LOGICAL_ROW(name, Functor, ...) \
-  {Op::name, "static_cast<u8>(" GRAPHRUN_APPLY(Functor, "{0} != 0, {1} != 0") " ? 1 : 0)"},
+  {scalar_op::name, "static_cast<u8>(" GRAPHRUN_APPLY(Functor, "{0} != 0, {1} != 0") " ? 1 : 0)"},
 constexpr Row kRows[] = {
     // clang-format off
     GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ROW)

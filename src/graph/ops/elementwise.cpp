@@ -1,5 +1,5 @@
 // elementwise.cpp: the scalar ops, applied element by element with NumPy broadcasting: one entry and one gradient each.
-// Their values are defined in op_list.h; a new one is a row there and an entry here.
+// Their values are defined in scalar_op_list.h; a new one is a row there and an entry here.
 // Un-broadcasting is not done here: the reverse sweep sums what was broadcast.
 #include <numbers>
 #include <utility>
@@ -8,6 +8,7 @@
 #include "graph/ops/make.h"
 #include "graphrun/op.h"
 #include "graphrun/params/scalar.h"
+#include "graphrun/scalar_op.h"
 
 namespace graphrun::ops {
 namespace {
@@ -211,83 +212,83 @@ std::vector<OpDef> elementwise() {
                if (c.wanted[1]) c.result[1] = c.gradient * c.inputs[0];
              }),
       binary(Op::div, "x / y", grad_div),
-      binary(Op::mod, "x - floor(x / y) * y, with the sign of y",
+      binary(scalar_op::mod, "x - floor(x / y) * y, with the sign of y",
              [](GradContext& c) {
                c.result[0] = c.gradient;
                if (c.wanted[1]) c.result[1] = -(c.gradient * op("floor", {c.inputs[0] / c.inputs[1]}));
              }),
-      binary(Op::pow, "x to the power y", grad_pow),
+      binary(scalar_op::pow, "x to the power y", grad_pow),
       binary(Op::minimum, "the smaller of x and y; NaN if either is", extremum("less")),
       binary(Op::maximum, "the larger of x and y; NaN if either is", extremum("greater")),
-      unary(Op::neg, "-x", [](Var g, Var, Var) { return -g; }),
-      unary(Op::abs, "|x|", [](Var g, Var x, Var) { return g * op("sign", {x}); }),
-      unary(Op::sign, "-1, 0 or 1", flat),
-      unary(Op::square, "x * x",
+      unary(scalar_op::neg, "-x", [](Var g, Var, Var) { return -g; }),
+      unary(scalar_op::abs, "|x|", [](Var g, Var x, Var) { return g * op("sign", {x}); }),
+      unary(scalar_op::sign, "-1, 0 or 1", flat),
+      unary(scalar_op::square, "x * x",
             [](Var g, Var x, Var) {
               return op("square_gradient", {x, g});
             }),
-      unary(Op::sqrt, "square root", [](Var g, Var, Var y) { return g * (0.5 / y); }),
-      unary(Op::rsqrt, "1 / sqrt(x)", [](Var g, Var, Var y) { return g * (y * square(y) * -0.5); }),
-      unary(Op::reciprocal, "1 / x", [](Var g, Var, Var y) { return g * -square(y); }),
-      unary(Op::exp, "e to the power x", [](Var g, Var, Var y) { return g * y; }),
-      unary(Op::expm1, "exp(x) - 1, exact near 0", [](Var g, Var, Var y) { return g * (y + 1); }),
-      unary(Op::log, "natural logarithm", [](Var g, Var x, Var) { return g / x; }),
-      unary(Op::log1p, "log(1 + x), exact near 0", [](Var g, Var x, Var) { return g / (x + 1); }),
-      unary(Op::sin, "sine of radians", [](Var g, Var x, Var) { return g * op("cos", {x}); }),
-      unary(Op::cos, "cosine of radians", [](Var g, Var x, Var) { return g * -op("sin", {x}); }),
-      unary(Op::tan, "tangent of radians", [](Var g, Var, Var y) { return g * (square(y) + 1); }),
-      unary(Op::tanh, "hyperbolic tangent",
+      unary(scalar_op::sqrt, "square root", [](Var g, Var, Var y) { return g * (0.5 / y); }),
+      unary(scalar_op::rsqrt, "1 / sqrt(x)", [](Var g, Var, Var y) { return g * (y * square(y) * -0.5); }),
+      unary(scalar_op::reciprocal, "1 / x", [](Var g, Var, Var y) { return g * -square(y); }),
+      unary(scalar_op::exp, "e to the power x", [](Var g, Var, Var y) { return g * y; }),
+      unary(scalar_op::expm1, "exp(x) - 1, exact near 0", [](Var g, Var, Var y) { return g * (y + 1); }),
+      unary(scalar_op::log, "natural logarithm", [](Var g, Var x, Var) { return g / x; }),
+      unary(scalar_op::log1p, "log(1 + x), exact near 0", [](Var g, Var x, Var) { return g / (x + 1); }),
+      unary(scalar_op::sin, "sine of radians", [](Var g, Var x, Var) { return g * op("cos", {x}); }),
+      unary(scalar_op::cos, "cosine of radians", [](Var g, Var x, Var) { return g * -op("sin", {x}); }),
+      unary(scalar_op::tan, "tangent of radians", [](Var g, Var, Var y) { return g * (square(y) + 1); }),
+      unary(scalar_op::tanh, "hyperbolic tangent",
             [](Var g, Var, Var y) {
               return op("tanh_gradient", {y, g});
             }),
-      unary(Op::sigmoid, "1 / (1 + exp(-x))",
+      unary(scalar_op::sigmoid, "1 / (1 + exp(-x))",
             [](Var g, Var, Var y) {
               return op("sigmoid_gradient", {y, g});
             }),
-      unary(Op::softplus, "log(1 + exp(x))",
+      unary(scalar_op::softplus, "log(1 + exp(x))",
             [](Var g, Var x, Var) {
               return op("softplus_gradient", {x, g});
             }),
-      unary(Op::relu, "x where x > 0, else 0",
+      unary(scalar_op::relu, "x where x > 0, else 0",
             [](Var g, Var, Var y) {
               return op("relu_gradient", {y, g});
             }),
-      unary(Op::leaky_relu, "x where x > 0, else slope * x", grad_leaky_relu,
+      unary(scalar_op::leaky_relu, "x where x > 0, else slope * x", grad_leaky_relu,
             {number("slope", 0.01, "factor for x <= 0")}),
-      unary(Op::elu, "x where x > 0, else alpha * (exp(x) - 1)",
+      unary(scalar_op::elu, "x where x > 0, else alpha * (exp(x) - 1)",
             [](GradContext& c) {
               c.result[0] = grad_exponential_unit(c.gradient, c.inputs[0], c.output, 1, c.attrs.real("alpha"));
             },
             {number("alpha", 1.0, "minus the limit for x to -infinity")}),
-      unary(Op::selu, "elu with the self-normalizing scale 1.0507 and alpha 1.6733", grad_selu),
-      unary(Op::gelu, "x * (1 + erf(x / sqrt(2))) / 2", grad_gelu),
-      unary(Op::gelu_tanh, "x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) / 2", grad_gelu_tanh),
-      unary(Op::silu, "x * sigmoid(x)", grad_silu),
-      unary(Op::erf, "error function",
+      unary(scalar_op::selu, "elu with the self-normalizing scale 1.0507 and alpha 1.6733", grad_selu),
+      unary(scalar_op::gelu, "x * (1 + erf(x / sqrt(2))) / 2", grad_gelu),
+      unary(scalar_op::gelu_tanh, "x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) / 2", grad_gelu_tanh),
+      unary(scalar_op::silu, "x * sigmoid(x)", grad_silu),
+      unary(scalar_op::erf, "error function",
             [](Var g, Var x, Var) { return g * (op("exp", {-square(x)}) * (2 * std::numbers::inv_sqrtpi)); }),
-      unary(Op::floor, "the largest integer <= x", flat),
-      unary(Op::ceil, "the smallest integer >= x", flat),
-      unary(Op::round, "the nearest integer, halves to even", flat),
-      unary(Op::clip, "x, but at least low and at most high", grad_clip,
+      unary(scalar_op::floor, "the largest integer <= x", flat),
+      unary(scalar_op::ceil, "the smallest integer >= x", flat),
+      unary(scalar_op::round, "the nearest integer, halves to even", flat),
+      unary(scalar_op::clip, "x, but at least low and at most high", grad_clip,
             {number("low", 0.0, "lower bound", true), number("high", 1.0, "upper bound", true)}),
-      gradient_op(Op::square_gradient, "2 * x * gradient", "x", [](Var x) { return make::like(2, x); }),
-      gradient_op(Op::relu_gradient, "gradient where y > 0, else 0", "y", nullptr),
-      gradient_op(Op::tanh_gradient, "gradient * (1 - y * y)", "y", [](Var y) { return y * -2; }),
-      gradient_op(Op::sigmoid_gradient, "gradient * y * (1 - y)", "y", [](Var y) { return y * -2 + 1; }),
-      gradient_op(Op::softplus_gradient, "gradient * sigmoid(x)", "x",
+      gradient_op(scalar_op::square_gradient, "2 * x * gradient", "x", [](Var x) { return make::like(2, x); }),
+      gradient_op(scalar_op::relu_gradient, "gradient where y > 0, else 0", "y", nullptr),
+      gradient_op(scalar_op::tanh_gradient, "gradient * (1 - y * y)", "y", [](Var y) { return y * -2; }),
+      gradient_op(scalar_op::sigmoid_gradient, "gradient * y * (1 - y)", "y", [](Var y) { return y * -2 + 1; }),
+      gradient_op(scalar_op::softplus_gradient, "gradient * sigmoid(x)", "x",
                   [](Var x) {
                     const Var s = op("sigmoid", {x});
                     return s * (1 - s);
                   }),
-      boolean(Op::equal, "x == y", infer_comparison),
-      boolean(Op::not_equal, "x != y", infer_comparison),
-      boolean(Op::less, "x < y", infer_comparison),
-      boolean(Op::less_equal, "x <= y", infer_comparison),
-      boolean(Op::greater, "x > y", infer_comparison),
-      boolean(Op::greater_equal, "x >= y", infer_comparison),
-      boolean(Op::logical_and, "x and y", infer_logical),
-      boolean(Op::logical_or, "x or y", infer_logical),
-      boolean(Op::logical_not, "not x", infer_logical, {"x"}),
+      boolean(scalar_op::equal, "x == y", infer_comparison),
+      boolean(scalar_op::not_equal, "x != y", infer_comparison),
+      boolean(scalar_op::less, "x < y", infer_comparison),
+      boolean(scalar_op::less_equal, "x <= y", infer_comparison),
+      boolean(scalar_op::greater, "x > y", infer_comparison),
+      boolean(scalar_op::greater_equal, "x >= y", infer_comparison),
+      boolean(scalar_op::logical_and, "x and y", infer_logical),
+      boolean(scalar_op::logical_or, "x or y", infer_logical),
+      boolean(scalar_op::logical_not, "not x", infer_logical, {"x"}),
       {.op = Op::where,
        .doc = "x where the condition holds, else y",
        .operands = {"condition", "x", "y"},
@@ -300,9 +301,10 @@ std::vector<OpDef> elementwise() {
            }},
   };
   for (OpDef& def : list) {
-    if (def.op == Op::clip) def.infer = infer_clip;
-    for (const Op exact : {Op::minimum, Op::maximum, Op::neg, Op::abs, Op::sign, Op::relu, Op::relu_gradient, Op::floor,
-                           Op::ceil, Op::round, Op::clip, Op::where}) {
+    if (def.op == scalar_op::clip) def.infer = infer_clip;
+    for (const Op exact :
+         {Op::minimum, Op::maximum, scalar_op::neg, scalar_op::abs, scalar_op::sign, scalar_op::relu,
+          scalar_op::relu_gradient, scalar_op::floor, scalar_op::ceil, scalar_op::round, scalar_op::clip, Op::where}) {
       if (def.op == exact) def.agreement = Agreement::exact;
     }
   }

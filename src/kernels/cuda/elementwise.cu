@@ -3,6 +3,7 @@
 
 #include "graphrun/op.h"
 #include "graphrun/params/scalar.h"
+#include "graphrun/scalar_op.h"
 #include "kernels/scalar_ops.h"
 
 namespace graphrun::cuda {
@@ -71,10 +72,10 @@ struct Row {
   Op op;
   LaunchFn launch;
 };
-#define GRAPHRUN_UNARY_ROW(name, Functor, ...) {Op::name, launch_unary<scalar::Functor>},
-#define GRAPHRUN_BINARY_ROW(name, Functor, ...) {Op::name, launch_binary<scalar::Functor>},
-#define GRAPHRUN_COMPARE_ROW(name, Functor, ...) {Op::name, launch_compare<scalar::Functor>},
-#define GRAPHRUN_LOGICAL_ROW(name, Functor, ...) {Op::name, launch_logical<scalar::Functor>},
+#define GRAPHRUN_UNARY_ROW(name, Functor, ...) {scalar_op::name, launch_unary<scalar::Functor>},
+#define GRAPHRUN_BINARY_ROW(name, Functor, ...) {scalar_op::name, launch_binary<scalar::Functor>},
+#define GRAPHRUN_COMPARE_ROW(name, Functor, ...) {scalar_op::name, launch_compare<scalar::Functor>},
+#define GRAPHRUN_LOGICAL_ROW(name, Functor, ...) {scalar_op::name, launch_logical<scalar::Functor>},
 const Row kRows[] = {
     // clang-format off
     GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ROW)

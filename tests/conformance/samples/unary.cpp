@@ -1,4 +1,5 @@
-// Scalar ops of one operand: the same shapes for all, and for each its ranges. The tolerance is that of op_list.h.
+// Scalar ops of one operand: the same shapes for all, and for each its ranges. The tolerance is that of
+// scalar_op_list.h.
 #include <cmath>
 
 #include "conformance/samples.h"

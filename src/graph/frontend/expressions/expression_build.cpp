@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/expressions/fold.h"
 #include "graph/frontend/expressions/operand_notes.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/ops/make.h"
-#include "graphrun/op.h"
 #include "graphrun/variant.h"
 
 namespace graphrun::expression {
@@ -82,23 +82,6 @@ Error unknown_name(const Scope& scope, std::string_view name, bool suggest) {
     if (hint.empty() && !scope.graph.names.empty()) hint = known_names(scope.graph);
   }
   return Error(ErrorKind::input, "name.unknown", fmt::format("there is no value named {}", name), std::move(hint));
-}
-
-// Folding: in double, before anything is rounded to the type of the graph, by what the list of ops says that each
-// means.
-std::optional<double> fold(std::string_view name, double x, double y) {
-  const std::optional<Op> op = find_op(name);
-  if (!op) return std::nullopt;
-  switch (*op) {
-#define GRAPHRUN_FOLD(op, functor, ulps, result, meaning) \
-  case Op::op:                                            \
-    return meaning;
-    GRAPHRUN_PLAIN_OPS(GRAPHRUN_FOLD)
-    GRAPHRUN_BINARY_OPS(GRAPHRUN_FOLD)
-#undef GRAPHRUN_FOLD
-    default:
-      return std::nullopt;
-  }
 }
 
 class Evaluator {
@@ -185,7 +168,7 @@ class Evaluator {
       integer = integer && number(operand)->integer;
     }
     const double a = number(t.operands[0])->value;
-    const std::optional<double> value = fold(t.word, a, number(t.operands.back())->value);
+    const std::optional<double> value = fold_scalar(t.word, a, number(t.operands.back())->value);
     if (!value) return std::nullopt;
     if (!std::isfinite(*value)) {
       throw ExpressionError(t.at, "expression.number", fmt::format("{} is not a finite number", text_of(t)));

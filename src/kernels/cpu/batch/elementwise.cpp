@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "graphrun/params/scalar.h"
+#include "graphrun/scalar_op.h"
 #include "kernels/cpu/batch/families.h"
 #include "kernels/scalar_ops.h"
 
@@ -89,29 +90,25 @@ void cast_loop(void* out, std::int64_t rows, std::int64_t columns, const Operand
 }
 
 ElementFn find_loop(const IsaTable& table, Op op, DType in, DType out) {
-  switch (op) {
-    case Op::cast:
-      return with_dtype(in, [&]<DType, class In>() {
-        return with_dtype(out, []<DType to, class Out>() -> ElementFn { return cast_loop<to, Out, In>; });
-      });
-    case Op::where:
-      if (out == DType::f32) return table.where;
-      return with_dtype(out, []<DType, class T>() -> ElementFn { return plain_where<T>; });
-#define GRAPHRUN_COMPARE_CASE(name, Functor, ...) \
-  case Op::name:                                  \
-    if (in == DType::f32) break;                  \
-    return with_dtype(in, []<DType, class T>() -> ElementFn { return plain_loop<scalar::Functor, T, 2>; });
-#define GRAPHRUN_LOGICAL_CASE(name, Functor, ...) \
-  case Op::name:                                  \
-    return plain_loop < scalar::Functor, std::uint8_t, Op::name == Op::logical_not ? 1 : 2 > ;
-      GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_CASE)
-      GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_CASE)
-#undef GRAPHRUN_COMPARE_CASE
-#undef GRAPHRUN_LOGICAL_CASE
-    default:
-      break;
+  if (op == Op::cast) {
+    return with_dtype(in, [&]<DType, class In>() {
+      return with_dtype(out, []<DType to, class Out>() -> ElementFn { return cast_loop<to, Out, In>; });
+    });
   }
-  return in == DType::f32 ? scalar_loop(table, op) : nullptr;
+  if (op == Op::where) {
+    if (out == DType::f32) return table.where;
+    return with_dtype(out, []<DType, class T>() -> ElementFn { return plain_where<T>; });
+  }
+  if (in == DType::f32) return scalar_loop(table, op);
+#define GRAPHRUN_COMPARE_LOOP(name, Functor, ...) \
+  if (op == scalar_op::name)                      \
+    return with_dtype(in, []<DType, class T>() -> ElementFn { return plain_loop<scalar::Functor, T, 2>; });
+  GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_LOOP)
+#undef GRAPHRUN_COMPARE_LOOP
+  if (op == scalar_op::logical_not) return plain_loop<scalar::LogicalNot, std::uint8_t, 1>;
+  if (op == scalar_op::logical_and) return plain_loop<scalar::LogicalAnd, std::uint8_t, 2>;
+  if (op == scalar_op::logical_or) return plain_loop<scalar::LogicalOr, std::uint8_t, 2>;
+  return nullptr;
 }
 
 // ---- over whole batches -------------------------------------------------------------------------------------------
@@ -185,8 +182,9 @@ void elementwise(const KernelArgs& args, const IsaTable& table) {
 }
 
 constexpr Entry kElementwiseKernels[] = {
-#define GRAPHRUN_ENTRY(name, ...) entry<elementwise<Op::name>>(Op::name),
-    GRAPHRUN_SCALAR_OPS(GRAPHRUN_ENTRY) GRAPHRUN_ENTRY(where) GRAPHRUN_ENTRY(cast)
+#define GRAPHRUN_ENTRY(name, ...) entry<elementwise<scalar_op::name>>(scalar_op::name),
+    GRAPHRUN_SCALAR_OPS(GRAPHRUN_ENTRY) entry<elementwise<Op::where>>(Op::where),
+    entry<elementwise<Op::cast>>(Op::cast),
 #undef GRAPHRUN_ENTRY
 };
 

@@ -6,6 +6,7 @@
 
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
+#include "graphrun/scalar_op.h"
 #include "kernels/cpu/batch/reduced_axes.h"
 #include "kernels/cpu/simd/scalar_loops.h"
 
@@ -48,12 +49,12 @@ void for_short_lines(const KernelArgs& args, std::uint32_t mask, const IsaTable&
         for (std::int64_t j = 0; j < size; ++j) top[l] = larger(top[l], line[j]);
         for (std::int64_t j = 0; j < size; ++j) block[l * size + j] = line[j] - top[l];
       }
-      apply(table, Op::exp, block, count * size, {{block, 0, 1}});
+      apply(table, scalar_op::exp, block, count * size, {{block, 0, 1}});
       for (std::int64_t l = 0; l < count; ++l) {
         sum[l] = 0;
         for (std::int64_t j = 0; j < size; ++j) sum[l] += block[l * size + j];
       }
-      if (kSum == Sum::logarithm) apply(table, Op::log, sum, count, {{sum, 0, 1}});
+      if (kSum == Sum::logarithm) apply(table, scalar_op::log, sum, count, {{sum, 0, 1}});
       for (std::int64_t l = 0; l < count; ++l) {
         const std::int64_t base = split.kept.offset(begin + l);
         f(begin + l, base, line_at(base), Exponentials{top[l], sum[l], block + l * size});
@@ -151,7 +152,7 @@ void log_softmax(const KernelArgs& args, const IsaTable& table) {
         [&](std::int64_t, std::int64_t at) {
           const float top = table.largest(x + at, axes.terms);
           float sum = table.sum_exp(nullptr, x + at, axes.terms, top);
-          apply(table, Op::log, &sum, 1, {{&sum, 0, 1}});
+          apply(table, scalar_op::log, &sum, 1, {{&sum, 0, 1}});
           apply(subtract, out + at, axes.terms, {{x + at, 0, 1}, {&top, 0, 0}});
           apply(subtract, out + at, axes.terms, {{out + at, 0, 1}, {&sum, 0, 0}});
         },
@@ -159,7 +160,7 @@ void log_softmax(const KernelArgs& args, const IsaTable& table) {
           float top[kGrain], sum[kGrain];
           table.largest_columns(top, x + s.offset, axes.terms, s.width, s.stride);
           table.sum_exp_columns(sum, nullptr, x + s.offset, top, axes.terms, s.width, s.stride);
-          apply(table, Op::log, sum, s.width, {{sum, 0, 1}});
+          apply(table, scalar_op::log, sum, s.width, {{sum, 0, 1}});
           std::int64_t at = s.offset;
           for (std::int64_t j = 0; j < axes.terms; ++j, at += s.stride) {
             apply(subtract, out + at, s.width, {{x + at, 0, 1}, {top, 0, 1}});
@@ -201,7 +202,7 @@ void softmax_cross_entropy(const KernelArgs& args, const IsaTable& table) {
         const float* const line = args.input<float>(0) + i * axes.terms;
         const float top = table.largest(line, axes.terms);
         float sum = table.sum_exp(nullptr, line, axes.terms, top);
-        apply(table, Op::log, &sum, 1, {{&sum, 0, 1}});
+        apply(table, scalar_op::log, &sum, 1, {{&sum, 0, 1}});
         out[i] = classes ? loss_of_class(i, line, top, sum)
                          : table.loss_of_targets(args.input<float>(1) + i * axes.terms, line, axes.terms, top, sum);
       }
@@ -237,7 +238,7 @@ void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaT
     float* const total = partial + g * chunks * last;
     for (std::int64_t c = 1; c < chunks; ++c)
       for (std::int64_t j = 0; j < last; ++j) total[j] += total[c * last + j];
-    apply(table, Op::log, total, last, {{total, 0, 1}});
+    apply(table, scalar_op::log, total, last, {{total, 0, 1}});
     for (std::int64_t j = 0; j < last; ++j) out[g * last + j] = log_sum_of(out[g * last + j], total[j]);
   }
 }
@@ -260,7 +261,7 @@ void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32
       float top = -kInf, sum = 0;
       in_chunks([&](const float* chunk, std::int64_t n) { top = larger(top, table.largest(chunk, n)); });
       in_chunks([&](const float* chunk, std::int64_t n) { sum += table.sum_exp(nullptr, chunk, n, top); });
-      apply(table, Op::log, &sum, 1, {{&sum, 0, 1}});
+      apply(table, scalar_op::log, &sum, 1, {{&sum, 0, 1}});
       out[i] = log_sum_of(top, sum);
     }
   });
@@ -286,14 +287,14 @@ void logsumexp(const KernelArgs& args, const IsaTable& table) {
         [&](std::int64_t line, std::int64_t at) {
           const float top = table.largest(x + at, axes.terms);
           float sum = table.sum_exp(nullptr, x + at, axes.terms, top);
-          apply(table, Op::log, &sum, 1, {{&sum, 0, 1}});
+          apply(table, scalar_op::log, &sum, 1, {{&sum, 0, 1}});
           out[line] = log_sum_of(top, sum);
         },
         [&](const Strip& s) {
           float top[kGrain], sum[kGrain];
           table.largest_columns(top, x + s.offset, axes.terms, s.width, s.stride);
           table.sum_exp_columns(sum, nullptr, x + s.offset, top, axes.terms, s.width, s.stride);
-          apply(table, Op::log, sum, s.width, {{sum, 0, 1}});
+          apply(table, scalar_op::log, sum, s.width, {{sum, 0, 1}});
           for (std::int64_t j = 0; j < s.width; ++j) out[s.line + j] = log_sum_of(top[j], sum[j]);
         });
   }

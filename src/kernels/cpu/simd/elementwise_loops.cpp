@@ -1,5 +1,6 @@
-// elementwise_loops.cpp: the elementwise loops of isa.h, written once over simd.h: a loop for each row of op_list.h.
-// Contract: as loops.cpp. Leaves to others: the other loops and the table (loops.cpp), look-ups by op (scalar_loops.h).
+// elementwise_loops.cpp: the elementwise loops of isa.h, written once over simd.h: a loop for each row of
+// scalar_op_list.h. Contract: as loops.cpp. Leaves to others: the other loops and the table (loops.cpp), look-ups by op
+// (scalar_loops.h).
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/simd/simd.h"
 #include "kernels/scalar_ops.h"
@@ -93,10 +94,11 @@ void where(void* to, i64 rows, i64 columns, const Operand* in, float, float) {
 #define GRAPHRUN_UNARY_ENTRY(name, Functor, ...) unary<scalar::Functor>,
 #define GRAPHRUN_BINARY_ENTRY(name, Functor, ...) binary<scalar::Functor, float>,
 #define GRAPHRUN_COMPARE_ENTRY(name, Functor, ...) binary<scalar::Functor, std::uint8_t>,
-const ElementFn element_loops[] = {GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ENTRY) GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ENTRY)
-                                       GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ENTRY)};
+constexpr ElementFn kLoops[] = {GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ENTRY) GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ENTRY)
+                                    GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ENTRY)};
 #undef GRAPHRUN_UNARY_ENTRY
 #undef GRAPHRUN_BINARY_ENTRY
 #undef GRAPHRUN_COMPARE_ENTRY
+const ElementLoops element_loops = {kLoops, static_cast<i64>(sizeof kLoops / sizeof *kLoops)};
 
 }  // namespace graphrun::cpu::GRAPHRUN_ISA

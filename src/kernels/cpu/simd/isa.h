@@ -55,9 +55,15 @@ inline constexpr int kShortLine = 16;
 // out(rows, columns), one row after the other, of the op's operands; a and b are its attributes.
 using ElementFn = void (*)(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float a, float b);
 
+// Those of scalar ops of f32 in the order of scalar_op_list.h: scalar_loops.h looks them up.
+struct ElementLoops {
+  const ElementFn* first;
+  std::int64_t count;
+};
+
 struct IsaTable {
-  const ElementFn* elementwise;  // those of f32, in the order of op_list.h: scalar_loops.h looks them up
-  ElementFn where;               // of f32
+  const ElementLoops* elementwise;
+  ElementFn where;                                                                  // of f32
   void (*sum_rows)(float* out, const float* x, std::int64_t rows, std::int64_t n);  // (rows, n) to (rows)
   // (n, columns) to (columns); a row of x is `stride` long
   void (*sum_columns)(float* out, const float* x, std::int64_t n, std::int64_t columns, std::int64_t stride);
@@ -88,7 +94,7 @@ struct IsaTable {
 // One table for each instruction set; the elementwise loops, which a new scalar op changes, are in files of their own.
 #define GRAPHRUN_ISA_TABLE(isa)                                                                    \
   namespace isa {                                                                                  \
-  extern const ElementFn element_loops[];                                                          \
+  extern const ElementLoops element_loops;                                                         \
   void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float); \
   extern const IsaTable table;                                                                     \
   }

@@ -12,15 +12,11 @@ namespace graphrun::cpu {
 
 const IsaTable& isa_table(Isa isa);
 
-// Of f32; null for an op that is not of the list. A table has the order of the list, and so have the numbers of its
+// Of f32; null for an op that has none. The loops have the order of scalar_op_list.h, and so have the numbers of scalar
 // ops.
 inline ElementFn scalar_loop(const IsaTable& table, Op op) {
-#define GRAPHRUN_OP(name, ...) Op::name,
-  constexpr Op kScalarOps[] = {GRAPHRUN_UNARY_OPS(GRAPHRUN_OP) GRAPHRUN_BINARY_OPS(GRAPHRUN_OP)
-                                   GRAPHRUN_COMPARE_OPS(GRAPHRUN_OP)};
-#undef GRAPHRUN_OP
-  const auto i = static_cast<std::size_t>(op) - static_cast<std::size_t>(kScalarOps[0]);
-  return i < std::size(kScalarOps) ? table.elementwise[i] : nullptr;
+  const int i = static_cast<int>(op) - static_cast<int>(Op::add);
+  return i >= 0 && i < table.elementwise->count ? table.elementwise->first[i] : nullptr;
 }
 
 // out(n) of operands that have n elements (column 1) or one (column 0).

@@ -5,6 +5,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/matmul.h"
+#include "graphrun/scalar_op.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
 namespace graphrun::cpu {
@@ -16,7 +17,7 @@ struct EpilogueEntry {
   Op op;
   int input;
 };
-#define GRAPHRUN_EPILOGUE(name, input, expression) EpilogueEntry{Op::name, input},
+#define GRAPHRUN_EPILOGUE(name, input, expression) EpilogueEntry{scalar_op::name, input},
 constexpr EpilogueEntry kEpilogues[] = {GRAPHRUN_EPILOGUES(GRAPHRUN_EPILOGUE)};
 #undef GRAPHRUN_EPILOGUE
 

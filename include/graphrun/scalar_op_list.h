@@ -1,15 +1,35 @@
-// op_list.h: the one list of ops: each table over ops is generated from it, or held against it by the compiler.
-// Contract: macros only, and nothing included, so that hosts and devices read it alike. A structured op is its name;
-// what else it is stands in its traits (src/types/op_rules.cpp). A scalar op is its row: the functor that all fast
-// kernels are made of, and the meaning in double, which is all that the reference kernels see of it.
-// Leaves to others: the functions that functors are written with (src/kernels/scalar_ops.h).
+// scalar_op_list.h: the one list of scalar ops, from which all tables over them are made.
+// Contract: macros only, and nothing included, so that hosts and devices read it alike. A scalar op is its row: the
+// functor that all fast kernels are made of, and the meaning in double, which is all that the reference kernels see.
+// Leaves to others: the functions that functors are written with (src/kernels/scalar_functions.h), gradients
+// (src/graph/ops/elementwise.cpp).
 #pragma once
 
 // X(name of the op, functor, largest error in ulp, result of the functor, reference in double). The result is written
 // over a value type T (one float, a vector of them, a float on a device). Half an ulp is rounded once, or exact.
-// sin, cos and tan are for every finite x; tanh_gradient avoids 1 - x * x rounded twice, which has few digits near 1;
-// sigmoid_gradient is for x in [0, 1], softplus_gradient for x > -87.
+// sin, cos and tan are for every finite x; sigmoid_gradient is for x in [0, 1], softplus_gradient for x > -87.
 // clang-format off
+
+// Of x and y. The first six have their numbers in op.h. The last ones are gradients in one pass: y is the gradient of an
+// activation, x its value (of square and softplus: its operand).
+#define GRAPHRUN_BINARY_OPS(X) \
+  X(add, Add, 0.5, x + y, x + y) \
+  X(sub, Sub, 0.5, x - y, x - y) \
+  X(mul, Mul, 0.5, x * y, x * y) \
+  X(div, Div, 0.5, x / y, x / y) \
+  X(minimum, Minimum, 0.5, select((x <= y) | (x != x), x, y), x <= y || std::isnan(x) ? x : y) \
+  X(maximum, Maximum, 0.5, select((x >= y) | (x != x), x, y), x >= y || std::isnan(x) ? x : y) \
+  X(mod, Mod, 0.5, mod(x, y), \
+    std::fmod(x, y) == 0 ? std::copysign(0.0, y) \
+                         : std::fmod(x, y) + ((std::fmod(x, y) < 0) != (y < 0) && !std::isnan(x) ? y : 0)) \
+  X(pow, Pow, 2, pow(x, y), std::pow(x, y)) \
+  X(relu_gradient, ReluGradient, 0.5, where_positive(x, y), x > 0 ? y : 0.0) \
+  X(tanh_gradient, TanhGradient, 1.5, tanh_gradient(x, y), (1 - x * x) * y) \
+  X(sigmoid_gradient, SigmoidGradient, 2, sigmoid_gradient(x, y), (1 - x) * x * y) \
+  X(softplus_gradient, SoftplusGradient, 4, sigmoid(x) * y, 1 / (1 + std::exp(-x)) * y) \
+  X(square_gradient, SquareGradient, 0.5, (x + x) * y, (x + x) * y)
+
+// Of x.
 #define GRAPHRUN_PLAIN_OPS(X) \
   X(neg, Neg, 0.5, -x, -x) \
   X(abs, Abs, 0.5, abs(x), std::fabs(x)) \
@@ -49,25 +69,6 @@
 
 #define GRAPHRUN_UNARY_OPS(X) GRAPHRUN_PLAIN_OPS(X) GRAPHRUN_PARAMETRIC_OPS(X)
 
-// Of x and y. The last ones are gradients in one pass: y is the gradient of an activation, x its value (of square and
-// softplus: its operand).
-#define GRAPHRUN_BINARY_OPS(X) \
-  X(add, Add, 0.5, x + y, x + y) \
-  X(sub, Sub, 0.5, x - y, x - y) \
-  X(mul, Mul, 0.5, x * y, x * y) \
-  X(div, Div, 0.5, x / y, x / y) \
-  X(mod, Mod, 0.5, mod(x, y), \
-    std::fmod(x, y) == 0 ? std::copysign(0.0, y) \
-                         : std::fmod(x, y) + ((std::fmod(x, y) < 0) != (y < 0) && !std::isnan(x) ? y : 0)) \
-  X(pow, Pow, 2, pow(x, y), std::pow(x, y)) \
-  X(minimum, Minimum, 0.5, select((x <= y) | (x != x), x, y), x <= y || std::isnan(x) ? x : y) \
-  X(maximum, Maximum, 0.5, select((x >= y) | (x != x), x, y), x >= y || std::isnan(x) ? x : y) \
-  X(square_gradient, SquareGradient, 0.5, (x + x) * y, (x + x) * y) \
-  X(relu_gradient, ReluGradient, 0.5, where_positive(x, y), x > 0 ? y : 0.0) \
-  X(tanh_gradient, TanhGradient, 1.5, fma(-x, x, T(1.0f)) * y, (1 - x * x) * y) \
-  X(sigmoid_gradient, SigmoidGradient, 2, x * (1.0f - x) * y, (1 - x) * x * y) \
-  X(softplus_gradient, SoftplusGradient, 4, sigmoid(x) * y, 1 / (1 + std::exp(-x)) * y)
-
 // Two numbers in, a boolean out.
 #define GRAPHRUN_COMPARE_OPS(X) \
   X(equal, Equal, 0.5, x == y, x == y) \
@@ -84,18 +85,5 @@
   X(logical_not, LogicalNot, 0.5, !x, x == 0)
 
 #define GRAPHRUN_SCALAR_OPS(X) \
-  GRAPHRUN_UNARY_OPS(X) GRAPHRUN_BINARY_OPS(X) GRAPHRUN_COMPARE_OPS(X) GRAPHRUN_LOGICAL_OPS(X)
-
-// X(name of the op): sources and states, which no step computes; then those that run.
-#define GRAPHRUN_SOURCE_OPS(X) X(input) X(parameter) X(state) X(constant)
-#define GRAPHRUN_STRUCTURED_OPS(X)                                                  \
-  X(minibatch) X(row_count) X(increment) X(record) X(assign)                        \
-  X(where) X(matmul)                                                                \
-  X(sum) X(max) X(min) X(prod) X(logsumexp) X(argmax) X(argmin)                     \
-  X(softmax) X(log_softmax) X(softmax_cross_entropy)                                \
-  X(reshape) X(broadcast_to) X(cast) X(transpose) X(slice) X(pad) X(concat)         \
-  X(one_hot) X(gather) X(scatter_add)                                               \
-  X(random_uniform) X(random_normal) X(permutation) X(dropout)
-
-#define GRAPHRUN_OPS(X) GRAPHRUN_SOURCE_OPS(X) GRAPHRUN_SCALAR_OPS(X) GRAPHRUN_STRUCTURED_OPS(X)
+  GRAPHRUN_BINARY_OPS(X) GRAPHRUN_UNARY_OPS(X) GRAPHRUN_COMPARE_OPS(X) GRAPHRUN_LOGICAL_OPS(X)
 // clang-format on
