@@ -220,17 +220,18 @@ class Elements {
     });
   }
   // A reader of the state besides those gathered last that has not run, and does not wait in a chain that the writer
-  // can be in; the last one. kNoNode: there is none.
+  // can be in; the last one. kNoNode: there is none. Who reads a number that waits may compute it anew.
   NodeId other_reader(NodeId writer, NodeId state) const {
     const std::vector<NodeId>& readers = facts_.analysis.consumers[state];
     for (auto at = readers.rbegin(); at != readers.rend(); ++at) {
       const NodeId reader = *at;
       if (graph_[reader].phase != graph_[writer].phase) continue;
-      if (facts_.analysis.is_view(reader) || !members_.stored[reader]) {
+      const bool seen_through = facts_.analysis.is_view(reader) || !members_.stored[reader];
+      if (seen_through || (members_.is_number(reader) && (waits_[reader] || !taken_[reader]))) {
         if (const NodeId other = other_reader(writer, reader); other != kNoNode) return other;
-      } else if (gathered_[reader] != round_ && !(taken_[reader] && (!waits_[reader] || alike(reader, writer)))) {
-        return reader;
       }
+      if (seen_through) continue;
+      if (gathered_[reader] != round_ && !(taken_[reader] && (!waits_[reader] || alike(reader, writer)))) return reader;
     }
     return kNoNode;
   }

@@ -61,22 +61,33 @@ RandomGraph with_states(RandomGraph random, std::uint64_t seed) {
   make.enter(0);
   std::mt19937_64 draw(seed);
   const NodeId count = random.graph.size();
+  const auto named = [&](NodeId made) {
+    make.rename(made, "with_states_" + std::to_string(made));
+    return made;
+  };
+  // A number that is stored, and that others need again after it; its state goes on at the end.
+  const NodeId time = named(make.add("state", {}, {{"shape", std::vector<std::int64_t>{}}}));
+  const NodeId rate = named(make.add("exp", {named(make.add("neg", {time}))}));
+  random.graph[rate].keep = draw() % 2 == 0;
   for (NodeId id = 0; id < count; ++id) {
     const ir::Node node = random.graph[id];
     if (node.def->state != nullptr || node.type.rows > 0 || node.type.dtype != DType::f32 || draw() % 3 != 0) continue;
     const auto shape = node.type.shape.dims();
     const NodeId state = make.add("state", {}, {{"shape", std::vector<std::int64_t>(shape.begin(), shape.end())}});
-    const auto named = [&](NodeId made) {
-      make.rename(made, "with_states_" + std::to_string(made));
-      return made;
-    };
     named(state);
     NodeId value = named(make.add("add", {id, state}));
     if (draw() % 2 == 0)
       value = named(make.add("mul", {value, named(make.add("exp", {named(make.add("neg", {state}))}))}));
+    if (draw() % 3 == 0) value = named(make.add("mul", {value, rate}));
+    if (node.type.shape.rank() > 0 && draw() % 3 == 0) {  // no elementwise step, so what waits runs
+      const NodeId alone = named(make.add("softmax", {value}, {{"axis", std::int64_t{0}}}));
+      random.graph[alone].keep = true;
+    }
     named(make.add("assign", {state, value}));
     random.inputs.emplace_back(state, HostTensor(DType::f32, node.type.shape));
   }
+  named(make.add("assign", {time, named(make.add("add", {time, rate}))}));
+  random.inputs.emplace_back(time, HostTensor(DType::f32, Shape{}));
   return random;
 }
 

@@ -187,6 +187,40 @@ TEST(Elements, AStateIsReadBeforeItIsWritten) {
   EXPECT_EQ(program.phases[0].steps.front().name, "sum");
 }
 
+// A number that is stored waits with its first reader; one that comes later in the same region would compute it anew.
+TEST(Elements, AStateIsReadByCopiesBeforeItIsWritten) {
+  ElementStep step;
+  const NodeId t = step.state("t", {}), a = step.state("a", {64}), b = step.state("b", {64});
+  const NodeId n = step.named("n", step.make.add("exp", {t}));
+  step.graph[n].keep = true;
+  const NodeId total = step.sum(step.named("e", step.make.add("exp", {b})));
+  step.graph[total].keep = true;
+  step.make.add("assign", {a, step.named("newa", step.make.add("mul", {a, n}))});
+  step.make.add("assign", {t, step.named("next", step.make.add("add", {t, step.make.scalar(1, DType::f32)}))});
+  const Program program = step.program();
+  std::vector<std::string> order;
+  for (const Step& one : program.phases[0].steps) order.push_back(one.name);
+  const auto at = [&](std::string_view name) { return std::find(order.begin(), order.end(), name) - order.begin(); };
+  EXPECT_LT(at("newa"), at("next")) << to_string(program);
+  EXPECT_LT(at("n.copy1"), at("next")) << to_string(program);
+}
+
+// What the order of states' new values goes by: nobody is left who reads the old one.
+TEST(Elements, AStatesNewValueComesAlong) {
+  ElementStep step;
+  const NodeId a = step.state("a", {64}), b = step.state("b", {64}), c = step.state("c", {64});
+  const NodeId one = step.named("one", step.make.add("exp", {a}));
+  const NodeId total = step.named("total", step.sum(one));
+  const NodeId late = step.named("late", step.make.add("softmax", {b}, {{"axis", 0L}}));
+  step.graph[total].keep = step.graph[late].keep = true;
+  step.make.add("assign",
+                {a, step.named("newa", step.make.add("neg", {step.named("same", step.make.add("abs", {one}))}))});
+  step.make.add("assign", {b, step.named("newb", step.make.add("add", {b, one}))});
+  step.make.add("assign", {c, step.named("newc", step.make.add("mul", {c, late}))});
+  // "newa" needs "same", which comes with it. The softmax that is not there yet reads "b", and "newc" its result.
+  EXPECT_EQ(regions_of(step.program()), (ChainNames{{{"one", "same", "newb", "newa"}}, {{"assign_2"}, {"newc"}}}));
+}
+
 TEST(Elements, WhatTheHostReadsIsStored) {
   for (const bool keep : {false, true}) {
     ElementStep step;
