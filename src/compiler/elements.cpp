@@ -42,19 +42,14 @@ class Elements {
   }
 
   Rewritten run() {
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].phase == kShared) out_.add(id);
-    }
+    for (const NodeId id : nodes_of(graph_, kShared)) out_.add(id);
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) order_phase(phase);
     return out_.finish();
   }
 
  private:
   void order_phase(std::uint32_t phase) {
-    std::vector<NodeId> nodes;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].phase == phase) nodes.push_back(id);
-    }
+    const std::vector<NodeId> nodes = nodes_of(graph_, phase);
     row_count_ = graph_.phases[phase].row_count;
     units_.clear();
     std::fill(writer_.begin(), writer_.end(), kNoNode);

@@ -3,8 +3,9 @@
 // states, and what stays within a chain needs no memory.
 // Contract: the same nodes under the same names in an order that computes the same bits; a number that several chains
 // need has a copy in each. What is not elementwise keeps its order; elementwise steps wait until one of those needs
-// one of them, and then all run that can. `plan` is asked about each step, and about each region.
-// Leaves to others: which values are in registers (storage.h), how a region runs (the executors).
+// one of them; then all run that wait, and of those that come later what shares a region with them. `plan` is asked
+// about each step, and about each region. Leaves to others: which values are in registers (storage.h), how a region
+// runs (the executors).
 #pragma once
 
 #include "compiler/regions.h"

@@ -413,7 +413,7 @@ class DTypes {
     if (letter == 'I' || (letter == 'L' && dtype == DType::i32)) return dtype == DType::i32;
     if (letter == 'B') return dtype == DType::boolean;
     if (letter == 'U') return dtype == DType::u64 && type.shape.rank() == 0;
-    return is_float(dtype) && bind(float_, dtype);
+    return (letter == 'F' || letter == 'L') && is_float(dtype) && bind(float_, dtype);
   }
 
  private:

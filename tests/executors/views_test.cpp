@@ -210,12 +210,12 @@ TEST(ShownValues, AChainDoesNotWriteOverWhatItShows) {
   const Compiled compiled = planned_for_gpu(v);
   EXPECT_FALSE(is_step(compiled, turned));
   const std::vector<Buffer>& buffers = compiled.program.buffers;
-  for (const Step& step : compiled.program.phases[0].steps) {
-    if (step.op == *find_op("neg")) {
-      EXPECT_NE(storage_root(compiled.program, step.output), storage_root(compiled.program, compiled.buffer(product)));
-      EXPECT_EQ(buffers[step.output].kind, BufferKind::activation);
-    }
-  }
+  const std::vector<Step>& steps = compiled.program.phases[0].steps;
+  const auto negated =
+      std::find_if(steps.begin(), steps.end(), [](const Step& step) { return step.op == *find_op("neg"); });
+  ASSERT_NE(negated, steps.end());
+  EXPECT_NE(storage_root(compiled.program, negated->output), storage_root(compiled.program, compiled.buffer(product)));
+  EXPECT_EQ(buffers[negated->output].kind, BufferKind::activation);
 }
 
 // x (4, 6), and 3 columns of it.

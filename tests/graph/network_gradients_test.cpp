@@ -63,7 +63,8 @@ class Network {
 
   // The loss is an uneven sum of all first gradients of the mean over the samples.
   void check_second(NodeId output) {
-    const Var mean = make::sum(var(output), {}, false) / var(make_.sample_count(DType::f64));
+    const Var count = var(make_.sample_count(DType::f64));
+    const Var mean = make::sum(var(output), {}, false) / count;
     Var loss;
     for (const NodeId gradient : gradients(make_, mean.id, parameters_)) {
       const Var part = make::sum(var(gradient) * var(cotangent(gradient)), {}, false);

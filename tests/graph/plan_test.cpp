@@ -34,11 +34,11 @@ struct Fixture {
     make.rename(id, name);
     return id;
   }
-  Program lower() {
+  Program lower(const std::string& target = "host") {
     verify(graph);
     CompileOptions options;
     options.name = "test";
-    options.target = "host";
+    options.target = target;
     options.supports = [](const StepSignature&) { return Support::with_workspace(0); };
     return compile(graph, options).program;
   }
@@ -178,6 +178,32 @@ TEST(Plan, PhasesShareTheArena) {
   f.add_phase("evaluate", 4);
   use();
   EXPECT_EQ(f.lower().arena_bytes, alone);
+}
+
+// Target::apart: on a GPU the smallest values of a phase do not make each other's steps wait.
+TEST(Plan, OnAGpuTheSmallestValuesOfAPhaseShareBytesWithNoOther) {
+  const auto place_of = [](const Program& program, const std::string& name) {
+    return program.buffers[find_buffer(program, name)].offset;
+  };
+  for (const std::int64_t n :
+       {std::int64_t{1000}, std::int64_t{2} << 20}) {  // 4 KB, and 8 MiB: more than is kept apart
+    Fixture f;
+    const NodeId w = f.parameter("w", {n});
+    for (const std::string phase : {"train", "eval"}) {
+      if (phase == "eval") f.add_phase(phase, 4);
+      for (const std::string value : {"first", "second"}) {  // the first is dead when the second is computed
+        const NodeId v = f.make.add("softmax", {w}, {{"axis", std::int64_t{0}}});
+        f.make.rename(v, phase + value);
+        const NodeId total = f.make.add("sum", {v}, {{"axes", std::vector<std::int64_t>{0}}});
+        f.graph[total].keep = true;
+      }
+    }
+    const Program host = f.lower(), gpu = f.lower("h200");
+    EXPECT_EQ(place_of(host, "trainfirst"), place_of(host, "trainsecond"));
+    EXPECT_EQ(place_of(gpu, "trainfirst") == place_of(gpu, "trainsecond"), n > 1000) << n << " elements";
+    EXPECT_EQ(place_of(gpu, "trainfirst"), place_of(gpu, "evalfirst")) << "phases never run at a time";
+    EXPECT_EQ(gpu.arena_bytes, gpu.lower_bound);
+  }
 }
 
 TEST(Plan, PolledStatesAreOneBlock) {

@@ -6,6 +6,8 @@ namespace graphrun {
 
 void BoundStep::find_loop(Op op, Isa isa) {
   const TensorType& out = args.out_type;
+  loop = {};
+  elements = 0;
   if (args.inputs < 1 || args.inputs > cpu::kElementInputs) return;
   for (int i = 0; i < args.inputs; ++i) {
     const TensorType& type = args.in_type[i];

@@ -10,14 +10,7 @@
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun {
-namespace {
-
-// The number that a step writes, or the elements of its chain.
-std::int64_t elements(const Program& program, const Step& step) {
-  return step.op == Op::record ? 1 : program.buffers[step.output].type.shape.elements();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string ElementRunner::fault(const RegionSignature& region) {
   if (region.rows.size() > kMostSteps) return fmt::format("cpu runs at most {} steps over elements as one", kMostSteps);
@@ -45,7 +38,7 @@ void ElementRunner::bind(const ElementChain& range, const Phase& phase, const Pr
                          std::vector<BoundStep>& steps) {
   const auto root = [&](BufferId id) { return storage_root(program, id); };
   const auto in_registers = [&](BufferId id) { return program.buffers[id].kind == BufferKind::tile; };
-  const std::int64_t count = elements(program, phase.steps[range.last - 1]);
+  const std::int64_t count = elements_of(program, phase.steps[range.last - 1]);
   std::map<BufferId, std::uint32_t> last_reader;
   for (std::uint32_t i = range.first; i < range.last; ++i)
     for (const BufferId input : phase.steps[i].inputs) last_reader[root(input)] = i;
@@ -58,7 +51,7 @@ void ElementRunner::bind(const ElementChain& range, const Phase& phase, const Pr
     const Step& step = phase.steps[i];
     BoundStep& bound = steps[i];
     Call call{i};
-    const bool once = count == 1 || elements(program, step) == 1;
+    const bool once = count == 1 || elements_of(program, step) == 1;
     for (std::size_t k = 0; k < step.inputs.size(); ++k) {
       if (!in_registers(step.inputs[k])) continue;
       const BufferId input = root(step.inputs[k]);

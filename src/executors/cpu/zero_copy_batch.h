@@ -16,6 +16,9 @@ namespace graphrun {
 
 class ZeroCopyBatch {
  public:
+  ZeroCopyBatch() = default;
+  ZeroCopyBatch(const ZeroCopyBatch&) = delete;  // steps keep addresses of its windows
+  ZeroCopyBatch& operator=(const ZeroCopyBatch&) = delete;
   // Keeps addresses of `steps`, which must stay where they are.
   void bind(const Program& program, const Phase& phase, std::vector<BoundStep>& steps);
   // Where the rows of this buffer are; null: in its own place in the arena.
@@ -34,7 +37,7 @@ class ZeroCopyBatch {
   };
   static void select(const KernelArgs& args);
 
-  std::deque<Window> windows_;  // steps keep their addresses
+  std::deque<Window> windows_;
 };
 
 }  // namespace graphrun

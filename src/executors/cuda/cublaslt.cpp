@@ -33,8 +33,8 @@ struct Functions {
 #undef X
 };
 const Functions& functions() {
-  static const Functions loaded;
-  return loaded;
+  static const Functions* const loaded = new Functions;
+  return *loaded;
 }
 
 void check(cublasStatus_t status, const char* call, std::string_view doing) {

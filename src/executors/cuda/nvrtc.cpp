@@ -25,8 +25,8 @@ struct NvrtcFunctions {
 #undef X
 };
 const NvrtcFunctions& nvrtc() {
-  static const NvrtcFunctions loaded;
-  return loaded;
+  static const NvrtcFunctions* const loaded = new NvrtcFunctions;
+  return *loaded;
 }
 
 void check(cudaError_t status, const char* call) {

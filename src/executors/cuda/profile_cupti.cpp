@@ -25,7 +25,7 @@ constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_GRAPH_TRACE,  // first: graph
 
 struct CuptiFunctions {
   DynamicLibrary library{fmt::format("libcupti.so.{}", CUDART_VERSION / 1000),
-                         "CUPTI is not installed:",
+                         "profiling a GPU needs",
                          {},
                          "/usr/local/cuda/extras/CUPTI/lib64/"};
 #define X(name) decltype(&cupti##name) name = library.find<decltype(name)>("cupti" #name);
@@ -36,8 +36,8 @@ struct CuptiFunctions {
 #undef X
 };
 const CuptiFunctions& cupti() {
-  static const CuptiFunctions loaded;
-  return loaded;
+  static const CuptiFunctions* const loaded = new CuptiFunctions;
+  return *loaded;
 }
 
 std::string reason(CUptiResult status) {

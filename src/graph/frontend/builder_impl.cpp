@@ -119,6 +119,9 @@ void GraphBuilder::Impl::define(std::string_view name, ir::NodeId id) {
 ir::NodeId GraphBuilder::Impl::input(std::string_view name, std::span<const std::int64_t> shape, DType dtype) {
   check_new_name(name);
   const bool rows = !shape.empty() && shape[0] == kBatch;
+  if (shape.size() > kMaxRank) {
+    fail("shape.rank", fmt::format("{}: a tensor has at most {} dimensions, got {}", name, kMaxRank, shape.size()));
+  }
   for (std::size_t i = rows ? 1 : 0; i < shape.size(); ++i) {
     if (shape[i] < 0) {
       fail("shape.extent", fmt::format("{}: an extent must be >= 0, got {}", name, extent_text(shape[i])),

@@ -2,7 +2,6 @@
 // Their values are defined in scalar_op_list.h; a new one is a row there and an entry here.
 // Un-broadcasting is not done here: the reverse sweep sums what was broadcast.
 #include <numbers>
-#include <utility>
 
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
@@ -70,7 +69,7 @@ void grad_pow(GradContext& c) {
   const Var y = c.inputs[1];
   const Var no_power = none(y);
   if (c.wanted[0]) {
-    const Var less = y + -1;
+    const Var less = y - 1;
     const Var lower = where(op("equal", {y, no_power}), no_power, less);
     c.result[0] = c.gradient * (y * op("pow", {x, lower}));
   }
@@ -155,12 +154,9 @@ TensorType infer_clip(const InferContext& context) {
 
 // ---- entries
 
-// Attributes in the order of ScalarParams.
 Params pack_numbers(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
-  ScalarParams params;
-  double* next = &params.a;
-  for (const auto& [name, value] : attrs.list()) *std::exchange(next, &params.b) = std::get<double>(value);
-  return params;
+  const auto [a, b] = infer::two_reals(attrs);
+  return ScalarParams{a, b};
 }
 
 OpDef unary(Op op, std::string_view doc, GradFn grad, ir::AttrSchema attrs = {}) {

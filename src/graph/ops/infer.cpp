@@ -183,6 +183,15 @@ int one_axis(const InferContext& context, std::string_view why) {
   return axis;
 }
 
+std::array<double, 2> two_reals(const ir::Attrs& attrs) {
+  std::array<double, 2> reals{};
+  std::size_t count = 0;
+  for (const auto& [name, value] : attrs.list()) {
+    if (const auto* real = std::get_if<double>(&value)) reals.at(count++) = *real;
+  }
+  return reals;
+}
+
 Params pack_axis(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
   return AxisParams{axis_of(attrs, inputs[0].shape.rank())};
 }

@@ -2,6 +2,7 @@
 // Contract: each returns the full type of the output, `rows` included, or fails through the context.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank);  // o
 int axis_of(const ir::Attrs& attrs, int rank);
 // The same of operand 0, checked. `why`: what speaks against the axis of the batch.
 int one_axis(const InferContext& context, std::string_view why);
+// The real attributes in the order of the schema, at most two; 0 for what is not there.
+std::array<double, 2> two_reals(const ir::Attrs& attrs);
 Params pack_axis(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&);
 
 // The multiplicity of a shape that regroups an operand with rows: follows dimension 0; fails when it does not divide.

@@ -1,5 +1,5 @@
 // make.h: gradients and functions as formulas: nodes are added, multiplied and so on like numbers.
-// Contract: an operator adds one node; a number beside a node becomes a constant of that node's dtype, made after it.
+// Contract: an operator adds one node, and a number beside a node a constant of that node's dtype, made after it.
 // C++ does not say which of two operands is made first: where both make nodes, the second gets a name of its own
 // before, so that every compiler builds the same graph.
 #pragma once
@@ -28,7 +28,7 @@ inline std::vector<std::int64_t> dims(const Shape& shape) {
 inline AttrValue dtype(DType dtype) {
   return std::string(name_of(dtype));
 }
-// A node without operands: an input, a state, a parameter, a constant.
+// A node without operands: an input, a state, a parameter, a constant. Rows are an attribute of their own.
 inline Var source(NodeFactory& f, std::string_view op, const TensorType& type, AttrList attrs = {}) {
   attrs.insert(attrs.begin(), {{"dtype", dtype(type.dtype)}, {"shape", dims(type.shape)}});
   return {&f, f.add(op, {}, attrs)};
@@ -68,6 +68,9 @@ inline Var operator-(Var a) {
 }
 inline Var operator+(Var a, double b) {
   return a + make::like(b, a);
+}
+inline Var operator-(Var a, double b) {
+  return a - make::like(b, a);
 }
 inline Var operator*(Var a, double b) {
   return a * make::like(b, a);

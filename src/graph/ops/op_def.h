@@ -56,7 +56,7 @@ struct GradContext {
   Var output;
   Var gradient;                     // of the output: its shape and dtype
   const std::vector<bool>& wanted;  // whether the gradient of each input is asked for
-  std::vector<Var> result;          // of each input; ir::kNoNode: none. May have the shape before un-broadcasting.
+  std::vector<Var> result;          // of each input; Var{}: none. May have the shape before un-broadcasting.
 };
 using GradFn = std::function<void(GradContext&)>;
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <utility>
 
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
@@ -42,14 +41,9 @@ TensorType infer_dropout(const InferContext& context) {
   return context.inputs[0];
 }
 
-// The key, and the reals in the order of the op's schema.
 Params pack_draw(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
-  RandomParams params{static_cast<std::uint64_t>(attrs.integer("key")), 0, 0};
-  double* next = &params.a;
-  for (const auto& [name, value] : attrs.list()) {
-    if (const auto* real = std::get_if<double>(&value)) *std::exchange(next, &params.b) = *real;
-  }
-  return params;
+  const auto [a, b] = infer::two_reals(attrs);
+  return RandomParams{static_cast<std::uint64_t>(attrs.integer("key")), a, b};
 }
 
 constexpr std::string_view kDrawn = "a draw depends on nothing that is trained";

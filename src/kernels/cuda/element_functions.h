@@ -1,7 +1,8 @@
 // element_functions.h: what kernels over elements share beside the scalar functions: casts, packs of four elements, the
 // rows of a batch.
 // Contract: for devices only; includes nothing, because kernels that are compiled when a program is loaded read it as
-// text (cmake/Cuda.cmake).
+// text (cmake/Cuda.cmake). Leaves to others: the scalar functions (kernels/scalar_functions.h), the kernels
+// (executors/cuda/element_kernels.cpp).
 #pragma once
 
 namespace graphrun::cuda {

@@ -25,8 +25,8 @@ class ExpressionError : public Error {
   std::size_t offset;  // from 0, in bytes
 };
 
-// The operators by how tightly they bind. Of each level those come first that others begin with; of two signs of an op
-// the first is the canonical one.
+// The operators by how tightly they bind. Within a level a sign stands before those it begins with (<= before <); of
+// two signs of an op the first is the canonical one.
 struct Operator {
   std::string_view sign, op;
   int level;

@@ -34,7 +34,13 @@ std::string definition(const ir::Node& node) {
 }  // namespace
 
 std::string attribute_at_fault(const Error& error, const std::vector<std::string>& given) {
-  if (const auto* known = dynamic_cast<const ir::AttrError*>(&error)) return known->attribute;
+  if (const auto* known = dynamic_cast<const ir::AttrError*>(&error)) {
+    const auto is_axis = [](std::string_view name) { return name == "axis" || name == "axes"; };
+    for (const std::string& name : given) {
+      if (name == known->attribute || (is_axis(name) && is_axis(known->attribute))) return name;
+    }
+    return known->attribute;
+  }
   const Diagnostic& d = error.diagnostics().front();
   if (!d.code.starts_with("attribute.")) return {};
   for (const std::string& name : given) {

@@ -16,7 +16,7 @@ struct OperandNote {
   std::string text;  // of an operand without a name: "x @ W"
 };
 
-// Which of the given attributes the error speaks of; "" when none.
+// Which of the given attributes the error speaks of, or one that was not given; "" when none.
 std::string attribute_at_fault(const Error& error, const std::vector<std::string>& given);
 
 Error with_notes(const GraphBuilder::Impl& graph, std::span<const OperandNote> operands, const Error& error);

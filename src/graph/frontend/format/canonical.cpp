@@ -97,7 +97,7 @@ class Canonical {
 
   AttrList given(const json::Place& entry, const ir::AttrSchema& schema) const {
     json::ObjectReader object(file_.reader_, entry);
-    return *read_attrs(file_.reader_, object, schema, {});
+    return read_attrs(file_.reader_, object, schema, {}).value();
   }
 
   json::Value layer_entry(const json::Place& at, const Layer& layer) const {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "base/json_reader.h"
-#include "graph/frontend/library/entry.h"
+#include "graphrun/error.h"
 
 namespace graphrun {
 namespace {
@@ -77,7 +77,8 @@ struct Index {
   }
 };
 
-// Applies settings one after the other, in time of their number: what they go through is indexed.
+// Applies settings one after the other, in time of their number, those that replace an item of a
+// list or its name apart: what they go through is indexed.
 class Settings {
  public:
   explicit Settings(Value& root) : root_(root) {}

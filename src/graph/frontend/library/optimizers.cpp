@@ -23,7 +23,7 @@ Var average(Var slot, double stays, Var fresh) {
 
 Var velocity(UpdateContext& c) {
   const Var old = c.slot("velocity");
-  return c.assign(old, old * c.attrs.real("momentum") + c.gradient);
+  return UpdateContext::assign(old, old * c.attrs.real("momentum") + c.gradient);
 }
 Var nesterov(UpdateContext& c) {
   const Var v = velocity(c);
@@ -38,7 +38,7 @@ Var rmsprop(UpdateContext& c) {
 
 Var adagrad(UpdateContext& c) {
   const Var old = c.slot("square_sum");
-  const Var total = c.assign(old, old + make::square(c.gradient));
+  const Var total = UpdateContext::assign(old, old + make::square(c.gradient));
   return descend(c, c.gradient / (root(total) + c.attrs.real("eps")));
 }
 

@@ -23,7 +23,7 @@ struct UpdateContext {
 
   // A state of the parameter's type that starts at zero.
   Var slot(std::string_view name);
-  static Var assign(Var slot, Var value);  // `value`
+  static Var assign(Var slot, Var value);  // gives `value`
 };
 
 struct OptimizerDef : Entry {

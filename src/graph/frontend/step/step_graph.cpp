@@ -252,7 +252,7 @@ class StepGraphBuilder {
     if (model_.train.clip_norm > 0) clip_norm(gradient, model_.train.clip_norm);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], var(lr), time};
-      context.assign(context.parameter, update_parameter(optimizer, context, decays(parameters[i])));
+      UpdateContext::assign(context.parameter, update_parameter(optimizer, context, decays(parameters[i])));
     }
   }
 

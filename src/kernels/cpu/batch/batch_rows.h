@@ -1,5 +1,5 @@
 // batch_rows.h: which rows of the data set a batch has, for the kernels over whole batches and those over tiles.
-// Leaves to others: the rows themselves (movement.cpp, tile_moves.cpp).
+// Contract: pure functions. Leaves to others: the rows themselves (movement.cpp, tile_moves.cpp).
 #pragma once
 
 #include <algorithm>

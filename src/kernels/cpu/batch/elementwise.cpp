@@ -73,7 +73,7 @@ template <DType to, class Out, class In>
 Out convert(In x) {
   if constexpr (to == DType::boolean) {
     return x != 0;
-  } else if constexpr (std::is_floating_point_v<Out>) {
+  } else if constexpr (std::is_floating_point_v<Out> || std::is_same_v<Out, In>) {
     return static_cast<Out>(x);
   } else {
     const double v = static_cast<double>(x);

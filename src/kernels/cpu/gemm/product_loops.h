@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
-#include "kernels/cpu/tiles/tile_lanes.h"
+#include "kernels/cpu/simd/lanes.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {

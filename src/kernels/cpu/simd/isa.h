@@ -14,7 +14,7 @@ namespace graphrun::cpu {
 inline constexpr int kLanes = 16;
 
 // An operand of an elementwise loop: element (r, c) of a (rows, columns) slab lies at data[r * row + c * column];
-// column is 0 or 1.
+// column is 0 or 1; of an op of one operand it is 1, casts apart.
 template <class T>
 struct Strided {
   const T* data = nullptr;
@@ -91,7 +91,7 @@ struct IsaTable {
                     std::int64_t columns);
 };
 
-// One table for each instruction set; the elementwise loops, which a new scalar op changes, are in files of their own.
+// One table for each instruction set; the elementwise loops, which a new scalar op changes, are in a file of their own.
 #define GRAPHRUN_ISA_TABLE(isa)                                                                    \
   namespace isa {                                                                                  \
   extern const ElementLoops element_loops;                                                         \

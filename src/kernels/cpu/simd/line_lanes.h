@@ -1,10 +1,11 @@
-// line_lanes.h: 16 lines of elements side by side, a lane each: what batches and tiles do alike.
-// Contract: isa.h; the names of one instruction set, as tile_lanes.h. Leaves to others: where lines lie (axis_loops.h,
+// line_lanes.h: largest elements, exponentials and their sums along lines, or over 16 lines side by side, a lane each:
+// what batches and tiles do alike.
+// Contract: isa.h; the names of one instruction set, as lanes.h. Leaves to others: where lines lie (axis_loops.h,
 // tile_loops.cpp).
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
-#include "kernels/cpu/tiles/tile_lanes.h"
+#include "kernels/cpu/simd/lanes.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {

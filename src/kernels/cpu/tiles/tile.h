@@ -2,7 +2,8 @@
 // Contract: feature f of row r of a tile value lies at (f * stride + r) elements; stride is a multiple of 16, and lanes
 // from `rows` on hold anything: elementwise work runs over them, reductions over rows and stores leave them out. A row
 // of k rows a sample is k features of the sample. Row values have the bits of the kernels that run over whole batches,
-// but for reductions over rows, whose order is that of tiles and partitions. Nothing is allocated in run().
+// but for reductions over rows, whose order is that of tiles and partitions. Calling a step allocates
+// nothing; making one does.
 // Leaves to others: tiles, partitions and threads (executors/cpu/region_runner.h), the ISA's loops (tile_isa.h).
 #pragma once
 

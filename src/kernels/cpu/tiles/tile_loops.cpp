@@ -2,9 +2,9 @@
 // Contract: see tile_isa.h. All that is shared is static or forced inline, and nothing of std is used but integer
 // types. Leaves to others: products and sums over rows (tile_dense_loops.cpp, tile_gradient_loops.cpp), flags
 // (src/CMakeLists.txt).
+#include "kernels/cpu/simd/lanes.h"
 #include "kernels/cpu/simd/line_lanes.h"
 #include "kernels/cpu/tiles/tile_isa.h"
-#include "kernels/cpu/tiles/tile_lanes.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {

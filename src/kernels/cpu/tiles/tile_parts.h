@@ -3,7 +3,7 @@
 // Leaves to others: the loops (tile_dense_loops.cpp, tile_gradient_loops.cpp, tile_wide_loops.cpp).
 #pragma once
 
-#include "kernels/cpu/tiles/tile_lanes.h"
+#include "kernels/cpu/simd/lanes.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {

@@ -1,4 +1,4 @@
-// tile_lanes.h: lanes across registers: unrolling, halves, transpositions, the first lanes only.
+// lanes.h: lanes across registers: unrolling, halves, transpositions, the first lanes only.
 // Contract: as simd.h; the names of one instruction set, each file that includes it has its own.
 // Leaves to others: loops (tile_loops.cpp, tile_parts.h).
 #pragma once
