@@ -1,6 +1,7 @@
 // Products on tiles: with a bias and the step that follows in one, against the steps one by one, bit for bit.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
