@@ -20,6 +20,7 @@
 #include "graphrun/params/scalar.h"
 #include "graphrun/session.h"
 #include "support/graph_run.h"
+#include "support/memory_cap.h"
 #include "support/mutant_executor.h"
 
 namespace graphrun {
@@ -337,6 +338,15 @@ TEST(Verify, StatesThatStartDifferentlyAreFound) {
   const VerifyReport report = verify(verified_model(), options);
   ASSERT_FALSE(report.passed());
   EXPECT_EQ(report.difference->kind, Difference::Kind::start);
+}
+
+TEST(Verify, StepsThatAreAskedForTakeNoMemory) {
+  VerifyOptions options;
+  options.steps = 10'000'000'000;
+  options.custom_executor = std::make_shared<MutantExecutor>(
+      test::executor("ref"), after(named("train/W:gradient"), [](Floats& m) { m[0] += 1; }));
+  const test::MemoryCap cap(std::uint64_t{512} << 20);
+  EXPECT_FALSE(verify(verified_model(), options).passed());
 }
 
 TEST(Verify, TheDifferenceShowsWhereItIs) {

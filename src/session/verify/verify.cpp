@@ -72,13 +72,14 @@ std::vector<PhaseRun> phase_runs(const Verification& verification, std::size_t p
   std::vector<PhaseRun> runs;
   if (!of.outputs.empty()) {
     const std::int64_t capacity = verification.program().phases[phase].capacity;
-    if (!prediction_inputs(verification, verification.compiled, phase, capacity).empty()) runs = {{0, false, capacity}};
-    if (!runs.empty() && capacity > 1) runs.push_back({0, false, (capacity + 1) / 2});
+    if (!prediction_inputs(verification, verification.compiled, phase, capacity).empty())
+      runs = {{0, 1, false, capacity}};
+    if (!runs.empty() && capacity > 1) runs.push_back({0, 1, false, (capacity + 1) / 2});
     return runs;
   }
-  for (std::uint64_t at = 0; at < steps; ++at) runs.push_back({at});
+  runs.push_back({0, steps});
   const auto batches = static_cast<std::uint64_t>(of.batches.count());
-  if (steps < batches && (always_last || !of.batches.all_full())) runs.push_back({batches - 1, true});
+  if (steps < batches && (always_last || !of.batches.all_full())) runs.push_back({batches - 1, 1, true});
   return runs;
 }
 
@@ -122,8 +123,7 @@ InputBytes prediction_inputs(const Verification& verification, const CompiledMod
 
 std::string to_string(const Difference& d) {
   const std::string place = d.index.empty() ? d.buffer : fmt::format("{}[{}]", d.buffer, fmt::join(d.index, ", "));
-  const std::string step =
-      d.node.empty() ? "some step" : fmt::format("{} ({}, {} of {})", d.node, d.op, d.step, d.steps);
+  const std::string step = d.step == 0 ? "some step" : fmt::format("{} ({}, {} of {})", d.node, d.op, d.step, d.steps);
   const std::string both =
       fmt::format("  {} is {} on {} and {} on {}", place, d.got, d.executor, d.expected, d.against);
   const std::string bound = fmt::format(", the tolerance is {:.3g}\n", d.tolerance);
@@ -140,8 +140,8 @@ std::string to_string(const Difference& d) {
       text = d.buffer + " is not the same before the first step\n" + both + "\n";
       break;
     case Difference::Kind::fused:
-      text += d.node.empty() ? d.buffer + " is wrong after the whole phase, as a Session runs it\n"
-                             : step + " differs where it runs in a region, or after one\n";
+      text += d.step == 0 ? d.buffer + " is wrong after the whole phase, as a Session runs it\n"
+                          : step + " differs where it runs in a region, or after one\n";
       text += both + bound;
       break;
     case Difference::Kind::repeat:

@@ -63,11 +63,12 @@ Difference describe_change(const Verification& verification, Difference::Kind ki
                            std::uint64_t at, const Buffer& buffer, const Bytes& got, const Bytes& expected,
                            std::optional<std::uint32_t> step = {});
 
-// What is run of a phase once: a training step or a batch of an evaluation, or a prediction.
+// What is run of a phase: training steps or batches of an evaluation, or a prediction.
 struct PhaseRun {
-  std::uint64_t at = 0;   // the step counter
-  bool jumps = false;     // which has to be set, for steps before this one are left out
-  std::int64_t rows = 0;  // of a prediction
+  std::uint64_t at = 0;     // the step counter, of the first
+  std::uint64_t count = 1;  // how many steps or batches; one prediction
+  bool jumps = false;       // the counter has to be set, for steps before this one are left out
+  std::int64_t rows = 0;    // of a prediction
 };
 // So many first steps and, where they do not reach it, the last: always, or when its batch is not full. Of predictions
 // a full batch and half of one; none where no split has the inputs.

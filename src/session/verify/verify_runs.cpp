@@ -208,7 +208,7 @@ class RunVerification {
         }
         for (const auto& [input, bytes] : prediction_inputs(v_, whole_, id, one.rows)) candidate_->write(input, bytes);
       }
-      run_once(id, one.at);
+      for (std::uint64_t i = 0; i < one.count && v_.report.passed(); ++i) run_once(id, one.at + i);
     }
     if (v_.report.passed() && batches > 0 && plain_.step.phases[id].outputs.empty()) run_many(id);
   }

@@ -5,15 +5,12 @@
 #include <cstring>
 #include <set>
 
+#include "base/checked.h"
 #include "graphrun/params/matmul.h"
 #include "session/verify/verify_parts.h"
 
 namespace graphrun {
 namespace {
-
-std::uint64_t round_up(std::uint64_t offset) {
-  return (offset + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // A state of the candidate that is not what was last written to it, by host or step.
 struct Damage {
@@ -77,8 +74,7 @@ class StepVerification {
           reference_->write(input, bytes);
         }
       }
-      run_step_of(id, one.at);
-      ++done;
+      for (std::uint64_t i = 0; i < one.count && !report_.difference; ++i, ++done) run_step_of(id, one.at + i);
     }
   }
 
@@ -194,7 +190,7 @@ class StepVerification {
   // they belong to a buffer. A buffer that shares addresses with what the step writes is not in use.
   std::vector<Range> neighbours_of(const Step& step) const {
     const Buffer& out = buffer(step.output);
-    const std::uint64_t end = round_up(out.offset + out.bytes);
+    const std::uint64_t end = round_up(out.offset + out.bytes, kAlignment);
     std::vector<Range> found;
     const auto add = [&](BufferId id, std::uint64_t from, std::uint64_t to) {
       const Buffer& other = buffer(id);
