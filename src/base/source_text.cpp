@@ -5,18 +5,22 @@
 namespace graphrun {
 
 std::size_t SourceLines::offset_of(int line, int column) {
-  const auto index = static_cast<std::size_t>(std::max(line, 1) - 1);
-  if (index >= begins().size()) return text_.size();
-  return std::min(text_.size(), begins()[index] + static_cast<std::size_t>(std::max(column, 1) - 1));
+  while (line_ > std::max(line, 1)) to_previous();
+  while (line_ < line) {
+    if (!to_next(text_.size())) return text_.size();
+  }
+  return std::min(text_.size(), begin_ + static_cast<std::size_t>(std::max(column, 1) - 1));
 }
 
 void SourceLines::locate(Diagnostic& diagnostic, std::size_t offset) {
   // Of data that stand on one huge line, a message needs only what is near; beyond the reach, not even that.
   constexpr std::size_t kReach = 10000, kTail = 200;
   offset = std::min(offset, text_.size());
-  const auto after = std::upper_bound(begins().begin(), begins().end(), offset);
-  const std::size_t begin = *(after - 1);
-  diagnostic.line = static_cast<int>(after - begins().begin());
+  while (begin_ > offset) to_previous();
+  while (to_next(offset)) {
+  }
+  const std::size_t begin = begin_;
+  diagnostic.line = line_;
   diagnostic.column = 1 + static_cast<int>(offset - begin);
   diagnostic.source_line.clear();
   if (offset - begin > kReach) return;
@@ -27,13 +31,17 @@ void SourceLines::locate(Diagnostic& diagnostic, std::size_t offset) {
   diagnostic.source_line = near.substr(0, end);
 }
 
-const std::vector<std::size_t>& SourceLines::begins() {
-  if (!begins_.empty()) return begins_;
-  begins_.push_back(0);
-  for (std::size_t at = text_.find('\n'); at != std::string_view::npos; at = text_.find('\n', at + 1)) {
-    begins_.push_back(at + 1);
-  }
-  return begins_;
+bool SourceLines::to_next(std::size_t most) {
+  const std::size_t end = text_.substr(0, most).find('\n', begin_);
+  if (end == std::string_view::npos) return false;
+  begin_ = end + 1;
+  ++line_;
+  return true;
+}
+
+void SourceLines::to_previous() {
+  begin_ = text_.substr(0, begin_ - 1).rfind('\n') + 1;  // npos + 1 is 0
+  --line_;
 }
 
 }  // namespace graphrun

@@ -1,12 +1,12 @@
 // source_text.h: from a place in a text to the line and column that a message shows.
 // Contract: pure; lines end at '\n' (a '\r' before it is no part of the line); lines and columns count from 1, columns
-// in bytes. The text is walked once, when it is first asked for, and must outlive the object.
+// in bytes. The text must outlive the object, which keeps the last line it found and walks from there: places in the
+// order of the text cost one walk, and no memory.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "graphrun/error.h"
 
@@ -21,10 +21,12 @@ class SourceLines {
   void locate(Diagnostic& diagnostic, std::size_t offset);
 
  private:
-  const std::vector<std::size_t>& begins();
+  bool to_next(std::size_t most);  // false: none begins there or before
+  void to_previous();
 
   std::string_view text_;
-  std::vector<std::size_t> begins_;
+  std::size_t begin_ = 0;  // of the line
+  int line_ = 1;
 };
 
 }  // namespace graphrun

@@ -29,6 +29,20 @@ TEST(SourceLines, AgreesWithTheWalk) {
   }
 }
 
+TEST(SourceLines, GoesBackAndForth) {
+  const std::string text = "\n\nab\n\nc";
+  SourceLines lines(text);
+  const int line_of[] = {1, 2, 3, 3, 3, 4, 5, 5};
+  for (const std::size_t offset : {7u, 0u, 5u, 2u, 1u, 4u, 6u, 3u}) {
+    Diagnostic d;
+    lines.locate(d, offset);
+    EXPECT_EQ(d.line, line_of[offset]) << offset;
+    EXPECT_EQ(lines.offset_of(d.line, d.column), offset);
+  }
+  EXPECT_EQ(lines.offset_of(9, 1), text.size());
+  EXPECT_EQ(lines.offset_of(3, 1), 2u);
+}
+
 TEST(SourceLines, ALineOfMegabytesIsNotCopied) {
   const std::string text = "a\n" + std::string(3000000, 'b') + "\r\nc";
   SourceLines lines(text);
