@@ -19,21 +19,17 @@ std::string listed(const std::vector<std::string>& names) {
   return names.size() > kShown ? text + fmt::format(" and {} more", names.size() - kShown) : text;
 }
 
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& names) {
-  const std::string near = nearest_name(name, names);
-  return near.empty() ? "" : fmt::format("did you mean '{}'?", near);
-}
-
-std::vector<double> values_side_by_side(const std::vector<ArrayPtr>& arrays) {
-  const auto rows = static_cast<std::size_t>(arrays.front()->rows());
-  const auto width_of = [](const ArrayPtr& array) {
-    return static_cast<std::size_t>(array->shape.rank() == 1 ? 1 : array->shape[1]);
-  };
-  std::size_t width = 0, column = 0;
-  for (const ArrayPtr& array : arrays) width += width_of(array);
-  std::vector<double> values(rows * width);
-  for (const ArrayPtr& array : arrays) {
-    const std::size_t own = width_of(array);
+std::vector<double> values_side_by_side(std::size_t width, const std::function<ArrayPtr()>& next) {
+  std::vector<double> values;
+  for (std::size_t column = 0; column < width;) {
+    const ArrayPtr array = next();
+    const auto rows = static_cast<std::size_t>(array->rows());
+    const auto own = static_cast<std::size_t>(array->shape.rank() == 1 ? 1 : array->shape[1]);
+    if (values.empty()) {
+      require_within_input_limit(saturating_product(rows, width * sizeof(double)),
+                                 fmt::format("{} columns of {} rows side by side", width, rows));
+      values.resize(rows * width);
+    }
     std::visit(
         [&](const auto& from) {
           for (std::size_t r = 0; r < rows; ++r) {
@@ -167,10 +163,8 @@ class Chooser {
     const std::int64_t rows = arrays.front()->rows();
     Array together{Shape{rows, width}, {}, std::move(names)};
     if (options_.use == DataUse::values) {
-      const auto bytes =
-          saturating_product(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(width) * sizeof(double));
-      require_within_input_limit(bytes, fmt::format("{} columns of {} rows side by side", width, rows));
-      together.values = values_side_by_side(arrays);
+      together.values = values_side_by_side(static_cast<std::size_t>(width),
+                                            [&, i = std::size_t{0}]() mutable { return std::move(arrays[i++]); });
     }
     return std::make_shared<const Array>(std::move(together));
   }

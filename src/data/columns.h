@@ -2,6 +2,7 @@
 // Contract: reports to the reader; an input whose array is null was reported.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,10 +20,11 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
                                 std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
                                 const DataOptions& options, const TableFit& fit);
 
-// The rows of arrays of equally many, (rows) or (rows, k), one array after the other in each row.
-std::vector<double> values_side_by_side(const std::vector<ArrayPtr>& arrays);
+// Rows of `width` numbers from arrays of equally many rows, (rows) or (rows, k), one array after the other in each row.
+// `next` gives them; each is let go of before the next is asked for. Throws Error: more than the limit of
+// input_limit.h.
+std::vector<double> values_side_by_side(std::size_t width, const std::function<ArrayPtr()>& next);
 
 std::string listed(const std::vector<std::string>& names);
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& names);
 
 }  // namespace graphrun::data

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "data/columns.h"
+#include "graphrun/error.h"
 
 namespace graphrun::data {
 namespace {
@@ -13,14 +14,12 @@ namespace {
 // Columns of one number a row, side by side, each row in the shape of `sample`.
 ArrayPtr side_by_side(const std::vector<NamedArray>& columns, const Shape& sample) {
   auto together = std::make_shared<Array>();
-  std::vector<ArrayPtr> arrays;
-  for (const NamedArray& column : columns) {
-    arrays.push_back(column.read());
-    together->columns.push_back(column.name);
-  }
-  together->shape = Shape{arrays.front()->rows()};
+  for (const NamedArray& column : columns) together->columns.push_back(column.name);
+  std::vector<double> values =
+      values_side_by_side(columns.size(), [at = columns.begin()]() mutable { return (at++)->read(); });
+  together->shape = Shape{static_cast<std::int64_t>(values.size() / columns.size())};
   for (const std::int64_t extent : sample.dims()) together->shape.push_back(extent);
-  together->values = values_side_by_side(arrays);
+  together->values = std::move(values);
   return together;
 }
 

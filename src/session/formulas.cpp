@@ -221,7 +221,7 @@ std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reade
       } else {
         reader.report_inside(formula, term.at, "data.column",
                              fmt::format("no column '{}'; the source has {}", term.word, data::listed(table.names())),
-                             data::did_you_mean(term.word, table.names()));
+                             did_you_mean(term.word, table.names()));
       }
     }
     if (reader.errors() != before) return std::nullopt;
