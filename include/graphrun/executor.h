@@ -1,7 +1,8 @@
 // executor.h: what a machine has to offer to run a Program, and the registry of those that do.
 // Contract:
 //   - supports() and plan_region() are pure functions of (signature, target) and need no device; they are asked before
-//     memory is laid out. load() may fail (no device, no memory), but may not decline.
+//     memory is laid out, plan_region() then again (RegionSize). load() may fail (no device, no memory), but may not
+//     decline.
 //   - load() allocates once; run() allocates nothing and transfers nothing until its end, stays close to its device (a
 //     tenth of a second of steps), and when it returns all polled buffers can be read.
 //   - a Runnable belongs to one thread at a time; different Runnables may run in different threads.
@@ -61,10 +62,10 @@ struct FusedSignature {
 // What a region runs over: rows, with reductions over them or without, or elements.
 enum class RegionForm : std::uint8_t { reductions, rows, elements };
 
-// What a tiling is computed from, once the compiler knows it; zeros while it only asks whether there may be a region.
-// So no executor can decline a region for its size yet. A kernel of a whole step on a GPU will have to (its tiles and
-// accumulators must fit shared memory): then the layout of tiles comes before the answer, and a region that is declined
-// there is dissolved as regions.cpp does it.
+// What a tiling is computed from. The compiler asks plan_region() twice: before memory is laid out, whether there may
+// be a region, with zeros here; and while tiles are laid out, how a region runs that was accepted, with its sizes. The
+// second time an executor may not decline: whether there is a region does not depend on its size. A region over
+// elements has no tiles and is asked about without sizes.
 struct RegionSize {
   std::uint64_t tile_bytes = 0;         // of kTileLanes rows
   std::uint64_t accumulator_bytes = 0;  // of one partition

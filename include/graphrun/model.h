@@ -108,7 +108,9 @@ struct Model {
 enum class DataUse {
   values,  // all of it
   sizes,   // how many samples there are: files are opened only where the model does not say. Enough for plan_program()
-  none,    // no file is opened; a split whose size the model does not say is left out
+  // No file is opened; a split whose size the model does not say is left out. A batch "all" is then not known: with
+  // weights, and where no output depends on the other rows of its batch, it is 1024, to predict with.
+  none,
 };
 
 struct LoadOptions {

@@ -23,7 +23,8 @@
 
 namespace graphrun {
 
-// The candidate is the Session's executor. fuse: parts 2 to 4 run the Program with regions. No part is profiled.
+// The candidate is the Session's executor, which has to be named: "auto" is refused. fuse: parts 2 to 4 run the Program
+// with regions. No part is profiled.
 struct VerifyOptions : SessionOptions {
   std::string against = "ref";
   std::shared_ptr<Executor> custom_against = {};  // used instead of the name when set
@@ -87,7 +88,8 @@ struct VerifyReport {
 
 GRAPHRUN_API VerifyReport verify(const Model& model, const VerifyOptions& options = {});
 
-// fuse: for states, which training leaves; other values are those of plain steps. Nothing is profiled.
+// executor: "auto" is refused. fuse: for states, which training leaves; other values are those of plain steps. Nothing
+// is profiled.
 struct ValueOptions : SessionOptions {
   std::uint64_t steps = 0;  // of training before the value is read
 };
@@ -96,7 +98,7 @@ struct ValueOptions : SessionOptions {
 // what the next step of its phase computes. Throws Error for a name that is not there, with the nearest.
 GRAPHRUN_API HostTensor value_after(const Model& model, std::string_view name, const ValueOptions& options = {});
 
-// The whole file in NumPy's format, version 1.0.
+// Writes the tensor in NumPy's format, version 1.0, and commits the file.
 GRAPHRUN_API void save_npy(const HostTensor& tensor, OutputFile& file);
 
 }  // namespace graphrun

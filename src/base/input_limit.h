@@ -2,7 +2,8 @@
 // made of it, the tree of a JSON text.
 // Contract: GRAPHRUN_MAX_INPUT in bytes, or with K, M, G or T behind it (powers of 1024); without it half of what the
 // host has left at that moment, for what is read is held twice on its way: as a file and as an array, as an array and
-// as a tensor. Whoever reads asks before it allocates. Errors: Error of kind input, code input.limit.
+// as a tensor. Whoever reads asks before it allocates; where no limit is set, a MiB and less is within
+// it unasked. Errors: Error of kind input, code input.limit.
 #pragma once
 
 #include <cstdint>

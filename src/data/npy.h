@@ -1,7 +1,8 @@
 // npy.h: NumPy's .npy arrays and the .npz files (zip) that hold several, read and written.
 // Contract: versions 1 to 3, C order, integers, floats and bools of 8 to 64 bits in either byte order. Throws Error
 // that names the file and the array; nothing is allocated that the file's length does not bear out, or that is beyond
-// the limit of input_limit.h. An archive is refused whose entries share bytes or names.
+// the limit of input_limit.h. IDX files are read with the same credible_elements() and read_values(). An archive is
+// refused whose entries share bytes or names.
 #pragma once
 
 #include <bit>

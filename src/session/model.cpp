@@ -60,9 +60,10 @@ DataUse use_of(const LoadOptions& options) {
   return options.predicts > 0 ? DataUse::none : options.data;
 }
 
+constexpr std::int64_t kPredicted = 1024;  // rows of a batch
+
 // Rows that know nothing of each other are predicted in batches that suit the machine. Others are as they are
 // evaluated.
-constexpr std::int64_t kPredicted = 1024;
 std::int64_t prediction_batch(const ModelFile& file, const Model& model, DataSet& data, const LoadOptions& options) {
   data.splits.clear();
   const bool is_asked = std::any_of(options.overrides.begin(), options.overrides.end(),
@@ -135,7 +136,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   std::optional<std::int64_t> batch =
       options.predicts > 0 ? prediction_batch(file, model, data, options) : batch_of(reader, file, data, options);
   reader.throw_if_failed();
-  // Weights without data are there to predict, whatever the batch was in training.
+  // Weights without data are there to predict, also where the batch of the training is not known.
   if (!batch && weights && options.data == DataUse::none && coupled_output(model).empty()) batch = kPredicted;
   if (batch) model.graph.impl().set_batch(*batch);
   if (weights) {
