@@ -9,6 +9,7 @@ namespace graphrun::cli {
 
 ExitCode exit_code(ErrorKind kind) {
   static constexpr ExitCode kCodes[] = {kRunFailed, kBadInput, kCheckFailed, kNoDevice};  // in the order of ErrorKind
+  static_assert(std::size(kCodes) == static_cast<std::size_t>(ErrorKind::device) + 1);
   return kCodes[static_cast<std::size_t>(kind)];
 }
 

@@ -33,6 +33,7 @@ std::string common(const std::string& file, const std::string& content) {
 
 std::string npy_header(const HostTensor& tensor) {
   static constexpr std::string_view kTypes[] = {"f4", "f8", "i4", "u8", "b1"};  // in the order of DType
+  static_assert(std::size(kTypes) == static_cast<std::size_t>(DType::boolean) + 1);
   const char order = std::endian::native == std::endian::little ? '<' : '>';
   std::string header =
       fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}",

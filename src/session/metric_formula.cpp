@@ -31,6 +31,7 @@ constexpr Combination kCombinations[] = {
      }},
     {0, [](double, double b) { return b; }},
 };
+static_assert(std::size(kCombinations) == static_cast<std::size_t>(Combined::same) + 1);
 
 }  // namespace
 
