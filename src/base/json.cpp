@@ -231,10 +231,10 @@ class TreeBuilder {
       if (first == nullptr || first->key != member->key) {
         first = member;
       } else if (errors_.size() < kMaxDuplicates) {
-        fail_at(
-            lines_.offset_of(member->line, member->column), "json.duplicate_key",
-            fmt::format("duplicate key {} in line {}, first in line {}", quote(member->key), member->line, first->line),
-            "keep one of the two");
+        fail_at(lines_.offset_of(member->line, member->column), "json.duplicate_key",
+                fmt::format("duplicate key {} in line {}, first in line {}", json_string(member->key), member->line,
+                            first->line),
+                "keep one of the two");
         errors_.back().pointer = pointer_of_open() + "/" + escape_pointer(member->key);
       }
     }
@@ -293,6 +293,7 @@ void refuse_byte_order_mark(const Document& document) {
 std::string_view name_of(Kind kind) {
   static constexpr std::string_view kNames[] = {"null",     "a boolean", "a number", "a number",
                                                 "a string", "an array",  "an object"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Kind::object) + 1);
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -310,10 +311,6 @@ Document parse(std::string file, std::string text) {
   refuse_byte_order_mark(document);
   TreeBuilder(document, document.root).run();
   return document;
-}
-
-std::string quote(std::string_view text) {
-  return json_string(text);
 }
 
 std::string escape_pointer(std::string_view key) {

@@ -46,7 +46,6 @@ struct Document {
 };
 
 Document parse(std::string file, std::string text);
-std::string quote(std::string_view text);          // as a JSON string, quotes included
 std::string escape_pointer(std::string_view key);  // a key as part of a JSON pointer: ~0 for ~, ~1 for / (RFC 6901)
 
 }  // namespace graphrun::json

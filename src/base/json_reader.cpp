@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/source_text.h"
+#include "graphrun/json_string.h"
 
 namespace graphrun::json {
 namespace {
@@ -74,7 +75,7 @@ std::string shown(const Value& value) {
     case Kind::real:
       return fmt::format("{}", value.real);
     case Kind::string:
-      return value.string.size() <= 40 ? "the string " + quote(value.string) : "a string";
+      return value.string.size() <= 40 ? "the string " + json_string(value.string) : "a string";
     default:
       return std::string(name_of(value.kind));
   }

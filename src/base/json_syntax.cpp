@@ -55,6 +55,7 @@ std::string_view expected(After after, char passed) {
   static constexpr std::string_view kNext[] = {
       "a value", "a value or ']'",     "a key in double quotes or '}'", "',' or ']'", "',' or '}'",
       "':'",     "the end of the file"};  // in the order of After
+  static_assert(std::size(kNext) == static_cast<std::size_t>(After::root) + 1);
   if (after == After::member && passed == ',') return "a key in double quotes";
   if ((after == After::item && passed == ',') || (after == After::key && passed == ':')) return "a value";
   return kNext[static_cast<std::size_t>(after)];
@@ -98,8 +99,8 @@ std::string hint_for(const Stop& stop, const SyntaxError& error, std::string_vie
   if (value_next && c == '.') return "a number begins with a digit: 0.5, not .5";
   if (value_next && c == '+') return "a number has no plus sign";
   if (value_next && stop.word == "None") return "JSON's word for nothing is null";
-  const std::string near = value_next ? nearest_name(stop.word, {"true", "false", "null"}) : "";
-  if (!near.empty()) return fmt::format("did you mean '{}'?", near);
+  const std::string near = value_next ? did_you_mean(stop.word, {"true", "false", "null"}) : "";
+  if (!near.empty()) return near;
   const bool key_next = expected(error.after, stop.passed).substr(0, 5) == "a key";
   if ((key_next || value_next) && !stop.word.empty() && std::isalpha(static_cast<unsigned char>(c)) != 0) {
     return fmt::format("write \"{}\", in double quotes", stop.word);

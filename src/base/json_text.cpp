@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "graphrun/json_string.h"
+
 namespace graphrun::json {
 namespace {
 
@@ -33,7 +35,7 @@ bool flat(const Value& value, std::size_t room, std::string& out) {
       out += number_text(value.real);
       break;
     case Kind::string:
-      out += quote(value.string);
+      out += json_string(value.string);
       break;
     case Kind::array:
       out += '[';
@@ -47,7 +49,7 @@ bool flat(const Value& value, std::size_t room, std::string& out) {
       out += '{';
       for (std::size_t i = 0; i < value.members.size(); ++i) {
         between(i == 0);
-        out += quote(value.members[i].key) + ": ";
+        out += json_string(value.members[i].key) + ": ";
         if (!flat(value.members[i].value, room, out)) return false;
       }
       out += '}';
@@ -92,7 +94,7 @@ class Writer {
     for (std::size_t i = 0; i < object.members.size(); ++i) {
       if (i > 0) out_ += ',';
       next_line(depth + 1);
-      out_ += quote(object.members[i].key) + ": ";
+      out_ += json_string(object.members[i].key) + ": ";
       write(object.members[i].value, depth + 1);
     }
     next_line(depth);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json_reader.h"
+#include "base/names_of.h"
 #include "data/array.h"
 #include "data/files.h"
 
@@ -21,13 +22,6 @@ struct Doc {
   std::string_view name, doc;
   std::string_view argument = {};  // what its value is; empty: it has none
 };
-
-template <class Rows>
-std::vector<std::string> names_of(const Rows& rows) {
-  std::vector<std::string> names;
-  for (const auto& row : rows) names.emplace_back(row.name);
-  return names;
-}
 
 // A split's object ({"idx": ..., "range": ...}) while it is read. Options are asked from `split`.
 struct SourceContext {

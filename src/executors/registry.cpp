@@ -141,10 +141,10 @@ std::shared_ptr<Executor> find_executor(std::string_view name) {
                 "'auto' finds the fastest executor by training a few steps; here one has to be named",
                 fmt::format("known: {}", fmt::join(executor_names(), ", ")));
   }
-  const std::string near = stem == "gpu" ? "cuda" : nearest_name(stem, executor_names());  // not cpu, which is nearer
-  throw Error(ErrorKind::input, "executor.unknown", fmt::format("unknown executor '{}'", name),
-              near.empty() ? fmt::format("known: {}, or the path of a plug-in", fmt::join(executor_names(), ", "))
-                           : fmt::format("did you mean '{}'?", near));
+  const std::string hint = did_you_mean(stem == "gpu" ? kCuda : stem, executor_names());  // not cpu, which is nearer
+  throw Error(
+      ErrorKind::input, "executor.unknown", fmt::format("unknown executor '{}'", name),
+      hint.empty() ? fmt::format("known: {}, or the path of a plug-in", fmt::join(executor_names(), ", ")) : hint);
 }
 
 }  // namespace graphrun

@@ -208,9 +208,8 @@ BufferId find_state(const Compiled& compiled, std::string_view name) {
   for (const Buffer& buffer : program.buffers) {
     if (is_state(buffer.kind)) names.push_back(buffer.name);
   }
-  const std::string near = nearest_name(name, names);
   throw Error(ErrorKind::input, "state.unknown", fmt::format("there is no state '{}'", name),
-              near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+              did_you_mean(name, names));
 }
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "graphrun/error.h"
+#include "graphrun/json_string.h"
 #include "support/cpu_time.h"
 
 namespace graphrun::json {
@@ -267,8 +268,8 @@ TEST(JsonSpeed, ManyKeys) {
 }
 
 TEST(JsonQuote, Escapes) {
-  EXPECT_EQ(quote("a\"b\\c\n\t\r\x01\xc3\xa9"), "\"a\\\"b\\\\c\\n\\t\\r\\u0001\xc3\xa9\"");
-  EXPECT_EQ(parse("m", quote("\x1f/\"")).root.string, "\x1f/\"");
+  EXPECT_EQ(json_string("a\"b\\c\n\t\r\x01\xc3\xa9"), "\"a\\\"b\\\\c\\n\\t\\r\\u0001\xc3\xa9\"");
+  EXPECT_EQ(parse("m", json_string("\x1f/\"")).root.string, "\x1f/\"");
   EXPECT_EQ(escape_pointer("a/b~c"), "a~1b~0c");
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
+#include "graphrun/json_string.h"
 #include "graphrun/op.h"
 
 namespace graphrun::ir {
@@ -26,7 +26,7 @@ std::string label(const Graph& graph, NodeId id) {
   for (const NodeId input : node.inputs) {
     if (is_number(graph[input])) numbers += " " + operand(graph, input);
   }
-  std::string text = json::quote(fmt::format("{}: {}{}", node.name, name_of(node.op), numbers));
+  std::string text = json_string(fmt::format("{}: {}{}", node.name, name_of(node.op), numbers));
   text.insert(text.size() - 1, "\\n" + to_string(node.type));
   return text;
 }
@@ -47,7 +47,7 @@ std::string node_text(const Graph& graph, NodeId id) {
 
 std::string to_dot(const Graph& graph, const std::string& name, const std::vector<bool>& shown) {
   std::string text =
-      fmt::format("digraph {} {{\n  rankdir=TB;\n  node [fontname=\"Helvetica\", fontsize=11];\n", json::quote(name));
+      fmt::format("digraph {} {{\n  rankdir=TB;\n  node [fontname=\"Helvetica\", fontsize=11];\n", json_string(name));
   const auto draws = [&](NodeId id) { return shown[id] && !is_number(graph[id]); };
   const auto nodes_of = [&](std::uint32_t phase, std::string_view indent) {
     for (NodeId id = 0; id < graph.size(); ++id) {
@@ -59,7 +59,7 @@ std::string to_dot(const Graph& graph, const std::string& name, const std::vecto
   const bool boxes = graph.phases.size() > 1;
   for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
     if (boxes)
-      text += fmt::format("  subgraph cluster_{} {{\n    label={};\n", phase, json::quote(graph.phases[phase].name));
+      text += fmt::format("  subgraph cluster_{} {{\n    label={};\n", phase, json_string(graph.phases[phase].name));
     nodes_of(phase, boxes ? "    " : "  ");
     if (boxes) text += "  }\n";
   }

@@ -41,10 +41,9 @@ Isa default_isa() {
     names.emplace_back(name_of(isa));
     listing += (listing.empty() ? "" : ", ") + names.back();
   }
-  const std::string nearest = nearest_name(wanted, names);
   throw Error(ErrorKind::input, "isa.unknown",
               "GRAPHRUN_ISA: expected one of " + listing + " on this machine, got '" + wanted + "'",
-              nearest.empty() ? "" : "did you mean '" + nearest + "'?");
+              did_you_mean(wanted, names));
 }
 
 namespace {

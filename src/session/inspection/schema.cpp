@@ -266,7 +266,7 @@ Json split() {
                           {"range", exactly(2, integer(0))},
                           {"header", type("boolean")},
                           {"delimiter", type("string")},
-                          {"missing", words(data::names_of(data::missing_docs()))}};
+                          {"missing", words(names_of(data::missing_docs()))}};
   Members properties;
   std::vector<Json> one;
   const auto describe = [&](const auto& row) {

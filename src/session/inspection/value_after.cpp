@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "data/npy.h"
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 #include "graphrun/verify.h"
@@ -30,10 +29,9 @@ namespace {
   std::vector<std::string> candidates;
   for (const Buffer& buffer : compiled.program.buffers) candidates.push_back(buffer.name);
   for (const auto& entry : names) candidates.push_back(entry.first);
-  const std::string near = nearest_name(name, candidates);
+  const std::string hint = did_you_mean(name, candidates);
   throw Error(ErrorKind::input, "value.unknown", fmt::format("there is no value '{}'", name),
-              near.empty() ? "graphrun show lists the model's, graphrun plan --program all of a step"
-                           : fmt::format("did you mean '{}'?", near));
+              hint.empty() ? "graphrun show lists the model's, graphrun plan --program all of a step" : hint);
 }
 
 BufferId find_value(const Model& model, const CompiledModel& compiled, std::string_view name) {
@@ -99,12 +97,6 @@ HostTensor value_after(const Model& model, std::string_view name, const ValueOpt
   HostTensor tensor(buffer.type.dtype, buffer.type.shape);
   runnable->read(id, tensor.bytes());
   return tensor;
-}
-
-void save_npy(const HostTensor& tensor, OutputFile& file) {
-  file.write(data::npy_header(tensor));
-  file.write({reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()});
-  file.commit();
 }
 
 }  // namespace graphrun

@@ -198,9 +198,7 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
     found.push_back(diagnostic(weights, std::move(code), std::move(message), std::move(hint)));
   };
   // Of a thousand that do not fit the first are told: for the others no hint is searched.
-  const auto near = [&](const std::string& name, const std::vector<std::string>& candidates) {
-    return found.size() < kMaxDiagnostics ? nearest_name(name, candidates) : std::string();
-  };
+  const auto full = [&] { return found.size() >= kMaxDiagnostics; };
   std::vector<std::string> names, unused;
   for (const ir::NodeId id : graph.impl().parameters) names.push_back(graph.impl().graph[id].name);
   const ByName wanted(names, std::identity());
@@ -213,7 +211,7 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
     const auto* one = given.find(node.name);
     const data::NpyHeader* header = one ? &one->second : nullptr;
     if (!header) {
-      const std::string other = near(node.name, unused);
+      const std::string other = full() ? "" : nearest_name(node.name, unused);
       add("weights.missing", fmt::format("no array '{}'", node.name),
           other.empty() ? "" : fmt::format("it has '{}', which the model has not", other));
     } else if (header->type != "f4") {
@@ -224,9 +222,8 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
     }
   }
   for (const std::string& name : unused) {
-    const std::string other = near(name, names);
     add("weights.unknown", fmt::format("the model has no parameter '{}'", name),
-        other.empty() ? "" : fmt::format("did you mean '{}'?", other));
+        full() ? "" : did_you_mean(name, names));
   }
   return found;
 }

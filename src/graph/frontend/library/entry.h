@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/names_of.h"
 #include "graph/ir/attributes.h"
 #include "graphrun/error.h"
 
@@ -31,13 +32,6 @@ template <class Row>
 const Row* find_row(const std::vector<Row>& table, std::string_view name) {
   const auto found = std::find_if(table.begin(), table.end(), [&](const Row& row) { return row.name == name; });
   return found == table.end() ? nullptr : &*found;
-}
-
-template <class Row>
-std::vector<std::string> names_of(const std::vector<Row>& table) {
-  std::vector<std::string> names;
-  for (const Row& row : table) names.emplace_back(row.name);
-  return names;
 }
 
 // "there is no optimizer named sdg", with the nearest name or, where they are few, all of them; "optimizer.unknown".

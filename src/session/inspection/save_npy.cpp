@@ -1,0 +1,13 @@
+// save_npy.cpp: a tensor as a file in NumPy's format.
+#include "data/npy.h"
+#include "graphrun/verify.h"
+
+namespace graphrun {
+
+void save_npy(const HostTensor& tensor, OutputFile& file) {
+  file.write(data::npy_header(tensor));
+  file.write({reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()});
+  file.commit();
+}
+
+}  // namespace graphrun
