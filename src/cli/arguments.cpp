@@ -133,10 +133,10 @@ void refuse_extra(const std::vector<std::string>& words, std::size_t at, std::st
 std::string nearest_model(const std::string& path) {
   const std::filesystem::path wanted(path);
   std::vector<std::string> names;
-  std::error_code ignored;
+  std::error_code error;
   const std::filesystem::path folder = wanted.has_parent_path() ? wanted.parent_path() : ".";
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().filename().string());
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".json") names.push_back(it->path().filename().string());
   }
   const std::string near = nearest_name(wanted.filename().string(), names);
   return near.empty() ? near : (wanted.parent_path() / near).string();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <stdexcept>
 
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
@@ -23,6 +24,8 @@ void fill_batch(const HostTensor& given, const Standardization* fitted, std::int
     std::copy(rows.begin(), rows.end(), batch.bytes().begin());
     return;
   }
+  if (fitted != nullptr && !is_float(batch.dtype()))
+    throw std::logic_error(fmt::format("predict: the input '{}' is fitted and {}", name, name_of(batch.dtype())));
   with_elements(given, [&](const auto from) {
     with_elements(batch, [&]<class To>(std::span<To> to) {
       for (std::size_t i = 0; i < size; ++i) {
