@@ -1,15 +1,9 @@
 // The verbs that look into a model: plan, show, check, verify.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cctype>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <string>
 #include <vector>
 

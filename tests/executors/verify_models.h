@@ -1,4 +1,6 @@
 // verify_models.h: small models that reach what the verifier looks at.
+// Contract: each call builds the same model, with its data in memory; both train and predict. Leaves to
+// others: what is verified of them (verify_*_test.cpp).
 #pragma once
 
 #include <limits>
