@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <stdexcept>
 
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
@@ -24,25 +23,22 @@ void fill_batch(const HostTensor& given, const Standardization* fitted, std::int
     std::copy(rows.begin(), rows.end(), batch.bytes().begin());
     return;
   }
-  if (fitted != nullptr && !is_float(batch.dtype()))
-    throw std::logic_error(fmt::format("predict: the input '{}' is fitted and {}", name, name_of(batch.dtype())));
+  const std::span<float> to = batch.elements<float>();  // no other is fitted, or takes another type
   with_elements(given, [&](const auto from) {
-    with_elements(batch, [&]<class To>(std::span<To> to) {
-      for (std::size_t i = 0; i < size; ++i) {
-        auto value = static_cast<double>(from[begin + i]);
-        const bool was_finite = std::isfinite(value);
-        if (fitted != nullptr) {
-          const std::size_t column = i % fitted->scale.size();
-          value = (value - fitted->shift[column]) / fitted->scale[column];
-        }
-        to[i] = static_cast<To>(value);
-        if (was_finite && !std::isfinite(static_cast<double>(to[i]))) {
-          throw Error(ErrorKind::input, "predict.value",
-                      fmt::format("predict: input '{}', row {}, column {}: {} is too large for {}", name,
-                                  (begin + i) / width, i % width, from[begin + i], name_of(batch.dtype())));
-        }
+    for (std::size_t i = 0; i < size; ++i) {
+      auto value = static_cast<double>(from[begin + i]);
+      const bool was_finite = std::isfinite(value);
+      if (fitted != nullptr) {
+        const std::size_t column = i % fitted->scale.size();
+        value = (value - fitted->shift[column]) / fitted->scale[column];
       }
-    });
+      to[i] = static_cast<float>(value);
+      if (was_finite && !std::isfinite(to[i])) {
+        throw Error(ErrorKind::input, "predict.value",
+                    fmt::format("predict: input '{}', row {}, column {}: {} is too large for {}", name,
+                                (begin + i) / width, i % width, from[begin + i], name_of(batch.dtype())));
+      }
+    }
   });
 }
 

@@ -122,6 +122,17 @@ TEST(Verify, NothingIsToldAsAnError) {
   }
 }
 
+TEST(Verify, AStepWithoutANameIsToldByItsNumber) {
+  Difference difference;
+  difference.kind = Difference::Kind::fused;
+  difference.op = "matmul";
+  difference.step = 2;
+  difference.steps = 3;
+  EXPECT_NE(to_string(difference).find("(matmul, 2 of 3) differs"), std::string::npos) << to_string(difference);
+  difference.step = 0;
+  EXPECT_NE(to_string(difference).find("wrong after the whole phase"), std::string::npos) << to_string(difference);
+}
+
 // ---- side by side
 
 TEST(Verify, ATrajectoryTellsHowRoundingGrows) {
