@@ -176,7 +176,7 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   }
 
   // Ctrl-C ends the program within a fifth of a second, the way out included.
-  constexpr double kAfterInterrupt = 0.09;
+  constexpr double kAfterInterrupt = 0.05;
   Results results = evaluated(session, kAfterInterrupt - seconds_since_interrupt());
   results.training = std::move(training);
   if (fusion) results.regions = region_lines(*fusion, session.program());
