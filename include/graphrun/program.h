@@ -148,10 +148,11 @@ constexpr std::int64_t whole_lanes(std::int64_t rows) {  // with those that fill
 }
 
 // Elementwise steps [first, last) of the phase over one index space, that of the last one's output (a record has one
-// element), and all with rows or none. A step with one element in a chain of more gives a number, from numbers alone:
-// whoever runs the chain may compute it as often as there are elements. What an earlier step of the chain wrote, itself
-// or as a view of it, is read as that value; what only the chain reads is in Layout::registers, as numbers always are.
-// All else is read from memory, and what meets a write of the chain there is read at the element that is written.
+// element), and all with rows or none. A step with one element and no rows in a chain of more, or of one row, gives a
+// number, from numbers alone: whoever runs the chain may compute it as often as there are elements. What an earlier
+// step of the chain wrote, itself or as a view of it, is read as that value; what only the chain reads is in
+// Layout::registers, as numbers always are. All else is read from memory, and what meets a write of the chain there is
+// read at the element that is written.
 struct ElementChain {
   std::uint32_t first = 0, last = 0;
   friend bool operator==(const ElementChain&, const ElementChain&) = default;

@@ -64,7 +64,7 @@ class ElementChecker : RegionRules {
     for (std::uint32_t i = chain.first; i < chain.last; ++i) {
       const Step& step = phase_.steps[i];
       const Buffer& output = buffer(step.output);
-      const bool number = elements_of(program_, step) == 1 && count > 1;
+      const bool number = elements_of(program_, step) == 1 && (count > 1 || (rows && output.type.rows == 0));
       const bool in_registers = output.kind == BufferKind::tile;
       if (!is_elementwise(step.op) || step.workspace != kNoBuffer) broken(i, "does not go by elements");
       if (!number && (elements_of(program_, step) != count || (output.type.rows > 0) != rows))
@@ -80,7 +80,8 @@ class ElementChecker : RegionRules {
         const auto value = values.find(root_[input]);
         if (value == values.end()) {
           access(input, chain.first, i, false, !number && has == count && buffer(input).layout == Layout::rows);
-        } else if (!is_same(buffer(input), buffer(value->second)) || (number && has > 1))
+        } else if (!is_same(buffer(input), buffer(value->second)) ||
+                   (number && (has > 1 || buffer(value->second).type.rows > 0)))
           broken(i, "cannot read {} as {} of its chain", named(input), named(value->second));
       }
       if (step.row_count != kNoBuffer) access(step.row_count, chain.first, i, false, false);

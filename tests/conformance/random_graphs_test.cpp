@@ -19,6 +19,7 @@
 #include "support/passes.h"
 #include "support/random_graph.h"
 #include "support/rounds.h"
+#include "support/seed.h"
 
 namespace graphrun::test {
 namespace {
@@ -173,6 +174,7 @@ TEST_P(RandomGraphs, AgreeWithRefStepByStep) {
   const std::shared_ptr<Executor> candidate = executor(name);
   const std::uint64_t seeds = random_graphs(kSeeds);
   for (std::uint64_t seed = part; seed < seeds; seed += kParts) {
+    const AtSeed at{seed};
     const RandomGraph random = random_graph(seed, *candidate);
     std::string wrong;
     try {
@@ -216,6 +218,7 @@ TEST(RandomGraphComparison, AWrongStepIsFoundAndNamed) {
       hands.change_output([](std::vector<float>& values) { values[0] += 1e-3F * (2 + std::fabs(values[0])) * 50; });
     };
     const auto mutant = std::make_shared<MutantExecutor>(executor("cpu"), mutation);
+    const AtSeed at{seed};
     const RandomGraph random = random_graph(seed, *mutant);
     try {
       const std::string text = StepByStep(random, mutant).difference();
@@ -241,6 +244,7 @@ TEST(RandomGraphGenerator, CoversTheRegistry) {
   std::map<std::string_view, int> uses;
   int partial = 0, short_batches = 0, largest = 0, smallest = 1000;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const AtSeed at{seed};
     const RandomGraph random = random_graph(seed, *executor("ref"));
     for (const ir::Node& node : random.graph.nodes) ++uses[name_of(node.op)];
     const ir::Phase& phase = random.graph.phases[0];

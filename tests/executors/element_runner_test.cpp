@@ -199,6 +199,17 @@ TEST(ElementRunner, RandomStepsLeaveTheBitsThatTheyLeaveOneByOne) {
   EXPECT_GT(regions, 20u) << "the random steps test nothing";
 }
 
+TEST(ElementRunner, AChainOfOneRowReadsNumbers) {
+  Tables tables;
+  ir::Builder& make = tables.make;
+  const NodeId n = make.add("exp", {tables.number()});
+  const NodeId x = make.add("input", {}, {{"shape", Extents{1, 1}}, {"rows", std::int64_t{1}}});
+  tables.states.push_back(x);
+  const NodeId y = make.add("mul", {make.add("exp", {x}), n});
+  make.add("assign", {tables.number(), make.add("sum", {make.add("neg", {y})}, {{"axes", Extents{0, 1}}})});
+  expect_same_bits(tables, "one row");
+}
+
 // A partial batch: rows past the count are zero in what leaves the region, though exp(0) is not.
 TEST(ElementRunner, LeavesRowsThatAreNotThereZero) {
   constexpr std::int64_t kSamples = 200, kFeatures = 200;

@@ -13,6 +13,7 @@
 #include "support/program_mutator.h"
 #include "support/random_graph.h"
 #include "support/rounds.h"
+#include "support/seed.h"
 
 namespace graphrun {
 namespace {
@@ -67,6 +68,7 @@ std::vector<Program> sound_programs() {
     programs.push_back(plan_program(regression(50, 20), options));
   }
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    const test::AtSeed at{seed};
     const test::RandomGraph random = test::random_graph(seed, *test::executor("cpu"));
     programs.push_back(test::lower_for(random.graph, *test::executor("cpu")).program);
     programs.push_back(test::lower_for(random.graph, *test::executor("cpu"), ElementLimits{1, 4, 8, 20, 4}).program);

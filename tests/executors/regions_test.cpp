@@ -24,6 +24,7 @@
 #include "support/passes.h"
 #include "support/random_graph.h"
 #include "support/rounds.h"
+#include "support/seed.h"
 #include "support/tensors.h"
 
 namespace graphrun::test {
@@ -158,6 +159,7 @@ TEST_P(RegionsOfRandomGraphs, AgreeWithPlainSteps) {
   CpuExecutor cpu;
   std::size_t regions = 0, stages = 0;
   for (std::uint64_t seed = GetParam(); seed < kSeeds; seed += kParts) {
+    const AtSeed at{seed};
     const RandomGraph random = random_graph(seed, cpu, kLargestBatch);
     const Regions some = fused(random.graph, cpu);
     const ir::Graph unfused = with_everything_kept(random.graph);
@@ -283,6 +285,7 @@ TEST_P(RegionsOfRandomGraphs, AddUpFromHalvesOfTheRows) {
   CpuExecutor cpu;
   std::size_t values = 0;
   for (std::uint64_t seed = GetParam(); seed < kSeeds; seed += kParts) {
+    const AtSeed at{seed};
     const RandomGraph random = random_graph(seed, cpu, kLargestBatch);
     const Regions all = fused(with_everything_kept(random.graph), cpu);
     for (const std::int64_t rows : {1, 7}) {

@@ -152,6 +152,31 @@ TEST(Elements, AViewOfANumberIsComputedAnewWithIt) {
   EXPECT_TRUE(in_registers(program, "n") && in_registers(program, "n.copy1"));
 }
 
+// A batch of one row has one element, too, but is no number.
+TEST(Elements, AChainOfOneRowReadsNumbers) {
+  ElementStep step;
+  const NodeId n = step.named("n", step.make.add("exp", {step.state("t", {})}));
+  const NodeId x = step.make.add("input", {}, {{"shape", List{1, 1}}, {"rows", std::int64_t{1}}});
+  const NodeId y = step.named("y", step.make.add("mul", {step.named("e", step.make.add("exp", {x})), n}));
+  step.graph[y].keep = true;
+  const Program program = step.program();
+  EXPECT_EQ(regions_of(program), (ChainNames{{{"e", "n", "y"}}}));
+  EXPECT_TRUE(in_registers(program, "n"));
+  try {  // what follows from rows is no number
+    Program broken = program;
+    const auto e = find_buffer(program, "e"), shown = static_cast<BufferId>(broken.buffers.size());
+    broken.buffers.push_back(broken.buffers[e]);
+    broken.buffers[shown].name = "shown";
+    broken.buffers[shown].storage = e;
+    broken.buffers[shown].type = {DType::f32, {}, 0};
+    broken.phases[0].steps[1].inputs[0] = shown;
+    check(broken);
+    ADD_FAILURE() << "not found: " << to_string(broken);
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("cannot read shown"), std::string::npos) << error.what();
+  }
+}
+
 // The sum cuts, and what follows it in the order of nodes needs no more than what comes before it.
 TEST(Elements, LaterReadersOfTheSameElementsComeAlong) {
   ElementStep step;

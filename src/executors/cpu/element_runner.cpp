@@ -10,7 +10,6 @@
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun {
-namespace {}  // namespace
 
 std::string ElementRunner::fault(const RegionSignature& region) {
   if (region.rows.size() > kMostSteps) return fmt::format("cpu runs at most {} steps over elements as one", kMostSteps);
