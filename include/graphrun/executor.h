@@ -6,9 +6,11 @@
 //   - load() allocates once; run() allocates nothing and transfers nothing until its end, stays close to its device (a
 //     tenth of a second of steps), and when it returns all polled buffers can be read.
 //   - a Runnable belongs to one thread at a time; different Runnables may run in different threads.
-// To add an executor: implement these two classes, or HostExecutor where its memory is the host's (host_executor.h),
-// and add one line to src/executors/registry.cpp, or build a shared library that exports graphrun_executor_plugin()
-// (executor_plugin.h) and say --executor=./libmine.so. examples/matmul_executor.cpp is one.
+// To add an executor: implement these two classes, or HostExecutor where its memory is the host's (host_executor.h), in
+// a folder of src/executors/, which the build finds by itself, and give it an include and a row in registry.cpp there.
+// `graphrun devices` lists what its devices() says: by default nothing. Or make it a shared library that exports
+// graphrun_executor_plugin() (executor_plugin.h; examples/matmul_executor.cpp), and say --executor=./libmine.so:
+//   g++ -std=c++20 -O2 -shared -fPIC mine.cpp -o libmine.so $(pkg-config --cflags --libs graphrun)
 #pragma once
 
 #include <atomic>

@@ -141,7 +141,8 @@ std::shared_ptr<Executor> find_executor(std::string_view name) {
                 "'auto' finds the fastest executor by training a few steps; here one has to be named",
                 fmt::format("known: {}", fmt::join(executor_names(), ", ")));
   }
-  const std::string hint = did_you_mean(stem == "gpu" ? kCuda : stem, executor_names());  // not cpu, which is nearer
+  std::string hint = did_you_mean(stem == "gpu" ? kCuda : stem, executor_names());  // not cpu, which is nearer
+  if (name.ends_with(".so")) hint = fmt::format("a path holds a '/': ./{}", name);
   throw Error(
       ErrorKind::input, "executor.unknown", fmt::format("unknown executor '{}'", name),
       hint.empty() ? fmt::format("known: {}, or the path of a plug-in", fmt::join(executor_names(), ", ")) : hint);

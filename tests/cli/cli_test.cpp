@@ -113,6 +113,7 @@ TEST_F(Cli, ABareWordNearAVerbIsAMisspeltVerb) {
   expect_refused(graphrun({file("data.csv", "x,y\n")}), {"data.csv' is a file of data, not a model file"});
   expect_refused(graphrun({"predict", file("data.csv", "x,y\n"), model_}), {"is a file of data", "MODEL.json DATA"});
   expect_refused(graphrun({model_, "--executor=gpu"}), {"did you mean 'cuda'?"});
+  expect_refused(graphrun({model_, "--executor=libmine.so"}), {"a path holds a '/': ./libmine.so"});
   expect_refused(graphrun({"train", "pln"}), {"no such file: 'pln'"});
   expect_refused(graphrun({"./trian"}), {"no such file: './trian'"});
   expect_refused(graphrun({folder_.string()}), {"is a folder"});
