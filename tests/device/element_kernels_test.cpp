@@ -14,8 +14,11 @@
 #include <vector>
 
 #include "executors/cuda/nvrtc.h"
+#include "executors/cuda_planner/cuda_planner.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
+#include "graphrun/op.h"
+#include "graphrun/params/minibatch.h"
 #include "graphrun/session.h"
 #include "programs.h"
 #include "support/source_folder.h"
@@ -128,6 +131,49 @@ TEST(ElementKernels, LargeChainsLoadFourElementsAtATime) {
     EXPECT_GE(count_of(source, "store4("), 1u) << source;
     EXPECT_EQ(compile(source), "");
   }
+}
+
+// One step over one element.
+Program one_step(Op op) {
+  Program program;
+  const std::string_view dtypes = traits_of(op).dtypes;  // "FF>F"
+  const auto add = [&](char letter) {
+    const DType dtype = letter == 'B'   ? DType::boolean
+                        : letter == 'U' ? DType::u64
+                        : letter == 'I' ? DType::i32
+                                        : DType::f32;
+    const auto id = static_cast<BufferId>(program.buffers.size());
+    program.buffers.push_back({"", {dtype, {1}, 0}, BufferKind::activation, id, id * kAlignment, kAlignment});
+    return id;
+  };
+  Step step{op, "step", {}, kNoBuffer, kNoBuffer, kNoBuffer, {}};
+  for (const char letter : dtypes.substr(0, dtypes.find('>'))) step.inputs.push_back(add(letter));
+  step.output = add(dtypes.back());
+  if (traits_of(op).params == MinibatchParams::kKind) step.params = MinibatchParams{1, 1};
+  Region region;
+  region.chains = {{0, 1}};
+  region.last = 1;
+  region.tiling = GpuTiling{256, 1};
+  program.phases.push_back({"run", 0, {step}, {region}});
+  return program;
+}
+
+// What the planner takes into a region has a text.
+TEST(ElementKernels, EveryElementwiseOpHasASource) {
+  std::string sources = cuda::kElementPrelude;
+  for (int i = 0; name_of(static_cast<Op>(i)) != "?"; ++i) {
+    const Op op = static_cast<Op>(i);
+    if (!is_elementwise(op) || !cuda::has_kernel(op)) continue;
+    const Program program = one_step(op);
+    try {
+      sources += cuda::element_kernel(std::string("one_") += name_of(op), program, program.phases[0],
+                                      program.phases[0].regions[0], {132, 0})
+                     .source;
+    } catch (const std::logic_error& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+  EXPECT_EQ(compile(sources), "");
 }
 
 // A column of a matrix of 64 GB: few elements, the places of which take more than 32 bits.

@@ -11,6 +11,9 @@ namespace graphrun::cuda {
 
 struct Machine;  // kernels/cuda/launcher.h
 
+// Of an op that a step may have: whether find_kernel() of kernels/cuda finds one.
+bool has_kernel(Op op);
+
 Support supports(const StepSignature& step, const Machine& machine);
 
 class CudaPlanner : public Executor {
