@@ -444,7 +444,8 @@ class Generator {
       }
       run.run();
       return RandomValue{graph[result].type, run.read(result)};
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.diagnostics().front().code == "program.rule") throw;  // the compiler's mistake, not the operands'
       return std::nullopt;
     }
   }
