@@ -265,6 +265,9 @@ TEST_F(Outputs, ASignalThatTheCallerIgnoresStaysIgnored) {
 }
 
 TEST_F(Outputs, APipeWithoutAReaderIsWaitedForBeforeTheTraining) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer keeps a signal back until open() returns, which it never does";
+#endif
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
   for (const char* flag : {"--log", "--losses", "--save-weights", "--profile-trace"}) {
     bool sent = false;
