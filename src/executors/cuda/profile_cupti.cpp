@@ -25,7 +25,7 @@ constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_GRAPH_TRACE,  // first: graph
 
 struct CuptiFunctions {
   DynamicLibrary library{fmt::format("libcupti.so.{}", CUDART_VERSION / 1000),
-                         "profiling a GPU needs",
+                         "CUPTI cannot be used:",
                          {},
                          "/usr/local/cuda/extras/CUPTI/lib64/"};
 #define X(name) decltype(&cupti##name) name = library.find<decltype(name)>("cupti" #name);
