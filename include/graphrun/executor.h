@@ -90,7 +90,7 @@ struct RegionPlan {
   std::string reason;  // why not; empty for yes
   Tiling tiling;       // how it would run, for the size that the signature tells
 
-  static RegionPlan with(Tiling tiling) { return {true, {}, std::move(tiling)}; }
+  static RegionPlan with(Tiling tiling) { return {true, {}, tiling}; }
   static RegionPlan no(std::string reason) { return {false, std::move(reason), {}}; }
 };
 

@@ -111,6 +111,7 @@ constexpr void add_enumerations(Hash& hash) {
   hash.add(kMaxRank).add(kMaxOperands).add(kAlignment).add(kTileLanes).add(std::variant_size_v<Tiling>);
 }
 
+// NOLINTBEGIN(bugprone-sizeof-container,bugprone-sizeof-expression): the sizes of the objects are meant
 constexpr void add_program(Hash& hash) {
   GRAPHRUN_TYPE(Shape);
   GRAPHRUN_STRUCT(TensorType, dtype, shape, rows);
@@ -165,6 +166,7 @@ constexpr void add_reports(Hash& hash) {
   GRAPHRUN_TYPE(Error);
   GRAPHRUN_TYPE(OutOfMemory);
 }
+// NOLINTEND(bugprone-sizeof-container,bugprone-sizeof-expression)
 
 #undef GRAPHRUN_NEXT
 #undef GRAPHRUN_PARENS

@@ -99,7 +99,7 @@ std::string hint_for(const Stop& stop, const SyntaxError& error, std::string_vie
   if (value_next && c == '.') return "a number begins with a digit: 0.5, not .5";
   if (value_next && c == '+') return "a number has no plus sign";
   if (value_next && stop.word == "None") return "JSON's word for nothing is null";
-  const std::string near = value_next ? did_you_mean(stop.word, {"true", "false", "null"}) : "";
+  std::string near = value_next ? did_you_mean(stop.word, {"true", "false", "null"}) : "";
   if (!near.empty()) return near;
   const bool key_next = expected(error.after, stop.passed).substr(0, 5) == "a key";
   if ((key_next || value_next) && !stop.word.empty() && std::isalpha(static_cast<unsigned char>(c)) != 0) {

@@ -200,7 +200,7 @@ class Chooser {
       if (!known) break;
       aggregates.push_back(*known);
     }
-    const ArrayPtr array = formulas_of(options_).evaluate(reader_, choice.place, columns, train, aggregates);
+    ArrayPtr array = formulas_of(options_).evaluate(reader_, choice.place, columns, train, aggregates);
     for (std::size_t i = 0; train && i < aggregates.size(); ++i) fit_.fit.set(name(i), aggregates[i]);
     return array;
   }

@@ -277,7 +277,8 @@ ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Place& formul
       }
       values.emplace(graph.replace(wanted[i]), from_doubles(aggregates[i], type_of_one));
     }
-    return std::make_shared<const Array>(as_array(std::move(graph).run({graph.result()}, values).front()));
+    const auto result = graph.result();
+    return std::make_shared<const Array>(as_array(std::move(graph).run({result}, values).front()));
   });
 }
 

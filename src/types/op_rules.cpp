@@ -127,7 +127,7 @@ Fault matmul(const StepTypes& step) {
   const TensorType& out = step.output;
   const int ra = a.shape.rank(), rb = b.shape.rank(), rank = std::max(ra, rb);
   if (precision != Precision::fp32 && precision != Precision::tf32) return "it has no such precision";
-  const Fault fault = fmt::format("{} @ {} is not {}", to_string(a), to_string(b), to_string(out));
+  Fault fault = fmt::format("{} @ {} is not {}", to_string(a), to_string(b), to_string(out));
   if (ra < 2 || rb < 2 || out.shape.rank() != rank) return fault;
   if (a.shape[ra - (transpose_a ? 2 : 1)] != b.shape[rb - (transpose_b ? 1 : 2)] ||
       out.shape[rank - 2] != a.shape[ra - (transpose_a ? 1 : 2)] ||

@@ -40,7 +40,7 @@ class ElementRunner {
     std::int64_t block = 0;
   };
 
-  void bind(const ElementChain& chain, const Phase& phase, const Program& program, std::vector<BoundStep>& steps);
+  void bind(const ElementChain& range, const Phase& phase, const Program& program, std::vector<BoundStep>& steps);
   static void run_elements(const Chain& chain, const std::vector<BoundStep>& steps, std::int64_t first,
                            std::int64_t last);
 

@@ -24,7 +24,7 @@ T load_element(std::span<const std::byte> bytes, std::size_t i) {
 
 template <class T>
 bool same_bits(T a, T b) {
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
+  return std::memcmp(&a, &b, sizeof(T)) == 0;  // NOLINT(bugprone-suspicious-memory-comparison): bits are meant
 }
 
 inline bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {

@@ -301,7 +301,7 @@ std::string rescue_weights(Session& session) {
   for (const std::string& folder : {variable("TMPDIR"), home_folder()}) {
     if (folder.empty()) continue;
     try {
-      const std::string path = fmt::format("{}/graphrun-weights-{}.npz", folder, random_digits());
+      std::string path = fmt::format("{}/graphrun-weights-{}.npz", folder, random_digits());
       save_weights(session, path);
       return path;
     } catch (const std::exception& error) {

@@ -34,7 +34,7 @@ class MetricAnalysis {
  public:
   // `roots`: what the model is for, its outputs and its loss. Where these depend on how rows fall into batches that is
   // the model's meaning, and none of the metric's doing.
-  MetricAnalysis(const ir::Graph& model, std::span<const ir::NodeId> roots);
+  MetricAnalysis(const ir::Graph& graph, std::span<const ir::NodeId> roots);
 
   MetricParts parts(ir::NodeId metric) const;
 
