@@ -189,8 +189,8 @@ struct Program {
   std::string name;
   std::string target;  // the target numbers it was planned for
   std::uint64_t arena_bytes = 0;
-  std::uint64_t lower_bound =
-      0;  // peak of the padded live bytes, and of what Target::apart keeps apart: no plan can be smaller
+  // Peak of the padded live bytes, and of what Target::apart keeps apart: no plan can be smaller.
+  std::uint64_t lower_bound = 0;
   std::vector<Buffer> buffers;
   std::vector<Phase> phases;
   std::vector<InitialValue> initial;

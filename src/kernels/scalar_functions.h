@@ -427,14 +427,6 @@ template <class T>
 GRAPHRUN_FN T where_positive(T x, T y) {  // else 0
   return select(x > 0.0f, y, T(0.0f));
 }
-template <class T>
-GRAPHRUN_FN T tanh_gradient(T x, T y) {  // 1 - x * x rounded twice has few digits near 1
-  return fma(-x, x, T(1.0f)) * y;
-}
-template <class T>
-GRAPHRUN_FN T sigmoid_gradient(T x, T y) {
-  return x * (1.0f - x) * y;
-}
 
 template <class T>
 GRAPHRUN_FN T floor(T x) {

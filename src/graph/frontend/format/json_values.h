@@ -22,8 +22,8 @@ std::optional<Shape> read_shape(json::Reader& reader, const json::Place& at, boo
 std::optional<DType> read_dtype(json::Reader& reader, const json::Place& at);  // f32 or i32
 struct InitDoc : Entry {
   std::string_view argument = {};  // without one the word alone
-  std::optional<Init> (*read)(json::Reader& reader,
-                              const json::Place& argument) = nullptr;  // null: npz, which read_init() reads
+  // Null: npz, which read_init() reads.
+  std::optional<Init> (*read)(json::Reader& reader, const json::Place& argument) = nullptr;
 };
 const std::vector<InitDoc>& init_docs();
 

@@ -4,6 +4,7 @@
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/tiles/tile_isa.h"
 #include "kernels/cpu/tiles/tile_parts.h"
+#include "kernels/scalar_ops.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {

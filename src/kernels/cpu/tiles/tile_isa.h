@@ -18,14 +18,14 @@ struct TileRows {
 // What a product does with its sums before it stores them, instead of a step that comes after it: by the functors of
 // scalar_ops.h, so the bits are those of that step. X(name of the op, which of its inputs the product is, what becomes
 // of `sum`, an element of the product with its bias; with() is that of the step's other operand).
-#define GRAPHRUN_EPILOGUES(X)                           \
-  X(relu, 0, relu(sum))                                 \
-  X(relu_gradient, 1, where_positive(with(), sum))      \
-  X(tanh_gradient, 1, tanh_gradient(with(), sum))       \
-  X(sigmoid_gradient, 1, sigmoid_gradient(with(), sum)) \
-  X(add, 0, sum + with())                               \
-  X(sub, 0, sum - with())                               \
-  X(mul, 0, sum* with())
+#define GRAPHRUN_EPILOGUES(X)                                 \
+  X(relu, 0, Relu::apply(sum, Floats(0.0f), Floats(0.0f)))    \
+  X(relu_gradient, 1, ReluGradient::apply(with(), sum))       \
+  X(tanh_gradient, 1, TanhGradient::apply(with(), sum))       \
+  X(sigmoid_gradient, 1, SigmoidGradient::apply(with(), sum)) \
+  X(add, 0, Add::apply(sum, with()))                          \
+  X(sub, 0, Sub::apply(sum, with()))                          \
+  X(mul, 0, Mul::apply(sum, with()))
 #define GRAPHRUN_EPILOGUE(name, input, expression) name,
 enum class Epilogue : std::int32_t { GRAPHRUN_EPILOGUES(GRAPHRUN_EPILOGUE) none };
 #undef GRAPHRUN_EPILOGUE
