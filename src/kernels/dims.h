@@ -14,6 +14,11 @@
 #else
 #define GRAPHRUN_HOST_DEVICE
 #endif
+#if defined(__CUDA_ARCH__)
+#define GRAPHRUN_ROLLED _Pragma("unroll 1")
+#else
+#define GRAPHRUN_ROLLED
+#endif
 
 namespace graphrun {
 
@@ -65,6 +70,8 @@ struct Dims {
       result.move(dim[0].stride, index);
       return result;
     }
+    // A division is long, and most kernels hold this loop several times.
+    GRAPHRUN_ROLLED
     for (int d = rank - 1; d >= 0; --d) {
       const std::int64_t rest = divide(index, dim[d].extent);
       result.move(dim[d].stride, index - rest * dim[d].extent);

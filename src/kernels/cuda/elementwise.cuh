@@ -4,6 +4,8 @@
 // address allow.
 #pragma once
 
+#include <initializer_list>
+
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/layout.h"
 
@@ -17,59 +19,90 @@ struct Elementwise {
   bool aligned = false;  // of the result
 };
 
-// Elements base .. base + live of the broadcast operand; base is a multiple of 4, live is 1 to 4.
 template <class T>
-__device__ void load(const Operand& operand, std::uint64_t base, int live, T (&to)[4]) {
+struct Four {
+  T at[4];
+};
+
+// Functions that are called, once for each type: the kernel of each op holds the two common cases only.
+template <class T>
+__device__ __noinline__ Four<T> load_any(const Operand& operand, std::uint64_t base, int live) {
   const T* from = static_cast<const T*>(operand.data);
+  Four<T> to = {};
   switch (operand.access) {
     case Access::same:
-      if (operand.aligned && live == 4) return load4(from + base, to);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        if (k < live) to[k] = from[base + static_cast<std::uint64_t>(k)];
+        if (k < live) to.at[k] = from[base + static_cast<std::uint64_t>(k)];
       }
-      return;
-    case Access::scalar: {
-      const T value = from[0];
-#pragma unroll
-      for (int k = 0; k < 4; ++k) to[k] = value;
-      return;
-    }
+      break;
+    case Access::scalar:
+      break;
     case Access::period: {
       std::uint64_t at = base - divide(base, operand.extent) * operand.extent;
-      if (operand.aligned && operand.extent % 4 == 0) return load4(from + at, to);
+      if (operand.aligned && operand.extent % 4 == 0) {
+        load4(from + at, to.at);
+        break;
+      }
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        to[k] = from[at];
+        to.at[k] = from[at];
         if (++at == operand.extent) at = 0;
       }
-      return;
+      break;
     }
     case Access::repeat: {
       std::uint64_t at = divide(base, operand.extent);
       std::uint64_t inside = base - at * operand.extent;
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        if (k < live) to[k] = from[at];
+        if (k < live) to.at[k] = from[at];
         if (++inside == operand.extent) {
           inside = 0;
           ++at;
         }
       }
-      return;
+      break;
     }
     case Access::strided:
+#pragma unroll 1
+      for (int k = 0; k < live; ++k) {
+        const T value = from[operand.dims.offset(static_cast<std::int64_t>(base) + k)];
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        if (k < live) to[k] = from[operand.dims.offset(static_cast<std::int64_t>(base) + k)];
+        for (int i = 0; i < 4; ++i) to.at[i] = i == k ? value : to.at[i];  // an array in registers has no index
       }
-      return;
+      break;
+  }
+  return to;
+}
+
+// Elements base .. base + live of the broadcast operand; base is a multiple of 4, live is 1 to 4.
+template <class T>
+__device__ void load(const Operand& operand, std::uint64_t base, int live, T (&to)[4]) {
+  const T* from = static_cast<const T*>(operand.data);
+  if (operand.access == Access::same && operand.aligned && live == 4) return load4(from + base, to);
+  if (operand.access == Access::scalar) {
+    const T value = from[0];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) to[k] = value;
+  } else {
+    const Four<T> four = load_any<T>(operand, base, live);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) to[k] = four.at[k];
   }
 }
 __device__ inline void load(const Operand&, std::uint64_t, int, None (&)[4]) {}
 
+template <class T>
+__device__ __noinline__ void store_any(T* to, Four<T> from, int inside) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (k < inside) to[k] = from.at[k];
+  }
+}
+
 template <class F, class Out, class A, class B = None, class C = None>
-__global__ void __launch_bounds__(256) elementwise_kernel(F f, Elementwise e, Out* out) {
+__global__ void __launch_bounds__(256) elementwise_kernel(F f, const __grid_constant__ Elementwise e, Out* out) {
   const std::uint64_t valid = e.extent.valid();
   const std::uint64_t all = e.extent.all;
   for (std::uint64_t group = thread_index(); group * 4 < all; group += thread_count()) {
@@ -86,7 +119,6 @@ __global__ void __launch_bounds__(256) elementwise_kernel(F f, Elementwise e, Ou
       load(e.operand[2], base, live, c);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        if (k >= live) continue;
         if constexpr (std::is_same_v<B, None>) {
           result[k] = f(a[k]);
         } else if constexpr (std::is_same_v<C, None>) {
@@ -94,39 +126,29 @@ __global__ void __launch_bounds__(256) elementwise_kernel(F f, Elementwise e, Ou
         } else {
           result[k] = f(a[k], b[k], c[k]);
         }
+        if (k >= live) result[k] = Out();
       }
     }
     if (e.aligned && inside == 4) {
       store4(out + base, result);
     } else {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        if (k < inside) out[base + static_cast<std::uint64_t>(k)] = result[k];
-      }
+      store_any<Out>(out + base, {result[0], result[1], result[2], result[3]}, inside);
     }
   }
 }
 
+// How the result and the operands from `first` on lie. packs: the alignment of four elements of the result, then of
+// each operand. A function of its own, as it is the same for each kernel.
+Elementwise elementwise_of(const KernelArgs& args, int first, std::initializer_list<std::uint64_t> packs);
+
 // `first`: the operand that is A; those after it follow.
-template <class F, class Out, class A, class B = None, class C = None>
+template <class F, class Out, class... Operands>
 void launch_elementwise(const KernelArgs& args, Launcher& launcher, const char* name, F f, int first = 0) {
-  const auto count = static_cast<std::uint64_t>(args.out_type.shape.elements());
-  if (count == 0) return;
-  Elementwise e;
-  e.extent = extent_of(args, args.out_type, count);
-  e.aligned = is_aligned(args.out, alignof(Pack<Out>));
-  const std::uint64_t packs[] = {alignof(Pack<A>), alignof(Pack<B>), alignof(Pack<C>)};
-  const int operands = std::is_same_v<B, None> ? 1 : std::is_same_v<C, None> ? 2 : 3;
-  for (int i = 0; i < operands; ++i) {
-    View view = dense(args.in_type[first + i].shape);
-    if (const std::int64_t* strides = args.in_strides[first + i])
-      std::copy_n(strides, view.extents.rank(), view.strides);
-    e.operand[i] = operand_of(view, args.out_type.shape, args.in[first + i]);
-    e.operand[i].aligned = is_aligned(args.in[first + i], packs[i]);
-  }
+  const Elementwise e = elementwise_of(args, first, {alignof(Pack<Out>), alignof(Pack<Operands>)...});
+  if (e.extent.all == 0) return;
   constexpr std::uint32_t kThreads = 256;
-  launch(launcher, elementwise_kernel<F, Out, A, B, C>, name,
-         linear_grid(launcher.machine(), (count + 3) / 4, kThreads), kThreads, f, e, args.output<Out>());
+  launch(launcher, elementwise_kernel<F, Out, Operands...>, name,
+         linear_grid(launcher.machine(), (e.extent.all + 3) / 4, kThreads), kThreads, f, e, args.output<Out>());
 }
 
 struct Same {
