@@ -2,8 +2,8 @@
 // Contract: a Params holds one struct of params/*.h, knows which, and is plain bytes: it travels to a device unchanged.
 // Equality and printing go by the fields, which a struct's `describe` visits in order. Shapes and dtypes of operands
 // are not repeated here; a kernel gets them as TensorType.
-// Leaves to others: the structs (params/), the list of them (params/all.h), which few files include: a new struct
-// rebuilds those and its own readers.
+// Leaves to others: the structs (params/), what reads the lists of them (params/all.h), which few files include:
+// a new struct rebuilds those and the readers of its header.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,10 @@ struct NoParams {
   constexpr void describe(auto&&) const {}
   friend bool operator==(const NoParams&, const NoParams&) = default;
 };
+
+// The structs of one header of params/; what can be done with all of them is in params/all.h.
+template <class... T>
+struct ParamsList;
 
 class Params {
  public:

@@ -1,6 +1,6 @@
 // params/all.h: the list of the structs that Params can hold, for the few who need them all.
-// Contract: a struct that is not listed here can be held, but neither printed nor compared: std::logic_error.
-// To add a struct: declare it in the header of its family, give it kKind and describe(), list it here.
+// Contract: a struct that no list names can be held, but neither printed nor compared: std::logic_error.
+// To add a struct: declare it in the header of its family, give it kKind and describe(), name it in the list there.
 #pragma once
 
 #include <cstddef>
@@ -32,11 +32,13 @@ struct ParamsList {
   template <class P, class F>
   static void visit(P& params, F&& f) {
     if (!((params.template get_if<T>() != nullptr && (f(params.template as<T>()), true)) || ...)) {
-      throw std::logic_error("parameters that params/all.h does not list");
+      throw std::logic_error("parameters that no list of params/ names");
     }
   }
 };
-using AllParams = ParamsList<NoParams, ScalarParams, MatmulParams, ReduceParams, MinibatchParams, AxisParams,
-                             PermuteParams, SliceParams, PadParams, RandomParams>;
+template <class... A, class... B>
+ParamsList<A..., B...> operator+(ParamsList<A...>, ParamsList<B...>);
+using AllParams = decltype(ParamsList<NoParams>() + ScalarParamsList() + MatmulParamsList() + AxesParamsList() +
+                           MinibatchParamsList() + MovementParamsList() + RandomParamsList());
 
 }  // namespace graphrun

@@ -24,4 +24,6 @@ struct AxisParams {
   friend bool operator==(const AxisParams&, const AxisParams&) = default;
 };
 
+using AxesParamsList = ParamsList<ReduceParams, AxisParams>;
+
 }  // namespace graphrun

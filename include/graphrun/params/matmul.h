@@ -19,4 +19,6 @@ struct MatmulParams {
   friend bool operator==(const MatmulParams&, const MatmulParams&) = default;
 };
 
+using MatmulParamsList = ParamsList<MatmulParams>;
+
 }  // namespace graphrun

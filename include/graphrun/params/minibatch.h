@@ -28,4 +28,6 @@ struct MinibatchParams {
   friend bool operator==(const MinibatchParams&, const MinibatchParams&) = default;
 };
 
+using MinibatchParamsList = ParamsList<MinibatchParams>;
+
 }  // namespace graphrun

@@ -36,4 +36,6 @@ struct PadParams {
   friend bool operator==(const PadParams&, const PadParams&) = default;
 };
 
+using MovementParamsList = ParamsList<PermuteParams, SliceParams, PadParams>;
+
 }  // namespace graphrun

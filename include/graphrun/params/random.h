@@ -18,4 +18,6 @@ struct RandomParams {
   friend bool operator==(const RandomParams&, const RandomParams&) = default;
 };
 
+using RandomParamsList = ParamsList<RandomParams>;
+
 }  // namespace graphrun

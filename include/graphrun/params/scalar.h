@@ -14,4 +14,6 @@ struct ScalarParams {
   friend bool operator==(const ScalarParams&, const ScalarParams&) = default;
 };
 
+using ScalarParamsList = ParamsList<ScalarParams>;
+
 }  // namespace graphrun
