@@ -16,6 +16,7 @@
 
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
+#include "graphrun/family_op.h"
 #include "graphrun/host_executor.h"
 #include "graphrun/params/all.h"
 #include "graphrun/scalar_op.h"
@@ -98,8 +99,9 @@ constexpr void add_params(Hash& hash) {
 
 constexpr void add_ops(Hash& hash) {
 #define GRAPHRUN_NAME(name, ...) .add(#name)
-  hash.add(kOps) GRAPHRUN_SOURCE_OPS(GRAPHRUN_NAME) GRAPHRUN_STRUCTURED_OPS(GRAPHRUN_NAME)
-      GRAPHRUN_SCALAR_OPS(GRAPHRUN_NAME);
+  hash GRAPHRUN_SOURCE_OPS(GRAPHRUN_NAME) GRAPHRUN_STRUCTURED_OPS(GRAPHRUN_NAME)
+      .add(kFirstFamilyOp) GRAPHRUN_FAMILY_OPS(GRAPHRUN_NAME)
+      .add(kFirstScalarOp) GRAPHRUN_SCALAR_OPS(GRAPHRUN_NAME);
 #undef GRAPHRUN_NAME
 }
 

@@ -1,6 +1,6 @@
 // op_traits.h: the facts that planning, checks and executors look up by op, whichever ops there are.
-// Contract: each op of op.h and scalar_op_list.h has its traits, or src/types/op_rules.cpp does not compile.
-// Leaves to others: the ops themselves (op.h), so that a new one rebuilds only the files that tell ops apart.
+// Contract: each op of op.h, family_op.h and scalar_op_list.h has its traits, or src/types/op_rules.cpp does not
+// compile. Leaves to others: the ops themselves (op.h), so that a new one rebuilds only the files that tell ops apart.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
 // ref_movement.cpp: the oracle for ops that put elements elsewhere.
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/movement.h"
@@ -83,8 +84,12 @@ void scatter_add(const KernelArgs& args) {
 }
 
 constexpr Entry kMovements[] = {
-    {Op::transpose, transpose},     {Op::slice, slice},     {Op::pad, pad},
-    {Op::concat, concat},           {Op::one_hot, one_hot}, {Op::gather, gather},
+    {Op::transpose, transpose},
+    {Op::slice, slice},
+    {Op::pad, pad},
+    {Op::concat, concat},
+    {family_op::one_hot, one_hot},
+    {family_op::gather, gather},
     {Op::scatter_add, scatter_add},
 };
 

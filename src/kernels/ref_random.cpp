@@ -1,5 +1,6 @@
 // ref_random.cpp: draws. Their bits are defined by base/random_bits.h, which every executor calls.
 #include "base/random_bits.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/random.h"
 #include "kernels/ref_access.h"
@@ -46,10 +47,10 @@ void permutation(const KernelArgs& args) {
 }
 
 constexpr Entry kDraws[] = {
-    {Op::random_uniform, random_uniform},
-    {Op::random_normal, random_normal},
+    {family_op::random_uniform, random_uniform},
+    {family_op::random_normal, random_normal},
     {Op::dropout, dropout},
-    {Op::permutation, permutation},
+    {family_op::permutation, permutation},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // ref_reductions.cpp: the oracle for ops that look along axes.
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/ref_access.h"
@@ -130,9 +131,9 @@ constexpr Entry kReductions[] = {
     {Op::logsumexp, logsumexp},
     {Op::argmax, position<true>},
     {Op::argmin, position<false>},
-    {Op::softmax, softmax<false>},
-    {Op::log_softmax, softmax<true>},
-    {Op::softmax_cross_entropy, softmax_cross_entropy},
+    {family_op::softmax, softmax<false>},
+    {family_op::log_softmax, softmax<true>},
+    {family_op::softmax_cross_entropy, softmax_cross_entropy},
 };
 
 }  // namespace

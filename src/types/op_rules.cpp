@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
+#include "graphrun/family_op.h"
 #include "graphrun/limits.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
@@ -342,9 +344,9 @@ constexpr NamedRule kStructured[] = {
     {Op::logsumexp, {{"F>F", ReduceParams::kKind}, reduce}},
     {Op::argmax, {{"F>I", AxisParams::kKind}, position}},
     {Op::argmin, {{"F>I", AxisParams::kKind}, position}},
-    {Op::softmax, {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis}},
-    {Op::log_softmax, {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis}},
-    {Op::softmax_cross_entropy, {{"FL>F"}, cross_entropy}},
+    {family_op::softmax, {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis}},
+    {family_op::log_softmax, {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis}},
+    {family_op::softmax_cross_entropy, {{"FL>F"}, cross_entropy}},
     {Op::reshape, {{"T>T"}, reshape}},
     {Op::broadcast_to, {{"T>T"}, broadcast_to, true}},
     {Op::cast, {{"A>A"}, same, true}},
@@ -352,12 +354,12 @@ constexpr NamedRule kStructured[] = {
     {Op::slice, {{"T>T", SliceParams::kKind}, slice}},
     {Op::pad, {{"F>F", PadParams::kKind}, pad}},
     {Op::concat, {{"T+>T", AxisParams::kKind}, concat}},
-    {Op::one_hot, {{"I>S"}, one_hot}},
-    {Op::gather, {{"TI>T"}, gather}},
+    {family_op::one_hot, {{"I>S"}, one_hot}},
+    {family_op::gather, {{"TI>T"}, gather}},
     {Op::scatter_add, {{"IF>F", NoParams::kKind, Overlay::none, CombineOp::sum}, scatter_add}},
-    {Op::random_uniform, {{"U>S", RandomParams::kKind}, draw}},
-    {Op::random_normal, {{"U>S", RandomParams::kKind}, draw}},
-    {Op::permutation, {{"U>I", RandomParams::kKind}, permutation}},
+    {family_op::random_uniform, {{"U>S", RandomParams::kKind}, draw}},
+    {family_op::random_normal, {{"U>S", RandomParams::kKind}, draw}},
+    {family_op::permutation, {{"U>I", RandomParams::kKind}, permutation}},
     {Op::dropout, {{"FU>F", RandomParams::kKind, Overlay::reuse}, dropout}},
 };
 
@@ -387,16 +389,28 @@ constexpr OpRule rule(Op op) {
   }
 }
 
+constexpr std::string_view kNoOp = "?";
 struct Row {
-  std::string_view name;
-  OpRule rule;
+  std::string_view name = kNoOp;
+  OpRule rule = {};
 };
-#define GRAPHRUN_ROW(name) {#name, rule(Op::name)},
-#define GRAPHRUN_SCALAR_ROW(name, ...) {#name, rule(scalar_op::name)},
-constexpr Row kRows[] = {GRAPHRUN_SOURCE_OPS(GRAPHRUN_ROW) GRAPHRUN_STRUCTURED_OPS(GRAPHRUN_ROW) GRAPHRUN_SCALAR_OPS(
-    GRAPHRUN_SCALAR_ROW){"?", {}}};  // the last one: of numbers that are no op
+// By number; the last one is of all numbers that are larger.
+constexpr auto kRows = [] {
+  std::array<Row, kOps + 1> rows;
+#define GRAPHRUN_ROW(list, name) rows[static_cast<std::size_t>(list::name)] = {#name, rule(list::name)};
+#define GRAPHRUN_CORE_ROW(name) GRAPHRUN_ROW(Op, name)
+#define GRAPHRUN_FAMILY_ROW(name) GRAPHRUN_ROW(family_op, name)
+#define GRAPHRUN_SCALAR_ROW(name, ...) GRAPHRUN_ROW(scalar_op, name)
+  GRAPHRUN_SOURCE_OPS(GRAPHRUN_CORE_ROW)
+  GRAPHRUN_STRUCTURED_OPS(GRAPHRUN_CORE_ROW)
+  GRAPHRUN_FAMILY_OPS(GRAPHRUN_FAMILY_ROW)
+  GRAPHRUN_SCALAR_OPS(GRAPHRUN_SCALAR_ROW)
 #undef GRAPHRUN_ROW
+#undef GRAPHRUN_CORE_ROW
+#undef GRAPHRUN_FAMILY_ROW
 #undef GRAPHRUN_SCALAR_ROW
+  return rows;
+}();
 
 const Row& row_of(Op op) {
   return kRows[std::min(static_cast<std::size_t>(op), kOps)];
@@ -431,9 +445,8 @@ std::string_view name_of(Op op) {
 }
 
 std::optional<Op> find_op(std::string_view name) {
-  const Row* const end = kRows + kOps;
-  const Row* const found = std::find_if(kRows, end, [&](const Row& row) { return row.name == name; });
-  return found == end ? std::nullopt : std::optional(static_cast<Op>(found - kRows));
+  const auto found = std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) { return row.name == name; });
+  return found == kRows.end() || name == kNoOp ? std::nullopt : std::optional(static_cast<Op>(found - kRows.begin()));
 }
 
 const OpTraits& traits_of(Op op) {

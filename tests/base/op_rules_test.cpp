@@ -22,7 +22,7 @@ namespace {
 TEST(OpRules, NamesAndNumbersGoTogether) {
   for (std::size_t i = 0; i < kOps; ++i) {
     const Op op = static_cast<Op>(i);
-    EXPECT_EQ(find_op(name_of(op)), op) << name_of(op);
+    EXPECT_EQ(find_op(name_of(op)), name_of(op) == "?" ? std::nullopt : std::optional(op)) << name_of(op);
   }
   EXPECT_EQ(find_op("no_such_op"), std::nullopt);
   EXPECT_EQ(find_op("?"), std::nullopt);
@@ -67,7 +67,7 @@ TEST(OpRules, ShapesAndRowsAreHeldTogether) {
   EXPECT_NE(fault(Op::transpose, {f32({2, 2})}, f32({2, 2}), PermuteParams{{0, -1}}), "");
   EXPECT_NE(fault(Op::sum, {f32({2, 2})}, f32({}), ReduceParams{7, false}), "");
   EXPECT_NE(fault(Op::argmax, {f32({2, 0})}, {DType::i32, {2}, 0}, AxisParams{1}), "");
-  EXPECT_NE(fault(Op::softmax, {f32({4, 3}, 1)}, f32({4, 3}, 1), AxisParams{0}), "");
+  EXPECT_NE(fault(*find_op("softmax"), {f32({4, 3}, 1)}, f32({4, 3}, 1), AxisParams{0}), "");
   EXPECT_NE(fault(*find_op("clip"), {f32({2})}, f32({2}), ScalarParams{1, 0}), "");
   const TensorType step{DType::u64, {}, 0};
   EXPECT_EQ(fault(Op::minibatch, {f32({9, 2}), step}, f32({4, 2}, 1), MinibatchParams{9, 4}), "");

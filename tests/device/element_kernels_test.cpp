@@ -161,7 +161,7 @@ Program one_step(Op op) {
 // What the planner takes into a region has a text.
 TEST(ElementKernels, EveryElementwiseOpHasASource) {
   std::string sources = cuda::kElementPrelude;
-  for (int i = 0; name_of(static_cast<Op>(i)) != "?"; ++i) {
+  for (std::size_t i = 0; i < kOps; ++i) {
     const Op op = static_cast<Op>(i);
     if (!is_elementwise(op) || !cuda::has_kernel(op)) continue;
     const Program program = one_step(op);

@@ -257,7 +257,7 @@ std::vector<Planted> planted() {
        value,
        classifier},
       {"logarithm_of_softmax",
-       {named("train/probability"), [](Step& step) { step.op = Op::log_softmax; }},
+       {named("train/probability"), [](Step& step) { step.op = *find_op("log_softmax"); }},
        value,
        classifier},
       {"smallest_for_largest", {named("train/largest"), [](Step& step) { step.op = Op::min; }}, value, classifier},

@@ -340,7 +340,7 @@ TEST(ElementCheck, BrokenRegionsAreFound) {
   });
   broken("a number that is not in registers", [&](Program& p, Region&) { p.phases[0].steps[0].output = id("t"); });
   broken("does not go by elements", [&](Program& p, Region&) {
-    p.phases[0].steps[1] = {Op::softmax, "s", {id("a")}, id("ea"), kNoBuffer, kNoBuffer, AxisParams{0}};
+    p.phases[0].steps[1] = {*find_op("softmax"), "s", {id("a")}, id("ea"), kNoBuffer, kNoBuffer, AxisParams{0}};
   });
   broken("does not go by elements", [&](Program& p, Region&) {
     Buffer scratch{"scratch", {DType::boolean, {256}, 0}, BufferKind::workspace, 0, p.arena_bytes, 256};

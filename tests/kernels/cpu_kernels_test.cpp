@@ -42,7 +42,8 @@ void expect_like_reference(const Call& call, std::string_view op, double relativ
 // The elementwise ops of such dtypes (op_traits.h).
 std::vector<std::string> elementwise(std::string_view dtypes) {
   std::vector<std::string> names;
-  for (Op op{}; name_of(op) != "?"; op = static_cast<Op>(static_cast<int>(op) + 1)) {
+  for (std::size_t i = 0; i < kOps; ++i) {
+    const Op op = static_cast<Op>(i);
     if (is_elementwise(op) && traits_of(op).dtypes == dtypes) names.emplace_back(name_of(op));
   }
   return names;

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "graphrun/op.h"
 #include "graphrun/params/all.h"
 #include "types/op_rules.h"
 
@@ -193,7 +194,9 @@ class Mutator {
     entries(phase.steps, [&](Step& step) {
       switch (below(8)) {
         case 0:
-          step.op = static_cast<Op>(below(128));
+          do {
+            step.op = static_cast<Op>(below(kOps));
+          } while (name_of(step.op) == "?" && !once_in(8));
           return;
         case 1:
         case 2:

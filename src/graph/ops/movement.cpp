@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/movement.h"
 
@@ -322,7 +323,7 @@ std::vector<OpDef> movement() {
        .grad = grad_concat,
        .rows = RowRule::rowwise,
        .pack = infer::pack_axis},
-      {.op = Op::one_hot,
+      {.op = family_op::one_hot,
        .doc = "1 at the class number along a new last axis, else 0; all 0 for a computed number that is no class",
        .operands = {"x"},
        .attrs = {{"classes", std::int64_t{1}, "extent of the new axis", true, 1.0}},
@@ -332,7 +333,7 @@ std::vector<OpDef> movement() {
        .classes = [](const ir::Attrs& attrs, std::span<const TensorType>) -> std::optional<Classes> {
          return Classes{0, attrs.integer("classes")};
        }},
-      {.op = Op::gather,
+      {.op = family_op::gather,
        .doc = "row indices[i] of the table for each index; zeros for a computed index that is no row",
        .operands = {"table", "indices"},
        .infer = infer_gather,

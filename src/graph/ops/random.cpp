@@ -7,6 +7,7 @@
 
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/random.h"
 
@@ -55,21 +56,21 @@ std::vector<OpDef> random() {
   const ir::AttrDef key{"key", std::int64_t{0}, "of the stream; set by the library"};
   const ir::AttrDef rows{"rows", std::int64_t{0}, "rows a sample, 0 = no batch", false, 0.0};
   std::vector<OpDef> list = {
-      {.op = Op::random_uniform,
+      {.op = family_op::random_uniform,
        .doc = "numbers in [low, high), new ones each step",
        .operands = {"step"},
        .attrs = {shape, rows, key, {"low", 0.0, "smallest"}, {"high", 1.0, "upper end, not reached"}},
        .infer = infer_uniform,
        .no_gradient = kDrawn,
        .rows = RowRule::select},
-      {.op = Op::random_normal,
+      {.op = family_op::random_normal,
        .doc = "numbers of the normal distribution, new ones each step",
        .operands = {"step"},
        .attrs = {shape, rows, key, {"mean", 0.0, "mean"}, {"deviation", 1.0, "standard deviation", false, 0.0}},
        .infer = infer_draw,
        .no_gradient = kDrawn,
        .rows = RowRule::select},
-      {.op = Op::permutation,
+      {.op = family_op::permutation,
        .doc = "0 … n-1 in another order each step",
        .operands = {"step"},
        .attrs = {{"n", std::int64_t{0}, "how many", true, 0.0}, key},

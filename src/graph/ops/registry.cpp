@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "graph/ops/op_def.h"
-#include "graphrun/scalar_op.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 

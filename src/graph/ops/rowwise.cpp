@@ -3,7 +3,7 @@
 
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
-#include "graphrun/op.h"
+#include "graphrun/family_op.h"
 
 namespace graphrun::ops {
 namespace {
@@ -68,7 +68,7 @@ void grad_cross_entropy(GradContext& c) {
 
 std::vector<OpDef> rowwise() {
   const ir::AttrDef axis{"axis", std::int64_t{-1}, "the axis that sums to one; negative counts from the end"};
-  return {{.op = Op::softmax,
+  return {{.op = family_op::softmax,
            .doc = "exp(x) / sum(exp(x)) along the axis",
            .operands = {"x"},
            .attrs = {axis},
@@ -77,7 +77,7 @@ std::vector<OpDef> rowwise() {
            .rows = RowRule::rowwise,
            .pack = infer::pack_axis,
            .agreement = Agreement::relative},
-          {.op = Op::log_softmax,
+          {.op = family_op::log_softmax,
            .doc = "x - log(sum(exp(x))) along the axis",
            .operands = {"x"},
            .attrs = {axis},
@@ -86,7 +86,7 @@ std::vector<OpDef> rowwise() {
            .rows = RowRule::rowwise,
            .pack = infer::pack_axis,
            .agreement = Agreement::absolute},
-          {.op = Op::softmax_cross_entropy,
+          {.op = family_op::softmax_cross_entropy,
            .doc = "-sum(target * log_softmax(logits)) along the last axis; target one-hot, or i32 class numbers",
            .operands = {"logits", "target"},
            .infer = infer_cross_entropy,

@@ -1,7 +1,7 @@
 // axis_ops.cu: softmax, log_softmax and softmax_cross_entropy: each line along one axis by itself, in three passes: the
 // largest element, the sum of exp(x - largest), the result.
 // A line belongs to one thread, to some lanes of a warp, or to a block, by its length: the order of its sum follows.
-#include "graphrun/op.h"
+#include "graphrun/family_op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/dims.h"
@@ -210,9 +210,9 @@ void launch_cross_entropy(const KernelArgs& args, Launcher& launcher) {
 }  // namespace
 
 LaunchFn find_lines(Op op) {
-  if (op == Op::softmax) return launch_softmax<false>;
-  if (op == Op::log_softmax) return launch_softmax<true>;
-  if (op == Op::softmax_cross_entropy) return launch_cross_entropy;
+  if (op == family_op::softmax) return launch_softmax<false>;
+  if (op == family_op::log_softmax) return launch_softmax<true>;
+  if (op == family_op::softmax_cross_entropy) return launch_cross_entropy;
   return nullptr;
 }
 

@@ -1,5 +1,6 @@
 // random.cu: draws. Their bits are defined by base/random_bits.h: the same as on a host.
 #include "base/random_bits.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/random.h"
 #include "kernels/cuda/launch.cuh"
@@ -90,10 +91,10 @@ void launch_permutation(const KernelArgs& args, Launcher& launcher) {
 }  // namespace
 
 LaunchFn find_random(Op op) {
-  if (op == Op::random_uniform) return launch_uniform;
-  if (op == Op::random_normal) return launch_normal;
+  if (op == family_op::random_uniform) return launch_uniform;
+  if (op == family_op::random_normal) return launch_normal;
   if (op == Op::dropout) return launch_dropout;
-  if (op == Op::permutation) return launch_permutation;
+  if (op == family_op::permutation) return launch_permutation;
   return nullptr;
 }
 

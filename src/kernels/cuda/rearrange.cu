@@ -1,4 +1,5 @@
 // rearrange.cu: elements elsewhere: transpose, slice, pad, concat, one_hot, gather.
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/movement.h"
@@ -267,8 +268,8 @@ LaunchFn find_rearrange(Op op) {
   if (op == Op::slice) return launch_slice;
   if (op == Op::pad) return launch_pad;
   if (op == Op::concat) return launch_concat;
-  if (op == Op::one_hot) return launch_one_hot;
-  if (op == Op::gather) return launch_gather;
+  if (op == family_op::one_hot) return launch_one_hot;
+  if (op == family_op::gather) return launch_gather;
   return nullptr;
 }
 

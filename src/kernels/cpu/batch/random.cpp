@@ -1,6 +1,7 @@
 // random.cpp: draws by base/random_bits.h, which defines their bits.
 #include "base/random_bits.h"
 
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/random.h"
 #include "kernels/cpu/batch/families.h"
@@ -47,8 +48,9 @@ void permutation(const KernelArgs& args, const IsaTable&) {
   }
 }
 
-constexpr Entry kRandomKernels[] = {entry<random_uniform>(Op::random_uniform), entry<random_normal>(Op::random_normal),
-                                    entry<dropout>(Op::dropout), entry<permutation>(Op::permutation)};
+constexpr Entry kRandomKernels[] = {entry<random_uniform>(family_op::random_uniform),
+                                    entry<random_normal>(family_op::random_normal), entry<dropout>(Op::dropout),
+                                    entry<permutation>(family_op::permutation)};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/movement.h"
@@ -164,8 +165,8 @@ constexpr Entry kRearrangeKernels[] = {entry<broadcast_to>(Op::broadcast_to),
                                        entry<slice>(Op::slice),
                                        entry<pad>(Op::pad),
                                        entry<concat>(Op::concat),
-                                       entry<one_hot>(Op::one_hot),
-                                       entry<gather>(Op::gather)};
+                                       entry<one_hot>(family_op::one_hot),
+                                       entry<gather>(family_op::gather)};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/scalar_op.h"
@@ -300,9 +301,9 @@ void logsumexp(const KernelArgs& args, const IsaTable& table) {
   }
 }
 
-constexpr Entry kSoftmaxKernels[] = {entry<logsumexp>(Op::logsumexp), entry<softmax>(Op::softmax),
-                                     entry<log_softmax>(Op::log_softmax),
-                                     entry<softmax_cross_entropy>(Op::softmax_cross_entropy)};
+constexpr Entry kSoftmaxKernels[] = {entry<logsumexp>(Op::logsumexp), entry<softmax>(family_op::softmax),
+                                     entry<log_softmax>(family_op::log_softmax),
+                                     entry<softmax_cross_entropy>(family_op::softmax_cross_entropy)};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/cpu/tiles/tile_steps.h"
@@ -75,7 +76,7 @@ TileStep make_line_tile(const TileCall& call, Isa isa, std::string& reason) {
     if (call.op == Op::prod) return fold(Op::mul, 1.0f);
     return nullptr;
   }
-  if (call.op == Op::softmax_cross_entropy) {
+  if (call.op == family_op::softmax_cross_entropy) {
     if (in_tile(call.inputs[1])) return cross_entropy(call, table);
     reason = "targets without rows";
     return nullptr;
@@ -83,8 +84,8 @@ TileStep make_line_tile(const TileCall& call, Isa isa, std::string& reason) {
   const auto* axis = call.params->get_if<AxisParams>();
   if (axis == nullptr) return nullptr;
   const std::uint32_t mask = 1u << axis->axis;
-  if (call.op == Op::softmax) return line_step(call, mask, table.softmax);
-  if (call.op == Op::log_softmax) return line_step(call, mask, table.log_softmax);
+  if (call.op == family_op::softmax) return line_step(call, mask, table.softmax);
+  if (call.op == family_op::log_softmax) return line_step(call, mask, table.log_softmax);
   if (call.op == Op::argmax) return line_step(call, mask, table.argmax);
   if (call.op == Op::argmin) return line_step(call, mask, table.argmin);
   return nullptr;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/random_bits.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/minibatch.h"
@@ -231,8 +232,8 @@ TileStep make_move_tile(const TileCall& call, Isa isa, std::string& reason) {
     if (vectors.data != nullptr) return copy_vectors(vectors, call.output);
     return for_dtype(call.output.type.dtype, [&](auto t) { return minibatch<decltype(t)>(call, table); });
   }
-  if (call.op == Op::one_hot) return one_hot(call, table);
-  if (call.op == Op::gather) {
+  if (call.op == family_op::one_hot) return one_hot(call, table);
+  if (call.op == family_op::gather) {
     if (in_tile(call.inputs[1]) && call.output.type.dtype == DType::f32) return gather(call);
     reason = "only tables of f32 are read by tiles";
     return nullptr;
@@ -249,9 +250,9 @@ TileStep make_draw_tile(const TileCall& call, Isa, std::string&) {
   if (p == nullptr || !in_tile(call.output)) return nullptr;
   const double a = p->a;
   const double b = p->b;
-  if (call.op == Op::random_uniform)
+  if (call.op == family_op::random_uniform)
     return draw(call, 0, [=](bits::u32 word, float) { return bits::uniform(word, a, b); });
-  if (call.op == Op::random_normal)
+  if (call.op == family_op::random_normal)
     return draw(call, 0, [=](bits::u32 word, float) { return bits::normal(word, a, b); });
   if (call.op == Op::dropout)
     return draw(call, 1, [a, kept = static_cast<float>(1 - a)](bits::u32 word, float x) {
