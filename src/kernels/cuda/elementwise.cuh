@@ -24,54 +24,44 @@ struct Four {
   T at[4];
 };
 
-// Functions that are called, once for each type: the kernel of each op holds the two common cases only.
+// What few calls meet are functions, one in a kernel for all its operands, which compiles in half the time. Arguments
+// go by value: an address of a kernel's parameters is one that compute-sanitizer does not know in a graph.
 template <class T>
-__device__ __noinline__ Four<T> load_any(const Operand& operand, std::uint64_t base, int live) {
-  const T* from = static_cast<const T*>(operand.data);
+__device__ __noinline__ Four<T> load_some(const T* from, int live) {
   Four<T> to = {};
-  switch (operand.access) {
-    case Access::same:
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        if (k < live) to.at[k] = from[base + static_cast<std::uint64_t>(k)];
-      }
-      break;
-    case Access::scalar:
-      break;
-    case Access::period: {
-      std::uint64_t at = base - divide(base, operand.extent) * operand.extent;
-      if (operand.aligned && operand.extent % 4 == 0) {
-        load4(from + at, to.at);
-        break;
-      }
+  for (int k = 0; k < 4; ++k) {
+    if (k < live) to.at[k] = from[k];
+  }
+  return to;
+}
+template <class T>
+__device__ __noinline__ Four<T> load_period(const T* from, std::uint64_t extent, bool aligned, std::uint64_t base) {
+  Four<T> to = {};
+  std::uint64_t at = base - divide(base, extent) * extent;
+  if (aligned && extent % 4 == 0) {
+    load4(from + at, to.at);
+    return to;
+  }
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        to.at[k] = from[at];
-        if (++at == operand.extent) at = 0;
-      }
-      break;
+  for (int k = 0; k < 4; ++k) {
+    to.at[k] = from[at];
+    if (++at == extent) at = 0;
+  }
+  return to;
+}
+template <class T>
+__device__ __noinline__ Four<T> load_repeat(const T* from, std::uint64_t extent, std::uint64_t base, int live) {
+  Four<T> to = {};
+  std::uint64_t at = divide(base, extent);
+  std::uint64_t inside = base - at * extent;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (k < live) to.at[k] = from[at];
+    if (++inside == extent) {
+      inside = 0;
+      ++at;
     }
-    case Access::repeat: {
-      std::uint64_t at = divide(base, operand.extent);
-      std::uint64_t inside = base - at * operand.extent;
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        if (k < live) to.at[k] = from[at];
-        if (++inside == operand.extent) {
-          inside = 0;
-          ++at;
-        }
-      }
-      break;
-    }
-    case Access::strided:
-#pragma unroll 1
-      for (int k = 0; k < live; ++k) {
-        const T value = from[operand.dims.offset(static_cast<std::int64_t>(base) + k)];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) to.at[i] = i == k ? value : to.at[i];  // an array in registers has no index
-      }
-      break;
   }
   return to;
 }
@@ -80,21 +70,38 @@ __device__ __noinline__ Four<T> load_any(const Operand& operand, std::uint64_t b
 template <class T>
 __device__ void load(const Operand& operand, std::uint64_t base, int live, T (&to)[4]) {
   const T* from = static_cast<const T*>(operand.data);
-  if (operand.access == Access::same && operand.aligned && live == 4) return load4(from + base, to);
-  if (operand.access == Access::scalar) {
-    const T value = from[0];
+  Four<T> four;
+  switch (operand.access) {
+    case Access::same:
+      if (operand.aligned && live == 4) return load4(from + base, to);
+      four = load_some(from + base, live);
+      break;
+    case Access::scalar:
+      four = {from[0], from[0], from[0], from[0]};
+      break;
+    case Access::period:
+      four = load_period(from, operand.extent, operand.aligned, base);
+      break;
+    case Access::repeat:
+      four = load_repeat(from, operand.extent, base, live);
+      break;
+    case Access::strided:
+      four = {};
+#pragma unroll 1
+      for (int k = 0; k < live; ++k) {
+        const T value = from[operand.dims.offset(static_cast<std::int64_t>(base) + k)];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) to[k] = value;
-  } else {
-    const Four<T> four = load_any<T>(operand, base, live);
-#pragma unroll
-    for (int k = 0; k < 4; ++k) to[k] = four.at[k];
+        for (int i = 0; i < 4; ++i) four.at[i] = i == k ? value : four.at[i];  // an array in registers has no index
+      }
+      break;
   }
+#pragma unroll
+  for (int k = 0; k < 4; ++k) to[k] = four.at[k];
 }
 __device__ inline void load(const Operand&, std::uint64_t, int, None (&)[4]) {}
 
 template <class T>
-__device__ __noinline__ void store_any(T* to, Four<T> from, int inside) {
+__device__ __noinline__ void store_some(T* to, Four<T> from, int inside) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     if (k < inside) to[k] = from.at[k];
@@ -102,7 +109,7 @@ __device__ __noinline__ void store_any(T* to, Four<T> from, int inside) {
 }
 
 template <class F, class Out, class A, class B = None, class C = None>
-__global__ void __launch_bounds__(256) elementwise_kernel(F f, const __grid_constant__ Elementwise e, Out* out) {
+__global__ void __launch_bounds__(256) elementwise_kernel(F f, Elementwise e, Out* out) {
   const std::uint64_t valid = e.extent.valid();
   const std::uint64_t all = e.extent.all;
   for (std::uint64_t group = thread_index(); group * 4 < all; group += thread_count()) {
@@ -132,7 +139,7 @@ __global__ void __launch_bounds__(256) elementwise_kernel(F f, const __grid_cons
     if (e.aligned && inside == 4) {
       store4(out + base, result);
     } else {
-      store_any<Out>(out + base, {result[0], result[1], result[2], result[3]}, inside);
+      store_some<Out>(out + base, {result[0], result[1], result[2], result[3]}, inside);
     }
   }
 }
