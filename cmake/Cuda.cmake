@@ -50,17 +50,20 @@ if(GRAPHRUN_CUDA_FOUND)
   graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels executor_cuda_planner LIBRARIES CUDA::cudart_static)
   # Kernels that are compiled when a program is loaded include these as text, with what they include in its place.
   set(op_list_file ${PROJECT_SOURCE_DIR}/include/graphrun/scalar_op_list.h)
+  set(scalar_type_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_type.h)
   set(functions_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_functions.h)
   set(scalar_ops_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_ops.h)
   set(element_functions_file ${PROJECT_SOURCE_DIR}/src/kernels/cuda/element_functions.h)
   set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-    ${op_list_file} ${functions_file} ${scalar_ops_file} ${element_functions_file})
+    ${op_list_file} ${scalar_type_file} ${functions_file} ${scalar_ops_file} ${element_functions_file})
   file(READ ${op_list_file} op_list)
+  file(READ ${scalar_type_file} scalar_type)
   file(READ ${functions_file} functions)
   file(READ ${scalar_ops_file} scalar_ops)
   file(READ ${element_functions_file} element_functions)
   string(REPLACE "#include \"graphrun/scalar_op_list.h\"" "${op_list}" scalar_ops "${scalar_ops}")
   string(REPLACE "#include \"kernels/scalar_functions.h\"" "${functions}" scalar_ops "${scalar_ops}")
+  string(REPLACE "#include \"kernels/scalar_type.h\"" "${scalar_type}" scalar_ops "${scalar_ops}")
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp @ONLY CONTENT
 "#include \"executors/cuda/element_kernels.h\"
 const char* const graphrun::cuda::kScalarOpsSource = R\"text(@scalar_ops@)text\";

@@ -1,75 +1,13 @@
 // scalar_functions.h: the float functions that scalar ops are written with, over a value type T: float here, 16 lanes
-// in cpu/, float of a device. Contract: only + - * /, sqrt, fma, compare, select and bit casts, and nothing is
-// included, so the bits are the same under host compilers, nvcc and NVRTC (with contraction off: -ffp-contract=off,
-// --fmad=false). NaN propagates; zeros keep their sign where the mathematics has one. Leaves to others: the ops
-// (scalar_ops.h), so that a new one does not rebuild all loops.
+// in cpu/, float of a device. Contract: only what scalar_type.h has, + - * / and comparisons, so the bits are the same
+// under host compilers, nvcc and NVRTC (with contraction off: -ffp-contract=off, --fmad=false). NaN propagates; zeros
+// keep their sign where the mathematics has one. Leaves to others: the ops (scalar_ops.h); a new one, or a new
+// function, does not rebuild all loops.
 #pragma once
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#define GRAPHRUN_FN __device__ __forceinline__
-#elif !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GRAPHRUN_FN inline  // all inlined, these builds would compile for minutes
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GRAPHRUN_FN inline
-#endif
-#endif
-#if !defined(GRAPHRUN_FN)
-#define GRAPHRUN_FN inline __attribute__((always_inline))
-#endif
+#include "kernels/scalar_type.h"
 
 namespace graphrun::scalar {
-
-// The value type's interface; a vector type defines the same names in its own namespace. The type of bits() has
-// + - & ^ << >>, and a mask has & | !.
-GRAPHRUN_FN float select(bool m, float x, float y) {
-  return m ? x : y;
-}
-GRAPHRUN_FN float min(float x, float y) {
-  return x < y ? x : y;
-}  // y if one is NaN
-GRAPHRUN_FN float max(float x, float y) {
-  return x > y ? x : y;
-}  // y if one is NaN
-GRAPHRUN_FN bool any(bool m) {
-  return m;
-}  // some lane
-GRAPHRUN_FN bool nonzero(int i) {
-  return i != 0;
-}  // a mask of lanes
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-GRAPHRUN_FN int bits(float x) {
-  return __float_as_int(x);
-}
-GRAPHRUN_FN float from_bits(int i) {
-  return __int_as_float(i);
-}
-GRAPHRUN_FN float number(int i) {
-  return __int2float_rn(i);
-}
-GRAPHRUN_FN float fma(float x, float y, float z) {
-  return __fmaf_rn(x, y, z);
-}
-GRAPHRUN_FN float sqrt(float x) {
-  return __fsqrt_rn(x);
-}
-#else
-GRAPHRUN_FN int bits(float x) {
-  return __builtin_bit_cast(int, x);
-}
-GRAPHRUN_FN float from_bits(int i) {
-  return __builtin_bit_cast(float, i);
-}
-GRAPHRUN_FN float number(int i) {
-  return (float)i;
-}
-GRAPHRUN_FN float fma(float x, float y, float z) {
-  return __builtin_fmaf(x, y, z);
-}
-GRAPHRUN_FN float sqrt(float x) {
-  return __builtin_sqrtf(x);
-}
-#endif
 
 // ---- pieces -------------------------------------------------------------------------------------------------------
 

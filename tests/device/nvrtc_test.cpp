@@ -38,12 +38,14 @@ std::string text_of(const std::string& path) {
 TEST(Nvrtc, CompilesEveryScalarOp) {
   const std::string list = text_of("/include/graphrun/scalar_op_list.h"),
                     functors = text_of("/src/kernels/scalar_ops.h"),
-                    functions = text_of("/src/kernels/scalar_functions.h");
-  ASSERT_FALSE(list.empty() || functors.empty() || functions.empty());
-  const char* texts[] = {list.c_str(), functors.c_str(), functions.c_str()};
-  const char* names[] = {"graphrun/scalar_op_list.h", "kernels/scalar_ops.h", "kernels/scalar_functions.h"};
+                    functions = text_of("/src/kernels/scalar_functions.h"),
+                    type = text_of("/src/kernels/scalar_type.h");
+  ASSERT_FALSE(list.empty() || functors.empty() || functions.empty() || type.empty());
+  const char* texts[] = {list.c_str(), functors.c_str(), functions.c_str(), type.c_str()};
+  const char* names[] = {"graphrun/scalar_op_list.h", "kernels/scalar_ops.h", "kernels/scalar_functions.h",
+                         "kernels/scalar_type.h"};
   nvrtcProgram program = nullptr;
-  ASSERT_EQ(nvrtcCreateProgram(&program, kSource, "scalar_ops.cu", 3, texts, names), NVRTC_SUCCESS);
+  ASSERT_EQ(nvrtcCreateProgram(&program, kSource, "scalar_ops.cu", 4, texts, names), NVRTC_SUCCESS);
   const char* options[] = {"--gpu-architecture=compute_90", "--std=c++17", "--fmad=false"};
   const nvrtcResult status = nvrtcCompileProgram(program, 3, options);
   std::size_t size = 0;

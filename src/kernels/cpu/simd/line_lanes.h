@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/simd/lanes.h"
+#include "kernels/scalar_functions.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {

@@ -1,8 +1,8 @@
-// simd.h: 16 lanes of float, the value type that scalar_functions.h is written over, for the instruction set of this
-// file. Contract: 1 x 16, 2 x 8 or 4 x 4 lanes, the same bits each way: every operation is correctly rounded in each
-// lane, and fma is one rounding even where the machine has none. Included only by files that are compiled once for
-// each instruction set (*loops.cpp and their headers), in the namespace GRAPHRUN_ISA. Leaves to others: loops.
-// GRAPHRUN_LANES (16, 8, 4) is the width of one register.
+// simd.h: 16 lanes of float, a value type of scalar_functions.h with the names of scalar_type.h, for the instruction
+// set of this file. Contract: 1 x 16, 2 x 8 or 4 x 4 lanes, the same bits each way: every operation is correctly
+// rounded in each lane, and fma is one rounding even where the machine has none. Included only by files that are
+// compiled once for each instruction set (*loops.cpp and their headers), in the namespace GRAPHRUN_ISA. Leaves to
+// others: loops. GRAPHRUN_LANES (16, 8, 4) is the width of one register.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #endif
 
 #include "kernels/cpu/simd/isa.h"
-#include "kernels/scalar_functions.h"
+#include "kernels/scalar_type.h"
 
 // The registers that blocks are made for. Builds under sanitizers take the smallest set (GRAPHRUN_ALL_BLOCKS in
 // src/CMakeLists.txt): hundreds of unrolled blocks take their compiler minutes, and blocks never change bits.

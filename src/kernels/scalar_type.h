@@ -1,0 +1,72 @@
+// scalar_type.h: what scalar functions need of a value type, for one float: on a host, or a device.
+// Contract: one operation of the machine each, rounded once; nothing is included, so that host compilers, nvcc and
+// NVRTC read it alike. Leaves to others: vectors (cpu/simd/simd.h), functions (scalar_functions.h).
+#pragma once
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define GRAPHRUN_FN __device__ __forceinline__
+#elif !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GRAPHRUN_FN inline  // all inlined, these builds would compile for minutes
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GRAPHRUN_FN inline
+#endif
+#endif
+#if !defined(GRAPHRUN_FN)
+#define GRAPHRUN_FN inline __attribute__((always_inline))
+#endif
+
+namespace graphrun::scalar {
+
+// The value type's interface; a vector type defines the same names in its own namespace. The type of bits() has
+// + - & ^ << >>, and a mask has & | !.
+GRAPHRUN_FN float select(bool m, float x, float y) {
+  return m ? x : y;
+}
+GRAPHRUN_FN float min(float x, float y) {
+  return x < y ? x : y;
+}  // y if one is NaN
+GRAPHRUN_FN float max(float x, float y) {
+  return x > y ? x : y;
+}  // y if one is NaN
+GRAPHRUN_FN bool any(bool m) {
+  return m;
+}  // some lane
+GRAPHRUN_FN bool nonzero(int i) {
+  return i != 0;
+}  // a mask of lanes
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+GRAPHRUN_FN int bits(float x) {
+  return __float_as_int(x);
+}
+GRAPHRUN_FN float from_bits(int i) {
+  return __int_as_float(i);
+}
+GRAPHRUN_FN float number(int i) {
+  return __int2float_rn(i);
+}
+GRAPHRUN_FN float fma(float x, float y, float z) {
+  return __fmaf_rn(x, y, z);
+}
+GRAPHRUN_FN float sqrt(float x) {
+  return __fsqrt_rn(x);
+}
+#else
+GRAPHRUN_FN int bits(float x) {
+  return __builtin_bit_cast(int, x);
+}
+GRAPHRUN_FN float from_bits(int i) {
+  return __builtin_bit_cast(float, i);
+}
+GRAPHRUN_FN float number(int i) {
+  return (float)i;
+}
+GRAPHRUN_FN float fma(float x, float y, float z) {
+  return __builtin_fmaf(x, y, z);
+}
+GRAPHRUN_FN float sqrt(float x) {
+  return __builtin_sqrtf(x);
+}
+#endif
+
+}  // namespace graphrun::scalar
