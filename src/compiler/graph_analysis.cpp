@@ -54,15 +54,21 @@ std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase) {
   return nodes;
 }
 
+Params params_of(const ir::Graph& graph, const ir::Node& node) {
+  if (node.def->pack == nullptr) return {};
+  std::vector<TensorType> inputs;
+  for (const ir::NodeId input : node.inputs) inputs.push_back(graph[input].type);
+  return node.def->pack(node.attrs, inputs, node.type);
+}
+
 NodeSignature signature_of(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph[id];
-  NodeSignature result{node.op, {}, {}, node.type};
+  NodeSignature result{node.op, params_of(graph, node), {}, node.type};
   bool rows = node.type.rows > 0;
   for (const ir::NodeId input : node.inputs) {
     result.inputs.push_back(graph[input].type);
     rows = rows || graph[input].type.rows > 0;
   }
-  if (node.def->pack != nullptr) result.params = node.def->pack(node.attrs, result.inputs, node.type);
   result.partial_rows = rows && node.phase != ir::kShared && graph.phases[node.phase].row_count != ir::kNoNode;
   return result;
 }

@@ -26,6 +26,9 @@ GraphAnalysis analyze(const ir::Graph& graph);
 
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase);
 
+// Also while a pass still makes the graph, as long as it has the node's operands.
+Params params_of(const ir::Graph& graph, const ir::Node& node);
+
 // What a StepSignature of a node refers to.
 struct NodeSignature {
   Op op = {};

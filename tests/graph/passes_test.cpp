@@ -52,6 +52,26 @@ TEST_F(Simplify, EqualNodesAreComputedOnce) {
   EXPECT_EQ(count(run_passes(graph), "tanh"), 1);
 }
 
+// As heads of attention are: rows stay where they are, and the product takes the turned matrices by its flags.
+TEST_F(Simplify, ATransposedOperandOfRowsIsAFlagOfTheProduct) {
+  const NodeId q = make.add("input", {}, {{"shape", std::vector<std::int64_t>{4, 3, 5}}, {"rows", std::int64_t{1}}});
+  const NodeId turned = make.add("transpose", {q}, {{"axes", std::vector<std::int64_t>{0, 2, 1}}});
+  const NodeId m = make.add("parameter", {}, {{"shape", std::vector<std::int64_t>{3, 2}}});
+  const NodeId left = keep(make.add("matmul", {turned, m})), right = keep(make.add("matmul", {q, turned}));
+  const TensorType types[] = {graph[left].type, graph[right].type};
+  const ir::Graph after = run_passes(graph);
+  EXPECT_EQ(count(after, "transpose"), 0);
+  int products = 0;
+  for (const ir::Node& node : after.nodes) {
+    if (node.op != Op::matmul) continue;
+    EXPECT_EQ(node.type, types[products]);
+    EXPECT_EQ(node.attrs.boolean("transpose_a"), products == 0);
+    EXPECT_EQ(node.attrs.boolean("transpose_b"), products == 1);
+    ++products;
+  }
+  EXPECT_EQ(products, 2);
+}
+
 TEST_F(Simplify, NodesOfDifferentAttributesStayApart) {
   const NodeId a = make.add("leaky_relu", {x}, {{"slope", 0.1}});
   const NodeId b = make.add("leaky_relu", {x}, {{"slope", 0.2}});
