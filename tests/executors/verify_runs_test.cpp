@@ -122,6 +122,28 @@ TEST(VerifyRuns, AValueThatLeavesARegionWrongIsFound) {
   }
 }
 
+// The bytes of the product's gradient are written over by a value that is written over itself before the unit ends.
+TEST(VerifyRuns, AValueUnderTwoOthersIsNotCompared) {
+  for (const std::int64_t width : {65, 68, 120}) {
+    GraphBuilder graph(7);
+    graph.input("x", {kBatch, width});
+    graph.input("y", {kBatch, 1});
+    graph.parameter("s", {}, Init::constant(0.3));
+    graph.parameter("w", {width, 1}, Init::normal(0.3));
+    graph.expression("p = tanh(x * s) @ w");
+    graph.expression("loss = mean(square(p - y))");
+    Model model(std::move(graph));
+    model.outputs = {{model.graph.find("p"), "p", ""}};
+    model.train.minimize = model.graph.find("loss");
+    model.train.optimizer = {"adam", {{"lr", 0.01}}, {}};
+    model.data.splits = {{"train",
+                          {{"x", test::random_tensor(DType::f32, {20, width}, -2, 2, "x")},
+                           {"y", test::random_tensor(DType::f32, {20, 1}, -2, 2, "y")}}}};
+    const VerifyReport report = verify(model);
+    EXPECT_TRUE(report.passed()) << to_string(*report.difference);
+  }
+}
+
 // Rounding is let through, wherever a comparison stands in its way.
 TEST(VerifyRuns, ValuesOnTheEdgeOfAComparisonMayFallEitherWay) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {

@@ -127,14 +127,15 @@ std::vector<Leaving> leaving(const Program& program, const Phase& phase, const U
     }
     for (std::uint32_t i = done; i < unit.last; ++i) found.push_back({phase.steps[i].output, i});
   }
-  // What a later value of the unit was written over is no longer there.
-  for (std::size_t i = found.size(); i-- > 0;) {
-    const Buffer& buffer = program.buffers[found[i].buffer];
-    const bool gone = std::any_of(found.begin() + static_cast<std::ptrdiff_t>(i) + 1, found.end(),
+  // What a later value of the unit was written over, be that one still there or not, is no longer there.
+  std::vector<Leaving> there;
+  for (auto value = found.begin(); value != found.end(); ++value) {
+    const Buffer& buffer = program.buffers[value->buffer];
+    const bool gone = std::any_of(value + 1, found.end(),
                                   [&](const Leaving& later) { return overlap(buffer, program.buffers[later.buffer]); });
-    if (gone) found.erase(found.begin() + static_cast<std::ptrdiff_t>(i));
+    if (!gone) there.push_back(*value);
   }
-  return found;
+  return there;
 }
 
 class RunVerification {
