@@ -119,8 +119,8 @@ struct LoadOptions {
   DataUse data = DataUse::values;
   // A file of weights.h to start from: parameters, the numbers the data are changed with, and the seed of their split.
   std::string weights = {};
-  // Above 0: the model is loaded to predict so many rows. No split is read, and the batch is what they need; that of
-  // the training where an output depends on the other rows of its batch (docs/data.md).
+  // Above 0: the model is loaded to predict so many rows. No split is read, and the batch follows from the model; it is
+  // that of the training where an output depends on the other rows of its batch (docs/data.md).
   std::int64_t predicts = 0;
   // When set, the first call keeps the model file's text here and the next ones take it: a pipe is read once only.
   std::shared_ptr<std::optional<std::string>> text = {};

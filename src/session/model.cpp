@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
+#include <span>
 
 #include "base/json_reader.h"
 #include "data/dataset.h"
@@ -18,6 +21,7 @@
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/format/overrides.h"
 #include "graph/frontend/step/class_numbers.h"
+#include "graphrun/op.h"
 #include "session/coupling.h"
 #include "session/formulas.h"
 #include "session/model_text.h"
@@ -60,17 +64,29 @@ DataUse use_of(const LoadOptions& options) {
   return options.predicts > 0 ? DataUse::none : options.data;
 }
 
-constexpr std::int64_t kPredicted = 1024;  // rows of a batch
+// The batch of predictions: so many rows, or fewer where their inputs would be larger than 64 MiB of floats.
+constexpr std::int64_t kPredicted = 1024, kPredictedElements = std::int64_t{1} << 24;
 
-// Rows that know nothing of each other are predicted in batches that suit the machine. Others are as they are
-// evaluated.
+std::int64_t prediction_rows(const Model& model) {
+  std::int64_t elements = 1;
+  for (const ir::Node& node : model.graph.impl().graph.nodes) {
+    if (node.op != Op::input || node.type.rows == 0) continue;
+    const std::span<const std::int64_t> row = node.type.shape.dims().subspan(1);
+    elements += std::accumulate(row.begin(), row.end(), node.type.rows, std::multiplies<>());
+  }
+  return std::clamp<std::int64_t>(kPredictedElements / elements, 1, kPredicted);
+}
+
+// Rows that know nothing of each other are predicted in batches that follow from the model alone: on a GPU the order of
+// a sum follows the size of the batch, and a row's prediction must not depend on how many others a file has. Others are
+// as they are evaluated.
 std::int64_t prediction_batch(const ModelFile& file, const Model& model, DataSet& data, const LoadOptions& options) {
   data.splits.clear();
   const bool is_asked = std::any_of(options.overrides.begin(), options.overrides.end(),
                                     [](const auto& one) { return one.first == "train.batch"; });
   const std::string coupled = coupled_output(model);
   if (coupled.empty()) {
-    return is_asked ? file.batch().value_or(options.predicts) : std::min(options.predicts, kPredicted);
+    return is_asked ? file.batch().value_or(options.predicts) : prediction_rows(model);
   }
   const std::int64_t all = data.origin.empty() ? 0 : data::read_origin("the weights' data:origin", data.origin).samples;
   const std::int64_t batch = file.batch().value_or(all);
@@ -137,7 +153,8 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
       options.predicts > 0 ? prediction_batch(file, model, data, options) : batch_of(reader, file, data, options);
   reader.throw_if_failed();
   // Weights without data are there to predict, also where the batch of the training is not known.
-  if (!batch && weights && options.data == DataUse::none && coupled_output(model).empty()) batch = kPredicted;
+  if (!batch && weights && options.data == DataUse::none && coupled_output(model).empty())
+    batch = prediction_rows(model);
   if (batch) model.graph.impl().set_batch(*batch);
   if (weights) {
     GraphBuilder::Impl& graph = model.graph.impl();

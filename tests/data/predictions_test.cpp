@@ -424,6 +424,20 @@ TEST_F(PredictionTest, MoreRowsThanTheTrainingHad) {
   EXPECT_EQ(predict("p.csv", {{"train.batch", "\"all\""}}), all);
 }
 
+// Not how many there are: executors take sums in an order that follows the size of the batch.
+TEST_F(PredictionTest, TheProgramFollowsFromTheModelAlone) {
+  const auto program = [&](std::int64_t rows) {
+    LoadOptions options;
+    options.weights = path("w.npz");
+    options.predicts = rows;
+    return plan_program(load_model(path("model.json"), options));
+  };
+  write_model(R"js({"train": {"inline": {"x": [[0, 1], [3, 4]], "y": [1, 2]}}})js");
+  train();
+  EXPECT_EQ(to_string(program(1)), to_string(program(3000)));
+  EXPECT_EQ(program(1).phases.at(0).capacity, 1024);
+}
+
 TEST_F(PredictionTest, AnOutputOfNoInputIsRefused) {
   write_model(R"js({"train": {"inline": {"x": [[0, 1], [3, 4]], "y": [1, 2]}}})js", 2, "",
               "random_normal(y) * sum(V) + 0 * sum(W)");
