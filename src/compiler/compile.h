@@ -38,8 +38,8 @@ struct CompileOptions {
 struct Compiled {
   Program program;
   IdMap values;                     // from the given graph to the values that passes left of it
-  std::vector<BufferId> buffer_of;  // by value; the state's for an assign. Regions change neither ids nor values.
-  Regions regions;                  // the graph that was lowered, and why it has no other regions
+  std::vector<BufferId> buffer_of;  // by value; the state's for an assign
+  Regions regions;                  // the graph that was lowered, what its ids were, why it has no other regions
   std::unordered_map<std::string, BufferId> by_name;
 
   // Of a node of the given graph that passes keep: a state, or one that is kept, polled or counts rows.

@@ -1,5 +1,6 @@
 // tile_choice.h: how many rows a tile has and how many partitions a region, and how steps over elements are grouped,
-// where a test wants a say.
+// where a test wants a say. Contract: what is not set is chosen as always; bits may differ, values do not. Leaves to
+// others: the choice itself (region_layout.h, elements.h, the executor's plan_region).
 #pragma once
 
 #include <cstdint>

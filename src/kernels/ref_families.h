@@ -1,4 +1,5 @@
-// ref_families.h: the tables of the reference kernels by family; those of ref.cpp stand there.
+// ref_families.h: the tables of the reference kernels by family; those of ref.cpp are in it.
+// Contract: each op is in one table. Leaves to others: what an op computes (ref_*.cpp), look-ups (ref.cpp).
 #pragma once
 
 #include <span>

@@ -6,9 +6,7 @@
 #include "device.h"
 #include "graphrun/model.h"
 #include "graphrun/session.h"
-#include "graphrun/weights.h"
 #include "support/source_folder.h"
-#include "support/temporary_folder.h"
 
 namespace graphrun::testing {
 namespace {
@@ -74,41 +72,6 @@ TEST_F(DeviceModels, RegionsGiveTheBitsOfTheSteps) {
     ++models;
   }
   EXPECT_GT(models, 0);
-}
-
-// Long sums, in which another order shows.
-TEST_F(DeviceModels, APredictionDependsOnItsRowAlone) {
-  const test::TemporaryFolder folder;
-  const std::string model = folder.write("model.json", R"js({"format": 1,
-    "data": {"train": {"random": {"rows": 5, "columns": {"a": {"normal": 1, "shape": [6000]},
-                                                         "b": {"normal": 1, "shape": [3]}}}, "x": "a", "y": "b"}},
-    "inputs": {"x": ["batch", 6000], "y": ["batch", 3]},
-    "parameters": {"W": {"shape": [6000, 3], "init": {"normal": 0.01}}},
-    "graph": ["z = softmax(x @ W) * sum(tanh(x), axis=1, keepdims=true)", "loss = mse(z, y)"],
-    "outputs": {"z": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.001}}, "epochs": 1}})js");
-  LoadOptions load;
-  SessionOptions options;
-  options.executor = "cuda";
-  {
-    Session trained(load_model(model), options);
-    trained.train();
-    load.weights = folder.file("w.npz");
-    save_weights(trained, load.weights);
-  }
-  constexpr std::int64_t kRows = 1500, kWidth = 6000;
-  const auto values = random_values(kRows * kWidth, 7, -1.0f, 1.0f);
-  const auto predict = [&](std::int64_t first, std::int64_t rows) {
-    HostTensor x(DType::f32, {rows, kWidth});
-    std::copy_n(values.begin() + first * kWidth, rows * kWidth, x.elements<float>().begin());
-    load.predicts = rows;
-    const HostTensor z = Session(load_model(model, load), options).predict({{"x", x}});
-    return std::vector<float>(z.elements<float>().begin(), z.elements<float>().end());
-  };
-  const std::vector<float> all = predict(0, kRows);
-  for (const std::int64_t row : {std::int64_t{0}, std::int64_t{777}, kRows - 1}) {
-    const std::vector<float> alone = predict(row, 1);
-    EXPECT_EQ(alone, std::vector<float>(all.begin() + row * 3, all.begin() + row * 3 + 3)) << row;
-  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // params/axes.h: parameters of reductions and of ops that look along one axis.
+// Contract: that of params.h. Leaves to others: whether axes fit the operand (src/types/op_rules.cpp).
 #pragma once
 
 #include <cstdint>

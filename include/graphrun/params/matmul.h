@@ -1,4 +1,5 @@
 // params/matmul.h: parameters of products.
+// Contract: that of params.h. Leaves to others: shapes (src/types/op_rules.cpp).
 #pragma once
 
 #include "graphrun/params.h"

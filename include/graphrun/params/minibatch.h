@@ -1,4 +1,5 @@
 // params/minibatch.h: parameters of what goes through a data set batch by batch.
+// Contract: that of params.h. Leaves to others: how samples fall into batches (graphrun/batches.h).
 #pragma once
 
 #include <cstdint>

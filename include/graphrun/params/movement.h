@@ -1,4 +1,5 @@
 // params/movement.h: parameters of transpose, slice and pad.
+// Contract: that of params.h. Leaves to others: whether they fit the operand (src/types/op_rules.cpp).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // params/random.h: parameters of draws.
+// Contract: that of params.h. Leaves to others: the bits that are drawn (base/random_bits.h).
 #pragma once
 
 #include <cstdint>

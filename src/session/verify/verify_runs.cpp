@@ -150,7 +150,7 @@ class RunVerification {
         candidate_(load_program(*v.executors[0], whole_.program)) {
     write_start(v.model, plain_, {reference_.get(), moved_.get(), scale_.get()});
     write_start(v.model, whole_, {candidate_.get()});
-    // Both were compiled from one graph by the same passes, and regions change no values.
+    // Both were compiled from one graph by the same passes, and regions leave each value a buffer.
     plain_of_.assign(whole_.program.buffers.size(), kNoBuffer);
     whole_of_.assign(plain_.program.buffers.size(), kNoBuffer);
     for (std::size_t value = 0; value < plain_.buffer_of.size(); ++value) {

@@ -1,4 +1,6 @@
 // fold.h: what a scalar op gives of numbers, in double, before anything is rounded to the type of the graph.
+// Contract: pure, and from the same column as the reference kernels. Leaves to others: which parts of an expression are
+// numbers (expression_build.cpp), rounding.
 #pragma once
 
 #include <optional>
