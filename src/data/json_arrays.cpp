@@ -100,10 +100,8 @@ Loaded read_inline(SourceContext& context) {
   if (!object.is_object()) return loaded;
   for (const json::Member& member : context.value.value->members) {
     const json::Place place = context.value.member(member);
-    if (place.value->kind != json::Kind::array || place.value->items.empty()) {
-      context.reader.report(place, "data.shape", "expected an array with one item a row");
-      continue;
-    }
+    const bool has_rows = place.value->kind == json::Kind::array && !place.value->items.empty();
+    if (!has_rows) context.reader.report(place, "data.shape", "expected an array with one item a row");
     Array array;
     std::vector<double> values;
     const json::Value* value = place.value;
@@ -111,7 +109,7 @@ Loaded read_inline(SourceContext& context) {
       array.shape.push_back(static_cast<std::int64_t>(value->items.size()));
       value = &value->items.front();
     }
-    const bool good = append_nested(context.reader, place, array.shape, 0, values);
+    const bool good = has_rows && append_nested(context.reader, place, array.shape, 0, values);
     array.values = std::move(values);
     // A column that was reported keeps its name, so that nothing is said to be missing.
     if (good)

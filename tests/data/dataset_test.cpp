@@ -1,6 +1,8 @@
 // Splits, ranges, shapes, where files are found, and what is said about mistakes.
 #include "data/dataset.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -215,6 +217,14 @@ TEST_F(DataTest, EachMistakeHasItsMessage) {
   };
   for (const DatasetMistake& m : mistakes_of)
     EXPECT_NE(mistakes(m.block).find(m.says), std::string::npos) << m.block << '\n' << mistakes(m.block);
+}
+
+TEST_F(DataTest, AnArrayWithAMistakeIsNotMissingToo) {
+  for (const char* x : {"[]", "1", "[[1, \"a\"]]"}) {
+    const std::string found = mistakes(fmt::format(R"({{"train": {{"inline": {{"x": {}, "y": [1]}}}}}})", x));
+    EXPECT_NE(found.find("/train/inline/x"), std::string::npos) << found;
+    EXPECT_EQ(found.find("no array"), std::string::npos) << found;
+  }
 }
 
 TEST_F(DataTest, IntegersAreChecked) {
