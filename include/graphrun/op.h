@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "graphrun/op_traits.h"
 
@@ -40,8 +41,9 @@ enum class Op : std::uint16_t {
   maximum,
 };
 #undef GRAPHRUN_NAME
-#define GRAPHRUN_ONE(name) +1
-static_assert(GRAPHRUN_SOURCE_OPS(GRAPHRUN_ONE) GRAPHRUN_STRUCTURED_OPS(GRAPHRUN_ONE) <= kFirstFamilyOp);
-#undef GRAPHRUN_ONE
+#define GRAPHRUN_OP(name) Op::name,
+static_assert(std::initializer_list<Op>{GRAPHRUN_SOURCE_OPS(GRAPHRUN_OP) GRAPHRUN_STRUCTURED_OPS(GRAPHRUN_OP)}.size() <=
+              kFirstFamilyOp);
+#undef GRAPHRUN_OP
 
 }  // namespace graphrun

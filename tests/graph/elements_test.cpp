@@ -317,7 +317,7 @@ TEST(ElementCheck, BrokenRegionsAreFound) {
     }
   };
   const auto id = [&](std::string_view name) { return find_buffer(good, name); };
-  broken("region.order", [](Program& p, Region& r) { p.phases[0].regions.push_back(Region(r)); });
+  broken("region.order", [](Program& p, Region& r) { p.phases[0].regions.emplace_back(r); });
   broken("region.elements", [](Program&, Region& r) { r.last = 99; });
   broken("region.elements", [](Program&, Region& r) { r.chains[1].last = 99; });
   broken("follows step", [](Program&, Region& r) { r.chains[1].first = 0; });
