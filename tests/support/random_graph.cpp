@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -187,8 +186,6 @@ class Generator {
       if (tries > 5000) throw std::logic_error("random_graph: no op fits any more");
       if (dice_.chance(0.05)) {
         repeat_a_node();
-      } else if (dice_.chance(0.03)) {
-        add_turned_product();
       } else {
         add_node(dice_.one_of(all_ops()));
       }
@@ -312,32 +309,6 @@ class Generator {
       std::optional<RandomValue> value = trial(op.name(), inputs, attrs);
       if (!value || !is_good(op, inputs, attrs, *value)) continue;
       remember(make_.add(op.name(), inputs, attrs), std::move(*value));
-      return;
-    }
-  }
-
-  // A product of an operand whose last axes are swapped, as heads of attention are: passes make it the product's flag.
-  void add_turned_product() {
-    const OpDef &transpose = op_def(Op::transpose), &matmul = op_def(Op::matmul);
-    for (int i = 0; i < kTries; ++i) {
-      const NodeId of = draw_operand();
-      const int rank = out_.graph[of].type.shape.rank();
-      if (rank < 2) continue;
-      List axes(static_cast<std::size_t>(rank));
-      std::iota(axes.begin(), axes.end(), 0);
-      std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-      std::optional<RandomValue> turned = trial("transpose", {of}, {{"axes", axes}});
-      if (!turned || !is_good(transpose, {of}, {{"axes", axes}}, *turned)) continue;
-      const NodeId operand = make_.add("transpose", {of}, {{"axes", axes}});
-      remember(operand, std::move(*turned));
-      for (int k = 0; k < kTries; ++k) {
-        std::vector<NodeId> inputs = {operand, dice_.chance(0.3) ? of : draw_operand()};
-        if (dice_.chance(0.5)) std::swap(inputs[0], inputs[1]);
-        std::optional<RandomValue> value = trial("matmul", inputs, {});
-        if (!value || !is_good(matmul, inputs, {}, *value)) continue;
-        remember(make_.add("matmul", inputs), std::move(*value));
-        return;
-      }
       return;
     }
   }
