@@ -436,6 +436,17 @@ TEST_F(PredictionTest, TheProgramFollowsFromTheModelAlone) {
   train();
   EXPECT_EQ(to_string(program(1)), to_string(program(3000)));
   EXPECT_EQ(program(1).phases.at(0).capacity, 1024);
+
+  // Wide rows: x, y and one more make 2^24 / 40,002 rows.
+  write("wide.json", R"js({"format": 1,
+    "data": {"train": {"random": {"rows": 2, "columns": {"a": {"normal": 1, "shape": [40000]}, "b": {"normal": 1}}},
+                       "x": "a", "y": "b"}},
+    "inputs": {"x": ["batch", 40000], "y": ["batch", 1]}, "parameters": {"W": {"shape": [40000, 1], "init": "zeros"}},
+    "graph": ["z = x @ W", "loss = mse(z, y)"], "outputs": {"z": "y"},
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}}})js");
+  LoadOptions options;
+  options.predicts = 3000;
+  EXPECT_EQ(plan_program(load_model(path("wide.json"), options)).phases.at(0).capacity, 419);
 }
 
 TEST_F(PredictionTest, AnOutputOfNoInputIsRefused) {
