@@ -48,28 +48,24 @@ if(GRAPHRUN_CUDA_FOUND)
 
   graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels KERNELS)
   graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels executor_cuda_planner LIBRARIES CUDA::cudart_static)
-  # Kernels that are compiled when a program is loaded include these as text, with what they include in its place.
-  set(op_list_file ${PROJECT_SOURCE_DIR}/include/graphrun/scalar_op_list.h)
-  set(scalar_type_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_type.h)
-  set(functions_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_functions.h)
-  set(scalar_ops_file ${PROJECT_SOURCE_DIR}/src/kernels/scalar_ops.h)
-  set(element_functions_file ${PROJECT_SOURCE_DIR}/src/kernels/cuda/element_functions.h)
-  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-    ${op_list_file} ${scalar_type_file} ${functions_file} ${scalar_ops_file} ${element_functions_file})
-  file(READ ${op_list_file} op_list)
-  file(READ ${scalar_type_file} scalar_type)
-  file(READ ${functions_file} functions)
-  file(READ ${scalar_ops_file} scalar_ops)
-  file(READ ${element_functions_file} element_functions)
-  string(REPLACE "#include \"graphrun/scalar_op_list.h\"" "${op_list}" scalar_ops "${scalar_ops}")
-  string(REPLACE "#include \"kernels/scalar_functions.h\"" "${functions}" scalar_ops "${scalar_ops}")
-  string(REPLACE "#include \"kernels/scalar_type.h\"" "${scalar_type}" scalar_ops "${scalar_ops}")
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp @ONLY CONTENT
-"#include \"executors/cuda/element_kernels.h\"
-const char* const graphrun::cuda::kScalarOpsSource = R\"text(@scalar_ops@)text\";
-const char* const graphrun::cuda::kElementFunctionsSource = R\"text(@element_functions@)text\";
-")
-  target_sources(graphrun_executor_cuda PRIVATE ${CMAKE_BINARY_DIR}/generated/scalar_ops_source.cpp)
+  # Kernels that are compiled when a program is loaded include these, by these names: texts within the library.
+  set(device_sources graphrun/scalar_op_list.h kernels/scalar_type.h kernels/scalar_functions.h kernels/scalar_ops.h
+    kernels/cuda/element_functions.h)
+  file(GLOB tile_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/kernels/cuda/tile/*.h)
+  list(APPEND device_sources ${tile_headers})
+  set(device_files ${device_sources})
+  list(TRANSFORM device_files PREPEND ${PROJECT_SOURCE_DIR}/src/)
+  list(TRANSFORM device_files REPLACE /src/graphrun/ /include/graphrun/)
+  list(JOIN device_sources " " device_names)
+  set(device_sources_file ${CMAKE_BINARY_DIR}/generated/device_sources.cpp)
+  add_custom_command(OUTPUT ${device_sources_file} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DHEADERS=${device_names} -DOUTPUT=${device_sources_file}
+            -P ${PROJECT_SOURCE_DIR}/cmake/DeviceSources.cmake
+    DEPENDS ${device_files} ${PROJECT_SOURCE_DIR}/cmake/DeviceSources.cmake)
+  # A library of its own, so that tests may link it too.
+  add_library(graphrun_device_sources OBJECT ${device_sources_file})
+  target_include_directories(graphrun_device_sources PRIVATE ${CMAKE_BINARY_DIR}/layers/executor_cuda)
+  target_link_libraries(graphrun_device_sources PRIVATE graphrun_flags graphrun_hardening)
   # For --profile. The library itself is opened at run time, where it is installed.
   find_path(GRAPHRUN_CUPTI_INCLUDE cupti.h
     HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
@@ -96,7 +92,7 @@ const char* const graphrun::cuda::kElementFunctionsSource = R\"text(@element_fun
 
   add_library(graphrun_cuda MODULE
     $<TARGET_OBJECTS:graphrun_kernels_cuda> $<TARGET_OBJECTS:graphrun_executor_cuda> $<TARGET_OBJECTS:graphrun_device_code>
-    $<TARGET_OBJECTS:graphrun_executor_cuda_planner>)
+    $<TARGET_OBJECTS:graphrun_device_sources> $<TARGET_OBJECTS:graphrun_executor_cuda_planner>)
   target_link_libraries(graphrun_cuda PRIVATE graphrun graphrun_flags graphrun_hardening graphrun_fmt CUDA::cudart_static ${CMAKE_DL_LIBS})
   set(cuda_exports ${PROJECT_SOURCE_DIR}/cmake/graphrun.map)
   target_link_options(graphrun_cuda PRIVATE LINKER:--version-script=${cuda_exports} LINKER:--exclude-libs,ALL)

@@ -1,8 +1,8 @@
 // element_kernels.h: the source of one kernel for a region over elements: each value is computed once, in a register,
 // and only those that have a place in the arena are stored.
-// Contract: a pure function of the Program; needs no device. The text compiles under NVRTC beside the sources below and
-// gives the bits of elementwise.cuh.
-// Leaves to others: which steps are a region (src/compiler), compiling (nvrtc.h), launching.
+// Contract: a pure function of the Program; needs no device. The text compiles under NVRTC with device_sources.h and
+// gives the bits of elementwise.cuh. Leaves to others: which steps are a region (src/compiler), compiling (nvrtc.h),
+// launching.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,5 @@ ElementKernel element_kernel(std::string_view name, const Program& program, cons
 
 // What precedes the kernels of a module.
 extern const char* const kElementPrelude;
-// What the prelude includes, as text, and the names by which it does.
-extern const char* const kScalarOpsSource;
-extern const char* const kElementFunctionsSource;
-inline constexpr const char* kScalarOpsName = "kernels/scalar_ops.h";
-inline constexpr const char* kElementFunctionsName = "kernels/cuda/element_functions.h";
 
 }  // namespace graphrun::cuda

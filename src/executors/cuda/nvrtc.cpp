@@ -6,8 +6,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "executors/cuda/device_sources.h"
 #include "executors/cuda/dynamic_library.h"
-#include "executors/cuda/element_kernels.h"
 #include "executors/cuda/once_per_key.h"
 #include "graphrun/error.h"
 
@@ -37,9 +37,13 @@ void check(cudaError_t status, const char* call) {
 std::vector<char> compile(const std::string& source, const std::string& architecture) {
   const NvrtcFunctions& f = nvrtc();
   nvrtcProgram program = nullptr;
-  const char* const headers[] = {kScalarOpsSource, kElementFunctionsSource};
-  const char* const names[] = {kScalarOpsName, kElementFunctionsName};
-  if (f.CreateProgram(&program, source.c_str(), "elements.cu", 2, headers, names) != NVRTC_SUCCESS)
+  std::vector<const char*> texts, names;
+  for (const DeviceSource& header : kDeviceSources) {
+    texts.push_back(header.text);
+    names.push_back(header.name);
+  }
+  if (f.CreateProgram(&program, source.c_str(), "kernels.cu", static_cast<int>(names.size()), texts.data(),
+                      names.data()) != NVRTC_SUCCESS)
     throw std::logic_error("NVRTC takes no program");
   const std::string target = "--gpu-architecture=" + architecture;
   const std::array options{target.c_str(), "--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
