@@ -1,0 +1,297 @@
+// exchange.h: the all-reduce of a step: values combined over all threads of all blocks, in every block's shared memory.
+// Contract: one order of combining, a nested tree: lanes, warps, blocks of a cluster by rank, clusters; so the same
+// bits in every block and every time. All blocks run at the same time, and all of their threads call. Nothing is reset:
+// buffers take turns by the parity of the epoch (1, 2, ... without a gap), and packets carry it. After a wait that gave
+// up, totals are nothing and no run waits (failed()). Leaves to others: lanes (lanes.h), the clock (wait.h).
+#pragma once
+
+#include "kernels/cuda/tile/lanes.h"
+#include "kernels/cuda/tile/wait.h"
+
+namespace graphrun::cuda::tile {
+
+GRAPHRUN_TILE_CONSTEXPR int divide_up(int x, int by) {
+  return (x + by - 1) / by;
+}
+GRAPHRUN_TILE_CONSTEXPR int multiple_of_4(int x) {
+  return divide_up(x, 4) * 4;
+}
+
+// From rows in a block's shared memory to the totals. kClusters clusters of kCluster blocks of kThreads threads each.
+//   block    rows                                     -> totals
+//   cluster  each block's sums to all blocks          -> totals in each
+//   grid     a slice of the values to each rank; blocks of a rank exchange their slices by packets in global memory;
+//            each rank's totals to all blocks of its cluster
+template <int kValues, int kThreads, int kCluster, int kClusters, class Combine>
+class Exchange {
+ public:
+  static_assert(kThreads % 32 == 0 && (kCluster == 1 || kHasClusters));
+
+  static constexpr int kRow = multiple_of_4(kValues);  // floats of a row; those beyond the values are nothing
+  static constexpr int kSlice = kClusters == 1 ? kRow : multiple_of_4(divide_up(kValues, kCluster));
+
+ private:
+  static constexpr bool kScatters = kClusters > 1 && kCluster > 1;
+  static constexpr int kPackets = divide_up(kSlice, 3);
+  // A block's packets begin on 128 bytes, or share them with other whole blocks.
+  static constexpr int kPacketRow = kPackets > 4 ? divide_up(kPackets, 8) * 8 : kPackets > 2 ? 4 : kPackets;
+  static constexpr int kGatheredRow = multiple_of_4(3 * kPackets);
+
+ public:
+  struct Shared {
+    alignas(16) float total[kRow];
+    alignas(16) float inbox[kCluster > 1 ? 2 : 1][kCluster > 1 ? kCluster : 1][kCluster > 1 ? kSlice : 4];
+    alignas(16) float gathered[kClusters > 1 ? kClusters : 1][kClusters > 1 ? kGatheredRow : 4];
+    alignas(16) float own[kScatters ? kSlice : 4];  // totals of this rank's slice
+    Mbarrier inbox_full[2], total_full;
+    unsigned failed;
+  };
+  static constexpr unsigned kScratchBytes =
+      kClusters > 1 ? 2 * kCluster* kClusters* kPacketRow* static_cast<unsigned>(sizeof(Packet)) : 0;
+
+  // `scratch` lies on 128 bytes. Ends with a barrier of the cluster, or of the block.
+  GRAPHRUN_TILE_FN Exchange(Shared& shared, void* scratch, unsigned* fault)
+      : shared_(shared),
+        scratch_(static_cast<Packet*>(scratch)),
+        fault_(fault),
+        rank_(kCluster > 1 ? cluster_rank() : 0),
+        slice_values_(slice_values(rank_)) {
+    if (thread_index() == 0) {
+      shared_.failed = 0;
+      if constexpr (kCluster > 1) {
+        mbarrier_init(&shared_.inbox_full[0]);
+        mbarrier_init(&shared_.inbox_full[1]);
+        mbarrier_init(&shared_.total_full);
+        mbarrier_expect(&shared_.inbox_full[0], inbox_bytes());
+        mbarrier_expect(&shared_.inbox_full[1], inbox_bytes());
+        mbarrier_expect(&shared_.total_full, kRow * 4);
+      }
+    }
+    block_or_cluster_barrier();
+  }
+
+  // `rows` (kRows, kRow) on 16 bytes, of this block, written before a barrier(). On return shared.total has the totals.
+  template <int kRows>
+  GRAPHRUN_TILE_FN void run(const float* rows, unsigned epoch) {
+    if (failed_) return;
+    if constexpr (kCluster == 1 && kClusters == 1) {
+      combine_into<kRows>(shared_.total, kValues, 0, rows, kRow);
+    } else if constexpr (kClusters == 1) {
+      over_cluster<kRows>(rows, epoch);
+    } else {
+      if constexpr (kScatters) scatter<kRows>(rows, epoch);
+      send_packets<kRows>(rows, epoch);
+      receive_packets(epoch);
+      barrier();
+      if constexpr (kScatters) {
+        gather_totals(epoch);
+      } else {
+        combine_into<kClusters>(shared_.total, kValues, 0, shared_.gathered[0], kGatheredRow);
+      }
+    }
+    barrier();
+    failed_ = shared_.failed != 0;
+  }
+
+  // The same for all threads of the block.
+  GRAPHRUN_TILE_FN bool failed() const { return failed_; }
+
+  // Before the kernel ends: another block may still write into this one's shared memory.
+  GRAPHRUN_TILE_FN void end() {
+    if constexpr (kCluster > 1) cluster_barrier();
+  }
+
+ private:
+  GRAPHRUN_TILE_FN static void block_or_cluster_barrier() {
+    if constexpr (kCluster > 1) {
+      cluster_barrier();
+    } else {
+      barrier();
+    }
+  }
+  GRAPHRUN_TILE_FN static int slice_values(unsigned rank) {
+    const int left = kValues - static_cast<int>(rank) * kSlice;
+    return kClusters == 1 || left > kSlice ? kSlice : left > 0 ? left : 0;
+  }
+  GRAPHRUN_TILE_FN unsigned inbox_bytes() const {
+    return static_cast<unsigned>(kCluster * multiple_of_4(slice_values_) * 4);
+  }
+  GRAPHRUN_TILE_FN static int thread() { return static_cast<int>(thread_index()); }
+
+  // A thread takes a value of `count`: to[i] is the value first + i combined over the rows at `x`.
+  template <int kRows>
+  GRAPHRUN_TILE_FN static void combine_into(float* to, int count, int first, const float* x, int stride,
+                                            int threads = kThreads) {
+    for (int i = thread(); i < count; i += threads) {
+      to[i] = combine_rows<Combine, kRows, 1>(first + i, x + i, stride).value[0];
+    }
+  }
+
+  template <int kRows>
+  GRAPHRUN_TILE_FN void over_cluster(const float* rows, unsigned epoch) {
+    const unsigned parity = (epoch - 1) % 2;
+    // As many groups of threads as there are, each with all quads, and some of the ranks they go to.
+    constexpr int kQuads = kRow / 4, kSenders = kQuads < kThreads ? kQuads : kThreads, kTimes = kThreads / kSenders,
+                  kGroups = kTimes < kCluster ? kTimes : kCluster;
+    const int group = thread() / kSenders;
+    if (group < kGroups) {
+      for (int v = thread() % kSenders * 4; v < kRow; v += kSenders * 4) {
+        const Floats<4> sums = combine_rows<Combine, kRows, 4>(v, rows + v, kRow);
+        for (int to = group; to < kCluster; to += kGroups) {
+          store_remote(&shared_.inbox[parity][rank_][v], sums.value, static_cast<unsigned>(to),
+                       &shared_.inbox_full[parity]);
+        }
+      }
+    }
+    if (thread() < kValues) await_bytes(&shared_.inbox_full[parity], (epoch - 1) / 2, inbox_bytes());
+    combine_into<kCluster>(shared_.total, kValues, 0, shared_.inbox[parity][0], kSlice);
+  }
+
+  template <int kRows>
+  GRAPHRUN_TILE_FN void scatter(const float* rows, unsigned epoch) {
+    const unsigned parity = (epoch - 1) % 2;
+    for (int v = thread() * 4; v < kRow; v += kThreads * 4) {
+      const Floats<4> sums = combine_rows<Combine, kRows, 4>(v, rows + v, kRow);
+      store_remote(&shared_.inbox[parity][rank_][v % kSlice], sums.value, static_cast<unsigned>(v / kSlice),
+                   &shared_.inbox_full[parity]);
+    }
+  }
+
+  // A warp makes ten packets of 30 lanes: each value is combined by a lane of its own.
+  template <int kRows>
+  GRAPHRUN_TILE_FN void send_packets(const float* rows, unsigned epoch) {
+    constexpr int kTurns = divide_up(kSlice, 30);
+    const int lane = thread() % 32, warp = thread() / 32, first = static_cast<int>(rank_) * kSlice;
+    if (warp >= kTurns || slice_values_ == 0) return;
+    const unsigned parity = (epoch - 1) % 2;
+    if constexpr (kScatters) await_bytes(&shared_.inbox_full[parity], (epoch - 1) / 2, inbox_bytes());
+    Packet* const to = packets(epoch) + cluster_of_block() * kPacketRow;
+    for (int turn = warp; turn < kTurns; turn += kThreads / 32) {
+      const int v = turn * 30 + lane, packet = turn * 10 + lane;
+      float x = 0.0f;
+      if (lane < 30 && v < slice_values_) {
+        if constexpr (kScatters) {
+          x = combine_rows<Combine, kCluster, 1>(first + v, &shared_.inbox[parity][0][v], kSlice).value[0];
+        } else {
+          x = combine_rows<Combine, kRows, 1>(v, rows + v, kRow).value[0];
+        }
+      }
+      const float x0 = shuffle(x, 3 * lane % 32), x1 = shuffle(x, (3 * lane + 1) % 32),
+                  x2 = shuffle(x, (3 * lane + 2) % 32);
+      if (lane < 10 && 3 * packet < slice_values_) store_packet(to + packet, {{x0, x1, x2}, epoch});
+    }
+  }
+
+  // A thread asks for its packets all together: one after another, each would take a round through L2.
+  GRAPHRUN_TILE_FN void receive_packets(unsigned epoch) {
+    constexpr int kAll = kClusters * kPackets, kTimes = divide_up(kAll, kThreads), kTogether = kTimes < 4 ? kTimes : 4;
+    const Packet* const from = packets(epoch);
+    for (int begin = thread(); begin < kAll; begin += kThreads * kTogether) {
+      Packet packet[kTogether];
+      GRAPHRUN_TILE_UNROLL
+      for (int k = 0; k < kTogether; ++k) {
+        const int i = begin + k * kThreads;
+        packet[k] = {{}, i < kAll && 3 * (i % kPackets) < slice_values_ ? epoch - 1 : epoch};
+      }
+      Wait wait(fault_, WaitFor::grid);
+      for (bool all = false; !all;) {
+        GRAPHRUN_TILE_UNROLL
+        for (int k = 0; k < kTogether; ++k) {
+          const int i = begin + k * kThreads;
+          if (packet[k].epoch != epoch) packet[k] = load_packet(from + i / kPackets * kPacketRow + i % kPackets);
+        }
+        all = true;
+        GRAPHRUN_TILE_UNROLL
+        for (int k = 0; k < kTogether; ++k) all = all && packet[k].epoch == epoch;
+        if (!all && !wait.again()) {
+          shared_.failed = 1;
+          return;
+        }
+      }
+      GRAPHRUN_TILE_UNROLL
+      for (int k = 0; k < kTogether; ++k) {
+        const int i = begin + k * kThreads;
+        GRAPHRUN_TILE_UNROLL
+        for (int j = 0; j < 3 && i < kAll; ++j) {
+          shared_.gathered[i / kPackets][3 * (i % kPackets) + j] = packet[k].value[j];
+        }
+      }
+    }
+  }
+
+  GRAPHRUN_TILE_FN void gather_totals(unsigned epoch) {
+    constexpr int kQuads = kSlice / 4;
+    constexpr bool kOneWarp = kSlice <= 32;
+    constexpr int kWorkers = kOneWarp ? 32 : kThreads;
+    const int first = static_cast<int>(rank_) * kSlice;
+    if (thread() < kWorkers) {
+      combine_into<kClusters>(shared_.own, slice_values_, first, shared_.gathered[0], kGatheredRow, kWorkers);
+      if constexpr (kOneWarp) {
+        warp_barrier();
+      } else {
+        barrier();
+      }
+      for (int i = thread(); i < kQuads * kCluster; i += kWorkers) {
+        const int v = i % kQuads * 4;
+        if (v >= slice_values_) continue;
+        const Floats<4> totals = *reinterpret_cast<const Floats<4>*>(shared_.own + v);
+        store_remote(shared_.total + first + v, totals.value, static_cast<unsigned>(i / kQuads), &shared_.total_full);
+      }
+    }
+    if (thread() < 32) await_bytes(&shared_.total_full, epoch - 1, kRow * 4);
+  }
+
+  // Thread 0 is among those that wait, and says what the next phase is to receive. That may have begun to come.
+  GRAPHRUN_TILE_FN void await_bytes(Mbarrier* mbarrier, unsigned phase, unsigned next_bytes) {
+    for (Wait wait(fault_, WaitFor::cluster); !mbarrier_test(mbarrier, phase % 2);) {
+      if (!wait.again()) {
+        shared_.failed = 1;
+        return;
+      }
+    }
+    if (thread_index() == 0) mbarrier_expect(mbarrier, next_bytes);
+  }
+
+  // What blocks of this rank send to each other in an epoch (kClusters, kPacketRow).
+  GRAPHRUN_TILE_FN Packet* packets(unsigned epoch) const {
+    return scratch_ + ((epoch - 1) % 2 * kCluster + rank_) * (kClusters * kPacketRow);
+  }
+  GRAPHRUN_TILE_FN static unsigned cluster_of_block() { return kCluster > 1 ? cluster_index() : block_index(); }
+
+  Shared& shared_;
+  Packet* scratch_;
+  unsigned* fault_;
+  unsigned rank_;
+  int slice_values_;
+  bool failed_ = false;
+};
+
+// From parts in registers, kValues floats a thread, to the totals in shared.total.
+template <int kValues, int kThreads, int kCluster, int kClusters, class Combine>
+class AllReduce {
+  using Blocks = Exchange<kValues, kThreads, kCluster, kClusters, Combine>;
+
+ public:
+  struct Shared : Blocks::Shared {
+    alignas(16) float rows[kThreads / 32][Blocks::kRow];  // of each warp
+  };
+  static constexpr unsigned kScratchBytes = Blocks::kScratchBytes;
+
+  GRAPHRUN_TILE_FN AllReduce(Shared& shared, void* scratch, unsigned* fault)
+      : shared_(shared), blocks_(shared, scratch, fault) {}
+
+  // `part` is used up. Of threads without rows it holds values that change nothing.
+  GRAPHRUN_TILE_FN void run(float (&part)[kValues], unsigned epoch) {
+    combine_lanes<Combine>(part, shared_.rows[thread_index() / 32]);
+    barrier();
+    blocks_.template run<kThreads / 32>(shared_.rows[0], epoch);
+  }
+  GRAPHRUN_TILE_FN bool failed() const { return blocks_.failed(); }
+  GRAPHRUN_TILE_FN void end() { blocks_.end(); }
+
+ private:
+  Shared& shared_;
+  Blocks blocks_;
+};
+
+}  // namespace graphrun::cuda::tile

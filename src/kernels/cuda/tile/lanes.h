@@ -1,0 +1,77 @@
+// lanes.h: combines values over the lanes of a warp, and over a few rows in shared memory, in orders that are fixed.
+// Contract: `class Combine` has `static float apply(int v, float a, float b)`, arithmetic without tables: v may be
+// beyond the last value, and the result is not used then. A value of one part keeps that part's bits. Leaves to others:
+// warps, blocks and clusters (exchange.h).
+#pragma once
+
+#include "kernels/cuda/tile/ptx.h"
+
+namespace graphrun::cuda::tile {
+
+// Some adjacent floats, which are read and written at once.
+template <int kWidth>
+struct alignas(4 * kWidth) Floats {
+  float value[kWidth];
+};
+
+// The values v, v + 1, ... combined over kCount rows: two and two neighbours, then two and two of those, and so on; of
+// more than 16 rows, sixteens in their order. `x` is the first row's value v.
+template <class Combine, int kCount, int kWidth>
+GRAPHRUN_TILE_FN Floats<kWidth> combine_rows(int v, const float* x, int stride) {
+  Floats<kWidth> all{}, right{};
+  if constexpr (kCount == 1) {
+    all = *reinterpret_cast<const Floats<kWidth>*>(x);
+  } else if constexpr (kCount <= 16) {
+    constexpr int kLeft = kCount > 8 ? 8 : kCount > 4 ? 4 : kCount > 2 ? 2 : 1;
+    all = combine_rows<Combine, kLeft, kWidth>(v, x, stride);
+    right = combine_rows<Combine, kCount - kLeft, kWidth>(v, x + kLeft * stride, stride);
+    GRAPHRUN_TILE_UNROLL
+    for (int i = 0; i < kWidth; ++i) all.value[i] = Combine::apply(v + i, all.value[i], right.value[i]);
+  } else {
+    all = combine_rows<Combine, 16, kWidth>(v, x, stride);
+    GRAPHRUN_TILE_LOOP
+    for (int row = 16; row + 16 <= kCount; row += 16) {
+      right = combine_rows<Combine, 16, kWidth>(v, x + row * stride, stride);
+      GRAPHRUN_TILE_UNROLL
+      for (int i = 0; i < kWidth; ++i) all.value[i] = Combine::apply(v + i, all.value[i], right.value[i]);
+    }
+    if constexpr (kCount % 16 != 0) {
+      right = combine_rows<Combine, kCount % 16, kWidth>(v, x + kCount / 16 * 16 * stride, stride);
+      GRAPHRUN_TILE_UNROLL
+      for (int i = 0; i < kWidth; ++i) all.value[i] = Combine::apply(v + i, all.value[i], right.value[i]);
+    }
+  }
+  return all;
+}
+
+// One round of the transposing butterfly: of kCount values, each of two lanes keeps one half, and combines it with what
+// the other had of it. x[0] becomes value `first`; `count` of them are values.
+template <class Combine, int kCount, int kMask, int kValues>
+GRAPHRUN_TILE_FN void halve(float (&x)[kValues], int lane, int& first, int& count) {
+  constexpr int kHalf = (kCount + 1) / 2;
+  const bool upper = (lane & kMask) != 0;
+  first = upper ? first + kHalf : first;
+  count = upper ? count - kHalf : count < kHalf ? count : kHalf;
+  GRAPHRUN_TILE_UNROLL
+  for (int i = 0; i < kHalf; ++i) {
+    const float low = x[i], high = x[i + kHalf < kCount ? i + kHalf : i];
+    const float other = shuffle_xor(upper ? low : high, kMask);
+    x[i] = Combine::apply(first + i, upper ? high : low, other);
+  }
+  if constexpr (kMask < 16) halve<Combine, kHalf, 2 * kMask>(x, lane, first, count);
+}
+
+// Of all lanes of a warp: the values combined over the lanes, into `row`. About one shuffle a value, and in the order
+// of a tree: lanes 0 and 1, 2 and 3, ..., then those, the part of the lane that keeps the value first. `part` is used
+// up.
+template <class Combine, int kValues>
+GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row) {
+  int first = 0, count = kValues;
+  halve<Combine, kValues, 1>(part, static_cast<int>(thread_index() % 32), first, count);
+  GRAPHRUN_TILE_UNROLL
+  for (int i = 0; i < (kValues + 31) / 32; ++i) {
+    if (i < count) row[first + i] = part[i];
+  }
+}
+
+}  // namespace graphrun::cuda::tile

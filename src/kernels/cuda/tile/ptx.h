@@ -1,0 +1,170 @@
+// ptx.h: every instruction and builtin of a device that the tile headers use: indices, barriers, shuffles, stores into
+// other blocks, packets through global memory, clocks.
+// Contract: one function for each; no other tile header has an asm, a builtin or a CUDA keyword, so that a header of
+// the same name runs the others on a host (tests/emulation/ptx.h). Includes nothing. Clusters need sm_90
+// (kHasClusters). Leaves to others: how long to wait (wait.h), what is sent where (exchange.h).
+#pragma once
+
+// Of a function that devices run.
+#define GRAPHRUN_TILE_FN __device__ __forceinline__
+// Of one that numbers of types are computed by, too.
+#define GRAPHRUN_TILE_CONSTEXPR __host__ __device__ constexpr
+// Of a kernel of at most so many threads a block, one block to a multiprocessor: extern "C", so that it has its name.
+#define GRAPHRUN_TILE_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
+// Before a loop: as straight code, or not.
+#define GRAPHRUN_TILE_UNROLL _Pragma("unroll")
+#define GRAPHRUN_TILE_LOOP _Pragma("unroll 1")
+
+namespace graphrun::cuda::tile {
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+constexpr bool kHasClusters = true;
+#define GRAPHRUN_TILE_CLUSTERS 1
+#else
+constexpr bool kHasClusters = false;  // the functions are there, for code that is not used
+#define GRAPHRUN_TILE_CLUSTERS 0
+#endif
+
+// Of a grid of one dimension.
+GRAPHRUN_TILE_FN unsigned thread_index() {
+  return threadIdx.x;
+}
+GRAPHRUN_TILE_FN unsigned block_index() {
+  return blockIdx.x;
+}
+GRAPHRUN_TILE_FN unsigned cluster_rank() {  // of the block in its cluster; 0 without clusters
+  unsigned rank = 0;
+#if GRAPHRUN_TILE_CLUSTERS
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+  return rank;
+}
+GRAPHRUN_TILE_FN unsigned cluster_index() {  // of the cluster in the grid; the block's index without clusters
+  unsigned index = blockIdx.x;
+#if GRAPHRUN_TILE_CLUSTERS
+  asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
+#endif
+  return index;
+}
+// The memory whose size the launch gives. Its beginning lies on 16 bytes.
+GRAPHRUN_TILE_FN void* dynamic_shared() {
+  extern __shared__ uint4 graphrun_dynamic_shared[];
+  return graphrun_dynamic_shared;
+}
+
+// Barriers of all threads of a block, of a warp, of a cluster. What was written before one is seen after it.
+GRAPHRUN_TILE_FN void barrier() {
+  __syncthreads();
+}
+GRAPHRUN_TILE_FN void warp_barrier() {
+  __syncwarp();
+}
+GRAPHRUN_TILE_FN void cluster_barrier() {
+#if GRAPHRUN_TILE_CLUSTERS
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+// All lanes of the warp call together.
+GRAPHRUN_TILE_FN float shuffle_xor(float x, int mask) {
+  return __shfl_xor_sync(0xffffffffu, x, mask);
+}
+GRAPHRUN_TILE_FN float shuffle(float x, int lane) {
+  return __shfl_sync(0xffffffffu, x, lane);
+}
+
+// An mbarrier in shared memory of one arrival a phase, which says how many bytes the phase is to receive. A phase is
+// over when it has arrived and they have come; they may come before. Phases have the parities 0, 1, 0, ...
+using Mbarrier = unsigned long long;
+GRAPHRUN_TILE_FN unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+GRAPHRUN_TILE_FN void mbarrier_init(Mbarrier* mbarrier) {  // and a cluster_barrier() before another block uses it
+#if GRAPHRUN_TILE_CLUSTERS
+  asm volatile(
+      "mbarrier.init.shared::cta.b64 [%0], 1;\nfence.mbarrier_init.release.cluster;" ::"r"(shared_address(mbarrier))
+      : "memory");
+#endif
+}
+GRAPHRUN_TILE_FN void mbarrier_expect(Mbarrier* mbarrier, unsigned bytes) {
+#if GRAPHRUN_TILE_CLUSTERS
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(mbarrier)), "r"(bytes)
+               : "memory");
+#endif
+}
+// Whether the phase of this parity is over; may sleep for up to 10 us until it is.
+GRAPHRUN_TILE_FN bool mbarrier_test(Mbarrier* mbarrier, unsigned parity) {
+  unsigned over = 1;
+#if GRAPHRUN_TILE_CLUSTERS
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2, 10000;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(over)
+      : "r"(shared_address(mbarrier)), "r"(parity)
+      : "memory");
+#endif
+  return over != 0;
+}
+// Four floats into the shared memory of the block of this rank, at the place that `to` (on 16 bytes) is in this
+// block's; there `mbarrier` receives 16 bytes.
+GRAPHRUN_TILE_FN void store_remote(float* to, const float (&x)[4], unsigned rank, Mbarrier* mbarrier) {
+#if GRAPHRUN_TILE_CLUSTERS
+  unsigned remote_to, remote_mbarrier;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_to) : "r"(shared_address(to)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_mbarrier) : "r"(shared_address(mbarrier)), "r"(rank));
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+                   remote_to),
+               "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"(remote_mbarrier)
+               : "memory");
+#endif
+}
+
+// Sixteen bytes that other blocks see at once or not at all: values and, by its number, that they are there.
+struct alignas(16) Packet {
+  float value[3];
+  unsigned epoch;
+};
+GRAPHRUN_TILE_FN void store_packet(Packet* to, const Packet& packet) {
+  asm volatile(
+      "{\n.reg .b64 low, high;\n.reg .b128 all;\n"
+      "mov.b64 low, {%1, %2};\nmov.b64 high, {%3, %4};\nmov.b128 all, {low, high};\n"
+      "st.relaxed.gpu.global.b128 [%0], all;\n}" ::"l"(__cvta_generic_to_global(to)),
+      "r"(__float_as_uint(packet.value[0])), "r"(__float_as_uint(packet.value[1])),
+      "r"(__float_as_uint(packet.value[2])), "r"(packet.epoch)
+      : "memory");
+}
+GRAPHRUN_TILE_FN Packet load_packet(const Packet* from) {
+  unsigned x, y, z, epoch;
+  asm volatile(
+      "{\n.reg .b64 low, high;\n.reg .b128 all;\n"
+      "ld.relaxed.gpu.global.b128 all, [%4];\n"
+      "mov.b128 {low, high}, all;\nmov.b64 {%0, %1}, low;\nmov.b64 {%2, %3}, high;\n}"
+      : "=r"(x), "=r"(y), "=r"(z), "=r"(epoch)
+      : "l"(__cvta_generic_to_global(from))
+      : "memory");
+  return {{__uint_as_float(x), __uint_as_float(y), __uint_as_float(z)}, epoch};
+}
+
+// A word of global memory that other blocks, and after the launch the host, look at.
+GRAPHRUN_TILE_FN unsigned load_flag(const unsigned* flag) {
+  return *static_cast<const volatile unsigned*>(flag);
+}
+GRAPHRUN_TILE_FN void store_flag(unsigned* flag, unsigned x) {
+  *static_cast<volatile unsigned*>(flag) = x;
+}
+
+// Nanoseconds, the same clock for all blocks.
+GRAPHRUN_TILE_FN unsigned long long global_timer() {
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+// For a while that grows; for waits that are not in a hurry.
+GRAPHRUN_TILE_FN void sleep_for(unsigned nanoseconds) {
+  __nanosleep(nanoseconds);
+}
+// Between two looks at what a thread waits for. On a device the next look is at once.
+GRAPHRUN_TILE_FN void look_again() {}
+
+}  // namespace graphrun::cuda::tile
