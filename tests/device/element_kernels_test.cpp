@@ -54,7 +54,7 @@ std::vector<std::string> models() {
 // The words of the compiler when the source does not compile.
 std::string compile(const std::string& source, const std::string& architecture = cuda::architecture_of(9, 0)) {
   try {
-    return cuda::compiled_code(source, architecture).empty() ? "no code" : "";
+    return cuda::compiled_code(source, architecture).image.empty() ? "no code" : "";
   } catch (const std::logic_error& error) {
     return error.what();
   }

@@ -335,6 +335,8 @@ TEST(Failure, NothingIsFreedWhileLaunchesAreInFlight) {
   const Program program = ElementProgram({30, 4}, true).program;
   auto runnable = fake()->load(program);
   EXPECT_EQ(counted(*runnable, "generated_kernels"), 1u);
+  EXPECT_EQ(counted(*runnable, "compiled_kernels") + counted(*runnable, "cached_kernels"), 1u);
+  EXPECT_EQ(counted(*fake()->load(program), "cached_kernels"), 1u);  // of this process
   {
     const FakeCuda machine("cudaGraphLaunch=1@3");
     failure_of([&] { runnable->run(0, 4096); });

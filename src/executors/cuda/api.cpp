@@ -28,6 +28,8 @@ std::vector<std::pair<std::string, std::uint64_t>> Counters::list() const {
           {"graphs", graphs},
           {"library_calls", library_calls},
           {"generated_kernels", generated_kernels},
+          {"compiled_kernels", compiled_kernels},
+          {"cached_kernels", generated_kernels - compiled_kernels},
           {"synchronizations", synchronizations}};
 }
 

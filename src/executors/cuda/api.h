@@ -30,7 +30,8 @@ struct Counters {
   std::uint64_t captured_launches = 0;  // kernels put into a graph
   std::uint64_t graphs = 0;             // instantiated
   std::uint64_t library_calls = 0;      // products given to the matrix library, captured or not
-  std::uint64_t generated_kernels = 0;  // compiled for this program
+  std::uint64_t generated_kernels = 0;  // for this program, and of them:
+  std::uint64_t compiled_kernels = 0;   // by NVRTC during load(); the others were found compiled
   std::uint64_t synchronizations = 0;
 
   std::vector<std::pair<std::string, std::uint64_t>> list() const;
@@ -65,7 +66,10 @@ class Api {
   void record(cudaEvent_t event, cudaStream_t stream);
   void wait(cudaEvent_t event);
   void count_library_call() { ++counters_.library_calls; }
-  void count_generated_kernel() { ++counters_.generated_kernels; }
+  void count_generated_kernel(bool compiled) {
+    ++counters_.generated_kernels;
+    counters_.compiled_kernels += compiled ? 1 : 0;
+  }
 
  private:
   Counters counters_;

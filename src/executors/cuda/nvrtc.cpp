@@ -1,10 +1,15 @@
 #include "executors/cuda/nvrtc.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <nvrtc.h>
+#include <sys/stat.h>
 
-#include <array>
+#include <optional>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "executors/cuda/device_sources.h"
 #include "executors/cuda/dynamic_library.h"
@@ -20,7 +25,7 @@ struct NvrtcFunctions {
 #define X(name) decltype(&nvrtc##name) name = library.find<decltype(name)>("nvrtc" #name);
   // clang-format off
   X(CreateProgram) X(DestroyProgram) X(CompileProgram) X(GetProgramLogSize) X(GetProgramLog) X(GetCUBINSize)
-  X(GetCUBIN)
+  X(GetCUBIN) X(Version)
   // clang-format on
 #undef X
 };
@@ -34,31 +39,69 @@ void check(cudaError_t status, const char* call) {
   throw Error(ErrorKind::device, "cuda.call", fmt::format("load: {} failed: {}", call, cudaGetErrorString(status)));
 }
 
-std::vector<char> compile(const std::string& source, const std::string& architecture) {
+struct Version {
+  int major = 0, minor = 0;
+};
+Version version() {
+  Version version;
+  if (nvrtc().Version(&version.major, &version.minor) != NVRTC_SUCCESS)
+    throw std::logic_error("NVRTC does not tell its version");
+  return version;
+}
+
+// NVRTC's own cache, from 12.9 on, is switched off: nothing promises the log for code that lay in it.
+std::vector<std::string> options_for(const std::string& architecture) {
+  std::vector<std::string> options{"--gpu-architecture=" + architecture, "--std=c++17", "--fmad=false",
+                                   "--device-as-default-execution-space", "--ptxas-options=-v"};
+  const auto [major, minor] = version();
+  if (major > 12 || (major == 12 && minor >= 9)) options.push_back("--no-cache");
+  return options;
+}
+
+// All that the code depends on. NVRTC tells no more of its version than "13.0", so size and time of its file stand for
+// the rest.
+std::string key_of(const std::string& source, const std::vector<std::string>& options) {
+  const auto [major, minor] = version();
+  std::string key = fmt::format("NVRTC {}.{}", major, minor);
+  Dl_info library;
+  struct stat file;
+  if (dladdr(reinterpret_cast<const void*>(nvrtc().CompileProgram), &library) != 0 &&
+      stat(library.dli_fname, &file) == 0) {
+    key += fmt::format(" {} {}.{:09}", file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+  }
+  for (const std::string& option : options) key += " " + option;
+  for (const DeviceSource& header : kDeviceSources) {
+    const std::string_view text = header.text;
+    key += fmt::format("\n{} {}\n{}", header.name, text.size(), text);
+  }
+  return key + fmt::format("\nkernels.cu {}\n{}", source.size(), source);
+}
+
+CompiledCode compile(const std::string& source, const std::string& architecture,
+                     const std::vector<std::string>& options) {
   const NvrtcFunctions& f = nvrtc();
   nvrtcProgram program = nullptr;
-  std::vector<const char*> texts, names;
+  std::vector<const char*> texts, names, words;
   for (const DeviceSource& header : kDeviceSources) {
     texts.push_back(header.text);
     names.push_back(header.name);
   }
+  for (const std::string& option : options) words.push_back(option.c_str());
   if (f.CreateProgram(&program, source.c_str(), "kernels.cu", static_cast<int>(names.size()), texts.data(),
                       names.data()) != NVRTC_SUCCESS)
     throw std::logic_error("NVRTC takes no program");
-  const std::string target = "--gpu-architecture=" + architecture;
-  const std::array options{target.c_str(), "--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
-  const nvrtcResult status = f.CompileProgram(program, static_cast<int>(options.size()), options.data());
+  const nvrtcResult status = f.CompileProgram(program, static_cast<int>(words.size()), words.data());
   std::size_t size = 0;
   std::string log;
-  std::vector<char> code;
-  if (status != NVRTC_SUCCESS) {
-    if (f.GetProgramLogSize(program, &size) == NVRTC_SUCCESS) {
-      log.resize(size);
-      f.GetProgramLog(program, log.data());
-    }
-  } else if (f.GetCUBINSize(program, &size) == NVRTC_SUCCESS) {
-    code.resize(size);
-    f.GetCUBIN(program, code.data());
+  CompiledCode code;
+  if (f.GetProgramLogSize(program, &size) == NVRTC_SUCCESS) {
+    log.resize(size);
+    f.GetProgramLog(program, log.data());
+  }
+  if (status == NVRTC_SUCCESS && f.GetCUBINSize(program, &size) == NVRTC_SUCCESS) {
+    code.image.resize(size);
+    f.GetCUBIN(program, code.image.data());
+    code.kernels = read_log(log);
   }
   f.DestroyProgram(&program);
   if (status == NVRTC_ERROR_INVALID_OPTION) {  // the only one that depends on the machine
@@ -67,7 +110,8 @@ std::vector<char> compile(const std::string& source, const std::string& architec
                             CUDART_VERSION / 1000, architecture),
                 "a GPU newer than the library needs a newer CUDA Toolkit; --executor=cpu runs anywhere");
   }
-  if (code.empty()) throw std::logic_error(fmt::format("a generated kernel does not compile:\n{}\n{}", log, source));
+  if (code.image.empty())
+    throw std::logic_error(fmt::format("a generated kernel does not compile:\n{}\n{}", log, source));
   return code;
 }
 
@@ -78,9 +122,23 @@ std::string architecture_of(int major, int minor) {
   return fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
 }
 
-const std::vector<char>& compiled_code(const std::string& source, const std::string& architecture) {
-  static OncePerKey<std::string, std::vector<char>> known;
-  return known.get(architecture + "\n" + source, [&] { return compile(source, architecture); });
+ObtainedCode obtain_code(const std::string& source, const std::string& architecture, const KernelCache& cache) {
+  const std::vector<std::string> options = options_for(architecture);
+  const std::string key = key_of(source, options);
+  if (const std::optional<std::string> bytes = cache.find(key))
+    if (std::optional<CompiledCode> code = from_bytes(*bytes)) return {std::move(*code), false};
+  ObtainedCode result{compile(source, architecture, options), true};
+  cache.store(key, to_bytes(result.code));
+  return result;
+}
+
+const CompiledCode& compiled_code(const std::string& source, const std::string& architecture, bool* compiled) {
+  static OncePerKey<std::string, CompiledCode> known;
+  return known.get(architecture + "\n" + source, [&] {
+    ObtainedCode obtained = obtain_code(source, architecture, KernelCache::of_environment());
+    if (compiled != nullptr) *compiled = obtained.compiled;
+    return std::move(obtained.code);
+  });
 }
 
 CompiledKernels::CompiledKernels(const std::string& source) {
@@ -89,8 +147,9 @@ CompiledKernels::CompiledKernels(const std::string& source) {
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
   const std::string architecture = architecture_of(major, minor);
-  const std::vector<char>& code = compiled_code(source, architecture);
-  check(cudaLibraryLoadData(&library_, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), "cudaLibraryLoadData");
+  code_ = &compiled_code(source, architecture, &compiled_);
+  check(cudaLibraryLoadData(&library_, code_->image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "cudaLibraryLoadData");
 }
 
 CompiledKernels::~CompiledKernels() {

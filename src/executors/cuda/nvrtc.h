@@ -1,23 +1,32 @@
 // nvrtc.h: kernels compiled when a program is loaded, by NVRTC, which is opened when it is first needed; where it is
 // not installed that is an Error.
-// Contract: the same source gives the same code; what was compiled once is kept for the process, and sources that
-// differ do not wait for each other. Code of a kernel lives as long as its CompiledKernels.
-// Leaves to others: what is compiled (element_kernels.h).
+// Contract: the same source gives the same code; what was compiled once is kept for the process, and in the cache on
+// disk for the next one; sources that differ do not wait for each other. Code of a kernel lives as long as its
+// CompiledKernels. Leaves to others: what is compiled (element_kernels.h), the cache (kernel_cache.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <string>
-#include <vector>
+
+#include "executors/cuda/compiled_code.h"
+#include "executors/cuda/kernel_cache.h"
 
 namespace graphrun::cuda {
 
 // As the compiler names it: "sm_90a". With all that this device has, since the code is for no other one.
 std::string architecture_of(int major, int minor);
 
+struct ObtainedCode {
+  CompiledCode code;
+  bool compiled = false;  // by NVRTC, now; otherwise it lay in the cache
+};
 // Needs no device. Throws std::logic_error with the compiler's words when the source is wrong, Error (kind device) when
 // the compiler is older than the architecture.
-const std::vector<char>& compiled_code(const std::string& source, const std::string& architecture);
+ObtainedCode obtain_code(const std::string& source, const std::string& architecture, const KernelCache& cache);
+
+// The same with the cache of the environment, once per process: `compiled` is said to the first who asks.
+const CompiledCode& compiled_code(const std::string& source, const std::string& architecture, bool* compiled = nullptr);
 
 class CompiledKernels {
  public:
@@ -28,8 +37,12 @@ class CompiledKernels {
   CompiledKernels& operator=(const CompiledKernels&) = delete;
 
   const void* find(const std::string& name) const;  // what cudaLaunchKernel takes
+  const CompiledCode& code() const { return *code_; }
+  bool compiled() const { return compiled_; }  // for this object; otherwise the code was there
 
  private:
+  const CompiledCode* code_;
+  bool compiled_ = false;
   cudaLibrary_t library_ = nullptr;
 };
 

@@ -80,7 +80,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   pinned_ = {polled_.bytes > 0 ? static_cast<std::byte*>(api_.allocate_pinned(polled_.bytes)) : nullptr,
              FreePinned{&api_}};
   took("allocation_ns");
-  bind_phases();
+  const std::string source = bind_phases();
   choose_algorithms();
   arena_->clear_states(stream_.get());
   for (const InitialValue& value : program.initial) {
@@ -88,6 +88,8 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     api_.copy(arena_->at(value.buffer), value.bytes.data(), value.bytes.size(), cudaMemcpyHostToDevice, stream_.get());
   }
   took("kernels_and_library_ns");
+  compile_kernels(source);
+  took("nvrtc_ns");
   capture_phases();
   api_.doing("load");
   api_.synchronize(stream_.get());
@@ -150,7 +152,7 @@ CudaRunnable::BoundRegion CudaRunnable::bind(const Phase& phase, const Region& r
   return bound;
 }
 
-void CudaRunnable::bind_phases() {
+std::string CudaRunnable::bind_phases() {
   std::string source;
   for (const Phase& phase : program_.phases) {
     BoundPhase bound;
@@ -174,6 +176,10 @@ void CudaRunnable::bind_phases() {
     bound.batching = LaunchBatching(bound.launches.size());
     phases_.push_back(std::move(bound));
   }
+  return source;
+}
+
+void CudaRunnable::compile_kernels(const std::string& source) {
   if (source.empty()) return;
   compiled_ = std::make_unique<CompiledKernels>(kElementPrelude + source);
   for (BoundPhase& phase : phases_) {
@@ -181,7 +187,7 @@ void CudaRunnable::bind_phases() {
       auto* bound = std::get_if<BoundRegion>(&launch.work);
       if (bound == nullptr) continue;
       bound->kernel = compiled_->find(bound->name);
-      api_.count_generated_kernel();
+      api_.count_generated_kernel(compiled_->compiled());
     }
   }
 }

@@ -78,7 +78,8 @@ class CudaRunnable final : public Runnable {
 
   BoundStep bind(const Phase& phase, std::size_t index);
   BoundRegion bind(const Phase& phase, const Region& region, std::string& source);
-  void bind_phases();
+  std::string bind_phases();  // the source of kernels to be generated
+  void compile_kernels(const std::string& source);
   void choose_algorithms();
   void enqueue(const BoundStep& step, bool capturing);
   void enqueue(const BoundRegion& region, bool capturing);
