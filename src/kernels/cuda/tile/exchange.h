@@ -49,7 +49,7 @@ class Exchange {
   static constexpr unsigned kScratchBytes =
       kClusters > 1 ? 2 * kCluster* kClusters* kPacketRow* static_cast<unsigned>(sizeof(Packet)) : 0;
 
-  // `scratch` lies on 128 bytes. Ends with a barrier of the cluster, or of the block.
+  // `scratch` lies on 128 bytes and is zero. Ends with a barrier of the cluster, if there is one.
   GRAPHRUN_TILE_FN Exchange(Shared& shared, void* scratch, unsigned* fault)
       : shared_(shared),
         scratch_(static_cast<Packet*>(scratch)),
@@ -67,7 +67,7 @@ class Exchange {
         mbarrier_expect(&shared_.total_full, kRow * 4);
       }
     }
-    block_or_cluster_barrier();
+    if constexpr (kCluster > 1) cluster_barrier();
   }
 
   // `rows` (kRows, kRow) on 16 bytes, of this block, written before a barrier(). On return shared.total has the totals.
@@ -96,19 +96,15 @@ class Exchange {
   // The same for all threads of the block.
   GRAPHRUN_TILE_FN bool failed() const { return failed_; }
 
-  // Before the kernel ends: another block may still write into this one's shared memory.
+  // Before the kernel ends. When a wait has given up, stores into a block's shared memory may still be on their way.
   GRAPHRUN_TILE_FN void end() {
-    if constexpr (kCluster > 1) cluster_barrier();
+    if constexpr (kCluster > 1) {
+      if (failed_) sleep_for(100000);
+      cluster_barrier();
+    }
   }
 
  private:
-  GRAPHRUN_TILE_FN static void block_or_cluster_barrier() {
-    if constexpr (kCluster > 1) {
-      cluster_barrier();
-    } else {
-      barrier();
-    }
-  }
   GRAPHRUN_TILE_FN static int slice_values(unsigned rank) {
     const int left = kValues - static_cast<int>(rank) * kSlice;
     return kClusters == 1 || left > kSlice ? kSlice : left > 0 ? left : 0;

@@ -1,7 +1,7 @@
 // ptx.h: every instruction and builtin of a device that the tile headers use: indices, barriers, shuffles, stores into
 // other blocks, packets through global memory, clocks.
 // Contract: one function for each; no other tile header has an asm, a builtin or a CUDA keyword, so that a header of
-// the same name runs the others on a host (tests/emulation/ptx.h). Includes nothing. Clusters need sm_90
+// the same name runs the others on a host (tests/emulation/shim). Includes nothing. Clusters need sm_90
 // (kHasClusters). Leaves to others: how long to wait (wait.h), what is sent where (exchange.h).
 #pragma once
 

@@ -1,0 +1,100 @@
+// ptx.h: in the place of src/kernels/cuda/tile/ptx.h when tile headers are compiled for a host: each function asks the
+// machine of the tests (emulation/machine.h).
+// Contract: the names and meanings of the real header, which describes them. Leaves to others: turns, and when stores
+// come (machine.cpp).
+#pragma once
+
+#include <cstring>
+
+#include "emulation/machine.h"
+
+#define GRAPHRUN_TILE_FN inline
+#define GRAPHRUN_TILE_CONSTEXPR constexpr
+#define GRAPHRUN_TILE_KERNEL(threads) extern "C" void
+#define GRAPHRUN_TILE_UNROLL
+#define GRAPHRUN_TILE_LOOP
+#define GRAPHRUN_TILE_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+namespace graphrun::cuda::tile {
+
+constexpr bool kHasClusters = true;
+namespace thread = emulation::thread;
+
+inline unsigned thread_index() {
+  return thread::index();
+}
+inline unsigned block_index() {
+  return thread::block();
+}
+inline unsigned cluster_rank() {
+  return thread::rank();
+}
+inline unsigned cluster_index() {
+  return thread::cluster();
+}
+inline void* dynamic_shared() {
+  return thread::shared();
+}
+
+inline void barrier(GRAPHRUN_TILE_HERE) {
+  thread::barrier({file, line});
+}
+inline void warp_barrier(GRAPHRUN_TILE_HERE) {
+  thread::warp_barrier({file, line});
+}
+inline void cluster_barrier(GRAPHRUN_TILE_HERE) {
+  thread::cluster_barrier({file, line});
+}
+inline float shuffle_xor(float x, int mask, GRAPHRUN_TILE_HERE) {
+  return thread::shuffle(x, thread::lane() ^ static_cast<unsigned>(mask), {file, line});
+}
+inline float shuffle(float x, int lane, GRAPHRUN_TILE_HERE) {
+  return thread::shuffle(x, static_cast<unsigned>(lane), {file, line});
+}
+
+using Mbarrier = unsigned long long;
+inline void mbarrier_init(Mbarrier* mbarrier) {
+  thread::mbarrier_init(mbarrier);
+}
+inline void mbarrier_expect(Mbarrier* mbarrier, unsigned bytes) {
+  thread::mbarrier_expect(mbarrier, bytes);
+}
+inline bool mbarrier_test(Mbarrier* mbarrier, unsigned parity) {
+  return thread::mbarrier_test(mbarrier, parity);
+}
+inline void store_remote(float* to, const float (&x)[4], unsigned rank, Mbarrier* mbarrier) {
+  thread::store_remote(to, x, rank, mbarrier);
+}
+
+struct alignas(16) Packet {
+  float value[3];
+  unsigned epoch;
+};
+inline void store_packet(Packet* to, const Packet& packet) {
+  thread::store_packet(to, &packet);
+}
+inline Packet load_packet(const Packet* from) {
+  thread::looks_at(from);
+  return *from;
+}
+
+inline unsigned load_flag(const unsigned* flag) {
+  thread::looks_at(flag);
+  return *flag;
+}
+inline void store_flag(unsigned* flag, unsigned x) {
+  *flag = x;
+  thread::wrote(flag);
+}
+
+inline unsigned long long global_timer() {
+  return thread::now();
+}
+inline void sleep_for(unsigned, GRAPHRUN_TILE_HERE) {
+  thread::sleep({file, line});
+}
+inline void look_again(GRAPHRUN_TILE_HERE) {
+  thread::look_again({file, line});
+}
+
+}  // namespace graphrun::cuda::tile
