@@ -18,6 +18,14 @@
 
 namespace graphrun {
 
+// Whole steps as kernels that are compiled when a program is loaded: regions over rows on a GPU (docs/cuda.md). Other
+// executors compile nothing, and only `require` means something to them.
+enum class Jit : std::uint8_t {
+  prefer,   // where the executor can; where they do not load, the plan is made again without and a fallback tells why
+  require,  // where it cannot is an Error
+  off,      // steps and regions over elements only
+};
+
 struct SessionOptions {
   // "auto" times a few steps on every executor but the reference and takes the fastest; the run then starts afresh on
   // it.
@@ -26,6 +34,7 @@ struct SessionOptions {
   std::shared_ptr<Executor> custom_executor;  // used instead of a name when set
   bool passes = true;                         // false: the graph runs as it was built, without regions too
   bool fuse = true;                           // regions where the executor takes them (docs/regions.md)
+  Jit jit = Jit::prefer;
   Profiling profiling = Profiling::off;
   int threads = 0;  // of the cpu executor; 0: the environment's GRAPHRUN_THREADS, else the cores there are
 };
@@ -87,8 +96,9 @@ struct RegionSummary {
 };
 struct FusionSummary {
   std::vector<RegionSummary> regions;
-  std::vector<std::string> notes;      // "phase: value: why it is not in a region"
-  std::vector<std::string> fallbacks;  // "mine has no kernel for tanh: cpu's runs 2 steps" (host_executor.h)
+  std::vector<std::string> notes;  // "phase: value: why it is not in a region"
+  // "mine has no kernel for tanh: cpu's runs 2 steps" (host_executor.h), "cuda runs no whole step as one kernel: ..."
+  std::vector<std::string> fallbacks;
 };
 
 class GRAPHRUN_API Session {

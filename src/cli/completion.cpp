@@ -26,6 +26,8 @@ std::string words_of(Completes what) {
       return "text json";
     case Completes::instruction_sets:
       return "plain avx2 avx512";
+    case Completes::jit:
+      return "prefer require off";
     case Completes::nothing:
     case Completes::files:
     case Completes::folders:

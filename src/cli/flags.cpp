@@ -55,6 +55,12 @@ void check_format(Arguments&, std::string_view value) {
   if (value != "text" && value != "json") throw BadValue{fmt::format("must be text or json, got '{}'", value)};
 }
 
+void set_jit(Arguments& arguments, std::string_view value) {
+  if (value != "prefer" && value != "require" && value != "off")
+    throw BadValue{fmt::format("must be prefer, require or off, got '{}'", value)};
+  arguments.session.jit = value == "off" ? Jit::off : value == "require" ? Jit::require : Jit::prefer;
+}
+
 void profile(Arguments& arguments, Profiling how) {
   Profiling& now = arguments.session.profiling;
   if (now != Profiling::own_clock) now = how;
@@ -75,6 +81,8 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { a.session.passes = false; }},
     {"--no-fuse", "", "Running", kPlanning, "run step by step, without regions",
      [](Arguments& a, std::string_view) { a.session.fuse = false; }},
+    {"--jit", "HOW", "Running", kPlanning, "whole steps as one kernel, on a GPU: prefer (the default), require or off",
+     set_jit, Completes::jit},
 
     {"--set", "PATH=VALUE", "Model", kReading, "change a value of the model file; may be repeated", set_override},
     {"--epochs", "N", "Model", kReading, "same as --set train.epochs=N",

@@ -220,6 +220,7 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   }
   SessionOptions plain = arguments.session;
   plain.fuse = false;
+  plain.jit = Jit::off;
   fusion.arena_bytes_without = arguments.session.fuse ? plan_program(model, plain).arena_bytes : program.arena_bytes;
   write_results(arguments.json ? as_json(program, executor, fusion)
                                : as_text(program, executor, arguments.verbose ? program.buffers.size() : kLargest) +

@@ -10,6 +10,7 @@
 #include "graph/frontend/step/class_numbers.h"
 #include "graphrun/error.h"
 #include "session/compiling/fit_batch.h"
+#include "session/compiling/jit.h"
 #include "session/session_impl.h"
 
 namespace graphrun {
@@ -55,10 +56,10 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
       predicted_classes(class_numbers_of_outputs(model)),
       executor(executor_for(model, options, timings)) {
   const double start = Profiler::now();
-  compiled = compile_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}});
+  compiled = compile_model(model, {&executor, 1}, plan_options(options));
   const double has_plan = Profiler::now();
   executor->set_profiling(options.profiling);
-  runnable = load({options.target, options.passes, options.fuse, {}});
+  runnable = load(plan_options(options));
   const double has_loaded = Profiler::now();
   write_start(model, compiled, {runnable.get()});
   times = {has_plan - start, has_loaded - has_plan, Profiler::now() - has_loaded};
@@ -74,10 +75,11 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   for (const Standardization& one : model.data.standardizations) fitted_by_input.emplace(one.input, &one);
 }
 
-std::unique_ptr<Runnable> Session::Impl::load(const PlanOptions& options) {
+std::unique_ptr<Runnable> Session::Impl::load(PlanOptions options) {
   try {
-    return load_program(*executor, compiled.program);
+    return load_compiled(compiled, model, executor, options);
   } catch (const OutOfMemory& error) {
+    if (options.jit == Jit::require) options.jit = Jit::prefer;  // smaller batches are looked at, whatever runs them
     throw explained(error, compiled, model, {&executor, 1}, options);
   }
 }
@@ -290,7 +292,7 @@ namespace {
 CompiledModel plan_for(const Model& model, const SessionOptions& options) {
   const std::shared_ptr<Executor> executor =
       choose_executor(options.executor, options.custom_executor, options.threads);
-  return compile_model(model, {&executor, 1}, {options.target, options.passes, options.fuse, {}});
+  return compile_model(model, {&executor, 1}, plan_options(options));
 }
 }  // namespace
 

@@ -21,7 +21,7 @@ namespace graphrun {
 
 struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class that is exported
   Impl(Model model, const SessionOptions& options);
-  std::unique_ptr<Runnable> load(const PlanOptions& options);
+  std::unique_ptr<Runnable> load(PlanOptions options);
 
   const Program& program() const { return compiled.program; }
   BufferId buffer(ir::NodeId node) const { return compiled.buffer(node); }

@@ -18,13 +18,40 @@ TEST_F(Cli, HelpNamesEveryFlagVariableAndExitCode) {
   const Outcome help = graphrun({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
-  for (const char* part :
-       {"train",         "plan",        "verify",      "--against",     "--steps",   "--trajectory",
-        "--tolerance",   "--dump",      "--dump-to",   "--executor",    "--target",  "--set",
-        "--epochs",      "--batch",     "--seed",      "--data-dir",    "--json",    "--quiet",
-        "--verbose",     "-v",          "--no-passes", "--no-fuse",     "--program", "--losses",
-        "--diagnostics", "--version",   "--help",      "GRAPHRUN_DATA", "NO_COLOR",  "CUDA_VISIBLE_DEVICES",
-        "Examples:",     "Exit codes:", "130"}) {
+  for (const char* part : {"train",
+                           "plan",
+                           "verify",
+                           "--against",
+                           "--steps",
+                           "--trajectory",
+                           "--tolerance",
+                           "--dump",
+                           "--dump-to",
+                           "--executor",
+                           "--target",
+                           "--set",
+                           "--epochs",
+                           "--batch",
+                           "--seed",
+                           "--data-dir",
+                           "--json",
+                           "--quiet",
+                           "--verbose",
+                           "-v",
+                           "--no-passes",
+                           "--no-fuse",
+                           "--program",
+                           "--losses",
+                           "--jit",
+                           "--diagnostics",
+                           "--version",
+                           "--help",
+                           "GRAPHRUN_DATA",
+                           "NO_COLOR",
+                           "CUDA_VISIBLE_DEVICES",
+                           "Examples:",
+                           "Exit codes:",
+                           "130"}) {
     EXPECT_TRUE(has(help.out, part)) << part;
   }
   for (const std::string& line : lines(help.out)) EXPECT_LE(line.size(), 110u) << line;
@@ -74,6 +101,24 @@ TEST_F(Cli, VariablesMirrorFlagsAndFlagsWin) {
   const std::string help = graphrun({"--help"}).out;
   for (const char* variable : {"GRAPHRUN_EXECUTOR", "GRAPHRUN_THREADS", "GRAPHRUN_ISA", "GRAPHRUN_DATA"})
     EXPECT_TRUE(has(help, variable)) << variable;
+}
+
+TEST_F(Cli, JitIsPreferredRequiredOrOff) {
+  for (const char* verb : {"train", "plan", "verify", "bench"}) {
+    expect_refused(graphrun({verb, model_, "--jit=maybe"}), {"--jit", "must be prefer, require or off, got 'maybe'"});
+    expect_refused(graphrun({verb, model_, "--jit=require"}),
+                   {"the executor cpu compiles no kernels for whole steps", "--executor=cuda does"});
+  }
+  const std::string plan = graphrun({"plan", model_, "--json"}).out;
+  for (const char* jit : {"--jit=prefer", "--jit=off"}) EXPECT_EQ(graphrun({"plan", model_, "--json", jit}).out, plan);
+  expect_refused(graphrun({"eval", model_, "--jit=on"}), {"must be prefer, require or off, got 'on'"});
+  expect_refused(graphrun({"show", model_, "--jit=off"}), {"--jit"});
+
+  const Json gpu = Json::parse(graphrun({"plan", model_, "--json", "--executor=cuda", "--jit=off"}).out);
+  bool said = false;
+  for (const Json& note : gpu["fusion"]["notes"]) said = said || has(note.get<std::string>(), "are not wanted as one");
+  EXPECT_TRUE(said) << gpu["fusion"]["notes"];
+  for (const Json& region : gpu["fusion"]["regions"]) EXPECT_GT(region["chains"], 0) << region;
 }
 
 TEST_F(Cli, VersionNamesTheBuildAndTheExecutors) {

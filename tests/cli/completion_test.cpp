@@ -52,6 +52,7 @@ TEST_F(Completion, ValuesFollowTheirFlag) {
   EXPECT_EQ(offered({"graphrun", "--executor", "=", "r"}), Words{"ref"});
   EXPECT_EQ(offered({"graphrun", "plan", "--target", "=", "h2"}), Words{"h200"});
   EXPECT_EQ(offered({"graphrun", "--diagnostics", ""}), (Words{"text", "json"}));
+  EXPECT_EQ(offered({"graphrun", "--jit", ""}), (Words{"prefer", "require", "off"}));
   EXPECT_EQ(offered({"graphrun", "--losses", "li"}), Words{"line.json"});
   EXPECT_EQ(offered({"graphrun", "--epochs", ""}), Words{""});  // a number: nothing to offer
 }

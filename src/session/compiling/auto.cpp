@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "graphrun/error.h"
+#include "session/compiling/jit.h"
 #include "session/session_impl.h"
 
 namespace graphrun {
@@ -16,11 +17,11 @@ constexpr std::uint64_t kMostSteps = 1 << 14;
 
 // Runs twice as many steps each time, until a run is long enough: the first ones warm up.
 double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& executor, const PlanOptions& options) {
-  const CompiledModel compiled = compile_model(model, {&executor, 1}, options);
+  CompiledModel compiled = compile_model(model, {&executor, 1}, options);
   if (compiled.step.phases.empty() || compiled.step.phases[0].batches.count() == 0) {
     throw Error(ErrorKind::input, "train.nothing", "there is nothing to measure: the model has no loss or no data");
   }
-  const std::unique_ptr<Runnable> runnable = load_program(*executor, compiled.program);
+  const std::unique_ptr<Runnable> runnable = load_compiled(compiled, model, executor, options);
   write_start(model, compiled, {runnable.get()});
   runnable->run(0, 1);  // training, or the first evaluation
   for (std::uint64_t n = 1;; n *= 2) {
@@ -31,9 +32,17 @@ double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& exe
   }
 }
 
+// Each on its own default target.
+PlanOptions plan_of(const SessionOptions& options) {
+  PlanOptions plan = plan_options(options);
+  plan.target.clear();
+  return plan;
+}
+
 // What speaks against an executor on this machine; anything else that is thrown is a mistake to be told.
 bool excludes(const Error& error) {
-  return error.kind() == ErrorKind::device || error.diagnostics().front().code == "step.unsupported";
+  const std::string& code = error.diagnostics().front().code;
+  return error.kind() == ErrorKind::device || code == "step.unsupported" || code == "jit.required";
 }
 
 }  // namespace
@@ -45,7 +54,7 @@ std::vector<ExecutorTiming> time_executors(const Model& model, const SessionOpti
     try {
       const std::shared_ptr<Executor> executor = choose_executor(name, nullptr, options.threads);
       if (executor->is_reference()) continue;
-      timing.seconds_per_step = seconds_per_step(model, executor, {"", options.passes, options.fuse, {}});
+      timing.seconds_per_step = seconds_per_step(model, executor, plan_of(options));
     } catch (const Error& error) {
       if (!excludes(error)) throw;
       timing.reason = error.diagnostics().front().message;

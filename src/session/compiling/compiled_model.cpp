@@ -7,6 +7,7 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
+#include "session/compiling/jit.h"
 #include "session/weights/initial_values.h"
 
 namespace graphrun {
@@ -49,6 +50,14 @@ void refuse_foreign(const Target& target, const Executor& executor) {
 }
 
 }  // namespace
+
+PlanOptions plan_options(const SessionOptions& options) {
+  return {options.target, options.passes, options.fuse, {}, options.jit};
+}
+
+PlanOptions plain_steps(const SessionOptions& options) {
+  return {options.target, options.passes, false, {}, Jit::off};
+}
 
 CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& model,
                            std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options) {
@@ -95,6 +104,8 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   }
   compiling.fuse = options.passes && options.fuse;
   compiling.plan_region = [&](const RegionSignature& region) {
+    if (options.jit == Jit::off && target.multiprocessors > 0 && region.form != RegionForm::elements)
+      return RegionPlan::no("whole steps are not wanted as one kernel");
     RegionPlan first;
     for (const std::shared_ptr<Executor>& executor : executors) {
       RegionPlan one = executor->plan_region(region, target);
@@ -105,6 +116,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   };
   try {
     CompiledModel result{compile(built.graph, compiling), std::move(built), {}};
+    if (options.jit == Jit::require) require_step_kernels(result, target, executors[0]->name());
     for (const auto& [text, steps] : fallbacks)
       result.fallbacks.push_back(fmt::format("{} {} step{}", text, steps, steps == 1 ? "" : "s"));
     return result;

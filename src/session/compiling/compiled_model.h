@@ -29,7 +29,10 @@ struct PlanOptions {
   bool passes = true;
   bool fuse = false;  // make regions; needs passes
   plan::TileChoice tiles = {};
+  Jit jit = Jit::prefer;
 };
+PlanOptions plan_options(const SessionOptions& options);
+PlanOptions plain_steps(const SessionOptions& options);  // without regions: every value is in the arena
 
 // `custom`, or the executor of that name, told of the number of threads unless that is 0.
 std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shared_ptr<Executor>& custom, int threads);

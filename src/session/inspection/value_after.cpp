@@ -6,7 +6,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 #include "graphrun/verify.h"
-#include "session/compiling/compiled_model.h"
+#include "session/compiling/jit.h"
 
 namespace graphrun {
 namespace {
@@ -68,24 +68,25 @@ Moment moment_of(const Program& program, BufferId id) {
 
 HostTensor value_after(const Model& model, std::string_view name, const ValueOptions& options) {
   const auto executor = choose_executor(options.executor, options.custom_executor, options.threads);
-  const auto plan = [&](bool fuse) {
-    return compile_model(model, {&executor, 1}, {options.target, options.passes, fuse, {}});
-  };
-  CompiledModel compiled = plan(false);  // every value is in the arena
+  PlanOptions planned = plain_steps(options);
+  CompiledModel compiled = compile_model(model, {&executor, 1}, planned);
   const bool state = is_state(compiled.program.buffers[find_value(model, compiled, name)].kind);
-  if (state && options.fuse) compiled = plan(true);
-  const Program& program = compiled.program;
-  const BufferId id = find_value(model, compiled, name);
-  const Buffer& buffer = program.buffers[id];
-  std::optional<Moment> moment;
-  if (!is_state(buffer.kind)) moment = moment_of(program, id);
-  if (moment && compiled.step.phases[moment->phase].batches.count() == 0) {
-    throw Error(
-        ErrorKind::input, "value.predict",
-        fmt::format("'{}' belongs to the phase {}, which has no data", buffer.name, program.phases[moment->phase].name),
-        "the phases train and evaluate compute the same");
+  if (state && options.fuse) {
+    planned = plan_options(options);
+    compiled = compile_model(model, {&executor, 1}, planned);
   }
-  const std::unique_ptr<Runnable> runnable = load_program(*executor, program);
+  std::optional<Moment> moment;
+  if (!state) moment = moment_of(compiled.program, find_value(model, compiled, name));
+  if (moment && compiled.step.phases[moment->phase].batches.count() == 0) {
+    throw Error(ErrorKind::input, "value.predict",
+                fmt::format("'{}' belongs to the phase {}, which has no data",
+                            compiled.program.buffers[find_value(model, compiled, name)].name,
+                            compiled.program.phases[moment->phase].name),
+                "the phases train and evaluate compute the same");
+  }
+  const std::unique_ptr<Runnable> runnable = load_compiled(compiled, model, executor, planned);
+  const BufferId id = find_value(model, compiled, name);  // a plan of its own may have been made to load
+  const Buffer& buffer = compiled.program.buffers[id];
   write_start(model, compiled, {runnable.get()});
   if (options.steps > 0) {
     if (compiled.step.phases.empty() || compiled.step.phases[0].name != "train")

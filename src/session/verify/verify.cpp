@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "graphrun/error.h"
+#include "session/compiling/jit.h"
 #include "session/verify/verify_parts.h"
 
 namespace graphrun {
@@ -169,24 +170,36 @@ VerifyReport verify(const Model& model, const VerifyOptions& options) {
   Verification verification{model, options, {}, {}, {}, {}};
   verification.executors = {choose_executor(options.executor, options.custom_executor, options.threads),
                             choose_executor(options.against, options.custom_against, options.threads)};
-  verification.compiled = compile_model(model, verification.executors, {options.target, options.passes, false, {}});
-  verification.whole =
-      compile_model(model, {verification.executors.data(), 1}, {options.target, options.passes, options.fuse, {}});
+  verification.compiled = compile_model(model, verification.executors, plain_steps(options));
+  verification.whole = compile_model(model, {verification.executors.data(), 1}, plan_options(options));
   VerifyReport& report = verification.report;
   report.fallbacks = verification.compiled.fallbacks;
   report.executor = verification.executors[0]->name();
   report.against = verification.executors[1]->name();
   if (report.executor == report.against) report.against += " (reference)";
+  // Part by part of what runs as a Session runs it: where its kernels do not load, as the Session does then.
+  const auto as_a_session = [&](void (*part)(Verification&)) {
+    try {
+      return part(verification);
+    } catch (const Error& error) {
+      std::optional<CompiledModel> again =
+          without_step_kernels(error, verification.whole, model, verification.executors[0], plan_options(options));
+      if (!again) throw;
+      report.fallbacks.push_back(again->fallbacks.back());
+      verification.whole = std::move(*again);
+    }
+    part(verification);
+  };
   if (options.trajectory) {
     const std::vector<StepPhase>& phases = verification.compiled.step.phases;
     if (phases.empty() || phases[0].name != "train") nothing_to_do("no training");
-    verify_trajectory(verification);
+    as_a_session(verify_trajectory);
     return std::move(report);
   }
   verify_steps(verification);
   if (report.passed() && report.training_steps + report.evaluation_steps + report.predictions == 0)
     nothing_to_do("nothing to train, to evaluate or to predict");
-  if (report.passed()) verify_runs(verification);
+  if (report.passed()) as_a_session(verify_runs);
   return std::move(report);
 }
 
