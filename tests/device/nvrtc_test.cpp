@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -65,32 +66,80 @@ TEST(DeviceSources, AreTheHeadersAndWhatTheyInclude) {
   }
 }
 
-TEST(Nvrtc, CompilesEveryScalarOp) {
+// The program's log is a failure. `architecture` is a virtual one for PTX, or a real one.
+void compile(const char* source, const std::string& architecture, const std::function<void(nvrtcProgram)>& use) {
   std::vector<const char*> texts, names;
   for (const cuda::DeviceSource& header : cuda::kDeviceSources) {
     texts.push_back(header.text);
     names.push_back(header.name);
   }
   nvrtcProgram program = nullptr;
-  ASSERT_EQ(nvrtcCreateProgram(&program, kSource, "scalar_ops.cu", static_cast<int>(names.size()), texts.data(),
-                               names.data()),
+  ASSERT_EQ(nvrtcCreateProgram(&program, source, "test.cu", static_cast<int>(names.size()), texts.data(), names.data()),
             NVRTC_SUCCESS);
-  const char* options[] = {"--gpu-architecture=compute_90", "--std=c++17", "--fmad=false"};
+  const std::string target = "--gpu-architecture=" + architecture;
+  const char* options[] = {target.c_str(), "--std=c++17", "--fmad=false"};
   const nvrtcResult status = nvrtcCompileProgram(program, 3, options);
   std::size_t size = 0;
   nvrtcGetProgramLogSize(program, &size);
   std::string log(size, '\0');
   nvrtcGetProgramLog(program, log.data());
-  ASSERT_EQ(status, NVRTC_SUCCESS) << log;
-
-  ASSERT_EQ(nvrtcGetPTXSize(program, &size), NVRTC_SUCCESS);
-  std::string ptx(size, '\0');
-  ASSERT_EQ(nvrtcGetPTX(program, ptx.data()), NVRTC_SUCCESS);
+  ASSERT_EQ(status, NVRTC_SUCCESS) << architecture << ": " << log;
+  use(program);
   nvrtcDestroyProgram(&program);
+}
+
+TEST(Nvrtc, CompilesEveryScalarOp) {
+  std::string ptx;
+  compile(kSource, "compute_90", [&ptx](nvrtcProgram program) {
+    std::size_t size = 0;
+    ASSERT_EQ(nvrtcGetPTXSize(program, &size), NVRTC_SUCCESS);
+    ptx.resize(size);
+    ASSERT_EQ(nvrtcGetPTX(program, ptx.data()), NVRTC_SUCCESS);
+  });
   for (const std::string& kernel : kKernels) {
     EXPECT_NE(ptx.find(".entry " + kernel + "("), std::string::npos) << kernel << " is missing";
   }
   EXPECT_EQ(ptx.find(".extern .func"), std::string::npos) << "a scalar op calls what is not in the header";
+}
+
+constexpr const char* kAllReduces = R"(
+#include "kernels/cuda/tile/exchange.h"
+using namespace graphrun::cuda::tile;
+struct Sum {
+  GRAPHRUN_TILE_FN static float apply(int, float a, float b) { return a + b; }
+};
+#define ALL_REDUCE(kernel, values, threads, cluster, clusters)                         \
+  GRAPHRUN_TILE_KERNEL(threads) kernel(float* x, void* scratch, unsigned* fault) {     \
+    using Reduce = AllReduce<values, threads, cluster, clusters, Sum>;                 \
+    auto& shared = *static_cast<Reduce::Shared*>(dynamic_shared());                    \
+    Reduce reduce(shared, scratch, fault);                                             \
+    float part[values];                                                                \
+    GRAPHRUN_TILE_UNROLL                                                               \
+    for (int v = 0; v < values; ++v) part[v] = x[v * threads + thread_index()];        \
+    reduce.run(part, 1);                                                               \
+    if (thread_index() < values) x[thread_index()] = shared.total[thread_index()];     \
+    reduce.end();                                                                      \
+  }
+ALL_REDUCE(in_block, 25, 128, 1, 1)
+ALL_REDUCE(in_grid, 100, 64, 1, 108)
+#if GRAPHRUN_TILE_CLUSTERS
+ALL_REDUCE(in_cluster, 25, 96, 4, 1)
+ALL_REDUCE(in_grid_of_clusters, 181, 224, 8, 15)
+#endif
+)";
+
+TEST(Nvrtc, CompilesAllReducesForEveryArchitecture) {
+  for (const char* architecture : {"sm_80", "sm_90a", "sm_100"}) {
+    compile(kAllReduces, architecture, [architecture](nvrtcProgram program) {
+      std::size_t size = 0;
+      ASSERT_EQ(nvrtcGetCUBINSize(program, &size), NVRTC_SUCCESS);
+      std::string cubin(size, '\0');
+      ASSERT_EQ(nvrtcGetCUBIN(program, cubin.data()), NVRTC_SUCCESS);
+      EXPECT_NE(cubin.find("in_grid"), std::string::npos) << architecture;
+      EXPECT_EQ(cubin.find("in_grid_of_clusters") != std::string::npos, std::string(architecture) != "sm_80")
+          << architecture;
+    });
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emulation/exchange_cases.h"
+#include "emulation/exchange_loops.h"
 #include "emulation/machine.h"
 #include "support/rounds.h"
 
@@ -26,7 +27,8 @@ struct Ran {
 };
 
 template <class Case>
-Ran run(std::uint64_t seed, unsigned epochs, Planted planted = {}, bool time_passes = false, bool old_scratch = false) {
+Ran run(std::uint64_t seed, unsigned epochs, Planted planted = {}, bool time_passes = false, bool old_scratch = false,
+        unsigned silent = ~0u) {
   Ran ran;
   ran.totals.assign(std::size_t{epochs} * Case::kBlocks * Case::kValueCount, -77.0f);
   // On 128 bytes, and not a byte more, for the address sanitizer.
@@ -38,7 +40,7 @@ Ran run(std::uint64_t seed, unsigned epochs, Planted planted = {}, bool time_pas
   emulation::Launch launch{
       Case::kBlocks, Case::kClusterSize, Case::kThreadCount, sizeof(typename Case::Reduce::Shared), seed, time_passes,
       planted};
-  const CaseArgs args{ran.totals.data(), scratch.get(), &ran.fault, epochs};
+  const CaseArgs args{ran.totals.data(), scratch.get(), &ran.fault, epochs, silent};
   try {
     emulation::launch<CaseArgs>(launch, &Case::kernel, args);
   } catch (const emulation::Failure& failure) {
@@ -160,6 +162,7 @@ TEST(ExchangeFaults, OneValueTooFewIsNoticed) {
 
 // With a clock, a wait for what never comes ends, and so does the launch.
 TEST(ExchangeFaults, WaitsGiveUp) {
+  bool early = false;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     Ran ran = run<Case<25, 32, 4, 1>>(seed, 4, {Fault::lost_store, 1, 9}, true);
     EXPECT_EQ(ran.failure, "");
@@ -170,7 +173,14 @@ TEST(ExchangeFaults, WaitsGiveUp) {
     ran = run<Case<25, 32, 1, 3>>(seed, 4, {Fault::lost_packet, 2, 1}, true);
     EXPECT_EQ(ran.failure, "");
     EXPECT_EQ(ran.fault, static_cast<unsigned>(WaitFor::grid));
+    ran = run<Case<25, 32, 4, 1>>(seed, 4, {}, true, false, 3);
+    EXPECT_EQ(ran.failure, "");
+    EXPECT_EQ(ran.fault, static_cast<unsigned>(WaitFor::cluster)) << "a silent block";
+    // Without the barrier at its end a block leaves while stores are on their way to it.
+    ran = run<Case<25, 32, 4, 1>>(seed, 4, {Fault::no_cluster_barrier, 0, 1}, true, false, 3);
+    early = early || ran.failure.find("which has ended") != std::string::npos;
   }
+  EXPECT_TRUE(early);
 }
 
 }  // namespace
