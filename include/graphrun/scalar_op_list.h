@@ -38,7 +38,7 @@
     x > 0 ? 1.0 : x < 0 ? -1.0 : x == 0 ? 0.0 : x) \
   X(square, Square, 0.5, x * x, x * x) \
   X(sqrt, Sqrt, 0.5, sqrt(x), std::sqrt(x)) \
-  X(rsqrt, Rsqrt, 1.5, 1.0f / sqrt(x), 1 / std::sqrt(x)) \
+  X(rsqrt, Rsqrt, 1.5, rsqrt(x), 1 / std::sqrt(x)) \
   X(reciprocal, Reciprocal, 0.5, 1.0f / x, 1 / x) \
   X(exp, Exp, 1, exp(x), std::exp(x)) \
   X(expm1, Expm1, 2, expm1(x), std::expm1(x)) \

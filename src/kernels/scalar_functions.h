@@ -11,6 +11,16 @@ namespace graphrun::scalar {
 
 // ---- pieces -------------------------------------------------------------------------------------------------------
 
+// x / y where neither y nor 1 / y is zero, subnormal or infinite: a value type may have a cheaper way.
+template <class T>
+GRAPHRUN_FN T quotient(T x, T y) {
+  return x / y;
+}
+template <class T>
+GRAPHRUN_FN T rsqrt(T x) {
+  return 1.0f / sqrt(x);
+}
+
 template <class T>
 GRAPHRUN_FN T abs(T x) {
   return from_bits(bits(x) & 0x7fffffff);
@@ -90,9 +100,13 @@ GRAPHRUN_FN T exp_near(T r) {
   return horner(r, T(1.0f), 1.0f, 0x1.fffffcp-2f, 0x1.55548cp-3f, 0x1.555858p-5f, 0x1.123ddap-7f, 0x1.6ac6acp-10f);
 }
 template <class T>
-GRAPHRUN_FN T exp(T x) {
-  Powers<T> e = powers_of_two<0>(max(T(-104.0f), min(T(89.0f), x)));
+GRAPHRUN_FN T exp_within(T x) {  // [-200, 170]
+  Powers<T> e = powers_of_two<0>(x);
   return scale(exp_near(e.r), e.n);
+}
+template <class T>
+GRAPHRUN_FN T exp(T x) {
+  return exp_within(max(T(-104.0f), min(T(89.0f), x)));
 }
 
 template <class T>
@@ -283,25 +297,24 @@ GRAPHRUN_FN T logistic(T x, T high, T low) {
   Powers<T> e = powers_of_two<-32>(-min(T(40.0f), high));
   T p = exp_near(e.r);
   p = fma(p, -low, p);
-  T y = x / fma(p, e.power, T(0x1p-32f)) * 0x1p-32f;
+  T y = quotient(x, fma(p, e.power, T(0x1p-32f))) * 0x1p-32f;
   return select(high > 40.0f, x, y);
 }
 template <class T>
 GRAPHRUN_FN T silu(T x) {
   T c = max(T(-109.0f), x);
   Powers<T> e = powers_of_two<-32>(-min(T(40.0f), c));
-  T y = c / fma(exp_near(e.r), e.power, T(0x1p-32f)) * 0x1p-32f;
+  T y = quotient(c, fma(exp_near(e.r), e.power, T(0x1p-32f))) * 0x1p-32f;
   return select(x > 40.0f, x, y);
 }
 template <class T>
 GRAPHRUN_FN T sigmoid(T x) {
   Powers<T> e = powers_of_two<-64>(-max(T(-104.0f), min(T(40.0f), x)));
-  return 0x1p-64f / fma(exp_near(e.r), e.power, T(0x1p-64f));
+  return quotient(T(0x1p-64f), fma(exp_near(e.r), e.power, T(0x1p-64f)));
 }
 template <class T>
 GRAPHRUN_FN T softplus(T x) {
-  Powers<T> e = powers_of_two<0>(-min(T(104.0f), abs(x)));
-  T t = scale(exp_near(e.r), e.n);
+  T t = exp_within(-min(T(104.0f), abs(x)));
   // log(1 + t) = t (1 + t q(t)) in [0, 1], to 5.3e-9
   T q = horner(t, T(1.0f), -0x1.ffffd2p-2f, 0x1.554ddp-2f, -0x1.ff23e6p-3f, 0x1.934b54p-3f, -0x1.3a435ep-3f,
                0x1.b4ae08p-4f, -0x1.d6b08cp-5f, 0x1.4917cep-6f, -0x1.af49cep-9f);
@@ -311,7 +324,7 @@ GRAPHRUN_FN T softplus(T x) {
 // exp(u^2 / 2) times the upper tail of the normal distribution from u on, u in [0, 15].
 template <class T>
 GRAPHRUN_FN T normal_tail(T u) {
-  T scale = 1.0f / (u + 4.0f);
+  T scale = quotient(T(1.0f), u + 4.0f);
   T w = (u - 4.0f) * scale;
   return scale * horner(w, T(0.755285144f), -0.607896626f, 0.387136608f, -0.186522946f, 0.0604063235f, -0.00752656721f,
                         -0.00352044287f, 0.0015686265f, 0.000187580037f, -0.000127290506f);
@@ -410,8 +423,8 @@ GRAPHRUN_FN T pow(T x, T y) {
   LogParts<T> v = log_parts_of_any(ax);
   T d = v.f + 2.0f;
   T d_low = v.f - (d - 2.0f);
-  T s = v.f / d;
-  T s_low = fma(-s, d_low, fma(-s, d, v.f)) / d;
+  T s = quotient(v.f, d);
+  T s_low = quotient(fma(-s, d_low, fma(-s, d, v.f)), d);
   Pair<T> z = two_product(s, s);
   Pair<T> s3 = two_product(z.hi, s);
   Pair<T> cubic = two_product(s3.hi, T(0.666666627f));

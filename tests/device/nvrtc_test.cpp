@@ -19,12 +19,19 @@
 namespace graphrun {
 namespace {
 
-constexpr const char* kSource = R"(
+constexpr const char* kExact = R"(
 #include "kernels/scalar_ops.h"
+using T = float;
+)";
+constexpr const char* kFast = R"(
+#include "kernels/cuda/tile/functions.h"
+using T = graphrun::cuda::tile::fast::Float;
+)";
+constexpr const char* kSource = R"(
 using namespace graphrun;
-#define UNARY(op, F, ...) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1], x[2]); }
-#define BINARY(op, F, ...) extern "C" __global__ void op_##op(float* x) { x[0] = scalar::F::apply(x[0], x[1]); }
-#define COMPARE(op, F, ...) extern "C" __global__ void op_##op(float* x, bool* y) { y[0] = scalar::F::apply(x[0], x[1]); }
+#define UNARY(op, F, ...) extern "C" __global__ void op_##op(T* x) { x[0] = scalar::F::apply(x[0], x[1], x[2]); }
+#define BINARY(op, F, ...) extern "C" __global__ void op_##op(T* x) { x[0] = scalar::F::apply(x[0], x[1]); }
+#define COMPARE(op, F, ...) extern "C" __global__ void op_##op(T* x, bool* y) { y[0] = scalar::F::apply(x[0], x[1]); }
 #define LOGICAL(op, F, ...) extern "C" __global__ void op_##op(bool* x) { x[0] = scalar::F::apply(x[0], x[1]); }
 GRAPHRUN_UNARY_OPS(UNARY)
 GRAPHRUN_BINARY_OPS(BINARY)
@@ -88,9 +95,14 @@ void compile(const char* source, const std::string& architecture, const std::fun
   nvrtcDestroyProgram(&program);
 }
 
-TEST(Nvrtc, CompilesEveryScalarOp) {
+class ScalarOps : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Math, ScalarOps, ::testing::Values(kExact, kFast),
+                         [](const auto& test) { return test.index == 0 ? "exact" : "fast"; });
+
+TEST_P(ScalarOps, CompileAndCallNothingElse) {
+  const std::string source = std::string(GetParam()) + kSource;
   std::string ptx;
-  compile(kSource, "compute_90", [&ptx](nvrtcProgram program) {
+  compile(source.c_str(), "compute_90", [&ptx](nvrtcProgram program) {
     std::size_t size = 0;
     ASSERT_EQ(nvrtcGetPTXSize(program, &size), NVRTC_SUCCESS);
     ptx.resize(size);

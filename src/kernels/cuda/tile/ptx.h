@@ -1,5 +1,5 @@
 // ptx.h: every instruction and builtin of a device that the tile headers use: indices, barriers, shuffles, stores into
-// other blocks, packets through global memory, clocks.
+// other blocks, packets through global memory, clocks, approximate functions.
 // Contract: one function for each; no other tile header has an asm, a builtin or a CUDA keyword, so that a header of
 // the same name runs the others on a host (tests/emulation/shim). Includes nothing. Clusters need sm_90
 // (kHasClusters). Leaves to others: how long to wait (wait.h), what is sent where (exchange.h).
@@ -144,6 +144,46 @@ GRAPHRUN_TILE_FN Packet load_packet(const Packet* from) {
       : "l"(__cvta_generic_to_global(from))
       : "memory");
   return {{__uint_as_float(x), __uint_as_float(y), __uint_as_float(z)}, epoch};
+}
+
+// Approximations with the largest errors that the PTX ISA states. "Flushes": what is subnormal, in or out, is zero.
+GRAPHRUN_TILE_FN float ex2(float x) {  // 2^x, 2 ulp; flushes
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+GRAPHRUN_TILE_FN float lg2(float x) {  // log2 x: 2^-22, absolute in (0.5, 2), else relative
+  float y;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+GRAPHRUN_TILE_FN float rcp(float x) {  // 1 / x, 1 ulp; flushes
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+GRAPHRUN_TILE_FN float div_full(float x, float y) {  // x / y, 2 ulp
+  float q;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(q) : "f"(x), "f"(y));
+  return q;
+}
+GRAPHRUN_TILE_FN float sqrt_approx(float x) {  // 2^-23, relative
+  float y;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+GRAPHRUN_TILE_FN float rsqrt_approx(float x) {  // 1 / sqrt(x): 2^-22.9, relative
+  float y;
+  asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+GRAPHRUN_TILE_FN float fma_saturated(float x, float y, float z) {  // x y + z, clamped to [0, 1]; 0 if NaN
+  float clamped;
+  asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(clamped) : "f"(x), "f"(y), "f"(z));
+  return clamped;
+}
+GRAPHRUN_TILE_FN float magnitude(float x) {  // |x|, which costs nothing as an operand
+  return fabsf(x);
 }
 
 // A word of global memory that other blocks, and after the launch the host, look at.

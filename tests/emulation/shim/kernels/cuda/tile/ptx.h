@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "emulation/approximations.h"
 #include "emulation/machine.h"
 
 #define GRAPHRUN_TILE_FN inline

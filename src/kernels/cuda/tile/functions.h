@@ -1,0 +1,160 @@
+// functions.h: the value type of `--math=fast`: scalar ops over it (`scalar::Tanh::apply<fast::Float>`) take what a
+// device is quick at: the approximations of ptx.h instead of long polynomials and exact quotients.
+// Contract: that of scalar_functions.h but for the bits: an error is at most kUlps of the op, on any device that keeps
+// to the PTX ISA; NaN, infinities, zeros and subnormal numbers give what the exact functions give. + - * min, max and
+// comparisons are exact. Leaves to others: functions that are not here; those of scalar_functions.h serve this type,
+// too.
+#pragma once
+
+#include "kernels/cuda/tile/ptx.h"
+#include "kernels/scalar_ops.h"
+
+namespace graphrun::cuda::tile::fast {
+
+// ---- the value type: what scalar_type.h has for float -------------------------------------------------------------
+
+struct Float {
+  float value;
+  Float() = default;
+  GRAPHRUN_FN Float(float x) : value(x) {}
+  GRAPHRUN_FN explicit operator float() const { return value; }
+};
+
+GRAPHRUN_FN Float operator-(Float x) {
+  return -x.value;
+}
+GRAPHRUN_FN Float operator+(Float x, Float y) {
+  return x.value + y.value;
+}
+GRAPHRUN_FN Float operator-(Float x, Float y) {
+  return x.value - y.value;
+}
+GRAPHRUN_FN Float operator*(Float x, Float y) {
+  return x.value * y.value;
+}
+GRAPHRUN_FN Float operator/(Float x, Float y) {
+  return div_full(x.value, y.value);
+}
+GRAPHRUN_FN bool operator==(Float x, Float y) {
+  return x.value == y.value;
+}
+GRAPHRUN_FN bool operator!=(Float x, Float y) {
+  return x.value != y.value;
+}
+GRAPHRUN_FN bool operator<(Float x, Float y) {
+  return x.value < y.value;
+}
+GRAPHRUN_FN bool operator<=(Float x, Float y) {
+  return x.value <= y.value;
+}
+GRAPHRUN_FN bool operator>(Float x, Float y) {
+  return x.value > y.value;
+}
+GRAPHRUN_FN bool operator>=(Float x, Float y) {
+  return x.value >= y.value;
+}
+GRAPHRUN_FN Float select(bool m, Float x, Float y) {
+  return m ? x.value : y.value;
+}
+GRAPHRUN_FN Float min(Float x, Float y) {
+  return scalar::min(x.value, y.value);
+}
+GRAPHRUN_FN Float max(Float x, Float y) {
+  return scalar::max(x.value, y.value);
+}
+GRAPHRUN_FN int bits(Float x) {
+  return scalar::bits(x.value);
+}
+GRAPHRUN_FN Float fma(Float x, Float y, Float z) {
+  return scalar::fma(x.value, y.value, z.value);
+}
+GRAPHRUN_FN Float sqrt(Float x) {
+  return sqrt_approx(x.value);
+}
+
+// ---- pieces of scalar_functions.h, by which sigmoid, silu, softplus, gelu, erf and pow are quick as they stand -----
+
+constexpr float kLog2E = 0x1.715476p+0f, kLog2ELow = 0x1.4ae0cp-26f;
+constexpr float kLog2 = 0x1.62e43p-1f;
+
+GRAPHRUN_FN Float abs(Float x) {
+  return magnitude(x.value);
+}
+GRAPHRUN_FN Float quotient(Float x, Float y) {
+  return x * rcp(y.value);
+}
+GRAPHRUN_FN Float exp_near(Float r) {
+  return ex2((r * kLog2E).value);
+}
+
+// ---- functions ----------------------------------------------------------------------------------------------------
+
+GRAPHRUN_FN Float rsqrt(Float x) {
+  return rsqrt_approx(x.value);
+}
+
+// 2^n 2^f, n = x log2(e) to the nearest of -126 ... 127: where it is none of those f tells how far x is out of range.
+GRAPHRUN_FN Float exp(Float x) {
+  constexpr float kMagic = scalar::kRoundMagic + 127.0f;  // leaves the exponent of 2^n in the low bits
+  Float part = fma_saturated(x.value, kLog2E / 253.0f, 126.0f / 253.0f);
+  Float shifted = fma(part, 253.0f, kMagic - 126.0f);
+  Float n = shifted - kMagic;
+  Float f = fma(x, kLog2ELow, fma(x, kLog2E, -n));
+  return ex2(f.value) * scalar::from_bits(bits(shifted) << 23);
+}
+GRAPHRUN_FN Float exp_within(Float x) {
+  return exp(x);
+}
+
+// log(1 + f), x = 1 + f. In (0.5, 2), where lg2 is only good to an absolute error, 2 artanh(t / 2), t = f / (1 + f /
+// 2): t + t^3 p(t^2), to 4.5e-9 of the result.
+GRAPHRUN_FN Float log_of(Float f, Float x) {
+  Float t = f * rcp(fma(f, 0.5f, 1.0f).value);
+  Float z = t * t;
+  Float p = scalar::horner(z, Float(0x1.555502p-4f), 0x1.99d20ep-7f, 0x1.1ebcb8p-9f, 0x1.1ed986p-11f);
+  Float near = fma(t * z, p, t);
+  Float far = lg2(x.value) * kLog2;
+  return select(abs(f - 0.25f) < 0.75f, near, far);
+}
+GRAPHRUN_FN Float log(Float x) {
+  return log_of(x - 1.0f, x);
+}
+GRAPHRUN_FN Float log1p(Float x) {
+  return log_of(x, 1.0f + x);
+}
+
+// 1 - 2 / (1 + exp(2 |x|)), which keeps its digits from 1/2 on; below, x + x^3 q(x^2), to 3.7e-8 of the result.
+GRAPHRUN_FN Float tanh(Float x) {
+  Float a = abs(x);
+  Float e = ex2((a * (2.0f * kLog2E)).value);
+  Float far = fma(rcp((e + 1.0f).value), -2.0f, 1.0f);
+  Float z = x * x;
+  Float q = scalar::horner(z, Float(-0x1.555454p-2f), 0x1.10cf5ap-3f, -0x1.af873ap-5f, 0x1.0d7932p-6f);
+  return scalar::copysign(select(a < 0.5494f, fma(q * z, x, x), far), x);
+}
+
+// These need exact quotients.
+GRAPHRUN_FN Float mod(Float x, Float y) {
+  return scalar::mod(x.value, y.value);
+}
+GRAPHRUN_FN Float tan(Float x) {
+  return scalar::tan(x.value);
+}
+
+// ---- bounds -------------------------------------------------------------------------------------------------------
+
+// The largest error in ulp, where it is not that of the list of scalar ops (scalar_op_list.h).
+// clang-format off
+#define GRAPHRUN_FAST_BOUNDS(X) \
+  X(Div, 2) X(Reciprocal, 2) X(Sqrt, 2) X(Rsqrt, 2.5) X(Exp, 2.5) X(Log, 5) X(Log1p, 6) X(Tanh, 3) X(Sigmoid, 6) \
+  X(Softplus, 5) X(SoftplusGradient, 6) X(Silu, 6) X(Gelu, 8) X(GeluTanh, 6) X(Erf, 2.5) X(Pow, 3.5)
+// clang-format on
+template <class Functor>
+constexpr double kUlps = Functor::kUlps;
+#define GRAPHRUN_BOUND(Functor, ulps) \
+  template <>                         \
+  constexpr double kUlps<scalar::Functor> = ulps;
+GRAPHRUN_FAST_BOUNDS(GRAPHRUN_BOUND)
+#undef GRAPHRUN_BOUND
+
+}  // namespace graphrun::cuda::tile::fast
