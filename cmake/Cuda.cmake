@@ -50,7 +50,7 @@ if(GRAPHRUN_CUDA_FOUND)
   graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels executor_cuda_planner LIBRARIES CUDA::cudart_static)
   # Kernels that are compiled when a program is loaded include these, by these names: texts within the library.
   set(device_sources graphrun/scalar_op_list.h kernels/scalar_type.h kernels/scalar_functions.h kernels/scalar_ops.h
-    kernels/cuda/element_functions.h)
+    kernels/cuda/element_functions.h base/random_bits.h)
   file(GLOB tile_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/kernels/cuda/tile/*.h)
   list(APPEND device_sources ${tile_headers})
   set(device_files ${device_sources})

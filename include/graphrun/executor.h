@@ -161,6 +161,9 @@ class Executor {
   virtual RegionPlan plan_region(const RegionSignature&, const Target&) const {
     return RegionPlan::no("it runs steps one by one");
   }
+  // The source of the kernels that it would compile for a program's regions over rows, for people; needs no device.
+  // Empty: there are none.
+  virtual std::string generated_source(const Program&) const { return {}; }
   // Throws Error (kind device) when the machine is not there or too small. The Program is copied where needed.
   virtual std::unique_ptr<Runnable> load(const Program& program) = 0;
   // Host threads, the caller's among them, of the Runnables that are loaded from now on; 0: the executor's default.

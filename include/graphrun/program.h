@@ -135,7 +135,20 @@ struct GpuTiling {
   std::uint32_t blocks = 0;
   friend bool operator==(const GpuTiling&, const GpuTiling&) = default;
 };
-using Tiling = std::variant<HostTiling, GpuTiling>;
+
+// Of a region over rows: one launch of clusters that run at once and repeat the region's steps, launch after launch of
+// them. Thread t of block b takes sample b * threads + t, then every (threads of all blocks)th one after it. Its
+// parts of reduced values are combined lane by lane, warp by warp, and so on in a fixed tree; every block then has
+// them and runs the steps that run once for itself.
+struct StepTiling {
+  std::uint32_t threads = 0;        // of a block
+  std::uint32_t cluster = 1;        // blocks that reach each other's shared memory
+  std::uint32_t clusters = 1;       // more than one exchange through the arena
+  std::uint64_t scratch_bytes = 0;  // there
+  std::uint32_t blocks() const { return cluster * clusters; }
+  friend bool operator==(const StepTiling&, const StepTiling&) = default;
+};
+using Tiling = std::variant<HostTiling, GpuTiling, StepTiling>;
 GRAPHRUN_API std::string to_string(const Tiling& tiling);
 
 // Stages one after the other, each combined before the next begins; then steps [stages.back().last, last) once. Run one
@@ -163,7 +176,7 @@ struct ElementChain {
 struct Region {
   std::vector<Stage> stages;
   std::uint32_t last = 0;
-  BufferId accumulators = kNoBuffer;  // workspace of all partitions; kNoBuffer when nothing is combined
+  BufferId accumulators = kNoBuffer;  // workspace: of all partitions, or scratch; kNoBuffer when nothing is combined
   Tiling tiling;
   std::vector<ElementChain> chains = {};
   std::uint32_t first() const { return chains.empty() ? stages.front().first : chains.front().first; }

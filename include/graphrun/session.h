@@ -166,5 +166,12 @@ GRAPHRUN_API Program plan_program(const Model& model, const SessionOptions& opti
                                   FusionSummary* fusion = nullptr);
 // A line for each value with its kind (Row, Shared, Reduced, Opaque) and its place, then the notes.
 GRAPHRUN_API std::string rows_text(const Model& model, const SessionOptions& options = {});
+// The source of the kernels that the executor generates for whole training steps, and why it does so for no other
+// step; needs no device.
+struct GeneratedSource {
+  std::string text;                  // empty: there are none
+  std::vector<std::string> reasons;  // "train: h1.z: ..."
+};
+GRAPHRUN_API GeneratedSource generated_source(const Model& model, const SessionOptions& options = {});
 
 }  // namespace graphrun

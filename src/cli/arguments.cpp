@@ -269,7 +269,8 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
   }
   if (arguments.quiet && arguments.verbose) throw usage("flags", "--quiet and --verbose exclude each other");
   if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");
-  if (arguments.json && (arguments.gradients || arguments.dot || arguments.whole_step || arguments.rows))
+  if (arguments.json &&
+      (arguments.gradients || arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
     throw usage("flags", "show --json prints the model file: it goes with no other form");
   if (arguments.session.executor == "auto" && !arguments.session.target.empty())
     throw usage("flags", "--executor=auto measures on this machine: it does not go with --target");

@@ -37,6 +37,7 @@ struct Arguments {
   bool gradients = false, dot = false;  // show
   bool whole_step = false;              // show
   bool rows = false;                    // show
+  bool source = false;                  // show
   bool json = false;
   bool program = false;
   bool quiet = false;

@@ -67,10 +67,10 @@ void profile(Arguments& arguments, Profiling how) {
 }
 
 constexpr Flag kFlags[] = {
-    {"--executor", "NAME", "Running", kPlanning,
+    {"--executor", "NAME", "Running", kReading,
      "ref, cpu (the default), cuda, cuda:1, ./plugin.so, or auto: the fastest",
      [](Arguments& a, std::string_view v) { a.session.executor = v; }, Completes::executors, "GRAPHRUN_EXECUTOR"},
-    {"--target", "NAME", "Running", kPlanning, "plan for this machine: host, h200, ...",
+    {"--target", "NAME", "Running", kReading, "plan for this machine: host, h200, ...",
      [](Arguments& a, std::string_view v) { a.session.target = v; }, Completes::targets},
     {"--threads", "N", "Running", kRunning, "of the cpu executor; by default the cores it may use",
      [](Arguments& a, std::string_view v) { a.session.threads = number<int>(v, 0, 1024); }, Completes::nothing,
@@ -132,6 +132,8 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { a.whole_step = true; }},
     {"--rows", "", "Showing", "show", "what the batch is to each value, and the regions; reads the data",
      [](Arguments& a, std::string_view) { a.rows = true; }},
+    {"--source", "", "Showing", "show", "the generated kernels of whole steps (--executor=cuda); reads the data",
+     [](Arguments& a, std::string_view) { a.source = true; }},
 
     {"--json", "", "Output", kAnswering, "results as one JSON object on stdout",
      [](Arguments& a, std::string_view) { a.json = true; }},

@@ -110,6 +110,8 @@ void write_fusion(JsonWriter& json, const Fusion& fusion) {
     if (const auto* host = std::get_if<HostTiling>(&region.tiling)) {
       json.member("tile_rows", host->tile_rows).member("tile_bytes", host->tile_bytes);
       json.member("partitions", host->partitions);
+    } else if (const auto* step = std::get_if<StepTiling>(&region.tiling)) {
+      json.member("threads", step->threads).member("cluster", step->cluster).member("blocks", step->blocks());
     } else {
       const auto& gpu = std::get<GpuTiling>(region.tiling);
       json.member("threads", gpu.threads).member("blocks", gpu.blocks);
@@ -141,8 +143,9 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
 
 // What can run at the same time.
 std::int64_t parts_of(const Tiling& tiling) {
-  const auto* host = std::get_if<HostTiling>(&tiling);
-  return host != nullptr ? host->partitions : std::get<GpuTiling>(tiling).blocks;
+  if (const auto* host = std::get_if<HostTiling>(&tiling)) return host->partitions;
+  if (const auto* step = std::get_if<StepTiling>(&tiling)) return step->blocks();
+  return std::get<GpuTiling>(tiling).blocks;
 }
 
 // Regions, what they keep from the arena, and why the rest is in none.

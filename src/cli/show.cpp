@@ -46,7 +46,22 @@ std::string as_text(const std::string& path, const ModelSummary& summary) {
                      counted(summary.entries, "graph entry", "graph entries"));
 }
 
+// Exit code 3 where no region of the training is a generated kernel: its reasons are what was asked for.
+int show_source(const Arguments& arguments) {
+  const GeneratedSource source = generated_source(load_model(arguments.model, arguments.load), arguments.session);
+  if (!source.text.empty()) {
+    write_results(source.text);
+    return kDone;
+  }
+  std::string text = "no step of this model runs in a generated kernel:\n";
+  for (const std::string& reason : source.reasons) text += "  " + reason + "\n";
+  if (source.reasons.empty()) text += "  " + arguments.session.executor + " generates none; --executor=cuda does\n";
+  write_results(text);
+  return kCheckFailed;
+}
+
 int run_show(const Arguments& arguments, Diagnostics&) {
+  if (arguments.source) return show_source(arguments);
   const ShowOptions options{arguments.gradients, arguments.dot};
   if (arguments.json) {
     write_results(canonical_model(arguments.model, arguments.load));

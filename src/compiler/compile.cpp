@@ -28,6 +28,11 @@ Rewritten verified(Rewritten result) {
   return result;
 }
 
+// Whether regions over rows run in tiles of a host's vectors: a GPU has a row in each lane.
+bool tiles_have_lanes(const CompileOptions& options) {
+  return options.target.empty() || find_target(options.target).compute_capability == 0;
+}
+
 }  // namespace
 
 Compiled compile(const ir::Graph& given, const CompileOptions& options) {
@@ -67,7 +72,7 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
   const GraphAnalysis analysis = analyze(graph);
   const Views views = find_views(graph, analysis, options.takes_views);
   const plan::Storage storage = plan::assign_storage(graph, analysis, views);
-  const plan::DataLayout data = plan::lay_out_data(graph, analysis, options.tiles);
+  const plan::DataLayout data = plan::lay_out_data(graph, analysis, options.tiles, tiles_have_lanes(options));
   const std::vector<plan::RegionLayout> tiles =
       plan::lay_out_regions(graph, analysis, data, options.plan_region, options.tiles);
   plan::Lowered lowered = plan::lower(graph, {views, storage, data, tiles}, options);

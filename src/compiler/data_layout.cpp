@@ -128,7 +128,8 @@ class DataLayoutFinder {
 
 }  // namespace
 
-DataLayout lay_out_data(const Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice) {
+DataLayout lay_out_data(const Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice, bool in_vectors) {
+  if (!in_vectors) return {std::vector<std::int64_t>(graph.size(), 0), std::vector<bool>(graph.size(), false)};
   return DataLayoutFinder(graph, analysis, choice).run();
 }
 

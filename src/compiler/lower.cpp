@@ -268,12 +268,16 @@ class Lowering {
       out.stages.push_back(std::move(stage));
       bind_rows(from, tile_of, std::span(steps).subspan(steps_before[from.rows]));
     }
-    const HostTiling& tiling = layout.tiling;
-    if (tiling.accumulator_bytes > 0) {
-      const NodeId first = region.stages.front().rows;
-      const std::uint64_t bytes = tiling.accumulator_bytes * static_cast<std::uint64_t>(tiling.partitions);
-      out.accumulators = add_workspace(fmt::format("region_{}.accumulators", index + 1), bytes, storage_.time[first],
-                                       storage_.time[region.stages.back().rows]);
+    const auto* host = std::get_if<HostTiling>(&layout.tiling);
+    const std::uint64_t bytes = host != nullptr ? host->accumulator_bytes * static_cast<std::uint64_t>(host->partitions)
+                                                : std::get<StepTiling>(layout.tiling).scratch_bytes;
+    if (bytes > 0) {
+      // Scratch is cleared before the first step of the region and used until its last.
+      const NodeId first = host != nullptr ? region.stages.front().rows : region.stages.front().first;
+      const NodeId last = host != nullptr ? region.stages.back().rows : region.last - 1;
+      out.accumulators =
+          add_workspace(fmt::format("region_{}.{}", index + 1, host != nullptr ? "accumulators" : "scratch"), bytes,
+                        storage_.time[first], storage_.time[last]);
     }
     return out;
   }

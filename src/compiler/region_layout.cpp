@@ -260,8 +260,8 @@ std::int64_t work_of_row(const Graph& graph, const GraphAnalysis& analysis, cons
 }
 
 // The executor's, or what a test wants.
-HostTiling tiling_of(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region,
-                     const RegionSize& size, const PlanRegion& plan, const TileChoice& choice) {
+Tiling tiling_of(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region, const RegionSize& size,
+                 const PlanRegion& plan, const TileChoice& choice) {
   RegionQuestion question(graph, region.phase);
   for (NodeId id = region.stages.front().first; id < region.last; ++id) {
     if (analysis.is_view(id) || graph[id].op == Op::assign) continue;
@@ -272,6 +272,7 @@ HostTiling tiling_of(const Graph& graph, const GraphAnalysis& analysis, const ir
     for (const ir::FusedNodes& fused : stage.fused) question.add(fused);
   const RegionPlan planned = question.ask(plan, size);
   if (!planned.yes) throw std::logic_error("a region is declined that was accepted: " + planned.reason);
+  if (std::holds_alternative<StepTiling>(planned.tiling)) return planned.tiling;
   auto tiling = std::get<HostTiling>(planned.tiling);
   if (choice.partitions > 0) {
     tiling.partitions = choice.partitions;
@@ -280,6 +281,18 @@ HostTiling tiling_of(const Graph& graph, const GraphAnalysis& analysis, const ir
   }
   if (choice.rows > 0) tiling.tile_rows = choice.rows;
   return tiling;
+}
+
+// Each value by itself, but for views, which are what they show.
+void move_to_registers(const Graph& graph, const GraphAnalysis& analysis, StageLayout& stage) {
+  std::map<NodeId, NodeId> storage;
+  for (TileValue& value : stage.values) {
+    const auto shown = analysis.is_view(value.node) ? storage.find(graph[value.node].inputs[0]) : storage.end();
+    value.storage = shown == storage.end() || value.loaded ? value.node : shown->second;
+    storage[value.node] = value.storage;
+    value.in_registers = true;
+    value.bytes = 0;
+  }
 }
 
 RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region,
@@ -303,10 +316,12 @@ RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir
   }
 
   layout.tiling = tiling_of(graph, analysis, region, size, plan, choice);
-  const auto vectors = static_cast<std::uint64_t>(whole_lanes(layout.tiling.tile_rows) / kTileLanes);
-  layout.tiling.tile_bytes = unit * vectors;
+  auto* const host = std::get_if<HostTiling>(&layout.tiling);
+  const auto vectors = host == nullptr ? 0 : static_cast<std::uint64_t>(whole_lanes(host->tile_rows) / kTileLanes);
+  if (host != nullptr) host->tile_bytes = unit * vectors;
   for (std::size_t s = 0; s < layout.stages.size(); ++s) {
-    if (layout.tiling.lanes) layout.stages[s].sums = sums_beside_gradients(graph, region.stages[s]);
+    if (host == nullptr) move_to_registers(graph, analysis, layout.stages[s]);
+    if (host != nullptr && host->lanes) layout.stages[s].sums = sums_beside_gradients(graph, region.stages[s]);
     for (TileValue& value : layout.stages[s].values) {
       value.offset *= vectors;
       value.bytes *= vectors;

@@ -302,6 +302,13 @@ Program plan_program(const Model& model, const SessionOptions& options, FusionSu
   return std::move(compiled.program);
 }
 
+GeneratedSource generated_source(const Model& model, const SessionOptions& options) {
+  FusionSummary fusion;
+  const Program program = plan_program(model, options, &fusion);
+  const auto executor = choose_executor(options.executor, options.custom_executor, options.threads);
+  return {executor->generated_source(program), std::move(fusion.notes)};
+}
+
 std::string rows_text(const Model& model, const SessionOptions& options) {
   return to_string(plan_for(model, options).regions);
 }

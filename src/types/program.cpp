@@ -150,6 +150,12 @@ std::string_view name_of(BufferKind kind) {
 std::string to_string(const Tiling& tiling) {
   if (const auto* gpu = std::get_if<GpuTiling>(&tiling))
     return fmt::format("{} blocks of {} threads", gpu->blocks, gpu->threads);
+  if (const auto* step = std::get_if<StepTiling>(&tiling)) {
+    const std::string blocks = step->cluster == 1    ? fmt::format("{}", step->clusters)
+                               : step->clusters == 1 ? fmt::format("a cluster of {}", step->cluster)
+                                                     : fmt::format("{} clusters of {}", step->clusters, step->cluster);
+    return fmt::format("{} block{} of {} threads", blocks, step->blocks() == 1 ? "" : "s", step->threads);
+  }
   const auto& host = std::get<HostTiling>(tiling);
   return fmt::format("tiles of {} rows and {} bytes, {} partitions", host.tile_rows, host.tile_bytes, host.partitions);
 }

@@ -40,6 +40,8 @@ class RegionChecker : RegionRules {
  private:
   void check_shape(const Region& region) {
     const auto* tiling = std::get_if<HostTiling>(&region.tiling);
+    in_registers_ = std::holds_alternative<StepTiling>(region.tiling);
+    if (in_registers_) return check_launch(region, std::get<StepTiling>(region.tiling));
     if (tiling == nullptr) broken("tiling", "a region over rows has a tiling for elements");
     tiling_ = *tiling;
     if (phase_.capacity < 1 || tiling_.tile_rows <= 0 || tiling_.tile_rows > kMaxBatch || tiling_.partitions <= 0 ||
@@ -48,6 +50,31 @@ class RegionChecker : RegionRules {
       broken("tiles", "{} rows a tile of {} bytes, {} partitions of {}", tiling_.tile_rows, tiling_.tile_bytes,
              tiling_.partitions, tiling_.accumulator_bytes);
     check_accumulators(region);
+    check_order(region);
+  }
+
+  // Sums are as large as they are: their places say only that there is room for each.
+  void check_launch(const Region& region, const StepTiling& tiling) {
+    if (phase_.capacity < 1 || tiling.threads < 32 || tiling.threads > 1024 || tiling.threads % 32 != 0 ||
+        tiling.cluster < 1 || tiling.cluster > 16 || tiling.clusters < 1 || tiling.clusters > kMostPartitions ||
+        tiling.scratch_bytes > kMostBytes)
+      broken("tiles", "{} clusters of {} blocks of {} threads, {} bytes of scratch", tiling.clusters, tiling.cluster,
+             tiling.threads, tiling.scratch_bytes);
+    if (tiling.scratch_bytes > 0 &&
+        (region.accumulators == kNoBuffer || buffer(region.accumulators).kind != BufferKind::workspace ||
+         buffer(region.accumulators).bytes < tiling.scratch_bytes))
+      broken("accumulators", "{} bytes of scratch are no workspace", tiling.scratch_bytes);
+    tiling_ = HostTiling{};
+    for (const Stage& stage : region.stages) {
+      if (!stage.fused.empty()) broken("fused", "steps are fused whose rows are in registers");
+      for (const Combine& combine : stage.combines)
+        tiling_.accumulator_bytes =
+            std::max(tiling_.accumulator_bytes, combine.offset + buffer(combine.value).type.bytes());
+    }
+    check_order(region);
+  }
+
+  void check_order(const Region& region) const {
     std::uint32_t at = region.first();
     for (const Stage& stage : region.stages) {
       if (stage.first != at || stage.rows < stage.first || stage.last < stage.rows)
@@ -112,7 +139,8 @@ class RegionChecker : RegionRules {
     for (const TileMove& store : stage.stores) {
       check_move(store);
       const BufferKind kind = buffer(root_[store.arena]).kind;
-      if (kind == BufferKind::data || kind == BufferKind::constant || buffer(store.tile).layout != Layout::rows)
+      if (kind == BufferKind::data || kind == BufferKind::constant ||
+          (!in_registers_ && buffer(store.tile).layout != Layout::rows))
         broken("store", "{} cannot go to {}", named(store.tile), named(store.arena));
       if (written.count(root_[store.tile]) == 0) broken("store", "{} is never written", named(store.tile));
     }
@@ -120,6 +148,7 @@ class RegionChecker : RegionRules {
 
   // Fused steps are a chain, each link of which is read by the next alone; only such links are in registers.
   void check_fused(const Stage& stage) const {
+    if (in_registers_) return check_registers(stage);
     std::set<std::uint32_t> taken;
     std::set<BufferId> links;
     for (const FusedSteps& fused : stage.fused) {
@@ -152,6 +181,18 @@ class RegionChecker : RegionRules {
     for (const std::vector<TileMove>* moves : {&stage.loads, &stage.stores})
       for (const TileMove& move : *moves)
         if (buffer(move.tile).layout == Layout::registers) broken("fused", "{} is in registers", named(move.tile));
+  }
+  // All rows, and nothing is read in the data set.
+  void check_registers(const Stage& stage) const {
+    const auto check = [&](BufferId id) {
+      if (is_tile(id) && buffer(id).layout != Layout::registers) broken("tile", "{} is not in registers", named(id));
+    };
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+      check(phase_.steps[i].output);
+      for (const BufferId input : phase_.steps[i].inputs) check(input);
+    }
+    for (const std::vector<TileMove>* moves : {&stage.loads, &stage.stores})
+      for (const TileMove& move : *moves) check(move.tile);
   }
   template <class... Values>
   [[noreturn]] void broken_fused(const FusedSteps& fused, fmt::format_string<Values...> what,
@@ -301,7 +342,8 @@ class RegionChecker : RegionRules {
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 43;  // as of a tensor: sums of them do not wrap
 
   std::vector<bool> in_region_;
-  HostTiling tiling_;  // of the region that is looked at
+  HostTiling tiling_;          // of the region that is looked at
+  bool in_registers_ = false;  // its rows are
 };
 
 }  // namespace

@@ -102,7 +102,7 @@ TEST_F(Cli, ShowPrintsTheGraphInItsForms) {
   EXPECT_EQ(graphrun({"show", file("canonical.json", canonical.out), "--json"}).out, canonical.out);
   EXPECT_EQ(Json::parse(graphrun({"show", path, "--json", "--epochs=3"}).out)["train"]["epochs"], 3);
   expect_refused(graphrun({"show", path, "--json", "--dot"}), {"--json"});
-  expect_refused(graphrun({"show", path, "--executor=ref"}), {"--executor goes with"});
+  expect_refused(graphrun({"show", path, "--threads=2"}), {"--threads goes with"});
 }
 
 TEST_F(Cli, CheckFindsEveryMistakeWithoutData) {

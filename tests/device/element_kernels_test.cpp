@@ -30,6 +30,7 @@ Program planned(const std::string& path) {
   const Model model = load_model(path);
   SessionOptions options;
   options.executor = "cuda";
+  options.jit = Jit::off;  // step by step, but for regions over elements
   return plan_program(model, options);
 }
 

@@ -175,7 +175,7 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : attribute == cudaDevAttrMultiProcessorCount ? 132 : 0;
   return cudaSuccess;
 }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
@@ -267,6 +267,21 @@ cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaS
   machine().work();
   return cudaSuccess;
 }
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void**) {
+  FAKE_CALL();
+  machine().work();
+  return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
+  FAKE_CALL();
+  return cudaSuccess;
+}
+// As many as run at a time on the device that is played.
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void*, const cudaLaunchConfig_t*) {
+  FAKE_CALL();
+  *clusters = static_cast<int>(machine().number("clusters", 15));
+  return cudaSuccess;
+}
 
 cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void*, cudaJitOption*, void**, unsigned,
                                 cudaLibraryOption*, void**, unsigned) {
@@ -277,6 +292,14 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void*, cudaJitOpti
 cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t, const char*) {
   FAKE_CALL();
   *kernel = handle<cudaKernel_t>();
+  return cudaSuccess;
+}
+// One word for all variables: no kernel writes it.
+cudaError_t cudaLibraryGetGlobal(void** address, std::size_t* bytes, cudaLibrary_t, const char*) {
+  FAKE_CALL();
+  static unsigned variable = 0;
+  *address = &variable;
+  *bytes = sizeof(variable);
   return cudaSuccess;
 }
 cudaError_t cudaLibraryUnload(cudaLibrary_t) {

@@ -278,6 +278,8 @@ class Mutator {
       }
     } else if (auto* gpu = std::get_if<GpuTiling>(&tiling)) {
       number(once_in(2) ? gpu->threads : gpu->blocks);
+    } else if (auto* step = std::get_if<StepTiling>(&tiling)) {
+      number(once_in(2) ? step->threads : once_in(2) ? step->cluster : step->clusters);
     } else {
       auto& host = std::get<HostTiling>(tiling);
       switch (below(5)) {

@@ -98,6 +98,33 @@ void Api::launch(const void* kernel, const char* name, Grid grid, std::uint32_t 
   ++(capturing ? counters_.captured_launches : counters_.launches);
 }
 
+void Api::launch_together(const void* kernel, const char* name, std::uint32_t blocks, std::uint32_t cluster,
+                          std::uint32_t threads, std::uint32_t shared_bytes, void** arguments, cudaStream_t stream,
+                          bool capturing) {
+  const Work work(profile_, Kind::kernel, name, stream, capturing);
+  const Call call(profile_, "cudaLaunchKernelExC");
+  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks, 1, 1);
+  config.blockDim = dim3(threads, 1, 1);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = attributes;
+  if (cluster > 1) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+    attributes[config.numAttrs].val.clusterDim = {cluster, 1, 1};
+    ++config.numAttrs;
+  }
+  if (blocks > cluster) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeCooperative;
+    attributes[config.numAttrs].val.cooperative = 1;
+    ++config.numAttrs;
+  }
+  const cudaError_t status = cudaLaunchKernelExC(&config, kernel, arguments);
+  if (status != cudaSuccess) fail(fmt::format("cudaLaunchKernelExC of {}", name).c_str(), status);
+  ++(capturing ? counters_.captured_launches : counters_.launches);
+}
+
 void Api::launch_graph(cudaGraphExec_t graph, cudaStream_t stream) {
   const Work work(profile_, Kind::graph, doing_, stream);
   const Call call(profile_, "cudaGraphLaunch");

@@ -60,6 +60,10 @@ class Api {
   void copy(void* to, const void* from, std::uint64_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
   void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,
               cudaStream_t stream, bool capturing);
+  // Blocks that run at the same time, in clusters; each has so many bytes of shared memory.
+  void launch_together(const void* kernel, const char* name, std::uint32_t blocks, std::uint32_t cluster,
+                       std::uint32_t threads, std::uint32_t shared_bytes, void** arguments, cudaStream_t stream,
+                       bool capturing);
   void launch_graph(cudaGraphExec_t graph, cudaStream_t stream);
   cudaGraphExec_t instantiate(cudaGraph_t graph, cudaStream_t stream);
   void synchronize(cudaStream_t stream);

@@ -1,9 +1,9 @@
 // kernel_cache.h: compiled kernels in a folder on disk, so that the next process need not compile them again.
 // Contract: an entry is found by its whole key, which it holds, never by a hash of it alone. What is damaged, cut or
-// not this user's counts as not there and is replaced. An entry appears whole or not at all (a file of another name, renamed),
-// so any number of threads and processes may share a folder. A folder that cannot be read or written is no error: then
-// nothing is found. The least recently used entries go when there are more than 256, or 64 MiB.
-// Leaves to others: what a key and a value are (nvrtc.cpp).
+// not this user's counts as not there and is replaced. An entry appears whole or not at all (a file of another name,
+// renamed), so any number of threads and processes may share a folder. A folder that cannot be read or written is no
+// error: then nothing is found. The least recently used entries go when there are more than 256, or 64 MiB. Leaves to
+// others: what a key and a value are (nvrtc.cpp).
 #pragma once
 
 #include <optional>

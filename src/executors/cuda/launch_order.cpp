@@ -73,6 +73,18 @@ void LaunchAccess::add(const Program& program, const Step& step) {
   touch(step.workspace, writes);
 }
 
+void LaunchAccess::add(const Program& program, const Region& region) {
+  const auto range = [&](BufferId id) {
+    const Buffer& buffer = program.buffers[id];
+    return ByteRange{buffer.offset, buffer.offset + buffer.bytes};
+  };
+  for (const Stage& stage : region.stages) {
+    for (const TileMove& load : stage.loads) reads.push_back(range(load.arena));
+    for (const TileMove& store : stage.stores) writes.push_back(range(store.arena));
+  }
+  if (region.accumulators != kNoBuffer) writes.push_back(range(region.accumulators));
+}
+
 std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAccess> launches) {
   Accesses arena;
   std::vector<std::vector<std::uint32_t>> order;

@@ -19,6 +19,8 @@ struct ByteRange {  // of the arena
 struct LaunchAccess {
   std::vector<ByteRange> reads, writes;                // scratch is written
   void add(const Program& program, const Step& step);  // what lies in registers is not touched
+  // What a region over rows loads and stores beside its steps' operands, and its scratch.
+  void add(const Program& program, const Region& region);
 };
 
 // For each launch the earlier ones that it waits for, latest first, without those that these wait for themselves.

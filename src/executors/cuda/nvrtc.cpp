@@ -156,6 +156,13 @@ CompiledKernels::~CompiledKernels() {
   if (library_ != nullptr) cudaLibraryUnload(library_);
 }
 
+void* CompiledKernels::find_variable(const std::string& name) const {
+  void* address = nullptr;
+  std::size_t bytes = 0;
+  check(cudaLibraryGetGlobal(&address, &bytes, library_, name.c_str()), "cudaLibraryGetGlobal");
+  return address;
+}
+
 const void* CompiledKernels::find(const std::string& name) const {
   cudaKernel_t kernel = nullptr;
   check(cudaLibraryGetKernel(&kernel, library_, name.c_str()), "cudaLibraryGetKernel");

@@ -36,7 +36,8 @@ class CompiledKernels {
   CompiledKernels(const CompiledKernels&) = delete;
   CompiledKernels& operator=(const CompiledKernels&) = delete;
 
-  const void* find(const std::string& name) const;  // what cudaLaunchKernel takes
+  const void* find(const std::string& name) const;     // what cudaLaunchKernel takes
+  void* find_variable(const std::string& name) const;  // its address on the device
   const CompiledCode& code() const { return *code_; }
   bool compiled() const { return compiled_; }  // for this object; otherwise the code was there
 

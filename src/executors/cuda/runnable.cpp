@@ -60,7 +60,6 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
       device_(device),
       machine_(machine_for(program)),
       use_graphs_(!debug_option("GRAPHRUN_DEBUG_GRAPHS", "off", "cuda.debug_graphs")) {
-  program_.initial.clear();
   if (profiling != Profiling::off) profile_ = std::make_unique<DeviceProfile>(profiling);
   api_.set_profile(profile_.get());
   double last = Profiler::now();
@@ -81,6 +80,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
              FreePinned{&api_}};
   took("allocation_ns");
   const std::string source = bind_phases();
+  program_.initial.clear();  // bound: what kernels need of it is in them
   choose_algorithms();
   arena_->clear_states(stream_.get());
   for (const InitialValue& value : program.initial) {
@@ -154,6 +154,7 @@ CudaRunnable::BoundRegion CudaRunnable::bind(const Phase& phase, const Region& r
 
 std::string CudaRunnable::bind_phases() {
   std::string source;
+  if (has_step_kernels(program_)) step_kernels_ = std::make_unique<StepKernels>(api_, program_, stream_.get());
   for (const Phase& phase : program_.phases) {
     BoundPhase bound;
     bound.label = fmt::format("phase '{}'", phase.name);
@@ -167,7 +168,13 @@ std::string CudaRunnable::bind_phases() {
       if (alone) {
         bound.launches.push_back({step, last, bind(phase, step)});
       } else {
-        bound.launches.push_back({step, last, bind(phase, *region++, source)});
+        const Region& of = *region++;
+        if (std::holds_alternative<StepTiling>(of.tiling)) {
+          access.add(program_, of);
+          bound.launches.push_back({step, last, step_kernels_->bind(program_, phase, of, *arena_)});
+          api_.count_generated_kernel(step_kernels_->compiled().compiled());
+        } else
+          bound.launches.push_back({step, last, bind(phase, of, source)});
       }
       step = last;
     }
@@ -204,12 +211,17 @@ void CudaRunnable::enqueue(const BoundRegion& region, bool capturing) {
   api_.launch(region.kernel, region.name.c_str(), region.grid, region.threads, arguments, stream_.get(), capturing);
 }
 
-void CudaRunnable::enqueue(const BoundLaunch& launch, bool capturing) {
-  std::visit([&](const auto& work) { enqueue(work, capturing); }, launch.work);
+void CudaRunnable::enqueue(BoundSteps& steps, bool capturing) {
+  api_.doing(steps.label);
+  step_kernels_->launch(steps, 1, capturing);
 }
 
-void CudaRunnable::enqueue(const BoundPhase& phase) {
-  for (const BoundLaunch& launch : phase.launches) enqueue(launch, false);
+void CudaRunnable::enqueue(BoundLaunch& launch, bool capturing) {
+  std::visit([&](auto& work) { enqueue(work, capturing); }, launch.work);
+}
+
+void CudaRunnable::enqueue(BoundPhase& phase) {
+  for (BoundLaunch& launch : phase.launches) enqueue(launch, false);
 }
 
 // Nothing is in the arena yet: operands are filled with numbers and results are tried out where they lie.
@@ -239,9 +251,13 @@ void CudaRunnable::choose_algorithms() {
 
 void CudaRunnable::capture_phases() {
   graphs_.reserve(phases_.size());
-  for (const BoundPhase& phase : phases_) {
+  for (BoundPhase& phase : phases_) {
     std::vector<StepGraph::Part> parts;
-    for (const BoundLaunch& launch : phase.launches) parts.push_back({[&] { enqueue(launch, true); }, launch.after});
+    if (phase.repeats_itself()) {
+      graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.batching.unroll(), parts);
+      continue;
+    }
+    for (BoundLaunch& launch : phase.launches) parts.push_back({[&] { enqueue(launch, true); }, launch.after});
     graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.batching.unroll(), parts);
   }
 }
@@ -322,8 +338,7 @@ void CudaRunnable::run_in_one(PhaseId phase, std::uint64_t first, std::uint64_t 
   begin_step(first);
   const double start = Profiler::now();
   launch_steps(phase, steps);
-  arena_->copy_polled(pinned_.get(), stream_.get());
-  api_.synchronize(stream_.get());
+  synchronize_run();
   if (steps > 0) phases_[phase].batching.took(steps, Profiler::now() - start);
 }
 
@@ -344,13 +359,23 @@ void CudaRunnable::run_in_several(PhaseId phase, std::uint64_t begun, std::uint6
     in_flight.add({begun, steps}, stream_.get());
     begun += steps;
   }
-  arena_->copy_polled(pinned_.get(), stream_.get());
   while (!in_flight.empty()) wait();
+  synchronize_run();
+}
+
+void CudaRunnable::synchronize_run() {
+  arena_->copy_polled(pinned_.get(), stream_.get());
+  if (step_kernels_) step_kernels_->copy_fault();
   api_.synchronize(stream_.get());
+  if (step_kernels_) step_kernels_->check();
 }
 
 void CudaRunnable::launch_steps(PhaseId phase, std::uint64_t steps) {
   if (steps == 0) return;
+  if (phases_[phase].repeats_itself()) {
+    auto& kernel = std::get<BoundSteps>(phases_[phase].launches.front().work);
+    return step_kernels_->launch(kernel, steps, false);
+  }
   if (!use_graphs_) {
     for (; steps > 0; --steps) enqueue(phases_[phase]);
     return;
@@ -380,14 +405,14 @@ Profile CudaRunnable::profile() {
 }
 
 void CudaRunnable::run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) {
-  const BoundPhase& bound = phases_.at(phase);
+  BoundPhase& bound = phases_.at(phase);
   const std::size_t steps = program_.phases[phase].steps.size();
   if (first > last || last > steps) {
     throw std::logic_error(fmt::format("{} has {} steps, [{}, {}) was asked for", bound.label, steps, first, last));
   }
   api_.use_device(device_);
   mirrored_ = false;
-  for (const BoundLaunch& launch : bound.launches) {
+  for (BoundLaunch& launch : bound.launches) {
     if (launch.last <= first || launch.first >= last) continue;
     if (launch.first < first || launch.last > last) {
       throw std::logic_error(fmt::format("{}: steps [{}, {}) cut the region of steps [{}, {})", bound.label, first,

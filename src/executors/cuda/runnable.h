@@ -18,6 +18,7 @@
 #include "executors/cuda/launch_batching.h"
 #include "executors/cuda/nvrtc.h"
 #include "executors/cuda/step_graph.h"
+#include "executors/cuda/step_kernels.h"
 #include "graphrun/executor.h"
 
 namespace graphrun::cuda {
@@ -66,13 +67,17 @@ class CudaRunnable final : public Runnable {
   };
   struct BoundLaunch {
     std::uint32_t first = 0, last = 0;  // steps of the phase
-    std::variant<BoundStep, BoundRegion> work;
+    std::variant<BoundStep, BoundRegion, BoundSteps> work;
     std::vector<std::uint32_t> after = {};  // launches before this one
   };
   struct BoundPhase {
     std::string label;
     std::vector<BoundLaunch> launches;
     LaunchBatching batching{1};
+    // All steps are one kernel, which repeats them itself.
+    bool repeats_itself() const {
+      return launches.size() == 1 && std::holds_alternative<BoundSteps>(launches.front().work);
+    }
   };
   class StreamLauncher;
 
@@ -83,13 +88,15 @@ class CudaRunnable final : public Runnable {
   void choose_algorithms();
   void enqueue(const BoundStep& step, bool capturing);
   void enqueue(const BoundRegion& region, bool capturing);
-  void enqueue(const BoundLaunch& launch, bool capturing);
+  void enqueue(BoundSteps& steps, bool capturing);
+  void enqueue(BoundLaunch& launch, bool capturing);
   void sample(PhaseId phase);
-  void enqueue(const BoundPhase& phase);                  // a step, launch by launch, without a graph
+  void enqueue(BoundPhase& phase);                        // a step, launch by launch, without a graph
   void launch_steps(PhaseId phase, std::uint64_t steps);  // asynchronous
   void run_in_one(PhaseId phase, std::uint64_t first, std::uint64_t steps);
   void run_in_several(PhaseId phase, std::uint64_t begun, std::uint64_t n);  // steps [begun, n) of a run
   void capture_phases();
+  void synchronize_run();  // at the end of a run: what was launched is done, without a fault
   void copy(const Buffer& what, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
@@ -106,6 +113,7 @@ class CudaRunnable final : public Runnable {
   bool mirrored_ = false;  // the pinned block holds what the arena holds
   std::optional<MatmulLibrary> library_;
   std::unique_ptr<CompiledKernels> compiled_;
+  std::unique_ptr<StepKernels> step_kernels_;
   LoopSlot slot_;
   std::vector<std::pair<std::string, std::uint64_t>> load_times_;  // parts of load(), as counters() tells them
   std::vector<BoundPhase> phases_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "executors/cuda_planner/step_plan.h"
+#include "executors/cuda_planner/step_source.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "kernels/cuda/element_grid.h"
@@ -82,7 +84,7 @@ bool CudaPlanner::takes_views(const StepSignature& step) const {
 }
 
 RegionPlan CudaPlanner::plan_region(const RegionSignature& region, const Target& target) const {
-  if (region.form != RegionForm::elements) return RegionPlan::no("cuda runs steps over rows one by one");
+  if (region.form != RegionForm::elements) return plan_rows(region, target);
   for (const StepSignature& step : region.rows) {
     if (!is_elementwise(step.op)) return RegionPlan::no(fmt::format("'{}' is not elementwise", name_of(step.op)));
     if (Support support = supports(step, target); !support.yes) return RegionPlan::no(std::move(support.reason));
@@ -92,6 +94,10 @@ RegionPlan CudaPlanner::plan_region(const RegionSignature& region, const Target&
   for (const std::int64_t elements : region.chains)
     tiling.blocks += element_grid(static_cast<std::uint64_t>(elements), machine_of(target)).blocks;
   return RegionPlan::with(tiling);
+}
+
+std::string CudaPlanner::generated_source(const Program& program) const {
+  return step_source(program);
 }
 
 }  // namespace graphrun::cuda

@@ -23,6 +23,7 @@ class CudaPlanner : public Executor {
   Support supports(const StepSignature& step, const Target& target) const override;
   bool takes_views(const StepSignature& step) const override;
   RegionPlan plan_region(const RegionSignature& region, const Target& target) const override;
+  std::string generated_source(const Program& program) const override;
 };
 
 }  // namespace graphrun::cuda

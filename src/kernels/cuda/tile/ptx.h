@@ -11,6 +11,15 @@
 #define GRAPHRUN_TILE_CONSTEXPR __host__ __device__ constexpr
 // Of a kernel of at most so many threads a block, one block to a multiprocessor: extern "C", so that it has its name.
 #define GRAPHRUN_TILE_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
+// Before its parameter, which threads read where it lies.
+#define GRAPHRUN_TILE_PARAMETER const __grid_constant__
+// Around a variable of a module that the host finds by its name.
+#define GRAPHRUN_TILE_VARIABLE(definition) \
+  extern "C" {                             \
+  __device__ definition;                   \
+  }
+// After the parameters of a lambda that devices run.
+#define GRAPHRUN_TILE_INLINE __attribute__((always_inline))
 // Before a loop: as straight code, or not.
 #define GRAPHRUN_TILE_UNROLL _Pragma("unroll")
 #define GRAPHRUN_TILE_LOOP _Pragma("unroll 1")
@@ -63,6 +72,11 @@ GRAPHRUN_TILE_FN void cluster_barrier() {
 #if GRAPHRUN_TILE_CLUSTERS
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
+}
+
+// What a thread has read of memory it reads again: registers that held it are free.
+GRAPHRUN_TILE_FN void forget() {
+  asm volatile("" ::: "memory");
 }
 
 // All lanes of the warp call together.

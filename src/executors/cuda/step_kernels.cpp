@@ -1,0 +1,123 @@
+#include "executors/cuda/step_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "executors/cuda_planner/step_kernel.h"
+#include "executors/cuda_planner/step_source.h"
+#include "graphrun/error.h"
+#include "graphrun/op.h"
+
+namespace graphrun::cuda {
+namespace {
+
+[[noreturn]] void decline(const std::string& why) {
+  throw Error(ErrorKind::device, "cuda.kernels", "the kernels of whole steps cannot run here: " + why,
+              "--jit=off runs step by step");
+}
+
+// Blocks that wait for each other must all be resident.
+void check_residency(Api& api, const BoundSteps& steps) {
+  if (steps.tiling.blocks() == 1) return;
+  int device = 0, processors = 0, together = 0;
+  api.check(cudaGetDevice(&device), "cudaGetDevice");
+  if (steps.tiling.cluster == 1) {
+    api.check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+    together = processors;  // one block of this size fits each
+  } else {
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {steps.tiling.cluster, 1, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(steps.tiling.blocks(), 1, 1);
+    config.blockDim = dim3(steps.tiling.threads, 1, 1);
+    config.dynamicSmemBytes = steps.shared_bytes;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    api.check(cudaOccupancyMaxActiveClusters(&together, steps.kernel, &config), "cudaOccupancyMaxActiveClusters");
+    together *= static_cast<int>(steps.tiling.cluster);
+  }
+  if (together < static_cast<int>(steps.tiling.blocks()))
+    decline(fmt::format("{} needs {} blocks at the same time, this device runs {}", steps.label, steps.tiling.blocks(),
+                        together));
+}
+
+}  // namespace
+
+bool has_step_kernels(const Program& program) {
+  return std::ranges::any_of(program.phases, [](const Phase& phase) {
+    return std::ranges::any_of(phase.regions,
+                               [](const Region& region) { return std::holds_alternative<StepTiling>(region.tiling); });
+  });
+}
+
+StepKernels::StepKernels(Api& api, const Program& program, cudaStream_t stream)
+    : api_(api), stream_(stream), compiled_(step_source(program)) {
+  fault_ = compiled_.find_variable("graphrun_fault");
+  seen_ = static_cast<std::uint32_t*>(api_.allocate_pinned(sizeof(*seen_)));
+  *seen_ = 0;
+}
+
+StepKernels::~StepKernels() {
+  api_.release_pinned(seen_);
+}
+
+std::uint32_t StepKernels::read_number(const std::string& name) const {
+  *seen_ = 0;
+  api_.copy(seen_, compiled_.find_variable(name), sizeof(*seen_), cudaMemcpyDeviceToHost, stream_);
+  api_.synchronize(stream_);
+  return std::exchange(*seen_, 0);
+}
+
+BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const Region& region,
+                             const Arena& arena) const {
+  BoundSteps steps;
+  steps.name = step_kernel_name(program, phase, region);
+  const std::uint32_t first = region.first();
+  steps.label = fmt::format("phase '{}', steps {} to {} ({} {}, ...)", phase.name, first + 1, region.last,
+                            name_of(phase.steps[first].op), phase.steps[first].name);
+  const StepKernel kernel = step_kernel(steps.name, program, phase, region);
+  steps.kernel = compiled_.find(steps.name);
+  steps.tiling = kernel.tiling;
+  steps.shared_bytes = read_number(steps.name + "_shared_bytes");
+  if (steps.shared_bytes > 48 * 1024 && cudaFuncSetAttribute(steps.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                             static_cast<int>(steps.shared_bytes)) != cudaSuccess) {
+    cudaGetLastError();
+    decline(fmt::format("{} needs {} bytes of shared memory", steps.label, steps.shared_bytes));
+  }
+  if (region.accumulators != kNoBuffer) steps.scratch = arena.at(region.accumulators);
+  std::vector<void*> words;
+  for (const BufferId operand : kernel.pointers) words.push_back(arena.at(operand));
+  if (words.empty()) words.push_back(nullptr);
+  words.push_back(fault_);
+  words.push_back(nullptr);  // how often
+  steps.arguments.resize(words.size() * sizeof(void*));
+  std::memcpy(steps.arguments.data(), words.data(), steps.arguments.size());
+  check_residency(api_, steps);
+  return steps;
+}
+
+void StepKernels::launch(BoundSteps& steps, std::uint64_t times, bool capturing) {
+  const auto count = static_cast<std::uint32_t>(times);
+  std::memcpy(steps.arguments.data() + steps.arguments.size() - sizeof(void*), &count, sizeof(count));
+  if (steps.tiling.scratch_bytes > 0) api_.clear(steps.scratch, steps.tiling.scratch_bytes, stream_);
+  void* arguments[] = {steps.arguments.data()};
+  api_.launch_together(steps.kernel, steps.name.c_str(), steps.tiling.blocks(), steps.tiling.cluster,
+                       steps.tiling.threads, steps.shared_bytes, arguments, stream_, capturing);
+}
+
+void StepKernels::copy_fault() {
+  api_.copy(seen_, fault_, sizeof(*seen_), cudaMemcpyDeviceToHost, stream_);
+}
+
+void StepKernels::check() const {
+  if (*seen_ == 0) return;
+  throw Error(ErrorKind::device, "cuda.wait",
+              "a block waited two seconds for another one of its kernel: the device did not run them together",
+              "--jit=off runs step by step");
+}
+
+}  // namespace graphrun::cuda

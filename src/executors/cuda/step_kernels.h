@@ -1,0 +1,59 @@
+// step_kernels.h: the kernels of a Program's regions over rows, compiled and ready to be launched.
+// Contract: made when a Program is loaded. Throws Error (kind device, code cuda.kernels) where they cannot be had: no
+// compiler, or a kernel whose blocks do not run at the same time here; a program without such regions needs neither.
+// A launch runs a region a number of times; a wait in it that took too long is told by check(), after the launch.
+// Leaves to others: the text (executors/cuda_planner/step_kernel.h), when to launch (runnable.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executors/cuda/api.h"
+#include "executors/cuda/arena.h"
+#include "executors/cuda/nvrtc.h"
+#include "graphrun/program.h"
+
+namespace graphrun::cuda {
+
+// What a launch of one needs.
+struct BoundSteps {
+  const void* kernel = nullptr;
+  std::string name, label;
+  StepTiling tiling;
+  std::uint32_t shared_bytes = 0;
+  void* scratch = nullptr;
+  std::vector<std::byte> arguments;  // StepArguments of kernels/cuda/tile/step.h; the last word is how often
+};
+
+class StepKernels {
+ public:
+  StepKernels(Api& api, const Program& program, cudaStream_t stream);
+  ~StepKernels();
+  StepKernels(const StepKernels&) = delete;
+  StepKernels& operator=(const StepKernels&) = delete;
+
+  BoundSteps bind(const Program& program, const Phase& phase, const Region& region, const Arena& arena) const;
+  void launch(BoundSteps& steps, std::uint64_t times, bool capturing);
+  void copy_fault();   // to be looked at by check() when the stream is synchronised
+  void check() const;  // throws Error (kind device, code cuda.wait)
+  const CompiledKernels& compiled() const { return compiled_; }
+
+ private:
+  std::uint32_t read_number(const std::string& name) const;
+
+  Api& api_;
+  cudaStream_t stream_;
+  CompiledKernels compiled_;
+  void* fault_;                    // on the device
+  std::uint32_t* seen_ = nullptr;  // pinned
+};
+
+// Whether the program has regions over rows that are kernels.
+bool has_step_kernels(const Program& program);
+
+}  // namespace graphrun::cuda

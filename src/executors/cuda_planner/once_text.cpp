@@ -1,0 +1,382 @@
+#include "executors/cuda_planner/once_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// So many terms each thread adds for itself; more are shared out.
+constexpr std::int64_t kOwnTerms = 32;
+constexpr std::uint32_t kWarp = 32;
+
+bool is_fold(Op op) {
+  return op == Op::sum || op == Op::prod || op == Op::max || op == Op::min;
+}
+
+// What is read and written where it lies in the arena.
+bool stays_in_arena(const Step& step, std::size_t input) {
+  return (step.op == Op::minibatch && input == 0) || (step.op == Op::record && input == 0);
+}
+
+}  // namespace
+
+// ---- places
+
+Places::Places(const Program& program, const Phase& phase, const Region& region) : program_(program) {
+  std::map<BufferId, bool> roots;  // whether it is combined
+  const auto add = [&](BufferId id, bool combined) {
+    if (id == kNoBuffer || program.buffers[id].kind == BufferKind::tile) return;
+    roots[storage_root(program, id)] |= combined;
+  };
+  for (std::uint32_t i = region.first(); i < region.last; ++i) {
+    const Step& step = phase.steps[i];
+    for (std::size_t k = 0; k < step.inputs.size(); ++k)
+      if (!stays_in_arena(step, k)) add(step.inputs[k], false);
+    if (step.op != Op::record) add(step.output, false);
+    add(step.row_count, false);
+  }
+  for (const Stage& stage : region.stages)
+    for (const Combine& combine : stage.combines) add(combine.value, true);
+  for (const auto& [root, combined] : roots) {
+    const TensorType& type = program.buffers[root].type;
+    if (type.shape.elements() > 1)
+      arrays_.push_back({root, fmt::format("v{}", root), type.dtype, type.shape.elements(), combined});
+  }
+}
+
+bool Places::is_number(BufferId root) const {
+  return program_.buffers[root].type.shape.elements() == 1;
+}
+std::string Places::name(BufferId root) const {
+  return fmt::format("{}{}", is_number(root) ? "n" : "v", root);
+}
+std::uint64_t Places::shared_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Array& array : arrays_)
+    bytes += (static_cast<std::uint64_t>(array.elements) * size_of(array.dtype) + 15) / 16 * 16;
+  return bytes;
+}
+
+// ---- steps
+
+OnceText::OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
+                   std::uint32_t threads, Pointer ring)
+    : program_(program), phase_(phase), region_(region), places_(places), threads_(threads), ring_(std::move(ring)) {
+  find_order();
+}
+
+// Which roots are read before they are written, and which are there at the end: a value that another one of the region
+// is written over is gone.
+void OnceText::find_order() {
+  struct Bytes {
+    BufferId root;
+    std::uint64_t begin, end;
+  };
+  std::set<BufferId> seen;
+  std::vector<Bytes> written;  // in order of the last write
+  const auto write = [&](BufferId id, bool shared) {
+    const BufferId of = root(id);
+    const Bytes now{of, buffer(of).offset, buffer(of).offset + buffer(of).bytes};
+    std::erase_if(written, [&](const Bytes& other) { return other.begin < now.end && now.begin < other.end; });
+    if (shared) written.push_back(now);
+    seen.insert(of);
+  };
+  const auto read = [&](BufferId id) {
+    if (id == kNoBuffer || buffer(id).kind == BufferKind::tile || !seen.insert(root(id)).second) return;
+    if (std::string text = literal(root(id)); !text.empty())
+      numbers_[root(id)] = std::move(text);
+    else
+      read_first_.push_back(root(id));
+  };
+  for (std::uint32_t i = region_.first(); i < region_.last; ++i) {
+    const Step& step = phase_.steps[i];
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      const bool only_written = step.op == Op::assign && k == 0;
+      if (!stays_in_arena(step, k) && !only_written) read(step.inputs[k]);
+    }
+    read(step.row_count);
+    if (buffer(step.output).kind != BufferKind::tile && step.op != Op::record) write(step.output, true);
+    for (const Stage& stage : region_.stages)
+      for (const TileMove& move : stage.stores)
+        if (i + 1 == stage.last) write(move.arena, false);
+  }
+  for (const Bytes& bytes : written) written_back_.push_back(bytes.root);
+}
+
+// Of a number that is always the same: it needs no register.
+std::string OnceText::literal(BufferId of) const {
+  if (!places_.is_number(of) || buffer(of).kind != BufferKind::constant || buffer(of).type.dtype != DType::f32)
+    return {};
+  const auto initial = std::ranges::find(program_.initial, of, &InitialValue::buffer);
+  if (initial == program_.initial.end() || initial->bytes.size() != sizeof(std::uint32_t)) return {};
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, initial->bytes.data(), sizeof(bits));
+  return fmt::format("scalar::from_bits({:#x})", bits);
+}
+
+std::vector<BufferId> OnceText::read_first() const {
+  return read_first_;
+}
+std::vector<BufferId> OnceText::written_back() const {
+  return written_back_;
+}
+std::vector<BufferId> OnceText::carried_numbers() const {
+  std::vector<BufferId> carried;
+  for (const BufferId id : written_back_)
+    if (places_.is_number(id) && std::ranges::find(read_first_, id) == read_first_.end()) carried.push_back(id);
+  return carried;
+}
+
+View OnceText::view(BufferId id) const {
+  View view = view_of(buffer(id));
+  view.offset =
+      static_cast<std::int64_t>((buffer(id).offset - buffer(root(id)).offset) / size_of(buffer(id).type.dtype));
+  return view;
+}
+
+std::string OnceText::value(BufferId number) const {
+  const auto found = numbers_.find(root(number));
+  return found == numbers_.end() ? places_.name(root(number)) : found->second;
+}
+std::string OnceText::array(BufferId of) const {
+  const auto found = arrays_.find(of);
+  return found == arrays_.end() ? "s." + places_.name(of) : found->second;
+}
+
+TextCall OnceText::call(const Step& step) const {
+  TextCall call{step.op, &step.params, {}, buffer(step.output).type};
+  for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+    const BufferId id = step.inputs[k];
+    TextOperand& operand = call.inputs.emplace_back(TextOperand{buffer(id).type, {}});
+    if (buffer(id).kind == BufferKind::tile || stays_in_arena(step, k)) continue;
+    operand.number = places_.is_number(root(id));
+    operand.name = operand.number ? value(id) : array(root(id));
+    operand.view = view(id);
+  }
+  return call;
+}
+
+std::int64_t OnceText::elements(const Step& step) const {
+  return buffer(step.output).type.shape.elements();
+}
+
+std::vector<OnceText::Access> OnceText::accesses(const Step& step) const {
+  std::vector<Access> list;
+  const std::int64_t n = elements(step);
+  const auto add = [&](BufferId id, bool writes) {
+    if (places_.is_number(root(id))) return;
+    const View seen = view(id);
+    View dense_view = dense(seen.extents);
+    dense_view.offset = seen.offset;
+    const bool same = (writes || is_elementwise(step.op)) && dense_view == seen && seen.extents.elements() == n;
+    list.push_back({root(id), writes, same, seen.offset});
+  };
+  for (std::size_t k = 0; k < step.inputs.size(); ++k)
+    if (!stays_in_arena(step, k) && !(step.op == Op::assign && k == 0)) add(step.inputs[k], false);
+  add(step.output, true);
+  return list;
+}
+
+void OnceText::rows_read(const Step& step) {
+  for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+    const BufferId id = step.inputs[k];
+    if (buffer(id).kind != BufferKind::tile && !stays_in_arena(step, k) && !places_.is_number(root(id)))
+      since_barrier_.push_back({root(id), false, false, 0});
+  }
+}
+
+void OnceText::combined(BufferId value, const std::string& base, std::int64_t offset) {
+  const BufferId of = root(value);
+  if (places_.is_number(of)) {
+    numbers_[of] = fmt::format("t{}", value);
+    text_ += fmt::format("    const float t{} = {}[{}];\n", value, base, offset);
+  } else {
+    arrays_[of] = fmt::format("({} + {})", base, offset);
+  }
+}
+
+void OnceText::run(std::uint32_t first, std::uint32_t last) {
+  for (std::uint32_t i = first; i < last; ++i) {
+    const Step& step = phase_.steps[i];
+    if (step.op == Op::record) {
+      record(step);
+    } else if (places_.is_number(root(step.output))) {
+      number(i);
+    } else if (elements(step) > 0) {
+      loop(i);
+    }
+  }
+}
+
+namespace {
+
+// One of them changes what the other looks at.
+bool conflict(BufferId a, bool a_writes, BufferId b, bool b_writes) {
+  return a == b && (a_writes || b_writes);
+}
+
+}  // namespace
+
+// No thread goes on before the others have done what conflicts with these.
+void OnceText::wait_for(const std::vector<Access>& accesses) {
+  const auto meets = [&](const std::vector<Access>& others) {
+    for (const Access& mine : accesses)
+      for (const Access& other : others)
+        if (conflict(mine.root, mine.writes, other.root, other.writes)) return true;
+    return false;
+  };
+  if (std::ranges::any_of(open_, [&](const Loop& loop) { return meets(loop.accesses); })) flush();
+  if (meets(since_barrier_)) barrier();
+}
+
+void OnceText::number(std::uint32_t index) {
+  const Step& step = phase_.steps[index];
+  wait_for(accesses(step));
+  std::string reason, text;
+  const TextCall c = call(step);
+  const std::string name = fmt::format("t{}_{}", step.output, index);
+  text = element_text(c, reason);
+  if (is_fold(step.op) && !c.inputs[0].number && c.inputs[0].type.shape.elements() > kOwnTerms) {
+    flush();
+    since_barrier_.clear();  // it begins and ends with a barrier
+    folds_ = true;
+    text = fmt::format("shared_fold<{}, {}>(s.fold, {}", c.inputs[0].type.shape.elements(), threads_,
+                       text.substr(text.find('(') + 1));
+  }
+  if (text.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+  text_ += fmt::format("    const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name, text,
+                       step.name, name_of(step.op));
+  numbers_[root(step.output)] = name;
+}
+
+void OnceText::record(const Step& step) {
+  wait_for(accesses(step));
+  std::string reason;
+  const TextCall c = call(step);
+  const std::string text = element_text(c, reason);
+  if (text.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+  text_ += fmt::format("    if (first_thread) {}[{} % {}u] = {};  // {} record\n", ring_(step.output), c.inputs[2].name,
+                       buffer(step.output).type.shape[0], text, step.name);
+}
+
+// Joins the open loops that it must follow, where each thread then reads what it has written itself.
+void OnceText::loop(std::uint32_t index) {
+  const Step& step = phase_.steps[index];
+  Loop mine{elements(step), {{index, call(step)}}, accesses(step)};
+  const auto joins = [&](const Loop& other) {
+    bool meets = false;
+    for (const Access& a : mine.accesses) {
+      for (const Access& b : other.accesses) {
+        if (!conflict(a.root, a.writes, b.root, b.writes)) continue;
+        meets = true;
+        if (other.elements != mine.elements || !a.same || !b.same || a.offset != b.offset) return 2;
+      }
+    }
+    return meets ? 1 : 0;
+  };
+  std::vector<std::size_t> joined;
+  bool blocked = false;
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    const int how = joins(open_[i]);
+    blocked = blocked || how == 2;
+    if (how == 1) joined.push_back(i);
+  }
+  if (blocked) {
+    flush();
+    joined.clear();
+  }
+  const auto meets_written = [&] {
+    for (const Access& a : mine.accesses)
+      for (const Access& b : since_barrier_)
+        if (conflict(a.root, a.writes, b.root, b.writes)) return true;
+    return false;
+  };
+  if (meets_written()) {
+    flush();
+    joined.clear();
+    barrier();
+  }
+  for (auto i = joined.rbegin(); i != joined.rend(); ++i) {
+    Loop& other = open_[*i];
+    mine.steps.insert(mine.steps.end(), other.steps.begin(), other.steps.end());
+    mine.accesses.insert(mine.accesses.end(), other.accesses.begin(), other.accesses.end());
+    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(*i));
+  }
+  std::ranges::sort(mine.steps, {}, &std::pair<std::uint32_t, TextCall>::first);
+  open_.push_back(std::move(mine));
+}
+
+std::string OnceText::text_of(const Loop& loop) {
+  std::string text;
+  std::map<std::pair<BufferId, std::int64_t>, std::string> held;  // in a register, by root and offset
+  for (const auto& [index, resolved] : loop.steps) {
+    const Step& step = phase_.steps[index];
+    TextCall c = resolved;
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      if (c.inputs[k].number || c.inputs[k].name.empty()) continue;
+      const auto found = held.find({root(step.inputs[k]), c.inputs[k].view.offset});
+      if (found == held.end() || !is_elementwise(step.op) || !is_dense(c.inputs[k].view) ||
+          c.inputs[k].view.extents.elements() != loop.elements)
+        continue;
+      c.inputs[k].number = true;
+      c.inputs[k].name = found->second;
+    }
+    std::string reason;
+    const std::string made = element_text(c, reason);
+    if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+    const std::string name = fmt::format("t{}_{}", step.output, index);
+    const std::string comment = fmt::format("{} {}", step.name, name_of(step.op));
+    const std::int64_t offset = view(step.output).offset;
+    text +=
+        fmt::format("      const {} {} = {};  // {}\n", type_name(buffer(step.output).type.dtype), name, made, comment);
+    text += fmt::format("      {}[{}i] = {};\n", array(root(step.output)),
+                        offset == 0 ? "" : fmt::format("{} + ", offset), name);
+    held[{root(step.output), offset}] = name;
+  }
+  const std::uint32_t warps = threads_ / kWarp;
+  text = fmt::format("    each<{}, {}>({}, [&](int i) {{\n{}    }});\n", loop.elements, threads_, next_warp_ * kWarp,
+                     text);
+  next_warp_ = (next_warp_ + static_cast<std::uint32_t>((loop.elements + kWarp - 1) / kWarp)) % warps;
+  return text;
+}
+
+void OnceText::flush() {
+  for (const Loop& loop : open_) {
+    text_ += text_of(loop);
+    since_barrier_.insert(since_barrier_.end(), loop.accesses.begin(), loop.accesses.end());
+  }
+  open_.clear();
+}
+
+void OnceText::barrier() {
+  text_ += "    barrier();\n";
+  since_barrier_.clear();
+  next_warp_ = 0;
+}
+
+std::string OnceText::before_rows() {
+  flush();
+  if (std::ranges::any_of(since_barrier_, &Access::writes)) barrier();
+  return std::exchange(text_, {});
+}
+
+std::string OnceText::end_of_step() {
+  flush();
+  for (const auto& [of, name] : numbers_) {
+    const bool lasts = std::ranges::find(written_back_, of) != written_back_.end() ||
+                       std::ranges::find(read_first_, of) != read_first_.end();
+    if (lasts && name != places_.name(of)) text_ += fmt::format("    {} = {};\n", places_.name(of), name);
+  }
+  if (!since_barrier_.empty()) barrier();
+  return std::exchange(text_, {});
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,110 @@
+// once_text.h: the text of steps that run once, for what all rows share: each block runs them for itself, numbers in
+// every thread, arrays element by element with a thread each.
+// Contract: steps of one loop read and write the same element only; whatever else one thread reads of what another
+// wrote has a barrier between. Names are those of Places. Leaves to others: expressions (row_text.h), the kernel
+// (step_kernel.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "executors/cuda_planner/row_text.h"
+#include "graphrun/program.h"
+
+namespace graphrun::cuda {
+
+// Where what all rows share lies in the kernel of a region, by the root of its storage: a number in a variable of each
+// thread, an array in shared memory.
+class Places {
+ public:
+  struct Array {
+    BufferId root;
+    std::string name;
+    DType dtype;
+    std::int64_t elements;
+    bool combined;  // lies where its sums are made
+  };
+  Places(const Program& program, const Phase& phase, const Region& region);
+
+  bool is_number(BufferId root) const;
+  std::string name(BufferId root) const;
+  const std::vector<Array>& arrays() const { return arrays_; }
+  std::uint64_t shared_bytes() const;  // of the arrays
+
+ private:
+  const Program& program_;
+  std::vector<Array> arrays_;
+};
+
+class OnceText {
+ public:
+  using Pointer = std::function<std::string(BufferId)>;  // of a ring that records go to
+  OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
+           std::uint32_t threads, Pointer ring);
+
+  void run(std::uint32_t first, std::uint32_t last);  // steps of the phase
+  // A reduced value lies at `base[offset]` from here on.
+  void combined(BufferId value, const std::string& base, std::int64_t offset);
+  void rows_read(const Step& step);  // what a row step reads of what all rows share
+  void after_barrier() { since_barrier_.clear(); }
+
+  // The text so far, at a point where all threads see what was written.
+  std::string before_rows();
+  std::string end_of_step();
+
+  TextCall call(const Step& step) const;       // with the names of operands that have no rows
+  std::string value(BufferId number) const;    // what holds it now
+  std::string array(BufferId root) const;      // its first element's address
+  bool folds() const { return folds_; }        // threads fold arrays together
+  std::vector<BufferId> read_first() const;    // roots whose values come from the arena
+  std::vector<BufferId> written_back() const;  // roots whose values are there when the kernel ends
+  std::vector<BufferId> carried_numbers() const;
+
+ private:
+  struct Access {
+    BufferId root;
+    bool writes;
+    bool same;            // element i + offset, for element i of the step
+    std::int64_t offset;  // in the root, where same
+  };
+  struct Loop {
+    std::int64_t elements = 0;
+    std::vector<std::pair<std::uint32_t, TextCall>> steps;  // with the names of operands where the step stands
+    std::vector<Access> accesses;
+  };
+
+  const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
+  BufferId root(BufferId id) const { return storage_root(program_, id); }
+  std::int64_t elements(const Step& step) const;
+  View view(BufferId id) const;
+  std::vector<Access> accesses(const Step& step) const;
+  void number(std::uint32_t index);
+  void record(const Step& step);
+  void loop(std::uint32_t index);
+  void flush();
+  void barrier();
+  void wait_for(const std::vector<Access>& accesses);
+  std::string text_of(const Loop& loop);
+  void find_order();
+  std::string literal(BufferId root) const;
+
+  const Program& program_;
+  const Phase& phase_;
+  const Region& region_;
+  const Places& places_;
+  std::uint32_t threads_;
+  Pointer ring_;
+  std::string text_;
+  std::vector<Loop> open_;             // not written yet
+  std::vector<Access> since_barrier_;  // of loops that are written
+  std::map<BufferId, std::string> numbers_, arrays_;
+  std::vector<BufferId> read_first_, written_back_;
+  std::uint32_t next_warp_ = 0;
+  bool folds_ = false;
+};
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,418 @@
+#include "executors/cuda_planner/row_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <span>
+
+#include "graphrun/family_op.h"
+#include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
+#include "graphrun/params/movement.h"
+#include "graphrun/params/random.h"
+#include "graphrun/params/scalar.h"
+#include "graphrun/scalar_op.h"
+#include "kernels/dims.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// What a scalar op computes, of operands {0} to {2} and the attributes {3} and {4}.
+struct ScalarText {
+  Op op;
+  std::string_view text;
+};
+#define GRAPHRUN_UNARY_TEXT(name, Functor, ...) {scalar_op::name, "unary<scalar::" #Functor ", Number>({0}, {3}, {4})"},
+#define GRAPHRUN_BINARY_TEXT(name, Functor, ...) {scalar_op::name, "binary<scalar::" #Functor ", Number>({0}, {1})"},
+#define GRAPHRUN_COMPARE_TEXT(name, Functor, ...) {scalar_op::name, "compare<scalar::" #Functor ">({0}, {1})"},
+#define GRAPHRUN_LOGICAL_TEXT(name, Functor, ...) \
+  {scalar_op::name, "compare<scalar::" #Functor ">({0} != 0, {1} != 0)"},
+constexpr ScalarText kScalarTexts[] = {
+    // clang-format off
+    GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_TEXT)
+    GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_TEXT)
+    GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_TEXT)
+    GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_TEXT)
+    {Op::where, "{0} != 0 ? {1} : {2}"}, {Op::broadcast_to, "{0}"}, {Op::increment, "{0} + 1"},
+    {Op::assign, "{1}"}, {Op::record, "{1}"},
+    // clang-format on
+};
+
+std::string number_text(double value) {
+  return fmt::format("scalar::from_bits({:#x})", std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+}
+std::string double_text(double value) {
+  return fmt::format("{:a}", value);
+}
+
+std::string cast_text(std::string_view x, DType from, DType to) {
+  if (from == to) return std::string(x);
+  if (to == DType::boolean) return fmt::format("u8({} != 0 ? 1 : 0)", x);
+  return fmt::format("{}({})", to == DType::f32 ? "float" : to == DType::i32 ? "to_i32" : "to_u64", x);
+}
+
+bool is_draw(Op op) {
+  return op == family_op::random_uniform || op == family_op::random_normal || op == Op::dropout;
+}
+
+// Of element number `i` of all; x: the element that dropout keeps or not.
+std::string draw_text(const TextCall& call, std::string_view step, std::string_view i, std::string_view x) {
+  const auto& p = call.params->as<RandomParams>();
+  const std::string word = fmt::format("bits::word({:#x}u, {}, {})", p.key, step, i);
+  if (call.op == Op::dropout)
+    return fmt::format("bits::unit({}) < {} ? 0.0f : {} / {}", word, double_text(p.a), x,
+                       number_text(static_cast<float>(1 - p.a)));
+  return fmt::format("bits::{}({}, {}, {})", call.op == family_op::random_normal ? "normal" : "uniform", word,
+                     double_text(p.a), double_text(p.b));
+}
+
+// Of operands that are expressions; empty: no scalar op.
+std::string scalar_text(const TextCall& call, std::vector<std::string> x) {
+  if (call.op == Op::cast) return cast_text(x[0], call.inputs[0].type.dtype, call.output.dtype);
+  if (call.op == Op::row_count) {
+    const auto& p = call.params->as<MinibatchParams>();
+    return fmt::format("batch_rows({}, {}u, {}u, {}u)", x[0], p.total, p.capacity,
+                       std::max<std::int64_t>(p.batches(), 1));
+  }
+  const auto row = std::ranges::find(kScalarTexts, call.op, &ScalarText::op);
+  if (row == std::end(kScalarTexts)) return {};
+  x.resize(3, "0");  // logical_not ignores its second operand
+  const auto* scalars = call.params->get_if<ScalarParams>();
+  return fmt::format(fmt::runtime(row->text), x[0], x[1], x[2], number_text(scalars != nullptr ? scalars->a : 0),
+                     number_text(scalars != nullptr ? scalars->b : 0));
+}
+
+// How terms become one along features: what they start from, and the function of two.
+struct Fold {
+  Op op;
+  std::string_view start, function;
+};
+constexpr Fold kFolds[] = {
+    {Op::sum, "0.0f", "[](float x, float y) { return x + y; }"},
+    {Op::prod, "1.0f", "[](float x, float y) { return x * y; }"},
+    {Op::max, "-infinity()", "larger"},
+    {Op::min, "infinity()", "smaller"},
+};
+const Fold* fold_of(Op op) {
+  const auto* const found = std::ranges::find(kFolds, op, &Fold::op);
+  return found == std::end(kFolds) ? nullptr : found;
+}
+
+View seen(const TextOperand& operand) {
+  return operand.has_rows() ? dense(features_of(operand.type)) : operand.view;
+}
+std::string at(const TextOperand& operand, const View& view, std::string_view i) {
+  return operand.number ? operand.name : fmt::format("{}[{}]", operand.name, index_text(view, i));
+}
+std::string element(const TextOperand& operand, const Shape& space) {
+  return at(operand, broadcast(seen(operand), space), "i");
+}
+
+// Sizes around an axis: (before, along, after).
+struct Around {
+  std::int64_t before = 1, along = 1, after = 1;
+  Around(const Shape& shape, int axis) {
+    for (int i = 0; i < shape.rank(); ++i) (i < axis ? before : i == axis ? along : after) *= shape[i];
+  }
+};
+
+// Ops that only say which element of an operand goes where: element i of `space`. Empty: none of them.
+std::string moved_text(const TextCall& call, const Shape& space) {
+  const auto reading = [&](const View& view) { return at(call.inputs[0], view, "i"); };
+  switch (call.op) {
+    case Op::transpose:
+      return reading(permuted(seen(call.inputs[0]), call.params->as<PermuteParams>().axes));
+    case Op::slice: {
+      const auto& p = call.params->as<SliceParams>();
+      return reading(sliced(seen(call.inputs[0]), p.axis, p.start, space[p.axis]));
+    }
+    default:
+      return {};
+  }
+}
+
+// As statements that return element i.
+std::string joined_text(const TextCall& call, const Shape& space) {
+  if (call.op == Op::pad) {
+    const auto& p = call.params->as<PadParams>();
+    const Shape from = seen(call.inputs[0]).extents;
+    const Around out(space, p.axis), in(from, p.axis);
+    const std::string index = fmt::format("i / {0} * {1} + (k - {2}) * {3} + i % {3}", out.along * out.after,
+                                          in.along * in.after, p.before, out.after);
+    const std::string x =
+        call.inputs[0].number ? call.inputs[0].name : fmt::format("{}[{}]", call.inputs[0].name, index);
+    return fmt::format("const int k = i / {} % {}; if (k < {} || k >= {}) return {}; return {};", out.after, out.along,
+                       p.before, p.before + in.along, number_text(p.value), x);
+  }
+  if (call.op != Op::concat) return {};
+  const int axis = call.params->as<AxisParams>().axis;
+  const Around out(space, axis);
+  std::string text = fmt::format("const int k = i / {} % {};", out.after, out.along);
+  std::int64_t start = 0;
+  for (const TextOperand& operand : call.inputs) {
+    const Around in(seen(operand).extents, axis);
+    const std::string index = fmt::format("i / {0} * {1} + (k - {2}) * {3} + i % {3}", out.along * out.after,
+                                          in.along * in.after, start, out.after);
+    start += in.along;
+    const std::string x = operand.number ? operand.name : fmt::format("{}[{}]", operand.name, index);
+    text += start < out.along ? fmt::format(" if (k < {}) return {};", start, x) : fmt::format(" return {};", x);
+  }
+  return text;
+}
+
+bool dense_operand(const TextOperand& operand) {
+  return operand.has_rows() || operand.number || is_dense(operand.view);
+}
+
+class RowText {
+ public:
+  RowText(const TextCall& call, std::int64_t at, std::string& reason) : call_(call), at_(at), reason_(reason) {}
+
+  std::string run() {
+    for (const TextOperand& operand : call_.inputs)
+      if (operand.type.dtype == DType::f64) return no("it computes in f32");
+    if (call_.output.dtype == DType::f64) return no("it computes in f32");
+    if (call_.output.rows == 0) return reduced();
+    const std::int64_t n = feature_count(call_.output);
+    const Shape space = features_of(call_.output);
+    if (call_.op == Op::matmul) return product();
+    if (call_.op == Op::minibatch) return selected(n);
+    if (is_draw(call_.op)) {
+      const bool drops = call_.op == Op::dropout;
+      const TextOperand& step = call_.inputs[drops ? 1 : 0];
+      return mapped(n, draw_text(call_, step.name, fmt::format("u64(r) * {} + i", n),
+                                 drops ? element(call_.inputs[0], space) : ""));
+    }
+    if (call_.op == family_op::one_hot)
+      return mapped(n,
+                    fmt::format("{}[i / {}] == i % {} ? 1.0f : 0.0f", call_.inputs[0].name, last(space), last(space)));
+    if (call_.op == family_op::gather) return gathered(n);
+    if (std::string text = moved_text(call_, space); !text.empty()) return mapped(n, text);
+    if (std::string text = joined_text(call_, space); !text.empty())
+      return fmt::format("map<{}>([&](int i) {{ {} }})", n, text);
+    if (std::string text = along_axis(); !text.empty()) return text;
+    std::vector<std::string> x;
+    for (const TextOperand& operand : call_.inputs) x.push_back(element(operand, space));
+    if (std::string text = scalar_text(call_, x); !text.empty()) return mapped(n, text);
+    return no("it has no text over rows");
+  }
+
+ private:
+  std::string no(std::string_view why) {
+    reason_ = fmt::format("'{}' is not part of a step kernel: {}", name_of(call_.op), why);
+    return {};
+  }
+  static std::int64_t last(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[shape.rank() - 1]; }
+  static std::string mapped(std::int64_t n, std::string_view text) {
+    return fmt::format("map<{}>([&](int i) {{ return {}; }})", n, text);
+  }
+
+  std::string selected(std::int64_t n) {
+    const auto& p = call_.params->as<MinibatchParams>();
+    return fmt::format("load<{0}>({1} + Batches{{{2}u, {3}u, {4}u, {5}, {6:#x}u}}.row({7}, r) * {0})", n,
+                       call_.inputs[0].name, p.total, p.capacity, std::max<std::int64_t>(p.batches(), 1), p.shuffle,
+                       p.key, call_.inputs[1].name);
+  }
+
+  std::string product() {
+    const TextOperand &a = call_.inputs[0], &b = call_.inputs[1];
+    const auto& p = call_.params->as<MatmulParams>();
+    if (b.has_rows() || !a.has_rows() || b.type.shape.rank() != 2 || p.transpose_a)
+      return no("it multiplies values of one sample with each other");
+    if (b.number || !is_dense(b.view) || b.view.offset % 4 != 0) return no("its weights are a part of a value");
+    const Shape space = features_of(a.type);
+    const std::int64_t k = last(space), rows = feature_count(a.type) / std::max<std::int64_t>(k, 1);
+    const std::int64_t n = b.type.shape[p.transpose_b ? 0 : 1];
+    return fmt::format("matmul{}<{}, {}, {}>({}, {} + {})", p.transpose_b ? "_transposed" : "", rows, k, n, a.name,
+                       b.name, b.view.offset);
+  }
+
+  std::string gathered(std::int64_t n) {
+    const TextOperand &table = call_.inputs[0], &index = call_.inputs[1];
+    if (table.has_rows() || !index.has_rows() || !dense_operand(table)) return no("its table has rows of samples");
+    const std::int64_t width = table.type.shape[1];
+    const std::string place = fmt::format("{}[i / {}]", index.name, width);
+    const std::string x = table.number
+                              ? table.name
+                              : fmt::format("{}[{} + k * {} + i % {}]", table.name, table.view.offset, width, width);
+    return fmt::format("map<{}>([&](int i) {{ const int k = {}; return k >= 0 && k < {} ? {} : 0.0f; }})", n, place,
+                       table.type.shape[0], x);
+  }
+
+  // Terms of an operand: kept and reduced features.
+  struct Terms {
+    std::int64_t kept, reduced;
+    std::string text;  // of n and m
+  };
+  Terms terms(const TextOperand& x, std::uint32_t axes) const {
+    const Split<1> split({seen(x)}, axes);
+    return {split.kept.count, split.reduced.count,
+            fmt::format("[&](int n, int m) {{ return {}[{} + {}]; }}", x.name, dims_text(split.kept, "n"),
+                        dims_text(split.reduced, "m"))};
+  }
+  static std::string dims_text(const Dims<1>& dims, std::string_view i) {
+    View view;
+    for (int d = 0; d < dims.rank; ++d) {
+      view.extents.push_back(dims.dim[d].extent);
+      view.strides[d] = dims.dim[d].stride[0];
+    }
+    return index_text(view, i);
+  }
+
+  // Softmax and its kin, and reductions along features.
+  std::string along_axis() {
+    const TextOperand& x = call_.inputs[0];
+    if (!x.has_rows()) return {};
+    const Shape space = features_of(x.type);
+    if (call_.op == family_op::softmax || call_.op == family_op::log_softmax) {
+      const Around axis(space, call_.params->as<AxisParams>().axis);
+      return fmt::format("{}<Number, {}, {}, {}>({})", name_of(call_.op), axis.before, axis.along, axis.after, x.name);
+    }
+    if (call_.op == family_op::softmax_cross_entropy) {
+      if (!call_.inputs[1].has_rows()) return {};
+      return fmt::format("softmax_cross_entropy<Number, {}, {}>({}, {})", feature_count(x.type) / last(space),
+                         last(space), x.name, call_.inputs[1].name);
+    }
+    if (call_.op == Op::argmax || call_.op == Op::argmin) {
+      const Terms t = terms(x, 1u << call_.params->as<AxisParams>().axis);
+      if (t.reduced == 0) return {};
+      return fmt::format("position<{}, {}>({}, {})", t.kept, t.reduced, call_.op == Op::argmax ? "1.0f" : "-1.0f",
+                         t.text);
+    }
+    if (call_.op == Op::logsumexp) {
+      const Terms t = terms(x, call_.params->as<ReduceParams>().axes);
+      return t.reduced == 0 ? std::string() : fmt::format("logsumexp<Number, {}, {}>({})", t.kept, t.reduced, t.text);
+    }
+    const Fold* const fold = fold_of(call_.op);
+    if (fold == nullptr) return {};
+    const Terms t = terms(x, call_.params->as<ReduceParams>().axes);
+    return fmt::format("reduce<{}, {}>({}, {}, {})", t.kept, t.reduced, fold->start, t.text, fold->function);
+  }
+
+  // This row's part of a reduced value.
+  std::string reduced() {
+    const TextOperand& x = call_.inputs[0];
+    if (call_.output.dtype != DType::f32) return no("what it reduces is not f32");
+    if (call_.op == Op::matmul) {
+      const TextOperand& y = call_.inputs[1];
+      const auto& p = call_.params->as<MatmulParams>();
+      if (!x.has_rows() || !y.has_rows() || !p.transpose_a || p.transpose_b || x.type.shape.rank() != 2 ||
+          y.type.shape.rank() != 2)
+        return no("it is no sum over rows of products of them");
+      const std::int64_t k = x.type.shape[1], n = y.type.shape[1];
+      return fmt::format("add_product<{}, {}, {}, {}>(sums, {}, {});", at_, x.type.rows, k, n, x.name, y.name);
+    }
+    if (call_.op == Op::scatter_add) {
+      const TextOperand& y = call_.inputs[1];
+      if (!x.has_rows() || !y.has_rows()) return no("its places are not of the rows");
+      const std::int64_t width = call_.output.shape[1];
+      return fmt::format(
+          "combine<{}, {}, {}>(sums, [&](int n, int m) {{ return {}[m] == n / {} ? {}[m * {} + n % {}] : 0.0f; }}, "
+          "{});",
+          at_, call_.output.shape.elements(), feature_count(x.type), x.name, width, y.name, width, width,
+          fold_of(Op::sum)->function);
+    }
+    const Fold* const fold = fold_of(call_.op);
+    if (fold == nullptr || !x.has_rows()) return no("it is no sum, product or extremum over rows");
+    const Terms t = terms(x, call_.params->as<ReduceParams>().axes);
+    return fmt::format("combine<{}, {}, {}>(sums, {}, {});", at_, t.kept, t.reduced, t.text, fold->function);
+  }
+
+  const TextCall& call_;
+  std::int64_t at_;
+  std::string& reason_;
+};
+
+}  // namespace
+
+Shape features_of(const TensorType& type) {
+  Shape shape = type.shape;
+  shape[0] = type.rows;
+  return shape;
+}
+std::int64_t feature_count(const TensorType& type) {
+  return features_of(type).elements();
+}
+
+std::string_view type_name(DType dtype) {
+  constexpr std::string_view kNames[] = {"float", "double", "int", "u64", "u8"};
+  return kNames[static_cast<std::size_t>(dtype)];
+}
+
+std::string index_text(const View& view, std::string_view i) {
+  const Dims<1> dims = merged<1>({view});
+  std::string text = view.offset == 0 ? std::string() : fmt::format("{}", view.offset);
+  std::int64_t inner = 1;
+  for (int d = dims.rank - 1; d >= 0; inner *= dims.dim[d--].extent) {
+    const std::int64_t stride = dims.dim[d].stride[0];
+    if (stride == 0) continue;
+    std::string term(i);
+    if (inner != 1) term += fmt::format(" / {}", inner);
+    if (d > 0) term += fmt::format(" % {}", dims.dim[d].extent);
+    if (stride != 1) term += fmt::format(" * {}", stride);
+    text += (text.empty() ? "" : " + ") + term;
+  }
+  return text.empty() ? "0" : text;
+}
+
+std::string row_text(const TextCall& call, std::int64_t at, std::string& reason) {
+  return RowText(call, at, reason).run();
+}
+
+std::string element_text(const TextCall& call, std::string& reason) {
+  const auto no = [&](std::string_view why) {
+    reason = fmt::format("'{}' is not part of a step kernel: {}", name_of(call.op), why);
+    return std::string();
+  };
+  for (const TextOperand& operand : call.inputs) {
+    if (operand.type.dtype == DType::f64) return no("it computes in f32");
+    if (operand.has_rows()) return no("it reads rows of samples, and computes none");
+  }
+  if (call.output.dtype == DType::f64) return no("it computes in f32");
+  const Shape& space = call.op == Op::record ? call.inputs[1].type.shape : call.output.shape;
+  if (is_draw(call.op)) {
+    const bool drops = call.op == Op::dropout;
+    return draw_text(call, call.inputs[drops ? 1 : 0].name, "u64(i)", drops ? element(call.inputs[0], space) : "");
+  }
+  if (std::string text = moved_text(call, space); !text.empty()) return text;
+  if (call.op == Op::matmul) {
+    const TextOperand &a = call.inputs[0], &b = call.inputs[1];
+    const auto& p = call.params->as<MatmulParams>();
+    if (a.type.shape.rank() != 2 || b.type.shape.rank() != 2) return no("it is a product of several matrices");
+    const View x = p.transpose_a ? transposed(seen(a)) : seen(a), y = p.transpose_b ? transposed(seen(b)) : seen(b);
+    const auto term = [](const TextOperand& o, const View& view, int outer, int inner, std::string_view i) {
+      return o.number ? o.name
+                      : fmt::format("{}[{} + {} * {} + m * {}]", o.name, view.offset, i, view.strides[outer],
+                                    view.strides[inner]);
+    };
+    return fmt::format("dot<{}>([&](int m) {{ return {}; }}, [&](int m) {{ return {}; }})", x.extents[1],
+                       term(a, x, 0, 1, fmt::format("(i / {})", y.extents[1])),
+                       term(b, y, 1, 0, fmt::format("(i % {})", y.extents[1])));
+  }
+  if (const Fold* const fold = fold_of(call.op)) {
+    const View x = seen(call.inputs[0]);
+    const Split<1> split({x}, call.params->as<ReduceParams>().axes);
+    if (call.inputs[0].number) return call.inputs[0].name;
+    const auto text = [](const Dims<1>& dims, std::string_view i) {
+      View view;
+      for (int d = 0; d < dims.rank; ++d)
+        view.extents.push_back(dims.dim[d].extent), view.strides[d] = dims.dim[d].stride[0];
+      return index_text(view, i);
+    };
+    return fmt::format("fold<{}>({}, [&](int m) {{ return {}[{} + {} + {}]; }}, {})", split.reduced.count, fold->start,
+                       call.inputs[0].name, x.offset, text(split.kept, "i"), text(split.reduced, "m"), fold->function);
+  }
+  std::vector<std::string> x;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const bool only_written = i == 0 && (call.op == Op::assign || call.op == Op::record);
+    x.push_back(only_written ? std::string() : element(call.inputs[i], space));
+  }
+  std::string text = scalar_text(call, x);
+  return text.empty() ? no("it has no text for what all rows share") : text;
+}
+
+}  // namespace graphrun::cuda

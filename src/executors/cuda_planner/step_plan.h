@@ -1,0 +1,24 @@
+// step_plan.h: which regions over rows a GPU runs as one kernel, and with how many blocks: a cost model in integers.
+// Contract: pure functions of the signature and the target; no timing decides anything. Leaves to others: the kernel
+// (step_kernel.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graphrun/executor.h"
+
+namespace graphrun::cuda {
+
+RegionPlan plan_rows(const RegionSignature& region, const Target& target);
+
+// What the choice goes by, in cycles of a multiprocessor's quarter.
+struct StepCost {
+  StepTiling tiling;
+  std::int64_t cycles = 0;
+};
+// All that were looked at, the chosen one first.
+std::vector<StepCost> step_costs(const RegionSignature& region, const Target& target);
+
+}  // namespace graphrun::cuda

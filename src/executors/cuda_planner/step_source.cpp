@@ -1,0 +1,32 @@
+#include "executors/cuda_planner/step_source.h"
+
+#include <fmt/format.h>
+
+#include "executors/cuda_planner/step_kernel.h"
+
+namespace graphrun::cuda {
+
+std::string step_prelude() {
+  return R"(#include "kernels/cuda/tile/step.h"
+using namespace graphrun;
+using namespace graphrun::cuda;
+using namespace graphrun::cuda::tile;
+using Number = float;
+GRAPHRUN_TILE_VARIABLE(unsigned graphrun_fault = 0)
+
+)";
+}
+
+std::string step_source(const Program& program) {
+  std::string text;
+  for (const Phase& phase : program.phases) {
+    for (const Region& region : phase.regions) {
+      if (!std::holds_alternative<StepTiling>(region.tiling)) continue;
+      text += fmt::format("// {}, {}\n", phase.name, to_string(region.tiling));
+      text += step_kernel(step_kernel_name(program, phase, region), program, phase, region).source + "\n";
+    }
+  }
+  return text.empty() ? text : step_prelude() + text;
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,16 @@
+// step_source.h: the source of all step kernels of a Program, as one text for the compiler.
+// Contract: a pure function of the Program; needs no device. Empty where no region over rows is a GPU's.
+// Leaves to others: each kernel (step_kernel.h), compiling (executors/cuda/nvrtc.h).
+#pragma once
+
+#include <string>
+
+#include "graphrun/program.h"
+
+namespace graphrun::cuda {
+
+// What precedes the kernels.
+std::string step_prelude();
+std::string step_source(const Program& program);
+
+}  // namespace graphrun::cuda

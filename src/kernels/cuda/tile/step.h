@@ -1,0 +1,133 @@
+// step.h: what the text of a step kernel is written with, beside rows (thread.h) and the exchange (exchange.h): its
+// arguments, scalar ops, the rows of a thread, and loops over what all rows share.
+// Contract: functions of arrays are called by all threads of a block, and say whether they end with a barrier. Number
+// is float for the bits of the scalar functions, or a type with functions of its own. Leaves to others: the text
+// (executors/cuda_planner/step_kernel.h).
+#pragma once
+
+#include "base/random_bits.h"
+#include "kernels/cuda/element_functions.h"
+#include "kernels/cuda/tile/exchange.h"
+#include "kernels/cuda/tile/thread.h"
+
+namespace graphrun::cuda::tile {
+
+using u8 = unsigned char;
+using u32 = unsigned;
+using u64 = unsigned long long;
+
+// Of a kernel: addresses in the arena, how often it runs its steps, and where it says that a wait took too long.
+template <int kPointers>
+struct StepArguments {
+  void* at[kPointers];
+  unsigned* fault;
+  u32 steps;
+};
+
+// ---- scalar ops
+
+template <class Functor, class Number>
+GRAPHRUN_TILE_FN float unary(float x, float a, float b) {
+  return static_cast<float>(Functor::template apply<Number>(Number(x), Number(a), Number(b)));
+}
+template <class Functor, class Number>
+GRAPHRUN_TILE_FN float binary(float x, float y) {
+  return static_cast<float>(Functor::template apply<Number>(Number(x), Number(y)));
+}
+template <class Functor, class T>
+GRAPHRUN_TILE_FN u8 compare(T x, T y) {
+  return static_cast<u8>(Functor::template apply<T>(x, y) ? 1 : 0);
+}
+
+// ---- rows
+
+// Which row of the data set is row r of a step's batch.
+struct Batches {
+  u64 total, capacity, batches;
+  bool shuffle;
+  u64 key;
+  GRAPHRUN_TILE_FN u64 row(u64 step, u32 r) const {
+    const u64 at = step % batches * capacity + r;
+    return shuffle ? bits::permuted(at, total, key, step / batches) : at;
+  }
+};
+
+// row(turn, r) for each row of a thread, r = first + turn * kThreads; kUnrolled of them at a time. Of a batch that may
+// be partial `count` says how many rows there are.
+template <u32 kCapacity, u32 kThreads, int kUnrolled, bool kPartial, class Row>
+GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
+  constexpr int kTurns = kCapacity / kThreads;
+  constexpr u32 kRest = kCapacity % kThreads;
+  if constexpr (kPartial) {
+    (void)kTurns, (void)kRest;
+    GRAPHRUN_TILE_LOOP
+    for (u32 r = first; r < count; r += kThreads) row(0, r);
+  } else if constexpr (kTurns <= kUnrolled) {
+    (void)count;
+    GRAPHRUN_TILE_UNROLL
+    for (int turn = 0; turn < kTurns; ++turn) row(turn, first + static_cast<u32>(turn) * kThreads);
+    if (kRest > 0 && first < kRest) row(kTurns, first + static_cast<u32>(kTurns) * kThreads);
+  } else {
+    GRAPHRUN_TILE_LOOP
+    for (u32 r = first; r < kCapacity; r += kThreads) row(0, r);
+  }
+}
+
+// ---- sums of a thread
+
+template <int kAt, int N, int V>
+GRAPHRUN_TILE_FN void start(float (&sums)[V], float value) {
+  GRAPHRUN_TILE_UNROLL
+  for (int i = 0; i < N; ++i) sums[kAt + i] = value;
+}
+
+// ---- what all rows share: arrays of a block
+
+// f(i) for i in [0, N): thread `first` begins.
+template <int N, int kThreads, class F>
+GRAPHRUN_TILE_FN void each(u32 first, F f) {
+  for (u32 i = (thread_index() + kThreads - first) % kThreads; i < N; i += kThreads) f(static_cast<int>(i));
+}
+template <int N, int kThreads, class T>
+GRAPHRUN_TILE_FN void copy(T* to, const T* from) {
+  for (u32 i = thread_index(); i < N; i += kThreads) to[i] = from[i];
+}
+// The term of 0, then those of 1, 2, … to M - 1, by one thread.
+template <int M, class Term, class Combine>
+GRAPHRUN_TILE_FN float fold(float begin, Term term, Combine combine) {
+  for (int m = 0; m < M; ++m) begin = combine(begin, term(m));
+  return begin;
+}
+// The same by all threads of the block, which each get it: a thread's terms, lanes, warps. Begins and ends with a
+// barrier. `parts`: one for each warp.
+template <int M, int kThreads, class Term, class Combine>
+GRAPHRUN_TILE_FN float shared_fold(float* parts, float begin, Term term, Combine combine) {
+  float part = begin;
+  barrier();
+  for (int m = static_cast<int>(thread_index()); m < M; m += kThreads) part = combine(part, term(m));
+  GRAPHRUN_TILE_UNROLL
+  for (int lanes = 16; lanes > 0; lanes /= 2) part = combine(part, shuffle_xor(part, lanes));
+  if (thread_index() % 32 == 0) parts[thread_index() / 32] = part;
+  barrier();
+  for (int warp = 0; warp < kThreads / 32; ++warp) begin = combine(begin, parts[warp]);
+  barrier();
+  return begin;
+}
+template <int M, class X, class Y>
+GRAPHRUN_TILE_FN float dot(X x, Y y) {
+  float sum = 0;
+  for (int m = 0; m < M; ++m) sum = scalar::fma(x(m), y(m), sum);
+  return sum;
+}
+
+}  // namespace graphrun::cuda::tile
+
+// A kernel of so many threads a block: its arguments are of type Arguments, and `shared` lies in the block's shared
+// memory, whose size it tells: the launch gives it.
+#define GRAPHRUN_STEP_KERNEL(name, threads, Arguments, arguments, Shared, shared) \
+  GRAPHRUN_TILE_FN void name##_steps(const Arguments& arguments, Shared& shared); \
+  GRAPHRUN_TILE_VARIABLE(unsigned name##_shared_bytes = sizeof(Shared))           \
+  GRAPHRUN_TILE_KERNEL(threads) name(GRAPHRUN_TILE_PARAMETER Arguments a) {       \
+    name##_steps(a, *static_cast<Shared*>(dynamic_shared()));                     \
+  }                                                                               \
+  GRAPHRUN_TILE_FN void name##_steps(const Arguments& arguments, Shared& shared)

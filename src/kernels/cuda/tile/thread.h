@@ -1,0 +1,231 @@
+// thread.h: the thread tile: a thread has the values of one row, a sample, in its registers.
+// Contract: a Row is as many numbers as a value has for one sample; every index is known when the kernel is compiled,
+// so nothing of it lies in memory. Products add in the order of the weights in memory, with fused multiply-adds.
+// `w` is what all rows share: in the block's shared memory, 16-byte aligned. Leaves to others: which steps there are
+// (executors/cuda_planner/step_source.h), sums over the rows of other threads (exchange.h).
+#pragma once
+
+#include "kernels/cuda/tile/lanes.h"
+#include "kernels/scalar_ops.h"
+
+namespace graphrun::cuda::tile {
+
+template <class T, int N>
+struct Row {
+  T v[N > 0 ? N : 1];
+  GRAPHRUN_TILE_FN T operator[](int i) const { return v[i]; }
+};
+
+// Feature i is f(i).
+template <int N, class F>
+GRAPHRUN_TILE_FN auto map(F f) {
+  Row<decltype(f(0)), N> out;
+  GRAPHRUN_TILE_UNROLL
+  for (int i = 0; i < N; ++i) out.v[i] = f(i);
+  return out;
+}
+
+// Consecutive features in memory.
+template <int N, class T>
+GRAPHRUN_TILE_FN Row<T, N> load(const T* from) {
+  return map<N>([&](int i) { return from[i]; });
+}
+template <int N, class T>
+GRAPHRUN_TILE_FN void store(T* to, const Row<T, N>& x) {
+  GRAPHRUN_TILE_UNROLL
+  for (int i = 0; i < N; ++i) to[i] = x[i];
+}
+template <int N, class T>
+GRAPHRUN_TILE_FN void clear(T* to) {
+  GRAPHRUN_TILE_UNROLL
+  for (int i = 0; i < N; ++i) to[i] = T(0);
+}
+
+// ---- products
+
+// f(number, weight) for each weight, in order; four at a time.
+template <int N, class F>
+GRAPHRUN_TILE_FN void each_weight(const float* w, F f) {
+  GRAPHRUN_TILE_UNROLL
+  for (int i = 0; i + 4 <= N; i += 4) {
+    const Floats<4> four = *reinterpret_cast<const Floats<4>*>(w + i);
+    GRAPHRUN_TILE_UNROLL
+    for (int k = 0; k < 4; ++k) f(i + k, four.value[k]);
+  }
+  GRAPHRUN_TILE_UNROLL
+  for (int i = N / 4 * 4; i < N; ++i) f(i, w[i]);
+}
+
+// x (Q, K) times w (K, N).
+template <int Q, int K, int N>
+GRAPHRUN_TILE_FN Row<float, Q * N> matmul(const Row<float, Q * K>& x, const float* w) {
+  Row<float, Q* N> out = map<Q * N>([](int) { return 0.0f; });
+  each_weight<K * N>(w, [&](int i, float weight) {
+    GRAPHRUN_TILE_UNROLL
+    for (int q = 0; q < Q; ++q) out.v[q * N + i % N] = scalar::fma(x[q * K + i / N], weight, out[q * N + i % N]);
+  });
+  return out;
+}
+
+// x (Q, K) times the transpose of w (N, K).
+template <int Q, int K, int N>
+GRAPHRUN_TILE_FN Row<float, Q * N> matmul_transposed(const Row<float, Q * K>& x, const float* w) {
+  Row<float, Q* N> out = map<Q * N>([](int) { return 0.0f; });
+  each_weight<K * N>(w, [&](int i, float weight) {
+    GRAPHRUN_TILE_UNROLL
+    for (int q = 0; q < Q; ++q) out.v[q * N + i / K] = scalar::fma(x[q * K + i % K], weight, out[q * N + i / K]);
+  });
+  return out;
+}
+
+// ---- sums over rows: this row's part, added to numbers kAt, kAt + 1, … of the thread's
+
+// The transpose of x (Q, K) times y (Q, N).
+template <int kAt, int Q, int K, int N, int V>
+GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, Q * K>& x, const Row<float, Q * N>& y) {
+  GRAPHRUN_TILE_UNROLL
+  for (int q = 0; q < Q; ++q) {
+    GRAPHRUN_TILE_UNROLL
+    for (int k = 0; k < K; ++k) {
+      GRAPHRUN_TILE_UNROLL
+      for (int n = 0; n < N; ++n) {
+        float& sum = sums[kAt + k * N + n];
+        sum = scalar::fma(x[q * K + k], y[q * N + n], sum);
+      }
+    }
+  }
+}
+// Each of N numbers becomes combine(number, term(n, m)) for M terms one after the other.
+template <int kAt, int N, int M, int V, class Term, class Combine>
+GRAPHRUN_TILE_FN void combine(float (&sums)[V], Term term, Combine combine) {
+  GRAPHRUN_TILE_UNROLL
+  for (int n = 0; n < N; ++n) {
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < M; ++m) sums[kAt + n] = combine(sums[kAt + n], term(n, m));
+  }
+}
+
+// ---- along features
+
+// N results, each of M terms: fold(fold(start, term(n, 0)), term(n, 1)), …
+template <int N, int M, class T, class Term, class Fold>
+GRAPHRUN_TILE_FN Row<T, N> reduce(T start, Term term, Fold fold) {
+  return map<N>([&](int n) {
+    T sum = start;
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < M; ++m) sum = fold(sum, term(n, m));
+    return sum;
+  });
+}
+GRAPHRUN_TILE_FN float larger(float x, float y) {
+  return scalar::Maximum::apply<float>(x, y);
+}
+GRAPHRUN_TILE_FN float smaller(float x, float y) {
+  return scalar::Minimum::apply<float>(x, y);
+}
+GRAPHRUN_TILE_FN float infinity() {
+  return scalar::from_bits(0x7f800000);
+}
+
+// The index of the first term that is the largest (kSign 1) or the smallest (-1); a NaN is both.
+template <int N, int M, class Term>
+GRAPHRUN_TILE_FN Row<int, N> position(float sign, Term term) {
+  return map<N>([&](int n) {
+    int best = 0;
+    float value = sign * term(n, 0);
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 1; m < M; ++m) {
+      const float x = sign * term(n, m);
+      if (value == value && !(x <= value)) best = m, value = x;
+    }
+    return best;
+  });
+}
+
+// What softmax and its kin need of M terms: the largest, the exponentials less it, and their sum.
+template <class Number, int M, class Term>
+struct Exponentials {
+  float top, sum;
+  float values[M];
+  GRAPHRUN_TILE_FN explicit Exponentials(Term term) {
+    top = -infinity();
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < M; ++m) top = larger(top, term(m));
+    sum = 0;
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < M; ++m) {
+      values[m] = float(scalar::Exp::apply<Number>(Number(term(m) - top), Number(0.0f), Number(0.0f)));
+      sum += values[m];
+    }
+  }
+  GRAPHRUN_TILE_FN float log_sum() const {
+    return float(scalar::Log::apply<Number>(Number(sum), Number(0.0f), Number(0.0f)));
+  }
+};
+template <class Number, int M, class Term>
+GRAPHRUN_TILE_FN Exponentials<Number, M, Term> exponentials(Term term) {
+  return Exponentials<Number, M, Term>(term);
+}
+
+// x has (A, M, B) features; M is the axis.
+template <class Number, int A, int M, int B>
+GRAPHRUN_TILE_FN Row<float, A * M * B> softmax(const Row<float, A * M * B>& x) {
+  Row<float, A * M * B> out;
+  GRAPHRUN_TILE_UNROLL
+  for (int line = 0; line < A * B; ++line) {
+    const int base = line / B * M * B + line % B;
+    const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < M; ++m) out.v[base + m * B] = float(Number(e.values[m]) / Number(e.sum));
+  }
+  return out;
+}
+template <class Number, int A, int M, int B>
+GRAPHRUN_TILE_FN Row<float, A * M * B> log_softmax(const Row<float, A * M * B>& x) {
+  Row<float, A * M * B> out;
+  GRAPHRUN_TILE_UNROLL
+  for (int line = 0; line < A * B; ++line) {
+    const int base = line / B * M * B + line % B;
+    const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
+    const float log_sum = e.log_sum();
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < M; ++m) out.v[base + m * B] = x[base + m * B] - e.top - log_sum;
+  }
+  return out;
+}
+// -sum(target * log_softmax(x)) of A lines; a class with target 0 adds nothing, however small its probability.
+template <class Number, int A, int M>
+GRAPHRUN_TILE_FN Row<float, A> softmax_cross_entropy(const Row<float, A * M>& x, const Row<float, A * M>& target) {
+  return map<A>([&](int line) {
+    const auto e = exponentials<Number, M>([&](int m) { return x[line * M + m]; });
+    const float log_sum = e.log_sum();
+    float loss = 0;
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < M; ++m) {
+      const float t = target[line * M + m];
+      loss = t != 0 ? scalar::fma(t, log_sum - (x[line * M + m] - e.top), loss) : loss;
+    }
+    return loss;
+  });
+}
+// With class numbers; one that is no class gives NaN.
+template <class Number, int A, int M>
+GRAPHRUN_TILE_FN Row<float, A> softmax_cross_entropy(const Row<float, A * M>& x, const Row<int, A>& target) {
+  return map<A>([&](int line) {
+    const auto e = exponentials<Number, M>([&](int m) { return x[line * M + m]; });
+    float loss = scalar::from_bits(0x7fc00000), log_sum = e.log_sum();
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < M; ++m) loss = target[line] == m ? log_sum - (x[line * M + m] - e.top) : loss;
+    return loss;
+  });
+}
+template <class Number, int N, int M, class Term>
+GRAPHRUN_TILE_FN Row<float, N> logsumexp(Term term) {
+  return map<N>([&](int n) {
+    const auto e = exponentials<Number, M>([&](int m) { return term(n, m); });
+    const float top = e.top < 0 ? -e.top : e.top;
+    return top == infinity() ? e.top : e.top + e.log_sum();
+  });
+}
+
+}  // namespace graphrun::cuda::tile
