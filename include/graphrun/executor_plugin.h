@@ -109,7 +109,7 @@ constexpr void add_ops(Hash& hash) {
 constexpr void add_enumerations(Hash& hash) {
   const auto add = [&hash](auto last) { hash.add(static_cast<std::uint64_t>(last)); };
   add(DType::boolean), add(BufferKind::tile), add(BufferKind::activation), add(Layout::strided), add(CombineOp::min);
-  add(RegionForm::elements), add(Profiling::own_clock);
+  add(RegionForm::elements), add(Profiling::own_clock), add(MathMode::fast);
   hash.add(kMaxRank).add(kMaxOperands).add(kAlignment).add(kTileLanes).add(std::variant_size_v<Tiling>);
 }
 
@@ -132,7 +132,7 @@ constexpr void add_program(Hash& hash) {
   GRAPHRUN_STRUCT(ElementChain, first, last);
   GRAPHRUN_STRUCT(Phase, name, capacity, steps, regions);
   GRAPHRUN_STRUCT(InitialValue, buffer, bytes);
-  GRAPHRUN_STRUCT(Program, name, target, arena_bytes, lower_bound, buffers, phases, initial);
+  GRAPHRUN_STRUCT(Program, name, target, arena_bytes, lower_bound, buffers, phases, initial, math);
 }
 
 constexpr void add_executor(Hash& hash) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graphrun/graph_builder.h"
+#include "graphrun/math_mode.h"
 #include "graphrun/params.h"
 #include "graphrun/tensor.h"
 
@@ -90,6 +91,7 @@ struct TrainSpec {
   bool shuffle = false;                   // training rows in another order each epoch
   bool drop_last = false;                 // leave out a last batch that is not full
   Precision precision = Precision::fp32;  // of products, in every phase
+  MathMode math = MathMode::fast;         // on a device, in regions over rows
   std::int64_t evaluate_every = 0;        // epochs; 0: only after the last
   std::int64_t log_every = 0;             // epochs; 0: such that at most 200 reports are made
 };

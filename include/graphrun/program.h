@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "graphrun/math_mode.h"
 #include "graphrun/params.h"
 #include "graphrun/types.h"
 #include "graphrun/view.h"
@@ -207,6 +208,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Phase> phases;
   std::vector<InitialValue> initial;
+  MathMode math = MathMode::exact;  // of scalar functions in regions over rows; hosts have no other
   friend bool operator==(const Program&, const Program&) = default;
 };
 

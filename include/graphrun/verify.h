@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graphrun/math_mode.h"
 #include "graphrun/output_file.h"
 #include "graphrun/session.h"
 
@@ -75,6 +76,8 @@ struct Divergence {
 
 struct VerifyReport {
   std::string executor, against;
+  bool on_device = false;                                                   // the target of its Program is one
+  MathMode math = MathMode::exact;                                          // of it
   std::uint64_t training_steps = 0, evaluation_steps = 0, predictions = 0;  // of part 1
   std::uint64_t values = 0;                                                 // compared, in part 1
   std::uint64_t regions = 0;                                                // of the Program that a Session runs

@@ -123,6 +123,7 @@ void each_phase(const Session& session, const Figures& figures, F f) {
 std::string as_json(const Session& session, const Figures& figures, const Arguments& arguments) {
   JsonWriter json;
   json.begin_object().member("model", session.model().name).member("executor", session.executor());
+  json.member("math", name_of(session.program().math));
   json.member("target", session.program().target).member("batch", session.model().graph.batch());
   json.member("warmup", std::max<std::uint64_t>(arguments.warmup, 1)).member("steps", figures.steps.size());
   json.member("steps_per_second", figures.steps_per_second);

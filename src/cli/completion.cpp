@@ -28,6 +28,8 @@ std::string words_of(Completes what) {
       return "plain avx2 avx512";
     case Completes::jit:
       return "prefer require off";
+    case Completes::math:
+      return "exact fast";
     case Completes::nothing:
     case Completes::files:
     case Completes::folders:

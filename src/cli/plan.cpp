@@ -123,7 +123,8 @@ void write_fusion(JsonWriter& json, const Fusion& fusion) {
 
 std::string as_json(const Program& program, std::string_view executor, const Fusion& fusion) {
   JsonWriter json;
-  json.begin_object().member("model", program.name).member("executor", executor).member("target", program.target);
+  json.begin_object().member("model", program.name).member("executor", executor);
+  json.member("math", name_of(program.math)).member("target", program.target);
   json.member("arena_bytes", program.arena_bytes).member("lower_bound", program.lower_bound);
   json.member("poll_bytes", poll_block(program).bytes);
   json.key("bytes_by_kind").begin_object();

@@ -104,6 +104,7 @@ std::string as_csv(const Outputs& outputs, std::size_t rows) {
 std::string as_json(const Session& session, const Outputs& outputs, std::size_t rows) {
   JsonWriter json;
   json.begin_object().member("model", session.model().name).member("executor", session.executor());
+  json.member("math", name_of(session.program().math));
   json.member("rows", rows).member("columns", columns_of(outputs)).key("predictions").begin_array();
   for (std::size_t row = 0; row < rows; ++row) {
     json.begin_array();
@@ -140,7 +141,7 @@ const Verb predict_verb = {
 targets. A CSV file names its columns in the first line: as the model names those of its table, or x0, x1, ... for an
 array x of several numbers a row; other columns are not looked at. An NPY file is the model's one input, an NPZ file
 has inputs by name. A row's outputs depend on that row alone. Needs --weights, and none of the model's own data. With
---json, stdout is one object with the keys model, executor, rows, columns, predictions.)",
+--json, stdout is one object with the keys model, executor, math, rows, columns, predictions.)",
     R"(graphrun train model.json --save-weights model.npz
 graphrun predict model.json new.csv --weights model.npz > predictions.csv)",
     run_predict};

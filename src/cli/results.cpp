@@ -37,6 +37,7 @@ Results evaluated(Session& session, double seconds) {
   Results results;
   results.model = session.model().name;
   results.executor = session.executor();
+  results.math = name_of(session.program().math);
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
     if (!session.has_split(kSplits[i])) continue;
     results.splits[i] = session.evaluate(kSplits[i], left());
@@ -51,7 +52,7 @@ Results evaluated(Session& session, double seconds) {
 std::string as_json(const Results& results) {
   JsonWriter json;
   json.begin_object();
-  json.member("model", results.model).member("executor", results.executor);
+  json.member("model", results.model).member("executor", results.executor).member("math", results.math);
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
     json.key(kSplits[i]);
     if (!results.splits[i]) {

@@ -1,8 +1,8 @@
 // results.h: what a trained model reached, as `train` and `eval` print it.
-// Contract: as JSON one object with exactly the keys model, executor, train, validation, test, epochs, steps, seconds,
-// steps_per_second, interrupted, arena_bytes, weights_hash, in this order; without a training the five about it are
-// left out, and a profile, where one was asked for, comes last. A split holds loss, then each metric by name; one that
-// the model has not is null. So is what an interrupt left no time for.
+// Contract: as JSON one object with exactly the keys model, executor, math, train, validation, test, epochs, steps,
+// seconds, steps_per_second, interrupted, arena_bytes, weights_hash, in this order; without a training the five about
+// it are left out, and a profile, where one was asked for, comes last. A split holds loss, then each metric by name;
+// one that the model has not is null. So is what an interrupt left no time for.
 #pragma once
 
 #include <array>
@@ -22,6 +22,7 @@ inline constexpr std::array<std::string_view, 3> kSplits = {"train", "validation
 struct Results {
   std::string model;
   std::string executor;
+  std::string_view math;  // name_of(MathMode)
   std::array<std::optional<Metrics>, kSplits.size()> splits;
   std::optional<TrainResult> training;
   std::uint64_t arena_bytes = 0;

@@ -202,8 +202,9 @@ const Verb train_verb = {
     R"(Trains for the model's number of epochs, then evaluates loss and metrics on every split with the final weights.
 Progress goes to stderr, the results to stdout. Ctrl-C ends the training and keeps what it has: the results so far
 are printed, but for losses and a hash that take long to compute, and the exit code is 130. With --json, stdout is one
-object with the keys model, executor, train, validation, test, epochs, steps, seconds, steps_per_second, interrupted,
-arena_bytes, weights_hash; a split holds loss, then each metric by name, or is null where the model has none.)",
+object with the keys model, executor, math, train, validation, test, epochs, steps, seconds, steps_per_second,
+interrupted, arena_bytes, weights_hash; a split holds loss, then each metric by name, or is null where the model has
+none.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",

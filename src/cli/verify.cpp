@@ -71,6 +71,7 @@ std::string as_text(const VerifyReport& report, const Arguments& arguments) {
     return text + paint(stdout, Style::bold, "not verified:") + " " + to_string(*report.difference);
   }
   text += fmt::format("verified: {} values in {}", grouped(report.values), steps_text(report));
+  if (report.on_device) text += fmt::format(", {} math", name_of(report.math));
   if (arguments.trajectory) {
     const auto worst =
         std::max_element(report.growth.begin(), report.growth.end(),
@@ -100,7 +101,10 @@ JsonWriter& write_difference(JsonWriter& json, const Difference& difference) {
 
 std::string as_json(const VerifyReport& report, const Model& model) {
   JsonWriter json;
-  json.begin_object().member("model", model.name).member("executor", report.executor);
+  json.begin_object()
+      .member("model", model.name)
+      .member("executor", report.executor)
+      .member("math", name_of(report.math));
   json.member("against", report.against).member("passed", report.passed());
   json.member("steps", report.training_steps).member("evaluation_steps", report.evaluation_steps);
   json.member("predictions", report.predictions).member("values", report.values);

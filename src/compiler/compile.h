@@ -33,6 +33,7 @@ struct CompileOptions {
   bool simplify = false;                                       // and remove what is dead
   plan::TileChoice tiles = {};
   Precision precision = Precision::fp32;  // of all products
+  MathMode math = MathMode::fast;         // where the target is a device
 };
 
 struct Compiled {

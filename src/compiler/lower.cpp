@@ -79,6 +79,7 @@ class Lowering {
     result_.buffer_of.assign(graph.size(), kNoBuffer);
     program().name = options.name;
     program().target = options.target;
+    if (!options.target.empty() && find_target(options.target).compute_capability > 0) program().math = options.math;
   }
 
   Lowered run() {

@@ -161,8 +161,9 @@ std::string to_string(const Tiling& tiling) {
 }
 
 std::string to_string(const Program& program) {
-  std::string text = fmt::format("program {} for {}\narena {} bytes, lower bound {}\n\nbuffers\n",
-                                 printable(program.name), program.target, program.arena_bytes, program.lower_bound);
+  std::string text = fmt::format(
+      "program {} for {}{}\narena {} bytes, lower bound {}\n\nbuffers\n", printable(program.name), program.target,
+      program.math == MathMode::exact ? "" : ", fast math", program.arena_bytes, program.lower_bound);
   for (BufferId id = 0; id < program.buffers.size(); ++id) text += buffer_line(program, id);
   for (const Phase& phase : program.phases) {
     text += fmt::format("\nphase {}, batch {}\n", phase.name, phase.capacity);

@@ -18,6 +18,7 @@ class Checker {
     if (program_.lower_bound > program_.arena_bytes)
       broken("lower_bound", "the bound of {} bytes is above the arena of {} bytes", program_.lower_bound,
              program_.arena_bytes);
+    if (program_.math > MathMode::fast) broken("enumerators", "math {}", static_cast<int>(program_.math));
     for (BufferId id = 0; id < program_.buffers.size(); ++id) check_type(id);
     resolve_storage();
     for (BufferId id = 0; id < program_.buffers.size(); ++id) check_buffer(id);

@@ -189,6 +189,7 @@ TEST(ProgramCheck, Buffers) {
   EXPECT_EQ(rule([](Program& p) { p.buffers[1].bytes = 20; }), "bytes");
   EXPECT_EQ(rule([](Program& p) { p.buffers[1].kind = static_cast<BufferKind>(200); }), "enumerators");
   EXPECT_EQ(rule([](Program& p) { p.buffers[1].type.dtype = static_cast<DType>(5); }), "enumerators");
+  EXPECT_EQ(rule([](Program& p) { p.math = static_cast<MathMode>(2); }), "enumerators");
   EXPECT_EQ(rule([](Program& p) { p.buffers[1].layout = Layout::vectors; }), "layout");
 }
 

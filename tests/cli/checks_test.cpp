@@ -56,6 +56,27 @@ TEST_F(Checks, WhatRunsByKernelsOfTheLibraryIsTold) {
   EXPECT_TRUE(Json::parse(graphrun({"plan", model_, "--json"}).out)["fallbacks"].empty());
 }
 
+TEST_F(Checks, OnADeviceTheMathIsToldAndRecorded) {
+  const std::string weights = (folder_ / "w.npz").string();
+  for (const std::string math : {"fast", "exact"}) {
+    const std::string flag = "--math=" + math;
+    const Outcome verified = oddly("device=0", {"verify", model_, flag});
+    EXPECT_TRUE(has(verified.out, ", " + math + " math")) << verified.out << verified.err;
+    EXPECT_EQ(Json::parse(oddly("device=0", {"verify", model_, flag, "--json"}).out)["math"], math);
+    const Outcome trained = oddly("device=0", {model_, flag, "--json", "--save-weights", weights});
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    EXPECT_EQ(Json::parse(trained.out)["math"], math);
+    std::ifstream stream(weights, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+    EXPECT_EQ(has(bytes, "train:math"), math == "fast");
+    const Json again = Json::parse(graphrun({"eval", model_, "--weights", weights, "--json"}).out);
+    EXPECT_EQ(again["weights_hash"], Json::parse(trained.out)["weights_hash"]);
+    EXPECT_EQ(again["math"], "exact") << "it is of this run, on cpu";
+  }
+  EXPECT_EQ(Json::parse(oddly("device=0", {model_, "--json"}).out)["math"], "fast") << "by default";
+  EXPECT_FALSE(has(graphrun({"verify", model_, "--math=fast"}).out, "math"));
+}
+
 TEST_F(Checks, OneByteIsCaughtWithStepCallAndSite) {
   for (const char* what : {"allocate", "allocate_in_thread"}) {
     const Outcome outcome = oddly(what + std::string("=7"), {model_, "--assert-no-alloc"});
@@ -93,7 +114,7 @@ TEST_F(Checks, BenchTellsOfStepsAndOfTheFirst) {
   const Outcome outcome = graphrun({"bench", model_, "--steps=200", "--warmup=3", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = Json::parse(outcome.out);
-  EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "target", "batch", "warmup", "steps",
+  EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "math", "target", "batch", "warmup", "steps",
                                                     "steps_per_second", "step_us", "start_us", "idle_gap_ms",
                                                     "deadline_us", "late", "arena_bytes", "lower_bound", "counters"}));
   EXPECT_EQ(result["steps"], 200);

@@ -172,6 +172,13 @@ TEST_F(Cli, AWrongModelExitsWithTwoAndShowsThePlace) {
   expect_refused(graphrun({model_, "--batch=99"}), {"99"});
 }
 
+TEST_F(Cli, AWrongMathIsAnsweredWithTheNearest) {
+  expect_refused(graphrun({model_, "--math=fats"}), {"train/math", "\"exact\" or \"fast\"", "did you mean \"fast\"?"});
+  expect_refused(graphrun({"verify", model_, "--math=exakt"}), {"did you mean \"exact\"?"});
+  EXPECT_EQ(Json::parse(graphrun({model_, "--math=exact", "--json"}).out)["weights_hash"],
+            Json::parse(graphrun({model_, "--json"}).out)["weights_hash"]);  // cpu has one way only
+}
+
 TEST_F(Cli, AnUnknownExecutorIsAnsweredWithTheNearest) {
   expect_refused(graphrun({model_, "--executor=cpv"}), {"cpv", "cpu"});
   expect_refused(graphrun({"plan", model_, "--target=h20"}), {"h20", "h200"});
@@ -208,7 +215,7 @@ TEST_F(Cli, TrainPrintsOneJsonObjectWithTheseKeys) {
     EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
     const Json result = Json::parse(outcome.out);
     const std::vector<std::string> expected = {
-        "model",   "executor",         "train",       "validation",  "test",        "epochs", "steps",
+        "model",   "executor",         "math",        "train",       "validation",  "test", "epochs", "steps",
         "seconds", "steps_per_second", "interrupted", "arena_bytes", "weights_hash"};
     EXPECT_EQ(keys(result), expected);
     EXPECT_EQ(result["model"], "line");

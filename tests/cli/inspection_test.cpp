@@ -30,6 +30,12 @@ TEST_F(Cli, PlanForAGpuNeedsNone) {
   const Json plan = Json::parse(outcome.out);
   EXPECT_EQ(plan["executor"], "cuda");
   EXPECT_EQ(plan["target"], "h200");
+  EXPECT_EQ(plan["math"], "fast");
+  for (const char* math : {"exact", "fast"}) {
+    const std::string flag = std::string("--math=") + math;
+    const Outcome text = graphrun({"plan", model_, "--executor=cuda", "--target=h200", "--program", flag});
+    EXPECT_EQ(has(text.out, " for h200, fast math\n"), math == std::string("fast")) << text.out;
+  }
 }
 
 TEST_F(Cli, PlanJsonDescribesTheProgram) {
@@ -37,7 +43,7 @@ TEST_F(Cli, PlanJsonDescribesTheProgram) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json plan = Json::parse(outcome.out);
   EXPECT_EQ(keys(plan),
-            (std::vector<std::string>{"model", "executor", "target", "arena_bytes", "lower_bound", "poll_bytes",
+            (std::vector<std::string>{"model", "executor", "math", "target", "arena_bytes", "lower_bound", "poll_bytes",
                                       "bytes_by_kind", "phases", "buffers", "fusion", "fallbacks"}));
   const Json& fusion = plan["fusion"];
   EXPECT_EQ(keys(fusion), (std::vector<std::string>{"arena_bytes_without", "regions", "notes"}));
@@ -146,7 +152,7 @@ TEST_F(Cli, VerifyJsonHasTheseKeys) {
   const Outcome outcome = graphrun({"verify", model_, "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json result = Json::parse(outcome.out);
-  EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "against", "passed", "steps",
+  EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "math", "against", "passed", "steps",
                                                     "evaluation_steps", "predictions", "values", "regions",
                                                     "fused_values", "fallbacks", "ops", "growth", "difference"}));
   EXPECT_GT(result["regions"], 0);

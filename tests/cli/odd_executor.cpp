@@ -1,7 +1,8 @@
 // odd_executor.cpp: a plug-in that runs as cpu does but for one thing at one step, which the variable ODD_EXECUTOR
 // names: "allocate=7", "allocate_in_thread=7", "allocate_on_device=7", "sleep=7" (20 ms), "nan=7" (into the first
-// parameter) or "interrupt=7" (as Ctrl-C does; every step takes a millisecond). What the checks of the command line
-// have to find. A file that ODD_EXECUTOR_ASKED names grows by a byte for each step that the plug-in is asked about.
+// parameter) or "interrupt=7" (as Ctrl-C does; every step takes a millisecond); "device=0" plans as for a GPU. What the
+// checks of the command line have to find. A file that ODD_EXECUTOR_ASKED names grows by a byte for each step that the
+// plug-in is asked about.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "graphrun/executor_plugin.h"
+#include "graphrun/target.h"
 
 namespace {
 
@@ -93,16 +95,22 @@ class OddRunnable final : public Runnable {
 class OddExecutor final : public Executor {
  public:
   std::string_view name() const override { return "odd"; }
-  std::string_view default_target() const override { return "host"; }
+  std::string_view default_target() const override { return is("device") ? "h200" : "host"; }
   Support supports(const StepSignature& step, const Target& target) const override {
     if (const char* asked = std::getenv("ODD_EXECUTOR_ASKED")) std::ofstream(asked, std::ios::app) << '.';
-    return cpu_->supports(step, target);
+    return cpu_->supports(step, is("device") ? find_target("host") : target);
   }
   std::unique_ptr<Runnable> load(const Program& program) override {
-    return std::make_unique<OddRunnable>(program, cpu_->load(program));
+    Program on_host = program;
+    on_host.target = "host";
+    return std::make_unique<OddRunnable>(program, cpu_->load(on_host));
   }
 
  private:
+  static bool is(std::string_view what) {
+    const char* asked = std::getenv("ODD_EXECUTOR");
+    return asked != nullptr && std::string_view(asked).starts_with(what);
+  }
   std::shared_ptr<Executor> cpu_ = find_executor("cpu");
 };
 

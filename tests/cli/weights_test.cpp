@@ -59,8 +59,8 @@ TEST_F(Weights, EvalFindsWhatTrainingReached) {
     const Outcome outcome = graphrun({verb, houses_, "--weights", weights_, "--json"});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const Json result = Json::parse(outcome.out);
-    EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "train", "validation", "test", "arena_bytes",
-                                                      "weights_hash"}));
+    EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "math", "train", "validation", "test",
+                                                      "arena_bytes", "weights_hash"}));
     EXPECT_EQ(result["train"], trained["train"]);
     EXPECT_EQ(result["weights_hash"], trained["weights_hash"]);
   }
@@ -85,7 +85,7 @@ TEST_F(Weights, PredictAnswersInOriginalUnits) {
   EXPECT_NEAR(std::stod(rows[2]), price(0, 5), 1);
   EXPECT_NEAR(std::stod(rows[3]), price(33, 2), 1);
   const Json json = Json::parse(graphrun({"predict", houses_, fresh, "--weights", weights_, "--json"}).out);
-  EXPECT_EQ(keys(json), (std::vector<std::string>{"model", "executor", "rows", "columns", "predictions"}));
+  EXPECT_EQ(keys(json), (std::vector<std::string>{"model", "executor", "math", "rows", "columns", "predictions"}));
   EXPECT_EQ(json["rows"], 3);
   EXPECT_NEAR(json["predictions"][1][0].get<double>(), price(0, 5), 1);
   // Batches do not show.

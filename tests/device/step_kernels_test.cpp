@@ -1,5 +1,5 @@
-// The kernels of whole steps, compiled as a load would: of every model and of random graphs, with no register spilled to
-// memory. Needs no device.
+// The kernels of whole steps, compiled as a load would: of every model and of random graphs, with no register spilled
+// to memory. Needs no device.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,11 +13,13 @@
 namespace graphrun {
 namespace {
 
-std::string source_of(const std::string& path, const std::string& target) {
+std::string source_of(const std::string& path, const std::string& target, const std::string& math = "fast") {
+  LoadOptions load;
+  load.overrides = {{"train.math", math}};
   SessionOptions options;
   options.executor = "cuda";
   options.target = target;
-  return generated_source(load_model(path), options).text;
+  return generated_source(load_model(path, load), options).text;
 }
 
 // Whose rows are summed to more numbers than a thread has registers beside them.
@@ -53,6 +55,14 @@ TEST(StepKernels, OfModelsCompileWithoutSpills) {
     }
   }
   EXPECT_GT(compiled, 10);
+}
+
+TEST(StepKernels, MathIsThatOfTheModel) {
+  const std::string path = source_folder() + "/models/xor.json";
+  const std::string exact = source_of(path, "h200", "exact");
+  EXPECT_NE(source_of(path, "h200").find("using Number = fast::Float;"), std::string::npos);
+  EXPECT_NE(exact.find("using Number = float;"), std::string::npos);
+  expect_no_spills(exact, "sm_90a", path);
 }
 
 }  // namespace

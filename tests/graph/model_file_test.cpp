@@ -207,6 +207,8 @@ const std::vector<Bad> kBad = {
      "\"keeep\"", "\"keep\" or \"drop\""},
     {"precision", "\"seed\": 5", "\"seed\": 5, \"precision\": \"fp16\"", "model.value", "/train/precision", "\"fp16\"",
      "\"fp32\" or \"tf32\""},
+    {"math", "\"seed\": 5", "\"seed\": 5, \"math\": \"fsat\"", "model.value", "/train/math", "\"fsat\"",
+     "did you mean \"fast\"?"},
     {"epochs_negative", "\"epochs\": 3", "\"epochs\": -1", "model.range", "/train/epochs", "-1", "got -1"},
     {"train_key", "\"epochs\": 3", "\"epoch\": 3", "model.unknown_key", "/train/epoch", "\"epoch\"", "'epochs'"},
     {"data_missing", "\"data\": {\"train\": {\"inline\": {\"x\": [[0, 0], [0, 1], [1, 0]], \"y\": [0, 1, 1]}}},", "",

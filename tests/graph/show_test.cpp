@@ -102,7 +102,8 @@ TEST(Canonical, FillsInEveryDefault) {
     "epochs": 1,
     "shuffle": false,
     "seed": 0,
-    "precision": "fp32"
+    "precision": "fp32",
+    "math": "fast"
   }
 }
 )json");

@@ -106,7 +106,7 @@ class Mutator {
   }
 
   void whole_program() {
-    switch (below(4)) {
+    switch (below(5)) {
       case 0:
         return number(program_.arena_bytes);
       case 1:
@@ -114,6 +114,8 @@ class Mutator {
       case 2:
         program_.target = once_in(2) ? "h200" : once_in(2) ? "" : "nowhere";
         return;
+      case 3:
+        return enumerator(program_.math, 2);
       default:
         return entries(program_.phases, [&](Phase& phase) { entries(phase.steps, [](Step&) {}); });
     }

@@ -6,15 +6,17 @@
 
 namespace graphrun::cuda {
 
-std::string step_prelude() {
-  return R"(#include "kernels/cuda/tile/step.h"
+std::string step_prelude(MathMode math) {
+  return fmt::format(R"(#include "kernels/cuda/tile/functions.h"
+#include "kernels/cuda/tile/step.h"
 using namespace graphrun;
 using namespace graphrun::cuda;
 using namespace graphrun::cuda::tile;
-using Number = float;
+using Number = {};
 GRAPHRUN_TILE_VARIABLE(unsigned graphrun_fault = 0)
 
-)";
+)",
+                     math == MathMode::fast ? "fast::Float" : "float");
 }
 
 std::string step_source(const Program& program) {
@@ -26,7 +28,7 @@ std::string step_source(const Program& program) {
       text += step_kernel(step_kernel_name(program, phase, region), program, phase, region).source + "\n";
     }
   }
-  return text.empty() ? text : step_prelude() + text;
+  return text.empty() ? text : step_prelude(program.math) + text;
 }
 
 }  // namespace graphrun::cuda

@@ -10,7 +10,7 @@
 namespace graphrun::cuda {
 
 // What precedes the kernels.
-std::string step_prelude();
+std::string step_prelude(MathMode math);
 std::string step_source(const Program& program);
 
 }  // namespace graphrun::cuda

@@ -80,6 +80,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   compiling.capacities.assign(built.phases.size(), batch);
   compiling.target = std::string(target.name);
   compiling.precision = model.train.precision;
+  compiling.math = model.train.math;
   compiling.simplify = options.passes;
   compiling.tiles = options.tiles;
   compiling.supports = [&](const StepSignature& step) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "graphrun/error.h"
+#include "graphrun/target.h"
 #include "session/compiling/jit.h"
 #include "session/verify/verify_parts.h"
 
@@ -175,6 +176,8 @@ VerifyReport verify(const Model& model, const VerifyOptions& options) {
   VerifyReport& report = verification.report;
   report.fallbacks = verification.compiled.fallbacks;
   report.executor = verification.executors[0]->name();
+  report.on_device = find_target(verification.compiled.program.target).compute_capability > 0;
+  report.math = verification.compiled.program.math;
   report.against = verification.executors[1]->name();
   if (report.executor == report.against) report.against += " (reference)";
   // Part by part of what runs as a Session runs it: where its kernels do not load, as the Session does then.

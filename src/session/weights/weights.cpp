@@ -28,7 +28,7 @@ namespace graphrun {
 namespace {
 
 constexpr const char* kWriteCode = "weights.write";
-constexpr std::string_view kShift = ":shift", kScale = ":scale", kOrigin = "data:origin";
+constexpr std::string_view kShift = ":shift", kScale = ":scale", kOrigin = "data:origin", kMath = "train:math";
 
 constexpr std::string_view kNotFiniteHint = "the training that wrote it went wrong, or the file was changed since";
 
@@ -157,6 +157,8 @@ Weights weights_in(const std::string& path, std::shared_ptr<const data::Npz> fil
     } else if (name == kOrigin) {
       weights.data.origin = text_of(npz.read(name), path);
       data::read_origin(path, weights.data.origin);
+    } else if (name == kMath) {
+      continue;  // for whoever reads the file
     } else if (name.ends_with(kShift) || name.ends_with(kScale)) {
       const std::string input = name.substr(0, name.size() - kShift.size());
       const auto [place, is_new] = places.emplace(input, all.size());
@@ -269,6 +271,8 @@ void save_weights(Session& session, OutputFile& file) {
   }
   for (const Fitted& fitted : model.data.fitted) arrays.emplace_back(fitted.name, doubles(fitted.values));
   if (!model.data.origin.empty()) arrays.emplace_back(kOrigin, bytes_of(model.data.origin));
+  if (const MathMode math = session.program().math; math != MathMode::exact)
+    arrays.emplace_back(kMath, bytes_of(std::string(name_of(math))));
   file.write(data::npz_bytes(arrays));
   file.commit();
 }

@@ -57,8 +57,10 @@ std::optional<AttrValue> read_plain(json::Reader& reader, const json::Place& at,
   }
   const std::optional<std::string> word = reader.string(at);
   if (!word || fits(field, *word)) return word;
+  const std::string near = nearest_name(*word, {field.one_of.begin(), field.one_of.end()});
   reader.report(at, "model.value",
-                fmt::format("{} is \"{}\", got \"{}\"", field.name, fmt::join(field.one_of, "\" or \""), *word));
+                fmt::format("{} is \"{}\", got \"{}\"", field.name, fmt::join(field.one_of, "\" or \""), *word),
+                near.empty() ? std::string() : fmt::format("did you mean \"{}\"?", near));
   return std::nullopt;
 }
 
@@ -139,6 +141,11 @@ const Fields& train_fields() {
           R"(`"tf32"` allows wide products to round their operands to a mantissa of 10 bits, for tensor cores. )"
           R"(Executors without them compute as with `"fp32"`)",
           {}, {"fp32", "tf32"}),
+      plain<&TrainSpec::math>(
+          "math",
+          R"(`"exact"`: in regions over rows on `cuda` too, `exp`, `tanh`, division and the like give the bits of )"
+          R"(`cpu`. `"fast"`: there they are off by a few units in the last place, and quicker. Nothing else is affected)",
+          {}, {"exact", "fast"}),
       plain<&TrainSpec::clip_norm>(
           "clip_norm",
           "before the optimizer, scale the gradients so that their norm over all parameters does not exceed this", 0,
