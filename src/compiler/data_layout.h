@@ -18,6 +18,7 @@ struct DataLayout {
   std::vector<bool> in_place;  // by node: values that row steps read where the data lie
 };
 
-DataLayout lay_out_data(const ir::Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice, bool in_vectors);
+DataLayout lay_out_data(const ir::Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice,
+                        bool in_vectors);
 
 }  // namespace graphrun::plan

@@ -57,7 +57,8 @@ struct Case {
       reduce.run(part, epoch);
       float* const to = args.totals + ((epoch - 1) * kBlocks + block_index()) * kValues;
       // The last threads are the first here: each reads what another has written.
-      for (int v = kThreads - 1 - static_cast<int>(thread_index()); v < kValues; v += kThreads) to[v] = shared.total[v];
+      for (int v = kThreads - 1 - static_cast<int>(thread_index()); v < kValues; v += kThreads) to[v] = reduce.total(v);
+      barrier();
     }
     reduce.end();
   }

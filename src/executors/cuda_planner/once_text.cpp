@@ -31,24 +31,23 @@ bool stays_in_arena(const Step& step, std::size_t input) {
 // ---- places
 
 Places::Places(const Program& program, const Phase& phase, const Region& region) : program_(program) {
-  std::map<BufferId, bool> roots;  // whether it is combined
-  const auto add = [&](BufferId id, bool combined) {
-    if (id == kNoBuffer || program.buffers[id].kind == BufferKind::tile) return;
-    roots[storage_root(program, id)] |= combined;
+  std::set<BufferId> roots;
+  const auto add = [&](BufferId id) {
+    if (id != kNoBuffer && program.buffers[id].kind != BufferKind::tile) roots.insert(storage_root(program, id));
   };
   for (std::uint32_t i = region.first(); i < region.last; ++i) {
     const Step& step = phase.steps[i];
     for (std::size_t k = 0; k < step.inputs.size(); ++k)
-      if (!stays_in_arena(step, k)) add(step.inputs[k], false);
-    if (step.op != Op::record) add(step.output, false);
-    add(step.row_count, false);
+      if (!stays_in_arena(step, k)) add(step.inputs[k]);
+    if (step.op != Op::record) add(step.output);
+    add(step.row_count);
   }
   for (const Stage& stage : region.stages)
-    for (const Combine& combine : stage.combines) add(combine.value, true);
-  for (const auto& [root, combined] : roots) {
+    for (const Combine& combine : stage.combines) add(combine.value);
+  for (const BufferId root : roots) {
     const TensorType& type = program.buffers[root].type;
     if (type.shape.elements() > 1)
-      arrays_.push_back({root, fmt::format("v{}", root), type.dtype, type.shape.elements(), combined});
+      arrays_.push_back({root, fmt::format("v{}", root), type.dtype, type.shape.elements()});
   }
 }
 
@@ -147,8 +146,7 @@ std::string OnceText::value(BufferId number) const {
   return found == numbers_.end() ? places_.name(root(number)) : found->second;
 }
 std::string OnceText::array(BufferId of) const {
-  const auto found = arrays_.find(of);
-  return found == arrays_.end() ? "s." + places_.name(of) : found->second;
+  return "s." + places_.name(of);
 }
 
 TextCall OnceText::call(const Step& step) const {
@@ -193,13 +191,18 @@ void OnceText::rows_read(const Step& step) {
   }
 }
 
-void OnceText::combined(BufferId value, const std::string& base, std::int64_t offset) {
+void OnceText::combined(BufferId value, const std::string& total, std::int64_t offset) {
   const BufferId of = root(value);
+  const std::int64_t n = buffer(value).type.shape.elements();
   if (places_.is_number(of)) {
+    reduces_ = true;
     numbers_[of] = fmt::format("t{}", value);
-    text_ += fmt::format("    const float t{} = {}[{}];\n", value, base, offset);
-  } else {
-    arrays_[of] = fmt::format("({} + {})", base, offset);
+    text_ += fmt::format("    const float t{} = {}({});\n", value, total, offset);
+  } else if (n > 0) {
+    Loop loop{n, {}, {{of, true, true, 0}}, {}};
+    loop.totals[of] = fmt::format("{}({} + i)", total, offset);
+    open_.push_back(std::move(loop));
+    reduces_ = true;
   }
 }
 
@@ -270,7 +273,7 @@ void OnceText::record(const Step& step) {
 // Joins the open loops that it must follow, where each thread then reads what it has written itself.
 void OnceText::loop(std::uint32_t index) {
   const Step& step = phase_.steps[index];
-  Loop mine{elements(step), {{index, call(step)}}, accesses(step)};
+  Loop mine{elements(step), {{index, call(step)}}, accesses(step), {}};
   const auto joins = [&](const Loop& other) {
     bool meets = false;
     for (const Access& a : mine.accesses) {
@@ -308,6 +311,7 @@ void OnceText::loop(std::uint32_t index) {
     Loop& other = open_[*i];
     mine.steps.insert(mine.steps.end(), other.steps.begin(), other.steps.end());
     mine.accesses.insert(mine.accesses.end(), other.accesses.begin(), other.accesses.end());
+    mine.totals.merge(other.totals);
     open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(*i));
   }
   std::ranges::sort(mine.steps, {}, &std::pair<std::uint32_t, TextCall>::first);
@@ -317,6 +321,10 @@ void OnceText::loop(std::uint32_t index) {
 std::string OnceText::text_of(const Loop& loop) {
   std::string text;
   std::map<std::pair<BufferId, std::int64_t>, std::string> held;  // in a register, by root and offset
+  for (const auto& [of, total] : loop.totals) {
+    text += fmt::format("      const float t{} = {};  // {}\n", of, total, buffer(of).name);
+    held[{of, 0}] = fmt::format("t{}", of);
+  }
   for (const auto& [index, resolved] : loop.steps) {
     const Step& step = phase_.steps[index];
     TextCall c = resolved;
@@ -333,14 +341,13 @@ std::string OnceText::text_of(const Loop& loop) {
     const std::string made = element_text(c, reason);
     if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
     const std::string name = fmt::format("t{}_{}", step.output, index);
-    const std::string comment = fmt::format("{} {}", step.name, name_of(step.op));
-    const std::int64_t offset = view(step.output).offset;
-    text +=
-        fmt::format("      const {} {} = {};  // {}\n", type_name(buffer(step.output).type.dtype), name, made, comment);
-    text += fmt::format("      {}[{}i] = {};\n", array(root(step.output)),
-                        offset == 0 ? "" : fmt::format("{} + ", offset), name);
-    held[{root(step.output), offset}] = name;
+    text += fmt::format("      const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name, made,
+                        step.name, name_of(step.op));
+    held[{root(step.output), view(step.output).offset}] = name;
   }
+  for (const auto& [place, name] : held)
+    text += fmt::format("      {}[{}i] = {};\n", array(place.first),
+                        place.second == 0 ? "" : fmt::format("{} + ", place.second), name);
   const std::uint32_t warps = threads_ / kWarp;
   text = fmt::format("    each<{}, {}>({}, [&](int i) {{\n{}    }});\n", loop.elements, threads_, next_warp_ * kWarp,
                      text);
@@ -375,7 +382,7 @@ std::string OnceText::end_of_step() {
                        std::ranges::find(read_first_, of) != read_first_.end();
     if (lasts && name != places_.name(of)) text_ += fmt::format("    {} = {};\n", places_.name(of), name);
   }
-  if (!since_barrier_.empty()) barrier();
+  if (!since_barrier_.empty() || reduces_) barrier();
   return std::exchange(text_, {});
 }
 

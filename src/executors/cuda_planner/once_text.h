@@ -26,7 +26,6 @@ class Places {
     std::string name;
     DType dtype;
     std::int64_t elements;
-    bool combined;  // lies where its sums are made
   };
   Places(const Program& program, const Phase& phase, const Region& region);
 
@@ -47,8 +46,8 @@ class OnceText {
            std::uint32_t threads, Pointer ring);
 
   void run(std::uint32_t first, std::uint32_t last);  // steps of the phase
-  // A reduced value lies at `base[offset]` from here on.
-  void combined(BufferId value, const std::string& base, std::int64_t offset);
+  // Element i of a reduced value is `total(offset + i)` from here on, until the next barrier.
+  void combined(BufferId value, const std::string& total, std::int64_t offset);
   void rows_read(const Step& step);  // what a row step reads of what all rows share
   void after_barrier() { since_barrier_.clear(); }
 
@@ -75,6 +74,7 @@ class OnceText {
     std::int64_t elements = 0;
     std::vector<std::pair<std::uint32_t, TextCall>> steps;  // with the names of operands where the step stands
     std::vector<Access> accesses;
+    std::map<BufferId, std::string> totals;  // of reduced values that begin in it: element i
   };
 
   const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
@@ -101,10 +101,11 @@ class OnceText {
   std::string text_;
   std::vector<Loop> open_;             // not written yet
   std::vector<Access> since_barrier_;  // of loops that are written
-  std::map<BufferId, std::string> numbers_, arrays_;
+  std::map<BufferId, std::string> numbers_;
   std::vector<BufferId> read_first_, written_back_;
   std::uint32_t next_warp_ = 0;
   bool folds_ = false;
+  bool reduces_ = false;  // totals are read until the next barrier
 };
 
 }  // namespace graphrun::cuda

@@ -76,8 +76,6 @@ class Writer {
     std::string starts, combines;
     for (const Combine& combine : stage.combines) {
       const std::int64_t n = buffer(combine.value).type.shape.elements();
-      // Rows of a later stage may read them as weights, four at a time.
-      if (n > 1 && region_.stages.size() > 1) sums = (sums + 3) / 4 * 4;
       offsets[combine.value] = sums;
       if (n > 0) {
         starts += fmt::format("    start<{}, {}>(sums, {});\n", sums, n, kStarts[static_cast<std::size_t>(combine.op)]);
@@ -104,11 +102,8 @@ class Writer {
     if (sums > 0) {
       reductions_.push_back({s, sums, combines});
       text += fmt::format("    reduce{0}.run(sums, epoch);\n", s + 1);
-      for (const auto& [value, offset] : offsets) {
-        const std::string total_at = fmt::format("s.reduce{}.total", s + 1);
-        once_.combined(value, total_at, offset);
-      }
       once_.after_barrier();
+      for (const auto& [value, offset] : offsets) once_.combined(value, fmt::format("reduce{}.total", s + 1), offset);
     }
     return text;
   }
@@ -235,7 +230,6 @@ class Writer {
       begin += fmt::format("  Reduce{0} reduce{0}(s.reduce{0}, {1}, a.fault);\n", r.stage + 1, scratch);
     }
     for (const Places::Array& array : places_.arrays()) {
-      if (array.combined) continue;
       shared += fmt::format("  alignas(16) {} {}[{}];  // {}\n", type_name(array.dtype), array.name, array.elements,
                             printable_name(buffer(array.root).name));
     }

@@ -2,7 +2,8 @@
 // Contract: one order of combining, a nested tree: lanes, warps, blocks of a cluster by rank, clusters; so the same
 // bits in every block and every time. All blocks run at the same time, and all of their threads call. Nothing is reset:
 // buffers take turns by the parity of the epoch (1, 2, ... without a gap), and packets carry it. After a wait that gave
-// up, totals are nothing and no run waits (failed()). Leaves to others: lanes (lanes.h), the clock (wait.h).
+// up, totals are nothing and no run waits (failed()). Between the last total() and the next run() the caller has a
+// barrier(). Leaves to others: lanes (lanes.h), the clock (wait.h).
 #pragma once
 
 #include "kernels/cuda/tile/lanes.h"
@@ -70,12 +71,12 @@ class Exchange {
     if constexpr (kCluster > 1) cluster_barrier();
   }
 
-  // `rows` (kRows, kRow) on 16 bytes, of this block, written before a barrier(). On return shared.total has the totals.
+  // `rows` (kRows, kRow) on 16 bytes, of this block, written before a barrier(). On return each thread may ask total().
   template <int kRows>
   GRAPHRUN_TILE_FN void run(const float* rows, unsigned epoch) {
-    if (failed_) return;
+    if (failed()) return;
     if constexpr (kCluster == 1 && kClusters == 1) {
-      combine_into<kRows>(shared_.total, kValues, 0, rows, kRow);
+      (void)rows, (void)epoch;
     } else if constexpr (kClusters == 1) {
       over_cluster<kRows>(rows, epoch);
     } else {
@@ -87,19 +88,33 @@ class Exchange {
         gather_totals(epoch);
       } else {
         combine_into<kClusters>(shared_.total, kValues, 0, shared_.gathered[0], kGatheredRow);
+        barrier();
       }
     }
-    barrier();
-    failed_ = shared_.failed != 0;
   }
 
-  // The same for all threads of the block.
-  GRAPHRUN_TILE_FN bool failed() const { return failed_; }
+  // Value v combined over all blocks: who needs it puts the last parts together, which saves a round through memory.
+  template <int kRows>
+  GRAPHRUN_TILE_FN float total(const float* rows, int v, unsigned epoch) const {
+    if constexpr (kCluster == 1 && kClusters == 1) {
+      (void)epoch;
+      return combine_rows<Combine, kRows, 1>(v, rows + v, kRow).value[0];
+    } else if constexpr (kClusters == 1) {
+      (void)rows;
+      return combine_rows<Combine, kCluster, 1>(v, shared_.inbox[(epoch - 1) % 2][0] + v, kSlice).value[0];
+    } else {
+      (void)rows, (void)epoch;
+      return shared_.total[v];
+    }
+  }
+
+  // After a barrier() the same for all threads of the block.
+  GRAPHRUN_TILE_FN bool failed() const { return shared_.failed != 0; }
 
   // Before the kernel ends. When a wait has given up, stores into a block's shared memory may still be on their way.
   GRAPHRUN_TILE_FN void end() {
     if constexpr (kCluster > 1) {
-      if (failed_) sleep_for(100000);
+      if (failed()) sleep_for(100000);
       cluster_barrier();
     }
   }
@@ -139,8 +154,7 @@ class Exchange {
         }
       }
     }
-    if (thread() < kValues) await_bytes(&shared_.inbox_full[parity], (epoch - 1) / 2, inbox_bytes());
-    combine_into<kCluster>(shared_.total, kValues, 0, shared_.inbox[parity][0], kSlice);
+    await_bytes(&shared_.inbox_full[parity], (epoch - 1) / 2, inbox_bytes());
   }
 
   template <int kRows>
@@ -234,7 +248,7 @@ class Exchange {
         store_remote(shared_.total + first + v, totals.value, static_cast<unsigned>(i / kQuads), &shared_.total_full);
       }
     }
-    if (thread() < 32) await_bytes(&shared_.total_full, epoch - 1, kRow * 4);
+    await_bytes(&shared_.total_full, epoch - 1, kRow * 4);
   }
 
   // Thread 0 is among those that wait, and says what the next phase is to receive. That may have begun to come.
@@ -259,10 +273,9 @@ class Exchange {
   unsigned* fault_;
   unsigned rank_;
   int slice_values_;
-  bool failed_ = false;
 };
 
-// From parts in registers, kValues floats a thread, to the totals in shared.total.
+// From parts in registers, kValues floats a thread, to total().
 template <int kValues, int kThreads, int kCluster, int kClusters, class Combine>
 class AllReduce {
   using Blocks = Exchange<kValues, kThreads, kCluster, kClusters, Combine>;
@@ -281,6 +294,10 @@ class AllReduce {
     combine_lanes<Combine>(part, shared_.rows[thread_index() / 32]);
     barrier();
     blocks_.template run<kThreads / 32>(shared_.rows[0], epoch);
+    epoch_ = epoch;
+  }
+  GRAPHRUN_TILE_FN float total(int v) const {
+    return blocks_.template total<kThreads / 32>(shared_.rows[0], v, epoch_);
   }
   GRAPHRUN_TILE_FN bool failed() const { return blocks_.failed(); }
   GRAPHRUN_TILE_FN void end() { blocks_.end(); }
@@ -288,6 +305,7 @@ class AllReduce {
  private:
   Shared& shared_;
   Blocks blocks_;
+  unsigned epoch_ = 0;
 };
 
 }  // namespace graphrun::cuda::tile
