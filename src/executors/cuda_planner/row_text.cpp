@@ -304,22 +304,24 @@ class RowText {
           y.type.shape.rank() != 2)
         return no("it is no sum over rows of products of them");
       const std::int64_t k = x.type.shape[1], n = y.type.shape[1];
-      return fmt::format("add_product<{}, {}, {}, {}>(sums, {}, {});", at_, x.type.rows, k, n, x.name, y.name);
+      return fmt::format("add_product<{}, {}, {}, {}>(sums, {}, {}, live);", at_, x.type.rows, k, n, x.name, y.name);
     }
     if (call_.op == Op::scatter_add) {
       const TextOperand& y = call_.inputs[1];
       if (!x.has_rows() || !y.has_rows()) return no("its places are not of the rows");
       const std::int64_t width = call_.output.shape[1];
       return fmt::format(
-          "combine<{}, {}, {}>(sums, [&](int n, int m) {{ return {}[m] == n / {} ? {}[m * {} + n % {}] : 0.0f; }}, "
-          "{});",
+          "combine<{}, {}, {}>(sums, 0.0f, [&](int n, int m) {{ return {}[m] == n / {} ? {}[m * {} + n % {}] : 0.0f; "
+          "}}, "
+          "{}, live);",
           at_, call_.output.shape.elements(), feature_count(x.type), x.name, width, y.name, width, width,
           fold_of(Op::sum)->function);
     }
     const Fold* const fold = fold_of(call_.op);
     if (fold == nullptr || !x.has_rows()) return no("it is no sum, product or extremum over rows");
     const Terms t = terms(x, call_.params->as<ReduceParams>().axes);
-    return fmt::format("combine<{}, {}, {}>(sums, {}, {});", at_, t.kept, t.reduced, t.text, fold->function);
+    return fmt::format("combine<{}, {}, {}>(sums, {}, {}, {}, live);", at_, t.kept, t.reduced, fold->start, t.text,
+                       fold->function);
   }
 
   const TextCall& call_;

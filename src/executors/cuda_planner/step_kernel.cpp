@@ -21,8 +21,8 @@ constexpr std::int64_t kMostKept = 96;
 // Weights and sums of a thread that fit its registers together, beside the values of a row: with more, each row reads
 // the weights anew.
 constexpr std::int64_t kMostHeld = 112;
-// Unrolled rows: an instruction cache holds about this many operations.
-constexpr std::int64_t kMostUnrolled = 4;
+// Rows of a thread as straight code: of all together so many multiplications, that they stay in the instruction cache.
+constexpr std::int64_t kMostUnrolled = 4, kMostUnrolledProducts = 640;
 
 class Writer {
  public:
@@ -87,7 +87,9 @@ class Writer {
     }
     if (sums > 0) text += fmt::format("    float sums[{}];\n{}", sums, starts);
     const bool keeps = keeps_rows(stage);
-    text += "    const auto row = [&](int turn, u32 r) GRAPHRUN_TILE_INLINE {\n      (void)turn;\n";
+    text +=
+        "    const auto row = [&](int turn, u32 r, bool live) GRAPHRUN_TILE_INLINE {\n      (void)turn, (void)r, "
+        "(void)live;\n";
     if (weights(stage) + sums > kMostHeld) text += "      forget();\n";
     text += rows(stage, offsets, keeps);
     text += "    };\n";
@@ -95,7 +97,7 @@ class Writer {
         count_ == kNoBuffer ? fmt::format("{}u", phase_.capacity) : fmt::format("u32({})", once_.value(count_));
     const std::string total = fmt::format("{}u", static_cast<std::uint64_t>(tiling_.threads) * tiling_.blocks());
     text += fmt::format("    for_rows<{}u, {}, {}, {}>(first_row, {}, row);\n", phase_.capacity, total,
-                        keeps ? turns_ : std::min(turns_, kMostUnrolled), count_ != kNoBuffer, count);
+                        keeps ? turns_ : unrolled(stage), count_ != kNoBuffer, count);
     if (std::string clears = clear_rows(stage); !clears.empty() && count_ != kNoBuffer)
       text += fmt::format("    for (u32 r = first_row; r < {}u; r += {}) {{\n      if (r < {}) continue;\n{}    }}\n",
                           phase_.capacity, total, count, clears);
@@ -106,6 +108,19 @@ class Writer {
       for (const auto& [value, offset] : offsets) once_.combined(value, fmt::format("reduce{}.total", s + 1), offset);
     }
     return text;
+  }
+
+  std::int64_t unrolled(const Stage& stage) const {
+    std::int64_t products = 1;
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i)
+      if (phase_.steps[i].op == Op::matmul) products += products_of(phase_.steps[i]);
+    return turns_ <= kMostUnrolled && products * turns_ <= kMostUnrolledProducts ? turns_ : 1;
+  }
+  std::int64_t products_of(const Step& step) const {
+    const TensorType &a = buffer(step.inputs[0]).type, &b = buffer(step.inputs[1]).type,
+                     &out = buffer(step.output).type;
+    const std::int64_t k = a.rows > 0 ? feature_count(a) : 1;
+    return out.rows > 0 ? k * feature_count(out) / std::max<std::int64_t>(a.rows, 1) : k * feature_count(b);
   }
 
   // Numbers of what all rows share that a row reads.
@@ -134,7 +149,7 @@ class Writer {
 
   // Data that are the same each time the region runs, if they are few enough for registers.
   bool keeps_rows(const Stage& stage) {
-    if (count_ != kNoBuffer) return false;
+    if (count_ != kNoBuffer || unrolled(stage) == 1) return false;
     std::int64_t floats = 0;
     for (const TileMove& move : stage.loads)
       if (is_same(move.arena)) floats += feature_count(buffer(move.tile).type);
@@ -189,7 +204,7 @@ class Writer {
     }
     for (const TileMove& move : stage.stores) {
       const std::int64_t n = feature_count(buffer(move.arena).type);
-      text += fmt::format("      store({} + u64(r) * {}, {});\n", pointer(move.arena, ""), n,
+      text += fmt::format("      if (live) store({} + u64(r) * {}, {});\n", pointer(move.arena, ""), n,
                           values.at(storage_root(program_, move.tile)));
     }
     return text;
@@ -262,11 +277,12 @@ class Writer {
         "  (void)first_thread;\n",
         tiling_.threads);
     if (!kept_.empty()) {
-      body += kept_ +
-              fmt::format(
-                  "  GRAPHRUN_TILE_UNROLL\n  for (int turn = 0; turn < {}; ++turn) {{\n    const u32 r = first_row + "
-                  "turn * {};\n    if (r < {}u) {{\n{}    }}\n  }}\n",
-                  turns_, all, phase_.capacity, kept_loads_);
+      body +=
+          kept_ +
+          fmt::format(
+              "  GRAPHRUN_TILE_UNROLL\n  for (int turn = 0; turn < {}; ++turn) {{\n    u32 r = first_row + turn * {};\n"
+              "    if (r >= {}u) r = {}u;\n{}  }}\n",
+              turns_, all, phase_.capacity, phase_.capacity - 1, kept_loads_);
     }
     body += "  barrier();\n  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {\n";
     if (!reductions_.empty()) body += fmt::format("    if (reduce{}.failed()) break;\n", reductions_.front().stage + 1);

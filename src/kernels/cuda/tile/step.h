@@ -52,8 +52,9 @@ struct Batches {
   }
 };
 
-// row(turn, r) for each row of a thread, r = first + turn * kThreads; kUnrolled of them at a time. Of a batch that may
-// be partial `count` says how many rows there are.
+// row(turn, r, live) for each row of a thread, r = first + turn * kThreads; as straight code where there are at most
+// kUnrolled of them: then rows that are not live fill up the last turn of a warp. Of a batch that may be partial
+// `count` says how many rows there are.
 template <u32 kCapacity, u32 kThreads, int kUnrolled, bool kPartial, class Row>
 GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
   constexpr int kTurns = kCapacity / kThreads;
@@ -61,15 +62,21 @@ GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
   if constexpr (kPartial) {
     (void)kTurns, (void)kRest;
     GRAPHRUN_TILE_LOOP
-    for (u32 r = first; r < count; r += kThreads) row(0, r);
+    for (u32 r = first; r < count; r += kThreads) row(0, r, true);
   } else if constexpr (kTurns <= kUnrolled) {
     (void)count;
-    GRAPHRUN_TILE_UNROLL
-    for (int turn = 0; turn < kTurns; ++turn) row(turn, first + static_cast<u32>(turn) * kThreads);
-    if (kRest > 0 && first < kRest) row(kTurns, first + static_cast<u32>(kTurns) * kThreads);
+    const bool live = first < kRest;
+    if (kRest > 0 && first / 32 * 32 < kRest) {  // some row of the warp
+      GRAPHRUN_TILE_UNROLL
+      for (int turn = 0; turn < kTurns; ++turn) row(turn, first + static_cast<u32>(turn) * kThreads, true);
+      row(kTurns, live ? first + static_cast<u32>(kTurns) * kThreads : kCapacity - 1, live);
+    } else {
+      GRAPHRUN_TILE_UNROLL
+      for (int turn = 0; turn < kTurns; ++turn) row(turn, first + static_cast<u32>(turn) * kThreads, true);
+    }
   } else {
     GRAPHRUN_TILE_LOOP
-    for (u32 r = first; r < kCapacity; r += kThreads) row(0, r);
+    for (u32 r = first; r < kCapacity; r += kThreads) row(0, r, true);
   }
 }
 

@@ -78,11 +78,15 @@ GRAPHRUN_TILE_FN Row<float, Q * N> matmul_transposed(const Row<float, Q * K>& x,
   return out;
 }
 
-// ---- sums over rows: this row's part, added to numbers kAt, kAt + 1, … of the thread's
+// ---- sums over rows: this row's part, added to numbers kAt, kAt + 1, … of the thread's. A row that is not `live` is
+// another one once more, whose part is nothing: cheaper than a branch between rows, which could no longer overlap.
 
 // The transpose of x (Q, K) times y (Q, N).
 template <int kAt, int Q, int K, int N, int V>
-GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, Q * K>& x, const Row<float, Q * N>& y) {
+GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, Q * K>& all_x, const Row<float, Q * N>& all_y,
+                                  bool live) {
+  const auto x = map<Q * K>([&](int i) { return live ? all_x[i] : 0.0f; });
+  const auto y = map<Q * N>([&](int i) { return live ? all_y[i] : 0.0f; });
   GRAPHRUN_TILE_UNROLL
   for (int q = 0; q < Q; ++q) {
     GRAPHRUN_TILE_UNROLL
@@ -95,13 +99,13 @@ GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, Q * K>& x, 
     }
   }
 }
-// Each of N numbers becomes combine(number, term(n, m)) for M terms one after the other.
+// Each of N numbers becomes combine(number, term(n, m)) for M terms one after the other; nothing: what changes none.
 template <int kAt, int N, int M, int V, class Term, class Combine>
-GRAPHRUN_TILE_FN void combine(float (&sums)[V], Term term, Combine combine) {
+GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, Term term, Combine combine, bool live) {
   GRAPHRUN_TILE_UNROLL
   for (int n = 0; n < N; ++n) {
     GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < M; ++m) sums[kAt + n] = combine(sums[kAt + n], term(n, m));
+    for (int m = 0; m < M; ++m) sums[kAt + n] = combine(sums[kAt + n], live ? term(n, m) : nothing);
   }
 }
 
