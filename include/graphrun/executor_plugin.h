@@ -126,7 +126,7 @@ constexpr void add_program(Hash& hash) {
   GRAPHRUN_STRUCT(Stage, first, rows, last, loads, stores, combines, fused);
   GRAPHRUN_STRUCT(HostTiling, tile_rows, partitions, tile_bytes, accumulator_bytes, lanes);
   GRAPHRUN_STRUCT(GpuTiling, threads, blocks);
-  GRAPHRUN_STRUCT(StepTiling, threads, cluster, clusters, scratch_bytes);
+  GRAPHRUN_STRUCT(StepTiling, threads, cluster, clusters, scratch_bytes, groups);
   GRAPHRUN_TYPE(Tiling);
   GRAPHRUN_STRUCT(Region, stages, last, accumulators, tiling, chains);
   GRAPHRUN_STRUCT(ElementChain, first, last);

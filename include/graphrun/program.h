@@ -137,8 +137,8 @@ struct GpuTiling {
   friend bool operator==(const GpuTiling&, const GpuTiling&) = default;
 };
 
-// Of a region over rows: one launch of clusters that run at once and repeat the region's steps, launch after launch of
-// them. Thread t of block b takes sample b * threads + t, then every (threads of all blocks)th one after it. Its
+// Of a region over rows: one launch of clusters that run at once and repeat the region's steps. Of T threads in each
+// group thread t of block b takes sample b * T + t, then every (T * blocks)th one after it. Its
 // parts of reduced values are combined lane by lane, warp by warp, and so on in a fixed tree; every block then has
 // them and runs the steps that run once for itself.
 struct StepTiling {
@@ -146,6 +146,7 @@ struct StepTiling {
   std::uint32_t cluster = 1;        // blocks that reach each other's shared memory
   std::uint32_t clusters = 1;       // more than one exchange through the arena
   std::uint64_t scratch_bytes = 0;  // there
+  std::uint32_t groups = 1;         // of a block's warps: each has all rows of the block, and its own reduced values
   std::uint32_t blocks() const { return cluster * clusters; }
   friend bool operator==(const StepTiling&, const StepTiling&) = default;
 };

@@ -154,7 +154,8 @@ std::string to_string(const Tiling& tiling) {
     const std::string blocks = step->cluster == 1    ? fmt::format("{}", step->clusters)
                                : step->clusters == 1 ? fmt::format("a cluster of {}", step->cluster)
                                                      : fmt::format("{} clusters of {}", step->clusters, step->cluster);
-    return fmt::format("{} block{} of {} threads", blocks, step->blocks() == 1 ? "" : "s", step->threads);
+    const std::string groups = step->groups == 1 ? "" : fmt::format(" in {} groups", step->groups);
+    return fmt::format("{} block{} of {} threads{}", blocks, step->blocks() == 1 ? "" : "s", step->threads, groups);
   }
   const auto& host = std::get<HostTiling>(tiling);
   return fmt::format("tiles of {} rows and {} bytes, {} partitions", host.tile_rows, host.tile_bytes, host.partitions);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -38,7 +39,7 @@ class Writer {
   }
 
   StepKernel run() {
-    const auto all_threads = static_cast<std::int64_t>(tiling_.threads) * tiling_.blocks();
+    const auto all_threads = static_cast<std::int64_t>(rows_at_once());
     turns_ = (phase_.capacity + all_threads - 1) / all_threads;
     find_count();
     std::string steps;
@@ -71,42 +72,52 @@ class Writer {
     std::string text = once_.before_rows();
     if (stage.rows == stage.last) return text;
     text += fmt::format("    // stage {}: rows\n", s + 1);
-    std::int64_t sums = 0;
-    std::map<BufferId, std::int64_t> offsets;
-    std::string starts, combines;
-    for (const Combine& combine : stage.combines) {
-      const std::int64_t n = buffer(combine.value).type.shape.elements();
-      offsets[combine.value] = sums;
-      if (n > 0) {
-        starts += fmt::format("    start<{}, {}>(sums, {});\n", sums, n, kStarts[static_cast<std::size_t>(combine.op)]);
-        const char* const function = kFunctions[static_cast<std::size_t>(combine.op)];
-        if (combine.op != CombineOp::sum)
-          combines += fmt::format("    if (v >= {} && v < {}) return {};\n", sums, sums + n, function);
-      }
-      sums += n;
-    }
-    if (sums > 0) text += fmt::format("    float sums[{}];\n{}", sums, starts);
+    const std::vector<SumGroup> groups = sum_groups(stage);
     const bool keeps = keeps_rows(stage);
-    text +=
-        "    const auto row = [&](int turn, u32 r, bool live) GRAPHRUN_TILE_INLINE {\n      (void)turn, (void)r, "
-        "(void)live;\n";
-    if (weights(stage) + sums > kMostHeld) text += "      forget();\n";
-    text += rows(stage, offsets, keeps);
-    text += "    };\n";
     const std::string count =
         count_ == kNoBuffer ? fmt::format("{}u", phase_.capacity) : fmt::format("u32({})", once_.value(count_));
-    const std::string total = fmt::format("{}u", static_cast<std::uint64_t>(tiling_.threads) * tiling_.blocks());
-    text += fmt::format("    for_rows<{}u, {}, {}, {}>(first_row, {}, row);\n", phase_.capacity, total,
-                        keeps ? turns_ : unrolled(stage), count_ != kNoBuffer, count);
+    const std::string total = fmt::format("{}u", rows_at_once());
+    kept_now_.clear();
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const SumGroup& group = groups[g];
+      if (groups.size() > 1) text += fmt::format("    if (group == {}) {{\n", g);
+      if (group.sums > 0) text += fmt::format("    float sums[{}];\n", group.sums);
+      for (const auto& [combine, offset] : group.values) {
+        const std::int64_t n = buffer(combine->value).type.shape.elements();
+        if (n > 0)
+          text +=
+              fmt::format("    start<{}, {}>(sums, {});\n", offset, n, kStarts[static_cast<std::size_t>(combine->op)]);
+      }
+      text +=
+          "    const auto row = [&](int turn, u32 r, bool live) GRAPHRUN_TILE_INLINE {\n      (void)turn, (void)r, "
+          "(void)live;\n";
+      if (weights(stage) + group.sums > kMostHeld) text += "      forget();\n";
+      text += rows(stage, group, keeps, g == 0);
+      text += fmt::format("    }};\n    for_rows<{}u, {}, {}, {}>(first_row, {}, row);\n", phase_.capacity, total,
+                          keeps ? turns_ : unrolled(stage), count_ != kNoBuffer, count);
+      if (group.sums > 0) text += fmt::format("    reduce{}.add<{}>(sums);\n", s + 1, group.first);
+      if (groups.size() > 1) text += "    }\n";
+    }
     if (std::string clears = clear_rows(stage); !clears.empty() && count_ != kNoBuffer)
       text += fmt::format("    for (u32 r = first_row; r < {}u; r += {}) {{\n      if (r < {}) continue;\n{}    }}\n",
                           phase_.capacity, total, count, clears);
-    if (sums > 0) {
-      reductions_.push_back({s, sums, combines});
-      text += fmt::format("    reduce{0}.run(sums, epoch);\n", s + 1);
-      once_.after_barrier();
-      for (const auto& [value, offset] : offsets) once_.combined(value, fmt::format("reduce{}.total", s + 1), offset);
+    const std::int64_t sums = groups.back().first + groups.back().sums;
+    if (sums == 0) return text;
+    std::string combines;
+    for (const SumGroup& group : groups) {
+      for (const auto& [combine, offset] : group.values) {
+        const std::int64_t n = buffer(combine->value).type.shape.elements();
+        if (combine->op != CombineOp::sum && n > 0)
+          combines += fmt::format("    if (v >= {} && v < {}) return {};\n", offset, offset + n,
+                                  kFunctions[static_cast<std::size_t>(combine->op)]);
+      }
     }
+    reductions_.push_back({s, sums, combines, tiling_.groups});
+    text += fmt::format("    reduce{}.run(epoch);\n", s + 1);
+    once_.after_barrier();
+    for (const SumGroup& group : groups)
+      for (const auto& [combine, offset] : group.values)
+        once_.combined(combine->value, fmt::format("reduce{}.total", s + 1), group.first + offset);
     return text;
   }
 
@@ -137,6 +148,31 @@ class Writer {
     return numbers;
   }
 
+  // The reduced values of a group of warps: numbers from `first` on, and where each lies among them.
+  struct SumGroup {
+    std::int64_t first = 0, sums = 0;
+    std::vector<std::pair<const Combine*, std::int64_t>> values;
+  };
+  // The largest first, each to the group that has least.
+  std::vector<SumGroup> sum_groups(const Stage& stage) const {
+    std::vector<SumGroup> groups(tiling_.groups);
+    std::vector<const Combine*> order;
+    for (const Combine& combine : stage.combines) order.push_back(&combine);
+    const auto size = [&](const Combine* combine) { return buffer(combine->value).type.shape.elements(); };
+    if (groups.size() > 1) std::ranges::stable_sort(order, std::greater<>(), size);
+    for (const Combine* combine : order) {
+      SumGroup& group = *std::ranges::min_element(groups, {}, &SumGroup::sums);
+      group.values.emplace_back(combine, group.sums);
+      group.sums += size(combine);
+    }
+    for (std::size_t g = 1; g < groups.size(); ++g)
+      groups[g].first = (groups[g - 1].first + groups[g - 1].sums + 3) / 4 * 4;
+    return groups;
+  }
+  std::uint64_t rows_at_once() const {
+    return static_cast<std::uint64_t>(tiling_.threads / tiling_.groups) * tiling_.blocks();
+  }
+
   // Stored rows past the batch are zero.
   std::string clear_rows(const Stage& stage) {
     std::string text;
@@ -164,7 +200,8 @@ class Writer {
     return !p.shuffle && p.batches() == 1;
   }
 
-  std::string rows(const Stage& stage, const std::map<BufferId, std::int64_t>& offsets, bool keeps) {
+  // Of a group of warps: the first one stores rows.
+  std::string rows(const Stage& stage, const SumGroup& group, bool keeps, bool stores) {
     std::string text;
     std::map<BufferId, std::string> values;  // by the root of the tile's storage
     const auto load = [&](BufferId out, std::string_view from, std::string_view comment, bool same) {
@@ -172,8 +209,11 @@ class Writer {
       values[storage_root(program_, out)] = name;
       if (same && keeps) {
         const TensorType& type = buffer(out).type;
-        kept_ += fmt::format("  Row<{}, {}> {}_kept[{}];\n", type_name(type.dtype), feature_count(type), name, turns_);
-        kept_loads_ += fmt::format("      {}_kept[turn] = {};\n", name, from);
+        if (kept_now_.insert(out).second) {
+          kept_ +=
+              fmt::format("  Row<{}, {}> {}_kept[{}];\n", type_name(type.dtype), feature_count(type), name, turns_);
+          kept_loads_ += fmt::format("      {}_kept[turn] = {};\n", name, from);
+        }
         text += fmt::format("      const auto {} = {}_kept[turn];  // {}\n", name, name, comment);
       } else {
         text += fmt::format("      const auto {} = {};  // {}\n", name, from, comment);
@@ -194,7 +234,14 @@ class Writer {
       }
       std::string reason;
       const bool reduces = !is_tile(step.output);
-      const std::string made = row_text(call, reduces ? offsets.at(step.output) : 0, reason);
+      std::int64_t at = 0;
+      if (reduces) {
+        const auto mine =
+            std::ranges::find(group.values, step.output, [](const auto& value) { return value.first->value; });
+        if (mine == group.values.end()) continue;
+        at = mine->second;
+      }
+      const std::string made = row_text(call, at, reason);
       if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
       const std::string comment = fmt::format("{} {}", printable_name(step.name), name_of(step.op));
       if (reduces)
@@ -203,6 +250,7 @@ class Writer {
         load(step.output, made, comment, is_same(step));
     }
     for (const TileMove& move : stage.stores) {
+      if (!stores) break;
       const std::int64_t n = feature_count(buffer(move.arena).type);
       text += fmt::format("      if (live) store({} + u64(r) * {}, {});\n", pointer(move.arena, ""), n,
                           values.at(storage_root(program_, move.tile)));
@@ -222,6 +270,7 @@ class Writer {
     std::size_t stage;
     std::int64_t sums;
     std::string combines;
+    std::uint32_t groups;
   };
 
   static constexpr const char* kStarts[] = {"0.0f", "1.0f", "-infinity()", "infinity()"};
@@ -230,13 +279,13 @@ class Writer {
   void write(const std::string& steps) {
     std::string combines, shared, begin, loads, stores;
     // Blocks that exchange nothing leave together, so that none reads a state that another has written back.
-    if (reductions_.empty() && tiling_.blocks() > 1) reductions_.push_back({region_.stages.size(), 1, ""});
+    if (reductions_.empty() && tiling_.blocks() > 1) reductions_.push_back({region_.stages.size(), 1, "", 1});
     for (const Reduction& r : reductions_) {
       combines += fmt::format(
           "struct Combine{0} {{\n  GRAPHRUN_TILE_FN static float apply(int v, float x, float y) {{\n    (void)v;\n{1}  "
           "  return x "
-          "+ y;\n  }}\n}};\nusing Reduce{0} = AllReduce<{2}, {3}, {4}, {5}, Combine{0}>;\n",
-          r.stage + 1, r.combines, r.sums, tiling_.threads, tiling_.cluster, tiling_.clusters);
+          "+ y;\n  }}\n}};\nusing Reduce{0} = AllReduce<{2}, {3}, {4}, {5}, Combine{0}, {6}>;\n",
+          r.stage + 1, r.combines, r.sums, tiling_.threads, tiling_.cluster, tiling_.clusters, r.groups);
       shared += fmt::format("  Reduce{0}::Shared reduce{0};\n", r.stage + 1);
       const std::string scratch =
           region_.accumulators == kNoBuffer
@@ -271,11 +320,11 @@ class Writer {
                               pointer(root, ""), once_.array(root), printable_name(b.name));
     }
     std::string body = begin + loads;
-    const std::string all = fmt::format("{}u", static_cast<std::uint64_t>(tiling_.threads) * tiling_.blocks());
+    const std::string all = fmt::format("{}u", rows_at_once());
     body += fmt::format(
-        "  const u32 first_row = block_index() * {}u + thread_index();\n  const bool first_thread = first_row == 0;\n"
-        "  (void)first_thread;\n",
-        tiling_.threads);
+        "  const u32 group = thread_index() / {0}u, first_row = block_index() * {0}u + thread_index() % {0}u;\n"
+        "  const bool first_thread = block_index() == 0 && thread_index() == 0;\n  (void)first_thread, (void)group;\n",
+        tiling_.threads / tiling_.groups);
     if (!kept_.empty()) {
       body +=
           kept_ +
@@ -330,6 +379,7 @@ class Writer {
   BufferId count_ = kNoBuffer;
   std::int64_t turns_ = 1;
   std::string kept_, kept_loads_;
+  std::set<BufferId> kept_now_;  // by the groups of a stage: once
 };
 
 }  // namespace

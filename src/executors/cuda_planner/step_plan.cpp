@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <span>
 
 #include "executors/cuda_planner/row_text.h"
@@ -14,10 +15,12 @@ namespace {
 
 // A thread has 255 registers: sums over rows, and the values of a row that are alive at a time. What does not fit is
 // kept in memory, which costs more than the step by itself.
-constexpr std::int64_t kMostSums = 192;
+constexpr std::int64_t kMostSums = 144;
 constexpr std::int64_t kMostFeatures = 64;
 // Multiplications of one row: as straight code, more do not fit the instruction cache.
 constexpr std::int64_t kMostProducts = 4096;
+// Groups of warps share out the sums, and each computes the rows: no more than this many times.
+constexpr std::uint32_t kMostGroups = 4;
 // What all rows share lies in the shared memory of each block, beside the exchange.
 constexpr std::uint64_t kMostShared = 96 * 1024;
 constexpr std::int64_t kMostRows = std::int64_t{1} << 31;
@@ -85,22 +88,40 @@ std::uint64_t shared_bytes(const RegionSignature& region) {
 // ---- how many blocks
 
 struct Work {
-  std::int64_t instructions = 0;  // of a row
+  std::int64_t instructions = 0;  // of a row, without those of its sums
+  std::int64_t adding = 0;        // those
+  std::uint32_t groups = 1;       // of warps, so that the sums of each fit
   std::int64_t sums = 0;          // of a thread, of all stages
   std::int64_t stages = 0;        // that reduce
 };
 
+// As many as it takes, or none: the largest value first, each to the group that has least (step_kernel.cpp).
+std::uint32_t groups_for(std::vector<std::int64_t> sizes) {
+  std::ranges::sort(sizes, std::greater<>());
+  for (std::uint32_t groups = 1; groups <= kMostGroups; groups *= 2) {
+    std::vector<std::int64_t> sums(groups, 0);
+    for (const std::int64_t size : sizes) *std::ranges::min_element(sums) += size;
+    if (std::ranges::max(sums) <= kMostSums) return groups;
+  }
+  return 0;
+}
+
 Work work_of(const RegionSignature& region) {
   Work work;
+  std::vector<std::int64_t> sizes;
   for (const StepSignature& step : region.rows) {
     constexpr std::int64_t kFunction = 12;
     const bool function = is_elementwise(step.op) && step.inputs.size() == 1;
     std::int64_t n = features(step.output);
     for (const TensorType& input : step.inputs)
       if (input.rows > 0) n = std::max(n, features(input));
-    work.instructions += step.op == Op::matmul ? products(step) : function ? kFunction * n : n;
-    if (step.output.rows == 0) work.sums += step.output.shape.elements();
+    (step.output.rows == 0 ? work.adding : work.instructions) += step.op == Op::matmul ? products(step)
+                                                                 : function            ? kFunction * n
+                                                                                       : n;
+    if (step.output.rows == 0) sizes.push_back(step.output.shape.elements());
   }
+  for (const std::int64_t size : sizes) work.sums += size;
+  work.groups = groups_for(sizes);
   work.stages = work.sums > 0 ? 1 : 0;
   return work;
 }
@@ -109,12 +130,13 @@ Work work_of(const RegionSignature& region) {
 constexpr std::int64_t kBlockCycles = 400, kClusterCycles = 900, kGridCycles = 2600;
 
 std::int64_t cycles_of(const Work& work, const StepTiling& tiling, std::int64_t capacity) {
-  const std::int64_t rows = divide_up(capacity, std::int64_t{tiling.threads} * tiling.blocks());
+  const std::int64_t rows = divide_up(capacity, std::int64_t{tiling.threads / tiling.groups} * tiling.blocks());
+  const std::int64_t instructions = work.instructions + work.adding / tiling.groups;
   const std::int64_t warps = divide_up(tiling.threads, 128);  // of a quarter
   // One warp alone issues four instructions of five; a row by itself waits for its own results.
-  const std::int64_t issue = warps * rows * work.instructions * (warps > 1 ? 105 : 125) / 100;
-  const std::int64_t latency = 250 + rows * work.instructions / 2;
-  const std::int64_t lanes = warps * work.sums * 5 / 2;
+  const std::int64_t issue = warps * rows * instructions * (warps > 1 ? 105 : 125) / 100;
+  const std::int64_t latency = 250 + rows * instructions / 2;
+  const std::int64_t lanes = warps * work.sums / tiling.groups * 5 / 2;
   const std::int64_t exchange = work.sums == 0        ? 100
                                 : tiling.clusters > 1 ? kGridCycles
                                 : tiling.cluster > 1  ? kClusterCycles
@@ -138,13 +160,14 @@ std::vector<StepCost> step_costs(const RegionSignature& region, const Target& ta
   std::vector<StepCost> costs;
   const auto sums = static_cast<std::int64_t>(region.size.accumulator_bytes / sizeof(float));
   const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
-    StepTiling tiling{threads, cluster, clusters, 0};
+    StepTiling tiling{threads, cluster, clusters, 0, std::max(work.groups, 1u)};
     // Stages exchange in places of their own: none has more sums than all together.
     tiling.scratch_bytes = scratch_bytes(tiling, sums) * 2 + (clusters > 1 ? scratch_bytes(tiling, work.sums) : 0);
     costs.push_back({tiling, cycles_of(work, tiling, region.capacity)});
   };
   const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
   for (const std::uint32_t threads : {128u, 256u}) {
+    if (threads < 64 * work.groups) continue;
     const auto needed = static_cast<std::uint32_t>(
         std::min<std::int64_t>(divide_up(std::max<std::int64_t>(region.capacity, 1), threads), processors));
     add(threads, 1, 1);
@@ -176,8 +199,9 @@ RegionPlan plan_rows(const RegionSignature& region, const Target& target) {
     std::string reason;
     if (element_text(call_of(step), reason).empty()) return RegionPlan::no(std::move(reason));
   }
-  if (sums > kMostSums)
-    return RegionPlan::no(fmt::format("its rows are summed to {} numbers, a thread sums at most {}", sums, kMostSums));
+  if (work_of(region).groups == 0)
+    return RegionPlan::no(fmt::format("its rows are summed to {} numbers, {} groups of threads at most {} each", sums,
+                                      kMostGroups, kMostSums));
   if (all_products > kMostProducts)
     return RegionPlan::no(
         fmt::format("a row takes {} multiplications, a thread's at most {}", all_products, kMostProducts));

@@ -275,30 +275,41 @@ class Exchange {
   int slice_values_;
 };
 
-// From parts in registers, kValues floats a thread, to total().
-template <int kValues, int kThreads, int kCluster, int kClusters, class Combine>
+// From parts in registers to total(). The warps are kGroups groups of equally many, each of which has parts of values
+// of its own, of all rows.
+template <int kValues, int kThreads, int kCluster, int kClusters, class Combine, int kGroups = 1>
 class AllReduce {
   using Blocks = Exchange<kValues, kThreads, kCluster, kClusters, Combine>;
+  static constexpr int kWarps = kThreads / 32 / kGroups;  // of a group
+  static_assert(kThreads % (32 * kGroups) == 0);
 
  public:
   struct Shared : Blocks::Shared {
-    alignas(16) float rows[kThreads / 32][Blocks::kRow];  // of each warp
+    alignas(16) float rows[kWarps][Blocks::kRow];  // of each warp of a group
   };
   static constexpr unsigned kScratchBytes = Blocks::kScratchBytes;
 
   GRAPHRUN_TILE_FN AllReduce(Shared& shared, void* scratch, unsigned* fault)
       : shared_(shared), blocks_(shared, scratch, fault) {}
 
-  // `part` is used up. Of threads without rows it holds values that change nothing.
-  GRAPHRUN_TILE_FN void run(float (&part)[kValues], unsigned epoch) {
-    combine_lanes<Combine>(part, shared_.rows[thread_index() / 32]);
+  // This group's values, from number kFirst on, a multiple of 4: each thread's part, which is used up. Of threads
+  // without rows it holds what changes nothing.
+  template <int kFirst, int N>
+  GRAPHRUN_TILE_FN void add(float (&part)[N]) {
+    static_assert(kFirst % 4 == 0 && kFirst + N <= kValues);
+    combine_lanes<Combine>(part, shared_.rows[thread_index() / 32 % kWarps] + kFirst);
+  }
+  // When all groups have added theirs.
+  GRAPHRUN_TILE_FN void run(unsigned epoch) {
     barrier();
-    blocks_.template run<kThreads / 32>(shared_.rows[0], epoch);
+    blocks_.template run<kWarps>(shared_.rows[0], epoch);
     epoch_ = epoch;
   }
-  GRAPHRUN_TILE_FN float total(int v) const {
-    return blocks_.template total<kThreads / 32>(shared_.rows[0], v, epoch_);
+  GRAPHRUN_TILE_FN void run(float (&part)[kValues], unsigned epoch) {
+    add<0>(part);
+    run(epoch);
   }
+  GRAPHRUN_TILE_FN float total(int v) const { return blocks_.template total<kWarps>(shared_.rows[0], v, epoch_); }
   GRAPHRUN_TILE_FN bool failed() const { return blocks_.failed(); }
   GRAPHRUN_TILE_FN void end() { blocks_.end(); }
 
