@@ -22,11 +22,6 @@ std::string source_of(const std::string& path, const std::string& target, const 
   return generated_source(load_model(path, load), options).text;
 }
 
-// Whose rows are summed to more numbers than a thread has registers beside them.
-bool spills(const std::string& model) {
-  return std::filesystem::path(model).stem() == "peaks";
-}
-
 void expect_no_spills(const std::string& source, const std::string& architecture, const std::string& what) {
   const cuda::CompiledCode& code = cuda::compiled_code(source, architecture);
   EXPECT_FALSE(code.kernels.empty()) << what;
@@ -49,7 +44,6 @@ TEST(StepKernels, OfModelsCompileWithoutSpills) {
          {std::pair{"a100", "sm_80"}, std::pair{"h200", "sm_90a"}, std::pair{"h200", "sm_100"}}) {
       const std::string source = source_of(path, target);
       if (source.empty()) continue;
-      if (spills(path)) continue;
       expect_no_spills(source, architecture, path);
       ++compiled;
     }

@@ -15,7 +15,7 @@ namespace {
 
 // A thread has 255 registers: sums over rows, and the values of a row that are alive at a time. What does not fit is
 // kept in memory, which costs more than the step by itself.
-constexpr std::int64_t kMostSums = 144;
+constexpr std::int64_t kMostSums = 104;
 constexpr std::int64_t kMostFeatures = 64;
 // Multiplications of one row: as straight code, more do not fit the instruction cache.
 constexpr std::int64_t kMostProducts = 4096;
