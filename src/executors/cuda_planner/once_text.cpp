@@ -21,16 +21,13 @@ bool is_fold(Op op) {
   return op == Op::sum || op == Op::prod || op == Op::max || op == Op::min;
 }
 
-// What is read and written where it lies in the arena.
-bool stays_in_arena(const Step& step, std::size_t input) {
-  return (step.op == Op::minibatch && input == 0) || (step.op == Op::record && input == 0);
-}
-
 }  // namespace
 
 // ---- places
 
 Places::Places(const Program& program, const Phase& phase, const Region& region) : program_(program) {
+  for (std::uint32_t i = region.first(); i < region.last; ++i)
+    if (phase.steps[i].op != Op::record) written_.insert(storage_root(program, phase.steps[i].output));
   std::set<BufferId> roots;
   const auto add = [&](BufferId id) {
     if (id != kNoBuffer && program.buffers[id].kind != BufferKind::tile) roots.insert(storage_root(program, id));
@@ -46,11 +43,16 @@ Places::Places(const Program& program, const Phase& phase, const Region& region)
     for (const Combine& combine : stage.combines) add(combine.value);
   for (const BufferId root : roots) {
     const TensorType& type = program.buffers[root].type;
-    if (type.shape.elements() > 1)
+    if (type.shape.elements() != 1)
       arrays_.push_back({root, fmt::format("v{}", root), type.dtype, type.shape.elements()});
   }
 }
 
+bool Places::stays_in_arena(const Step& step, std::size_t input) const {
+  if (input != 0) return false;
+  return step.op == Op::record ||
+         (step.op == Op::minibatch && !written_.contains(storage_root(program_, step.inputs[0])));
+}
 bool Places::is_number(BufferId root) const {
   return program_.buffers[root].type.shape.elements() == 1;
 }
@@ -99,7 +101,7 @@ void OnceText::find_order() {
     const Step& step = phase_.steps[i];
     for (std::size_t k = 0; k < step.inputs.size(); ++k) {
       const bool only_written = step.op == Op::assign && k == 0;
-      if (!stays_in_arena(step, k) && !only_written) read(step.inputs[k]);
+      if (!places_.stays_in_arena(step, k) && !only_written) read(step.inputs[k]);
     }
     read(step.row_count);
     if (buffer(step.output).kind != BufferKind::tile && step.op != Op::record) write(step.output, true);
@@ -154,7 +156,7 @@ TextCall OnceText::call(const Step& step) const {
   for (std::size_t k = 0; k < step.inputs.size(); ++k) {
     const BufferId id = step.inputs[k];
     TextOperand& operand = call.inputs.emplace_back(TextOperand{buffer(id).type, {}});
-    if (buffer(id).kind == BufferKind::tile || stays_in_arena(step, k)) continue;
+    if (buffer(id).kind == BufferKind::tile || places_.stays_in_arena(step, k)) continue;
     operand.number = places_.is_number(root(id));
     operand.name = operand.number ? value(id) : array(root(id));
     operand.view = view(id);
@@ -178,7 +180,7 @@ std::vector<OnceText::Access> OnceText::accesses(const Step& step) const {
     list.push_back({root(id), writes, same, seen.offset});
   };
   for (std::size_t k = 0; k < step.inputs.size(); ++k)
-    if (!stays_in_arena(step, k) && !(step.op == Op::assign && k == 0)) add(step.inputs[k], false);
+    if (!places_.stays_in_arena(step, k) && !(step.op == Op::assign && k == 0)) add(step.inputs[k], false);
   add(step.output, true);
   return list;
 }
@@ -186,7 +188,7 @@ std::vector<OnceText::Access> OnceText::accesses(const Step& step) const {
 void OnceText::rows_read(const Step& step) {
   for (std::size_t k = 0; k < step.inputs.size(); ++k) {
     const BufferId id = step.inputs[k];
-    if (buffer(id).kind != BufferKind::tile && !stays_in_arena(step, k) && !places_.is_number(root(id)))
+    if (buffer(id).kind != BufferKind::tile && !places_.stays_in_arena(step, k) && !places_.is_number(root(id)))
       since_barrier_.push_back({root(id), false, false, 0});
   }
 }
@@ -258,6 +260,13 @@ void OnceText::number(std::uint32_t index) {
   text_ += fmt::format("    const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name, text,
                        step.name, name_of(step.op));
   numbers_[root(step.output)] = name;
+  read_by_all(step);
+}
+
+// Each thread by itself, from here on: who writes it next waits for all.
+void OnceText::read_by_all(const Step& step) {
+  for (const Access& access : accesses(step))
+    if (!access.writes) since_barrier_.push_back(access);
 }
 
 void OnceText::record(const Step& step) {
@@ -268,6 +277,7 @@ void OnceText::record(const Step& step) {
   if (text.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
   text_ += fmt::format("    if (first_thread) {}[{} % {}u] = {};  // {} record\n", ring_(step.output), c.inputs[2].name,
                        buffer(step.output).type.shape[0], text, step.name);
+  read_by_all(step);
 }
 
 // Joins the open loops that it must follow, where each thread then reads what it has written itself.

@@ -29,6 +29,8 @@ class Places {
   };
   Places(const Program& program, const Phase& phase, const Region& region);
 
+  // What is read and written where it lies in the arena: rings, and data that batches are taken of.
+  bool stays_in_arena(const Step& step, std::size_t input) const;
   bool is_number(BufferId root) const;
   std::string name(BufferId root) const;
   const std::vector<Array>& arrays() const { return arrays_; }
@@ -36,6 +38,7 @@ class Places {
 
  private:
   const Program& program_;
+  std::set<BufferId> written_;  // roots that steps of the region write
   std::vector<Array> arrays_;
 };
 
@@ -84,6 +87,7 @@ class OnceText {
   std::vector<Access> accesses(const Step& step) const;
   void number(std::uint32_t index);
   void record(const Step& step);
+  void read_by_all(const Step& step);
   void loop(std::uint32_t index);
   void flush();
   void barrier();

@@ -70,7 +70,13 @@ std::string draw_text(const TextCall& call, std::string_view step, std::string_v
                      double_text(p.a), double_text(p.b));
 }
 
-// Of operands that are expressions; empty: no scalar op.
+// Whose operands broadcast to its output.
+bool is_scalar(Op op) {
+  return op == Op::cast || op == Op::row_count ||
+         std::ranges::find(kScalarTexts, op, &ScalarText::op) != std::end(kScalarTexts);
+}
+
+// Of operands that are expressions.
 std::string scalar_text(const TextCall& call, std::vector<std::string> x) {
   if (call.op == Op::cast) return cast_text(x[0], call.inputs[0].type.dtype, call.output.dtype);
   if (call.op == Op::row_count) {
@@ -79,7 +85,6 @@ std::string scalar_text(const TextCall& call, std::vector<std::string> x) {
                        std::max<std::int64_t>(p.batches(), 1));
   }
   const auto row = std::ranges::find(kScalarTexts, call.op, &ScalarText::op);
-  if (row == std::end(kScalarTexts)) return {};
   x.resize(3, "0");  // logical_not ignores its second operand
   const auto* scalars = call.params->get_if<ScalarParams>();
   return fmt::format(fmt::runtime(row->text), x[0], x[1], x[2], number_text(scalars != nullptr ? scalars->a : 0),
@@ -195,10 +200,10 @@ class RowText {
     if (std::string text = joined_text(call_, space); !text.empty())
       return fmt::format("map<{}>([&](int i) {{ {} }})", n, text);
     if (std::string text = along_axis(); !text.empty()) return text;
+    if (!is_scalar(call_.op)) return no("it has no text over rows");
     std::vector<std::string> x;
     for (const TextOperand& operand : call_.inputs) x.push_back(element(operand, space));
-    if (std::string text = scalar_text(call_, x); !text.empty()) return mapped(n, text);
-    return no("it has no text over rows");
+    return mapped(n, scalar_text(call_, x));
   }
 
  private:
@@ -213,9 +218,11 @@ class RowText {
 
   std::string selected(std::int64_t n) {
     const auto& p = call_.params->as<MinibatchParams>();
-    return fmt::format("load<{0}>({1} + Batches{{{2}u, {3}u, {4}u, {5}, {6:#x}u}}.row({7}, r) * {0})", n,
+    if (call_.inputs[0].number) return mapped(n, call_.inputs[0].name);
+    const std::int64_t offset = call_.inputs[0].view.offset;
+    return fmt::format("load<{0}>({1}{8} + Batches{{{2}u, {3}u, {4}u, {5}, {6:#x}u}}.row({7}, r) * {0})", n,
                        call_.inputs[0].name, p.total, p.capacity, std::max<std::int64_t>(p.batches(), 1), p.shuffle,
-                       p.key, call_.inputs[1].name);
+                       p.key, call_.inputs[1].name, offset == 0 ? "" : fmt::format(" + {}", offset));
   }
 
   std::string product() {
@@ -408,13 +415,13 @@ std::string element_text(const TextCall& call, std::string& reason) {
     return fmt::format("fold<{}>({}, [&](int m) {{ return {}[{} + {} + {}]; }}, {})", split.reduced.count, fold->start,
                        call.inputs[0].name, x.offset, text(split.kept, "i"), text(split.reduced, "m"), fold->function);
   }
+  if (!is_scalar(call.op)) return no("it has no text for what all rows share");
   std::vector<std::string> x;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const bool only_written = i == 0 && (call.op == Op::assign || call.op == Op::record);
     x.push_back(only_written ? std::string() : element(call.inputs[i], space));
   }
-  std::string text = scalar_text(call, x);
-  return text.empty() ? no("it has no text for what all rows share") : text;
+  return scalar_text(call, x);
 }
 
 }  // namespace graphrun::cuda

@@ -71,11 +71,12 @@ class Writer {
     once_.run(stage.first, stage.rows);
     std::string text = once_.before_rows();
     if (stage.rows == stage.last) return text;
-    text += fmt::format("    // stage {}: rows\n", s + 1);
+    text += fmt::format("    {{  // stage {}: rows\n", s + 1);
     const std::vector<SumGroup> groups = sum_groups(stage);
     const bool keeps = keeps_rows(stage);
-    const std::string count =
-        count_ == kNoBuffer ? fmt::format("{}u", phase_.capacity) : fmt::format("u32({})", once_.value(count_));
+    const std::string count = count_ == kNoBuffer
+                                  ? fmt::format("{}u", phase_.capacity)
+                                  : fmt::format("rows_of<{}>({})", phase_.capacity, once_.value(count_));
     const std::string total = fmt::format("{}u", rows_at_once());
     kept_now_.clear();
     for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -98,6 +99,7 @@ class Writer {
       if (group.sums > 0) text += fmt::format("    reduce{}.add<{}>(sums);\n", s + 1, group.first);
       if (groups.size() > 1) text += "    }\n";
     }
+    text += "    }\n";
     if (std::string clears = clear_rows(stage); !clears.empty() && count_ != kNoBuffer)
       text += fmt::format("    for (u32 r = first_row; r < {}u; r += {}) {{\n      if (r < {}) continue;\n{}    }}\n",
                           phase_.capacity, total, count, clears);
@@ -140,7 +142,7 @@ class Writer {
     for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
       const Step& step = phase_.steps[i];
       for (std::size_t k = 0; k < step.inputs.size(); ++k)
-        if (!is_tile(step.inputs[k]) && step.op != Op::minibatch)
+        if (!is_tile(step.inputs[k]) && !places_.stays_in_arena(step, k))
           read[step.inputs[k]] = buffer(step.inputs[k]).type.shape.elements();
     }
     std::int64_t numbers = 0;
@@ -195,7 +197,7 @@ class Writer {
   }
   bool is_same(BufferId arena) const { return buffer(storage_root(program_, arena)).kind == BufferKind::data; }
   bool is_same(const Step& step) const {
-    if (step.op != Op::minibatch) return false;
+    if (step.op != Op::minibatch || !places_.stays_in_arena(step, 0)) return false;
     const auto& p = step.params.as<MinibatchParams>();
     return !p.shuffle && p.batches() == 1;
   }
@@ -230,7 +232,7 @@ class Writer {
       once_.rows_read(step);
       for (std::size_t k = 0; k < step.inputs.size(); ++k) {
         if (is_tile(step.inputs[k])) call.inputs[k].name = values.at(storage_root(program_, step.inputs[k]));
-        if (step.op == Op::minibatch && k == 0) call.inputs[k].name = pointer(step.inputs[k], "const ");
+        if (places_.stays_in_arena(step, k)) call.inputs[k].name = pointer(step.inputs[k], "const ");
       }
       std::string reason;
       const bool reduces = !is_tile(step.output);
@@ -238,7 +240,7 @@ class Writer {
       if (reduces) {
         const auto mine =
             std::ranges::find(group.values, step.output, [](const auto& value) { return value.first->value; });
-        if (mine == group.values.end()) continue;
+        if (mine == group.values.end() || buffer(step.output).type.shape.elements() == 0) continue;
         at = mine->second;
       }
       const std::string made = row_text(call, at, reason);
@@ -293,9 +295,12 @@ class Writer {
               : fmt::format("static_cast<char*>(a.at[{}]){}", scratch_pointer(), scratch_before(r.stage));
       begin += fmt::format("  Reduce{0} reduce{0}(s.reduce{0}, {1}, a.fault);\n", r.stage + 1, scratch);
     }
+    if (!reductions_.empty())
+      combines += fmt::format("static_assert(0{} <= {}, \"scratch\");\n", scratch_before(region_.stages.size() + 1),
+                              tiling_.scratch_bytes);
     for (const Places::Array& array : places_.arrays()) {
-      shared += fmt::format("  alignas(16) {} {}[{}];  // {}\n", type_name(array.dtype), array.name, array.elements,
-                            printable_name(buffer(array.root).name));
+      shared += fmt::format("  alignas(16) {} {}[{}];  // {}\n", type_name(array.dtype), array.name,
+                            std::max<std::int64_t>(array.elements, 1), printable_name(buffer(array.root).name));
     }
     if (once_.folds()) shared += fmt::format("  float fold[{}];\n", tiling_.threads / 32);
     for (const BufferId root : once_.read_first()) {
@@ -323,7 +328,8 @@ class Writer {
     const std::string all = fmt::format("{}u", rows_at_once());
     body += fmt::format(
         "  const u32 group = thread_index() / {0}u, first_row = block_index() * {0}u + thread_index() % {0}u;\n"
-        "  const bool first_thread = block_index() == 0 && thread_index() == 0;\n  (void)first_thread, (void)group;\n",
+        "  const bool first_thread = block_index() == 0 && thread_index() == 0;\n"
+        "  const int i = 0;  // of numbers\n  (void)first_thread, (void)group, (void)i;\n",
         tiling_.threads / tiling_.groups);
     if (!kept_.empty()) {
       body +=

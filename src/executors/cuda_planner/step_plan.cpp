@@ -70,18 +70,23 @@ std::string row_fault(const StepSignature& step) {
   return {};
 }
 
-// Bytes of what all rows share: counted once for each step that reads or makes it.
+// Bytes of what all rows share: counted once for each step that makes it, or reads what is larger than it makes.
 std::uint64_t shared_bytes(const RegionSignature& region) {
   std::uint64_t bytes = 0;
   const auto add = [&](const TensorType& type) {
     if (type.rows == 0 && type.shape.elements() > 1) bytes += type.bytes();
   };
   for (const StepSignature& step : region.rows) {
-    if (step.op == Op::matmul && step.output.rows > 0) add(step.inputs[1]);
+    for (const TensorType& input : step.inputs)
+      if (&input != step.inputs.data() || step.op != Op::minibatch) add(input);
     if (step.output.rows == 0) add(step.output);
   }
-  for (const StepSignature& step : region.once)
-    if (step.op != Op::record) add(step.output);
+  for (const StepSignature& step : region.once) {
+    if (step.op == Op::record) continue;
+    for (const TensorType& input : step.inputs)
+      if (input.shape.elements() > step.output.shape.elements()) add(input);
+    add(step.output);
+  }
   return bytes;
 }
 
@@ -144,25 +149,31 @@ std::int64_t cycles_of(const Work& work, const StepTiling& tiling, std::int64_t 
   return std::max(issue, latency) + lanes + exchange;
 }
 
-// Of AllReduce in kernels/cuda/tile/exchange.h, whose text asserts that it is enough: packets of three floats for each
-// cluster, of two epochs, from 128 bytes on.
-std::uint64_t scratch_bytes(const StepTiling& tiling, std::int64_t sums) {
-  if (tiling.clusters <= 1) return 0;
-  const std::int64_t slice = divide_up(std::max<std::int64_t>(sums, 1), tiling.cluster) + 3;
+// Of AllReduce in kernels/cuda/tile/exchange.h: packets of three floats for each cluster, of two epochs.
+std::uint64_t exchange_bytes(const StepTiling& tiling, std::int64_t sums) {
+  const std::int64_t slice = divide_up(divide_up(std::max<std::int64_t>(sums, 1), tiling.cluster), 4) * 4;
   const std::int64_t packets = divide_up(divide_up(slice, 3), 8) * 8;
-  return static_cast<std::uint64_t>(2 * tiling.cluster * tiling.clusters * packets * 16 + 128);
+  return 2 * static_cast<std::uint64_t>(tiling.blocks()) * static_cast<std::uint64_t>(packets) * 16;
 }
 
 }  // namespace
 
+// Each stage exchanges in a place of its own. Which sums share one is not told: each value gets as much as if it were
+// alone. The text of a kernel asserts that it is enough.
+std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
+  if (tiling.clusters <= 1) return 0;
+  std::uint64_t bytes = 0;
+  for (const StepSignature& step : region.rows)
+    if (step.output.rows == 0) bytes += exchange_bytes(tiling, divide_up(step.output.shape.elements(), 4) * 4);
+  return bytes > 0 ? bytes : exchange_bytes(tiling, 1);
+}
+
 std::vector<StepCost> step_costs(const RegionSignature& region, const Target& target) {
   const Work work = work_of(region);
   std::vector<StepCost> costs;
-  const auto sums = static_cast<std::int64_t>(region.size.accumulator_bytes / sizeof(float));
   const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
     StepTiling tiling{threads, cluster, clusters, 0, std::max(work.groups, 1u)};
-    // Stages exchange in places of their own: none has more sums than all together.
-    tiling.scratch_bytes = scratch_bytes(tiling, sums) * 2 + (clusters > 1 ? scratch_bytes(tiling, work.sums) : 0);
+    tiling.scratch_bytes = scratch_bytes(region, tiling);
     costs.push_back({tiling, cycles_of(work, tiling, region.capacity)});
   };
   const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));

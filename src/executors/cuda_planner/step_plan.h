@@ -13,6 +13,9 @@ namespace graphrun::cuda {
 
 RegionPlan plan_rows(const RegionSignature& region, const Target& target);
 
+// In the arena, for the sums that clusters exchange.
+std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling);
+
 // What the choice goes by, in cycles of a multiprocessor's quarter.
 struct StepCost {
   StepTiling tiling;

@@ -52,6 +52,12 @@ struct Batches {
   }
 };
 
+// Never beyond the batch, whatever was written to the row count.
+template <int kCapacity>
+GRAPHRUN_TILE_FN u32 rows_of(int count) {
+  return static_cast<u32>(count < 0 ? 0 : count > kCapacity ? kCapacity : count);
+}
+
 // row(turn, r, live) for each row of a thread, r = first + turn * kThreads; as straight code where there are at most
 // kUnrolled of them: then rows that are not live fill up the last turn of a warp. Of a batch that may be partial
 // `count` says how many rows there are.

@@ -12,6 +12,12 @@
 #define GRAPHRUN_TILE_FN inline
 #define GRAPHRUN_TILE_CONSTEXPR constexpr
 #define GRAPHRUN_TILE_KERNEL(threads) extern "C" void
+#define GRAPHRUN_TILE_PARAMETER const
+#define GRAPHRUN_TILE_VARIABLE(definition) \
+  extern "C" {                             \
+  definition;                              \
+  }
+#define GRAPHRUN_TILE_INLINE __attribute__((always_inline))
 #define GRAPHRUN_TILE_UNROLL
 #define GRAPHRUN_TILE_LOOP
 #define GRAPHRUN_TILE_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
@@ -46,6 +52,8 @@ inline void warp_barrier(GRAPHRUN_TILE_HERE) {
 inline void cluster_barrier(GRAPHRUN_TILE_HERE) {
   thread::cluster_barrier({file, line});
 }
+inline void forget() {}
+
 inline float shuffle_xor(float x, int mask, GRAPHRUN_TILE_HERE) {
   return thread::shuffle(x, thread::lane() ^ static_cast<unsigned>(mask), {file, line});
 }

@@ -1,0 +1,9 @@
+// element_functions.h: the real header of that name (src/kernels/cuda/element_functions.h) for a host.
+// Contract: its meanings, but for floats beyond the integers, which saturate on a device only. Leaves to others: ptx.h.
+#pragma once
+
+#define __device__
+#define __forceinline__ inline
+#include_next "kernels/cuda/element_functions.h"
+#undef __forceinline__
+#undef __device__

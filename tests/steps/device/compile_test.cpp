@@ -1,0 +1,49 @@
+// The step kernels of random graphs, compiled as a load would, with no register spilled to memory. Needs no device.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executors/cuda/nvrtc.h"
+#include "executors/cuda_planner/step_source.h"
+#include "steps/emulated_executor.h"
+#include "steps/region_case.h"
+#include "support/rounds.h"
+#include "support/seed.h"
+
+namespace graphrun::test {
+namespace {
+
+TEST(StepKernelsOfRandomGraphs, CompileWithoutSpills) {
+  EmulationOptions as_planned;
+  as_planned.blocks.reset();
+  const auto executor = std::make_shared<EmulatedExecutor>(as_planned);
+  const std::uint64_t wanted = all_cases() ? 500 : 30;
+  const std::vector<std::pair<const char*, const char*>> machines =
+      all_cases()
+          ? std::vector<std::pair<const char*, const char*>>{{"h200", "sm_90a"}, {"a100", "sm_80"}, {"h200", "sm_100"}}
+          : std::vector<std::pair<const char*, const char*>>{{"h200", "sm_90a"}};
+  std::uint64_t compiled = 0;
+  for (std::uint64_t seed = 0; compiled < wanted && seed < 4 * wanted; ++seed) {
+    const AtSeed at{seed};
+    const RandomGraph random = random_graph(seed, *executor, seed % 2 == 0 ? 40 : 400);
+    bool any = false;
+    for (const auto& [target, architecture] : machines) {
+      const RegionCase one(random, executor, RegionCase::Keep::some, target);
+      const std::string source = cuda::step_source(one.program());
+      if (source.empty()) continue;
+      any = true;
+      const cuda::CompiledCode code = cuda::obtain_code(source, architecture, cuda::KernelCache("")).code;
+      EXPECT_FALSE(code.kernels.empty()) << "seed " << seed;
+      for (const cuda::KernelResources& kernel : code.kernels)
+        EXPECT_EQ(kernel.spill_bytes, 0) << "seed " << seed << " on " << architecture;
+    }
+    compiled += any ? 1 : 0;
+  }
+  EXPECT_EQ(compiled, wanted);
+}
+
+}  // namespace
+}  // namespace graphrun::test

@@ -1,0 +1,90 @@
+// Step kernels on a device: random graphs with their regions beside the reference, and training of models: a thousand
+// steps in one run leave the bytes of a thousand runs, and two runs the same bytes.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executors/verify_models.h"
+#include "graphrun/error.h"
+#include "session/compiling/compiled_model.h"
+#include "steps/region_case.h"
+#include "support/rounds.h"
+#include "support/seed.h"
+#include "support/source_folder.h"
+
+namespace graphrun::test {
+namespace {
+
+class StepKernelsOnADevice : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      Program nothing;
+      nothing.name = "nothing";
+      nothing.target = std::string(cuda->default_target());
+      cuda->load(nothing);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::device) throw;
+      if (std::getenv("GRAPHRUN_REQUIRE_DEVICE") != nullptr) FAIL() << error.what();
+      GTEST_SKIP() << error.what();
+    }
+  }
+  std::shared_ptr<Executor> cuda = find_executor("cuda");
+};
+
+TEST_F(StepKernelsOnADevice, AgreeWithTheReferenceOnRandomGraphs) {
+  const std::uint64_t wanted = all_cases() ? 500 : 60;
+  std::uint64_t run = 0;
+  for (std::uint64_t seed = 0; run < wanted && seed < 4 * wanted; ++seed) {
+    const AtSeed at{seed};
+    const RandomGraph random = random_graph(seed, *cuda, seed % 2 == 0 ? 40 : 400);
+    RegionCase some(random, cuda, RegionCase::Keep::some), all(random, cuda, RegionCase::Keep::all);
+    if (!some.has_regions() && !all.has_regions()) continue;
+    ++run;
+    some.run(1 + seed % 3);
+    all.run(1 + seed % 2);
+    EXPECT_EQ(all.compare_steps(), "") << "seed " << seed;
+    EXPECT_EQ(some.compare_kept(), "") << "seed " << seed;
+  }
+  EXPECT_EQ(run, wanted);
+}
+
+// All states after `runs` runs of `steps` steps.
+std::vector<std::byte> trained(const Model& model, const std::shared_ptr<Executor>& cuda, int runs, int steps) {
+  PlanOptions options;
+  options.fuse = true;
+  const CompiledModel compiled = compile_model(model, {&cuda, 1}, options);
+  const auto runnable = cuda->load(compiled.program);
+  write_start(model, compiled, {runnable.get()});
+  for (int i = 0; i < runs; ++i) runnable->run(0, static_cast<std::uint64_t>(steps));
+  std::vector<std::byte> all;
+  for (BufferId id = 0; id < compiled.program.buffers.size(); ++id) {
+    const Buffer& buffer = compiled.program.buffers[id];
+    if (buffer.storage != id || !is_state(buffer.kind)) continue;
+    std::vector<std::byte> bytes(buffer.type.bytes());
+    runnable->read(id, bytes);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
+TEST_F(StepKernelsOnADevice, LeaveTheSameBytesHoweverManyStepsALaunchHas) {
+  std::vector<Model> models;
+  for (const char* name : {"models/xor", "bench/models/realestate_1h", "bench/models/realestate_2h",
+                           "bench/models/spam_logreg", "bench/models/peaks"})
+    models.push_back(load_model(source_folder() + "/" + name + ".json"));
+  models.push_back(verified_model("adam"));
+  models.push_back(classifier());
+  for (const Model& model : models) {
+    const std::vector<std::byte> once = trained(model, cuda, 1, 1000);
+    EXPECT_EQ(trained(model, cuda, 1, 1000), once) << model.name << ": two runs";
+    EXPECT_EQ(trained(model, cuda, 1000, 1), once) << model.name << ": one by one";
+    EXPECT_EQ(trained(model, cuda, 10, 100), once) << model.name << ": by hundreds";
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::test

@@ -1,0 +1,126 @@
+// Mistakes planted in the text of a step kernel, or in the machine that runs it: each is noticed, as other bytes after
+// three steps or as threads that wait for ever.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "graphrun/session.h"
+#include "session/compiling/compiled_model.h"
+#include "steps/emulated_executor.h"
+#include "support/source_folder.h"
+
+namespace graphrun::test {
+namespace {
+
+using emulation::Fault;
+
+constexpr Blocks kShape{32, 2, 2};
+
+// 150 rows in batches of 100: the second has 50.
+const Model& model() {
+  static const Model one = [] {
+    LoadOptions options;
+    options.overrides = {{"data.train.random.rows", "150"}, {"train.batch", "100"}};
+    return load_model(source_folder() + "/bench/models/realestate_1h.json", options);
+  }();
+  return one;
+}
+
+// What is left after three steps of training, or what was wrong.
+struct Left {
+  std::vector<std::byte> bytes;
+  std::string failure;
+  friend bool operator==(const Left&, const Left&) = default;
+};
+
+Left run(const EmulationOptions& options) {
+  const std::shared_ptr<Executor> executor = std::make_shared<EmulatedExecutor>(options);
+  PlanOptions plan;
+  plan.fuse = true;
+  const CompiledModel compiled = compile_model(model(), {&executor, 1}, plan);
+  const auto runnable = executor->load(compiled.program);
+  write_start(model(), compiled, {runnable.get()});
+  Left left;
+  try {
+    runnable->run(0, 3);
+  } catch (const emulation::Failure& failure) {
+    left.failure = failure.what();
+    return left;
+  }
+  for (BufferId id = 0; id < compiled.program.buffers.size(); ++id) {
+    const Buffer& buffer = compiled.program.buffers[id];
+    if (buffer.storage != id || !is_state(buffer.kind)) continue;
+    std::vector<std::byte> bytes(buffer.type.bytes());
+    runnable->read(id, bytes);
+    left.bytes.insert(left.bytes.end(), bytes.begin(), bytes.end());
+  }
+  return left;
+}
+
+const Left& right() {
+  static const Left left = run({kShape});
+  return left;
+}
+
+// Whether under one of 20 schedules something is other than it should be.
+bool is_noticed(EmulationOptions options) {
+  for (options.schedule = 0; options.schedule < 20; ++options.schedule)
+    if (run(options) != right()) return true;
+  return false;
+}
+
+// In the kernel of training, the first place after `after`.
+bool is_noticed(const std::string& what, const std::string& instead, const std::string& after = "") {
+  EmulationOptions options{kShape};
+  int edited = 0;
+  options.edit = [&](std::string& text) {
+    if (text.find("gradient") == std::string::npos) return;
+    const std::size_t from = text.find(after), at = text.find(what, from);
+    if (from == std::string::npos || at == std::string::npos) throw std::logic_error("the text has no " + what);
+    text.replace(at, what.size(), instead);
+    ++edited;
+  };
+  const bool noticed = is_noticed(options);
+  return noticed && edited > 0;
+}
+
+TEST(StepKernelFaults, NothingIsNoticedWithoutOne) {
+  EXPECT_EQ(right().failure, "");
+  EXPECT_FALSE(is_noticed(EmulationOptions{kShape}));
+}
+
+TEST(StepKernelFaults, InTheTextAreNoticed) {
+  EXPECT_TRUE(is_noticed("    barrier();\n  }\n", "  }\n")) << "the barrier at a step's end";
+  EXPECT_TRUE(is_noticed("  barrier();\n  for (u32 epoch", "  for (u32 epoch")) << "the barrier before the first step";
+  EXPECT_TRUE(is_noticed("for_rows<100u, 128u, 1, true>(first_row, rows_of",
+                         "for_rows<100u, 128u, 1, true>(first_row, 1u + rows_of"))
+      << "one row too many";
+  EXPECT_TRUE(is_noticed("run(epoch)", "run(epoch - 1)")) << "the epoch before";
+  EXPECT_TRUE(is_noticed("run(epoch)", "run(1)")) << "always the same epoch";
+  EXPECT_TRUE(is_noticed("block_index() * 32u", "(block_index() | 1u) * 32u")) << "another block's rows";
+  EXPECT_TRUE(is_noticed("add_product<", "add_product<1 + ")) << "the place of another sum";
+  EXPECT_TRUE(is_noticed("start<", "start<1 + ")) << "a sum that does not start";
+  EXPECT_TRUE(is_noticed("if (block_index() == 0)", "if (block_index() == 9)")) << "an owner that is not there";
+  EXPECT_TRUE(is_noticed("each<36, 32>(", "each<36, 64>(")) << "every other element";
+  EXPECT_TRUE(is_noticed("u] = t", "u] = -t", "if (first_thread)")) << "what is recorded";
+}
+
+TEST(StepKernelFaults, OfTheMachineAreNoticed) {
+  const auto with = [](Fault fault, unsigned block, unsigned nth) {
+    EmulationOptions options{kShape};
+    options.planted = {fault, block, nth};
+    return is_noticed(options);
+  };
+  EXPECT_TRUE(with(Fault::lost_store, 1, 3)) << "a missing signal";
+  EXPECT_TRUE(with(Fault::lost_packet, 2, 1));
+  EXPECT_TRUE(with(Fault::stale_packet, 2, 1));
+  EXPECT_TRUE(with(Fault::wrong_parity, 1, 2));
+  EXPECT_TRUE(with(Fault::swapped_store, 3, 1)) << "another owner";
+  EXPECT_TRUE(with(Fault::swapped_packets, 3, 0));
+}
+
+}  // namespace
+}  // namespace graphrun::test

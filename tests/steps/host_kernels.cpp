@@ -1,0 +1,106 @@
+#include "steps/host_kernels.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "executors/cuda_planner/step_source.h"
+#include "support/source_folder.h"
+#include "support/temporary_folder.h"
+
+namespace graphrun::test {
+namespace {
+
+constexpr std::size_t kTexts = 12;  // of a translation unit
+
+std::map<std::string, StepFunction>& kernels() {
+  static std::map<std::string, StepFunction> table;
+  return table;
+}
+
+std::string named(std::string text, const std::string& name) {
+  const std::string_view placeholder = kKernelName;
+  for (std::size_t at = 0; (at = text.find(placeholder, at)) != std::string::npos; at += name.size())
+    text.replace(at, placeholder.size(), name);
+  return text;
+}
+
+// With a function of one type for each kernel: the arguments of two are of different sizes.
+std::string unit(const std::vector<std::string>& texts) {
+  std::string source = cuda::step_prelude(MathMode::exact);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::string name = fmt::format("kernel_{}", i);
+    source += named(texts[i], name);
+    source +=
+        fmt::format("extern \"C\" void run_{}(const void* a) {{ {}::{}(*static_cast<const {}::Arguments*>(a)); }}\n", i,
+                    name, name, name);
+  }
+  return source;
+}
+
+void compile(const std::vector<std::string>& texts, StepFunction* to) {
+  const TemporaryFolder folder;
+  const std::string source = folder.write("kernels.cpp", unit(texts)), library = folder.file("kernels.so");
+  const std::string messages = folder.file("messages"), root = source_folder();
+  const std::string command = fmt::format(
+      "{0} -std=c++20 -O1 -ffp-contract=off -w -fPIC -shared -I{1}/tests/emulation/shim -I{1}/tests -I{1}/src "
+      "-I{1}/include {2} -o {3} > {4} 2>&1",
+      GRAPHRUN_HOST_COMPILER, root, source, library, messages);
+  if (std::system(command.c_str()) != 0)
+    throw std::runtime_error(content_of(messages).substr(0, 4000) + "\n" + content_of(source));
+  void* const loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (loaded == nullptr) throw std::runtime_error(::dlerror());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    to[i].run = reinterpret_cast<void (*)(const void*)>(::dlsym(loaded, fmt::format("run_{}", i).c_str()));
+    const void* const bytes = ::dlsym(loaded, fmt::format("kernel_{}_shared_bytes", i).c_str());
+    if (to[i].run == nullptr || bytes == nullptr) throw std::runtime_error("a kernel is missing in its library");
+    to[i].shared_bytes = *static_cast<const std::uint32_t*>(bytes);
+  }
+}
+
+}  // namespace
+
+void compile_steps(const std::vector<std::string>& texts) {
+  const std::set<std::string> distinct(texts.begin(), texts.end());
+  std::vector<std::string> missing;
+  std::ranges::copy_if(distinct, std::back_inserter(missing),
+                       [](const std::string& text) { return !kernels().contains(text); });
+  std::vector<StepFunction> made(missing.size());
+  std::string failure;
+  const auto part = [&](std::size_t first) {  // every other one of the translation units
+    for (std::size_t begin = first * kTexts; begin < missing.size(); begin += 2 * kTexts) {
+      const auto from = missing.begin() + static_cast<std::ptrdiff_t>(begin);
+      const auto count = static_cast<std::ptrdiff_t>(std::min(kTexts, missing.size() - begin));
+      compile({from, from + count}, made.data() + begin);
+    }
+  };
+  std::thread second([&] {
+    try {
+      part(1);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+  });
+  try {
+    part(0);
+  } catch (...) {
+    second.join();
+    throw;
+  }
+  second.join();
+  if (!failure.empty()) throw std::runtime_error(failure);
+  for (std::size_t i = 0; i < missing.size(); ++i) kernels()[missing[i]] = made[i];
+}
+
+StepFunction step_function(const std::string& text) {
+  if (!kernels().contains(text)) compile_steps({text});
+  return kernels().at(text);
+}
+
+}  // namespace graphrun::test

@@ -1,0 +1,118 @@
+// Models with the emulated executor as the candidate: every step alone, regions from equal states, many steps of one
+// launch beside as many launches of one; and the same bytes whatever the order in which threads run.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executors/verify_models.h"
+#include "graphrun/session.h"
+#include "graphrun/verify.h"
+#include "session/compiling/compiled_model.h"
+#include "steps/emulated_executor.h"
+#include "support/rounds.h"
+#include "support/source_folder.h"
+
+namespace graphrun::test {
+namespace {
+
+std::shared_ptr<EmulatedExecutor> emulated(std::optional<Blocks> shape, std::uint64_t schedule = 0) {
+  EmulationOptions options;
+  options.blocks = shape;
+  options.schedule = schedule;
+  return std::make_shared<EmulatedExecutor>(options);
+}
+
+// With data of their own and few rows.
+struct Case {
+  std::string name;
+  std::vector<Blocks> shapes;
+  std::vector<std::pair<std::string, std::string>> overrides = {};
+};
+
+Model load(const Case& c) {
+  LoadOptions options;
+  options.overrides = c.overrides;
+  const std::string folder = c.name == "xor" ? "/models/" : "/bench/models/";
+  return load_model(source_folder() + folder + c.name + ".json", options);
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list = {
+      {"xor", {{32, 1, 1}, {32, 2, 2}}},
+      {"realestate_1h", {{128, 1, 1}, {32, 2, 1}}},
+      {"realestate_1h", {{32, 2, 3}}, {{"train.batch", "100"}}},  // the last batch has 21 rows
+      {"realestate_2h", {{32, 4, 1}, {64, 1, 3}}, {{"data.train.random.rows", "150"}}},
+      {"spam_logreg", {{32, 2, 2}}, {{"data.train.random.rows", "150"}}},
+      {"peaks", {{32, 2, 2}}, {{"data.train.random.rows", "150"}}},
+      {"stock_800k", {{32, 2, 2}}, {{"data.train.random.rows", "150"}}},
+      {"stock_800k", {{32, 4, 1}}, {{"data.train.random.rows", "5"}}},  // most threads have none
+  };
+  return list;
+}
+
+void expect_verified(const Model& model, const Blocks& shape, std::uint64_t steps = 2) {
+  VerifyOptions options;
+  options.custom_executor = emulated(shape, 7);
+  options.steps = steps;
+  const VerifyReport report = verify(model, options);
+  EXPECT_TRUE(report.passed()) << shape.threads << " threads, " << shape.clusters << " clusters of " << shape.cluster
+                               << ": " << (report.difference ? to_string(*report.difference) : "");
+  EXPECT_GT(report.regions, 0u);
+  EXPECT_GT(report.fused_values, 0u);
+}
+
+TEST(StepKernelsOfModels, AreVerified) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    Model model = load(c);
+    for (const Blocks& shape : c.shapes) {
+      model.train.math = model.train.math == MathMode::fast ? MathMode::exact : MathMode::fast;
+      expect_verified(model, shape);
+    }
+  }
+  expect_verified(verified_model("momentum"), {32, 1, 1});
+  expect_verified(verified_model("adam"), {32, 2, 1});
+  expect_verified(classifier(), {32, 2, 2});
+}
+
+// All that a model has after ten steps.
+std::vector<std::byte> after_ten(const Model& model, const Blocks& shape, std::uint64_t schedule, bool together) {
+  const std::shared_ptr<Executor> executor = emulated(shape, schedule);
+  PlanOptions options;
+  options.fuse = true;
+  const CompiledModel compiled = compile_model(model, {&executor, 1}, options);
+  EXPECT_FALSE(compiled.program.phases[0].regions.empty());
+  const auto runnable = executor->load(compiled.program);
+  write_start(model, compiled, {runnable.get()});
+  for (int i = 0; i < (together ? 1 : 10); ++i) runnable->run(0, together ? 10 : 1);
+  std::vector<std::byte> all;
+  for (BufferId id = 0; id < compiled.program.buffers.size(); ++id) {
+    const Buffer& buffer = compiled.program.buffers[id];
+    if (buffer.storage != id || !is_state(buffer.kind)) continue;
+    std::vector<std::byte> bytes(buffer.type.bytes());
+    runnable->read(id, bytes);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
+TEST(StepKernelsOfModels, LeaveTheSameBytesHoweverTheyRun) {
+  const Case partial{"realestate_1h", {}, {{"train.batch", "100"}}};
+  const Case peaks{"peaks", {}, {{"data.train.random.rows", "150"}}};
+  struct {
+    Model model;
+    Blocks shape;
+  } const runs[] = {{load(partial), {32, 2, 2}}, {load(peaks), {32, 2, 1}}, {classifier(), {32, 1, 3}}};
+  for (const auto& [model, shape] : runs) {
+    const std::vector<std::byte> once = after_ten(model, shape, 0, true);
+    EXPECT_EQ(after_ten(model, shape, 1, false), once) << model.name;
+    for (std::uint64_t schedule = 2; schedule < (all_cases() ? 32 : 8); ++schedule)
+      ASSERT_EQ(after_ten(model, shape, schedule, true), once) << model.name << ", schedule " << schedule;
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::test
