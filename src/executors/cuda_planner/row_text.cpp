@@ -142,16 +142,24 @@ std::string moved_text(const TextCall& call, const Shape& space) {
 
 // As statements that return element i.
 std::string joined_text(const TextCall& call, const Shape& space) {
+  const auto part = [](const TextOperand& operand, const std::string& index) {
+    const std::int64_t offset = operand.has_rows() ? 0 : operand.view.offset;
+    return operand.number
+               ? operand.name
+               : fmt::format("{}[{}{}]", operand.name, offset == 0 ? "" : fmt::format("{} + ", offset), index);
+  };
   if (call.op == Op::pad) {
     const auto& p = call.params->as<PadParams>();
+    const std::string value = call.output.dtype == DType::f32
+                                  ? number_text(p.value)
+                                  : fmt::format("{}({})", type_name(call.output.dtype), p.value);
     const Shape from = seen(call.inputs[0]).extents;
     const Around out(space, p.axis), in(from, p.axis);
     const std::string index = fmt::format("i / {0} * {1} + (k - {2}) * {3} + i % {3}", out.along * out.after,
                                           in.along * in.after, p.before, out.after);
-    const std::string x =
-        call.inputs[0].number ? call.inputs[0].name : fmt::format("{}[{}]", call.inputs[0].name, index);
+    const std::string x = part(call.inputs[0], index);
     return fmt::format("const int k = i / {} % {}; if (k < {} || k >= {}) return {}; return {};", out.after, out.along,
-                       p.before, p.before + in.along, number_text(p.value), x);
+                       p.before, p.before + in.along, value, x);
   }
   if (call.op != Op::concat) return {};
   const int axis = call.params->as<AxisParams>().axis;
@@ -163,7 +171,7 @@ std::string joined_text(const TextCall& call, const Shape& space) {
     const std::string index = fmt::format("i / {0} * {1} + (k - {2}) * {3} + i % {3}", out.along * out.after,
                                           in.along * in.after, start, out.after);
     start += in.along;
-    const std::string x = operand.number ? operand.name : fmt::format("{}[{}]", operand.name, index);
+    const std::string x = part(operand, index);
     text += start < out.along ? fmt::format(" if (k < {}) return {};", start, x) : fmt::format(" return {};", x);
   }
   return text;
@@ -246,8 +254,8 @@ class RowText {
     const std::string x = table.number
                               ? table.name
                               : fmt::format("{}[{} + k * {} + i % {}]", table.name, table.view.offset, width, width);
-    return fmt::format("map<{}>([&](int i) {{ const int k = {}; return k >= 0 && k < {} ? {} : 0.0f; }})", n, place,
-                       table.type.shape[0], x);
+    return fmt::format("map<{}>([&](int i) {{ const int k = {}; return k >= 0 && k < {} ? {} : {}(0); }})", n, place,
+                       table.type.shape[0], x, type_name(table.type.dtype));
   }
 
   // Terms of an operand: kept and reduced features.
@@ -388,6 +396,7 @@ std::string element_text(const TextCall& call, std::string& reason) {
     return draw_text(call, call.inputs[drops ? 1 : 0].name, "u64(i)", drops ? element(call.inputs[0], space) : "");
   }
   if (std::string text = moved_text(call, space); !text.empty()) return text;
+  if (std::string text = joined_text(call, space); !text.empty()) return fmt::format("[&] {{ {} }}()", text);
   if (call.op == Op::matmul) {
     const TextOperand &a = call.inputs[0], &b = call.inputs[1];
     const auto& p = call.params->as<MatmulParams>();
