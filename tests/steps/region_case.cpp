@@ -112,10 +112,8 @@ std::string RegionCase::compare_steps() const {
     if (step.row_count != kNoBuffer) inputs.push_back(step.row_count);
     for (const BufferId input : inputs) {
       const Bytes bytes = read(program.buffers[input].name);
-      if (program.buffers[input].storage == input || program.buffers[input].layout == Layout::strided)
-        run->write(input, bytes), scale->write(input, absolute(program.buffers[input], bytes));
-      else
-        run->write(input, bytes), scale->write(input, absolute(program.buffers[input], bytes));
+      run->write(input, bytes);
+      scale->write(input, absolute(program.buffers[input], bytes));
     }
     run->run_steps(0, i, i + 1);
     scale->run_steps(0, i, i + 1);
