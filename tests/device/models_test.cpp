@@ -48,6 +48,7 @@ TEST_F(DeviceModels, RegionsGiveTheBitsOfTheSteps) {
       SessionOptions options;
       options.executor = "cuda";
       options.fuse = fuse;
+      options.jit = Jit::off;  // regions over rows have sums in an order of their own
       return plan_program(load_model(file.path()), options);
     };
     Program program, alone;

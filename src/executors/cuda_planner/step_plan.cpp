@@ -139,9 +139,9 @@ std::int64_t cycles_of(const Work& work, const StepTiling& tiling, std::int64_t 
   const std::int64_t instructions = work.instructions + work.adding / tiling.groups;
   const std::int64_t warps = divide_up(tiling.threads, 128);  // of a quarter
   // One warp alone issues four instructions of five; a row by itself waits for its own results.
-  const std::int64_t issue = warps * rows * instructions * (warps > 1 ? 105 : 125) / 100;
+  const std::int64_t issue = warps * rows * instructions * (warps > 1 ? 115 : 125) / 100;
   const std::int64_t latency = 250 + rows * instructions / 2;
-  const std::int64_t lanes = warps * work.sums / tiling.groups * 5 / 2;
+  const std::int64_t lanes = warps * work.sums / tiling.groups * 3 / 2 + 40 * (warps - 1);
   const std::int64_t exchange = work.sums == 0        ? 100
                                 : tiling.clusters > 1 ? kGridCycles
                                 : tiling.cluster > 1  ? kClusterCycles

@@ -143,10 +143,11 @@ GRAPHRUN_FN Float tan(Float x) {
 
 // ---- bounds -------------------------------------------------------------------------------------------------------
 
-// The largest error in ulp, where it is not that of the list of scalar ops (scalar_op_list.h).
+// The largest error in ulp, where it is not that of the list of scalar ops (scalar_op_list.h). A quotient of an H200
+// was off by 2.05, where the PTX ISA says 2.
 // clang-format off
 #define GRAPHRUN_FAST_BOUNDS(X) \
-  X(Div, 2) X(Reciprocal, 2) X(Sqrt, 2) X(Rsqrt, 2.5) X(Exp, 2.5) X(Log, 5) X(Log1p, 6) X(Tanh, 3) X(Sigmoid, 6) \
+  X(Div, 2.5) X(Reciprocal, 2) X(Sqrt, 2) X(Rsqrt, 2.5) X(Exp, 2.5) X(Log, 5) X(Log1p, 6) X(Tanh, 3) X(Sigmoid, 6) \
   X(Softplus, 5) X(SoftplusGradient, 6) X(Silu, 6) X(Gelu, 8) X(GeluTanh, 6) X(Erf, 2.5) X(Pow, 3.5)
 // clang-format on
 template <class Functor>
