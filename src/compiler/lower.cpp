@@ -352,15 +352,34 @@ class Lowering {
     }
   }
 
+  // Blocks of a launch begin when they do: what one of them has read, and no longer needs, another may still have to
+  // read. So what a region of blocks reads lives as long as the region.
+  std::vector<std::uint32_t> last_uses() const {
+    std::vector<std::uint32_t> last = storage_.last;
+    for (std::size_t r = 0; r < layouts_.size(); ++r) {
+      const ir::Region& region = graph_.regions[r];
+      if (region.stages.empty() || !std::holds_alternative<StepTiling>(layouts_[r].tiling)) continue;
+      const NodeId first = region.stages.front().first;
+      for (NodeId id = first; id < region.last; ++id) {
+        for (const NodeId input : graph_[id].inputs) {
+          const NodeId root = storage_.root[input];
+          if (root < first) last[root] = std::max(last[root], storage_.time[region.last - 1]);
+        }
+      }
+    }
+    return last;
+  }
+
   void place() {
     std::uint64_t states = 0;
+    const std::vector<std::uint32_t> last_use = last_uses();
     std::vector<Interval> intervals;
     std::vector<BufferId> placed;
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (storage_.root[id] != id || graph_[id].op == Op::assign || graph_[id].phase == kShared) continue;
       if (in_tile_only_[id]) continue;
       const BufferId buffer = result_.buffer_of[id];
-      intervals.push_back({program().buffers[buffer].bytes, storage_.first[id], storage_.last[id]});
+      intervals.push_back({program().buffers[buffer].bytes, storage_.first[id], last_use[id]});
       placed.push_back(buffer);
     }
     for (const auto& [buffer, first, last] : workspaces_) {
