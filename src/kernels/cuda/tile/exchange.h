@@ -26,7 +26,7 @@ GRAPHRUN_TILE_CONSTEXPR int multiple_of_4(int x) {
 template <int kValues, int kThreads, int kCluster, int kClusters, class Combine>
 class Exchange {
  public:
-  static_assert(kThreads % 32 == 0 && (kCluster == 1 || kHasClusters));
+  static_assert(kThreads % 32 == 0);
 
   static constexpr int kRow = multiple_of_4(kValues);  // floats of a row; those beyond the values are nothing
   static constexpr int kSlice = kClusters == 1 ? kRow : multiple_of_4(divide_up(kValues, kCluster));
@@ -57,6 +57,7 @@ class Exchange {
         fault_(fault),
         rank_(kCluster > 1 ? cluster_rank() : 0),
         slice_values_(slice_values(rank_)) {
+    static_assert(kCluster == 1 || kHasClusters);  // hosts know the sizes of any
     if (thread_index() == 0) {
       shared_.failed = 0;
       if constexpr (kCluster > 1) {
