@@ -131,7 +131,7 @@ Work work_of(const RegionSignature& region) {
   return work;
 }
 
-// Measured on an H200 (docs/cuda.md): what an exchange takes, beside the steps that run once after it.
+// Measured on an H200 (docs/notes/2026-11-23-whole-steps.md): what an exchange takes, beside the steps that run once after it.
 constexpr std::int64_t kBlockCycles = 400, kClusterCycles = 900, kGridCycles = 2600;
 
 std::int64_t cycles_of(const Work& work, const StepTiling& tiling, std::int64_t capacity) {
