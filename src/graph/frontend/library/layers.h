@@ -31,7 +31,7 @@ struct LayerInit {
 
 struct Layer : Callable {
   std::vector<LayerInit> inits;
-  ir::NodeId (*build)(const LayerCall& call);
+  ir::NodeId (*build)(const LayerCall& call) = nullptr;
 };
 
 const std::vector<Layer>& layers();
