@@ -24,6 +24,7 @@ struct Meeting {
   unsigned size = 0;
   Site site{};
   std::vector<Thread*> waiting;
+  const void* given[32] = {};  // by lanes, the last time
 };
 
 struct Block {
@@ -47,6 +48,7 @@ struct Thread {
   std::vector<const void*> looked;
   std::uint64_t look = 0;  // of a wait, to know it from later ones
   float offered = 0.0f, got = 0.0f;
+  const void* given = nullptr;
   unsigned from_lane = 0;
 };
 
@@ -128,7 +130,10 @@ class Machine {
     meeting.waiting.push_back(now_thread);
     if (meeting.waiting.size() == meeting.size) {
       float lanes[32] = {};
-      for (const Thread* thread : meeting.waiting) lanes[thread->index % 32] = thread->offered;
+      for (const Thread* thread : meeting.waiting) {
+        lanes[thread->index % 32] = thread->offered;
+        meeting.given[thread->index % 32] = thread->given;
+      }
       for (Thread* thread : meeting.waiting) {
         thread->got = lanes[thread->from_lane % 32];
         make_ready(thread);
@@ -376,6 +381,11 @@ float shuffle(float x, unsigned from_lane, Site site) {
   Machine::now_thread->from_lane = from_lane;
   machine->meet(*Machine::now_thread->warp, "shuffle", site);
   return Machine::now_thread->got;
+}
+void gather(const void* mine, const void* (&all)[32], Site site) {
+  Machine::now_thread->given = mine;
+  machine->meet(*Machine::now_thread->warp, "product of tensor cores", site);
+  std::ranges::copy(Machine::now_thread->warp->given, all);
 }
 
 void mbarrier_init(unsigned long long* mbarrier) {

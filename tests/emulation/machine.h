@@ -66,6 +66,8 @@ void barrier(Site site);
 void warp_barrier(Site site);
 void cluster_barrier(Site site);
 float shuffle(float x, unsigned from_lane, Site site);
+// What each lane of the warp gives: there until the lane that gave it goes on, so until the warp's next barrier.
+void gather(const void* mine, const void* (&all)[32], Site site);
 unsigned lane();
 // A phase of an mbarrier in its 64 bits.
 void mbarrier_init(unsigned long long* mbarrier);

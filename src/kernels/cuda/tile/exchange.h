@@ -300,6 +300,8 @@ class AllReduce {
     static_assert(kFirst % 4 == 0 && kFirst + N <= kValues);
     combine_lanes<Combine>(part, shared_.rows[thread_index() / 32 % kWarps] + kFirst);
   }
+  // Where this warp's values lie, for who combines its lanes by itself instead.
+  GRAPHRUN_TILE_FN float* row() { return shared_.rows[thread_index() / 32 % kWarps]; }
   // When all groups have added theirs.
   GRAPHRUN_TILE_FN void run(unsigned epoch) {
     barrier();

@@ -200,6 +200,27 @@ GRAPHRUN_TILE_FN float magnitude(float x) {  // |x|, which costs nothing as an o
   return fabsf(x);
 }
 
+// c (16, 8) += a (16, 8) times b (8, 8), by all lanes of a warp; of a and b only the first 10 bits of fraction count.
+// Lane 4 g + t has c's rows g, g, g + 8, g + 8 in the columns 2 t, 2 t + 1, 2 t, 2 t + 1, a's rows g, g + 8, g, g + 8
+// in the columns t, t, t + 4, t + 4, and of b's column g the rows t, t + 4.
+GRAPHRUN_TILE_FN void multiply_add(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
+        "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
+// Four matrices (8, 4) from shared memory, by all lanes of a warp: lane 8 i + r says where row r of matrix i lies, on
+// 16 bytes; lane 4 g + t gets of each matrix row g, column t.
+GRAPHRUN_TILE_FN void load_matrices(float (&x)[4], const float* row) {
+  unsigned bits[4];
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
+               : "r"(shared_address(row))
+               : "memory");
+  for (int i = 0; i < 4; ++i) x[i] = __uint_as_float(bits[i]);
+}
+
 // A word of global memory that other blocks, and after the launch the host, look at.
 GRAPHRUN_TILE_FN unsigned load_flag(const unsigned* flag) {
   return *static_cast<const volatile unsigned*>(flag);

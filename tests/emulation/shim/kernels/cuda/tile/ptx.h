@@ -4,6 +4,7 @@
 // come (machine.cpp).
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 #include "emulation/approximations.h"
@@ -85,6 +86,39 @@ inline void store_packet(Packet* to, const Packet& packet) {
 inline Packet load_packet(const Packet* from) {
   thread::looks_at(from);
   return *from;
+}
+
+inline float first_bits(float x) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  bits &= 0xffffe000u;
+  std::memcpy(&x, &bits, sizeof(bits));
+  return x;
+}
+inline void multiply_add(float (&c)[4], const float (&a)[4], const float (&b)[2], GRAPHRUN_TILE_HERE) {
+  struct Factors {
+    float a[4], b[2];
+  };
+  const Factors mine{{first_bits(a[0]), first_bits(a[1]), first_bits(a[2]), first_bits(a[3])},
+                     {first_bits(b[0]), first_bits(b[1])}};
+  const void* lanes[32];
+  thread::gather(&mine, lanes, {file, line});
+  const auto of = [&](unsigned lane) -> const Factors& { return *static_cast<const Factors*>(lanes[lane]); };
+  const unsigned row = thread::lane() / 4 * 4, column = thread::lane() % 4 * 8;  // first lanes
+  for (unsigned i = 0; i < 4; ++i) {
+    double sum = double{c[i]};
+    for (unsigned k = 0; k < 4; ++k)
+      for (unsigned half = 0; half < 2; ++half)
+        sum += double{of(row + k).a[i / 2 + 2 * half]} * double{of(column + i % 2 * 4 + k).b[half]};
+    c[i] = static_cast<float>(sum);
+  }
+  thread::warp_barrier({file, line});
+}
+inline void load_matrices(float (&x)[4], const float* row, GRAPHRUN_TILE_HERE) {
+  const void* lanes[32];
+  thread::gather(row, lanes, {file, line});
+  for (unsigned i = 0; i < 4; ++i)
+    x[i] = static_cast<const float*>(lanes[8 * i + thread::lane() / 4])[thread::lane() % 4];
 }
 
 inline unsigned load_flag(const unsigned* flag) {

@@ -1,0 +1,184 @@
+// warp_sums.h: sums over the rows of a warp's tiles: of values, and of products of one value with another.
+// Contract: a lane has its part of each sum in registers; products of more than four by more than four features are
+// made by tensor cores, tile by tile, and their sums added in f32, since a tensor core cuts off. All lanes of a warp
+// call together. Leaves to others: sums over warps (exchange.h).
+#pragma once
+
+#include "kernels/cuda/tile/warp.h"
+
+namespace graphrun::cuda::tile::by_warp {
+
+// Numbers kAt, kAt + 1, … of all sums: K by N of them. Where both are wide a lane has its part of the result of a
+// product, with the wider side, or what pads less, as the side of 16; else its columns.
+template <int kAt_, int K_, int N_>
+struct Sum {
+  static constexpr int kAt = kAt_, K = K_, N = N_;
+  static constexpr bool kBlocks = !is_narrow(K) && !is_narrow(N);
+  static constexpr bool kSwapped = (K + 15) / 16 * blocks_of(N) > (N + 15) / 16 * blocks_of(K);
+  static constexpr int kLong = kSwapped ? N : K, kShort = kSwapped ? K : N;
+  static constexpr int kTall = (kLong + 15) / 16, kWide = blocks_of(kShort);
+  static constexpr int kNumbers = kBlocks ? kTall * kWide * 4 : columns_of(K) * columns_of(N);
+  // Of each feature 16 rows, and 4 floats between, so that no two lanes meet in a bank.
+  static constexpr int kStride = 20;
+  static constexpr int kScratch = kBlocks ? (16 * kTall + 8 * kWide) * kStride : 0;
+};
+
+// The sums of a warp: a list of Sum, and what each has in its lanes.
+template <class... S>
+class Sums {
+  // Of those before the one at kAt: how many numbers of a lane, and how many floats of scratch.
+  GRAPHRUN_TILE_CONSTEXPR static int numbers_before(int kAt) {
+    int sum = 0;
+    bool before = true;
+    ((before = before && S::kAt != kAt, sum += before ? S::kNumbers : 0), ...);
+    return sum;
+  }
+  GRAPHRUN_TILE_CONSTEXPR static int scratch_before(int kAt) {
+    int sum = 0;
+    bool before = true;
+    ((before = before && S::kAt != kAt, sum += before ? S::kScratch : 0), ...);
+    return sum;
+  }
+  static constexpr int kNumbers = (S::kNumbers + ...);
+
+ public:
+  static constexpr int kScratch = (S::kScratch + ...);  // floats of a warp
+
+  // `scratch` of this warp, on 16 bytes; who reads of it and who writes have a warp_barrier() between.
+  GRAPHRUN_TILE_FN explicit Sums(float* scratch) : scratch_(scratch) {
+    GRAPHRUN_TILE_UNROLL
+    for (int i = 0; i < kNumbers; ++i) v_[i] = 0.0f;
+  }
+
+  // The transpose of x times y.
+  template <int kAt, int K, int N, class Tile>
+  GRAPHRUN_TILE_FN void add_product(const Row<float, K>& all_x, const Row<float, N>& all_y, const Tile& rows) {
+    using To = Sum<kAt, K, N>;
+    constexpr int kFirst = numbers_before(kAt);
+    const auto x = live_rows(all_x, rows);
+    const auto y = live_rows(all_y, rows);
+    if constexpr (To::kBlocks) {
+      constexpr int kScratchFirst = scratch_before(kAt);
+      float* const left = scratch_ + kScratchFirst;
+      float* const right = left + 16 * To::kTall * To::kStride;
+      turn<To::kStride>(left, pick<To::kSwapped>(y, x));
+      turn<To::kStride>(right, pick<To::kSwapped>(x, y));
+      warp_barrier();
+      multiply_turned<To>(left, right, kFirst);
+    } else {
+      GRAPHRUN_TILE_UNROLL
+      for (int k = 0; k < columns_of(K); ++k) {
+        GRAPHRUN_TILE_UNROLL
+        for (int n = 0; n < columns_of(N); ++n) {
+          float& sum = v_[kFirst + k * columns_of(N) + n];
+          GRAPHRUN_TILE_UNROLL
+          for (int half = 0; half < 2; ++half) sum = scalar::fma(x.v[k][half], y.v[n][half], sum);
+        }
+      }
+    }
+  }
+  // x itself.
+  template <int kAt, int N, class Tile>
+  GRAPHRUN_TILE_FN void add(const Row<float, N>& all_x, const Tile& rows) {
+    constexpr int kFirst = numbers_before(kAt);
+    const auto x = live_rows(all_x, rows);
+    GRAPHRUN_TILE_UNROLL
+    for (int n = 0; n < columns_of(N); ++n) v_[kFirst + n] += x.v[n][0] + x.v[n][1];
+  }
+
+  // All of the warp's sums, to the numbers of `to` in shared memory.
+  GRAPHRUN_TILE_FN void finish(float* to) { (finish_one<S>(to), ...); }
+
+ private:
+  template <int N, class Tile>
+  GRAPHRUN_TILE_FN static Row<float, N> live_rows(const Row<float, N>& x, const Tile& rows) {
+    Row<float, N> out;
+    GRAPHRUN_TILE_UNROLL
+    for (int c = 0; c < columns_of(N); ++c) {
+      GRAPHRUN_TILE_UNROLL
+      for (int half = 0; half < 2; ++half) out.v[c][half] = rows.live(half) ? x.v[c][half] : 0.0f;
+    }
+    return out;
+  }
+  template <bool kFirst, class X, class Y>
+  GRAPHRUN_TILE_FN static const auto& pick(const X& x, const Y& y) {
+    if constexpr (kFirst) {
+      return x;
+    } else {
+      return y;
+    }
+  }
+
+  // Into scratch, feature by feature.
+  template <int kStride, int N>
+  GRAPHRUN_TILE_FN static void turn(float* to, const Row<float, N>& x) {
+    to += 2 * lane_column() * kStride + lane_row();
+    GRAPHRUN_TILE_UNROLL
+    for (int c = 0; c < columns_of(N); ++c) {
+      GRAPHRUN_TILE_UNROLL
+      for (int half = 0; half < 2; ++half) to[(c / 2 * 8 + c % 2) * kStride + 8 * half] = x.v[c][half];
+    }
+  }
+  template <class To>
+  GRAPHRUN_TILE_FN void multiply_turned(const float* left, const float* right, int first) {
+    const int lane = static_cast<int>(thread_index() % 32), row = lane % 8, matrix = lane / 8;
+    Split<2> b[To::kWide][2];  // rows 0 to 7, 8 to 15
+    GRAPHRUN_TILE_UNROLL
+    for (int n = 0; n < To::kWide; ++n) {
+      float x[4];
+      load_matrices(x, right + (8 * n + row) * To::kStride + 4 * matrix);
+      GRAPHRUN_TILE_UNROLL
+      for (int i = 0; i < 4; ++i) b[n][i / 2].set(i % 2, x[i]);
+    }
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < To::kTall; ++m) {
+      float c[To::kWide][4] = {};
+      GRAPHRUN_TILE_UNROLL
+      for (int rows = 0; rows < 2; ++rows) {
+        float x[4];
+        load_matrices(x, left + (16 * m + matrix % 2 * 8 + row) * To::kStride + 8 * rows + matrix / 2 * 4);
+        Split<4> a;
+        GRAPHRUN_TILE_UNROLL
+        for (int i = 0; i < 4; ++i) a.set(i, x[i]);
+        GRAPHRUN_TILE_UNROLL
+        for (int n = 0; n < To::kWide; ++n) multiply_add(c[n], a, b[n][rows]);
+      }
+      GRAPHRUN_TILE_UNROLL
+      for (int n = 0; n < To::kWide; ++n) {
+        GRAPHRUN_TILE_UNROLL
+        for (int i = 0; i < 4; ++i) v_[first + (m * To::kWide + n) * 4 + i] += c[n][i];
+      }
+    }
+  }
+
+  template <class To>
+  GRAPHRUN_TILE_FN void finish_one(float* to) {
+    constexpr int kFirst = numbers_before(To::kAt);
+    to += To::kAt;
+    if constexpr (To::kBlocks) {
+      GRAPHRUN_TILE_UNROLL
+      for (int i = 0; i < To::kNumbers; ++i) {
+        const int m = i / 4 / To::kWide * 16 + i % 4 / 2 * 8 + lane_row();
+        const int n = i / 4 % To::kWide * 8 + 2 * lane_column() + i % 2;
+        if (m < To::kLong && n < To::kShort) to[To::kSwapped ? n * To::N + m : m * To::N + n] = v_[kFirst + i];
+      }
+    } else {
+      each_column<To::K>([&](int kc, int k, bool k_there) {
+        each_column<To::N>([&](int nc, int n, bool n_there) {
+          const int i = kc * columns_of(To::N) + nc;
+          float x = v_[kFirst + i];
+          GRAPHRUN_TILE_UNROLL
+          for (int lanes = 4; lanes < 32; lanes *= 2) x = x + shuffle_xor(x, lanes);
+          constexpr bool kEach = is_narrow(To::K) && is_narrow(To::N);  // each lane of a row has all
+          const bool mine = lane_row() == i % 8 && (!kEach || lane_column() == 0);
+          if (mine && k_there && n_there) to[k * To::N + n] = x;
+        });
+      });
+    }
+  }
+
+  float v_[kNumbers];
+  float* scratch_;
+};
+
+}  // namespace graphrun::cuda::tile::by_warp
