@@ -109,7 +109,7 @@ constexpr void add_ops(Hash& hash) {
 constexpr void add_enumerations(Hash& hash) {
   const auto add = [&hash](auto last) { hash.add(static_cast<std::uint64_t>(last)); };
   add(DType::boolean), add(BufferKind::tile), add(BufferKind::activation), add(Layout::strided), add(CombineOp::min);
-  add(RegionForm::elements), add(Profiling::own_clock), add(MathMode::fast);
+  add(RegionForm::elements), add(Profiling::own_clock), add(MathMode::fast), add(RowTile::warp);
   hash.add(kMaxRank).add(kMaxOperands).add(kAlignment).add(kTileLanes).add(std::variant_size_v<Tiling>);
 }
 
@@ -126,7 +126,7 @@ constexpr void add_program(Hash& hash) {
   GRAPHRUN_STRUCT(Stage, first, rows, last, loads, stores, combines, fused);
   GRAPHRUN_STRUCT(HostTiling, tile_rows, partitions, tile_bytes, accumulator_bytes, lanes);
   GRAPHRUN_STRUCT(GpuTiling, threads, blocks);
-  GRAPHRUN_STRUCT(StepTiling, threads, cluster, clusters, scratch_bytes, groups);
+  GRAPHRUN_STRUCT(StepTiling, threads, cluster, clusters, scratch_bytes, groups, tile);
   GRAPHRUN_TYPE(Tiling);
   GRAPHRUN_STRUCT(Region, stages, last, accumulators, tiling, chains);
   GRAPHRUN_STRUCT(ElementChain, first, last);

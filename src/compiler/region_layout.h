@@ -3,9 +3,9 @@
 // Contract: every value that row steps of a stage read or write with rows has a place in the tile, but for those
 // between fused steps; two that are alive at the same row step do not overlap, packed by the function that packs the
 // arena (offsets.h). Fused steps read and write when the last of them is due. Sizes grow with the rows of a tile, so
-// places are found for one vector of rows and scaled. In a StepTiling rows are in registers and have no places. Leaves to others: how many rows and partitions
-// (Executor::plan_region), buffers and steps of the Program (lower.h),
-// legality (regions.h).
+// places are found for one vector of rows and scaled. In a StepTiling rows are in registers and have no places. Leaves
+// to others: how many rows and partitions (Executor::plan_region), buffers and steps of the Program (lower.h), legality
+// (regions.h).
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ namespace approximation {
 constexpr double kSmallest = 0x1p-126;  // normal
 
 inline double ulp(double x) {
-  return std::ldexp(1.0, std::max(std::ilogb(std::max(std::abs(x), kSmallest)) - 23, -149));
+  return std::ldexp(1.0, std::max(std::ilogb(std::max(kSmallest, std::abs(x))) - 23, -149));
 }
 inline double part(float x) {  // splitmix64
   std::uint32_t word = 0;

@@ -148,7 +148,13 @@ RegionPlan EmulatedExecutor::plan_region(const RegionSignature& region, const Ta
   if (region.form == RegionForm::elements) return RegionPlan::no("only regions over rows are emulated");
   RegionPlan plan = planner().plan_region(region, target);
   if (!plan.yes || !options_.blocks) return plan;
-  StepTiling tiling = std::get<StepTiling>(plan.tiling);  // each group of warps has so many threads
+  StepTiling tiling = std::get<StepTiling>(plan.tiling);
+  for (const cuda::StepCost& cost : cuda::step_costs(region, target)) {
+    if (cost.tiling.tile != options_.tile.value_or(tiling.tile)) continue;
+    tiling = cost.tiling;
+    break;
+  }
+  // Each group of warps has so many threads.
   tiling.threads = options_.blocks->threads * tiling.groups;
   tiling.cluster = options_.blocks->cluster;
   tiling.clusters = options_.blocks->clusters;

@@ -23,6 +23,7 @@ struct Blocks {
 
 struct EmulationOptions {
   std::optional<Blocks> blocks = Blocks{};        // none: as planned
+  std::optional<RowTile> tile{};                  // where it can have the region; none: as planned
   std::uint64_t schedule = 0;                     // of the threads: emulation::Launch::seed
   std::function<void(std::string& text)> edit{};  // of a kernel's text, before it is compiled
   emulation::Planted planted{};                   // a mistake of the machine

@@ -18,12 +18,15 @@
 namespace graphrun::test {
 namespace {
 
-std::shared_ptr<EmulatedExecutor> emulated(std::optional<Blocks> shape, std::uint64_t schedule = 0) {
+std::shared_ptr<EmulatedExecutor> emulated(std::optional<Blocks> shape, RowTile tile, std::uint64_t schedule) {
   EmulationOptions options;
+  options.tile = tile;
   options.blocks = shape;
   options.schedule = schedule;
   return std::make_shared<EmulatedExecutor>(options);
 }
+
+constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp};
 
 // With data of their own and few rows.
 struct Case {
@@ -53,10 +56,11 @@ const std::vector<Case>& cases() {
   return list;
 }
 
-void expect_verified(const Model& model, const Blocks& shape, std::uint64_t steps = 2) {
+void expect_verified(const Model& model, const Blocks& shape, RowTile tile) {
+  SCOPED_TRACE(tile == RowTile::warp ? "rows of warps" : "rows of threads");
   VerifyOptions options;
-  options.custom_executor = emulated(shape, 7);
-  options.steps = steps;
+  options.custom_executor = emulated(shape, tile, 7);
+  options.steps = 2;
   const VerifyReport report = verify(model, options);
   EXPECT_TRUE(report.passed()) << shape.threads << " threads, " << shape.clusters << " clusters of " << shape.cluster
                                << ": " << (report.difference ? to_string(*report.difference) : "");
@@ -70,17 +74,20 @@ TEST(StepKernelsOfModels, AreVerified) {
     Model model = load(c);
     for (const Blocks& shape : c.shapes) {
       model.train.math = model.train.math == MathMode::fast ? MathMode::exact : MathMode::fast;
-      expect_verified(model, shape);
+      for (const RowTile tile : kTiles) expect_verified(model, shape, tile);
     }
   }
-  expect_verified(verified_model("momentum"), {32, 1, 1});
-  expect_verified(verified_model("adam"), {32, 2, 1});
-  expect_verified(classifier(), {32, 2, 2});
+  for (const RowTile tile : kTiles) {
+    expect_verified(verified_model("momentum"), {32, 1, 1}, tile);
+    expect_verified(verified_model("adam"), {32, 2, 1}, tile);
+    expect_verified(classifier(), {32, 2, 2}, tile);
+  }
 }
 
 // All that a model has after ten steps.
-std::vector<std::byte> after_ten(const Model& model, const Blocks& shape, std::uint64_t schedule, bool together) {
-  const std::shared_ptr<Executor> executor = emulated(shape, schedule);
+std::vector<std::byte> after_ten(const Model& model, const Blocks& shape, RowTile tile, std::uint64_t schedule,
+                                 bool together) {
+  const std::shared_ptr<Executor> executor = emulated(shape, tile, schedule);
   PlanOptions options;
   options.fuse = true;
   const CompiledModel compiled = compile_model(model, {&executor, 1}, options);
@@ -105,12 +112,15 @@ TEST(StepKernelsOfModels, LeaveTheSameBytesHoweverTheyRun) {
   struct {
     Model model;
     Blocks shape;
-  } const runs[] = {{load(partial), {32, 2, 2}}, {load(peaks), {32, 2, 1}}, {classifier(), {32, 1, 3}}};
-  for (const auto& [model, shape] : runs) {
-    const std::vector<std::byte> once = after_ten(model, shape, 0, true);
-    EXPECT_EQ(after_ten(model, shape, 1, false), once) << model.name;
+    RowTile tile;
+  } const runs[] = {{load(partial), {32, 2, 2}, RowTile::thread}, {load(peaks), {32, 2, 1}, RowTile::thread},
+                    {classifier(), {32, 1, 3}, RowTile::thread},  {load(partial), {32, 2, 2}, RowTile::warp},
+                    {load(peaks), {64, 2, 1}, RowTile::warp},     {classifier(), {32, 1, 3}, RowTile::warp}};
+  for (const auto& [model, shape, tile] : runs) {
+    const std::vector<std::byte> once = after_ten(model, shape, tile, 0, true);
+    EXPECT_EQ(after_ten(model, shape, tile, 1, false), once) << model.name;
     for (std::uint64_t schedule = 2; schedule < (all_cases() ? 32 : 8); ++schedule)
-      ASSERT_EQ(after_ten(model, shape, schedule, true), once) << model.name << ", schedule " << schedule;
+      ASSERT_EQ(after_ten(model, shape, tile, schedule, true), once) << model.name << ", schedule " << schedule;
   }
 }
 

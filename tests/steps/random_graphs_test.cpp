@@ -44,7 +44,7 @@ TEST(StepKernelsOfRandomGraphs, AgreeWithTheReference) {
   std::map<std::string, int> declined;
   std::set<std::string_view> in_regions, ops;
   std::vector<Pair> pairs;
-  std::size_t run = 0;
+  std::size_t run = 0, by_warps = 0;
   const auto finish = [&] {
     std::vector<std::string> texts;
     for (const Pair& pair : pairs)
@@ -67,6 +67,7 @@ TEST(StepKernelsOfRandomGraphs, AgreeWithTheReference) {
         fmt::print("{}\n{}\n", fmt::join(pair.executor->texts(pair.some->program()), "\n"),
                    to_string(pair.some->program()));
       ++run;
+      by_warps += pair.all->has_warp_rows() ? 1 : 0;
     }
     pairs.clear();
   };
@@ -75,6 +76,7 @@ TEST(StepKernelsOfRandomGraphs, AgreeWithTheReference) {
     EmulationOptions options;
     options.blocks = kShapes[seed % std::size(kShapes)];
     options.schedule = seed;
+    options.tile = seed / std::size(kShapes) % 2 == 0 ? RowTile::thread : RowTile::warp;
     const auto executor = std::make_shared<EmulatedExecutor>(options);
     const RandomGraph random = random_graph(seed, *executor, kBatches[seed % std::size(kBatches)]);
     Pair pair{seed, executor, std::make_unique<RegionCase>(random, executor, RegionCase::Keep::some),
@@ -88,6 +90,7 @@ TEST(StepKernelsOfRandomGraphs, AgreeWithTheReference) {
   }
   finish();
   EXPECT_GE(run, graphs() / 3);
+  EXPECT_GE(by_warps, graphs() / 10);
   for (const std::string_view op : in_regions) ops.erase(op);
   if (!all_cases()) return;
   fmt::print("{} graphs with regions; never in one: {}\n", run, fmt::join(ops, " "));

@@ -45,8 +45,10 @@ class Places {
 class OnceText {
  public:
   using Pointer = std::function<std::string(BufferId)>;  // of a ring that records go to
+  // `unread`: arrays that no thread needs from shared memory, as another OnceText for the same found: they are written
+  // in the last step only, for who looks at them after the launch.
   OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
-           std::uint32_t threads, Pointer ring);
+           std::uint32_t threads, Pointer ring, std::set<BufferId> unread);
 
   void run(std::uint32_t first, std::uint32_t last);  // steps of the phase
   // Element i of a reduced value is `total(offset + i)` from here on, until the next barrier.
@@ -64,7 +66,8 @@ class OnceText {
   bool folds() const { return folds_; }        // threads fold arrays together
   std::vector<BufferId> read_first() const;    // roots whose values come from the arena
   std::vector<BufferId> written_back() const;  // roots whose values are there when the kernel ends
-  std::vector<BufferId> carried_numbers() const;
+  std::vector<BufferId> last_numbers() const;  // that are not read first: of the last step, in shared memory
+  std::set<BufferId> unread() const;           // of the whole text
 
  private:
   struct Access {
@@ -108,6 +111,7 @@ class OnceText {
   std::map<BufferId, std::string> numbers_;
   std::vector<BufferId> read_first_, written_back_;
   std::uint32_t next_warp_ = 0;
+  std::set<BufferId> unread_, read_;  // arrays: as told, as the text does
   bool folds_ = false;
   bool reduces_ = false;  // totals are read until the next barrier
 };

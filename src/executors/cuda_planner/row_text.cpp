@@ -21,162 +21,6 @@
 namespace graphrun::cuda {
 namespace {
 
-// What a scalar op computes, of operands {0} to {2} and the attributes {3} and {4}.
-struct ScalarText {
-  Op op;
-  std::string_view text;
-};
-#define GRAPHRUN_UNARY_TEXT(name, Functor, ...) {scalar_op::name, "unary<scalar::" #Functor ", Number>({0}, {3}, {4})"},
-#define GRAPHRUN_BINARY_TEXT(name, Functor, ...) {scalar_op::name, "binary<scalar::" #Functor ", Number>({0}, {1})"},
-#define GRAPHRUN_COMPARE_TEXT(name, Functor, ...) {scalar_op::name, "compare<scalar::" #Functor ">({0}, {1})"},
-#define GRAPHRUN_LOGICAL_TEXT(name, Functor, ...) \
-  {scalar_op::name, "compare<scalar::" #Functor ">({0} != 0, {1} != 0)"},
-constexpr ScalarText kScalarTexts[] = {
-    // clang-format off
-    GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_TEXT)
-    GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_TEXT)
-    GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_TEXT)
-    GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_TEXT)
-    {Op::where, "{0} != 0 ? {1} : {2}"}, {Op::broadcast_to, "{0}"}, {Op::increment, "{0} + 1"},
-    {Op::assign, "{1}"}, {Op::record, "{1}"},
-    // clang-format on
-};
-
-std::string number_text(double value) {
-  return fmt::format("scalar::from_bits({:#x})", std::bit_cast<std::uint32_t>(static_cast<float>(value)));
-}
-std::string double_text(double value) {
-  return fmt::format("{:a}", value);
-}
-
-std::string cast_text(std::string_view x, DType from, DType to) {
-  if (from == to) return std::string(x);
-  if (to == DType::boolean) return fmt::format("u8({} != 0 ? 1 : 0)", x);
-  return fmt::format("{}({})", to == DType::f32 ? "float" : to == DType::i32 ? "to_i32" : "to_u64", x);
-}
-
-bool is_draw(Op op) {
-  return op == family_op::random_uniform || op == family_op::random_normal || op == Op::dropout;
-}
-
-// Of element number `i` of all; x: the element that dropout keeps or not.
-std::string draw_text(const TextCall& call, std::string_view step, std::string_view i, std::string_view x) {
-  const auto& p = call.params->as<RandomParams>();
-  const std::string word = fmt::format("bits::word({:#x}u, {}, {})", p.key, step, i);
-  if (call.op == Op::dropout)
-    return fmt::format("bits::unit({}) < {} ? 0.0f : {} / {}", word, double_text(p.a), x,
-                       number_text(static_cast<float>(1 - p.a)));
-  return fmt::format("bits::{}({}, {}, {})", call.op == family_op::random_normal ? "normal" : "uniform", word,
-                     double_text(p.a), double_text(p.b));
-}
-
-// Whose operands broadcast to its output.
-bool is_scalar(Op op) {
-  return op == Op::cast || op == Op::row_count ||
-         std::ranges::find(kScalarTexts, op, &ScalarText::op) != std::end(kScalarTexts);
-}
-
-// Of operands that are expressions.
-std::string scalar_text(const TextCall& call, std::vector<std::string> x) {
-  if (call.op == Op::cast) return cast_text(x[0], call.inputs[0].type.dtype, call.output.dtype);
-  if (call.op == Op::row_count) {
-    const auto& p = call.params->as<MinibatchParams>();
-    return fmt::format("batch_rows({}, {}u, {}u, {}u)", x[0], p.total, p.capacity,
-                       std::max<std::int64_t>(p.batches(), 1));
-  }
-  const auto row = std::ranges::find(kScalarTexts, call.op, &ScalarText::op);
-  x.resize(3, "0");  // logical_not ignores its second operand
-  const auto* scalars = call.params->get_if<ScalarParams>();
-  return fmt::format(fmt::runtime(row->text), x[0], x[1], x[2], number_text(scalars != nullptr ? scalars->a : 0),
-                     number_text(scalars != nullptr ? scalars->b : 0));
-}
-
-// How terms become one along features: what they start from, and the function of two.
-struct Fold {
-  Op op;
-  std::string_view start, function;
-};
-constexpr Fold kFolds[] = {
-    {Op::sum, "0.0f", "[](float x, float y) { return x + y; }"},
-    {Op::prod, "1.0f", "[](float x, float y) { return x * y; }"},
-    {Op::max, "-infinity()", "larger"},
-    {Op::min, "infinity()", "smaller"},
-};
-const Fold* fold_of(Op op) {
-  const auto* const found = std::ranges::find(kFolds, op, &Fold::op);
-  return found == std::end(kFolds) ? nullptr : found;
-}
-
-View seen(const TextOperand& operand) {
-  return operand.has_rows() ? dense(features_of(operand.type)) : operand.view;
-}
-std::string at(const TextOperand& operand, const View& view, std::string_view i) {
-  return operand.number ? operand.name : fmt::format("{}[{}]", operand.name, index_text(view, i));
-}
-std::string element(const TextOperand& operand, const Shape& space) {
-  return at(operand, broadcast(seen(operand), space), "i");
-}
-
-// Sizes around an axis: (before, along, after).
-struct Around {
-  std::int64_t before = 1, along = 1, after = 1;
-  Around(const Shape& shape, int axis) {
-    for (int i = 0; i < shape.rank(); ++i) (i < axis ? before : i == axis ? along : after) *= shape[i];
-  }
-};
-
-// Ops that only say which element of an operand goes where: element i of `space`. Empty: none of them.
-std::string moved_text(const TextCall& call, const Shape& space) {
-  const auto reading = [&](const View& view) { return at(call.inputs[0], view, "i"); };
-  switch (call.op) {
-    case Op::transpose:
-      return reading(permuted(seen(call.inputs[0]), call.params->as<PermuteParams>().axes));
-    case Op::slice: {
-      const auto& p = call.params->as<SliceParams>();
-      return reading(sliced(seen(call.inputs[0]), p.axis, p.start, space[p.axis]));
-    }
-    default:
-      return {};
-  }
-}
-
-// As statements that return element i.
-std::string joined_text(const TextCall& call, const Shape& space) {
-  const auto part = [](const TextOperand& operand, const std::string& index) {
-    const std::int64_t offset = operand.has_rows() ? 0 : operand.view.offset;
-    return operand.number
-               ? operand.name
-               : fmt::format("{}[{}{}]", operand.name, offset == 0 ? "" : fmt::format("{} + ", offset), index);
-  };
-  if (call.op == Op::pad) {
-    const auto& p = call.params->as<PadParams>();
-    const std::string value = call.output.dtype == DType::f32
-                                  ? number_text(p.value)
-                                  : fmt::format("{}({})", type_name(call.output.dtype), p.value);
-    const Shape from = seen(call.inputs[0]).extents;
-    const Around out(space, p.axis), in(from, p.axis);
-    const std::string index = fmt::format("i / {0} * {1} + (k - {2}) * {3} + i % {3}", out.along * out.after,
-                                          in.along * in.after, p.before, out.after);
-    const std::string x = part(call.inputs[0], index);
-    return fmt::format("const int k = i / {} % {}; if (k < {} || k >= {}) return {}; return {};", out.after, out.along,
-                       p.before, p.before + in.along, value, x);
-  }
-  if (call.op != Op::concat) return {};
-  const int axis = call.params->as<AxisParams>().axis;
-  const Around out(space, axis);
-  std::string text = fmt::format("const int k = i / {} % {};", out.after, out.along);
-  std::int64_t start = 0;
-  for (const TextOperand& operand : call.inputs) {
-    const Around in(seen(operand).extents, axis);
-    const std::string index = fmt::format("i / {0} * {1} + (k - {2}) * {3} + i % {3}", out.along * out.after,
-                                          in.along * in.after, start, out.after);
-    start += in.along;
-    const std::string x = part(operand, index);
-    text += start < out.along ? fmt::format(" if (k < {}) return {};", start, x) : fmt::format(" return {};", x);
-  }
-  return text;
-}
-
 bool dense_operand(const TextOperand& operand) {
   return operand.has_rows() || operand.number || is_dense(operand.view);
 }
@@ -201,8 +45,8 @@ class RowText {
                                  drops ? element(call_.inputs[0], space) : ""));
     }
     if (call_.op == family_op::one_hot)
-      return mapped(n,
-                    fmt::format("{}[i / {}] == i % {} ? 1.0f : 0.0f", call_.inputs[0].name, last(space), last(space)));
+      return mapped(n, fmt::format("{}[i / {}] == i % {} ? 1.0f : 0.0f", call_.inputs[0].name, last_extent(space),
+                                   last_extent(space)));
     if (call_.op == family_op::gather) return gathered(n);
     if (std::string text = moved_text(call_, space); !text.empty()) return mapped(n, text);
     if (std::string text = joined_text(call_, space); !text.empty())
@@ -219,18 +63,15 @@ class RowText {
     reason_ = fmt::format("'{}' is not part of a step kernel: {}", name_of(call_.op), why);
     return {};
   }
-  static std::int64_t last(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[shape.rank() - 1]; }
   static std::string mapped(std::int64_t n, std::string_view text) {
     return fmt::format("map<{}>([&](int i) {{ return {}; }})", n, text);
   }
 
   std::string selected(std::int64_t n) {
-    const auto& p = call_.params->as<MinibatchParams>();
     if (call_.inputs[0].number) return mapped(n, call_.inputs[0].name);
     const std::int64_t offset = call_.inputs[0].view.offset;
-    return fmt::format("load<{0}>({1}{8} + Batches{{{2}u, {3}u, {4}u, {5}, {6:#x}u}}.row({7}, r) * {0})", n,
-                       call_.inputs[0].name, p.total, p.capacity, std::max<std::int64_t>(p.batches(), 1), p.shuffle,
-                       p.key, call_.inputs[1].name, offset == 0 ? "" : fmt::format(" + {}", offset));
+    return fmt::format("load<{0}>({1}{2} + {3} * {0})", n, call_.inputs[0].name,
+                       offset == 0 ? "" : fmt::format(" + {}", offset), batch_row_text(call_, "r"));
   }
 
   std::string product() {
@@ -240,7 +81,7 @@ class RowText {
       return no("it multiplies values of one sample with each other");
     if (b.number || !is_dense(b.view) || b.view.offset % 4 != 0) return no("its weights are a part of a value");
     const Shape space = features_of(a.type);
-    const std::int64_t k = last(space), rows = feature_count(a.type) / std::max<std::int64_t>(k, 1);
+    const std::int64_t k = last_extent(space), rows = feature_count(a.type) / std::max<std::int64_t>(k, 1);
     const std::int64_t n = b.type.shape[p.transpose_b ? 0 : 1];
     return fmt::format("matmul{}<{}, {}, {}>({}, {} + {})", p.transpose_b ? "_transposed" : "", rows, k, n, a.name,
                        b.name, b.view.offset);
@@ -289,8 +130,8 @@ class RowText {
     }
     if (call_.op == family_op::softmax_cross_entropy) {
       if (!call_.inputs[1].has_rows()) return {};
-      return fmt::format("softmax_cross_entropy<Number, {}, {}>({}, {})", feature_count(x.type) / last(space),
-                         last(space), x.name, call_.inputs[1].name);
+      return fmt::format("softmax_cross_entropy<Number, {}, {}>({}, {})", feature_count(x.type) / last_extent(space),
+                         last_extent(space), x.name, call_.inputs[1].name);
     }
     if (call_.op == Op::argmax || call_.op == Op::argmin) {
       const Terms t = terms(x, 1u << call_.params->as<AxisParams>().axis);
@@ -345,36 +186,6 @@ class RowText {
 };
 
 }  // namespace
-
-Shape features_of(const TensorType& type) {
-  Shape shape = type.shape;
-  shape[0] = type.rows;
-  return shape;
-}
-std::int64_t feature_count(const TensorType& type) {
-  return features_of(type).elements();
-}
-
-std::string_view type_name(DType dtype) {
-  constexpr std::string_view kNames[] = {"float", "double", "int", "u64", "u8"};
-  return kNames[static_cast<std::size_t>(dtype)];
-}
-
-std::string index_text(const View& view, std::string_view i) {
-  const Dims<1> dims = merged<1>({view});
-  std::string text = view.offset == 0 ? std::string() : fmt::format("{}", view.offset);
-  std::int64_t inner = 1;
-  for (int d = dims.rank - 1; d >= 0; inner *= dims.dim[d--].extent) {
-    const std::int64_t stride = dims.dim[d].stride[0];
-    if (stride == 0) continue;
-    std::string term(i);
-    if (inner != 1) term += fmt::format(" / {}", inner);
-    if (d > 0) term += fmt::format(" % {}", dims.dim[d].extent);
-    if (stride != 1) term += fmt::format(" * {}", stride);
-    text += (text.empty() ? "" : " + ") + term;
-  }
-  return text.empty() ? "0" : text;
-}
 
 std::string row_text(const TextCall& call, std::int64_t at, std::string& reason) {
   return RowText(call, at, reason).run();

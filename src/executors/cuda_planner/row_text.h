@@ -7,37 +7,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "graphrun/params.h"
-#include "graphrun/types.h"
-#include "graphrun/view.h"
+#include "executors/cuda_planner/scalar_text.h"
 
 namespace graphrun::cuda {
-
-struct TextOperand {
-  TensorType type;
-  std::string name;
-  bool number = false;  // one element, in a variable of its own
-  View view = {};       // of the elements, from `name` on; of operands without rows
-  bool has_rows() const { return type.rows > 0; }
-};
-
-struct TextCall {
-  Op op;
-  const Params* params = nullptr;
-  std::vector<TextOperand> inputs;
-  TensorType output;
-};
-
-// A sample's part of a value with rows, as a shape: dimension 0 counts its rows.
-Shape features_of(const TensorType& type);
-std::int64_t feature_count(const TensorType& type);
-
-// Where element `i` of `extents` lies in a view of them, as an expression.
-std::string index_text(const View& view, std::string_view i);
-std::string_view type_name(DType dtype);
 
 // The Row that a row step computes for sample `r`; of a reduced value a statement that adds the row's part to the
 // numbers from `at` on of the thread's `sums`.

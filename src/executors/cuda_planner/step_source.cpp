@@ -9,6 +9,7 @@ namespace graphrun::cuda {
 std::string step_prelude(MathMode math) {
   return fmt::format(R"(#include "kernels/cuda/tile/functions.h"
 #include "kernels/cuda/tile/step.h"
+#include "kernels/cuda/tile/warp_sums.h"
 using namespace graphrun;
 using namespace graphrun::cuda;
 using namespace graphrun::cuda::tile;

@@ -127,7 +127,8 @@ GRAPHRUN_TILE_FN void for_rows(unsigned first, unsigned count, Fetch fetch, Body
   if constexpr (!kPartial) count = kCapacity;
   const unsigned tiles = (count + kTileRows - 1) / kTileRows;
   const auto rows = [&](unsigned tile) {
-    return Rows<!kPartial && kCapacity % kTileRows == 0>{tile * kTileRows + static_cast<unsigned>(lane_row()), count};
+    return Rows < !kPartial &&
+           kCapacity % kTileRows == 0 > {tile * kTileRows + static_cast<unsigned>(lane_row()), count};
   };
   if (first >= tiles) return;
   auto next = fetch(rows(first));
@@ -256,9 +257,8 @@ GRAPHRUN_TILE_FN Row<float, Weights::N> matmul(const Row<float, K>& x, const Wei
       GRAPHRUN_TILE_UNROLL
       for (int half = 0; half < 2; ++half) {
         float sum = 0.0f;
-        each_column<K>([&](int k, int, bool there) {
-          sum = scalar::fma(there ? x.v[k][half] : 0.0f, w.column(k, n), sum);
-        });
+        each_column<K>(
+            [&](int k, int, bool there) { sum = scalar::fma(there ? x.v[k][half] : 0.0f, w.column(k, n), sum); });
         if constexpr (!is_narrow(K)) sum = over_columns(sum, [](float a, float b) { return a + b; });
         out.v[n][half] = sum;
       }
@@ -358,9 +358,8 @@ template <class Number, int N>
 GRAPHRUN_TILE_FN Row<float, 1> softmax_cross_entropy(const Row<float, N>& x, const Row<int, 1>& target) {
   const Exponentials<Number, N> e(x);
   const auto log_sum = e.log_sum();
-  const auto loss = sum_of(map<N>([&](Index i) {
-    return target[at(i, 0)] == i.feature ? log_sum[at(i, 0)] - (x[i] - e.top[at(i, 0)]) : 0.0f;
-  }));
+  const auto loss = sum_of(map<N>(
+      [&](Index i) { return target[at(i, 0)] == i.feature ? log_sum[at(i, 0)] - (x[i] - e.top[at(i, 0)]) : 0.0f; }));
   return map<1>([&](Index i) { return target[i] >= 0 && target[i] < N ? loss[i] : scalar::from_bits(0x7fc00000); });
 }
 template <class Number, int N>

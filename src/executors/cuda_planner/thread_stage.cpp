@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "executors/cuda_planner/row_stage.h"
+#include "executors/cuda_planner/row_text.h"
+#include "graphrun/op.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// Rows whose data stay in registers for the whole launch: floats of a thread.
+constexpr std::int64_t kMostKept = 96;
+// Weights and sums of a thread that fit its registers together, beside the values of a row: with more, each row reads
+// the weights anew.
+constexpr std::int64_t kMostHeld = 112;
+// Rows of a thread as straight code: of all together so many multiplications, that they stay in the instruction cache.
+constexpr std::int64_t kMostUnrolled = 4, kMostUnrolledProducts = 640;
+
+constexpr const char* kStarts[] = {"0.0f", "1.0f", "-infinity()", "infinity()"};
+
+class ThreadStage {
+ public:
+  explicit ThreadStage(const StageCall& call) : call_(call) {}
+
+  RowStage run() {
+    threads_ = std::uint64_t{call_.tiling.threads / call_.tiling.groups} * call_.tiling.blocks();
+    turns_ = (call_.phase.capacity + static_cast<std::int64_t>(threads_) - 1) / static_cast<std::int64_t>(threads_);
+    const std::vector<SumGroup> groups = sum_groups();
+    keeps_ = keeps_rows();
+    std::string& text = out_.text;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const SumGroup& group = groups[g];
+      if (groups.size() > 1) text += fmt::format("    if (group == {}) {{\n", g);
+      if (group.sums > 0) text += fmt::format("    float sums[{}];\n", group.sums);
+      for (const auto& [combine, offset] : group.values) {
+        const std::int64_t n = elements(*combine);
+        if (n > 0)
+          text +=
+              fmt::format("    start<{}, {}>(sums, {});\n", offset, n, kStarts[static_cast<std::size_t>(combine->op)]);
+        out_.values.emplace_back(combine, group.first + offset);
+      }
+      text +=
+          "    const auto row = [&](int turn, u32 r, bool live) GRAPHRUN_TILE_INLINE {\n      (void)turn, (void)r, "
+          "(void)live;\n";
+      if (weights() + group.sums > kMostHeld) text += "      forget();\n";
+      text += rows(group, g == 0);
+      text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}>(first_row, {}, row);\n", call_.phase.capacity,
+                          threads_, keeps_ ? turns_ : unrolled(), call_.count != kNoBuffer, count_text(call_));
+      if (group.sums > 0) text += fmt::format("    {}.add<{}>(sums);\n", call_.reduce, group.first);
+      if (groups.size() > 1) text += "    }\n";
+    }
+    out_.sums = groups.back().first + groups.back().sums;
+    return std::move(out_);
+  }
+
+ private:
+  const Buffer& buffer(BufferId id) const { return call_.buffer(id); }
+  std::int64_t elements(const Combine& combine) const { return buffer(combine.value).type.shape.elements(); }
+
+  std::int64_t unrolled() const {
+    std::int64_t products = 1;
+    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
+      if (call_.phase.steps[i].op == Op::matmul) products += products_of(call_.phase.steps[i]);
+    return turns_ <= kMostUnrolled && products * turns_ <= kMostUnrolledProducts ? turns_ : 1;
+  }
+  std::int64_t products_of(const Step& step) const {
+    const TensorType &a = buffer(step.inputs[0]).type, &b = buffer(step.inputs[1]).type,
+                     &out = buffer(step.output).type;
+    const std::int64_t k = a.rows > 0 ? feature_count(a) : 1;
+    return out.rows > 0 ? k * feature_count(out) / std::max<std::int64_t>(a.rows, 1) : k * feature_count(b);
+  }
+
+  // Numbers of what all rows share that a row reads.
+  std::int64_t weights() const {
+    std::map<BufferId, std::int64_t> read;
+    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
+      const Step& step = call_.phase.steps[i];
+      for (std::size_t k = 0; k < step.inputs.size(); ++k)
+        if (!call_.is_tile(step.inputs[k]) && !call_.places.stays_in_arena(step, k))
+          read[step.inputs[k]] = buffer(step.inputs[k]).type.shape.elements();
+    }
+    std::int64_t numbers = 0;
+    for (const auto& [id, elements] : read) numbers += elements;
+    return numbers;
+  }
+
+  // The reduced values of a group of warps: numbers from `first` on, and where each lies among them.
+  struct SumGroup {
+    std::int64_t first = 0, sums = 0;
+    std::vector<std::pair<const Combine*, std::int64_t>> values;
+  };
+  // The largest first, each to the group that has least.
+  std::vector<SumGroup> sum_groups() const {
+    std::vector<SumGroup> groups(call_.tiling.groups);
+    std::vector<const Combine*> order;
+    for (const Combine& combine : call_.stage.combines) order.push_back(&combine);
+    const auto size = [&](const Combine* combine) { return elements(*combine); };
+    if (groups.size() > 1) std::ranges::stable_sort(order, std::greater<>(), size);
+    for (const Combine* combine : order) {
+      SumGroup& group = *std::ranges::min_element(groups, {}, &SumGroup::sums);
+      group.values.emplace_back(combine, group.sums);
+      group.sums += size(combine);
+    }
+    for (std::size_t g = 1; g < groups.size(); ++g)
+      groups[g].first = (groups[g - 1].first + groups[g - 1].sums + 3) / 4 * 4;
+    return groups;
+  }
+
+  // Data that are the same each time the region runs, if they are few enough for registers.
+  bool keeps_rows() const {
+    if (call_.count != kNoBuffer || unrolled() == 1) return false;
+    std::int64_t floats = 0;
+    for (const TileMove& move : call_.stage.loads)
+      if (is_same(call_, move.arena)) floats += feature_count(buffer(move.tile).type);
+    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
+      if (is_same(call_, call_.phase.steps[i])) floats += feature_count(buffer(call_.phase.steps[i].output).type);
+    return floats > 0 && floats * turns_ <= kMostKept;
+  }
+
+  // Of a group of warps: the first one stores rows.
+  std::string rows(const SumGroup& group, bool stores) {
+    std::string text;
+    std::map<BufferId, std::string> values;  // by the root of the tile's storage
+    const auto load = [&](BufferId out, std::string_view from, std::string_view comment, bool same) {
+      const std::string name = fmt::format("v{}", out);
+      values[storage_root(call_.program, out)] = name;
+      if (same && keeps_) {
+        const TensorType& type = buffer(out).type;
+        if (kept_.insert(out).second) {
+          out_.kept +=
+              fmt::format("  Row<{}, {}> {}_kept[{}];\n", type_name(type.dtype), feature_count(type), name, turns_);
+          out_.kept_loads += fmt::format("      {}_kept[turn] = {};\n", name, from);
+        }
+        text += fmt::format("      const auto {} = {}_kept[turn];  // {}\n", name, name, comment);
+      } else {
+        text += fmt::format("      const auto {} = {};  // {}\n", name, from, comment);
+      }
+    };
+    for (const TileMove& move : call_.stage.loads) {
+      const std::int64_t n = feature_count(buffer(move.tile).type);
+      load(move.tile, fmt::format("load<{}>({} + u64(r) * {})", n, call_.pointer(move.arena, "const "), n),
+           printable_name(buffer(move.tile).name), is_same(call_, move.arena));
+    }
+    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
+      const Step& step = call_.phase.steps[i];
+      const TextCall call = row_call(call_, step, values);
+      std::string reason;
+      const bool reduces = !call_.is_tile(step.output);
+      std::int64_t at = 0;
+      if (reduces) {
+        const auto mine =
+            std::ranges::find(group.values, step.output, [](const auto& value) { return value.first->value; });
+        if (mine == group.values.end() || buffer(step.output).type.shape.elements() == 0) continue;
+        at = mine->second;
+      }
+      const std::string made = row_text(call, at, reason);
+      if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+      if (reduces)
+        text += fmt::format("      {}  // {}\n", made, comment_of(step));
+      else
+        load(step.output, made, comment_of(step), is_same(call_, step));
+    }
+    for (const TileMove& move : call_.stage.stores) {
+      if (!stores) break;
+      const std::int64_t n = feature_count(buffer(move.arena).type);
+      text += fmt::format("      if (live) store({} + u64(r) * {}, {});\n", call_.pointer(move.arena, ""), n,
+                          values.at(storage_root(call_.program, move.tile)));
+    }
+    return text;
+  }
+
+  const StageCall& call_;
+  RowStage out_;
+  std::uint64_t threads_ = 1;  // with rows of their own
+  std::int64_t turns_ = 1;
+  bool keeps_ = false;
+  std::set<BufferId> kept_;  // by the groups of a stage: once
+};
+
+}  // namespace
+
+RowStage thread_stage(const StageCall& call) {
+  return ThreadStage(call).run();
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,39 @@
+// tile_costs.h: what a region over rows costs with each tile of its rows: with how many blocks and threads, in cycles
+// of a multiprocessor's quarter, as a model has it that was measured on an H200 (docs/notes/2026-11-23-whole-steps.md).
+// Contract: pure functions of the signature and the target, in integers. Leaves to others: the choice (step_plan.h),
+// the kernel (step_kernel.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "executors/cuda_planner/scalar_text.h"
+#include "executors/cuda_planner/step_plan.h"
+#include "graphrun/executor.h"
+
+namespace graphrun::cuda {
+
+struct TileCosts {
+  std::string fault;            // why the tile can't have the region; "" if it can
+  std::vector<StepCost> costs;  // scratch_bytes is not filled in
+};
+TileCosts thread_costs(const RegionSignature& region, const Target& target);
+TileCosts warp_costs(const RegionSignature& region, const Target& target);
+
+// ---- what both count with
+
+constexpr std::int64_t divide_up(std::int64_t count, std::int64_t size) {
+  return (count + size - 1) / size;
+}
+constexpr std::int64_t kFunctionInstructions = 12;
+
+std::int64_t features(const TensorType& type);  // of a value with rows, or elements
+bool is_function(const StepSignature& step);
+TextCall call_of(const StepSignature& step);
+// What all rows share, in the shared memory of each block.
+std::uint64_t shared_bytes(const RegionSignature& region);
+// An exchange of sums, beside the steps that run once after it.
+std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums);
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executors/cuda_planner/tile_costs.h"
+#include "executors/cuda_planner/warp_text.h"
+#include "graphrun/op.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// A lane has two rows, of each a quarter; and instructions of a tile stay in the instruction cache.
+constexpr std::int64_t kMostFeatures = 64, kMostInstructions = 6000;
+constexpr std::int64_t kTileRows = 16;
+
+struct Work {
+  std::int64_t instructions = 0;  // of a tile
+  std::int64_t sum_numbers = 0;   // in registers of a lane
+  std::int64_t sums = 0;          // of all
+  std::int64_t scratch = 0;       // floats of a warp
+  std::int64_t features = 0;      // of the widest row
+};
+
+Work work_of(const RegionSignature& region, std::string& fault) {
+  Work work;
+  for (const StepSignature& step : region.rows) {
+    const TextCall call = call_of(step);
+    if (warp_text(call, 0, "", fault).empty()) return work;
+    const WarpShape shape = warp_shape(call);
+    work.instructions += shape.instructions * (is_function(step) ? kFunctionInstructions : 1);
+    work.sum_numbers += shape.sum_numbers;
+    work.scratch += shape.scratch;
+    if (step.output.rows == 0) work.sums += step.output.shape.elements();
+    for (const TensorType& input : step.inputs)
+      if (input.rows > 0) work.features = std::max(work.features, features(input));
+    if (step.output.rows > 0) work.features = std::max(work.features, features(step.output));
+  }
+  if (work.features > kMostFeatures)
+    fault = fmt::format("a row has {} numbers, a warp's row at most {}", work.features, kMostFeatures);
+  else if (work.instructions > kMostInstructions)
+    fault =
+        fmt::format("16 rows take {} instructions, those of a warp at most {}", work.instructions, kMostInstructions);
+  return work;
+}
+
+bool fits(const Work& work, const StepTiling& tiling, std::uint64_t shared, const Target& target) {
+  const std::int64_t widest = tiling.threads > 256 ? 16 : kMostFeatures;
+  const std::uint64_t sums = static_cast<std::uint64_t>(work.sums) + 8, warps = tiling.threads / 32;
+  // Of each warp, of what blocks of a cluster send, and of the totals of clusters (kernels/cuda/tile/exchange.h).
+  const std::uint64_t slice = sums / (tiling.clusters > 1 ? tiling.cluster : 1) + 4;
+  const std::uint64_t floats = warps * (static_cast<std::uint64_t>(work.scratch) + sums) + sums +
+                               2 * tiling.cluster * slice + (tiling.clusters > 1 ? (tiling.clusters + 1) * slice : 0);
+  return work.sum_numbers <= most_held(tiling.threads) && work.features <= widest &&
+         shared + floats * sizeof(float) + 1024 <= target.shared_memory;
+}
+
+// Tensor cores and results that a warp waits for: as much again as a third of the instructions, or three times them
+// where a warp is alone.
+std::int64_t cycles_of(const Work& work, const StepTiling& tiling, std::int64_t capacity) {
+  const std::int64_t warps = std::int64_t{tiling.threads / 32} * tiling.blocks();
+  const std::int64_t tiles = divide_up(divide_up(capacity, kTileRows), warps);
+  const std::int64_t issue = divide_up(tiling.threads, 128) * tiles * work.instructions * 130 / 100;
+  const std::int64_t latency = 600 + tiles * work.instructions * 3;
+  const std::int64_t lanes = 2 * work.sums + 8 * work.sum_numbers;
+  return std::max(issue, latency) + lanes + exchange_cycles(tiling, work.sums);
+}
+
+}  // namespace
+
+TileCosts warp_costs(const RegionSignature& region, const Target& target) {
+  TileCosts tile;
+  const Work work = work_of(region, tile.fault);
+  if (!tile.fault.empty()) return tile;
+  if (target.compute_capability < 80) {
+    tile.fault = fmt::format("{} has no products of tensor cores for f32", target.name);
+    return tile;
+  }
+  const std::uint64_t shared = shared_bytes(region);
+  const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
+    const StepTiling tiling{threads, cluster, clusters, 0, 1, RowTile::warp};
+    if (fits(work, tiling, shared, target)) tile.costs.push_back({tiling, cycles_of(work, tiling, region.capacity)});
+  };
+  const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
+  for (const std::uint32_t threads : {128u, 256u, 512u}) {
+    add(threads, 1, 1);
+    if (target.cluster_blocks >= 4) add(threads, 4, 1);
+    if (target.cluster_blocks >= 8) {
+      add(threads, 8, 1);
+      if (work.sums > 0) add(threads, 8, std::max(2u, processors / 8 * 15 / 16));
+      if (work.sums > 0 && processors > 3) add(threads, 2, processors / 2);
+    } else {
+      add(threads, 1, processors);
+    }
+  }
+  if (tile.costs.empty())
+    tile.fault =
+        fmt::format("its sums over rows take {} registers and {} floats of each warp", work.sum_numbers, work.scratch);
+  return tile;
+}
+
+}  // namespace graphrun::cuda

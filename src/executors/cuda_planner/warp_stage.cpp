@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <stdexcept>
+
+#include "executors/cuda_planner/row_stage.h"
+#include "executors/cuda_planner/warp_text.h"
+#include "graphrun/op.h"
+
+namespace graphrun::cuda {
+namespace {
+
+class WarpStage {
+ public:
+  explicit WarpStage(const StageCall& call) : call_(call), held_left_(most_held(call.tiling.threads)) {}
+
+  RowStage run() {
+    const std::string& number = call_.number;
+    for (const Combine& combine : call_.stage.combines) {
+      out_.values.emplace_back(&combine, out_.sums);
+      out_.sums += call_.buffer(combine.value).type.shape.elements();
+    }
+    const std::string loads = fetched();
+    find_sums();
+    const std::string rows = this->rows();
+    std::string& text = out_.text;
+    if (!sums_.empty()) {
+      out_.types = fmt::format("using Sums{} = Sums<{}>;\n", number, sums_);
+      out_.shared = fmt::format("  alignas(16) float scratch{}[{}][{}];\n", number, call_.tiling.threads / 32,
+                                std::max<std::int64_t>(scratch_, 4));
+      text += fmt::format("    Sums{0} sums(s.scratch{0}[thread_index() / 32]);\n", number);
+    }
+    text += held_;
+    text += fmt::format(
+        "    struct Data {{\n{}    }};\n    const auto fetch = [&](const auto& r) GRAPHRUN_TILE_INLINE {{\n      "
+        "(void)r;\n      Data data;\n{}      return data;\n    }};\n",
+        members_, loads);
+    text +=
+        "    const auto row = [&](const auto& r, const Data& data) GRAPHRUN_TILE_INLINE {\n      (void)r, "
+        "(void)data;\n" +
+        rows + "    };\n";
+    const std::uint32_t blocks = call_.tiling.blocks();
+    text += fmt::format("    for_rows<{}u, {}u, {}>(thread_index() / 32 * {}u + block_index(), {}, fetch, row);\n",
+                        call_.phase.capacity, call_.tiling.threads / 32 * blocks, call_.count != kNoBuffer, blocks,
+                        count_text(call_));
+    if (!sums_.empty()) text += fmt::format("    sums.finish({}.row());\n", call_.reduce);
+    return std::move(out_);
+  }
+
+ private:
+  bool is_fetched(const Step& step) const { return step.op == Op::minibatch; }
+  void name(BufferId out, std::string text) { values_[storage_root(call_.program, out)] = std::move(text); }
+
+  // The rows of data, which are asked for one tile ahead.
+  std::string fetched() {
+    std::string text;
+    const auto fetch = [&](BufferId out, const std::string& from, std::string_view comment) {
+      const TensorType& type = call_.buffer(out).type;
+      members_ += fmt::format("      Row<{}, {}> v{};\n", type_name(type.dtype), feature_count(type), out);
+      text += fmt::format("      data.v{} = {};  // {}\n", out, from, comment);
+      name(out, fmt::format("data.v{}", out));
+    };
+    for (const TileMove& move : call_.stage.loads)
+      fetch(move.tile,
+            fmt::format("load<{}>({}, r)", feature_count(call_.buffer(move.tile).type),
+                        call_.pointer(move.arena, "const ")),
+            printable_name(call_.buffer(move.tile).name));
+    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
+      const Step& step = call_.phase.steps[i];
+      if (is_fetched(step)) fetch(step.output, made(step, 0, ""), comment_of(step));
+    }
+    return text;
+  }
+
+  // In the order of the numbers.
+  void find_sums() {
+    for (const auto& [combine, at] : out_.values) {
+      for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
+        const Step& step = call_.phase.steps[i];
+        if (step.output != combine->value || call_.buffer(step.output).type.shape.elements() == 0) continue;
+        const WarpShape shape = warp_shape(call_.once.call(step));
+        sums_ += fmt::format("{}Sum<{}, {}, {}>", sums_.empty() ? "" : ", ", at, shape.sum_rows, shape.sum_columns);
+        scratch_ += shape.scratch;
+        held_left_ -= shape.sum_numbers;
+      }
+    }
+  }
+
+  std::string rows() {
+    std::string text;
+    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
+      const Step& step = call_.phase.steps[i];
+      if (is_fetched(step)) continue;
+      if (call_.is_tile(step.output)) {
+        text += fmt::format("      const auto v{} = {};  // {}\n", step.output, made(step, 0, held(step)),
+                            comment_of(step));
+        name(step.output, fmt::format("v{}", step.output));
+        continue;
+      }
+      if (call_.buffer(step.output).type.shape.elements() == 0) continue;
+      std::int64_t at = 0;
+      for (const auto& [combine, first] : out_.values)
+        if (combine->value == step.output) at = first;
+      text += fmt::format("      {}  // {}\n", made(step, at, ""), comment_of(step));
+    }
+    for (const TileMove& move : call_.stage.stores)
+      text += fmt::format("      store({}, r, {});\n", call_.pointer(move.arena, ""),
+                          values_.at(storage_root(call_.program, move.tile)));
+    return text;
+  }
+
+  // Weights that fit registers are read once for all rows of a step: their name.
+  std::string held(const Step& step) {
+    if (step.op != Op::matmul) return {};
+    const TextCall call = row_call(call_, step, values_);
+    const std::int64_t numbers = warp_shape(call).held_numbers;
+    if (numbers > held_left_) return {};
+    held_left_ -= numbers;
+    const std::string name = fmt::format("w{}", step.output);
+    held_ += fmt::format("    const auto {} = held({});  // {}\n", name, weights_text(call), comment_of(step));
+    return name;
+  }
+
+  std::string made(const Step& step, std::int64_t at, const std::string& held) {
+    std::string reason;
+    std::string text = warp_text(row_call(call_, step, values_), at, held, reason);
+    if (text.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+    return text;
+  }
+
+  const StageCall& call_;
+  RowStage out_;
+  std::map<BufferId, std::string> values_;  // by the root of the tile's storage
+  std::string members_, held_, sums_;
+  std::int64_t scratch_ = 0, held_left_;
+};
+
+}  // namespace
+
+RowStage warp_stage(const StageCall& call) {
+  return WarpStage(call).run();
+}
+
+}  // namespace graphrun::cuda
