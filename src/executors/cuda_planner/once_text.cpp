@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -70,14 +69,8 @@ std::uint64_t Places::shared_bytes() const {
 // ---- steps
 
 OnceText::OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
-                   std::uint32_t threads, Pointer ring, std::set<BufferId> unread)
-    : program_(program),
-      phase_(phase),
-      region_(region),
-      places_(places),
-      threads_(threads),
-      ring_(std::move(ring)),
-      unread_(std::move(unread)) {
+                   std::uint32_t threads, Pointer ring)
+    : program_(program), phase_(phase), region_(region), places_(places), threads_(threads), ring_(std::move(ring)) {
   find_order();
 }
 
@@ -136,17 +129,10 @@ std::vector<BufferId> OnceText::read_first() const {
 std::vector<BufferId> OnceText::written_back() const {
   return written_back_;
 }
-std::vector<BufferId> OnceText::last_numbers() const {
-  std::vector<BufferId> last;
+std::vector<BufferId> OnceText::unread_numbers() const {
+  std::vector<BufferId> unread;
   for (const BufferId id : written_back_)
-    if (places_.is_number(id) && std::ranges::find(read_first_, id) == read_first_.end()) last.push_back(id);
-  return last;
-}
-std::set<BufferId> OnceText::unread() const {
-  std::set<BufferId> unread;
-  for (const Places::Array& array : places_.arrays())
-    if (!read_.contains(array.root) && std::ranges::find(read_first_, array.root) == read_first_.end())
-      unread.insert(array.root);
+    if (places_.is_number(id) && std::ranges::find(read_first_, id) == read_first_.end()) unread.push_back(id);
   return unread;
 }
 
@@ -204,7 +190,6 @@ void OnceText::rows_read(const Step& step) {
     const BufferId id = step.inputs[k];
     if (buffer(id).kind == BufferKind::tile || places_.stays_in_arena(step, k) || places_.is_number(root(id))) continue;
     since_barrier_.push_back({root(id), false, false, 0});
-    read_.insert(root(id));
   }
 }
 
@@ -283,7 +268,6 @@ void OnceText::read_by_all(const Step& step) {
   for (const Access& access : accesses(step)) {
     if (access.writes) continue;
     since_barrier_.push_back(access);
-    read_.insert(access.root);
   }
 }
 
@@ -360,10 +344,8 @@ std::string OnceText::text_of(const Loop& loop) {
       if (c.inputs[k].number || c.inputs[k].name.empty()) continue;
       const auto found = held.find({root(step.inputs[k]), c.inputs[k].view.offset});
       if (found == held.end() || !is_elementwise(step.op) || !is_dense(c.inputs[k].view) ||
-          c.inputs[k].view.extents.elements() != loop.elements) {
-        read_.insert(root(step.inputs[k]));
+          c.inputs[k].view.extents.elements() != loop.elements)
         continue;
-      }
       c.inputs[k].number = true;
       c.inputs[k].name = found->second;
     }
@@ -375,11 +357,9 @@ std::string OnceText::text_of(const Loop& loop) {
                         step.name, name_of(step.op));
     held[{root(step.output), view(step.output).offset}] = name;
   }
-  std::string last;
   for (const auto& [place, name] : held)
-    (unread_.contains(place.first) ? last : text) += fmt::format(
-        "      {}[{}i] = {};\n", array(place.first), place.second == 0 ? "" : fmt::format("{} + ", place.second), name);
-  if (!last.empty()) text += fmt::format("      if (!last) return;\n{}", last);
+    text += fmt::format("      {}[{}i] = {};\n", array(place.first),
+                        place.second == 0 ? "" : fmt::format("{} + ", place.second), name);
   const std::uint32_t warps = threads_ / kWarp;
   text = fmt::format("    each<{}, {}>({}, [&](int i) {{\n{}    }});\n", loop.elements, threads_, next_warp_ * kWarp,
                      text);
@@ -390,8 +370,7 @@ std::string OnceText::text_of(const Loop& loop) {
 void OnceText::flush() {
   for (const Loop& loop : open_) {
     text_ += text_of(loop);
-    std::ranges::copy_if(loop.accesses, std::back_inserter(since_barrier_),
-                         [this](const Access& access) { return !unread_.contains(access.root); });
+    since_barrier_.insert(since_barrier_.end(), loop.accesses.begin(), loop.accesses.end());
   }
   open_.clear();
 }
@@ -414,9 +393,8 @@ std::string OnceText::end_of_step() {
     const bool carried = std::ranges::find(read_first_, of) != read_first_.end();
     if (carried && name != places_.name(of)) text_ += fmt::format("    {} = {};\n", places_.name(of), name);
   }
-  std::string last;
-  for (const BufferId of : last_numbers()) last += fmt::format("      s.{} = {};\n", places_.name(of), numbers_.at(of));
-  if (!last.empty()) text_ += fmt::format("    if (last && first_thread) {{\n{}    }}\n", last);
+  for (const BufferId of : unread_numbers())
+    text_ += fmt::format("    if (first_thread) s.{} = {};\n", places_.name(of), numbers_.at(of));
   if (!since_barrier_.empty() || reduces_) barrier();
   return std::exchange(text_, {});
 }

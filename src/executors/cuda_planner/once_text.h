@@ -45,10 +45,8 @@ class Places {
 class OnceText {
  public:
   using Pointer = std::function<std::string(BufferId)>;  // of a ring that records go to
-  // `unread`: arrays that no thread needs from shared memory, as another OnceText for the same found: they are written
-  // in the last step only, for who looks at them after the launch.
   OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
-           std::uint32_t threads, Pointer ring, std::set<BufferId> unread);
+           std::uint32_t threads, Pointer ring);
 
   void run(std::uint32_t first, std::uint32_t last);  // steps of the phase
   // Element i of a reduced value is `total(offset + i)` from here on, until the next barrier.
@@ -60,14 +58,13 @@ class OnceText {
   std::string before_rows();
   std::string end_of_step();
 
-  TextCall call(const Step& step) const;       // with the names of operands that have no rows
-  std::string value(BufferId number) const;    // what holds it now
-  std::string array(BufferId root) const;      // its first element's address
-  bool folds() const { return folds_; }        // threads fold arrays together
-  std::vector<BufferId> read_first() const;    // roots whose values come from the arena
-  std::vector<BufferId> written_back() const;  // roots whose values are there when the kernel ends
-  std::vector<BufferId> last_numbers() const;  // that are not read first: of the last step, in shared memory
-  std::set<BufferId> unread() const;           // of the whole text
+  TextCall call(const Step& step) const;         // with the names of operands that have no rows
+  std::string value(BufferId number) const;      // what holds it now
+  std::string array(BufferId root) const;        // its first element's address
+  bool folds() const { return folds_; }          // threads fold arrays together
+  std::vector<BufferId> read_first() const;      // roots whose values come from the arena
+  std::vector<BufferId> written_back() const;    // roots whose values are there when the kernel ends
+  std::vector<BufferId> unread_numbers() const;  // of those: by no step of the region
 
  private:
   struct Access {
@@ -111,7 +108,6 @@ class OnceText {
   std::map<BufferId, std::string> numbers_;
   std::vector<BufferId> read_first_, written_back_;
   std::uint32_t next_warp_ = 0;
-  std::set<BufferId> unread_, read_;  // arrays: as told, as the text does
   bool folds_ = false;
   bool reduces_ = false;  // totals are read until the next barrier
 };

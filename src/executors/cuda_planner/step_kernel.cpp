@@ -25,16 +25,13 @@ constexpr std::string_view kWarpNames =
 
 class Writer {
  public:
-  Writer(std::string_view name, const Program& program, const Phase& phase, const Region& region,
-         std::set<BufferId> unread)
+  Writer(std::string_view name, const Program& program, const Phase& phase, const Region& region)
       : program_(program),
         phase_(phase),
         region_(region),
         tiling_(std::get<StepTiling>(region.tiling)),
         places_(program, phase, region),
-        once_(
-            program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); },
-            std::move(unread)) {
+        once_(program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); }) {
     kernel_.name = name;
     kernel_.tiling = tiling_;
   }
@@ -48,7 +45,6 @@ class Writer {
     write(steps);
     return std::move(kernel_);
   }
-  std::set<BufferId> unread() const { return once_.unread(); }
 
  private:
   const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
@@ -171,16 +167,16 @@ class Writer {
         loads += fmt::format("  copy<{}, {}>(s.{}, {});\n", b.type.shape.elements(), tiling_.threads,
                              places_.name(root), pointer(root, "const "));
     }
-    const std::vector<BufferId> last_numbers = once_.last_numbers();
-    for (const BufferId root : last_numbers)
+    const std::vector<BufferId> unread = once_.unread_numbers();
+    for (const BufferId root : unread)
       shared += fmt::format("  {} {};  // {}\n", type_name(buffer(root).type.dtype), places_.name(root),
                             printable_name(buffer(root).name));
     for (const BufferId root : once_.written_back()) {
       const Buffer& b = buffer(root);
       if (places_.is_number(root))
         stores += fmt::format("    if (thread_index() == 0) {}[0] = {}{};  // {}\n", pointer(root, ""),
-                              std::ranges::find(last_numbers, root) == last_numbers.end() ? "" : "s.",
-                              places_.name(root), printable_name(b.name));
+                              std::ranges::find(unread, root) == unread.end() ? "" : "s.", places_.name(root),
+                              printable_name(b.name));
       else
         stores += fmt::format("    copy<{}, {}>({}, {});  // {}\n", b.type.shape.elements(), tiling_.threads,
                               pointer(root, ""), once_.array(root), printable_name(b.name));
@@ -202,9 +198,7 @@ class Writer {
                   static_cast<std::int64_t>(rows_at_once()),
               all, phase_.capacity, phase_.capacity - 1, kept_loads_);
     }
-    body +=
-        "  barrier();\n  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {\n    const bool last = epoch == a.steps;\n   "
-        " (void)last;\n";
+    body += "  barrier();\n  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {\n";
     if (!reductions_.empty()) body += fmt::format("    if (reduce{}.failed()) break;\n", reductions_.front().stage + 1);
     body += steps + "  }\n";
     if (!reductions_.empty() && reductions_.front().stage == region_.stages.size())
@@ -247,9 +241,7 @@ class Writer {
 }  // namespace
 
 StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
-  Writer first(name, program, phase, region, {});
-  (void)first.run();
-  return Writer(name, program, phase, region, first.unread()).run();
+  return Writer(name, program, phase, region).run();
 }
 
 std::string step_kernel_name(const Program& program, const Phase& phase, const Region& region) {

@@ -91,6 +91,11 @@ class WarpStage {
     for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
       const Step& step = call_.phase.steps[i];
       if (is_fetched(step)) continue;
+      if (std::string affine = this->affine(i); !affine.empty()) {
+        text += affine;
+        ++i;
+        continue;
+      }
       if (call_.is_tile(step.output)) {
         text += fmt::format("      const auto v{} = {};  // {}\n", step.output, made(step, 0, held(step)),
                             comment_of(step));
@@ -107,6 +112,33 @@ class WarpStage {
       text += fmt::format("      store({}, r, {});\n", call_.pointer(move.arena, ""),
                           values_.at(storage_root(call_.program, move.tile)));
     return text;
+  }
+
+  // A product and the bias that the next step adds to it. "": they are none.
+  std::string affine(std::uint32_t i) {
+    const Step& product = call_.phase.steps[i];
+    if (i + 1 == call_.stage.last || product.op != Op::matmul || !call_.is_tile(product.output)) return {};
+    const Step& add = call_.phase.steps[i + 1];
+    if (!call_.is_tile(add.output) || readers(product.output) != 1) return {};
+    const std::string of_product = fmt::format("v{}", product.output);
+    name(product.output, of_product);
+    const TextCall first = row_call(call_, product, values_), second = row_call(call_, add, values_);
+    if (affine_text(first, second, of_product, "").empty()) return {};
+    const std::string text =
+        fmt::format("      const auto v{} = {};  // {}, {}\n", add.output,
+                    affine_text(first, second, of_product, held(product)), comment_of(product), comment_of(add));
+    name(add.output, fmt::format("v{}", add.output));
+    return text;
+  }
+  // Row steps and stores.
+  std::size_t readers(BufferId value) const {
+    const BufferId of = storage_root(call_.program, value);
+    std::size_t readers = 0;
+    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
+      for (const BufferId input : call_.phase.steps[i].inputs)
+        readers += storage_root(call_.program, input) == of ? 1u : 0u;
+    for (const TileMove& move : call_.stage.stores) readers += storage_root(call_.program, move.tile) == of ? 1u : 0u;
+    return readers;
   }
 
   // Weights that fit registers are read once for all rows of a step: their name.

@@ -9,6 +9,7 @@
 #include "graphrun/params/axes.h"
 #include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"
+#include "graphrun/scalar_op.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -177,6 +178,22 @@ class WarpText {
 
 std::string warp_text(const TextCall& call, std::int64_t at, std::string_view held, std::string& reason) {
   return WarpText(call, at, held, reason).run();
+}
+
+std::string affine_text(const TextCall& product, const TextCall& add, std::string_view product_name,
+                        std::string_view held) {
+  const std::int64_t k = feature_count(product.inputs[0].type), n = feature_count(product.output);
+  if (product.op != Op::matmul || add.op != scalar_op::add || is_narrow(k) || is_narrow(n) ||
+      feature_count(add.output) != n)
+    return {};
+  const bool first = add.inputs[0].name == product_name;
+  const TextOperand& bias = add.inputs[first ? 1 : 0];
+  if (add.inputs[first ? 0 : 1].name != product_name || bias.has_rows() || bias.number || !is_dense(bias.view) ||
+      bias.type.shape.elements() != n || bias.view.offset % 2 != 0 || bias.type.dtype != DType::f32)
+    return {};
+  const std::string offset = bias.view.offset == 0 ? "" : fmt::format(" + {}", bias.view.offset);
+  return fmt::format("affine({}, {}, {}{})", product.inputs[0].name, held.empty() ? weights_text(product) : held,
+                     bias.name, offset);
 }
 
 std::string weights_text(const TextCall& call) {

@@ -16,6 +16,10 @@ namespace graphrun::cuda {
 // numbers from `at` on of the warp's `sums`. `held`: weights that registers have for all rows, "" for none.
 std::string warp_text(const TextCall& call, std::int64_t at, std::string_view held, std::string& reason);
 
+// A product of rows whose results `add` alone reads, to add what all rows share: as one. "" if they are not.
+std::string affine_text(const TextCall& product, const TextCall& add, std::string_view product_name,
+                        std::string_view held);
+
 // The weights of a product of rows; what held() keeps in registers.
 std::string weights_text(const TextCall& call);
 

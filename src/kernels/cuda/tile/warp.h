@@ -229,12 +229,31 @@ GRAPHRUN_TILE_FN float over_columns(float x, Combine combine) {
   return combine(x, shuffle_xor(x, 2));
 }
 
-template <int K, class Weights>
-GRAPHRUN_TILE_FN Row<float, Weights::N> matmul(const Row<float, K>& x, const Weights& w) {
+// What results begin with: nothing, or a number of each, the same for all rows, on 8 bytes.
+struct FromZero {
+  GRAPHRUN_TILE_FN Floats<2> operator()(int) const { return {}; }
+};
+template <int N>
+struct FromBias {
+  const float* bias;
+  GRAPHRUN_TILE_FN Floats<2> operator()(int n) const {
+    if constexpr (N % 8 == 0) return *reinterpret_cast<const Floats<2>*>(bias + n);
+    return {{n < N ? bias[n] : 0.0f, n + 1 < N ? bias[n + 1] : 0.0f}};
+  }
+};
+
+template <int K, class Weights, class Start = FromZero>
+GRAPHRUN_TILE_FN Row<float, Weights::N> matmul(const Row<float, K>& x, const Weights& w, Start start = {}) {
   constexpr int N = Weights::N;
   Row<float, N> out;
   if constexpr (!is_narrow(K) && !is_narrow(N)) {
-    float c[blocks_of(N)][4] = {};
+    float c[blocks_of(N)][4];
+    GRAPHRUN_TILE_UNROLL
+    for (int b = 0; b < blocks_of(N); ++b) {
+      const Floats<2> first = start(8 * b + 2 * lane_column());
+      GRAPHRUN_TILE_UNROLL
+      for (int i = 0; i < 4; ++i) c[b][i] = first.value[i % 2];
+    }
     GRAPHRUN_TILE_UNROLL
     for (int q = 0; q < blocks_of(K); ++q) {
       Split<4> a;
@@ -265,6 +284,13 @@ GRAPHRUN_TILE_FN Row<float, Weights::N> matmul(const Row<float, K>& x, const Wei
     }
   }
   return out;
+}
+
+// x times w, and a bias.
+template <int K, class Weights>
+GRAPHRUN_TILE_FN Row<float, Weights::N> affine(const Row<float, K>& x, const Weights& w, const float* bias) {
+  static_assert(!is_narrow(K) && !is_narrow(Weights::N));
+  return matmul(x, w, FromBias<Weights::N>{bias});
 }
 
 // ---- along all features of a row
