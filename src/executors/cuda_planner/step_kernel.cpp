@@ -199,8 +199,9 @@ class Writer {
               all, phase_.capacity, phase_.capacity - 1, kept_loads_);
     }
     body += "  barrier();\n  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {\n";
+    body += steps;
     if (!reductions_.empty()) body += fmt::format("    if (reduce{}.failed()) break;\n", reductions_.front().stage + 1);
-    body += steps + "  }\n";
+    body += "  }\n";
     if (!reductions_.empty() && reductions_.front().stage == region_.stages.size())
       body += fmt::format("  float together[1] = {{0.0f}};\n  reduce{}.run(together, 1);\n", region_.stages.size() + 1);
     body += "  barrier();\n";

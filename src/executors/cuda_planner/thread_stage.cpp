@@ -113,7 +113,7 @@ class ThreadStage {
 
   // Data that are the same each time the region runs, if they are few enough for registers.
   bool keeps_rows() const {
-    if (call_.count != kNoBuffer || unrolled() == 1) return false;
+    if (call_.count != kNoBuffer || unrolled() < turns_) return false;
     std::int64_t floats = 0;
     for (const TileMove& move : call_.stage.loads)
       if (is_same(call_, move.arena)) floats += feature_count(buffer(move.tile).type);

@@ -205,7 +205,7 @@ std::string weights_text(const TextCall& call) {
 }
 
 std::int64_t most_held(std::uint32_t threads) {
-  return threads > 256 ? 56 : 128;  // of 128 registers, of 255
+  return threads > 256 ? 40 : 128;  // of 128 registers, of 255
 }
 
 WarpShape warp_shape(const TextCall& call) {

@@ -76,6 +76,8 @@ class Exchange {
   template <int kRows>
   GRAPHRUN_TILE_FN void run(const float* rows, unsigned epoch) {
     if (failed()) return;
+    // Of a large block: what follows from it is computed anew each time, instead of a register that rows need.
+    thread_ = kThreads > 256 ? opaque(static_cast<int>(thread_index())) : static_cast<int>(thread_index());
     if constexpr (kCluster == 1 && kClusters == 1) {
       (void)rows, (void)epoch;
     } else if constexpr (kClusters == 1) {
@@ -128,12 +130,12 @@ class Exchange {
   GRAPHRUN_TILE_FN unsigned inbox_bytes() const {
     return static_cast<unsigned>(kCluster * multiple_of_4(slice_values_) * 4);
   }
-  GRAPHRUN_TILE_FN static int thread() { return static_cast<int>(thread_index()); }
+  GRAPHRUN_TILE_FN int thread() const { return thread_; }
 
   // A thread takes a value of `count`: to[i] is the value first + i combined over the rows at `x`.
   template <int kRows>
-  GRAPHRUN_TILE_FN static void combine_into(float* to, int count, int first, const float* x, int stride,
-                                            int threads = kThreads) {
+  GRAPHRUN_TILE_FN void combine_into(float* to, int count, int first, const float* x, int stride,
+                                     int threads = kThreads) const {
     for (int i = thread(); i < count; i += threads) {
       to[i] = combine_rows<Combine, kRows, 1>(first + i, x + i, stride).value[0];
     }
@@ -274,6 +276,7 @@ class Exchange {
   unsigned* fault_;
   unsigned rank_;
   int slice_values_;
+  int thread_ = 0;  // of the block
 };
 
 // From parts in registers to total(). The warps are kGroups groups of equally many, each of which has parts of values

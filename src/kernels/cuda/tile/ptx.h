@@ -80,6 +80,11 @@ GRAPHRUN_TILE_FN void forget() {
 }
 
 // All lanes of the warp call together.
+// x, of which the compiler does not know that it is the same each time.
+GRAPHRUN_TILE_FN int opaque(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 GRAPHRUN_TILE_FN float shuffle_xor(float x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);
 }

@@ -54,6 +54,9 @@ inline void cluster_barrier(GRAPHRUN_TILE_HERE) {
   thread::cluster_barrier({file, line});
 }
 inline void forget() {}
+inline int opaque(int x) {
+  return x;
+}
 
 inline float shuffle_xor(float x, int mask, GRAPHRUN_TILE_HERE) {
   return thread::shuffle(x, thread::lane() ^ static_cast<unsigned>(mask), {file, line});
