@@ -85,10 +85,17 @@ struct RegionSignature {
   RegionSize size = {};
 };
 
+// One of several tilings, each of which gives right results, and what it would cost: in a unit of the executor.
+struct RegionChoice {
+  Tiling tiling;
+  std::int64_t cost = 0;
+};
+
 struct RegionPlan {
   bool yes = false;
-  std::string reason;  // why not; empty for yes
-  Tiling tiling;       // how it would run, for the size that the signature tells
+  std::string reason;                      // why not; empty for yes
+  Tiling tiling;                           // how it would run, for the size that the signature tells
+  std::vector<RegionChoice> choices = {};  // that were compared, the cheapest first; none where there is one way only
 
   static RegionPlan with(Tiling tiling) { return {true, {}, tiling}; }
   static RegionPlan no(std::string reason) { return {false, std::move(reason), {}}; }

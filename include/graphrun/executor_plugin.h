@@ -142,7 +142,8 @@ constexpr void add_executor(Hash& hash) {
   GRAPHRUN_STRUCT(Support, yes, reason, workspace_bytes, fallback);
   GRAPHRUN_STRUCT(RegionSize, tile_bytes, accumulator_bytes, work);
   GRAPHRUN_STRUCT(RegionSignature, form, rows, once, capacity, fused, chains, size);
-  GRAPHRUN_STRUCT(RegionPlan, yes, reason, tiling);
+  GRAPHRUN_STRUCT(RegionChoice, tiling, cost);
+  GRAPHRUN_STRUCT(RegionPlan, yes, reason, tiling, choices);
   GRAPHRUN_STRUCT(RegionCosts, most_weights, most_reduced, most_row, tile_bytes, lane_bytes, partition_work,
                   most_partitions, least_rows);
   GRAPHRUN_STRUCT(ElementLimits, least, chains, steps, operands, numbers);

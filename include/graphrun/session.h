@@ -35,6 +35,7 @@ struct SessionOptions {
   bool passes = true;                         // false: the graph runs as it was built, without regions too
   bool fuse = true;                           // regions where the executor takes them (docs/regions.md)
   Jit jit = Jit::prefer;
+  std::string tiling;  // of regions over rows on a GPU, by the names in RegionSummary::choices; empty: the cheapest
   Profiling profiling = Profiling::off;
   int threads = 0;  // of the cpu executor; 0: the environment's GRAPHRUN_THREADS, else the cores there are
 };
@@ -92,6 +93,8 @@ struct RegionSummary {
   std::size_t steps = 0, row_steps = 0, stages = 0;  // row steps among the steps
   std::size_t chains = 0;                            // over elements, instead of stages
   Tiling tiling;
+  std::string tiling_name;                                    // among the choices; empty where there are none
+  std::vector<std::pair<std::string, std::int64_t>> choices;  // and what a model of costs says, the cheapest first
   std::uint64_t bytes_in_tiles = 0;  // or in registers: of values, each counted whole, that never reach the arena
 };
 struct FusionSummary {

@@ -111,6 +111,10 @@ void write_fusion(JsonWriter& json, const Fusion& fusion) {
       json.member("tile_rows", host->tile_rows).member("tile_bytes", host->tile_bytes);
       json.member("partitions", host->partitions);
     } else if (const auto* step = std::get_if<StepTiling>(&region.tiling)) {
+      json.member("tiling", region.tiling_name);
+      json.objects("tilings", region.choices, [&](const std::pair<std::string, std::int64_t>& choice) {
+        json.member("tiling", choice.first).member("cycles", choice.second);
+      });
       json.member("threads", step->threads).member("cluster", step->cluster).member("blocks", step->blocks());
     } else {
       const auto& gpu = std::get<GpuTiling>(region.tiling);
@@ -149,6 +153,23 @@ std::int64_t parts_of(const Tiling& tiling) {
   return std::get<GpuTiling>(tiling).blocks;
 }
 
+// The cheapest tilings of each region that has several, and the chosen one.
+std::string tilings_text(const Fusion& fusion) {
+  constexpr std::size_t kListed = 4;
+  std::string text;
+  for (const RegionSummary& region : fusion.regions) {
+    for (std::size_t i = 0; i < region.choices.size(); ++i) {
+      const auto& [name, cycles] = region.choices[i];
+      const bool chosen = name == region.tiling_name;
+      if (i < kListed || chosen)
+        text += fmt::format("{:<24}{:<24}{:>12}{}\n", region.phase, name, grouped(static_cast<std::uint64_t>(cycles)),
+                            chosen ? "  chosen" : "");
+    }
+  }
+  if (text.empty()) return text;
+  return paint(stdout, Style::bold, fmt::format("\n{:<24}{:<24}{:>12}\n", "regions", "tilings", "cycles")) + text;
+}
+
 // Regions, what they keep from the arena, and why the rest is in none.
 std::string regions_text(const Fusion& fusion) {
   if (fusion.regions.empty() && fusion.notes.empty()) return {};
@@ -159,6 +180,7 @@ std::string regions_text(const Fusion& fusion) {
     text += fmt::format("{:<24}{:>6}{:>6}{:>12}{:>18}\n", region.phase, region.steps, region.row_steps,
                         parts_of(region.tiling), grouped(region.bytes_in_tiles));
   }
+  text += tilings_text(fusion);
   text += fmt::format("Without regions the arena has {}.\n", human_bytes(fusion.arena_bytes_without));
   for (const std::string& note : fusion.notes) text += note + "\n";
   return text;
@@ -225,6 +247,7 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   SessionOptions plain = arguments.session;
   plain.fuse = false;
   plain.jit = Jit::off;
+  plain.tiling.clear();
   fusion.arena_bytes_without = arguments.session.fuse ? plan_program(model, plain).arena_bytes : program.arena_bytes;
   write_results(arguments.json ? as_json(program, executor, fusion)
                                : as_text(program, executor, arguments.verbose ? program.buffers.size() : kLargest) +

@@ -80,6 +80,8 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
   result.program = std::move(lowered.program);
   for (ir::NodeId value = 0; value < result.regions.ids.size(); ++value)
     result.buffer_of.push_back(lowered.buffer_of[result.regions.ids[value]]);
+  for (std::size_t r = 0; r < tiles.size(); ++r)
+    if (graph.regions[r].chains.empty()) result.choices.push_back(tiles[r].choices);
   for (BufferId id = 0; id < result.program.buffers.size(); ++id)
     result.by_name.emplace(result.program.buffers[id].name, id);
   return result;

@@ -41,6 +41,7 @@ struct Compiled {
   IdMap values;                     // from the given graph to the values that passes left of it
   std::vector<BufferId> buffer_of;  // by value; the state's for an assign
   Regions regions;                  // the graph that was lowered, what its ids were, why it has no other regions
+  std::vector<std::vector<RegionChoice>> choices;  // of each region over rows, in the order of phases and steps
   std::unordered_map<std::string, BufferId> by_name;
 
   // Of a node of the given graph that passes keep: a state, or one that is kept, polled or counts rows.

@@ -260,7 +260,7 @@ std::int64_t work_of_row(const Graph& graph, const GraphAnalysis& analysis, cons
 }
 
 // The executor's, or what a test wants.
-Tiling tiling_of(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region, const RegionSize& size,
+RegionPlan plan_of(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region, const RegionSize& size,
                  const PlanRegion& plan, const TileChoice& choice) {
   RegionQuestion question(graph, region.phase);
   for (NodeId id = region.stages.front().first; id < region.last; ++id) {
@@ -270,17 +270,18 @@ Tiling tiling_of(const Graph& graph, const GraphAnalysis& analysis, const ir::Re
   }
   for (const ir::RegionStage& stage : region.stages)
     for (const ir::FusedNodes& fused : stage.fused) question.add(fused);
-  const RegionPlan planned = question.ask(plan, size);
+  RegionPlan planned = question.ask(plan, size);
   if (!planned.yes) throw std::logic_error("a region is declined that was accepted: " + planned.reason);
-  if (std::holds_alternative<StepTiling>(planned.tiling)) return planned.tiling;
-  auto tiling = std::get<HostTiling>(planned.tiling);
+  auto* const host = std::get_if<HostTiling>(&planned.tiling);
+  if (host == nullptr) return planned;
+  HostTiling& tiling = *host;
   if (choice.partitions > 0) {
     tiling.partitions = choice.partitions;
     tiling.tile_rows =
         std::min(tiling.tile_rows, whole_lanes(divide_up(graph.phases[region.phase].capacity, choice.partitions)));
   }
   if (choice.rows > 0) tiling.tile_rows = choice.rows;
-  return tiling;
+  return planned;
 }
 
 // Each value by itself, but for views, which are what they show.
@@ -315,7 +316,9 @@ RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir
     layout.stages.push_back(std::move(out));
   }
 
-  layout.tiling = tiling_of(graph, analysis, region, size, plan, choice);
+  RegionPlan planned = plan_of(graph, analysis, region, size, plan, choice);
+  layout.tiling = planned.tiling;
+  layout.choices = std::move(planned.choices);
   auto* const host = std::get_if<HostTiling>(&layout.tiling);
   const auto vectors = host == nullptr ? 0 : static_cast<std::uint64_t>(whole_lanes(host->tile_rows) / kTileLanes);
   if (host != nullptr) host->tile_bytes = unit * vectors;

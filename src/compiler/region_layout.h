@@ -38,6 +38,7 @@ struct StageLayout {
 struct RegionLayout {
   std::vector<StageLayout> stages;
   Tiling tiling;
+  std::vector<RegionChoice> choices = {};  // of a RegionPlan
 };
 
 // One for each region of the graph. What is read where the data lie has no bytes in a tile. `plan` chooses the tiling.

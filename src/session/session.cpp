@@ -79,7 +79,9 @@ std::unique_ptr<Runnable> Session::Impl::load(PlanOptions options) {
   try {
     return load_compiled(compiled, model, executor, options);
   } catch (const OutOfMemory& error) {
-    if (options.jit == Jit::require) options.jit = Jit::prefer;  // smaller batches are looked at, whatever runs them
+    // Smaller batches are looked at, whatever runs them.
+    if (options.jit == Jit::require) options.jit = Jit::prefer;
+    options.tiling.clear();
     throw explained(error, compiled, model, {&executor, 1}, options);
   }
 }

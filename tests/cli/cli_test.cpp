@@ -43,6 +43,7 @@ TEST_F(Cli, HelpNamesEveryFlagVariableAndExitCode) {
                            "--program",
                            "--losses",
                            "--jit",
+                           "--tiling",
                            "--diagnostics",
                            "--version",
                            "--help",
@@ -119,6 +120,12 @@ TEST_F(Cli, JitIsPreferredRequiredOrOff) {
   for (const Json& note : gpu["fusion"]["notes"]) said = said || has(note.get<std::string>(), "are not wanted as one");
   EXPECT_TRUE(said) << gpu["fusion"]["notes"];
   for (const Json& region : gpu["fusion"]["regions"]) EXPECT_GT(region["chains"], 0) << region;
+}
+
+TEST_F(Cli, ATilingIsOneOfThoseThatAPlanLists) {
+  expect_refused(graphrun({"plan", model_, "--tiling=warps"}), {"there is no tiling 'warps'", "warp:512x2x66"});
+  expect_refused(graphrun({"plan", model_, "--tiling=warp:512"}), {"there is no tiling 'warp:512'"});
+  expect_refused(graphrun({"plan", model_, "--tiling=warp"}), {"no region of the model is tiled for a GPU"});
 }
 
 TEST_F(Cli, VersionNamesTheBuildAndTheExecutors) {

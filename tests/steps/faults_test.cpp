@@ -60,21 +60,22 @@ Left run(const EmulationOptions& options) {
   return left;
 }
 
-const Left& right() {
-  static const Left left = run({kShape});
-  return left;
+const Left& right(RowTile tile) {
+  static const Left left[] = {run({kShape, RowTile::thread}), run({kShape, RowTile::warp})};
+  return left[static_cast<std::size_t>(tile)];
 }
 
 // Whether under one of 20 schedules something is other than it should be.
 bool is_noticed(EmulationOptions options) {
   for (options.schedule = 0; options.schedule < 20; ++options.schedule)
-    if (run(options) != right()) return true;
+    if (run(options) != right(*options.tile)) return true;
   return false;
 }
 
 // In the kernel of training, the first place after `after`.
-bool is_noticed(const std::string& what, const std::string& instead, const std::string& after = "") {
-  EmulationOptions options{kShape};
+bool is_noticed(const std::string& what, const std::string& instead, const std::string& after = "",
+                RowTile tile = RowTile::thread) {
+  EmulationOptions options{kShape, tile};
   int edited = 0;
   options.edit = [&](std::string& text) {
     if (text.find("gradient") == std::string::npos) return;
@@ -88,12 +89,14 @@ bool is_noticed(const std::string& what, const std::string& instead, const std::
 }
 
 TEST(StepKernelFaults, NothingIsNoticedWithoutOne) {
-  EXPECT_EQ(right().failure, "");
-  EXPECT_FALSE(is_noticed(EmulationOptions{kShape}));
+  for (const RowTile tile : {RowTile::thread, RowTile::warp}) {
+    EXPECT_EQ(right(tile).failure, "");
+    EXPECT_FALSE(is_noticed(EmulationOptions{kShape, tile}));
+  }
 }
 
 TEST(StepKernelFaults, InTheTextAreNoticed) {
-  EXPECT_TRUE(is_noticed("    barrier();\n  }\n", "  }\n")) << "the barrier at a step's end";
+  EXPECT_TRUE(is_noticed("    barrier();\n    if (reduce", "    if (reduce")) << "the barrier at a step's end";
   EXPECT_TRUE(is_noticed("  barrier();\n  for (u32 epoch", "  for (u32 epoch")) << "the barrier before the first step";
   EXPECT_TRUE(is_noticed("for_rows<100u, 128u, 1, true>(first_row, rows_of",
                          "for_rows<100u, 128u, 1, true>(first_row, 1u + rows_of"))
@@ -108,9 +111,19 @@ TEST(StepKernelFaults, InTheTextAreNoticed) {
   EXPECT_TRUE(is_noticed("u] = t", "u] = -t", "if (first_thread)")) << "what is recorded";
 }
 
+TEST(StepKernelFaults, InTheTextOfWarpsAreNoticed) {
+  const auto noticed = [](const std::string& what, const std::string& instead) {
+    return is_noticed(what, instead, "", RowTile::warp);
+  };
+  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<100>(")) << "one row too many";
+  EXPECT_TRUE(noticed(" + block_index(), ", " + (block_index() | 1u), ")) << "another block's rows";
+  EXPECT_TRUE(noticed("sums.finish(", "(void)(")) << "sums that no one gets";
+  EXPECT_TRUE(noticed("weights<", "weights_transposed<")) << "weights that lie otherwise";
+}
+
 TEST(StepKernelFaults, OfTheMachineAreNoticed) {
   const auto with = [](Fault fault, unsigned block, unsigned nth) {
-    EmulationOptions options{kShape};
+    EmulationOptions options{kShape, RowTile::thread};
     options.planted = {fault, block, nth};
     return is_noticed(options);
   };

@@ -99,7 +99,9 @@ RegionPlan plan_rows(const RegionSignature& region, const Target& target) {
   const std::vector<StepCost> costs = step_costs(region, target);
   if (costs.empty())
     return RegionPlan::no(fmt::format("{}; {}", thread_costs(region, target).fault, warp_costs(region, target).fault));
-  return RegionPlan::with(costs.front().tiling);
+  RegionPlan plan = RegionPlan::with(costs.front().tiling);
+  for (const StepCost& cost : costs) plan.choices.push_back({cost.tiling, cost.cycles});
+  return plan;
 }
 
 }  // namespace graphrun::cuda

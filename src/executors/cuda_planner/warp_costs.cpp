@@ -88,9 +88,8 @@ TileCosts warp_costs(const RegionSignature& region, const Target& target) {
       add(threads, 8, 1);
       if (work.sums > 0) add(threads, 8, std::max(2u, processors / 8 * 15 / 16));
       if (work.sums > 0 && processors > 3) add(threads, 2, processors / 2);
-    } else {
-      add(threads, 1, processors);
     }
+    if (work.sums == 0 || target.cluster_blocks < 8) add(threads, 1, processors);
   }
   if (tile.costs.empty())
     tile.fault =

@@ -42,7 +42,8 @@ PlanOptions plan_of(const SessionOptions& options) {
 // What speaks against an executor on this machine; anything else that is thrown is a mistake to be told.
 bool excludes(const Error& error) {
   const std::string& code = error.diagnostics().front().code;
-  return error.kind() == ErrorKind::device || code == "step.unsupported" || code == "jit.required";
+  return error.kind() == ErrorKind::device || code == "step.unsupported" || code == "jit.required" ||
+         code == "tiling.unknown";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
 #include "session/compiling/jit.h"
+#include "session/compiling/tilings.h"
 #include "session/weights/initial_values.h"
 
 namespace graphrun {
@@ -52,7 +53,7 @@ void refuse_foreign(const Target& target, const Executor& executor) {
 }  // namespace
 
 PlanOptions plan_options(const SessionOptions& options) {
-  return {options.target, options.passes, options.fuse, {}, options.jit};
+  return {options.target, options.passes, options.fuse, {}, options.jit, options.tiling};
 }
 
 PlanOptions plain_steps(const SessionOptions& options) {
@@ -104,6 +105,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
     };
   }
   compiling.fuse = options.passes && options.fuse;
+  WantedTiling wanted(options.tiling);
   compiling.plan_region = [&](const RegionSignature& region) {
     if (options.jit == Jit::off && target.multiprocessors > 0 && region.form != RegionForm::elements)
       return RegionPlan::no("whole steps are not wanted as one kernel");
@@ -113,10 +115,12 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
       if (!one.yes) return RegionPlan::no(fmt::format("{}: {}", executor->name(), one.reason));
       if (executor == executors[0]) first = std::move(one);
     }
+    wanted.choose(first);
     return first;
   };
   try {
     CompiledModel result{compile(built.graph, compiling), std::move(built), {}};
+    wanted.check();
     if (options.jit == Jit::require) require_step_kernels(result, target, executors[0]->name());
     for (const auto& [text, steps] : fallbacks)
       result.fallbacks.push_back(fmt::format("{} {} step{}", text, steps, steps == 1 ? "" : "s"));

@@ -30,6 +30,7 @@ struct PlanOptions {
   bool fuse = false;  // make regions; needs passes
   plan::TileChoice tiles = {};
   Jit jit = Jit::prefer;
+  std::string tiling = {};  // SessionOptions'
 };
 PlanOptions plan_options(const SessionOptions& options);
 PlanOptions plain_steps(const SessionOptions& options);  // without regions: every value is in the arena

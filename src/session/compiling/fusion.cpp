@@ -4,6 +4,7 @@
 #include <set>
 
 #include "session/compiling/compiled_model.h"
+#include "session/compiling/tilings.h"
 
 namespace graphrun {
 namespace {
@@ -39,8 +40,15 @@ RegionSummary summary_of(const Program& program, const Phase& phase, const Regio
 FusionSummary fusion_of(const CompiledModel& compiled) {
   FusionSummary summary;
   summary.fallbacks = compiled.fallbacks;
+  std::size_t over_rows = 0;
   for (const Phase& phase : compiled.program.phases) {
-    for (const Region& region : phase.regions) summary.regions.push_back(summary_of(compiled.program, phase, region));
+    for (const Region& region : phase.regions) {
+      RegionSummary& one = summary.regions.emplace_back(summary_of(compiled.program, phase, region));
+      if (!region.chains.empty()) continue;
+      for (const RegionChoice& choice : compiled.choices[over_rows++])
+        one.choices.emplace_back(tiling_name(choice.tiling), choice.cost);
+      if (!one.choices.empty()) one.tiling_name = tiling_name(region.tiling);
+    }
   }
   for (const RegionNote& note : compiled.regions.notes)
     summary.notes.push_back(fmt::format("{}: {}: {}", compiled.program.phases[note.phase].name, note.node, note.text));

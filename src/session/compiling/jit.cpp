@@ -46,6 +46,7 @@ std::optional<CompiledModel> without_step_kernels(const Error& error, const Comp
   if (!std::ranges::any_of(compiled.program.phases, has_step_kernels)) return std::nullopt;
   PlanOptions without = options;
   without.jit = Jit::off;
+  without.tiling.clear();
   CompiledModel again = compile_model(model, {&executor, 1}, without);
   again.fallbacks.push_back(
       fmt::format("{} runs no whole step as one kernel: {}", executor->name(), error.diagnostics().front().message));
