@@ -1,0 +1,43 @@
+// The text of the step kernels of two networks, with rows of threads and of warps: what a change of the generator does
+// to it. After one: GRAPHRUN_WRITE_GOLDEN=1 test_steps --gtest_filter='StepKernelText*', and read the difference.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "executors/cuda_planner/step_source.h"
+#include "session/compiling/compiled_model.h"
+#include "steps/emulated_executor.h"
+#include "support/source_folder.h"
+#include "support/temporary_folder.h"
+
+namespace graphrun::test {
+namespace {
+
+std::string source_of(const std::string& model, const std::string& tiling) {
+  EmulationOptions as_planned;
+  as_planned.blocks.reset();
+  const std::shared_ptr<Executor> executor = std::make_shared<EmulatedExecutor>(as_planned);
+  PlanOptions options;
+  options.fuse = true;
+  options.tiling = tiling;
+  return cuda::step_source(compile_model(load_model(source_folder() + model), {&executor, 1}, options).program);
+}
+
+TEST(StepKernelText, IsAsItWas) {
+  const std::filesystem::path folder = source_folder() + "/tests/steps/golden";
+  for (const auto& [name, text] :
+       {std::pair{"xor_thread", source_of("/models/xor.json", "thread:128x1x1")},
+        std::pair{"stock_warp", source_of("/bench/models/stock_800k.json", "warp:512x2x66")}}) {
+    const std::filesystem::path golden = folder / (std::string(name) + ".txt");
+    if (std::getenv("GRAPHRUN_WRITE_GOLDEN") != nullptr) std::ofstream(golden) << text;
+    EXPECT_EQ(text, content_of(golden)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::test
