@@ -85,10 +85,23 @@ std::vector<StepCost> step_costs(const RegionSignature& region, const Target& ta
   return costs;
 }
 
+// What no tile can have.
+std::string fault_of(const StepSignature& step) {
+  for (std::size_t i = 0; i <= step.inputs.size(); ++i) {
+    const TensorType& type = i < step.inputs.size() ? step.inputs[i] : step.output;
+    if (type.rows > 0 && features(type) > kMostFeatures)
+      return fmt::format("'{}' has {} numbers a row, rows of a step kernel at most {}", name_of(step.op),
+                         features(type), kMostFeatures);
+  }
+  return {};
+}
+
 RegionPlan plan_rows(const RegionSignature& region, const Target& target) {
   if (!region.fused.empty()) return RegionPlan::no("a step kernel needs no fused steps");
   if (region.capacity > kMostRows)
     return RegionPlan::no(fmt::format("a batch of {} rows, a step kernel takes up to {}", region.capacity, kMostRows));
+  for (const StepSignature& step : region.rows)
+    if (std::string fault = fault_of(step); !fault.empty()) return RegionPlan::no(std::move(fault));
   for (const StepSignature& step : region.once) {
     std::string reason;
     if (element_text(call_of(step), reason).empty()) return RegionPlan::no(std::move(reason));

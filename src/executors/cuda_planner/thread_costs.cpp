@@ -14,7 +14,6 @@ namespace {
 // A thread has 255 registers: sums over rows, and the values of a row that are alive at a time. What does not fit is
 // kept in memory, which costs more than the step by itself.
 constexpr std::int64_t kMostSums = 104;
-constexpr std::int64_t kMostFeatures = 64;
 // Multiplications of one row: as straight code, more do not fit the instruction cache.
 constexpr std::int64_t kMostProducts = 4096;
 // Groups of warps share out the sums, and each computes the rows: no more than this many times.
@@ -36,11 +35,6 @@ std::string row_fault(const StepSignature& step) {
   if (products(step) > kMostProducts)
     return fmt::format("'{}' multiplies {} times a row, a thread's row at most {} times", op, products(step),
                        kMostProducts);
-  for (std::size_t i = 0; i <= step.inputs.size(); ++i) {
-    const TensorType& type = i < step.inputs.size() ? step.inputs[i] : step.output;
-    if (type.rows > 0 && features(type) > kMostFeatures)
-      return fmt::format("'{}' has {} numbers a row, a thread's row at most {}", op, features(type), kMostFeatures);
-  }
   if (step.output.rows == 0 && step.output.shape.elements() > kMostSums)
     return fmt::format("'{}' sums {} numbers over rows, a thread at most {}", op, step.output.shape.elements(),
                        kMostSums);

@@ -27,6 +27,7 @@ constexpr std::int64_t divide_up(std::int64_t count, std::int64_t size) {
   return (count + size - 1) / size;
 }
 constexpr std::int64_t kFunctionInstructions = 12;
+constexpr std::int64_t kMostFeatures = 64;  // of a row's value, in registers
 
 std::int64_t features(const TensorType& type);  // of a value with rows, or elements
 bool is_function(const StepSignature& step);

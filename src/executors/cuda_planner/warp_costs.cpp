@@ -9,8 +9,9 @@
 namespace graphrun::cuda {
 namespace {
 
-// A lane has two rows, of each a quarter; and instructions of a tile stay in the instruction cache.
-constexpr std::int64_t kMostFeatures = 64, kMostInstructions = 6000;
+// Of a tile, so that they stay in the instruction cache.
+constexpr std::int64_t kMostInstructions = 6000;
+// A lane has a quarter of the numbers of two rows.
 constexpr std::int64_t kTileRows = 16;
 
 struct Work {
@@ -35,9 +36,7 @@ Work work_of(const RegionSignature& region, std::string& fault) {
       if (input.rows > 0) work.features = std::max(work.features, features(input));
     if (step.output.rows > 0) work.features = std::max(work.features, features(step.output));
   }
-  if (work.features > kMostFeatures)
-    fault = fmt::format("a row has {} numbers, a warp's row at most {}", work.features, kMostFeatures);
-  else if (work.instructions > kMostInstructions)
+  if (work.instructions > kMostInstructions)
     fault =
         fmt::format("16 rows take {} instructions, those of a warp at most {}", work.instructions, kMostInstructions);
   return work;
