@@ -17,6 +17,7 @@ constexpr std::int64_t kTileRows = 16;
 struct Work {
   std::int64_t instructions = 0;  // of a tile
   std::int64_t sum_numbers = 0;   // in registers of a lane
+  std::int64_t live_numbers = 0;  // and with them
   std::int64_t sums = 0;          // of all
   std::int64_t scratch = 0;       // floats of a warp
   std::int64_t features = 0;      // of the widest row
@@ -30,6 +31,7 @@ Work work_of(const RegionSignature& region, std::string& fault) {
     const WarpShape shape = warp_shape(call);
     work.instructions += shape.instructions * (is_function(step) ? kFunctionInstructions : 1);
     work.sum_numbers += shape.sum_numbers;
+    work.live_numbers += shape.live_numbers;
     work.scratch += shape.scratch;
     if (step.output.rows == 0) work.sums += step.output.shape.elements();
     for (const TensorType& input : step.inputs)
@@ -49,7 +51,8 @@ bool fits(const Work& work, const StepTiling& tiling, std::uint64_t shared, cons
   const std::uint64_t slice = sums / (tiling.clusters > 1 ? tiling.cluster : 1) + 4;
   const std::uint64_t floats = warps * (static_cast<std::uint64_t>(work.scratch) + sums) + sums +
                                2 * tiling.cluster * slice + (tiling.clusters > 1 ? (tiling.clusters + 1) * slice : 0);
-  return work.sum_numbers <= most_held(tiling.threads) && work.features <= widest &&
+  const std::int64_t spare = tiling.threads > 256 ? 16 : 0;
+  return work.sum_numbers + work.live_numbers + spare <= most_numbers(tiling.threads) && work.features <= widest &&
          shared + floats * sizeof(float) + 1024 <= target.shared_memory;
 }
 

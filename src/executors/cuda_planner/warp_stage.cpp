@@ -12,7 +12,7 @@ namespace {
 
 class WarpStage {
  public:
-  explicit WarpStage(const StageCall& call) : call_(call), held_left_(most_held(call.tiling.threads)) {}
+  explicit WarpStage(const StageCall& call) : call_(call), held_left_(most_numbers(call.tiling.threads)) {}
 
   RowStage run() {
     const std::string& number = call_.number;
@@ -22,6 +22,8 @@ class WarpStage {
     }
     const std::string loads = fetched();
     find_sums();
+    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
+      held_left_ -= warp_shape(call_.once.call(call_.phase.steps[i])).live_numbers;
     const std::string rows = this->rows();
     std::string& text = out_.text;
     if (!sums_.empty()) {

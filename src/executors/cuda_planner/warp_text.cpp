@@ -204,8 +204,8 @@ std::string weights_text(const TextCall& call) {
                      b.type.shape[transposed ? 0 : 1], b.name, offset);
 }
 
-std::int64_t most_held(std::uint32_t threads) {
-  return threads > 256 ? 40 : 128;  // of 128 registers, of 255
+std::int64_t most_numbers(std::uint32_t threads) {
+  return threads > 256 ? 56 : 114;  // of 128 registers, of 255
 }
 
 WarpShape warp_shape(const TextCall& call) {
@@ -226,7 +226,8 @@ WarpShape warp_shape(const TextCall& call) {
       return shape;
     }
     const auto padded = [](std::int64_t side) { return (side + 15) / 16; };
-    const bool swapped = padded(k) * blocks_of(n) > padded(n) * blocks_of(k);
+    const std::int64_t as_is = padded(k) * blocks_of(n), turned = padded(n) * blocks_of(k);
+    const bool swapped = as_is > turned || (as_is == turned && n > k);
     const std::int64_t tall = padded(swapped ? n : k), wide = blocks_of(swapped ? k : n);
     shape.sum_numbers = tall * wide * 4;
     shape.scratch = (16 * tall + 8 * wide) * kStride;
@@ -236,6 +237,7 @@ WarpShape warp_shape(const TextCall& call) {
   }
   if (call.op != Op::matmul) return shape;
   const std::int64_t k = feature_count(call.inputs[0].type), n = feature_count(call.output);
+  if (!call.params->as<MatmulParams>().transpose_b) shape.live_numbers = 2 * columns_of(k);
   if (is_narrow(k) || is_narrow(n)) {
     shape.held_numbers = columns_of(k) * columns_of(n);
     shape.instructions = 2 * shape.held_numbers + (is_narrow(k) ? 0 : 8 * n);

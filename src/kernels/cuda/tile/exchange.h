@@ -77,7 +77,7 @@ class Exchange {
   GRAPHRUN_TILE_FN void run(const float* rows, unsigned epoch) {
     if (failed()) return;
     // Of a large block: what follows from it is computed anew each time, instead of a register that rows need.
-    thread_ = kThreads > 256 ? opaque(static_cast<int>(thread_index())) : static_cast<int>(thread_index());
+    thread_ = kThreads >= 256 ? opaque(static_cast<int>(thread_index())) : static_cast<int>(thread_index());
     if constexpr (kCluster == 1 && kClusters == 1) {
       (void)rows, (void)epoch;
     } else if constexpr (kClusters == 1) {

@@ -14,7 +14,8 @@ template <int kAt_, int K_, int N_>
 struct Sum {
   static constexpr int kAt = kAt_, K = K_, N = N_;
   static constexpr bool kBlocks = !is_narrow(K) && !is_narrow(N);
-  static constexpr bool kSwapped = (K + 15) / 16 * blocks_of(N) > (N + 15) / 16 * blocks_of(K);
+  static constexpr int kAsIs = (K + 15) / 16 * blocks_of(N), kTurned = (N + 15) / 16 * blocks_of(K);
+  static constexpr bool kSwapped = kAsIs > kTurned || (kAsIs == kTurned && N > K);
   static constexpr int kLong = kSwapped ? N : K, kShort = kSwapped ? K : N;
   static constexpr int kTall = (kLong + 15) / 16, kWide = blocks_of(kShort);
   static constexpr int kNumbers = kBlocks ? kTall * kWide * 4 : columns_of(K) * columns_of(N);
