@@ -1,6 +1,8 @@
 // The all-reduce of the tile headers on a device: the bits of loops on the host, and waits for a block that is silent.
 #include "exchange_kernels.h"
 
+#include <bit>
+#include <cstdint>
 #include <cstring>
 
 #include "device.h"
@@ -39,7 +41,7 @@ TEST_F(Device, AllReducesHaveTheBitsOfLoops) {
       const std::vector<float> want =
           cuda::tile::totals_of(shape.values, shape.threads, shape.cluster, shape.clusters, epoch);
       for (std::size_t v = 0; v < values; ++v)
-        ASSERT_EQ(std::memcmp(first + v, &want[v], sizeof(float)), 0)
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(first[v]), std::bit_cast<std::uint32_t>(want[v]))
             << text(shape) << ": epoch " << epoch << " value " << v << " is " << first[v] << ", not " << want[v];
     }
   }

@@ -136,7 +136,7 @@ TEST(KernelCache, ADamagedEntryIsNoneAndIsReplaced) {
     damaged.push_back(good.substr(0, at));
   }
   damaged.push_back(good + "x");
-  damaged.push_back(std::string(good.size(), '\0'));
+  damaged.emplace_back(good.size(), '\0');
   std::string version = good;
   version.replace(version.find(" 1\n"), 3, " 2\n");
   damaged.push_back(version);

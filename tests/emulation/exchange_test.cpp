@@ -2,7 +2,9 @@
 // and planted faults, each of which is noticed.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -67,7 +69,7 @@ std::string difference(const Ran& ran, const std::vector<float>& want) {
   if (!ran.failure.empty()) return ran.failure;
   if (ran.fault != 0) return "a wait gave up: " + std::to_string(ran.fault);
   for (std::size_t i = 0; i < want.size(); ++i) {
-    if (std::memcmp(&ran.totals[i], &want[i], sizeof(float)) == 0) continue;
+    if (std::bit_cast<std::uint32_t>(ran.totals[i]) == std::bit_cast<std::uint32_t>(want[i])) continue;
     const std::size_t v = i % Case::kValueCount, block = i / Case::kValueCount % Case::kBlocks;
     return "value " + std::to_string(v) + " of block " + std::to_string(block) + " in epoch " +
            std::to_string(i / Case::kValueCount / Case::kBlocks + 1) + " is " + std::to_string(ran.totals[i]) +

@@ -84,6 +84,7 @@ void Fiber::suspend() {
 }
 
 void Fiber::enter(unsigned low, unsigned high) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): makecontext() passes ints only
   reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(high) << 32 | low)->run();
 }
 

@@ -58,9 +58,10 @@ CompileOptions options_for(const Executor& executor, const Target& target) {
 
 }  // namespace
 
-RegionCase::RegionCase(const RandomGraph& random, std::shared_ptr<Executor> executor, Keep keep, std::string_view named)
+RegionCase::RegionCase(const RandomGraph& random, std::shared_ptr<Executor> executor, Keep keep,
+                       std::string_view target_name)
     : random_(random), executor_(std::move(executor)), graph_(kept(random.graph, keep)) {
-  const Target& target = find_target(named);
+  const Target& target = find_target(target_name);
   RegionOptions wanted;
   wanted.only_if_it_saves = false;
   wanted.plan = [&](const RegionSignature& region) {

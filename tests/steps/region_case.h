@@ -22,7 +22,7 @@ class RegionCase {
  public:
   enum class Keep { some, all };
   RegionCase(const RandomGraph& random, std::shared_ptr<Executor> executor, Keep keep,
-             std::string_view target = "h200");
+             std::string_view target_name = "h200");
 
   bool has_regions() const { return !program().phases[0].regions.empty(); }
   bool has_warp_rows() const;                           // in some region

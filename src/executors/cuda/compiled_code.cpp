@@ -12,7 +12,7 @@ constexpr std::string_view kKernel = "Compiling entry function '";
 // The number that stands before `words`, as in "24 bytes stack frame"; nothing where they do not stand.
 std::optional<std::uint32_t> number_before(std::string_view line, std::string_view words) {
   const std::size_t end = line.find(words);
-  if (end == line.npos) return std::nullopt;
+  if (end == std::string_view::npos) return std::nullopt;
   std::size_t begin = end;
   while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9') --begin;
   std::uint32_t number = 0;
@@ -45,7 +45,7 @@ std::vector<KernelResources> read_log(std::string_view log) {
   while (!log.empty()) {
     const std::string_view line = log.substr(0, log.find('\n'));
     log.remove_prefix(std::min(line.size() + 1, log.size()));
-    if (const std::size_t at = line.find(kKernel); at != line.npos) {
+    if (const std::size_t at = line.find(kKernel); at != std::string_view::npos) {
       const std::string_view name = line.substr(at + kKernel.size());
       kernels.push_back({std::string(name.substr(0, name.find('\'')))});
     }

@@ -22,6 +22,7 @@ namespace {
 struct NvrtcFunctions {
   DynamicLibrary library{fmt::format("libnvrtc.so.{}", CUDART_VERSION / 1000),
                          "the kernels of this model are compiled by", "; --no-fuse does without it"};
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name
 #define X(name) decltype(&nvrtc##name) name = library.find<decltype(name)>("nvrtc" #name);
   // clang-format off
   X(CreateProgram) X(DestroyProgram) X(CompileProgram) X(GetProgramLogSize) X(GetProgramLog) X(GetCUBINSize)
@@ -54,7 +55,7 @@ std::vector<std::string> options_for(const std::string& architecture) {
   std::vector<std::string> options{"--gpu-architecture=" + architecture, "--std=c++17", "--fmad=false",
                                    "--device-as-default-execution-space", "--ptxas-options=-v"};
   const auto [major, minor] = version();
-  if (major > 12 || (major == 12 && minor >= 9)) options.push_back("--no-cache");
+  if (major > 12 || (major == 12 && minor >= 9)) options.emplace_back("--no-cache");
   return options;
 }
 

@@ -60,7 +60,7 @@ class OnceText {
 
   TextCall call(const Step& step) const;         // with the names of operands that have no rows
   std::string value(BufferId number) const;      // what holds it now
-  std::string array(BufferId root) const;        // its first element's address
+  std::string array(BufferId of) const;          // its first element's address
   bool folds() const { return folds_; }          // threads fold arrays together
   std::vector<BufferId> read_first() const;      // roots whose values come from the arena
   std::vector<BufferId> written_back() const;    // roots whose values are there when the kernel ends
@@ -94,7 +94,7 @@ class OnceText {
   void wait_for(const std::vector<Access>& accesses);
   std::string text_of(const Loop& loop);
   void find_order();
-  std::string literal(BufferId root) const;
+  std::string literal(BufferId of) const;
 
   const Program& program_;
   const Phase& phase_;

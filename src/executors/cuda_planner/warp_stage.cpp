@@ -126,7 +126,7 @@ class WarpStage {
     name(product.output, of_product);
     const TextCall first = row_call(call_, product, values_), second = row_call(call_, add, values_);
     if (affine_text(first, second, of_product, "").empty()) return {};
-    const std::string text =
+    std::string text =
         fmt::format("      const auto v{} = {};  // {}, {}\n", add.output,
                     affine_text(first, second, of_product, held(product)), comment_of(product), comment_of(add));
     name(add.output, fmt::format("v{}", add.output));
@@ -150,7 +150,7 @@ class WarpStage {
     const std::int64_t numbers = warp_shape(call).held_numbers;
     if (numbers > held_left_) return {};
     held_left_ -= numbers;
-    const std::string name = fmt::format("w{}", step.output);
+    std::string name = fmt::format("w{}", step.output);
     held_ += fmt::format("    const auto {} = held({});  // {}\n", name, weights_text(call), comment_of(step));
     return name;
   }

@@ -39,6 +39,7 @@ class Exchange {
   static constexpr int kGatheredRow = multiple_of_4(3 * kPackets);
 
  public:
+  // NOLINTBEGIN(bugprone-branch-clone): alike for some sizes only
   struct Shared {
     alignas(16) float total[kRow];
     alignas(16) float inbox[kCluster > 1 ? 2 : 1][kCluster > 1 ? kCluster : 1][kCluster > 1 ? kSlice : 4];
@@ -47,6 +48,7 @@ class Exchange {
     Mbarrier inbox_full[2], total_full;
     unsigned failed;
   };
+  // NOLINTEND(bugprone-branch-clone)
   static constexpr unsigned kScratchBytes =
       kClusters > 1 ? 2 * kCluster* kClusters* kPacketRow* static_cast<unsigned>(sizeof(Packet)) : 0;
 
@@ -235,7 +237,7 @@ class Exchange {
   GRAPHRUN_TILE_FN void gather_totals(unsigned epoch) {
     constexpr int kQuads = kSlice / 4;
     constexpr bool kOneWarp = kSlice <= 32;
-    constexpr int kWorkers = kOneWarp ? 32 : kThreads;
+    constexpr int kWorkers = kOneWarp ? 32 : kThreads;  // NOLINT(bugprone-branch-clone): as above
     const int first = static_cast<int>(rank_) * kSlice;
     if (thread() < kWorkers) {
       combine_into<kClusters>(shared_.own, slice_values_, first, shared_.gathered[0], kGatheredRow, kWorkers);
