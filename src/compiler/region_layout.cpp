@@ -261,7 +261,7 @@ std::int64_t work_of_row(const Graph& graph, const GraphAnalysis& analysis, cons
 
 // The executor's, or what a test wants.
 RegionPlan plan_of(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region, const RegionSize& size,
-                 const PlanRegion& plan, const TileChoice& choice) {
+                   const PlanRegion& plan, const TileChoice& choice) {
   RegionQuestion question(graph, region.phase);
   for (NodeId id = region.stages.front().first; id < region.last; ++id) {
     if (analysis.is_view(id) || graph[id].op == Op::assign) continue;
