@@ -77,13 +77,7 @@ std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& til
   return bytes > 0 ? bytes : exchange_bytes(tiling, 1);
 }
 
-std::vector<StepCost> step_costs(const RegionSignature& region, const Target& target) {
-  std::vector<StepCost> costs = thread_costs(region, target).costs;
-  for (const StepCost& cost : warp_costs(region, target).costs) costs.push_back(cost);
-  for (StepCost& cost : costs) cost.tiling.scratch_bytes = scratch_bytes(region, cost.tiling);
-  std::ranges::stable_sort(costs, {}, &StepCost::cycles);
-  return costs;
-}
+namespace {
 
 // What no tile can have.
 std::string fault_of(const StepSignature& step) {
@@ -94,6 +88,16 @@ std::string fault_of(const StepSignature& step) {
                          features(type), kMostFeatures);
   }
   return {};
+}
+
+}  // namespace
+
+std::vector<StepCost> step_costs(const RegionSignature& region, const Target& target) {
+  std::vector<StepCost> costs = thread_costs(region, target).costs;
+  for (const StepCost& cost : warp_costs(region, target).costs) costs.push_back(cost);
+  for (StepCost& cost : costs) cost.tiling.scratch_bytes = scratch_bytes(region, cost.tiling);
+  std::ranges::stable_sort(costs, {}, &StepCost::cycles);
+  return costs;
 }
 
 RegionPlan plan_rows(const RegionSignature& region, const Target& target) {

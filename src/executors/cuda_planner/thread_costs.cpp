@@ -41,7 +41,7 @@ std::string row_fault(const StepSignature& step) {
   return {};
 }
 
-struct Work {
+struct ThreadWork {
   std::int64_t instructions = 0;  // of a row, without those of its sums
   std::int64_t adding = 0;        // those
   std::uint32_t groups = 1;       // of warps, so that the sums of each fit
@@ -59,8 +59,8 @@ std::uint32_t groups_for(std::vector<std::int64_t> sizes) {
   return 0;
 }
 
-Work work_of(const RegionSignature& region) {
-  Work work;
+ThreadWork thread_work(const RegionSignature& region) {
+  ThreadWork work;
   std::vector<std::int64_t> sizes;
   for (const StepSignature& step : region.rows) {
     std::int64_t n = features(step.output);
@@ -77,7 +77,7 @@ Work work_of(const RegionSignature& region) {
 }
 
 // One warp alone issues four instructions of five; a row by itself waits for its own results.
-std::int64_t cycles_of(const Work& work, const StepTiling& tiling, std::int64_t capacity) {
+std::int64_t thread_cycles(const ThreadWork& work, const StepTiling& tiling, std::int64_t capacity) {
   const std::int64_t rows = divide_up(capacity, std::int64_t{tiling.threads / tiling.groups} * tiling.blocks());
   const std::int64_t instructions = work.instructions + work.adding / tiling.groups;
   const std::int64_t warps = divide_up(tiling.threads, 128);  // of a quarter
@@ -87,7 +87,7 @@ std::int64_t cycles_of(const Work& work, const StepTiling& tiling, std::int64_t 
   return std::max(issue, latency) + lanes + exchange_cycles(tiling, work.sums);
 }
 
-std::string fault_of(const RegionSignature& region, const Work& work) {
+std::string thread_fault(const RegionSignature& region, const ThreadWork& work) {
   std::int64_t all_products = 0;
   for (const StepSignature& step : region.rows) {
     if (std::string fault = row_fault(step); !fault.empty()) return fault;
@@ -104,12 +104,12 @@ std::string fault_of(const RegionSignature& region, const Work& work) {
 }  // namespace
 
 TileCosts thread_costs(const RegionSignature& region, const Target& target) {
-  const Work work = work_of(region);
-  TileCosts tile{fault_of(region, work), {}};
+  const ThreadWork work = thread_work(region);
+  TileCosts tile{thread_fault(region, work), {}};
   if (!tile.fault.empty()) return tile;
   const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
     const StepTiling tiling{threads, cluster, clusters, 0, work.groups};
-    tile.costs.push_back({tiling, cycles_of(work, tiling, region.capacity)});
+    tile.costs.push_back({tiling, thread_cycles(work, tiling, region.capacity)});
   };
   const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
   for (const std::uint32_t threads : {128u, 256u}) {

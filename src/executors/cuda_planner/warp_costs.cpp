@@ -14,7 +14,7 @@ constexpr std::int64_t kMostInstructions = 6000;
 // A lane has a quarter of the numbers of two rows.
 constexpr std::int64_t kTileRows = 16;
 
-struct Work {
+struct WarpWork {
   std::int64_t instructions = 0;  // of a tile
   std::int64_t sum_numbers = 0;   // in registers of a lane
   std::int64_t live_numbers = 0;  // and with them
@@ -23,8 +23,8 @@ struct Work {
   std::int64_t features = 0;      // of the widest row
 };
 
-Work work_of(const RegionSignature& region, std::string& fault) {
-  Work work;
+WarpWork warp_work(const RegionSignature& region, std::string& fault) {
+  WarpWork work;
   for (const StepSignature& step : region.rows) {
     const TextCall call = call_of(step);
     if (warp_text(call, 0, "", fault).empty()) return work;
@@ -44,7 +44,7 @@ Work work_of(const RegionSignature& region, std::string& fault) {
   return work;
 }
 
-bool fits(const Work& work, const StepTiling& tiling, std::uint64_t shared, const Target& target) {
+bool fits(const WarpWork& work, const StepTiling& tiling, std::uint64_t shared, const Target& target) {
   const std::int64_t widest = tiling.threads > 256 ? 16 : kMostFeatures;
   const std::uint64_t sums = static_cast<std::uint64_t>(work.sums) + 8, warps = tiling.threads / 32;
   // Of each warp, of what blocks of a cluster send, and of the totals of clusters (kernels/cuda/tile/exchange.h).
@@ -58,7 +58,7 @@ bool fits(const Work& work, const StepTiling& tiling, std::uint64_t shared, cons
 
 // Tensor cores and results that a warp waits for: as much again as a third of the instructions, or three times them
 // where a warp is alone.
-std::int64_t cycles_of(const Work& work, const StepTiling& tiling, std::int64_t capacity) {
+std::int64_t warp_cycles(const WarpWork& work, const StepTiling& tiling, std::int64_t capacity) {
   const std::int64_t warps = std::int64_t{tiling.threads / 32} * tiling.blocks();
   const std::int64_t tiles = divide_up(divide_up(capacity, kTileRows), warps);
   const std::int64_t issue = divide_up(tiling.threads, 128) * tiles * work.instructions * 130 / 100;
@@ -71,7 +71,7 @@ std::int64_t cycles_of(const Work& work, const StepTiling& tiling, std::int64_t 
 
 TileCosts warp_costs(const RegionSignature& region, const Target& target) {
   TileCosts tile;
-  const Work work = work_of(region, tile.fault);
+  const WarpWork work = warp_work(region, tile.fault);
   if (!tile.fault.empty()) return tile;
   if (target.compute_capability < 80) {
     tile.fault = fmt::format("{} has no products of tensor cores for f32", target.name);
@@ -80,7 +80,7 @@ TileCosts warp_costs(const RegionSignature& region, const Target& target) {
   const std::uint64_t shared = shared_bytes(region);
   const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
     const StepTiling tiling{threads, cluster, clusters, 0, 1, RowTile::warp};
-    if (fits(work, tiling, shared, target)) tile.costs.push_back({tiling, cycles_of(work, tiling, region.capacity)});
+    if (fits(work, tiling, shared, target)) tile.costs.push_back({tiling, warp_cycles(work, tiling, region.capacity)});
   };
   const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
   for (const std::uint32_t threads : {128u, 256u, 512u}) {
