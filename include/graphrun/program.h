@@ -137,13 +137,14 @@ struct GpuTiling {
   friend bool operator==(const GpuTiling&, const GpuTiling&) = default;
 };
 
+// A sample's numbers in the registers of a thread, or those of 16 samples in the registers of a warp.
+enum class RowTile : std::uint8_t { thread, warp };
+
 // Of a region over rows: one launch of clusters that run at once and repeat the region's steps. Of T threads in each
 // group thread t of block b takes sample b * T + t, then every (T * blocks)th one after it; of W warps of B blocks warp
 // w of block b takes samples 16 t to 16 t + 15 for t = w * B + b, then every (W * B)th t after it. Its parts of reduced
-// values are combined lane by lane, warp by warp, and so on in a fixed tree; every block then has
-// them and runs the steps that run once for itself.
-// A sample's numbers in the registers of a thread, or those of 16 samples in the registers of a warp.
-enum class RowTile : std::uint8_t { thread, warp };
+// values are combined lane by lane, warp by warp, and so on in a fixed tree; every block then has them and runs the
+// steps that run once for itself.
 struct StepTiling {
   std::uint32_t threads = 0;        // of a block
   std::uint32_t cluster = 1;        // blocks that reach each other's shared memory

@@ -10,6 +10,7 @@
 #include "graphrun/session.h"
 #include "session/compiling/compiled_model.h"
 #include "steps/emulated_executor.h"
+#include "steps/states.h"
 #include "support/source_folder.h"
 
 namespace graphrun::test {
@@ -50,13 +51,7 @@ Left run(const EmulationOptions& options) {
     left.failure = failure.what();
     return left;
   }
-  for (BufferId id = 0; id < compiled.program.buffers.size(); ++id) {
-    const Buffer& buffer = compiled.program.buffers[id];
-    if (buffer.storage != id || !is_state(buffer.kind)) continue;
-    std::vector<std::byte> bytes(buffer.type.bytes());
-    runnable->read(id, bytes);
-    left.bytes.insert(left.bytes.end(), bytes.begin(), bytes.end());
-  }
+  left.bytes = states_of(*runnable, compiled.program);
   return left;
 }
 

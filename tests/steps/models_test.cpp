@@ -12,6 +12,7 @@
 #include "graphrun/verify.h"
 #include "session/compiling/compiled_model.h"
 #include "steps/emulated_executor.h"
+#include "steps/states.h"
 #include "support/rounds.h"
 #include "support/source_folder.h"
 
@@ -103,15 +104,7 @@ std::vector<std::byte> after_ten(const Model& model, const Blocks& shape, RowTil
   const auto runnable = executor->load(compiled.program);
   write_start(model, compiled, {runnable.get()});
   for (int i = 0; i < (together ? 1 : 10); ++i) runnable->run(0, together ? 10 : 1);
-  std::vector<std::byte> all;
-  for (BufferId id = 0; id < compiled.program.buffers.size(); ++id) {
-    const Buffer& buffer = compiled.program.buffers[id];
-    if (buffer.storage != id || !is_state(buffer.kind)) continue;
-    std::vector<std::byte> bytes(buffer.type.bytes());
-    runnable->read(id, bytes);
-    all.insert(all.end(), bytes.begin(), bytes.end());
-  }
-  return all;
+  return states_of(*runnable, compiled.program);
 }
 
 TEST(StepKernelsOfModels, LeaveTheSameBytesHoweverTheyRun) {

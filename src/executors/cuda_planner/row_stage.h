@@ -25,9 +25,9 @@ struct StageCall {
   OnceText& once;
   std::function<std::string(BufferId, std::string_view)> pointer;  // into the arena, with a qualifier
   std::string number;                                              // of the stage, in names
-  std::string reduce;                                              // the exchange, if there are sums
   BufferId count = kNoBuffer;                                      // of samples, where a batch may be partial
 
+  std::string reduce() const { return "reduce" + number; }  // the exchange, if there are sums
   const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
   bool is_tile(BufferId id) const { return buffer(id).kind == BufferKind::tile; }
 };

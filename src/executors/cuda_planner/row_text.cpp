@@ -3,19 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <iterator>
-#include <span>
 
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
-#include "graphrun/params/movement.h"
-#include "graphrun/params/random.h"
-#include "graphrun/params/scalar.h"
-#include "graphrun/scalar_op.h"
 #include "kernels/dims.h"
 
 namespace graphrun::cuda {
@@ -30,9 +22,7 @@ class RowText {
   RowText(const TextCall& call, std::int64_t at, std::string& reason) : call_(call), at_(at), reason_(reason) {}
 
   std::string run() {
-    for (const TextOperand& operand : call_.inputs)
-      if (operand.type.dtype == DType::f64) return no("it computes in f32");
-    if (call_.output.dtype == DType::f64) return no("it computes in f32");
+    if (has_f64(call_)) return no("it computes in f32");
     if (call_.output.rows == 0) return reduced();
     const std::int64_t n = feature_count(call_.output);
     const Shape space = features_of(call_.output);
@@ -155,10 +145,7 @@ class RowText {
     if (call_.output.dtype != DType::f32) return no("what it reduces is not f32");
     if (call_.op == Op::matmul) {
       const TextOperand& y = call_.inputs[1];
-      const auto& p = call_.params->as<MatmulParams>();
-      if (!x.has_rows() || !y.has_rows() || !p.transpose_a || p.transpose_b || x.type.shape.rank() != 2 ||
-          y.type.shape.rank() != 2)
-        return no("it is no sum over rows of products of them");
+      if (!is_product_over_rows(call_)) return no("it is no sum over rows of products of them");
       const std::int64_t k = x.type.shape[1], n = y.type.shape[1];
       return fmt::format("add_product<{}, {}, {}, {}>(sums, {}, {}, live);", at_, x.type.rows, k, n, x.name, y.name);
     }
@@ -196,11 +183,9 @@ std::string element_text(const TextCall& call, std::string& reason) {
     reason = fmt::format("'{}' is not part of a step kernel: {}", name_of(call.op), why);
     return std::string();
   };
-  for (const TextOperand& operand : call.inputs) {
-    if (operand.type.dtype == DType::f64) return no("it computes in f32");
+  if (has_f64(call)) return no("it computes in f32");
+  for (const TextOperand& operand : call.inputs)
     if (operand.has_rows()) return no("it reads rows of samples, and computes none");
-  }
-  if (call.output.dtype == DType::f64) return no("it computes in f32");
   const Shape& space = call.op == Op::record ? call.inputs[1].type.shape : call.output.shape;
   if (is_draw(call.op)) {
     const bool drops = call.op == Op::dropout;

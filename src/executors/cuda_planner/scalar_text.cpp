@@ -9,6 +9,7 @@
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"
 #include "graphrun/params/movement.h"
 #include "graphrun/params/random.h"
@@ -171,6 +172,19 @@ std::int64_t feature_count(const TensorType& type) {
 
 std::int64_t last_extent(const Shape& shape) {
   return shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
+}
+
+bool has_f64(const TextCall& call) {
+  return call.output.dtype == DType::f64 ||
+         std::ranges::any_of(call.inputs, [](const TextOperand& x) { return x.type.dtype == DType::f64; });
+}
+
+bool is_product_over_rows(const TextCall& call) {
+  if (call.op != Op::matmul || call.output.rows != 0) return false;
+  const auto& p = call.params->as<MatmulParams>();
+  return p.transpose_a && !p.transpose_b && std::ranges::all_of(call.inputs, [](const TextOperand& x) {
+           return x.has_rows() && x.type.shape.rank() == 2;
+         });
 }
 
 std::string_view type_name(DType dtype) {

@@ -35,6 +35,10 @@ Shape features_of(const TensorType& type);
 std::int64_t feature_count(const TensorType& type);
 std::int64_t last_extent(const Shape& shape);  // 1 of a number
 
+bool has_f64(const TextCall& call);  // which no step kernel computes in
+// The transpose of x times y, x and y of as many rows: (features of x, features of y), summed over rows.
+bool is_product_over_rows(const TextCall& call);
+
 std::string_view type_name(DType dtype);
 std::string double_text(double value);
 

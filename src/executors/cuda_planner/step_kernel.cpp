@@ -3,16 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <optional>
-#include <set>
-#include <stdexcept>
 
 #include "executors/cuda_planner/once_text.h"
 #include "executors/cuda_planner/row_stage.h"
-#include "graphrun/op.h"
-#include "graphrun/params/minibatch.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -75,7 +69,6 @@ class Writer {
                          once_,
                          [this](BufferId id, std::string_view qualifier) { return pointer(id, qualifier); },
                          fmt::format("{}", s + 1),
-                         fmt::format("reduce{}", s + 1),
                          count_};
     const RowStage rows = tiling_.tile == RowTile::warp ? warp_stage(call) : thread_stage(call);
     types_ += rows.types;

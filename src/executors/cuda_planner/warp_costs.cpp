@@ -11,8 +11,7 @@ namespace {
 
 // Of a tile, so that they stay in the instruction cache.
 constexpr std::int64_t kMostInstructions = 6000;
-// A lane has a quarter of the numbers of two rows.
-constexpr std::int64_t kTileRows = 16;
+constexpr std::int64_t kTileRows = 16;  // as in kernels/cuda/tile/warp.h
 
 struct WarpWork {
   std::int64_t instructions = 0;  // of a tile

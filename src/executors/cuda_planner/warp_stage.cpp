@@ -45,7 +45,7 @@ class WarpStage {
     text += fmt::format("    for_rows<{}u, {}u, {}>(thread_index() / 32 * {}u + block_index(), {}, fetch, row);\n",
                         call_.phase.capacity, call_.tiling.threads / 32 * blocks, call_.count != kNoBuffer, blocks,
                         count_text(call_));
-    if (!sums_.empty()) text += fmt::format("    sums.finish({}.row());\n", call_.reduce);
+    if (!sums_.empty()) text += fmt::format("    sums.finish({}.row());\n", call_.reduce());
     return std::move(out_);
   }
 

@@ -8,7 +8,6 @@
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
 #include "graphrun/scalar_op.h"
 
 namespace graphrun::cuda {
@@ -37,9 +36,7 @@ class WarpText {
       : call_(call), at_(at), held_(held), reason_(reason) {}
 
   std::string run() {
-    for (const TextOperand& operand : call_.inputs)
-      if (operand.type.dtype == DType::f64) return no("it computes in f32");
-    if (call_.output.dtype == DType::f64) return no("it computes in f32");
+    if (has_f64(call_)) return no("it computes in f32");
     if (call_.output.rows == 0) return reduced();
     n_ = feature_count(call_.output);
     if (n_ == 0) return no("it has no features");
@@ -154,9 +151,7 @@ class WarpText {
     if (call_.output.dtype != DType::f32) return no("what it reduces is not f32");
     if (call_.op == Op::matmul) {
       const TextOperand& y = call_.inputs[1];
-      const auto& p = call_.params->as<MatmulParams>();
-      if (!x.has_rows() || !y.has_rows() || !p.transpose_a || p.transpose_b || x.type.shape.rank() != 2 ||
-          y.type.shape.rank() != 2 || x.type.rows != 1 || y.type.rows != 1)
+      if (!is_product_over_rows(call_) || x.type.rows != 1 || y.type.rows != 1)
         return no("it is no sum over rows of products of them");
       return fmt::format("sums.add_product<{}>({}, {}, r);", at_, x.name, y.name);
     }

@@ -11,6 +11,7 @@
 #include "graphrun/error.h"
 #include "session/compiling/compiled_model.h"
 #include "steps/region_case.h"
+#include "steps/states.h"
 #include "support/rounds.h"
 #include "support/seed.h"
 #include "support/source_folder.h"
@@ -60,15 +61,7 @@ std::vector<std::byte> trained(const Model& model, const std::shared_ptr<Executo
   const auto runnable = cuda->load(compiled.program);
   write_start(model, compiled, {runnable.get()});
   for (int i = 0; i < runs; ++i) runnable->run(0, static_cast<std::uint64_t>(steps));
-  std::vector<std::byte> all;
-  for (BufferId id = 0; id < compiled.program.buffers.size(); ++id) {
-    const Buffer& buffer = compiled.program.buffers[id];
-    if (buffer.storage != id || !is_state(buffer.kind)) continue;
-    std::vector<std::byte> bytes(buffer.type.bytes());
-    runnable->read(id, bytes);
-    all.insert(all.end(), bytes.begin(), bytes.end());
-  }
-  return all;
+  return states_of(*runnable, compiled.program);
 }
 
 TEST_F(StepKernelsOnADevice, LeaveTheSameBytesHoweverManyStepsALaunchHas) {
