@@ -109,7 +109,7 @@ constexpr void add_ops(Hash& hash) {
 constexpr void add_enumerations(Hash& hash) {
   const auto add = [&hash](auto last) { hash.add(static_cast<std::uint64_t>(last)); };
   add(DType::boolean), add(BufferKind::tile), add(BufferKind::activation), add(Layout::strided), add(CombineOp::min);
-  add(RegionForm::elements), add(Profiling::own_clock), add(MathMode::fast), add(RowTile::warp);
+  add(RegionForm::elements), add(Profiling::own_clock), add(MathMode::fast), add(RowTile::block);
   hash.add(kMaxRank).add(kMaxOperands).add(kAlignment).add(kTileLanes).add(std::variant_size_v<Tiling>);
 }
 
@@ -141,7 +141,7 @@ constexpr void add_executor(Hash& hash) {
   GRAPHRUN_TYPE(FusedSignature).add("product, bias, epilogue, input, in_place");
   GRAPHRUN_STRUCT(Support, yes, reason, workspace_bytes, fallback);
   GRAPHRUN_STRUCT(RegionSize, tile_bytes, accumulator_bytes, work);
-  GRAPHRUN_STRUCT(RegionSignature, form, rows, once, capacity, fused, chains, size);
+  GRAPHRUN_STRUCT(RegionSignature, form, rows, once, capacity, fused, chains, size, makers, stages);
   GRAPHRUN_STRUCT(RegionChoice, tiling, cost);
   GRAPHRUN_STRUCT(RegionPlan, yes, reason, tiling, choices);
   GRAPHRUN_STRUCT(RegionCosts, most_weights, most_reduced, most_row, tile_bytes, lane_bytes, partition_work,

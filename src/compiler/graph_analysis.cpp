@@ -46,6 +46,16 @@ GraphAnalysis analyze(const ir::Graph& graph) {
   return result;
 }
 
+ir::NodeId root_of(const ir::Graph& graph, ir::NodeId id) {
+  std::vector<TensorType> inputs;
+  for (;; id = graph[id].inputs[0]) {
+    if (graph[id].def->view == nullptr) return id;
+    inputs.clear();
+    for (const ir::NodeId input : graph[id].inputs) inputs.push_back(graph[input].type);
+    if (alias_of(graph[id], inputs) != Alias::view) return id;
+  }
+}
+
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase) {
   std::vector<ir::NodeId> nodes;
   for (ir::NodeId id = 0; id < graph.size(); ++id) {

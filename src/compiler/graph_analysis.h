@@ -24,6 +24,9 @@ std::int64_t elements_of(const ir::Node& node);  // that it computes: a record w
 
 GraphAnalysis analyze(const ir::Graph& graph);
 
+// What GraphAnalysis::roots says of one node.
+ir::NodeId root_of(const ir::Graph& graph, ir::NodeId id);
+
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase);
 
 // Also while a pass still makes the graph, as long as it has the node's operands.

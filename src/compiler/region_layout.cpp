@@ -268,6 +268,7 @@ RegionPlan plan_of(const Graph& graph, const GraphAnalysis& analysis, const ir::
     question.add(id, std::any_of(region.stages.begin(), region.stages.end(),
                                  [&](const ir::RegionStage& stage) { return id >= stage.rows && id < stage.last; }));
   }
+  question.set_stages(region.stages.size());
   for (const ir::RegionStage& stage : region.stages)
     for (const ir::FusedNodes& fused : stage.fused) question.add(fused);
   RegionPlan planned = question.ask(plan, size);

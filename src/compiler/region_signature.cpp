@@ -1,6 +1,7 @@
 #include "compiler/region_signature.h"
 
 #include <algorithm>
+#include <map>
 
 #include "graph/ops/op_def.h"
 
@@ -8,6 +9,7 @@ namespace graphrun {
 
 void RegionQuestion::add(ir::NodeId id, bool over_rows) {
   (over_rows ? rows_ : once_).push_back(signature_of(graph_, id));
+  (over_rows ? row_ids_ : once_ids_).push_back(id);
 }
 
 void RegionQuestion::add(const ir::FusedNodes& fused) {
@@ -35,10 +37,22 @@ RegionPlan RegionQuestion::ask(const PlanRegion& plan, const RegionSize& size) c
     one.epilogue = graph_[nodes.epilogue].op;
     one.input = static_cast<std::size_t>(std::find(inputs.begin(), inputs.end(), value) - inputs.begin());
   }
+  std::vector<ir::NodeId> ids = row_ids_;
+  ids.insert(ids.end(), once_ids_.begin(), once_ids_.end());
+  std::map<ir::NodeId, std::uint32_t> places;
+  for (const ir::NodeId id : ids) places.emplace(id, static_cast<std::uint32_t>(places.size()));
+  std::vector<std::vector<std::uint32_t>> makers;
+  for (const ir::NodeId id : ids) {
+    std::vector<std::uint32_t>& of = makers.emplace_back();
+    for (const ir::NodeId input : graph_[id].inputs) {
+      const auto found = places.find(root_of(graph_, input));
+      of.push_back(found == places.end() ? kNoStep : found->second);
+    }
+  }
   const bool reduces =
       std::any_of(rows.begin(), rows.end(), [](const StepSignature& step) { return step.output.rows == 0; });
   const RegionForm over_rows = reduces ? RegionForm::reductions : RegionForm::rows;
-  return plan({chains_.empty() ? over_rows : RegionForm::elements, rows, once, phase_.capacity, fused, chains_, size});
+  return plan({chains_.empty() ? over_rows : RegionForm::elements, rows, once, phase_.capacity, fused, chains_, size, makers, stages_});
 }
 
 }  // namespace graphrun

@@ -23,14 +23,17 @@ class RegionQuestion {
   void add(ir::NodeId id, bool over_rows);
   void add(const ir::FusedNodes& fused);
   void add_chain(std::span<const ir::NodeId> steps);
+  void set_stages(std::size_t stages) { stages_ = stages; }
   RegionPlan ask(const PlanRegion& plan, const RegionSize& size = {}) const;
 
  private:
   const ir::Graph& graph_;
   const ir::Phase& phase_;
   std::vector<NodeSignature> rows_, once_, products_;
+  std::vector<ir::NodeId> row_ids_, once_ids_;
   std::vector<ir::FusedNodes> fused_;  // of the products
   std::vector<std::int64_t> chains_;   // elements of each
+  std::size_t stages_ = 1;
 };
 
 }  // namespace graphrun

@@ -240,6 +240,7 @@ class RegionFinder {
       question.add(id, rows);
     }
     if (first_row == kNoNode) return;
+    question.set_stages(region.stages.size());
     if (std::string reason = saves_nothing(region); options_.only_if_it_saves && !reason.empty()) {
       note(first_row, "no region: " + reason);
       return;

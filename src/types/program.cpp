@@ -156,7 +156,9 @@ std::string to_string(const Tiling& tiling) {
                                                      : fmt::format("{} clusters of {}", step->clusters, step->cluster);
     const std::string groups = step->groups == 1 ? "" : fmt::format(" in {} groups", step->groups);
     return fmt::format("{} block{} of {} threads{}{}", blocks, step->blocks() == 1 ? "" : "s", step->threads, groups,
-                       step->tile == RowTile::warp ? ", a warp has 16 rows" : "");
+                       step->tile == RowTile::warp    ? ", a warp has 16 rows"
+                       : step->tile == RowTile::block ? ", a block has 8 rows"
+                                                      : "");
   }
   const auto& host = std::get<HostTiling>(tiling);
   return fmt::format("tiles of {} rows and {} bytes, {} partitions", host.tile_rows, host.tile_bytes, host.partitions);

@@ -158,6 +158,10 @@ RegionPlan EmulatedExecutor::plan_region(const RegionSignature& region, const Ta
   tiling.threads = options_.blocks->threads * tiling.groups;
   tiling.cluster = options_.blocks->cluster;
   tiling.clusters = options_.blocks->clusters;
+  if (tiling.tile == RowTile::block) {  // which have no clusters
+    tiling.clusters = tiling.blocks();
+    tiling.cluster = 1;
+  }
   tiling.scratch_bytes = cuda::scratch_bytes(region, tiling);
   return RegionPlan::with(tiling);
 }

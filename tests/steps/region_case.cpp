@@ -75,10 +75,10 @@ RegionCase::RegionCase(const RandomGraph& random, std::shared_ptr<Executor> exec
   for (ir::NodeId id = 0; id < regions_.graph.size(); ++id) buffers_[regions_.graph[id].name] = compiled_.buffer(id);
 }
 
-bool RegionCase::has_warp_rows() const {
-  return std::ranges::any_of(program().phases[0].regions, [](const Region& region) {
+bool RegionCase::has(RowTile tile) const {
+  return std::ranges::any_of(program().phases[0].regions, [&](const Region& region) {
     const auto* step = std::get_if<StepTiling>(&region.tiling);
-    return step != nullptr && step->tile == RowTile::warp;
+    return step != nullptr && step->tile == tile;
   });
 }
 void RegionCase::add_ops(std::set<std::string_view>& ops) const {

@@ -25,7 +25,7 @@ class RegionCase {
              std::string_view target_name = "h200");
 
   bool has_regions() const { return !program().phases[0].regions.empty(); }
-  bool has_warp_rows() const;                           // in some region
+  bool has(RowTile tile) const;                         // in some region
   void add_ops(std::set<std::string_view>& ops) const;  // that are in a region
 
   void run(std::uint64_t times = 1);

@@ -69,8 +69,14 @@ std::uint64_t Places::shared_bytes() const {
 // ---- steps
 
 OnceText::OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
-                   std::uint32_t threads, Pointer ring)
-    : program_(program), phase_(phase), region_(region), places_(places), threads_(threads), ring_(std::move(ring)) {
+                   std::uint32_t threads, Pointer ring, std::string_view arrays)
+    : program_(program),
+      phase_(phase),
+      region_(region),
+      places_(places),
+      threads_(threads),
+      ring_(std::move(ring)),
+      arrays_(arrays) {
   find_order();
 }
 
@@ -148,7 +154,7 @@ std::string OnceText::value(BufferId number) const {
   return found == numbers_.end() ? places_.name(root(number)) : found->second;
 }
 std::string OnceText::array(BufferId of) const {
-  return "s." + places_.name(of);
+  return arrays_ + places_.name(of);
 }
 
 TextCall OnceText::call(const Step& step) const {

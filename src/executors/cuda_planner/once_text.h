@@ -46,12 +46,13 @@ class OnceText {
  public:
   using Pointer = std::function<std::string(BufferId)>;  // of a ring that records go to
   OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
-           std::uint32_t threads, Pointer ring);
+           std::uint32_t threads, Pointer ring, std::string_view arrays = "s.");
 
   void run(std::uint32_t first, std::uint32_t last);  // steps of the phase
   // Element i of a reduced value is `total(offset + i)` from here on, until the next barrier.
   void combined(BufferId value, const std::string& total, std::int64_t offset);
   void rows_read(const Step& step);  // what a row step reads of what all rows share
+  void found(BufferId number, std::string name) { numbers_[root(number)] = std::move(name); }  // from here on
   void after_barrier() { since_barrier_.clear(); }
 
   // The text so far, at a point where all threads see what was written.
@@ -102,6 +103,7 @@ class OnceText {
   const Places& places_;
   std::uint32_t threads_;
   Pointer ring_;
+  std::string arrays_;  // what precedes their names
   std::string text_;
   std::vector<Loop> open_;             // not written yet
   std::vector<Access> since_barrier_;  // of loops that are written

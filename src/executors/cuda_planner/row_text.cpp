@@ -13,6 +13,15 @@
 namespace graphrun::cuda {
 namespace {
 
+std::string dims_text(const Dims<1>& dims, std::string_view i) {
+  View view;
+  for (int d = 0; d < dims.rank; ++d) {
+    view.extents.push_back(dims.dim[d].extent);
+    view.strides[d] = dims.dim[d].stride[0];
+  }
+  return index_text(view, i);
+}
+
 bool dense_operand(const TextOperand& operand) {
   return operand.has_rows() || operand.number || is_dense(operand.view);
 }
@@ -25,27 +34,36 @@ class RowText {
     if (has_f64(call_)) return no("it computes in f32");
     if (call_.output.rows == 0) return reduced();
     const std::int64_t n = feature_count(call_.output);
-    const Shape space = features_of(call_.output);
     if (call_.op == Op::matmul) return product();
     if (call_.op == Op::minibatch) return selected(n);
+    if (std::string text = joined_text(call_, features_of(call_.output)); !text.empty())
+      return fmt::format("map<{}>([&](int i) {{ {} }})", n, text);
+    if (std::string text = along_axis(); !text.empty()) return text;
+    const std::string text = feature();
+    return text.empty() ? text : mapped(n, text);
+  }
+
+  // Of a step that computes each feature by itself.
+  std::string feature() {
+    if (has_f64(call_)) return no("it computes in f32");
+    const std::int64_t n = feature_count(call_.output);
+    const Shape space = features_of(call_.output);
     if (is_draw(call_.op)) {
       const bool drops = call_.op == Op::dropout;
       const TextOperand& step = call_.inputs[drops ? 1 : 0];
-      return mapped(n, draw_text(call_, step.name, fmt::format("u64(r) * {} + i", n),
-                                 drops ? element(call_.inputs[0], space) : ""));
+      return draw_text(call_, step.name, fmt::format("u64(r) * {} + i", n),
+                       drops ? element(call_.inputs[0], space) : "");
     }
     if (call_.op == family_op::one_hot)
-      return mapped(n, fmt::format("{}[i / {}] == i % {} ? 1.0f : 0.0f", call_.inputs[0].name, last_extent(space),
-                                   last_extent(space)));
-    if (call_.op == family_op::gather) return gathered(n);
-    if (std::string text = moved_text(call_, space); !text.empty()) return mapped(n, text);
-    if (std::string text = joined_text(call_, space); !text.empty())
-      return fmt::format("map<{}>([&](int i) {{ {} }})", n, text);
-    if (std::string text = along_axis(); !text.empty()) return text;
+      return fmt::format("{}[i / {}] == i % {} ? 1.0f : 0.0f", call_.inputs[0].name, last_extent(space),
+                         last_extent(space));
+    if (call_.op == family_op::gather) return gathered();
+    if (std::string text = moved_text(call_, space); !text.empty()) return text;
+    if (std::string text = joined_text(call_, space); !text.empty()) return fmt::format("[&] {{ {} }}()", text);
     if (!is_scalar(call_.op)) return no("it has no text over rows");
     std::vector<std::string> x;
     for (const TextOperand& operand : call_.inputs) x.push_back(element(operand, space));
-    return mapped(n, scalar_text(call_, x));
+    return scalar_text(call_, x);
   }
 
  private:
@@ -77,7 +95,7 @@ class RowText {
                        b.name, b.view.offset);
   }
 
-  std::string gathered(std::int64_t n) {
+  std::string gathered() {
     const TextOperand &table = call_.inputs[0], &index = call_.inputs[1];
     if (table.has_rows() || !index.has_rows() || !dense_operand(table)) return no("its table has rows of samples");
     const std::int64_t width = table.type.shape[1];
@@ -85,28 +103,8 @@ class RowText {
     const std::string x = table.number
                               ? table.name
                               : fmt::format("{}[{} + k * {} + i % {}]", table.name, table.view.offset, width, width);
-    return fmt::format("map<{}>([&](int i) {{ const int k = {}; return k >= 0 && k < {} ? {} : {}(0); }})", n, place,
+    return fmt::format("[&] {{ const int k = {}; return k >= 0 && k < {} ? {} : {}(0); }}()", place,
                        table.type.shape[0], x, type_name(table.type.dtype));
-  }
-
-  // Terms of an operand: kept and reduced features.
-  struct Terms {
-    std::int64_t kept, reduced;
-    std::string text;  // of n and m
-  };
-  Terms terms(const TextOperand& x, std::uint32_t axes) const {
-    const Split<1> split({seen(x)}, axes);
-    return {split.kept.count, split.reduced.count,
-            fmt::format("[&](int n, int m) {{ return {}[{} + {}]; }}", x.name, dims_text(split.kept, "n"),
-                        dims_text(split.reduced, "m"))};
-  }
-  static std::string dims_text(const Dims<1>& dims, std::string_view i) {
-    View view;
-    for (int d = 0; d < dims.rank; ++d) {
-      view.extents.push_back(dims.dim[d].extent);
-      view.strides[d] = dims.dim[d].stride[0];
-    }
-    return index_text(view, i);
   }
 
   // Softmax and its kin, and reductions along features.
@@ -124,18 +122,18 @@ class RowText {
                          last_extent(space), x.name, call_.inputs[1].name);
     }
     if (call_.op == Op::argmax || call_.op == Op::argmin) {
-      const Terms t = terms(x, 1u << call_.params->as<AxisParams>().axis);
+      const RowTerms t = row_terms(x, 1u << call_.params->as<AxisParams>().axis);
       if (t.reduced == 0) return {};
       return fmt::format("position<{}, {}>({}, {})", t.kept, t.reduced, call_.op == Op::argmax ? "1.0f" : "-1.0f",
                          t.text);
     }
     if (call_.op == Op::logsumexp) {
-      const Terms t = terms(x, call_.params->as<ReduceParams>().axes);
+      const RowTerms t = row_terms(x, call_.params->as<ReduceParams>().axes);
       return t.reduced == 0 ? std::string() : fmt::format("logsumexp<Number, {}, {}>({})", t.kept, t.reduced, t.text);
     }
     const Fold* const fold = fold_of(call_.op);
     if (fold == nullptr) return {};
-    const Terms t = terms(x, call_.params->as<ReduceParams>().axes);
+    const RowTerms t = row_terms(x, call_.params->as<ReduceParams>().axes);
     return fmt::format("reduce<{}, {}>({}, {}, {})", t.kept, t.reduced, fold->start, t.text, fold->function);
   }
 
@@ -162,7 +160,7 @@ class RowText {
     }
     const Fold* const fold = fold_of(call_.op);
     if (fold == nullptr || !x.has_rows()) return no("it is no sum, product or extremum over rows");
-    const Terms t = terms(x, call_.params->as<ReduceParams>().axes);
+    const RowTerms t = row_terms(x, call_.params->as<ReduceParams>().axes);
     return fmt::format("combine<{}, {}, {}>(sums, {}, {}, {}, live);", at_, t.kept, t.reduced, fold->start, t.text,
                        fold->function);
   }
@@ -176,6 +174,17 @@ class RowText {
 
 std::string row_text(const TextCall& call, std::int64_t at, std::string& reason) {
   return RowText(call, at, reason).run();
+}
+
+std::string feature_text(const TextCall& call, std::string& reason) {
+  return RowText(call, 0, reason).feature();
+}
+
+RowTerms row_terms(const TextOperand& x, std::uint32_t axes) {
+  const Split<1> split({seen(x)}, axes);
+  return {split.kept.count, split.reduced.count,
+          fmt::format("[&](int n, int m) {{ return {}[{} + {}]; }}", x.name, dims_text(split.kept, "n"),
+                      dims_text(split.reduced, "m"))};
 }
 
 std::string element_text(const TextCall& call, std::string& reason) {
@@ -211,14 +220,8 @@ std::string element_text(const TextCall& call, std::string& reason) {
     const View x = seen(call.inputs[0]);
     const Split<1> split({x}, call.params->as<ReduceParams>().axes);
     if (call.inputs[0].number) return call.inputs[0].name;
-    const auto text = [](const Dims<1>& dims, std::string_view i) {
-      View view;
-      for (int d = 0; d < dims.rank; ++d)
-        view.extents.push_back(dims.dim[d].extent), view.strides[d] = dims.dim[d].stride[0];
-      return index_text(view, i);
-    };
     return fmt::format("fold<{}>({}, [&](int m) {{ return {}[{} + {} + {}]; }}, {})", split.reduced.count, fold->start,
-                       call.inputs[0].name, x.offset, text(split.kept, "i"), text(split.reduced, "m"), fold->function);
+                       call.inputs[0].name, x.offset, dims_text(split.kept, "i"), dims_text(split.reduced, "m"), fold->function);
   }
   if (!is_scalar(call.op)) return no("it has no text for what all rows share");
   std::vector<std::string> x;

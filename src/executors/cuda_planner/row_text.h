@@ -16,6 +16,17 @@ namespace graphrun::cuda {
 // numbers from `at` on of the thread's `sums`.
 std::string row_text(const TextCall& call, std::int64_t at, std::string& reason);
 
+// Feature `i` of what a row step computes for sample `r`, of operands that are rows in memory or functions of a
+// feature; "" where it is no function of a feature: reductions, products, and what reads a whole row.
+std::string feature_text(const TextCall& call, std::string& reason);
+
+// Terms of a row's reduction along `axes`: `kept` results of `reduced` terms each, and term (n, m) of them.
+struct RowTerms {
+  std::int64_t kept, reduced;
+  std::string text;
+};
+RowTerms row_terms(const TextOperand& x, std::uint32_t axes);
+
 // Element `i` of a step without rows.
 std::string element_text(const TextCall& call, std::string& reason);
 

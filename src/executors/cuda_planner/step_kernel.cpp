@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "executors/cuda_planner/block_kernel.h"
 #include "executors/cuda_planner/once_text.h"
 #include "executors/cuda_planner/row_stage.h"
 
@@ -235,6 +236,7 @@ class Writer {
 }  // namespace
 
 StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
+  if (std::get<StepTiling>(region.tiling).tile == RowTile::block) return block_kernel(name, program, phase, region);
   return Writer(name, program, phase, region).run();
 }
 

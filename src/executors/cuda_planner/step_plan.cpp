@@ -70,6 +70,7 @@ std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums) {
 // Each stage exchanges in a place of its own. Which sums share one is not told: each value gets as much as if it were
 // alone. The text of a kernel asserts that it is enough.
 std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
+  if (tiling.tile == RowTile::block) return block_scratch_bytes(region, tiling.blocks());
   if (tiling.clusters <= 1) return 0;
   std::uint64_t bytes = 0;
   for (const StepSignature& step : region.rows)
@@ -77,25 +78,33 @@ std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& til
   return bytes > 0 ? bytes : exchange_bytes(tiling, 1);
 }
 
-namespace {
-
-// What no tile can have.
-std::string fault_of(const StepSignature& step) {
-  for (std::size_t i = 0; i <= step.inputs.size(); ++i) {
-    const TensorType& type = i < step.inputs.size() ? step.inputs[i] : step.output;
-    if (type.rows > 0 && features(type) > kMostFeatures)
-      return fmt::format("'{}' has {} numbers a row, rows of a step kernel at most {}", name_of(step.op),
-                         features(type), kMostFeatures);
+std::string register_fault(const RegionSignature& region) {
+  for (const StepSignature& step : region.rows) {
+    for (std::size_t i = 0; i <= step.inputs.size(); ++i) {
+      const TensorType& type = i < step.inputs.size() ? step.inputs[i] : step.output;
+      if (type.rows > 0 && features(type) > kMostFeatures)
+        return fmt::format("'{}' has {} numbers a row, rows in registers at most {}", name_of(step.op), features(type),
+                           kMostFeatures);
+    }
   }
+  for (const StepSignature& step : region.once) {
+    std::string reason;
+    if (element_text(call_of(step), reason).empty()) return reason;
+  }
+  if (const std::uint64_t bytes = shared_bytes(region); bytes > kMostShared)
+    return fmt::format("what all rows share takes {} bytes, the shared memory of a block has room for {}", bytes,
+                       kMostShared);
   return {};
 }
 
-}  // namespace
-
 std::vector<StepCost> step_costs(const RegionSignature& region, const Target& target) {
-  std::vector<StepCost> costs = thread_costs(region, target).costs;
-  for (const StepCost& cost : warp_costs(region, target).costs) costs.push_back(cost);
-  for (StepCost& cost : costs) cost.tiling.scratch_bytes = scratch_bytes(region, cost.tiling);
+  std::vector<StepCost> costs;
+  if (register_fault(region).empty()) {
+    costs = thread_costs(region, target).costs;
+    for (const StepCost& cost : warp_costs(region, target).costs) costs.push_back(cost);
+    for (StepCost& cost : costs) cost.tiling.scratch_bytes = scratch_bytes(region, cost.tiling);
+  }
+  for (const StepCost& cost : block_costs(region, target).costs) costs.push_back(cost);
   std::ranges::stable_sort(costs, {}, &StepCost::cycles);
   return costs;
 }
@@ -104,18 +113,14 @@ RegionPlan plan_rows(const RegionSignature& region, const Target& target) {
   if (!region.fused.empty()) return RegionPlan::no("a step kernel needs no fused steps");
   if (region.capacity > kMostRows)
     return RegionPlan::no(fmt::format("a batch of {} rows, a step kernel takes up to {}", region.capacity, kMostRows));
-  for (const StepSignature& step : region.rows)
-    if (std::string fault = fault_of(step); !fault.empty()) return RegionPlan::no(std::move(fault));
-  for (const StepSignature& step : region.once) {
-    std::string reason;
-    if (element_text(call_of(step), reason).empty()) return RegionPlan::no(std::move(reason));
-  }
-  if (const std::uint64_t bytes = shared_bytes(region); bytes > kMostShared)
-    return RegionPlan::no(fmt::format(
-        "what all rows share takes {} bytes, the shared memory of a block has room for {}", bytes, kMostShared));
   const std::vector<StepCost> costs = step_costs(region, target);
-  if (costs.empty())
-    return RegionPlan::no(fmt::format("{}; {}", thread_costs(region, target).fault, warp_costs(region, target).fault));
+  if (costs.empty()) {
+    std::string registers = register_fault(region);
+    if (registers.empty())
+      registers = fmt::format("{}; {}", thread_costs(region, target).fault, warp_costs(region, target).fault);
+    const std::string blocks = block_costs(region, target).fault;
+    return RegionPlan::no(registers == blocks ? registers : fmt::format("{}; {}", registers, blocks));
+  }
   RegionPlan plan = RegionPlan::with(costs.front().tiling);
   for (const StepCost& cost : costs) plan.choices.push_back({cost.tiling, cost.cycles});
   return plan;

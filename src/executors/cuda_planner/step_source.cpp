@@ -7,7 +7,10 @@
 namespace graphrun::cuda {
 
 std::string step_prelude(MathMode math) {
-  return fmt::format(R"(#include "kernels/cuda/tile/functions.h"
+  return fmt::format(R"(#include "kernels/cuda/tile/block.h"
+#include "kernels/cuda/tile/functions.h"
+#include "kernels/cuda/tile/grid.h"
+#include "kernels/cuda/tile/product.h"
 #include "kernels/cuda/tile/step.h"
 #include "kernels/cuda/tile/warp_sums.h"
 using namespace graphrun;

@@ -20,6 +20,7 @@ struct TileCosts {
 };
 TileCosts thread_costs(const RegionSignature& region, const Target& target);
 TileCosts warp_costs(const RegionSignature& region, const Target& target);
+TileCosts block_costs(const RegionSignature& region, const Target& target);  // scratch_bytes is
 
 // ---- what both count with
 
@@ -32,8 +33,11 @@ constexpr std::int64_t kMostFeatures = 64;  // of a row's value, in registers
 std::int64_t features(const TensorType& type);  // of a value with rows, or elements
 bool is_function(const StepSignature& step);
 TextCall call_of(const StepSignature& step);
-// What all rows share, in the shared memory of each block.
-std::uint64_t shared_bytes(const RegionSignature& region);
+// Why rows of threads or of warps, in registers, can't have the region: what all rows share is in the shared memory of
+// each block, and each block computes it for itself. "" if they can.
+std::string register_fault(const RegionSignature& region);
+std::uint64_t shared_bytes(const RegionSignature& region);  // of that
+std::uint64_t block_scratch_bytes(const RegionSignature& region, std::uint32_t blocks);
 // An exchange of sums, beside the steps that run once after it.
 std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums);
 

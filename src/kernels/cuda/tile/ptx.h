@@ -74,6 +74,12 @@ GRAPHRUN_TILE_FN void cluster_barrier() {
 #endif
 }
 
+// What this thread, and whom it met at a barrier, wrote before is seen in all blocks before what it writes after; and
+// the other way round for what is read.
+GRAPHRUN_TILE_FN void fence() {
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
 // What a thread has read of memory it reads again: registers that held it are free.
 GRAPHRUN_TILE_FN void forget() {
   asm volatile("" ::: "memory");

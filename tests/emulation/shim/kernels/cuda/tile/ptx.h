@@ -53,6 +53,7 @@ inline void warp_barrier(GRAPHRUN_TILE_HERE) {
 inline void cluster_barrier(GRAPHRUN_TILE_HERE) {
   thread::cluster_barrier({file, line});
 }
+inline void fence() {}
 inline void forget() {}
 inline int opaque(int x) {
   return x;

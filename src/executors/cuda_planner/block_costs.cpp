@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "executors/cuda_planner/block_phases.h"
+#include "executors/cuda_planner/row_text.h"
+#include "executors/cuda_planner/tile_costs.h"
+#include "graphrun/op.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// Of a step, in cycles: beyond, the launches of single kernels are nothing, and a library's products are faster.
+constexpr std::int64_t kMostCycles = 600'000;
+constexpr std::uint64_t kMostScratch = std::uint64_t{1} << 32;
+
+bool is_array(const TensorType& type) {
+  return type.rows == 0 && type.shape.elements() != 1;
+}
+
+std::vector<BlockStep> block_steps(const RegionSignature& region) {
+  std::vector<BlockStep> steps;
+  for (std::size_t i = 0; i < region.rows.size(); ++i) {
+    BlockStep& step = steps.emplace_back(BlockStep{call_of(region.rows[i]), {}});
+    for (std::size_t k = 0; k < region.rows[i].inputs.size(); ++k) {
+      const std::uint32_t maker = i < region.makers.size() ? region.makers[i][k] : kNoStep;
+      step.makers.push_back(maker < region.rows.size() && region.rows[i].inputs[k].rows > 0 ? static_cast<int>(maker)
+                                                                                             : -1);
+    }
+  }
+  return steps;
+}
+
+// What runs once does so for one element after the other, by whoever has its sum over rows.
+class OnceCheck {
+ public:
+  explicit OnceCheck(const RegionSignature& region) : region_(region), groups_(all()), sums_(all(), 0) {
+    std::iota(groups_.begin(), groups_.end(), 0);
+    for (std::size_t i = 0; i < region.rows.size(); ++i)
+      sums_[i] = region.rows[i].output.rows == 0 && is_array(region.rows[i].output) ? 1 : 0;
+  }
+
+  std::string run() {
+    for (std::size_t i = 0; i < region_.rows.size(); ++i)
+      for (const std::uint32_t maker : region_.makers[i])
+        if (maker != kNoStep && maker >= region_.rows.size() && is_array(step(maker).output))
+          return no(step(maker), "rows read its array");
+    for (std::size_t i = region_.rows.size(); i < all(); ++i)
+      if (std::string fault = fault_of(i); !fault.empty()) return fault;
+    return {};
+  }
+
+ private:
+  std::size_t all() const { return region_.rows.size() + region_.once.size(); }
+  const StepSignature& step(std::size_t i) const {
+    return i < region_.rows.size() ? region_.rows[i] : region_.once[i - region_.rows.size()];
+  }
+  static std::string no(const StepSignature& step, std::string_view why) {
+    return fmt::format("'{}' is not part of a step kernel with tiles of blocks: {}", name_of(step.op), why);
+  }
+  std::size_t group(std::size_t i) const {
+    while (groups_[i] != i) i = groups_[i];
+    return i;
+  }
+
+  std::string fault_of(std::size_t i) {
+    const StepSignature& s = step(i);
+    std::string reason;
+    if (element_text(call_of(s), reason).empty()) return reason;
+    if (s.op == Op::record) return is_array(s.inputs[1]) ? no(s, "it records an array") : std::string();
+    const bool number = !is_array(s.output);
+    for (std::size_t k = 0; k < s.inputs.size(); ++k) {
+      if (!is_array(s.inputs[k])) continue;
+      if (number) return no(s, "it makes a number of an array");
+      const bool same = s.inputs[k].shape.elements() == s.output.shape.elements() &&
+                        (s.views.empty() || is_dense(s.views[k]));
+      if (!same) return no(s, "it reads other elements than it makes");
+    }
+    if (number) return {};
+    if (!is_elementwise(s.op) && !is_draw(s.op)) return no(s, "it does not go element by element");
+    for (const std::uint32_t maker : region_.makers[i]) {
+      if (maker == kNoStep || !is_array(step(maker).output)) continue;
+      const std::size_t a = group(i), b = group(maker);
+      if (a == b) continue;
+      groups_[b] = a;
+      sums_[a] += sums_[b];
+      if (sums_[a] > 1) return no(s, "it reads two sums over rows");
+    }
+    return {};
+  }
+
+  const RegionSignature& region_;
+  std::vector<std::size_t> groups_;
+  std::vector<int> sums_;  // of each group
+};
+
+std::string fault_of(const RegionSignature& region, const std::vector<BlockStep>& steps) {
+  if (region.stages > 1) return "tiles of blocks have no second stage of rows";
+  for (const BlockStep& step : steps)
+    if (std::string fault = block_fault(step); !fault.empty()) return fault;
+  return region.makers.empty() ? std::string() : OnceCheck(region).run();
+}
+
+}  // namespace
+
+std::uint64_t block_scratch_bytes(const RegionSignature& region, std::uint32_t blocks) {
+  return block_flag_bytes(blocks) + block_phases(block_steps(region), region.capacity, blocks).bytes;
+}
+
+TileCosts block_costs(const RegionSignature& region, const Target& target) {
+  TileCosts tile;
+  const std::vector<BlockStep> steps = block_steps(region);
+  tile.fault = fault_of(region, steps);
+  if (!tile.fault.empty()) return tile;
+  if (target.compute_capability < 80) {
+    tile.fault = fmt::format("{} has no products of tensor cores for f32", target.name);
+    return tile;
+  }
+  const auto blocks = static_cast<std::uint32_t>(std::clamp(target.multiprocessors, 1, 1024));
+  const BlockPlan plan = block_phases(steps, region.capacity, blocks);
+  if (plan.shared_bytes + 1024 > target.shared_memory) {
+    tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", plan.shared_bytes);
+  } else if (plan.cycles > kMostCycles || plan.bytes > kMostScratch) {
+    tile.fault = fmt::format("its products take {} cycles a step, single kernels are as fast from {} on", plan.cycles,
+                             kMostCycles);
+  } else {
+    StepTiling tiling{kBlockThreads, 1, blocks, 0, 1, RowTile::block};
+    tiling.scratch_bytes = block_flag_bytes(blocks) + plan.bytes;
+    tile.costs.push_back({tiling, plan.cycles});
+  }
+  return tile;
+}
+
+}  // namespace graphrun::cuda

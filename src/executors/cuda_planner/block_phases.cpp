@@ -1,0 +1,396 @@
+#include "executors/cuda_planner/block_phases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "executors/cuda_planner/row_text.h"
+#include "executors/cuda_planner/tile_costs.h"
+#include "graphrun/family_op.h"
+#include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
+#include "graphrun/program.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// Bytes that a multiprocessor gets of L2 in a cycle while all others ask too; cycles of a part of a product beside what
+// it reads and multiplies; of waiting for all blocks; of a step of a block's rows.
+constexpr std::int64_t kBytesPerCycle = 25, kJobCycles = 2500, kSyncCycles = 1800, kItemCycles = 250;
+constexpr std::int64_t kMostJobBytes = std::int64_t{1} << 28;
+
+constexpr std::array<ProductTile, 7> kTiles = {{{4, 4}, {2, 4}, {4, 2}, {2, 2}, {1, 4}, {1, 2}, {1, 1}}};
+
+// Of a result (rows, columns) with `inner` terms.
+struct ProductSize {
+  std::int64_t rows, columns, inner;
+};
+std::int64_t jobs_of(const ProductSize& size, const ProductTile& tile) {
+  return divide_up(size.rows, 16 * tile.m) * divide_up(size.columns, 8 * tile.n);
+}
+// Tensor cores take 6.2 cycles for 16 by 8 by 8, three times, in each of four quarters.
+std::int64_t job_cycles(const ProductSize& size, const ProductTile& tile) {
+  const std::int64_t bytes = std::min(kMostJobBytes, (16 * tile.m + 8 * tile.n) * size.inner * 4);
+  const std::int64_t products = tile.m * tile.n * divide_up(size.inner, 8) * 3 * 62 / 40;
+  return kJobCycles + std::max(bytes / kBytesPerCycle, products);
+}
+// The fewest jobs among those that take least time.
+ProductTile tile_for(const ProductSize& size, std::uint32_t blocks, std::int64_t most) {
+  const auto cycles = [&](const ProductTile& tile) {
+    return std::max(most, divide_up(jobs_of(size, tile), blocks) * job_cycles(size, tile));
+  };
+  return *std::ranges::min_element(kTiles, {}, [&](const ProductTile& tile) {
+    return std::pair(cycles(tile), jobs_of(size, tile) * job_cycles(size, tile));
+  });
+}
+ProductTile tile_for_sum(const ProductSize& size, std::uint32_t blocks, std::int64_t most) {
+  const ProductSize turned{size.columns, size.rows, size.inner};
+  const ProductTile as_is = tile_for(size, blocks, most);
+  ProductTile other = tile_for(turned, blocks, most);
+  other.turned = true;
+  const auto cycles = [&](const ProductSize& of, const ProductTile& tile) {
+    const std::int64_t jobs = jobs_of(of, tile), each = job_cycles(of, tile);
+    return std::pair(std::max(most, divide_up(jobs, blocks) * each), jobs * each);
+  };
+  return cycles(turned, other) < cycles(size, as_is) ? other : as_is;
+}
+
+std::int64_t results(const TextCall& product) {
+  return feature_count(product.output);
+}
+std::int64_t terms(const TextCall& product) {
+  return feature_count(product.inputs[0].type);
+}
+
+class Planner {
+ public:
+  Planner(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks)
+      : steps_(steps), capacity_(capacity), blocks_(blocks), phase_of_(steps.size(), -1) {
+    plan_.places.assign(steps.size(), BlockPlace::row);
+    plan_.shared.assign(steps.size(), false);
+    plan_.strides.assign(steps.size(), 0);
+    plan_.offsets.assign(steps.size(), 0);
+  }
+
+  BlockPlan run() {
+    find_places();
+    while (find_products() || find_rows()) {
+    }
+    find_sums();
+    find_arena();
+    plan_.shared_bytes += looked_up_bytes() + parts_bytes();
+    plan_.cycles += kSyncCycles * static_cast<std::int64_t>(plan_.phases.size() + (plan_.sums.empty() ? 0 : 1));
+    return std::move(plan_);
+  }
+
+ private:
+  int count() const { return static_cast<int>(steps_.size()); }
+  const TextCall& call(int i) const { return steps_[static_cast<std::size_t>(i)].call; }
+  const std::vector<int>& makers(int i) const { return steps_[static_cast<std::size_t>(i)].makers; }
+  BlockPlace& place(int i) { return plan_.places[static_cast<std::size_t>(i)]; }
+  int& phase_of(int i) { return phase_of_[static_cast<std::size_t>(i)]; }
+
+  void find_places() {
+    for (int i = 0; i < count(); ++i) {
+      if (call(i).output.rows == 0) place(i) = BlockPlace::nowhere;
+      if (call(i).op == Op::minibatch) place(i) = BlockPlace::data;
+    }
+    std::vector<bool> only_mapped(steps_.size(), true);  // its readers are
+    for (int i = 0; i < count(); ++i)
+      for (const int from : makers(i))
+        if (from >= 0 && !is_mapped(call(i))) only_mapped[static_cast<std::size_t>(from)] = false;
+    for (int i = 0; i < count(); ++i) {
+      const bool of_data = std::ranges::all_of(makers(i), [&](int from) {
+        return from < 0 || place(from) == BlockPlace::data || place(from) == BlockPlace::remade;
+      });
+      const std::size_t k = static_cast<std::size_t>(i);
+      if (place(i) == BlockPlace::row && is_mapped(call(i)) && of_data && only_mapped[k] && has_reader(i))
+        place(i) = BlockPlace::remade;
+    }
+  }
+  bool has_reader(int i) const {
+    return std::ranges::any_of(
+        steps_, [&](const BlockStep& step) { return std::ranges::find(step.makers, i) != step.makers.end(); });
+  }
+  bool open(int i) { return place(i) == BlockPlace::row && phase_of(i) < 0; }
+  bool is_there(int from, int phase) {  // before the phase, or data
+    return from < 0 || place(from) == BlockPlace::data || place(from) == BlockPlace::remade ||
+           (phase_of(from) >= 0 && phase_of(from) < phase);
+  }
+
+  ProductSize product_size(int i) const { return {capacity_, results(call(i)), terms(call(i))}; }
+  std::int64_t row_tiles() const { return divide_up(divide_up(capacity_, kBlockRows), blocks_); }
+  // By a block for its rows, instead of a phase of products.
+  std::int64_t row_product_cycles(int i) const {
+    return row_tiles() * (600 + results(call(i)) * terms(call(i)) * 4 / kBytesPerCycle);
+  }
+  std::int64_t product_cycles(int i) const {
+    const ProductSize size = product_size(i);
+    const ProductTile tile = tile_for(size, blocks_, 0);
+    return divide_up(jobs_of(size, tile), blocks_) * job_cycles(size, tile);
+  }
+  bool is_large(int i) const {
+    return call(i).op == Op::matmul && row_product_cycles(i) > product_cycles(i) + kSyncCycles;
+  }
+
+  bool find_products() {
+    const int phase = static_cast<int>(plan_.phases.size());
+    BlockPhase made;
+    std::int64_t cycles = 0;
+    for (int i = 0; i < count(); ++i) {
+      if (!open(i) || !is_large(i)) continue;
+      if (!std::ranges::all_of(makers(i), [&](int from) { return is_there(from, phase); })) continue;
+      BlockProduct product{i, tile_for(product_size(i), blocks_, 0), {}, 0};
+      product.jobs = jobs_of(product_size(i), product.tile);
+      cycles += divide_up(product.jobs, blocks_) * job_cycles(product_size(i), product.tile);
+      std::vector<bool> in(steps_.size(), false);
+      in[static_cast<std::size_t>(i)] = true;
+      for (int k = i + 1; k < count(); ++k) {
+        const TextCall& next = call(k);
+        if (!open(k) || !is_scalar(next.op) || feature_count(next.output) != results(call(i))) continue;
+        bool follows = false, fits = true;
+        for (std::size_t j = 0; j < makers(k).size(); ++j) {
+          const int from = makers(k)[j];
+          const bool of_this = from >= 0 && in[static_cast<std::size_t>(from)];
+          follows = follows || of_this;
+          fits = fits && (of_this ? feature_count(next.inputs[j].type) == results(call(i)) : is_there(from, phase));
+        }
+        if (!follows || !fits) continue;
+        in[static_cast<std::size_t>(k)] = true;
+        product.epilogue.push_back(k);
+      }
+      made.products.push_back(std::move(product));
+    }
+    for (const BlockProduct& product : made.products) {
+      phase_of(product.step) = phase;
+      for (const int k : product.epilogue) phase_of(k) = phase;
+    }
+    if (made.products.empty()) return false;
+    plan_.phases.push_back(std::move(made));
+    plan_.cycles += cycles;
+    return true;
+  }
+
+  bool find_rows() {
+    const int phase = static_cast<int>(plan_.phases.size());
+    BlockPhase made;
+    std::int64_t cycles = 0;
+    for (int i = 0; i < count(); ++i) {
+      if (!open(i) || is_large(i)) continue;
+      if (!std::ranges::all_of(makers(i), [&](int from) { return is_there(from, phase) || phase_of(from) == phase; }))
+        continue;
+      phase_of(i) = phase;
+      if (made.rows.empty() || !joins(i, made.rows.back()))
+        made.rows.push_back({{}, call(i).op == Op::matmul || is_mapped(call(i))});
+      made.rows.back().steps.push_back(i);
+      const std::int64_t elements = feature_count(call(i).output) * kBlockRows;
+      cycles += call(i).op == Op::matmul
+                    ? row_product_cycles(i)
+                    : row_tiles() * (kItemCycles / 3 + elements * kFunctionInstructions / kBlockThreads);
+    }
+    if (made.rows.empty()) return false;
+    find_shared(made);
+    plan_.cycles += cycles + kItemCycles * row_tiles() * static_cast<std::int64_t>(made.rows.size());
+    plan_.phases.push_back(std::move(made));
+    return true;
+  }
+
+  bool reads_item(int from, const BlockItem& item) {
+    if (from < 0) return false;
+    if (std::ranges::find(item.steps, from) != item.steps.end()) return true;
+    return place(from) == BlockPlace::remade &&
+           std::ranges::any_of(makers(from), [&](int more) { return reads_item(more, item); });
+  }
+  // What it reads of the item is in registers: the same feature.
+  bool joins(int i, const BlockItem& item) {
+    const std::int64_t features = feature_count(call(i).output);
+    if (!item.loop)
+      return call(i).op != Op::matmul && !is_mapped(call(i)) &&
+             std::ranges::none_of(makers(i), [&](int from) { return reads_item(from, item); });
+    if (!is_mapped(call(i)) || feature_count(call(item.steps.front()).output) != features) return false;
+    for (std::size_t k = 0; k < makers(i).size(); ++k) {
+      const int from = makers(i)[k];
+      if (!reads_item(from, item)) continue;
+      if (place(from) == BlockPlace::remade || !is_scalar(call(i).op) ||
+          feature_count(call(i).inputs[k].type) != features)
+        return false;
+    }
+    return true;
+  }
+  // What another item of the phase reads, and what is not made feature by feature.
+  void find_shared(const BlockPhase& phase) {
+    for (const BlockItem& item : phase.rows) {
+      for (const int i : item.steps) {
+        if (!item.loop) share(i);
+        for (const int from : makers(i)) share_for(from, item);
+      }
+    }
+  }
+  void share_for(int from, const BlockItem& item) {
+    if (from < 0) return;
+    if (place(from) == BlockPlace::remade) {
+      for (const int more : makers(from)) share_for(more, item);
+    } else if (place(from) != BlockPlace::data && phase_of(from) == static_cast<int>(plan_.phases.size()) &&
+               std::ranges::find(item.steps, from) == item.steps.end()) {
+      share(from);
+    }
+  }
+  void share(int i) {
+    if (plan_.shared[static_cast<std::size_t>(i)]) return;
+    plan_.shared[static_cast<std::size_t>(i)] = true;
+    plan_.shared_bytes += static_cast<std::uint64_t>(kBlockRows * shared_stride(feature_count(call(i).output))) *
+                          size_of(call(i).output.dtype);
+  }
+
+  void find_sums() {
+    std::int64_t most = 0, all = 0;
+    std::vector<BlockSum> numbers;
+    const auto size = [&](int i) {
+      return ProductSize{feature_count(call(i).inputs[0].type), feature_count(call(i).inputs[1].type), capacity_};
+    };
+    for (int i = 0; i < count(); ++i) {
+      if (call(i).output.rows > 0 || !is_product_over_rows(call(i))) continue;
+      const ProductTile tile = tile_for_sum(size(i), blocks_, 0);
+      const ProductSize s = tile.turned ? ProductSize{size(i).columns, size(i).rows, capacity_} : size(i);
+      most = std::max(most, divide_up(jobs_of(s, tile), blocks_) * job_cycles(s, tile));
+    }
+    std::vector<std::int64_t> each;
+    for (int i = 0; i < count(); ++i) {
+      if (call(i).output.rows > 0) continue;
+      BlockSum sum{i, is_product_over_rows(call(i)), {}, 0};
+      std::int64_t cost = kJobCycles + capacity_ * 32 * 4 / kBytesPerCycle;
+      if (sum.product) {
+        sum.tile = tile_for_sum(size(i), blocks_, most);
+        const ProductSize s = sum.tile.turned ? ProductSize{size(i).columns, size(i).rows, capacity_} : size(i);
+        sum.jobs = jobs_of(s, sum.tile);
+        cost = job_cycles(s, sum.tile);
+      } else if (call(i).output.shape.elements() == 1) {
+        numbers.push_back(sum);
+        continue;
+      } else {
+        sum.jobs = divide_up(call(i).output.shape.elements(), 32);
+      }
+      all += sum.jobs * cost;
+      most = std::max(most, cost);
+      const auto at = std::ranges::lower_bound(each, cost, std::greater<>());
+      plan_.sums.insert(plan_.sums.begin() + (at - each.begin()), sum);
+      each.insert(at, cost);
+    }
+    plan_.sums.insert(plan_.sums.end(), numbers.begin(), numbers.end());
+    plan_.cycles += std::max(most, divide_up(all, blocks_));
+    if (!numbers.empty()) plan_.cycles = std::max<std::int64_t>(plan_.cycles, kJobCycles);
+  }
+
+  // A table for each data step: those alike share one.
+  std::uint64_t looked_up_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const BlockStep& step : steps_)
+      if (step.call.op == Op::minibatch && step.call.params->as<MinibatchParams>().shuffle && capacity_ <= kMostLookedUp)
+        bytes += static_cast<std::uint64_t>(capacity_) * sizeof(std::uint32_t);
+    return bytes;
+  }
+  std::uint64_t parts_bytes() const {
+    std::uint64_t bytes = kBlockThreads * sizeof(float);
+    for (const BlockPhase& phase : plan_.phases) {
+      for (const BlockProduct& product : phase.products) bytes = std::max(bytes, product_bytes(product.tile));
+      for (const BlockItem& item : phase.rows)
+        if (call(item.steps.front()).op == Op::matmul)
+          bytes = std::max(bytes, row_product_bytes(results(call(item.steps.front()))));
+    }
+    for (const BlockSum& sum : plan_.sums)
+      if (sum.product) bytes = std::max(bytes, product_bytes(sum.tile));
+    return bytes;
+  }
+
+  // What another phase reads lies in the arena.
+  void find_arena() {
+    for (int i = 0; i < count(); ++i) {
+      const int phase = call(i).output.rows == 0 ? count() : phase_of(i);
+      if (place(i) == BlockPlace::remade || place(i) == BlockPlace::data) continue;
+      for (const int from : makers(i)) read(from, phase);
+    }
+    // Data's numbers are read everywhere; what is made of them, too.
+    for (int i = 0; i < count(); ++i) {
+      plan_.strides[static_cast<std::size_t>(i)] =
+          place(i) == BlockPlace::data || feature_count(call(i).output) < 4
+              ? feature_count(call(i).output)
+              : divide_up(feature_count(call(i).output), 4) * 4;
+      if (place(i) != BlockPlace::arena) continue;
+      plan_.offsets[static_cast<std::size_t>(i)] = plan_.bytes;
+      const std::uint64_t bytes = static_cast<std::uint64_t>(capacity_) *
+                                  static_cast<std::uint64_t>(plan_.strides[static_cast<std::size_t>(i)]) *
+                                  size_of(call(i).output.dtype);
+      plan_.bytes += (bytes + 127) / 128 * 128;
+    }
+  }
+  void read(int from, int phase) {
+    if (from < 0) return;
+    if (place(from) == BlockPlace::remade) {
+      for (const int more : makers(from)) read(more, phase);
+    } else if (place(from) == BlockPlace::row && phase_of(from) != phase) {
+      place(from) = BlockPlace::arena;
+    }
+  }
+
+  const std::vector<BlockStep>& steps_;
+  std::int64_t capacity_;
+  std::uint32_t blocks_;
+  std::vector<int> phase_of_;
+  BlockPlan plan_;
+};
+
+}  // namespace
+
+bool is_mapped(const TextCall& call) {
+  if (call.output.rows == 0 || call.op == Op::matmul || call.op == Op::minibatch) return false;
+  std::string reason;
+  return !feature_text(call, reason).empty();
+}
+
+std::int64_t shared_stride(std::int64_t features) {
+  return features < 16 ? divide_up(features, 4) * 4 : divide_up(features, 32) * 32 + 16;
+}
+
+std::uint64_t block_flag_bytes(std::uint32_t blocks) {
+  return (std::uint64_t{blocks} * 4 + 127) / 128 * 128;
+}
+
+std::uint64_t product_bytes(const ProductTile& tile) {
+  return std::uint64_t{kBlockThreads} / 32 * 16 * static_cast<std::uint64_t>(tile.m) *
+         static_cast<std::uint64_t>(8 * tile.n + 8) * sizeof(float);
+}
+std::uint64_t row_product_bytes(std::int64_t results) {
+  const std::int64_t m = results >= 64 ? 4 : divide_up(results, 16), groups = divide_up(results, 16 * m);
+  const std::int64_t warps = kBlockThreads / 32, shares = groups >= warps ? 1 : warps / groups;
+  return static_cast<std::uint64_t>(groups * shares * 16 * m * 16) * sizeof(float);
+}
+
+std::string block_fault(const BlockStep& step) {
+  const TextCall& call = step.call;
+  std::string reason;
+  if (row_text(call, 0, reason).empty()) return reason;
+  const auto no = [&](std::string_view why) {
+    return fmt::format("'{}' is not part of a step kernel with tiles of blocks: {}", name_of(call.op), why);
+  };
+  if (call.op == Op::matmul && call.output.rows > 0 && feature_count(call.inputs[0].type) != call.inputs[0].type.shape[1])
+    return no("it multiplies several rows of a sample");
+  if (call.op == Op::matmul && call.output.rows == 0 && call.inputs[0].type.rows != 1)
+    return no("it sums products of several rows of a sample");
+  if (call.output.shape.elements() == 0) return no("it has no elements");
+  if (call.op == Op::scatter_add) return no("its sums have places that rows tell");
+  if (call.op == Op::minibatch && step.makers[0] >= 0) return no("its data are computed");
+  if (call.op == Op::matmul || call.op == Op::minibatch || call.output.rows == 0 || is_mapped(call)) return {};
+  const TextOperand& x = call.inputs[0];
+  const auto f32 = [](const TextOperand& o) { return o.type.dtype == DType::f32; };
+  if (!f32(x)) return no("its rows are not f32");
+  return {};
+}
+
+BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks) {
+  return Planner(steps, capacity, blocks).run();
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,193 @@
+// block.h: the block tile: a block has a few rows, samples, at a time, and its threads share out their features; values
+// of a row lie in memory, the block's or the arena, one feature after the other.
+// Contract: functions of loops and of rows are called by all threads of a block, none ends with a barrier. What takes
+// `rows` works on the rows [0, rows) of the block. Order of sums is fixed by the sizes alone. Leaves to others: products
+// (product.h), other blocks (grid.h), the text (executors/cuda_planner/block_kernel.cpp).
+#pragma once
+
+#include "kernels/cuda/tile/thread.h"
+
+namespace graphrun::cuda::tile::by_block {
+
+// f(row, feature) for N features of some rows.
+template <int kThreads, int N, class F>
+GRAPHRUN_TILE_FN void each_feature(int rows, F f) {
+  GRAPHRUN_TILE_LOOP
+  for (int at = static_cast<int>(thread_index()); at < rows * N; at += kThreads) f(at / N, at % N);
+}
+// f(row) for some rows: all lanes of a warp for one.
+template <int kThreads, class F>
+GRAPHRUN_TILE_FN void each_row(int rows, F f) {
+  GRAPHRUN_TILE_LOOP
+  for (int row = static_cast<int>(thread_index() / 32); row < rows; row += kThreads / 32) f(row);
+}
+
+// A row whose feature i is f(i), each time that it is read.
+template <class F>
+struct Made {
+  F f;
+  GRAPHRUN_TILE_FN auto operator[](int i) const { return f(i); }
+};
+template <class F>
+GRAPHRUN_TILE_FN Made<F> made(F f) {
+  return {f};
+}
+
+// ---- along the features of one row, by the lanes of a warp
+
+GRAPHRUN_TILE_FN int lane() {
+  return static_cast<int>(thread_index() % 32);
+}
+// Terms lane, lane + 32, … of a lane, then lanes: each lane has the result.
+template <int M, class Term, class Combine>
+GRAPHRUN_TILE_FN float fold_lanes(float start, Term term, Combine combine) {
+  float part = start;
+  for (int m = lane(); m < M; m += 32) part = combine(part, term(m));
+  GRAPHRUN_TILE_UNROLL
+  for (int lanes = 16; lanes > 0; lanes /= 2) part = combine(part, shuffle_xor(part, lanes));
+  return part;
+}
+// to[n] = the fold of M terms, for N of them.
+template <int N, int M, class Term, class Combine>
+GRAPHRUN_TILE_FN void reduce(float* to, float start, Term term, Combine combine) {
+  if constexpr (N >= M) {
+    for (int n = lane(); n < N; n += 32) {
+      float sum = start;
+      for (int m = 0; m < M; ++m) sum = combine(sum, term(n, m));
+      to[n] = sum;
+    }
+  } else {
+    for (int n = 0; n < N; ++n) {
+      const float sum = fold_lanes<M>(start, [&](int m) { return term(n, m); }, combine);
+      if (lane() == 0) to[n] = sum;
+    }
+  }
+}
+template <int N, int M, class Term>
+GRAPHRUN_TILE_FN void position(int* to, float sign, Term term) {
+  for (int n = lane(); n < N; n += 32)
+    to[n] = tile::position<1, M>(sign, [&](int, int m) { return term(n, m); })[0];
+}
+
+// What softmax and its kin need of M terms: each lane has it.
+template <class Number, int M, class Term>
+struct Exponentials {
+  Term term;
+  float top, sum;
+  GRAPHRUN_TILE_FN explicit Exponentials(Term terms) : term(terms) {
+    top = fold_lanes<M>(-infinity(), term, [](float x, float y) { return larger(x, y); });
+    sum = fold_lanes<M>(0.0f, [&](int m) { return value(m); }, [](float x, float y) { return x + y; });
+  }
+  GRAPHRUN_TILE_FN float value(int m) const {
+    return float(scalar::Exp::apply<Number>(Number(term(m) - top), Number(0.0f), Number(0.0f)));
+  }
+  GRAPHRUN_TILE_FN float log_sum() const {
+    return float(scalar::Log::apply<Number>(Number(sum), Number(0.0f), Number(0.0f)));
+  }
+};
+template <class Number, int M, class Term>
+GRAPHRUN_TILE_FN Exponentials<Number, M, Term> exponentials(Term term) {
+  return Exponentials<Number, M, Term>(term);
+}
+
+// x has (A, M, B) features; M is the axis.
+template <class Number, int A, int M, int B>
+GRAPHRUN_TILE_FN void softmax(float* to, const float* x) {
+  for (int line = 0; line < A * B; ++line) {
+    const int base = line / B * M * B + line % B;
+    const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
+    for (int m = lane(); m < M; m += 32) to[base + m * B] = float(Number(e.value(m)) / Number(e.sum));
+  }
+}
+template <class Number, int A, int M, int B>
+GRAPHRUN_TILE_FN void log_softmax(float* to, const float* x) {
+  for (int line = 0; line < A * B; ++line) {
+    const int base = line / B * M * B + line % B;
+    const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
+    const float log_sum = e.log_sum();
+    for (int m = lane(); m < M; m += 32) to[base + m * B] = x[base + m * B] - e.top - log_sum;
+  }
+}
+// -sum(target * log_softmax(x)) of A lines; a class with target 0 adds nothing, however small its probability.
+template <class Number, int A, int M>
+GRAPHRUN_TILE_FN void softmax_cross_entropy(float* to, const float* x, const float* target) {
+  for (int line = 0; line < A; ++line) {
+    const auto e = exponentials<Number, M>([&](int m) { return x[line * M + m]; });
+    const float log_sum = e.log_sum();
+    const float loss = fold_lanes<M>(
+        0.0f,
+        [&](int m) {
+          const float t = target[line * M + m];
+          return t != 0 ? t * (log_sum - (x[line * M + m] - e.top)) : 0.0f;
+        },
+        [](float a, float b) { return a + b; });
+    if (lane() == 0) to[line] = loss;
+  }
+}
+// With class numbers; one that is no class gives NaN.
+template <class Number, int A, int M>
+GRAPHRUN_TILE_FN void softmax_cross_entropy(float* to, const float* x, const int* target) {
+  for (int line = 0; line < A; ++line) {
+    const auto e = exponentials<Number, M>([&](int m) { return x[line * M + m]; });
+    const int k = target[line];
+    const float loss = k >= 0 && k < M ? e.log_sum() - (x[line * M + k] - e.top) : scalar::from_bits(0x7fc00000);
+    if (lane() == 0) to[line] = loss;
+  }
+}
+template <class Number, int N, int M, class Term>
+GRAPHRUN_TILE_FN void logsumexp(float* to, Term term) {
+  for (int n = 0; n < N; ++n) {
+    const auto e = exponentials<Number, M>([&](int m) { return term(n, m); });
+    const float top = e.top < 0 ? -e.top : e.top;
+    const float all = top == infinity() ? e.top : e.top + e.log_sum();
+    if (lane() == 0) to[n] = all;
+  }
+}
+
+// ---- over rows, by all threads of the block
+
+GRAPHRUN_TILE_CONSTEXPR int width_for(int n, int most) {
+  int width = 1;
+  while (width < n && width < most) width *= 2;
+  return width;
+}
+// Numbers first, first + 1, … of N, each the fold of `count` rows with M terms each: f(n, result) where it is found.
+// `parts`: kThreads floats of shared memory, which others may have used before the last barrier. Has two barriers.
+template <int kThreads, int N, int M, class Term, class Combine, class F>
+GRAPHRUN_TILE_FN void fold_rows(float* parts, int first, int count, float start, Term term, Combine combine, F f) {
+  constexpr int kWidth = width_for(N, 32), kLines = kThreads / kWidth, kTogether = 16;
+  const int n = first + static_cast<int>(thread_index()) % kWidth, line = static_cast<int>(thread_index()) / kWidth;
+  float part = start;
+  if (n < N) {
+    int row = line;
+    GRAPHRUN_TILE_LOOP
+    for (; row + (kTogether - 1) * kLines < count; row += kTogether * kLines) {
+      GRAPHRUN_TILE_UNROLL
+      for (int m = 0; m < M; ++m) {
+        float x[kTogether];
+        GRAPHRUN_TILE_UNROLL
+        for (int k = 0; k < kTogether; ++k) x[k] = term(row + k * kLines, n, m);
+        GRAPHRUN_TILE_UNROLL
+        for (int k = 0; k < kTogether; ++k) part = combine(part, x[k]);
+      }
+    }
+    GRAPHRUN_TILE_LOOP
+    for (; row < count; row += kLines)
+      for (int m = 0; m < M; ++m) part = combine(part, term(row, n, m));
+  }
+  GRAPHRUN_TILE_UNROLL
+  for (int lanes = kWidth; lanes < 32; lanes *= 2) part = combine(part, shuffle_xor(part, lanes));
+  barrier();
+  if (lane() < kWidth) parts[thread_index() / 32 * kWidth + lane()] = part;
+  barrier();
+  if (static_cast<int>(thread_index()) < kWidth && n < N) {
+    float all = parts[thread_index()];
+    for (int warp = 1; warp < kThreads / 32; ++warp) all = combine(all, parts[warp * kWidth + thread_index()]);
+    f(n, all);
+  }
+}
+GRAPHRUN_TILE_CONSTEXPR int fold_jobs(int n) {
+  return (n + 31) / 32;
+}
+
+}  // namespace graphrun::cuda::tile::by_block
