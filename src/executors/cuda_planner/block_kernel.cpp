@@ -151,7 +151,7 @@ class BlockWriter {
         continue;
       }
       const auto [found, fresh] = tables.try_emplace(row, fmt::format("s.rows{}", of.output));
-      rows_of_[k] = found->second + "[r]";
+      rows_of_[k] = found->second + "[int(r) < count ? r : 0]";
       if (!fresh) continue;
       shared_ += fmt::format("  u32 rows{}[{}];\n", of.output, phase_.capacity);
       text_ += fmt::format("    for (int r = thread_index(); r < count; r += {}) {}[r] = static_cast<u32>({});\n", threads(),
@@ -168,6 +168,9 @@ class BlockWriter {
     std::set<int> made;  // functions of a feature, defined before
     bool in_rows = false;
     std::string text;    // definitions that the next statement needs
+    std::string members, fetched;  // what is asked for before: of a struct, its values
+    int fetches = 0;
+    bool fetches_first = false;  // there is such a struct
   };
 
   // The first number of sample r, or of row b of a block.
@@ -205,9 +208,28 @@ class BlockWriter {
         operand.name = fmt::format("x{}", row_step(from).output);
       } else {
         operand.name = row_of(from, context.in_rows && is_of_phase(from));
+        const bool here = context.in_rows && is_of_phase(from) && in_shared(from);
+        if (!here && place(from) != BlockPlace::remade && by_feature) fetch(operand, out, context);
       }
     }
+    if (!by_feature) return out;
+    for (TextOperand& operand : out.inputs)
+      if (!operand.has_rows() && !operand.number && operand.type.shape.elements() > 1) fetch(operand, out, context);
     return out;
+  }
+  // An element in memory, which is asked for before anything is stored.
+  void fetch(TextOperand& operand, const TextCall& by, Context& context) {
+    if (!context.fetches_first || operand.number || !is_scalar(by.op)) return;
+    const std::string name = fmt::format("f{}", ++context.fetches);
+    context.members += fmt::format("{} {}; ", type_name(operand.type.dtype), name);
+    context.fetched += fmt::format("{}{}", context.fetches == 1 ? "" : ", ", element(operand, features_of(by.output)));
+    operand.name = "f." + name;
+    operand.number = true;
+  }
+  // Of a loop: its first function.
+  static std::string fetch_text(const Context& context, std::string_view parameters, std::string_view before) {
+    return fmt::format("[&]({}) {{\n{}      struct Fetched {{ {}}};\n      return Fetched{{{}}};\n      }}", parameters,
+                       before, context.members, context.fetched);
   }
   std::string feature(int k, Context& context) {
     std::string reason;
@@ -217,7 +239,9 @@ class BlockWriter {
   }
   void define(int k, Context& context) {
     if (!context.made.insert(k).second) return;
-    Context inner{{}, context.made, context.in_rows, {}};
+    Context inner;
+    inner.made = context.made;
+    inner.in_rows = context.in_rows;
     const std::string text = feature(k, inner);
     context.made = inner.made;
     context.text += inner.text + fmt::format("      const auto x{} = by_block::made([&](int i) {{ return {}; }});{}",
@@ -265,7 +289,7 @@ class BlockWriter {
       if (place(k) == BlockPlace::remade) define(k, context);
       text_ += fmt::format(
           "    by_block::each_feature<{0}, {1}>(count - static_cast<int>(block_index()) <= 0 ? 0 : (count - 1 - "
-          "static_cast<int>(block_index())) / {2} + 1, [&](int b, int i) {{\n      const u32 r = block_index() + b * "
+          "static_cast<int>(block_index())) / {2} + 1, [](int, int) {{ return 0; }}, [&](int b, int i, int) {{\n      const u32 r = block_index() + b * "
           "{2}u;\n{3}      const auto x = {4}[i];{5}",
           threads(), features(k), tiling_.blocks(), context.text, row_of(k, false), comment(row_step(k)));
       for (const BufferId arena : arenas)
@@ -282,16 +306,16 @@ class BlockWriter {
     const std::string from = fmt::format("{} + {}", w.name, w.view.offset);
     if (transposed)
       return fmt::format("by_block::along<{}, {}>({}, {}, {}, [&](int n) {{ return {} + n * {}; }})", octets,
-                         width_of({terms, w.view.offset}), first, n, inner, from, terms);
+                         width_of({terms, w.view.offset}, 2), first, n, inner, from, terms);
     return fmt::format("by_block::across<{}, {}>({}, {}, {}, [&](int k) {{ return {} + k * {}; }})", octets,
                        width_of({n, w.view.offset, octets}), first, n, inner, from, n);
   }
   // How many numbers of a row of value k are read at once, along it; `outside` it is one of its phase.
   std::int64_t row_width(int k, int from, std::int64_t terms) {
-    if (from < 0) return width_of({terms, feature_count(buffer(loads_.at(root(row_step(k).inputs[0]))).type)});
+    if (from < 0) return width_of({terms, feature_count(buffer(loads_.at(root(row_step(k).inputs[0]))).type)}, 2);
     if (place(from) == BlockPlace::data)
-      return width_of({terms, features(from), call(from).inputs[0].view.offset});
-    return width_of({terms});
+      return width_of({terms, features(from), call(from).inputs[0].view.offset}, 2);
+    return width_of({terms}, 2);
   }
   bool is_of_phase(int k) const {
     const auto found = phase_of_.find(k);
@@ -311,7 +335,9 @@ class BlockWriter {
     const std::int64_t columns = (n + 8 * product.tile.n - 1) / (8 * product.tile.n);
     parts_bytes_ = std::max(parts_bytes_, product_bytes(product.tile));
     Context context;
-    std::string body = fmt::format("      const u32 r = sample;\n      (void)r;\n");
+    context.fetches_first = true;
+    const std::string sample = "      const u32 r = sample;\n      (void)r, (void)i;\n";
+    std::string body = sample;
     context.held.insert(k);
     body += keep(k, false);
     for (const int next : product.epilogue) body += statement(next, context);
@@ -319,11 +345,12 @@ class BlockWriter {
         "    for (u32 job = (block_index() + {0}u - {1}u % {0}u) % {0}u; job < {2}u; job += {0}u) {{{3}"
         "      const int first = static_cast<int>(job) / {4} * {5}, column = static_cast<int>(job) % {4} * {6};\n"
         "      by_block::product<{7}, {8}, {9}>(s.parts,\n          by_block::along<{10}, {11}>(first, count, {12}, "
-        "[&](int r) {{ return {13}; }}),\n          {14},\n          [&](int sample, int i, float x{15}) {{\n{16}      "
+        "[&](int r) {{ return {13}; }}),\n          {14},\n          {17},\n          [&](int sample, int i, float x{15}, const auto& f) {{\n      (void)f;\n{16}      "
         "}});\n    }}\n",
         tiling_.blocks(), before, product.jobs, comment(of), columns, 16 * product.tile.m, 8 * product.tile.n,
         threads(), product.tile.m, product.tile.n, 2 * product.tile.m, row_width(k, maker(k, 0), terms), terms,
-        factor_row(k, 0, false), weights(k, product.tile.n, "column", fmt::format("{}", terms)), of.output, body);
+        factor_row(k, 0, false), weights(k, product.tile.n, "column", fmt::format("{}", terms)), of.output, body,
+        fetch_text(context, "int sample, int i", sample));
     return before + product.jobs;
   }
 
@@ -353,7 +380,8 @@ class BlockWriter {
 
   void loop(const BlockItem& item) {
     Context context;
-    context.in_rows = true;
+    context.in_rows = context.fetches_first = true;
+    const std::string sample = "      const u32 r = first + b;\n      (void)r, (void)i;\n";
     std::string body;
     for (const int k : item.steps) {
       if (call(k).op != Op::matmul) {
@@ -362,14 +390,14 @@ class BlockWriter {
       }
       row_product(k);
       body += fmt::format(
-          "      const float x{0} = by_block::row_product<{1}, {2}, decltype(w{0}(0))>(s.parts, b, i);\n{3}",
+          "      const float x{0} = by_block::row_product<{1}, {2}>(s.parts, b, i);\n{3}",
           row_step(k).output, threads(), features(k), keep(k, true));
       context.held.insert(k);
     }
     rows_ += fmt::format(
-        "      by_block::each_feature<{}, {}>(rows, [&](int b, int i) {{\n      const u32 r = first + b;\n      "
-        "(void)r;\n{}      }});\n",
-        threads(), features(item.steps.front()), body);
+        "      by_block::each_feature<{}, {}>(rows, {}, [&](int b, int i, const auto& f) {{\n      (void)f;\n{}{}      "
+        "}});\n",
+        threads(), features(item.steps.front()), fetch_text(context, "int b, int i", sample), sample, body);
   }
 
   void row_product(int k) {
@@ -567,12 +595,15 @@ class BlockWriter {
       return fmt::format("by_block::across<{}, {}>({}, {}, count, [&](int r) {{ return {}; }})", octets, width, first,
                          sides[input], factor_row(k, input, false));
     };
+    Context fetches;
+    fetches.fetches_first = true;
+    const std::string elements = elements_text(group, &fetches);
     return fmt::format(
-        "        by_block::product<{0}, {1}, {2}>(s.parts,\n            {3},\n            {4},\n            [&](int m, int "
-        "n, float t{5}) {{\n        const int i = {6} * {7} + {8};\n{9}        }});\n",
+        "        by_block::product<{0}, {1}, {2}>(s.parts,\n            {3},\n            {4},\n            [&](int m, int n) {{\n        const int i = {6} * {7} + {8};\n        (void)i;\n        struct Fetched {{ {10}}};\n        return Fetched{{{11}}};\n        }},\n            [&](int m, int "
+        "n, float t{5}, const auto& f) {{\n        const int i = {6} * {7} + {8};\n        (void)i, (void)f;\n{9}        }});\n",
         threads(), sum.tile.m, sum.tile.n, factor(left, 2 * sum.tile.m, fmt::format("job / {} * {}", columns, 16 * sum.tile.m)),
         factor(right, sum.tile.n, fmt::format("job % {} * {}", columns, 8 * sum.tile.n)), root(row_step(k).output),
-        sum.tile.turned ? "n" : "m", sides[1], sum.tile.turned ? "m" : "n", elements_text(group));
+        sum.tile.turned ? "n" : "m", sides[1], sum.tile.turned ? "m" : "n", elements, fetches.members, fetches.fetched);
   }
 
   const Group& group_of(BufferId total) const {
@@ -615,16 +646,29 @@ class BlockWriter {
   }
 
   // Element i: its sum over rows is in t, if it has one.
-  std::string elements_text(const Group& group) {
+  std::string elements_text(const Group& group, Context* fetches = nullptr) {
     std::string text;
     std::map<std::pair<BufferId, std::int64_t>, std::string> held;  // by root and offset
+    std::set<std::pair<BufferId, std::int64_t>> fetched;            // and not written
     if (group.total != kNoBuffer) held[{group.total, 0}] = fmt::format("t{}", group.total);
     for (const std::uint32_t i : group.steps) {
       TextCall c = once_.call(step(i));
       for (std::size_t k = 0; k < step(i).inputs.size(); ++k) {
         if (c.inputs[k].number || c.inputs[k].name.empty()) continue;
         const auto found = held.find({root(step(i).inputs[k]), c.inputs[k].view.offset});
-        if (found == held.end()) continue;
+        if (found == held.end()) {
+          if (fetches != nullptr && is_elementwise(step(i).op)) {
+            const std::string name = fmt::format("f{}", ++fetches->fetches);
+            fetches->members += fmt::format("{} {}; ", type_name(c.inputs[k].type.dtype), name);
+            fetches->fetched += fmt::format("{}{}", fetches->fetches == 1 ? "" : ", ",
+                                            element(c.inputs[k], buffer(step(i).output).type.shape));
+            held[{root(step(i).inputs[k]), c.inputs[k].view.offset}] = "f." + name;
+            fetched.insert({root(step(i).inputs[k]), c.inputs[k].view.offset});
+            c.inputs[k].number = true;
+            c.inputs[k].name = "f." + name;
+          }
+          continue;
+        }
         c.inputs[k].number = true;
         c.inputs[k].name = found->second;
       }
@@ -638,10 +682,11 @@ class BlockWriter {
       const auto offset = static_cast<std::int64_t>((buffer(step(i).output).offset - buffer(of).offset) /
                                                     size_of(buffer(step(i).output).type.dtype));
       held[{of, offset}] = name;
+      fetched.erase({of, offset});
     }
     const std::vector<BufferId> there = once_.written_back();
     for (const auto& [place, name] : held)
-      if (std::ranges::find(there, place.first) != there.end())
+      if (!fetched.contains(place) && std::ranges::find(there, place.first) != there.end())
         text += fmt::format("          {}[{} + i] = {};\n", once_.array(place.first), place.second, name);
     return text;
   }

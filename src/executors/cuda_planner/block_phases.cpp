@@ -359,13 +359,13 @@ std::uint64_t block_flag_bytes(std::uint32_t blocks) {
 }
 
 std::uint64_t product_bytes(const ProductTile& tile) {
-  return std::uint64_t{kBlockThreads} / 32 * 16 * static_cast<std::uint64_t>(tile.m) *
-         static_cast<std::uint64_t>(8 * tile.n + 8) * sizeof(float);
+  const int floats = tile.n == 1 ? 8 * (16 * tile.m + 1) : 16 * tile.m * (8 * tile.n + 8);
+  return kBlockThreads / 32 * static_cast<std::uint64_t>((floats + 3) / 4 * 4) * sizeof(float);
 }
 std::uint64_t row_product_bytes(std::int64_t results) {
   const std::int64_t m = results >= 64 ? 4 : divide_up(results, 16), groups = divide_up(results, 16 * m);
   const std::int64_t warps = kBlockThreads / 32, shares = groups >= warps ? 1 : warps / groups;
-  return static_cast<std::uint64_t>(groups * shares * 16 * m * 16) * sizeof(float);
+  return static_cast<std::uint64_t>(groups * shares * 8 * (16 * m + 1)) * sizeof(float);
 }
 
 std::string block_fault(const BlockStep& step) {

@@ -9,11 +9,26 @@
 
 namespace graphrun::cuda::tile::by_block {
 
-// f(row, feature) for N features of some rows.
-template <int kThreads, int N, class F>
-GRAPHRUN_TILE_FN void each_feature(int rows, F f) {
+// use(row, feature, fetched) for N features of some rows; fetch(row, feature) is what it needs of other memory, asked
+// for a few at a time.
+template <int kThreads, int N, class Fetch, class Use>
+GRAPHRUN_TILE_FN void each_feature(int rows, Fetch fetch, Use use) {
+  constexpr int kTurns = 4;
+  const int all = rows * N;
   GRAPHRUN_TILE_LOOP
-  for (int at = static_cast<int>(thread_index()); at < rows * N; at += kThreads) f(at / N, at % N);
+  for (int begin = static_cast<int>(thread_index()); begin < all; begin += kTurns * kThreads) {
+    decltype(fetch(0, 0)) fetched[kTurns];
+    GRAPHRUN_TILE_UNROLL
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int at = begin + turn * kThreads < all ? begin + turn * kThreads : begin;
+      fetched[turn] = fetch(at / N, at % N);
+    }
+    GRAPHRUN_TILE_UNROLL
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int at = begin + turn * kThreads;
+      if (at < all) use(at / N, at % N, fetched[turn]);
+    }
+  }
 }
 // f(row) for some rows: all lanes of a warp for one.
 template <int kThreads, class F>

@@ -27,19 +27,15 @@ class Grid {
     barrier();
     if constexpr (kBlocks > 1) {
       if (shared_.failed != 0) return;
-      if (thread_index() == 0) {
-        fence();
-        store_flag(flags_ + block_index(), count_);
-      }
+      if (thread_index() == 0) store_release(flags_ + block_index(), count_);
       for (unsigned block = thread_index(); block < kBlocks; block += kThreads) {
-        for (Wait wait(fault_, WaitFor::grid); static_cast<int>(load_flag(flags_ + block) - count_) < 0;) {
+        for (Wait wait(fault_, WaitFor::grid); static_cast<int>(load_acquire(flags_ + block) - count_) < 0;) {
           if (!wait.again()) {
             shared_.failed = 1;
             break;
           }
         }
       }
-      if (thread_index() < kBlocks) fence();
       barrier();
     }
   }

@@ -10,8 +10,10 @@
 
 namespace graphrun::cuda::tile::by_block {
 
-// A factor is asked for 16 inner indices at a time: lane 4 g + t gets k, k + 1, k + 2, k + 3 for k = 4 t, of the outer
-// indices outer(o, g), in kOctets octets o. What is beyond the ends is 0.
+// A factor is asked for eight inner indices at a time: lane 4 g + t gets 2 t and 2 t + 1, of the outer indices
+// outer(o, g), in kOctets octets o. What is beyond the ends is 0.
+
+// Rows beyond the ends are asked for their address, not read.
 
 // Outer indices lie side by side: row(k) is where they begin for the inner index k.
 template <int kOctets, int kWidth, class Row>
@@ -19,15 +21,17 @@ struct Across {
   Row row;
   int first, limit;  // outer indices
   int inner;         // how many inner ones there are
+  int lane_row;
   static constexpr int kNumbers = kOctets;
 
+  GRAPHRUN_TILE_FN static int outer(int octet, int row) { return kOctets * row + octet; }
   GRAPHRUN_TILE_FN static int position(int outer) { return outer % kOctets * 8 + outer / kOctets; }
-  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][4], int k) const {
-    const int begin = first + kOctets * by_warp::lane_row();
+  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][2], int k) const {
+    const int begin = first + kOctets * lane_row;
     GRAPHRUN_TILE_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < 2; ++j) {
       const bool there = k + j < inner;
-      const float* const from = row(there ? k + j : 0);
+      const float* const from = row(k + j);
       GRAPHRUN_TILE_UNROLL
       for (int o = 0; o < kOctets; o += kWidth) {
         Floats<kWidth> some{};
@@ -44,17 +48,19 @@ struct Along {
   Row row;
   int first, limit;
   int inner;
+  int lane_row;
   static constexpr int kNumbers = kOctets;
 
+  GRAPHRUN_TILE_FN static int outer(int octet, int row) { return 8 * octet + row; }
   GRAPHRUN_TILE_FN static int position(int outer) { return outer; }
-  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][4], int k) const {
+  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][2], int k) const {
     GRAPHRUN_TILE_UNROLL
     for (int o = 0; o < kOctets; ++o) {
-      const int outer = first + 8 * o + by_warp::lane_row();
+      const int outer = first + 8 * o + lane_row;
       const bool there = outer < limit;
-      const float* const from = row(there ? outer : 0) + k;
+      const float* const from = row(outer) + k;
       GRAPHRUN_TILE_UNROLL
-      for (int j = 0; j < 4; j += kWidth) {
+      for (int j = 0; j < 2; j += kWidth) {
         Floats<kWidth> some{};
         if (there && k + j < inner) some = *reinterpret_cast<const Floats<kWidth>*>(from + j);
         GRAPHRUN_TILE_UNROLL
@@ -63,86 +69,94 @@ struct Along {
     }
   }
 };
+// Of the lane's place the compiler is told nothing: else it keeps addresses of all products in registers.
 template <int kOctets, int kWidth, class Row>
 GRAPHRUN_TILE_FN Across<kOctets, kWidth, Row> across(int first, int limit, int inner, Row row) {
-  return {row, first, limit, inner};
+  return {row, first, limit, inner, opaque(by_warp::lane_row())};
 }
 template <int kOctets, int kWidth, class Row>
 GRAPHRUN_TILE_FN Along<kOctets, kWidth, Row> along(int first, int limit, int inner, Row row) {
-  return {row, first, limit, inner};
+  return {row, first, limit, inner, opaque(by_warp::lane_row())};
 }
 
-// A result of 16 kM by 8 kN numbers, in parts of kParts warps.
+// A result of 16 kM by 8 kN numbers, in parts of kParts warps. Of one octet each row of it lies along the others.
 template <int kM, int kN, int kParts>
 struct Parts {
-  static constexpr int kRow = 8 * kN + 8;  // floats, so that no two lanes meet in a bank
-  alignas(16) float part[kParts][16 * kM][kRow];
+  static constexpr int kRow = 8 * kN + 8, kTurnedRow = 16 * kM + 1;  // floats, so that few lanes meet in a bank
+  alignas(16) float part[kParts][kN == 1 ? 8 * kTurnedRow : 16 * kM * kRow];
+
+  GRAPHRUN_TILE_FN static int at(int m, int n) { return kN == 1 ? n * kTurnedRow + m : m * kRow + n; }
+  // Two sums side by side: as they are, or beside what is there.
+  GRAPHRUN_TILE_FN void put(int of, int m, int n, float x, float y, bool first) {
+    float& left = part[of][at(m, n)];
+    float& right = part[of][at(m, n + 1)];
+    left = first ? x : left + x;
+    right = first ? y : right + y;
+  }
 };
 
-// c += 16 of the terms, of factors as they were asked for.
+// Sums in so many fragments that no product waits for the one before: of small results, one for each term of a split.
 template <int kM, int kN>
-GRAPHRUN_TILE_FN void multiply_fragments(float (&c)[kM][kN][4], const float (&x)[2 * kM][4], const float (&y)[kN][4]) {
-  GRAPHRUN_TILE_UNROLL
-  for (int half = 0; half < 2; ++half) {
+struct Sums {
+  static constexpr int kSets = kM * kN <= 4 ? 3 : 1;
+  float c[kSets][kM][kN][4] = {};
+
+  // Eight of the terms, of factors as they were asked for.
+  GRAPHRUN_TILE_FN void add(const float (&x)[2 * kM][2], const float (&y)[kN][2]) {
     by_warp::Split<2> right[kN];
     GRAPHRUN_TILE_UNROLL
     for (int n = 0; n < kN; ++n) {
-      right[n].set(0, y[n][2 * half]);
-      right[n].set(1, y[n][2 * half + 1]);
+      right[n].set(0, y[n][0]);
+      right[n].set(1, y[n][1]);
     }
     GRAPHRUN_TILE_UNROLL
     for (int m = 0; m < kM; ++m) {
       by_warp::Split<4> left;
-      left.set(0, x[2 * m][2 * half]);
-      left.set(1, x[2 * m + 1][2 * half]);
-      left.set(2, x[2 * m][2 * half + 1]);
-      left.set(3, x[2 * m + 1][2 * half + 1]);
+      left.set(0, x[2 * m][0]);
+      left.set(1, x[2 * m + 1][0]);
+      left.set(2, x[2 * m][1]);
+      left.set(3, x[2 * m + 1][1]);
       GRAPHRUN_TILE_UNROLL
-      for (int n = 0; n < kN; ++n) by_warp::multiply_add(c[m][n], left, right[n]);
+      for (int n = 0; n < kN; ++n) {
+        tile::multiply_add(c[0][m][n], left.low, right[n].high);
+        tile::multiply_add(c[1 % kSets][m][n], left.high, right[n].low);
+        tile::multiply_add(c[2 % kSets][m][n], left.high, right[n].high);
+      }
     }
   }
-}
-
-template <int N>
-GRAPHRUN_TILE_FN void copy_fragments(float (&to)[N][4], const float (&from)[N][4]) {
-  GRAPHRUN_TILE_UNROLL
-  for (int i = 0; i < N; ++i) {
-    GRAPHRUN_TILE_UNROLL
-    for (int j = 0; j < 4; ++j) to[i][j] = from[i][j];
+  GRAPHRUN_TILE_FN float operator()(int m, int n, int i) const {
+    if constexpr (kSets == 1) return c[0][m][n][i];
+    return c[0][m][n][i] + c[1 % kSets][m][n][i] + c[2 % kSets][m][n][i];
   }
-}
+};
 
-// Terms [16 w, 16 w + 16) of every 16 kParts, by warp w of kParts, into its part. Factors are asked for as many times
+// Terms [8 w, 8 w + 8) of every 8 kParts, by warp w of kParts, into its part. Factors are asked for as many times
 // ahead as registers hold: of small results more.
 template <int kM, int kN, int kParts, class A, class B>
 GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
   static_assert(A::kNumbers == 2 * kM && B::kNumbers == kN);
-  constexpr int kNumbers = 8 * kM + 4 * kN, kAhead = kNumbers > 36 ? 1 : kNumbers > 24 ? 2 : kNumbers > 12 ? 4 : 8;
-  constexpr int kStep = 16 * kParts, kFlushed = 8 * kStep;
-  const int g = by_warp::lane_row(), t = by_warp::lane_column(), inner = a.inner;
-  float(*const part)[8 * kN + 8] = to.part[warp];
-  float x[kAhead][2 * kM][4], y[kAhead][kN][4];
-  int k = 16 * warp;
+  constexpr int kNumbers = 4 * kM + 2 * kN, kAhead = kNumbers > 16 ? 2 : kNumbers > 8 ? 6 : 12;
+  constexpr int kStep = 8 * kParts, kFlushed = (16 + kAhead - 1) / kAhead * kAhead * kStep;
+  const int g = a.lane_row, t = opaque(by_warp::lane_column()), inner = a.inner;
+  float x[kAhead][2 * kM][2], y[kAhead][kN][2];
+  int k = 8 * warp;
   GRAPHRUN_TILE_UNROLL
   for (int i = 0; i < kAhead; ++i) {
-    a.load(x[i], k + i * kStep + 4 * t);
-    b.load(y[i], k + i * kStep + 4 * t);
+    a.load(x[i], k + i * kStep + 2 * t);
+    b.load(y[i], k + i * kStep + 2 * t);
   }
   bool first = true;
   do {
-    float c[kM][kN][4] = {};
+    Sums<kM, kN> sums;
     const int end = inner < k + kFlushed ? inner : k + kFlushed;
     GRAPHRUN_TILE_LOOP
     for (; k < end; k += kAhead * kStep) {
       GRAPHRUN_TILE_UNROLL
       for (int i = 0; i < kAhead; ++i) {
         if (k + i * kStep >= end) continue;
-        float next_x[2 * kM][4], next_y[kN][4];
-        a.load(next_x, k + (i + kAhead) * kStep + 4 * t);
-        b.load(next_y, k + (i + kAhead) * kStep + 4 * t);
-        multiply_fragments<kM, kN>(c, x[i], y[i]);
-        copy_fragments(x[i], next_x);
-        copy_fragments(y[i], next_y);
+        sums.add(x[i], y[i]);
+        a.load(x[i], k + (i + kAhead) * kStep + 2 * t);
+        b.load(y[i], k + (i + kAhead) * kStep + 2 * t);
       }
     }
     GRAPHRUN_TILE_UNROLL
@@ -151,9 +165,7 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
       for (int n = 0; n < kN; ++n) {
         GRAPHRUN_TILE_UNROLL
         for (int i = 0; i < 4; i += 2) {
-          auto* const at = reinterpret_cast<Floats<2>*>(&part[16 * m + 4 * i + g][8 * n + 2 * t]);
-          const Floats<2> before = first ? Floats<2>{} : *at;
-          *at = {{before.value[0] + c[m][n][i], before.value[1] + c[m][n][i + 1]}};
+          to.put(warp, kN == 1 ? A::outer(2 * m + i / 2, g) : 16 * m + 4 * i + g, 8 * n + 2 * t, sums(m, n, i), sums(m, n, i + 1), first);
         }
       }
     }
@@ -161,23 +173,45 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
   } while (k < inner);
 }
 
-// A part of a product, 16 kM by 8 kN: f(m, n, sum) for all that is there, m and n as outer indices of the factors.
+// A part of a product, 16 kM by 8 kN: use(m, n, sum, fetched) for all that is there, m and n as outer indices of the
+// factors; fetch(m, n) is what it needs of other memory, asked for all together before the first use.
 // Begins with a barrier; another follows before `parts` are used again.
-template <int kThreads, int kM, int kN, class A, class B, class F>
-GRAPHRUN_TILE_FN void product(void* shared, const A& a, const B& b, F f) {
-  constexpr int kParts = kThreads / 32;
+template <int kThreads, int kM, int kN, class A, class B, class Fetch, class Use>
+GRAPHRUN_TILE_FN void product(void* shared, const A& a, const B& b, Fetch fetch, Use use) {
+  constexpr int kParts = kThreads / 32, kColumns = 8 * kN, kAll = 16 * kM * kColumns;
+  constexpr int kRows = kThreads / kColumns, kTurns = kThreads % kColumns == 0 ? (16 * kM + kRows - 1) / kRows : 0;
   auto& parts = *static_cast<Parts<kM, kN, kParts>*>(shared);
   barrier();
   multiply<kM, kN, kParts>(parts, static_cast<int>(thread_index() / 32), a, b);
-  barrier();
-  GRAPHRUN_TILE_LOOP
-  for (int at = static_cast<int>(thread_index()); at < 16 * kM * 8 * kN; at += kThreads) {
-    const int m = at / (8 * kN), n = at % (8 * kN);
-    if (a.first + m >= a.limit || b.first + n >= b.limit) continue;
+  const auto sum = [&](int m, int n) {
     float sum = 0.0f;
     GRAPHRUN_TILE_UNROLL
-    for (int part = 0; part < kParts; ++part) sum += parts.part[part][A::position(m)][B::position(n)];
-    f(a.first + m, b.first + n, sum);
+    for (int part = 0; part < kParts; ++part)
+      sum += parts.part[part][parts.at(kN == 1 ? m : A::position(m), B::position(n))];
+    return sum;
+  };
+  const auto last = [](int x, int limit) { return x < limit ? x : limit - 1; };
+  if constexpr (kTurns > 0) {
+    const int thread = opaque(static_cast<int>(thread_index())), n = thread % kColumns, row = thread / kColumns;
+    const int column = last(b.first + n, b.limit);
+    decltype(fetch(0, 0)) fetched[kTurns];
+    GRAPHRUN_TILE_UNROLL
+    for (int turn = 0; turn < kTurns; ++turn)
+      fetched[turn] = fetch(last(a.first + row + turn * kRows, a.limit), column);
+    barrier();
+    GRAPHRUN_TILE_UNROLL
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int m = row + turn * kRows;
+      if (m < 16 * kM && a.first + m < a.limit && b.first + n < b.limit)
+        use(a.first + m, b.first + n, sum(m, n), fetched[turn]);
+    }
+  } else {
+    barrier();
+    for (int at = static_cast<int>(thread_index()); at < kAll; at += kThreads) {
+      const int m = at / kColumns, n = at % kColumns;
+      if (a.first + m < a.limit && b.first + n < b.limit)
+        use(a.first + m, b.first + n, sum(m, n), fetch(a.first + m, b.first + n));
+    }
   }
 }
 
@@ -205,14 +239,14 @@ GRAPHRUN_TILE_FN void multiply_rows(void* to, Weights weights, const B& b) {
   }
 }
 // Result n of row b, after a barrier.
-template <int kThreads, int N, class A>
+template <int kThreads, int N>
 GRAPHRUN_TILE_FN float row_product(const void* from, int row, int n) {
   using Shape = RowProduct<kThreads, N>;
   const auto& results = static_cast<const typename Shape::Shared*>(from)->group[n / (16 * Shape::kM)];
   float sum = 0.0f;
   GRAPHRUN_TILE_UNROLL
   for (int share = 0; share < Shape::kShares; ++share)
-    sum += results.part[share][A::position(n % (16 * Shape::kM))][row];
+    sum += results.part[share][results.at(n % (16 * Shape::kM), row)];
   return sum;
 }
 

@@ -74,12 +74,6 @@ GRAPHRUN_TILE_FN void cluster_barrier() {
 #endif
 }
 
-// What this thread, and whom it met at a barrier, wrote before is seen in all blocks before what it writes after; and
-// the other way round for what is read.
-GRAPHRUN_TILE_FN void fence() {
-  asm volatile("fence.acq_rel.gpu;" ::: "memory");
-}
-
 // What a thread has read of memory it reads again: registers that held it are free.
 GRAPHRUN_TILE_FN void forget() {
   asm volatile("" ::: "memory");
@@ -238,6 +232,17 @@ GRAPHRUN_TILE_FN unsigned load_flag(const unsigned* flag) {
 }
 GRAPHRUN_TILE_FN void store_flag(unsigned* flag, unsigned x) {
   *static_cast<volatile unsigned*>(flag) = x;
+}
+
+// What this thread, and whom it met at a barrier, wrote before is seen by who reads the new word, and by whom those
+// meet at a barrier after it.
+GRAPHRUN_TILE_FN void store_release(unsigned* flag, unsigned x) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(flag)), "r"(x) : "memory");
+}
+GRAPHRUN_TILE_FN unsigned load_acquire(const unsigned* flag) {
+  unsigned x;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(__cvta_generic_to_global(flag)) : "memory");
+  return x;
 }
 
 // Nanoseconds, the same clock for all blocks.

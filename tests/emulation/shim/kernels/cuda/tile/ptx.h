@@ -53,7 +53,6 @@ inline void warp_barrier(GRAPHRUN_TILE_HERE) {
 inline void cluster_barrier(GRAPHRUN_TILE_HERE) {
   thread::cluster_barrier({file, line});
 }
-inline void fence() {}
 inline void forget() {}
 inline int opaque(int x) {
   return x;
@@ -132,6 +131,13 @@ inline unsigned load_flag(const unsigned* flag) {
 inline void store_flag(unsigned* flag, unsigned x) {
   *flag = x;
   thread::wrote(flag);
+}
+
+inline void store_release(unsigned* flag, unsigned x) {
+  store_flag(flag, x);
+}
+inline unsigned load_acquire(const unsigned* flag) {
+  return load_flag(flag);
 }
 
 inline unsigned long long global_timer() {
