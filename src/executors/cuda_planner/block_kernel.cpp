@@ -489,6 +489,7 @@ class BlockWriter {
     for (std::uint32_t i = stage_.last; i < region_.last; ++i)
       if (is_number_step(i)) once_.run(i, i + 1);
     text_ += once_.before_rows();
+    prefetches();
     find_groups();
     std::int64_t jobs = 0;
     for (const BlockSum& sum : plan_.sums) jobs += sum.jobs;
@@ -515,6 +516,21 @@ class BlockWriter {
       text_ += fmt::format(
           "    for (int i = static_cast<int>(block_index() * {0}u + thread_index()); i < {1}; i += {2}) {{\n{3}    }}\n",
           threads(), group.elements, threads() * tiling_.blocks(), elements_text(group));
+    }
+  }
+  // The next step's data: its number is known now. (Not of a batch that may end beyond them.)
+  void prefetches() {
+    if (count_ != kNoBuffer) return;
+    for (int k = 0; k < static_cast<int>(steps_.size()); ++k) {
+      if (place(k) != BlockPlace::data) continue;
+      const Step& of = row_step(k);
+      const TextCall next = once_.call(of);
+      const std::int64_t bytes = features(k) * static_cast<std::int64_t>(size_of(next.output.dtype));
+      if (next.inputs[1].name == call(k).inputs[1].name) continue;  // the same
+      text_ += fmt::format(
+          "    by_block::prefetch_rows<{}, {}, {}>({}, [&](int r) {{ return {} + {} + {} * {}; }});{}", threads(),
+          tiling_.blocks(), bytes, phase_.capacity, pointer(of.inputs[0], "const "), next.inputs[0].view.offset,
+          batch_row_text(next, "r"), features(k), comment(of));
     }
   }
   bool is_number_step(std::uint32_t i) const {

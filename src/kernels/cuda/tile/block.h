@@ -166,6 +166,14 @@ GRAPHRUN_TILE_CONSTEXPR int width_for(int n, int most) {
   while (width < n && width < most) width *= 2;
   return width;
 }
+// Asks for `count` rows of some bytes in advance, each at row(r): by all blocks together.
+template <int kThreads, int kBlocks, int kBytes, class Row>
+GRAPHRUN_TILE_FN void prefetch_rows(int count, Row row) {
+  constexpr int kLine = 128, kLines = (kBytes + kLine - 1) / kLine;
+  for (int at = static_cast<int>(block_index()) * kThreads + static_cast<int>(thread_index()); at < count * kLines;
+       at += kThreads * kBlocks)
+    prefetch(reinterpret_cast<const char*>(row(at / kLines)) + at % kLines * kLine);
+}
 // Numbers first, first + 1, … of N, each the fold of `count` rows with M terms each: f(n, result) where it is found.
 // `parts`: kThreads floats of shared memory, which others may have used before the last barrier. Has two barriers.
 template <int kThreads, int N, int M, class Term, class Combine, class F>
@@ -174,21 +182,17 @@ GRAPHRUN_TILE_FN void fold_rows(float* parts, int first, int count, float start,
   const int n = first + static_cast<int>(thread_index()) % kWidth, line = static_cast<int>(thread_index()) / kWidth;
   float part = start;
   if (n < N) {
-    int row = line;
     GRAPHRUN_TILE_LOOP
-    for (; row + (kTogether - 1) * kLines < count; row += kTogether * kLines) {
+    for (int row = line; row < count; row += kTogether * kLines) {
       GRAPHRUN_TILE_UNROLL
       for (int m = 0; m < M; ++m) {
         float x[kTogether];
         GRAPHRUN_TILE_UNROLL
-        for (int k = 0; k < kTogether; ++k) x[k] = term(row + k * kLines, n, m);
+        for (int k = 0; k < kTogether; ++k) x[k] = row + k * kLines < count ? term(row + k * kLines, n, m) : start;
         GRAPHRUN_TILE_UNROLL
         for (int k = 0; k < kTogether; ++k) part = combine(part, x[k]);
       }
     }
-    GRAPHRUN_TILE_LOOP
-    for (; row < count; row += kLines)
-      for (int m = 0; m < M; ++m) part = combine(part, term(row, n, m));
   }
   GRAPHRUN_TILE_UNROLL
   for (int lanes = kWidth; lanes < 32; lanes *= 2) part = combine(part, shuffle_xor(part, lanes));

@@ -245,6 +245,11 @@ GRAPHRUN_TILE_FN unsigned load_acquire(const unsigned* flag) {
   return x;
 }
 
+// Brings a line of global memory nearer, into L2.
+GRAPHRUN_TILE_FN void prefetch(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
+}
+
 // Nanoseconds, the same clock for all blocks.
 GRAPHRUN_TILE_FN unsigned long long global_timer() {
   unsigned long long now;

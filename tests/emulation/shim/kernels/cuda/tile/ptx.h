@@ -140,6 +140,8 @@ inline unsigned load_acquire(const unsigned* flag) {
   return load_flag(flag);
 }
 
+inline void prefetch(const void*) {}
+
 inline unsigned long long global_timer() {
   return thread::now();
 }
