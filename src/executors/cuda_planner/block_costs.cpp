@@ -104,8 +104,9 @@ std::string fault_of(const RegionSignature& region, const std::vector<BlockStep>
 
 }  // namespace
 
-std::uint64_t block_scratch_bytes(const RegionSignature& region, std::uint32_t blocks) {
-  return block_flag_bytes(blocks) + block_phases(block_steps(region), region.capacity, blocks).bytes;
+std::uint64_t block_scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
+  return block_flag_bytes(tiling.blocks()) +
+         block_phases(block_steps(region), region.capacity, tiling.blocks(), tiling.threads).bytes;
 }
 
 TileCosts block_costs(const RegionSignature& region, const Target& target) {
@@ -118,17 +119,20 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
     return tile;
   }
   const auto blocks = static_cast<std::uint32_t>(std::clamp(target.multiprocessors, 1, 1024));
-  const BlockPlan plan = block_phases(steps, region.capacity, blocks);
-  if (plan.shared_bytes + 1024 > target.shared_memory) {
-    tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", plan.shared_bytes);
-  } else if (plan.cycles > kMostCycles || plan.bytes > kMostScratch) {
-    tile.fault = fmt::format("its products take {} cycles a step, single kernels are as fast from {} on", plan.cycles,
-                             kMostCycles);
-  } else {
-    StepTiling tiling{kBlockThreads, 1, blocks, 0, 1, RowTile::block};
-    tiling.scratch_bytes = block_flag_bytes(blocks) + plan.bytes;
-    tile.costs.push_back({tiling, plan.cycles});
+  for (const std::uint32_t threads : {256u, 512u}) {
+    const BlockPlan plan = block_phases(steps, region.capacity, blocks, threads);
+    if (plan.shared_bytes + 1024 > target.shared_memory) {
+      tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", plan.shared_bytes);
+    } else if (plan.cycles > kMostCycles || plan.bytes > kMostScratch) {
+      tile.fault = fmt::format("its products take {} cycles a step, single kernels are as fast from {} on", plan.cycles,
+                               kMostCycles);
+    } else {
+      StepTiling tiling{threads, 1, blocks, 0, 1, RowTile::block};
+      tiling.scratch_bytes = block_flag_bytes(blocks) + plan.bytes;
+      tile.costs.push_back({tiling, plan.cycles});
+    }
   }
+  if (!tile.costs.empty()) tile.fault.clear();
   return tile;
 }
 

@@ -51,7 +51,7 @@ class BlockWriter {
     once_.run(stage_.first, stage_.rows);
     text_ += once_.before_rows();
     find_steps();
-    plan_ = block_phases(steps_, phase_.capacity, tiling_.blocks());
+    plan_ = block_phases(steps_, phase_.capacity, tiling_.blocks(), threads());
     find_values();
     text_ += fmt::format("    const int count = static_cast<int>({});\n    (void)count;\n", count_text());
     selections();
@@ -333,7 +333,7 @@ class BlockWriter {
     const Step& of = row_step(k);
     const std::int64_t n = features(k), terms = feature_count(call(k).inputs[0].type);
     const std::int64_t columns = (n + 8 * product.tile.n - 1) / (8 * product.tile.n);
-    parts_bytes_ = std::max(parts_bytes_, product_bytes(product.tile));
+    parts_bytes_ = std::max(parts_bytes_, product_bytes(product.tile, threads()));
     Context context;
     context.fetches_first = true;
     const std::string sample = "      const u32 r = sample;\n      (void)r, (void)i;\n";
@@ -344,7 +344,7 @@ class BlockWriter {
     text_ += fmt::format(
         "    for (u32 job = (block_index() + {0}u - {1}u % {0}u) % {0}u; job < {2}u; job += {0}u) {{{3}"
         "      const int first = static_cast<int>(job) / {4} * {5}, column = static_cast<int>(job) % {4} * {6};\n"
-        "      by_block::product<{7}, {8}, {9}>(s.parts,\n          by_block::along<{10}, {11}>(first, count, {12}, "
+        "      by_block::product<{7}, {8}, {9}, {12}>(s.parts,\n          by_block::along<{10}, {11}>(first, count, {12}, "
         "[&](int r) {{ return {13}; }}),\n          {14},\n          {17},\n          [&](int sample, int i, float x{15}, const auto& f) {{\n      (void)f;\n{16}      "
         "}});\n    }}\n",
         tiling_.blocks(), before, product.jobs, comment(of), columns, 16 * product.tile.m, 8 * product.tile.n,
@@ -404,10 +404,10 @@ class BlockWriter {
     const Step& of = row_step(k);
     const std::int64_t n = features(k), terms = feature_count(call(k).inputs[0].type);
     const std::int64_t octets = 2 * (n >= 64 ? 4 : (n + 15) / 16);
-    parts_bytes_ = std::max(parts_bytes_, row_product_bytes(n));
+    parts_bytes_ = std::max(parts_bytes_, row_product_bytes(n, threads()));
     rows_ += fmt::format(
         "      const auto w{0} = [&](int first) {{ return {1}; }};{2}      "
-        "by_block::multiply_rows<{3}, {4}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, [&](int b) {{\n        "
+        "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, [&](int b) {{\n        "
         "const u32 r = first + b;\n        (void)r;\n        return {7};\n      }}));\n      barrier();\n",
         of.output, weights(k, octets, "first", fmt::format("{}", terms)), comment(of), threads(), n,
         row_width(k, maker(k, 0), terms), terms, factor_row(k, 0, true));
@@ -417,21 +417,23 @@ class BlockWriter {
   void along_rows(const BlockItem& item) {
     Context context;
     context.in_rows = true;
-    std::string functions, copies;
+    std::int64_t warp = 0;
     for (const int k : item.steps) {
       const BufferId id = row_step(k).output;
       const TextCall c = named(k, context, false);
-      functions += std::exchange(context.text, {});
-      functions += fmt::format("      by_block::{};{}", row_function(c, fmt::format("s.v{}[b]", id)), comment(row_step(k)));
+      rows_ += fmt::format(
+          "      by_block::each_row<{}, {}>(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}      "
+          "by_block::{};{}",
+          threads(), warp, std::exchange(context.text, {}), row_function(c, fmt::format("s.v{}[b]", id)),
+          comment(row_step(k)));
       if (std::string to = keep(k, false); !to.empty())
-        copies += fmt::format("      for (int i = by_block::lane(); i < {0}; i += 32) {{\n      const auto x{1} = "
-                              "s.v{1}[b][i];\n{2}      }}\n",
-                              features(k), id, to);
+        rows_ += fmt::format("      warp_barrier();\n      for (int i = by_block::lane(); i < {0}; i += 32) {{\n      "
+                             "const auto x{1} = s.v{1}[b][i];\n{2}      }}\n",
+                             features(k), id, to);
+      rows_ += "      });\n";
+      context.made.clear();
+      warp += kBlockRows;
     }
-    rows_ += fmt::format(
-        "      by_block::each_row<{}>(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}{}{}      "
-        "}});\n",
-        threads(), functions, copies.empty() ? "" : "      warp_barrier();\n", copies);
   }
 
   std::string row_function(const TextCall& c, const std::string& to) {
@@ -544,8 +546,7 @@ class BlockWriter {
       if (call(sum.step).output.shape.elements() != 1) continue;
       const BufferId value = row_step(sum.step).output;
       shared_ += fmt::format("  float total{};\n", value);
-      std::string text = sum.product ? throw std::logic_error("a product of numbers") : std::string();
-      text = fold(sum, fmt::format("[&](int, float x) {{ s.total{} = x; }}", value), "0");
+      const std::string text = fold(sum, fmt::format("[&](int, float x) {{ s.total{} = x; }}", value), "0");
       text_ += fmt::format("    if ({}) {{{}{}      barrier();\n    }}\n    const float t{} = s.total{};\n",
                            all ? "true" : "is_last", comment(row_step(sum.step)), text, value, value);
       once_.found(value, fmt::format("t{}", value));
@@ -575,6 +576,11 @@ class BlockWriter {
     parts_bytes_ = std::max<std::uint64_t>(parts_bytes_, threads() * sizeof(float));
     Context context;
     const TextCall c = named(sum.step, context, false);
+    if (c.op == Op::matmul)
+      return fmt::format(
+          "        by_block::fold_rows<{}, 1, 1>(reinterpret_cast<float*>(s.parts), 0, count, 0.0f, [&](int r, int, int) {{ "
+          "return {}[0] * {}[0]; }}, {}, {});\n",
+          threads(), c.inputs[0].name, c.inputs[1].name, fold_of(Op::sum)->function, result);
     const Fold* const fold = fold_of(c.op);
     if (fold == nullptr) throw std::logic_error("no fold over rows");
     const RowTerms t = row_terms(c.inputs[0], c.params->as<ReduceParams>().axes);
@@ -594,7 +600,7 @@ class BlockWriter {
   std::string sum_of_products(const BlockSum& sum) {
     const int k = sum.step;
     const Group& group = group_of(row_step(k).output);
-    parts_bytes_ = std::max(parts_bytes_, product_bytes(sum.tile));
+    parts_bytes_ = std::max(parts_bytes_, product_bytes(sum.tile, threads()));
     const std::int64_t sides[] = {feature_count(call(k).inputs[0].type), feature_count(call(k).inputs[1].type)};
     const std::size_t left = sum.tile.turned ? 1 : 0, right = 1 - left;
     const std::int64_t columns = (sides[right] + 8 * sum.tile.n - 1) / (8 * sum.tile.n);
@@ -615,11 +621,12 @@ class BlockWriter {
     fetches.fetches_first = true;
     const std::string elements = elements_text(group, &fetches);
     return fmt::format(
-        "        by_block::product<{0}, {1}, {2}>(s.parts,\n            {3},\n            {4},\n            [&](int m, int n) {{\n        const int i = {6} * {7} + {8};\n        (void)i;\n        struct Fetched {{ {10}}};\n        return Fetched{{{11}}};\n        }},\n            [&](int m, int "
+        "        by_block::product<{0}, {1}, {2}, {12}>(s.parts,\n            {3},\n            {4},\n            [&](int m, int n) {{\n        const int i = {6} * {7} + {8};\n        (void)i;\n        struct Fetched {{ {10}}};\n        return Fetched{{{11}}};\n        }},\n            [&](int m, int "
         "n, float t{5}, const auto& f) {{\n        const int i = {6} * {7} + {8};\n        (void)i, (void)f;\n{9}        }});\n",
         threads(), sum.tile.m, sum.tile.n, factor(left, 2 * sum.tile.m, fmt::format("job / {} * {}", columns, 16 * sum.tile.m)),
         factor(right, sum.tile.n, fmt::format("job % {} * {}", columns, 8 * sum.tile.n)), root(row_step(k).output),
-        sum.tile.turned ? "n" : "m", sides[1], sum.tile.turned ? "m" : "n", elements, fetches.members, fetches.fetched);
+        sum.tile.turned ? "n" : "m", sides[1], sum.tile.turned ? "m" : "n", elements, fetches.members, fetches.fetched,
+        phase_.capacity);
   }
 
   const Group& group_of(BufferId total) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/tile_costs.h"
@@ -19,7 +20,11 @@ namespace {
 
 // Bytes that a multiprocessor gets of L2 in a cycle while all others ask too; cycles of a part of a product beside what
 // it reads and multiplies; of waiting for all blocks; of a step of a block's rows.
-constexpr std::int64_t kBytesPerCycle = 25, kJobCycles = 2500, kSyncCycles = 1800, kItemCycles = 250;
+constexpr std::int64_t kBytesPerCycle = 25, kSyncCycles = 2500, kItemCycles = 400;
+// Twice the warps wait half as long, with half the registers.
+constexpr std::int64_t job_start(std::uint32_t threads) {
+  return threads > 256 ? 1500 : 2500;
+}
 constexpr std::int64_t kMostJobBytes = std::int64_t{1} << 28;
 
 constexpr std::array<ProductTile, 7> kTiles = {{{4, 4}, {2, 4}, {4, 2}, {2, 2}, {1, 4}, {1, 2}, {1, 1}}};
@@ -32,30 +37,38 @@ std::int64_t jobs_of(const ProductSize& size, const ProductTile& tile) {
   return divide_up(size.rows, 16 * tile.m) * divide_up(size.columns, 8 * tile.n);
 }
 // Tensor cores take 6.2 cycles for 16 by 8 by 8, three times, in each of four quarters.
-std::int64_t job_cycles(const ProductSize& size, const ProductTile& tile) {
+std::int64_t job_cycles(const ProductSize& size, const ProductTile& tile, std::uint32_t threads) {
   const std::int64_t bytes = std::min(kMostJobBytes, (16 * tile.m + 8 * tile.n) * size.inner * 4);
   const std::int64_t products = tile.m * tile.n * divide_up(size.inner, 8) * 3 * 62 / 40;
-  return kJobCycles + std::max(bytes / kBytesPerCycle, products);
+  return job_start(threads) + std::max(bytes / kBytesPerCycle, products);
 }
+struct Blocks {
+  std::uint32_t count, threads;
+};
 // The fewest jobs among those that take least time.
-ProductTile tile_for(const ProductSize& size, std::uint32_t blocks, std::int64_t most) {
+ProductTile tile_for(const ProductSize& size, const Blocks& blocks, std::int64_t most) {
+  const auto fits = [&](const ProductTile& tile) { return blocks.threads <= 256 || tile.m * tile.n <= 4; };
   const auto cycles = [&](const ProductTile& tile) {
-    return std::max(most, divide_up(jobs_of(size, tile), blocks) * job_cycles(size, tile));
+    const std::int64_t each = job_cycles(size, tile, blocks.threads), jobs = jobs_of(size, tile);
+    return std::tuple(!fits(tile), std::max(most, divide_up(jobs, blocks.count) * each), jobs * each);
   };
-  return *std::ranges::min_element(kTiles, {}, [&](const ProductTile& tile) {
-    return std::pair(cycles(tile), jobs_of(size, tile) * job_cycles(size, tile));
-  });
+  return *std::ranges::min_element(kTiles, {}, cycles);
 }
-ProductTile tile_for_sum(const ProductSize& size, std::uint32_t blocks, std::int64_t most) {
+ProductTile tile_for_sum(const ProductSize& size, const Blocks& blocks, std::int64_t most) {
   const ProductSize turned{size.columns, size.rows, size.inner};
   const ProductTile as_is = tile_for(size, blocks, most);
   ProductTile other = tile_for(turned, blocks, most);
   other.turned = true;
   const auto cycles = [&](const ProductSize& of, const ProductTile& tile) {
-    const std::int64_t jobs = jobs_of(of, tile), each = job_cycles(of, tile);
-    return std::pair(std::max(most, divide_up(jobs, blocks) * each), jobs * each);
+    const std::int64_t jobs = jobs_of(of, tile), each = job_cycles(of, tile, blocks.threads);
+    return std::pair(std::max(most, divide_up(jobs, blocks.count) * each), jobs * each);
   };
-  return cycles(turned, other) < cycles(size, as_is) ? other : as_is;
+  // Turned, results lie far apart in memory.
+  const auto other_cycles = cycles(turned, other), as_is_cycles = cycles(size, as_is);
+  return other_cycles.first * 5 / 4 < as_is_cycles.first || (jobs_of(turned, other) <= blocks.count && size.columns <= 16 &&
+                                                             other_cycles < as_is_cycles)
+             ? other
+             : as_is;
 }
 
 std::int64_t results(const TextCall& product) {
@@ -67,7 +80,7 @@ std::int64_t terms(const TextCall& product) {
 
 class Planner {
  public:
-  Planner(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks)
+  Planner(const std::vector<BlockStep>& steps, std::int64_t capacity, const Blocks& blocks)
       : steps_(steps), capacity_(capacity), blocks_(blocks), phase_of_(steps.size(), -1) {
     plan_.places.assign(steps.size(), BlockPlace::row);
     plan_.shared.assign(steps.size(), false);
@@ -122,15 +135,15 @@ class Planner {
   }
 
   ProductSize product_size(int i) const { return {capacity_, results(call(i)), terms(call(i))}; }
-  std::int64_t row_tiles() const { return divide_up(divide_up(capacity_, kBlockRows), blocks_); }
+  std::int64_t row_tiles() const { return divide_up(divide_up(capacity_, kBlockRows), blocks_.count); }
   // By a block for its rows, instead of a phase of products.
   std::int64_t row_product_cycles(int i) const {
-    return row_tiles() * (600 + results(call(i)) * terms(call(i)) * 4 / kBytesPerCycle);
+    return row_tiles() * (job_start(blocks_.threads) / 2 + results(call(i)) * terms(call(i)) * 4 / kBytesPerCycle);
   }
   std::int64_t product_cycles(int i) const {
     const ProductSize size = product_size(i);
     const ProductTile tile = tile_for(size, blocks_, 0);
-    return divide_up(jobs_of(size, tile), blocks_) * job_cycles(size, tile);
+    return divide_up(jobs_of(size, tile), blocks_.count) * job_cycles(size, tile, blocks_.threads);
   }
   bool is_large(int i) const {
     return call(i).op == Op::matmul && row_product_cycles(i) > product_cycles(i) + kSyncCycles;
@@ -145,7 +158,7 @@ class Planner {
       if (!std::ranges::all_of(makers(i), [&](int from) { return is_there(from, phase); })) continue;
       BlockProduct product{i, tile_for(product_size(i), blocks_, 0), {}, 0};
       product.jobs = jobs_of(product_size(i), product.tile);
-      cycles += divide_up(product.jobs, blocks_) * job_cycles(product_size(i), product.tile);
+      cycles += divide_up(product.jobs, blocks_.count) * job_cycles(product_size(i), product.tile, blocks_.threads);
       std::vector<bool> in(steps_.size(), false);
       in[static_cast<std::size_t>(i)] = true;
       for (int k = i + 1; k < count(); ++k) {
@@ -189,7 +202,7 @@ class Planner {
       const std::int64_t elements = feature_count(call(i).output) * kBlockRows;
       cycles += call(i).op == Op::matmul
                     ? row_product_cycles(i)
-                    : row_tiles() * (kItemCycles / 3 + elements * kFunctionInstructions / kBlockThreads);
+                    : row_tiles() * (kItemCycles / 3 + elements * kFunctionInstructions / blocks_.threads);
     }
     if (made.rows.empty()) return false;
     find_shared(made);
@@ -246,7 +259,7 @@ class Planner {
   }
 
   void find_sums() {
-    std::int64_t most = 0, all = 0;
+    std::int64_t most = 0, largest = 0, all = 0;
     std::vector<BlockSum> numbers;
     const auto size = [&](int i) {
       return ProductSize{feature_count(call(i).inputs[0].type), feature_count(call(i).inputs[1].type), capacity_};
@@ -255,33 +268,34 @@ class Planner {
       if (call(i).output.rows > 0 || !is_product_over_rows(call(i))) continue;
       const ProductTile tile = tile_for_sum(size(i), blocks_, 0);
       const ProductSize s = tile.turned ? ProductSize{size(i).columns, size(i).rows, capacity_} : size(i);
-      most = std::max(most, divide_up(jobs_of(s, tile), blocks_) * job_cycles(s, tile));
+      most = std::max(most, divide_up(jobs_of(s, tile), blocks_.count) * job_cycles(s, tile, blocks_.threads));
     }
     std::vector<std::int64_t> each;
     for (int i = 0; i < count(); ++i) {
       if (call(i).output.rows > 0) continue;
-      BlockSum sum{i, is_product_over_rows(call(i)), {}, 0};
-      std::int64_t cost = kJobCycles + capacity_ * 32 * 4 / kBytesPerCycle;
+      const bool number = call(i).output.shape.elements() == 1;
+      BlockSum sum{i, !number && is_product_over_rows(call(i)), {}, 0};
+      std::int64_t cost = job_start(blocks_.threads) + capacity_ * 32 * 4 / kBytesPerCycle;
       if (sum.product) {
         sum.tile = tile_for_sum(size(i), blocks_, most);
         const ProductSize s = sum.tile.turned ? ProductSize{size(i).columns, size(i).rows, capacity_} : size(i);
         sum.jobs = jobs_of(s, sum.tile);
-        cost = job_cycles(s, sum.tile);
-      } else if (call(i).output.shape.elements() == 1) {
+        cost = job_cycles(s, sum.tile, blocks_.threads);
+      } else if (number) {
         numbers.push_back(sum);
         continue;
       } else {
         sum.jobs = divide_up(call(i).output.shape.elements(), 32);
       }
       all += sum.jobs * cost;
-      most = std::max(most, cost);
+      largest = std::max(largest, cost);
       const auto at = std::ranges::lower_bound(each, cost, std::greater<>());
       plan_.sums.insert(plan_.sums.begin() + (at - each.begin()), sum);
       each.insert(at, cost);
     }
     plan_.sums.insert(plan_.sums.end(), numbers.begin(), numbers.end());
-    plan_.cycles += std::max(most, divide_up(all, blocks_));
-    if (!numbers.empty()) plan_.cycles = std::max<std::int64_t>(plan_.cycles, kJobCycles);
+    plan_.cycles += std::max({most, largest, divide_up(all, blocks_.count)});
+    if (!numbers.empty()) plan_.cycles = std::max<std::int64_t>(plan_.cycles, job_start(blocks_.threads));
   }
 
   // A table for each data step: those alike share one.
@@ -293,15 +307,15 @@ class Planner {
     return bytes;
   }
   std::uint64_t parts_bytes() const {
-    std::uint64_t bytes = kBlockThreads * sizeof(float);
+    std::uint64_t bytes = blocks_.threads * sizeof(float);
     for (const BlockPhase& phase : plan_.phases) {
-      for (const BlockProduct& product : phase.products) bytes = std::max(bytes, product_bytes(product.tile));
+      for (const BlockProduct& product : phase.products) bytes = std::max(bytes, product_bytes(product.tile, blocks_.threads));
       for (const BlockItem& item : phase.rows)
         if (call(item.steps.front()).op == Op::matmul)
-          bytes = std::max(bytes, row_product_bytes(results(call(item.steps.front()))));
+          bytes = std::max(bytes, row_product_bytes(results(call(item.steps.front())), blocks_.threads));
     }
     for (const BlockSum& sum : plan_.sums)
-      if (sum.product) bytes = std::max(bytes, product_bytes(sum.tile));
+      if (sum.product) bytes = std::max(bytes, product_bytes(sum.tile, blocks_.threads));
     return bytes;
   }
 
@@ -337,7 +351,7 @@ class Planner {
 
   const std::vector<BlockStep>& steps_;
   std::int64_t capacity_;
-  std::uint32_t blocks_;
+  Blocks blocks_;
   std::vector<int> phase_of_;
   BlockPlan plan_;
 };
@@ -358,13 +372,13 @@ std::uint64_t block_flag_bytes(std::uint32_t blocks) {
   return (std::uint64_t{blocks} * 4 + 127) / 128 * 128;
 }
 
-std::uint64_t product_bytes(const ProductTile& tile) {
+std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads) {
   const int floats = tile.n == 1 ? 8 * (16 * tile.m + 1) : 16 * tile.m * (8 * tile.n + 8);
-  return kBlockThreads / 32 * static_cast<std::uint64_t>((floats + 3) / 4 * 4) * sizeof(float);
+  return threads / 32 * static_cast<std::uint64_t>((floats + 3) / 4 * 4) * sizeof(float);
 }
-std::uint64_t row_product_bytes(std::int64_t results) {
+std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads) {
   const std::int64_t m = results >= 64 ? 4 : divide_up(results, 16), groups = divide_up(results, 16 * m);
-  const std::int64_t warps = kBlockThreads / 32, shares = groups >= warps ? 1 : warps / groups;
+  const std::int64_t warps = threads / 32, shares = groups >= warps ? 1 : warps / groups;
   return static_cast<std::uint64_t>(groups * shares * 8 * (16 * m + 1)) * sizeof(float);
 }
 
@@ -389,8 +403,9 @@ std::string block_fault(const BlockStep& step) {
   return {};
 }
 
-BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks) {
-  return Planner(steps, capacity, blocks).run();
+BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
+                       std::uint32_t threads) {
+  return Planner(steps, capacity, {blocks, threads}).run();
 }
 
 }  // namespace graphrun::cuda

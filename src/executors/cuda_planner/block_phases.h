@@ -12,8 +12,6 @@
 
 namespace graphrun::cuda {
 
-inline constexpr std::uint32_t kBlockThreads = 256;
-
 // A row step, and which row step makes each input: -1 what all rows share, and what comes from outside.
 struct BlockStep {
   TextCall call;
@@ -69,7 +67,8 @@ struct BlockPlan {
   std::uint64_t shared_bytes = 0;        // of rows, parts of products, and rows that are looked up
   std::int64_t cycles = 0;               // of a step of the model
 };
-BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks);
+BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
+                       std::uint32_t threads);
 
 // Why there is no such plan: of one step; "" if there is one.
 std::string block_fault(const BlockStep& step);
@@ -82,7 +81,7 @@ inline constexpr std::int64_t kMostLookedUp = 8192;
 std::int64_t shared_stride(std::int64_t features);
 // Of the arena's scratch: flags of blocks that wait for each other, before values.
 std::uint64_t block_flag_bytes(std::uint32_t blocks);
-std::uint64_t product_bytes(const ProductTile& tile);  // of shared memory
-std::uint64_t row_product_bytes(std::int64_t results);
+std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads);  // of shared memory
+std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads);
 
 }  // namespace graphrun::cuda

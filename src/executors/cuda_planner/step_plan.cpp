@@ -70,7 +70,7 @@ std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums) {
 // Each stage exchanges in a place of its own. Which sums share one is not told: each value gets as much as if it were
 // alone. The text of a kernel asserts that it is enough.
 std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
-  if (tiling.tile == RowTile::block) return block_scratch_bytes(region, tiling.blocks());
+  if (tiling.tile == RowTile::block) return block_scratch_bytes(region, tiling);
   if (tiling.clusters <= 1) return 0;
   std::uint64_t bytes = 0;
   for (const StepSignature& step : region.rows)

@@ -37,7 +37,7 @@ TextCall call_of(const StepSignature& step);
 // each block, and each block computes it for itself. "" if they can.
 std::string register_fault(const RegionSignature& region);
 std::uint64_t shared_bytes(const RegionSignature& region);  // of that
-std::uint64_t block_scratch_bytes(const RegionSignature& region, std::uint32_t blocks);
+std::uint64_t block_scratch_bytes(const RegionSignature& region, const StepTiling& tiling);
 // An exchange of sums, beside the steps that run once after it.
 std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums);
 

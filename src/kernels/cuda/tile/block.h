@@ -30,11 +30,13 @@ GRAPHRUN_TILE_FN void each_feature(int rows, Fetch fetch, Use use) {
     }
   }
 }
-// f(row) for some rows: all lanes of a warp for one.
-template <int kThreads, class F>
+// f(row) for some rows: all lanes of a warp for one. Warp kFirst begins.
+template <int kThreads, int kFirst, class F>
 GRAPHRUN_TILE_FN void each_row(int rows, F f) {
+  constexpr int kWarps = kThreads / 32;
   GRAPHRUN_TILE_LOOP
-  for (int row = static_cast<int>(thread_index() / 32); row < rows; row += kThreads / 32) f(row);
+  for (int row = (static_cast<int>(thread_index() / 32) + kWarps - kFirst % kWarps) % kWarps; row < rows; row += kWarps)
+    f(row);
 }
 
 // A row whose feature i is f(i), each time that it is read.
@@ -53,13 +55,18 @@ GRAPHRUN_TILE_FN Made<F> made(F f) {
 GRAPHRUN_TILE_FN int lane() {
   return static_cast<int>(thread_index() % 32);
 }
-// Terms lane, lane + 32, … of a lane, then lanes: each lane has the result.
+GRAPHRUN_TILE_CONSTEXPR int width_for(int n, int most) {
+  int width = 1;
+  while (width < n && width < most) width *= 2;
+  return width;
+}
+// Terms lane, lane + 32, … of a lane, then lanes: each lane that has a term has the result.
 template <int M, class Term, class Combine>
 GRAPHRUN_TILE_FN float fold_lanes(float start, Term term, Combine combine) {
   float part = start;
   for (int m = lane(); m < M; m += 32) part = combine(part, term(m));
   GRAPHRUN_TILE_UNROLL
-  for (int lanes = 16; lanes > 0; lanes /= 2) part = combine(part, shuffle_xor(part, lanes));
+  for (int lanes = width_for(M, 32) / 2; lanes > 0; lanes /= 2) part = combine(part, shuffle_xor(part, lanes));
   return part;
 }
 // to[n] = the fold of M terms, for N of them.
@@ -161,11 +168,6 @@ GRAPHRUN_TILE_FN void logsumexp(float* to, Term term) {
 
 // ---- over rows, by all threads of the block
 
-GRAPHRUN_TILE_CONSTEXPR int width_for(int n, int most) {
-  int width = 1;
-  while (width < n && width < most) width *= 2;
-  return width;
-}
 // Asks for `count` rows of some bytes in advance, each at row(r): by all blocks together.
 template <int kThreads, int kBlocks, int kBytes, class Row>
 GRAPHRUN_TILE_FN void prefetch_rows(int count, Row row) {

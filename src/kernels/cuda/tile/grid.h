@@ -29,6 +29,7 @@ class Grid {
       if (shared_.failed != 0) return;
       if (thread_index() == 0) store_release(flags_ + block_index(), count_);
       for (unsigned block = thread_index(); block < kBlocks; block += kThreads) {
+        if (block == block_index()) continue;
         for (Wait wait(fault_, WaitFor::grid); static_cast<int>(load_acquire(flags_ + block) - count_) < 0;) {
           if (!wait.again()) {
             shared_.failed = 1;

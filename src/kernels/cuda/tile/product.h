@@ -117,11 +117,11 @@ struct Sums {
       left.set(2, x[2 * m][1]);
       left.set(3, x[2 * m + 1][1]);
       GRAPHRUN_TILE_UNROLL
-      for (int n = 0; n < kN; ++n) {
-        tile::multiply_add(c[0][m][n], left.low, right[n].high);
-        tile::multiply_add(c[1 % kSets][m][n], left.high, right[n].low);
-        tile::multiply_add(c[2 % kSets][m][n], left.high, right[n].high);
-      }
+      for (int n = 0; n < kN; ++n) tile::multiply_add(c[0][m][n], left.low, right[n].high);
+      GRAPHRUN_TILE_UNROLL
+      for (int n = 0; n < kN; ++n) tile::multiply_add(c[1 % kSets][m][n], left.high, right[n].low);
+      GRAPHRUN_TILE_UNROLL
+      for (int n = 0; n < kN; ++n) tile::multiply_add(c[2 % kSets][m][n], left.high, right[n].high);
     }
   }
   GRAPHRUN_TILE_FN float operator()(int m, int n, int i) const {
@@ -130,13 +130,20 @@ struct Sums {
   }
 };
 
-// Terms [8 w, 8 w + 8) of every 8 kParts, by warp w of kParts, into its part. Factors are asked for as many times
-// ahead as registers hold: of small results more.
-template <int kM, int kN, int kParts, class A, class B>
+// How many times ahead factors are asked for: what registers hold, beside the sums.
+template <int kThreads, int kM, int kN>
+GRAPHRUN_TILE_CONSTEXPR int times_ahead() {
+  const int numbers = 4 * kM + 2 * kN, most = kThreads > 256 ? 40 : 110;
+  return numbers > 20 ? 2 : most / numbers > 12 ? 12 : most / numbers;
+}
+
+// Terms [8 w, 8 w + 8) of every 8 kParts, by warp w of kParts, into its part. There are no more than kMost of them.
+template <int kThreads, int kM, int kN, int kParts, int kMost, class A, class B>
 GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
   static_assert(A::kNumbers == 2 * kM && B::kNumbers == kN);
-  constexpr int kNumbers = 4 * kM + 2 * kN, kAhead = kNumbers > 16 ? 2 : kNumbers > 8 ? 6 : 12;
-  constexpr int kStep = 8 * kParts, kFlushed = (16 + kAhead - 1) / kAhead * kAhead * kStep;
+  constexpr int kStep = 8 * kParts, kTurns = (kMost + kStep - 1) / kStep, kFit = times_ahead<kThreads, kM, kN>();
+  constexpr int kAhead = kTurns < kFit ? kTurns : kFit;
+  constexpr int kFlushed = (16 + kAhead - 1) / kAhead * kAhead * kStep;
   const int g = a.lane_row, t = opaque(by_warp::lane_column()), inner = a.inner;
   float x[kAhead][2 * kM][2], y[kAhead][kN][2];
   int k = 8 * warp;
@@ -155,6 +162,7 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
       for (int i = 0; i < kAhead; ++i) {
         if (k + i * kStep >= end) continue;
         sums.add(x[i], y[i]);
+        if constexpr (kTurns <= kAhead) continue;
         a.load(x[i], k + (i + kAhead) * kStep + 2 * t);
         b.load(y[i], k + (i + kAhead) * kStep + 2 * t);
       }
@@ -176,13 +184,13 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
 // A part of a product, 16 kM by 8 kN: use(m, n, sum, fetched) for all that is there, m and n as outer indices of the
 // factors; fetch(m, n) is what it needs of other memory, asked for all together before the first use.
 // Begins with a barrier; another follows before `parts` are used again.
-template <int kThreads, int kM, int kN, class A, class B, class Fetch, class Use>
+template <int kThreads, int kM, int kN, int kMost, class A, class B, class Fetch, class Use>
 GRAPHRUN_TILE_FN void product(void* shared, const A& a, const B& b, Fetch fetch, Use use) {
   constexpr int kParts = kThreads / 32, kColumns = 8 * kN, kAll = 16 * kM * kColumns;
   constexpr int kRows = kThreads / kColumns, kTurns = kThreads % kColumns == 0 ? (16 * kM + kRows - 1) / kRows : 0;
   auto& parts = *static_cast<Parts<kM, kN, kParts>*>(shared);
   barrier();
-  multiply<kM, kN, kParts>(parts, static_cast<int>(thread_index() / 32), a, b);
+  multiply<kThreads, kM, kN, kParts, kMost>(parts, static_cast<int>(thread_index() / 32), a, b);
   const auto sum = [&](int m, int n) {
     float sum = 0.0f;
     GRAPHRUN_TILE_UNROLL
@@ -199,11 +207,14 @@ GRAPHRUN_TILE_FN void product(void* shared, const A& a, const B& b, Fetch fetch,
     for (int turn = 0; turn < kTurns; ++turn)
       fetched[turn] = fetch(last(a.first + row + turn * kRows, a.limit), column);
     barrier();
+    float sums[kTurns];
+    GRAPHRUN_TILE_UNROLL
+    for (int turn = 0; turn < kTurns; ++turn) sums[turn] = sum(last(row + turn * kRows, 16 * kM), n);
     GRAPHRUN_TILE_UNROLL
     for (int turn = 0; turn < kTurns; ++turn) {
       const int m = row + turn * kRows;
       if (m < 16 * kM && a.first + m < a.limit && b.first + n < b.limit)
-        use(a.first + m, b.first + n, sum(m, n), fetched[turn]);
+        use(a.first + m, b.first + n, sums[turn], fetched[turn]);
     }
   } else {
     barrier();
@@ -227,15 +238,15 @@ struct RowProduct {
     Results group[kGroups];
   };
 };
-// x (rows, K) times w, whose results side by side are `weights(first, limit)` of its factor A: into `to`.
-template <int kThreads, int N, class Weights, class B>
+// x (rows, kTerms) times w, whose results side by side are `weights(first, limit)` of its factor A: into `to`.
+template <int kThreads, int N, int kTerms, class Weights, class B>
 GRAPHRUN_TILE_FN void multiply_rows(void* to, Weights weights, const B& b) {
   using Shape = RowProduct<kThreads, N>;
   auto& shared = *static_cast<typename Shape::Shared*>(to);
   const int warp = static_cast<int>(thread_index() / 32), share = warp % Shape::kShares;
   GRAPHRUN_TILE_LOOP
   for (int group = warp / Shape::kShares; group < Shape::kGroups; group += Shape::kWarps / Shape::kShares) {
-    multiply<Shape::kM, 1, Shape::kShares>(shared.group[group], share, weights(group * 16 * Shape::kM), b);
+    multiply<kThreads, Shape::kM, 1, Shape::kShares, kTerms>(shared.group[group], share, weights(group * 16 * Shape::kM), b);
   }
 }
 // Result n of row b, after a barrier.
