@@ -65,8 +65,8 @@ TEST(StepKernelsOfRandomGraphs, AgreeWithTheReference) {
       }
       EXPECT_EQ(wrong, "") << "seed " << pair.seed << "\n" << to_string(pair.some->regions());
       if (!wrong.empty() && std::getenv("GRAPHRUN_SHOW_KERNELS") != nullptr)
-        fmt::print("{}\n{}\n", fmt::join(pair.executor->texts(pair.some->program()), "\n"),
-                   to_string(pair.some->program()));
+        for (const RegionCase* one : {pair.some.get(), pair.all.get()})
+          fmt::print("{}\n{}\n", fmt::join(pair.executor->texts(one->program()), "\n"), to_string(one->program()));
       ++run;
       by_warps += pair.all->has(RowTile::warp) ? 1 : 0;
       by_blocks += pair.all->has(RowTile::block) ? 1 : 0;

@@ -105,7 +105,7 @@ std::string fault_of(const RegionSignature& region, const std::vector<BlockStep>
 }  // namespace
 
 std::uint64_t block_scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
-  return block_flag_bytes(tiling.blocks()) +
+  return kBlockFlagBytes +
          block_phases(block_steps(region), region.capacity, tiling.blocks(), tiling.threads).bytes;
 }
 
@@ -128,7 +128,7 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
                                kMostCycles);
     } else {
       StepTiling tiling{threads, 1, blocks, 0, 1, RowTile::block};
-      tiling.scratch_bytes = block_flag_bytes(blocks) + plan.bytes;
+      tiling.scratch_bytes = kBlockFlagBytes + plan.bytes;
       tile.costs.push_back({tiling, plan.cycles});
     }
   }

@@ -41,7 +41,7 @@ class BlockWriter {
         once_(program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); }, "") {
     kernel_.name = name;
     kernel_.tiling = tiling_;
-    scratch_before_ = block_flag_bytes(tiling_.blocks());
+    scratch_before_ = kBlockFlagBytes;
     if (region.stages.size() != 1) throw std::logic_error("a kernel with tiles of blocks has one stage");
   }
 
@@ -306,16 +306,16 @@ class BlockWriter {
     const std::string from = fmt::format("{} + {}", w.name, w.view.offset);
     if (transposed)
       return fmt::format("by_block::along<{}, {}>({}, {}, {}, [&](int n) {{ return {} + n * {}; }})", octets,
-                         width_of({terms, w.view.offset}, 2), first, n, inner, from, terms);
+                         width_of({terms, w.view.offset}), first, n, inner, from, terms);
     return fmt::format("by_block::across<{}, {}>({}, {}, {}, [&](int k) {{ return {} + k * {}; }})", octets,
                        width_of({n, w.view.offset, octets}), first, n, inner, from, n);
   }
   // How many numbers of a row of value k are read at once, along it; `outside` it is one of its phase.
   std::int64_t row_width(int k, int from, std::int64_t terms) {
-    if (from < 0) return width_of({terms, feature_count(buffer(loads_.at(root(row_step(k).inputs[0]))).type)}, 2);
+    if (from < 0) return width_of({terms, feature_count(buffer(loads_.at(root(row_step(k).inputs[0]))).type)});
     if (place(from) == BlockPlace::data)
-      return width_of({terms, features(from), call(from).inputs[0].view.offset}, 2);
-    return width_of({terms}, 2);
+      return width_of({terms, features(from), call(from).inputs[0].view.offset});
+    return width_of({terms});
   }
   bool is_of_phase(int k) const {
     const auto found = phase_of_.find(k);
@@ -488,8 +488,12 @@ class BlockWriter {
       sync();
       number_sums();
     }
-    for (std::uint32_t i = stage_.last; i < region_.last; ++i)
-      if (is_number_step(i)) once_.run(i, i + 1);
+    for (std::uint32_t i = stage_.last; i < region_.last; ++i) {
+      if (is_number_step(i))
+        once_.run(i, i + 1);
+      else
+        array_calls_.emplace(i, once_.call(step(i)));  // a number that it reads may be written over by the next one
+    }
     text_ += once_.before_rows();
     prefetches();
     find_groups();
@@ -675,7 +679,7 @@ class BlockWriter {
     std::set<std::pair<BufferId, std::int64_t>> fetched;            // and not written
     if (group.total != kNoBuffer) held[{group.total, 0}] = fmt::format("t{}", group.total);
     for (const std::uint32_t i : group.steps) {
-      TextCall c = once_.call(step(i));
+      TextCall c = array_calls_.at(i);
       for (std::size_t k = 0; k < step(i).inputs.size(); ++k) {
         if (c.inputs[k].number || c.inputs[k].name.empty()) continue;
         const auto found = held.find({root(step(i).inputs[k]), c.inputs[k].view.offset});
@@ -756,7 +760,7 @@ class BlockWriter {
     if (!waits_ && !stores.empty()) body += "  grid.sync();\n";
     if (!stores.empty()) body += fmt::format("  barrier();\n  if (first_thread) {{\n{}  }}\n", stores);
     kernel_.source = fmt::format(
-        "namespace {0} {{\nusing Arguments = StepArguments<{1}>;\nusing Blocks = Grid<{4}, {5}>;\n"
+        "namespace {0} {{\nusing Arguments = StepArguments<{1}>;\nusing Blocks = Grid<{5}>;\n"
         "static_assert(Blocks::kScratchBytes <= {6} && {6} + {7} <= {8}, \"scratch\");\nstruct Shared {{\n"
         "  alignas(16) unsigned char parts[{9}];\n  Blocks::Shared grid;\n{2}}};\n\nGRAPHRUN_STEP_KERNEL({0}, {4}, "
         "Arguments, a, Shared, s) {{\n{3}}}\n}}  // namespace {0}\n",
@@ -788,6 +792,7 @@ class BlockWriter {
   std::map<int, std::string> rows_of_;              // of data: the row of sample r
   std::map<int, int> phase_of_;
   std::vector<Group> groups_;
+  std::map<std::uint32_t, TextCall> array_calls_;
   BufferId count_ = kNoBuffer;
   int now_ = 0;  // the phase
   bool waits_ = false;

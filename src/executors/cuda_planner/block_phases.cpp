@@ -368,10 +368,6 @@ std::int64_t shared_stride(std::int64_t features) {
   return features < 16 ? divide_up(features, 4) * 4 : divide_up(features, 32) * 32 + 16;
 }
 
-std::uint64_t block_flag_bytes(std::uint32_t blocks) {
-  return (std::uint64_t{blocks} * 4 + 127) / 128 * 128;
-}
-
 std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads) {
   const int floats = tile.n == 1 ? 8 * (16 * tile.m + 1) : 16 * tile.m * (8 * tile.n + 8);
   return threads / 32 * static_cast<std::uint64_t>((floats + 3) / 4 * 4) * sizeof(float);
@@ -395,7 +391,6 @@ std::string block_fault(const BlockStep& step) {
     return no("it sums products of several rows of a sample");
   if (call.output.shape.elements() == 0) return no("it has no elements");
   if (call.op == Op::scatter_add) return no("its sums have places that rows tell");
-  if (call.op == Op::minibatch && step.makers[0] >= 0) return no("its data are computed");
   if (call.op == Op::matmul || call.op == Op::minibatch || call.output.rows == 0 || is_mapped(call)) return {};
   const TextOperand& x = call.inputs[0];
   const auto f32 = [](const TextOperand& o) { return o.type.dtype == DType::f32; };

@@ -79,8 +79,8 @@ bool is_mapped(const TextCall& call);
 inline constexpr std::int64_t kMostLookedUp = 8192;
 // Of row b of a block in shared memory: numbers, so that lanes do not meet in a bank.
 std::int64_t shared_stride(std::int64_t features);
-// Of the arena's scratch: flags of blocks that wait for each other, before values.
-std::uint64_t block_flag_bytes(std::uint32_t blocks);
+// Of the arena's scratch: what blocks wait at for each other, before values.
+inline constexpr std::uint64_t kBlockFlagBytes = 128;
 std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads);  // of shared memory
 std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads);
 

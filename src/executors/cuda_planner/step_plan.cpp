@@ -78,6 +78,14 @@ std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& til
   return bytes > 0 ? bytes : exchange_bytes(tiling, 1);
 }
 
+// A batch of what the region computes may lie where that is in the arena, which a kernel writes when it ends.
+std::string batch_fault(const RegionSignature& region) {
+  for (std::size_t i = 0; i < std::min(region.rows.size(), region.makers.size()); ++i)
+    if (region.rows[i].op == Op::minibatch && region.makers[i][0] != kNoStep)
+      return "'minibatch' is not part of a step kernel: its data are computed in the same region";
+  return {};
+}
+
 std::string register_fault(const RegionSignature& region) {
   for (const StepSignature& step : region.rows) {
     for (std::size_t i = 0; i <= step.inputs.size(); ++i) {
@@ -113,6 +121,7 @@ RegionPlan plan_rows(const RegionSignature& region, const Target& target) {
   if (!region.fused.empty()) return RegionPlan::no("a step kernel needs no fused steps");
   if (region.capacity > kMostRows)
     return RegionPlan::no(fmt::format("a batch of {} rows, a step kernel takes up to {}", region.capacity, kMostRows));
+  if (std::string fault = batch_fault(region); !fault.empty()) return RegionPlan::no(std::move(fault));
   const std::vector<StepCost> costs = step_costs(region, target);
   if (costs.empty()) {
     std::string registers = register_fault(region);

@@ -10,8 +10,8 @@
 
 namespace graphrun::cuda::tile::by_block {
 
-// A factor is asked for eight inner indices at a time: lane 4 g + t gets 2 t and 2 t + 1, of the outer indices
-// outer(o, g), in kOctets octets o. What is beyond the ends is 0.
+// A factor is asked for 4 kInner inner indices at a time: lane 4 g + t gets those from kInner t on, kInner of them, of
+// the outer indices outer(o, g), in kOctets octets o. What is beyond the ends is 0.
 
 // Rows beyond the ends are asked for their address, not read.
 
@@ -26,10 +26,11 @@ struct Across {
 
   GRAPHRUN_TILE_FN static int outer(int octet, int row) { return kOctets * row + octet; }
   GRAPHRUN_TILE_FN static int position(int outer) { return outer % kOctets * 8 + outer / kOctets; }
-  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][2], int k) const {
+  template <int kInner>
+  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][kInner], int k) const {
     const int begin = first + kOctets * lane_row;
     GRAPHRUN_TILE_UNROLL
-    for (int j = 0; j < 2; ++j) {
+    for (int j = 0; j < kInner; ++j) {
       const bool there = k + j < inner;
       const float* const from = row(k + j);
       GRAPHRUN_TILE_UNROLL
@@ -53,18 +54,20 @@ struct Along {
 
   GRAPHRUN_TILE_FN static int outer(int octet, int row) { return 8 * octet + row; }
   GRAPHRUN_TILE_FN static int position(int outer) { return outer; }
-  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][2], int k) const {
+  template <int kInner>
+  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][kInner], int k) const {
+    constexpr int kWide = kWidth < kInner ? kWidth : kInner;
     GRAPHRUN_TILE_UNROLL
     for (int o = 0; o < kOctets; ++o) {
       const int outer = first + 8 * o + lane_row;
       const bool there = outer < limit;
       const float* const from = row(outer) + k;
       GRAPHRUN_TILE_UNROLL
-      for (int j = 0; j < 2; j += kWidth) {
-        Floats<kWidth> some{};
-        if (there && k + j < inner) some = *reinterpret_cast<const Floats<kWidth>*>(from + j);
+      for (int j = 0; j < kInner; j += kWide) {
+        Floats<kWide> some{};
+        if (there && k + j < inner) some = *reinterpret_cast<const Floats<kWide>*>(from + j);
         GRAPHRUN_TILE_UNROLL
-        for (int i = 0; i < kWidth; ++i) x[o][j + i] = some.value[i];
+        for (int i = 0; i < kWide; ++i) x[o][j + i] = some.value[i];
       }
     }
   }
@@ -101,27 +104,31 @@ struct Sums {
   static constexpr int kSets = kM * kN <= 4 ? 3 : 1;
   float c[kSets][kM][kN][4] = {};
 
-  // Eight of the terms, of factors as they were asked for.
-  GRAPHRUN_TILE_FN void add(const float (&x)[2 * kM][2], const float (&y)[kN][2]) {
-    by_warp::Split<2> right[kN];
+  // Some of the terms, of factors as they were asked for.
+  template <int kInner>
+  GRAPHRUN_TILE_FN void add(const float (&x)[2 * kM][kInner], const float (&y)[kN][kInner]) {
     GRAPHRUN_TILE_UNROLL
-    for (int n = 0; n < kN; ++n) {
-      right[n].set(0, y[n][0]);
-      right[n].set(1, y[n][1]);
-    }
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < kM; ++m) {
-      by_warp::Split<4> left;
-      left.set(0, x[2 * m][0]);
-      left.set(1, x[2 * m + 1][0]);
-      left.set(2, x[2 * m][1]);
-      left.set(3, x[2 * m + 1][1]);
+    for (int k = 0; k < kInner; k += 2) {
+      by_warp::Split<2> right[kN];
       GRAPHRUN_TILE_UNROLL
-      for (int n = 0; n < kN; ++n) tile::multiply_add(c[0][m][n], left.low, right[n].high);
+      for (int n = 0; n < kN; ++n) {
+        right[n].set(0, y[n][k]);
+        right[n].set(1, y[n][k + 1]);
+      }
       GRAPHRUN_TILE_UNROLL
-      for (int n = 0; n < kN; ++n) tile::multiply_add(c[1 % kSets][m][n], left.high, right[n].low);
-      GRAPHRUN_TILE_UNROLL
-      for (int n = 0; n < kN; ++n) tile::multiply_add(c[2 % kSets][m][n], left.high, right[n].high);
+      for (int m = 0; m < kM; ++m) {
+        by_warp::Split<4> left;
+        left.set(0, x[2 * m][k]);
+        left.set(1, x[2 * m + 1][k]);
+        left.set(2, x[2 * m][k + 1]);
+        left.set(3, x[2 * m + 1][k + 1]);
+        GRAPHRUN_TILE_UNROLL
+        for (int n = 0; n < kN; ++n) tile::multiply_add(c[0][m][n], left.low, right[n].high);
+        GRAPHRUN_TILE_UNROLL
+        for (int n = 0; n < kN; ++n) tile::multiply_add(c[1 % kSets][m][n], left.high, right[n].low);
+        GRAPHRUN_TILE_UNROLL
+        for (int n = 0; n < kN; ++n) tile::multiply_add(c[2 % kSets][m][n], left.high, right[n].high);
+      }
     }
   }
   GRAPHRUN_TILE_FN float operator()(int m, int n, int i) const {
@@ -130,27 +137,32 @@ struct Sums {
   }
 };
 
+// Of the largest results few inner indices at a time: registers have no room for more.
+GRAPHRUN_TILE_CONSTEXPR int inner_of(int m, int n) {
+  return m * n > 8 ? 2 : 4;
+}
 // How many times ahead factors are asked for: what registers hold, beside the sums.
 template <int kThreads, int kM, int kN>
 GRAPHRUN_TILE_CONSTEXPR int times_ahead() {
-  const int numbers = 4 * kM + 2 * kN, most = kThreads > 256 ? 40 : 110;
-  return numbers > 20 ? 2 : most / numbers > 12 ? 12 : most / numbers;
+  const int numbers = inner_of(kM, kN) * (2 * kM + kN), most = kThreads > 256 ? 48 : 100;
+  return most / numbers > 8 ? 8 : most / numbers > 2 ? most / numbers : 2;
 }
 
-// Terms [8 w, 8 w + 8) of every 8 kParts, by warp w of kParts, into its part. There are no more than kMost of them.
+// Terms [4 kInner w, 4 kInner w + 4 kInner) of every 4 kInner kParts, by warp w of kParts, into its part. There are no more than kMost of them.
 template <int kThreads, int kM, int kN, int kParts, int kMost, class A, class B>
 GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
   static_assert(A::kNumbers == 2 * kM && B::kNumbers == kN);
-  constexpr int kStep = 8 * kParts, kTurns = (kMost + kStep - 1) / kStep, kFit = times_ahead<kThreads, kM, kN>();
+  constexpr int kInner = inner_of(kM, kN), kStep = 4 * kInner * kParts;
+  constexpr int kTurns = (kMost + kStep - 1) / kStep, kFit = times_ahead<kThreads, kM, kN>();
   constexpr int kAhead = kTurns < kFit ? kTurns : kFit;
-  constexpr int kFlushed = (16 + kAhead - 1) / kAhead * kAhead * kStep;
+  constexpr int kFlushed = (32 / kInner + kAhead - 1) / kAhead * kAhead * kStep;
   const int g = a.lane_row, t = opaque(by_warp::lane_column()), inner = a.inner;
-  float x[kAhead][2 * kM][2], y[kAhead][kN][2];
-  int k = 8 * warp;
+  float x[kAhead][2 * kM][kInner], y[kAhead][kN][kInner];
+  int k = 4 * kInner * warp;
   GRAPHRUN_TILE_UNROLL
   for (int i = 0; i < kAhead; ++i) {
-    a.load(x[i], k + i * kStep + 2 * t);
-    b.load(y[i], k + i * kStep + 2 * t);
+    a.load(x[i], k + i * kStep + kInner * t);
+    b.load(y[i], k + i * kStep + kInner * t);
   }
   bool first = true;
   do {
@@ -163,8 +175,8 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
         if (k + i * kStep >= end) continue;
         sums.add(x[i], y[i]);
         if constexpr (kTurns <= kAhead) continue;
-        a.load(x[i], k + (i + kAhead) * kStep + 2 * t);
-        b.load(y[i], k + (i + kAhead) * kStep + 2 * t);
+        a.load(x[i], k + (i + kAhead) * kStep + kInner * t);
+        b.load(y[i], k + (i + kAhead) * kStep + kInner * t);
       }
     }
     GRAPHRUN_TILE_UNROLL

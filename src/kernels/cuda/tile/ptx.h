@@ -234,10 +234,10 @@ GRAPHRUN_TILE_FN void store_flag(unsigned* flag, unsigned x) {
   *static_cast<volatile unsigned*>(flag) = x;
 }
 
-// What this thread, and whom it met at a barrier, wrote before is seen by who reads the new word, and by whom those
-// meet at a barrier after it.
-GRAPHRUN_TILE_FN void store_release(unsigned* flag, unsigned x) {
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(flag)), "r"(x) : "memory");
+// Adds to a word that other blocks look at. What this thread, and whom it met at a barrier, wrote before is seen by who
+// reads the sum, and by whom that one meets at a barrier after it.
+GRAPHRUN_TILE_FN void add_release(unsigned* word, unsigned x) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(x) : "memory");
 }
 GRAPHRUN_TILE_FN unsigned load_acquire(const unsigned* flag) {
   unsigned x;

@@ -133,8 +133,8 @@ inline void store_flag(unsigned* flag, unsigned x) {
   thread::wrote(flag);
 }
 
-inline void store_release(unsigned* flag, unsigned x) {
-  store_flag(flag, x);
+inline void add_release(unsigned* word, unsigned x) {
+  store_flag(word, *word + x);
 }
 inline unsigned load_acquire(const unsigned* flag) {
   return load_flag(flag);
