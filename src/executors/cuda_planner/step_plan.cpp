@@ -78,11 +78,17 @@ std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& til
   return bytes > 0 ? bytes : exchange_bytes(tiling, 1);
 }
 
-// A batch of what the region computes may lie where that is in the arena, which a kernel writes when it ends.
+// Rows of what steps that run once compute lie in the arena, which a kernel writes when it ends.
 std::string batch_fault(const RegionSignature& region) {
-  for (std::size_t i = 0; i < std::min(region.rows.size(), region.makers.size()); ++i)
-    if (region.rows[i].op == Op::minibatch && region.makers[i][0] != kNoStep)
-      return "'minibatch' is not part of a step kernel: its data are computed in the same region";
+  for (std::size_t i = 0; i < std::min(region.rows.size(), region.makers.size()); ++i) {
+    const StepSignature& step = region.rows[i];
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      const bool rows = step.inputs[k].rows > 0 || (step.op == Op::minibatch && k == 0);
+      if (rows && region.makers[i][k] != kNoStep && region.makers[i][k] >= region.rows.size())
+        return fmt::format("'{}' is not part of a step kernel: its rows are of data that the same region computes",
+                           name_of(step.op));
+    }
+  }
   return {};
 }
 
