@@ -56,7 +56,8 @@ Left run(const EmulationOptions& options) {
 }
 
 const Left& right(RowTile tile) {
-  static const Left left[] = {run({kShape, RowTile::thread}), run({kShape, RowTile::warp})};
+  static const Left left[] = {run({kShape, RowTile::thread}), run({kShape, RowTile::warp}),
+                              run({kShape, RowTile::block})};
   return left[static_cast<std::size_t>(tile)];
 }
 
@@ -84,7 +85,7 @@ bool is_noticed(const std::string& what, const std::string& instead, const std::
 }
 
 TEST(StepKernelFaults, NothingIsNoticedWithoutOne) {
-  for (const RowTile tile : {RowTile::thread, RowTile::warp}) {
+  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block}) {
     EXPECT_EQ(right(tile).failure, "");
     EXPECT_FALSE(is_noticed(EmulationOptions{kShape, tile}));
   }
@@ -114,6 +115,19 @@ TEST(StepKernelFaults, InTheTextOfWarpsAreNoticed) {
   EXPECT_TRUE(noticed(" + block_index(), ", " + (block_index() | 1u), ")) << "another block's rows";
   EXPECT_TRUE(noticed("sums.finish(", "(void)(")) << "sums that no one gets";
   EXPECT_TRUE(noticed("weights<", "weights_transposed<")) << "weights that lie otherwise";
+}
+
+TEST(StepKernelFaults, InTheTextOfBlocksAreNoticed) {
+  const auto noticed = [](const std::string& what, const std::string& instead, const std::string& after = "") {
+    return is_noticed(what, instead, after, RowTile::block);
+  };
+  EXPECT_TRUE(noticed("    grid.sync();\n", "")) << "sums before all rows are there";
+  EXPECT_TRUE(noticed("    grid.sync();\n", "", "sums over rows")) << "a step that begins before the weights are there";
+  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<99>(")) << "one row too many";
+  EXPECT_TRUE(noticed("first = block_index() * 8u", "first = (block_index() | 1u) * 8u")) << "another block's rows";
+  EXPECT_TRUE(noticed("const int job = static_cast<int>(all)", "const int job = static_cast<int>(all | 1u)"))
+      << "another part of a sum";
+  EXPECT_TRUE(noticed("&& thread_index() == 0;", "&& thread_index() == 999;")) << "an owner that is not there";
 }
 
 TEST(StepKernelFaults, OfTheMachineAreNoticed) {

@@ -27,7 +27,8 @@ std::shared_ptr<EmulatedExecutor> emulated(std::optional<Blocks> shape, RowTile 
   return std::make_shared<EmulatedExecutor>(options);
 }
 
-constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp};
+constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block};
+constexpr const char* kTileNames[] = {"rows of threads", "rows of warps", "tiles of blocks"};
 
 // With data of their own and few rows.
 struct Case {
@@ -58,12 +59,23 @@ const std::vector<Case>& cases() {
       {"stock_800k",
        {{32, 2, 2}},
        {{"data.train.random.rows", "150"}, {"train.batch", "70"}, {"graph.0.units", "13"}, {"graph.1.units", "6"}}},
+      // Tiles of blocks only: rows that no registers hold, batches in any order, the last one of 20.
+      {"mnist_logreg", {{64, 1, 3}}, {{"data.train.random.rows", "100"}, {"train.batch", "40"}}},
+      {"mnist_mlp",
+       {{32, 1, 2}, {128, 1, 3}},
+       {{"data.train.random.rows", "100"},
+        {"data.train.random.columns.a.shape.0", "20"},
+        {"inputs.x.1", "20"},
+        {"train.batch", "40"},
+        {"train.shuffle", "true"},
+        {"graph.0.units", "90"},
+        {"graph.1.units", "70"}}},
   };
   return list;
 }
 
 void expect_verified(const Model& model, const Blocks& shape, RowTile tile) {
-  SCOPED_TRACE(tile == RowTile::warp ? "rows of warps" : "rows of threads");
+  SCOPED_TRACE(kTileNames[static_cast<std::size_t>(tile)]);
   VerifyOptions options;
   options.custom_executor = emulated(shape, tile, 7);
   options.steps = 2;
@@ -82,7 +94,7 @@ TEST(StepKernelsOfModels, AreVerified) {
     for (const Blocks& shape : c.shapes) {
       model.train.math = model.train.math == MathMode::fast ? MathMode::exact : MathMode::fast;
       for (const RowTile tile : kTiles)
-        if (all_cases() || tile == kTiles[run % 2]) expect_verified(model, shape, tile);
+        if (all_cases() || tile == kTiles[run % std::size(kTiles)]) expect_verified(model, shape, tile);
       ++run;
     }
   }
@@ -116,7 +128,9 @@ TEST(StepKernelsOfModels, LeaveTheSameBytesHoweverTheyRun) {
     RowTile tile;
   } const runs[] = {{load(partial), {32, 2, 2}, RowTile::thread}, {load(peaks), {32, 2, 1}, RowTile::thread},
                     {classifier(), {32, 1, 3}, RowTile::thread},  {load(partial), {32, 2, 2}, RowTile::warp},
-                    {load(peaks), {64, 2, 1}, RowTile::warp},     {classifier(), {32, 1, 3}, RowTile::warp}};
+                    {load(peaks), {64, 2, 1}, RowTile::warp},     {classifier(), {32, 1, 3}, RowTile::warp},
+                    {load(partial), {32, 2, 2}, RowTile::block},  {load(peaks), {64, 2, 1}, RowTile::block},
+                    {classifier(), {32, 1, 3}, RowTile::block}};
   for (const auto& [model, shape, tile] : runs) {
     const std::vector<std::byte> once = after_ten(model, shape, tile, 0, true);
     EXPECT_EQ(after_ten(model, shape, tile, 1, false), once) << model.name;

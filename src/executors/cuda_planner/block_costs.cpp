@@ -13,6 +13,7 @@ namespace {
 
 // Of a step, in cycles: beyond, the launches of single kernels are nothing, and a library's products are faster.
 constexpr std::int64_t kMostCycles = 600'000;
+constexpr std::int64_t kMostNumberCycles = 30'000;
 constexpr std::uint64_t kMostScratch = std::uint64_t{1} << 32;
 
 bool is_array(const TensorType& type) {
@@ -120,12 +121,16 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
   }
   const auto blocks = static_cast<std::uint32_t>(std::clamp(target.multiprocessors, 1, 1024));
   for (const std::uint32_t threads : {256u, 512u}) {
+    // The largest tiles fit the registers as they are compiled for an H100 or H200.
+    if (threads == 256 && target.compute_capability != 90) continue;
     const BlockPlan plan = block_phases(steps, region.capacity, blocks, threads);
     if (plan.shared_bytes + 1024 > target.shared_memory) {
       tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", plan.shared_bytes);
     } else if (plan.cycles > kMostCycles || plan.bytes > kMostScratch) {
       tile.fault = fmt::format("its products take {} cycles a step, single kernels are as fast from {} on", plan.cycles,
                                kMostCycles);
+    } else if (plan.number_cycles > kMostNumberCycles) {
+      tile.fault = fmt::format("a block would sum rows to single numbers for {} cycles", plan.number_cycles);
     } else {
       StepTiling tiling{threads, 1, blocks, 0, 1, RowTile::block};
       tiling.scratch_bytes = kBlockFlagBytes + plan.bytes;

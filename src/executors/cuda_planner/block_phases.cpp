@@ -94,7 +94,7 @@ class Planner {
     }
     find_sums();
     find_arena();
-    plan_.shared_bytes += looked_up_bytes() + parts_bytes();
+    plan_.shared_bytes += looked_up_bytes() + parts_bytes() + staged_bytes();
     plan_.cycles += kSyncCycles * static_cast<std::int64_t>(plan_.phases.size() + (plan_.sums.empty() ? 0 : 1));
     return std::move(plan_);
   }
@@ -282,6 +282,9 @@ class Planner {
         sum.jobs = jobs_of(s, sum.tile);
         cost = job_cycles(s, sum.tile, blocks_.threads);
       } else if (number) {
+        // One block has all of them to add.
+        const std::int64_t terms = capacity_ * feature_count(call(i).inputs[0].type);
+        plan_.number_cycles += 600 + terms * 4 / kBytesPerCycle;
         numbers.push_back(sum);
         continue;
       } else {
@@ -294,8 +297,7 @@ class Planner {
       each.insert(at, cost);
     }
     plan_.sums.insert(plan_.sums.end(), numbers.begin(), numbers.end());
-    plan_.cycles += std::max({most, largest, divide_up(all, blocks_.count)});
-    if (!numbers.empty()) plan_.cycles = std::max<std::int64_t>(plan_.cycles, job_start(blocks_.threads));
+    plan_.cycles += std::max({most, largest, divide_up(all, blocks_.count), plan_.number_cycles});
   }
 
   // A table for each data step: those alike share one.
@@ -316,6 +318,18 @@ class Planner {
     }
     for (const BlockSum& sum : plan_.sums)
       if (sum.product) bytes = std::max(bytes, product_bytes(sum.tile, blocks_.threads));
+    return bytes;
+  }
+
+  std::uint64_t staged_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const BlockPhase& phase : plan_.phases)
+      for (const BlockItem& item : phase.rows)
+        if (const TextCall& first = call(item.steps.front()); first.op == Op::matmul)
+          bytes = std::max(bytes, staged_weights(first));
+    for (const BlockSum& sum : plan_.sums)
+      for (const TextOperand& factor : call(sum.step).inputs)
+        if (sum.product) bytes = std::max(bytes, staged_rows(feature_count(factor.type), capacity_));
     return bytes;
   }
 
@@ -366,6 +380,22 @@ bool is_mapped(const TextCall& call) {
 
 std::int64_t shared_stride(std::int64_t features) {
   return features < 16 ? divide_up(features, 4) * 4 : divide_up(features, 32) * 32 + 16;
+}
+
+namespace {
+std::uint64_t staged_bytes(std::int64_t floats) {
+  constexpr std::uint64_t kMost = 56 * 1024;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(divide_up(floats, 4) * 4) * sizeof(float);
+  return bytes <= kMost ? bytes : 0;
+}
+}  // namespace
+
+std::uint64_t staged_weights(const TextCall& product) {
+  if (product.params->as<MatmulParams>().transpose_b || results(product) > 16) return 0;
+  return staged_bytes(results(product) * terms(product));
+}
+std::uint64_t staged_rows(std::int64_t features, std::int64_t rows) {
+  return features > 16 ? 0 : staged_bytes((features < 4 ? features : divide_up(features, 4) * 4) * rows);
 }
 
 std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads) {

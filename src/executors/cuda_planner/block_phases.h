@@ -66,6 +66,7 @@ struct BlockPlan {
   std::uint64_t bytes = 0;               // of all
   std::uint64_t shared_bytes = 0;        // of rows, parts of products, and rows that are looked up
   std::int64_t cycles = 0;               // of a step of the model
+  std::int64_t number_cycles = 0;        // of the block that sums to single numbers
 };
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
                        std::uint32_t threads);
@@ -81,6 +82,10 @@ inline constexpr std::int64_t kMostLookedUp = 8192;
 std::int64_t shared_stride(std::int64_t features);
 // Of the arena's scratch: what blocks wait at for each other, before values.
 inline constexpr std::uint64_t kBlockFlagBytes = 128;
+// Of a narrow factor that comes into shared memory whole before it is used: 0 of one that does not. The weights of a
+// product of a block's rows; a factor of a sum over rows in the arena, `features` of so many rows.
+std::uint64_t staged_weights(const TextCall& product);
+std::uint64_t staged_rows(std::int64_t features, std::int64_t rows);
 std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads);  // of shared memory
 std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads);
 

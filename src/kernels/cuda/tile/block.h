@@ -182,15 +182,20 @@ template <int kThreads, int N, int M, class Term, class Combine, class F>
 GRAPHRUN_TILE_FN void fold_rows(float* parts, int first, int count, float start, Term term, Combine combine, F f) {
   constexpr int kWidth = width_for(N, 32), kLines = kThreads / kWidth, kTogether = 16;
   const int n = first + static_cast<int>(thread_index()) % kWidth, line = static_cast<int>(thread_index()) / kWidth;
+  constexpr int kTerms = N == 1 ? M : 1;  // of one number, those of a row are shared out like rows
+  const int all = count * kTerms;
   float part = start;
   if (n < N) {
     GRAPHRUN_TILE_LOOP
-    for (int row = line; row < count; row += kTogether * kLines) {
-      GRAPHRUN_TILE_UNROLL
-      for (int m = 0; m < M; ++m) {
+    for (int at = line; at < all; at += kTogether * kLines) {
+      GRAPHRUN_TILE_LOOP
+      for (int m = 0; m < M / kTerms; ++m) {
         float x[kTogether];
         GRAPHRUN_TILE_UNROLL
-        for (int k = 0; k < kTogether; ++k) x[k] = row + k * kLines < count ? term(row + k * kLines, n, m) : start;
+        for (int k = 0; k < kTogether; ++k) {
+          const int i = at + k * kLines;
+          x[k] = i < all ? term(i / kTerms, n, kTerms == 1 ? m : i % kTerms) : start;
+        }
         GRAPHRUN_TILE_UNROLL
         for (int k = 0; k < kTogether; ++k) part = combine(part, x[k]);
       }
