@@ -298,18 +298,17 @@ class BlockWriter {
     }
   }
 
-  std::string weights(int k, std::int64_t octets, const std::string& first, std::string_view inner,
-                      bool staged = false) const {
+  std::string weights(int k, std::int64_t octets, const std::string& first, std::string_view inner) const {
     const TextCall& c = call(k);
     const TextOperand& w = c.inputs[1];
     const bool transposed = c.params->as<MatmulParams>().transpose_b;
     const std::int64_t n = feature_count(c.output), terms = feature_count(c.inputs[0].type);
-    const std::string from = staged ? "s.staged" : fmt::format("{} + {}", w.name, w.view.offset);
+    const std::string from = fmt::format("{} + {}", w.name, w.view.offset);
     if (transposed)
       return fmt::format("by_block::along<{}, {}>({}, {}, {}, [&](int n) {{ return {} + n * {}; }})", octets,
                          width_of({terms, w.view.offset}), first, n, inner, from, terms);
-    return fmt::format("by_block::across<{}, {}{}>({}, {}, {}, [&](int k) {{ return {} + k * {}; }})", octets,
-                       width_of({n, w.view.offset, octets}), staged ? ", true" : "", first, n, inner, from, n);
+    return fmt::format("by_block::across<{}, {}>({}, {}, {}, [&](int k) {{ return {} + k * {}; }})", octets,
+                       width_of({n, w.view.offset, octets}), first, n, inner, from, n);
   }
   // How many numbers of a row of value k are read at once, along it; `outside` it is one of its phase.
   std::int64_t row_width(int k, int from, std::int64_t terms) {
@@ -345,7 +344,7 @@ class BlockWriter {
     text_ += fmt::format(
         "    for (u32 job = (block_index() + {0}u - {1}u % {0}u) % {0}u; job < {2}u; job += {0}u) {{{3}"
         "      const int first = static_cast<int>(job) / {4} * {5}, column = static_cast<int>(job) % {4} * {6};\n"
-        "      by_block::product<{7}, {8}, {9}, {12}>(s.parts, [] {{}},\n          by_block::along<{10}, {11}>(first, count, {12}, "
+        "      by_block::product<{7}, {8}, {9}, {12}>(s.parts,\n          by_block::along<{10}, {11}>(first, count, {12}, "
         "[&](int r) {{ return {13}; }}),\n          {14},\n          {17},\n          [&](int sample, int i, float x{15}, const auto& f) {{\n      (void)f;\n{16}      "
         "}});\n    }}\n",
         tiling_.blocks(), before, product.jobs, comment(of), columns, 16 * product.tile.m, 8 * product.tile.n,
@@ -406,17 +405,11 @@ class BlockWriter {
     const std::int64_t n = features(k), terms = feature_count(call(k).inputs[0].type);
     const std::int64_t octets = 2 * (n >= 64 ? 4 : (n + 15) / 16);
     parts_bytes_ = std::max(parts_bytes_, row_product_bytes(n, threads()));
-    const TextOperand& w = call(k).inputs[1];
-    const std::uint64_t staged = w.view.offset % 4 == 0 ? staged_weights(call(k)) : 0;
-    staged_bytes_ = std::max(staged_bytes_, staged);
-    if (staged > 0)
-      rows_ += fmt::format("      by_block::stage<{}>(s.staged, {} + {}, {});\n", threads(), w.name, w.view.offset,
-                           n * terms);
     rows_ += fmt::format(
         "      const auto w{0} = [&](int first) {{ return {1}; }};{2}      "
         "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, [&](int b) {{\n        "
         "const u32 r = first + b;\n        (void)r;\n        return {7};\n      }}));\n      barrier();\n",
-        of.output, weights(k, octets, "first", fmt::format("{}", terms), staged > 0), comment(of), threads(), n,
+        of.output, weights(k, octets, "first", fmt::format("{}", terms)), comment(of), threads(), n,
         row_width(k, maker(k, 0), terms), terms, factor_row(k, 0, true));
   }
 
@@ -615,19 +608,8 @@ class BlockWriter {
     const std::int64_t sides[] = {feature_count(call(k).inputs[0].type), feature_count(call(k).inputs[1].type)};
     const std::size_t left = sum.tile.turned ? 1 : 0, right = 1 - left;
     const std::int64_t columns = (sides[right] + 8 * sum.tile.n - 1) / (8 * sum.tile.n);
-    std::string stage;
     const auto factor = [&](std::size_t input, std::int64_t octets, const std::string& first) {
       const int from = maker(k, input);
-      const std::uint64_t bytes = from >= 0 && place(from) == BlockPlace::arena && stage.empty()
-                                      ? staged_rows(sides[input], phase_.capacity)
-                                      : 0;
-      if (bytes > 0) {
-        staged_bytes_ = std::max(staged_bytes_, bytes);
-        stage = fmt::format("by_block::stage<{}>(s.staged, g{}, count * {}); ", threads(), row_step(from).output,
-                            stride(from));
-        return fmt::format("by_block::across<{}, {}, true>({}, {}, count, [&](int r) {{ return s.staged + r * {}; }})",
-                           octets, width_of({octets, stride(from)}), first, sides[input], stride(from));
-      }
       std::int64_t width = 0;
       if (from < 0) {
         width = width_of({octets, sides[input]});
@@ -645,11 +627,11 @@ class BlockWriter {
     const std::string a = factor(left, 2 * sum.tile.m, fmt::format("job / {} * {}", columns, 16 * sum.tile.m));
     const std::string b = factor(right, sum.tile.n, fmt::format("job % {} * {}", columns, 8 * sum.tile.n));
     return fmt::format(
-        "        by_block::product<{0}, {1}, {2}, {12}>(s.parts, [&] {{ {13}}},\n            {3},\n            {4},\n            [&](int m, int n) {{\n        const int i = {6} * {7} + {8};\n        (void)i;\n        struct Fetched {{ {10}}};\n        return Fetched{{{11}}};\n        }},\n            [&](int m, int "
+        "        by_block::product<{0}, {1}, {2}, {12}>(s.parts,\n            {3},\n            {4},\n            [&](int m, int n) {{\n        const int i = {6} * {7} + {8};\n        (void)i;\n        struct Fetched {{ {10}}};\n        return Fetched{{{11}}};\n        }},\n            [&](int m, int "
         "n, float t{5}, const auto& f) {{\n        const int i = {6} * {7} + {8};\n        (void)i, (void)f;\n{9}        }});\n",
         threads(), sum.tile.m, sum.tile.n, a, b, root(row_step(k).output),
         sum.tile.turned ? "n" : "m", sides[1], sum.tile.turned ? "m" : "n", elements, fetches.members, fetches.fetched,
-        phase_.capacity, stage);
+        phase_.capacity);
   }
 
   const Group& group_of(BufferId total) const {
@@ -763,7 +745,6 @@ class BlockWriter {
     for (const BufferId id : unread)
       shared += fmt::format("  {} {};  // {}\n", type_name(buffer(id).type.dtype), places_.name(id),
                             printable_name(buffer(id).name));
-    if (staged_bytes_ > 0) shared += fmt::format("  alignas(16) float staged[{}];\n", staged_bytes_ / sizeof(float));
     for (const BufferId id : once_.written_back()) {
       if (!places_.is_number(id)) continue;
       stores += fmt::format("    {}[0] = {}{};  // {}\n", pointer(id, ""),
@@ -816,7 +797,7 @@ class BlockWriter {
   BufferId count_ = kNoBuffer;
   int now_ = 0;  // the phase
   bool waits_ = false;
-  std::uint64_t parts_bytes_ = 0, staged_bytes_ = 0;
+  std::uint64_t parts_bytes_ = 0;
   std::uint64_t scratch_before_ = 0;
   std::string text_, rows_, shared_, begin_;
 };

@@ -94,7 +94,7 @@ class Planner {
     }
     find_sums();
     find_arena();
-    plan_.shared_bytes += looked_up_bytes() + parts_bytes() + staged_bytes();
+    plan_.shared_bytes += looked_up_bytes() + parts_bytes();
     plan_.cycles += kSyncCycles * static_cast<std::int64_t>(plan_.phases.size() + (plan_.sums.empty() ? 0 : 1));
     return std::move(plan_);
   }
@@ -321,18 +321,6 @@ class Planner {
     return bytes;
   }
 
-  std::uint64_t staged_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const BlockPhase& phase : plan_.phases)
-      for (const BlockItem& item : phase.rows)
-        if (const TextCall& first = call(item.steps.front()); first.op == Op::matmul)
-          bytes = std::max(bytes, staged_weights(first));
-    for (const BlockSum& sum : plan_.sums)
-      for (const TextOperand& factor : call(sum.step).inputs)
-        if (sum.product) bytes = std::max(bytes, staged_rows(feature_count(factor.type), capacity_));
-    return bytes;
-  }
-
   // What another phase reads lies in the arena.
   void find_arena() {
     for (int i = 0; i < count(); ++i) {
@@ -380,22 +368,6 @@ bool is_mapped(const TextCall& call) {
 
 std::int64_t shared_stride(std::int64_t features) {
   return features < 16 ? divide_up(features, 4) * 4 : divide_up(features, 32) * 32 + 16;
-}
-
-namespace {
-std::uint64_t staged_bytes(std::int64_t floats) {
-  constexpr std::uint64_t kMost = 56 * 1024;
-  const std::uint64_t bytes = static_cast<std::uint64_t>(divide_up(floats, 4) * 4) * sizeof(float);
-  return bytes <= kMost ? bytes : 0;
-}
-}  // namespace
-
-std::uint64_t staged_weights(const TextCall& product) {
-  if (product.params->as<MatmulParams>().transpose_b || results(product) > 16) return 0;
-  return staged_bytes(results(product) * terms(product));
-}
-std::uint64_t staged_rows(std::int64_t features, std::int64_t rows) {
-  return features > 16 ? 0 : staged_bytes((features < 4 ? features : divide_up(features, 4) * 4) * rows);
 }
 
 std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads) {

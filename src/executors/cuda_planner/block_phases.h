@@ -82,10 +82,6 @@ inline constexpr std::int64_t kMostLookedUp = 8192;
 std::int64_t shared_stride(std::int64_t features);
 // Of the arena's scratch: what blocks wait at for each other, before values.
 inline constexpr std::uint64_t kBlockFlagBytes = 128;
-// Of a narrow factor that comes into shared memory whole before it is used: 0 of one that does not. The weights of a
-// product of a block's rows; a factor of a sum over rows in the arena, `features` of so many rows.
-std::uint64_t staged_weights(const TextCall& product);
-std::uint64_t staged_rows(std::int64_t features, std::int64_t rows);
 std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads);  // of shared memory
 std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads);
 

@@ -16,9 +16,8 @@ namespace graphrun::cuda::tile::by_block {
 // Rows beyond the ends are asked for their address, not read.
 
 // Outer indices lie side by side: row(k) is where they begin for the inner index k.
-template <int kOctets, int kWidth, bool kStaged_, class Row>
+template <int kOctets, int kWidth, class Row>
 struct Across {
-  static constexpr bool kStaged = kStaged_;  // in the block's memory, where it comes while the other is asked for
   Row row;
   int first, limit;  // outer indices
   int inner;         // how many inner ones there are
@@ -47,7 +46,6 @@ struct Across {
 // Inner indices lie side by side: row(i) is where they begin for the outer index i.
 template <int kOctets, int kWidth, class Row>
 struct Along {
-  static constexpr bool kStaged = false;
   Row row;
   int first, limit;
   int inner;
@@ -75,19 +73,13 @@ struct Along {
   }
 };
 // Of the lane's place the compiler is told nothing: else it keeps addresses of all products in registers.
-template <int kOctets, int kWidth, bool kStaged = false, class Row>
-GRAPHRUN_TILE_FN Across<kOctets, kWidth, kStaged, Row> across(int first, int limit, int inner, Row row) {
+template <int kOctets, int kWidth, class Row>
+GRAPHRUN_TILE_FN Across<kOctets, kWidth, Row> across(int first, int limit, int inner, Row row) {
   return {row, first, limit, inner, opaque(by_warp::lane_row())};
 }
 template <int kOctets, int kWidth, class Row>
 GRAPHRUN_TILE_FN Along<kOctets, kWidth, Row> along(int first, int limit, int inner, Row row) {
   return {row, first, limit, inner, opaque(by_warp::lane_row())};
-}
-
-// Asks for floats to come into the block's memory: a narrow factor in few requests, which lie side by side.
-template <int kThreads>
-GRAPHRUN_TILE_FN void stage(float* to, const float* from, int floats) {
-  for (int i = 4 * static_cast<int>(thread_index()); i < floats; i += 4 * kThreads) copy_async(to + i, from + i);
 }
 
 // A result of 16 kM by 8 kN numbers, in parts of kParts warps. Of one octet each row of it lies along the others.
@@ -157,7 +149,6 @@ GRAPHRUN_TILE_CONSTEXPR int times_ahead() {
 }
 
 // Terms [4 kInner w, 4 kInner w + 4 kInner) of every 4 kInner kParts, by warp w of kParts, into its part. There are no more than kMost of them.
-// Where a factor is staged, all threads of the block call, and each asked for its share of it (stage) before.
 template <int kThreads, int kM, int kN, int kParts, int kMost, class A, class B>
 GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
   static_assert(A::kNumbers == 2 * kM && B::kNumbers == kN);
@@ -170,12 +161,8 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
   int k = 4 * kInner * warp;
   GRAPHRUN_TILE_UNROLL
   for (int i = 0; i < kAhead; ++i) {
-    if constexpr (!A::kStaged) a.load(x[i], k + i * kStep + kInner * t);
-    if constexpr (!B::kStaged) b.load(y[i], k + i * kStep + kInner * t);
-  }
-  if constexpr (A::kStaged || B::kStaged) {
-    copies_done();
-    barrier();
+    a.load(x[i], k + i * kStep + kInner * t);
+    b.load(y[i], k + i * kStep + kInner * t);
   }
   bool first = true;
   do {
@@ -186,12 +173,10 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
       GRAPHRUN_TILE_UNROLL
       for (int i = 0; i < kAhead; ++i) {
         if (k + i * kStep >= end) continue;
-        if constexpr (A::kStaged) a.load(x[i], k + i * kStep + kInner * t);
-        if constexpr (B::kStaged) b.load(y[i], k + i * kStep + kInner * t);
         sums.add(x[i], y[i]);
         if constexpr (kTurns <= kAhead) continue;
-        if constexpr (!A::kStaged) a.load(x[i], k + (i + kAhead) * kStep + kInner * t);
-        if constexpr (!B::kStaged) b.load(y[i], k + (i + kAhead) * kStep + kInner * t);
+        a.load(x[i], k + (i + kAhead) * kStep + kInner * t);
+        b.load(y[i], k + (i + kAhead) * kStep + kInner * t);
       }
     }
     GRAPHRUN_TILE_UNROLL
@@ -209,15 +194,14 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
 }
 
 // A part of a product, 16 kM by 8 kN: use(m, n, sum, fetched) for all that is there, m and n as outer indices of the
-// factors; stage() asks for a factor that is staged; fetch(m, n) is what it needs of other memory, asked for all together before the first use.
+// factors; fetch(m, n) is what it needs of other memory, asked for all together before the first use.
 // Begins with a barrier; another follows before `parts` are used again.
-template <int kThreads, int kM, int kN, int kMost, class Stage, class A, class B, class Fetch, class Use>
-GRAPHRUN_TILE_FN void product(void* shared, Stage stage, const A& a, const B& b, Fetch fetch, Use use) {
+template <int kThreads, int kM, int kN, int kMost, class A, class B, class Fetch, class Use>
+GRAPHRUN_TILE_FN void product(void* shared, const A& a, const B& b, Fetch fetch, Use use) {
   constexpr int kParts = kThreads / 32, kColumns = 8 * kN, kAll = 16 * kM * kColumns;
   constexpr int kRows = kThreads / kColumns, kTurns = kThreads % kColumns == 0 ? (16 * kM + kRows - 1) / kRows : 0;
   auto& parts = *static_cast<Parts<kM, kN, kParts>*>(shared);
   barrier();
-  stage();
   multiply<kThreads, kM, kN, kParts, kMost>(parts, static_cast<int>(thread_index() / 32), a, b);
   const auto sum = [&](int m, int n) {
     float sum = 0.0f;

@@ -250,15 +250,6 @@ GRAPHRUN_TILE_FN void prefetch(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
 }
 
-// Sixteen bytes of global memory into the block's, both on 16 bytes; there after copies_done() of the thread that asked.
-GRAPHRUN_TILE_FN void copy_async(void* to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(__cvta_generic_to_global(from))
-               : "memory");
-}
-GRAPHRUN_TILE_FN void copies_done() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
 // Nanoseconds, the same clock for all blocks.
 GRAPHRUN_TILE_FN unsigned long long global_timer() {
   unsigned long long now;

@@ -141,10 +141,6 @@ inline unsigned load_acquire(const unsigned* flag) {
 }
 
 inline void prefetch(const void*) {}
-inline void copy_async(void* to, const void* from) {
-  std::memcpy(to, from, 16);
-}
-inline void copies_done() {}
 
 inline unsigned long long global_timer() {
   return thread::now();
