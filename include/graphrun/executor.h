@@ -83,8 +83,8 @@ struct RegionSignature {
   std::span<const FusedSignature> fused = {};
   std::span<const std::int64_t> chains = {};  // over elements: how many each chain has
   RegionSize size = {};
-  // Of each row step, then of each other one: which of these steps, counted so, makes each input; kNoStep: none of them.
-  // None of a region over elements.
+  // Of each row step, then of each other one: which of these steps, counted so, makes each input; kNoStep: none of
+  // them. None of a region over elements.
   std::span<const std::vector<std::uint32_t>> makers = {};
   std::size_t stages = 1;
 };

@@ -52,7 +52,8 @@ RegionPlan RegionQuestion::ask(const PlanRegion& plan, const RegionSize& size) c
   const bool reduces =
       std::any_of(rows.begin(), rows.end(), [](const StepSignature& step) { return step.output.rows == 0; });
   const RegionForm over_rows = reduces ? RegionForm::reductions : RegionForm::rows;
-  return plan({chains_.empty() ? over_rows : RegionForm::elements, rows, once, phase_.capacity, fused, chains_, size, makers, stages_});
+  return plan({chains_.empty() ? over_rows : RegionForm::elements, rows, once, phase_.capacity, fused, chains_, size,
+               makers, stages_});
 }
 
 }  // namespace graphrun

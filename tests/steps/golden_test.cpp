@@ -1,5 +1,6 @@
-// The text of the step kernels of three networks, with rows of threads and of warps, and tiles of blocks: what a change of the generator does
-// to it. After one: GRAPHRUN_WRITE_GOLDEN=1 test_steps --gtest_filter='StepKernelText*', and read the difference.
+// The text of the step kernels of three networks, with rows of threads and of warps, and tiles of blocks: what a change
+// of the generator does to it. After one: GRAPHRUN_WRITE_GOLDEN=1 test_steps --gtest_filter='StepKernelText*', and read
+// the difference.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -21,7 +21,6 @@
 namespace graphrun::cuda {
 namespace {
 
-
 // How many numbers side by side are read at once: what all of these are multiples of.
 std::int64_t width_of(std::initializer_list<std::int64_t> sizes, std::int64_t most = 4) {
   std::int64_t width = most;
@@ -38,7 +37,8 @@ class BlockWriter {
         stage_(region.stages.front()),
         tiling_(std::get<StepTiling>(region.tiling)),
         places_(program, phase, region),
-        once_(program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); }, "") {
+        once_(
+            program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); }, "") {
     kernel_.name = name;
     kernel_.tiling = tiling_;
     scratch_before_ = kBlockFlagBytes;
@@ -154,8 +154,8 @@ class BlockWriter {
       rows_of_[k] = found->second + "[int(r) < count ? r : 0]";
       if (!fresh) continue;
       shared_ += fmt::format("  u32 rows{}[{}];\n", of.output, phase_.capacity);
-      text_ += fmt::format("    for (int r = thread_index(); r < count; r += {}) {}[r] = static_cast<u32>({});\n", threads(),
-                           found->second, row);
+      text_ += fmt::format("    for (int r = thread_index(); r < count; r += {}) {}[r] = static_cast<u32>({});\n",
+                           threads(), found->second, row);
     }
     if (!tables.empty()) text_ += "    barrier();\n";
   }
@@ -167,7 +167,7 @@ class BlockWriter {
     std::set<int> held;  // made before in the same loop, for the same feature
     std::set<int> made;  // functions of a feature, defined before
     bool in_rows = false;
-    std::string text;    // definitions that the next statement needs
+    std::string text;              // definitions that the next statement needs
     std::string members, fetched;  // what is asked for before: of a struct, its values
     int fetches = 0;
     bool fetches_first = false;  // there is such a struct
@@ -289,7 +289,8 @@ class BlockWriter {
       if (place(k) == BlockPlace::remade) define(k, context);
       text_ += fmt::format(
           "    by_block::each_feature<{0}, {1}>(count - static_cast<int>(block_index()) <= 0 ? 0 : (count - 1 - "
-          "static_cast<int>(block_index())) / {2} + 1, [](int, int) {{ return 0; }}, [&](int b, int i, int) {{\n      const u32 r = block_index() + b * "
+          "static_cast<int>(block_index())) / {2} + 1, [](int, int) {{ return 0; }}, [&](int b, int i, int) {{\n      "
+          "const u32 r = block_index() + b * "
           "{2}u;\n{3}      const auto x = {4}[i];{5}",
           threads(), features(k), tiling_.blocks(), context.text, row_of(k, false), comment(row_step(k)));
       for (const BufferId arena : arenas)
@@ -313,8 +314,7 @@ class BlockWriter {
   // How many numbers of a row of value k are read at once, along it; `outside` it is one of its phase.
   std::int64_t row_width(int k, int from, std::int64_t terms) {
     if (from < 0) return width_of({terms, feature_count(buffer(loads_.at(root(row_step(k).inputs[0]))).type)});
-    if (place(from) == BlockPlace::data)
-      return width_of({terms, features(from), call(from).inputs[0].view.offset});
+    if (place(from) == BlockPlace::data) return width_of({terms, features(from), call(from).inputs[0].view.offset});
     return width_of({terms});
   }
   bool is_of_phase(int k) const {
@@ -344,8 +344,10 @@ class BlockWriter {
     text_ += fmt::format(
         "    for (u32 job = (block_index() + {0}u - {1}u % {0}u) % {0}u; job < {2}u; job += {0}u) {{{3}"
         "      const int first = static_cast<int>(job) / {4} * {5}, column = static_cast<int>(job) % {4} * {6};\n"
-        "      by_block::product<{7}, {8}, {9}, {12}>(s.parts,\n          by_block::along<{10}, {11}>(first, count, {12}, "
-        "[&](int r) {{ return {13}; }}),\n          {14},\n          {17},\n          [&](int sample, int i, float x{15}, const auto& f) {{\n      (void)f;\n{16}      "
+        "      by_block::product<{7}, {8}, {9}, {12}>(s.parts,\n          by_block::along<{10}, {11}>(first, count, "
+        "{12}, "
+        "[&](int r) {{ return {13}; }}),\n          {14},\n          {17},\n          [&](int sample, int i, float "
+        "x{15}, const auto& f) {{\n      (void)f;\n{16}      "
         "}});\n    }}\n",
         tiling_.blocks(), before, product.jobs, comment(of), columns, 16 * product.tile.m, 8 * product.tile.n,
         threads(), product.tile.m, product.tile.n, 2 * product.tile.m, row_width(k, maker(k, 0), terms), terms,
@@ -389,9 +391,8 @@ class BlockWriter {
         continue;
       }
       row_product(k);
-      body += fmt::format(
-          "      const float x{0} = by_block::row_product<{1}, {2}>(s.parts, b, i);\n{3}",
-          row_step(k).output, threads(), features(k), keep(k, true));
+      body += fmt::format("      const float x{0} = by_block::row_product<{1}, {2}>(s.parts, b, i);\n{3}",
+                          row_step(k).output, threads(), features(k), keep(k, true));
       context.held.insert(k);
     }
     rows_ += fmt::format(
@@ -407,7 +408,8 @@ class BlockWriter {
     parts_bytes_ = std::max(parts_bytes_, row_product_bytes(n, threads()));
     rows_ += fmt::format(
         "      const auto w{0} = [&](int first) {{ return {1}; }};{2}      "
-        "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, [&](int b) {{\n        "
+        "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, [&](int b) {{\n   "
+        "     "
         "const u32 r = first + b;\n        (void)r;\n        return {7};\n      }}));\n      barrier();\n",
         of.output, weights(k, octets, "first", fmt::format("{}", terms)), comment(of), threads(), n,
         row_width(k, maker(k, 0), terms), terms, factor_row(k, 0, true));
@@ -422,14 +424,16 @@ class BlockWriter {
       const BufferId id = row_step(k).output;
       const TextCall c = named(k, context, false);
       rows_ += fmt::format(
-          "      by_block::each_row<{}, {}>(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}      "
+          "      by_block::each_row<{}, {}>(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}    "
+          "  "
           "by_block::{};{}",
           threads(), warp, std::exchange(context.text, {}), row_function(c, fmt::format("s.v{}[b]", id)),
           comment(row_step(k)));
       if (std::string to = keep(k, false); !to.empty())
-        rows_ += fmt::format("      warp_barrier();\n      for (int i = by_block::lane(); i < {0}; i += 32) {{\n      "
-                             "const auto x{1} = s.v{1}[b][i];\n{2}      }}\n",
-                             features(k), id, to);
+        rows_ += fmt::format(
+            "      warp_barrier();\n      for (int i = by_block::lane(); i < {0}; i += 32) {{\n      "
+            "const auto x{1} = s.v{1}[b][i];\n{2}      }}\n",
+            features(k), id, to);
       rows_ += "      });\n";
       context.made.clear();
       warp += kBlockRows;
@@ -449,12 +453,11 @@ class BlockWriter {
                          feature_count(x.type) / last_extent(space), last_extent(space), to, x.name, c.inputs[1].name);
     if (c.op == Op::argmax || c.op == Op::argmin) {
       const RowTerms t = row_terms(x, 1u << c.params->as<AxisParams>().axis);
-      return fmt::format("position<{}, {}>({}, {}, {})", t.kept, t.reduced, to,
-                         c.op == Op::argmax ? "1.0f" : "-1.0f", t.text);
+      return fmt::format("position<{}, {}>({}, {}, {})", t.kept, t.reduced, to, c.op == Op::argmax ? "1.0f" : "-1.0f",
+                         t.text);
     }
     const RowTerms t = row_terms(x, c.params->as<ReduceParams>().axes);
-    if (c.op == Op::logsumexp)
-      return fmt::format("logsumexp<Number, {}, {}>({}, {})", t.kept, t.reduced, to, t.text);
+    if (c.op == Op::logsumexp) return fmt::format("logsumexp<Number, {}, {}>({}, {})", t.kept, t.reduced, to, t.text);
     const Fold* const fold = fold_of(c.op);
     if (fold == nullptr) throw std::logic_error(fmt::format("no function of a row: {}", name_of(c.op)));
     return fmt::format("reduce<{}, {}>({}, {}, {}, {})", t.kept, t.reduced, to, fold->start, t.text, fold->function);
@@ -502,7 +505,8 @@ class BlockWriter {
     if (jobs > 0) {
       const std::uint32_t blocks = tiling_.blocks();
       text_ += fmt::format(
-          "    for (u32 turn = 0; turn * {0}u < {1}u; ++turn) {{  // sums over rows\n      const u32 all = turn * {0}u + "
+          "    for (u32 turn = 0; turn * {0}u < {1}u; ++turn) {{  // sums over rows\n      const u32 all = turn * {0}u "
+          "+ "
           "(turn % 2 == 0 ? block_index() : {0}u - 1u - block_index());\n      if (all >= {1}u) continue;\n",
           blocks, jobs);
       std::int64_t before = 0;
@@ -520,7 +524,8 @@ class BlockWriter {
       if (group.total != kNoBuffer) continue;
       waits_ = true;
       text_ += fmt::format(
-          "    for (int i = static_cast<int>(block_index() * {0}u + thread_index()); i < {1}; i += {2}) {{\n{3}    }}\n",
+          "    for (int i = static_cast<int>(block_index() * {0}u + thread_index()); i < {1}; i += {2}) {{\n{3}    "
+          "}}\n",
           threads(), group.elements, threads() * tiling_.blocks(), elements_text(group));
     }
   }
@@ -533,10 +538,9 @@ class BlockWriter {
       const TextCall next = once_.call(of);
       const std::int64_t bytes = features(k) * static_cast<std::int64_t>(size_of(next.output.dtype));
       if (next.inputs[1].name == call(k).inputs[1].name) continue;  // the same
-      text_ += fmt::format(
-          "    by_block::prefetch_rows<{}, {}, {}>({}, [&](int r) {{ return {} + {} + {} * {}; }});{}", threads(),
-          tiling_.blocks(), bytes, phase_.capacity, pointer(of.inputs[0], "const "), next.inputs[0].view.offset,
-          batch_row_text(next, "r"), features(k), comment(of));
+      text_ += fmt::format("    by_block::prefetch_rows<{}, {}, {}>({}, [&](int r) {{ return {} + {} + {} * {}; }});{}",
+                           threads(), tiling_.blocks(), bytes, phase_.capacity, pointer(of.inputs[0], "const "),
+                           next.inputs[0].view.offset, batch_row_text(next, "r"), features(k), comment(of));
     }
   }
   bool is_number_step(std::uint32_t i) const {
@@ -567,7 +571,8 @@ class BlockWriter {
         const bool reads = std::ranges::any_of(step(i).inputs, [&](BufferId id) { return from.contains(root(id)); });
         if (!reads || step(i).op == Op::record) continue;
         const bool row = i >= stage_.rows && i < stage_.last;
-        if (row && std::ranges::any_of(plan_.sums, [&](const BlockSum& sum) { return &row_step(sum.step) == &step(i); }))
+        if (row &&
+            std::ranges::any_of(plan_.sums, [&](const BlockSum& sum) { return &row_step(sum.step) == &step(i); }))
           continue;
         if (row || !is_number_step(i)) return true;
         from.insert(root(step(i).output));
@@ -582,23 +587,25 @@ class BlockWriter {
     const TextCall c = named(sum.step, context, false);
     if (c.op == Op::matmul)
       return fmt::format(
-          "        by_block::fold_rows<{}, 1, 1>(reinterpret_cast<float*>(s.parts), 0, count, 0.0f, [&](int r, int, int) {{ "
+          "        by_block::fold_rows<{}, 1, 1>(reinterpret_cast<float*>(s.parts), 0, count, 0.0f, [&](int r, int, "
+          "int) {{ "
           "return {}[0] * {}[0]; }}, {}, {});\n",
           threads(), c.inputs[0].name, c.inputs[1].name, fold_of(Op::sum)->function, result);
     const Fold* const fold = fold_of(c.op);
     if (fold == nullptr) throw std::logic_error("no fold over rows");
     const RowTerms t = row_terms(c.inputs[0], c.params->as<ReduceParams>().axes);
     return fmt::format(
-        "        by_block::fold_rows<{}, {}, {}>(reinterpret_cast<float*>(s.parts), {}, count, {}, [&](int r, int n, int "
+        "        by_block::fold_rows<{}, {}, {}>(reinterpret_cast<float*>(s.parts), {}, count, {}, [&](int r, int n, "
+        "int "
         "m) {{ return float(({})(n, m)); }}, {}, {});\n",
         threads(), t.kept, t.reduced, first, fold->start, t.text, fold->function, result);
   }
   std::string sum_of_rows(const BlockSum& sum) {
     const Group& group = group_of(row_step(sum.step).output);
-    return fold(sum,
-                fmt::format("[&](int i, float t{}) {{\n{}        }}", root(row_step(sum.step).output),
-                            elements_text(group)),
-                "32 * job");
+    return fold(
+        sum,
+        fmt::format("[&](int i, float t{}) {{\n{}        }}", root(row_step(sum.step).output), elements_text(group)),
+        "32 * job");
   }
 
   std::string sum_of_products(const BlockSum& sum) {
@@ -627,11 +634,13 @@ class BlockWriter {
     const std::string a = factor(left, 2 * sum.tile.m, fmt::format("job / {} * {}", columns, 16 * sum.tile.m));
     const std::string b = factor(right, sum.tile.n, fmt::format("job % {} * {}", columns, 8 * sum.tile.n));
     return fmt::format(
-        "        by_block::product<{0}, {1}, {2}, {12}>(s.parts,\n            {3},\n            {4},\n            [&](int m, int n) {{\n        const int i = {6} * {7} + {8};\n        (void)i;\n        struct Fetched {{ {10}}};\n        return Fetched{{{11}}};\n        }},\n            [&](int m, int "
-        "n, float t{5}, const auto& f) {{\n        const int i = {6} * {7} + {8};\n        (void)i, (void)f;\n{9}        }});\n",
-        threads(), sum.tile.m, sum.tile.n, a, b, root(row_step(k).output),
-        sum.tile.turned ? "n" : "m", sides[1], sum.tile.turned ? "m" : "n", elements, fetches.members, fetches.fetched,
-        phase_.capacity);
+        "        by_block::product<{0}, {1}, {2}, {12}>(s.parts,\n            {3},\n            {4},\n            "
+        "[&](int m, int n) {{\n        const int i = {6} * {7} + {8};\n        (void)i;\n        struct Fetched {{ "
+        "{10}}};\n        return Fetched{{{11}}};\n        }},\n            [&](int m, int "
+        "n, float t{5}, const auto& f) {{\n        const int i = {6} * {7} + {8};\n        (void)i, (void)f;\n{9}      "
+        "  }});\n",
+        threads(), sum.tile.m, sum.tile.n, a, b, root(row_step(k).output), sum.tile.turned ? "n" : "m", sides[1],
+        sum.tile.turned ? "m" : "n", elements, fetches.members, fetches.fetched, phase_.capacity);
   }
 
   const Group& group_of(BufferId total) const {
@@ -656,7 +665,8 @@ class BlockWriter {
         return std::ranges::any_of(a, [&](BufferId id) { return b.contains(id); });
       };
       for (auto other = groups_.begin(); other != groups_.end();) {
-        if (!meets(mine.writes, other->writes) && !meets(mine.reads, other->writes) && !meets(mine.writes, other->reads)) {
+        if (!meets(mine.writes, other->writes) && !meets(mine.reads, other->writes) &&
+            !meets(mine.writes, other->reads)) {
           ++other;
           continue;
         }
@@ -732,10 +742,10 @@ class BlockWriter {
     if (region_.accumulators != kNoBuffer)
       begin += fmt::format("  char* const scratch = static_cast<char*>({});\n  (void)scratch;\n",
                            fmt::format("a.at[{}]", pointer_index(region_.accumulators)));
-    begin += fmt::format("  Blocks grid(s.grid, {}, a.fault);\n",
-                         region_.accumulators != kNoBuffer ? "scratch" : "nullptr");
+    begin +=
+        fmt::format("  Blocks grid(s.grid, {}, a.fault);\n", region_.accumulators != kNoBuffer ? "scratch" : "nullptr");
     for (const Places::Array& array : places_.arrays())
-      begin += fmt::format("  {} * const {} = {};  // {}\n  (void){};\n", type_name(array.dtype), array.name,
+      begin += fmt::format("  {}* const {} = {};  // {}\n  (void){};\n", type_name(array.dtype), array.name,
                            pointer(array.root, ""), printable_name(buffer(array.root).name), array.name);
     for (const BufferId id : once_.read_first())
       if (places_.is_number(id))
@@ -787,10 +797,10 @@ class BlockWriter {
   std::map<BufferId, std::size_t> pointers_;
   std::vector<BlockStep> steps_;  // row steps
   BlockPlan plan_;
-  std::map<BufferId, BufferId> loads_;              // by the tile's root
-  std::map<int, std::vector<BufferId>> stores_;     // by the step that makes it
-  std::map<BufferId, std::string> stored_;          // pointers
-  std::map<int, std::string> rows_of_;              // of data: the row of sample r
+  std::map<BufferId, BufferId> loads_;           // by the tile's root
+  std::map<int, std::vector<BufferId>> stores_;  // by the step that makes it
+  std::map<BufferId, std::string> stored_;       // pointers
+  std::map<int, std::string> rows_of_;           // of data: the row of sample r
   std::map<int, int> phase_of_;
   std::vector<Group> groups_;
   std::map<std::uint32_t, TextCall> array_calls_;

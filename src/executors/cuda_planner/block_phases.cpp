@@ -65,8 +65,8 @@ ProductTile tile_for_sum(const ProductSize& size, const Blocks& blocks, std::int
   };
   // Turned, results lie far apart in memory.
   const auto other_cycles = cycles(turned, other), as_is_cycles = cycles(size, as_is);
-  return other_cycles.first * 5 / 4 < as_is_cycles.first || (jobs_of(turned, other) <= blocks.count && size.columns <= 16 &&
-                                                             other_cycles < as_is_cycles)
+  return other_cycles.first * 5 / 4 < as_is_cycles.first ||
+                 (jobs_of(turned, other) <= blocks.count && size.columns <= 16 && other_cycles < as_is_cycles)
              ? other
              : as_is;
 }
@@ -304,14 +304,16 @@ class Planner {
   std::uint64_t looked_up_bytes() const {
     std::uint64_t bytes = 0;
     for (const BlockStep& step : steps_)
-      if (step.call.op == Op::minibatch && step.call.params->as<MinibatchParams>().shuffle && capacity_ <= kMostLookedUp)
+      if (step.call.op == Op::minibatch && step.call.params->as<MinibatchParams>().shuffle &&
+          capacity_ <= kMostLookedUp)
         bytes += static_cast<std::uint64_t>(capacity_) * sizeof(std::uint32_t);
     return bytes;
   }
   std::uint64_t parts_bytes() const {
     std::uint64_t bytes = blocks_.threads * sizeof(float);
     for (const BlockPhase& phase : plan_.phases) {
-      for (const BlockProduct& product : phase.products) bytes = std::max(bytes, product_bytes(product.tile, blocks_.threads));
+      for (const BlockProduct& product : phase.products)
+        bytes = std::max(bytes, product_bytes(product.tile, blocks_.threads));
       for (const BlockItem& item : phase.rows)
         if (call(item.steps.front()).op == Op::matmul)
           bytes = std::max(bytes, row_product_bytes(results(call(item.steps.front())), blocks_.threads));
@@ -330,10 +332,9 @@ class Planner {
     }
     // Data's numbers are read everywhere; what is made of them, too.
     for (int i = 0; i < count(); ++i) {
-      plan_.strides[static_cast<std::size_t>(i)] =
-          place(i) == BlockPlace::data || feature_count(call(i).output) < 4
-              ? feature_count(call(i).output)
-              : divide_up(feature_count(call(i).output), 4) * 4;
+      plan_.strides[static_cast<std::size_t>(i)] = place(i) == BlockPlace::data || feature_count(call(i).output) < 4
+                                                       ? feature_count(call(i).output)
+                                                       : divide_up(feature_count(call(i).output), 4) * 4;
       if (place(i) != BlockPlace::arena) continue;
       plan_.offsets[static_cast<std::size_t>(i)] = plan_.bytes;
       const std::uint64_t bytes = static_cast<std::uint64_t>(capacity_) *
@@ -387,7 +388,8 @@ std::string block_fault(const BlockStep& step) {
   const auto no = [&](std::string_view why) {
     return fmt::format("'{}' is not part of a step kernel with tiles of blocks: {}", name_of(call.op), why);
   };
-  if (call.op == Op::matmul && call.output.rows > 0 && feature_count(call.inputs[0].type) != call.inputs[0].type.shape[1])
+  if (call.op == Op::matmul && call.output.rows > 0 &&
+      feature_count(call.inputs[0].type) != call.inputs[0].type.shape[1])
     return no("it multiplies several rows of a sample");
   if (call.op == Op::matmul && call.output.rows == 0 && call.inputs[0].type.rows != 1)
     return no("it sums products of several rows of a sample");

@@ -1,7 +1,7 @@
-// block_phases.h: how the row steps of a region with tiles of blocks fall into phases, between which all blocks wait for
-// each other: parts of large products, with the steps on their results that follow; rows of a block; sums over rows.
-// Contract: pure functions of the steps, the size of the batch and the number of blocks; the plan of a region and the
-// text of its kernel ask for the same. Leaves to others: the text (block_kernel.cpp), the choice (step_plan.h).
+// block_phases.h: how the row steps of a region with tiles of blocks fall into phases, between which all blocks wait
+// for each other: parts of large products, with the steps on their results that follow; rows of a block; sums over
+// rows. Contract: pure functions of the steps, the size of the batch and the number of blocks; the plan of a region and
+// the text of its kernel ask for the same. Leaves to others: the text (block_kernel.cpp), the choice (step_plan.h).
 #pragma once
 
 #include <cstdint>
@@ -58,15 +58,15 @@ enum class BlockPlace : std::uint8_t {
 
 struct BlockPlan {
   std::vector<BlockPhase> phases;
-  std::vector<BlockSum> sums;  // the largest jobs first; those of one number last, which have no jobs
-  std::vector<BlockPlace> places;        // of each step's output
-  std::vector<bool> shared;              // it is in shared memory
-  std::vector<std::int64_t> strides;     // of rows in the arena: numbers
-  std::vector<std::uint64_t> offsets;    // there: bytes
-  std::uint64_t bytes = 0;               // of all
-  std::uint64_t shared_bytes = 0;        // of rows, parts of products, and rows that are looked up
-  std::int64_t cycles = 0;               // of a step of the model
-  std::int64_t number_cycles = 0;        // of the block that sums to single numbers
+  std::vector<BlockSum> sums;          // the largest jobs first; those of one number last, which have no jobs
+  std::vector<BlockPlace> places;      // of each step's output
+  std::vector<bool> shared;            // it is in shared memory
+  std::vector<std::int64_t> strides;   // of rows in the arena: numbers
+  std::vector<std::uint64_t> offsets;  // there: bytes
+  std::uint64_t bytes = 0;             // of all
+  std::uint64_t shared_bytes = 0;      // of rows, parts of products, and rows that are looked up
+  std::int64_t cycles = 0;             // of a step of the model
+  std::int64_t number_cycles = 0;      // of the block that sums to single numbers
 };
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
                        std::uint32_t threads);

@@ -221,7 +221,8 @@ std::string element_text(const TextCall& call, std::string& reason) {
     const Split<1> split({x}, call.params->as<ReduceParams>().axes);
     if (call.inputs[0].number) return call.inputs[0].name;
     return fmt::format("fold<{}>({}, [&](int m) {{ return {}[{} + {} + {}]; }}, {})", split.reduced.count, fold->start,
-                       call.inputs[0].name, x.offset, dims_text(split.kept, "i"), dims_text(split.reduced, "m"), fold->function);
+                       call.inputs[0].name, x.offset, dims_text(split.kept, "i"), dims_text(split.reduced, "m"),
+                       fold->function);
   }
   if (!is_scalar(call.op)) return no("it has no text for what all rows share");
   std::vector<std::string> x;

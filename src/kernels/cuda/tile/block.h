@@ -1,8 +1,8 @@
 // block.h: the block tile: a block has a few rows, samples, at a time, and its threads share out their features; values
 // of a row lie in memory, the block's or the arena, one feature after the other.
 // Contract: functions of loops and of rows are called by all threads of a block, none ends with a barrier. What takes
-// `rows` works on the rows [0, rows) of the block. Order of sums is fixed by the sizes alone. Leaves to others: products
-// (product.h), other blocks (grid.h), the text (executors/cuda_planner/block_kernel.cpp).
+// `rows` works on the rows [0, rows) of the block. Order of sums is fixed by the sizes alone. Leaves to others:
+// products (product.h), other blocks (grid.h), the text (executors/cuda_planner/block_kernel.cpp).
 #pragma once
 
 #include "kernels/cuda/tile/thread.h"
@@ -80,15 +80,15 @@ GRAPHRUN_TILE_FN void reduce(float* to, float start, Term term, Combine combine)
     }
   } else {
     for (int n = 0; n < N; ++n) {
-      const float sum = fold_lanes<M>(start, [&](int m) { return term(n, m); }, combine);
+      const float sum = fold_lanes<M>(
+          start, [&](int m) { return term(n, m); }, combine);
       if (lane() == 0) to[n] = sum;
     }
   }
 }
 template <int N, int M, class Term>
 GRAPHRUN_TILE_FN void position(int* to, float sign, Term term) {
-  for (int n = lane(); n < N; n += 32)
-    to[n] = tile::position<1, M>(sign, [&](int, int m) { return term(n, m); })[0];
+  for (int n = lane(); n < N; n += 32) to[n] = tile::position<1, M>(sign, [&](int, int m) { return term(n, m); })[0];
 }
 
 // What softmax and its kin need of M terms: each lane has it.
@@ -98,7 +98,8 @@ struct Exponentials {
   float top, sum;
   GRAPHRUN_TILE_FN explicit Exponentials(Term terms) : term(terms) {
     top = fold_lanes<M>(-infinity(), term, [](float x, float y) { return larger(x, y); });
-    sum = fold_lanes<M>(0.0f, [&](int m) { return value(m); }, [](float x, float y) { return x + y; });
+    sum = fold_lanes<M>(
+        0.0f, [&](int m) { return value(m); }, [](float x, float y) { return x + y; });
   }
   GRAPHRUN_TILE_FN float value(int m) const {
     return float(scalar::Exp::apply<Number>(Number(term(m) - top), Number(0.0f), Number(0.0f)));

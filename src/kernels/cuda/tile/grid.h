@@ -1,9 +1,9 @@
 // grid.h: all blocks of a kernel wait for each other.
-// Contract: what any thread wrote before sync() is seen by all threads after it. All blocks run at the same time, all of
-// their threads call. Nothing is reset: a word counts, from the zero that the scratch begins with. After a wait that gave
-// up (failed()) no sync() waits. Leaves to others: the clock (wait.h).
-// One word that all blocks add to, and one thread of each looks at: 1,900 cycles for 132 blocks of an H200; a flag of
-// each block, at which as many threads look, took 3,500.
+// Contract: what any thread wrote before sync() is seen by all threads after it. All blocks run at the same time, all
+// of their threads call. Nothing is reset: a word counts, from the zero that the scratch begins with. After a wait that
+// gave up (failed()) no sync() waits. Leaves to others: the clock (wait.h). One word that all blocks add to, and one
+// thread of each looks at: 1,900 cycles for 132 blocks of an H200; a flag of each block, at which as many threads look,
+// took 3,500.
 #pragma once
 
 #include "kernels/cuda/tile/wait.h"

@@ -148,7 +148,8 @@ GRAPHRUN_TILE_CONSTEXPR int times_ahead() {
   return most / numbers > 8 ? 8 : most / numbers > 2 ? most / numbers : 2;
 }
 
-// Terms [4 kInner w, 4 kInner w + 4 kInner) of every 4 kInner kParts, by warp w of kParts, into its part. There are no more than kMost of them.
+// Terms [4 kInner w, 4 kInner w + 4 kInner) of every 4 kInner kParts, by warp w of kParts, into its part. There are no
+// more than kMost of them.
 template <int kThreads, int kM, int kN, int kParts, int kMost, class A, class B>
 GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
   static_assert(A::kNumbers == 2 * kM && B::kNumbers == kN);
@@ -185,7 +186,8 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
       for (int n = 0; n < kN; ++n) {
         GRAPHRUN_TILE_UNROLL
         for (int i = 0; i < 4; i += 2) {
-          to.put(warp, kN == 1 ? A::outer(2 * m + i / 2, g) : 16 * m + 4 * i + g, 8 * n + 2 * t, sums(m, n, i), sums(m, n, i + 1), first);
+          to.put(warp, kN == 1 ? A::outer(2 * m + i / 2, g) : 16 * m + 4 * i + g, 8 * n + 2 * t, sums(m, n, i),
+                 sums(m, n, i + 1), first);
         }
       }
     }
@@ -258,7 +260,8 @@ GRAPHRUN_TILE_FN void multiply_rows(void* to, Weights weights, const B& b) {
   const int warp = static_cast<int>(thread_index() / 32), share = warp % Shape::kShares;
   GRAPHRUN_TILE_LOOP
   for (int group = warp / Shape::kShares; group < Shape::kGroups; group += Shape::kWarps / Shape::kShares) {
-    multiply<kThreads, Shape::kM, 1, Shape::kShares, kTerms>(shared.group[group], share, weights(group * 16 * Shape::kM), b);
+    multiply<kThreads, Shape::kM, 1, Shape::kShares, kTerms>(shared.group[group], share,
+                                                             weights(group * 16 * Shape::kM), b);
   }
 }
 // Result n of row b, after a barrier.
