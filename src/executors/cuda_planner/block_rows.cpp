@@ -1,0 +1,235 @@
+#include "executors/cuda_planner/block_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "executors/cuda_planner/row_text.h"
+#include "graphrun/family_op.h"
+#include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+
+namespace graphrun::cuda {
+namespace {
+
+class RowsWriter {
+ public:
+  explicit RowsWriter(BlockValues& values) : v_(values) {}
+
+  BlockText run() {
+    stores_of_data();
+    for (std::size_t p = 0; p < v_.plan.phases.size(); ++p) {
+      if (p > 0) out_.text += kBlockSync;
+      out_.waits = out_.waits || p > 0;
+      v_.begin_phase(static_cast<int>(p));
+      const BlockPhase& phase = v_.plan.phases[p];
+      if (phase.products.empty()) {
+        rows_text(phase, p + 1);
+        continue;
+      }
+      out_.text += fmt::format("    // phase {}: products\n", p + 1);
+      std::int64_t before = 0;
+      for (const BlockProduct& product : phase.products) before = product_text(product, before);
+    }
+    clear_rows();
+    return std::move(out_);
+  }
+
+ private:
+  // What no phase makes.
+  void stores_of_data() {
+    for (const auto& [k, arenas] : v_.stores) {
+      if (v_.place(k) != BlockPlace::data && v_.place(k) != BlockPlace::remade) continue;
+      BlockContext context;
+      if (v_.place(k) == BlockPlace::remade) v_.define(k, context);
+      out_.text += fmt::format(
+          "    by_block::each_feature<{0}, {1}>(count - static_cast<int>(block_index()) <= 0 ? 0 : (count - 1 - "
+          "static_cast<int>(block_index())) / {2} + 1, [](int, int) {{ return 0; }}, [&](int b, int i, int) {{\n      "
+          "const u32 r = block_index() + b * "
+          "{2}u;\n{3}      const auto x = {4}[i];{5}",
+          v_.threads(), v_.features(k), v_.tiling.blocks(), context.text, v_.row_of(k, false),
+          step_comment(v_.row_step(k)));
+      for (const BufferId arena : arenas)
+        out_.text += fmt::format("      {}[u64(r) * {} + i] = x;\n", v_.pointer(arena, ""), v_.features(k));
+      out_.text += "    });\n";
+    }
+  }
+
+  std::string weights(int k, std::int64_t octets, const std::string& first, std::string_view inner) const {
+    const TextCall& c = v_.call(k);
+    const TextOperand& w = c.inputs[1];
+    const bool transposed = c.params->as<MatmulParams>().transpose_b;
+    const std::int64_t n = feature_count(c.output), terms = feature_count(c.inputs[0].type);
+    const std::string from = fmt::format("{} + {}", w.name, w.view.offset);
+    if (transposed)
+      return fmt::format("by_block::along<{}, {}>({}, {}, {}, [&](int n) {{ return {} + n * {}; }})", octets,
+                         width_of({terms, w.view.offset}), first, n, inner, from, terms);
+    return fmt::format("by_block::across<{}, {}>({}, {}, {}, [&](int k) {{ return {} + k * {}; }})", octets,
+                       width_of({n, w.view.offset, octets}), first, n, inner, from, n);
+  }
+  // How many numbers of a row of value k are read at once, along it; `outside` it is one of its phase.
+  std::int64_t row_width(int k, int from, std::int64_t terms) {
+    if (from < 0)
+      return width_of({terms, feature_count(v_.buffer(v_.loads.at(v_.root(v_.row_step(k).inputs[0]))).type)});
+    if (v_.place(from) == BlockPlace::data)
+      return width_of({terms, v_.features(from), v_.call(from).inputs[0].view.offset});
+    return width_of({terms});
+  }
+  // Jobs [before, before + its own).
+  std::int64_t product_text(const BlockProduct& product, std::int64_t before) {
+    const int k = product.step;
+    const Step& of = v_.row_step(k);
+    const std::int64_t n = v_.features(k), terms = feature_count(v_.call(k).inputs[0].type);
+    const std::int64_t columns = (n + 8 * product.tile.n - 1) / (8 * product.tile.n);
+    out_.parts_bytes = std::max(out_.parts_bytes, product_bytes(product.tile, v_.threads()));
+    BlockContext context;
+    context.fetches_first = true;
+    const std::string sample = "      const u32 r = sample;\n      (void)r, (void)i;\n";
+    std::string body = sample;
+    context.held.insert(k);
+    body += v_.keep(k, false);
+    for (const int next : product.epilogue) body += v_.statement(next, context);
+    out_.text += fmt::format(
+        "    for (u32 job = (block_index() + {0}u - {1}u % {0}u) % {0}u; job < {2}u; job += {0}u) {{{3}"
+        "      const int first = static_cast<int>(job) / {4} * {5}, column = static_cast<int>(job) % {4} * {6};\n"
+        "      by_block::product<{7}, {8}, {9}, {12}>(s.parts,\n          by_block::along<{10}, {11}>(first, count, "
+        "{12}, "
+        "[&](int r) {{ return {13}; }}),\n          {14},\n          {17},\n          [&](int sample, int i, float "
+        "x{15}, const auto& f) {{\n      (void)f;\n{16}      "
+        "}});\n    }}\n",
+        v_.tiling.blocks(), before, product.jobs, step_comment(of), columns, 16 * product.tile.m, 8 * product.tile.n,
+        v_.threads(), product.tile.m, product.tile.n, 2 * product.tile.m, row_width(k, v_.maker(k, 0), terms), terms,
+        v_.factor_row(k, 0, false), weights(k, product.tile.n, "column", fmt::format("{}", terms)), of.output, body,
+        fetch_text(context, "int sample, int i", sample));
+    return before + product.jobs;
+  }
+
+  void rows_text(const BlockPhase& phase, std::size_t number) {
+    rows_.clear();
+    for (const BlockItem& item : phase.rows) {
+      rows_ += "      barrier();\n";
+      item.loop ? loop(item) : along_rows(item);
+    }
+    out_.text += fmt::format(
+        "    for (u32 first = block_index() * {0}u; first < u32(count); first += {1}u) {{  // phase {2}: rows\n      "
+        "const int rows = count - static_cast<int>(first) < {0} ? count - static_cast<int>(first) : {0};\n{3}      "
+        "barrier();\n    }}\n",
+        kBlockRows, kBlockRows * v_.tiling.blocks(), number, rows_);
+  }
+
+  void loop(const BlockItem& item) {
+    BlockContext context;
+    context.in_rows = context.fetches_first = true;
+    const std::string sample = "      const u32 r = first + b;\n      (void)r, (void)i;\n";
+    std::string body;
+    for (const int k : item.steps) {
+      if (v_.call(k).op != Op::matmul) {
+        body += v_.statement(k, context);
+        continue;
+      }
+      row_product(k);
+      body += fmt::format("      const float x{0} = by_block::row_product<{1}, {2}>(s.parts, b, i);\n{3}",
+                          v_.row_step(k).output, v_.threads(), v_.features(k), v_.keep(k, true));
+      context.held.insert(k);
+    }
+    rows_ += fmt::format(
+        "      by_block::each_feature<{}, {}>(rows, {}, [&](int b, int i, const auto& f) {{\n      (void)f;\n{}{}      "
+        "}});\n",
+        v_.threads(), v_.features(item.steps.front()), fetch_text(context, "int b, int i", sample), sample, body);
+  }
+
+  void row_product(int k) {
+    const Step& of = v_.row_step(k);
+    const std::int64_t n = v_.features(k), terms = feature_count(v_.call(k).inputs[0].type);
+    const std::int64_t octets = 2 * (n >= 64 ? 4 : (n + 15) / 16);
+    out_.parts_bytes = std::max(out_.parts_bytes, row_product_bytes(n, v_.threads()));
+    rows_ += fmt::format(
+        "      const auto w{0} = [&](int first) {{ return {1}; }};{2}      "
+        "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, [&](int b) {{\n   "
+        "     "
+        "const u32 r = first + b;\n        (void)r;\n        return {7};\n      }}));\n      barrier();\n",
+        of.output, weights(k, octets, "first", fmt::format("{}", terms)), step_comment(of), v_.threads(), n,
+        row_width(k, v_.maker(k, 0), terms), terms, v_.factor_row(k, 0, true));
+  }
+
+  // What reads whole rows: a warp for each.
+  void along_rows(const BlockItem& item) {
+    BlockContext context;
+    context.in_rows = true;
+    std::int64_t warp = 0;
+    for (const int k : item.steps) {
+      const BufferId id = v_.row_step(k).output;
+      const TextCall c = v_.named(k, context, false);
+      rows_ += fmt::format(
+          "      by_block::each_row<{}, {}>(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}    "
+          "  "
+          "by_block::{};{}",
+          v_.threads(), warp, std::exchange(context.text, {}), row_function(c, fmt::format("s.v{}[b]", id)),
+          step_comment(v_.row_step(k)));
+      if (std::string to = v_.keep(k, false); !to.empty())
+        rows_ += fmt::format(
+            "      warp_barrier();\n      for (int i = by_block::lane(); i < {0}; i += 32) {{\n      "
+            "const auto x{1} = s.v{1}[b][i];\n{2}      }}\n",
+            v_.features(k), id, to);
+      rows_ += "      });\n";
+      context.made.clear();
+      warp += kBlockRows;
+    }
+  }
+
+  std::string row_function(const TextCall& c, const std::string& to) {
+    const TextOperand& x = c.inputs[0];
+    const Shape space = features_of(x.type);
+    if (c.op == family_op::softmax || c.op == family_op::log_softmax) {
+      const Around axis(space, c.params->as<AxisParams>().axis);
+      return fmt::format("{}<Number, {}, {}, {}>({}, {})", name_of(c.op), axis.before, axis.along, axis.after, to,
+                         x.name);
+    }
+    if (c.op == family_op::softmax_cross_entropy)
+      return fmt::format("softmax_cross_entropy<Number, {}, {}>({}, {}, {})",
+                         feature_count(x.type) / last_extent(space), last_extent(space), to, x.name, c.inputs[1].name);
+    if (c.op == Op::argmax || c.op == Op::argmin) {
+      const RowTerms t = row_terms(x, 1u << c.params->as<AxisParams>().axis);
+      return fmt::format("position<{}, {}>({}, {}, {})", t.kept, t.reduced, to, c.op == Op::argmax ? "1.0f" : "-1.0f",
+                         t.text);
+    }
+    const RowTerms t = row_terms(x, c.params->as<ReduceParams>().axes);
+    if (c.op == Op::logsumexp) return fmt::format("logsumexp<Number, {}, {}>({}, {})", t.kept, t.reduced, to, t.text);
+    const Fold* const fold = fold_of(c.op);
+    if (fold == nullptr) throw std::logic_error(fmt::format("no function of a row: {}", name_of(c.op)));
+    return fmt::format("reduce<{}, {}>({}, {}, {}, {})", t.kept, t.reduced, to, fold->start, t.text, fold->function);
+  }
+
+  // Stored rows past a batch that is not full are zero.
+  void clear_rows() {
+    if (v_.count == kNoBuffer || v_.stores.empty()) return;
+    std::string clears;
+    for (const auto& [k, arenas] : v_.stores)
+      for (const BufferId arena : arenas)
+        clears += fmt::format(" clear<{0}>({1} + u64(r) * {0});", v_.features(k), v_.pointer(arena, ""));
+    out_.text += fmt::format(
+        "    for (u32 r = u32(count) + block_index() * {0}u + thread_index(); r < {1}u; r += {2}u) {{{3} }}\n",
+        v_.threads(), v_.phase.capacity, v_.threads() * v_.tiling.blocks(), clears);
+  }
+
+  // Of a loop: its first function.
+  static std::string fetch_text(const BlockContext& context, std::string_view parameters, std::string_view before) {
+    return fmt::format("[&]({}) {{\n{}      struct Fetched {{ {}}};\n      return Fetched{{{}}};\n      }}", parameters,
+                       before, context.members, context.fetched);
+  }
+
+  BlockValues& v_;
+  BlockText out_;
+  std::string rows_;  // of the phase
+};
+
+}  // namespace
+
+BlockText block_rows(BlockValues& values) {
+  return RowsWriter(values).run();
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,235 @@
+#include "executors/cuda_planner/block_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "executors/cuda_planner/row_stage.h"
+#include "executors/cuda_planner/row_text.h"
+#include "graphrun/params/minibatch.h"
+
+namespace graphrun::cuda {
+
+std::string step_comment(const Step& step) {
+  return fmt::format("  // {}\n", comment_of(step));
+}
+
+std::int64_t width_of(std::initializer_list<std::int64_t> sizes) {
+  std::int64_t width = 4;
+  for (const std::int64_t size : sizes) width = std::gcd(width, size);
+  return width;
+}
+
+std::string BlockContext::fetch(DType dtype, const std::string& element) {
+  const std::string name = fmt::format("f{}", ++fetches);
+  members += fmt::format("{} {}; ", type_name(dtype), name);
+  fetched += (fetches == 1 ? "" : ", ") + element;
+  return "f." + name;
+}
+
+BlockValues::BlockValues(const Program& of, const Phase& in, const Region& a_region, const Places& a_places,
+                         OnceText& once_text, Pointer to)
+    : program(of),
+      phase(in),
+      region(a_region),
+      stage(a_region.stages.front()),
+      tiling(std::get<StepTiling>(a_region.tiling)),
+      places(a_places),
+      once(once_text),
+      pointer(std::move(to)) {
+  for (std::uint32_t i = stage.rows; i < stage.last; ++i)
+    if (step(i).row_count != kNoBuffer) count = step(i).row_count;
+  find_steps();
+  plan = block_phases(steps, phase.capacity, tiling.blocks(), threads());
+}
+
+void BlockValues::find_steps() {
+  std::map<BufferId, int> makers;  // by root: the last one
+  for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+    const Step& of = step(i);
+    BlockStep& made = steps.emplace_back(BlockStep{once.call(of), {}});
+    for (std::size_t k = 0; k < of.inputs.size(); ++k) {
+      const auto found = makers.find(root(of.inputs[k]));
+      const bool rows = made.call.inputs[k].has_rows();
+      made.makers.push_back(!rows || found == makers.end() ? -1 : found->second);
+    }
+    makers[root(of.output)] = static_cast<int>(i - stage.rows);
+  }
+  for (const TileMove& move : stage.loads) loads[root(move.tile)] = move.arena;
+  for (const TileMove& move : stage.stores) {
+    const auto found = makers.find(root(move.tile));
+    if (found == makers.end()) throw std::logic_error("a store of what no step makes");
+    stores[found->second].push_back(move.arena);
+  }
+}
+
+std::string BlockValues::shared_rows() const {
+  std::string text;
+  for (int k = 0; k < static_cast<int>(steps.size()); ++k)
+    if (in_shared(k))
+      text += fmt::format("  alignas(16) {} v{}[{}][{}];  // {}\n", type_name(call(k).output.dtype), row_step(k).output,
+                          kBlockRows, shared_stride(features(k)), printable_name(row_step(k).name));
+  return text;
+}
+
+std::string BlockValues::scratch_pointers() const {
+  std::string text;
+  for (int k = 0; k < static_cast<int>(steps.size()); ++k)
+    if (place(k) == BlockPlace::arena)
+      text +=
+          fmt::format("  {0}* const g{1} = reinterpret_cast<{0}*>(scratch + {2});  // {3}\n",
+                      type_name(call(k).output.dtype), row_step(k).output,
+                      kBlockFlagBytes + plan.offsets[static_cast<std::size_t>(k)], printable_name(row_step(k).name));
+  return text;
+}
+
+void BlockValues::begin_phase(int p) {
+  now_ = p;
+  if (p >= static_cast<int>(plan.phases.size())) return;
+  const BlockPhase& of = plan.phases[static_cast<std::size_t>(p)];
+  for (const BlockProduct& product : of.products) {
+    phase_of_[product.step] = p;
+    for (const int k : product.epilogue) phase_of_[k] = p;
+  }
+  for (const BlockItem& item : of.rows)
+    for (const int k : item.steps) phase_of_[k] = p;
+}
+
+BlockText BlockValues::selections() {
+  BlockText out;
+  std::map<std::string, std::string> tables;
+  for (int k = 0; k < static_cast<int>(steps.size()); ++k) {
+    if (place(k) != BlockPlace::data) continue;
+    const Step& of = row_step(k);
+    const std::string_view type = type_name(call(k).output.dtype);
+    const std::string data = fmt::format("{} + {}", pointer(of.inputs[0], "const "), call(k).inputs[0].view.offset);
+    const auto& p = of.params.as<MinibatchParams>();
+    if (!p.shuffle) {
+      out.text += fmt::format("    const {}* const d{} = {} + {} * {};{}", type, of.output, data,
+                              batch_row_text(call(k), "0"), features(k), step_comment(of));
+      rows_of_[k] = "r";
+      continue;
+    }
+    out.text += fmt::format("    const {}* const d{} = {};{}", type, of.output, data, step_comment(of));
+    const std::string row = batch_row_text(call(k), "r");
+    if (phase.capacity > kMostLookedUp) {
+      rows_of_[k] = row;
+      continue;
+    }
+    const auto [found, fresh] = tables.try_emplace(row, fmt::format("s.rows{}", of.output));
+    rows_of_[k] = found->second + "[int(r) < count ? r : 0]";
+    if (!fresh) continue;
+    out.shared += fmt::format("  u32 rows{}[{}];\n", of.output, phase.capacity);
+    out.text += fmt::format("    for (int r = thread_index(); r < count; r += {}) {}[r] = static_cast<u32>({});\n",
+                            threads(), found->second, row);
+  }
+  if (!tables.empty()) out.text += "    barrier();\n";
+  return out;
+}
+
+std::string BlockValues::row_of(int k, bool in_rows) const {
+  const BufferId id = row_step(k).output;
+  switch (place(k)) {
+    case BlockPlace::data:
+      return fmt::format("(d{} + u64({}) * {})", id, rows_of_.at(k), features(k));
+    case BlockPlace::remade:
+      return fmt::format("x{}", id);
+    default:
+      if (in_rows && in_shared(k)) return fmt::format("s.v{}[b]", id);
+      return fmt::format("(g{} + u64(r) * {})", id, stride(k));
+  }
+}
+
+std::string BlockValues::outside(BufferId tile) const {
+  const BufferId arena = loads.at(root(tile));
+  return fmt::format("({} + u64(r) * {})", pointer(arena, "const "), feature_count(buffer(arena).type));
+}
+
+std::string BlockValues::factor_row(int k, std::size_t input, bool in_rows) const {
+  const int from = maker(k, input);
+  if (from < 0) return outside(row_step(k).inputs[input]);
+  return row_of(from, in_rows && is_of_phase(from));
+}
+
+TextCall BlockValues::named(int k, BlockContext& context, bool by_feature) const {
+  TextCall out = call(k);
+  for (std::size_t i = 0; i < out.inputs.size(); ++i) {
+    TextOperand& operand = out.inputs[i];
+    if (!operand.has_rows()) continue;
+    const int from = maker(k, i);
+    if (from < 0) {
+      operand.name = outside(row_step(k).inputs[i]);
+      continue;
+    }
+    if (place(from) == BlockPlace::remade) define(from, context);
+    const bool same = by_feature && is_scalar(out.op) && feature_count(operand.type) == feature_count(out.output);
+    if (same && context.held.contains(from)) {
+      operand.number = true;
+      operand.name = fmt::format("x{}", row_step(from).output);
+    } else {
+      operand.name = row_of(from, context.in_rows && is_of_phase(from));
+      const bool here = context.in_rows && is_of_phase(from) && in_shared(from);
+      if (!here && place(from) != BlockPlace::remade && by_feature) fetch(operand, out, context);
+    }
+  }
+  if (!by_feature) return out;
+  for (TextOperand& operand : out.inputs)
+    if (!operand.has_rows() && !operand.number && operand.type.shape.elements() > 1) fetch(operand, out, context);
+  return out;
+}
+
+void BlockValues::fetch(TextOperand& operand, const TextCall& by, BlockContext& context) const {
+  if (!context.fetches_first || operand.number || !is_scalar(by.op)) return;
+  operand.name = context.fetch(operand.type.dtype, element(operand, features_of(by.output)));
+  operand.number = true;
+}
+
+std::string BlockValues::feature(int k, BlockContext& context) const {
+  std::string reason;
+  std::string text = feature_text(named(k, context, true), reason);
+  if (text.empty()) throw std::logic_error(fmt::format("{}: {}", row_step(k).name, reason));
+  return text;
+}
+
+void BlockValues::define(int k, BlockContext& context) const {
+  if (!context.made.insert(k).second) return;
+  BlockContext inner;
+  inner.made = context.made;
+  inner.in_rows = context.in_rows;
+  const std::string text = feature(k, inner);
+  context.made = inner.made;
+  context.text += inner.text + fmt::format("      const auto x{} = by_block::made([&](int i) {{ return {}; }});{}",
+                                           row_step(k).output, text, step_comment(row_step(k)));
+}
+
+std::string BlockValues::keep(int k, bool in_rows) const {
+  const BufferId id = row_step(k).output;
+  std::string text;
+  if (in_rows && in_shared(k)) text += fmt::format("      s.v{0}[b][i] = x{0};\n", id);
+  if (place(k) == BlockPlace::arena) text += fmt::format("      g{0}[u64(r) * {1} + i] = x{0};\n", id, stride(k));
+  const auto found = stores.find(k);
+  if (found != stores.end())
+    for (const BufferId arena : found->second)
+      text += fmt::format("      {}[u64(r) * {} + i] = x{};\n", pointer(arena, ""), features(k), id);
+  return text;
+}
+
+bool BlockValues::is_of_phase(int k) const {
+  const auto found = phase_of_.find(k);
+  return found != phase_of_.end() && found->second == now_;
+}
+
+std::string BlockValues::statement(int k, BlockContext& context) const {
+  const std::string text = feature(k, context);
+  std::string all = std::exchange(context.text, {});
+  all += fmt::format("      const {} x{} = {};{}", type_name(call(k).output.dtype), row_step(k).output, text,
+                     step_comment(row_step(k)));
+  all += keep(k, context.in_rows);
+  context.held.insert(k);
+  return all;
+}
+
+}  // namespace graphrun::cuda

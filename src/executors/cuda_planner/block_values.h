@@ -1,0 +1,109 @@
+// block_values.h: what the texts of a kernel with tiles of blocks have in common: its row steps, where the value of
+// each lies, and how a step is written that computes one feature of one sample. Contract: names in texts: `x5` in a
+// register, `f` what a loop asked memory for before, `s.v5[b]` row b of a block, `g5` the region's scratch, `d5` data,
+// `r` the sample, `i` the feature. Leaves to others: loops and phases (block_rows.h), sums over rows (block_sums.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executors/cuda_planner/block_phases.h"
+#include "executors/cuda_planner/once_text.h"
+#include "graphrun/program.h"
+
+namespace graphrun::cuda {
+
+// What a step is part of: which values it finds in registers, and what has to precede it.
+struct BlockContext {
+  std::set<int> held;            // made before in the same loop, for the same feature
+  std::set<int> made;            // functions of a feature, defined before
+  bool in_rows = false;          // of a block
+  bool fetches_first = false;    // the loop asks memory for what it needs before it stores anything:
+  std::string members, fetched;  // of a struct, and its values
+  int fetches = 0;
+  std::string text;  // definitions that the next statement needs
+
+  // A number of that struct, for this element.
+  std::string fetch(DType dtype, const std::string& element);
+};
+
+// A part of a kernel.
+struct BlockText {
+  std::string text, shared;       // statements, members of shared memory
+  std::uint64_t parts_bytes = 0;  // of shared memory, for parts of products and sums
+  bool waits = false;             // blocks wait for each other
+};
+
+class BlockValues {
+ public:
+  using Pointer = std::function<std::string(BufferId, std::string_view)>;  // into the arena, with a qualifier
+  BlockValues(const Program& program, const Phase& phase, const Region& region, const Places& places, OnceText& once,
+              Pointer pointer);
+
+  const Program& program;
+  const Phase& phase;
+  const Region& region;
+  const Stage& stage;
+  const StepTiling tiling;
+  const Places& places;
+  OnceText& once;
+  const Pointer pointer;
+  std::vector<BlockStep> steps;                 // row steps; `int k` is one of them
+  std::map<BufferId, BufferId> loads;           // rows from the arena, by the tile's root
+  std::map<int, std::vector<BufferId>> stores;  // rows to the arena, by the step that makes them
+  BufferId count = kNoBuffer;                   // of samples, where a batch may be partial
+  BlockPlan plan;
+
+  // Definitions before the first phase: the rows of data that a step takes.
+  BlockText selections();
+  std::string scratch_pointers() const;  // before the first step
+  std::string shared_rows() const;       // members of shared memory
+
+  void begin_phase(int p);  // from here on values of earlier phases are in the arena
+
+  const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
+  BufferId root(BufferId id) const { return storage_root(program, id); }
+  const Step& step(std::uint32_t i) const { return phase.steps[i]; }
+  const Step& row_step(int k) const { return step(stage.rows + static_cast<std::uint32_t>(k)); }
+  const TextCall& call(int k) const { return steps[static_cast<std::size_t>(k)].call; }
+  int maker(int k, std::size_t input) const { return steps[static_cast<std::size_t>(k)].makers[input]; }
+  BlockPlace place(int k) const { return plan.places[static_cast<std::size_t>(k)]; }
+  bool in_shared(int k) const { return plan.shared[static_cast<std::size_t>(k)]; }
+  std::int64_t stride(int k) const { return plan.strides[static_cast<std::size_t>(k)]; }
+  std::int64_t features(int k) const { return feature_count(call(k).output); }
+  std::uint32_t threads() const { return tiling.threads; }
+
+  // The first number of sample r, or of row b of a block.
+  std::string row_of(int k, bool in_rows) const;
+  std::string factor_row(int k, std::size_t input, bool in_rows) const;  // of an operand
+  // A step with the names of its operands; `by_feature`: only one feature of them is read.
+  TextCall named(int k, BlockContext& context, bool by_feature) const;
+  // A remade value, as a function of the feature.
+  void define(int k, BlockContext& context) const;
+  // A step of a loop over features, and its result to all places that it has.
+  std::string statement(int k, BlockContext& context) const;
+  std::string keep(int k, bool in_rows) const;
+
+ private:
+  void find_steps();
+  bool is_of_phase(int k) const;
+  std::string outside(BufferId tile) const;
+  void fetch(TextOperand& operand, const TextCall& by, BlockContext& context) const;
+  std::string feature(int k, BlockContext& context) const;
+
+  std::map<int, std::string> rows_of_;  // of data: the row of sample r
+  std::map<int, int> phase_of_;
+  int now_ = 0;  // the phase
+};
+
+std::string step_comment(const Step& step);
+// How many numbers side by side are read at once: what all of these are multiples of.
+std::int64_t width_of(std::initializer_list<std::int64_t> sizes);
+
+}  // namespace graphrun::cuda
