@@ -43,8 +43,8 @@ struct BlockText {
 class BlockValues {
  public:
   using Pointer = std::function<std::string(BufferId, std::string_view)>;  // into the arena, with a qualifier
-  BlockValues(const Program& program, const Phase& phase, const Region& region, const Places& places, OnceText& once,
-              Pointer pointer);
+  BlockValues(const Program& of, const Phase& in, const Region& a_region, const Places& a_places, OnceText& once_text,
+              Pointer to);
 
   const Program& program;
   const Phase& phase;
