@@ -5,6 +5,7 @@
 #include <nvrtc.h>
 #include <sys/stat.h>
 
+#include <future>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -142,13 +143,35 @@ const CompiledCode& compiled_code(const std::string& source, const std::string& 
   });
 }
 
-CompiledKernels::CompiledKernels(const std::string& source) {
+namespace {
+
+std::string architecture_of_device() {
   int device = 0, major = 0, minor = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
-  const std::string architecture = architecture_of(major, minor);
-  code_ = &compiled_code(source, architecture, &compiled_);
+  return architecture_of(major, minor);
+}
+
+}  // namespace
+
+std::vector<bool> compile_ahead(const std::vector<std::string>& sources) {
+  const std::string architecture = architecture_of_device();
+  std::vector<std::future<bool>> each;
+  for (const std::string& source : sources) {
+    each.push_back(std::async(std::launch::async, [&source, &architecture] {
+      bool compiled = false;
+      compiled_code(source, architecture, &compiled);
+      return compiled;
+    }));
+  }
+  std::vector<bool> compiled;
+  for (std::future<bool>& one : each) compiled.push_back(one.get());  // the others end before it throws
+  return compiled;
+}
+
+CompiledKernels::CompiledKernels(const std::string& source) {
+  code_ = &compiled_code(source, architecture_of_device(), &compiled_);
   check(cudaLibraryLoadData(&library_, code_->image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
         "cudaLibraryLoadData");
 }

@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include <string>
+#include <vector>
 
 #include "executors/cuda/compiled_code.h"
 #include "executors/cuda/kernel_cache.h"
@@ -27,6 +28,10 @@ ObtainedCode obtain_code(const std::string& source, const std::string& architect
 
 // The same with the cache of the environment, once per process: `compiled` is said to the first who asks.
 const CompiledCode& compiled_code(const std::string& source, const std::string& architecture, bool* compiled = nullptr);
+
+// For the current device, before CompiledKernels asks for them: those that are not there yet side by side, a thread for
+// each. Whether each was compiled now. Throws what one of them threw.
+std::vector<bool> compile_ahead(const std::vector<std::string>& sources);
 
 class CompiledKernels {
  public:

@@ -171,8 +171,9 @@ std::string CudaRunnable::bind_phases() {
         const Region& of = *region++;
         if (std::holds_alternative<StepTiling>(of.tiling)) {
           access.add(program_, of);
-          bound.launches.push_back({step, last, step_kernels_->bind(program_, phase, of, *arena_)});
-          api_.count_generated_kernel(step_kernels_->compiled().compiled());
+          BoundSteps steps = step_kernels_->bind(program_, phase, of, *arena_);
+          api_.count_generated_kernel(steps.compiled);
+          bound.launches.push_back({step, last, std::move(steps)});
         } else
           bound.launches.push_back({step, last, bind(phase, of, source)});
       }

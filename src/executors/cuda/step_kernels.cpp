@@ -54,9 +54,14 @@ bool has_step_kernels(const Program& program) {
   });
 }
 
-StepKernels::StepKernels(Api& api, const Program& program, cudaStream_t stream)
-    : api_(api), stream_(stream), compiled_(step_source(program)) {
-  fault_ = compiled_.find_variable("graphrun_fault");
+StepKernels::StepKernels(Api& api, const Program& program, cudaStream_t stream) : api_(api), stream_(stream) {
+  const std::vector<StepSource> sources = step_sources(program);
+  std::vector<std::string> texts;
+  for (const StepSource& source : sources) texts.push_back(source.text);
+  const std::vector<bool> compiled = compile_ahead(texts);
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    kernels_[sources[i].kernel] = {std::make_unique<CompiledKernels>(texts[i]), compiled[i]};
+  fault_ = kernels_.begin()->second.code->find_variable("graphrun_fault");  // one for all
   seen_ = static_cast<std::uint32_t*>(api_.allocate_pinned(sizeof(*seen_)));
   *seen_ = 0;
 }
@@ -65,9 +70,9 @@ StepKernels::~StepKernels() {
   api_.release_pinned(seen_);
 }
 
-std::uint32_t StepKernels::read_number(const std::string& name) const {
+std::uint32_t StepKernels::read_number(const CompiledKernels& code, const std::string& name) const {
   *seen_ = 0;
-  api_.copy(seen_, compiled_.find_variable(name), sizeof(*seen_), cudaMemcpyDeviceToHost, stream_);
+  api_.copy(seen_, code.find_variable(name), sizeof(*seen_), cudaMemcpyDeviceToHost, stream_);
   api_.synchronize(stream_);
   return std::exchange(*seen_, 0);
 }
@@ -80,9 +85,11 @@ BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const R
   steps.label = fmt::format("phase '{}', steps {} to {} ({} {}, ...)", phase.name, first + 1, region.last,
                             name_of(phase.steps[first].op), phase.steps[first].name);
   const StepKernel kernel = step_kernel(steps.name, program, phase, region);
-  steps.kernel = compiled_.find(steps.name);
+  const Kernel& made = kernels_.at(steps.name);
+  steps.compiled = made.compiled;
+  steps.kernel = made.code->find(steps.name);
   steps.tiling = kernel.tiling;
-  steps.shared_bytes = read_number(steps.name + "_shared_bytes");
+  steps.shared_bytes = read_number(*made.code, steps.name + "_shared_bytes");
   if (steps.shared_bytes > 48 * 1024 && cudaFuncSetAttribute(steps.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                              static_cast<int>(steps.shared_bytes)) != cudaSuccess) {
     cudaGetLastError();

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ namespace graphrun::cuda {
 struct BoundSteps {
   const void* kernel = nullptr;
   std::string name, label;
+  bool compiled = false;  // when the program was loaded; otherwise its code was there
   StepTiling tiling;
   std::uint32_t shared_bytes = 0;
   void* scratch = nullptr;
@@ -41,16 +43,19 @@ class StepKernels {
   void launch(BoundSteps& steps, std::uint64_t times, bool capturing);
   void copy_fault();   // to be looked at by check() when the stream is synchronised
   void check() const;  // throws Error (kind device, code cuda.wait)
-  const CompiledKernels& compiled() const { return compiled_; }
 
  private:
-  std::uint32_t read_number(const std::string& name) const;
+  struct Kernel {
+    std::unique_ptr<CompiledKernels> code;
+    bool compiled = false;
+  };
+  std::uint32_t read_number(const CompiledKernels& code, const std::string& name) const;
 
   Api& api_;
   cudaStream_t stream_;
-  CompiledKernels compiled_;
-  void* fault_;                    // on the device
-  std::uint32_t* seen_ = nullptr;  // pinned
+  std::map<std::string, Kernel> kernels_;  // by name
+  void* fault_;                            // on the device
+  std::uint32_t* seen_ = nullptr;          // pinned
 };
 
 // Whether the program has regions over rows that are kernels.

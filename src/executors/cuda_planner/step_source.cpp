@@ -23,16 +23,35 @@ GRAPHRUN_TILE_VARIABLE(unsigned graphrun_fault = 0)
                      math == MathMode::fast ? "fast::Float" : "float");
 }
 
-std::string step_source(const Program& program) {
-  std::string text;
+namespace {
+
+// f(name, text) for each kernel.
+template <class F>
+void each_kernel(const Program& program, F f) {
   for (const Phase& phase : program.phases) {
     for (const Region& region : phase.regions) {
       if (!std::holds_alternative<StepTiling>(region.tiling)) continue;
-      text += fmt::format("// {}, {}\n", phase.name, to_string(region.tiling));
-      text += step_kernel(step_kernel_name(program, phase, region), program, phase, region).source + "\n";
+      const std::string name = step_kernel_name(program, phase, region);
+      f(name, fmt::format("// {}, {}\n{}\n", phase.name, to_string(region.tiling),
+                          step_kernel(name, program, phase, region).source));
     }
   }
-  return text.empty() ? text : step_prelude(program.math) + text;
+}
+
+}  // namespace
+
+std::string step_source(const Program& program) {
+  std::string all;
+  each_kernel(program, [&](const std::string&, const std::string& text) { all += text; });
+  return all.empty() ? all : step_prelude(program.math) + all;
+}
+
+std::vector<StepSource> step_sources(const Program& program) {
+  std::vector<StepSource> sources;
+  each_kernel(program, [&](const std::string& name, const std::string& text) {
+    sources.push_back({name, step_prelude(program.math) + text});
+  });
+  return sources;
 }
 
 }  // namespace graphrun::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "graphrun/program.h"
 
@@ -12,5 +13,11 @@ namespace graphrun::cuda {
 // What precedes the kernels.
 std::string step_prelude(MathMode math);
 std::string step_source(const Program& program);
+
+// The same, each kernel by itself: they are compiled side by side.
+struct StepSource {
+  std::string kernel, text;
+};
+std::vector<StepSource> step_sources(const Program& program);
 
 }  // namespace graphrun::cuda
