@@ -47,5 +47,20 @@ TEST(Tilings, AreChosenByName) {
   EXPECT_THROW(planned("warp:1x1x1"), Error);
 }
 
+// Rows of 784 numbers: no step by itself, that could have another tile, makes up for the region that can't.
+TEST(Tilings, MustBeARegions) {
+  EmulationOptions as_planned;
+  as_planned.blocks.reset();
+  SessionOptions options;
+  options.custom_executor = std::make_shared<EmulatedExecutor>(as_planned);
+  options.tiling = "warp";
+  LoadOptions small;
+  small.overrides = {{"data.train.random.rows", "60"}, {"train.batch", "20"}};
+  const Model wide = load_model(source_folder() + "/bench/models/mnist_logreg.json", small);
+  EXPECT_THROW(plan_program(wide, options), Error);
+  options.tiling = "block";
+  EXPECT_EQ(std::get<StepTiling>(plan_program(wide, options).phases[0].regions.at(0).tiling).tile, RowTile::block);
+}
+
 }  // namespace
 }  // namespace graphrun::test

@@ -105,7 +105,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
     };
   }
   compiling.fuse = options.passes && options.fuse;
-  WantedTiling wanted(options.tiling);
+  const WantedTiling wanted(options.tiling);
   compiling.plan_region = [&](const RegionSignature& region) {
     if (options.jit == Jit::off && target.multiprocessors > 0 && region.form != RegionForm::elements)
       return RegionPlan::no("whole steps are not wanted as one kernel");
@@ -120,7 +120,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   };
   try {
     CompiledModel result{compile(built.graph, compiling), std::move(built), {}};
-    wanted.check();
+    wanted.check(result.choices);
     if (options.jit == Jit::require) require_step_kernels(result, target, executors[0]->name());
     for (const auto& [text, steps] : fallbacks)
       result.fallbacks.push_back(fmt::format("{} {} step{}", text, steps, steps == 1 ? "" : "s"));

@@ -46,29 +46,33 @@ WantedTiling::WantedTiling(std::string_view name) : name_(name) {
       "cluster, 66 clusters");
 }
 
-void WantedTiling::choose(RegionPlan& plan) {
-  if (name_.empty() || !plan.yes || plan.choices.empty()) return;
-  const bool tile_only = name_.find(':') == std::string::npos;
-  for (const RegionChoice& choice : plan.choices) {
-    const std::string name = tiling_name(choice.tiling);
-    if ((tile_only ? tile_of(name) : std::string_view(name)) != name_) continue;
-    plan.tiling = choice.tiling;
-    found_ = true;
-    return;
-  }
-  if (plan.choices.size() <= offered_.size()) return;
-  offered_.clear();
-  for (const RegionChoice& choice : plan.choices) offered_.push_back(tiling_name(choice.tiling));
+bool WantedTiling::is(const RegionChoice& choice) const {
+  const std::string name = tiling_name(choice.tiling);
+  return (name_.find(':') == std::string::npos ? tile_of(name) : std::string_view(name)) == name_;
 }
 
-void WantedTiling::check() const {
-  if (name_.empty() || found_) return;
-  if (offered_.empty())
+void WantedTiling::choose(RegionPlan& plan) const {
+  if (name_.empty() || !plan.yes) return;
+  const auto found = std::ranges::find_if(plan.choices, [&](const RegionChoice& choice) { return is(choice); });
+  if (found != plan.choices.end()) plan.tiling = found->tiling;
+}
+
+void WantedTiling::check(std::span<const std::vector<RegionChoice>> regions) const {
+  if (name_.empty()) return;
+  std::vector<std::string> offered;
+  for (const std::vector<RegionChoice>& region : regions) {
+    for (const RegionChoice& choice : region) {
+      if (is(choice)) return;
+      std::string name = tiling_name(choice.tiling);
+      if (std::ranges::find(offered, name) == offered.end()) offered.push_back(std::move(name));
+    }
+  }
+  if (offered.empty())
     throw Error(ErrorKind::input, "tiling.unknown",
                 fmt::format("no region of the model is tiled for a GPU, and none can be '{}'", name_),
                 "`graphrun plan` tells which regions there are, and why not more");
   throw Error(ErrorKind::input, "tiling.unknown", fmt::format("no region can be tiled '{}'", name_),
-              fmt::format("there are {}", fmt::join(offered_, ", ")));
+              fmt::format("there are {}", fmt::join(offered, ", ")));
 }
 
 }  // namespace graphrun

@@ -4,6 +4,7 @@
 // Contract: a region that is not offered what is wanted keeps the first; one of the program must be offered it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,13 +19,14 @@ class WantedTiling {
   // `name` as above; "": none. Throws Error (tiling.name).
   explicit WantedTiling(std::string_view name);
 
-  void choose(RegionPlan& plan);  // what it is tiled by, of what it is offered
-  void check() const;             // after all regions; throws Error (tiling.unknown)
+  void choose(RegionPlan& plan) const;  // what it is tiled by, of what it is offered
+  // What the regions of a program were offered; throws Error (tiling.unknown).
+  void check(std::span<const std::vector<RegionChoice>> regions) const;
 
  private:
+  bool is(const RegionChoice& choice) const;
+
   std::string name_;
-  std::vector<std::string> offered_;  // to the region that is offered most
-  bool found_ = false;
 };
 
 std::string tiling_name(const Tiling& tiling);  // "" of one that is not chosen among several
