@@ -6,6 +6,7 @@
 #include <array>
 #include <tuple>
 
+#include "executors/cuda_planner/block_rows.h"
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/tile_costs.h"
 #include "graphrun/family_op.h"
@@ -396,10 +397,8 @@ std::string block_fault(const BlockStep& step) {
   if (call.output.shape.elements() == 0) return no("it has no elements");
   if (call.op == Op::scatter_add) return no("its sums have places that rows tell");
   if (call.op == Op::matmul || call.op == Op::minibatch || call.output.rows == 0 || is_mapped(call)) return {};
-  const TextOperand& x = call.inputs[0];
-  const auto f32 = [](const TextOperand& o) { return o.type.dtype == DType::f32; };
-  if (!f32(x)) return no("its rows are not f32");
-  return {};
+  if (call.inputs[0].type.dtype != DType::f32) return no("its rows are not f32");
+  return row_function(call, "x").empty() ? no("it has no text for a warp") : std::string();
 }
 
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,

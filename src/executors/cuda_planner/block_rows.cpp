@@ -180,29 +180,6 @@ class RowsWriter {
     }
   }
 
-  std::string row_function(const TextCall& c, const std::string& to) {
-    const TextOperand& x = c.inputs[0];
-    const Shape space = features_of(x.type);
-    if (c.op == family_op::softmax || c.op == family_op::log_softmax) {
-      const Around axis(space, c.params->as<AxisParams>().axis);
-      return fmt::format("{}<Number, {}, {}, {}>({}, {})", name_of(c.op), axis.before, axis.along, axis.after, to,
-                         x.name);
-    }
-    if (c.op == family_op::softmax_cross_entropy)
-      return fmt::format("softmax_cross_entropy<Number, {}, {}>({}, {}, {})",
-                         feature_count(x.type) / last_extent(space), last_extent(space), to, x.name, c.inputs[1].name);
-    if (c.op == Op::argmax || c.op == Op::argmin) {
-      const RowTerms t = row_terms(x, 1u << c.params->as<AxisParams>().axis);
-      return fmt::format("position<{}, {}>({}, {}, {})", t.kept, t.reduced, to, c.op == Op::argmax ? "1.0f" : "-1.0f",
-                         t.text);
-    }
-    const RowTerms t = row_terms(x, c.params->as<ReduceParams>().axes);
-    if (c.op == Op::logsumexp) return fmt::format("logsumexp<Number, {}, {}>({}, {})", t.kept, t.reduced, to, t.text);
-    const Fold* const fold = fold_of(c.op);
-    if (fold == nullptr) throw std::logic_error(fmt::format("no function of a row: {}", name_of(c.op)));
-    return fmt::format("reduce<{}, {}>({}, {}, {}, {})", t.kept, t.reduced, to, fold->start, t.text, fold->function);
-  }
-
   // Stored rows past a batch that is not full are zero.
   void clear_rows() {
     if (v_.count == kNoBuffer || v_.stores.empty()) return;
@@ -227,6 +204,30 @@ class RowsWriter {
 };
 
 }  // namespace
+
+std::string row_function(const TextCall& c, const std::string& to) {
+  if (!c.inputs[0].has_rows()) return {};
+  const TextOperand& x = c.inputs[0];
+  const Shape space = features_of(x.type);
+  if (c.op == family_op::softmax || c.op == family_op::log_softmax) {
+    const Around axis(space, c.params->as<AxisParams>().axis);
+    return fmt::format("{}<Number, {}, {}, {}>({}, {})", name_of(c.op), axis.before, axis.along, axis.after, to,
+                       x.name);
+  }
+  if (c.op == family_op::softmax_cross_entropy)
+    return fmt::format("softmax_cross_entropy<Number, {}, {}>({}, {}, {})", feature_count(x.type) / last_extent(space),
+                       last_extent(space), to, x.name, c.inputs[1].name);
+  if (c.op == Op::argmax || c.op == Op::argmin) {
+    const RowTerms t = row_terms(x, 1u << c.params->as<AxisParams>().axis);
+    return fmt::format("position<{}, {}>({}, {}, {})", t.kept, t.reduced, to, c.op == Op::argmax ? "1.0f" : "-1.0f",
+                       t.text);
+  }
+  const Fold* const fold = fold_of(c.op);
+  if (fold == nullptr && c.op != Op::logsumexp) return {};
+  const RowTerms t = row_terms(x, c.params->as<ReduceParams>().axes);
+  if (fold == nullptr) return fmt::format("logsumexp<Number, {}, {}>({}, {})", t.kept, t.reduced, to, t.text);
+  return fmt::format("reduce<{}, {}>({}, {}, {}, {})", t.kept, t.reduced, to, fold->start, t.text, fold->function);
+}
 
 BlockText block_rows(BlockValues& values) {
   return RowsWriter(values).run();

@@ -13,4 +13,7 @@ inline constexpr std::string_view kBlockSync = "    grid.sync();\n    if (grid.f
 
 BlockText block_rows(BlockValues& values);
 
+// What a warp makes of a whole row, of operands that are rows in memory, into the row `to`; "" where there is nothing.
+std::string row_function(const TextCall& call, const std::string& to);
+
 }  // namespace graphrun::cuda
