@@ -130,8 +130,6 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
     return tile;
   }
   for (const std::uint32_t threads : {256u, 512u}) {
-    // The largest tiles fit the registers as they are compiled for an H100 or H200.
-    if (threads == 256 && target.compute_capability != 90) continue;
     const BlockPlan plan = block_phases(steps, region.capacity, blocks, threads);
     if (plan.shared_bytes + 1024 > target.shared_memory) {
       tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", plan.shared_bytes);

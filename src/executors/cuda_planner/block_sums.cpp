@@ -143,7 +143,7 @@ class SumsWriter {
     const TextCall c = v_.named(sum.step, context, false);
     if (c.op == Op::matmul)
       return fmt::format(
-          "        by_block::fold_rows<{}, 1, 1>(reinterpret_cast<float*>(s.parts), 0, count, 0.0f, [&](int r, int, "
+          "        by_block::fold_rows<{}, 1, 1>(s.parts, 0, count, 0.0f, [&](int r, int, "
           "int) {{ "
           "return {}[0] * {}[0]; }}, {}, {});\n",
           v_.threads(), c.inputs[0].name, c.inputs[1].name, fold_of(Op::sum)->function, result);
@@ -151,7 +151,7 @@ class SumsWriter {
     if (fold == nullptr) throw std::logic_error("no fold over rows");
     const RowTerms t = row_terms(c.inputs[0], c.params->as<ReduceParams>().axes);
     return fmt::format(
-        "        by_block::fold_rows<{}, {}, {}>(reinterpret_cast<float*>(s.parts), {}, count, {}, [&](int r, int n, "
+        "        by_block::fold_rows<{}, {}, {}>(s.parts, {}, count, {}, [&](int r, int n, "
         "int "
         "m) {{ return float(({})(n, m)); }}, {}, {});\n",
         v_.threads(), t.kept, t.reduced, first, fold->start, t.text, fold->function, result);

@@ -101,12 +101,8 @@ struct Exponentials {
     sum = fold_lanes<M>(
         0.0f, [&](int m) { return value(m); }, [](float x, float y) { return x + y; });
   }
-  GRAPHRUN_TILE_FN float value(int m) const {
-    return float(scalar::Exp::apply<Number>(Number(term(m) - top), Number(0.0f), Number(0.0f)));
-  }
-  GRAPHRUN_TILE_FN float log_sum() const {
-    return float(scalar::Log::apply<Number>(Number(sum), Number(0.0f), Number(0.0f)));
-  }
+  GRAPHRUN_TILE_FN float value(int m) const { return unary<scalar::Exp, Number>(term(m) - top, 0.0f, 0.0f); }
+  GRAPHRUN_TILE_FN float log_sum() const { return unary<scalar::Log, Number>(sum, 0.0f, 0.0f); }
 };
 template <class Number, int M, class Term>
 GRAPHRUN_TILE_FN Exponentials<Number, M, Term> exponentials(Term term) {
@@ -178,9 +174,12 @@ GRAPHRUN_TILE_FN void prefetch_rows(int count, Row row) {
     prefetch(reinterpret_cast<const char*>(row(at / kLines)) + at % kLines * kLine);
 }
 // Numbers first, first + 1, … of N, each the fold of `count` rows with M terms each: f(n, result) where it is found.
-// `parts`: kThreads floats of shared memory, which others may have used before the last barrier. Has two barriers.
-template <int kThreads, int N, int M, class Term, class Combine, class F>
-GRAPHRUN_TILE_FN void fold_rows(float* parts, int first, int count, float start, Term term, Combine combine, F f) {
+// `shared` has room for a float of each thread; others may have used it before the last barrier. Has two barriers.
+template <int kThreads, int N, int M, int kBytes, class Term, class Combine, class F>
+GRAPHRUN_TILE_FN void fold_rows(unsigned char (&shared)[kBytes], int first, int count, float start, Term term,
+                                Combine combine, F f) {
+  static_assert(kThreads * sizeof(float) <= kBytes);
+  float* const parts = reinterpret_cast<float*>(shared);
   constexpr int kWidth = width_for(N, 32), kLines = kThreads / kWidth, kTogether = 16;
   const int n = first + static_cast<int>(thread_index()) % kWidth, line = static_cast<int>(thread_index()) / kWidth;
   constexpr int kTerms = N == 1 ? M : 1;  // of one number, those of a row are shared out like rows
@@ -212,9 +211,6 @@ GRAPHRUN_TILE_FN void fold_rows(float* parts, int first, int count, float start,
     for (int warp = 1; warp < kThreads / 32; ++warp) all = combine(all, parts[warp * kWidth + thread_index()]);
     f(n, all);
   }
-}
-GRAPHRUN_TILE_CONSTEXPR int fold_jobs(int n) {
-  return (n + 31) / 32;
 }
 
 }  // namespace graphrun::cuda::tile::by_block

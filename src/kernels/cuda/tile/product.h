@@ -198,11 +198,12 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
 // A part of a product, 16 kM by 8 kN: use(m, n, sum, fetched) for all that is there, m and n as outer indices of the
 // factors; fetch(m, n) is what it needs of other memory, asked for all together before the first use.
 // Begins with a barrier; another follows before `parts` are used again.
-template <int kThreads, int kM, int kN, int kMost, class A, class B, class Fetch, class Use>
-GRAPHRUN_TILE_FN void product(void* shared, const A& a, const B& b, Fetch fetch, Use use) {
+template <int kThreads, int kM, int kN, int kMost, int kBytes, class A, class B, class Fetch, class Use>
+GRAPHRUN_TILE_FN void product(unsigned char (&shared)[kBytes], const A& a, const B& b, Fetch fetch, Use use) {
   constexpr int kParts = kThreads / 32, kColumns = 8 * kN, kAll = 16 * kM * kColumns;
   constexpr int kRows = kThreads / kColumns, kTurns = kThreads % kColumns == 0 ? (16 * kM + kRows - 1) / kRows : 0;
-  auto& parts = *static_cast<Parts<kM, kN, kParts>*>(shared);
+  static_assert(sizeof(Parts<kM, kN, kParts>) <= kBytes);
+  auto& parts = *reinterpret_cast<Parts<kM, kN, kParts>*>(shared);
   barrier();
   multiply<kThreads, kM, kN, kParts, kMost>(parts, static_cast<int>(thread_index() / 32), a, b);
   const auto sum = [&](int m, int n) {
@@ -253,10 +254,11 @@ struct RowProduct {
   };
 };
 // x (rows, kTerms) times w, whose results side by side are `weights(first, limit)` of its factor A: into `to`.
-template <int kThreads, int N, int kTerms, class Weights, class B>
-GRAPHRUN_TILE_FN void multiply_rows(void* to, Weights weights, const B& b) {
+template <int kThreads, int N, int kTerms, int kBytes, class Weights, class B>
+GRAPHRUN_TILE_FN void multiply_rows(unsigned char (&to)[kBytes], Weights weights, const B& b) {
   using Shape = RowProduct<kThreads, N>;
-  auto& shared = *static_cast<typename Shape::Shared*>(to);
+  static_assert(sizeof(typename Shape::Shared) <= kBytes);
+  auto& shared = *reinterpret_cast<typename Shape::Shared*>(to);
   const int warp = static_cast<int>(thread_index() / 32), share = warp % Shape::kShares;
   GRAPHRUN_TILE_LOOP
   for (int group = warp / Shape::kShares; group < Shape::kGroups; group += Shape::kWarps / Shape::kShares) {

@@ -27,10 +27,6 @@ struct StepArguments {
 // ---- scalar ops
 
 template <class Functor, class Number>
-GRAPHRUN_TILE_FN float unary(float x, float a, float b) {
-  return static_cast<float>(Functor::template apply<Number>(Number(x), Number(a), Number(b)));
-}
-template <class Functor, class Number>
 GRAPHRUN_TILE_FN float binary(float x, float y) {
   return static_cast<float>(Functor::template apply<Number>(Number(x), Number(y)));
 }

@@ -10,6 +10,12 @@
 
 namespace graphrun::cuda::tile {
 
+// A scalar op: its functor on the bits of floats, or on a type with functions of its own.
+template <class Functor, class Number>
+GRAPHRUN_TILE_FN float unary(float x, float a, float b) {
+  return static_cast<float>(Functor::template apply<Number>(Number(x), Number(a), Number(b)));
+}
+
 template <class T, int N>
 struct Row {
   T v[N > 0 ? N : 1];
@@ -158,13 +164,11 @@ struct Exponentials {
     sum = 0;
     GRAPHRUN_TILE_UNROLL
     for (int m = 0; m < M; ++m) {
-      values[m] = float(scalar::Exp::apply<Number>(Number(term(m) - top), Number(0.0f), Number(0.0f)));
+      values[m] = unary<scalar::Exp, Number>(term(m) - top, 0.0f, 0.0f);
       sum += values[m];
     }
   }
-  GRAPHRUN_TILE_FN float log_sum() const {
-    return float(scalar::Log::apply<Number>(Number(sum), Number(0.0f), Number(0.0f)));
-  }
+  GRAPHRUN_TILE_FN float log_sum() const { return unary<scalar::Log, Number>(sum, 0.0f, 0.0f); }
 };
 template <class Number, int M, class Term>
 GRAPHRUN_TILE_FN Exponentials<Number, M, Term> exponentials(Term term) {

@@ -348,14 +348,11 @@ struct Exponentials {
   Row<float, N> values;
   GRAPHRUN_TILE_FN explicit Exponentials(const Row<float, N>& x) {
     top = reduce(-infinity(), x, larger);
-    values = map<N>([&](Index i) {
-      return float(scalar::Exp::apply<Number>(Number(x[i] - top[at(i, 0)]), Number(0.0f), Number(0.0f)));
-    });
+    values = map<N>([&](Index i) { return unary<scalar::Exp, Number>(x[i] - top[at(i, 0)], 0.0f, 0.0f); });
     sum = sum_of(values);
   }
   GRAPHRUN_TILE_FN Row<float, 1> log_sum() const {
-    return map<1>(
-        [&](Index i) { return float(scalar::Log::apply<Number>(Number(sum[i]), Number(0.0f), Number(0.0f))); });
+    return map<1>([&](Index i) { return unary<scalar::Log, Number>(sum[i], 0.0f, 0.0f); });
   }
 };
 template <class Number, int N>
