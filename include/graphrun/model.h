@@ -3,6 +3,7 @@
 // throws Error with every mistake of the file. A Model belongs to one thread at a time.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,11 +18,21 @@
 
 namespace graphrun {
 
-// A numeric affine change of an input's columns that was fitted on the training split: stored = (original - shift) /
-// scale.
+// What is done to a number before it is shifted and scaled.
+enum class Curve : std::uint8_t { none, log, log1p };
+inline double on_curve(Curve curve, double value) {  // not finite where there is no logarithm
+  return curve == Curve::none ? value : curve == Curve::log ? std::log(value) : std::log1p(value);
+}
+inline double off_curve(Curve curve, double value) {
+  return curve == Curve::none ? value : curve == Curve::log ? std::exp(value) : std::expm1(value);
+}
+
+// A change of the numbers of an input's columns that was fitted on the training split:
+// stored = (curve(original) - shift) / scale.
 struct Standardization {
   std::string input;
   std::vector<double> shift, scale;  // one entry a column
+  Curve curve = Curve::none;         // of all columns
 };
 
 // Other numbers that were fitted to the training split, by what they are of: "age:mean" of a column, "x:aggregate.0 of
@@ -47,6 +58,8 @@ struct DataSet {
   std::string origin;  // JSON that weights files keep: the columns, the split and its seed
   // Of data read with LoadOptions::weights: why the splits are not those of the training; empty when they are.
   std::string stray;
+  // The words of its classes, for each target that is made of words (docs/data.md, "Words"); known with weights too.
+  std::vector<std::pair<std::string, std::vector<std::string>>> labels;
   std::vector<std::string> files;  // that were opened for it
   const Split* find(std::string_view split) const {
     for (const Split& s : splits) {

@@ -42,11 +42,12 @@ std::vector<std::optional<Standardization>> take_units(Model& model) {
 
 // Calls f with the number in original units: an f32 where that is as fine as a millionth of the deviation.
 template <class F>
-void in_units(double value, double shift, double scale, F f) {
-  const double original = value * scale + shift;
+void in_units(double value, double shift, double scale, Curve curve, F f) {
+  const double original = off_curve(curve, value * scale + shift);
   const auto narrow = static_cast<float>(original);
   const float next = std::nextafter(std::abs(narrow), std::numeric_limits<float>::infinity());
-  if (static_cast<double>(next - std::abs(narrow)) <= std::abs(scale) * 0x1p-20)
+  const double deviation = curve == Curve::none ? std::abs(scale) : std::abs(scale * original);
+  if (static_cast<double>(next - std::abs(narrow)) <= deviation * 0x1p-20)
     f(narrow);
   else
     f(original);
@@ -81,7 +82,8 @@ void each_number(const Output& output, std::size_t row, F f) {
         continue;
       }
       const std::size_t column = i % output.units->scale.size();
-      in_units(static_cast<double>(x), output.units->shift[column], output.units->scale[column], f);
+      in_units(static_cast<double>(x), output.units->shift[column], output.units->scale[column], output.units->curve,
+               f);
     }
   });
 }

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/input_limit.h"
+#include "data/column_transforms.h"
 #include "data/formula.h"
 #include "graphrun/error.h"
 
@@ -55,13 +56,25 @@ bool is_formula(const json::Place& at, const Table& table) {
   return at.value->kind == json::Kind::string && !table.find(at.value->string);
 }
 
-// What a split says about an input beside its source: "x": ["a", "b"], "y": "price" or "y": "sin(a) + b".
-struct Choice {
-  enum class Kind { nothing, array, list, formula };
-  Kind kind = Kind::nothing;
+// A column or a formula.
+struct Item {
   json::Place place;
-  std::vector<const NamedArray*> arrays;  // that it names
-  bool good = true;                       // false: reported
+  bool is_formula = false;
+  std::vector<const NamedArray*> arrays = {};  // that it names
+  bool good = true;                            // false: reported
+};
+
+// What a split says about an input beside its source: "x": ["a", "log(b)"], "y": "price" or "y": "sin(a) + b".
+struct Choice {
+  bool is_said = false;
+  bool is_list = false;  // whose items stand side by side
+  json::Place place;
+  std::vector<Item> items;
+
+  bool good() const {
+    return std::all_of(items.begin(), items.end(), [](const Item& item) { return item.good; });
+  }
+  bool names_one_column() const { return items.size() == 1 && !items.front().is_formula; }
 };
 
 class Chooser {
@@ -70,60 +83,68 @@ class Chooser {
       : reader_(reader), table_(table), options_(options), fit_(fit) {}
 
   Choice read_choice(const json::Place& at) {
-    if (is_formula(at, table_)) {
-      const auto named = formulas_of(options_).columns(reader_, at, table_);
-      return {Choice::Kind::formula, at, named.value_or(std::vector<const NamedArray*>()), named.has_value()};
-    }
-    const bool is_list = at.value->kind == json::Kind::array;
-    Choice choice{is_list ? Choice::Kind::list : Choice::Kind::array, at, {}, true};
-    if (!is_list) {
-      add(choice, at);
+    Choice choice{true, at.value->kind == json::Kind::array, at, {}};
+    if (!choice.is_list) {
+      choice.items.push_back(read_item(at));
       return choice;
     }
-    if (at.value->items.empty()) {
-      reader_.report(at, "data.column", "the list names no column");
-      choice.good = false;
+    for (std::size_t i = 0; i < at.value->items.size(); ++i) {
+      const json::Place item = at.item(i);
+      choice.items.push_back(is_one_word(item) ? read_column(item) : read_item(item));
     }
-    for (std::size_t i = 0; i < at.value->items.size(); ++i) add(choice, at.item(i));
+    if (!choice.items.empty()) return choice;
+    reader_.report(at, "data.column", "the list names no column");
+    choice.items.push_back({at, false, {}, false});
     return choice;
   }
 
   ArrayPtr array_of(const Choice& choice, const std::string& input) {
-    if (!choice.good) return nullptr;
-    if (choice.kind == Choice::Kind::array) return read(*choice.arrays.front());
-    if (choice.kind == Choice::Kind::list) return side_by_side(choice.place, choice.arrays);
+    if (!choice.good()) return nullptr;
+    if (!choice.is_list) return array_of(choice.items.front(), input);
+    std::vector<ArrayPtr> arrays;
+    std::vector<std::string> names;
+    for (const Item& item : choice.items) {
+      arrays.push_back(array_of(item, input));
+      if (!arrays.back()) return nullptr;
+      names.push_back(item.is_formula ? item.place.value->string : item.arrays.front()->name);
+    }
+    return side_by_side(choice.place, names, std::move(arrays));
+  }
+
+  ArrayPtr array_of(const Item& item, const std::string& input) {
+    if (!item.is_formula) return read(*item.arrays.front());
     std::vector<FormulaColumn> columns;
-    for (const NamedArray* named : choice.arrays) {
+    for (const NamedArray* named : item.arrays) {
       const ArrayPtr array = read(*named);
       if (!array) return nullptr;
       if (!columns.empty() && columns.front().array->rows() != array->rows()) {
-        reader_.report(choice.place, "data.rows",
+        reader_.report(item.place, "data.rows",
                        fmt::format("'{}' has {} rows, but '{}' has {}", columns.front().name,
                                    columns.front().array->rows(), named->name, array->rows()));
         return nullptr;
       }
       columns.push_back({named->name, array});
     }
-    return computed(choice, input, columns);
+    return computed(item.place, input, columns);
   }
 
   ArrayPtr read(const NamedArray& named) {
-    if (options_.use != DataUse::values && named.shape && named.shape->rank() > 0)
-      return std::make_shared<const Array>(Array{*named.shape, {}});
-    try {
-      const ArrayPtr array = named.read();
-      if (array && array->shape.rank() == 0) {
-        reader_.report(named.place, "data.shape", fmt::format("array '{}' is one number; it has no rows", named.name));
-        return nullptr;
-      }
-      if (!array) return nullptr;
-      if (options_.use != DataUse::values) return std::make_shared<const Array>(Array{array->shape, {}});
-      if (fit_.see) fit_.see(*array);
-      return named.has_gaps ? fill_gaps(named.name, array, fit_) : array;
-    } catch (const Error& error) {
-      reader_.report(named.place, error);
-      return nullptr;
-    }
+    static const ColumnTransforms kNone;
+    const ColumnTransforms& transforms = fit_.columns ? *fit_.columns : kNone;
+    return attempt(named, [&] {
+      return options_.use == DataUse::values ? transforms.numbers_of(named, fit_) : transforms.shape_of(named, fit_);
+    });
+  }
+
+  // The classes of a column of words, for an input whose list begins with them.
+  ArrayPtr read_classes(const NamedArray& named, const ClassStep& step, const std::string& input) {
+    return attempt(named, [&] {
+      if (options_.use == DataUse::values) return classes_of(named, step, input, fit_);
+      const std::int64_t rows = named.cells   ? named.cells->rows()
+                                : named.shape ? (*named.shape)[0]
+                                              : named.read()->rows();
+      return std::make_shared<const Array>(Array{Shape{rows}, {}});
+    });
   }
 
   // The columns that the input took when it was trained; nothing when one of them is not there, which is reported.
@@ -140,44 +161,80 @@ class Chooser {
     return columns;
   }
 
-  // Columns of (rows) or (rows, k), side by side as (rows, sum of k).
   ArrayPtr side_by_side(const json::Place& at, const std::vector<const NamedArray*>& columns) {
     std::vector<ArrayPtr> arrays;
     std::vector<std::string> names;
-    std::int64_t width = 0;
     for (const NamedArray* column : columns) {
-      const ArrayPtr array = read(*column);
-      if (!array) return nullptr;
-      if (array->shape.rank() > 2 || (!arrays.empty() && arrays.front()->rows() != array->rows())) {
-        reader_.report(at, "data.shape",
-                       fmt::format("'{}' is {}; only columns of equal length can stand side by side", column->name,
-                                   to_string(array->shape)));
-        return nullptr;
-      }
-      const std::int64_t own = array->shape.rank() == 1 ? 1 : array->shape[1];
-      for (std::int64_t i = 0; i < own; ++i)
-        names.push_back(array->shape.rank() == 1 ? column->name : fmt::format("{}[{}]", column->name, i));
-      width += own;
-      arrays.push_back(array);
+      arrays.push_back(read(*column));
+      if (!arrays.back()) return nullptr;
+      names.push_back(column->name);
     }
-    const std::int64_t rows = arrays.front()->rows();
-    Array together{Shape{rows, width}, {}, std::move(names)};
-    if (options_.use == DataUse::values) {
-      together.values = values_side_by_side(static_cast<std::size_t>(width),
-                                            [&, i = std::size_t{0}]() mutable { return std::move(arrays[i++]); });
-    }
-    return std::make_shared<const Array>(std::move(together));
+    return side_by_side(at, names, std::move(arrays));
   }
 
  private:
-  void add(Choice& choice, const json::Place& item) {
-    const std::optional<std::string> name = reader_.string(item);
+  Item read_item(const json::Place& at) {
+    if (is_formula(at, table_)) {
+      const auto named = formulas_of(options_).columns(reader_, at, table_);
+      return {at, true, named.value_or(std::vector<const NamedArray*>()), named.has_value()};
+    }
+    return read_column(at);
+  }
+
+  // In a list a word is a column, never a formula: a misspelt one is told of as a name.
+  static bool is_one_word(const json::Place& at) {
+    const std::string& text = at.value->string;
+    return std::all_of(text.begin(), text.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+    });
+  }
+
+  Item read_column(const json::Place& at) {
+    const std::optional<std::string> name = reader_.string(at);
     const NamedArray* array = name ? table_.find(*name) : nullptr;
-    if (array)
-      choice.arrays.push_back(array);
-    else
-      choice.good = false;
-    if (name && !array) report_unknown(item, *name);
+    if (array) return Item{at, false, {array}};
+    if (name) report_unknown(at, *name);
+    return Item{at, false, {}, false};
+  }
+
+  template <class F>
+  ArrayPtr attempt(const NamedArray& named, F f) {
+    try {
+      ArrayPtr array = f();
+      if (!array || array->shape.rank() > 0) return array;
+      reader_.report(named.place, "data.shape", fmt::format("array '{}' is one number; it has no rows", named.name));
+    } catch (const Error& error) {
+      reader_.report(named.place, error);
+    }
+    return nullptr;
+  }
+
+  // Columns of (rows) or (rows, k) as (rows, sum of k).
+  ArrayPtr side_by_side(const json::Place& at, const std::vector<std::string>& labels, std::vector<ArrayPtr> arrays) {
+    Array together{Shape{arrays.front()->rows(), 0}, {}};
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      const Array& array = *arrays[i];
+      if (array.shape.rank() > 2 || array.rows() != together.rows()) {
+        reader_.report(at, "data.shape",
+                       fmt::format("'{}' is {}; only columns of equal length can stand side by side", labels[i],
+                                   to_string(array.shape)));
+        return nullptr;
+      }
+      const std::int64_t own = array.shape.rank() == 1 ? 1 : array.shape[1];
+      const bool has_names = static_cast<std::int64_t>(array.columns.size()) == own;
+      for (std::int64_t c = 0; c < own; ++c) {
+        together.columns.push_back(has_names                 ? array.columns[static_cast<std::size_t>(c)]
+                                   : array.shape.rank() == 1 ? labels[i]
+                                                             : fmt::format("{}[{}]", labels[i], c));
+      }
+      together.shape[1] += own;
+      together.width_known = together.width_known && array.width_known;
+    }
+    if (options_.use == DataUse::values) {
+      together.values = values_side_by_side(static_cast<std::size_t>(together.shape[1]),
+                                            [&, i = std::size_t{0}]() mutable { return std::move(arrays[i++]); });
+    }
+    return std::make_shared<const Array>(std::move(together));
   }
 
   void report_unknown(const json::Place& at, const std::string& name) {
@@ -187,9 +244,9 @@ class Chooser {
   }
 
   // The numbers of a formula go by its text: those of another are not taken for them.
-  ArrayPtr computed(const Choice& choice, const std::string& input, const std::vector<FormulaColumn>& columns) {
+  ArrayPtr computed(const json::Place& formula, const std::string& input, const std::vector<FormulaColumn>& columns) {
     const auto name = [&](std::size_t i) {
-      return fmt::format("{}:aggregate.{} of {}", input, i, choice.place.value->string);
+      return fmt::format("{}:aggregate.{} of {}", input, i, formula.value->string);
     };
     const bool has_values = options_.use == DataUse::values;
     const std::optional<Rows> train =
@@ -200,7 +257,7 @@ class Chooser {
       if (!known) break;
       aggregates.push_back(*known);
     }
-    ArrayPtr array = formulas_of(options_).evaluate(reader_, choice.place, columns, train, aggregates);
+    ArrayPtr array = formulas_of(options_).evaluate(reader_, formula, columns, train, aggregates);
     for (std::size_t i = 0; train && i < aggregates.size(); ++i) fit_.fit.set(name(i), aggregates[i]);
     return array;
   }
@@ -215,7 +272,7 @@ class Chooser {
 
 std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, const Table& table,
                                 std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
-                                const DataOptions& options, const TableFit& fit) {
+                                const DataOptions& options, const TableFit& fit, std::span<Pipeline> pipelines) {
   Chooser chooser(reader, table, options, fit);
   std::vector<Choice> choices(inputs.size());
   std::size_t open = 0;  // inputs with neither formula nor list
@@ -225,10 +282,14 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
       choices[i] = chooser.read_choice(*said[i]);
     else
       ++open;
-    all_good = all_good && choices[i].good;
+    all_good = all_good && choices[i].good();
   }
   std::unordered_set<const NamedArray*> taken;  // by a formula or a list
-  for (const Choice& choice : choices) taken.insert(choice.arrays.begin(), choice.arrays.end());
+  for (const Choice& choice : choices) {
+    for (const Item& item : choice.items) {
+      for (const NamedArray* array : item.arrays) taken.insert(array->made_of ? array->made_of : array);
+    }
+  }
   std::vector<const NamedArray*> free;
   for (std::size_t i = 0; i < table.arrays.size(); ++i) {
     if (!taken.contains(&table.arrays[i])) free.push_back(&table.arrays[i]);
@@ -239,7 +300,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
     return arrays;
   }
   for (std::size_t i = 0; i < inputs.size() && !table.keyed && all_good; ++i) {
-    if (choices[i].kind != Choice::Kind::nothing) continue;
+    if (choices[i].is_said) continue;
     auto& known = fit.fit.origin.columns;
     if (const auto took = known.find(inputs[i].name); took != known.end()) {
       const auto columns = chooser.named(at, took->second);
@@ -262,7 +323,23 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
     }
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (choices[i].kind != Choice::Kind::nothing) {
+    Pipeline* pipeline = i < pipelines.size() ? &pipelines[i] : nullptr;
+    const ClassStep* classes = pipeline ? pipeline->class_step() : nullptr;
+    const NamedArray* array = choices[i].is_said || !table.keyed ? nullptr : table.find(inputs[i].name);
+    if (classes) {
+      if (choices[i].names_one_column() && choices[i].good()) array = choices[i].items.front().arrays.front();
+      if (!choices[i].is_said && !table.keyed && free.size() == 1) array = free.front();
+    }
+    if (array && classes) {
+      arrays[i] = chooser.read_classes(*array, *classes, inputs[i].name);
+      const auto words = labels_of(*classes, inputs[i].name, fit.fit.origin);
+      if (words) pipeline->set_classes(words->size());
+    } else if (classes && all_good && (choices[i].is_said || !table.keyed)) {
+      reader.report(choices[i].is_said ? choices[i].place : at, "data.transform",
+                    fmt::format("the words of one column become classes; input '{}' takes a formula or several columns",
+                                inputs[i].name),
+                    "under the name of a column, \"transform\" changes that column");
+    } else if (choices[i].is_said) {
       arrays[i] = chooser.array_of(choices[i], inputs[i].name);
     } else if (!table.keyed) {
       // What is left is not known while another input's choice is not.
@@ -272,7 +349,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
                                   inputs[i].name, table.arrays.front().name));
       else if (all_good)
         arrays[i] = chooser.side_by_side(at, free);
-    } else if (const NamedArray* array = table.find(inputs[i].name)) {
+    } else if (array) {
       arrays[i] = chooser.read(*array);
     } else if (reader.full()) {
       reader.report_more(1);

@@ -11,14 +11,16 @@
 #include "data/array.h"
 #include "data/dataset.h"
 #include "data/fit.h"
+#include "data/transforms.h"
 
 namespace graphrun::data {
 
 // `said[i]` is what stands under the split for input i. `at` is the source, for what concerns it as a whole. An input
 // that takes what is left takes, in a table that does not train, the columns that it took in the one that does.
+// `pipelines`: those of the inputs, where words become classes; may be empty.
 std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, const Table& table,
                                 std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
-                                const DataOptions& options, const TableFit& fit);
+                                const DataOptions& options, const TableFit& fit, std::span<Pipeline> pipelines);
 
 // Rows of `width` numbers from arrays of equally many rows, (rows) or (rows, k), one array after the other in each row.
 // `next` gives them; each is let go of before the next is asked for. Throws Error: more than the limit of

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <limits>
 #include <unordered_set>
 
@@ -20,17 +17,6 @@ constexpr std::uint64_t kColumnBytes = 1024;
 
 bool is_line_end(char c) {
   return c == '\n' || c == '\r';
-}
-
-bool stands_for_nothing(std::string_view text) {
-  static constexpr std::array<std::string_view, 7> kWords = {"NA", "N/A", "NaN", "nan", "null", "NULL", "?"};
-  return text.empty() || (text.size() <= 4 && std::find(kWords.begin(), kWords.end(), text) != kWords.end());
-}
-
-// What from_chars() makes of a number and the rest of the text.
-std::from_chars_result parse(std::string_view text, double& value) {
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  return std::from_chars(text.data(), text.data() + text.size(), value);
 }
 
 }  // namespace
@@ -62,11 +48,11 @@ std::size_t Csv::read_field(std::size_t at, Field& field) {
     field.length = static_cast<std::uint32_t>(std::min<std::size_t>(to - field.begin, UINT32_MAX));
     std::fill(text_.begin() + static_cast<std::ptrdiff_t>(to), text_.begin() + static_cast<std::ptrdiff_t>(at), '"');
     ++at;
-    if (at < text_.size() && text_[at] != delimiter_ && !is_line_end(text_[at]))
+    if (at < text_.size() && text_[at] != dialect_.delimiter && !is_line_end(text_[at]))
       fail(at, "expected the end of the field after the closing quote");
   } else {
     field.begin = at;
-    while (at < text_.size() && text_[at] != delimiter_ && !is_line_end(text_[at])) ++at;
+    while (at < text_.size() && text_[at] != dialect_.delimiter && !is_line_end(text_[at])) ++at;
     field.length = static_cast<std::uint32_t>(std::min<std::size_t>(at - begin, UINT32_MAX));
   }
   if (at - begin > UINT32_MAX) fail(begin, "the field is longer than 4 GiB");
@@ -78,7 +64,7 @@ std::size_t Csv::read_record(std::size_t at, std::vector<Field>& record) {
   for (;; ++at) {
     make_room(record, 1);
     at = read_field(at, record.emplace_back());
-    if (at == text_.size() || text_[at] != delimiter_) break;
+    if (at == text_.size() || text_[at] != dialect_.delimiter) break;
   }
   if (at < text_.size() && text_[at] == '\r') ++at;  // of \r\n, or alone
   if (at < text_.size() && text_[at] == '\n') ++at;
@@ -90,8 +76,7 @@ void Csv::refuse_numbers(const std::vector<Field>& record) const {
   std::size_t numbers = 0;
   for (const Field& field : record) {
     const std::string_view text = content(field);
-    double value = 0;
-    if (parse(text, value).ptr == text.data() + text.size() && !stands_for_nothing(text))
+    if (is_number(text) && !stands_for_nothing(text))
       ++numbers;
     else if (!stands_for_nothing(text))
       return;
@@ -101,7 +86,8 @@ void Csv::refuse_numbers(const std::vector<Field>& record) const {
        "put a line of names above it, such as x0,x1; a model's own file may say \"header\": false");
 }
 
-void Csv::take_header(const std::vector<Field>& record, bool header) {
+void Csv::take_header(const std::vector<Field>& record) {
+  const bool header = dialect_.header;
   require_within_input_limit(record.size() * kColumnBytes,
                              fmt::format("'{}': a table of {} columns", path_, record.size()), limit_);
   if (header) refuse_numbers(record);
@@ -114,21 +100,32 @@ void Csv::take_header(const std::vector<Field>& record, bool header) {
   }
 }
 
-Csv::Csv(std::string path, std::string text, bool header, char delimiter)
-    : path_(std::move(path)), text_(std::move(text)), delimiter_(delimiter), limit_(input_limit()) {
-  if (const std::size_t zero = text_.find('\0'); zero != std::string::npos) {
-    throw Error(ErrorKind::input, "data.csv", fmt::format("'{}' is no text file: byte {} is 0", path_, zero),
-                text_.starts_with("\x1f\x8b") ? "it is compressed: gunzip makes a text file of it" : "");
-  }
+bool Csv::is_comment(std::size_t at) const {
+  return !dialect_.comment.empty() && std::string_view(text_).substr(at).starts_with(dialect_.comment);
+}
+
+Csv::Csv(std::string path, std::string text, Dialect dialect)
+    : TextTable(dialect.notation),
+      path_(std::move(path)),
+      text_(std::move(text)),
+      dialect_(std::move(dialect)),
+      limit_(input_limit()) {
+  if (const std::size_t zero = text_.find('\0'); zero != std::string::npos)
+    throw Error(ErrorKind::input, "data.csv", fmt::format("'{}' is no text file: byte {} is 0", path_, zero));
   std::size_t at = text_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   std::vector<Field> record;
   while (at < text_.size()) {
     const std::size_t begin = at;
+    if (is_comment(at)) {
+      at = std::min(text_.find_first_of("\r\n", at), text_.size());
+      while (at < text_.size() && is_line_end(text_[at])) ++at;
+      continue;
+    }
     at = read_record(at, record);
     if (is_line_end(text_[begin])) continue;
     const bool is_first = names_.empty();
-    if (is_first) take_header(record, header);
-    if (is_first && header) continue;
+    if (is_first) take_header(record);
+    if (is_first && dialect_.header) continue;
     if (record.size() != names_.size())
       fail(begin, fmt::format("expected {} fields as in the first line, got {}", names_.size(), record.size()));
     make_room(fields_, record.size());
@@ -144,28 +141,14 @@ std::string_view Csv::content(const Field& field) const {
   return text;
 }
 
-bool Csv::is_missing(std::size_t row, std::size_t column) const {
-  return stands_for_nothing(content(field(row, column)));
-}
-
-double Csv::number(std::size_t row, std::size_t column) const {
-  const std::string_view text = content(field(row, column));
-  double value = 0;
-  const std::from_chars_result result = parse(text, value);
-  if (result.ec == std::errc::result_out_of_range) fail_at(row, column, fmt::format("'{}' is out of range", text));
-  if (result.ec != std::errc() || result.ptr != text.data() + text.size())
-    fail_at(row, column, fmt::format("expected a number, got '{}'", text.substr(0, 40)));
-  if (!std::isfinite(value)) fail_at(row, column, fmt::format("'{}' is not a finite number", text));
-  return value;
-}
-
-void Csv::fail_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const {
+Error Csv::error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const {
   const Field& at = field(row, column);
-  fail(at.begin - at.quoted, fmt::format("row {}, column '{}': {}", row, names_[column], what), std::move(hint));
+  return error(at.begin - at.quoted, fmt::format("row {}, column '{}': {}", row, names_[column], what),
+               std::move(hint));
 }
 
 // The text is walked from its start, with lines ended as the parser ends them: made for messages.
-void Csv::fail(std::size_t offset, std::string message, std::string hint) const {
+Error Csv::error(std::size_t offset, std::string message, std::string hint) const {
   int line = 1;
   std::size_t begin = text_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   for (std::size_t i = begin; i < offset; ++i) {
@@ -180,7 +163,7 @@ void Csv::fail(std::size_t offset, std::string message, std::string hint) const 
   diagnostic.file = path_;
   diagnostic.line = line;
   diagnostic.column = static_cast<int>(std::min<std::size_t>(offset - begin, INT32_MAX - 1)) + 1;
-  throw Error(ErrorKind::input, {std::move(diagnostic)});
+  return Error(ErrorKind::input, {std::move(diagnostic)});
 }
 
 }  // namespace graphrun::data

@@ -1,8 +1,7 @@
 // csv.h: comma-separated values (RFC 4180): quotes, quotes in quotes, line ends of either kind, a byte order mark.
-// Contract: every record has as many fields as the first; empty lines are none. A header of numbers is refused. Errors
-// have the file's line and column. Whether a field is a number is asked only of the fields that are read. Fields and
-// columns are held against the limit of input_limit.h: a file of commas takes many times its bytes. Leaves to others:
-// what a missing value becomes (csv_source.cpp).
+// Contract: every record has as many fields as the first; empty lines and comments are none. A header of numbers is
+// refused. Errors have the file's line and column. Fields and columns are held against the limit of input_limit.h: a
+// file of commas takes many times its bytes. Leaves to others: what a field says (text_table.h).
 #pragma once
 
 #include <cstdint>
@@ -10,21 +9,25 @@
 #include <string_view>
 #include <vector>
 
-#include "data/array.h"
+#include "data/text_table.h"
 
 namespace graphrun::data {
 
-class Csv {
+// How a file is written.
+struct Dialect {
+  bool header = true;  // whether the first line names the columns
+  char delimiter = ',';
+  std::string comment = {};  // a line that begins with it is none; empty: there are no comments
+  Notation notation = {};
+};
+
+class Csv final : public TextTable {
  public:
-  Csv(std::string path, std::string text, bool header, char delimiter);
+  Csv(std::string path, std::string text, Dialect dialect);
 
-  const std::vector<std::string>& names() const { return names_; }  // 0, 1, 2, ... without a header
-  std::size_t rows() const { return fields_.size() / names_.size(); }
-
-  // An empty field, or one of the words that stand for one: NA, N/A, NaN, nan, null, NULL, ?.
-  bool is_missing(std::size_t row, std::size_t column) const;
-  double number(std::size_t row, std::size_t column) const;  // finite; throws Error
-  [[noreturn]] void fail_at(std::size_t row, std::size_t column, std::string_view what, std::string hint = {}) const;
+  std::size_t rows() const override { return fields_.size() / names_.size(); }
+  std::string_view text(std::size_t row, std::size_t column) const override { return content(field(row, column)); }
+  Error error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const override;
 
  private:
   struct Field {
@@ -35,16 +38,19 @@ class Csv {
   void make_room(std::vector<Field>& fields, std::size_t more) const;
   std::size_t read_field(std::size_t at, Field& field);
   std::size_t read_record(std::size_t at, std::vector<Field>& record);
-  void take_header(const std::vector<Field>& record, bool header);
+  bool is_comment(std::size_t at) const;
+  void take_header(const std::vector<Field>& record);
   void refuse_numbers(const std::vector<Field>& record) const;
   std::string_view content(const Field& field) const;
   const Field& field(std::size_t row, std::size_t column) const { return fields_[row * names_.size() + column]; }
-  [[noreturn]] void fail(std::size_t offset, std::string message, std::string hint = {}) const;
+  Error error(std::size_t offset, std::string message, std::string hint) const;
+  [[noreturn]] void fail(std::size_t offset, std::string message, std::string hint = {}) const {
+    throw error(offset, std::move(message), std::move(hint));
+  }
 
   std::string path_, text_;
-  char delimiter_;
+  Dialect dialect_;
   std::uint64_t limit_;
-  std::vector<std::string> names_;
   std::vector<Field> fields_;  // row after row
 };
 

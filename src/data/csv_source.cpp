@@ -1,91 +1,138 @@
-// The source "csv": a column is an array; what its missing values become.
+// The source "csv": a column is an array; how the file is written, and which rows are left of it.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <limits>
+#include <unordered_map>
 
-#include "data/columns.h"
 #include "data/csv.h"
+#include "data/inflate.h"
+#include "data/missing.h"
 #include "data/sources.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
-
-std::span<const Doc> missing_docs() {
-  static constexpr Doc docs[] = {
-      {"error", "a missing value is a mistake"},
-      {"mean", "the mean of the column's values in the training rows takes its place"},
-      {"drop", "a row that lacks a value of a column that is used is left out"},
-  };
-  return docs;
-}
-
 namespace {
 
-enum class Missing { error, mean, drop };  // in the order of the table
-
-// A file with a policy. Which rows it has is known when it is known which columns are used.
-class Columns {
+// A file with a policy for each column. Which rows it has is known when it is known which columns are used.
+class TextSource {
  public:
-  Columns(Csv csv, Missing policy, Files& files) : csv_(std::move(csv)), policy_(policy), files_(files) {}
-
-  const std::vector<std::string>& names() const { return csv_.names(); }
-
-  void use(const std::vector<std::size_t>& columns) {
-    if (policy_ != Missing::drop) return;
-    kept_.clear();
-    for (std::size_t row = 0; row < csv_.rows(); ++row) {
-      if (std::none_of(columns.begin(), columns.end(), [&](std::size_t c) { return csv_.is_missing(row, c); }))
-        kept_.push_back(row);
-    }
-    if (kept_.empty()) throw Error(ErrorKind::input, "data.csv", "every row lacks a value: \"drop\" leaves none");
-    if (kept_.size() < csv_.rows())
-      files_.warn(fmt::format("{} of {} rows lack a value and are left out", csv_.rows() - kept_.size(), csv_.rows()));
+  TextSource(std::shared_ptr<const TextTable> table, std::vector<Missing> missing)
+      : table_(std::move(table)), missing_(std::move(missing)) {
+    const auto drops = [](const Missing& one) { return one.kind == Missing::Kind::drop; };
+    if (std::any_of(missing_.begin(), missing_.end(), drops)) kept_ = std::make_shared<std::vector<std::size_t>>();
   }
 
-  Array column(std::size_t index) const {
-    std::vector<double> values(policy_ == Missing::drop ? kept_.size() : csv_.rows());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::size_t row = policy_ == Missing::drop ? kept_[i] : i;
-      if (policy_ == Missing::drop || !csv_.is_missing(row, index)) {
-        values[i] = csv_.number(row, index);
-      } else if (policy_ == Missing::error) {
-        csv_.fail_at(row, index, "the value is missing", "\"missing\": \"mean\" or \"drop\" says what to do about it");
-      } else {
-        values[i] = std::numeric_limits<double>::quiet_NaN();  // fill_gaps() knows the mean
-      }
+  std::vector<NamedArray> arrays(const json::Place& at) const {
+    std::vector<NamedArray> all;
+    for (std::size_t i = 0; i < missing_.size(); ++i)
+      all.push_back(
+          column_of(table_->names()[i], at, std::make_shared<const TextColumn>(table_, i, kept_), missing_[i]));
+    return all;
+  }
+
+  void use(const std::vector<std::size_t>& columns, Files& files) {
+    if (!kept_) return;
+    kept_->clear();
+    for (std::size_t row = 0; row < table_->rows(); ++row) {
+      if (std::none_of(columns.begin(), columns.end(), [&](std::size_t c) {
+            return missing_[c].kind == Missing::Kind::drop && table_->is_missing(row, c);
+          }))
+        kept_->push_back(row);
     }
-    const auto rows = static_cast<std::int64_t>(values.size());
-    return {Shape{rows}, std::move(values)};
+    if (kept_->empty()) throw Error(ErrorKind::input, "data.csv", "every row lacks a value: \"drop\" leaves none");
+    if (kept_->size() < table_->rows())
+      files.warn(
+          fmt::format("{} of {} rows lack a value and are left out", table_->rows() - kept_->size(), table_->rows()));
   }
 
  private:
-  Csv csv_;
-  Missing policy_;
-  Files& files_;
-  std::vector<std::size_t> kept_;  // drop: the rows that are left
+  std::shared_ptr<const TextTable> table_;
+  std::vector<Missing> missing_;                    // by column
+  std::shared_ptr<std::vector<std::size_t>> kept_;  // null: all rows are left
 };
 
-Missing read_policy(SourceContext& context) {
+// "missing": one policy for all columns, or an object of them by column.
+std::vector<Missing> read_policies(SourceContext& context, const std::vector<std::string>& names) {
+  std::vector<Missing> missing(names.size());
   const std::optional<json::Place> at = context.split.get("missing");
-  const std::optional<std::string> word = at ? context.reader.string(*at) : std::nullopt;
-  if (!word) return Missing::error;
-  const std::vector<std::string> words = names_of(missing_docs());
-  const auto found = std::find(words.begin(), words.end(), *word);
-  if (found != words.end()) return static_cast<Missing>(found - words.begin());
-  context.reader.report(*at, "data.csv", fmt::format("must be \"error\", \"mean\" or \"drop\", got \"{}\"", *word),
-                        did_you_mean(*word, words));
-  return Missing::error;
+  if (!at) return missing;
+  if (at->value->kind != json::Kind::object || at->value->find("value")) {
+    if (const std::optional<Missing> all = read_missing(context.reader, *at))
+      std::fill(missing.begin(), missing.end(), *all);
+    return missing;
+  }
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
+  for (const json::Member& member : at->value->members) {
+    const std::optional<Missing> one = read_missing(context.reader, at->member(member));
+    const auto place = places.find(member.key);
+    if (place != places.end() && one) missing[place->second] = *one;
+    if (place == places.end())
+      context.reader.report_key(*at, member, "data.column", fmt::format("no column '{}'", member.key),
+                                did_you_mean(member.key, names));
+  }
+  return missing;
 }
 
-char read_delimiter(SourceContext& context) {
-  const std::optional<json::Place> at = context.split.get("delimiter");
+// One character, or what `fallback` says.
+char read_sign(SourceContext& context, std::string_view key, char fallback) {
+  const std::optional<json::Place> at = context.split.get(key);
   const std::optional<std::string> text = at ? context.reader.string(*at) : std::nullopt;
-  if (!text) return ',';
+  if (!text) return fallback;
   if (text->size() == 1 && *text != "\"" && *text != "\n" && *text != "\r") return text->front();
   context.reader.report(*at, "data.csv", "must be one character, not a quote or a line end");
-  return ',';
+  return fallback;
+}
+
+std::vector<std::string> read_words(SourceContext& context, std::string_view key) {
+  std::vector<std::string> words;
+  const std::optional<json::Place> at = context.split.get(key);
+  if (!at) return words;
+  if (at->value->kind != json::Kind::array) {
+    if (const std::optional<std::string> word = context.reader.string(*at)) words.push_back(*word);
+    return words;
+  }
+  for (std::size_t i = 0; i < at->value->items.size(); ++i) {
+    if (const std::optional<std::string> word = context.reader.string(at->item(i))) words.push_back(*word);
+  }
+  return words;
+}
+
+Dialect read_dialect(SourceContext& context, char delimiter) {
+  Dialect dialect;
+  dialect.header = context.split.boolean("header").value_or(true);
+  dialect.delimiter = read_sign(context, "delimiter", delimiter);
+  dialect.notation.decimal = read_sign(context, "decimal", '.');
+  dialect.notation.thousands = read_sign(context, "thousands", '\0');
+  dialect.notation.percent = context.split.boolean("percent").value_or(false);
+  dialect.notation.na = read_words(context, "na");
+  dialect.comment = context.split.string("comment").value_or("");
+  const auto clash = [&](std::string_view one, std::string_view other) {
+    context.reader.report(context.split.place(), "data.csv",
+                          fmt::format("\"{}\" and \"{}\" are the same character", one, other));
+  };
+  if (dialect.notation.decimal == dialect.notation.thousands) clash("decimal", "thousands");
+  if (dialect.notation.decimal == dialect.delimiter) clash("decimal", "delimiter");
+  return dialect;
+}
+
+bool ends_with(std::string_view path, std::string_view extension) {
+  if (path.size() < extension.size()) return false;
+  path.remove_prefix(path.size() - extension.size());
+  return std::equal(path.begin(), path.end(), extension.begin(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
+}
+
+// A header that is one column with a separator in it was cut at another.
+void refuse_one_column(const std::string& path, const Csv& csv) {
+  if (csv.names().size() != 1) return;
+  for (const char sign : {';', '\t', '|', ','}) {
+    if (csv.names().front().find(sign) == std::string::npos) continue;
+    const std::string name = sign == '\t' ? "\\t" : std::string(1, sign);
+    throw Error(ErrorKind::input, "data.csv",
+                fmt::format("'{}': the first line is one column, '{}'", path, csv.names().front().substr(0, 60)),
+                fmt::format("\"delimiter\": \"{}\" beside the source cuts it", name));
+  }
 }
 
 }  // namespace
@@ -93,22 +140,18 @@ char read_delimiter(SourceContext& context) {
 Loaded read_csv(SourceContext& context) {
   Loaded loaded;
   loaded.rows.keyed = false;
-  const bool header = context.split.boolean("header").value_or(true);
-  const char delimiter = read_delimiter(context);
-  const Missing policy = read_policy(context);
   const std::optional<std::string> name = context.reader.string(context.value);
+  const bool has_tabs = name && (ends_with(*name, ".tsv") || ends_with(*name, ".tsv.gz") || ends_with(*name, ".tab"));
+  const Dialect dialect = read_dialect(context, has_tabs ? '\t' : ',');
   if (!name) return loaded;
   const std::string path = context.files.find(*name);
-  const auto columns =
-      std::make_shared<Columns>(Csv(path, context.files.read(path), header, delimiter), policy, context.files);
-  for (std::size_t i = 0; i < columns->names().size(); ++i) {
-    loaded.rows.arrays.push_back({columns->names()[i],
-                                  context.value,
-                                  [columns, i] { return std::make_shared<const Array>(columns->column(i)); },
-                                  {},
-                                  policy == Missing::mean});
-  }
-  loaded.rows.use = [columns](const std::vector<std::size_t>& used) { columns->use(used); };
+  const auto csv = std::make_shared<const Csv>(path, inflated_text(path, context.files.read(path)), dialect);
+  if (dialect.header && !context.split.find("delimiter")) refuse_one_column(path, *csv);
+  const auto source = std::make_shared<TextSource>(csv, read_policies(context, csv->names()));
+  loaded.rows.arrays = source->arrays(context.value);
+  loaded.rows.use = [source, files = &context.files](const std::vector<std::size_t>& used) {
+    source->use(used, *files);
+  };
   return loaded;
 }
 

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <unordered_map>
 
-#include "base/input_limit.h"
-#include "base/philox.h"
+#include "data/column_transforms.h"
+#include "data/division.h"
 #include "data/inputs.h"
 #include "graphrun/error.h"
 
@@ -17,90 +14,24 @@ namespace {
 
 using data::Part;
 
-// Of rows [first, first + rows): Fisher-Yates from the last row on. A word times the number of choices, over 2^32, is
-// the choice: its bias is below rows / 2^32.
-std::shared_ptr<const std::vector<std::int64_t>> permutation(std::int64_t first, std::int64_t rows,
-                                                             std::uint64_t seed) {
-  require_within_input_limit(static_cast<std::uint64_t>(rows) * sizeof(std::int64_t),
-                             fmt::format("the order of {} rows", rows));
-  auto order = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(rows));
-  std::iota(order->begin(), order->end(), first);
-  const Stream stream = Stream::named(seed, "data.split");
-  for (std::size_t i = order->size(); i > 1; --i) {
-    const std::uint64_t word = stream.block(0, i / 4)[i % 4];
-    std::swap((*order)[i - 1], (*order)[static_cast<std::size_t>(word * i >> 32)]);
-  }
-  return order;
-}
-
 constexpr const char* kSplits[] = {"train", "validation", "test"};
 
-// [0.7, 0.15, 0.15] of train, validation, test; the sizes are floor, floor, rest.
-class Division {
- public:
-  Division(std::vector<double> fractions, const DataOptions& options)
-      : fractions_(std::move(fractions)), seed_(options.seed), reads_(options.use == DataUse::values) {}
-
-  static std::optional<Division> read(json::Reader& reader, const json::Place& at, const DataOptions& options) {
-    const std::optional<std::vector<double>> fractions = reader.numbers(at);
-    if (!fractions) return std::nullopt;
-    const bool is_whole =
-        fractions->size() == 3 &&
-        std::all_of(fractions->begin(), fractions->end(), [](double f) { return f >= 0 && f <= 1; }) &&
-        std::abs(std::accumulate(fractions->begin(), fractions->end(), 0.0) - 1) < 1e-9;
-    if (is_whole) return Division(*fractions, options);
-    reader.report(at, "data.split", "must be three fractions that add up to 1: of train, validation and test");
-    return std::nullopt;
-  }
-
-  const std::vector<double>& fractions() const { return fractions_; }
-
-  std::int64_t size(std::int64_t rows, std::size_t part) const {
-    // 0.29 * 100 is a little below 29 in doubles: the floor is taken of what was meant.
-    const auto share = [&](double fraction) {
-      return static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(rows) + 1e-6));
-    };
-    if (part < 2) return share(fractions_[part]);
-    return std::max<std::int64_t>(0, rows - share(fractions_[0]) - share(fractions_[1]));
-  }
-
-  data::Rows rows(const data::Rows& all, std::size_t part) {
-    if (reads_ && (!order_ || order_->size() != static_cast<std::size_t>(all.count) || first_ != all.begin)) {
-      order_ = permutation(all.begin, all.count, seed_);
-      first_ = all.begin;
-    }
-    data::Rows rows{reads_ ? 0 : all.begin, size(all.count, part), order_};
-    for (std::size_t i = 0; i < part; ++i) rows.begin += size(all.count, i);
-    return rows;
-  }
-
-  std::vector<Part> parts(json::Reader& reader, const json::Place& at, const Part& all) {
-    std::vector<Part> parts;
-    for (std::size_t i = 0; i < std::size(kSplits) && all.rows > 0; ++i) {
-      const std::int64_t rows = size(all.rows, i);
-      if (rows == 0 && (i == 0 || fractions_[i] > 1e-9))
-        reader.report(at, "data.split", fmt::format("{} would get none of the {} rows", kSplits[i], all.rows));
-      if (rows == 0) continue;
-      Part part{kSplits[i], all.place, all.columns, rows};
-      for (data::Column& column : part.columns) column.rows = this->rows(column.rows, i);
-      parts.push_back(std::move(part));
-    }
-    return parts;
-  }
-
- private:
-  std::vector<double> fractions_;
-  std::uint64_t seed_;
-  bool reads_;  // otherwise rows are counted only, and have no order
-  std::shared_ptr<const std::vector<std::int64_t>> order_;
-  std::int64_t first_ = 0;  // that `order_` permutes
+// What "transform" says of the inputs, and of columns of the source.
+struct Transforms {
+  std::vector<data::Pipeline> inputs;
+  data::ColumnTransforms columns;
 };
 
 std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, std::span<const InputDecl> inputs,
-                             data::Files& files, const DataOptions& options, data::Fit& fit) {
+                             Transforms& transforms, data::Files& files, const DataOptions& options, data::Fit& fit,
+                             const std::optional<data::Origin>& trained) {
   std::vector<Part> parts;
   const auto all = [](const data::Rows& rows) { return rows; };
   const std::optional<json::Place> source = block.get("source"), split = block.get("split");
+  const std::size_t before = reader.errors();
+  std::optional<data::Divider> divider = data::Divider::read(reader, block, inputs, options, trained);
+  const bool divides = divider || reader.errors() != before;
+  const auto check_names = [&](const data::Table& table) { transforms.columns.check_names(reader, table, inputs); };
   for (const std::string name : kSplits) {
     const std::optional<json::Place> at = block.get(name);
     if (!at) continue;
@@ -108,30 +39,38 @@ std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, st
       reader.report(*at, "data.split", fmt::format("'{}' cannot stand beside 'source', which gives all splits", name));
       continue;
     }
-    data::Fitting fitting{fit};
-    if (name == "train") fitting.train = all;
+    data::Fitting fitting{fit, {}, {}, false, transforms.inputs, &transforms.columns};
+    if (name == "train") {
+      fitting.train = all;
+      fitting.prepare = check_names;
+    }
     parts.push_back(data::read_source(reader, *at, name, inputs, files, options, fitting).rows);
   }
   if (!source) {
+    const std::optional<json::Place> folds = block.get("folds");
     if (split) reader.report(*split, "data.split", "'split' divides a 'source', and there is none");
+    if (folds) reader.report(*folds, "data.split", "'folds' divides a 'source', and there is none");
     if (block.is_object() && !block.get("train"))
       reader.report(block.place(), "data.split", "missing key 'train' or 'source': there is nothing to train on");
     return parts;
   }
-  std::optional<Division> division = split ? Division::read(reader, *split, options) : std::nullopt;
-  data::Fitting fitting{fit, all};
-  if (division) {
-    fitting.train = [&](const data::Rows& rows) { return division->rows(rows, 0); };
+  data::Fitting fitting{fit, all, check_names, false, transforms.inputs, &transforms.columns};
+  if (divider) {
+    fitting.train = [&](const data::Rows& rows) { return divider->rows(rows, 0); };
+    fitting.prepare = [&](const data::Table& table) {
+      check_names(table);
+      divider->see(reader, table, *source);
+    };
     fitting.hashes = true;
   }
   data::Parts read = data::read_source(reader, *source, "", inputs, files, options, fitting);
-  if (split) {
+  if (divides) {
     if (read.test)
-      reader.report(*split, "data.split", "the source has test rows of its own, so that it cannot be divided");
-    if (!division) return {};
-    if (options.use == DataUse::values)
-      fit.origin.split = data::Origin::Division{division->fractions(), read.rows.rows, read.hash};
-    return division->parts(reader, *split, read.rows);
+      reader.report(split ? *split : *source, "data.split",
+                    "the source has test rows of its own, so that it cannot be divided");
+    if (!divider) return {};
+    if (options.use == DataUse::values) fit.origin.split = divider->origin(read.rows.rows, read.hash);
+    return reader.errors() == before ? divider->parts(reader, read.rows) : std::vector<Part>();
   }
   read.rows.name = "train";
   parts.push_back(std::move(read.rows));
@@ -139,18 +78,41 @@ std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, st
   return parts;
 }
 
-std::vector<data::Pipeline> read_pipelines(json::Reader& reader, const std::optional<json::Place>& at,
-                                           std::span<const InputDecl> inputs) {
-  std::vector<data::Pipeline> pipelines(inputs.size());
-  if (!at) return pipelines;
+Transforms read_transforms(json::Reader& reader, const std::optional<json::Place>& at,
+                           std::span<const InputDecl> inputs) {
+  Transforms transforms;
+  transforms.inputs.resize(inputs.size());
+  if (!at) return transforms;
   json::ObjectReader object(reader, *at);
-  if (!object.is_object()) return pipelines;
+  if (!object.is_object()) return transforms;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::optional<json::Place> list = object.get(inputs[i].name);
-    if (list) pipelines[i].read(reader, *list, inputs[i]);
+    if (list) transforms.inputs[i].read(reader, *list, inputs[i]);
   }
-  object.finish();
-  return pipelines;
+  for (const json::Member* member : object.unread()) transforms.columns.read(reader, *at, *member);
+  return transforms;
+}
+
+// The words of the targets' classes.
+std::vector<std::pair<std::string, std::vector<std::string>>> labels_of(const Transforms& transforms,
+                                                                        const json::Place& block,
+                                                                        std::span<const InputDecl> inputs,
+                                                                        const data::Origin& origin) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> labels;
+  const json::Member* source = nullptr;
+  for (const char* key : {"source", "train"}) {
+    if (!source) source = block.value->find(key);
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_target) continue;
+    const data::ClassStep* step = transforms.inputs[i].class_step();
+    std::optional<std::vector<std::string>> words;
+    if (step && !step->weighs) words = data::labels_of(*step, inputs[i].name, origin);
+    const json::Member* said = source ? source->value.find(inputs[i].name) : nullptr;
+    if (!step) words = transforms.columns.labels_of(said ? said->value.string : inputs[i].name, origin);
+    if (words) labels.emplace_back(inputs[i].name, std::move(*words));
+  }
+  return labels;
 }
 
 // Numbers that come with weights, in place of fitted ones.
@@ -172,6 +134,20 @@ void adopt_fitted(json::Reader& reader, const json::Place& at, const std::vector
       reader.report(at, "weights.fitted",
                     fmt::format("the weights come with numbers for '{}', which is no input", given.input));
   }
+}
+
+// Weights say which logarithm was taken of an input's numbers: a list with another, or none, is not that of the
+// training.
+void keep_curve(json::Reader& reader, const json::Place& at, const data::Pipeline& pipeline, const InputDecl& input,
+                data::Fit& fit) {
+  const auto curve = static_cast<double>(pipeline.curve());
+  const std::string name = input.name + ":curve";
+  if (curve > 0 && !fit.is_given()) fit.set(name, {curve});
+  const std::vector<double>* known = curve > 0 ? fit.find(name) : nullptr;
+  if (curve > 0 && (!known || known->front() != curve))
+    reader.report(at, "weights.fitted",
+                  fmt::format("the weights go with values of '{}' of which this logarithm was not taken", input.name),
+                  "the list of transforms must be that of the training");
 }
 
 // The splits as tensors or, where `has_values` is false, their sizes: then arrays may have a shape only, or not be
@@ -222,14 +198,17 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
   const std::size_t before = reader.errors();
   json::ObjectReader block(reader, at);
   const std::optional<json::Place> transform = block.get("transform");
-  std::vector<data::Pipeline> pipelines = read_pipelines(reader, transform, inputs);
+  Transforms transforms = read_transforms(reader, transform, inputs);
+  std::vector<data::Pipeline>& pipelines = transforms.inputs;
   const bool transforms_good = reader.errors() == before;
   data::Files files(options);
-  const std::vector<Part> parts = read_parts(reader, block, inputs, files, own, fit);
+  const std::vector<Part> parts = read_parts(reader, block, inputs, transforms, files, own, fit, trained);
   set.warnings = files.warnings();
   if (block.is_object()) block.finish();
   if (!transforms_good) return set;
   const bool is_fitted = fit.is_given();
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    keep_curve(reader, transform.value_or(at), pipelines[i], inputs[i], fit);
   if (is_fitted)
     adopt_fitted(reader, transform.value_or(at), options.weights->standardizations, pipelines, inputs, set);
   if (options.use == DataUse::values && reader.errors() == before) {
@@ -237,6 +216,7 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
       reader.report(at, "weights.fitted", fmt::format("the weights come with '{}', which is not used here", name));
   }
   set.fitted = fit.numbers();
+  set.labels = labels_of(transforms, at, inputs, fit.origin);
   if (options.use == DataUse::values && !parts.empty()) fit.origin.samples = parts.front().rows;
   set.origin = text(fit.origin);
   if (trained)

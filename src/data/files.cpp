@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "data/dates.h"
 #include "data/sources.h"
 #include "graphrun/error.h"
 
@@ -20,8 +21,51 @@ const NamedArray* Table::find(const std::string& name) const {
   }
   const auto found = index_.find(name);
   if (found != index_.end()) return &arrays[found->second];
-  const auto made = gathered.find(name);
-  return made == gathered.end() ? nullptr : &made->second;
+  if (const auto made = gathered.find(name); made != gathered.end()) return &made->second;
+  return of_dates(name);
+}
+
+namespace {
+
+// The cells of a column of dates, as one of the functions of dates.h sees them.
+class DateCells final : public Cells {
+ public:
+  DateCells(std::shared_ptr<const Cells> cells, std::size_t function) : cells_(std::move(cells)), function_(function) {}
+
+  std::int64_t rows() const override { return cells_->rows(); }
+  bool is_missing(std::int64_t row) const override { return cells_->is_missing(row); }
+  std::string_view text(std::int64_t row) const override { return cells_->text(row); }
+  double number(std::int64_t row) const override {
+    const std::string_view text = cells_->text(row);
+    if (const std::optional<double> number = date_number(text, function_)) return *number;
+    fail(row, fmt::format("'{}' is no date", text.substr(0, 40)), "a date is written as in 2024-02-29T12:30");
+  }
+  Error error(std::int64_t row, std::string_view what, std::string hint) const override {
+    return cells_->error(row, what, std::move(hint));
+  }
+
+ private:
+  std::shared_ptr<const Cells> cells_;
+  std::size_t function_;
+};
+
+}  // namespace
+
+const NamedArray* Table::of_dates(const std::string& name) const {
+  const std::span<const Doc> functions = date_functions();
+  const std::size_t open = name.find('(');
+  if (open == std::string::npos || name.back() != ')') return nullptr;
+  const auto function = std::find_if(functions.begin(), functions.end(),
+                                     [&](const Doc& doc) { return name.compare(0, open, doc.name) == 0; });
+  const auto column = index_.find(name.substr(open + 1, name.size() - open - 2));
+  if (function == functions.end() || column == index_.end()) return nullptr;
+  const NamedArray& dates = arrays[column->second];
+  if (!dates.cells) return nullptr;
+  const auto cells =
+      std::make_shared<const DateCells>(dates.cells, static_cast<std::size_t>(function - functions.begin()));
+  NamedArray made = column_of(name, dates.place, cells, dates.missing);
+  made.made_of = &dates;
+  return &of_dates_.try_emplace(name, std::move(made)).first->second;
 }
 
 std::vector<std::string> Table::names() const {

@@ -40,10 +40,13 @@ class Fit {
   std::unordered_map<std::string, std::size_t> index_;  // of numbers_, by name
 };
 
+class ColumnTransforms;
+
 // One table while it is read.
 struct TableFit {
   Fit& fit;
   Files& files;                                                       // hears of filled gaps
+  const ColumnTransforms* columns = nullptr;                          // null: there are none
   std::function<std::optional<Rows>(std::int64_t total)> train = {};  // of its rows; nothing: not the training's
   std::function<void(const Array& array)> see = {};                   // each array that is read
 
@@ -52,8 +55,5 @@ struct TableFit {
     return fit.is_given() || !train ? std::nullopt : train(total);
   }
 };
-
-// The array with the mean of the training rows' values in place of its gaps. Throws Error.
-ArrayPtr fill_gaps(const std::string& column, const ArrayPtr& array, const TableFit& table);
 
 }  // namespace graphrun::data

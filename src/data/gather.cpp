@@ -24,12 +24,7 @@ ArrayPtr side_by_side(const std::vector<NamedArray>& columns, const Shape& sampl
 }
 
 NamedArray gathered(std::string name, const json::Place& at, std::vector<NamedArray> columns, const Shape& sample) {
-  const bool has_gaps = columns.front().has_gaps;
-  return {std::move(name),
-          at,
-          [columns = std::move(columns), sample] { return side_by_side(columns, sample); },
-          {},
-          has_gaps};
+  return {std::move(name), at, [columns = std::move(columns), sample] { return side_by_side(columns, sample); }};
 }
 
 std::string column_name(const std::string& array, std::int64_t i) {

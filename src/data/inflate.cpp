@@ -22,7 +22,8 @@ std::uint64_t most_inflated(std::uint64_t compressed) {
   return saturating_product(compressed, 1032);
 }
 
-std::string inflate(const std::string& file, std::string_view bytes, Wrapper wrapper, std::uint64_t limit) {
+std::string inflate(const std::string& file, std::string_view bytes, Wrapper wrapper, std::uint64_t limit,
+                    std::size_t* end) {
   const auto fail = [&](const char* what) {
     throw Error(ErrorKind::input, "data.compressed", fmt::format("'{}': the compressed data {}", file, what),
                 "the file may have been cut short when it was copied");
@@ -52,7 +53,26 @@ std::string inflate(const std::string& file, std::string_view bytes, Wrapper wra
     if (state == Z_BUF_ERROR || (state == Z_OK && used == bytes.size() && stream.avail_out > 0)) fail("end too early");
     if (state != Z_OK && state != Z_STREAM_END) fail("are damaged");
   }
+  if (end != nullptr) *end = used;
   return out;
+}
+
+std::string inflated_text(const std::string& file, std::string bytes) {
+  if (!is_gzip(bytes)) return bytes;
+  const std::uint64_t limit = input_limit();
+  std::string text;
+  std::string_view rest = bytes;
+  while (!rest.empty()) {
+    if (!is_gzip(rest))
+      throw Error(ErrorKind::input, "data.compressed",
+                  fmt::format("'{}': {} bytes stand behind the compressed data", file, rest.size()));
+    std::size_t used = 0;
+    std::string part = inflate(file, rest, Wrapper::gzip, limit - text.size() + 1, &used);
+    require_within_input_limit(text.size() + part.size(), fmt::format("what '{}' holds", file), limit);
+    text = text.empty() ? std::move(part) : text + part;
+    rest.remove_prefix(used);
+  }
+  return text;
 }
 
 }  // namespace graphrun::data

@@ -4,6 +4,7 @@
 // stream is damaged or ends early.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +19,12 @@ bool is_gzip(std::string_view bytes);
 std::uint64_t most_inflated(std::uint64_t compressed);
 
 // Up to `limit` bytes; a stream that has more is cut there without an error.
-std::string inflate(const std::string& file, std::string_view bytes, Wrapper wrapper, std::uint64_t limit);
+// `used`, when set, gets how many of `bytes` the stream had.
+std::string inflate(const std::string& file, std::string_view bytes, Wrapper wrapper, std::uint64_t limit,
+                    std::size_t* used = nullptr);
+
+// A text file's bytes or, where they are gzip, of one member or several, what they hold. Throws Error: more than the
+// limit of input_limit.h.
+std::string inflated_text(const std::string& file, std::string bytes);
 
 }  // namespace graphrun::data

@@ -190,9 +190,9 @@ Parts read_source(json::Reader& reader, const json::Place& at, const std::string
   if (split_name == "test" && loaded.test) std::swap(loaded.rows, *loaded.test);
   const auto arrays = [&](Table& table, const TableFit& fit) {
     if (fitting.prepare) fitting.prepare(table);
-    return arrays_of(reader, value, table, inputs, said, options, fit);
+    return arrays_of(reader, value, table, inputs, said, options, fit, fitting.pipelines);
   };
-  TableFit fit{fitting.fit, files};
+  TableFit fit{fitting.fit, files, fitting.columns};
   if (fitting.train) {
     fit.train = [&](std::int64_t total) {
       const std::optional<Rows> all = cut.of(total);
@@ -204,7 +204,8 @@ Parts read_source(json::Reader& reader, const json::Place& at, const std::string
     fit.see = [&](const Array& array) { parts.hash = hash(array, cut, parts.hash); };
   parts.rows = part_of(reader, at, split_name, cut, inputs, arrays(loaded.rows, fit));
   if (split_name.empty() && loaded.test)
-    parts.test = part_of(reader, at, "test", Cut{}, inputs, arrays(*loaded.test, {fitting.fit, files}));
+    parts.test =
+        part_of(reader, at, "test", Cut{}, inputs, arrays(*loaded.test, {fitting.fit, files, fitting.columns}));
   return parts;
 }
 

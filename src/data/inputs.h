@@ -32,6 +32,8 @@ struct Fitting {
   std::function<Rows(const Rows& all)> train = {};  // those of a part's rows that train; none: another split
   std::function<void(Table& table)> prepare = {};   // when set: gets the table before inputs choose from it
   bool hashes = false;                              // whether the parts' hash is asked for
+  std::span<Pipeline> pipelines = {};               // of the inputs: words become classes as they are read
+  const ColumnTransforms* columns = nullptr;        // null: there are none
 };
 
 // `at` is the object that names the source; `split` is what its rows are for ("train", ...).

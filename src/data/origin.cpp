@@ -17,17 +17,29 @@ constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max();
 json::Value as_json(const Origin::Division& split) {
   json::Value fractions = json::make_array();
   for (const double fraction : split.fractions) fractions.items.push_back(json::make(fraction));
-  return json::make_object({{"fractions", std::move(fractions)},
-                            {"rows", json::make(split.rows)},
-                            {"hash", json::make(fmt::format("{:016x}", split.hash))}});
+  json::Value object = json::make_object();
+  if (split.folds == 0) json::add(object, "fractions", std::move(fractions));
+  if (split.folds > 0) json::add(object, "folds", json::make(split.folds));
+  if (split.folds > 0) json::add(object, "fold", json::make(split.fold));
+  if (!split.stratify.empty()) json::add(object, "stratify", json::make(split.stratify));
+  json::add(object, "seed", json::make(static_cast<std::int64_t>(split.seed)));
+  json::add(object, "rows", json::make(split.rows));
+  json::add(object, "hash", json::make(fmt::format("{:016x}", split.hash)));
+  return object;
 }
 
-Origin::Division read_division(json::Reader& reader, const json::Place& at) {
+// `seed` is that of weights which name none for their split.
+Origin::Division read_division(json::Reader& reader, const json::Place& at, std::uint64_t seed) {
   Origin::Division split;
   json::ObjectReader object(reader, at);
-  if (const auto fractions = object.require("fractions")) {
+  split.folds = object.integer("folds", 0, kMostCount).value_or(0);
+  split.fold = object.integer("fold", 0, kMostCount).value_or(0);
+  if (const auto fractions = split.folds > 0 ? object.get("fractions") : object.require("fractions")) {
     split.fractions = reader.numbers(*fractions).value_or(std::vector<double>());
   }
+  split.stratify = object.string("stratify").value_or("");
+  split.seed =
+      static_cast<std::uint64_t>(object.integer("seed", 0, kMostCount).value_or(static_cast<std::int64_t>(seed)));
   split.rows = object.integer("rows", 0, kMostCount).value_or(0);
   const std::string hash = object.string("hash").value_or("");
   std::from_chars(hash.data(), hash.data() + hash.size(), split.hash, 16);
@@ -35,15 +47,38 @@ Origin::Division read_division(json::Reader& reader, const json::Place& at) {
   return split;
 }
 
+using Lists = std::map<std::string, std::vector<std::string>>;
+
+json::Value as_json(const Lists& lists) {
+  json::Value object = json::make_object();
+  for (const auto& [key, names] : lists) json::add(object, key, json::make_list(names));
+  return object;
+}
+
+Lists read_lists(json::Reader& reader, const json::Place& at) {
+  Lists lists;
+  if (!json::ObjectReader(reader, at).is_object()) return lists;
+  for (const json::Member& member : at.value->members) {
+    const json::Place list = at.member(member);
+    std::vector<std::string>& names = lists[member.key];
+    for (std::size_t i = 0; i < list.value->items.size(); ++i)
+      names.push_back(reader.string(list.item(i)).value_or(""));
+  }
+  return lists;
+}
+
 }  // namespace
 
 std::string text(const Origin& origin) {
-  json::Value columns = json::make_object();
-  for (const auto& [input, names] : origin.columns) json::add(columns, input, json::make_list(names));
-  return json::line(json::make_object({{"seed", json::make(static_cast<std::int64_t>(origin.seed))},
-                                       {"samples", json::make(origin.samples)},
-                                       {"split", origin.split ? as_json(*origin.split) : json::make_null()},
-                                       {"columns", std::move(columns)}}));
+  json::Value object = json::make_object({{"seed", json::make(static_cast<std::int64_t>(origin.seed))},
+                                          {"samples", json::make(origin.samples)},
+                                          {"split", origin.split ? as_json(*origin.split) : json::make_null()},
+                                          {"columns", as_json(origin.columns)}});
+  if (!origin.categories.empty()) json::add(object, "categories", as_json(origin.categories));
+  json::Value words = json::make_object();
+  for (const auto& [column, word] : origin.words) json::add(words, column, json::make(word));
+  if (!origin.words.empty()) json::add(object, "words", std::move(words));
+  return json::line(object);
 }
 
 Origin read_origin(const std::string& file, const std::string& text) {
@@ -54,32 +89,38 @@ Origin read_origin(const std::string& file, const std::string& text) {
   origin.seed = static_cast<std::uint64_t>(object.integer("seed", 0, kMostCount).value_or(0));
   origin.samples = object.integer("samples", 0, kMostCount).value_or(0);
   if (const auto split = object.get("split"); split && split->value->kind != json::Kind::null) {
-    origin.split = read_division(reader, *split);
+    origin.split = read_division(reader, *split, origin.seed);
   }
-  if (const auto columns = object.get("columns"); columns && json::ObjectReader(reader, *columns).is_object()) {
-    for (const json::Member& member : columns->value->members) {
-      const json::Place list = columns->member(member);
-      std::vector<std::string>& names = origin.columns[member.key];
-      for (std::size_t i = 0; i < list.value->items.size(); ++i)
-        names.push_back(reader.string(list.item(i)).value_or(""));
-    }
+  if (const auto columns = object.get("columns")) origin.columns = read_lists(reader, *columns);
+  if (const auto lists = object.get("categories")) origin.categories = read_lists(reader, *lists);
+  if (const auto words = object.get("words"); words && json::ObjectReader(reader, *words).is_object()) {
+    for (const json::Member& member : words->value->members)
+      origin.words[member.key] = reader.string(words->member(member)).value_or("");
   }
   object.finish();
   reader.throw_if_failed();
   return origin;
 }
 
+namespace {
+
+std::string described(const Origin::Division& division) {
+  std::string text = division.folds > 0 ? fmt::format("fold {} of {}", division.fold, division.folds)
+                                        : fmt::format("the split [{}]", fmt::join(division.fractions, ", "));
+  return division.stratify.empty() ? text : text + fmt::format(" stratified by '{}'", division.stratify);
+}
+
+}  // namespace
+
 std::string difference(const Origin& now, const Origin& other) {
-  if (!now.split || (other.split == now.split && other.seed == now.seed)) return {};
+  if (!now.split || other.split == now.split) return {};
   if (!other.split) return "the weights were trained without a split";
   const Origin::Division &mine = *now.split, &theirs = *other.split;
-  if (mine.fractions != theirs.fractions) {
-    return fmt::format("the weights were trained with the split [{}], here it is [{}]",
-                       fmt::join(theirs.fractions, ", "), fmt::join(mine.fractions, ", "));
-  }
-  if (now.seed != other.seed) {
-    return fmt::format("the weights were trained with the split of seed {}, here it is that of seed {}", other.seed,
-                       now.seed);
+  if (described(mine) != described(theirs))
+    return fmt::format("the weights were trained with {}, here it is {}", described(theirs), described(mine));
+  if (mine.seed != theirs.seed) {
+    return fmt::format("the weights were trained with the split of seed {}, here it is that of seed {}", theirs.seed,
+                       mine.seed);
   }
   if (mine.rows != theirs.rows) {
     return fmt::format("the source had {} rows when the weights were trained, now it has {}", theirs.rows, mine.rows);

@@ -13,17 +13,6 @@
 #include "graphrun/error.h"
 
 namespace graphrun::data {
-
-std::span<const Doc> transform_docs() {
-  static constexpr Doc docs[] = {
-      {"standardize", "to mean 0 and deviation 1, column by column; fitted on train"},
-      {"scale", "times a number", "a number"},
-      {"flatten", "all axes but the batch become one"},
-      {"one_hot", "an integer c becomes a row of zeros with 1 at c", "a number of classes"},
-  };
-  return docs;
-}
-
 namespace {
 
 std::string batch_shape(const Shape& sample) {
@@ -40,88 +29,45 @@ Shape sample_of(const Array& array) {
   throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
 }
 
+std::string hint_for_shape(const Column& column, const Shape& sample, const InputDecl& input) {
+  if (sample.elements() == input.sample.elements() && input.sample.rank() == 1)
+    return fmt::format("\"transform\": {{\"{}\": [\"flatten\"]}} makes them one", input.name);
+  return column.array->columns.size() > 1 ? "the columns are " + listed(column.array->columns) : "";
+}
+
 }  // namespace
 
-std::optional<Pipeline::Step> Pipeline::read_step(json::Reader& reader, const json::Place& at) {
-  const std::vector<std::string> names = names_of(transform_docs());
-  std::string allowed;
-  for (const Doc& doc : transform_docs()) {
-    const std::string form =
-        doc.argument.empty() ? fmt::format("\"{}\"", doc.name) : fmt::format("{{\"{}\": {}}}", doc.name, doc.argument);
-    allowed += (allowed.empty() ? "" : ", ") + form;
-  }
-  const bool is_object = at.value->kind == json::Kind::object && at.value->members.size() == 1;
-  if (!is_object && at.value->kind != json::Kind::string) {
-    reader.report(at, "data.transform", "expected one of " + allowed);
-    return std::nullopt;
-  }
-  const std::string name = is_object ? at.value->members.front().key : at.value->string;
-  const auto it = std::find(names.begin(), names.end(), name);
-  if (it == names.end()) {
-    reader.report(at, "data.transform", fmt::format("unknown transform '{}'; expected one of {}", name, allowed),
-                  did_you_mean(name, names));
-    return std::nullopt;
-  }
-  const auto index = it - names.begin();
-  const bool takes_argument = !transform_docs()[static_cast<std::size_t>(index)].argument.empty();
-  if (takes_argument != is_object) {
-    reader.report(
-        at, "data.transform",
-        fmt::format("'{}' takes {} argument; expected one of {}", name, takes_argument ? "an" : "no", allowed));
-    return std::nullopt;
-  }
-  Step step{static_cast<Kind>(index), 1, 0};
-  if (!is_object) return step;
-  const json::Place value = at.member(at.value->members.front());
-  if (step.kind == Kind::scale) {
-    const std::optional<double> scale = reader.number(value);
-    if (scale == 0) reader.report(value, "data.transform", "must not be 0");
-    step.scale = scale.value_or(0);
-    return step.scale != 0 ? std::optional(step) : std::nullopt;
-  }
-  step.classes = reader.integer(value, 1, std::numeric_limits<std::int32_t>::max()).value_or(0);
-  return step.classes != 0 ? std::optional(step) : std::nullopt;
-}
-
 void Pipeline::read(json::Reader& reader, const json::Place& list, const InputDecl& input) {
-  if (list.value->kind != json::Kind::array) {
-    reader.report(list, "model.type", "must be an array of transforms");
-    return;
-  }
-  bool is_coded = has(Kind::one_hot), is_standardized = has(Kind::standardize);
-  for (std::size_t i = 0; i < list.value->items.size(); ++i) {
-    const json::Place at = list.item(i);
-    const std::optional<Step> step = read_step(reader, at);
-    if (!step) continue;
-    const bool numeric = step->kind == Kind::standardize || step->kind == Kind::scale;
-    if (step->kind == Kind::one_hot && is_standardized)
-      reader.report(at, "data.transform", "classes are not standardized");
-    else if (is_coded && step->kind != Kind::flatten)
-      reader.report(at, "data.transform", "only \"flatten\" can follow \"one_hot\"");
-    else if (numeric && !is_float(input.dtype))
-      reader.report(at, "data.transform",
-                    fmt::format("input '{}' is {}; only f32 and f64 can be scaled", input.name, name_of(input.dtype)));
-    else
-      steps_.push_back(*step);
-    is_coded = is_coded || step->kind == Kind::one_hot;
-    is_standardized = is_standardized || step->kind == Kind::standardize;
-  }
+  steps_ = read_transforms(reader, list, input.name, input.dtype);
 }
 
-bool Pipeline::has(Kind kind) const {
-  return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) { return step.kind == kind; });
+bool Pipeline::has(Transform kind) const {
+  return std::any_of(steps_.begin(), steps_.end(), [&](const TransformStep& step) { return step.kind == kind; });
+}
+
+bool Pipeline::changes_numbers() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const TransformStep& step) { return step.is_numeric(); });
+}
+
+const ClassStep* Pipeline::class_step() const {
+  const auto step = std::find_if(steps_.begin(), steps_.end(), [](const auto& one) { return one.is_of_words(); });
+  return step == steps_.end() ? nullptr : &step->words;
+}
+
+Curve Pipeline::curve() const {
+  return has(Transform::log) ? Curve::log : has(Transform::log1p) ? Curve::log1p : Curve::none;
 }
 
 // Classes have no units to go back to.
 std::optional<Standardization> Pipeline::visible_record() const {
-  return has(Kind::one_hot) ? std::nullopt : record_;
+  return has(Transform::one_hot) ? std::nullopt : record_;
 }
 
 namespace {
 
-// Calls f(row of the file, values), the values changed as the record says.
+// Calls f(row of the file, values), the values changed as the record says. Throws Error: no logarithm.
 template <class F>
-void for_each_row(const Column& column, const std::optional<Standardization>& record, F f) {
+void for_each_row(const Column& column, const std::optional<Standardization>& record, const std::string& where, F f) {
   const auto width = static_cast<std::size_t>(sample_of(*column.array).elements());
   std::vector<double> values(width);
   for (std::int64_t i = 0; i < column.rows.count; ++i) {
@@ -132,64 +78,105 @@ void for_each_row(const Column& column, const std::optional<Standardization>& re
           std::copy(from, from + static_cast<std::ptrdiff_t>(width), values.begin());
         },
         column.array->values);
-    if (record) {
-      for (std::size_t c = 0; c < width; ++c) values[c] = (values[c] - record->shift[c]) / record->scale[c];
+    for (std::size_t c = 0; record && c < width; ++c) {
+      const double curved = on_curve(record->curve, values[c]);
+      if (!std::isfinite(curved) && std::isfinite(values[c]))
+        fail("data.value", fmt::format("{}: row {}, column {}: {} has no logarithm", where, row, c, values[c]),
+             record->curve == Curve::log ? "\"log1p\" takes numbers from 0 on" : "");
+      values[c] = (curved - record->shift[c]) / record->scale[c];
     }
     f(row, std::span<const double>(values));
   }
 }
 
-// Appends to the record what makes the columns' mean 0 and their deviation 1.
-void standardize(const Column& train, Standardization& record, std::vector<std::string>& warnings) {
+// What a fitted step does to one column: (x - shift) / scale.
+struct Affine {
+  double shift = 0, scale = 1;
+  bool is_constant = false;
+};
+
+Affine standardized(std::span<const double> values) {
+  const auto rows = static_cast<double>(values.size());
+  double mean = 0, variance = 0;
+  for (const double value : values) mean += value;
+  mean /= rows;
+  for (const double value : values) variance += (value - mean) * (value - mean);
+  return {mean, std::sqrt(variance / rows)};
+}
+
+// As NumPy's and scikit-learn's quantiles: linear between the two nearest values.
+double quantile(std::vector<double>& values, double q) {
+  const double place = q * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::ptrdiff_t>(place);
+  std::nth_element(values.begin(), values.begin() + below, values.end());
+  const double low = values[static_cast<std::size_t>(below)];
+  if (place == static_cast<double>(below)) return low;
+  const double high = *std::min_element(values.begin() + below + 1, values.end());
+  return low + (high - low) * (place - static_cast<double>(below));
+}
+
+Affine fitted_to(Transform kind, std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double least = *low, greatest = *high;
+  // Equal values are told by comparing them: rounding may leave a variance that is not 0.
+  if (least == greatest) return {least, 1, true};
+  Affine affine{least, greatest - least};
+  if (kind == Transform::standardize) affine = standardized(values);
+  if (kind == Transform::robust) {
+    const double quarter = quantile(values, 0.25), middle = quantile(values, 0.5);
+    affine = {middle, quantile(values, 0.75) - quarter};
+  }
+  if (!(affine.scale > 0)) affine = {affine.shift, 1, true};
+  return affine;
+}
+
+// Appends to the record what the step does to each column of train.
+void append_fitted(Transform kind, const Column& train, Standardization& record, std::vector<std::string>& warnings) {
   const std::size_t width = record.shift.size();
-  const auto rows = static_cast<double>(train.rows.count);
-  std::vector<double> mean(width, 0), variance(width, 0);
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  std::vector<double> low(width, kInfinity), high(width, -kInfinity);
-  for_each_row(train, record, [&](std::int64_t, std::span<const double> values) {
-    for (std::size_t c = 0; c < width; ++c) {
-      mean[c] += values[c];
-      low[c] = std::min(low[c], values[c]);
-      high[c] = std::max(high[c], values[c]);
+  const std::vector<std::string>& names = train.array->columns;
+  const std::string where = fmt::format("input '{}' of train", record.input);
+  const auto rows = static_cast<std::size_t>(train.rows.count);
+  // Some columns at a time, so that no second copy of a large table stands beside the first.
+  constexpr std::size_t kValuesAtOnce = std::size_t{1} << 24;
+  const std::size_t at_once = std::clamp<std::size_t>(kValuesAtOnce / std::max<std::size_t>(rows, 1), 1, width);
+  const Standardization before = record;
+  std::vector<std::vector<double>> columns(at_once);
+  for (std::size_t begin = 0; begin < width; begin += at_once) {
+    const std::size_t end = std::min(begin + at_once, width);
+    for (std::vector<double>& column : columns) column.clear();
+    for_each_row(train, before, where, [&](std::int64_t, std::span<const double> values) {
+      for (std::size_t c = begin; c < end; ++c) columns[c - begin].push_back(values[c]);
+    });
+    for (std::size_t c = begin; c < end; ++c) {
+      const Affine affine = fitted_to(kind, columns[c - begin]);
+      if (affine.is_constant) {
+        warnings.push_back(fmt::format("input '{}': column {} is constant in train; it is centred and its scale is 1",
+                                       record.input,
+                                       c < names.size() ? fmt::format("'{}'", names[c]) : std::to_string(c)));
+      }
+      record.shift[c] += record.scale[c] * affine.shift;
+      record.scale[c] *= affine.scale;
     }
-  });
-  for (double& m : mean) m /= rows;
-  for_each_row(train, record, [&](std::int64_t, std::span<const double> values) {
-    for (std::size_t c = 0; c < width; ++c) variance[c] += (values[c] - mean[c]) * (values[c] - mean[c]);
-  });
-  for (std::size_t c = 0; c < width; ++c) {
-    double shift = mean[c], divide = std::sqrt(variance[c] / rows);
-    // Equal values are told by comparing them: rounding may leave a variance that is not 0.
-    if (low[c] == high[c] || !(divide > 0)) {
-      if (low[c] == high[c]) shift = low[c];
-      divide = 1;
-      const std::vector<std::string>& names = train.array->columns;
-      warnings.push_back(fmt::format("input '{}': column {} is constant in train; it is centred and its scale is 1",
-                                     record.input,
-                                     c < names.size() ? fmt::format("'{}'", names[c]) : std::to_string(c)));
-    }
-    record.shift[c] += record.scale[c] * shift;
-    record.scale[c] *= divide;
   }
 }
 
-Standardization unchanged(const std::string& input, std::size_t width) {
+Standardization unchanged(const std::string& input, std::size_t width, Curve curve) {
   require_within_input_limit(saturating_product(width, 8 * sizeof(double)),
                              fmt::format("the shifts and scales of '{}'", input));
-  return {input, std::vector<double>(width, 0), std::vector<double>(width, 1)};
+  return {input, std::vector<double>(width, 0), std::vector<double>(width, 1), curve};
 }
 
 }  // namespace
 
 std::optional<Standardization> Pipeline::fit(const Column& train, const std::string& input,
                                              std::vector<std::string>& warnings) {
-  if (!has(Kind::scale) && !has(Kind::standardize)) return std::nullopt;
-  record_ = unchanged(input, static_cast<std::size_t>(sample_of(*train.array).elements()));
-  for (const Step& step : steps_) {
-    if (step.kind == Kind::scale) {
+  if (!changes_numbers()) return std::nullopt;
+  record_ = unchanged(input, static_cast<std::size_t>(sample_of(*train.array).elements()), curve());
+  for (const TransformStep& step : steps_) {
+    if (step.kind == Transform::scale) {
       for (double& scale : record_->scale) scale /= step.scale;
-    } else if (step.kind == Kind::standardize) {
-      standardize(train, *record_, warnings);
+    } else if (step.is_fitted()) {
+      append_fitted(step.kind, train, *record_, warnings);
     }
   }
   return visible_record();
@@ -223,20 +210,21 @@ T converted(double value, std::string_view dtype, const std::string& where, std:
 
 // What the list alone says of the record.
 Standardization Pipeline::known_record(const InputDecl& input) const {
-  Standardization record = unchanged(input.name, static_cast<std::size_t>(input.sample.elements()));
-  for (const Step& step : steps_) {
-    if (step.kind != Kind::scale) continue;
+  Standardization record = unchanged(input.name, static_cast<std::size_t>(input.sample.elements()), curve());
+  for (const TransformStep& step : steps_) {
+    if (step.kind != Transform::scale) continue;
     for (double& scale : record.scale) scale /= step.scale;
   }
   return record;
 }
 
 std::optional<Standardization> Pipeline::unfitted(const InputDecl& input) const {
-  if (!has(Kind::scale) && !has(Kind::standardize)) return std::nullopt;
+  if (!changes_numbers()) return std::nullopt;
+  const bool is_fitted = std::any_of(steps_.begin(), steps_.end(), [](const auto& step) { return step.is_fitted(); });
   Pipeline copy = *this;
   copy.record_ = known_record(input);
   const auto of_name = static_cast<double>(fnv1a(std::as_bytes(std::span(input.name))) >> 44);
-  for (std::size_t c = 0; has(Kind::standardize) && c < copy.record_->shift.size(); ++c) {
+  for (std::size_t c = 0; is_fitted && c < copy.record_->shift.size(); ++c) {
     copy.record_->shift[c] = of_name + 0.25 + static_cast<double>(c);
     copy.record_->scale[c] = of_name + 0.75 + static_cast<double>(c);
   }
@@ -246,7 +234,7 @@ std::optional<Standardization> Pipeline::unfitted(const InputDecl& input) const 
 std::optional<Standardization> Pipeline::adopt(const Standardization* given, const InputDecl& input) {
   const std::optional<Standardization> expected = unfitted(input);
   if (!expected && !given) {
-    if (has(Kind::scale)) record_ = known_record(input);  // in front of "one_hot": the list says it all
+    if (has(Transform::scale)) record_ = known_record(input);  // in front of "one_hot": the list says it all
     return std::nullopt;
   }
   const auto refuse = [&](fmt::format_string<const std::string&> why) {
@@ -254,43 +242,51 @@ std::optional<Standardization> Pipeline::adopt(const Standardization* given, con
   };
   if (!expected) refuse("the weights go with values of '{}' that were changed; here they are not");
   if (!given) refuse("the weights come without the numbers by which '{}' was changed");
-  const bool is_known = !has(Kind::standardize);  // then the list says it all
+  const bool is_known = std::none_of(steps_.begin(), steps_.end(), [](const auto& step) { return step.is_fitted(); });
   if (given->shift.size() != expected->shift.size() ||
       (is_known && (given->shift != expected->shift || given->scale != expected->scale)))
     refuse("the weights go with values of '{}' that were changed in another way");
   record_ = *given;
+  record_->curve = curve();
   return record_;
+}
+
+std::optional<Shape> Pipeline::result_of(const Shape& before, const std::string& where) const {
+  Shape sample = before;
+  for (const TransformStep& step : steps_) {
+    if (step.kind == Transform::flatten) {
+      sample = Shape{sample.elements()};
+    } else if (step.kind == Transform::one_hot) {
+      if (sample.elements() != 1) {
+        fail("data.transform", fmt::format("{}: \"one_hot\" needs one {} a row, got {}", where,
+                                           step.is_of_words() ? "word" : "integer", batch_shape(sample)));
+      }
+      const std::int64_t classes = step.is_of_words() ? class_count_ : step.classes;
+      if (classes == 0) return std::nullopt;
+      sample = Shape{classes};
+    }
+  }
+  return sample;
 }
 
 void Pipeline::check(const Column& column, const std::string& split, const InputDecl& input) const {
   const std::string where = fmt::format("input '{}' of {}", input.name, split);
-  Shape sample = sample_of(*column.array);
-  for (const Step& step : steps_) {
-    if (step.kind == Kind::flatten) {
-      sample = Shape{sample.elements()};
-    } else if (step.kind == Kind::one_hot) {
-      if (sample.elements() != 1) {
-        fail("data.transform",
-             fmt::format("{}: \"one_hot\" needs one integer a row, got {}", where, batch_shape(sample)));
-      }
-      sample = Shape{step.classes};
-    }
-  }
+  const std::optional<Shape> result = result_of(sample_of(*column.array), where);
+  if (!result || !column.array->width_known) return;
+  const Shape& sample = *result;
   const auto one = [](const Shape& shape) { return shape == Shape{} || shape == Shape{1}; };
   if (sample == input.sample || (one(sample) && one(input.sample))) return;
   fail("data.shape",
        fmt::format("{}: declared {}, but the data are {}", where, batch_shape(input.sample), batch_shape(sample)),
-       sample.elements() == input.sample.elements() && input.sample.rank() == 1
-           ? fmt::format("\"transform\": {{\"{}\": [\"flatten\"]}} makes them one", input.name)
-           : "");
+       hint_for_shape(column, sample, input));
 }
 
 HostTensor Pipeline::apply(const Column& column, const std::string& split, const InputDecl& input) const {
   check(column, split, input);
   const std::string where = fmt::format("input '{}' of {}", input.name, split);
   std::int64_t classes = 0;
-  for (const Step& step : steps_) {
-    if (step.kind == Kind::one_hot) classes = step.classes;
+  for (const TransformStep& step : steps_) {
+    if (step.kind == Transform::one_hot) classes = step.is_of_words() ? class_count_ : step.classes;
   }
   Shape shape{column.rows.count};
   for (const std::int64_t extent : input.sample.dims()) shape.push_back(extent);
@@ -299,7 +295,7 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
   HostTensor tensor(input.dtype, shape);
   with_elements(tensor, [&]<class T>(std::span<T> out) {
     std::size_t next = 0;
-    for_each_row(column, record_, [&](std::int64_t row, std::span<const double> values) {
+    for_each_row(column, record_, where, [&](std::int64_t row, std::span<const double> values) {
       if (classes == 0) {
         for (std::size_t c = 0; c < values.size(); ++c)
           out[next++] = converted<T>(values[c], name_of(input.dtype), where, row, c);

@@ -1,19 +1,18 @@
-// transforms.h: what is done to an input's values between the file and the tensor, in listed order.
-// Contract: "standardize" is fitted on train, in double and two passes; the other splits reuse its numbers. What is
-// done to numbers is one affine record a column, stored = (original - shift) / scale, and it is done by that record:
-// numbers that come with weights give the same bits as numbers that were fitted. Leaves to others: which rows a split
-// has (dataset.cpp).
+// transforms.h: what is done to an input's values, or a column's, between the file and the tensor, in listed order.
+// Contract: what is fitted is fitted on train, in double; the other splits reuse its numbers. What is done to numbers
+// is one record a column, stored = (curve(original) - shift) / scale, and it is done by that record: numbers that come
+// with weights give the same bits as numbers that were fitted. Leaves to others: the list in the model file
+// (transform_list.h), words (categories.h), which rows a split has (division.h).
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "data/array.h"
+#include "data/categories.h"
 #include "data/dataset.h"
-#include "data/sources.h"
+#include "data/transform_list.h"
 #include "graphrun/tensor.h"
 
 namespace graphrun::data {
@@ -22,8 +21,6 @@ struct Column {
   ArrayPtr array;
   Rows rows;
 };
-
-std::span<const Doc> transform_docs();
 
 class Pipeline {
  public:
@@ -41,7 +38,16 @@ class Pipeline {
   // a plan has the steps and the bytes that it has with the data.
   std::optional<Standardization> unfitted(const InputDecl& input) const;
 
-  bool makes_classes() const { return has(Kind::one_hot); }
+  // Classes of words: the first step, which is done to a column while it is read (categories.h).
+  const ClassStep* class_step() const;
+  void set_classes(std::size_t count) { class_count_ = static_cast<std::int64_t>(count); }
+
+  bool makes_classes() const { return has(Transform::one_hot) || class_step() != nullptr; }
+  Curve curve() const;
+  std::string names() const { return names_of_steps(steps_); }
+
+  // The shape of a row after the list; nothing while it is not known how many classes there are. Throws Error.
+  std::optional<Shape> result_of(const Shape& sample, const std::string& where) const;
 
   // Throws Error when the result does not fit the input. Looks at no value.
   void check(const Column& column, const std::string& split, const InputDecl& input) const;
@@ -50,19 +56,13 @@ class Pipeline {
   HostTensor apply(const Column& column, const std::string& split, const InputDecl& input) const;
 
  private:
-  enum class Kind { standardize, scale, flatten, one_hot };
-  struct Step {
-    Kind kind;
-    double scale = 1;          // scale: the factor
-    std::int64_t classes = 0;  // one_hot
-  };
-
-  static std::optional<Step> read_step(json::Reader& reader, const json::Place& at);
-  bool has(Kind kind) const;
+  bool has(Transform kind) const;
+  bool changes_numbers() const;
   Standardization known_record(const InputDecl& input) const;
   std::optional<Standardization> visible_record() const;
 
-  std::vector<Step> steps_;
+  std::vector<TransformStep> steps_;
+  std::int64_t class_count_ = 0;           // of class_step(); 0: not known
   std::optional<Standardization> record_;  // what the numeric steps come to
 };
 

@@ -68,6 +68,43 @@ bool has_values(const Array& array) {
   return std::visit([](const auto& values) { return !values.empty(); }, array.values) || array.shape.elements() == 0;
 }
 
+// The formula with calls of dates.h ("year(sold)") as names of columns, where the table has such a column.
+template <class HasColumn>
+expression::Expression with_dates(expression::Expression parsed, HasColumn has_column) {
+  using Kind = expression::Term::Kind;
+  for (expression::Term& term : parsed.terms) {
+    if (term.kind != Kind::call || term.operands.size() != 1 || !term.attributes.empty()) continue;
+    expression::Term& operand = parsed.terms[term.operands.front()];
+    const std::string name = fmt::format("{}({})", term.word, operand.word);
+    if (operand.kind != Kind::name || !has_column(name)) continue;
+    term.kind = Kind::name;
+    term.word = name;
+    term.operands.clear();
+    operand.kind = Kind::number;  // which nothing reads
+  }
+  return parsed;
+}
+
+// Columns by names that the graph takes: "house price" and "year(sold)" are none.
+struct Renamed {
+  expression::Expression parsed;
+  std::vector<FormulaColumn> columns;
+};
+
+Renamed renamed(const std::string& formula, std::span<const FormulaColumn> columns) {
+  std::map<std::string, std::string> names;
+  for (const FormulaColumn& column : columns)
+    names.emplace(column.name, is_name(column.name) ? column.name : fmt::format("column..{}", names.size()));
+  Renamed result{with_dates(expression::parse(formula), [&](const std::string& name) { return names.contains(name); }),
+                 {}};
+  for (expression::Term& term : result.parsed.terms) {
+    const auto name = names.find(term.word);
+    if (term.kind == expression::Term::Kind::name && !term.literal && name != names.end()) term.word = name->second;
+  }
+  for (const FormulaColumn& column : columns) result.columns.push_back({names.at(column.name), column.array});
+  return result;
+}
+
 // Runs f; what it throws is reported at the formula.
 template <class F>
 auto attempt(json::Reader& reader, const json::Place& formula, F&& f) -> decltype(f()) {
@@ -204,7 +241,8 @@ std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reade
                                                                      const data::Table& table) const {
   using Columns = std::optional<std::vector<const NamedArray*>>;
   return attempt(reader, formula, [&]() -> Columns {
-    const expression::Expression parsed = expression::parse(formula.value->string);
+    const expression::Expression parsed = with_dates(expression::parse(formula.value->string),
+                                                     [&](const auto& name) { return table.find(name) != nullptr; });
     if (!parsed.name.empty())
       throw ExpressionError(0, "data.formula", "a formula names no value: it belongs to the input whose key it is");
     const std::size_t before = reader.errors();
@@ -230,11 +268,10 @@ std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reade
   });
 }
 
-ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Place& formula,
-                                 std::span<const FormulaColumn> columns, const std::optional<Rows>& train,
-                                 std::vector<std::vector<double>>& aggregates) const {
+ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Place& formula, std::span<const FormulaColumn> given,
+                                 const std::optional<Rows>& train, std::vector<std::vector<double>>& aggregates) const {
   return attempt(reader, formula, [&]() -> ArrayPtr {
-    const expression::Expression parsed = expression::parse(formula.value->string);
+    const auto [parsed, columns] = renamed(formula.value->string, given);
     const std::int64_t rows = columns.front().array->rows();
     FormulaGraph graph(parsed, constants_, columns, rows);
     for (const ExpressionError& error : graph.errors()) reader.report_inside(formula, error.offset, error);

@@ -11,6 +11,7 @@
 
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "data/column_transforms.h"
 #include "data/gather.h"
 #include "data/inputs.h"
 #include "graph/frontend/expressions/expression.h"
@@ -27,8 +28,14 @@ namespace {
 using NamedTensors = std::vector<std::pair<std::string, HostTensor>>;
 
 struct Wanted {
-  std::vector<InputDecl> inputs;  // those that are no targets; f32 as f64
+  std::vector<InputDecl> inputs;              // those that are no targets; f32 as f64
+  std::set<std::string, std::less<>> others;  // the other inputs' names
   std::map<std::string, double, std::less<>> constants;
+
+  bool is_other_input(const std::string& name) const { return others.contains(name); }
+  bool is_input(const std::string& name) const {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const InputDecl& input) { return input.name == name; });
+  }
 };
 
 Wanted wanted_of(const ModelFile& file, const Model& model) {
@@ -36,7 +43,10 @@ Wanted wanted_of(const ModelFile& file, const Model& model) {
   const std::set<std::string_view> targets(names.begin(), names.end());
   Wanted wanted;
   for (const ModelFile::Input& input : file.inputs()) {
-    if (targets.contains(input.name)) continue;
+    if (targets.contains(input.name)) {
+      wanted.others.insert(input.name);
+      continue;
+    }
     wanted.inputs.push_back({input.name, input.sample, input.dtype == DType::f32 ? DType::f64 : input.dtype, false});
   }
   wanted.constants = file.constants();
@@ -142,17 +152,24 @@ json::Value split_of(const Training& training, const std::string& format, const 
   return split;
 }
 
-// The transforms that do not stay to be done by Session::predict(): those that change the shape, and all that lead to
-// classes, which have no units to be given in.
-json::Value shape_transforms(const Training& training) {
+// The transforms that do not stay to be done by Session::predict(): those of columns, those that change the shape, and
+// all that lead to classes, which have no units to be given in.
+json::Value shape_transforms(const Training& training, const Wanted& wanted) {
   json::Value result = json::make_object();
   if (training.transform == nullptr) return result;
   for (const json::Member& member : training.transform->members) {
+    if (wanted.is_other_input(member.key)) continue;
+    if (!wanted.is_input(member.key)) {
+      json::add(result, member.key, member.value);
+      continue;
+    }
     const auto is = [](const json::Value& step, std::string_view name) {
       return step.string == name || step.find(name) != nullptr;
     };
     const std::vector<json::Value>& steps = member.value.items;
-    const bool coded = std::any_of(steps.begin(), steps.end(), [&](const auto& step) { return is(step, "one_hot"); });
+    const bool coded = std::any_of(steps.begin(), steps.end(), [&](const auto& step) {
+      return is(step, "one_hot") || is(step, "classes") || is(step, "class_weight");
+    });
     json::Value list = json::make_array();
     std::copy_if(steps.begin(), steps.end(), std::back_inserter(list.items),
                  [&](const auto& step) { return coded || is(step, "flatten"); });
@@ -170,6 +187,10 @@ NamedTensors read_rows(json::Reader& reader, const Wanted& wanted, data::Fit& fi
   const json::Place split = root.member(*root.value->find("rows"));
   const json::Place transform = root.member(*root.value->find("transform"));
   std::vector<data::Pipeline> pipelines(wanted.inputs.size());
+  data::ColumnTransforms columns;
+  for (const json::Member& member : transform.value->members) {
+    if (!wanted.is_input(member.key)) columns.read(reader, transform, member);
+  }
   std::vector<data::Taken> taken;
   for (std::size_t i = 0; i < wanted.inputs.size(); ++i) {
     const InputDecl& input = wanted.inputs[i];
@@ -180,7 +201,7 @@ NamedTensors read_rows(json::Reader& reader, const Wanted& wanted, data::Fit& fi
     taken.push_back({choice.kind == json::Kind::string && is_name(choice.string) ? choice.string : "",
                      pipelines[i].makes_classes() ? Shape{} : input.sample});
   }
-  data::Fitting fitting{fit};
+  data::Fitting fitting{fit, {}, {}, false, pipelines, &columns};
   if (split.value->find("csv")) fitting.prepare = [&](data::Table& table) { gather(reader, split, table, taken); };
   const data::Part part = data::read_source(reader, split, "prediction", wanted.inputs, files, options, fitting).rows;
   reader.throw_if_failed();
@@ -238,7 +259,7 @@ std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& m
   const std::string made = path + " (rows)";
   const json::Document rows =
       json::parse(made, json::text(json::make_object({{"rows", split_of(training, format, path, wanted, fit.origin)},
-                                                      {"transform", shape_transforms(training)}})));
+                                                      {"transform", shape_transforms(training, wanted)}})));
   json::Reader reader(rows);
   try {
     return read_rows(reader, wanted, fit);

@@ -30,13 +30,15 @@ void fill_batch(const HostTensor& given, const Standardization* fitted, std::int
       const bool was_finite = std::isfinite(value);
       if (fitted != nullptr) {
         const std::size_t column = i % fitted->scale.size();
-        value = (value - fitted->shift[column]) / fitted->scale[column];
+        value = (on_curve(fitted->curve, value) - fitted->shift[column]) / fitted->scale[column];
       }
       to[i] = static_cast<float>(value);
       if (was_finite && !std::isfinite(to[i])) {
         throw Error(ErrorKind::input, "predict.value",
-                    fmt::format("predict: input '{}', row {}, column {}: {} is too large for {}", name,
-                                (begin + i) / width, i % width, from[begin + i], name_of(batch.dtype())));
+                    fmt::format("predict: input '{}', row {}, column {}: {} {}", name, (begin + i) / width, i % width,
+                                from[begin + i],
+                                std::isfinite(value) ? fmt::format("is too large for {}", name_of(batch.dtype()))
+                                                     : std::string("has no logarithm")));
       }
     }
   });
@@ -137,7 +139,8 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
     const std::span<float> values = results[i].second.elements<float>();
     for (std::size_t j = 0; j < values.size(); ++j) {
       const std::size_t column = j % fitted->scale.size();
-      values[j] = static_cast<float>(static_cast<double>(values[j]) * fitted->scale[column] + fitted->shift[column]);
+      values[j] = static_cast<float>(
+          off_curve(fitted->curve, static_cast<double>(values[j]) * fitted->scale[column] + fitted->shift[column]));
     }
   }
   return results;

@@ -139,7 +139,7 @@ TEST_F(DataTest, AllMistakesAreReportedAtOnce) {
                      "  \"train\": {\"inlin\": {}},\n"
                      "  \"validation\": {\"inline\": {\"x\": [[1, 2], [3]], \"y\": [1, 2]}},\n"
                      "  \"test\": {\"inline\": {\"x\": [[1, 2]], \"y\": [1]}, \"range\": [0, 2], \"rws\": 1},\n"
-                     "  \"transform\": {\"z\": [], \"x\": [\"standardise\"]}\n"
+                     "  \"transform\": {\"x\": [\"standardise\"]}\n"
                      "}"),
             "model.json:2:13: /train/inlin: unknown source 'inlin'; expected one of json, inline, idx, npy, npz, csv, "
             "grid, random\n"
@@ -156,14 +156,11 @@ TEST_F(DataTest, AllMistakesAreReportedAtOnce) {
             "      \"test\": {\"inline\": {\"x\": [[1, 2]], \"y\": [1]}, \"range\": [0, 2], \"rws\": 1},\n"
             "                                                                     ^\n"
             "    hint: did you mean 'rows'?\n"
-            "model.json:5:17: /transform/z: unknown key 'z'\n"
-            "      \"transform\": {\"z\": [], \"x\": [\"standardise\"]}\n"
-            "                    ^\n"
-            "    hint: known keys: 'x', 'y'\n"
-            "model.json:5:32: /transform/x/0: unknown transform 'standardise'; expected one of \"standardize\", "
-            "{\"scale\": a number}, \"flatten\", {\"one_hot\": a number of classes}\n"
-            "      \"transform\": {\"z\": [], \"x\": [\"standardise\"]}\n"
-            "                                   ^\n"
+            "model.json:5:23: /transform/x/0: unknown transform 'standardise'; expected one of \"standardize\", "
+            "\"minmax\", \"robust\", \"log\", \"log1p\", {\"scale\": a number}, \"flatten\", \"one_hot\", \"classes\", "
+            "{\"class_weight\": \"balanced\" or weights by category}\n"
+            "      \"transform\": {\"x\": [\"standardise\"]}\n"
+            "                          ^\n"
             "    hint: did you mean 'standardize'?");
 }
 

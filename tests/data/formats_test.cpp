@@ -249,17 +249,20 @@ TEST_F(DataTest, CsvMistakesHaveLineAndColumn) {
     write("a.csv", text);
     return mistakes(R"({"train": {"csv": "a.csv", "y": ["y"]}})");
   };
+  const std::string words = "\n    hint: words become numbers by \"transform\": {\"y\": [\"one_hot\"]}";
   EXPECT_EQ(says("a,b,y\n1,2,3\n4,,6\n"),
             "DIR/a.csv:3:3: row 1, column 'b': the value is missing\n"
-            "    hint: \"missing\": \"mean\" or \"drop\" says what to do about it");
+            "    hint: \"missing\": {\"b\": \"mean\"} or \"drop\" beside the source says what to do about it");
   EXPECT_EQ(says("a,b,y\r\n1,2,3\r\n\r\n\r\n4,5,x\r\n"),
-            "DIR/a.csv:5:5: row 1, column 'y': expected a number, got 'x'");
-  EXPECT_EQ(says("a,b,y\r1,2,3\r4,5,x\r"), "DIR/a.csv:3:5: row 1, column 'y': expected a number, got 'x'");
+            "DIR/a.csv:5:5: row 1, column 'y': expected a number, got 'x'" + words);
+  EXPECT_EQ(says("a,b,y\r1,2,3\r4,5,x\r"), "DIR/a.csv:3:5: row 1, column 'y': expected a number, got 'x'" + words);
   EXPECT_EQ(says("\"a\",b,y\n\"1\",2,3\n4,\" 5\n\",\"a \"\"b\"\"\n\"\n"),
             "DIR/a.csv:3:3: row 1, column 'b': expected a number, got '5\n    '\n"
-            "DIR/a.csv:4:3: row 1, column 'y': expected a number, got 'a \"b\"\n    '");
+            "    hint: words become numbers by \"transform\": {\"b\": [\"one_hot\"]}\n"
+            "DIR/a.csv:4:3: row 1, column 'y': expected a number, got 'a \"b\"\n    '" +
+                words);
   EXPECT_EQ(says("a,b,y\n1,2,inf\n"), "DIR/a.csv:2:5: row 0, column 'y': 'inf' is not a finite number");
-  EXPECT_EQ(says("a,b,y\n1,2,3\n4,5,six\n"), "DIR/a.csv:3:5: row 1, column 'y': expected a number, got 'six'");
+  EXPECT_EQ(says("a,b,y\n1,2,3\n4,5,six\n"), "DIR/a.csv:3:5: row 1, column 'y': expected a number, got 'six'" + words);
   EXPECT_EQ(says("a,b,y\n1,2,1e999\n"), "DIR/a.csv:2:5: row 0, column 'y': '1e999' is out of range");
   EXPECT_EQ(says("a,b,y\n1,2\n"), "DIR/a.csv:2:1: expected 3 fields as in the first line, got 2");
   EXPECT_EQ(says("a,b,y\n1,2,\"3\n"), "DIR/a.csv:2:5: the quote is never closed");

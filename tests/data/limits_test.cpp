@@ -126,7 +126,7 @@ TEST_F(LimitsTest, ACsvOfCommas) {
     line += '\n';
     std::string text;
     for (std::size_t r = 0; r < rows; ++r) text += line;
-    return [text] { data::Csv("a.csv", text, false, ','); };
+    return [text] { data::Csv("a.csv", text, {false}); };
   };
   const auto code = [](const std::string& limit, const auto& f) {
     const Variable variable("GRAPHRUN_MAX_INPUT", limit);

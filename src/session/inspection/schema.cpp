@@ -252,6 +252,11 @@ Json random_table() {
                 {"rows", "columns"});
 }
 
+Json missing() {
+  const Json value = any_of({type("string"), type("number")});
+  return any_of({words(names_of(data::missing_docs())), type("number"), closed({{"value", value}}, {"value"})});
+}
+
 // One source, its options, and what inputs take (keys that only the file knows).
 Json split() {
   const Members values = {{"json", type("string")},
@@ -266,7 +271,12 @@ Json split() {
                           {"range", exactly(2, integer(0))},
                           {"header", type("boolean")},
                           {"delimiter", type("string")},
-                          {"missing", words(names_of(data::missing_docs()))}};
+                          {"decimal", type("string")},
+                          {"thousands", type("string")},
+                          {"percent", type("boolean")},
+                          {"comment", type("string")},
+                          {"na", any_of({type("string"), list_of(type("string"))})},
+                          {"missing", any_of({missing(), map_of(missing())})}};
   Members properties;
   std::vector<Json> one;
   const auto describe = [&](const auto& row) {
@@ -280,20 +290,24 @@ Json split() {
   for (const data::Doc& option : data::common_options()) describe(option);
   Json schema = make_object({{"type", make("object")}, {"properties", make_object(std::move(properties))}});
   add(schema, "additionalProperties",
-      described(any_of({type("string"), list_of(type("string"))}), "a formula, a column, or a list of columns"));
+      described(any_of({type("string"), list_of(type("string"))}), "a column, a formula, or a list of them"));
   add(schema, "oneOf", make_array(std::move(one)));
   return schema;
 }
 
 Json transforms() {
+  const Json categories = list_of(any_of({type("string"), type("number"), type("boolean")}));
+  const Json classes =
+      any_of({categories, closed({{"categories", categories}, {"other", type("boolean")}}, {})});
+  const Members arguments = {{"scale", type("number")},
+                             {"one_hot", any_of({integer(1), classes})},
+                             {"classes", classes},
+                             {"class_weight", any_of({words({"balanced"}), map_of(type("number"))})}};
   std::vector<std::string> plain;
   std::vector<Json> forms;
-  for (const data::Doc& doc : data::transform_docs()) {
-    if (doc.argument.empty()) {
-      plain.emplace_back(doc.name);
-    } else {
-      forms.push_back(described(only(doc.name, type("number")), doc.doc));
-    }
+  for (const data::TransformDoc& doc : data::transform_docs()) {
+    if (doc.argument.empty() || doc.is_optional) plain.emplace_back(doc.name);
+    if (!doc.argument.empty()) forms.push_back(described(only(doc.name, named(arguments, doc.name)), doc.doc));
   }
   forms.insert(forms.begin(), words(plain));
   return map_of(list_of(any_of(std::move(forms))));
@@ -305,6 +319,10 @@ Json data_section() {
                          {"test", ref("split")},
                          {"source", ref("split")},
                          {"split", exactly(3, type("number"))},
+                         {"folds", closed({{"k", integer(2)}, {"fold", integer(0)}, {"stratify", type("string")}},
+                                          {"k", "fold"})},
+                         {"stratify", type("string")},
+                         {"split_seed", integer(0)},
                          {"transform", transforms()}},
                         {});
   add(section, "anyOf",

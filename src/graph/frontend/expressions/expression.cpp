@@ -160,7 +160,8 @@ class Parser {
     if (is_digit(c) || (c == '.' && at_ + 1 < text_.size() && is_digit(text_[at_ + 1]))) return number();
     if (c == '(') return parenthesis();
     if (c == '[') return list();
-    if (literal_ && (c == '"' || c == '\'')) return quoted();
+    if (literal_ && (c == '"' || c == '\'')) return quoted(Term::Kind::text);
+    if (c == '`' || c == '\'') return quoted(Term::Kind::name);  // of a column, with spaces
     const std::string_view name = name_at(text_, at_);
     if (name.empty() || name == "and" || name == "or" || name == "not") fail_here("expected a value");
     return name_or_call(name);
@@ -208,8 +209,8 @@ class Parser {
     return push(std::move(term));
   }
 
-  TermId quoted() {
-    Term term{.kind = Term::Kind::text, .begin = at_, .at = at_};
+  TermId quoted(Term::Kind kind) {
+    Term term{.kind = kind, .begin = at_, .at = at_};
     const std::size_t end = text_.find(text_[at_], at_ + 1);
     if (end == std::string_view::npos) throw ExpressionError(at_, "expression.syntax", "the quote is not closed");
     term.word = text_.substr(at_ + 1, end - at_ - 1);

@@ -293,7 +293,8 @@ class StepGraphBuilder {
     }
     for (const OutputSpec* output : answered) {
       NodeId operands[] = {copy(output->value.id), copy(model_.graph.find(output->target).id)};
-      const double unit = def->power == 0 ? undo(operands, output->target) : weigh(operands, output->target);
+      const bool knows_differences = def->power != 0 && curve_of(output->target) == Curve::none;
+      const double unit = knows_differences ? weigh(operands, output->target) : undo(operands, output->target);
       add_record(phase, answered.size() == 1 ? name : name + "." + output->target,
                  call(make_, def->function, operands));
       Recorded& recorded = phase.recorded.back();
@@ -312,13 +313,22 @@ class StepGraphBuilder {
     if (tensor.dtype() != DType::f32 || tensor.shape().elements() == 0) return 0;
     const std::span<const float> values = tensor.elements<float>();
     const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
+    const Curve curve = curve_of(target);
     const std::vector<double> units = units_of(target, width);
+    // Without a curve the shift falls out of the differences.
+    const auto number = [&](std::size_t i) {
+      const auto value = static_cast<double>(values[i]);
+      if (curve == Curve::none) return value;
+      const Standardization& fitted = *fitted_of(target).front();
+      return off_curve(curve, value * fitted.scale[i % width] + fitted.shift[i % width]);
+    };
     std::vector<double> mean(width, 0.0);
-    for (std::size_t i = 0; i < values.size(); ++i) mean[i % width] += static_cast<double>(values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) mean[i % width] += number(i);
     for (double& m : mean) m /= static_cast<double>(tensor.shape()[0]);
     double sum = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const double d = (static_cast<double>(values[i]) - mean[i % width]) * units[i % width];
+      const double unit = curve == Curve::none ? units[i % width] : 1;
+      const double d = (number(i) - mean[i % width]) * unit;
       sum += d * d;
     }
     return sum / static_cast<double>(values.size());
@@ -338,6 +348,10 @@ class StepGraphBuilder {
     return found == fitted_.end() ? std::span<const Standardization* const>() : found->second;
   }
 
+  Curve curve_of(const std::string& target) const {
+    return fitted_of(target).empty() ? Curve::none : fitted_of(target).front()->curve;
+  }
+
   // One number a column of `target`, in the shape that its samples have.
   Var constant_row(const std::vector<double>& values, const std::string& target) {
     const std::span<const std::int64_t> dims = source_.graph[model_.graph.find(target).id].type.shape.dims();
@@ -346,12 +360,14 @@ class StepGraphBuilder {
     return make::source(make_, "constant", {DType::f32, shape}, {{"values", values}});
   }
 
-  // What standardize did to the target, undone.
+  // What was done to the numbers of the target, undone.
   double undo(std::span<NodeId> values, const std::string& target) {
     for (const Standardization* fitted : fitted_of(target)) {
       for (NodeId& value : values) {
         const Var shift = constant_row(fitted->shift, target);
         value = (var(value) * constant_row(fitted->scale, target) + shift).id;
+        if (fitted->curve != Curve::none) value = call(make_, "exp", {{value}});
+        if (fitted->curve == Curve::log1p) value = (var(value) - var(make_.scalar(1, DType::f32))).id;
       }
     }
     return 1;

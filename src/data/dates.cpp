@@ -1,0 +1,161 @@
+#include "data/dates.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+
+namespace graphrun::data {
+namespace {
+
+struct Moment {
+  std::int64_t days = 0;  // since 1970-01-01
+  double seconds = 0;     // since midnight, UTC
+};
+
+std::int64_t days_from_civil(std::int64_t year, std::int64_t month, std::int64_t day) {
+  year -= month <= 2 ? 1 : 0;
+  const std::int64_t era = (year >= 0 ? year : year - 399) / 400;
+  const std::int64_t of_era = year - era * 400;
+  const std::int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+struct Civil {
+  std::int64_t year, month, day;
+};
+
+Civil civil_from_days(std::int64_t days) {
+  days += 719468;
+  const std::int64_t era = (days >= 0 ? days : days - 146096) / 146097;
+  const std::int64_t of_era = days - era * 146097;
+  const std::int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+  const std::int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
+  const std::int64_t shifted = (5 * of_year + 2) / 153;  // months from March on
+  const std::int64_t month = shifted + (shifted < 10 ? 3 : -9);
+  return {year + era * 400 + (month <= 2 ? 1 : 0), month, of_year - (153 * shifted + 2) / 5 + 1};
+}
+
+bool is_leap(std::int64_t year) {
+  return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+}
+
+std::int64_t days_of(std::int64_t year, std::int64_t month) {
+  if (month == 2) return is_leap(year) ? 29 : 28;
+  return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
+}
+
+class DateParser {
+ public:
+  explicit DateParser(std::string_view text) : text_(text) {}
+
+  std::optional<Moment> parse() {
+    const auto year = digits(4);
+    if (!year || !sign('-')) return std::nullopt;
+    const auto month = digits(2);
+    if (!month || *month < 1 || *month > 12 || !sign('-')) return std::nullopt;
+    const auto day = digits(2);
+    if (!day || *day < 1 || *day > days_of(*year, *month)) return std::nullopt;
+    Moment moment{days_from_civil(*year, *month, *day), 0};
+    if (text_.empty()) return moment;
+    if (!sign('T') && !sign(' ')) return std::nullopt;
+    return time(moment);
+  }
+
+ private:
+  std::optional<Moment> time(Moment moment) {
+    const auto hour = digits(2);
+    if (!hour || *hour > 23 || !sign(':')) return std::nullopt;
+    const auto minute = digits(2);
+    if (!minute || *minute > 59) return std::nullopt;
+    double second = 0;
+    if (sign(':')) {
+      const auto whole = digits(2);
+      if (!whole || *whole > 59) return std::nullopt;
+      second = static_cast<double>(*whole);
+      if (sign('.') && !fraction(second)) return std::nullopt;
+    }
+    std::int64_t offset = 0;  // in minutes
+    if (!sign('Z') && !text_.empty()) {
+      const std::int64_t east = sign('+') ? 1 : sign('-') ? -1 : 0;
+      const auto hours = digits(2);
+      sign(':');
+      const auto minutes = digits(2);
+      if (east == 0 || !hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
+      offset = east * (60 * *hours + *minutes);
+    }
+    if (!text_.empty()) return std::nullopt;
+    std::int64_t minutes = 60 * *hour + *minute - offset;
+    const std::int64_t shift = minutes < 0 ? -1 : minutes >= 1440 ? 1 : 0;
+    minutes -= shift * 1440;
+    return Moment{moment.days + shift, static_cast<double>(minutes * 60) + second};
+  }
+
+  bool fraction(double& second) {
+    double unit = 0.1;
+    std::size_t count = 0;
+    for (; !text_.empty() && text_[0] >= '0' && text_[0] <= '9'; ++count, unit /= 10, text_.remove_prefix(1))
+      second += unit * (text_[0] - '0');
+    return count > 0;
+  }
+
+  std::optional<std::int64_t> digits(std::size_t count) {
+    if (text_.size() < count) return std::nullopt;
+    std::int64_t value = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (text_[i] < '0' || text_[i] > '9') return std::nullopt;
+      value = 10 * value + (text_[i] - '0');
+    }
+    text_.remove_prefix(count);
+    return value;
+  }
+
+  bool sign(char c) {
+    if (!text_.starts_with(c)) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+
+  std::string_view text_;
+};
+
+struct DateFunction {
+  Doc doc;
+  double (*of)(const Moment& moment);
+};
+
+constexpr DateFunction kFunctions[] = {
+    {{"days", "days since 1970-01-01, with the time as a fraction"},
+     [](const Moment& m) { return static_cast<double>(m.days) + m.seconds / 86400; }},
+    {{"seconds", "seconds since 1970-01-01"},
+     [](const Moment& m) { return static_cast<double>(m.days) * 86400 + m.seconds; }},
+    {{"year", "the year"}, [](const Moment& m) { return static_cast<double>(civil_from_days(m.days).year); }},
+    {{"month", "1 to 12"}, [](const Moment& m) { return static_cast<double>(civil_from_days(m.days).month); }},
+    {{"day", "of the month, 1 to 31"},
+     [](const Moment& m) { return static_cast<double>(civil_from_days(m.days).day); }},
+    {{"weekday", "1 (Monday) to 7 (Sunday)"},
+     [](const Moment& m) { return static_cast<double>(((m.days + 3) % 7 + 7) % 7 + 1); }},
+    {{"hour", "0 to 23"}, [](const Moment& m) { return std::floor(m.seconds / 3600); }},
+    {{"minute", "0 to 59"}, [](const Moment& m) { return std::fmod(std::floor(m.seconds / 60), 60); }},
+};
+
+}  // namespace
+
+bool is_date(std::string_view text) {
+  return DateParser(text).parse().has_value();
+}
+
+std::span<const Doc> date_functions() {
+  static const std::vector<Doc> docs = [] {
+    std::vector<Doc> all;
+    for (const DateFunction& function : kFunctions) all.push_back(function.doc);
+    return all;
+  }();
+  return docs;
+}
+
+std::optional<double> date_number(std::string_view text, std::size_t function) {
+  const std::optional<Moment> moment = DateParser(text).parse();
+  return moment ? std::optional(kFunctions[function].of(*moment)) : std::nullopt;
+}
+
+}  // namespace graphrun::data

@@ -1,0 +1,236 @@
+#include "data/division.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <unordered_map>
+
+#include "base/input_limit.h"
+#include "base/names_of.h"
+#include "base/philox.h"
+#include "data/categories.h"
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+namespace {
+
+constexpr const char* kParts[] = {"train", "validation", "test"};
+
+// Of rows [first, first + rows): Fisher-Yates from the last row on. A word times the number of choices, over 2^32, is
+// the choice: its bias is below rows / 2^32.
+std::vector<std::int64_t> permutation(std::int64_t first, std::int64_t rows, std::uint64_t seed) {
+  require_within_input_limit(static_cast<std::uint64_t>(rows) * sizeof(std::int64_t),
+                             fmt::format("the order of {} rows", rows));
+  std::vector<std::int64_t> order(static_cast<std::size_t>(rows));
+  std::iota(order.begin(), order.end(), first);
+  const Stream stream = Stream::named(seed, "data.split");
+  for (std::size_t i = order.size(); i > 1; --i) {
+    const std::uint64_t word = stream.block(0, i / 4)[i % 4];
+    std::swap(order[i - 1], order[static_cast<std::size_t>(word * i >> 32)]);
+  }
+  return order;
+}
+
+bool are_fractions(const std::vector<double>& fractions) {
+  return fractions.size() == 3 &&
+         std::all_of(fractions.begin(), fractions.end(), [](double f) { return f >= 0 && f <= 1; }) &&
+         std::abs(std::accumulate(fractions.begin(), fractions.end(), 0.0) - 1) < 1e-9;
+}
+
+// Positions in such an order that any piece of it has its share of every stratum: the row of rank r among n of its
+// stratum goes by (r + 1/2) / n.
+std::vector<std::size_t> interleaved(const std::vector<std::size_t>& strata) {
+  std::vector<std::size_t> sizes, ranks(strata.size());
+  for (std::size_t i = 0; i < strata.size(); ++i) {
+    if (strata[i] >= sizes.size()) sizes.resize(strata[i] + 1, 0);
+    ranks[i] = sizes[strata[i]]++;
+  }
+  std::vector<std::size_t> positions(strata.size());
+  std::iota(positions.begin(), positions.end(), std::size_t{0});
+  const auto key = [&](std::size_t i) {
+    return (static_cast<double>(ranks[i]) + 0.5) / static_cast<double>(sizes[strata[i]]);
+  };
+  std::stable_sort(positions.begin(), positions.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return positions;
+}
+
+}  // namespace
+
+std::optional<Divider> Divider::read(json::Reader& reader, json::ObjectReader& section,
+                                     std::span<const InputDecl> inputs, const DataOptions& options,
+                                     const std::optional<Origin>& trained) {
+  Divider divider;
+  const std::size_t before = reader.errors();
+  const std::optional<json::Place> split = section.get("split"), folds = section.get("folds");
+  divider.stratify_ = section.get("stratify");
+  const std::optional<json::Place> seed = section.get("split_seed");
+  divider.inputs_ = names_of(inputs);
+  divider.reads_ = options.use == DataUse::values;
+  divider.what_.seed = options.seed;
+  if (trained && trained->split) divider.what_.seed = trained->split->seed;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (seed) divider.what_.seed = static_cast<std::uint64_t>(reader.integer(*seed, 0, kMost).value_or(0));
+  if (split && folds) reader.report(*folds, "data.split", "'folds' cannot stand beside 'split'");
+  if (!split && !folds) {
+    for (const auto& [key, place] : {std::pair{"stratify", divider.stratify_}, std::pair{"split_seed", seed}}) {
+      if (place) reader.report(*place, "data.split", fmt::format("'{}' goes with 'split' or 'folds'", key));
+    }
+    return std::nullopt;
+  }
+  divider.place_ = split ? *split : *folds;
+  if (split) {
+    const std::optional<std::vector<double>> fractions = reader.numbers(*split);
+    if (fractions && !are_fractions(*fractions))
+      reader.report(*split, "data.split", "must be three fractions that add up to 1: of train, validation and test");
+    divider.what_.fractions = fractions.value_or(std::vector<double>());
+  } else {
+    json::ObjectReader object(reader, *folds);
+    if (const auto k = object.require("k", "how many folds there are"))
+      divider.what_.folds = reader.integer(*k, 2, kMost).value_or(0);
+    const auto fold = object.require("fold", "which of them is the test split, from 0 on");
+    if (fold && divider.what_.folds > 0)
+      divider.what_.fold = reader.integer(*fold, 0, divider.what_.folds - 1).value_or(0);
+    if (const auto own = object.get("stratify")) divider.stratify_ = own;
+    object.finish();
+  }
+  if (divider.stratify_) divider.what_.stratify = reader.string(*divider.stratify_).value_or("");
+  if (reader.errors() != before) return std::nullopt;
+  return divider;
+}
+
+void Divider::see(json::Reader& reader, const Table& table, const json::Place& source) {
+  if (!stratify_) return;
+  const std::string& name = what_.stratify;
+  const bool is_input = std::find(inputs_.begin(), inputs_.end(), name) != inputs_.end();
+  const json::Member* said = is_input ? source.value->find(name) : nullptr;
+  const json::Value* choice = said ? &said->value : nullptr;
+  if (choice && choice->kind == json::Kind::array && choice->items.size() == 1) choice = &choice->items.front();
+  const NamedArray* array = table.find(choice ? choice->string : name);
+  if (array) {
+    values_ = *array;
+  } else if (is_input) {
+    reader.report(
+        *stratify_, "data.split",
+        fmt::format("the input '{}' is not one column: name a column whose values the parts are to share", name));
+  } else {
+    std::vector<std::string> names = table.names();
+    names.insert(names.end(), inputs_.begin(), inputs_.end());
+    reader.report(*stratify_, "data.split", fmt::format("there is no input and no column '{}'", name),
+                  did_you_mean(name, names));
+  }
+}
+
+std::int64_t Divider::size(std::int64_t rows, std::size_t part) const {
+  if (what_.folds > 0) {
+    // Pieces of n / k rows, the rest spread evenly: n * f / k is where fold f begins, without overflow.
+    const auto begin = [&](std::int64_t f) { return rows / what_.folds * f + rows % what_.folds * f / what_.folds; };
+    const std::int64_t test = begin(what_.fold + 1) - begin(what_.fold);
+    return part == 0 ? rows - test : part == 1 ? 0 : test;
+  }
+  // 0.29 * 100 is a little below 29 in doubles: the floor is taken of what was meant.
+  const auto share = [&](double fraction) {
+    return static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(rows) + 1e-6));
+  };
+  if (part < 2) return share(what_.fractions[part]);
+  return std::max<std::int64_t>(0, rows - share(what_.fractions[0]) - share(what_.fractions[1]));
+}
+
+// By row of `all`, numbered as they first appear.
+std::vector<std::size_t> Divider::strata(const Rows& all) const {
+  std::unordered_map<std::string, std::size_t> numbers;
+  std::vector<std::size_t> result;
+  const auto add = [&](std::string value) {
+    const std::size_t next = numbers.size();
+    result.push_back(numbers.try_emplace(std::move(value), next).first->second);
+  };
+  const ArrayPtr array = values_->cells ? nullptr : values_->read();
+  const std::int64_t width = array ? array->shape.elements() / std::max<std::int64_t>(array->rows(), 1) : 0;
+  for (std::int64_t i = 0; i < all.count; ++i) {
+    const std::int64_t row = all.row(i);
+    if (!array) {
+      add(category_of(values_->cells->text(row)));
+      continue;
+    }
+    std::string value;
+    std::visit(
+        [&](const auto& values) {
+          for (std::int64_t c = 0; c < width; ++c)
+            value += category_of(static_cast<double>(values[static_cast<std::size_t>(row * width + c)])) + ' ';
+        },
+        array->values);
+    add(std::move(value));
+  }
+  if (2 * numbers.size() > result.size())
+    throw Error(ErrorKind::input, "data.split",
+                fmt::format("'{}' has {} values in {} rows: parts cannot share them", what_.stratify, numbers.size(),
+                            result.size()),
+                "\"stratify\" is for classes");
+  return result;
+}
+
+void Divider::make_order(const Rows& all) {
+  const std::vector<std::int64_t> shuffled = permutation(all.begin, all.count, what_.seed);
+  first_ = all.begin;
+  std::vector<std::size_t> positions(shuffled.size());
+  std::iota(positions.begin(), positions.end(), std::size_t{0});
+  if (values_) {
+    std::vector<std::size_t> of_rows = strata(all), by_position(shuffled.size());
+    for (std::size_t i = 0; i < shuffled.size(); ++i)
+      by_position[i] = of_rows[static_cast<std::size_t>(shuffled[i] - all.begin)];
+    positions = interleaved(by_position);
+  }
+  if (what_.folds > 0) {  // the fold goes to the end, where the test rows are
+    const std::int64_t test = size(all.count, 2);
+    const std::int64_t begin =
+        all.count / what_.folds * what_.fold + all.count % what_.folds * what_.fold / what_.folds;
+    std::rotate(positions.begin() + begin, positions.begin() + begin + test, positions.end());
+  }
+  auto order = std::make_shared<std::vector<std::int64_t>>();
+  order->reserve(shuffled.size());
+  auto next = positions.begin();
+  for (std::size_t part = 0; part < std::size(kParts); ++part) {
+    const auto end = part + 1 < std::size(kParts) ? next + size(all.count, part) : positions.end();
+    std::sort(next, end);  // within a part the rows stand as they were shuffled
+    for (; next != end; ++next) order->push_back(shuffled[*next]);
+  }
+  order_ = std::move(order);
+}
+
+Rows Divider::rows(const Rows& all, std::size_t part) {
+  if (reads_ && (!order_ || order_->size() != static_cast<std::size_t>(all.count) || first_ != all.begin))
+    make_order(all);
+  Rows rows{reads_ ? 0 : all.begin, size(all.count, part), order_};
+  for (std::size_t i = 0; i < part; ++i) rows.begin += size(all.count, i);
+  return rows;
+}
+
+std::vector<Part> Divider::parts(json::Reader& reader, const Part& all) {
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < std::size(kParts) && all.rows > 0; ++i) {
+    const std::int64_t rows = size(all.rows, i);
+    const bool is_wanted = what_.folds > 0 ? i != 1 : i == 0 || what_.fractions[i] > 1e-9;
+    if (rows == 0 && is_wanted)
+      reader.report(place_, "data.split", fmt::format("{} would get none of the {} rows", kParts[i], all.rows));
+    if (rows == 0) continue;
+    Part part{kParts[i], all.place, all.columns, rows};
+    try {
+      for (Column& column : part.columns) column.rows = this->rows(column.rows, i);
+    } catch (const Error& error) {
+      reader.report(stratify_.value_or(place_), error);
+      return {};
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+Origin::Division Divider::origin(std::int64_t rows, std::uint64_t hash) const {
+  Origin::Division division = what_;
+  division.rows = rows;
+  division.hash = hash;
+  return division;
+}
+
+}  // namespace graphrun::data

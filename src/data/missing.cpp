@@ -1,0 +1,206 @@
+#include "data/missing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+
+std::span<const Doc> missing_docs() {
+  static constexpr Doc docs[] = {
+      // In the order of Missing::Kind.
+      {"error", "a missing value is a mistake"},
+      {"drop", "a row that lacks a value of a column that is used is left out"},
+      {"mean", "the mean of the column's values in the training rows takes its place"},
+      {"median", "their median"},
+      {"most_frequent", "the most frequent of them; of words too"},
+  };
+  return docs;
+}
+
+std::optional<Missing> read_missing(json::Reader& reader, const json::Place& at) {
+  const std::vector<std::string> words = names_of(missing_docs());
+  json::Place value = at;
+  if (at.value->kind == json::Kind::object) {
+    json::ObjectReader object(reader, at);
+    const std::optional<json::Place> given = object.require("value", "a word or a number that takes the place");
+    object.finish();
+    if (!given) return std::nullopt;
+    if (given->value->kind == json::Kind::string) return Missing{Missing::Kind::value, given->value->string};
+    value = *given;
+  }
+  if (value.value->kind != json::Kind::string) {
+    const std::optional<double> number = reader.number(value);
+    return number ? std::optional(Missing{Missing::Kind::value, fmt::format("{}", *number)}) : std::nullopt;
+  }
+  const std::string& word = value.value->string;
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found != words.end()) return Missing{static_cast<Missing::Kind>(found - words.begin()), {}};
+  reader.report(
+      value, "data.csv",
+      fmt::format("must be \"{}\", a number or {{\"value\": ...}}, got \"{}\"", fmt::join(words, "\", \""), word),
+      did_you_mean(word, words));
+  return std::nullopt;
+}
+
+NamedArray column_of(std::string name, const json::Place& place, std::shared_ptr<const Cells> cells, Missing missing) {
+  const bool is_filled = missing.is_filled();
+  const auto read = [cells, is_filled, name] {
+    std::vector<double> values(static_cast<std::size_t>(cells->rows()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      if (!cells->is_missing(row))
+        values[i] = cells->number(row);
+      else if (is_filled)
+        values[i] = std::numeric_limits<double>::quiet_NaN();
+      else
+        cells->fail(
+            row, "the value is missing",
+            fmt::format("\"missing\": {{\"{}\": \"mean\"}} or \"drop\" beside the source says what to do about it",
+                        name));
+    }
+    const auto rows = static_cast<std::int64_t>(values.size());
+    return std::make_shared<const Array>(Array{Shape{rows}, std::move(values)});
+  };
+  return {name, place, read, {}, cells, std::move(missing)};
+}
+
+namespace {
+
+std::string_view word_of(Missing::Kind kind) {
+  return missing_docs()[static_cast<std::size_t>(kind)].name;
+}
+
+double median_of(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+double most_frequent_of(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  double best = values.front();
+  std::size_t most = 0;
+  for (std::size_t i = 0, end = 0; i < values.size(); i = end) {
+    for (end = i; end < values.size() && values[end] == values[i];) ++end;
+    if (end - i > most) most = end - i, best = values[i];
+  }
+  return best;
+}
+
+// What stands for missing numbers, by the training rows' values.
+double number_of(Missing::Kind kind, std::vector<double>& values) {
+  if (kind == Missing::Kind::median) return median_of(values);
+  if (kind == Missing::Kind::most_frequent) return most_frequent_of(values);
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+[[noreturn]] void fail_empty(const std::string& column) {
+  throw Error(ErrorKind::input, "data.csv", fmt::format("column '{}' has no value in the training rows", column));
+}
+
+[[noreturn]] void fail_unfitted(const std::string& column, std::int64_t gaps, std::string_view what,
+                                const TableFit& table) {
+  throw Error(ErrorKind::input, "data.csv",
+              fmt::format("column '{}' lacks {} value{}, and no {} of it was fitted to the training rows", column, gaps,
+                          gaps == 1 ? "" : "s", what),
+              table.fit.is_given()
+                  ? fmt::format("the weights must come from a training with \"missing\": \"{}\"", what)
+                  : fmt::format("the source of the training split must say \"missing\": \"{}\" too", what));
+}
+
+void warn_of_gaps(const std::string& column, std::int64_t gaps, const std::string& became, const TableFit& table) {
+  table.files.warn(
+      fmt::format("column '{}': {} missing value{} became {}", column, gaps, gaps == 1 ? "" : "s", became));
+}
+
+double value_of(const NamedArray& column) {
+  const std::string& text = column.missing.value;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  throw Error(ErrorKind::input, "data.csv",
+              fmt::format("column '{}': '{}' takes the place of missing values, and is no number", column.name, text));
+}
+
+}  // namespace
+
+ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const TableFit& table) {
+  if (!column.missing.is_filled() || array->rows() == 0) return array;
+  const auto& values = std::get<std::vector<double>>(array->values);
+  const bool is_given = column.missing.kind == Missing::Kind::value;
+  const std::string_view what = is_given ? "value" : word_of(column.missing.kind);
+  const std::string key = fmt::format("{}:{}", column.name, what);
+  if (const std::optional<Rows> train = is_given ? std::nullopt : table.rows_to_fit(array->rows())) {
+    std::vector<double> present;
+    for (std::int64_t i = 0; i < train->count; ++i) {
+      const double value = values[static_cast<std::size_t>(train->row(i))];
+      if (!std::isnan(value)) present.push_back(value);
+    }
+    if (present.empty()) fail_empty(column.name);
+    table.fit.set(key, {number_of(column.missing.kind, present)});
+  }
+  const std::vector<double>* fitted = is_given ? nullptr : table.fit.find(key);
+  const auto gaps = std::count_if(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+  if (gaps == 0) return array;
+  if (!is_given && !fitted) fail_unfitted(column.name, gaps, what, table);
+  const double fill = is_given ? value_of(column) : fitted->front();
+  auto filled = std::make_shared<Array>(*array);
+  for (double& value : std::get<std::vector<double>>(filled->values)) {
+    if (std::isnan(value)) value = fill;
+  }
+  warn_of_gaps(column.name, gaps,
+               is_given ? fmt::format("{}", fill) : fmt::format("the {} of the training rows, {}", what, fill), table);
+  return filled;
+}
+
+std::optional<std::string> word_for_gaps(const NamedArray& column, const TableFit& table) {
+  const Cells& cells = *column.cells;
+  const Missing::Kind kind = column.missing.kind;
+  std::int64_t gaps = 0, first = 0;
+  for (std::int64_t row = cells.rows(); row-- > 0;) {
+    if (cells.is_missing(row)) ++gaps, first = row;
+  }
+  if (kind == Missing::Kind::value) {
+    if (gaps > 0) warn_of_gaps(column.name, gaps, fmt::format("'{}'", column.missing.value), table);
+    return column.missing.value;
+  }
+  auto& words = table.fit.origin.words;
+  if (kind == Missing::Kind::most_frequent) {
+    if (const std::optional<Rows> train = table.rows_to_fit(cells.rows())) {
+      std::map<std::string_view, std::int64_t> counts;
+      for (std::int64_t i = 0; i < train->count; ++i) {
+        if (!cells.is_missing(train->row(i))) ++counts[cells.text(train->row(i))];
+      }
+      if (counts.empty()) fail_empty(column.name);
+      const auto most = std::max_element(counts.begin(), counts.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+      words.emplace(column.name, most->first);
+    }
+  }
+  if (gaps == 0) return std::nullopt;
+  if (kind != Missing::Kind::most_frequent) {
+    cells.fail(
+        first,
+        column.missing.is_filled() ? fmt::format("the value is missing, and words have no {}", word_of(kind))
+                                   : "the value is missing",
+        fmt::format("\"missing\": {{\"{}\": \"most_frequent\"}} or {{\"{}\": {{\"value\": \"none\"}}}} says which "
+                    "word takes its place",
+                    column.name, column.name));
+  }
+  const auto fitted = words.find(column.name);
+  if (fitted == words.end()) fail_unfitted(column.name, gaps, word_of(kind), table);
+  warn_of_gaps(column.name, gaps, fmt::format("the most frequent of the training rows, '{}'", fitted->second), table);
+  return fitted->second;
+}
+
+}  // namespace graphrun::data
