@@ -107,7 +107,7 @@ TEST(Reference, EveryPieceOfData) {
     for (const data::Doc& option : format.options) expect_named(option.name);
   }
   for (const data::Doc& option : data::common_options()) expect_named(option.name);
-  for (const data::Doc& transform : data::transform_docs()) expect_named(transform.name);
+  for (const data::TransformDoc& transform : data::transform_docs()) expect_named(transform.name);
   for (const data::Doc& distribution : data::distribution_docs()) expect_named(distribution.name);
 }
 

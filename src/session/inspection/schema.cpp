@@ -297,8 +297,7 @@ Json split() {
 
 Json transforms() {
   const Json categories = list_of(any_of({type("string"), type("number"), type("boolean")}));
-  const Json classes =
-      any_of({categories, closed({{"categories", categories}, {"other", type("boolean")}}, {})});
+  const Json classes = any_of({categories, closed({{"categories", categories}, {"other", type("boolean")}}, {})});
   const Members arguments = {{"scale", type("number")},
                              {"one_hot", any_of({integer(1), classes})},
                              {"classes", classes},
@@ -314,17 +313,17 @@ Json transforms() {
 }
 
 Json data_section() {
-  Json section = closed({{"train", ref("split")},
-                         {"validation", ref("split")},
-                         {"test", ref("split")},
-                         {"source", ref("split")},
-                         {"split", exactly(3, type("number"))},
-                         {"folds", closed({{"k", integer(2)}, {"fold", integer(0)}, {"stratify", type("string")}},
-                                          {"k", "fold"})},
-                         {"stratify", type("string")},
-                         {"split_seed", integer(0)},
-                         {"transform", transforms()}},
-                        {});
+  Json section =
+      closed({{"train", ref("split")},
+              {"validation", ref("split")},
+              {"test", ref("split")},
+              {"source", ref("split")},
+              {"split", exactly(3, type("number"))},
+              {"folds", closed({{"k", integer(2)}, {"fold", integer(0)}, {"stratify", type("string")}}, {"k", "fold"})},
+              {"stratify", type("string")},
+              {"split_seed", integer(0)},
+              {"transform", transforms()}},
+             {});
   add(section, "anyOf",
       make_array(
           {make_object({{"required", make_list({"train"})}}), make_object({{"required", make_list({"source"})}})}));
