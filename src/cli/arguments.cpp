@@ -221,6 +221,18 @@ std::vector<std::pair<std::string, std::string>> documented_names() {
   throw usage("unknown_verb", message, fmt::format("the verbs are {}", fmt::join(verb_names(), ", ")));
 }
 
+void take_data(const std::vector<std::string>& words, const Verb& verb, Arguments& arguments) {
+  if (words.size() < 2) {
+    throw usage("no_data",
+                fmt::format("{} needs a data file: graphrun {} DATA.csv --target COLUMN", verb.name, verb.name));
+  }
+  arguments.word = words[1];
+  std::error_code ignored;
+  if (!std::filesystem::exists(arguments.word, ignored))
+    throw usage("no_such_file", fmt::format("no such file: '{}'", arguments.word));
+  refuse_extra(words, 2, verb.name);
+}
+
 void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
   if (words.size() > 1 && find_verb(words[1]) == nullptr) refuse_help(words[1]);
   arguments.word = words.size() > 1 ? words[1] : "";
@@ -241,6 +253,8 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
       return take_shell(words, arguments);
     case Words::verb:
       return take_verb(words, arguments);
+    case Words::data:
+      return take_data(words, *verb, arguments);
     case Words::model:
     case Words::model_and_data:
       break;
@@ -266,6 +280,10 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
     throw usage("no_weights",
                 fmt::format("{} needs the weights of a trained model: --weights=FILE.npz", arguments.verb),
                 fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));
+  }
+  if (arguments.verb == "init" && arguments.column.empty()) {
+    throw usage("no_target", "init needs the name of the column to predict: --target=COLUMN",
+                fmt::format("graphrun init {} --target price -o model.json", arguments.word));
   }
   if (arguments.quiet && arguments.verbose) throw usage("flags", "--quiet and --verbose exclude each other");
   if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");

@@ -17,12 +17,14 @@ namespace graphrun::cli {
 struct Arguments {
   std::string verb = "train";          // as the table of verbs has it, whatever alias was typed
   std::string model;                   // path
-  std::string word;                    // what else the verb takes: predict's data, completion's shell, help's verb
+  std::string word;                    // what else the verb takes: data, completion's shell, help's verb
   bool help = false, version = false;  // then nothing else counts
 
   LoadOptions load;
   SessionOptions session;
   std::string save_weights;             // path; empty: none
+  std::string column;                   // init: the target
+  std::string output;                   // init: path; empty: stdout
   std::string log, losses;              // the same
   std::string profile_trace;            // the same
   std::string against = "ref";          // verify

@@ -106,6 +106,11 @@ constexpr Flag kFlags[] = {
     {"--save-weights", "FILE", "Model", "train", "write the trained weights to this NPZ file",
      [](Arguments& a, std::string_view v) { a.save_weights = v; }, Completes::files},
 
+    {"--target", "COLUMN", "Model", "init", "the column to predict",
+     [](Arguments& a, std::string_view v) { a.column = v; }},
+    {"--output", "FILE", "Model", "init", "write the model to this new file instead of stdout",
+     [](Arguments& a, std::string_view v) { a.output = v; }, Completes::files, "", "-o"},
+
     {"--against", "NAME", "Verifying", "verify", "the executor that is right, ref by default",
      [](Arguments& a, std::string_view v) { a.against = v; }, Completes::executors},
     {"--steps", "N", "Verifying", "verify", "training steps, 3 by default; for --dump 0",

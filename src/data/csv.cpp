@@ -76,7 +76,7 @@ void Csv::refuse_numbers(const std::vector<Field>& record) const {
   std::size_t numbers = 0;
   for (const Field& field : record) {
     const std::string_view text = content(field);
-    if (is_number(text) && !stands_for_nothing(text))
+    if (reads_as_number(text) && !stands_for_nothing(text))
       ++numbers;
     else if (!stands_for_nothing(text))
       return;

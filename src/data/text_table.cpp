@@ -84,8 +84,14 @@ bool TextTable::stands_for_nothing(std::string_view text) const {
   return std::find(notation_.na.begin(), notation_.na.end(), text) != notation_.na.end();
 }
 
-bool TextTable::is_number(std::string_view text) const {
+bool TextTable::reads_as_number(std::string_view text) const {
   return parse(text, notation_).is_whole;
+}
+
+bool TextTable::is_number(std::size_t row, std::size_t column) const {
+  const std::string_view text = this->text(row, column);
+  const Parsed parsed = parse(text, notation_);
+  return (parsed.is_whole && parsed.error == std::errc() && std::isfinite(parsed.value)) || truth(text);
 }
 
 // What in the model file would make a number of the text.

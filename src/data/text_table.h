@@ -34,13 +34,14 @@ class TextTable {
 
   // An empty cell, or one of the words that stand for one: NA, N/A, NaN, nan, null, NULL, ?; or the notation's own.
   bool is_missing(std::size_t row, std::size_t column) const { return stands_for_nothing(text(row, column)); }
-  double number(std::size_t row, std::size_t column) const;  // finite; throws Error
+  double number(std::size_t row, std::size_t column) const;   // finite; throws Error
+  bool is_number(std::size_t row, std::size_t column) const;  // whether it would give one
 
  protected:
   explicit TextTable(Notation notation) : notation_(std::move(notation)) {}
 
   bool stands_for_nothing(std::string_view text) const;
-  bool is_number(std::string_view text) const;
+  bool reads_as_number(std::string_view text) const;
 
   std::vector<std::string> names_;
 

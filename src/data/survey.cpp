@@ -1,0 +1,209 @@
+#include "data/survey.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/file.h"
+#include "data/categories.h"
+#include "data/dates.h"
+#include "data/inflate.h"
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+namespace {
+
+// What people write for a missing value beside what every CSV file may (text_table.h).
+constexpr std::array<std::string_view, 14> kGapWords = {"-",  "--",      ".",    "n/a",  "N.A.",    "n.a.",    "#N/A",
+                                                        "na", "missing", "none", "None", "unknown", "Unknown", "<NA>"};
+constexpr std::array<double, 3> kGapNumbers = {-999, -9999, -99999};
+
+// The first lines, for guesses that need no more.
+std::string head_of(const std::string& text) {
+  constexpr std::size_t kHead = std::size_t{1} << 17;
+  if (text.size() <= kHead) return text;
+  const std::size_t end = text.rfind('\n', kHead);
+  return text.substr(0, end == std::string::npos ? kHead : end + 1);
+}
+
+// The delimiter that cuts every line into equally many fields, and most of them.
+Dialect guess_dialect(const std::string& path, const std::string& text) {
+  const std::string head = head_of(text);
+  Dialect best;
+  if (head.starts_with('#')) best.comment = "#";
+  std::size_t most = 0;
+  for (const char delimiter : {',', ';', '\t', '|'}) {
+    Dialect dialect = best;
+    dialect.delimiter = delimiter;
+    dialect.header = false;
+    try {
+      const std::size_t columns = Csv(path, head, dialect).names().size();
+      if (columns > most) most = columns, best.delimiter = delimiter;
+    } catch (const Error&) {  // not with this one
+    }
+  }
+  try {
+    Csv(path, head, best);
+  } catch (const Error& error) {
+    const std::string& message = error.diagnostics().front().message;
+    best.header = message.find("holds numbers") == std::string::npos;
+  }
+  return best;
+}
+
+struct Guess {
+  std::size_t numeric = 0;  // columns
+  Notation notation;
+};
+
+bool is_numeric(const TextTable& table, std::size_t column) {
+  std::size_t numbers = 0;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (table.is_missing(row, column)) continue;
+    if (!table.is_number(row, column)) return false;
+    ++numbers;
+  }
+  return numbers > 0;
+}
+
+// The plainest notation in which most columns are numbers.
+Notation guess_notation(const std::string& path, const std::string& text, const Dialect& dialect) {
+  std::optional<Guess> best;
+  for (const bool percent : {false, true}) {
+    for (const auto& [decimal, thousands] : {std::pair{'.', '\0'}, {',', '\0'}, {'.', ','}, {',', '.'}}) {
+      if (dialect.delimiter == ',' && decimal == ',') continue;
+      Dialect trial = dialect;
+      trial.notation = {decimal, thousands, percent, {}};
+      const Csv csv(path, text, trial);
+      Guess guess{0, trial.notation};
+      for (std::size_t c = 0; c < csv.names().size(); ++c) guess.numeric += is_numeric(csv, c) ? 1 : 0;
+      if (!best || guess.numeric > best->numeric) best = guess;
+    }
+  }
+  return best->notation;
+}
+
+// Words that stand among numbers where a value is missing.
+void find_gap_words(const TextTable& table, std::vector<std::string>& gaps) {
+  for (std::size_t column = 0; column < table.names().size(); ++column) {
+    std::unordered_set<std::string> words;
+    std::size_t numbers = 0;
+    for (std::size_t row = 0; row < table.rows() && words.size() <= kGapWords.size(); ++row) {
+      if (table.is_missing(row, column)) continue;
+      if (table.is_number(row, column))
+        ++numbers;
+      else
+        words.emplace(table.text(row, column));
+    }
+    const bool all_gaps = std::all_of(words.begin(), words.end(), [](const std::string& word) {
+      return std::find(kGapWords.begin(), kGapWords.end(), word) != kGapWords.end();
+    });
+    for (const std::string& word : words) {
+      if (all_gaps && numbers > 0 && std::find(gaps.begin(), gaps.end(), word) == gaps.end()) gaps.push_back(word);
+    }
+  }
+}
+
+// -999 where all other numbers are from 0 on.
+void find_gap_numbers(const TextTable& table, std::vector<std::string>& gaps) {
+  for (std::size_t column = 0; column < table.names().size(); ++column) {
+    if (!is_numeric(table, column)) continue;
+    std::string found;
+    bool others_are_positive = true;
+    for (std::size_t row = 0; row < table.rows() && others_are_positive; ++row) {
+      if (table.is_missing(row, column)) continue;
+      const double value = table.number(row, column);
+      if (std::find(kGapNumbers.begin(), kGapNumbers.end(), value) != kGapNumbers.end())
+        found = table.text(row, column);
+      else
+        others_are_positive = value >= 0;
+    }
+    if (!found.empty() && others_are_positive && std::find(gaps.begin(), gaps.end(), found) == gaps.end())
+      gaps.push_back(found);
+  }
+}
+
+class ColumnLook {
+ public:
+  explicit ColumnLook(std::string name) { survey_.name = std::move(name); }
+
+  void see(std::string_view text, std::optional<double> number) {
+    is_date_ = is_date_ && is_date(text);
+    if (number)
+      see_number(*number);
+    else
+      is_number_ = false;
+    if (counts_.size() > kMostCategories) return;
+    const auto [place, is_new] = counts_.try_emplace(category_of(text), survey_.categories.size());
+    if (is_new)
+      survey_.categories.emplace_back(place->first, 1);
+    else
+      ++survey_.categories[place->second].second;
+  }
+  void see_missing() { ++survey_.missing; }
+
+  ColumnSurvey result() && {
+    using Kind = ColumnSurvey::Kind;
+    const bool has_few = counts_.size() <= kMostCategories;
+    const bool is_empty = counts_.empty();
+    survey_.kind = has_few && !is_empty ? Kind::words : Kind::text;
+    if (is_date_ && !is_empty) survey_.kind = Kind::date;
+    if (is_number_ && !is_empty) survey_.kind = Kind::number;
+    survey_.is_constant = counts_.size() == 1;
+    survey_.is_counter = is_number_ && is_counter_ && numbers_ > 2;
+    if (!has_few) survey_.categories.clear();
+    return std::move(survey_);
+  }
+
+ private:
+  void see_number(double number) {
+    survey_.least = numbers_ == 0 ? number : std::min(survey_.least, number);
+    survey_.greatest = numbers_ == 0 ? number : std::max(survey_.greatest, number);
+    is_counter_ = is_counter_ && (numbers_ == 0 ? number == 0 || number == 1 : number == last_ + 1);
+    last_ = number;
+    ++numbers_;
+  }
+
+  ColumnSurvey survey_;
+  std::unordered_map<std::string, std::size_t> counts_;  // places in survey_.categories
+  bool is_number_ = true, is_date_ = true, is_counter_ = true;
+  std::int64_t numbers_ = 0;
+  double last_ = 0;
+};
+
+}  // namespace
+
+Survey survey_csv(const std::string& path) {
+  const std::string text = inflated_text(path, read_file(path));
+  Survey survey;
+  survey.dialect = guess_dialect(path, text);
+  survey.dialect.notation = guess_notation(path, head_of(text), survey.dialect);
+  {
+    const Csv csv(path, head_of(text), survey.dialect);
+    find_gap_words(csv, survey.dialect.notation.na);
+    find_gap_numbers(csv, survey.dialect.notation.na);
+  }
+  const Csv csv(path, text, survey.dialect);
+  survey.rows = static_cast<std::int64_t>(csv.rows());
+  for (std::size_t column = 0; column < csv.names().size(); ++column) {
+    ColumnLook look(csv.names()[column]);
+    for (std::size_t row = 0; row < csv.rows(); ++row) {
+      if (csv.is_missing(row, column))
+        look.see_missing();
+      else
+        look.see(csv.text(row, column),
+                 csv.is_number(row, column) ? std::optional(csv.number(row, column)) : std::nullopt);
+    }
+    survey.columns.push_back(std::move(look).result());
+    ColumnSurvey& last = survey.columns.back();
+    last.present = survey.rows - last.missing;
+  }
+  return survey;
+}
+
+}  // namespace graphrun::data

@@ -1,0 +1,240 @@
+#include "graphrun/starting_model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+
+#include "base/json_text.h"
+#include "base/names_of.h"
+#include "data/columns.h"
+#include "data/survey.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+using data::ColumnSurvey;
+using data::Survey;
+using json::Value;
+using Kind = ColumnSurvey::Kind;
+
+constexpr std::size_t kShownCategories = 12;  // one more is "other"
+constexpr std::int64_t kFewRows = 10;         // a category of fewer may be in no training row
+
+Value text_value(std::string_view text) {
+  return json::make(text);
+}
+
+// What an item of the list of x is, and how many numbers it makes of a row.
+struct Feature {
+  std::string item;
+  std::int64_t width = 1;
+  Value transform = json::make_null();  // of the column; null: none
+};
+
+class StartingModelWriter {
+ public:
+  StartingModelWriter(const Survey& survey, const ColumnSurvey& target, std::string source)
+      : survey_(survey), target_(target), source_(std::move(source)) {}
+
+  StartingModel write() {
+    is_classification_ =
+        target_.kind == Kind::words || (target_.kind == Kind::number && target_.categories.size() == 2);
+    for (const ColumnSurvey& column : survey_.columns) {
+      if (&column != &target_) take(column);
+    }
+    if (features_.empty())
+      throw Error(ErrorKind::input, "init.columns", "no column is left to predict from",
+                  result_.notes.empty() ? "" : result_.notes.front());
+    Value data = json::make_object();
+    json::add(data, "source", source());
+    json::add(data, "split", json::make_array({json::make(0.7), json::make(0.15), json::make(0.15)}));
+    if (is_classification_) json::add(data, "stratify", text_value("y"));
+    json::add(data, "transform", transforms());
+
+    Value model = json::make_object();
+    json::add(model, "format", json::make(std::int64_t{1}));
+    json::add(model, "name", text_value(std::filesystem::path(source_).stem().stem().string()));
+    json::add(model, "data", std::move(data));
+    const std::int64_t outputs = is_classification_ && classes() > 2 ? classes() : 1;
+    json::add(model, "inputs",
+              json::make_object({{"x", json::make_array({text_value("batch"), json::make(width())})},
+                                 {"y", json::make_array({text_value("batch"), json::make(outputs)})}}));
+    json::add(model, "graph", graph(outputs));
+    json::add(model, "outputs", json::make_object({{output(), text_value("y")}}));
+    json::add(model, "train", train());
+    result_.text = json::text(model);
+    return std::move(result_);
+  }
+
+ private:
+  void note(std::string text) { result_.notes.push_back(std::move(text)); }
+
+  std::int64_t classes() const { return static_cast<std::int64_t>(target_.categories.size()); }
+  std::int64_t width() const {
+    std::int64_t width = 0;
+    for (const Feature& feature : features_) width += feature.width;
+    return width;
+  }
+  std::string output() const { return !is_classification_ ? "y_hat" : classes() > 2 ? "logits" : "probability"; }
+
+  void take(const ColumnSurvey& column) {
+    const auto leave = [&](std::string_view why) {
+      note(fmt::format("column '{}' is left out: {}", column.name, why));
+    };
+    if (column.present == 0) return leave("it is empty");
+    if (column.is_constant) return leave("it has one value");
+    if (column.is_counter) return leave("it counts the rows");
+    if (column.kind == Kind::text)
+      return leave(fmt::format("it has more than {} different texts", data::kMostCategories));
+    if (column.missing > column.present) return leave("most of its values are missing");
+    if (column.missing > 0)
+      json::add(missing_, column.name, text_value(column.kind == Kind::words ? "most_frequent" : "median"));
+    if (column.kind == Kind::words) return features_.push_back(words(column));
+    const std::string item = column.kind == Kind::date ? fmt::format("days({})", column.name) : column.name;
+    features_.push_back({item, 1, json::make_array({text_value("standardize")})});
+  }
+
+  // Categories are written down: which of them are in the training rows is chance, and the width of x must not be.
+  Feature words(const ColumnSurvey& column) const {
+    auto all = column.categories;
+    const bool has_rare = std::any_of(all.begin(), all.end(), [](const auto& one) { return one.second < kFewRows; });
+    const bool has_other = all.size() > kShownCategories;
+    if (has_other) {
+      std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+      all.resize(kShownCategories);
+    }
+    std::vector<std::string> names;
+    for (const auto& one : all) names.push_back(one.first);
+    const bool is_pair = names.size() == 2 && !has_rare;
+    Value argument = json::make_list(names);
+    if (has_other || has_rare)
+      argument = json::make_object({{"categories", std::move(argument)}, {"other", json::make(true)}});
+    const auto count = static_cast<std::int64_t>(names.size()) + (has_other || has_rare ? 1 : 0);
+    return {column.name, is_pair ? 1 : count,
+            json::make_array({json::make_object({{is_pair ? "classes" : "one_hot", std::move(argument)}})})};
+  }
+
+  Value source() {
+    const data::Dialect& dialect = survey_.dialect;
+    Value source = json::make_object({{"csv", text_value(source_)}});
+    if (!dialect.header) json::add(source, "header", json::make(false));
+    const std::string extension = std::filesystem::path(source_).extension().string();
+    if (dialect.delimiter != (extension == ".tsv" || extension == ".tab" ? '\t' : ','))
+      json::add(source, "delimiter", text_value(std::string(1, dialect.delimiter)));
+    if (dialect.notation.decimal != '.')
+      json::add(source, "decimal", text_value(std::string(1, dialect.notation.decimal)));
+    if (dialect.notation.thousands != '\0')
+      json::add(source, "thousands", text_value(std::string(1, dialect.notation.thousands)));
+    if (dialect.notation.percent) json::add(source, "percent", json::make(true));
+    if (!dialect.comment.empty()) json::add(source, "comment", text_value(dialect.comment));
+    if (!dialect.notation.na.empty()) json::add(source, "na", json::make_list(dialect.notation.na));
+    if (target_.missing > 0) {
+      json::add(missing_, target_.name, text_value("drop"));
+      note(fmt::format("{} rows lack a value of '{}' and are left out", target_.missing, target_.name));
+    }
+    if (!missing_.members.empty()) json::add(source, "missing", missing_);
+    std::vector<std::string> items;
+    for (const Feature& feature : features_) items.push_back(feature.item);
+    json::add(source, "x", json::make_list(items));
+    json::add(source, "y", text_value(target_.name));
+    return source;
+  }
+
+  Value transforms() const {
+    Value transforms = json::make_object();
+    for (const Feature& feature : features_) json::add(transforms, feature.item, feature.transform);
+    std::vector<std::string> names;
+    for (const auto& one : target_.categories) names.push_back(one.first);
+    std::sort(names.begin(), names.end());
+    Value own = text_value("standardize");
+    if (is_classification_) own = json::make_object({{classes() > 2 ? "one_hot" : "classes", json::make_list(names)}});
+    json::add(transforms, "y", json::make_array({std::move(own)}));
+    return transforms;
+  }
+
+  Value graph(std::int64_t outputs) const {
+    const auto dense = [](std::string_view name, std::string_view input, std::int64_t units,
+                          std::string_view activation) {
+      Value entry = json::make_object({{"name", text_value(name)},
+                                       {"op", text_value("dense")},
+                                       {"inputs", json::make_list({std::string(input)})},
+                                       {"units", json::make(units)}});
+      if (!activation.empty()) json::add(entry, "activation", text_value(activation));
+      return entry;
+    };
+    const std::int64_t units = std::clamp<std::int64_t>(2 * width(), 8, 64);
+    std::vector<Value> entries = {dense("h", "x", units, "relu")};
+    if (!is_classification_) {
+      entries.push_back(dense("y_hat", "h", outputs, ""));
+      entries.push_back(text_value("loss = mean(square(y_hat - y))"));
+    } else if (classes() > 2) {
+      entries.push_back(dense("logits", "h", outputs, ""));
+      entries.push_back(text_value("loss = mean(softmax_cross_entropy(logits, y))"));
+    } else {
+      entries.push_back(dense("logits", "h", outputs, ""));
+      entries.push_back(text_value("probability = sigmoid(logits)"));
+      entries.push_back(text_value("loss = mean(sigmoid_cross_entropy(logits, y))"));
+    }
+    return json::make_array(std::move(entries));
+  }
+
+  // About 3000 steps, or 5 epochs of a large table.
+  Value train() const {
+    const std::int64_t rows = std::max<std::int64_t>((survey_.rows - target_.missing) * 7 / 10, 1);
+    const std::int64_t wanted = std::clamp<std::int64_t>(rows / 16, std::min<std::int64_t>(rows, 16), 1024);
+    const auto batch = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
+    const std::int64_t epochs = std::clamp<std::int64_t>(3000 / std::max<std::int64_t>(rows / batch, 1), 5, 200);
+    std::vector<std::string> metrics = {"rmse", "mae", "r2"};
+    if (is_classification_) metrics = {"accuracy"};
+    return json::make_object(
+        {{"minimize", text_value("loss")},
+         {"metrics", json::make_list(metrics)},
+         {"optimizer", json::make_object({{"adam", json::make_object({{"lr", json::make(0.003)}})}})},
+         {"batch", json::make(batch)},
+         {"shuffle", json::make(true)},
+         {"epochs", json::make(epochs)},
+         {"seed", json::make(std::int64_t{1})}});
+  }
+
+  const Survey& survey_;
+  const ColumnSurvey& target_;
+  std::string source_;
+  bool is_classification_ = false;
+  std::vector<Feature> features_;
+  Value missing_ = json::make_object();
+  StartingModel result_;
+};
+
+void check_target(const ColumnSurvey& column) {
+  const auto fail = [&](std::string why, std::string hint = {}) {
+    throw Error(ErrorKind::input, "init.target", fmt::format("the target '{}' {}", column.name, why), std::move(hint));
+  };
+  if (column.present == 0) fail("has no value");
+  if (column.is_constant) fail("has one value: there is nothing to predict");
+  if (column.kind == Kind::text)
+    fail(fmt::format("has more than {} different texts: neither a number nor a class", data::kMostCategories));
+  if (column.kind == Kind::date)
+    fail("is a date", "predict a number made of it: --target of a column of days or years");
+}
+
+}  // namespace
+
+StartingModel starting_model(const std::string& csv, const std::string& target, const std::string& source) {
+  const Survey survey = data::survey_csv(csv);
+  const auto column = std::find_if(survey.columns.begin(), survey.columns.end(),
+                                   [&](const ColumnSurvey& one) { return one.name == target; });
+  if (column == survey.columns.end()) {
+    const std::vector<std::string> names = names_of(survey.columns);
+    throw Error(ErrorKind::input, "init.target",
+                fmt::format("'{}' has no column '{}'; it has {}", csv, target, data::listed(names)),
+                did_you_mean(target, names));
+  }
+  check_target(*column);
+  return StartingModelWriter(survey, *column, source).write();
+}
+
+}  // namespace graphrun
