@@ -127,11 +127,22 @@ Csv::Csv(std::string path, std::string text, Dialect dialect)
     if (is_first) take_header(record);
     if (is_first && dialect_.header) continue;
     if (record.size() != names_.size())
-      fail(begin, fmt::format("expected {} fields as in the first line, got {}", names_.size(), record.size()));
+      fail(begin, fmt::format("expected {} fields as in the first line, got {}", names_.size(), record.size()),
+           delimiter_hint());
     make_room(fields_, record.size());
     fields_.insert(fields_.end(), record.begin(), record.end());
   }
   if (fields_.empty()) throw Error(ErrorKind::input, "data.csv", fmt::format("'{}': the file has no rows", path_));
+}
+
+std::string Csv::delimiter_hint() const {
+  if (names_.size() != 1) return "";
+  for (const char sign : {';', '\t', '|', ','}) {
+    if (names_.front().find(sign) != std::string::npos)
+      return fmt::format("\"delimiter\": \"{}\" beside the source cuts it",
+                         sign == '\t' ? "\\t" : std::string(1, sign));
+  }
+  return "";
 }
 
 std::string_view Csv::content(const Field& field) const {

@@ -27,6 +27,9 @@ class Csv final : public TextTable {
 
   std::size_t rows() const override { return fields_.size() / names_.size(); }
   std::string_view text(std::size_t row, std::size_t column) const override { return content(field(row, column)); }
+  // Which other delimiter would cut a header that is one column; empty: none.
+  std::string delimiter_hint() const;
+
   Error error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const override;
 
  private:

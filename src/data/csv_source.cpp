@@ -125,14 +125,10 @@ bool ends_with(std::string_view path, std::string_view extension) {
 
 // A header that is one column with a separator in it was cut at another.
 void refuse_one_column(const std::string& path, const Csv& csv) {
-  if (csv.names().size() != 1) return;
-  for (const char sign : {';', '\t', '|', ','}) {
-    if (csv.names().front().find(sign) == std::string::npos) continue;
-    const std::string name = sign == '\t' ? "\\t" : std::string(1, sign);
-    throw Error(ErrorKind::input, "data.csv",
-                fmt::format("'{}': the first line is one column, '{}'", path, csv.names().front().substr(0, 60)),
-                fmt::format("\"delimiter\": \"{}\" beside the source cuts it", name));
-  }
+  const std::string hint = csv.delimiter_hint();
+  if (hint.empty()) return;
+  throw Error(ErrorKind::input, "data.csv",
+              fmt::format("'{}': the first line is one column, '{}'", path, csv.names().front().substr(0, 60)), hint);
 }
 
 }  // namespace

@@ -1,94 +1,17 @@
 // Predictions: the same bytes for a row whatever stands beside it, columns by their names, numbers fitted once.
-#include <algorithm>
 #include <bit>
 #include <numeric>
-#include <random>
 #include <set>
 
-#include "data_fixture.h"
-#include "graphrun/session.h"
-#include "graphrun/weights.h"
+#include "prediction_fixture.h"
 
 namespace graphrun {
 namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
-using Overrides = std::vector<std::pair<std::string, std::string>>;
-
-class PredictionTest : public DataTest {
- protected:
-  // A model file over a data section; x has so many columns.
-  void write_model(const std::string& data, int width = 2, const std::string& more = "",
-                   const std::string& output = "tanh(x @ W + 0.25) @ V") const {
-    write("model.json", R"js({"format": 1, "data": )js" + data + R"js(,
-      "inputs": {"x": ["batch", )js" +
-                            std::to_string(width) + R"js(], "y": ["batch", 1]},
-      "parameters": {"W": {"shape": [)js" +
-                            std::to_string(width) + R"js(, 3], "init": {"normal": 1}},
-                     "V": {"shape": [3, 1], "init": {"normal": 1}}},
-      "graph": ["z = )js" + output +
-                            R"js(", "loss = mse(z, y)"], "outputs": {"z": "y"},
-      "train": {"minimize": "loss", "metrics": ["mse"], "optimizer": {"sgd": {"lr": 0.01}}, "epochs": 2)js" +
-                            more + "}}");
-  }
-  void write_csv(const std::string& name, const std::vector<std::string>& header, const Rows& rows) const {
-    std::string text;
-    const auto add = [&](const std::vector<std::string>& line) {
-      for (std::size_t i = 0; i < line.size(); ++i) text += (i > 0 ? "," : "") + line[i];
-      text += '\n';
-    };
-    add(header);
-    for (const auto& row : rows) add(row);
-    write(name, text);
-  }
-  void train(const Overrides& set = {}) const {
-    LoadOptions options;
-    options.overrides = set;
-    Session session(load_model(path("model.json"), options));
-    session.train();
-    save_weights(session, path("w.npz"));
-  }
-  std::vector<float> predict(const std::string& file, const Overrides& set = {}) const {
-    LoadOptions options;
-    options.weights = path("w.npz");
-    options.overrides = set;
-    const auto rows = load_inputs(path("model.json"), path(file), options);
-    options.predicts = rows.front().second.shape()[0];
-    Session session(load_model(path("model.json"), options));
-    const HostTensor z = session.predict(rows);
-    return {z.elements<float>().begin(), z.elements<float>().end()};
-  }
-  DataSet evaluated(const Overrides& set = {}) const {
-    LoadOptions options;
-    options.weights = path("w.npz");
-    options.overrides = set;
-    return load_model(path("model.json"), options).data;
-  }
-  template <class F>
-  std::string message(F f) const {
-    try {
-      f();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::input);
-      return error.what();
-    }
-    return "no mistake was found";
-  }
-  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-};
 
 // ---- a row's prediction is its own
 
 // A table and a data section by dice: sources, lists, what is left, formulas with and without aggregates, missing
 // values, and every transform.
-struct Dice {
-  explicit Dice(unsigned seed) : engine(seed) {}
-  int below(int n) { return static_cast<int>(engine() % static_cast<unsigned>(n)); }
-  bool coin() { return below(2) == 0; }
-  double real() { return static_cast<double>(engine() % 200001) / 1000.0 - 100; }
-  std::mt19937 engine;
-};
-
 TEST_F(PredictionTest, OneByOneShuffledOrAllAtOnceGiveTheSameBytes) {
   const char* formulas[] = {"a - mean(a)",
                             "(a - mean(a)) / sqrt(variance(a) + 1)",
@@ -110,7 +33,7 @@ TEST_F(PredictionTest, OneByOneShuffledOrAllAtOnceGiveTheSameBytes) {
     const auto number = [&](double value) {
       return gaps && dice.below(6) == 0 ? std::string("NA") : std::to_string(value);
     };
-    Rows table;
+    TextRows table;
     for (int i = 0; i < rows; ++i)
       table.push_back({number(dice.real()), std::to_string(dice.below(4)), number(dice.real()),
                        number(1.7e9 + 60 * dice.below(5000)), std::to_string(dice.real())});
@@ -154,7 +77,7 @@ TEST_F(PredictionTest, OneByOneShuffledOrAllAtOnceGiveTheSameBytes) {
     std::vector<std::size_t> order(table.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::shuffle(order.begin(), order.end(), dice.engine);
-    Rows shuffled;  // without y, and the columns in another order too
+    TextRows shuffled;  // without y, and the columns in another order too
     for (const std::size_t i : order) shuffled.push_back({table[i][3], table[i][2], table[i][1], table[i][0]});
     write_csv("shuffled.csv", {"t", "b", "c", "a"}, shuffled);
     const std::vector<float> other = predict("shuffled.csv", {{"train.batch", "3"}});
@@ -309,7 +232,7 @@ TEST_F(PredictionTest, NoRowIsLeftOut) {
 // ---- the same rows in an evaluation
 
 TEST_F(PredictionTest, AnEvaluationSplitsAsTheTrainingDid) {
-  Rows table;
+  TextRows table;
   for (int i = 0; i < 40; ++i) table.push_back({std::to_string(i), std::to_string(i % 7), std::to_string(i * i)});
   write_csv("t.csv", {"u", "v", "y"}, table);
   const std::string data = R"js({"source": {"csv": "t.csv", "y": "y"}, "split": [0.5, 0.25, 0.25]})js";
@@ -354,7 +277,7 @@ TEST_F(PredictionTest, AnEvaluationSplitsAsTheTrainingDid) {
 // ---- in double until it is fitted
 
 TEST_F(PredictionTest, TimesStayApart) {
-  Rows table;
+  TextRows table;
   for (int i = 0; i < 1000; ++i) table.push_back({std::to_string(1700000000 + 3 * i), std::to_string(i / 1000.0)});
   write_csv("t.csv", {"t", "y"}, table);
   std::string t, y;
@@ -390,7 +313,7 @@ TEST_F(PredictionTest, TimesStayApart) {
 // ---- batches
 
 TEST_F(PredictionTest, RowsThatKnowEachOtherArePredictedAsTheyAreEvaluated) {
-  Rows table;
+  TextRows table;
   for (int i = 0; i < 7; ++i) table.push_back({std::to_string(i), std::to_string(i * i % 5), "0"});
   write_csv("t.csv", {"u", "v", "y"}, table);
   for (const char* batch : {", \"batch\": 3", ", \"batch\": 5", ""}) {

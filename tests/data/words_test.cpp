@@ -1,0 +1,208 @@
+// Words, dates and gaps of CSV files: categories, what takes the place of a missing value, and how numbers are written.
+#include "data_fixture.h"
+
+namespace graphrun {
+namespace {
+
+class WordsTest : public DataTest {
+ protected:
+  // The values of x, of so many numbers a row, from a table with a column y of zeros beside it.
+  Floats x_of(const std::string& csv, int width, const std::string& source, const std::string& more = "") {
+    write("a.csv", csv);
+    inputs = {{"x", width == 1 ? Shape{} : Shape{width}, DType::f32, false}};
+    set_ = read(block(source, more));
+    return values(set_, "train", "x");
+  }
+  std::string wrong(const std::string& csv, const std::string& source, const std::string& more = "", int width = 1) {
+    write("a.csv", csv);
+    inputs = {{"x", width == 1 ? Shape{} : Shape{width}, DType::f32, false}};
+    return mistakes(block(source, more));
+  }
+  static std::string block(const std::string& source, const std::string& more) {
+    return R"({"train": {"csv": "a.csv")" + (source.empty() ? "" : ", " + source) + "}" +
+           (more.empty() ? "" : ", " + more) + "}";
+  }
+  DataSet set_;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_F(WordsTest, OneHotOfWordsInOrderOfTheFile) {
+  EXPECT_EQ(x_of("s\nb\na\nb\nc\n", 3, R"("x": "s")", R"("transform": {"x": ["one_hot"]})"),
+            (Floats{1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(x_of("s\nb\na\nb\nc\n", 1, R"("x": "s")", R"("transform": {"x": ["classes"]})"), (Floats{0, 1, 0, 2}));
+  EXPECT_TRUE(contains(set_.origin, R"("categories": {"x": ["b", "a", "c"]})")) << set_.origin;
+}
+
+TEST_F(WordsTest, AColumnIsTransformedBeforeListsAndFormulasSeeIt) {
+  EXPECT_EQ(
+      x_of("s,a\nm,1\nf,3\n", 3, R"("x": ["s", "a"])", R"("transform": {"s": ["one_hot"], "a": ["standardize"]})"),
+      (Floats{1, 0, -1, 0, 1, 1}));
+  EXPECT_EQ(x_of("s,a\nm,1\nf,3\n", 1, R"("x": "s * 10 + a")", R"("transform": {"s": ["classes"], "a": ["minmax"]})"),
+            (Floats{0, 11}));
+}
+
+TEST_F(WordsTest, CategoriesMayBeGiven) {
+  EXPECT_EQ(x_of("s\nb\na\n", 1, R"("x": "s")", R"("transform": {"x": [{"classes": ["a", "b"]}]})"), (Floats{1, 0}));
+  // A number is a category however it is written; a code is a word.
+  EXPECT_EQ(x_of("s\n1\n1.0\n2e0\n", 2, R"("x": "s")", R"("transform": {"x": [{"one_hot": [2, 1]}]})"),
+            (Floats{0, 1, 0, 1, 1, 0}));
+  EXPECT_EQ(x_of("s\n007\n7\n007\n", 1, R"("x": "s")", R"("transform": {"x": ["classes"]})"), (Floats{0, 1, 0}));
+}
+
+TEST_F(WordsTest, OtherWordsAreRefusedOrOneCategory) {
+  const std::string text =
+      wrong("s\nred\ngreen\n", R"("x": "s")", R"("transform": {"x": [{"classes": ["red", "gren"]}]})");
+  EXPECT_TRUE(contains(text, "a.csv:3:1: row 1, column 's': 'green' is none of the categories red, gren")) << text;
+  EXPECT_TRUE(contains(text, "did you mean 'gren'?")) << text;
+  EXPECT_EQ(x_of("s\nb\na\nz\n", 3, R"("x": "s")",
+                 R"("transform": {"x": [{"one_hot": {"categories": ["a", "b"], "other": true}}]})"),
+            (Floats{0, 1, 0, 1, 0, 0, 0, 0, 1}));
+}
+
+// The categories are those of the training rows: a word of another split is unknown.
+TEST_F(WordsTest, CategoriesAreThoseOfTheTrainingRows) {
+  write("test.csv", "s\na\nq\n");
+  const std::string test = R"("test": {"csv": "test.csv", "x": "s"}, "transform": {"x": )";
+  EXPECT_TRUE(
+      contains(wrong("s\nb\na\n", R"("x": "s")", test + R"(["classes"]})"), "'q' is none of the categories b, a"));
+  x_of("s\nb\na\n", 3, R"("x": "s")", test + R"([{"one_hot": {"other": true}}]})");
+  EXPECT_EQ(values(set_, "test", "x"), (Floats{0, 1, 0, 0, 0, 1}));
+}
+
+TEST_F(WordsTest, LabelsOfTargets) {
+  write("a.csv", "a,s\n1,yes\n2,no\n");
+  inputs = {{"x", Shape{}, DType::f32, false}, {"y", Shape{1}, DType::f32, true}};
+  const auto labels =
+      read(R"({"train": {"csv": "a.csv", "x": "a", "y": "s"}, "transform": {"y": ["classes"]}})").labels;
+  ASSERT_EQ(labels.size(), 1u);
+  EXPECT_EQ(labels[0].first, "y");
+  EXPECT_EQ(labels[0].second, (std::vector<std::string>{"yes", "no"}));
+  const auto of_column =
+      read(R"({"train": {"csv": "a.csv", "x": "a", "y": "s"}, "transform": {"s": ["classes"]}})").labels;
+  EXPECT_EQ(of_column, labels);
+}
+
+TEST_F(WordsTest, TrueAndFalseAreNumbers) {
+  EXPECT_EQ(x_of("s\ntrue\nFALSE\nTrue\n", 1, ""), (Floats{1, 0, 1}));
+}
+
+TEST_F(WordsTest, MistakesOfWords) {
+  EXPECT_TRUE(contains(wrong("s,a\nm,1\nf,2\n", R"("x": ["a", "s"])", R"("transform": {"x": ["one_hot"]})", 3),
+                       "the words of one column become classes; input 'x' takes a formula or several columns"));
+  EXPECT_TRUE(contains(wrong("sex\nm\n", "", R"("transform": {"sexx": ["one_hot"]})"), "did you mean 'sex'?"));
+  EXPECT_TRUE(contains(wrong("s\nm\nf\n", "", R"("transform": {"s": ["one_hot"]})"), "the columns are s[m], s[f]"));
+  EXPECT_TRUE(contains(wrong("s\nm\n", "", R"("transform": {"s": [{"one_hot": ["m", "m"]}]})"), "two categories 'm'"));
+  EXPECT_TRUE(contains(wrong("s\nm\n", "", R"("transform": {"s": [{"one_hot": []}]})"), "a list of categories"));
+  EXPECT_TRUE(contains(wrong("s\nm\n", "", R"("transform": {"s": ["standardize", "one_hot"]})"), "not standardized"));
+  EXPECT_TRUE(contains(wrong("s\n2\n", "", R"("transform": {"s": ["standardize", "log"]})"), "first step"));
+  EXPECT_TRUE(contains(wrong("s\n0\n", "", R"("transform": {"s": ["log"]})"), "0 has no logarithm"));
+}
+
+// ---- gaps
+
+TEST_F(WordsTest, WhatTakesThePlaceOfAMissingValue) {
+  const std::string csv = "a\n1\nNA\n5\n5\n1\n\n8\n";  // the empty line is none
+  const auto filled = [&](const std::string& missing) { return x_of(csv, 1, R"("missing": )" + missing)[1]; };
+  EXPECT_EQ(filled(R"("mean")"), 4.0f);
+  EXPECT_EQ(filled(R"("median")"), 5.0f);
+  EXPECT_EQ(filled(R"("most_frequent")"), 1.0f);  // as often as 5, and smaller
+  EXPECT_EQ(filled("-2.5"), -2.5f);
+  EXPECT_EQ(filled(R"({"value": 7})"), 7.0f);
+  EXPECT_EQ(x_of(csv, 1, R"("missing": "drop")").size(), 5u);
+  EXPECT_TRUE(
+      contains(wrong(csv, R"("missing": {"value": "x"})"), "'x' takes the place of missing values, and is no number"));
+  EXPECT_TRUE(contains(wrong(csv, R"("missing": "medien")"), "did you mean 'median'?"));
+  EXPECT_TRUE(contains(wrong(csv, R"("missing": {"b": "mean"})"), "no column 'b'"));
+}
+
+TEST_F(WordsTest, EachColumnHasItsOwnPolicy) {
+  EXPECT_EQ(x_of("a,s\n1,u\n,v\n3,\n5,v\n", 3, R"("x": ["a", "s"], "missing": {"a": "median", "s": "most_frequent"})",
+                 R"("transform": {"s": ["one_hot"]})"),
+            (Floats{1, 1, 0, 3, 0, 1, 3, 0, 1, 5, 0, 1}));
+  EXPECT_EQ(x_of("a,s\n1,u\n,v\n3,\n", 3, R"("x": ["a", "s"], "missing": {"a": "drop", "s": {"value": "none"}})",
+                 R"("transform": {"s": ["one_hot"]})"),
+            (Floats{1, 1, 0, 3, 0, 1}));
+}
+
+TEST_F(WordsTest, WordsHaveNoMean) {
+  EXPECT_TRUE(contains(wrong("s\nu\n?\n", R"("x": "s", "missing": "mean")", R"("transform": {"x": ["classes"]})"),
+                       "the value is missing, and words have no mean"));
+  EXPECT_TRUE(contains(wrong("s\nu\n?\n", R"("x": "s")", R"("transform": {"x": ["classes"]})"), "most_frequent"));
+}
+
+// ---- dates and quoted names
+
+TEST_F(WordsTest, DatesByFormulas) {
+  const std::string csv = "d,e\n1970-01-02,2024-02-29T12:00:00Z\n2000-03-01,1969-12-31 23:30-01:00\n";
+  const auto of = [&](const std::string& x) { return x_of(csv, 1, R"("x": ")" + x + "\""); };
+  EXPECT_EQ(of("days(d)"), (Floats{1, 11017}));
+  EXPECT_EQ(of("days(e)"), (Floats{19782.5f, 1800.0f / 86400}));
+  EXPECT_EQ(of("year(d) * 100 + month(d)"), (Floats{197001, 200003}));
+  EXPECT_EQ(of("weekday(d)"), (Floats{5, 3}));  // a Friday, a Wednesday
+  EXPECT_EQ(of("day(e)"), (Floats{29, 1}));
+  EXPECT_EQ(of("hour(e) + minute(e) / 100"), (Floats{12, 0.3f}));
+  EXPECT_EQ(x_of(csv, 2, R"js("x": ["year(d)", "seconds(d) / 86400 - days(d)"])js"), (Floats{1970, 0, 2000, 0}));
+  EXPECT_TRUE(contains(wrong("d\n2023-02-29\n", R"js("x": "days(d)")js"), "'2023-02-29' is no date"));
+  EXPECT_TRUE(contains(wrong("d\n2023-02-28\n", R"("x": "d")"), "a date becomes a number by a formula: days(d)"));
+}
+
+TEST_F(WordsTest, NamesWithSpacesAreQuotedInFormulas) {
+  EXPECT_EQ(x_of("house price,a\n10,1\n20,2\n", 1, R"("x": "`house price` / 10 + 'a'")"), (Floats{2, 4}));
+  EXPECT_EQ(x_of("house price,sold on\n10,1970-01-02\n", 1, R"("x": "days(`sold on`) + `house price`")"), (Floats{11}));
+  EXPECT_TRUE(contains(wrong("a\n1\n", R"("x": "`b c` + 1")"), "no column 'b c'"));
+  EXPECT_TRUE(contains(wrong("a\n1\n", R"("x": "`a + 1")"), "the quote is not closed"));
+}
+
+// ---- how numbers are written
+
+TEST_F(WordsTest, DecimalsThousandsAndPercent) {
+  EXPECT_EQ(x_of("a;b\n1,5;-1.234.567,25\n0;12\n", 2,
+                 R"("x": ["a", "b"], "delimiter": ";", "decimal": ",", "thousands": ".")"),
+            (Floats{1.5f, -1234567.25f, 0, 12}));
+  EXPECT_EQ(x_of("a\n\"1,234\"\n\"12,345,678\"\n5\n", 1, R"("thousands": ",")"), (Floats{1234, 12345678, 5}));
+  EXPECT_EQ(x_of("a\n12 %\n-0.5%\n3\n", 1, R"("percent": true)"), (Floats{0.12f, -0.005f, 3}));
+  for (const char* number : {"1.2345", "12.34", "1.234.56", ".123", "1..234", "1,5.000"})
+    EXPECT_TRUE(contains(wrong(std::string("a;b\n") + number + ";1\n",
+                               R"("x": "a", "delimiter": ";", "decimal": ",", "thousands": ".")"),
+                         "expected a number"))
+        << number;
+}
+
+TEST_F(WordsTest, NumbersInAnotherNotationAreToldOf) {
+  EXPECT_TRUE(contains(wrong("a\n12%\n", ""), R"("percent": true)"));
+  EXPECT_TRUE(contains(wrong("a;b\n1,5;2\n", R"("x": "a", "delimiter": ";")"), R"("decimal": ",")"));
+  EXPECT_TRUE(contains(wrong("a\n\"12,345.5\"\n", ""), R"("thousands": ",")"));
+  EXPECT_TRUE(contains(wrong("a;b\n1,5;2\n", ""), R"("delimiter": ";")"));
+  EXPECT_TRUE(contains(wrong("a\n1\n", R"("decimal": ",", "delimiter": ",")"), "are the same character"));
+}
+
+TEST_F(WordsTest, CommentsAndTextsOfMissingValues) {
+  EXPECT_EQ(x_of("# made in 2024\na\n1\n#2\n-999\n3\n", 1, R"("comment": "#", "na": ["-999"], "missing": 0)"),
+            (Floats{1, 0, 3}));
+  EXPECT_EQ(x_of("a\n1\nn.a.\n", 1, R"("na": "n.a.", "missing": "mean")"), (Floats{1, 1}));
+}
+
+TEST_F(WordsTest, TabsAndOtherNamesOfFiles) {
+  write("a.tsv", "a\tb\n1\t2\n");
+  write("B.CSV", "a,b\n1,2\n");
+  inputs = {{"x", Shape{2}, DType::f32, false}};
+  EXPECT_EQ(values(read(R"({"train": {"csv": "a.tsv"}})"), "train", "x"), (Floats{1, 2}));
+  EXPECT_EQ(values(read(R"({"train": {"csv": "B.CSV"}})"), "train", "x"), (Floats{1, 2}));
+}
+
+// ---- weights of classes
+
+TEST_F(WordsTest, ClassWeights) {
+  EXPECT_EQ(x_of("s\na\nb\na\na\n", 1, R"("x": "s")", R"("transform": {"x": [{"class_weight": "balanced"}]})"),
+            (Floats{4.0f / 6, 2, 4.0f / 6, 4.0f / 6}));
+  EXPECT_EQ(x_of("s\na\nb\na\n", 1, R"("x": "s")", R"("transform": {"x": [{"class_weight": {"b": 3, "a": 0.5}}]})"),
+            (Floats{0.5f, 3, 0.5f}));
+  EXPECT_TRUE(contains(wrong("s\na\n", R"("x": "s")", R"("transform": {"x": [{"class_weight": {"b": 3}}]})"),
+                       "'a' is none of the categories b"));
+}
+
+}  // namespace
+}  // namespace graphrun
