@@ -18,9 +18,6 @@
 namespace graphrun::data {
 namespace {
 
-// What people write for a missing value beside what every CSV file may (text_table.h).
-constexpr std::array<std::string_view, 14> kGapWords = {"-",  "--",      ".",    "n/a",  "N.A.",    "n.a.",    "#N/A",
-                                                        "na", "missing", "none", "None", "unknown", "Unknown", "<NA>"};
 constexpr std::array<double, 3> kGapNumbers = {-999, -9999, -99999};
 
 // The first lines, for guesses that need no more.
@@ -61,14 +58,30 @@ struct Guess {
   Notation notation;
 };
 
-bool is_numeric(const TextTable& table, std::size_t column) {
-  std::size_t numbers = 0;
+// Whether a column is of numbers, and the words that stand among them where a value is missing: one or two, without a
+// digit, in at most a fifth of the rows.
+struct NumberColumn {
+  bool is_numeric = false;
+  std::vector<std::string> gaps;
+};
+
+NumberColumn look_for_numbers(const TextTable& table, std::size_t column) {
+  constexpr std::size_t kMostWords = 2;
+  NumberColumn look;
+  std::size_t numbers = 0, words = 0;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     if (table.is_missing(row, column)) continue;
-    if (!table.is_number(row, column)) return false;
-    ++numbers;
+    if (table.is_number(row, column)) {
+      ++numbers;
+      continue;
+    }
+    const std::string_view text = table.text(row, column);
+    ++words;
+    if (std::find(look.gaps.begin(), look.gaps.end(), text) == look.gaps.end()) look.gaps.emplace_back(text);
+    if (look.gaps.size() > kMostWords || text.find_first_of("0123456789") != std::string_view::npos) return {};
   }
-  return numbers > 0;
+  look.is_numeric = numbers > 0 && numbers >= 4 * words;
+  return look;
 }
 
 // The plainest notation in which most columns are numbers.
@@ -81,30 +94,18 @@ Notation guess_notation(const std::string& path, const std::string& text, const 
       trial.notation = {decimal, thousands, percent, {}};
       const Csv csv(path, text, trial);
       Guess guess{0, trial.notation};
-      for (std::size_t c = 0; c < csv.names().size(); ++c) guess.numeric += is_numeric(csv, c) ? 1 : 0;
+      for (std::size_t c = 0; c < csv.names().size(); ++c) guess.numeric += look_for_numbers(csv, c).is_numeric ? 1 : 0;
       if (!best || guess.numeric > best->numeric) best = guess;
     }
   }
   return best->notation;
 }
 
-// Words that stand among numbers where a value is missing.
 void find_gap_words(const TextTable& table, std::vector<std::string>& gaps) {
   for (std::size_t column = 0; column < table.names().size(); ++column) {
-    std::unordered_set<std::string> words;
-    std::size_t numbers = 0;
-    for (std::size_t row = 0; row < table.rows() && words.size() <= kGapWords.size(); ++row) {
-      if (table.is_missing(row, column)) continue;
-      if (table.is_number(row, column))
-        ++numbers;
-      else
-        words.emplace(table.text(row, column));
-    }
-    const bool all_gaps = std::all_of(words.begin(), words.end(), [](const std::string& word) {
-      return std::find(kGapWords.begin(), kGapWords.end(), word) != kGapWords.end();
-    });
-    for (const std::string& word : words) {
-      if (all_gaps && numbers > 0 && std::find(gaps.begin(), gaps.end(), word) == gaps.end()) gaps.push_back(word);
+    const NumberColumn look = look_for_numbers(table, column);
+    for (const std::string& word : look.gaps) {
+      if (look.is_numeric && std::find(gaps.begin(), gaps.end(), word) == gaps.end()) gaps.push_back(word);
     }
   }
 }
@@ -112,11 +113,11 @@ void find_gap_words(const TextTable& table, std::vector<std::string>& gaps) {
 // -999 where all other numbers are from 0 on.
 void find_gap_numbers(const TextTable& table, std::vector<std::string>& gaps) {
   for (std::size_t column = 0; column < table.names().size(); ++column) {
-    if (!is_numeric(table, column)) continue;
+    if (!look_for_numbers(table, column).is_numeric) continue;
     std::string found;
     bool others_are_positive = true;
     for (std::size_t row = 0; row < table.rows() && others_are_positive; ++row) {
-      if (table.is_missing(row, column)) continue;
+      if (!table.is_number(row, column)) continue;
       const double value = table.number(row, column);
       if (std::find(kGapNumbers.begin(), kGapNumbers.end(), value) != kGapNumbers.end())
         found = table.text(row, column);

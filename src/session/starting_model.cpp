@@ -43,6 +43,8 @@ class StartingModelWriter {
   StartingModel write() {
     is_classification_ =
         target_.kind == Kind::words || (target_.kind == Kind::number && target_.categories.size() == 2);
+    if (const std::vector<std::string>& na = survey_.dialect.notation.na; !na.empty())
+      note(fmt::format("taken as missing values: '{}'", fmt::join(na, "', '")));
     for (const ColumnSurvey& column : survey_.columns) {
       if (&column != &target_) take(column);
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tutorial.sh GRAPHRUN TUTORIAL.md: types every command of the tutorial (its ```sh blocks) in an empty folder. They must
-# succeed, and every metric and every prediction in its results (```text blocks) must be among what they print, but
-# for the last digits: another order of sums may change those.
+# tutorial.sh GRAPHRUN PAGE.md [FOLDER]: types every command of the page (its ```sh blocks) in an empty folder, or one
+# with copies of FOLDER's tables. They must succeed, and every metric and every prediction in its results (```text
+# blocks) must be among what they print, but for the last digits: another order of sums may change those.
 set -euo pipefail
 
 graphrun=$(readlink -f "$1") tutorial=$(readlink -f "$2")
@@ -11,6 +11,7 @@ blocks() { awk -v kind="$1" '$0 == "```" kind { inside = 1; next } /^```/ { insi
 
 blocks sh >"$folder/commands"
 mkdir "$folder/work"
+if [ $# -gt 2 ]; then cp "$3"/*.csv "$folder/work"; fi
 cd "$folder/work"
 if ! PATH="$(dirname "$graphrun"):$PATH" bash -euo pipefail "$folder/commands" >"$folder/printed" 2>"$folder/progress"; then
   cat "$folder/printed" "$folder/progress"
@@ -39,6 +40,6 @@ while IFS= read -r line; do
     cat "$folder/printed"
     exit 1
   fi
-done < <(blocks text | grep -E '^((loss|rmse|mae) |[0-9.]+$)')
+done < <(blocks text | grep -E '^((loss|rmse|mae|r2|accuracy) |[0-9.]+$)')
 [ "$checked" -gt 3 ] || { echo "tutorial: only $checked lines of results"; exit 1; }
 echo "tutorial: $(grep -c . "$folder/commands") lines of commands, $checked lines of results"
