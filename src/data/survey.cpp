@@ -44,6 +44,14 @@ Dialect guess_dialect(const std::string& path, const std::string& text) {
     } catch (const Error&) {  // not with this one
     }
   }
+  // Where none cuts all lines alike, the one that the first line has is told of with the line that differs.
+  const std::string_view first = std::string_view(head).substr(0, head.find('\n'));
+  for (const char delimiter : {',', ';', '\t', '|'}) {
+    if (most <= 1 && first.find(delimiter) != std::string_view::npos) {
+      best.delimiter = delimiter;
+      return best;
+    }
+  }
   try {
     Csv(path, head, best);
   } catch (const Error& error) {

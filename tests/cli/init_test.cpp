@@ -1,0 +1,73 @@
+// `graphrun init`: what it writes, where, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "fixture.h"
+
+namespace graphrun::testing {
+namespace {
+
+class Init : public Cli {
+ protected:
+  Init() {
+    std::string rows = "age,kind,price\n";
+    for (int i = 0; i < 40; ++i)
+      rows += std::to_string(i * 7 % 50) + (i % 3 == 0 ? ",new," : ",old,") + std::to_string(100 + i * 3 % 40) + "\n";
+    table_ = file("houses.csv", rows);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string table_;
+};
+
+TEST_F(Init, WritesAModelThatTrains) {
+  const Outcome made = graphrun({"init", table_, "--target", "price", "-o", path("houses.json")});
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(made.out, "");
+  EXPECT_NE(made.err.find("wrote"), std::string::npos);
+  const Outcome trained = graphrun({path("houses.json"), "--json", "--quiet", "--epochs=2"});
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(Json::parse(trained.out)["test"].contains("rmse"));
+}
+
+// In the model of another folder the table has the path from there.
+TEST_F(Init, ThePathIsRelativeToTheModel) {
+  std::filesystem::create_directory(folder_ / "models");
+  ASSERT_EQ(graphrun({"init", table_, "--target=price", "--output=" + path("models/m.json")}).code, 0);
+  EXPECT_EQ(graphrun({path("models/m.json"), "--quiet", "--epochs=1"}).code, 0);
+}
+
+TEST_F(Init, WithoutAFileTheModelGoesToStdout) {
+  const Outcome made = graphrun({"init", table_, "--target=price"});
+  EXPECT_EQ(made.code, 0);
+  EXPECT_EQ(Json::parse(made.out)["format"], 1);
+}
+
+TEST_F(Init, NothingIsOverwritten) {
+  const std::string before = file("m.json", "mine");
+  const Outcome refused = graphrun({"init", table_, "--target=price", "-o", before});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("is there already"), std::string::npos);
+  std::ifstream stream(before);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "mine");
+}
+
+TEST_F(Init, MistakesOfTheCommandLine) {
+  const std::pair<std::vector<std::string>, const char*> mistakes[] = {
+      {{"init"}, "init needs a data file"},
+      {{"init", table_}, "--target=COLUMN"},
+      {{"init", table_, "--target=prize"}, "did you mean 'price'?"},
+      {{"init", table_ + "x", "--target=price"}, "no such file"},
+      {{"init", table_, "more", "--target=price"}, "does not take 'more'"},
+      {{"init", folder_.string(), "--target=price"}, "Is a directory"},
+      {{"init", table_, "--target=price", "-o", path("none/m.json")}, "none"}};
+  for (const auto& [words, says] : mistakes) {
+    const Outcome refused = graphrun(words);
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::testing

@@ -1,0 +1,164 @@
+// `graphrun init`: the model that is written from a table loads and trains as it is, and says how the table is written.
+#include "graphrun/starting_model.h"
+
+#include <functional>
+
+#include "prediction_fixture.h"
+
+namespace graphrun {
+namespace {
+
+class StartingModelTest : public PredictionTest {
+ protected:
+  std::string model_of(const std::string& csv, const std::string& target = "y") {
+    write("a.csv", csv);
+    const StartingModel made = starting_model(path("a.csv"), target, "a.csv");
+    notes = made.notes;
+    write("model.json", made.text);
+    return made.text;
+  }
+  // Of numbers a row that differ, so that no column is constant or a counter.
+  static std::string rows(int count, const std::function<std::string(int)>& row) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += row(i) + "\n";
+    return text;
+  }
+  bool noted(const std::string& part) const {
+    return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) { return has(note, part); });
+  }
+  void expect_trains() const {
+    LoadOptions options;
+    options.overrides = {{"train.epochs", "1"}};
+    Session session(load_model(path("model.json"), options));
+    EXPECT_EQ(session.train().epochs, 1);
+  }
+  std::vector<std::string> notes;
+};
+
+std::string digits(int i) {
+  return std::to_string((i * 37) % 101);
+}
+
+TEST_F(StartingModelTest, NumbersWordsDatesAndGaps) {
+  const std::string text = model_of("id,a,sex,born,name,same,y\n" + rows(60, [](int i) {
+                                      return std::to_string(i + 1) + "," + (i % 5 == 0 ? "" : digits(i)) + "," +
+                                             (i % 3 == 0 ? "m" : "f") + ",19" + std::to_string(50 + i % 40) +
+                                             "-01-02,N" + std::to_string(i) + ",7," + digits(3 * i);
+                                    }));
+  EXPECT_TRUE(has(text, R"js("x": ["a", "sex", "days(born)"])js")) << text;
+  EXPECT_TRUE(has(text, R"("missing": {"a": "median"})")) << text;
+  EXPECT_TRUE(has(text, R"("sex": [{"classes": ["m", "f"]}])")) << text;
+  EXPECT_TRUE(has(text, R"("inputs": {"x": ["batch", 3], "y": ["batch", 1]})")) << text;
+  EXPECT_TRUE(has(text, R"("metrics": ["rmse", "mae", "r2"])")) << text;
+  EXPECT_TRUE(noted("'id' is left out: it counts the rows"));
+  EXPECT_TRUE(noted("'name' is left out: it has more than 40 different texts"));
+  EXPECT_TRUE(noted("'same' is left out: it has one value"));
+  expect_trains();
+}
+
+TEST_F(StartingModelTest, WordsAsTargetAreAClassification) {
+  const std::string two = model_of("a,y\n" + rows(40, [](int i) { return digits(i) + (i % 3 == 0 ? ",yes" : ",no"); }));
+  EXPECT_TRUE(has(two, R"("y": [{"classes": ["no", "yes"]}])")) << two;
+  EXPECT_TRUE(has(two, "sigmoid_cross_entropy")) << two;
+  EXPECT_TRUE(has(two, R"("stratify": "y")")) << two;
+  expect_trains();
+  const char* kinds[] = {",b", ",a", ",c"};
+  const std::string three = model_of("a,y\n" + rows(40, [&](int i) { return digits(i) + kinds[i % 3]; }));
+  EXPECT_TRUE(has(three, R"("y": [{"one_hot": ["a", "b", "c"]}])")) << three;
+  EXPECT_TRUE(has(three, R"("y": ["batch", 3])")) << three;
+  expect_trains();
+  EXPECT_TRUE(has(model_of("a,y\n" + rows(40, [](int i) { return digits(i) + (i % 3 == 0 ? ",1" : ",0"); })),
+                  R"("y": [{"classes": ["0", "1"]}])"));
+  expect_trains();
+}
+
+TEST_F(StartingModelTest, HowTheFileIsWritten) {
+  const std::string text = model_of("# made by hand\nmy a;b;share;y\n" + rows(50, [](int i) {
+                                      return "1." + std::to_string(100 + i) + "," + std::to_string(i % 7) + ";" +
+                                             (i % 9 == 4 ? "-999" : digits(i)) + ";" + digits(i) + ",5 %;" +
+                                             (i % 10 == 3 ? "k. A." : digits(7 * i) + ",25");
+                                    }));
+  for (const char* key : {R"("delimiter": ";")", R"("decimal": ",")", R"("thousands": ".")", R"("percent": true)",
+                          R"("comment": "#")", R"("na": ["k. A.", "-999"])", R"("b": "median")", R"("y": "drop")"})
+    EXPECT_TRUE(has(text, key)) << key << " in " << text;
+  EXPECT_TRUE(noted("taken as missing values: 'k. A.', '-999'"));
+  EXPECT_TRUE(noted("5 rows lack a value of 'y' and are left out"));
+  expect_trains();
+}
+
+TEST_F(StartingModelTest, AFileWithoutNamesHasNumbersForThem) {
+  const std::string text = model_of(rows(30, [](int i) { return digits(i) + "\t" + digits(5 * i); }), "1");
+  EXPECT_TRUE(has(text, R"("header": false)")) << text;
+  EXPECT_TRUE(has(text, R"("delimiter": "\t")")) << text;
+  expect_trains();
+}
+
+TEST_F(StartingModelTest, ManyCategoriesHaveOneForTheOthers) {
+  const std::string text =
+      model_of("w,y\n" + rows(90, [](int i) { return "w" + std::to_string(i % 30) + "," + digits(i); }));
+  EXPECT_TRUE(has(text, R"("other": true)")) << text;
+  EXPECT_TRUE(has(text, R"("x": ["batch", 13])")) << text;
+  expect_trains();
+}
+
+TEST_F(StartingModelTest, Mistakes) {
+  const std::string table = "a,price\n" + rows(30, [](int i) { return digits(i) + "," + digits(3 * i); });
+  EXPECT_TRUE(has(message([&] { model_of(table, "pice"); }), "did you mean 'price'?"));
+  EXPECT_TRUE(has(message([&] { model_of("a,y\n1,2\n3,2\n"); }), "'y' has one value"));
+  EXPECT_TRUE(has(message([&] { model_of("a,y\n1,\n3,NA\n"); }), "'y' has no value"));
+  EXPECT_TRUE(has(message([&] { model_of("a,y\n7,1\n7,2\n"); }), "no column is left to predict from"));
+  EXPECT_TRUE(has(message([&] { model_of("y\n1\n2\n"); }), "no column is left to predict from"));
+  EXPECT_TRUE(has(message([&] { model_of(""); }), "the file has no rows"));
+  EXPECT_TRUE(has(message([&] { model_of("a,y\n1,2\n3\n"); }), "a.csv:3:1: expected 2 fields"));
+  EXPECT_TRUE(has(message([&] { starting_model(path("none.csv"), "y", ""); }), "none.csv"));
+}
+
+// Whatever a table holds: the model that is written is read, trains and predicts.
+TEST_F(StartingModelTest, WhatIsWrittenTrainsAndPredicts) {
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    Dice dice(seed);
+    const char* separators[] = {",", ";", "\t", "|"};
+    const std::string separator = separators[dice.below(4)];
+    const int columns = 1 + dice.below(5), count = 20 + dice.below(60);
+    std::vector<int> kinds;
+    std::string text;
+    for (int c = 0; c < columns; ++c) {
+      kinds.push_back(dice.below(5));
+      text += "col " + std::to_string(c) + separator;
+    }
+    const int target = dice.below(3);
+    text += "y\n";
+    for (int r = 0; r < count; ++r) {
+      for (const int kind : kinds) {
+        const std::string number = std::to_string(dice.below(1000)) + (separator == "," ? ".5" : ",5");
+        const std::string cells[] = {number, std::to_string(dice.below(3)),
+                                     std::string(1, static_cast<char>('a' + dice.below(4))),
+                                     "202" + std::to_string(dice.below(9)) + "-05-1" + std::to_string(dice.below(9)),
+                                     dice.coin() ? "true" : "false"};
+        text += (r > 3 && dice.below(12) == 0 ? "" : cells[kind]) + separator;
+      }
+      const std::string targets[] = {std::to_string(dice.below(1000)), dice.coin() ? "yes" : "no",
+                                     std::string(1, static_cast<char>('p' + dice.below(3)))};
+      text += targets[target] + "\n";
+    }
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text.substr(0, 300));
+    try {
+      SCOPED_TRACE(model_of(text));
+      LoadOptions options;
+      options.overrides = {{"train.epochs", "1"}};
+      Session session(load_model(path("model.json"), options));
+      session.train();
+      save_weights(session, path("w.npz"));
+      options.weights = path("w.npz");
+      const auto given = load_inputs(path("model.json"), path("a.csv"), options);
+      EXPECT_EQ(given.front().second.shape()[0], count);
+      session.predict_all(given);
+    } catch (const Error& error) {
+      const bool is_known = has(error.what(), "no column is left");
+      EXPECT_TRUE(is_known) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace graphrun
