@@ -113,6 +113,9 @@ struct Model {
   explicit Model(GraphBuilder builder) : graph(std::move(builder)) {}
   std::string name;
   std::string file;  // that it was read from; empty when it was built
+  // canonical_model() of that file, overrides included, for weights to keep; empty: it was built, or has more than
+  // 16 MiB of text.
+  std::string canonical;
   GraphBuilder graph;
   std::vector<OutputSpec> outputs;
   TrainSpec train;
@@ -137,12 +140,17 @@ struct LoadOptions {
   // Above 0: the model is loaded to predict so many rows. No split is read, and the batch follows from the model; it is
   // that of the training where an output depends on the other rows of its batch (docs/data.md).
   std::int64_t predicts = 0;
-  // When set, the first call keeps the model file's text here and the next ones take it: a pipe is read once only.
+  // When set, the first call keeps the model file's bytes here and the next ones take it: a pipe is read once only.
   std::shared_ptr<std::optional<std::string>> text = {};
   std::shared_ptr<std::optional<std::string>> piped_weights = {};  // the same of `weights`, where that is a pipe
 };
 
+// `path` is a model file, or a safetensors file of weights with its model inside (weights.h): then LoadOptions::weights
+// is that file, too, unless it names another.
 GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& options = {});
+
+// Whether `model` is such a file of weights.
+GRAPHRUN_API bool is_weights(const std::string& model, const LoadOptions& options = {});
 
 // The rows of a CSV, NPY or NPZ file as the inputs of Session::predict(), in original units; f32 inputs as f64, so that
 // nothing is rounded before it is standardized. A CSV file names its columns as docs/data.md says; what no input takes

@@ -276,7 +276,8 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
 }
 
 void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
-  if ((arguments.verb == "eval" || arguments.verb == "predict") && arguments.load.weights.empty()) {
+  if ((arguments.verb == "eval" || arguments.verb == "predict") && arguments.load.weights.empty() &&
+      !is_weights(arguments.model, arguments.load)) {
     throw usage("no_weights",
                 fmt::format("{} needs the weights of a trained model: --weights=FILE.npz", arguments.verb),
                 fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));

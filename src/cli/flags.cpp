@@ -101,9 +101,11 @@ constexpr Flag kFlags[] = {
     {"--max-input", "SIZE", "Model", kReading,
      "memory that one file or table may take, as in 4G; by default half of what is free", set_max_input,
      Completes::nothing, "GRAPHRUN_MAX_INPUT"},
-    {"--weights", "FILE", "Model", "train eval predict bench", "start from the weights of this NPZ file",
+    {"--weights", "FILE", "Model", "train eval predict bench",
+     "start from the weights of this file, NPZ or safetensors",
      [](Arguments& a, std::string_view v) { a.load.weights = v; }, Completes::files},
-    {"--save-weights", "FILE", "Model", "train", "write the trained weights to this NPZ file",
+    {"--save-weights", "FILE", "Model", "train",
+     "write the trained weights: FILE.npz, or FILE.safetensors with the model inside",
      [](Arguments& a, std::string_view v) { a.save_weights = v; }, Completes::files},
 
     {"--target", "COLUMN", "Model", "init", "the column to predict",

@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,6 +50,7 @@ class Npz {
  public:
   explicit Npz(std::string path);            // reads the file and its directory
   Npz(std::string path, std::string bytes);  // the file's bytes
+  Npz(std::string path, std::shared_ptr<const std::string> bytes);
 
   const std::vector<std::string>& names() const { return names_; }  // without ".npy", in file order
   NpyHeader header(const std::string& name) const;                  // without reading the values
@@ -69,7 +71,8 @@ class Npz {
   std::string first_bytes(const Entry& entry, std::uint64_t most) const;
   NpyHeader header(const Entry& entry) const;
 
-  std::string path_, bytes_;
+  std::string path_;
+  std::shared_ptr<const std::string> bytes_;
   std::vector<Entry> entries_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::size_t> index_;  // of names_

@@ -31,29 +31,33 @@ T little(std::string_view bytes, std::size_t at) {
 
 Npz::Npz(std::string path) : Npz(path, read_file(path)) {}
 
-Npz::Npz(std::string path, std::string bytes) : path_(std::move(path)), bytes_(std::move(bytes)) {
+Npz::Npz(std::string path, std::string bytes)
+    : Npz(std::move(path), std::make_shared<const std::string>(std::move(bytes))) {}
+
+Npz::Npz(std::string path, std::shared_ptr<const std::string> shared)
+    : path_(std::move(path)), bytes_(std::move(shared)) {
+  const std::string& bytes = *bytes_;
   // The end record stands last, but for a comment of at most 65,535 bytes.
-  std::size_t end = bytes_.rfind("PK\x05\x06");
-  if (end == std::string::npos || bytes_.size() - end < kEndSize || bytes_.size() - end > kEndSize + 65535)
+  std::size_t end = bytes.rfind("PK\x05\x06");
+  if (end == std::string::npos || bytes.size() - end < kEndSize || bytes.size() - end > kEndSize + 65535)
     fail_npz(path_, "not an NPZ file: the directory of the zip is missing");
-  const std::size_t count = little<std::uint16_t>(bytes_, end + 10);
-  const std::size_t directory = little<std::uint32_t>(bytes_, end + 16);
+  const std::size_t count = little<std::uint16_t>(bytes, end + 10);
+  const std::size_t directory = little<std::uint32_t>(bytes, end + 16);
   std::size_t at = directory;
   for (std::size_t i = 0; i < count; ++i) {
-    if (at > end || end - at < kDirectorySize || bytes_.compare(at, 4, "PK\x01\x02") != 0)
+    if (at > end || end - at < kDirectorySize || bytes.compare(at, 4, "PK\x01\x02") != 0)
       fail_npz(path_, "the directory of the zip is damaged");
     Entry entry;
-    const auto flags = little<std::uint16_t>(bytes_, at + 8);
-    entry.method = little<std::uint16_t>(bytes_, at + 10);
-    entry.crc = little<std::uint32_t>(bytes_, at + 16);
-    entry.compressed = little<std::uint32_t>(bytes_, at + 20);
-    entry.size = little<std::uint32_t>(bytes_, at + 24);
-    const std::size_t name = little<std::uint16_t>(bytes_, at + 28);
-    const std::size_t rest =
-        std::size_t{little<std::uint16_t>(bytes_, at + 30)} + little<std::uint16_t>(bytes_, at + 32);
-    entry.header = little<std::uint32_t>(bytes_, at + 42);
+    const auto flags = little<std::uint16_t>(bytes, at + 8);
+    entry.method = little<std::uint16_t>(bytes, at + 10);
+    entry.crc = little<std::uint32_t>(bytes, at + 16);
+    entry.compressed = little<std::uint32_t>(bytes, at + 20);
+    entry.size = little<std::uint32_t>(bytes, at + 24);
+    const std::size_t name = little<std::uint16_t>(bytes, at + 28);
+    const std::size_t rest = std::size_t{little<std::uint16_t>(bytes, at + 30)} + little<std::uint16_t>(bytes, at + 32);
+    entry.header = little<std::uint32_t>(bytes, at + 42);
     if (name + rest > end - at - kDirectorySize) fail_npz(path_, "the directory of the zip is damaged");
-    entry.file = bytes_.substr(at + kDirectorySize, name);
+    entry.file = bytes.substr(at + kDirectorySize, name);
     entry.inside = path_ + "/" + entry.file;
     if ((flags & 1u) != 0) fail_npz(path_, fmt::format("'{}' is encrypted", entry.file));
     if (entry.compressed == 0xFFFFFFFFu || entry.size == 0xFFFFFFFFu || entry.header == 0xFFFFFFFFu)
@@ -90,13 +94,14 @@ const Npz::Entry& Npz::entry(const std::string& name) const {
 
 // The entry's bytes as they lie in the file.
 std::string_view Npz::raw(const Entry& entry) const {
-  if (bytes_.compare(entry.header, 4, "PK\x03\x04") != 0) fail_npz(entry.inside, "the zip directory points at no file");
+  if (bytes_->compare(entry.header, 4, "PK\x03\x04") != 0)
+    fail_npz(entry.inside, "the zip directory points at no file");
   // The sizes of the local header may be unset: those of the directory count.
-  const std::uint64_t begin = entry.header + kLocalSize + little<std::uint16_t>(bytes_, entry.header + 26) +
-                              little<std::uint16_t>(bytes_, entry.header + 28);
+  const std::uint64_t begin = entry.header + kLocalSize + little<std::uint16_t>(*bytes_, entry.header + 26) +
+                              little<std::uint16_t>(*bytes_, entry.header + 28);
   if (begin > entry.end || entry.compressed > entry.end - begin)
     fail_npz(entry.inside, "the array overlaps what follows it in the zip");
-  return std::string_view(bytes_).substr(begin, entry.compressed);
+  return std::string_view(*bytes_).substr(begin, entry.compressed);
 }
 
 // Up to `most` of the entry's own bytes.

@@ -229,7 +229,7 @@ Error without_places(const Error& error, const std::string& made, const std::str
 }  // namespace
 
 std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& model, const std::string& path,
-                                                            const LoadOptions& options) {
+                                                            const LoadOptions& given) {
   const std::string format = extension_of(path);
   if (format != "csv" && format != "npy" && format != "npz") {
     throw Error(ErrorKind::input, "predict.format",
@@ -239,6 +239,7 @@ std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& m
       !std::filesystem::exists(path, ignored) || std::filesystem::is_directory(path, ignored)) {
     throw Error(ErrorKind::input, "file.missing", fmt::format("no such file: '{}'", path));
   }
+  const LoadOptions options = reading_once(model, given);
   json::Document document = read_document(model, options);
   const std::vector<Override> overrides = apply_overrides(document, options.overrides);
   Wanted wanted;

@@ -13,11 +13,13 @@
 #include <span>
 
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "data/dataset.h"
 #include "data/files.h"
 #include "data/npy.h"
 #include "data/origin.h"
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/format/canonical.h"
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/format/overrides.h"
 #include "graph/frontend/step/class_numbers.h"
@@ -125,6 +127,15 @@ ReadArray initial_arrays(data::Files& files) {
   };
 }
 
+// Values that stand in the file may be many: weights do without the model then.
+constexpr std::size_t kMostCanonical = std::size_t{16} << 20;
+
+std::string canonical_text(const ModelFile& file, Model& model, const json::Document& document) {
+  if (document.text.size() > kMostCanonical) return {};
+  std::string text = json::text(canonical(file, model));
+  return text.size() > kMostCanonical ? std::string() : text;
+}
+
 Model read_model(const json::Document& document, const LoadOptions& options) {
   std::optional<Weights> weights;
   if (!options.weights.empty()) weights = read_weights(options);
@@ -149,6 +160,8 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
         {folder, options.data_dir, file.seed(), &formulas, use_of(options), weights ? &weights->data : nullptr});
   }
   reader.throw_if_failed();
+  if (model.name.empty()) model.name = path.stem().string();
+  model.canonical = canonical_text(file, model, document);
   std::optional<std::int64_t> batch =
       options.predicts > 0 ? prediction_batch(file, model, data, options) : batch_of(reader, file, data, options);
   reader.throw_if_failed();
@@ -161,7 +174,6 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     for (auto& [name, tensor] : parameters_of(*weights))
       graph.inits.at(graph.builder.find(name)) = Init::values(std::move(tensor));
   }
-  if (model.name.empty()) model.name = path.stem().string();
   model.file = document.file;
   model.data = std::move(data);
   model.data.files.insert(model.data.files.end(), files.found().begin(), files.found().end());
@@ -170,7 +182,8 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
 
 }  // namespace
 
-Model load_model(const std::string& path, const LoadOptions& options) {
+Model load_model(const std::string& path, const LoadOptions& given) {
+  const LoadOptions options = reading_once(path, given);
   json::Document document = read_document(path, options);
   const std::vector<Override> overrides = apply_overrides(document, options.overrides);
   try {

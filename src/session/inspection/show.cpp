@@ -29,7 +29,7 @@ struct Described {
 };
 
 Described describe(const std::string& path, LoadOptions options) {
-  options = reading_once(std::move(options));
+  options = reading_once(path, std::move(options));
   options.data = DataUse::none;
   load_model(path, options);  // every mistake of the file, the "data" section's included
   json::Document document = read_document(path, options);
@@ -178,7 +178,7 @@ std::string nodes_text(const ir::Graph& graph, const std::vector<bool>& shown, i
 }  // namespace
 
 ModelSummary check_model(const std::string& path, const LoadOptions& options, const SessionOptions& session) {
-  const LoadOptions once = reading_once(options);
+  const LoadOptions once = reading_once(path, options);
   const Described described = describe(path, once);
   SessionOptions planned = session;
   if (planned.executor == "auto") planned.executor = SessionOptions().executor;  // one of those that it chooses from

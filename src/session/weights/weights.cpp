@@ -17,7 +17,6 @@
 
 #include "base/file.h"
 #include "base/output_name.h"
-#include "data/npy.h"
 #include "data/origin.h"
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/elements.h"
@@ -28,15 +27,10 @@ namespace graphrun {
 namespace {
 
 constexpr const char* kWriteCode = "weights.write";
-constexpr std::string_view kShift = ":shift", kScale = ":scale", kOrigin = "data:origin", kMath = "train:math";
+constexpr std::string_view kShift = ":shift", kScale = ":scale";
 
+constexpr std::string_view kDtypeHint = "convert it before it is saved: .astype(numpy.float32), in PyTorch .float()";
 constexpr std::string_view kNotFiniteHint = "the training that wrote it went wrong, or the file was changed since";
-
-// 'f4' of NumPy is f32 here.
-std::string dtype_of(const data::NpyHeader& header) {
-  if (header.type == "b1") return "bool";
-  return fmt::format("{}{}", header.type[0], 8 * (header.type[1] - '0'));
-}
 
 HostTensor doubles(const std::vector<double>& values) {
   HostTensor tensor(DType::f64, Shape{static_cast<std::int64_t>(values.size())});
@@ -58,12 +52,12 @@ bool is_fitted(std::string_view name) {
   return name.find(':') != std::string_view::npos;
 }
 
-std::vector<double> numbers(const std::string& name, const data::NpyHeader& header, const data::Npz& file,
+std::vector<double> numbers(const std::string& name, const data::TensorInfo& info, const Archive& file,
                             const std::string& path) {
-  if (header.shape.rank() != 1 || header.shape[0] == 0 || header.type != "f8")
-    throw Error(ErrorKind::input, "weights.fitted",
-                fmt::format("'{}': '{}' must be a vector of f64, it is {} {}", path, name, dtype_of(header),
-                            to_string(header.shape)));
+  if (info.shape.rank() != 1 || info.shape[0] == 0 || info.dtype != "f64")
+    throw Error(
+        ErrorKind::input, "weights.fitted",
+        fmt::format("'{}': '{}' must be a vector of f64, it is {} {}", path, name, info.dtype, to_string(info.shape)));
   std::vector<double> values = std::get<std::vector<double>>(file.read(name).values);
   const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
   if (bad == values.end()) return values;
@@ -88,24 +82,6 @@ class ByName {
  private:
   std::unordered_map<std::string_view, const T*> rows_;
 };
-
-// Text as the array of its bytes.
-HostTensor bytes_of(const std::string& text) {
-  HostTensor tensor(DType::i32, Shape{static_cast<std::int64_t>(text.size())});
-  std::transform(text.begin(), text.end(), tensor.elements<std::int32_t>().begin(),
-                 [](char c) { return static_cast<std::int32_t>(static_cast<unsigned char>(c)); });
-  return tensor;
-}
-
-std::string text_of(const data::Array& array, const std::string& path) {
-  const auto* bytes = std::get_if<std::vector<std::int32_t>>(&array.values);
-  const bool is_text =
-      bytes && std::all_of(bytes->begin(), bytes->end(), [](std::int32_t b) { return b >= 0 && b < 256; });
-  if (!is_text) throw Error(ErrorKind::input, "weights.fitted", fmt::format("'{}': '{}' is no text", path, kOrigin));
-  std::string text;
-  for (const std::int32_t byte : *bytes) text += static_cast<char>(static_cast<unsigned char>(byte));
-  return text;
-}
 
 std::string listed(const std::vector<double>& values) {
   const std::span<const double> first = std::span(values).first(std::min<std::size_t>(values.size(), 4));
@@ -145,27 +121,24 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
   if (!other.empty()) add(other, "LoadOptions::weights splits the data as the file says");
 }
 
-Weights weights_in(const std::string& path, std::shared_ptr<const data::Npz> file) {
-  Weights weights{path, std::move(file), {}, {}};
-  const data::Npz& npz = *weights.file;
+Weights weights_in(const std::string& path, std::shared_ptr<const std::string> bytes) {
+  Weights weights{path, open_archive(path, std::move(bytes)), {}, {}};
+  const Archive& file = *weights.file;
+  weights.data.origin = file.notes().origin;
+  if (!weights.data.origin.empty()) data::read_origin(path, weights.data.origin);
   std::vector<Standardization>& all = weights.data.standardizations;
   std::unordered_map<std::string, std::size_t> places;  // in it, by input
-  for (const std::string& name : npz.names()) {
-    data::NpyHeader header = npz.header(name);
+  for (const std::string& name : file.names()) {
+    data::TensorInfo info = file.info(name);
     if (!is_fitted(name)) {
-      weights.parameters.emplace_back(name, std::move(header));
-    } else if (name == kOrigin) {
-      weights.data.origin = text_of(npz.read(name), path);
-      data::read_origin(path, weights.data.origin);
-    } else if (name == kMath) {
-      continue;  // for whoever reads the file
+      weights.parameters.emplace_back(name, std::move(info));
     } else if (name.ends_with(kShift) || name.ends_with(kScale)) {
       const std::string input = name.substr(0, name.size() - kShift.size());
       const auto [place, is_new] = places.emplace(input, all.size());
       if (is_new) all.push_back({input, {}, {}});
-      (name.ends_with(kShift) ? all[place->second].shift : all[place->second].scale) = numbers(name, header, npz, path);
+      (name.ends_with(kShift) ? all[place->second].shift : all[place->second].scale) = numbers(name, info, file, path);
     } else {
-      weights.data.fitted.push_back({name, numbers(name, header, npz, path)});
+      weights.data.fitted.push_back({name, numbers(name, info, file, path)});
     }
   }
   for (const Standardization& fitted : weights.data.standardizations) {
@@ -182,16 +155,16 @@ Weights weights_in(const std::string& path, std::shared_ptr<const data::Npz> fil
 }  // namespace
 
 Weights read_weights(const std::string& path) {
-  return weights_in(path, std::make_shared<const data::Npz>(path));
+  return weights_in(path, std::make_shared<const std::string>(read_file(path)));
 }
 
 Weights read_weights(const LoadOptions& options) {
   const std::string& path = options.weights;
+  const std::shared_ptr<std::optional<std::string>>& kept = options.piped_weights;
   std::error_code ignored;
-  if (options.piped_weights == nullptr || std::filesystem::is_regular_file(path, ignored)) return read_weights(path);
-  std::optional<std::string>& bytes = *options.piped_weights;
-  if (!bytes) bytes = read_file(path);
-  return weights_in(path, std::make_shared<const data::Npz>(path, *bytes));
+  if (!kept || (!*kept && std::filesystem::is_regular_file(path, ignored))) return read_weights(path);
+  if (!*kept) *kept = read_file(path);
+  return weights_in(path, {kept, &**kept});
 }
 
 std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph) {
@@ -204,22 +177,22 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
   std::vector<std::string> names, unused;
   for (const ir::NodeId id : graph.impl().parameters) names.push_back(graph.impl().graph[id].name);
   const ByName wanted(names, std::identity());
-  const ByName given(weights.parameters, &std::pair<std::string, data::NpyHeader>::first);
+  const ByName given(weights.parameters, &std::pair<std::string, data::TensorInfo>::first);
   for (const auto& [name, array] : weights.parameters) {
     if (!wanted.find(name)) unused.push_back(name);
   }
   for (const ir::NodeId id : graph.impl().parameters) {
     const ir::Node& node = graph.impl().graph[id];
     const auto* one = given.find(node.name);
-    const data::NpyHeader* header = one ? &one->second : nullptr;
-    if (!header) {
+    const data::TensorInfo* info = one ? &one->second : nullptr;
+    if (!info) {
       const std::string other = full() ? "" : nearest_name(node.name, unused);
       add("weights.missing", fmt::format("no array '{}'", node.name),
           other.empty() ? "" : fmt::format("it has '{}', which the model has not", other));
-    } else if (header->type != "f4") {
-      add("weights.dtype", fmt::format("'{}' must be f32, it is {}", node.name, dtype_of(*header)));
-    } else if (!(header->shape == node.type.shape)) {
-      add("weights.shape", fmt::format("'{}' is {}, the parameter is {}", node.name, to_string(header->shape),
+    } else if (info->dtype != "f32") {
+      add("weights.dtype", fmt::format("'{}' must be f32, it is {}", node.name, info->dtype), std::string(kDtypeHint));
+    } else if (!(info->shape == node.type.shape)) {
+      add("weights.shape", fmt::format("'{}' is {}, the parameter is {}", node.name, to_string(info->shape),
                                        to_string(node.type.shape)));
     }
   }
@@ -270,10 +243,9 @@ void save_weights(Session& session, OutputFile& file) {
     arrays.emplace_back(fitted.input + std::string(kScale), doubles(fitted.scale));
   }
   for (const Fitted& fitted : model.data.fitted) arrays.emplace_back(fitted.name, doubles(fitted.values));
-  if (!model.data.origin.empty()) arrays.emplace_back(kOrigin, bytes_of(model.data.origin));
-  if (const MathMode math = session.program().math; math != MathMode::exact)
-    arrays.emplace_back(kMath, bytes_of(std::string(name_of(math))));
-  file.write(data::npz_bytes(arrays));
+  const MathMode math = session.program().math;
+  const std::string said = math == MathMode::exact ? "" : std::string(name_of(math));
+  file.write(archive_bytes(file.path(), std::move(arrays), {model.canonical, model.data.origin, said}));
   file.commit();
 }
 

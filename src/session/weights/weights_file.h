@@ -10,16 +10,16 @@
 #include <utility>
 #include <vector>
 
-#include "data/npy.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
+#include "session/weights/archive.h"
 
 namespace graphrun {
 
 struct Weights {
   std::string path;
-  std::shared_ptr<const data::Npz> file;
-  std::vector<std::pair<std::string, data::NpyHeader>> parameters;
+  std::shared_ptr<const Archive> file;
+  std::vector<std::pair<std::string, data::TensorInfo>> parameters;
   DataSet data;  // what was fitted to it and where it came from, read at once; no rows
 };
 
