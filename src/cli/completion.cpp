@@ -94,8 +94,12 @@ _graphrun() {{
   elif [[ $verb == help ]]; then
     COMPREPLY=($(compgen -W '{}' -- "$word"))
   else
-    local pattern='!*.json'; [[ $verb == predict && $before == *.json ]] && pattern=  # its data file
-    COMPREPLY=($(compgen -f -X "$pattern" -- "$word") $(compgen -d -- "$word"))
+    COMPREPLY=($(compgen -d -- "$word"))
+    if [[ $verb == predict && $before == *.@(json|safetensors) ]]; then  # its data file
+      COMPREPLY+=($(compgen -f -- "$word"))
+    else
+      COMPREPLY+=($(compgen -f -X '!*.json' -- "$word") $(compgen -f -X '!*.safetensors' -- "$word"))
+    fi
     [[ -n $verb ]] || COMPREPLY+=($(compgen -W '{}' -- "$word"))
   fi
 }}
@@ -134,7 +138,11 @@ _graphrun() {{
   elif [[ $verb == help ]]; then
     compadd -- $known
   else
-    if [[ $verb == predict && $before == *.json ]]; then _files -g '*.(csv|npy|npz)'; else _files -g '*.json'; fi
+    if [[ $verb == predict && $before == *.(json|safetensors) ]]; then
+      _files -g '*.(csv|npy|npz)'
+    else
+      _files -g '*.(json|safetensors)'
+    fi
     [[ -n $verb ]] || compadd -- $known
   fi
 }}

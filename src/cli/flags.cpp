@@ -105,7 +105,7 @@ constexpr Flag kFlags[] = {
      "start from the weights of this file, NPZ or safetensors",
      [](Arguments& a, std::string_view v) { a.load.weights = v; }, Completes::files},
     {"--save-weights", "FILE", "Model", "train",
-     "write the trained weights: FILE.npz, or FILE.safetensors with the model inside",
+     "write the trained weights: as NPZ or, named .safetensors, with their model",
      [](Arguments& a, std::string_view v) { a.save_weights = v; }, Completes::files},
 
     {"--target", "COLUMN", "Model", "init", "the column to predict",

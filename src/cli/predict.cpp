@@ -142,10 +142,12 @@ const Verb predict_verb = {
     R"(Reads the rows of a CSV, NPY or NPZ file and prints the model's outputs for each as CSV, in the units of the
 targets. A CSV file names its columns in the first line: as the model names those of its table, or x0, x1, ... for an
 array x of several numbers a row; other columns are not looked at. An NPY file is the model's one input, an NPZ file
-has inputs by name. A row's outputs depend on that row alone. Needs --weights, and none of the model's own data. With
---json, stdout is one object with the keys model, executor, math, rows, columns, predictions.)",
-    R"(graphrun train model.json --save-weights model.npz
-graphrun predict model.json new.csv --weights model.npz > predictions.csv)",
+has inputs by name. A row's outputs depend on that row alone. Needs --weights, or a safetensors file of weights as the
+model, and none of the model's own data. With --json, stdout is one object with the keys model, executor, math, rows,
+columns, predictions.)",
+    R"(graphrun train model.json --save-weights model.safetensors
+graphrun predict model.safetensors new.csv > predictions.csv
+graphrun predict model.json new.csv --weights model.npz)",
     run_predict};
 
 }  // namespace graphrun::cli

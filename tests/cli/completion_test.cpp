@@ -35,6 +35,10 @@ TEST_F(Completion, VerbsAndModelsAreOffered) {
   EXPECT_EQ(offered({"graphrun", "ver"}), Words{"verify"});
   EXPECT_EQ(offered({"graphrun", "li"}), Words{"line.json"});
   EXPECT_EQ(offered({"graphrun", "plan", ""}), Words{"line.json"});  // one verb is enough
+  file("loom.safetensors", "");
+  file("loom.csv", "");
+  EXPECT_EQ(offered({"graphrun", "plan", "lo"}), Words{"loom.safetensors"});
+  EXPECT_EQ(offered({"graphrun", "predict", "loom.safetensors", "loom.c"}), Words{"loom.csv"});
   EXPECT_EQ(offered({"graphrun", "help", "ver"}), Words{"verify"});
   EXPECT_EQ(offered({"graphrun", "completion", ""}), (Words{"bash", "zsh"}));
 }

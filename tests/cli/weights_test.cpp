@@ -92,6 +92,53 @@ TEST_F(Weights, PredictAnswersInOriginalUnits) {
   EXPECT_EQ(graphrun({"predict", houses_, fresh, "--weights", weights_, "--batch=2"}).out, outcome.out);
 }
 
+// One file has all that a prediction needs: model, fitted numbers, parameters.
+TEST_F(Weights, SafetensorsAreTheModelToo) {
+  const std::string safe = (folder_ / "weights.safetensors").string();
+  const Json trained = train({"--save-weights", weights_, "--epochs=300"});
+  EXPECT_EQ(train({"--save-weights", safe, "--epochs=300"})["weights_hash"], trained["weights_hash"]);
+  const std::string fresh = file("new.csv", "rooms,age\n3,10\n5,0\n2,33\n");
+  const std::string expected = graphrun({"predict", houses_, fresh, "--weights", weights_}).out;
+  ASSERT_EQ(lines(expected).size(), 4u);
+  EXPECT_EQ(graphrun({"predict", houses_, fresh, "--weights", safe}).out, expected);
+  const Outcome canonical = graphrun({"show", houses_, "--json", "--epochs=300"});
+  std::filesystem::remove(houses_);
+
+  EXPECT_EQ(graphrun({"show", safe, "--json"}).out, canonical.out);
+  const Outcome evaluated = graphrun({"eval", safe, "--json"});
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_EQ(Json::parse(evaluated.out)["train"], trained["train"]);
+  EXPECT_EQ(Json::parse(evaluated.out)["model"], "houses");
+  // Training goes on: one epoch from there is nearer than one from the start.
+  const Outcome more = graphrun({"train", safe, "--epochs=1", "--json", "-q"});
+  ASSERT_EQ(more.code, 0) << more.err;
+  EXPECT_LT(Json::parse(more.out)["train"]["rmse"].get<double>(), 1);
+  expect_refused(graphrun({"train", safe, "--save-weights", safe}), {"weights.safetensors' is the model file"});
+  for (const char* verb : {"plan", "verify", "check", "show"}) {
+    const Outcome outcome = graphrun({verb, safe});
+    EXPECT_EQ(outcome.code, 0) << verb << ": " << outcome.err;
+  }
+
+  std::filesystem::remove(csv_);
+  const Outcome outcome = graphrun({"predict", safe, fresh});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, expected);
+  const Outcome piped =
+      run({"/bin/bash", "-c", "cat '" + safe + "' | '" GRAPHRUN_CLI "' predict /dev/stdin '" + fresh + "'"});
+  EXPECT_EQ(piped.out, expected) << piped.err;
+  const Outcome both =
+      run({"/bin/bash", "-c",
+           "'" GRAPHRUN_CLI "' predict <(cat '" + safe + "') '" + fresh + "' --weights <(cat '" + safe + "')"});
+  EXPECT_EQ(both.out, expected) << both.err;
+  expect_refused(graphrun({"eval", safe}), {"weights.safetensors:", "'houses.csv' not found"});
+
+  // A header of no more than braces: weights of nothing, and no model.
+  const std::string bare = file("bare.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
+  expect_refused(graphrun({"predict", bare, fresh}), {"has weights and no model inside", "--weights"});
+  const std::string text = file("text.safetensors", "{\"format\": 1}");
+  expect_refused(graphrun({"predict", text, fresh}), {"text.safetensors': no safetensors file"});
+}
+
 TEST_F(Weights, TheTrainingFileItselfCanBePredicted) {
   train({"--save-weights", weights_});
   const std::vector<std::string> rows = lines(graphrun({"predict", houses_, csv_, "--weights", weights_}).out);

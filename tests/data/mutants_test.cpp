@@ -7,6 +7,7 @@
 #include "archives.h"
 #include "base/philox.h"
 #include "data/npy.h"
+#include "data/safetensors.h"
 #include "data_fixture.h"
 #include "session/weights/weights_file.h"
 #include "support/memory_cap.h"
@@ -204,12 +205,30 @@ TEST_F(MutantsTest, WeightsFiles) {
                                                                   {"h.b", counted(DType::f32, Shape{3})},
                                                                   {"x:shift", counted(DType::f64, Shape{2})},
                                                                   {"x:scale", counted(DType::f64, Shape{2})}};
-  run(data::npz_bytes(arrays), [&](const std::string& bytes) {
-    write("w.npz", bytes);
-    const Weights weights = read_weights(path("w.npz"));
+  const auto read = [&](const std::string& bytes) {
+    write("w", bytes);
+    const Weights weights = read_weights(path("w"));
     const std::vector<Diagnostic> found = misfits(weights, graph);
     if (!found.empty()) throw Error(ErrorKind::input, found);
     return parameters_of(weights).size();
+  };
+  run(data::npz_bytes(arrays), read);
+  run(data::safetensors_bytes(arrays, {{"graphrun.origin", R"({"seed": 1, "samples": 4})"}}), read);
+}
+
+// The header alone, packed with its right length, so that what it says is believed.
+TEST_F(MutantsTest, SafetensorsHeaders) {
+  const std::vector<std::pair<std::string, HostTensor>> arrays = {{"h.W", counted(DType::f32, Shape{2, 3})},
+                                                                  {"x:shift", counted(DType::f64, Shape{2})}};
+  const std::string bytes = data::safetensors_bytes(arrays, {{"a", "b"}});
+  const std::size_t values = 2 * 3 * 4 + 2 * 8, begin = bytes.size() - values;
+  const std::string header = bytes.substr(8, bytes.find_last_not_of(' ', begin - 1) + 1 - 8);
+  run(header, [&](const std::string& mutant) {
+    const data::Safetensors file(
+        "w", std::make_shared<const std::string>(test::little(mutant.size(), 8) + mutant + bytes.substr(begin)));
+    std::size_t axes = 0;
+    for (const std::string& name : file.names()) axes += static_cast<std::size_t>(file.read(name).shape.rank());
+    return axes;
   });
 }
 

@@ -126,6 +126,7 @@ TEST_F(WeightsTest, AllThatDoesNotFitIsSaidAtOnce) {
   const std::string parameters =
       "DIR/w.npz: 'h.W' is (3, 4), the parameter is (2, 4)\n"
       "DIR/w.npz: 'h.b' must be f32, it is f64\n"
+      "    hint: convert it before it is saved: .astype(numpy.float32), in PyTorch .float()\n"
       "DIR/w.npz: no array 'z.W'\n"
       "    hint: it has 'z.w', which the model has not\n"
       "DIR/w.npz: the model has no parameter 'z.w'\n"
