@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -113,9 +114,9 @@ struct Model {
   explicit Model(GraphBuilder builder) : graph(std::move(builder)) {}
   std::string name;
   std::string file;  // that it was read from; empty when it was built
-  // canonical_model() of that file, overrides included, for weights to keep; empty: it was built, or has more than
-  // 16 MiB of text.
-  std::string canonical;
+  // Says that file as canonical_model() does, overrides included, for weights to keep. Empty: it was built. The text
+  // is empty where it would have more than 16 MiB.
+  std::function<std::string()> canonical;
   GraphBuilder graph;
   std::vector<OutputSpec> outputs;
   TrainSpec train;

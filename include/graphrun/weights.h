@@ -1,9 +1,13 @@
-// weights.h: a model's parameters, and the numbers fitted to its data, as one NPZ file that NumPy reads.
-// Contract: an array for each parameter under its name (f32), and for each input whose values were standardized or
-// scaled "x:shift" and "x:scale" (f64, one entry a column; stored = (original - shift) / scale); what else was fitted
-// to the training rows, and where they came from (docs/data.md, "Weights files"). Errors: Error of kind input with
-// every mistake of a file at once, kind run when it cannot be written; a file is replaced whole or not at all. Leaves
-// to others: starting a model file from such a file, its fitted numbers included (LoadOptions::weights).
+// weights.h: a model's parameters, and the numbers fitted to its data, as one file: NPZ, which NumPy reads, or
+// safetensors, which also has the model inside, so that it can be given in a model file's place (load_model()).
+// Contract: read by content, whatever the name; written as safetensors where the name ends with .safetensors, else as
+// NPZ. An array for each parameter under its name (f32), and for each input whose values were standardized or scaled
+// "x:shift" and "x:scale" (f64, one entry a column; stored = (original - shift) / scale); what else was fitted to the
+// training rows, and where they came from (docs/data.md, "Weights files"). The same weights are the same bytes: no time
+// and no folder is in them. The model inside is the file that the session's model was read from; one that was built has
+// none. Errors: Error of kind input with every mistake of a file at once, kind run when it cannot be written; a file is
+// replaced whole or not at all. Leaves to others: starting a model file from such a file, its fitted numbers included
+// (LoadOptions::weights).
 #pragma once
 
 #include <string>
@@ -18,8 +22,8 @@ GRAPHRUN_API void save_weights(Session& session, const std::string& path);
 // The same into a file that was opened before the training, so that one which cannot be written is found out then.
 GRAPHRUN_API void save_weights(Session& session, OutputFile& file);
 
-// For weights that could not be saved where they should be: into a new file in $TMPDIR or, where that fails, the home
-// folder: $HOME, else that of the system's entry for the user. Its path.
+// For weights that could not be saved where they should be: into a new NPZ file in $TMPDIR or, where that fails, the
+// home folder: $HOME, else that of the system's entry for the user. Its path.
 GRAPHRUN_API std::string rescue_weights(Session& session);
 
 // Sets the parameters. Names, shapes, dtypes must be the session's own, the fitted numbers those that its data were

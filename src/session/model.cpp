@@ -127,13 +127,22 @@ ReadArray initial_arrays(data::Files& files) {
   };
 }
 
-// Values that stand in the file may be many: weights do without the model then.
-constexpr std::size_t kMostCanonical = std::size_t{16} << 20;
-
-std::string canonical_text(const ModelFile& file, Model& model, const json::Document& document) {
-  if (document.text.size() > kMostCanonical) return {};
-  std::string text = json::text(canonical(file, model));
-  return text.size() > kMostCanonical ? std::string() : text;
+// When it is asked for: values that stand in the file may be many, and are then held several times.
+std::function<std::string()> canonical_text(const json::Document& read, const LoadOptions& options,
+                                            const std::string& name) {
+  constexpr std::size_t kMost = std::size_t{16} << 20;
+  if (read.text.size() > kMost) return [] { return std::string(); };
+  return [name, path = read.file, text = read.text, overrides = options.overrides] {
+    json::Document document = json::parse(path, text);
+    apply_overrides(document, overrides);
+    json::Reader reader(document);
+    const ModelFile file(reader);
+    Model model = file.build();
+    reader.throw_if_failed();
+    model.name = name;
+    std::string said = json::text(canonical(file, model));
+    return said.size() > kMost ? std::string() : said;
+  };
 }
 
 Model read_model(const json::Document& document, const LoadOptions& options) {
@@ -160,8 +169,6 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
         {folder, options.data_dir, file.seed(), &formulas, use_of(options), weights ? &weights->data : nullptr});
   }
   reader.throw_if_failed();
-  if (model.name.empty()) model.name = path.stem().string();
-  model.canonical = canonical_text(file, model, document);
   std::optional<std::int64_t> batch =
       options.predicts > 0 ? prediction_batch(file, model, data, options) : batch_of(reader, file, data, options);
   reader.throw_if_failed();
@@ -174,7 +181,9 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     for (auto& [name, tensor] : parameters_of(*weights))
       graph.inits.at(graph.builder.find(name)) = Init::values(std::move(tensor));
   }
+  if (model.name.empty()) model.name = path.stem().string();
   model.file = document.file;
+  model.canonical = canonical_text(document, options, model.name);
   model.data = std::move(data);
   model.data.files.insert(model.data.files.end(), files.found().begin(), files.found().end());
   return model;

@@ -21,13 +21,6 @@ constexpr Note kNotes[] = {{&WeightsNotes::model, "graphrun.model", {}},
                            {&WeightsNotes::origin, "graphrun.origin", "data:origin"},
                            {&WeightsNotes::math, "graphrun.math", "train:math"}};
 
-bool has_extension(const std::string& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension == ".safetensors";
-}
-
 // Text as the array of its bytes.
 HostTensor bytes_of(const std::string& text) {
   HostTensor tensor(DType::i32, Shape{static_cast<std::int64_t>(text.size())});
@@ -90,8 +83,15 @@ class ArchiveOf final : public Archive {
 
 }  // namespace
 
+bool is_safetensors_name(const std::string& path) {
+  std::string extension = std::filesystem::path(path).extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == ".safetensors";
+}
+
 bool is_safetensors(const std::string& path, std::string_view bytes) {
-  return data::is_safetensors(bytes) || (has_extension(path) && !bytes.starts_with("PK"));
+  return data::is_safetensors(bytes) || (is_safetensors_name(path) && !bytes.starts_with("PK"));
 }
 
 std::shared_ptr<const Archive> open_archive(const std::string& path, std::shared_ptr<const std::string> bytes) {
@@ -101,7 +101,7 @@ std::shared_ptr<const Archive> open_archive(const std::string& path, std::shared
 
 std::string archive_bytes(const std::string& path, std::vector<std::pair<std::string, HostTensor>> tensors,
                           const WeightsNotes& notes) {
-  if (has_extension(path)) {
+  if (is_safetensors_name(path)) {
     data::Texts texts = {{"format", "graphrun"}, {"graphrun.version", GRAPHRUN_VERSION}};
     for (const Note& note : kNotes) {
       if (!(notes.*note.text).empty()) texts.emplace_back(note.key, notes.*note.text);

@@ -32,7 +32,9 @@ class Archive {
   virtual const WeightsNotes& notes() const = 0;
 };
 
-// Whether a file is, or would be, safetensors. `path` decides where the bytes begin as those of no weights.
+bool is_safetensors_name(const std::string& path);
+
+// Whether these are the bytes of such a file; the name decides where they begin as those of no weights.
 bool is_safetensors(const std::string& path, std::string_view bytes);
 
 std::shared_ptr<const Archive> open_archive(const std::string& path, std::shared_ptr<const std::string> bytes);

@@ -243,9 +243,11 @@ void save_weights(Session& session, OutputFile& file) {
     arrays.emplace_back(fitted.input + std::string(kScale), doubles(fitted.scale));
   }
   for (const Fitted& fitted : model.data.fitted) arrays.emplace_back(fitted.name, doubles(fitted.values));
-  const MathMode math = session.program().math;
-  const std::string said = math == MathMode::exact ? "" : std::string(name_of(math));
-  file.write(archive_bytes(file.path(), std::move(arrays), {model.canonical, model.data.origin, said}));
+  WeightsNotes notes;
+  if (model.canonical && is_safetensors_name(file.path())) notes.model = model.canonical();
+  notes.origin = model.data.origin;
+  if (const MathMode math = session.program().math; math != MathMode::exact) notes.math = name_of(math);
+  file.write(archive_bytes(file.path(), std::move(arrays), notes));
   file.commit();
 }
 
