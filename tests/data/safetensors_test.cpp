@@ -220,10 +220,10 @@ TEST(Safetensors, TheHeaderAndValuesCountTowardsTheLimit) {
 // ---- weights of models
 
 constexpr const char* kGaps = R"js({"format": 1,
-  "data": {"source": {"csv": "a.csv", "missing": "mean", "x": ["a", "b"], "c": "b - mean(b)", "y": "y"},
+  "data": {"source": {"csv": "a.csv", "missing": "mean", "x": ["a", "b", "s"], "c": "b - mean(b)", "y": "y"},
            "split": [0.6, 0.2, 0.2],
-           "transform": {"x": ["standardize"], "y": ["standardize"]}},
-  "inputs": {"x": ["batch", 2], "c": ["batch", 1], "y": ["batch", 1]},
+           "transform": {"s": ["one_hot"], "x": ["standardize"], "y": ["standardize"]}},
+  "inputs": {"x": ["batch", 4], "c": ["batch", 1], "y": ["batch", 1]},
   "parameters": {"unused": {"shape": [3], "init": {"normal": 1}}},
   "graph": ["xc = concat(x, c, axis=1)",
             {"name": "h", "op": "dense", "inputs": ["xc"], "units": 4, "activation": "tanh"},
@@ -235,10 +235,10 @@ class SafetensorsWeights : public DataTest {
  protected:
   SafetensorsWeights() {
     write("model.json", kGaps);
-    std::string rows = "a,b,y\n";
+    std::string rows = "a,b,s,y\n";
     for (int i = 0; i < 40; ++i)
-      rows +=
-          (i % 9 == 3 ? "" : std::to_string(i)) + "," + std::to_string(i % 7) + "," + std::to_string(0.3 * i) + "\n";
+      rows += (i % 9 == 3 ? "" : std::to_string(i)) + "," + std::to_string(i % 7) + "," + (i % 3 > 0 ? "süß" : "no") +
+              "," + std::to_string(0.3 * i) + "\n";
     write("a.csv", rows);
     LoadOptions options;
     options.overrides = {{"train.seed", "5"}};
@@ -315,7 +315,7 @@ TEST_F(SafetensorsWeights, TheModelInsideIsTheModel) {
 }
 
 TEST_F(SafetensorsWeights, APredictionIsTheSame) {
-  write("new.csv", "b,a\n3,5\n1,\n");
+  write("new.csv", "s,b,a\nsüß,3,5\nno,1,\n");
   LoadOptions npz, none;
   npz.weights = path("w.npz");
   npz.predicts = none.predicts = 2;

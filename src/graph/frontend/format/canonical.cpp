@@ -20,10 +20,10 @@ using json::make_array;
 using json::make_object;
 
 // Numbers in the form that json_text gives them; 1.0 and 1 are the same number.
-json::Value normalized(const json::Value& given) {
-  json::Value value = given.kind == json::Kind::real ? make(given.real) : given;
-  for (json::Value& item : value.items) item = normalized(item);
-  for (json::Member& member : value.members) member.value = normalized(member.value);
+json::Value normalized(json::Value value) {
+  if (value.kind == json::Kind::real) return make(value.real);
+  for (json::Value& item : value.items) item = normalized(std::move(item));
+  for (json::Member& member : value.members) member.value = normalized(std::move(member.value));
   return value;
 }
 
