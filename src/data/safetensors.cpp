@@ -43,7 +43,7 @@ std::optional<Shape> shape_of(const std::vector<std::int64_t>& extents) {
 }
 
 // The whole numbers of an array, none below 0; nothing when it is something else.
-std::optional<std::vector<std::int64_t>> counts(const json::Value* list) {
+std::optional<std::vector<std::int64_t>> whole_numbers(const json::Value* list) {
   if (list == nullptr || list->kind != json::Kind::array) return std::nullopt;
   std::vector<std::int64_t> numbers;
   for (const json::Value& item : list->items) {
@@ -117,8 +117,8 @@ Safetensors::Entry Safetensors::entry_of(const json::Member& member, std::uint64
   const json::Value* dtype = find_value(member.value, "dtype");
   if (dtype == nullptr || dtype->kind != json::Kind::string)
     fail(fmt::format("'{}' has no \"dtype\" that is a string", name));
-  const auto extents = counts(find_value(member.value, "shape")),
-             offsets = counts(find_value(member.value, "data_offsets"));
+  const auto extents = whole_numbers(find_value(member.value, "shape")),
+             offsets = whole_numbers(find_value(member.value, "data_offsets"));
   if (!extents) fail(fmt::format("'{}' has no \"shape\" of whole numbers from 0 on", name));
   if (!offsets || offsets->size() != 2 || (*offsets)[0] > (*offsets)[1])
     fail(fmt::format("'{}' has no \"data_offsets\" [begin, end] of whole numbers from 0 on", name));

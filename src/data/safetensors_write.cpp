@@ -15,7 +15,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are written as they lie in memory");
 
-constexpr std::size_t kAligned = 64, kLength = 8;
+constexpr std::size_t kAlignment = 64, kLength = 8;
 
 [[noreturn]] void cannot_write(std::string message) {
   throw Error(ErrorKind::input, "data.safetensors", std::move(message), "NPZ has no such limit: FILE.npz");
@@ -58,7 +58,7 @@ std::string safetensors_bytes(std::span<const std::pair<std::string, HostTensor>
     size += one->second.bytes().size();
   }
   std::string text = json::line(header);
-  text.resize((kLength + text.size() + kAligned - 1) / kAligned * kAligned - kLength, ' ');
+  text.resize((kLength + text.size() + kAlignment - 1) / kAlignment * kAlignment - kLength, ' ');
   if (text.size() > kMostSafetensorsHeader)
     cannot_write(fmt::format("the header of the safetensors file would have {} bytes, and {} are the most", text.size(),
                              kMostSafetensorsHeader));

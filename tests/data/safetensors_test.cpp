@@ -368,6 +368,8 @@ TEST_F(SafetensorsWeights, FilesThatDoNotFit) {
             std::string::npos);
   write("text.safetensors", "weights");
   EXPECT_NE(refused("text.safetensors").find("no safetensors file: it has 7 bytes"), std::string::npos);
+  EXPECT_TRUE(is_safetensors_name("a.b/W.SafeTensors"));
+  EXPECT_FALSE(is_safetensors_name("safetensors"));
   // An archive is one whatever it is called.
   std::filesystem::rename(path("w.npz"), path("npz.safetensors"));
   LoadOptions options;
