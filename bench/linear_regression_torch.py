@@ -1,6 +1,6 @@
 """torch's step of models/linear_regression.json in a CUDA graph.
 
-python3 bench/linear_regression_torch.py realestate.json   (needs torch and a CUDA device)
+python3 bench/linear_regression_torch.py models/data/realestate.json   (needs torch and a CUDA device)
 Prints the median microseconds per step over 7 blocks of 2000 steps, ten steps in one graph, and the final training loss.
 """
 import json

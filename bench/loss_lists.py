@@ -1,6 +1,6 @@
 """Training losses of models whose start is known, in float64 by NumPy alone: tests/models/losses/ holds its output.
 
-python3 bench/loss_lists.py DATA_FOLDER OUTPUT_FOLDER   (the folder with realestate.json, spam.json and mnist/)
+python3 bench/loss_lists.py DATA_FOLDER OUTPUT_FOLDER   (the folder with mnist/: models, after scripts/get-data)
 Writes NAME.txt, one loss a line: the whole training of the three convex models, which start from zeros, and the first
 ten steps of mnist_mlp from mnist/mlp_init.npz. tests/models/losses_test.cpp holds graphrun against them at 1e-4.
 """
@@ -12,11 +12,12 @@ import sys
 
 import numpy as np
 
+tables = pathlib.Path(__file__).resolve().parent.parent / "models" / "data"
 data, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 
 
 def table(name):
-    d = json.loads((data / name).read_text())
+    d = json.loads((tables / name).read_text())
     x = np.array(d["x"], float).reshape(d["m"], d["n"])
     scale = x.std(0)
     scale[scale == 0] = 1  # a constant column is centred only

@@ -23,6 +23,8 @@ file(RELATIVE_PATH GRAPHRUN_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig 
 configure_file(cmake/graphrun.pc.in ${PROJECT_BINARY_DIR}/package/graphrun.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/graphrun.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/graphrun FILES_MATCHING PATTERN "*.json")
+# With their data, and what these ask to be told: authors and licences. Not what scripts/get-data fetched.
+install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/graphrun FILES_MATCHING
+  PATTERN "*.json" PATTERN "data/*.gz" PATTERN "data/README.md" PATTERN "mnist" EXCLUDE)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -31,6 +31,13 @@ if readelf -d "$prefix/bin/graphrun" "$library" | grep -E 'R(UN)?PATH' | grep -F
   fail "a search path into the build tree was installed"
 fi
 
+step "the installed models find their data"
+[ -e "$prefix/share/graphrun/models/data/README.md" ] || fail "the data came without their licences"
+for model in digits linear_regression logistic_regression; do
+  env -u GRAPHRUN_DATA "$prefix/bin/graphrun" "$prefix/share/graphrun/models/$model.json" --epochs=1 --quiet >"$work/log" 2>&1 ||
+    { cat "$work/log"; fail "models/$model.json"; }
+done
+
 step "only names of graphrun are exported"
 nm -D --defined-only "$library" | awk '{ print $NF }' | sed 's/@.*//' >"$work/mangled"
 [ -s "$work/mangled" ] || fail "nothing is exported"

@@ -1,6 +1,6 @@
 // The losses of the first training steps of every model, and of all steps of the convex ones, against recorded lists.
-// tests/models/losses/ holds them, one loss a line. Those of models that start from known weights come from NumPy in
-// float64 (bench/loss_lists.py); of the others, whose start our own random numbers draw, from
+// tests/models/losses/ holds them, one loss a line. Those of known starts (zeros, and that of mnist_mlp's reference)
+// come from NumPy in float64 (bench/loss_lists.py); of the others, whose start our own random numbers draw, from
 // `graphrun models/NAME.json --executor=ref --losses FILE` with the overrides of kKnown.
 #include <gtest/gtest.h>
 
@@ -27,12 +27,19 @@ struct Known {
 
 const Overrides kTenEpochs = {{"train.epochs", "10"}};
 const Overrides kTenBatches = {{"train.epochs", "1"}, {"data.train.range", "[0, 10000]"}};  // of 1000 rows
+const Overrides kTenOfDigits = {{"train.epochs", "1"}, {"train.batch", "126"}};
 const Overrides kTenthOfStock = {{"train.epochs", "1"}, {"data.source.random.rows", "80000"}, {"train.batch", "5600"}};
 
-const Known kKnown[] = {{"linear_regression", kTenEpochs, true},
+Overrides both(Overrides all, const Overrides& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+const Known kKnown[] = {{"digits", kTenOfDigits},
+                        {"linear_regression", kTenEpochs, true},
                         {"logistic_regression", kTenEpochs, true},
                         {"mnist_logreg", kTenBatches, true},
-                        {"mnist_mlp", kTenBatches},
+                        {"mnist_mlp", both(kTenBatches, reference_start())},
                         {"peaks", kTenEpochs},
                         {"realestate_mlp", kTenEpochs},
                         {"realestate_mlp2", kTenEpochs},
@@ -63,7 +70,7 @@ class FirstTen : public testing::TestWithParam<std::tuple<Known, std::string>> {
 
 TEST_P(FirstTen, Losses) {
   const auto& [known, executor] = GetParam();
-  GRAPHRUN_SKIP_WITHOUT_DATA(known.model);
+  GRAPHRUN_SKIP_WITHOUT_DATA(known.model, known.ten_steps);
   Session session = open_model(known.model, executor, known.ten_steps);
   const std::vector<double> losses = session.train().losses;
   EXPECT_EQ(losses.size(), 10u);
@@ -139,10 +146,11 @@ TEST(Mnist, LogisticRegressionFollowsItsReference) {
 
 // From the reference's own start, whose path float32 leaves slowly: 0.9701 after 10 epochs and 0.9750 after 20 there.
 TEST(Mnist, TheNetworkFollowsItsReference) {
-  GRAPHRUN_SKIP_WITHOUT_DATA("mnist_mlp");
+  GRAPHRUN_SKIP_WITHOUT_DATA("mnist_mlp", reference_start());
   GRAPHRUN_SKIP_WHEN_SANITIZED();
   const std::vector<double> first = MnistFigures("mnist_mlp_20").list("first_ten_step_losses");
-  Session session = open_model("mnist_mlp", "cpu", {{"train.epochs", "20"}, {"train.evaluate_every", "10"}});
+  const Overrides twenty_epochs = {{"train.epochs", "20"}, {"train.evaluate_every", "10"}};
+  Session session = open_model("mnist_mlp", "cpu", both(twenty_epochs, reference_start()));
   std::vector<double> validation;
   const std::vector<double> losses = session
                                          .train([&](const Report& report) {

@@ -28,9 +28,13 @@ inline constexpr bool kSanitized = false;
 using Overrides = std::vector<std::pair<std::string, std::string>>;
 
 std::string data_folder();  // GRAPHRUN_TEST_DATA, else shared/data beside the checkout; it need not exist
+std::string data_file(const std::string& name);  // beside the models, else in data_folder()
+
+// The start of mnist_mlp's reference: what its losses are compared with, and no part of the model.
+Overrides reference_start();
 
 // "" when the model can be trained here, else the reason for skipping its test.
-std::string data_is_missing(const std::string& model);
+std::string data_is_missing(const std::string& model, const Overrides& overrides = {});
 
 std::vector<std::string> model_names();  // of every file in models/, in order
 Session open_model(const std::string& name, const std::string& executor, const Overrides& overrides = {});
@@ -46,8 +50,8 @@ double metric(const Metrics& metrics, std::string_view name);  // a test failure
 
 }  // namespace graphrun
 
-#define GRAPHRUN_SKIP_WITHOUT_DATA(model) \
-  if (const std::string missing = graphrun::data_is_missing(model); !missing.empty()) GTEST_SKIP() << missing
+#define GRAPHRUN_SKIP_WITHOUT_DATA(...) \
+  if (const std::string missing = graphrun::data_is_missing(__VA_ARGS__); !missing.empty()) GTEST_SKIP() << missing
 
 #define GRAPHRUN_REF_AT_NIGHT(executor)                               \
   if (std::string(executor) == "ref" && !graphrun::test::all_cases()) \

@@ -24,6 +24,15 @@ says "sub/a.gz is there"
 says "b fetched from file://$work/there/b"
 says "--data-dir $work/data"
 
+# Without --to: beside the models, where nothing more need be said.
+mkdir -p "$work/clone/scripts"
+cp "$get" "$work/clone/scripts/"
+expect 0 "$work/clone/scripts/get-data" --table "$table" two
+same "$work/there/b" "$work/clone/models/b"
+says "all files are in $work/clone/models, where its models look for them"
+expect 0 env GRAPHRUN_DATA="$work/data" "$work/clone/scripts/get-data" --table "$table" two
+says "GRAPHRUN_DATA=$work/data"
+
 # A beginning is gone on with, a false beginning is thrown away.
 rm "$work/data/sub/a.gz"
 head -c 100000 "$work/there/a.gz" >"$work/data/sub/a.gz.part"
