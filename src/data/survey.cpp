@@ -157,12 +157,12 @@ class ColumnLook {
   void see_missing() { ++survey_.missing; }
 
   ColumnSurvey result() && {
-    using Kind = ColumnSurvey::Kind;
+    using Found = ColumnSurvey::Kind;
     const bool has_few = counts_.size() <= kMostCategories;
     const bool is_empty = counts_.empty();
-    survey_.kind = has_few && !is_empty ? Kind::words : Kind::text;
-    if (is_date_ && !is_empty) survey_.kind = Kind::date;
-    if (is_number_ && !is_empty) survey_.kind = Kind::number;
+    survey_.kind = has_few && !is_empty ? Found::words : Found::text;
+    if (is_date_ && !is_empty) survey_.kind = Found::date;
+    if (is_number_ && !is_empty) survey_.kind = Found::number;
     survey_.is_constant = counts_.size() == 1;
     survey_.is_counter = is_number_ && is_counter_ && numbers_ > 2;
     if (!has_few) survey_.categories.clear();

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kLine = R"json({
+constexpr const char* kProfiled = R"json({
   "format": 1,
   "name": "line",
   "data": {"train": {"inline": {"x": [[0], [1], [2], [3]], "y": [[1], [3], [5], [7]]}}},
@@ -33,7 +33,7 @@ class CliProfile : public ::testing::Test {
   std::string path(const char* name) const { return folder_.file(name); }
 
   const test::TemporaryFolder folder_;
-  const std::string model_ = folder_.write("line.json", kLine);
+  const std::string model_ = folder_.write("line.json", kProfiled);
 };
 
 TEST_F(CliProfile, Table) {
