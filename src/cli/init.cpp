@@ -50,8 +50,9 @@ const Verb init_verb = {
     Words::data,
     "write a model file to begin with from a CSV file",
     R"(Looks at a CSV file and writes a model that predicts the column --target from the others: how the file is written
-(separator, decimal comma), which columns are numbers, dates or words, and what takes the place of missing values stand
-in it, to be read and changed. Words as target make a classification. Columns that are left out are named on stderr.
+(separator, decimal comma), which columns are numbers, dates or words, and what takes the place of missing values
+stand in it, to be read and changed. Words as target make a classification. Columns that are left out are named on
+stderr.
 Without --output the model goes to stdout; a file that is there is never overwritten.)",
     R"(graphrun init houses.csv --target price -o houses.json
 graphrun houses.json)",
