@@ -141,6 +141,9 @@ struct LoadOptions {
   // Above 0: the model is loaded to predict so many rows. No split is read, and the batch follows from the model; it is
   // that of the training where an output depends on the other rows of its batch (docs/data.md).
   std::int64_t predicts = 0;
+  // A file of labelled rows to evaluate in place of the model's own data: the one split is then "data". `weights` have
+  // what was fitted. `format` as in InputOptions.
+  std::string evaluates = {}, format = {};
   // When set, the first call keeps the model file's bytes here and the next ones take it: a pipe is read once only.
   std::shared_ptr<std::optional<std::string>> text = {};
   std::shared_ptr<std::optional<std::string>> piped_weights = {};  // the same of `weights`, where that is a pipe
@@ -153,10 +156,41 @@ GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& option
 // Whether `model` is such a file of weights.
 GRAPHRUN_API bool is_weights(const std::string& model, const LoadOptions& options = {});
 
-// The rows of a CSV, NPY or NPZ file as the inputs of Session::predict(), in original units; f32 inputs as f64, so that
-// nothing is rounded before it is standardized. A CSV file names its columns as docs/data.md says; what no input takes
-// is left out. An NPY file is the only input, an NPZ file has arrays by name. What was fitted to the training rows
-// comes from LoadOptions::weights. Throws Error.
+// How a file of rows is read.
+struct InputOptions {
+  std::string format = {};             // "csv", "json", "npy", "npz" or "idx"; empty: the file tells (docs/data.md)
+  std::vector<std::string> keep = {};  // columns whose texts are wanted beside the inputs
+};
+
+struct InputRows {
+  std::vector<std::pair<std::string, HostTensor>> inputs;  // for Session::predict()
+  std::vector<std::vector<std::string>> kept;              // for each of InputOptions::keep: its texts, by row
+  std::int64_t rows() const { return inputs.front().second.shape()[0]; }
+};
+
+// The rows of a file as the inputs of Session::predict(), in original units; f32 inputs as f64, so that nothing is
+// rounded before it is standardized. Names are those of docs/data.md, "Predictions"; what no input takes is left out.
+// What was fitted to the training rows comes from LoadOptions::weights. The constructor reads the model and opens the
+// file ("-" is stdin). Throws Error. Belongs to one thread at a time.
+class GRAPHRUN_API InputReader {
+ public:
+  InputReader(const std::string& model, const std::string& path, const LoadOptions& options = {},
+              const InputOptions& how = {});
+  ~InputReader();
+  InputReader(InputReader&&) noexcept;
+  InputReader& operator=(InputReader&&) noexcept;
+
+  // All rows of a file; of a pipe of CSV or JSON Lines those that have come since, for which it waits; nothing at the
+  // end. Rows of a model whose outputs depend on other rows come at once.
+  std::optional<InputRows> next();
+  bool streams() const;  // whether there may be several
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// All rows at once.
 GRAPHRUN_API std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& model,
                                                                          const std::string& path,
                                                                          const LoadOptions& options = {});

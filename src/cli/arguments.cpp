@@ -167,8 +167,10 @@ void refuse_data(const std::string& model, const Verb& verb) {
   }
 }
 
+const std::string kStdin = "/dev/stdin";
+
 void take_model(const std::vector<std::string>& words, std::size_t at, const Verb& verb, Arguments& arguments) {
-  const std::string& model = words[at];
+  const std::string& model = words[at] == "-" ? kStdin : words[at];
   std::error_code ignored;
   if (!std::filesystem::exists(model, ignored)) refuse_missing(model, at == 0, words.size() > at + 1);
   if (std::filesystem::is_directory(model, ignored)) {
@@ -264,9 +266,11 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
   if (verb->words == Words::model_and_data) {
     if (words.size() == at + 1) {
       throw usage("no_data", fmt::format("{} needs a data file: graphrun {} {} DATA", words[0], words[0], words[at]),
-                  "a CSV or NPY file with a row for each prediction");
+                  "a CSV, JSON, NPY, NPZ or IDX file with a row for each prediction, or - for stdin");
     }
     arguments.word = words[at + 1];
+    if (arguments.model == kStdin && (arguments.word == "-" || arguments.word == kStdin))
+      throw usage("stdin", "the model and the data cannot both come from stdin", "give one of them as a file");
     return refuse_extra(words, at + 2, verb->name);
   }
   if (words.size() > at + 1) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "diagnostics.h"
 #include "graphrun/model.h"
@@ -24,7 +25,10 @@ struct Arguments {
   SessionOptions session;
   std::string save_weights;             // path; empty: none
   std::string column;                   // init: the target
-  std::string output;                   // init: path; empty: stdout
+  std::string output;                   // init, predict: path; empty: stdout
+  std::vector<std::string> keep;        // predict: columns
+  bool labels = false;                  // predict
+  bool probabilities = false;           // predict
   std::string log, losses;              // the same
   std::string profile_trace;            // the same
   std::string against = "ref";          // verify

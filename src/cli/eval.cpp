@@ -32,10 +32,12 @@ const Verb eval_verb = {
     "evaluate saved weights on the model's splits",
     R"(Evaluates loss and metrics of --weights on every split of the model, and trains nothing. The data are split and
 transformed as when the weights were trained, whatever --seed says; where that cannot be, because the rows or the
-split are others now, the exit code is 2. With --json, stdout is one object with the keys model, executor, math,
-train, validation, test, arena_bytes, weights_hash.)",
+split are others now, the exit code is 2. --data evaluates the labelled rows of another file instead, whose columns
+are named as those of the model's own data; the result has one split, data. With --json, stdout is one object with
+the keys model, executor, math, train, validation, test (or data), arena_bytes, weights_hash.)",
     R"(graphrun train model.json --save-weights model.npz
-graphrun eval model.json --weights model.npz)",
+graphrun eval model.json --weights model.npz
+graphrun eval model.json --weights model.npz --data held-out.csv)",
     run_eval};
 
 }  // namespace graphrun::cli

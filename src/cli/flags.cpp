@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <limits>
@@ -49,6 +50,22 @@ void set_isa(Arguments&, std::string_view value) {
 // The library asks for the limit where it reads, and says what is wrong with it.
 void set_max_input(Arguments&, std::string_view value) {
   setenv("GRAPHRUN_MAX_INPUT", std::string(value).c_str(), 1);
+}
+
+void set_format(Arguments& arguments, std::string_view value) {
+  for (const std::string_view known : {"csv", "json", "npy", "npz", "idx"}) {
+    if (value == known) arguments.load.format = value;
+  }
+  if (arguments.load.format != value)
+    throw BadValue{fmt::format("must be csv, json, npy, npz or idx, got '{}'", value)};
+}
+
+void keep_columns(Arguments& arguments, std::string_view value) {
+  while (!value.empty()) {
+    const std::size_t comma = std::min(value.find(','), value.size());
+    arguments.keep.emplace_back(value.substr(0, comma));
+    value.remove_prefix(std::min(comma + 1, value.size()));
+  }
 }
 
 void check_format(Arguments&, std::string_view value) {
@@ -111,6 +128,17 @@ constexpr Flag kFlags[] = {
     {"--target", "COLUMN", "Model", "init", "the column to predict",
      [](Arguments& a, std::string_view v) { a.column = v; }},
     {"--output", "FILE", "Model", "init", "write the model to this new file instead of stdout",
+     [](Arguments& a, std::string_view v) { a.output = v; }, Completes::files, "", "-o"},
+    {"--data", "FILE", "Rows", "eval", "evaluate the labelled rows of this file, or - for stdin, instead of the splits",
+     [](Arguments& a, std::string_view v) { a.load.evaluates = v; }, Completes::files},
+    {"--format", "NAME", "Rows", "predict eval", "of the rows: csv, json, npy, npz or idx; by default the file tells",
+     set_format},
+    {"--keep", "COLUMNS", "Rows", "predict", "copy these columns, as in id,name; may be repeated", keep_columns},
+    {"--labels", "", "Rows", "predict", "print the class of each row: its word or number",
+     [](Arguments& a, std::string_view) { a.labels = true; }},
+    {"--probabilities", "", "Rows", "predict", "print probabilities where an output is logits",
+     [](Arguments& a, std::string_view) { a.probabilities = true; }},
+    {"--output", "FILE", "Rows", "predict", "write the predictions to this file instead of stdout",
      [](Arguments& a, std::string_view v) { a.output = v; }, Completes::files, "", "-o"},
 
     {"--against", "NAME", "Verifying", "verify", "the executor that is right, ref by default",

@@ -69,6 +69,8 @@ class JsonWriter {
     return end_array();
   }
 
+  JsonWriter& json(std::string_view text) { return raw(text); }  // a value that another writer has written
+
   const std::string& text() const { return text_; }
 
  private:

@@ -6,9 +6,15 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "graphrun/class_outputs.h"
 #include "graphrun/elements.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
 #include "open.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -16,11 +22,13 @@
 namespace graphrun::cli {
 namespace {
 
-// An output in the units of the model, and how they become those of its target.
+// An output of some rows in the units of the model, how they become those of its target, and what classes they say.
 struct Output {
-  std::string name;
+  std::string name, target;
   HostTensor values;
   std::optional<Standardization> units;
+  ClassOutput classes;
+  bool says_label = false;
 };
 using Outputs = std::vector<Output>;
 
@@ -59,14 +67,30 @@ std::size_t width_of(const HostTensor& tensor) {
   return rows == 0 ? 0 : static_cast<std::size_t>(tensor.shape().elements() / rows);
 }
 
-// An output of several numbers a row is so many columns: "logits.0", "logits.1", ...
-std::vector<std::string> columns_of(const Outputs& outputs) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor, units] : outputs) {
-    const std::size_t width = width_of(tensor);
-    for (std::size_t i = 0; i < width; ++i) names.push_back(width == 1 ? name : fmt::format("{}.{}", name, i));
+// Kept columns, then the labels, then the numbers; an output of several numbers a row is so many columns: "logits.0",
+// or "logits.setosa" where its classes have words.
+std::vector<std::string> columns_of(const Outputs& outputs, const std::vector<std::string>& keep) {
+  std::vector<std::string> names = keep;
+  for (const Output& output : outputs) {
+    if (output.says_label) names.push_back(output.target);
+  }
+  for (const Output& output : outputs) {
+    const std::size_t width = width_of(output.values);
+    for (std::size_t i = 0; i < width; ++i)
+      names.push_back(width == 1 ? output.name : fmt::format("{}.{}", output.name, output.classes.label(i)));
   }
   return names;
+}
+
+// Calls f(text) for the labels of one row.
+template <class F>
+void each_label(const Outputs& outputs, std::size_t row, F f) {
+  for (const Output& output : outputs) {
+    if (!output.says_label) continue;
+    const std::size_t width = width_of(output.values);
+    const auto numbers = output.values.elements<float>().subspan(row * width, width);
+    f(output.classes.label(output.classes.class_of(numbers)));
+  }
 }
 
 // Calls f(number) for the elements of one row of one output.
@@ -88,47 +112,159 @@ void each_number(const Output& output, std::size_t row, F f) {
   });
 }
 
-std::string as_csv(const Outputs& outputs, std::size_t rows) {
-  std::string text = fmt::format("{}\n", fmt::join(columns_of(outputs), ","));
-  for (std::size_t row = 0; row < rows; ++row) {
-    bool first = true;
-    for (const Output& output : outputs) {
-      each_number(output, row, [&](auto x) {
-        fmt::format_to(std::back_inserter(text), "{}{}", first ? "" : ",", unsigned_nan(x));
-        first = false;
-      });
+// As RFC 4180 has it: quoted where a comma, a quote, a line end or a space at an end would be lost.
+std::string quoted(std::string_view text) {
+  const bool is_plain = text.find_first_of(",\"\r\n") == std::string_view::npos &&
+                        (text.empty() || (text.front() != ' ' && text.back() != ' '));
+  if (is_plain) return std::string(text);
+  std::string result = "\"";
+  for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return result + "\"";
+}
+
+// Where predictions go: stdout, or a file that takes its place when all is there.
+class Destination {
+ public:
+  explicit Destination(const std::string& path) {
+    if (!path.empty()) file_.emplace(path, "predict.write");
+  }
+  void refuse(const std::string& input) const {
+    if (file_ && file_->is(input))
+      throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", file_->path()));
+  }
+  void write(std::string_view text) {
+    if (file_)
+      file_->write(text);
+    else
+      write_results(text);
+  }
+  void finish() {
+    if (file_) file_->commit();
+  }
+
+ private:
+  std::optional<OutputFile> file_;
+};
+
+class Predictions {
+ public:
+  Predictions(Session& session, const Arguments& arguments, std::vector<std::optional<Standardization>> units)
+      : session_(session), arguments_(arguments), units_(std::move(units)), classes_(class_outputs(session.model())) {
+    const bool any = std::any_of(classes_.begin(), classes_.end(), [](const ClassOutput& one) { return one.is_class; });
+    if (!any && (arguments.labels || arguments.probabilities)) {
+      throw Error(ErrorKind::input, "predict.classes",
+                  fmt::format("{}: no output of the model has a target that is classes",
+                              arguments.labels ? "--labels" : "--probabilities"),
+                  "such a target is made of words, or compared by a cross-entropy");
     }
+  }
+
+  Outputs of(const InputRows& rows) {
+    Outputs outputs;
+    for (auto& [name, values] : session_.predict_all(rows.inputs)) {
+      const std::size_t i = outputs.size();
+      const bool says_label = classes_[i].is_class && (arguments_.labels || !classes_[i].words.empty());
+      outputs.push_back(
+          {name, session_.model().outputs[i].target, std::move(values), units_[i], classes_[i], says_label});
+      Output& output = outputs.back();
+      if (!arguments_.probabilities || !output.classes.is_class) continue;
+      const std::size_t width = width_of(output.values);
+      const std::span<float> numbers = output.values.elements<float>();
+      for (std::size_t at = 0; width > 0 && at < numbers.size(); at += width)
+        output.classes.to_probabilities(numbers.subspan(at, width));
+      // The label of a probability is that of its logits: the half, where one is all there is.
+      if (width == 1) output.classes.numbers = ClassOutput::Numbers::plain;
+    }
+    return outputs;
+  }
+
+  const std::vector<std::string>& keep() const { return arguments_.keep; }
+
+ private:
+  Session& session_;
+  const Arguments& arguments_;
+  std::vector<std::optional<Standardization>> units_;
+  std::vector<ClassOutput> classes_;
+};
+
+std::string as_csv(const Outputs& outputs, const InputRows& rows) {
+  std::string text;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows.rows()); ++row) {
+    bool is_first = true;
+    const auto add_cell = [&](const std::string& cell) {
+      if (!is_first) text += ',';
+      is_first = false;
+      text += cell;
+    };
+    for (const std::vector<std::string>& column : rows.kept) add_cell(quoted(column[row]));
+    each_label(outputs, row, [&](const std::string& label) { add_cell(quoted(label)); });
+    for (const Output& output : outputs)
+      each_number(output, row, [&](auto x) { add_cell(fmt::format("{}", unsigned_nan(x))); });
     text += '\n';
   }
   return text;
 }
 
-std::string as_json(const Session& session, const Outputs& outputs, std::size_t rows) {
-  JsonWriter json;
-  json.begin_object().member("model", session.model().name).member("executor", session.executor());
-  json.member("math", name_of(session.program().math));
-  json.member("rows", rows).member("columns", columns_of(outputs)).key("predictions").begin_array();
-  for (std::size_t row = 0; row < rows; ++row) {
+void add_rows(JsonWriter& json, const Outputs& outputs, const InputRows& rows) {
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows.rows()); ++row) {
     json.begin_array();
+    for (const std::vector<std::string>& column : rows.kept) json.value(column[row]);
+    each_label(outputs, row, [&](const std::string& label) { json.value(label); });
     for (const Output& output : outputs) each_number(output, row, [&](auto x) { json.value(x); });
     json.end_array();
   }
-  return json.end_array().end_object().text() + "\n";
+}
+
+// Rows as they come: those of a pipe are answered before more are waited for.
+void print_csv(InputReader& reader, InputRows rows, Predictions& predictions, Destination& to) {
+  bool has_header = false;
+  for (std::optional<InputRows> next = std::move(rows); next; next = reader.next()) {
+    const Outputs outputs = predictions.of(*next);
+    std::string text;
+    if (!has_header) {
+      std::vector<std::string> names = columns_of(outputs, predictions.keep());
+      for (std::string& name : names) name = quoted(name);
+      text = fmt::format("{}\n", fmt::join(names, ","));
+    }
+    has_header = true;
+    to.write(text + as_csv(outputs, *next));
+  }
+}
+
+void print_json(InputReader& reader, InputRows rows, Session& session, Predictions& predictions, Destination& to) {
+  JsonWriter json, lines;
+  std::int64_t count = 0;
+  std::vector<std::string> names;
+  lines.begin_array();
+  for (std::optional<InputRows> next = std::move(rows); next; next = reader.next()) {
+    const Outputs outputs = predictions.of(*next);
+    if (count == 0) names = columns_of(outputs, predictions.keep());
+    count += next->rows();
+    add_rows(lines, outputs, *next);
+  }
+  lines.end_array();
+  json.begin_object().member("model", session.model().name).member("executor", session.executor());
+  json.member("math", name_of(session.program().math));
+  json.member("rows", count).member("columns", names).key("predictions").json(lines.text()).end_object();
+  to.write(json.text() + "\n");
 }
 
 int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
-  const auto inputs = load_inputs(arguments.model, arguments.word, arguments.load);
-  const std::int64_t rows = inputs.front().second.shape()[0];
+  Destination to(arguments.output);
+  for (const std::string& read : {arguments.model, arguments.word, arguments.load.weights}) to.refuse(read);
+  InputReader reader(arguments.model, arguments.word, arguments.load, {arguments.load.format, arguments.keep});
+  InputRows first = *reader.next();
   LoadOptions load = arguments.load;
-  load.predicts = rows;
+  load.predicts = reader.streams() ? std::max<std::int64_t>(first.rows(), 1024) : first.rows();
   Model model = load_model(arguments.model, load);
-  const std::vector<std::optional<Standardization>> units = take_units(model);
+  std::vector<std::optional<Standardization>> units = take_units(model);
   Session session = open_session(std::move(model), arguments, diagnostics);
-  Outputs outputs;
-  for (auto& [name, values] : session.predict_all(inputs))
-    outputs.push_back({name, std::move(values), units[outputs.size()]});
-  const auto count = static_cast<std::size_t>(rows);
-  write_results(arguments.json ? as_json(session, outputs, count) : as_csv(outputs, count));
+  Predictions predictions(session, arguments, std::move(units));
+  if (arguments.json)
+    print_json(reader, std::move(first), session, predictions, to);
+  else
+    print_csv(reader, std::move(first), predictions, to);
+  to.finish();
   return kDone;
 }
 
@@ -139,15 +275,16 @@ const Verb predict_verb = {
     "",
     Words::model_and_data,
     "print what the model says of the rows of a file, as CSV",
-    R"(Reads the rows of a CSV, NPY or NPZ file and prints the model's outputs for each as CSV, in the units of the
-targets. A CSV file names its columns in the first line: as the model names those of its table, or x0, x1, ... for an
-array x of several numbers a row; other columns are not looked at. An NPY file is the model's one input, an NPZ file
-has inputs by name. A row's outputs depend on that row alone. Needs --weights, or a safetensors file of weights as the
-model, and none of the model's own data. With --json, stdout is one object with the keys model, executor, math, rows,
-columns, predictions.)",
+    R"(Reads the rows of a CSV, JSON, NPY, NPZ or IDX file ("-" is stdin) and prints the model's outputs for each as CSV,
+in the units of the targets; of classes that are words the word, too. Columns are found by name: as the model names
+those of its table, or x0, x1, ... for an array x of several numbers a row; other columns are not looked at. JSON
+is an array of objects, or one a line. An NPY or IDX file is the model's one input, an NPZ file has inputs by name.
+Rows of a pipe of CSV or JSON lines are answered as they come. A row's outputs depend on that row alone. Needs
+--weights, or a safetensors file of weights as the model, and none of the model's own data. With --json, stdout is
+one object with the keys model, executor, math, rows, columns, predictions.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun predict model.safetensors new.csv > predictions.csv
-graphrun predict model.json new.csv --weights model.npz)",
+tail -f log.csv | graphrun predict model.json - --weights model.npz --keep time)",
     run_predict};
 
 }  // namespace graphrun::cli

@@ -53,7 +53,9 @@ std::string as_json(const Results& results) {
   JsonWriter json;
   json.begin_object();
   json.member("model", results.model).member("executor", results.executor).member("math", results.math);
+  const bool is_other = results.splits.back().has_value();
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    if (is_other != (i + 1 == kSplits.size())) continue;
     json.key(kSplits[i]);
     if (!results.splits[i]) {
       json.null();

@@ -2,7 +2,8 @@
 // Contract: as JSON one object with exactly the keys model, executor, math, train, validation, test, epochs, steps,
 // seconds, steps_per_second, interrupted, arena_bytes, weights_hash, in this order; without a training the five about
 // it are left out, and a profile, where one was asked for, comes last. A split holds loss, then each metric by name;
-// one that the model has not is null. So is what an interrupt left no time for.
+// one that the model has not is null; of another file's rows there is one split, data, in place of the three. So is
+// what an interrupt left no time for.
 #pragma once
 
 #include <array>
@@ -17,7 +18,8 @@
 
 namespace graphrun::cli {
 
-inline constexpr std::array<std::string_view, 3> kSplits = {"train", "validation", "test"};
+// The last is there for eval --data only, and is not told of otherwise.
+inline constexpr std::array<std::string_view, 4> kSplits = {"train", "validation", "test", "data"};
 
 struct Results {
   std::string model;

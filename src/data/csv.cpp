@@ -154,7 +154,8 @@ std::string_view Csv::content(const Field& field) const {
 
 Error Csv::error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const {
   const Field& at = field(row, column);
-  return error(at.begin - at.quoted, fmt::format("row {}, column '{}': {}", row, names_[column], what),
+  return error(at.begin - at.quoted,
+               fmt::format("row {}, column '{}': {}", row + dialect_.rows_before, names_[column], what),
                std::move(hint));
 }
 
@@ -172,7 +173,7 @@ Error Csv::error(std::size_t offset, std::string message, std::string hint) cons
   diagnostic.message = std::move(message);
   diagnostic.hint = std::move(hint);
   diagnostic.file = path_;
-  diagnostic.line = line;
+  diagnostic.line = line + dialect_.lines_before;
   diagnostic.column = static_cast<int>(std::min<std::size_t>(offset - begin, INT32_MAX - 1)) + 1;
   return Error(ErrorKind::input, {std::move(diagnostic)});
 }

@@ -19,6 +19,8 @@ struct Dialect {
   char delimiter = ',';
   std::string comment = {};  // a line that begins with it is none; empty: there are no comments
   Notation notation = {};
+  std::size_t rows_before = 0;  // of a stream of which this is a piece: for messages
+  int lines_before = 0;
 };
 
 class Csv final : public TextTable {

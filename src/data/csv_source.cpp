@@ -1,4 +1,4 @@
-// The source "csv": a column is an array; how the file is written, and which rows are left of it.
+// The sources "csv" and "records": a column is an array; how the file is written, and which rows are left of it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 
 #include "data/csv.h"
 #include "data/inflate.h"
+#include "data/json_table.h"
 #include "data/missing.h"
 #include "data/sources.h"
 #include "graphrun/error.h"
@@ -52,7 +53,7 @@ class TextSource {
 };
 
 // "missing": one policy for all columns, or an object of them by column.
-std::vector<Missing> read_policies(SourceContext& context, const std::vector<std::string>& names) {
+std::vector<Missing> said_policies(SourceContext& context, const std::vector<std::string>& names) {
   std::vector<Missing> missing(names.size());
   const std::optional<json::Place> at = context.split.get("missing");
   if (!at) return missing;
@@ -67,9 +68,18 @@ std::vector<Missing> read_policies(SourceContext& context, const std::vector<std
     const std::optional<Missing> one = read_missing(context.reader, at->member(member));
     const auto place = places.find(member.key);
     if (place != places.end() && one) missing[place->second] = *one;
-    if (place == places.end())
+    if (place == places.end() && !context.is_other)
       context.reader.report_key(*at, member, "data.column", fmt::format("no column '{}'", member.key),
                                 did_you_mean(member.key, names));
+  }
+  return missing;
+}
+
+// Each row of another file has its prediction: one that lacks a value is not left out but refused.
+std::vector<Missing> read_policies(SourceContext& context, const std::vector<std::string>& names) {
+  std::vector<Missing> missing = said_policies(context, names);
+  for (Missing& one : missing) {
+    if (context.is_other && one.kind == Missing::Kind::drop) one = {};
   }
   return missing;
 }
@@ -133,22 +143,51 @@ void refuse_one_column(const std::string& path, const Csv& csv) {
 
 }  // namespace
 
-Loaded read_csv(SourceContext& context) {
+namespace {
+
+Loaded loaded_from(SourceContext& context, std::shared_ptr<const TextTable> table) {
   Loaded loaded;
   loaded.rows.keyed = false;
-  const std::optional<std::string> name = context.reader.string(context.value);
-  const bool has_tabs = name && (ends_with(*name, ".tsv") || ends_with(*name, ".tsv.gz") || ends_with(*name, ".tab"));
-  const Dialect dialect = read_dialect(context, has_tabs ? '\t' : ',');
-  if (!name) return loaded;
-  const std::string path = context.files.find(*name);
-  const auto csv = std::make_shared<const Csv>(path, inflated_text(path, context.files.read(path)), dialect);
-  if (dialect.header && !context.split.find("delimiter")) refuse_one_column(path, *csv);
-  const auto source = std::make_shared<TextSource>(csv, read_policies(context, csv->names()));
+  std::vector<Missing> missing = read_policies(context, table->names());
+  const auto source = std::make_shared<TextSource>(std::move(table), std::move(missing));
   loaded.rows.arrays = source->arrays(context.value);
   loaded.rows.use = [source, files = &context.files](const std::vector<std::size_t>& used) {
     source->use(used, *files);
   };
   return loaded;
+}
+
+Loaded no_rows() {
+  Loaded loaded;
+  loaded.rows.keyed = false;
+  return loaded;
+}
+
+}  // namespace
+
+Loaded read_csv(SourceContext& context) {
+  const std::optional<std::string> name = context.reader.string(context.value);
+  const bool has_tabs = name && (ends_with(*name, ".tsv") || ends_with(*name, ".tsv.gz") || ends_with(*name, ".tab"));
+  Dialect dialect = read_dialect(context, has_tabs ? '\t' : ',');
+  if (!name) return no_rows();
+  const std::string path = context.files.find(*name);
+  Piece piece = context.files.read_piece(path);
+  dialect.rows_before = piece.rows_before;
+  dialect.lines_before = piece.lines_before;
+  const auto csv = std::make_shared<const Csv>(path, inflated_text(path, std::move(piece.bytes)), dialect);
+  if (dialect.header && !context.split.find("delimiter")) refuse_one_column(path, *csv);
+  return loaded_from(context, csv);
+}
+
+Loaded read_records(SourceContext& context) {
+  const std::optional<std::string> name = context.reader.string(context.value);
+  Notation notation;
+  notation.na = read_words(context, "na");
+  if (!name) return no_rows();
+  const std::string path = context.files.find(*name);
+  Piece piece = context.files.read_piece(path);
+  piece.bytes = inflated_text(path, std::move(piece.bytes));
+  return loaded_from(context, std::make_shared<const JsonTable>(path, piece, std::move(notation)));
 }
 
 }  // namespace graphrun::data

@@ -84,6 +84,7 @@ std::string Files::find(const std::string& name) {
     std::error_code error;
     return fs::exists(path, error) && !fs::is_directory(path, error);
   };
+  if (name == "-") return "/dev/stdin";
   std::vector<std::string> tried = folders_;
   if (fs::path(name).is_absolute()) tried = {fs::path(name).parent_path().string()};
   std::string nearest;
@@ -100,6 +101,11 @@ std::string Files::find(const std::string& name) {
                             : fmt::format("data file '{}' not found; looked in {}", name, fmt::join(tried, ", ")),
               nearest.empty() ? "paths are relative to the model file, --data-dir or GRAPHRUN_DATA"
                               : fmt::format("did you mean '{}'?", nearest));
+}
+
+Piece Files::read_piece(const std::string& path) {
+  const auto piece = pieces_.find(path);
+  return piece != pieces_.end() ? piece->second : Piece{read(path)};
 }
 
 std::string Files::read(const std::string& path) {

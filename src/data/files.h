@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "data/array.h"
@@ -14,9 +15,21 @@
 
 namespace graphrun::data {
 
+// Some records of a stream, in place of a file's bytes, and what stood before them: for messages.
+struct Piece {
+  std::string bytes;
+  std::size_t rows_before = 0;
+  int lines_before = 0;
+  bool is_lines = false;  // of JSON: an object a line
+};
+
 class Files {
  public:
   explicit Files(const DataOptions& options);
+
+  // What the file at the path holds from now on.
+  void provide(const std::string& path, Piece piece) { pieces_.insert_or_assign(path, std::move(piece)); }
+  Piece read_piece(const std::string& path);  // that, or the whole file
 
   std::string find(const std::string& name);  // the path of an existing file that is no folder
   const std::vector<std::string>& found() const { return found_; }
@@ -31,6 +44,7 @@ class Files {
   std::vector<std::string> folders_, found_;
   std::map<std::string, ArrayPtr> read_;
   std::map<std::string, std::string> pipes_;
+  std::map<std::string, Piece> pieces_;
   std::vector<std::string> warnings_;
   std::unordered_set<std::string> warned_;
 };

@@ -176,7 +176,7 @@ Parts read_source(json::Reader& reader, const json::Place& at, const std::string
   }
   const std::size_t before = reader.errors();
   Loaded loaded;
-  SourceContext context{reader, split, value, files, options.seed};
+  SourceContext context{reader, split, value, files, options.seed, options.is_other};
   try {
     loaded = format->read(context);
   } catch (const Error& error) {

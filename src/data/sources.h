@@ -30,6 +30,7 @@ struct SourceContext {
   json::Place value;  // of the source's own key
   Files& files;
   std::uint64_t seed = 0;  // the model's
+  bool is_other = false;   // of a file that is not the model's (DataOptions)
 };
 
 struct SourceFormat {
@@ -54,6 +55,7 @@ Loaded read_idx(SourceContext& context);     // idx.cpp
 Loaded read_npy(SourceContext& context);     // npy.cpp
 Loaded read_npz(SourceContext& context);
 Loaded read_csv(SourceContext& context);  // csv_source.cpp
+Loaded read_records(SourceContext& context);
 
 // {"x": "a.gz", "y": "b.gz"}: one file an array, read with `read` when asked for.
 Loaded read_files_by_key(SourceContext& context, Array (*read)(const std::string& path));

@@ -27,6 +27,7 @@
 #include "session/coupling.h"
 #include "session/formulas.h"
 #include "session/model_text.h"
+#include "session/rows/labelled_rows.h"
 #include "session/weights/weights_file.h"
 
 namespace graphrun {
@@ -43,10 +44,18 @@ std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
   return inputs;
 }
 
+// Of rows that are not the model's own: its batch, or as many as it was trained with; fewer where there are fewer.
+std::int64_t evaluation_batch(const ModelFile& file, const DataSet& data, const Split& rows) {
+  const std::int64_t all = data.origin.empty() ? 0 : data::read_origin("the weights' data:origin", data.origin).samples;
+  const std::int64_t wanted = file.batch().value_or(all > 0 ? all : rows.samples());
+  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(rows.samples(), 1));
+}
+
 // The batch that the file and its data ask for; nothing: it is not known, or was reported.
 std::optional<std::int64_t> batch_of(json::Reader& reader, const ModelFile& file, const DataSet& data,
                                      const LoadOptions& options) {
   const Split* train = data.find("train");
+  if (const Split* rows = data.find("data")) return evaluation_batch(file, data, *rows);
   if (!train && options.data == DataUse::none) return file.batch();
   if (!train) {
     reader.report(*file.data(), "model.data", "there is no training split", "\"train\" names its source");
@@ -150,7 +159,10 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   if (!options.weights.empty()) weights = read_weights(options);
   json::Reader reader(document);
   const std::filesystem::path path(document.file);
-  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  // A pipe lies in no folder of its user's: then data are looked for where the command is typed.
+  std::error_code ignored;
+  const bool has_folder = path.has_parent_path() && std::filesystem::is_regular_file(path, ignored);
+  const std::string folder = has_folder ? path.parent_path().string() : ".";
   data::Files files({folder, options.data_dir});
   // What is only planned needs no values, and weights take the place of all of them.
   const bool reads = use_of(options) == DataUse::values && !weights;
@@ -162,7 +174,9 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     if (!found.empty()) reader.report(reader.root(), Error(ErrorKind::input, found));
   }
   DataSet data;
-  if (file.data() && file.inputs_read()) {
+  if (!options.evaluates.empty() && !reader.failed()) {
+    data = labelled_rows(document.file, options);
+  } else if (file.data() && file.inputs_read()) {
     const ModelFormulas formulas(file.constants());
     data = read_data(
         reader, *file.data(), declarations(file, model),

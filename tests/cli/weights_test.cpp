@@ -255,7 +255,7 @@ TEST_F(Weights, MistakesAreAnsweredWithWhatToDo) {
   expect_refused(graphrun({"predict", houses_, csv_}), {"predict needs the weights", "--save-weights"});
   expect_refused(graphrun({"predict", houses_, "--weights", weights_}), {"predict needs a data file"});
   expect_refused(graphrun({"predict", houses_, "none.csv", "--weights", weights_}), {"no such file: 'none.csv'"});
-  expect_refused(predict("rows.txt", "1 2\n"), {"rows.txt", ".csv, .npy or .npz"});
+  expect_refused(predict("rows.txt", ""), {"rows.txt", "the file has no rows"});
   expect_refused(predict("agge.csv", "rooms,agge\n1,2\n"), {"agge.csv: no column 'age'", "did you mean 'agge'?"});
   expect_refused(predict("ten.csv", "rooms,age\n1,ten\n"), {"ten.csv:2:3", "expected a number, got 'ten'"});
   expect_refused(predict("broken.npy", "not numpy"), {"broken.npy"});

@@ -262,6 +262,7 @@ Json split() {
   const Members values = {{"json", type("string")},
                           {"npz", type("string")},
                           {"csv", type("string")},
+                          {"records", type("string")},
                           {"inline", map_of(type("array"))},
                           {"idx", map_of(type("string"))},
                           {"npy", map_of(type("string"))},

@@ -1,0 +1,111 @@
+#include "data/json_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+namespace {
+
+// The numbers of nested arrays, in row-major order.
+void flatten(const json::Value& value, std::vector<const json::Value*>& leaves) {
+  if (value.kind != json::Kind::array) return leaves.push_back(&value);
+  for (const json::Value& item : value.items) flatten(item, leaves);
+}
+
+std::string text_of(const json::Value& value) {
+  switch (value.kind) {
+    case json::Kind::string:
+      return value.string;
+    case json::Kind::boolean:
+      return value.boolean ? "true" : "false";
+    case json::Kind::integer:
+      return std::to_string(value.integer);
+    case json::Kind::real:
+      return fmt::format("{}", value.real);
+    default:
+      return {};
+  }
+}
+
+// A mistake of a piece, at its line of the whole.
+Error moved(const Error& error, int lines) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  for (Diagnostic& diagnostic : diagnostics) diagnostic.line += diagnostic.line > 0 ? lines : 0;
+  return Error(error.kind(), std::move(diagnostics), error.more());
+}
+
+}  // namespace
+
+JsonTable::JsonTable(std::string path, const Piece& piece, Notation notation)
+    : TextTable(std::move(notation)), path_(std::move(path)), rows_before_(piece.rows_before) {
+  const std::size_t first = piece.bytes.find_first_not_of(" \t\r\n");
+  if (!piece.is_lines && first != std::string::npos && piece.bytes[first] == '[') {
+    const json::Document document = json::parse(path_, piece.bytes);
+    for (const json::Value& item : document.root.items) add_row(item, 0);
+  } else {
+    each_line(piece.bytes, [&](std::string_view line, int number) {
+      const int before = piece.lines_before + number;
+      try {
+        add_row(json::parse(path_, std::string(line)).root, before);
+      } catch (const Error& error) {
+        throw moved(error, before);
+      }
+    });
+  }
+  if (rows_.empty()) throw Error(ErrorKind::input, "data.records", fmt::format("'{}': the file has no rows", path_));
+}
+
+void JsonTable::add_row(const json::Value& object, int lines_before) {
+  if (object.kind != json::Kind::object)
+    throw error(object.line, object.column,
+                fmt::format("expected an object for each row, got {}", name_of(object.kind)),
+                "rows are an array of objects, or one object a line");
+  Row row{{}, object.line + lines_before, object.column};
+  for (const json::Member& member : object.members) add_value(row, member.key, member.value, lines_before);
+  rows_.push_back(std::move(row));
+}
+
+void JsonTable::add_value(Row& row, const std::string& name, const json::Value& value, int lines_before) {
+  std::vector<const json::Value*> leaves;
+  flatten(value, leaves);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const json::Value& leaf = *leaves[i];
+    if (leaf.kind == json::Kind::object)
+      throw error(leaf.line, leaf.column, fmt::format("'{}': expected a number or a word, got an object", name), "");
+    const std::string column = leaves.size() == 1 ? name : name + std::to_string(i);
+    const auto [place, is_new] = index_.try_emplace(column, names_.size());
+    if (is_new) names_.push_back(column);
+    if (row.cells.size() <= place->second) row.cells.resize(place->second + 1);
+    row.cells[place->second] = {text_of(leaf), leaf.line + lines_before, leaf.column};
+  }
+}
+
+std::string_view JsonTable::text(std::size_t row, std::size_t column) const {
+  const std::vector<Cell>& cells = rows_[row].cells;
+  if (column < cells.size() && cells[column].line > 0) return cells[column].text;
+  // A misspelt key would otherwise be a value that is missing, and filled.
+  fail_at(row, column, fmt::format("the row has no key '{}'", names_[column]), "null says that a value is missing");
+}
+
+Error JsonTable::error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const {
+  const Row& at = rows_[row];
+  const bool is_there = column < at.cells.size() && at.cells[column].line > 0;
+  return error(is_there ? at.cells[column].line : at.line, is_there ? at.cells[column].column : at.column,
+               fmt::format("row {}, column '{}': {}", row + rows_before_, names_[column], what), std::move(hint));
+}
+
+Error JsonTable::error(int line, int column, std::string message, std::string hint) const {
+  Diagnostic diagnostic;
+  diagnostic.code = "data.records";
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  diagnostic.file = path_;
+  diagnostic.line = line;
+  diagnostic.column = column;
+  return Error(ErrorKind::input, {std::move(diagnostic)});
+}
+
+}  // namespace graphrun::data

@@ -1,0 +1,56 @@
+// json_table.h: rows as JSON objects: an array of them, or one a line (JSON Lines).
+// Contract: the columns are the keys of all rows, in the order in which they first appear. null is a missing value; a
+// row that lacks the key of a column that is read is an error. An array of several numbers is so many columns: {"x":
+// [1, 2]} has x0 and x1, in row-major order. Numbers, words, true and false are cells as those of a CSV file. Errors
+// have the file's line and column. Throws Error. Leaves to others: what a cell says (text_table.h).
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/json.h"
+#include "data/files.h"
+#include "data/text_table.h"
+
+namespace graphrun::data {
+
+class JsonTable final : public TextTable {
+ public:
+  JsonTable(std::string path, const Piece& piece, Notation notation);
+
+  std::size_t rows() const override { return rows_.size(); }
+  std::string_view text(std::size_t row, std::size_t column) const override;
+  Error error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const override;
+
+ private:
+  struct Cell {
+    std::string text;
+    int line = 0, column = 0;
+  };
+  struct Row {
+    std::vector<Cell> cells;  // by column; the last ones may be missing
+    int line = 0, column = 0;
+  };
+  void add_row(const json::Value& object, int lines_before);
+  void add_value(Row& row, const std::string& name, const json::Value& value, int lines_before);
+  Error error(int line, int column, std::string message, std::string hint) const;
+
+  std::string path_;
+  std::size_t rows_before_;
+  std::vector<Row> rows_;
+  std::unordered_map<std::string, std::size_t> index_;  // of names_
+};
+
+// Calls f(text of the line, its number from 0) for lines that are not empty.
+template <class F>
+void each_line(std::string_view text, F f) {
+  for (int number = 0; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) f(line, number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+}  // namespace graphrun::data

@@ -1,0 +1,131 @@
+#include "data/row_stream.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/input_limit.h"
+#include "graphrun/error.h"
+
+namespace graphrun::data {
+
+RowStream::RowStream(const std::string& path)
+    : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), limit_(input_limit()) {
+  if (file_.number() >= 0) return;
+  throw Error(ErrorKind::input, "file.read",
+              fmt::format("cannot read '{}': {}", path, std::generic_category().message(errno)));
+}
+
+bool RowStream::fill() {
+  if (at_end_) return false;
+  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  const std::size_t size = buffer_.size();
+  require_within_input_limit(size + kPiece, fmt::format("a record of '{}'", path_), limit_);
+  buffer_.resize(size + kPiece);
+  ssize_t count = 0;
+  do {
+    count = ::read(file_.number(), buffer_.data() + size, kPiece);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) {
+    throw Error(ErrorKind::input, "file.read",
+                fmt::format("cannot read '{}': {}", path_, std::generic_category().message(errno)));
+  }
+  buffer_.resize(size + static_cast<std::size_t>(count));
+  at_end_ = count == 0;
+  return !at_end_;
+}
+
+std::string_view RowStream::look(std::size_t bytes) {
+  while (buffer_.size() < bytes && fill()) {
+  }
+  return std::string_view(buffer_).substr(0, bytes);
+}
+
+std::string RowStream::read_all() {
+  while (fill()) {
+  }
+  return std::move(buffer_);
+}
+
+void RowStream::cut_as_csv(char delimiter, bool has_header, std::string comment) {
+  delimiter_ = delimiter;
+  needs_header_ = has_header;
+  comment_ = std::move(comment);
+}
+
+bool RowStream::advance(State& state, char c, char next) const {
+  if (state == State::quoted) {
+    if (c == '"') state = State::closed;
+    return false;
+  }
+  if (is_csv_ && c == '"' && state != State::plain) {  // of two quotes the second opens again
+    state = State::quoted;
+    return false;
+  }
+  const bool ends = c == '\n' || (c == '\r' && next != '\n');
+  state = ends || (is_csv_ && c == delimiter_) ? State::field : State::plain;
+  return ends;
+}
+
+// A carriage return waits for what stands behind it: a line feed would belong to it.
+void RowStream::scan() {
+  for (; scanned_ < buffer_.size(); ++scanned_) {
+    const bool is_last = scanned_ + 1 == buffer_.size();
+    if (buffer_[scanned_] == '\r' && is_last && !at_end_) return;
+    if (advance(state_, buffer_[scanned_], is_last ? '\0' : buffer_[scanned_ + 1])) complete_ = scanned_ + 1;
+  }
+  if (at_end_) complete_ = buffer_.size();
+}
+
+std::size_t RowStream::record_end(std::size_t begin) const {
+  State state = State::field;
+  for (std::size_t at = begin; at < complete_; ++at) {
+    if (advance(state, buffer_[at], at + 1 < buffer_.size() ? buffer_[at + 1] : '\0')) return at + 1;
+  }
+  return std::string::npos;
+}
+
+// The first record that is neither empty nor a comment, and what stands before it.
+bool RowStream::take_header() {
+  for (std::size_t at = 0; at < complete_;) {
+    const bool is_comment = !comment_.empty() && std::string_view(buffer_).substr(at).starts_with(comment_);
+    const std::size_t end = is_comment ? buffer_.find('\n', at) + 1 : record_end(at);
+    if (end == std::string::npos || end == 0 || end > complete_) return false;
+    const bool is_empty = buffer_[at] == '\n' || buffer_[at] == '\r';
+    at = end;
+    if (is_comment || is_empty) continue;
+    header_ = buffer_.substr(0, end);
+    buffer_.erase(0, end);
+    scanned_ -= end;
+    complete_ -= end;
+    return true;
+  }
+  return false;
+}
+
+Piece RowStream::next(std::size_t rows) {
+  rows_ += rows;
+  for (;; fill()) {
+    scan();
+    if (needs_header_ && take_header()) needs_header_ = false;
+    const std::string_view whole = std::string_view(buffer_).substr(0, complete_);
+    const bool has_records = whole.find_first_not_of("\r\n") != std::string_view::npos;
+    if (at_end_ || (has_records && !needs_header_)) break;
+  }
+  const std::string_view whole = std::string_view(buffer_).substr(0, complete_);
+  Piece piece{{}, rows_, lines_, !is_csv_};
+  if (whole.find_first_not_of("\r\n") != std::string_view::npos) piece.bytes = header_ + std::string(whole);
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    lines_ += whole[i] == '\n' || (whole[i] == '\r' && i + 1 < whole.size() && whole[i + 1] != '\n') ? 1 : 0;
+  buffer_.erase(0, complete_);
+  scanned_ -= complete_;
+  complete_ = 0;
+  return piece;
+}
+
+}  // namespace graphrun::data

@@ -1,0 +1,325 @@
+#include "session/rows/other_rows.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/json_reader.h"
+#include "base/json_text.h"
+#include "data/column_transforms.h"
+#include "data/gather.h"
+#include "data/inputs.h"
+#include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/format/model_file.h"
+#include "graph/frontend/format/overrides.h"
+#include "graph/frontend/step/class_numbers.h"
+#include "graphrun/error.h"
+#include "session/coupling.h"
+#include "session/formulas.h"
+#include "session/model_text.h"
+#include "session/weights/weights_file.h"
+
+namespace graphrun {
+namespace {
+
+bool is_table(const data::SourceFormat& format) {
+  return format.name == "csv" || format.name == "records" || format.name == "grid" || format.name == "random";
+}
+
+bool is_array(RowFormat format) {
+  return format == RowFormat::npy || format == RowFormat::idx;
+}
+
+std::string_view source_name(RowFormat format) {
+  switch (format) {
+    case RowFormat::csv:
+      return "csv";
+    case RowFormat::records:
+      return "records";
+    case RowFormat::flat_json:
+      return "json";
+    case RowFormat::npy:
+      return "npy";
+    case RowFormat::npz:
+      return "npz";
+    default:
+      return "idx";
+  }
+}
+
+// Places in the section that was made point nowhere that the user has written.
+Error without_places(const Error& error, const std::string& made, const std::string& path, const std::string& name) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  for (Diagnostic& diagnostic : diagnostics) {
+    for (std::string* text : {&diagnostic.message, &diagnostic.hint, &diagnostic.file}) {
+      for (std::size_t at = 0; path != name && (at = text->find(name, at)) != std::string::npos; at += path.size())
+        text->replace(at, name.size(), path);
+    }
+    // The file is named in front of the message.
+    if (const std::string named = fmt::format("'{}': ", path); diagnostic.message.starts_with(named))
+      diagnostic.message.erase(0, named.size());
+    if (!diagnostic.file.empty() && diagnostic.file != made) continue;
+    diagnostic.file = path;
+    diagnostic.line = diagnostic.column = 0;
+    diagnostic.pointer.clear();
+    diagnostic.source_line.clear();
+  }
+  return Error(error.kind(), std::move(diagnostics), error.more());
+}
+
+}  // namespace
+
+OtherRows::OtherRows(const std::string& model, const LoadOptions& given, Purpose purpose)
+    : OtherRows(model, purpose, reading_once(model, given)) {}
+
+OtherRows::OtherRows(const std::string& model, Purpose purpose, const LoadOptions& options)
+    : purpose_(purpose),
+      weights_(options.weights.empty() ? DataSet() : read_weights(options).data),
+      fit_(weights_),
+      document_(read_document(model, options)) {
+  const std::vector<Override> overrides = apply_overrides(document_, options.overrides);
+  try {
+    json::Reader reader(document_);
+    const ModelFile file(reader);
+    const Model built = file.build();
+    reader.throw_if_failed();
+    const std::vector<std::string> names = target_names(built);
+    const std::set<std::string_view> targets(names.begin(), names.end());
+    const bool predicts = purpose == Purpose::predict;
+    std::map<std::string, std::vector<ClassRange>> classes;
+    for (ClassRange& range : class_numbers(built)) classes[range.input].push_back(std::move(range));
+    for (const ModelFile::Input& input : file.inputs()) {
+      if (predicts && targets.contains(input.name)) {
+        others_.insert(input.name);
+        continue;
+      }
+      inputs_.push_back({input.name, input.sample, predicts && input.dtype == DType::f32 ? DType::f64 : input.dtype,
+                         targets.contains(input.name),
+                         predicts ? std::vector<ClassRange>() : std::move(classes[input.name])});
+    }
+    constants_ = file.constants();
+    coupled_ = graphrun::coupled_output(built);
+  } catch (const Error& error) {
+    throw blame(error, overrides);
+  }
+  if (inputs_.empty()) {
+    throw Error(ErrorKind::input, "predict.no_input",
+                "no output depends on an input: there is nothing to predict from");
+  }
+  const json::Member* data = document_.root.find("data");
+  if (data == nullptr) return;
+  for (const char* key : {"source", "train"}) {
+    if (const json::Member* own = data->value.find(key)) source_ = &own->value;
+  }
+  for (const data::SourceFormat& format : data::source_formats()) {
+    if (source_ && source_->find(format.name)) format_ = &format;
+  }
+  if (const json::Member* transform = data->value.find("transform")) transform_ = &transform->value;
+}
+
+bool OtherRows::is_wanted(const std::string& name) const {
+  return std::any_of(inputs_.begin(), inputs_.end(), [&](const InputDecl& input) { return input.name == name; });
+}
+
+// What an input takes: the name of an array, a list, or a formula.
+json::Value OtherRows::choice_of(const std::string& input) const {
+  const json::Member* said = source_ ? source_->find(input) : nullptr;
+  if (said) return said->value;
+  if (!format_ || !is_table(*format_)) return json::make(input);
+  const data::Origin origin = fit_.origin;
+  const auto took = origin.columns.find(input);
+  if (took == origin.columns.end()) {
+    throw Error(
+        ErrorKind::input, "predict.columns",
+        fmt::format("the model does not say which columns the input '{}' takes, and the weights do not either", input),
+        fmt::format("list them beside the source, as in \"{}\": [\"a\", \"b\"]", input));
+  }
+  return json::make_list(took->second);
+}
+
+// The arrays that a formula names; none of what is no formula.
+std::vector<std::string> OtherRows::array_names(const json::Value& choice) const {
+  std::vector<std::string> names;
+  if (choice.kind != json::Kind::string || is_name(choice.string)) return names;
+  try {
+    for (const expression::Term& term : expression::parse(choice.string).terms) {
+      const bool is_number = constants_.contains(term.word) || term.word == "pi" || term.word == "e";
+      if (term.kind != expression::Term::Kind::name || term.literal || is_number) continue;
+      if (std::find(names.begin(), names.end(), term.word) == names.end()) names.push_back(term.word);
+    }
+  } catch (const Error&) {  // the name of a column, as "house price" is one
+  }
+  return names;
+}
+
+// {"csv": path, "x": [...]}: the file as a source of its own, and what each input takes of it.
+json::Value OtherRows::split_of(const std::string& path, RowFormat format) const {
+  std::error_code ignored;
+  const json::Value whole = json::make(std::filesystem::absolute(path, ignored).string());
+  const std::string_view source = source_name(format);
+  const std::string called = format == RowFormat::idx ? "an IDX" : "an NPY";
+  json::Value split = json::make_object();
+  if (is_array(format) && inputs_.size() != 1) {
+    throw Error(ErrorKind::input, "predict.format",
+                fmt::format("{} file is one input, and there are {}", called, inputs_.size()),
+                "an NPZ file holds several, by name");
+  }
+  std::string only;  // the array of a file that has one
+  for (const InputDecl& input : inputs_) {
+    json::Value choice = choice_of(input.name);
+    const std::vector<std::string> named = array_names(choice);
+    if (is_array(format) && named.size() > 1) {
+      throw Error(ErrorKind::input, "predict.format",
+                  fmt::format("{} file is one array, and the input '{}' is made of {}", called, input.name,
+                              fmt::join(named, ", ")),
+                  "an NPZ file holds several, by name");
+    }
+    // A file of arrays has the input itself where the model lists columns or gives an array another name.
+    const bool has_inputs = is_array(format) || (format == RowFormat::npz && !(format_ && format_->name == "npz")) ||
+                            (format == RowFormat::flat_json && !(format_ && format_->name == "json"));
+    if (named.empty() && has_inputs) choice = json::make(input.name);
+    only = named.empty() ? input.name : named.front();
+    json::add(split, input.name, std::move(choice));
+  }
+  json::add(split, source, is_array(format) ? json::make_object({{only, whole}}) : whole);
+  if (format == RowFormat::csv || format == RowFormat::records) add_options(split, path, format);
+  return split;
+}
+
+// How the model's own table is written, where the file may be written so.
+void OtherRows::add_options(json::Value& split, const std::string& path, RowFormat format) const {
+  const std::string_view source = source_name(format);
+  for (const data::SourceFormat& known : data::source_formats()) {
+    if (known.name != source || !format_ || (format_->name != "csv" && format_->name != "records")) continue;
+    for (const data::Doc& option : known.options) {
+      if (const json::Member* said = source_->find(option.name)) json::add(split, option.name, said->value);
+    }
+  }
+  const json::Member* own = source_ ? source_->find("csv") : nullptr;
+  const bool tells_no_delimiter = format == RowFormat::csv && !split.find("delimiter") && extension_of(path).empty();
+  if (own && tells_no_delimiter && extension_of(own->value.string) == "tsv")
+    json::add(split, "delimiter", json::make("\t"));
+}
+
+data::Dialect OtherRows::dialect(const std::string& path) const {
+  data::Dialect dialect;
+  const json::Value split = split_of(path, RowFormat::csv);
+  if (const json::Member* said = split.find("header")) dialect.header = said->value.boolean;
+  if (const json::Member* said = split.find("comment")) dialect.comment = said->value.string;
+  const json::Member* delimiter = split.find("delimiter");
+  if (extension_of(path) == "tsv" || extension_of(path) == "tab") dialect.delimiter = '\t';
+  if (delimiter && delimiter->value.string.size() == 1) dialect.delimiter = delimiter->value.string.front();
+  return dialect;
+}
+
+// For a prediction those that do not stay to be done by Session::predict(): those of columns, those that change the
+// shape, and all that lead to classes, which have no units to be given in.
+json::Value OtherRows::transforms() const {
+  json::Value result = json::make_object();
+  if (transform_ == nullptr) return result;
+  for (const json::Member& member : transform_->members) {
+    if (others_.contains(member.key)) continue;
+    if (purpose_ == Purpose::evaluate || !is_wanted(member.key)) {
+      json::add(result, member.key, member.value);
+      continue;
+    }
+    const auto is = [](const json::Value& step, std::string_view name) {
+      return step.string == name || step.find(name) != nullptr;
+    };
+    const std::vector<json::Value>& steps = member.value.items;
+    const bool coded = std::any_of(steps.begin(), steps.end(), [&](const auto& step) {
+      return is(step, "one_hot") || is(step, "classes") || is(step, "class_weight");
+    });
+    json::Value list = json::make_array();
+    std::copy_if(steps.begin(), steps.end(), std::back_inserter(list.items),
+                 [&](const auto& step) { return coded || is(step, "flatten"); });
+    json::add(result, member.key, std::move(list));
+  }
+  return result;
+}
+
+namespace {
+
+std::vector<std::vector<std::string>> kept_of(const data::Table& table, const std::vector<std::string>& keep) {
+  std::vector<std::vector<std::string>> kept;
+  for (const std::string& name : keep) {
+    const data::NamedArray* array = table.find(name);
+    if (array == nullptr || !array->cells) {
+      throw Error(ErrorKind::input, "predict.keep",
+                  fmt::format("there is no column '{}' to keep; the file has {}", name, fmt::join(table.names(), ", ")),
+                  did_you_mean(name, table.names()));
+    }
+    std::vector<std::string>& texts = kept.emplace_back();
+    for (std::int64_t row = 0; row < array->cells->rows(); ++row) texts.emplace_back(array->cells->text(row));
+  }
+  return kept;
+}
+
+const Standardization* find_fitted(const DataSet& weights, const std::string& input) {
+  for (const Standardization& fitted : weights.standardizations) {
+    if (fitted.input == input) return &fitted;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+OtherRows::Read OtherRows::read(const std::string& path, const std::string& name, RowFormat format,
+                                const std::optional<data::Piece>& piece, const std::vector<std::string>& keep) {
+  const bool has_cells = format == RowFormat::csv || format == RowFormat::records;
+  if (!keep.empty() && !has_cells)
+    throw Error(ErrorKind::input, "predict.keep", "only a CSV or JSON file has columns to keep");
+  const std::string made = path + " (rows)";
+  const json::Document rows =
+      json::parse(made, json::text(json::make_object({{"rows", split_of(name, format)}, {"transform", transforms()}})));
+  json::Reader reader(rows);
+  const ModelFormulas formulas(constants_, true);
+  DataOptions options;
+  options.formulas = &formulas;
+  options.is_other = true;
+  data::Files files(options);
+  std::error_code ignored;
+  if (piece) files.provide(std::filesystem::absolute(name, ignored).string(), *piece);
+  const json::Place root = reader.root();
+  const json::Place split = root.member(*root.value->find("rows"));
+  const json::Place transform = root.member(*root.value->find("transform"));
+  std::vector<data::Pipeline> pipelines(inputs_.size());
+  data::ColumnTransforms columns;
+  Read result;
+  try {
+    for (const json::Member& member : transform.value->members) {
+      if (!is_wanted(member.key)) columns.read(reader, transform, member);
+    }
+    std::vector<data::Taken> taken;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const InputDecl& input = inputs_[i];
+      const json::Member* list = transform.value->find(input.name);
+      if (list) pipelines[i].read(reader, transform.member(*list), input);
+      pipelines[i].adopt(purpose_ == Purpose::evaluate ? find_fitted(weights_, input.name) : nullptr, input);
+      const json::Value& choice = split.value->find(input.name)->value;
+      taken.push_back({choice.kind == json::Kind::string && is_name(choice.string) ? choice.string : "",
+                       pipelines[i].makes_classes() ? Shape{} : input.sample});
+    }
+    data::Fitting fitting{fit_, {}, {}, false, pipelines, &columns};
+    if (has_cells) {
+      fitting.prepare = [&](data::Table& table) {
+        result.kept = kept_of(table, keep);
+        gather(reader, split, table, taken);
+      };
+    }
+    const data::Part part = data::read_source(reader, split, "data", inputs_, files, options, fitting).rows;
+    reader.throw_if_failed();
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      result.inputs.emplace_back(
+          inputs_[i].name,
+          pipelines[i].apply(part.columns[i], purpose_ == Purpose::predict ? "prediction" : "data", inputs_[i]));
+  } catch (const Error& error) {
+    throw without_places(error, made, path, name);
+  }
+  result.warnings = files.warnings();
+  return result;
+}
+
+}  // namespace graphrun

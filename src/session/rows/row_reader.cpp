@@ -1,0 +1,176 @@
+// row_reader.cpp: InputReader and load_inputs(): a file opened, or a pipe followed, and its rows as inputs.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "base/descriptor.h"
+#include "base/file.h"
+#include "data/row_stream.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "session/rows/labelled_rows.h"
+#include "session/rows/other_rows.h"
+
+namespace graphrun {
+namespace {
+
+std::string path_of(const std::string& path) {
+  return path == "-" ? "/dev/stdin" : path;
+}
+
+void require_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored)) return;
+  const std::string near = nearest_file(path);
+  throw Error(ErrorKind::input, "file.missing", fmt::format("no such file: '{}'", path),
+              near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+}
+
+bool is_regular(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+std::string head_of(const std::string& path) {
+  return std::string(data::RowStream(path).look(kFormatBytes));
+}
+
+// What came through a pipe, as a file without a name.
+class Spooled {
+ public:
+  explicit Spooled(const std::string& bytes) : file_(::memfd_create("graphrun", MFD_CLOEXEC)) {
+    if (file_.number() < 0 || !write_all(file_.number(), bytes))
+      throw Error(ErrorKind::run, "file.read", "what came through the pipe cannot be kept in memory");
+  }
+  std::string path() const { return fmt::format("/proc/self/fd/{}", file_.number()); }
+
+ private:
+  Descriptor file_;
+};
+
+HostTensor joined(const HostTensor& first, const HostTensor& more) {
+  Shape shape = first.shape();
+  shape[0] += more.shape()[0];
+  HostTensor both(first.dtype(), shape);
+  std::copy(first.bytes().begin(), first.bytes().end(), both.bytes().begin());
+  std::copy(more.bytes().begin(), more.bytes().end(),
+            both.bytes().begin() + static_cast<std::ptrdiff_t>(first.bytes().size()));
+  return both;
+}
+
+}  // namespace
+
+// ---- predictions
+
+struct InputReader::Impl {
+  Impl(const std::string& model, const std::string& file, const LoadOptions& options, InputOptions how)
+      : path(path_of(file)), rows(model, options, OtherRows::Purpose::predict), keep(std::move(how.keep)) {
+    require_file(path);
+    if (is_regular(path)) {
+      format = format_of(path, head_of(path), how.format);
+      return;
+    }
+    stream.emplace(path);
+    format = format_of(path, stream->look(1), how.format);
+    // A magic number takes more than the first byte, which text is known by.
+    const bool may_be_text = !stream->look(1).empty() && format != RowFormat::idx && !is_magic(stream->look(1).front());
+    if (!may_be_text) format = format_of(path, stream->look(kFormatBytes), how.format);
+    const bool is_text = may_be_text && (format == RowFormat::csv || format == RowFormat::records);
+    const bool is_array = format == RowFormat::records && starts_with_bracket();
+    if (!is_text || is_array || !rows.coupled_output().empty()) {
+      const std::string bytes = stream->read_all();
+      format = format_of(path, std::string_view(bytes).substr(0, kFormatBytes), how.format);
+      spooled.emplace(bytes);
+      stream.reset();
+    } else if (format == RowFormat::csv) {
+      const data::Dialect dialect = rows.dialect(path);
+      stream->cut_as_csv(dialect.delimiter, dialect.header, dialect.comment);
+    } else {
+      stream->cut_as_lines();
+    }
+  }
+
+  static bool is_magic(char first) { return first == '\0' || first == '\x1f' || first == '\x93' || first == 'P'; }
+  bool starts_with_bracket() { return stream->look(1) == "["; }
+
+  std::optional<InputRows> next() {
+    if (at_end) return std::nullopt;
+    std::optional<data::Piece> piece;
+    if (stream) {
+      piece = stream->next(last);
+      at_end = piece->bytes.empty();
+      if (at_end && given > 0) return std::nullopt;
+    } else {
+      at_end = true;
+    }
+    OtherRows::Read read = rows.read(path, spooled ? spooled->path() : path, format, piece, keep);
+    InputRows result{std::move(read.inputs), std::move(read.kept)};
+    last = static_cast<std::size_t>(result.rows());
+    given += last;
+    return result;
+  }
+
+  std::string path;
+  OtherRows rows;
+  std::vector<std::string> keep;
+  RowFormat format = RowFormat::csv;
+  std::optional<data::RowStream> stream;
+  std::optional<Spooled> spooled;
+  std::size_t last = 0, given = 0;
+  bool at_end = false;
+};
+
+InputReader::InputReader(const std::string& model, const std::string& path, const LoadOptions& options,
+                         const InputOptions& how)
+    : impl_(std::make_unique<Impl>(model, path, options, how)) {}
+InputReader::~InputReader() = default;
+InputReader::InputReader(InputReader&&) noexcept = default;
+InputReader& InputReader::operator=(InputReader&&) noexcept = default;
+
+std::optional<InputRows> InputReader::next() {
+  return impl_->next();
+}
+
+bool InputReader::streams() const {
+  return impl_->stream.has_value();
+}
+
+std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& model, const std::string& path,
+                                                            const LoadOptions& options) {
+  InputReader reader(model, path, options);
+  std::vector<std::pair<std::string, HostTensor>> all;
+  while (std::optional<InputRows> rows = reader.next()) {
+    if (all.empty()) {
+      all = std::move(rows->inputs);
+      continue;
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].second = joined(all[i].second, rows->inputs[i].second);
+  }
+  return all;
+}
+
+// ---- evaluations
+
+DataSet labelled_rows(const std::string& model, const LoadOptions& options) {
+  const std::string path = path_of(options.evaluates);
+  require_file(path);
+  OtherRows rows(model, options, OtherRows::Purpose::evaluate);
+  std::optional<Spooled> spooled;
+  if (!is_regular(path)) spooled.emplace(data::RowStream(path).read_all());
+  const std::string name = spooled ? spooled->path() : path;
+  OtherRows::Read read = rows.read(path, name, format_of(path, head_of(name), options.format), std::nullopt, {});
+  DataSet set;
+  set.splits.push_back({"data", std::move(read.inputs), 0});
+  set.standardizations = rows.weights().standardizations;
+  set.fitted = rows.weights().fitted;
+  set.origin = rows.weights().origin;
+  set.warnings = std::move(read.warnings);
+  set.files = {path};
+  return set;
+}
+
+}  // namespace graphrun
