@@ -29,6 +29,7 @@ struct Output {
   std::optional<Standardization> units;
   ClassOutput classes;
   bool says_label = false;
+  bool is_probability = false;  // made of logits
 };
 using Outputs = std::vector<Output>;
 
@@ -67,6 +68,12 @@ std::size_t width_of(const HostTensor& tensor) {
   return rows == 0 ? 0 : static_cast<std::size_t>(tensor.shape().elements() / rows);
 }
 
+// Logits that became probabilities are called so, where no other output is.
+std::string number_name(const Output& output, const Outputs& all) {
+  const auto is_taken = [](const Output& other) { return other.name == "probability" || other.is_probability; };
+  return output.is_probability && std::count_if(all.begin(), all.end(), is_taken) == 1 ? "probability" : output.name;
+}
+
 // Kept columns, then the labels, then the numbers; an output of several numbers a row is so many columns: "logits.0",
 // or "logits.setosa" where its classes have words.
 std::vector<std::string> columns_of(const Outputs& outputs, const std::vector<std::string>& keep) {
@@ -77,7 +84,8 @@ std::vector<std::string> columns_of(const Outputs& outputs, const std::vector<st
   for (const Output& output : outputs) {
     const std::size_t width = width_of(output.values);
     for (std::size_t i = 0; i < width; ++i)
-      names.push_back(width == 1 ? output.name : fmt::format("{}.{}", output.name, output.classes.label(i)));
+      names.push_back(width == 1 ? number_name(output, outputs)
+                                 : fmt::format("{}.{}", number_name(output, outputs), output.classes.label(i)));
   }
   return names;
 }
@@ -168,6 +176,7 @@ class Predictions {
           {name, session_.model().outputs[i].target, std::move(values), units_[i], classes_[i], says_label});
       Output& output = outputs.back();
       if (!arguments_.probabilities || !output.classes.is_class) continue;
+      output.is_probability = output.classes.numbers != ClassOutput::Numbers::plain;
       const std::size_t width = width_of(output.values);
       const std::span<float> numbers = output.values.elements<float>();
       for (std::size_t at = 0; width > 0 && at < numbers.size(); at += width)

@@ -153,7 +153,7 @@ TEST_F(Pipes, KeptColumnsLabelsAndProbabilities) {
   ASSERT_EQ(kept.code, 0) << kept.err;
   const std::vector<std::string> before = lines(plain.out), after = lines(kept.out);
   ASSERT_EQ(after.size(), 31u);
-  EXPECT_EQ(after[0], "name,group,y,logits.red,logits.green,logits.dark blue");
+  EXPECT_EQ(after[0], "name,group,y,probability.red,probability.green,probability.dark blue");
   EXPECT_EQ(after[1].substr(0, 15), "\"P, 0\",red,red,");
   for (std::size_t i = 1; i < after.size(); ++i) {
     std::istringstream numbers(after[i].substr(after[i].find(',', after[i].rfind("\",")) + 1));

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <set>
 
+#include "archives.h"
 #include "prediction_fixture.h"
 
 namespace graphrun {
@@ -381,6 +382,32 @@ TEST_F(PredictionTest, AnOutputOfNoInputIsRefused) {
                     predict("p.csv");
                   }),
                   "no output depends on an input"));
+}
+
+// One array in every format that holds one, plain or compressed, whatever the file is called.
+TEST_F(PredictionTest, EveryFormatOfAnArrayGivesTheSameBytes) {
+  write_model(R"({"train": {"inline": {"x": [[1, 2], [3, 250]], "y": [1, 2]}}, "transform": {"x": ["standardize"]}})");
+  train();
+  write("rows.csv", "x0,x1\n1,2\n3,250\n7,0\n");
+  const std::vector<float> expected = predict("rows.csv");
+  using namespace test;
+  const std::string values("\x01\x02\x03\xfa\x07\x00", 6), array = npy("|u1", "(3, 2)", values);
+  const std::pair<const char*, std::string> files[] = {{"a.npy", array},
+                                                       {"b.npy.gz", gzip(array)},
+                                                       {"c", array},
+                                                       {"d.npz", zip("x.npy", array, 8)},
+                                                       {"e-idx2-ubyte", idx(0x08, {3, 2}, values)},
+                                                       {"f.gz", gzip(idx(0x08, {3, 2}, values))},
+                                                       {"G.CSV", "x1,x0\n2,1\n250,3\n0,7\n"},
+                                                       {"h.csv.gz", gzip("x1,x0\n2,1\n250,3\n0,7\n")},
+                                                       {"i.json", R"([{"x": [1, 2]}, {"x": [3, 250]}, {"x": [7, 0]}])"},
+                                                       {"j",
+                                                        "{\"x1\": 2, \"x0\": 1}\n{\"x0\": 3, \"x1\": 250}\n"
+                                                        "{\"x0\": 7, \"x1\": 0}\n"}};
+  for (const auto& [name, bytes] : files) {
+    write(name, bytes);
+    EXPECT_EQ(predict(name), expected) << name;
+  }
 }
 
 }  // namespace

@@ -281,6 +281,9 @@ Json split() {
   Members properties;
   std::vector<Json> one;
   const auto describe = [&](const auto& row) {
+    const bool is_known =
+        std::any_of(properties.begin(), properties.end(), [&](const auto& known) { return known.first == row.name; });
+    if (is_known) return;  // an option of several sources
     properties.emplace_back(row.name, described(named(values, row.name), row.doc));
   };
   for (const data::SourceFormat& format : data::source_formats()) {

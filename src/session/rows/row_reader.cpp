@@ -9,6 +9,7 @@
 
 #include "base/descriptor.h"
 #include "base/file.h"
+#include "data/inflate.h"
 #include "data/row_stream.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
@@ -52,6 +53,15 @@ class Spooled {
   Descriptor file_;
 };
 
+// A copy of what has to be seen whole at a place: a pipe's bytes, or an array that is compressed (tables and IDX files
+// are inflated where they are read).
+std::optional<Spooled> copy_of(const std::string& path, RowFormat format, std::optional<std::string> piped) {
+  const bool is_plain_array = format == RowFormat::npy || format == RowFormat::npz;
+  if (!piped && is_plain_array && data::is_gzip(head_of(path))) piped = read_file(path);
+  if (!piped) return std::nullopt;
+  return Spooled(is_plain_array ? data::inflated_text(path, std::move(*piped)) : *piped);
+}
+
 HostTensor joined(const HostTensor& first, const HostTensor& more) {
   Shape shape = first.shape();
   shape[0] += more.shape()[0];
@@ -72,6 +82,7 @@ struct InputReader::Impl {
     require_file(path);
     if (is_regular(path)) {
       format = format_of(path, head_of(path), how.format);
+      spooled = copy_of(path, format, std::nullopt);
       return;
     }
     stream.emplace(path);
@@ -82,9 +93,9 @@ struct InputReader::Impl {
     const bool is_text = may_be_text && (format == RowFormat::csv || format == RowFormat::records);
     const bool is_array = format == RowFormat::records && starts_with_bracket();
     if (!is_text || is_array || !rows.coupled_output().empty()) {
-      const std::string bytes = stream->read_all();
+      std::string bytes = stream->read_all();
       format = format_of(path, std::string_view(bytes).substr(0, kFormatBytes), how.format);
-      spooled.emplace(bytes);
+      spooled = copy_of(path, format, std::move(bytes));
       stream.reset();
     } else if (format == RowFormat::csv) {
       const data::Dialect dialect = rows.dialect(path);
@@ -159,10 +170,12 @@ DataSet labelled_rows(const std::string& model, const LoadOptions& options) {
   const std::string path = path_of(options.evaluates);
   require_file(path);
   OtherRows rows(model, options, OtherRows::Purpose::evaluate);
-  std::optional<Spooled> spooled;
-  if (!is_regular(path)) spooled.emplace(data::RowStream(path).read_all());
-  const std::string name = spooled ? spooled->path() : path;
-  OtherRows::Read read = rows.read(path, name, format_of(path, head_of(name), options.format), std::nullopt, {});
+  std::optional<std::string> piped;
+  if (!is_regular(path)) piped = data::RowStream(path).read_all();
+  const std::string head = piped ? piped->substr(0, kFormatBytes) : head_of(path);
+  const RowFormat format = format_of(path, head, options.format);
+  const std::optional<Spooled> spooled = copy_of(path, format, std::move(piped));
+  OtherRows::Read read = rows.read(path, spooled ? spooled->path() : path, format, std::nullopt, {});
   DataSet set;
   set.splits.push_back({"data", std::move(read.inputs), 0});
   set.standardizations = rows.weights().standardizations;
