@@ -121,7 +121,7 @@ void each_number(const Output& output, std::size_t row, F f) {
 }
 
 // As RFC 4180 has it: quoted where a comma, a quote, a line end or a space at an end would be lost.
-std::string quoted(std::string_view text) {
+std::string csv_cell(std::string_view text) {
   const bool is_plain = text.find_first_of(",\"\r\n") == std::string_view::npos &&
                         (text.empty() || (text.front() != ' ' && text.back() != ' '));
   if (is_plain) return std::string(text);
@@ -205,8 +205,8 @@ std::string as_csv(const Outputs& outputs, const InputRows& rows) {
       is_first = false;
       text += cell;
     };
-    for (const std::vector<std::string>& column : rows.kept) add_cell(quoted(column[row]));
-    each_label(outputs, row, [&](const std::string& label) { add_cell(quoted(label)); });
+    for (const std::vector<std::string>& column : rows.kept) add_cell(csv_cell(column[row]));
+    each_label(outputs, row, [&](const std::string& label) { add_cell(csv_cell(label)); });
     for (const Output& output : outputs)
       each_number(output, row, [&](auto x) { add_cell(fmt::format("{}", unsigned_nan(x))); });
     text += '\n';
@@ -232,7 +232,7 @@ void print_csv(InputReader& reader, InputRows rows, Predictions& predictions, De
     std::string text;
     if (!has_header) {
       std::vector<std::string> names = columns_of(outputs, predictions.keep());
-      for (std::string& name : names) name = quoted(name);
+      for (std::string& name : names) name = csv_cell(name);
       text = fmt::format("{}\n", fmt::join(names, ","));
     }
     has_header = true;

@@ -40,26 +40,24 @@ std::string head_of(const std::string& path) {
   return std::string(data::RowStream(path).look(kFormatBytes));
 }
 
-// What came through a pipe, as a file without a name.
-class Spooled {
- public:
-  explicit Spooled(const std::string& bytes) : file_(::memfd_create("graphrun", MFD_CLOEXEC)) {
-    if (file_.number() < 0 || !write_all(file_.number(), bytes))
-      throw Error(ErrorKind::run, "file.read", "what came through the pipe cannot be kept in memory");
-  }
-  std::string path() const { return fmt::format("/proc/self/fd/{}", file_.number()); }
+// Bytes as a file without a name, as long as the descriptor is open.
+Descriptor spooled(const std::string& bytes) {
+  Descriptor file(::memfd_create("graphrun", MFD_CLOEXEC));
+  if (file.number() >= 0 && write_all(file.number(), bytes)) return file;
+  throw Error(ErrorKind::run, "file.read", "what came through the pipe cannot be kept in memory");
+}
 
- private:
-  Descriptor file_;
-};
+std::string path_of(const Descriptor& file) {
+  return fmt::format("/proc/self/fd/{}", file.number());
+}
 
 // A copy of what has to be seen whole at a place: a pipe's bytes, or an array that is compressed (tables and IDX files
 // are inflated where they are read).
-std::optional<Spooled> copy_of(const std::string& path, RowFormat format, std::optional<std::string> piped) {
+std::optional<Descriptor> copy_of(const std::string& path, RowFormat format, std::optional<std::string> piped) {
   const bool is_plain_array = format == RowFormat::npy || format == RowFormat::npz;
   if (!piped && is_plain_array && data::is_gzip(head_of(path))) piped = read_file(path);
   if (!piped) return std::nullopt;
-  return Spooled(is_plain_array ? data::inflated_text(path, std::move(*piped)) : *piped);
+  return spooled(is_plain_array ? data::inflated_text(path, std::move(*piped)) : *piped);
 }
 
 HostTensor joined(const HostTensor& first, const HostTensor& more) {
@@ -82,7 +80,7 @@ struct InputReader::Impl {
     require_file(path);
     if (is_regular(path)) {
       format = format_of(path, head_of(path), how.format);
-      spooled = copy_of(path, format, std::nullopt);
+      copy = copy_of(path, format, std::nullopt);
       return;
     }
     stream.emplace(path);
@@ -95,7 +93,7 @@ struct InputReader::Impl {
     if (!is_text || is_array || !rows.coupled_output().empty()) {
       std::string bytes = stream->read_all();
       format = format_of(path, std::string_view(bytes).substr(0, kFormatBytes), how.format);
-      spooled = copy_of(path, format, std::move(bytes));
+      copy = copy_of(path, format, std::move(bytes));
       stream.reset();
     } else if (format == RowFormat::csv) {
       const data::Dialect dialect = rows.dialect(path);
@@ -118,7 +116,7 @@ struct InputReader::Impl {
     } else {
       at_end = true;
     }
-    OtherRows::Read read = rows.read(path, spooled ? spooled->path() : path, format, piece, keep);
+    OtherRows::Read read = rows.read(path, copy ? path_of(*copy) : path, format, piece, keep);
     InputRows result{std::move(read.inputs), std::move(read.kept)};
     last = static_cast<std::size_t>(result.rows());
     given += last;
@@ -130,7 +128,7 @@ struct InputReader::Impl {
   std::vector<std::string> keep;
   RowFormat format = RowFormat::csv;
   std::optional<data::RowStream> stream;
-  std::optional<Spooled> spooled;
+  std::optional<Descriptor> copy;
   std::size_t last = 0, given = 0;
   bool at_end = false;
 };
@@ -174,8 +172,8 @@ DataSet labelled_rows(const std::string& model, const LoadOptions& options) {
   if (!is_regular(path)) piped = data::RowStream(path).read_all();
   const std::string head = piped ? piped->substr(0, kFormatBytes) : head_of(path);
   const RowFormat format = format_of(path, head, options.format);
-  const std::optional<Spooled> spooled = copy_of(path, format, std::move(piped));
-  OtherRows::Read read = rows.read(path, spooled ? spooled->path() : path, format, std::nullopt, {});
+  const std::optional<Descriptor> copy = copy_of(path, format, std::move(piped));
+  OtherRows::Read read = rows.read(path, copy ? path_of(*copy) : path, format, std::nullopt, {});
   DataSet set;
   set.splits.push_back({"data", std::move(read.inputs), 0});
   set.standardizations = rows.weights().standardizations;
