@@ -39,14 +39,20 @@ std::string nearest_file(const std::string& path) {
   return nearest_name(wanted.filename().string(), names);
 }
 
+// /dev/zero has no end.
+void refuse_device(int descriptor, const std::string& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) cannot_read(path, errno);
+  if (S_ISBLK(status.st_mode) || (S_ISCHR(status.st_mode) && ::isatty(descriptor) == 0))
+    throw Error(ErrorKind::input, "file.read", fmt::format("cannot read '{}': it is a device", path));
+}
+
 std::string read_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.number() < 0) cannot_read(path, errno);
+  refuse_device(file.number(), path);
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) cannot_read(path, errno);
-  if (S_ISBLK(status.st_mode) || (S_ISCHR(status.st_mode) && ::isatty(file.number()) == 0)) {  // /dev/zero has no end
-    throw Error(ErrorKind::input, "file.read", fmt::format("cannot read '{}': it is a device", path));
-  }
   const std::uint64_t limit = input_limit();
   const std::string what = fmt::format("'{}'", path);
   std::string bytes;

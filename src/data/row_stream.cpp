@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file.h"
 #include "base/input_limit.h"
 #include "graphrun/error.h"
 
@@ -16,9 +17,11 @@ namespace graphrun::data {
 
 RowStream::RowStream(const std::string& path)
     : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), limit_(input_limit()) {
-  if (file_.number() >= 0) return;
-  throw Error(ErrorKind::input, "file.read",
-              fmt::format("cannot read '{}': {}", path, std::generic_category().message(errno)));
+  if (file_.number() < 0) {
+    throw Error(ErrorKind::input, "file.read",
+                fmt::format("cannot read '{}': {}", path, std::generic_category().message(errno)));
+  }
+  refuse_device(file_.number(), path);
 }
 
 bool RowStream::fill() {
@@ -63,18 +66,22 @@ bool RowStream::advance(State& state, char c, char next) const {
     if (c == '"') state = State::closed;
     return false;
   }
-  if (is_csv_ && c == '"' && state != State::plain) {  // of two quotes the second opens again
+  if (is_csv_ && c == '"' && state != State::plain && state != State::comment) {  // of two the second opens again
     state = State::quoted;
     return false;
   }
   const bool ends = c == '\n' || (c == '\r' && next != '\n');
-  state = ends || (is_csv_ && c == delimiter_) ? State::field : State::plain;
+  if (ends || state != State::comment) state = ends || (is_csv_ && c == delimiter_) ? State::field : State::plain;
   return ends;
 }
 
 // A carriage return waits for what stands behind it: a line feed would belong to it.
 void RowStream::scan() {
   for (; scanned_ < buffer_.size(); ++scanned_) {
+    if (scanned_ == complete_ && !comment_.empty()) {
+      if (buffer_.size() - scanned_ < comment_.size() && !at_end_) return;
+      if (is_comment(scanned_)) state_ = State::comment;
+    }
     const bool is_last = scanned_ + 1 == buffer_.size();
     if (buffer_[scanned_] == '\r' && is_last && !at_end_) return;
     if (advance(state_, buffer_[scanned_], is_last ? '\0' : buffer_[scanned_ + 1])) complete_ = scanned_ + 1;
@@ -83,29 +90,33 @@ void RowStream::scan() {
 }
 
 std::size_t RowStream::record_end(std::size_t begin) const {
-  State state = State::field;
+  State state = is_comment(begin) ? State::comment : State::field;
   for (std::size_t at = begin; at < complete_; ++at) {
     if (advance(state, buffer_[at], at + 1 < buffer_.size() ? buffer_[at + 1] : '\0')) return at + 1;
   }
-  return std::string::npos;
+  return complete_;
 }
 
-// The first record that is neither empty nor a comment, and what stands before it.
+bool RowStream::is_comment(std::size_t begin) const {
+  return !comment_.empty() && std::string_view(buffer_).substr(begin).starts_with(comment_);
+}
+
+// Of the whole ones the first that is neither empty nor a comment; none: complete_.
+std::size_t RowStream::first_record() const {
+  std::size_t at = 0;
+  while (at < complete_ && (is_comment(at) || buffer_[at] == '\n' || buffer_[at] == '\r')) at = record_end(at);
+  return at;
+}
+
 bool RowStream::take_header() {
-  for (std::size_t at = 0; at < complete_;) {
-    const bool is_comment = !comment_.empty() && std::string_view(buffer_).substr(at).starts_with(comment_);
-    const std::size_t end = is_comment ? buffer_.find('\n', at) + 1 : record_end(at);
-    if (end == std::string::npos || end == 0 || end > complete_) return false;
-    const bool is_empty = buffer_[at] == '\n' || buffer_[at] == '\r';
-    at = end;
-    if (is_comment || is_empty) continue;
-    header_ = buffer_.substr(0, end);
-    buffer_.erase(0, end);
-    scanned_ -= end;
-    complete_ -= end;
-    return true;
-  }
-  return false;
+  const std::size_t begin = first_record();
+  if (begin == complete_) return false;
+  const std::size_t end = record_end(begin);
+  header_ = buffer_.substr(0, end);
+  buffer_.erase(0, end);
+  scanned_ -= end;
+  complete_ -= end;
+  return true;
 }
 
 Piece RowStream::next(std::size_t rows) {
@@ -113,13 +124,11 @@ Piece RowStream::next(std::size_t rows) {
   for (;; fill()) {
     scan();
     if (needs_header_ && take_header()) needs_header_ = false;
-    const std::string_view whole = std::string_view(buffer_).substr(0, complete_);
-    const bool has_records = whole.find_first_not_of("\r\n") != std::string_view::npos;
-    if (at_end_ || (has_records && !needs_header_)) break;
+    if (at_end_ || (!needs_header_ && first_record() < complete_)) break;
   }
   const std::string_view whole = std::string_view(buffer_).substr(0, complete_);
   Piece piece{{}, rows_, lines_, !is_csv_};
-  if (whole.find_first_not_of("\r\n") != std::string_view::npos) piece.bytes = header_ + std::string(whole);
+  if (first_record() < complete_) piece.bytes = header_ + std::string(whole);
   for (std::size_t i = 0; i < whole.size(); ++i)
     lines_ += whole[i] == '\n' || (whole[i] == '\r' && i + 1 < whole.size() && whole[i + 1] != '\n') ? 1 : 0;
   buffer_.erase(0, complete_);

@@ -30,14 +30,16 @@ class RowStream {
   Piece next(std::size_t rows);
 
  private:
-  // Where in a record: at the begin of a field, in one without or with quotes, behind the closing quote.
-  enum class State { field, plain, quoted, closed };
+  // Where in a record: at the begin of a field, in one without or with quotes, behind the closing quote; or in a
+  // comment.
+  enum class State { field, plain, quoted, closed, comment };
 
   bool fill();  // false: the end
   void scan();
-  bool take_header();
-  // The end of the record that begins there; npos: it is not whole.
-  std::size_t record_end(std::size_t begin) const;
+  bool take_header();  // false: it is not whole yet
+  std::size_t first_record() const;
+  std::size_t record_end(std::size_t begin) const;  // of a whole one
+  bool is_comment(std::size_t begin) const;         // of a record
   // What follows a character. `next`: the one behind it, '\0' where there is none. True: a record ends here.
   bool advance(State& state, char c, char next) const;
 
