@@ -18,7 +18,7 @@ InputDecl as_input(const std::string& column, const Shape& sample) {
 }
 
 ArrayPtr raw(const NamedArray& column, const TableFit& table) {
-  const ArrayPtr array = column.read();
+  ArrayPtr array = column.read();
   if (!array || array->shape.rank() == 0) return array;
   if (table.see) table.see(*array);
   return fill_gaps(column, array, table);
@@ -79,7 +79,7 @@ ArrayPtr ColumnTransforms::numbers_of(const NamedArray& column, const TableFit& 
   if (found == entries_.end()) return raw(column, table);
   Pipeline pipeline = found->second.pipeline;
   const ClassStep* classes = pipeline.class_step();
-  const ArrayPtr array = classes ? classes_of(column, *classes, column.name, table) : raw(column, table);
+  ArrayPtr array = classes ? classes_of(column, *classes, column.name, table) : raw(column, table);
   if (!array || array->shape.rank() == 0) return array;
   std::vector<std::string> names;
   if (classes && !classes->weighs) {

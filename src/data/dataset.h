@@ -37,11 +37,12 @@ struct DataOptions {
   // What came with weights, in place of what would be fitted to train: standardizations, fitted numbers, origin. The
   // origin's seed takes the place of `seed`.
   const DataSet* weights = nullptr;
-  // A file that is not the model's: a policy for missing values may be of columns that it lacks, and no row is left out.
+  // A file that is not the model's: a policy for missing values may be of columns that it lacks, and no row is left
+  // out.
   bool is_other = false;
 };
 
-DataSet read_data(json::Reader& reader, const json::Place& data, std::span<const InputDecl> inputs,
+DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const InputDecl> inputs,
                   const DataOptions& options);
 
 }  // namespace graphrun

@@ -47,7 +47,7 @@ class Pipeline {
   std::string names() const { return names_of_steps(steps_); }
 
   // The shape of a row after the list; nothing while it is not known how many classes there are. Throws Error.
-  std::optional<Shape> result_of(const Shape& sample, const std::string& where) const;
+  std::optional<Shape> result_of(const Shape& before, const std::string& where) const;
 
   // Throws Error when the result does not fit the input. Looks at no value.
   void check(const Column& column, const std::string& split, const InputDecl& input) const;

@@ -271,7 +271,9 @@ std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reade
 ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Place& formula, std::span<const FormulaColumn> given,
                                  const std::optional<Rows>& train, std::vector<std::vector<double>>& aggregates) const {
   return attempt(reader, formula, [&]() -> ArrayPtr {
-    const auto [parsed, columns] = renamed(formula.value->string, given);
+    const Renamed here = renamed(formula.value->string, given);
+    const expression::Expression& parsed = here.parsed;
+    const std::vector<FormulaColumn>& columns = here.columns;
     const std::int64_t rows = columns.front().array->rows();
     FormulaGraph graph(parsed, constants_, columns, rows);
     for (const ExpressionError& error : graph.errors()) reader.report_inside(formula, error.offset, error);

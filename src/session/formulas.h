@@ -21,8 +21,8 @@ class ModelFormulas final : public data::Formulas {
 
   std::optional<std::vector<const data::NamedArray*>> columns(json::Reader& reader, const json::Place& formula,
                                                               const data::Table& table) const override;
-  data::ArrayPtr evaluate(json::Reader& reader, const json::Place& formula,
-                          std::span<const data::FormulaColumn> columns, const std::optional<data::Rows>& train,
+  data::ArrayPtr evaluate(json::Reader& reader, const json::Place& formula, std::span<const data::FormulaColumn> given,
+                          const std::optional<data::Rows>& train,
                           std::vector<std::vector<double>>& aggregates) const override;
 
  private:

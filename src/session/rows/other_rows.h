@@ -28,7 +28,7 @@ class OtherRows {
   // changed as those of the training were.
   enum class Purpose { predict, evaluate };
 
-  OtherRows(const std::string& model, const LoadOptions& options, Purpose purpose);
+  OtherRows(const std::string& model, const LoadOptions& given, Purpose purpose);
 
   const std::string& coupled_output() const { return coupled_; }  // that depends on other rows; empty: none
   data::Dialect dialect(const std::string& path) const;           // of a CSV file
