@@ -89,6 +89,7 @@ class Writer {
                                 kFunctions[static_cast<std::size_t>(combine->op)]);
     }
     reductions_.push_back({s, rows.sums, combines, tiling_.groups});
+    if (reductions_.size() == 1) text += "    if (failed) break;\n";
     text += fmt::format("    reduce{}.run(epoch);\n", s + 1);
     once_.after_barrier();
     for (const auto& [combine, at] : rows.values)
@@ -193,10 +194,15 @@ class Writer {
               all, phase_.capacity, phase_.capacity - 1, kept_loads_);
     }
     body += "  barrier();\n  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {\n";
-    body += steps;
-    if (!reductions_.empty()) body += fmt::format("    if (reduce{}.failed()) break;\n", reductions_.front().stage + 1);
-    body += "  }\n";
-    if (!reductions_.empty() && reductions_.front().stage == region_.stages.size())
+    const bool leave_together = !reductions_.empty() && reductions_.front().stage == region_.stages.size();
+    // Whether a wait of the step before gave up. Read long before it is needed, so that nothing waits for it.
+    std::string failed;
+    if (!leave_together)
+      for (const Reduction& r : reductions_)
+        failed += fmt::format("{}reduce{}.failed()", failed.empty() ? "" : " || ", r.stage + 1);
+    if (!failed.empty()) body += fmt::format("    const bool failed = {};\n", failed);
+    body += steps + "  }\n";
+    if (leave_together)
       body += fmt::format("  float together[1] = {{0.0f}};\n  reduce{}.run(together, 1);\n", region_.stages.size() + 1);
     body += "  barrier();\n";
     if (!stores.empty()) body += fmt::format("  if (block_index() == 0) {{\n{}  }}\n", stores);

@@ -49,8 +49,9 @@ class ThreadStage {
           "(void)live;\n";
       if (weights() + group.sums > kMostHeld) text += "      forget();\n";
       text += rows(group, g == 0);
-      text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}>(first_row, {}, row);\n", call_.phase.capacity,
-                          threads_, keeps_ ? turns_ : unrolled(), call_.count != kNoBuffer, count_text(call_));
+      text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n", call_.phase.capacity,
+                          threads_, keeps_ ? turns_ : unrolled(), call_.count != kNoBuffer, call_.tiling.threads <= 128,
+                          count_text(call_));
       if (group.sums > 0) text += fmt::format("    {}.add<{}>(sums);\n", call_.reduce(), group.first);
       if (groups.size() > 1) text += "    }\n";
     }

@@ -2,8 +2,8 @@
 // Contract: one order of combining, a nested tree: lanes, warps, blocks of a cluster by rank, clusters; so the same
 // bits in every block and every time. All blocks run at the same time, and all of their threads call. Nothing is reset:
 // buffers take turns by the parity of the epoch (1, 2, ... without a gap), and packets carry it. After a wait that gave
-// up, totals are nothing and no run waits (failed()). Between the last total() and the next run() the caller has a
-// barrier(). Leaves to others: lanes (lanes.h), the clock (wait.h).
+// up, totals are nothing: the caller asks failed() before the next epoch's run(). Between the last total() and the next
+// run() the caller has a barrier(). Leaves to others: lanes (lanes.h), the clock (wait.h).
 #pragma once
 
 #include "kernels/cuda/tile/lanes.h"
@@ -77,7 +77,6 @@ class Exchange {
   // `rows` (kRows, kRow) on 16 bytes, of this block, written before a barrier(). On return each thread may ask total().
   template <int kRows>
   GRAPHRUN_TILE_FN void run(const float* rows, unsigned epoch) {
-    if (failed()) return;
     // Of a large block: what follows from it is computed anew each time, instead of a register that rows need.
     thread_ = kThreads >= 256 ? opaque(static_cast<int>(thread_index())) : static_cast<int>(thread_index());
     if constexpr (kCluster == 1 && kClusters == 1) {
@@ -114,7 +113,10 @@ class Exchange {
   }
 
   // After a barrier() the same for all threads of the block.
-  GRAPHRUN_TILE_FN bool failed() const { return shared_.failed != 0; }
+  GRAPHRUN_TILE_FN bool failed() const {
+    if constexpr (kCluster == 1 && kClusters == 1) return false;  // nothing waits
+    return shared_.failed != 0;
+  }
 
   // Before the kernel ends. When a wait has given up, stores into a block's shared memory may still be on their way.
   GRAPHRUN_TILE_FN void end() {

@@ -55,9 +55,10 @@ GRAPHRUN_TILE_FN u32 rows_of(int count) {
 }
 
 // row(turn, r, live) for each row of a thread, r = first + turn * kThreads; as straight code where there are at most
-// kUnrolled of them: then rows that are not live fill up the last turn of a warp. Of a batch that may be partial
-// `count` says how many rows there are.
-template <u32 kCapacity, u32 kThreads, int kUnrolled, bool kPartial, class Row>
+// kUnrolled of them: then rows that are not live fill up the last turn of a warp. A warp without a live row leaves that
+// turn out, unless it is alone on its quarter of the multiprocessor: nobody would gain from it, and a branch keeps the
+// last turn from overlapping with the others. Of a batch that may be partial `count` says how many rows there are.
+template <u32 kCapacity, u32 kThreads, int kUnrolled, bool kPartial, bool kAlone, class Row>
 GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
   constexpr int kTurns = kCapacity / kThreads;
   constexpr u32 kRest = kCapacity % kThreads;
@@ -68,7 +69,7 @@ GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
   } else if constexpr (kTurns <= kUnrolled) {
     (void)count;
     const bool live = first < kRest;
-    if (kRest > 0 && first / 32 * 32 < kRest) {  // some row of the warp
+    if (kRest > 0 && (kAlone || first / 32 * 32 < kRest)) {  // some row of the warp
       GRAPHRUN_TILE_UNROLL
       for (int turn = 0; turn < kTurns; ++turn) row(turn, first + static_cast<u32>(turn) * kThreads, true);
       row(kTurns, live ? first + static_cast<u32>(kTurns) * kThreads : kCapacity - 1, live);
@@ -95,11 +96,16 @@ GRAPHRUN_TILE_FN void start(float (&sums)[V], float value) {
 // f(i) for i in [0, N): thread `first` begins.
 template <int N, int kThreads, class F>
 GRAPHRUN_TILE_FN void each(u32 first, F f) {
-  for (u32 i = (thread_index() + kThreads - first) % kThreads; i < N; i += kThreads) f(static_cast<int>(i));
+  const u32 thread = thread_index(), begin = thread >= first ? thread - first : thread + kThreads - first;
+  if constexpr (N <= kThreads) {  // the compiler does not see it, and would unroll a loop
+    if (begin < N) f(static_cast<int>(begin));
+  } else {
+    for (u32 i = begin; i < N; i += kThreads) f(static_cast<int>(i));
+  }
 }
 template <int N, int kThreads, class T>
 GRAPHRUN_TILE_FN void copy(T* to, const T* from) {
-  for (u32 i = thread_index(); i < N; i += kThreads) to[i] = from[i];
+  each<N, kThreads>(0, [&](int i) { to[i] = from[i]; });
 }
 // The term of 0, then those of 1, 2, … to M - 1, by one thread.
 template <int M, class Term, class Combine>
