@@ -84,7 +84,8 @@ struct RegionSignature {
   std::span<const std::int64_t> chains = {};  // over elements: how many each chain has
   RegionSize size = {};
   // Of each row step, then of each other one: which of these steps, counted so, makes each input; kNoStep: none of
-  // them. None of a region over elements.
+  // them. None of a region over elements, and none where a finished Program is checked before it is loaded: then the
+  // question is what can run, not what pays.
   std::span<const std::vector<std::uint32_t>> makers = {};
   std::size_t stages = 1;
 };

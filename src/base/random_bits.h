@@ -147,21 +147,28 @@ GRAPHRUN_BITS_FN float normal(u32 word, double mean, double deviation) {
 // Where element i of 0 … n-1 goes in the permutation of an epoch: a Feistel network of four rounds over the smallest
 // even number of bits that holds n, walked until it lands inside (Black and Rogaway 2002, "Ciphers with arbitrary
 // finite domains"). A bijection for every key, and no table: each executor finds each row by itself.
-GRAPHRUN_BITS_FN u64 permuted(u64 i, u64 n, u64 key, u64 epoch) {
+GRAPHRUN_BITS_FN u32 half_bits(u64 n) {
   u32 half = 1;
   while (half < 32 && (u64{1} << (2 * half)) < n) ++half;
+  return half;
+}
+GRAPHRUN_BITS_FN u64 permuted_once(u64 i, u32 half, u64 key, u64 epoch) {  // a step of the walk
   const u64 mask = (u64{1} << half) - 1;
+  u64 left = i >> half;
+  u64 right = i & mask;
+  for (u32 round = 0; round < 4; ++round) {
+    const Words counter = {{static_cast<u32>(right), round, static_cast<u32>(epoch), static_cast<u32>(epoch >> 32)}};
+    const u64 mixed = philox4x32(counter, static_cast<u32>(key), static_cast<u32>(key >> 32)).w[0];
+    const u64 next = left ^ (mixed & mask);
+    left = right;
+    right = next;
+  }
+  return (left << half) | right;
+}
+GRAPHRUN_BITS_FN u64 permuted(u64 i, u64 n, u64 key, u64 epoch) {
+  const u32 half = half_bits(n);
   do {
-    u64 left = i >> half;
-    u64 right = i & mask;
-    for (u32 round = 0; round < 4; ++round) {
-      const Words counter = {{static_cast<u32>(right), round, static_cast<u32>(epoch), static_cast<u32>(epoch >> 32)}};
-      const u64 mixed = philox4x32(counter, static_cast<u32>(key), static_cast<u32>(key >> 32)).w[0];
-      const u64 next = left ^ (mixed & mask);
-      left = right;
-      right = next;
-    }
-    i = (left << half) | right;
+    i = permuted_once(i, half, key, epoch);
   } while (i >= n);
   return i;
 }

@@ -307,7 +307,7 @@ class Planner {
     for (const BlockStep& step : steps_)
       if (step.call.op == Op::minibatch && step.call.params->as<MinibatchParams>().shuffle &&
           capacity_ <= kMostLookedUp)
-        bytes += static_cast<std::uint64_t>(capacity_) * sizeof(std::uint32_t);
+        bytes += static_cast<std::uint64_t>(std::max(capacity_, kLeastLookedUp)) * sizeof(std::uint32_t);
     return bytes;
   }
   std::uint64_t parts_bytes() const {

@@ -76,8 +76,9 @@ std::string block_fault(const BlockStep& step);
 
 // Computed feature by feature (feature_text).
 bool is_mapped(const TextCall& call);
-// Rows of a shuffled batch are looked up once a step, in shared memory; of a larger batch each time.
-inline constexpr std::int64_t kMostLookedUp = 8192;
+// Rows of a shuffled batch are looked up in a table of shared memory, which holds those of several steps of a small
+// batch (kernels/cuda/tile/picks.h); of a larger batch each by itself.
+inline constexpr std::int64_t kLeastLookedUp = 2048, kMostLookedUp = 8192;
 // Of row b of a block in shared memory: numbers, so that lanes do not meet in a bank.
 std::int64_t shared_stride(std::int64_t features);
 // Of the arena's scratch: what blocks wait at for each other, before values.

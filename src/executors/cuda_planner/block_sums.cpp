@@ -13,6 +13,7 @@
 #include "executors/cuda_planner/row_text.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
+#include "graphrun/params/minibatch.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -92,10 +93,15 @@ class SumsWriter {
       const TextCall next = v_.once.call(of);
       const std::int64_t bytes = v_.features(k) * static_cast<std::int64_t>(size_of(next.output.dtype));
       if (next.inputs[1].name == v_.call(k).inputs[1].name) continue;  // the same
-      out_.text +=
-          fmt::format("    by_block::prefetch_rows<{}, {}, {}>({}, [&](int r) {{ return {} + {} + {} * {}; }});{}",
-                      v_.threads(), v_.tiling.blocks(), bytes, v_.phase.capacity, v_.pointer(of.inputs[0], "const "),
-                      next.inputs[0].view.offset, batch_row_text(next, "r"), v_.features(k), step_comment(of));
+      std::string row = batch_row_text(next, "r"), when;
+      if (of.params.as<MinibatchParams>().shuffle && !v_.table_of(k).empty()) {
+        row = fmt::format("{}.row(epoch + 1, r)", v_.table_of(k));
+        when = fmt::format("    if ({}.knows_next(epoch, a.steps))\n  ", v_.table_of(k));
+      }
+      out_.text += fmt::format(
+          "{}    by_block::prefetch_rows<{}, {}, {}>({}, [&](int r) {{ return {} + {} + {} * {}; }});{}", when,
+          v_.threads(), v_.tiling.blocks(), bytes, v_.phase.capacity, v_.pointer(of.inputs[0], "const "),
+          next.inputs[0].view.offset, row, v_.features(k), step_comment(of));
     }
   }
   bool is_number_step(std::uint32_t i) const {

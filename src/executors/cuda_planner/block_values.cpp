@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "executors/cuda_planner/picked_tables.h"
 #include "executors/cuda_planner/row_stage.h"
 #include "executors/cuda_planner/row_text.h"
 #include "graphrun/params/minibatch.h"
@@ -100,33 +101,26 @@ void BlockValues::begin_phase(int p) {
 
 BlockText BlockValues::selections() {
   BlockText out;
-  std::map<std::string, std::string> tables;
+  PickedTables tables(program, phase, {threads(), 1, phase.capacity, kMostLookedUp});
   for (int k = 0; k < static_cast<int>(steps.size()); ++k) {
     if (place(k) != BlockPlace::data) continue;
     const Step& of = row_step(k);
     const std::string_view type = type_name(call(k).output.dtype);
     const std::string data = fmt::format("{} + {}", pointer(of.inputs[0], "const "), call(k).inputs[0].view.offset);
-    const auto& p = of.params.as<MinibatchParams>();
-    if (!p.shuffle) {
+    if (!of.params.as<MinibatchParams>().shuffle) {
       out.text += fmt::format("    const {}* const d{} = {} + {} * {};{}", type, of.output, data,
                               batch_row_text(call(k), "0"), features(k), step_comment(of));
       rows_of_[k] = "r";
       continue;
     }
     out.text += fmt::format("    const {}* const d{} = {};{}", type, of.output, data, step_comment(of));
-    const std::string row = batch_row_text(call(k), "r");
-    if (phase.capacity > kMostLookedUp) {
-      rows_of_[k] = row;
-      continue;
-    }
-    const auto [found, fresh] = tables.try_emplace(row, fmt::format("s.rows{}", of.output));
-    rows_of_[k] = found->second + "[int(r) < count ? r : 0]";
-    if (!fresh) continue;
-    out.shared += fmt::format("  u32 rows{}[{}];\n", of.output, phase.capacity);
-    out.text += fmt::format("    for (int r = thread_index(); r < count; r += {}) {}[r] = static_cast<u32>({});\n",
-                            threads(), found->second, row);
+    TextCall picked = call(k);
+    picked.picked = tables.table_of(picked, of);
+    picked_[k] = picked.picked;
+    rows_of_[k] = batch_row_text(picked, picked.picked.empty() ? "r" : "int(r) < count ? r : 0");
   }
-  if (!tables.empty()) out.text += "    barrier();\n";
+  out.shared = tables.members();
+  out.text += tables.statements();
   return out;
 }
 

@@ -81,6 +81,7 @@ class BlockValues {
 
   // The first number of sample r, or of row b of a block.
   std::string row_of(int k, bool in_rows) const;
+  const std::string& table_of(int k) const { return picked_.at(k); }     // TextCall::picked, of shuffled data
   std::string factor_row(int k, std::size_t input, bool in_rows) const;  // of an operand
   // A step with the names of its operands; `by_feature`: only one feature of them is read.
   TextCall named(int k, BlockContext& context, bool by_feature) const;
@@ -98,6 +99,7 @@ class BlockValues {
   std::string feature(int k, BlockContext& context) const;
 
   std::map<int, std::string> rows_of_;  // of data: the row of sample r
+  std::map<int, std::string> picked_;   // and the table that has it; "" none
   std::map<int, int> phase_of_;
   int now_ = 0;  // the phase
 };

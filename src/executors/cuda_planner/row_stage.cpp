@@ -27,6 +27,7 @@ TextCall row_call(const StageCall& call, const Step& step, const std::map<Buffer
     if (call.is_tile(step.inputs[k])) text.inputs[k].name = values.at(storage_root(call.program, step.inputs[k]));
     if (call.places.stays_in_arena(step, k)) text.inputs[k].name = call.pointer(step.inputs[k], "const ");
   }
+  if (step.op == Op::minibatch) text.picked = call.picked(text, step);
   return text;
 }
 

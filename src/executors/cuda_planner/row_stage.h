@@ -23,9 +23,10 @@ struct StageCall {
   const StepTiling& tiling;
   const Places& places;
   OnceText& once;
-  std::function<std::string(BufferId, std::string_view)> pointer;  // into the arena, with a qualifier
-  std::string number;                                              // of the stage, in names
-  BufferId count = kNoBuffer;                                      // of samples, where a batch may be partial
+  std::function<std::string(BufferId, std::string_view)> pointer;   // into the arena, with a qualifier
+  std::string number;                                               // of the stage, in names
+  BufferId count = kNoBuffer;                                       // of samples, where a batch may be partial
+  std::function<std::string(const TextCall&, const Step&)> picked;  // TextCall::picked
 
   std::string reduce() const { return "reduce" + number; }  // the exchange, if there are sums
   const Buffer& buffer(BufferId id) const { return program.buffers[id]; }

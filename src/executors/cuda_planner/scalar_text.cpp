@@ -208,10 +208,14 @@ std::string index_text(const View& view, std::string_view i) {
   return text.empty() ? "0" : text;
 }
 
-std::string batch_row_text(const TextCall& call, std::string_view r) {
+std::string batches_text(const TextCall& call) {
   const auto& p = call.params->as<MinibatchParams>();
-  return fmt::format("Batches{{{}u, {}u, {}u, {}, {:#x}u}}.row({}, {})", p.total, p.capacity,
-                     std::max<std::int64_t>(p.batches(), 1), p.shuffle, p.key, call.inputs[1].name, r);
+  return fmt::format("Batches{{{}u, {}u, {}u, {}, {:#x}u}}", p.total, p.capacity,
+                     std::max<std::int64_t>(p.batches(), 1), p.shuffle, p.key);
+}
+std::string batch_row_text(const TextCall& call, std::string_view r) {
+  if (!call.picked.empty()) return fmt::format("{}.row(epoch, {})", call.picked, r);
+  return fmt::format("{}.row({}, {})", batches_text(call), call.inputs[1].name, r);
 }
 
 }  // namespace graphrun::cuda

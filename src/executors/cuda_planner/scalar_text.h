@@ -28,6 +28,7 @@ struct TextCall {
   const Params* params = nullptr;
   std::vector<TextOperand> inputs;
   TensorType output;
+  std::string picked = {};  // of a shuffled minibatch: the table of its rows (kernels/cuda/tile/picks.h), if there is
 };
 
 // A sample's part of a value with rows, as a shape: dimension 0 counts its rows.
@@ -62,7 +63,8 @@ std::string scalar_text(const TextCall& call, std::vector<std::string> x);
 std::string moved_text(const TextCall& call, const Shape& space);
 // As statements that return element i.
 std::string joined_text(const TextCall& call, const Shape& space);
-// The row of the data that row `r` of a batch is.
+// The batches of a minibatch step, and the row of the data that row `r` of one is.
+std::string batches_text(const TextCall& call);
 std::string batch_row_text(const TextCall& call, std::string_view r);
 
 // How terms become one along features: what they start from, and the function of two.

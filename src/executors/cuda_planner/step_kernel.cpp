@@ -7,6 +7,7 @@
 
 #include "executors/cuda_planner/block_kernel.h"
 #include "executors/cuda_planner/once_text.h"
+#include "executors/cuda_planner/picked_tables.h"
 #include "executors/cuda_planner/row_stage.h"
 
 namespace graphrun::cuda {
@@ -26,7 +27,10 @@ class Writer {
         region_(region),
         tiling_(std::get<StepTiling>(region.tiling)),
         places_(program, phase, region),
-        once_(program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); }) {
+        once_(program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); }),
+        picked_(program, phase,
+                {tiling_.threads, tiling_.blocks(),
+                 tiling_.tile == RowTile::warp ? 16 : std::int64_t{tiling_.threads / tiling_.groups}}) {
     kernel_.name = name;
     kernel_.tiling = tiling_;
   }
@@ -70,13 +74,14 @@ class Writer {
                          once_,
                          [this](BufferId id, std::string_view qualifier) { return pointer(id, qualifier); },
                          fmt::format("{}", s + 1),
-                         count_};
+                         count_,
+                         [this](const TextCall& of, const Step& step) { return picked_.table_of(of, step); }};
     const RowStage rows = tiling_.tile == RowTile::warp ? warp_stage(call) : thread_stage(call);
     types_ += rows.types;
     shared_ += rows.shared;
     kept_ += rows.kept;
     kept_loads_ += rows.kept_loads;
-    text += fmt::format("    {{  // stage {}: rows\n{}    }}\n", s + 1, rows.text);
+    text += picked_.statements() + fmt::format("    {{  // stage {}: rows\n{}    }}\n", s + 1, rows.text);
     if (std::string clears = clear_rows(stage); !clears.empty() && count_ != kNoBuffer)
       text += fmt::format("    for (u32 r = first_row; r < {}u; r += {}u) {{\n      if (r < {}) continue;\n{}    }}\n",
                           phase_.capacity, rows_at_once(), count_text(call), clears);
@@ -129,7 +134,7 @@ class Writer {
 
   void write(const std::string& steps) {
     std::string combines = (tiling_.tile == RowTile::warp ? std::string(kWarpNames) : std::string()) + types_,
-                shared = shared_, begin, loads, stores;
+                shared = shared_ + picked_.members(), begin, loads, stores;
     // Blocks that exchange nothing leave together, so that none reads a state that another has written back.
     if (reductions_.empty() && tiling_.blocks() > 1) reductions_.push_back({region_.stages.size(), 1, "", 1});
     for (const Reduction& r : reductions_) {
@@ -232,6 +237,7 @@ class Writer {
   const StepTiling tiling_;
   Places places_;
   OnceText once_;
+  PickedTables picked_;
   StepKernel kernel_;
   std::map<BufferId, std::size_t> pointers_;
   std::vector<Reduction> reductions_;

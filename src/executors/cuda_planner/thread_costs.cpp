@@ -113,12 +113,6 @@ TileCosts thread_costs(const RegionSignature& region, const Target& target) {
     tile.costs.push_back({tiling, thread_cycles(work, tiling, region.capacity)});
   };
   const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
-  // Fewer warps than in the next ones, where they have a thread for each row, too.
-  for (const int cluster : {4, 8}) {
-    const std::int64_t rows = divide_up(region.capacity, cluster);
-    if (target.cluster_blocks >= cluster && work.groups == 1 && rows <= 96)
-      add(rows <= 64 ? 64 : 96, static_cast<std::uint32_t>(cluster), 1);
-  }
   for (const std::uint32_t threads : {128u, 256u}) {
     if (threads < 64 * work.groups) continue;
     const auto needed = static_cast<std::uint32_t>(

@@ -5,9 +5,9 @@
 // (executors/cuda_planner/step_kernel.h).
 #pragma once
 
-#include "base/random_bits.h"
 #include "kernels/cuda/element_functions.h"
 #include "kernels/cuda/tile/exchange.h"
+#include "kernels/cuda/tile/picks.h"
 #include "kernels/cuda/tile/thread.h"
 
 namespace graphrun::cuda::tile {
@@ -36,17 +36,6 @@ GRAPHRUN_TILE_FN u8 compare(T x, T y) {
 }
 
 // ---- rows
-
-// Which row of the data set is row r of a step's batch.
-struct Batches {
-  u64 total, capacity, batches;
-  bool shuffle;
-  u64 key;
-  GRAPHRUN_TILE_FN u64 row(u64 step, u32 r) const {
-    const u64 at = step % batches * capacity + r;
-    return shuffle ? bits::permuted(at, total, key, step / batches) : at;
-  }
-};
 
 // Never beyond the batch, whatever was written to the row count.
 template <int kCapacity>

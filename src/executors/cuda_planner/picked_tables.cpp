@@ -1,0 +1,47 @@
+#include "executors/cuda_planner/picked_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "graphrun/op.h"
+#include "graphrun/params/minibatch.h"
+
+namespace graphrun::cuda {
+
+// A state that each step increments once, and nothing else writes.
+bool PickedTables::counts_steps(BufferId number) const {
+  const BufferId state = storage_root(program_, number);
+  std::int64_t increments = 0, writes = 0;
+  for (const Step& step : phase_.steps) {
+    if (storage_root(program_, step.output) != state) continue;
+    ++writes;
+    if (step.op == Op::increment && storage_root(program_, step.inputs[0]) == state) ++increments;
+  }
+  return program_.buffers[state].kind == BufferKind::counter && writes == 1 && increments == 1;
+}
+
+std::string PickedTables::table_of(const TextCall& call, const Step& step) {
+  const auto& p = call.params->as<MinibatchParams>();
+  const std::int64_t every = shape_.chunk * shape_.blocks,
+                     rows = (phase_.capacity + every - 1) / std::max<std::int64_t>(every, 1) * shape_.chunk;
+  if (!p.shuffle || rows > shape_.most_rows || p.total > std::numeric_limits<std::uint32_t>::max() ||
+      !counts_steps(step.inputs[1]))
+    return {};
+  const std::string batches = batches_text(call), &number = call.inputs[1].name;
+  const auto [found, fresh] = names_.try_emplace(batches + number, fmt::format("s.picked{}", names_.size() + 1));
+  if (fresh) {
+    members_ += fmt::format("  PickedRows<{}, {}, {}, {}> {};\n", phase_.capacity, shape_.threads, shape_.blocks,
+                            shape_.chunk, found->second.substr(2));
+    statements_ += fmt::format("    {}.look_ahead({}, {}, epoch, a.steps);\n", found->second, batches, number);
+  }
+  return found->second;
+}
+
+std::string PickedTables::statements() {
+  return std::exchange(statements_, {});
+}
+
+}  // namespace graphrun::cuda
