@@ -21,13 +21,18 @@ using emulation::Fault;
 constexpr Blocks kShape{32, 2, 2};
 
 // 150 rows in batches of 100: the second has 50.
-const Model& model() {
-  static const Model one = [] {
-    LoadOptions options;
-    options.overrides = {{"data.train.random.rows", "150"}, {"train.batch", "100"}};
-    return load_model(source_folder() + "/bench/models/realestate_1h.json", options);
-  }();
-  return one;
+Model model_of(const std::string& shuffle) {
+  LoadOptions options;
+  options.overrides = {{"data.train.random.rows", "150"}, {"train.batch", "100"}, {"train.shuffle", shuffle}};
+  return load_model(source_folder() + "/bench/models/realestate_1h.json", options);
+}
+const Model& in_order() {
+  static const Model model = model_of("false");
+  return model;
+}
+const Model& shuffled() {
+  static const Model model = model_of("true");
+  return model;
 }
 
 // What is left after three steps of training, or what was wrong.
@@ -37,13 +42,13 @@ struct Left {
   friend bool operator==(const Left&, const Left&) = default;
 };
 
-Left run(const EmulationOptions& options) {
+Left run(const EmulationOptions& options, const Model& model = in_order()) {
   const std::shared_ptr<Executor> executor = std::make_shared<EmulatedExecutor>(options);
   PlanOptions plan;
   plan.fuse = true;
-  const CompiledModel compiled = compile_model(model(), {&executor, 1}, plan);
+  const CompiledModel compiled = compile_model(model, {&executor, 1}, plan);
   const auto runnable = executor->load(compiled.program);
-  write_start(model(), compiled, {runnable.get()});
+  write_start(model, compiled, {runnable.get()});
   Left left;
   try {
     runnable->run(0, 3);
@@ -92,10 +97,10 @@ TEST(StepKernelFaults, NothingIsNoticedWithoutOne) {
 }
 
 TEST(StepKernelFaults, InTheTextAreNoticed) {
-  EXPECT_TRUE(is_noticed("    barrier();\n    if (reduce", "    if (reduce")) << "the barrier at a step's end";
+  EXPECT_TRUE(is_noticed("    barrier();\n  }\n", "  }\n")) << "the barrier at a step's end";
   EXPECT_TRUE(is_noticed("  barrier();\n  for (u32 epoch", "  for (u32 epoch")) << "the barrier before the first step";
-  EXPECT_TRUE(is_noticed("for_rows<100u, 128u, 1, true>(first_row, rows_of",
-                         "for_rows<100u, 128u, 1, true>(first_row, 1u + rows_of"))
+  EXPECT_TRUE(is_noticed("for_rows<100u, 128u, 1, true, true>(first_row, rows_of",
+                         "for_rows<100u, 128u, 1, true, true>(first_row, 1u + rows_of"))
       << "one row too many";
   EXPECT_TRUE(is_noticed("run(epoch)", "run(epoch - 1)")) << "the epoch before";
   EXPECT_TRUE(is_noticed("run(epoch)", "run(1)")) << "always the same epoch";
@@ -105,6 +110,24 @@ TEST(StepKernelFaults, InTheTextAreNoticed) {
   EXPECT_TRUE(is_noticed("if (block_index() == 0)", "if (block_index() == 9)")) << "an owner that is not there";
   EXPECT_TRUE(is_noticed("each<36, 32>(", "each<36, 64>(")) << "every other element";
   EXPECT_TRUE(is_noticed("u] = t", "u] = -t", "if (first_thread)")) << "what is recorded";
+}
+
+TEST(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
+  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block}) {
+    const Left right = run({kShape, tile}, shuffled());
+    EXPECT_EQ(right.failure, "");
+    const auto left = [&](const std::string& what, const std::string& instead) {
+      EmulationOptions options{kShape, tile};
+      options.edit = [&](std::string& text) {
+        for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += instead.size())
+          text.replace(at, what.size(), instead);
+      };
+      return run(options, shuffled());
+    };
+    EXPECT_EQ(left("look_ahead(", "look_ahead(  "), right);
+    EXPECT_NE(left("picked1.row(epoch,", "picked1.row(1,"), right) << "always the first step's rows";
+    EXPECT_NE(left("look_ahead(Batches{150u,", "look_ahead(Batches{149u,"), right) << "another permutation";
+  }
 }
 
 TEST(StepKernelFaults, InTheTextOfWarpsAreNoticed) {

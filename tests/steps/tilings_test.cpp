@@ -1,13 +1,16 @@
 // The tilings that a plan compares: all are listed with their costs, and each can be chosen by its name.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 
 #include "graphrun/error.h"
+#include "graphrun/load_check.h"
 #include "graphrun/session.h"
 #include "steps/emulated_executor.h"
 #include "support/source_folder.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun::test {
 namespace {
@@ -60,6 +63,32 @@ TEST(Tilings, MustBeARegions) {
   EXPECT_THROW(plan_program(wide, options), Error);
   options.tiling = "block";
   EXPECT_EQ(std::get<StepTiling>(plan_program(wide, options).phases[0].regions.at(0).tiling).tile, RowTile::block);
+}
+
+// A Program that is loaded has no edges, which costs depend on: without them these steps would take more than
+// single kernels.
+TEST(Tilings, AreTakenByWhoeverLoadsThePlan) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "deep.json").string();
+  std::ofstream(path) << R"json({"format": 1, "data": {"train": {"random": {"rows": 4096, "seed": 1, "columns":
+    {"a": {"normal": 1, "shape": [300]}, "b": {"normal": 1, "shape": [3]}}}, "x": ["a"], "y": ["b"]}},
+    "inputs": {"x": ["batch", 300], "y": ["batch", 3]}, "graph": [
+    {"name": "h1", "op": "dense", "inputs": ["x"], "units": 253, "activation": "sigmoid"},
+    {"name": "h2", "op": "dense", "inputs": ["h1"], "units": 326, "activation": "gelu"},
+    {"name": "h3", "op": "dense", "inputs": ["h2"], "units": 224, "activation": "silu"},
+    {"name": "h4", "op": "dense", "inputs": ["h3"], "units": 419, "activation": "silu"},
+    {"name": "h5", "op": "dense", "inputs": ["h4"], "units": 499, "activation": "selu"},
+    {"name": "out", "op": "dense", "inputs": ["h5"], "units": 3}, "loss = mean(abs(out - y))"],
+    "outputs": {"out": "y"},
+    "train": {"minimize": "loss", "optimizer": {"adamw": {"lr": 0.001}}, "epochs": 1, "batch": 4096}})json";
+  EmulationOptions as_planned;
+  as_planned.blocks.reset();
+  SessionOptions session;
+  const auto executor = std::make_shared<EmulatedExecutor>(as_planned);
+  session.custom_executor = executor;
+  const Program program = plan_program(load_model(path), session);
+  EXPECT_EQ(std::get<StepTiling>(program.phases[0].regions.at(0).tiling).tile, RowTile::block);
+  EXPECT_NO_THROW(check_loadable(program, *executor));
 }
 
 }  // namespace

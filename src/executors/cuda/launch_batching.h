@@ -11,7 +11,7 @@ namespace graphrun::cuda {
 
 class LaunchBatching {
  public:
-  static constexpr double kLaunchSeconds = 0.025;
+  static constexpr double kLaunchSeconds = 0.05;
 
   explicit LaunchBatching(std::size_t launches);  // of one step
 

@@ -57,7 +57,10 @@ class PickedRows {
         const unsigned r = row_of(next % kRows);
         walk.place = batches.place(at, r);
         walk.epoch = at / batches.batches;
-        if (r < kCapacity && walk.place < batches.total) walk.item = next;
+        if (r < kCapacity && walk.place < batches.total)
+          walk.item = next;
+        else
+          rows_[next] = 0;  // lanes without a row may still read it
       }
     };
     GRAPHRUN_TILE_UNROLL
