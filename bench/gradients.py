@@ -6,7 +6,8 @@ After 0, 10 and 50 steps of a workload's own training, one more step runs by its
 of 2^20: beside such a step the parameters are nothing, so that what it changed is the gradient as the step had it,
 divided by an exact power of two. NumPy computes the same gradient in double precision, and in single to compare with.
 Prints for each workload and step the norm of the difference, divided by the norm of the gradient; ends with status 1
-if one is above 3e-6. FLAGs go to graphrun: --executor=cuda.
+if one is above 3e-6, and above NumPy's: a sum that single precision has on the other side of relu's kink makes the
+gradient jump. FLAGs go to graphrun: --executor=cuda.
 """
 import json
 import pathlib
@@ -107,7 +108,7 @@ def main(arguments):
     for name in names or [name for name in workload.names() if not workload.read(name).table]:
         for steps in STEPS:
             of_graphrun, of_numpy = measured(graphrun, arguments[split + 1 :], name, steps)
-            good = good and of_graphrun <= MOST
+            good = good and of_graphrun <= max(MOST, 1.01 * of_numpy)
             print(f"{name:16}{steps:6}{of_graphrun:12.2g}{of_numpy:12.2g}", flush=True)
     return 0 if good else 1
 
