@@ -15,6 +15,7 @@
 
 #include "graphrun/executor.h"
 #include "graphrun/model.h"
+#include "graphrun/scores.h"
 
 namespace graphrun {
 
@@ -129,6 +130,10 @@ class GRAPHRUN_API Session {
   Metrics evaluate(std::string_view split);
   // The same when it takes no longer than so many seconds; else nothing.
   std::optional<Metrics> evaluate(std::string_view split, double seconds);
+  // What each output with a target is worth over a whole split, with the present weights (docs/metrics.md); those whose
+  // numbers are not finite are left out. Runs predictions; takes memory by the split's rows.
+  std::vector<OutputScores> scores(std::string_view split);
+  std::optional<std::vector<OutputScores>> scores(std::string_view split, double seconds);
   bool has_split(std::string_view split) const;
   std::vector<std::string> metric_names() const;  // of what evaluate() gives beside the loss
 

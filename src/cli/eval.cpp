@@ -18,7 +18,7 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   }
   if (arguments.verbose) describe(session, diagnostics);
   const Results results = evaluated(session);
-  write_results(arguments.json ? as_json(results) : as_text(results));
+  write_results(arguments.json ? as_json(results) : as_text(results) + details_text(results));
   refuse_non_finite(results);
   return kDone;
 }
@@ -30,11 +30,13 @@ const Verb eval_verb = {
     "test",
     Words::model,
     "evaluate saved weights on the model's splits",
-    R"(Evaluates loss and metrics of --weights on every split of the model, and trains nothing. The data are split and
+    R"(Evaluates loss, metrics and scores of --weights on every split of the model, and trains nothing: for classes
+accuracy, precision, recall, f1, areas under curves, the matrix of confusion; for numbers r2, errors, quantiles of
+residuals (docs/metrics.md). The data are split and
 transformed as when the weights were trained, whatever --seed says; where that cannot be, because the rows or the
 split are others now, the exit code is 2. --data evaluates the labelled rows of another file instead, whose columns
 are named as those of the model's own data; the result has one split, data. With --json, stdout is one object with
-the keys model, executor, math, train, validation, test (or data), arena_bytes, weights_hash.)",
+the keys model, executor, math, train, validation, test (or data), scores, arena_bytes, weights_hash.)",
     R"(graphrun train model.json --save-weights model.npz
 graphrun eval model.json --weights model.npz
 graphrun eval model.json --weights model.npz --data held-out.csv)",

@@ -11,6 +11,7 @@
 #include "graphrun/error.h"
 #include "json_writer.h"
 #include "profile.h"
+#include "score_tables.h"
 #include "terminal.h"
 
 namespace graphrun::cli {
@@ -42,6 +43,11 @@ Results evaluated(Session& session, double seconds) {
     if (!session.has_split(kSplits[i])) continue;
     results.splits[i] = session.evaluate(kSplits[i], left());
     if (!results.splits[i]) results.left_out.push_back(fmt::format("{} loss", kSplits[i]));
+    results.rows[i] = static_cast<std::uint64_t>(session.model().data.find(kSplits[i])->samples());
+    if (auto scores = session.scores(kSplits[i], left()))
+      results.scores[i] = std::move(*scores);
+    else
+      results.left_out.push_back(fmt::format("{} scores", kSplits[i]));
   }
   results.arena_bytes = session.program().arena_bytes;
   results.weights_hash = session.weights_hash(left());
@@ -65,6 +71,18 @@ std::string as_json(const Results& results) {
     each_number(*results.splits[i], [&](std::string_view name, double value) { json.member(name, value); });
     json.end_object();
   }
+  json.key("scores").begin_object();
+  for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    if (results.scores[i].empty()) continue;
+    json.key(kSplits[i]).begin_object();
+    for (const OutputScores& scores : results.scores[i]) {
+      json.key(scores.output).begin_object();
+      write_scores(json, scores);
+      json.end_object();
+    }
+    json.end_object();
+  }
+  json.end_object();
   if (const auto& training = results.training) {
     json.member("epochs", training->epochs).member("steps", training->steps);
     json.member("seconds", training->seconds).member("steps_per_second", steps_per_second(*training));
@@ -76,20 +94,32 @@ std::string as_json(const Results& results) {
   return json.text() + "\n";
 }
 
-// A column for each split the model has, a row for the loss and each metric, then the run itself.
+// A column for each split the model has, a row for the loss, each metric and each score, then the run itself.
 std::string as_text(const Results& results) {
   std::string text =
       paint(stdout, Style::bold, fmt::format("{} on {}", printable(results.model), results.executor)) + "\n";
   std::string head;
-  std::vector<std::pair<std::string, std::string>> rows;
+  std::vector<std::pair<std::string, std::string>> rows = {{"rows", ""}};
+  std::size_t column = 0;  // of a split
+  const auto add = [&](const std::string& name, std::string_view cell) {
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& one) { return one.first == name; });
+    if (row == rows.end()) row = rows.insert(rows.end(), {name, ""});
+    if (row->second.size() <= 14 * column)
+      row->second += fmt::format("{:>{}}", cell, 14 * (column + 1) - row->second.size());
+  };
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
     if (!results.splits[i]) continue;
     head += fmt::format("{:>14}", kSplits[i]);
-    std::size_t row = 0;
-    each_number(*results.splits[i], [&](std::string_view name, double value) {
-      if (row == rows.size()) rows.emplace_back(name, "");
-      rows[row++].second += fmt::format("{:>14.6g}", value);
-    });
+    add("rows", grouped(results.rows[i]));
+    each_number(*results.splits[i],
+                [&](std::string_view name, double value) { add(std::string(name), fmt::format("{:.6g}", value)); });
+    for (const OutputScores& scores : results.scores[i]) {
+      for (const auto& [name, value] : main_figures(scores)) {
+        add(results.scores[i].size() == 1 ? name : fmt::format("{}.{}", name, printable(scores.output)),
+            std::isnan(value) ? "-" : fmt::format("{:.6g}", value));
+      }
+    }
+    ++column;
   }
   std::size_t width = 10;
   for (const auto& row : rows) width = std::max(width, row.first.size());
@@ -109,6 +139,14 @@ std::string as_text(const Results& results) {
   if (results.weights_hash) line("weights", *results.weights_hash);
   if (!results.left_out.empty()) line("left out", fmt::format("{} (interrupted)", fmt::join(results.left_out, ", ")));
   if (results.profile) text += "\n" + profile_table(*results.profile);
+  return text;
+}
+
+std::string details_text(const Results& results) {
+  std::string text;
+  for (std::size_t i = kSplits.size(); i-- > 0 && text.empty();) {
+    for (const OutputScores& scores : results.scores[i]) text += details_text(scores, kSplits[i]);
+  }
   return text;
 }
 

@@ -1,9 +1,10 @@
 // results.h: what a trained model reached, as `train` and `eval` print it.
-// Contract: as JSON one object with exactly the keys model, executor, math, train, validation, test, epochs, steps,
-// seconds, steps_per_second, interrupted, arena_bytes, weights_hash, in this order; without a training the five about
-// it are left out, and a profile, where one was asked for, comes last. A split holds loss, then each metric by name;
-// one that the model has not is null; of another file's rows there is one split, data, in place of the three. So is
-// what an interrupt left no time for.
+// Contract: as JSON one object with exactly the keys model, executor, math, train, validation, test, scores, epochs,
+// steps, seconds, steps_per_second, interrupted, arena_bytes, weights_hash, in this order; without a training the five
+// about it are left out, and a profile, where one was asked for, comes last. A split holds loss, then each metric by
+// name; one that the model has not is null; of another file's rows there is one split, data, in place of the three. So
+// is what an interrupt left no time for. `scores` has an object for each split that there is, and there one for each
+// output with a target.
 #pragma once
 
 #include <array>
@@ -26,6 +27,8 @@ struct Results {
   std::string executor;
   std::string_view math;  // name_of(MathMode)
   std::array<std::optional<Metrics>, kSplits.size()> splits;
+  std::array<std::vector<OutputScores>, kSplits.size()> scores;
+  std::array<std::uint64_t, kSplits.size()> rows{};
   std::optional<TrainResult> training;
   std::uint64_t arena_bytes = 0;
   std::vector<std::string> regions;  // lines about them, for the text; none when none were asked for
@@ -39,6 +42,8 @@ Results evaluated(Session& session, double seconds = std::numeric_limits<double>
 
 std::string as_json(const Results& results);
 std::string as_text(const Results& results);
+// Of the scores: by class or column of the split that says most, the last one of train, validation, test.
+std::string details_text(const Results& results);
 void refuse_non_finite(const Results& results);  // throws Error (kind run)
 
 }  // namespace graphrun::cli

@@ -54,8 +54,7 @@ std::vector<std::string> region_lines(const FusionSummary& fusion, const Program
     lines.push_back(fmt::format("{}: {} of {} steps, {} never reach the arena", region.phase, region.steps,
                                 phase->steps.size(), human_bytes(region.bytes_in_tiles)));
   }
-  if (lines.empty()) return {fusion.notes.empty() ? "none" : "none; -v tells why"};
-  if (!fusion.notes.empty()) lines.emplace_back("-v tells why the other steps are in none");
+  if (lines.empty()) return {"none"};
   return lines;
 }
 
@@ -159,7 +158,7 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
     diagnostics.warn(stray + ": rows of 'validation' and 'test' may have been trained with");
   }
   std::optional<FusionSummary> fusion;
-  if (arguments.session.fuse && (arguments.verbose || !arguments.json)) fusion = session.fusion();
+  if (arguments.session.fuse && arguments.verbose) fusion = session.fusion();
   if (arguments.verbose) {
     describe(session, diagnostics);
     if (fusion) describe_regions(*fusion, diagnostics);
@@ -199,12 +198,12 @@ const Verb train_verb = {
     "",
     Words::model,
     "train the model and evaluate it on its splits (the default)",
-    R"(Trains for the model's number of epochs, then evaluates loss and metrics on every split with the final weights.
-Progress goes to stderr, the results to stdout. Ctrl-C ends the training and keeps what it has: the results so far
-are printed, but for losses and a hash that take long to compute, and the exit code is 130. With --json, stdout is one
-object with the keys model, executor, math, train, validation, test, epochs, steps, seconds, steps_per_second,
-interrupted, arena_bytes, weights_hash; a split holds loss, then each metric by name, or is null where the model has
-none.)",
+    R"(Trains for the model's number of epochs, then evaluates loss, metrics and scores on every split with the final
+weights. Progress goes to stderr, the results to stdout. Ctrl-C ends the training and keeps what it has: the results
+so far are printed, but for losses and a hash that take long to compute, and the exit code is 130. With --json, stdout
+is one object with the keys model, executor, math, train, validation, test, scores, epochs, steps, seconds,
+steps_per_second, interrupted, arena_bytes, weights_hash; a split holds loss, then each metric by name, or is null
+where the model has none. `eval` prints more scores.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",

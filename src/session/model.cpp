@@ -174,13 +174,17 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     if (!found.empty()) reader.report(reader.root(), Error(ErrorKind::input, found));
   }
   DataSet data;
-  if (!options.evaluates.empty() && !reader.failed()) {
-    data = labelled_rows(document.file, options);
-  } else if (file.data() && file.inputs_read()) {
+  const bool evaluates = !options.evaluates.empty() && !reader.failed();
+  if (file.data() && file.inputs_read()) {
     const ModelFormulas formulas(file.constants());
-    data = read_data(
-        reader, *file.data(), declarations(file, model),
-        {folder, options.data_dir, file.seed(), &formulas, use_of(options), weights ? &weights->data : nullptr});
+    const DataUse use = evaluates ? DataUse::none : use_of(options);
+    data = read_data(reader, *file.data(), declarations(file, model),
+                     {folder, options.data_dir, file.seed(), &formulas, use, weights ? &weights->data : nullptr});
+  }
+  if (evaluates && !reader.failed()) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> labels = std::move(data.labels);
+    data = labelled_rows(document.file, options);
+    data.labels = std::move(labels);
   }
   reader.throw_if_failed();
   std::optional<std::int64_t> batch =

@@ -92,6 +92,25 @@ std::vector<Session::Impl::Given> Session::Impl::in_order(
               "predict: no output depends on an input: there is nothing to predict from");
 }
 
+bool Session::Impl::each_batch(std::size_t index, const std::vector<Given>& given, std::size_t count,
+                               const std::function<bool(std::int64_t, std::span<const HostTensor>)>& see) {
+  const StepPhase& phase = compiled.step.phases[index];
+  std::vector<HostTensor> batches;
+  for (std::size_t i = 0; i < count; ++i) {
+    const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
+    batches.emplace_back(type.dtype, type.shape);
+  }
+  const std::int64_t samples = given.front().rows->shape()[0];
+  for (std::int64_t first = 0; first < samples; first += phase.batches.capacity) {
+    const std::int64_t rows = std::min(phase.batches.capacity, samples - first);
+    write_batch(phase, given, first, rows);
+    run(index, 1);
+    for (std::size_t i = 0; i < count; ++i) runnable->read(buffer(phase.outputs[i]), batches[i].bytes());
+    if (!see(rows, batches)) return false;
+  }
+  return true;
+}
+
 std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
     const std::vector<std::pair<std::string, HostTensor>>& tensors, std::size_t count) {
   const std::optional<std::size_t> index = phase_index("predict");
@@ -99,7 +118,6 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
   const StepPhase& phase = compiled.step.phases[*index];
   const std::vector<Given> given = in_order(phase, tensors);
   const std::int64_t samples = given.front().rows->shape()[0];
-  const std::int64_t capacity = phase.batches.capacity;
   std::map<std::string_view, const HostTensor*> by_name;
   for (std::size_t i = 0; i < given.size(); ++i) by_name.emplace(phase.inputs[i].first, given[i].rows);
   for (const ClassRange& range : predicted_classes) {
@@ -108,7 +126,6 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
   }
 
   std::vector<std::pair<std::string, HostTensor>> results;
-  std::vector<HostTensor> batches;
   for (std::size_t i = 0; i < count; ++i) {
     const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
     if (type.rows == 0) {
@@ -119,20 +136,18 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
     Shape shape = type.shape;
     shape[0] = samples * type.rows;
     results.emplace_back(model.outputs[i].name, HostTensor(type.dtype, shape));
-    batches.emplace_back(type.dtype, type.shape);
   }
-  for (std::int64_t first = 0; first < samples; first += capacity) {
-    const std::int64_t rows = std::min(capacity, samples - first);
-    write_batch(phase, given, first, rows);
-    run(*index, 1);
+  std::int64_t first = 0;
+  each_batch(*index, given, count, [&](std::int64_t rows, std::span<const HostTensor> batches) {
     for (std::size_t i = 0; i < count; ++i) {
-      runnable->read(buffer(phase.outputs[i]), batches[i].bytes());
-      const std::size_t sample_bytes = batches[i].bytes().size() / static_cast<std::size_t>(capacity);
+      const std::size_t sample_bytes = batches[i].bytes().size() / static_cast<std::size_t>(phase.batches.capacity);
       const auto bytes = batches[i].bytes().first(static_cast<std::size_t>(rows) * sample_bytes);
       std::copy(bytes.begin(), bytes.end(),
                 results[i].second.bytes().begin() + first * static_cast<std::int64_t>(sample_bytes));
     }
-  }
+    first += rows;
+    return true;
+  });
   for (std::size_t i = 0; i < count; ++i) {
     const Standardization* fitted = fitted_of(model.outputs[i].target);
     if (fitted == nullptr) continue;

@@ -168,20 +168,31 @@ void Session::cancel() noexcept {
   if (impl_ == nullptr || !impl_->in_train.load(std::memory_order_relaxed)) return;
   impl_->cancelled.store(true, std::memory_order_relaxed);
 }
+namespace {
+[[noreturn]] void refuse_split(const Model& model, std::string_view split) {
+  std::vector<std::string> names;
+  for (const Split& s : model.data.splits) names.push_back(s.name);
+  throw Error(ErrorKind::input, "split.unknown", fmt::format("the model has no split '{}' to evaluate", split),
+              fmt::format("splits: {}", fmt::join(names, ", ")));
+}
+}  // namespace
+
 Metrics Session::evaluate(std::string_view split) {
   return *evaluate(split, kForever);
 }
 std::optional<Metrics> Session::evaluate(std::string_view split, double seconds) {
   const std::optional<std::size_t> index = alive(impl_).evaluation_of(split);
-  if (!index) {
-    std::vector<std::string> names;
-    for (const Split& s : alive(impl_).model.data.splits) names.push_back(s.name);
-    throw Error(ErrorKind::input, "split.unknown", fmt::format("the model has no split '{}' to evaluate", split),
-                fmt::format("splits: {}", fmt::join(names, ", ")));
-  }
+  if (!index) refuse_split(impl_->model, split);
   Metrics metrics = alive(impl_).named_metrics(*index);
   if (!alive(impl_).evaluate(*index, metrics, Profiler::now() + seconds)) return std::nullopt;
   return metrics;
+}
+std::vector<OutputScores> Session::scores(std::string_view split) {
+  return *scores(split, kForever);
+}
+std::optional<std::vector<OutputScores>> Session::scores(std::string_view split, double seconds) {
+  if (alive(impl_).model.data.find(split) == nullptr) refuse_split(impl_->model, split);
+  return impl_->scores(split, Profiler::now() + seconds);
 }
 bool Session::has_split(std::string_view split) const {
   return alive(impl_).evaluation_of(split).has_value();

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -66,7 +68,14 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   };
   std::vector<Given> in_order(const StepPhase& phase,
                               const std::vector<std::pair<std::string, HostTensor>>& given) const;
+  // Runs the phase of predictions on all rows and calls see(how many there are in the batch, its first `count` outputs,
+  // in the units of the model) until it says no: then false.
+  bool each_batch(std::size_t index, const std::vector<Given>& given, std::size_t count,
+                  const std::function<bool(std::int64_t, std::span<const HostTensor>)>& see);
   void write_batch(const StepPhase& phase, const std::vector<Given>& given, std::int64_t first, std::int64_t count);
+
+  // scores/split_scores.cpp
+  std::optional<std::vector<OutputScores>> scores(std::string_view split, double until);
 
   Model model;
   std::vector<ClassRange> predicted_classes;  // of what predict() is given

@@ -218,6 +218,7 @@ TEST_F(Pipes, OtherLabelledRowsAreEvaluated) {
   const Outcome other = graphrun({"eval", people_, "--quiet", "--json", "--weights", weights_, "--data", table_});
   ASSERT_EQ(other.code, 0) << other.err;
   EXPECT_EQ(Json::parse(other.out)["data"], Json::parse(trained.out)["train"]);
+  EXPECT_EQ(Json::parse(other.out)["scores"]["data"], Json::parse(trained.out)["scores"]["train"]);
   EXPECT_FALSE(Json::parse(other.out).contains("train"));
   const Outcome piped = through("cat " + quoted(table_),
                                 "eval " + quoted(people_) + " --quiet --json --data - --weights " + quoted(weights_));

@@ -60,8 +60,9 @@ TEST_F(Weights, EvalFindsWhatTrainingReached) {
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const Json result = Json::parse(outcome.out);
     EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "math", "train", "validation", "test",
-                                                      "arena_bytes", "weights_hash"}));
+                                                      "scores", "arena_bytes", "weights_hash"}));
     EXPECT_EQ(result["train"], trained["train"]);
+    EXPECT_EQ(result["scores"], trained["scores"]);
     EXPECT_EQ(result["weights_hash"], trained["weights_hash"]);
   }
   EXPECT_TRUE(has(graphrun({"eval", houses_, "--weights", weights_}).out, "rmse"));

@@ -1,0 +1,216 @@
+#include "score_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "graphrun/error.h"
+#include "terminal.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::size_t kMostColumns = 16;  // of a matrix or a list that a terminal has room for
+constexpr std::size_t kMostMistakes = 10;
+
+std::string figure(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
+}
+
+std::size_t code_points(std::string_view utf8) {
+  return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string heading(const OutputScores& scores, std::string_view split, std::string_view what) {
+  return "\n" + paint(stdout, Style::bold, fmt::format("{}, {}: {}", split, printable(scores.output), what)) + "\n";
+}
+
+// Columns are as wide as their widest cell; the first is flush left.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], code_points(row[i]));
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - code_points(row[i]), ' ');
+      text += i == 0 ? row[i] + padding : "  " + padding + row[i];
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string class_table(const ClassScores& scores) {
+  std::vector<std::vector<std::string>> rows = {
+      {"class", "rows", "precision", "recall", "f1", "auc", "average precision"}};
+  for (const ClassFigures& one : scores.classes) {
+    rows.push_back({printable(one.name), fmt::format("{}", one.rows), figure(one.precision), figure(one.recall),
+                    figure(one.f1), figure(one.auc), figure(one.average_precision)});
+  }
+  for (const auto& [name, mean] : {std::pair{"macro", scores.macro}, {"micro", scores.micro}})
+    rows.push_back({name, "", figure(mean.precision), figure(mean.recall), figure(mean.f1)});
+  return table(rows);
+}
+
+std::string confusion_table(const ClassScores& scores) {
+  const std::size_t n = scores.classes.size();
+  std::vector<std::vector<std::string>> rows(1, {""});
+  for (const ClassFigures& one : scores.classes) rows[0].push_back(printable(one.name));
+  for (std::size_t i = 0; i < n; ++i) {
+    rows.push_back({printable(scores.classes[i].name)});
+    for (std::size_t k = 0; k < n; ++k) rows.back().push_back(fmt::format("{}", scores.confusion[i * n + k]));
+  }
+  return table(rows);
+}
+
+std::string mistakes_table(const ClassScores& scores) {
+  const std::size_t n = scores.classes.size();
+  std::vector<std::tuple<std::uint64_t, std::size_t, std::size_t>> mistakes;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < n; ++k)
+      if (i != k && scores.confusion[i * n + k] > 0) mistakes.emplace_back(scores.confusion[i * n + k], i, k);
+  }
+  std::stable_sort(mistakes.begin(), mistakes.end(), [](auto& a, auto& b) { return std::get<0>(a) > std::get<0>(b); });
+  if (mistakes.size() > kMostMistakes) mistakes.resize(kMostMistakes);
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [count, is, said] : mistakes)
+    rows.push_back(
+        {printable(scores.classes[is].name), "as " + printable(scores.classes[said].name), fmt::format("{}", count)});
+  return table(rows);
+}
+
+std::string column_table(const RegressionScores& scores) {
+  std::vector<std::vector<std::string>> rows = {{"column", "r2", "mae", "rmse", "mape", "mean residual"}};
+  const auto add = [&](std::string name, const ColumnScores& one) {
+    rows.push_back({std::move(name), figure(one.r2), figure(one.mae), figure(one.rmse), figure(one.mape),
+                    figure(one.mean_residual)});
+  };
+  for (std::size_t c = 0; c < scores.columns.size(); ++c) add(fmt::format("{}", c), scores.columns[c]);
+  add("mean", scores.mean);
+  return table(rows);
+}
+
+std::string quantile_table(const RegressionScores& scores) {
+  std::vector<std::vector<std::string>> rows(1, {scores.columns.size() > 1 ? "column" : ""});
+  for (const auto& quantile : scores.columns[0].quantiles)
+    rows[0].push_back(fmt::format("{:g} %", 100 * quantile.first));
+  for (std::size_t c = 0; c < scores.columns.size(); ++c) {
+    rows.push_back({scores.columns.size() > 1 ? fmt::format("{}", c) : ""});
+    for (const auto& quantile : scores.columns[c].quantiles) rows.back().push_back(figure(quantile.second));
+  }
+  return table(rows);
+}
+
+void write_averages(JsonWriter& json, std::string_view name, const ClassAverages& of) {
+  json.key(name).begin_object();
+  json.member("precision", of.precision).member("recall", of.recall).member("f1", of.f1).end_object();
+}
+
+void write_classes(JsonWriter& json, const ClassScores& scores) {
+  json.member("accuracy", scores.accuracy).member("balanced_accuracy", scores.balanced_accuracy);
+  if (scores.kind == ClassScores::Kind::two) {
+    const ClassFigures& one = scores.classes[1];
+    json.member("positive", one.name).member("precision", one.precision).member("recall", one.recall);
+    json.member("f1", one.f1);
+  }
+  write_averages(json, "macro", scores.macro);
+  write_averages(json, "micro", scores.micro);
+  if (!scores.top.empty()) {
+    json.key("top_k").begin_object();
+    for (const auto& [k, share] : scores.top) json.member(std::to_string(k), share);
+    json.end_object();
+  }
+  json.member("auc", scores.auc).member("average_precision", scores.average_precision);
+  json.member("matthews", scores.matthews).member("log_loss", scores.log_loss);
+  json.objects("classes", scores.classes, [&](const ClassFigures& one) {
+    json.member("class", one.name).member("rows", one.rows).member("predicted", one.predicted);
+    json.member("precision", one.precision).member("recall", one.recall).member("f1", one.f1);
+    json.member("auc", one.auc).member("average_precision", one.average_precision);
+  });
+  if (scores.confusion.empty()) return;
+  const std::size_t n = scores.classes.size();
+  json.key("confusion").begin_array();
+  for (std::size_t i = 0; i < n; ++i)
+    json.value(std::vector<std::uint64_t>(scores.confusion.begin() + static_cast<std::ptrdiff_t>(i * n),
+                                          scores.confusion.begin() + static_cast<std::ptrdiff_t>((i + 1) * n)));
+  json.end_array();
+}
+
+void write_column(JsonWriter& json, const ColumnScores& one) {
+  json.member("r2", one.r2).member("mae", one.mae).member("rmse", one.rmse).member("mape", one.mape);
+  json.member("mean_residual", one.mean_residual);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> main_figures(const OutputScores& scores) {
+  if (scores.regression) {
+    const ColumnScores& mean = scores.regression->mean;
+    return {{"r2", mean.r2},
+            {"mae", mean.mae},
+            {"rmse", mean.rmse},
+            {"mape", mean.mape},
+            {"mean residual", mean.mean_residual}};
+  }
+  const ClassScores& of = *scores.classes;
+  std::vector<std::pair<std::string, double>> figures = {{"accuracy", of.accuracy}};
+  if (of.kind == ClassScores::Kind::two) {
+    const ClassFigures& one = of.classes[1];
+    figures.insert(figures.end(), {{"balanced accuracy", of.balanced_accuracy},
+                                   {"precision", one.precision},
+                                   {"recall", one.recall},
+                                   {"f1", one.f1},
+                                   {"auc", of.auc},
+                                   {"average precision", of.average_precision}});
+  } else {
+    if (of.kind == ClassScores::Kind::several) figures.emplace_back("balanced accuracy", of.balanced_accuracy);
+    figures.insert(
+        figures.end(),
+        {{"precision (macro)", of.macro.precision}, {"recall (macro)", of.macro.recall}, {"f1 (macro)", of.macro.f1}});
+    if (of.kind == ClassScores::Kind::labels) figures.emplace_back("f1 (micro)", of.micro.f1);
+    for (const auto& [k, share] : of.top) figures.emplace_back(fmt::format("among the first {}", k), share);
+    figures.emplace_back("auc (macro)", of.auc);
+  }
+  if (of.kind != ClassScores::Kind::labels) figures.emplace_back("matthews", of.matthews);
+  figures.emplace_back("log loss", of.log_loss);
+  return figures;
+}
+
+std::string details_text(const OutputScores& scores, std::string_view split) {
+  std::string text;
+  if (const auto& of = scores.classes) {
+    if (of->classes.size() <= kMostColumns) text += heading(scores, split, "by class") + class_table(*of);
+    if (of->confusion.empty()) return text;
+    if (of->classes.size() <= kMostColumns)
+      text += heading(scores, split, "rows are true, columns predicted") + confusion_table(*of);
+    else
+      text += heading(scores, split, "most often mistaken") + mistakes_table(*of);
+    return text;
+  }
+  const RegressionScores& of = *scores.regression;
+  if (of.columns.size() > kMostColumns) return text;
+  if (of.columns.size() > 1) text += heading(scores, split, "by column") + column_table(of);
+  if (!of.columns[0].quantiles.empty())
+    text += heading(scores, split, "predicted less true, quantiles") + quantile_table(of);
+  return text;
+}
+
+void write_scores(JsonWriter& json, const OutputScores& scores) {
+  json.member("target", scores.target).member("rows", scores.rows);
+  if (scores.classes) return write_classes(json, *scores.classes);
+  write_column(json, scores.regression->mean);
+  json.objects("columns", scores.regression->columns, [&](const ColumnScores& one) {
+    write_column(json, one);
+    json.key("residual_quantiles").begin_object();
+    for (const auto& [share, value] : one.quantiles) json.member(fmt::format("{:g}", share), value);
+    json.end_object();
+  });
+}
+
+}  // namespace graphrun::cli

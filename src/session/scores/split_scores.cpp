@@ -1,0 +1,134 @@
+// split_scores.cpp: runs predictions over a split and gives each output's rows to who scores them.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "graphrun/class_outputs.h"
+#include "graphrun/elements.h"
+#include "session/scores/class_counter.h"
+#include "session/scores/residuals.h"
+#include "session/session_impl.h"
+
+namespace graphrun {
+namespace {
+
+// One output with its target, and what is known of it so far.
+class ScoredOutput {
+ public:
+  ScoredOutput(std::size_t index, const OutputSpec& spec, const ClassOutput& how, const HostTensor& target,
+               const Shape& row, const Standardization* fitted)
+      : index_(index), target_(target), fitted_(fitted) {
+    scores_.output = spec.name;
+    scores_.target = spec.target;
+    numbers_ = static_cast<std::size_t>(row.elements());
+    const auto samples = static_cast<std::size_t>(target.shape()[0]);
+    const std::size_t targets = static_cast<std::size_t>(target.shape().elements()) / std::max<std::size_t>(samples, 1),
+                      width = row.rank() == 0 ? 1 : static_cast<std::size_t>(row[row.rank() - 1]);
+    if (how.is_class && (targets == numbers_ || (target.dtype() == DType::i32 && targets * width == numbers_))) {
+      scores_.rows = samples * numbers_ / width;
+      classes_ = std::make_unique<ClassCounter>(how, target, width);
+    } else if (!how.is_class && targets == numbers_) {
+      scores_.rows = samples;
+      residuals_ = std::make_unique<Residuals>(samples, numbers_);
+    }
+  }
+
+  bool is_known() const { return classes_ != nullptr || residuals_ != nullptr; }
+  std::size_t index() const { return index_; }
+
+  void add(std::int64_t samples, const HostTensor& batch) {
+    const std::size_t count = static_cast<std::size_t>(samples) * numbers_;
+    const std::span<const float> rows = batch.elements<float>().first(count);
+    finite_ = finite_ && std::all_of(rows.begin(), rows.end(), [](float x) { return std::isfinite(x); });
+    if (!finite_) return;
+    if (classes_ != nullptr) return classes_->add(rows);
+    predicted_.assign(rows.begin(), rows.end());
+    with_elements(target_, [&](const auto all) {
+      const auto part = all.subspan(seen_, count);
+      targets_.assign(part.begin(), part.end());
+    });
+    seen_ += count;
+    in_original_units(predicted_);
+    in_original_units(targets_);
+    residuals_->add(predicted_, targets_);
+  }
+
+  std::optional<OutputScores> scores() const {
+    if (!finite_) return std::nullopt;
+    OutputScores all = scores_;
+    if (classes_ != nullptr) all.classes = classes_->scores();
+    if (residuals_ != nullptr) all.regression = residuals_->scores();
+    return all;
+  }
+
+ private:
+  void in_original_units(std::vector<double>& values) const {
+    if (fitted_ == nullptr) return;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t column = i % fitted_->scale.size();
+      values[i] = off_curve(fitted_->curve, values[i] * fitted_->scale[column] + fitted_->shift[column]);
+    }
+  }
+
+  std::size_t index_;
+  const HostTensor& target_;
+  const Standardization* fitted_;
+  OutputScores scores_;
+  std::size_t numbers_ = 0, seen_ = 0;  // of a sample of the output; of the target's
+  bool finite_ = true;
+  std::unique_ptr<ClassCounter> classes_;
+  std::unique_ptr<Residuals> residuals_;
+  std::vector<double> predicted_, targets_;  // of a batch
+};
+
+const HostTensor* column_of(const Split& split, std::string_view input) {
+  for (const auto& [name, tensor] : split.columns) {
+    if (name == input) return &tensor;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view name, double until) {
+  std::vector<OutputScores> found;
+  const std::optional<std::size_t> index = phase_index("predict");
+  const Split* split = model.data.find(name);
+  if (!index || split == nullptr || split->columns.empty() || split->samples() == 0) return found;
+  const StepPhase& phase = compiled.step.phases[*index];
+  std::vector<Given> given;
+  for (const auto& [input, node] : phase.inputs) {
+    const HostTensor* column = column_of(*split, input);
+    if (column == nullptr) return found;
+    given.push_back({column, nullptr});  // they are in the units of the model
+  }
+  if (given.empty()) return found;
+
+  const std::vector<ClassOutput> how = class_outputs(model);
+  std::vector<ScoredOutput> outputs;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < model.outputs.size(); ++i) {
+    const OutputSpec& spec = model.outputs[i];
+    const HostTensor* target = spec.target.empty() ? nullptr : column_of(*split, spec.target);
+    const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
+    if (target == nullptr || type.rows == 0 || type.dtype != DType::f32) continue;
+    Shape row;
+    for (int axis = 1; axis < type.shape.rank(); ++axis) row.push_back(type.shape[axis]);
+    ScoredOutput output(i, spec, how[i], *target, row, fitted_of(spec.target));
+    if (type.rows != 1 || !output.is_known()) continue;
+    outputs.push_back(std::move(output));
+    count = i + 1;
+  }
+  if (outputs.empty()) return found;
+  const auto see = [&](std::int64_t rows, std::span<const HostTensor> batches) {
+    for (ScoredOutput& output : outputs) output.add(rows, batches[output.index()]);
+    return Profiler::now() <= until;
+  };
+  if (!each_batch(*index, given, count, see)) return std::nullopt;
+  for (const ScoredOutput& output : outputs) {
+    if (std::optional<OutputScores> scores = output.scores()) found.push_back(std::move(*scores));
+  }
+  return found;
+}
+
+}  // namespace graphrun

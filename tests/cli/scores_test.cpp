@@ -1,0 +1,66 @@
+// What `train` and `eval` print of scores: for people in columns, by class, and as JSON.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fixture.h"
+
+namespace graphrun::testing {
+namespace {
+
+class Scores : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    std::string rows = "a,b,kind\n";
+    for (int i = 0; i < 60; ++i) {
+      const int a = i % 7, b = i % 5;
+      rows += std::to_string(a) + "," + std::to_string(b) + ",";
+      rows += a + b > 8 ? "rare\n" : a > 3 ? "red\n" : "dark blue\n";
+    }
+    file("table.csv", rows);
+    kinds_ = file("kinds.json", R"json({"format": 1, "name": "kinds",
+      "data": {"source": {"csv": "table.csv", "x": ["a", "b"], "y": "kind"}, "split": [0.6, 0.2, 0.2],
+               "transform": {"y": [{"one_hot": ["dark blue", "red", "rare"]}]}},
+      "inputs": {"x": ["batch", 2], "y": ["batch", 3]},
+      "graph": [{"name": "out", "op": "dense", "inputs": ["x"], "units": 3},
+                "loss = mean(softmax_cross_entropy(out, y))"],
+      "outputs": {"out": "y"},
+      "train": {"minimize": "loss", "metrics": ["accuracy"], "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 200}})json");
+    weights_ = (folder_ / "w.npz").string();
+    trained_ = graphrun({kinds_, "--save-weights", weights_, "--json"});
+    ASSERT_EQ(trained_.code, 0) << trained_.err;
+  }
+  std::string kinds_, weights_;
+  Outcome trained_;
+};
+
+TEST_F(Scores, AreWholeInJson) {
+  const Json result = Json::parse(trained_.out);
+  for (const char* split : {"train", "validation", "test"}) {
+    const Json& scores = result["scores"][split]["out"];
+    EXPECT_EQ(scores["target"], "y");
+    EXPECT_EQ(scores["classes"][0]["class"], "dark blue");
+    EXPECT_NEAR(scores["accuracy"].get<double>(), result[split]["accuracy"].get<double>(), 1e-6);
+    EXPECT_NEAR(scores["log_loss"].get<double>(), result[split]["loss"].get<double>(), 1e-6);
+    std::uint64_t rows = 0;
+    for (const Json& row : scores["confusion"])
+      for (const Json& count : row) rows += count.get<std::uint64_t>();
+    EXPECT_EQ(rows, scores["rows"].get<std::uint64_t>());
+    EXPECT_TRUE(scores.contains("top_k"));
+  }
+}
+
+TEST_F(Scores, StandInColumnsAndOfEvalByClassToo) {
+  const Outcome outcome = graphrun({"eval", kinds_, "--weights", weights_});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"kinds on cpu", "rows ", "recall (macro)", "matthews", "test, out: by class", "dark blue",
+                           "test, out: rows are true, columns predicted"})
+    EXPECT_TRUE(has(outcome.out, part)) << part << "\n" << outcome.out;
+  EXPECT_EQ(outcome.out.find("accuracy"), outcome.out.rfind("\naccuracy") + 1) << "the metric of that name stands once";
+  for (const std::string& line : lines(outcome.out)) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_FALSE(has(graphrun({kinds_, "--quiet"}).out, "by class"));
+}
+
+}  // namespace
+}  // namespace graphrun::testing

@@ -1,0 +1,141 @@
+// Scores of splits: figures worked out by hand, and what there is none of. Beside scikit-learn: tests/reference.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "graphrun/error.h"
+#include "graphrun/session.h"
+#include "session/scores/class_counter.h"
+#include "session/scores/ranking.h"
+#include "session/scores/residuals.h"
+#include "support/source_folder.h"
+
+namespace graphrun::test {
+namespace {
+
+ClassOutput logits(ClassOutput::Numbers numbers) {
+  return {true, numbers, {}};
+}
+
+TEST(Scores, EqualScoresMoveTogetherAlongACurve) {
+  std::vector<std::pair<double, bool>> rows = {{0.9, true}, {0.5, true}, {0.5, false}, {0.1, false}};
+  const CurveAreas areas = curve_areas(rows);
+  EXPECT_DOUBLE_EQ(areas.auc, 0.875);  // 3 pairs right, one equal, of 4
+  EXPECT_DOUBLE_EQ(areas.average_precision, 0.5 * 1 + 0.5 * (2.0 / 3.0));
+  std::vector<std::pair<double, bool>> one = {{0.9, true}, {0.5, true}};
+  EXPECT_TRUE(std::isnan(curve_areas(one).auc));
+  EXPECT_DOUBLE_EQ(curve_areas(one).average_precision, 1);
+}
+
+TEST(Scores, TwoClassesByTheSecond) {
+  const HostTensor truth(Shape{6, 1}, std::vector<float>{1, 1, 1, 0, 0, 0});
+  ClassCounter counter(logits(ClassOutput::Numbers::sigmoid_logits), truth, 1);
+  counter.add(std::vector<float>{2, -1, -1, -2});
+  counter.add(std::vector<float>{-2, 3});
+  const ClassScores scores = counter.scores();
+  EXPECT_EQ(scores.kind, ClassScores::Kind::two);
+  EXPECT_EQ(scores.confusion, (std::vector<std::uint64_t>{2, 1, 2, 1}));
+  EXPECT_DOUBLE_EQ(scores.accuracy, 0.5);
+  EXPECT_DOUBLE_EQ(scores.classes[1].precision, 0.5);
+  EXPECT_DOUBLE_EQ(scores.classes[1].recall, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(scores.classes[1].f1, 0.4);
+  EXPECT_DOUBLE_EQ(scores.balanced_accuracy, 0.5);
+  EXPECT_EQ(scores.classes[0].name, "0");
+}
+
+TEST(Scores, AClassThatNoRowIsOfHasNoCurveAndDoesNotCount) {
+  const HostTensor truth(Shape{3, 3}, std::vector<float>{1, 0, 0, 0, 1, 0, 1, 0, 0});
+  ClassCounter counter(logits(ClassOutput::Numbers::softmax_logits), truth, 3);
+  counter.add(std::vector<float>{3, 1, 0, 1, 3, 0, 3, 1, 0});
+  const ClassScores scores = counter.scores();
+  EXPECT_TRUE(std::isnan(scores.classes[2].auc));
+  EXPECT_DOUBLE_EQ(scores.auc, 1);
+  EXPECT_DOUBLE_EQ(scores.macro.recall, 1);
+  EXPECT_DOUBLE_EQ(scores.matthews, 1);
+}
+
+TEST(Scores, NumbersThatAreNoProbabilitiesHaveNoLogLoss) {
+  const HostTensor truth(Shape{2, 1}, std::vector<float>{1, 0});
+  ClassCounter counter(logits(ClassOutput::Numbers::plain), truth, 1);
+  counter.add(std::vector<float>{1.5f, 0});
+  EXPECT_TRUE(std::isnan(counter.scores().log_loss));
+  EXPECT_DOUBLE_EQ(counter.scores().accuracy, 1);
+}
+
+TEST(Scores, RowsOfSeveralClassesAreLabels) {
+  const HostTensor truth(Shape{2, 3}, std::vector<float>{1, 1, 0, 0, 0, 0});
+  ClassCounter counter(logits(ClassOutput::Numbers::sigmoid_logits), truth, 3);
+  counter.add(std::vector<float>{1, -1, -1, -1, -1, -1});
+  const ClassScores scores = counter.scores();
+  EXPECT_EQ(scores.kind, ClassScores::Kind::labels);
+  EXPECT_TRUE(scores.confusion.empty());
+  EXPECT_DOUBLE_EQ(scores.accuracy, 0.5);
+  EXPECT_DOUBLE_EQ(scores.micro.recall, 0.5);
+}
+
+TEST(Scores, OfNumbersTheirResiduals) {
+  Residuals residuals(4, 1);
+  residuals.add(std::vector<double>{1, 3}, std::vector<double>{1, 2});
+  residuals.add(std::vector<double>{3, 2}, std::vector<double>{3, 4});
+  const ColumnScores one = residuals.scores().columns.at(0);
+  EXPECT_DOUBLE_EQ(one.mae, 0.75);
+  EXPECT_DOUBLE_EQ(one.rmse, std::sqrt(5.0 / 4));
+  EXPECT_DOUBLE_EQ(one.r2, 0);
+  EXPECT_DOUBLE_EQ(one.mape, 0.25);
+  EXPECT_DOUBLE_EQ(one.mean_residual, -0.25);
+  EXPECT_EQ(one.quantiles.front(), (std::pair<double, double>{0, -2}));
+  EXPECT_EQ(one.quantiles[3], (std::pair<double, double>{0.5, 0}));
+}
+
+TEST(Scores, SharesOfZeroAndOfATargetThatNeverChangesAreNone) {
+  Residuals residuals(2, 2);
+  residuals.add(std::vector<double>{1, 7, 2, 8}, std::vector<double>{0, 7, 2, 7});
+  const RegressionScores scores = residuals.scores();
+  EXPECT_TRUE(std::isnan(scores.columns[0].mape));
+  EXPECT_TRUE(std::isnan(scores.columns[1].r2));
+  EXPECT_TRUE(std::isnan(scores.mean.r2));
+  EXPECT_FALSE(std::isnan(scores.columns[1].mape));
+}
+
+std::vector<OutputScores> scores_of(const std::string& model, const std::string& batch, const std::string& split) {
+  LoadOptions options;
+  options.overrides = {{"train.epochs", "3"}, {"train.batch", batch}, {"train.optimizer", R"({"sgd": {"lr": 0}})"}};
+  Session session(load_model(source_folder() + "/models/" + model + ".json", options));
+  session.train();
+  return session.scores(split);
+}
+
+TEST(Scores, DoNotDependOnTheBatch) {
+  for (const char* model : {"logistic_regression", "digits", "realestate_mlp"}) {
+    const OutputScores all = scores_of(model, "all", "train").at(0), some = scores_of(model, "17", "train").at(0);
+    ASSERT_EQ(all.rows, some.rows);
+    if (all.classes) {
+      EXPECT_EQ(all.classes->confusion, some.classes->confusion) << model;
+      EXPECT_NEAR(all.classes->auc, some.classes->auc, 1e-9) << model;
+      EXPECT_NEAR(all.classes->log_loss, some.classes->log_loss, 1e-6) << model;
+    } else {
+      EXPECT_NEAR(all.regression->mean.rmse, some.regression->mean.rmse, 1e-6 * all.regression->mean.rmse) << model;
+    }
+  }
+}
+
+TEST(Scores, OfOutputsThatAreNotFiniteThereAreNone) {
+  Session session(load_model(source_folder() + "/models/logistic_regression.json"));
+  HostTensor b = session.read("b");
+  b.elements<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  session.write("b", b);
+  EXPECT_TRUE(session.scores("test").empty());
+}
+
+TEST(Scores, OfASplitThatTheModelHas) {
+  Session session(load_model(source_folder() + "/models/xor.json"));
+  EXPECT_EQ(session.scores("train").size(), 1u);
+  EXPECT_THROW(session.scores("tests"), Error);
+  EXPECT_FALSE(session.scores("train", -1).has_value()) << "there was no time";
+}
+
+}  // namespace
+}  // namespace graphrun::test
