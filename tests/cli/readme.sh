@@ -20,8 +20,8 @@ block json >xor.json
 "$graphrun" xor.json >results 2>progress
 # The lines that are the same on every machine.
 awk '/^\$ graphrun xor.json/ { inside = 1 } /^```/ { inside = 0 } inside' "$root/README.md" |
-  grep -E '^(loss|mse|epochs|steps|arena|regions|weights) ' >shown
-[ "$(wc -l <shown)" -eq 7 ] || fail "the results have other lines"
+  grep -E '^(rows|loss|mse|r2|mae|rmse|epochs|steps|arena|weights) ' >shown
+[ "$(wc -l <shown)" -eq 10 ] || fail "the results have other lines"
 while IFS= read -r line; do
   grep -qxF -- "$line" results || fail "not printed: '$line', but '$(grep "^${line%% *} " results)'"
 done <shown
