@@ -10,10 +10,13 @@
 // (LoadOptions::weights).
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "graphrun/output_file.h"
 #include "graphrun/session.h"
+#include "graphrun/tensor.h"
 
 namespace graphrun {
 
@@ -29,5 +32,27 @@ GRAPHRUN_API std::string rescue_weights(Session& session);
 // Sets the parameters. Names, shapes, dtypes must be the session's own, the fitted numbers those that its data were
 // changed with, and its data split as the file says.
 GRAPHRUN_API void load_weights(Session& session, const std::string& path);
+
+// What a file holds, without a model, whoever wrote it: any NPZ or safetensors file.
+class GRAPHRUN_API WeightsFile {
+ public:
+  struct Entry {
+    std::string name, dtype;  // as NumPy or the file calls it where no tensor here is of it
+    Shape shape;
+  };
+
+  explicit WeightsFile(const std::string& path);  // reads no values
+  ~WeightsFile();
+  WeightsFile(WeightsFile&&) noexcept;
+  WeightsFile& operator=(WeightsFile&&) noexcept;
+
+  const std::vector<Entry>& entries() const;       // in the file's order
+  HostTensor read(const std::string& name) const;  // f32, f64 or i32. Throws Error with the nearest name
+  const std::string& origin() const;               // DataSet::origin; empty: it is not there
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace graphrun

@@ -279,6 +279,16 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
   }
 }
 
+// `show --weights FILE [NAME ...]` has no model: then its other words are arrays of that file.
+bool takes_arrays(const SplitLine& line, Arguments& arguments) {
+  const std::vector<std::string>& words = line.words;
+  if (words.empty() || words[0] != "show" || !was_given(line, "--weights")) return false;
+  arguments.verb = words[0];
+  arguments.arrays = true;
+  arguments.names.assign(words.begin() + 1, words.end());
+  return true;
+}
+
 void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
   if ((arguments.verb == "eval" || arguments.verb == "predict") && arguments.load.weights.empty() &&
       !is_weights(arguments.model, arguments.load)) {
@@ -292,6 +302,8 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
   }
   if (arguments.quiet && arguments.verbose) throw usage("flags", "--quiet and --verbose exclude each other");
   if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");
+  if (!arguments.save_array.empty() && arguments.names.size() != 1)
+    throw usage("flags", "--save-array goes with one array: graphrun show --weights FILE NAME --save-array FILE.npy");
   if (arguments.json &&
       (arguments.gradients || arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
     throw usage("flags", "show --json prints the model file: it goes with no other form");
@@ -314,7 +326,7 @@ Arguments parse(int argc, const char* const* argv) {
     if (!line.words.empty() && find_verb(line.words[0]) != nullptr) arguments.word = line.words[0];
     return arguments;
   }
-  take_words(line.words, arguments);
+  if (!takes_arrays(line, arguments)) take_words(line.words, arguments);
   apply_flags(line, arguments);
   refuse_contradictions(line, arguments);
   return arguments;

@@ -44,6 +44,9 @@ struct Arguments {
   bool whole_step = false;              // show
   bool rows = false;                    // show
   bool source = false;                  // show
+  bool arrays = false;                  // show: those of --weights, and no model
+  std::vector<std::string> names;       // show: which of them; empty: all
+  std::string save_array;               // show: path; empty: none
   bool json = false;
   bool program = false;
   bool quiet = false;

@@ -172,6 +172,11 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { a.whole_step = true; }},
     {"--rows", "", "Showing", "show", "what the batch is to each value, and the regions; reads the data",
      [](Arguments& a, std::string_view) { a.rows = true; }},
+    {"--weights", "FILE", "Showing", "show", "the arrays of this file, NPZ or safetensors, instead of a model",
+     [](Arguments& a, std::string_view v) { a.load.weights = v; }, Completes::files},
+    {"--save-array", "FILE", "Showing", "show",
+     "write the one array of --weights that is named: NPY, or CSV by its name",
+     [](Arguments& a, std::string_view v) { a.save_array = v; }, Completes::files},
     {"--source", "", "Showing", "show", "the generated kernels of whole steps (--executor=cuda); reads the data",
      [](Arguments& a, std::string_view) { a.source = true; }},
 

@@ -19,31 +19,8 @@ std::string figure(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
 }
 
-std::size_t code_points(std::string_view utf8) {
-  return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 std::string heading(const OutputScores& scores, std::string_view split, std::string_view what) {
   return "\n" + paint(stdout, Style::bold, fmt::format("{}, {}: {}", split, printable(scores.output), what)) + "\n";
-}
-
-// Columns are as wide as their widest cell; the first is flush left.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], code_points(row[i]));
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - code_points(row[i]), ' ');
-      text += i == 0 ? row[i] + padding : "  " + padding + row[i];
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += '\n';
-  }
-  return text;
 }
 
 std::string class_table(const ClassScores& scores) {
@@ -55,7 +32,7 @@ std::string class_table(const ClassScores& scores) {
   }
   for (const auto& [name, mean] : {std::pair{"macro", scores.macro}, {"micro", scores.micro}})
     rows.push_back({name, "", figure(mean.precision), figure(mean.recall), figure(mean.f1)});
-  return table(rows);
+  return text_table(rows);
 }
 
 std::string confusion_table(const ClassScores& scores) {
@@ -66,7 +43,7 @@ std::string confusion_table(const ClassScores& scores) {
     rows.push_back({printable(scores.classes[i].name)});
     for (std::size_t k = 0; k < n; ++k) rows.back().push_back(fmt::format("{}", scores.confusion[i * n + k]));
   }
-  return table(rows);
+  return text_table(rows);
 }
 
 std::string mistakes_table(const ClassScores& scores) {
@@ -82,7 +59,7 @@ std::string mistakes_table(const ClassScores& scores) {
   for (const auto& [count, is, said] : mistakes)
     rows.push_back(
         {printable(scores.classes[is].name), "as " + printable(scores.classes[said].name), fmt::format("{}", count)});
-  return table(rows);
+  return text_table(rows);
 }
 
 std::string column_table(const RegressionScores& scores) {
@@ -93,7 +70,7 @@ std::string column_table(const RegressionScores& scores) {
   };
   for (std::size_t c = 0; c < scores.columns.size(); ++c) add(fmt::format("{}", c), scores.columns[c]);
   add("mean", scores.mean);
-  return table(rows);
+  return text_table(rows);
 }
 
 std::string quantile_table(const RegressionScores& scores) {
@@ -104,7 +81,7 @@ std::string quantile_table(const RegressionScores& scores) {
     rows.push_back({scores.columns.size() > 1 ? fmt::format("{}", c) : ""});
     for (const auto& quantile : scores.columns[c].quantiles) rows.back().push_back(figure(quantile.second));
   }
-  return table(rows);
+  return text_table(rows);
 }
 
 void write_averages(JsonWriter& json, std::string_view name, const ClassAverages& of) {

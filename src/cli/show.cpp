@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "graphrun/error.h"
+#include "show_arrays.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -61,6 +62,7 @@ int show_source(const Arguments& arguments) {
 }
 
 int run_show(const Arguments& arguments, Diagnostics&) {
+  if (arguments.arrays) return show_arrays(arguments);
   if (arguments.source) return show_source(arguments);
   const ShowOptions options{arguments.gradients, arguments.dot};
   if (arguments.json) {
@@ -90,10 +92,14 @@ const Verb show_verb = {
     "print the model's graph with the shape of every value; needs no data",
     R"(Prints inputs, parameters, graph, outputs and training as graphrun understood them, with the shape of every value.
 --gradients adds the nodes one by one and those that compute the gradients, --dot draws them for Graphviz, --json
-prints the canonical model file: the same model with every default filled in.)",
+prints the canonical model file: the same model with every default filled in.
+
+show --weights FILE, without a model, prints the arrays of an NPZ or safetensors file with their statistics; of those
+that are named also a histogram and the first numbers. --save-array writes one as NPY, or as CSV.)",
     R"(graphrun show model.json --gradients
 graphrun show model.json --dot | dot -Tsvg > model.svg
-graphrun show model.json --json > canonical.json)",
+graphrun show model.json --json > canonical.json
+graphrun show --weights model.npz h1.W)",
     run_show};
 
 const Verb check_verb = {

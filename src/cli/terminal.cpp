@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -19,6 +20,10 @@ namespace {
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
+}
+
+std::size_t code_points(std::string_view utf8) {
+  return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
 }  // namespace
@@ -81,6 +86,24 @@ std::string human_time(double seconds) {
 std::string human_rate(double per_second) {
   if (!(per_second >= 100) || per_second > 1e18) return fmt::format("{:.3g}", per_second);
   return grouped(static_cast<std::uint64_t>(std::llround(per_second)));
+}
+
+std::string text_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], code_points(row[i]));
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - code_points(row[i]), ' ');
+      text += i == 0 ? row[i] + padding : "  " + padding + row[i];
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  }
+  return text;
 }
 
 }  // namespace graphrun::cli

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace graphrun::cli {
 
@@ -20,6 +21,9 @@ void write_error(std::string_view text) noexcept;
 
 // Writes to stdout; throws Error (kind run) when not all of it could be written.
 void write_results(std::string_view text);
+
+// Cells by row; columns are as wide as their widest cell, the first is flush left. UTF-8.
+std::string text_table(const std::vector<std::vector<std::string>>& rows);
 
 std::string grouped(std::uint64_t number);     // "1,234,567"
 std::string human_bytes(std::uint64_t bytes);  // "1,234,567 bytes (1.2 MiB)"
