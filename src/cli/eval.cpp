@@ -1,5 +1,6 @@
 // eval.cpp: the verb `eval`: loss and metrics of saved weights on every split.
 #include "graphrun/error.h"
+#include "graphrun/show.h"
 #include "open.h"
 #include "results.h"
 #include "terminal.h"
@@ -17,7 +18,8 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
                 "\"test\": {...}");
   }
   if (arguments.verbose) describe(session, diagnostics);
-  const Results results = evaluated(session);
+  Results results = evaluated(session);
+  if (arguments.json) results.settings = training_settings(session.model());
   write_results(arguments.json ? as_json(results) : as_text(results) + details_text(results));
   refuse_non_finite(results);
   return kDone;
@@ -36,7 +38,8 @@ residuals (docs/metrics.md). The data are split and
 transformed as when the weights were trained, whatever --seed says; where that cannot be, because the rows or the
 split are others now, the exit code is 2. --data evaluates the labelled rows of another file instead, whose columns
 are named as those of the model's own data; the result has one split, data. With --json, stdout is one object with
-the keys model, executor, math, train, validation, test (or data), scores, arena_bytes, weights_hash.)",
+the keys model, executor, math, seed, settings, train, validation, test (or data), scores, arena_bytes,
+weights_hash.)",
     R"(graphrun train model.json --save-weights model.npz
 graphrun eval model.json --weights model.npz
 graphrun eval model.json --weights model.npz --data held-out.csv)",

@@ -39,6 +39,7 @@ Results evaluated(Session& session, double seconds) {
   results.model = session.model().name;
   results.executor = session.executor();
   results.math = name_of(session.program().math);
+  results.seed = session.model().train.seed;
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
     if (!session.has_split(kSplits[i])) continue;
     results.splits[i] = session.evaluate(kSplits[i], left());
@@ -59,6 +60,7 @@ std::string as_json(const Results& results) {
   JsonWriter json;
   json.begin_object();
   json.member("model", results.model).member("executor", results.executor).member("math", results.math);
+  json.member("seed", results.seed).key("settings").json(results.settings);
   const bool is_other = results.splits.back().has_value();
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
     if (is_other != (i + 1 == kSplits.size())) continue;

@@ -1,10 +1,10 @@
 // results.h: what a trained model reached, as `train` and `eval` print it.
-// Contract: as JSON one object with exactly the keys model, executor, math, train, validation, test, scores, epochs,
-// steps, seconds, steps_per_second, interrupted, arena_bytes, weights_hash, in this order; without a training the five
-// about it are left out, and a profile, where one was asked for, comes last. A split holds loss, then each metric by
-// name; one that the model has not is null; of another file's rows there is one split, data, in place of the three. So
-// is what an interrupt left no time for. `scores` has an object for each split that there is, and there one for each
-// output with a target.
+// Contract: as JSON one object with exactly the keys model, executor, math, seed, settings, train, validation, test,
+// scores, epochs, steps, seconds, steps_per_second, interrupted, arena_bytes, weights_hash, in this order; without a
+// training the five about it are left out, and a profile, where one was asked for, comes last. A split holds loss, then
+// each metric by name; one that the model has not is null; of another file's rows there is one split, data, in place of
+// the three. So is what an interrupt left no time for. `scores` has an object for each split that there is, and there
+// one for each output with a target.
 #pragma once
 
 #include <array>
@@ -26,6 +26,8 @@ struct Results {
   std::string model;
   std::string executor;
   std::string_view math;  // name_of(MathMode)
+  std::uint64_t seed = 0;
+  std::string settings;  // training_settings(), for JSON
   std::array<std::optional<Metrics>, kSplits.size()> splits;
   std::array<std::vector<OutputScores>, kSplits.size()> scores;
   std::array<std::uint64_t, kSplits.size()> rows{};

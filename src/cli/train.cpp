@@ -15,6 +15,7 @@
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "graphrun/session.h"
+#include "graphrun/show.h"
 #include "graphrun/weights.h"
 #include "history.h"
 #include "interrupt.h"
@@ -164,6 +165,8 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
     if (fusion) describe_regions(*fusion, diagnostics);
   }
 
+  // Before the training: the way out of an interrupted one has no time for it.
+  std::string settings = arguments.json ? training_settings(session.model()) : std::string();
   outputs.connect(diagnostics);
   const Interrupt interrupt(session);
   AllocationWatch watch;
@@ -178,6 +181,7 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   constexpr double kAfterInterrupt = 0.05;
   Results results = evaluated(session, kAfterInterrupt - seconds_since_interrupt());
   results.training = std::move(training);
+  results.settings = std::move(settings);
   if (fusion) results.regions = region_lines(*fusion, session.program());
   if (arguments.session.profiling != Profiling::off) {
     results.profile = session.profile();
@@ -201,9 +205,9 @@ const Verb train_verb = {
     R"(Trains for the model's number of epochs, then evaluates loss, metrics and scores on every split with the final
 weights. Progress goes to stderr, the results to stdout. Ctrl-C ends the training and keeps what it has: the results
 so far are printed, but for losses and a hash that take long to compute, and the exit code is 130. With --json, stdout
-is one object with the keys model, executor, math, train, validation, test, scores, epochs, steps, seconds,
-steps_per_second, interrupted, arena_bytes, weights_hash; a split holds loss, then each metric by name, or is null
-where the model has none. `eval` prints more scores.)",
+is one object with the keys model, executor, math, seed, settings, train, validation, test, scores, epochs, steps,
+seconds, steps_per_second, interrupted, arena_bytes, weights_hash; a split holds loss, then each metric by name, or
+is null where the model has none. `eval` prints more scores.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",

@@ -222,11 +222,14 @@ TEST_F(Cli, TrainPrintsOneJsonObjectWithTheseKeys) {
     EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
     const Json result = Json::parse(outcome.out);
     const std::vector<std::string> expected = {
-        "model",   "executor",         "math",        "train",       "validation",  "test", "scores", "epochs", "steps",
-        "seconds", "steps_per_second", "interrupted", "arena_bytes", "weights_hash"};
+        "model",  "executor", "math",  "seed",    "settings",         "train",       "validation",  "test",
+        "scores", "epochs",   "steps", "seconds", "steps_per_second", "interrupted", "arena_bytes", "weights_hash"};
     EXPECT_EQ(keys(result), expected);
     EXPECT_EQ(result["model"], "line");
     EXPECT_EQ(result["executor"], "cpu");
+    EXPECT_EQ(result["seed"], 1);
+    EXPECT_EQ(result["settings"]["optimizer"]["sgd"]["lr"], 0.05);
+    EXPECT_EQ(result["settings"]["shuffle"], false) << "a default";
     EXPECT_EQ(keys(result["train"]), (std::vector<std::string>{"loss", "rmse"}));
     EXPECT_TRUE(result["validation"].is_null());
     EXPECT_EQ(keys(result["test"]), (std::vector<std::string>{"loss", "rmse"}));

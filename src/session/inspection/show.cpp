@@ -190,6 +190,18 @@ std::string canonical_model(const std::string& path, const LoadOptions& options)
   return json::text(describe(path, options).canonical);
 }
 
+std::string training_settings(const Model& model) {
+  const std::string text = model.canonical ? model.canonical() : std::string();
+  if (text.empty()) return "null";
+  const json::Document document = json::parse(model.file, text);
+  const json::Member* train = document.root.find("train");
+  if (train == nullptr) return "null";
+  std::string line = json::text(train->value);
+  for (std::size_t at; (at = line.find('\n')) != std::string::npos;)  // none is within a string
+    line.erase(at, std::min(line.find_first_not_of(" \n", at), line.size()) - at);
+  return line;
+}
+
 std::string show_model(const std::string& path, const LoadOptions& load, const ShowOptions& show) {
   Described described = describe(path, load);
   GraphBuilder::Impl& impl = described.model.graph.impl();
