@@ -30,6 +30,9 @@ GRAPHRUN_API ModelSummary check_model(const std::string& path, const LoadOptions
 // The model file with every default filled in. Reading it gives the same model, and itself as its canonical form.
 GRAPHRUN_API std::string canonical_model(const std::string& path, const LoadOptions& options = {});
 
+// The seed that a training of it would begin with.
+GRAPHRUN_API std::uint64_t seed_of(const std::string& path, const LoadOptions& options = {});
+
 // The "train" of that form, overrides included, on one line; "null" for a model that was built.
 GRAPHRUN_API std::string training_settings(const Model& model);
 

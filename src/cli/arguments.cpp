@@ -257,6 +257,11 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
       return take_verb(words, arguments);
     case Words::data:
       return take_data(words, *verb, arguments);
+    case Words::folders:
+      if (words.size() == at)
+        throw usage("no_folder", fmt::format("{0} needs a folder: graphrun {0} FOLDER", words[0]));
+      arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
+      return;
     case Words::model:
     case Words::model_and_data:
       break;
@@ -289,6 +294,17 @@ bool takes_arrays(const SplitLine& line, Arguments& arguments) {
   return true;
 }
 
+// What `sweep` was given that each of its trainings gets, too.
+std::vector<std::string> flags_of_trainings(const SplitLine& line) {
+  std::vector<std::string> words;
+  for (const Given& given : line.flags) {
+    const Flag* flag = find_flag(given.name, "sweep");
+    if (flag->group != "Running" && flag->group != "Model") continue;
+    words.push_back(flag->value.empty() ? given.name : given.name + "=" + given.value);
+  }
+  return words;
+}
+
 void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
   if ((arguments.verb == "eval" || arguments.verb == "predict") && arguments.load.weights.empty() &&
       !is_weights(arguments.model, arguments.load)) {
@@ -301,6 +317,10 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
                 fmt::format("graphrun init {} --target price -o model.json", arguments.word));
   }
   if (arguments.quiet && arguments.verbose) throw usage("flags", "--quiet and --verbose exclude each other");
+  if (!arguments.run_name.empty() && arguments.run_dir.empty()) throw usage("flags", "--run-name goes with --run-dir");
+  if (arguments.verb == "sweep" && arguments.run_dir.empty())
+    throw usage("flags", "sweep needs a folder for its runs: --run-dir=FOLDER", "the same command goes on with it");
+  if (arguments.csv && arguments.json) throw usage("flags", "--csv and --json exclude each other");
   if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");
   if (!arguments.save_array.empty() && arguments.names.size() != 1)
     throw usage("flags", "--save-array goes with one array: graphrun show --weights FILE NAME --save-array FILE.npy");
@@ -329,6 +349,8 @@ Arguments parse(int argc, const char* const* argv) {
   if (!takes_arrays(line, arguments)) take_words(line.words, arguments);
   apply_flags(line, arguments);
   refuse_contradictions(line, arguments);
+  arguments.command.assign(argv, argv + argc);
+  if (arguments.verb == "sweep") arguments.passed_on = flags_of_trainings(line);
   return arguments;
 }
 

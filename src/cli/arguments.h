@@ -44,8 +44,16 @@ struct Arguments {
   bool whole_step = false;              // show
   bool rows = false;                    // show
   bool source = false;                  // show
+  std::string run_dir, run_name;        // train, sweep; empty: none
+  std::vector<std::string> command;     // what was typed
+  std::vector<std::string> passed_on;   // sweep: flags for each training
+  std::vector<std::string> over;        // sweep: PATH=VALUES
+  int seeds = 1, jobs = 1;              // sweep
+  std::string sort;                     // runs, sweep: a column; empty: none
+  std::vector<std::string> columns;     // runs; empty: those that say most
+  bool csv = false;                     // runs, sweep
   bool arrays = false;                  // show: those of --weights, and no model
-  std::vector<std::string> names;       // show: which of them; empty: all
+  std::vector<std::string> names;       // show: which of them; empty: all. runs: folders
   std::string save_array;               // show: path; empty: none
   bool json = false;
   bool program = false;

@@ -11,12 +11,12 @@ namespace graphrun::cli {
 namespace {
 
 // Verbs that run a model on an executor, those that at least plan what would run, and those that read one.
-constexpr std::string_view kRunning = "train eval predict plan verify bench";
-constexpr std::string_view kPlanning = "train eval predict plan verify bench check";
-constexpr std::string_view kReading = "train eval predict plan verify bench show check";
+constexpr std::string_view kRunning = "train eval predict plan verify bench sweep";
+constexpr std::string_view kPlanning = "train eval predict plan verify bench check sweep";
+constexpr std::string_view kReading = "train eval predict plan verify bench show check sweep";
 
 // All but those that print text for a shell or for reading.
-constexpr std::string_view kAnswering = "train eval predict plan verify bench show check devices";
+constexpr std::string_view kAnswering = "train eval predict plan verify bench show check devices sweep runs";
 
 template <class T>
 T number(std::string_view text, T from = std::numeric_limits<T>::lowest(), T to = std::numeric_limits<T>::max()) {
@@ -60,12 +60,16 @@ void set_format(Arguments& arguments, std::string_view value) {
     throw BadValue{fmt::format("must be csv, json, npy, npz or idx, got '{}'", value)};
 }
 
-void keep_columns(Arguments& arguments, std::string_view value) {
+void split_list(std::string_view value, std::vector<std::string>& names) {
   while (!value.empty()) {
     const std::size_t comma = std::min(value.find(','), value.size());
-    arguments.keep.emplace_back(value.substr(0, comma));
+    names.emplace_back(value.substr(0, comma));
     value.remove_prefix(std::min(comma + 1, value.size()));
   }
+}
+
+void keep_columns(Arguments& arguments, std::string_view value) {
+  split_list(value, arguments.keep);
 }
 
 void check_format(Arguments&, std::string_view value) {
@@ -118,7 +122,7 @@ constexpr Flag kFlags[] = {
     {"--max-input", "SIZE", "Model", kReading,
      "memory that one file or table may take, as in 4G; by default half of what is free", set_max_input,
      Completes::nothing, "GRAPHRUN_MAX_INPUT"},
-    {"--weights", "FILE", "Model", "train eval predict bench",
+    {"--weights", "FILE", "Model", "train eval predict bench sweep",
      "start from the weights of this file, NPZ or safetensors",
      [](Arguments& a, std::string_view v) { a.load.weights = v; }, Completes::files},
     {"--save-weights", "FILE", "Model", "train",
@@ -179,6 +183,23 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.save_array = v; }, Completes::files},
     {"--source", "", "Showing", "show", "the generated kernels of whole steps (--executor=cuda); reads the data",
      [](Arguments& a, std::string_view) { a.source = true; }},
+
+    {"--run-dir", "FOLDER", "Runs", "train sweep",
+     "keep the run there, in a folder of its own: model, log, result, weights",
+     [](Arguments& a, std::string_view v) { a.run_dir = v; }, Completes::folders},
+    {"--run-name", "NAME", "Runs", "train", "what that folder is called; by default it is numbered",
+     [](Arguments& a, std::string_view v) { a.run_name = v; }},
+    {"--over", "PATH=VALUES", "Runs", "sweep", "train with each: 0.1,0.01 or 4:64:2x or 1:9:+2; may be repeated",
+     [](Arguments& a, std::string_view v) { a.over.emplace_back(v); }},
+    {"--seeds", "N", "Runs", "sweep", "train each with so many seeds, from the model's own on; 1",
+     [](Arguments& a, std::string_view v) { a.seeds = number<int>(v, 1, 100000); }},
+    {"--jobs", "N", "Runs", "sweep", "trainings at a time; 1",
+     [](Arguments& a, std::string_view v) { a.jobs = number<int>(v, 1, 1024); }},
+    {"--sort", "COLUMN", "Runs", "runs sweep", "by this column, -COLUMN: the largest first",
+     [](Arguments& a, std::string_view v) { a.sort = v; }},
+    {"--columns", "COLUMNS", "Runs", "runs", "show these, as in lr,test.loss",
+     [](Arguments& a, std::string_view v) { split_list(v, a.columns); }},
+    {"--csv", "", "Runs", "runs sweep", "the table as CSV", [](Arguments& a, std::string_view) { a.csv = true; }},
 
     {"--json", "", "Output", kAnswering, "results as one JSON object on stdout",
      [](Arguments& a, std::string_view) { a.json = true; }},

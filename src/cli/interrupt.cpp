@@ -18,6 +18,7 @@ namespace graphrun::cli {
 namespace {
 
 std::atomic<Session*> cancellable{nullptr};
+std::atomic<bool> looked_for{false};  // by an Interruptible
 std::atomic<bool> asked{false};
 std::atomic<std::int64_t> asked_at{0};  // nanoseconds; 0: never
 int woken = -1;  // an event that a signal sets, so that a wait ends with it whichever thread the signal went to
@@ -38,14 +39,14 @@ bool is_meant_twice(int signal) {
 
 extern "C" void on_interrupt(int signal) {
   Session* session = cancellable.load();
-  if (session == nullptr) _exit(kInterrupted);
+  if (session == nullptr && !looked_for) _exit(kInterrupted);
   std::int64_t never = 0;
   asked_at.compare_exchange_strong(never, now());
   if (asked.exchange(true)) {
     if (is_meant_twice(signal)) _exit(kInterrupted);
     return;
   }
-  session->cancel();
+  if (session != nullptr) session->cancel();
   const int saved = errno;
   const std::uint64_t once = 1;
   if (write(woken, &once, sizeof once) < 0) errno = saved;  // nobody waits where there is no descriptor
@@ -97,6 +98,14 @@ Interrupt::Interrupt(Session& session) {
 
 Interrupt::~Interrupt() {
   cancellable = nullptr;
+}
+
+Interruptible::Interruptible() {
+  looked_for = true;
+}
+
+Interruptible::~Interruptible() {
+  looked_for = false;
 }
 
 }  // namespace graphrun::cli

@@ -22,4 +22,13 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 };
 
+// While it lives the first signal only makes interrupted() true: for who has no session and looks.
+class Interruptible {
+ public:
+  Interruptible();
+  ~Interruptible();
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+};
+
 }  // namespace graphrun::cli

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "csv_cell.h"
 #include "graphrun/class_outputs.h"
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
@@ -118,16 +119,6 @@ void each_number(const Output& output, std::size_t row, F f) {
                f);
     }
   });
-}
-
-// As RFC 4180 has it: quoted where a comma, a quote, a line end or a space at an end would be lost.
-std::string csv_cell(std::string_view text) {
-  const bool is_plain = text.find_first_of(",\"\r\n") == std::string_view::npos &&
-                        (text.empty() || (text.front() != ' ' && text.back() != ' '));
-  if (is_plain) return std::string(text);
-  std::string result = "\"";
-  for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return result + "\"";
 }
 
 // Where predictions go: stdout, or a file that takes its place when all is there.

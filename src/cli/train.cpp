@@ -25,6 +25,7 @@
 #include "profile.h"
 #include "progress.h"
 #include "results.h"
+#include "run_folder.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -152,7 +153,9 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
   }
 }
 
-int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
+int run_train(const Arguments& given, Diagnostics& diagnostics) {
+  Arguments arguments = given;
+  RunFolder folder(arguments);
   OutputFiles outputs(arguments);
   Session session = open_session(arguments, diagnostics, nullptr, &outputs);
   if (const std::string& stray = session.model().data.stray; !stray.empty()) {
@@ -166,7 +169,9 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   }
 
   // Before the training: the way out of an interrupted one has no time for it.
-  std::string settings = arguments.json ? training_settings(session.model()) : std::string();
+  std::string settings;
+  if (arguments.json || !arguments.run_dir.empty()) settings = training_settings(session.model());
+  folder.begin(session);
   outputs.connect(diagnostics);
   const Interrupt interrupt(session);
   AllocationWatch watch;
@@ -188,6 +193,7 @@ int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
     if (outputs.trace) attempts.run([&] { write_whole(*outputs.trace, chrome_trace(*results.profile)); });
   }
 
+  attempts.run([&] { folder.end(as_json(results)); });
   attempts.run([&] { write_results(arguments.json ? as_json(results) : as_text(results)); });
   attempts.throw_if_failed();
   refuse_non_finite(results);

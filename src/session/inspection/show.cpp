@@ -190,16 +190,19 @@ std::string canonical_model(const std::string& path, const LoadOptions& options)
   return json::text(describe(path, options).canonical);
 }
 
+std::uint64_t seed_of(const std::string& path, const LoadOptions& options) {
+  const json::Value canonical = describe(path, options).canonical;
+  const json::Member* seed = canonical.find("train")->value.find("seed");
+  return seed == nullptr ? 0 : static_cast<std::uint64_t>(seed->value.integer);
+}
+
 std::string training_settings(const Model& model) {
   const std::string text = model.canonical ? model.canonical() : std::string();
   if (text.empty()) return "null";
   const json::Document document = json::parse(model.file, text);
   const json::Member* train = document.root.find("train");
   if (train == nullptr) return "null";
-  std::string line = json::text(train->value);
-  for (std::size_t at; (at = line.find('\n')) != std::string::npos;)  // none is within a string
-    line.erase(at, std::min(line.find_first_not_of(" \n", at), line.size()) - at);
-  return line;
+  return json::line(train->value);
 }
 
 std::string show_model(const std::string& path, const LoadOptions& load, const ShowOptions& show) {

@@ -1,0 +1,41 @@
+// run_folder.h: folders that a training left (`graphrun train --run-dir`): what was run, how, and what came of it.
+// Contract: a folder has run.json (command, environment) from the beginning of the run, result.json (what `train
+// --json` prints) from its end, and model.json, log.csv and weights beside them; docs/runs.md. Reads only. Throws Error
+// (kind input) for a file that is not JSON, with its place.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graphrun/export.h"
+
+namespace graphrun {
+
+struct RunRecord {
+  enum class State { done, interrupted, unfinished };  // unfinished: no result, it runs or has failed
+  struct Entry {
+    std::string key;               // "graph.h.units", "settings.optimizer.sgd.lr", "test.loss", "scores.test.out.f1"
+    std::string text;              // a number with the digits that give it back; a word without quotes
+    std::optional<double> number;  // none: it is no number
+  };
+
+  std::string folder, name;  // as it was found; the last part of it
+  State state = State::unfinished;
+  std::vector<Entry> entries;  // of model.json, then of result.json, in their order; without what is only in long lists
+
+  const Entry* find(std::string_view key) const {
+    for (const Entry& entry : entries) {
+      if (entry.key == key) return &entry;
+    }
+    return nullptr;
+  }
+};
+
+GRAPHRUN_API bool is_run_folder(const std::string& folder);
+GRAPHRUN_API RunRecord read_run(const std::string& folder);
+// The runs that lie in a folder, by name. Throws Error when there is no such folder.
+GRAPHRUN_API std::vector<RunRecord> read_runs(const std::string& folder);
+
+}  // namespace graphrun

@@ -1,0 +1,102 @@
+#include "graphrun/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/json_text.h"
+#include "graphrun/error.h"
+
+namespace graphrun {
+namespace {
+
+constexpr std::size_t kMostItems = 16;  // longer lists are for the file itself
+
+void add_entries(const std::string& key, const json::Value& value, std::vector<RunRecord::Entry>& entries);
+
+// Lists of words or numbers as they stand; of the graph each entry by its name: "graph.h.units", "graph.loss".
+void add_items(const std::string& key, const json::Value& list, std::vector<RunRecord::Entry>& entries) {
+  const auto is_plain = [](const json::Value& item) { return item.kind == json::Kind::string || item.is_number(); };
+  const bool is_formulas = std::any_of(list.items.begin(), list.items.end(), [](const json::Value& item) {
+    return item.kind == json::Kind::string && item.string.find(" = ") != std::string::npos;
+  });
+  if (!is_formulas && std::all_of(list.items.begin(), list.items.end(), is_plain)) {
+    if (list.items.size() <= kMostItems) entries.push_back({key, json::line(list), std::nullopt});
+    return;
+  }
+  for (const json::Value& item : list.items) {
+    if (const json::Member* name = item.find("name"); name != nullptr && name->value.kind == json::Kind::string)
+      add_entries(key + "." + name->value.string, item, entries);
+    if (const std::size_t equals = item.string.find(" = "); equals != std::string::npos)
+      entries.push_back({key + "." + item.string.substr(0, equals), item.string.substr(equals + 3), std::nullopt});
+  }
+}
+
+void add_entries(const std::string& key, const json::Value& value, std::vector<RunRecord::Entry>& entries) {
+  switch (value.kind) {
+    case json::Kind::object:
+      for (const json::Member& member : value.members)
+        add_entries(key.empty() ? member.key : key + "." + member.key, member.value, entries);
+      return;
+    case json::Kind::array:
+      add_items(key, value, entries);
+      return;
+    case json::Kind::null:
+      return;
+    case json::Kind::string:
+      entries.push_back({key, value.string, std::nullopt});
+      return;
+    case json::Kind::boolean:
+    case json::Kind::integer:
+    case json::Kind::real:
+      entries.push_back({key, json::line(value), value.is_number() ? std::optional(value.real) : std::nullopt});
+  }
+}
+
+}  // namespace
+
+bool is_run_folder(const std::string& folder) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(std::filesystem::path(folder) / "run.json", ignored);
+}
+
+RunRecord read_run(const std::string& folder) {
+  const std::filesystem::path path(folder);
+  RunRecord record;
+  record.folder = folder;
+  record.name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  const std::string result = (path / "result.json").string();
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(result, ignored)) return record;
+  const std::string model = (path / "model.json").string();
+  if (std::filesystem::is_regular_file(model, ignored)) {
+    const json::Document document = json::parse(model, read_file(model));
+    for (const json::Member& member : document.root.members) {
+      if (member.value.kind != json::Kind::string && member.key != "train")  // which are in the result
+        add_entries(member.key, member.value, record.entries);
+    }
+  }
+  const json::Document document = json::parse(result, read_file(result));
+  add_entries("", document.root, record.entries);
+  const RunRecord::Entry* cut = record.find("interrupted");
+  record.state = cut != nullptr && cut->text == "true" ? RunRecord::State::interrupted : RunRecord::State::done;
+  return record;
+}
+
+std::vector<RunRecord> read_runs(const std::string& folder) {
+  std::vector<RunRecord> runs;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (is_run_folder(entry->path().string())) runs.push_back(read_run(entry->path().string()));
+  }
+  if (error)
+    throw Error(ErrorKind::input, "runs.folder",
+                fmt::format("cannot read the folder '{}': {}", folder, error.message()));
+  std::sort(runs.begin(), runs.end(), [](const RunRecord& a, const RunRecord& b) { return a.name < b.name; });
+  return runs;
+}
+
+}  // namespace graphrun

@@ -1,0 +1,160 @@
+// Stored runs: what `train --run-dir` leaves, `runs` lists and compares, and `sweep` makes of many.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "fixture.h"
+
+namespace graphrun::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Runs : public Cli {
+ protected:
+  Json result_of(const std::string& run) {
+    std::ifstream file(fs::path(runs_) / run / "result.json");
+    return Json::parse(file);
+  }
+  Outcome sweep(std::vector<std::string> words) {
+    words.insert(words.begin(), {"sweep", model_, "--run-dir", runs_, "--over", "train.optimizer.sgd.lr=0.05,0.01",
+                                 "--seeds", "2", "--quiet"});
+    return graphrun(words);
+  }
+  const std::string runs_ = (folder_ / "runs").string();
+};
+
+TEST_F(Runs, KeepWhatATrainingWasAndReached) {
+  for (const char* epochs : {"20", "5"})
+    ASSERT_EQ(graphrun({model_, "--quiet", "--run-dir", runs_, "--epochs", epochs}).code, 0);
+  for (const char* file : {"run.json", "model.json", "log.csv", "result.json", "weights.npz"})
+    EXPECT_TRUE(fs::is_regular_file(fs::path(runs_) / "0001" / file)) << file;
+  const Json again = Json::parse(graphrun({model_, "--quiet", "--json", "--epochs", "5"}).out);
+  EXPECT_EQ(result_of("0002")["weights_hash"], again["weights_hash"]);
+  EXPECT_EQ(result_of("0002")["settings"]["epochs"], 5);
+  std::ifstream run(fs::path(runs_) / "0001" / "run.json");
+  EXPECT_EQ(Json::parse(run)["command"][1], model_);
+
+  const Outcome listed = graphrun({"runs", runs_, "--sort", "epochs"});
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  ASSERT_EQ(lines(listed.out).size(), 3u) << listed.out;
+  EXPECT_TRUE(lines(listed.out)[0].starts_with("run ")) << listed.out;
+  EXPECT_TRUE(has(lines(listed.out)[0], "epochs"));
+  EXPECT_TRUE(lines(listed.out)[1].starts_with("0002")) << "fewer epochs";
+  const Outcome compared = graphrun({"runs", runs_ + "/0001", runs_ + "/0002"});
+  EXPECT_TRUE(has(compared.out, "train.loss")) << compared.out;
+  EXPECT_FALSE(has(compared.out, "optimizer")) << "which is the same";
+  EXPECT_EQ(Json::parse(graphrun({"runs", runs_, "--json"}).out)[0]["settings.epochs"], 20);
+  EXPECT_EQ(lines(graphrun({"runs", runs_, "--csv", "--columns", "epochs"}).out)[1], "0001,done,20");
+}
+
+TEST_F(Runs, ThatDidNotBeginLeaveNoFolder) {
+  EXPECT_EQ(graphrun({model_, "--run-dir", runs_, "--set", "train.epoch=1"}).code, 2);
+  EXPECT_TRUE(fs::is_empty(runs_));
+  expect_refused(graphrun({"runs", runs_}), {"no run is in"});
+  expect_refused(graphrun({"runs", runs_ + "x"}), {"cannot read the folder"});
+  expect_refused(graphrun({model_, "--run-dir", model_}), {"cannot make the folder"});
+  expect_refused(graphrun({model_, "--run-name", "a"}), {"goes with --run-dir"});
+  expect_refused(graphrun({model_, "--run-dir", runs_, "--run-name", "../a"}), {"no name"});
+}
+
+TEST_F(Runs, OfANameAreNotWrittenOver) {
+  const std::vector<std::string> words = {model_, "--quiet", "--run-dir", runs_, "--run-name", "mine"};
+  ASSERT_EQ(graphrun(words).code, 0);
+  const Json before = result_of("mine");
+  expect_refused(graphrun(words), {"is there already"});
+  EXPECT_EQ(result_of("mine"), before);
+  fs::remove(fs::path(runs_) / "mine" / "result.json");  // as a crash would leave it
+  EXPECT_TRUE(has(graphrun({"runs", runs_}).out, "unfinished"));
+  EXPECT_EQ(graphrun(words).code, 0);
+  std::ofstream(fs::path(runs_) / "mine" / "result.json") << "{";
+  expect_refused(graphrun({"runs", runs_}), {"result.json:1:"});
+}
+
+TEST_F(Runs, OfASweepHaveMeanAndDeviation) {
+  const Outcome swept = sweep({"--json", "--jobs", "2"});
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  const Json table = Json::parse(swept.out);
+  ASSERT_EQ(table.size(), 2u);
+  EXPECT_EQ(table[1]["over"]["train.optimizer.sgd.lr"], "0.01");
+  EXPECT_EQ(table[1]["runs"], 2);
+  double values[2];
+  for (const int seed : {1, 2}) {
+    const Json alone = Json::parse(
+        graphrun({model_, "--quiet", "--json", "--set", "train.optimizer.sgd.lr=0.01", "--seed", std::to_string(seed)})
+            .out);
+    values[seed - 1] = alone["test"]["loss"];
+  }
+  EXPECT_NEAR(table[1]["figures"]["test.loss"]["mean"], (values[0] + values[1]) / 2, 1e-12);
+  EXPECT_NEAR(table[1]["figures"]["test.loss"]["deviation"], std::abs(values[0] - values[1]) / std::sqrt(2.0), 1e-9);
+
+  const auto written = fs::last_write_time(fs::path(runs_) / "0001" / "result.json");
+  EXPECT_EQ(sweep({"--json"}).out, swept.out);
+  EXPECT_EQ(fs::last_write_time(fs::path(runs_) / "0001" / "result.json"), written) << "it was there already";
+  fs::remove(fs::path(runs_) / "0002" / "result.json");
+  EXPECT_EQ(sweep({"--json"}).out, swept.out) << "what is missing is made again";
+  expect_refused(sweep({"--epochs", "3"}), {"holds another sweep"});
+  EXPECT_TRUE(has(sweep({"--sort", "-test.loss"}).out, "±"));
+  expect_refused(sweep({"--sort", "tests.loss"}), {"no run has a 'tests.loss'"});
+}
+
+TEST_F(Runs, OfAnInterruptedSweepAreGoneOnWith) {
+  const std::vector<std::string> words = {"sweep",  model_, "--run-dir", runs_,    "--over", "train.epochs=1:24",
+                                          "--jobs", "2",    "--csv",     "--quiet"};
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::vector<std::string> command = words;
+    command.insert(command.begin(), GRAPHRUN_CLI);
+    std::vector<char*> arguments;
+    for (std::string& word : command) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    if (std::freopen("/dev/null", "w", stdout) != nullptr) ::execv(GRAPHRUN_CLI, arguments.data());
+    ::_exit(127);
+  }
+  for (int i = 0; i < 5000 && !fs::exists(fs::path(runs_) / "0002" / "result.json"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ::kill(child, SIGTERM);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));  // 130, or 0 where it was done by then
+  const Outcome resumed = graphrun(words);
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  fs::remove_all(runs_);
+  EXPECT_EQ(graphrun(words).out, resumed.out);
+  EXPECT_EQ(lines(resumed.out).size(), 25u);
+}
+
+TEST_F(Runs, OfASweepThatCannotBeAreRefusedBeforeAny) {
+  for (const auto& [over, says] :
+       std::vector<std::pair<std::string, std::string>>{{"train.epochs", "is not PATH=VALUES"},
+                                                        {"train.epochs=", "is not PATH=VALUES"},
+                                                        {"train.epochs=4:64:1x", "never comes"},
+                                                        {"train.epochs=4:64:-2", "never comes"},
+                                                        {"train.epochs=1,1", "twice"},
+                                                        {"train.epochs=1,,2", "empty value"},
+                                                        {"train.seed=1,2", "--seeds"},
+                                                        {"train.epoch=1,2", "epoch"},
+                                                        {"train.epochs=1:99999999", "more than"},
+                                                        {"train.epochs=0:1:0x", "never comes"}}) {
+    const Outcome refused = graphrun({"sweep", model_, "--run-dir", runs_, "--over", over});
+    EXPECT_EQ(refused.code, 2) << over;
+    EXPECT_TRUE(has(refused.err, says)) << over << "\n" << refused.err;
+    EXPECT_FALSE(fs::exists(fs::path(runs_) / "0001")) << over;
+  }
+  expect_refused(graphrun({"sweep", model_}), {"--run-dir"});
+  // A loss that is not finite is no mistake of the command: the others are trained, and it is told.
+  const Outcome failed = graphrun({"sweep", model_, "--run-dir", runs_, "--over", "train.optimizer.sgd.lr=0.01,1e30"});
+  EXPECT_EQ(failed.code, 1);
+  EXPECT_TRUE(has(failed.err, "1 of 2 runs failed")) << failed.err;
+}
+
+}  // namespace
+}  // namespace graphrun::testing
