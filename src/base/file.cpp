@@ -53,18 +53,18 @@ std::string read_file(const std::string& path) {
   refuse_device(file.number(), path);
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) cannot_read(path, errno);
-  const std::uint64_t limit = input_limit();
+  InputLimit limit;
   const std::string what = fmt::format("'{}'", path);
   std::string bytes;
   // One byte more than the size, so that the end is seen without growing; a pipe has size 0 and grows.
-  require_within_input_limit(static_cast<std::uint64_t>(status.st_size), what, limit);
+  limit.require(static_cast<std::uint64_t>(status.st_size), what);
   bytes.resize(static_cast<std::size_t>(status.st_size) + 1);
   std::size_t filled = 0;
   while (true) {
     if (filled == bytes.size()) {
-      require_within_input_limit(filled, what, limit);
+      limit.require(filled, what);
       // At most one byte more than the limit: then the end has been seen, or it is too much.
-      bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(filled * 2 + 4095, limit)) + 1);
+      bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(filled * 2 + 4095, limit.bytes())) + 1);
     }
     const ::ssize_t count = ::read(file.number(), bytes.data() + filled, bytes.size() - filled);
     if (count < 0 && errno == EINTR) continue;
@@ -72,7 +72,7 @@ std::string read_file(const std::string& path) {
     if (count == 0) break;
     filled += static_cast<std::size_t>(count);
   }
-  require_within_input_limit(filled, what, limit);
+  limit.require(filled, what);
   bytes.resize(filled);
   return bytes;
 }

@@ -39,6 +39,12 @@ std::string human(std::uint64_t bytes) {
   return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
+// Asking the host takes longer than reading so little, and there may be thousands of files and arrays.
+bool is_little(std::uint64_t bytes) {
+  constexpr std::uint64_t kLittle = std::uint64_t{1} << 20;
+  return bytes <= kLittle && std::getenv("GRAPHRUN_MAX_INPUT") == nullptr;
+}
+
 }  // namespace
 
 std::uint64_t saturating_product(std::uint64_t count, std::uint64_t size) {
@@ -50,10 +56,12 @@ std::uint64_t input_limit() {
   return variable != nullptr && *variable != '\0' ? parsed(variable) : available_host_memory() / 2;
 }
 
+void InputLimit::require(std::uint64_t bytes_wanted, std::string_view what) {
+  if (!is_little(bytes_wanted)) require_within_input_limit(bytes_wanted, what, bytes());
+}
+
 void require_within_input_limit(std::uint64_t bytes, std::string_view what, std::optional<std::uint64_t> known) {
-  // Asking the host takes longer than reading so little, and a file may have thousands of arrays.
-  constexpr std::uint64_t kLittle = std::uint64_t{1} << 20;
-  if (!known && bytes <= kLittle && std::getenv("GRAPHRUN_MAX_INPUT") == nullptr) return;
+  if (!known && is_little(bytes)) return;
   const std::uint64_t limit = known ? *known : input_limit();
   if (bytes <= limit) return;
   throw Error(ErrorKind::input, "input.limit",

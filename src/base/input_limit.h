@@ -19,6 +19,19 @@ std::uint64_t input_limit();  // throws Error for a value of the variable that i
 // limit where it was asked for before.
 void require_within_input_limit(std::uint64_t bytes, std::string_view what, std::optional<std::uint64_t> known = {});
 
+// The limit at the moment when it is first needed: of one thing that grows as it is read.
+class InputLimit {
+ public:
+  std::uint64_t bytes() {
+    if (!known_) known_ = input_limit();
+    return *known_;
+  }
+  void require(std::uint64_t bytes, std::string_view what);
+
+ private:
+  std::optional<std::uint64_t> known_;
+};
+
 // count * size, or the greatest number there is when that is more.
 std::uint64_t saturating_product(std::uint64_t count, std::uint64_t size);
 

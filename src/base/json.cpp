@@ -132,7 +132,8 @@ class TreeBuilder {
   std::size_t taken_ = 0;  // end of the last token
   std::size_t line_begin_ = 0;
   int line_ = 1;
-  std::uint64_t limit_ = input_limit(), tree_bytes_ = 0;
+  InputLimit limit_;
+  std::uint64_t tree_bytes_ = 0;
   SourceLines lines_{text_};
   std::vector<Diagnostic> errors_;
   std::vector<const Member*> scratch_;
@@ -158,7 +159,7 @@ class TreeBuilder {
   void make_room(std::vector<T>& items) {
     if (items.size() < items.capacity()) return;
     const std::size_t before = items.capacity(), room = std::max<std::size_t>(2 * before, 1);
-    require_within_input_limit(tree_bytes_ + room * sizeof(T), fmt::format("'{}' as a tree", file_), limit_);
+    limit_.require(tree_bytes_ + room * sizeof(T), fmt::format("'{}' as a tree", file_));
     items.reserve(room);
     tree_bytes_ += (room - before) * sizeof(T);
   }
