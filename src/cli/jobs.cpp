@@ -20,7 +20,7 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kKept = 4096;
+constexpr std::size_t kKeptMessage = 4096;
 constexpr int kLookEveryMs = 2;
 
 struct CloseFile {
@@ -55,7 +55,7 @@ pid_t begin(const std::vector<std::string>& words, int errors) {
 }
 
 std::string kept_of(std::FILE* file) {
-  std::string text(kKept, '\0');
+  std::string text(kKeptMessage, '\0');
   std::rewind(file);
   text.resize(std::fread(text.data(), 1, text.size(), file));
   return text;

@@ -22,11 +22,11 @@ std::vector<RunRecord> runs_of(const std::vector<std::string>& folders) {
       runs.push_back(read_run(folder));
       continue;
     }
-    std::vector<RunRecord> inside = read_runs(folder);
-    if (inside.empty())
+    std::vector<RunRecord> found = read_runs(folder);
+    if (found.empty())
       throw Error(ErrorKind::input, "runs.none", fmt::format("no run is in '{}'", folder),
                   "graphrun train MODEL.json --run-dir makes one");
-    std::move(inside.begin(), inside.end(), std::back_inserter(runs));
+    std::move(found.begin(), found.end(), std::back_inserter(runs));
   }
   return runs;
 }

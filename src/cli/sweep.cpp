@@ -124,7 +124,7 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
   return words;
 }
 
-struct Figures {
+struct SettingFigures {
   std::size_t runs = 0;
   std::vector<std::string> keys;
   std::vector<std::vector<double>> values;  // by key
@@ -161,8 +161,8 @@ double deviation_of(const std::vector<double>& values) {
 
 struct Summary {
   std::vector<std::string> keys;
-  std::vector<Figures> figures;    // by setting
-  std::vector<std::size_t> order;  // of settings
+  std::vector<SettingFigures> figures;  // by setting
+  std::vector<std::size_t> order;       // of settings
 };
 
 Summary summary_of(const Arguments& arguments, const Plan& plan) {
