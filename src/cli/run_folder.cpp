@@ -35,7 +35,7 @@ fs::path counted_up(const fs::path& parent) {
     if (failed == std::errc() && rest == name.data() + name.size()) last = std::max(last, number);
   }
   for (;;) {
-    const fs::path folder = parent / fmt::format("{:04}", ++last);
+    fs::path folder = parent / fmt::format("{:04}", ++last);
     if (fs::create_directory(folder, error)) return folder;
     if (error && error != std::errc::file_exists) refuse(folder, error);
   }
@@ -44,7 +44,7 @@ fs::path counted_up(const fs::path& parent) {
 fs::path named(const fs::path& parent, const std::string& name) {
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
     throw Error(ErrorKind::input, "runs.name", fmt::format("'{}' is no name for a folder in --run-dir", name));
-  const fs::path folder = parent / name;
+  fs::path folder = parent / name;
   std::error_code error;
   if (!fs::create_directory(folder, error) && error) refuse(folder, error);
   const bool is_run = is_run_folder(folder.string());

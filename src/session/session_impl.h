@@ -75,7 +75,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   void write_batch(const StepPhase& phase, const std::vector<Given>& given, std::int64_t first, std::int64_t count);
 
   // scores/split_scores.cpp
-  std::optional<std::vector<OutputScores>> scores(std::string_view split, double until);
+  std::optional<std::vector<OutputScores>> scores(std::string_view name, double until);
 
   Model model;
   std::vector<ClassRange> predicted_classes;  // of what predict() is given

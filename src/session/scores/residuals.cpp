@@ -20,7 +20,7 @@ double quantile(std::span<const double> sorted, double share) {
 
 }  // namespace
 
-Residuals::Residuals(std::size_t rows, std::size_t columns) : rows_(rows), columns_(columns) {
+Residuals::Residuals(std::size_t rows, std::size_t columns) : columns_(columns) {
   if (rows * columns > kMostSorted) return;
   residuals_.resize(columns);
   for (std::vector<double>& one : residuals_) one.reserve(rows);

@@ -25,7 +25,6 @@ class Residuals {
     double residuals = 0, sizes = 0, squared = 0, shares = 0;
   };
 
-  const std::size_t rows_;
   std::vector<Sums> columns_;
   std::vector<std::vector<double>> residuals_;  // by column; none where there are too many
   std::size_t seen_ = 0;
