@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "csv_cell.h"
 #include "graphrun/error.h"
@@ -119,6 +120,10 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
   for (std::size_t a = 0; a < plan.axes.size(); ++a)
     words.push_back(fmt::format("--set={}={}", plan.axes[a].path, plan.settings[trial.setting][a]));
   words.push_back(fmt::format("--seed={}", trial.seed));
+  // Together as many as there are; the bits are the same for any number.
+  if (arguments.jobs > 1 && arguments.session.threads == 0)
+    words.push_back(fmt::format("--threads={}",
+                                std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / arguments.jobs)));
   words.push_back("--run-dir=" + arguments.run_dir);
   words.push_back("--run-name=" + trial.name);
   return words;
