@@ -17,29 +17,29 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kColumns = 110;
+constexpr std::size_t kHelpColumns = 110;
 
-struct Item {
+struct Topic {
   std::string_view name, doc;
   std::string details;  // whole lines
   std::string example;  // of a model file
 };
 
-struct Kind {
+struct TopicKind {
   std::string_view name;   // "optimizers"
   std::string_view one;    // "an optimizer"
   std::string_view where;  // they stand
-  std::vector<Item> items;
+  std::vector<Topic> items;
   bool is_part = false;  // of another kind, which tells each
 };
 
 // "  name  text", where the text goes on below itself.
-std::string row(std::string_view name, std::string_view text) {
+std::string help_row(std::string_view name, std::string_view text) {
   std::string out, line = fmt::format("  {:<22}", name);
   const std::size_t indent = 24;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
-    if (line.size() > indent && line.size() + 1 + end > kColumns) {
+    if (line.size() > indent && line.size() + 1 + end > kHelpColumns) {
       out += line + "\n";
       line = std::string(indent, ' ');
     } else if (line.size() > indent) {
@@ -53,14 +53,14 @@ std::string row(std::string_view name, std::string_view text) {
   return out + line + "\n";
 }
 
-std::string keys(const ir::AttrSchema& schema) {
+std::string key_rows(const ir::AttrSchema& schema) {
   std::string text;
   for (const ir::AttrDef& def : schema) {
     const std::string fallback = ir::to_string(def.fallback);
     const std::string usual = def.required                           ? "required"
                               : fallback.empty() || fallback == "[]" ? "default: none"
                                                                      : "default: " + fallback;
-    text += row(def.name, fmt::format("{}; {} ({})", def.doc, expected(def), usual));
+    text += help_row(def.name, fmt::format("{}; {} ({})", def.doc, expected(def), usual));
   }
   return text;
 }
@@ -74,7 +74,7 @@ json::Value example_keys(const ir::AttrSchema& schema) {
   return object;
 }
 
-std::string named(std::string_view name, json::Value value) {
+std::string json_line_of(std::string_view name, json::Value value) {
   return json::line(json::make_object({{std::string(name), std::move(value)}}));
 }
 
@@ -90,41 +90,42 @@ std::string call_example(const Callable& callable, bool is_layer) {
 }
 
 std::string operand_row(const Callable& callable) {
-  return row("inputs", fmt::format("{}{}", fmt::join(callable.operands, ", "), callable.variadic ? ", ..." : ""));
+  return help_row("inputs", fmt::format("{}{}", fmt::join(callable.operands, ", "), callable.variadic ? ", ..." : ""));
 }
 
-Item item_of(const Function& f) {
+Topic item_of(const Function& f) {
   const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
   const std::string gradient = op == nullptr ? "through its parts"
                                : op->grad    ? "yes"
                                              : fmt::format("none: {}", op->no_gradient);
-  return {f.name, f.doc, operand_row(f) + keys(f.attributes) + row("gradient", gradient), call_example(f, false)};
+  return {f.name, f.doc, operand_row(f) + key_rows(f.attributes) + help_row("gradient", gradient),
+          call_example(f, false)};
 }
 
-Item item_of(const Layer& layer) {
-  std::string details = operand_row(layer) + keys(layer.attributes);
+Topic item_of(const Layer& layer) {
+  std::string details = operand_row(layer) + key_rows(layer.attributes);
   for (const LayerInit& init : layer.inits) {
     const json::Value usual = json_of(init.fallback);
-    details += row(init.name, fmt::format("initial values: an initialiser{} (default: {})",
-                                          init.optional ? ", or false: without this parameter" : "",
-                                          usual.kind == json::Kind::string ? usual.string : json::line(usual)));
+    details += help_row(init.name, fmt::format("initial values: an initialiser{} (default: {})",
+                                               init.optional ? ", or false: without this parameter" : "",
+                                               usual.kind == json::Kind::string ? usual.string : json::line(usual)));
   }
   return {layer.name, layer.doc, details, call_example(layer, true)};
 }
 
-Item item_of(const OptimizerDef& def) {
-  return {def.name, def.doc, keys(def.attributes),
-          "\"train\": {\"optimizer\": " + named(def.name, example_keys(def.attributes)) + "}"};
+Topic item_of(const OptimizerDef& def) {
+  return {def.name, def.doc, key_rows(def.attributes),
+          "\"train\": {\"optimizer\": " + json_line_of(def.name, example_keys(def.attributes)) + "}"};
 }
 
-Item item_of(const ScheduleDef& def) {
+Topic item_of(const ScheduleDef& def) {
   json::Value own = example_keys(def.attributes);
   // All but the same number need a length, in one of two units.
   if (def.name != "constant") {
     const bool is_list = std::holds_alternative<std::vector<double>>(find_attr(def.attributes, "epochs")->fallback);
     json::add(own, "epochs", is_list ? json::make_array({json::make(10.0)}) : json::make(10.0));
   }
-  return {def.name, def.doc, keys(def.attributes), "\"lr\": " + named(def.name, std::move(own))};
+  return {def.name, def.doc, key_rows(def.attributes), "\"lr\": " + json_line_of(def.name, std::move(own))};
 }
 
 // What may or must stand beside the word.
@@ -134,7 +135,7 @@ std::string argument_example(std::string_view name, std::string_view argument, b
 }
 
 std::string argument_row(std::string_view argument, bool is_optional) {
-  return argument.empty() ? "" : row("argument", fmt::format("{}{}", argument, is_optional ? " (optional)" : ""));
+  return argument.empty() ? "" : help_row("argument", fmt::format("{}{}", argument, is_optional ? " (optional)" : ""));
 }
 
 // One operand whose values it computes with: moving them, comparing them or adding them up makes no activation.
@@ -150,32 +151,32 @@ bool is_activation(const Function& f) {
 }
 
 template <class Table>
-std::vector<Item> items_of(const Table& table) {
-  std::vector<Item> items;
+std::vector<Topic> items_of(const Table& table) {
+  std::vector<Topic> items;
   for (const auto& row : table) items.push_back(item_of(row));
   return items;
 }
 
-std::vector<Kind> kinds() {
-  Kind ops{"ops", "a function", "called in expressions of \"graph\", or as the \"op\" of an object there",
-           items_of(functions())};
-  Kind activations{
+std::vector<TopicKind> topic_kinds() {
+  TopicKind ops{"ops", "a function", "called in expressions of \"graph\", or as the \"op\" of an object there",
+                items_of(functions())};
+  TopicKind activations{
       "activations", "an activation", "the \"activation\" of a layer, and functions of expressions", {}, true};
   for (const Function& f : functions()) {
     if (is_activation(f)) activations.items.push_back(item_of(f));
   }
-  Kind inits{"initialisers", "an initialiser", "the \"init\" of a parameter or layer", {}};
+  TopicKind inits{"initialisers", "an initialiser", "the \"init\" of a parameter or layer", {}};
   for (const InitDoc& doc : init_docs()) {
     inits.items.push_back({doc.name, doc.doc, argument_row(doc.argument, false),
                            "\"init\": " + argument_example(doc.name, doc.argument, false)});
   }
-  Kind transforms{"transforms", "a transform", "in the lists of \"transform\" in \"data\"", {}};
+  TopicKind transforms{"transforms", "a transform", "in the lists of \"transform\" in \"data\"", {}};
   for (const data::TransformDoc& doc : data::transform_docs()) {
     transforms.items.push_back(
         {doc.name, doc.doc, argument_row(doc.argument, doc.is_optional),
          "\"transform\": {\"x\": [" + argument_example(doc.name, doc.argument, doc.is_optional) + "]}"});
   }
-  Kind measures{"metrics", "a metric", "in the list \"metrics\" of \"train\"", {}};
+  TopicKind measures{"metrics", "a metric", "in the list \"metrics\" of \"train\"", {}};
   for (const MetricDef& def : metrics()) {
     measures.items.push_back({def.name, def.doc, "", fmt::format("\"train\": {{\"metrics\": [\"{}\"]}}", def.name)});
   }
@@ -191,15 +192,15 @@ std::vector<Kind> kinds() {
           std::move(measures)};
 }
 
-std::string text_of(const Kind& kind, const Item& item) {
+std::string text_of(const TopicKind& kind, const Topic& item) {
   std::string text = fmt::format("{}: {}\n  {}\n", item.name, kind.one, item.doc);
   if (!item.details.empty()) text += "\n" + item.details;
   return text + "\nIn a model file:\n  " + item.example + "\n";
 }
 
-std::string text_of(const Kind& kind) {
+std::string text_of(const TopicKind& kind) {
   std::string text = fmt::format("{}: {}\n\n", kind.name, kind.where);
-  for (const Item& item : kind.items) text += row(item.name, item.doc);
+  for (const Topic& item : kind.items) text += help_row(item.name, item.doc);
   return text + "\ngraphrun help NAME tells more of one.\n";
 }
 
@@ -207,14 +208,14 @@ std::string text_of(const Kind& kind) {
 
 std::vector<std::string> help_kinds() {
   std::vector<std::string> names;
-  for (const Kind& kind : kinds()) names.emplace_back(kind.name);
+  for (const TopicKind& kind : topic_kinds()) names.emplace_back(kind.name);
   return names;
 }
 
 std::vector<std::string> help_topics() {
   std::vector<std::string> names = help_kinds();
-  for (const Kind& kind : kinds()) {
-    for (const Item& item : kind.items) names.emplace_back(item.name);
+  for (const TopicKind& kind : topic_kinds()) {
+    for (const Topic& item : kind.items) names.emplace_back(item.name);
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -223,10 +224,10 @@ std::vector<std::string> help_topics() {
 
 std::string help_topic(const std::string& topic) {
   std::string text;
-  for (const Kind& kind : kinds()) {
+  for (const TopicKind& kind : topic_kinds()) {
     if (kind.name == topic) return text_of(kind);
     if (kind.is_part) continue;
-    for (const Item& item : kind.items) {
+    for (const Topic& item : kind.items) {
       if (item.name == topic) text += (text.empty() ? "" : "\n") + text_of(kind, item);
     }
   }
