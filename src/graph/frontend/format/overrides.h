@@ -3,6 +3,7 @@
 // JSON, else a string; keys that do not exist are created. Another optimizer's name, or a path into it, takes the place
 // of the model's. Throws Error for a path that leads nowhere. Leaves to others: whether the result makes sense
 // (model_file.h); blame() makes its mistakes point at the override.
+
 #pragma once
 
 #include <string>
