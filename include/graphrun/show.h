@@ -51,4 +51,10 @@ GRAPHRUN_API std::string model_schema();
 // docs/ops.md: every op, function, layer, optimizer, schedule and metric with its attributes, made from the registries.
 GRAPHRUN_API std::string op_reference();
 
+// A topic is the name of what a model file may say ("adam", "dense", "standardize"), or of a kind of these
+// ("optimizers", "ops"); a name of two kinds tells both. Throws Error with the nearest topic. From the same registries.
+GRAPHRUN_API std::string help_topic(const std::string& topic);
+GRAPHRUN_API std::vector<std::string> help_topics();  // sorted
+GRAPHRUN_API std::vector<std::string> help_kinds();   // those that are kinds
+
 }  // namespace graphrun

@@ -191,36 +191,16 @@ void take_shell(const std::vector<std::string>& words, Arguments& arguments) {
   refuse_extra(words, 2, "completion");
 }
 
-// What docs/ops.md tells of, and under which heading: "adam", "Optimizers".
-std::vector<std::pair<std::string, std::string>> documented_names() {
-  const std::string text = op_reference();
-  std::vector<std::pair<std::string, std::string>> names;
-  std::string heading;
-  for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
-    end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = std::string_view(text).substr(at, end - at);
-    if (line.starts_with("## ")) heading = line.substr(3);
-    if (line.starts_with("| `")) names.emplace_back(line.substr(3, line.find('`', 3) - 3), heading);
-  }
-  return names;
-}
-
-// A word after `help` that is no verb: may be it is what a model file says.
-[[noreturn]] void refuse_help(const std::string& word) {
-  const std::string message = fmt::format("there is no verb '{}'", word);
-  if (const std::string verb = nearest_name(word, verb_names()); !verb.empty())
-    throw usage("unknown_verb", message, did_you_mean(verb));
-  const auto names = documented_names();
-  std::vector<std::string> known;
-  for (const auto& entry : names) known.push_back(entry.first);
+// The word after `help`: a verb, or a topic of the library.
+void refuse_help(const std::string& word) {
+  std::vector<std::string> known = help_topics();
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  for (const std::string& verb : verb_names()) known.push_back(verb);
   const std::string near = nearest_name(word, known);
-  for (const auto& [name, heading] : names) {
-    if (name != near) continue;
-    throw usage("unknown_verb", message,
-                fmt::format("{} stands in docs/ops.md, under {}; how a model is written is in docs/model-format.md",
-                            name, heading));
-  }
-  throw usage("unknown_verb", message, fmt::format("the verbs are {}", fmt::join(verb_names(), ", ")));
+  throw usage("help.unknown", fmt::format("there is no verb and no topic '{}'", word),
+              near.empty() ? fmt::format("the verbs are {}; the topics are {}, and each name in these lists",
+                                         fmt::join(verb_names(), ", "), fmt::join(help_kinds(), ", "))
+                           : did_you_mean(near));
 }
 
 void take_data(const std::vector<std::string>& words, const Verb& verb, Arguments& arguments) {

@@ -6,6 +6,7 @@
 
 #include "flags.h"
 #include "graphrun/executor.h"
+#include "graphrun/show.h"
 #include "graphrun/target.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -92,7 +93,7 @@ _graphrun() {{
   elif [[ $verb == completion ]]; then
     COMPREPLY=($(compgen -W 'bash zsh' -- "$word"))
   elif [[ $verb == help ]]; then
-    COMPREPLY=($(compgen -W '{}' -- "$word"))
+    COMPREPLY=($(compgen -W '{} {}' -- "$word"))
   else
     COMPREPLY=($(compgen -d -- "$word"))
     if [[ $verb == predict && $before == *.@(json|safetensors) ]]; then  # its data file
@@ -106,7 +107,7 @@ _graphrun() {{
 complete -o filenames -F _graphrun graphrun
 )script",
                      value_branches("    ", reply), fmt::join(verb_names(), " "), verb_branches("    "),
-                     fmt::join(verb_names(), " "), fmt::join(verb_names(), " "));
+                     fmt::join(verb_names(), " "), fmt::join(help_topics(), " "), fmt::join(verb_names(), " "));
 }
 
 std::string zsh_script() {
@@ -136,7 +137,7 @@ _graphrun() {{
   elif [[ $verb == completion ]]; then
     compadd -- bash zsh
   elif [[ $verb == help ]]; then
-    compadd -- $known
+    compadd -- $known {}
   else
     if [[ $verb == predict && $before == *.(json|safetensors) ]]; then
       _files -g '*.(csv|npy|npz)'
@@ -148,7 +149,8 @@ _graphrun() {{
 }}
 if [[ $funcstack[1] == _graphrun ]]; then _graphrun "$@"; else compdef _graphrun graphrun; fi
 )script",
-                     fmt::join(verb_names(), " "), value_branches("    ", reply), verb_branches("    "));
+                     fmt::join(verb_names(), " "), value_branches("    ", reply), verb_branches("    "),
+                     fmt::join(help_topics(), " "));
 }
 
 int run_completion(const Arguments& arguments, Diagnostics&) {

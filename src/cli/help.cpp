@@ -6,6 +6,7 @@
 
 #include "flags.h"
 #include "graphrun/executor.h"
+#include "graphrun/show.h"
 #include "graphrun/target.h"
 #include "terminal.h"
 
@@ -39,7 +40,7 @@ constexpr std::string_view kExitCodes = R"(Exit codes:
 
 std::string_view words_text(Words words) {
   static constexpr std::string_view kTexts[] = {"",           " MODEL.json", " MODEL.json DATA", " DATA.csv",
-                                                " FOLDER...", " bash|zsh",   " [VERB]"};
+                                                " FOLDER...", " bash|zsh",   " [VERB|TOPIC]"};
   static_assert(std::size(kTexts) == static_cast<std::size_t>(Words::verb) + 1);
   return kTexts[static_cast<std::size_t>(words)];
 }
@@ -94,9 +95,10 @@ std::string help_text() {
     text += fmt::format("  {:<24}{}{}\n", verb.name, verb.summary,
                         verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias));
   }
-  text +=
-      "\ngraphrun VERB --help tells more of one verb. Flags stand anywhere; --flag=value and --flag value are the\n"
-      "same; -- ends them.\n";
+  text += "\ngraphrun VERB --help tells more of one verb, and graphrun help TOPIC what a model file may say:\n" +
+          fmt::format("{}, and each by its name.\n", fmt::join(help_kinds(), ", ")) +
+          "Flags stand anywhere; --flag=value and --flag value are the\n"
+          "same; -- ends them.\n";
   return text + flags_text(nullptr) + environment_text(nullptr) + "\n" + std::string(kExamples) + "\n" +
          std::string(kExitCodes);
 }
@@ -123,8 +125,8 @@ std::string version_text() {
 namespace {
 
 int run_help(const Arguments& arguments, Diagnostics&) {
-  const Verb* verb = arguments.word.empty() ? nullptr : find_verb(arguments.word);
-  write_results(verb == nullptr ? help_text() : help_text(*verb));
+  const Verb* verb = find_verb(arguments.word);
+  write_results(arguments.word.empty() ? help_text() : verb ? help_text(*verb) : help_topic(arguments.word));
   return kDone;
 }
 
@@ -133,9 +135,12 @@ int run_help(const Arguments& arguments, Diagnostics&) {
 const Verb help_verb = {"help",
                         "",
                         Words::verb,
-                        "print this, or the help of one verb",
-                        R"(The same as --help, and with a verb as VERB --help.)",
-                        R"(graphrun help verify)",
+                        "print this, or the help of one verb or topic",
+                        R"(The same as --help, and with a verb as VERB --help. A topic is a name that a model file may
+use, as adam or dense, or a list of such names, as optimizers; graphrun help names the lists.)",
+                        R"(graphrun help verify
+graphrun help optimizers
+graphrun help adam)",
                         run_help};
 
 }  // namespace graphrun::cli

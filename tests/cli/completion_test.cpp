@@ -40,6 +40,7 @@ TEST_F(Completion, VerbsAndModelsAreOffered) {
   EXPECT_EQ(offered({"graphrun", "plan", "lo"}), Words{"loom.safetensors"});
   EXPECT_EQ(offered({"graphrun", "predict", "loom.safetensors", "loom.c"}), Words{"loom.csv"});
   EXPECT_EQ(offered({"graphrun", "help", "ver"}), Words{"verify"});
+  EXPECT_EQ(offered({"graphrun", "help", "optim"}), Words{"optimizers"});
   EXPECT_EQ(offered({"graphrun", "completion", ""}), (Words{"bash", "zsh"}));
 }
 

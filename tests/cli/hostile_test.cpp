@@ -227,11 +227,14 @@ TEST_F(Hostile, AScalarParameterStartsFromANumber) {
   expect_refused(graphrun({"check", file("vector.json", model.dump())}), {"f32(3)", "{\"constant\": v}"});
 }
 
-TEST_F(Hostile, HelpOfWhatAModelSaysPointsToItsDocument) {
-  expect_refused(graphrun({"help", "adam"}), {"no verb 'adam'", "docs/ops.md", "Optimizers"});
-  expect_refused(graphrun({"help", "softmx"}), {"softmax", "Functions"});
+TEST_F(Hostile, HelpOfNothingNamesTheNearestTopic) {
+  expect_refused(graphrun({"help", "softmx"}), {"no topic 'softmx'", "did you mean softmax?"});
+  expect_refused(graphrun({"help", "optimizer"}), {"did you mean optimizers?"});
   expect_refused(graphrun({"help", "trian"}), {"did you mean train?"});
-  expect_refused(graphrun({"help", "qqqqqq"}), {"the verbs are train"});
+  expect_refused(graphrun({"help", "qqqqqq"}), {"the verbs are train", "optimizers"});
+  expect_refused(graphrun({"help", ""}), {"no topic ''"});
+  expect_refused(graphrun({"help", std::string(100000, 'a')}), {"no verb and no topic"});
+  expect_refused(graphrun({"help", "adam", "sgd"}), {"'sgd'"});
 }
 
 TEST_F(Hostile, AMisspeltFunctionIsTheOneWithTheSameLetters) {

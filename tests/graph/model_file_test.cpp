@@ -347,6 +347,11 @@ TEST(Overrides, MistakesNameTheSetting) {
       {"train..x", "3", "--set train..x=3", "dots"},
       {"graph.0", "h = tanhh(x @ W)", "--set graph.0=h = tanhh(x @ W)", "did you mean 'tanh'?"},
       {"train.optimizer", "{\"sgd\": {\"lr\": 0.1}", "", ""},
+      {"train.optimizer", "adma", "--set train.optimizer=adma", "did you mean 'adam'?"},
+      {"train.optimizer", "3", "--set train.optimizer=3", "an object with one key"},
+      {"train.optimizer.adma.lr", "3", "--set train.optimizer.adma.lr=3", "did you mean 'adam'?"},
+      {"train.optimizer.adam.lrr", "3", "--set train.optimizer.adam.lrr=3", "unknown key"},
+      {"train.optimizer.adam", "3", "--set train.optimizer.adam=3", "an object"},
   };
   for (const Case& c : cases) {
     const std::vector<Diagnostic> found = mistakes_in(kGood, set({{c.path, c.value}}));
@@ -356,6 +361,25 @@ TEST(Overrides, MistakesNameTheSetting) {
     EXPECT_EQ(found[0].line, 0);
     EXPECT_NE((found[0].message + found[0].hint).find(c.words), std::string::npos) << to_string(found[0]);
   }
+}
+
+TEST(Overrides, AnotherOptimizerTakesThePlaceOfTheFiles) {
+  const auto optimizer = [](std::vector<std::pair<std::string, std::string>> overrides) {
+    const OptimizerSpec spec = load(kGood, set(std::move(overrides))).train.optimizer;
+    std::string text = spec.name;
+    for (const auto& [name, value] : spec.attributes) text += " " + name + "=" + std::to_string(value);
+    return text;
+  };
+  const std::string kUsual = "adam lr=0.010000", kMine = "adam lr=0.500000";
+  EXPECT_EQ(optimizer({{"train.optimizer", "adam"}}), kUsual);
+  EXPECT_EQ(optimizer({{"train.optimizer", "\"adam\""}}), kUsual);
+  EXPECT_EQ(optimizer({{"train.optimizer", "adam"}, {"train.optimizer.adam.lr", "0.5"}}), kMine);
+  EXPECT_EQ(optimizer({{"train.optimizer.adam.lr", "0.5"}, {"train.optimizer", "adam"}}), kMine);
+  EXPECT_EQ(optimizer({{"train.optimizer.adam.lr", "0.5"}}), kMine);
+  EXPECT_EQ(optimizer({{"train.optimizer.adam", "{\"lr\": 0.5}"}}), kMine);
+  EXPECT_EQ(optimizer({{"train.optimizer.sgd.lr", "3"}, {"train.optimizer.adam.lr", "0.5"}}), kMine);
+  EXPECT_EQ(optimizer({{"train.optimizer", "rmsprop"}, {"train.optimizer.adam.beta1", "0.5"}}),
+            kUsual + " beta1=0.500000");
 }
 
 TEST(Overrides, MistakesInsideOfTextsAreShown) {

@@ -264,7 +264,7 @@ std::vector<OpDef> movement() {
       {.op = Op::reshape,
        .doc = "the same elements in row-major order under another shape",
        .operands = {"x"},
-       .attrs = {{"shape", List{}, "the new extents; one may be -1: what is left", true}},
+       .attrs = {{"shape", List{-1, 4}, "the new extents; one may be -1: what is left", true}},
        .infer = infer_reshape,
        .grad = [](GradContext& c) { c.result[0] = make::reshape(c.gradient, c.inputs[0].type().shape); },
        .rows = RowRule::regroup,
@@ -326,7 +326,7 @@ std::vector<OpDef> movement() {
       {.op = family_op::one_hot,
        .doc = "1 at the class number along a new last axis, else 0; all 0 for a computed number that is no class",
        .operands = {"x"},
-       .attrs = {{"classes", std::int64_t{1}, "extent of the new axis", true, 1.0}},
+       .attrs = {{"classes", std::int64_t{10}, "extent of the new axis", true, 1.0}},
        .infer = infer_one_hot,
        .no_gradient = "its operand is a class number",
        .rows = RowRule::rowwise,
@@ -346,7 +346,7 @@ std::vector<OpDef> movement() {
        .doc = "row r of a table is the sum of the updates[i] with indices[i] = r; a computed index that is no row adds "
               "nothing",
        .operands = {"indices", "updates"},
-       .attrs = {{"entries", std::int64_t{1}, "rows of the table", true, 0.0}},
+       .attrs = {{"entries", std::int64_t{10}, "rows of the table", true, 0.0}},
        .infer = infer_scatter_add,
        .grad =
            [](GradContext& c) {

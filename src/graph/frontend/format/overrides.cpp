@@ -8,6 +8,9 @@
 #include <unordered_map>
 
 #include "base/json_reader.h"
+#include "base/json_text.h"
+#include "graph/frontend/format/json_values.h"
+#include "graph/frontend/library/optimizers.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
@@ -62,6 +65,39 @@ Value parsed(const Override& o) {
   return value;
 }
 
+constexpr std::string_view kOptimizer = "train.optimizer";
+
+// {"adam": {"lr": 0.01}}: what its keys have where nothing is said, and the learning rate that its row shows.
+Value whole_optimizer(const Override& o, const std::string& name) {
+  const OptimizerDef* def = find_row(optimizers(), name);
+  if (def == nullptr) {
+    const Diagnostic d = unknown("optimizer", name, names_of(optimizers())).diagnostics().front();
+    fail(o, d.message, d.hint);
+  }
+  Value keys = json::make_object();
+  for (const ir::AttrDef& attr : def->attributes) {
+    if (attr.required) json::add(keys, attr.name, json_of(attr.fallback));
+  }
+  return json::make_object({{name, std::move(keys)}});
+}
+
+Member* member_of(Value& object, std::string_view key) {
+  const auto found =
+      std::find_if(object.members.begin(), object.members.end(), [&](const Member& m) { return m.key == key; });
+  return found == object.members.end() ? nullptr : &*found;
+}
+
+bool is_only(const Value& object, std::string_view key) {
+  return object.kind == Kind::object && object.members.size() == 1 && object.members.front().key == key;
+}
+
+// The value that is set; of the optimizer a bare name will do, and that of the one that is there keeps its keys.
+Value meant(const Override& o, const Value& old) {
+  Value value = parsed(o);
+  if (o.path != kOptimizer || value.kind != Kind::string) return value;
+  return is_only(old, value.string) ? old : whole_optimizer(o, value.string);
+}
+
 std::string_view parent(std::string_view path) {
   return path.substr(0, path.rfind('/'));
 }
@@ -85,6 +121,7 @@ class Settings {
 
   void apply(Override& o) {
     check_path(o);
+    take_other_optimizer(o);
     Value* value = &root_;
     Place place{&root_, ""};
     std::string path;  // as the pointer, which cuts long keys
@@ -119,12 +156,26 @@ class Settings {
       }
       rest.remove_prefix(std::min(segment.size() + 1, rest.size()));
     }
-    *value = parsed(o);
+    *value = meant(o, *value);
     if (o.pointer.empty()) o.pointer = place.pointer;
     forget(path, in_list);
   }
 
  private:
+  // A key of an optimizer that the model has not: it can only be meant instead of the one that is there.
+  void take_other_optimizer(Override& o) {
+    if (!o.path.starts_with(std::string(kOptimizer) + ".")) return;
+    const std::string_view rest = std::string_view(o.path).substr(kOptimizer.size() + 1);
+    const std::string name(rest.substr(0, rest.find('.')));
+    Member* train = member_of(root_, "train");
+    Member* old = train == nullptr ? nullptr : member_of(train->value, "optimizer");
+    if (old == nullptr || old->value.kind != Kind::object || old->value.members.size() != 1) return;
+    if (is_only(old->value, name)) return;
+    old->value = whole_optimizer(o, name);
+    o.pointer = "/train/optimizer";
+    forget(o.pointer, false);
+  }
+
   Index& index_of(const Value& value, const std::string& path) {
     const auto [entry, fresh] = indexes_.try_emplace(path);
     Index& index = entry->second;

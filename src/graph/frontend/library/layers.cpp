@@ -58,12 +58,12 @@ const std::vector<Layer>& layers() {
   // The lists of a row have names: g++ 12 destroys a list inside a row twice if an allocation fails after it.
   static const std::vector<Layer> table = [] {
     const ir::AttrDef units{
-        .name = "units", .fallback = std::int64_t{0}, .doc = "columns of the result", .required = true, .low = 1};
+        .name = "units", .fallback = std::int64_t{16}, .doc = "columns of the result", .required = true, .low = 1};
     const ir::AttrDef function{
         .name = "activation", .fallback = std::string(), .doc = "a function of one operand; none by default"};
     Layer row;
     row.name = "dense";
-    row.doc = "activation(x @ W + b), W (in, units), b (units)";
+    row.doc = "activation(x @ W + b): x (batch, in), W (in, units), b (units), the result (batch, units)";
     row.attributes = {units, function};
     row.operands = {"x"};
     row.inits = {{"init", Init::glorot_uniform()}, {"bias", Init::zeros(), true}};

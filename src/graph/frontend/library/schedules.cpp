@@ -53,13 +53,14 @@ Var piecewise(const ScheduleCall& c) {
   return value;
 }
 
-ir::AttrDef real(std::string_view name, std::string_view doc) {
-  return {name, 0.0, doc, true};
+// `example`: what help shows.
+ir::AttrDef real(std::string_view name, std::string_view doc, double example = 0.1) {
+  return {name, example, doc, true};
 }
 
 // Above zero: its logarithm is taken.
 ir::AttrDef positive(std::string_view name, std::string_view doc) {
-  return {.name = name, .fallback = 0.0, .doc = doc, .required = true, .low = 0.0, .above = true};
+  return {.name = name, .fallback = 0.5, .doc = doc, .required = true, .low = 0.0, .above = true};
 }
 
 ScheduleDef row(std::string_view name, std::string_view doc, Var (*build)(const ScheduleCall&), ir::AttrSchema keys,
@@ -115,7 +116,7 @@ Parsed parse(const ScheduleSpec& spec) {
 }  // namespace
 
 const std::vector<ScheduleDef>& schedules() {
-  static const ir::AttrSchema ends = {real("from", "at first"), real("to", "at last")};
+  static const ir::AttrSchema ends = {real("from", "at first"), real("to", "at last", 0.001)};
   static const std::vector<ScheduleDef> table = {
       row("constant", "the same number", [](const ScheduleCall& c) { return like(c.attrs.real("value"), c.time); },
           {real("value", "the number")}),
@@ -127,7 +128,7 @@ const std::vector<ScheduleDef>& schedules() {
       row("exponential", "from * factor^(t / length)", [](const ScheduleCall& c) { return power(c, lengths(c)); },
           {real("from", "at first"), positive("factor", "over the length")}),
       row("piecewise", "values[i] from the i-th boundary on; the unit's key lists the boundaries", piecewise,
-          {{"values", Reals{}, "one more than boundaries", true}}, Reals{},
+          {{"values", Reals{0.1, 0.01}, "one more than boundaries", true}}, Reals{},
           "the boundaries, increasing; one of steps and epochs"),
   };
   return table;

@@ -1,0 +1,240 @@
+// topics.cpp: help_topic(): what a model file may name, told from the registries: one name, or all of a kind.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/json_text.h"
+#include "data/transform_list.h"
+#include "graph/frontend/format/json_values.h"
+#include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/layers.h"
+#include "graph/frontend/library/metrics.h"
+#include "graph/frontend/library/optimizers.h"
+#include "graph/frontend/library/schedules.h"
+#include "graphrun/show.h"
+
+namespace graphrun {
+namespace {
+
+constexpr std::size_t kHelpColumns = 110;
+
+struct Topic {
+  std::string_view name, doc;
+  std::string details;  // whole lines
+  std::string example;  // of a model file
+};
+
+struct TopicKind {
+  std::string_view name;   // "optimizers"
+  std::string_view one;    // "an optimizer"
+  std::string_view where;  // they stand
+  std::vector<Topic> items;
+  bool is_part = false;  // of another kind, which tells each
+};
+
+// "  name  text", where the text goes on below itself.
+std::string help_row(std::string_view name, std::string_view text) {
+  std::string out, line = fmt::format("  {:<22}", name);
+  const std::size_t indent = 24;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (line.size() > indent && line.size() + 1 + end > kHelpColumns) {
+      out += line + "\n";
+      line = std::string(indent, ' ');
+    } else if (line.size() > indent) {
+      line += ' ';
+    } else if (line.back() != ' ') {
+      line += "  ";
+    }
+    line += text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out + line + "\n";
+}
+
+std::string key_rows(const ir::AttrSchema& schema) {
+  std::string text;
+  for (const ir::AttrDef& def : schema) {
+    const std::string fallback = ir::to_string(def.fallback);
+    const std::string usual = def.required                           ? "required"
+                              : fallback.empty() || fallback == "[]" ? "default: none"
+                                                                     : "default: " + fallback;
+    text += help_row(def.name, fmt::format("{}; {} ({})", def.doc, expected(def), usual));
+  }
+  return text;
+}
+
+// The required attributes with the values of their rows, which are there to show what is meant.
+json::Value example_keys(const ir::AttrSchema& schema) {
+  json::Value object = json::make_object();
+  for (const ir::AttrDef& def : schema) {
+    if (def.required) json::add(object, def.name, json_of(def.fallback));
+  }
+  return object;
+}
+
+std::string json_line_of(std::string_view name, json::Value value) {
+  return json::line(json::make_object({{std::string(name), std::move(value)}}));
+}
+
+std::string call_example(const Callable& callable, bool is_layer) {
+  const json::Value own = example_keys(callable.attributes);
+  if (!is_layer && own.members.empty())
+    return fmt::format("\"graph\": [\"y = {}({})\"]", callable.name, fmt::join(callable.operands, ", "));
+  json::Value entry = json::make_object({{"name", json::make("y")}, {"op", json::make(callable.name)}});
+  std::vector<std::string> inputs(callable.operands.begin(), callable.operands.end());
+  json::add(entry, "inputs", json::make_list(inputs));
+  for (const json::Member& member : own.members) json::add(entry, member.key, member.value);
+  return fmt::format("\"graph\": [{}]", json::line(entry));
+}
+
+std::string operand_row(const Callable& callable) {
+  return help_row("inputs", fmt::format("{}{}", fmt::join(callable.operands, ", "), callable.variadic ? ", ..." : ""));
+}
+
+Topic item_of(const Function& f) {
+  const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
+  const std::string gradient = op == nullptr ? "through its parts"
+                               : op->grad    ? "yes"
+                                             : fmt::format("none: {}", op->no_gradient);
+  return {f.name, f.doc, operand_row(f) + key_rows(f.attributes) + help_row("gradient", gradient),
+          call_example(f, false)};
+}
+
+Topic item_of(const Layer& layer) {
+  std::string details = operand_row(layer) + key_rows(layer.attributes);
+  for (const LayerInit& init : layer.inits) {
+    const json::Value usual = json_of(init.fallback);
+    details += help_row(init.name, fmt::format("initial values: an initialiser{} (default: {})",
+                                               init.optional ? ", or false: without this parameter" : "",
+                                               usual.kind == json::Kind::string ? usual.string : json::line(usual)));
+  }
+  return {layer.name, layer.doc, details, call_example(layer, true)};
+}
+
+Topic item_of(const OptimizerDef& def) {
+  return {def.name, def.doc, key_rows(def.attributes),
+          "\"train\": {\"optimizer\": " + json_line_of(def.name, example_keys(def.attributes)) + "}"};
+}
+
+Topic item_of(const ScheduleDef& def) {
+  json::Value own = example_keys(def.attributes);
+  // All but the same number need a length, in one of two units.
+  if (def.name != "constant") {
+    const bool is_list = std::holds_alternative<std::vector<double>>(find_attr(def.attributes, "epochs")->fallback);
+    json::add(own, "epochs", is_list ? json::make_array({json::make(10.0)}) : json::make(10.0));
+  }
+  return {def.name, def.doc, key_rows(def.attributes), "\"lr\": " + json_line_of(def.name, std::move(own))};
+}
+
+// What may or must stand beside the word.
+std::string argument_example(std::string_view name, std::string_view argument, bool is_optional) {
+  if (argument.empty() || is_optional) return fmt::format("\"{}\"", name);
+  return fmt::format("{{\"{}\": <{}>}}", name, argument);
+}
+
+std::string argument_row(std::string_view argument, bool is_optional) {
+  return argument.empty() ? "" : help_row("argument", fmt::format("{}{}", argument, is_optional ? " (optional)" : ""));
+}
+
+// One operand whose values it computes with: moving them, comparing them or adding them up makes no activation.
+bool is_activation(const Function& f) {
+  const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
+  if (op == nullptr || !op->grad || f.operands.size() != 1 || f.variadic) return false;
+  if (op->rows != RowRule::elementwise && op->agreement == Agreement::exact) return false;
+  if (op->rows != RowRule::elementwise && op->rows != RowRule::rowwise) return false;
+  for (const ir::AttrDef& def : f.attributes) {
+    if (def.required || def.name == "keepdims") return false;
+  }
+  return true;
+}
+
+template <class Table>
+std::vector<Topic> items_of(const Table& table) {
+  std::vector<Topic> items;
+  for (const auto& row : table) items.push_back(item_of(row));
+  return items;
+}
+
+std::vector<TopicKind> topic_kinds() {
+  TopicKind ops{"ops", "a function", "called in expressions of \"graph\", or as the \"op\" of an object there",
+                items_of(functions())};
+  TopicKind activations{
+      "activations", "an activation", "the \"activation\" of a layer, and functions of expressions", {}, true};
+  for (const Function& f : functions()) {
+    if (is_activation(f)) activations.items.push_back(item_of(f));
+  }
+  TopicKind inits{"initialisers", "an initialiser", "the \"init\" of a parameter or layer", {}};
+  for (const InitDoc& doc : init_docs()) {
+    inits.items.push_back({doc.name, doc.doc, argument_row(doc.argument, false),
+                           "\"init\": " + argument_example(doc.name, doc.argument, false)});
+  }
+  TopicKind transforms{"transforms", "a transform", "in the lists of \"transform\" in \"data\"", {}};
+  for (const data::TransformDoc& doc : data::transform_docs()) {
+    transforms.items.push_back(
+        {doc.name, doc.doc, argument_row(doc.argument, doc.is_optional),
+         "\"transform\": {\"x\": [" + argument_example(doc.name, doc.argument, doc.is_optional) + "]}"});
+  }
+  TopicKind measures{"metrics", "a metric", "in the list \"metrics\" of \"train\"", {}};
+  for (const MetricDef& def : metrics()) {
+    measures.items.push_back({def.name, def.doc, "", fmt::format("\"train\": {{\"metrics\": [\"{}\"]}}", def.name)});
+  }
+  return {{"optimizers", "an optimizer", "the \"optimizer\" of \"train\"", items_of(optimizers())},
+          {"schedules", "a schedule", "the \"lr\" of an optimizer; t is the time in the unit named, warmup apart",
+           items_of(schedules())},
+          {"layers", "a layer", "the \"op\" of an object of \"graph\"; they bring parameters of their own",
+           items_of(layers())},
+          std::move(ops),
+          std::move(activations),
+          std::move(inits),
+          std::move(transforms),
+          std::move(measures)};
+}
+
+std::string text_of(const TopicKind& kind, const Topic& item) {
+  std::string text = fmt::format("{}: {}\n  {}\n", item.name, kind.one, item.doc);
+  if (!item.details.empty()) text += "\n" + item.details;
+  return text + "\nIn a model file:\n  " + item.example + "\n";
+}
+
+std::string text_of(const TopicKind& kind) {
+  std::string text = fmt::format("{}: {}\n\n", kind.name, kind.where);
+  for (const Topic& item : kind.items) text += help_row(item.name, item.doc);
+  return text + "\ngraphrun help NAME tells more of one.\n";
+}
+
+}  // namespace
+
+std::vector<std::string> help_kinds() {
+  std::vector<std::string> names;
+  for (const TopicKind& kind : topic_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+std::vector<std::string> help_topics() {
+  std::vector<std::string> names = help_kinds();
+  for (const TopicKind& kind : topic_kinds()) {
+    for (const Topic& item : kind.items) names.emplace_back(item.name);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string help_topic(const std::string& topic) {
+  std::string text;
+  for (const TopicKind& kind : topic_kinds()) {
+    if (kind.name == topic) return text_of(kind);
+    if (kind.is_part) continue;
+    for (const Topic& item : kind.items) {
+      if (item.name == topic) text += (text.empty() ? "" : "\n") + text_of(kind, item);
+    }
+  }
+  if (!text.empty()) return text;
+  std::string hint = did_you_mean(topic, help_topics());
+  if (hint.empty()) hint = fmt::format("there are lists of {}", fmt::join(help_kinds(), ", "));
+  throw Error(ErrorKind::input, "help.unknown", fmt::format("there is no help of '{}'", topic), std::move(hint));
+}
+
+}  // namespace graphrun

@@ -1,0 +1,127 @@
+// help_test.cpp: `graphrun help TOPIC`: every name of the registries, and examples that a model may be made of.
+#include <gtest/gtest.h>
+
+#include "fixture.h"
+#include "graphrun/show.h"
+
+namespace graphrun::testing {
+namespace {
+
+class Help : public Cli {
+ protected:
+  // What stands under "In a model file:", as the members of an object, where it is no form to fill in: <a number>.
+  static std::vector<Json> examples(const std::string& topic) {
+    std::vector<Json> found;
+    const std::vector<std::string> text = lines(help_topic(topic));
+    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+      if (text[i] == "In a model file:" && !has(text[i + 1], "<"))
+        found.push_back(Json::parse("{" + text[i + 1] + "}"));
+    }
+    return found;
+  }
+
+  // The names of a list, which stand before its texts.
+  static std::vector<std::string> listed(const std::string& kind) {
+    std::vector<std::string> names;
+    for (const std::string& line : lines(help_topic(kind))) {
+      if (line.starts_with("  ") && line[2] != ' ') names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    }
+    return names;
+  }
+
+  void expect_valid(const std::string& topic, const Json& model) {
+    const Outcome outcome = graphrun({"check", file("example.json", model.dump())});
+    EXPECT_EQ(outcome.code, 0) << topic << "\n" << outcome.err;
+  }
+};
+
+TEST_F(Help, TellsAnOptimizerWithItsKeys) {
+  const Outcome adam = graphrun({"help", "adam"});
+  EXPECT_EQ(adam.code, 0) << adam.err;
+  for (const char* part : {"an optimizer", "sqrt(v) + eps", "beta1", "(default: 0.9)", "(default: 1e-08)", "(required)",
+                           R"("train": {"optimizer": {"adam": {"lr": 0.01}}})"})
+    EXPECT_TRUE(has(adam.out, part)) << part << " is not in\n" << adam.out;
+}
+
+TEST_F(Help, TellsALayerWithItsShapes) {
+  const std::string dense = graphrun({"help", "dense"}).out;
+  for (const char* part : {"a layer", "W (in, units)", "inputs", "units", "activation", "glorot_uniform", "or false"})
+    EXPECT_TRUE(has(dense, part)) << part << " is not in\n" << dense;
+}
+
+TEST_F(Help, ANameOfTwoKindsTellsBoth) {
+  const std::string mse = graphrun({"help", "mse"}).out;
+  EXPECT_TRUE(has(mse, "mse: a function") && has(mse, "mse: a metric")) << mse;
+}
+
+TEST_F(Help, EveryListedNameIsATopicAndEveryLineFits) {
+  const std::string help = graphrun({"help"}).out;
+  for (const std::string& kind : help_kinds()) {
+    EXPECT_TRUE(has(help, kind)) << kind;
+    EXPECT_GE(listed(kind).size(), 1u) << kind;
+    for (const std::string& name : listed(kind)) EXPECT_TRUE(has(help_topic(name), name + ": a"));
+  }
+  for (const std::string& topic : help_topics()) {
+    for (const std::string& line : lines(help_topic(topic))) EXPECT_LE(line.size(), 120u) << topic << "\n" << line;
+  }
+}
+
+TEST_F(Help, EveryOptimizerScheduleAndMetricHasAnExampleThatWorks) {
+  for (const std::string& name : listed("optimizers")) {
+    for (const Json& example : examples(name)) {
+      Json model = Json::parse(kLine);
+      model["train"]["optimizer"] = example["train"]["optimizer"];
+      expect_valid(name, model);
+    }
+  }
+  for (const std::string& name : listed("schedules")) {
+    Json model = Json::parse(kLine);
+    model["train"]["optimizer"]["sgd"]["lr"] = examples(name).at(0)["lr"];
+    expect_valid(name, model);
+  }
+  for (const std::string& name : listed("metrics")) {
+    Json model = Json::parse(kLine);
+    model["train"]["metrics"] = examples(name).back()["train"]["metrics"];
+    expect_valid(name, model);
+  }
+}
+
+TEST_F(Help, EveryActivationWorksInALayer) {
+  for (const std::string& name : listed("activations")) {
+    Json model = Json::parse(kLine);
+    model["graph"][0] = examples("dense").at(0)["graph"][0];
+    model["graph"][0]["name"] = "h";
+    model["graph"][0]["activation"] = name;
+    model["graph"].insert(model["graph"].begin() + 1,
+                          Json::parse(R"({"name": "p", "op": "dense", "inputs": ["h"], "units": 1})"));
+    expect_valid(name, model);
+  }
+}
+
+// Of operands of one shape, which most functions take; the others say that a shape does not fit, and nothing else.
+TEST_F(Help, EveryFunctionHasAnExampleThatReads) {
+  for (const std::string& name : listed("ops")) {
+    Json entry = examples(name).at(0)["graph"][0];
+    Json model = Json::parse(kLine);
+    model["graph"].push_back("wide = concat(x, x, axis=1)");
+    if (entry.is_string()) {
+      const std::string text = entry;
+      model["graph"].push_back("unused_" + text.substr(0, text.find('(')) + "(" +
+                               (has(text, ", ") ? has(text, "condition") ? "x > 0, x, x" : "wide, wide" : "wide") +
+                               ")");
+    } else {
+      entry["name"] = "unused";
+      for (Json& input : entry["inputs"]) input = "wide";
+      model["graph"].push_back(entry);
+    }
+    const Outcome outcome = graphrun({"check", file("example.json", model.dump()), "--diagnostics=json"});
+    if (outcome.code == 0) continue;
+    for (const Json& mistake : Json::parse(outcome.err)) {
+      const std::string code = mistake["code"];
+      EXPECT_TRUE(code.starts_with("shape.") || code.starts_with("dtype.")) << name << "\n" << outcome.err;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace graphrun::testing
