@@ -25,7 +25,12 @@ struct Arguments {
   SessionOptions session;
   std::string save_weights;             // path; empty: none
   std::string column;                   // init: the target
-  std::string output;                   // init, predict: path; empty: stdout
+  std::string output;                   // init, predict, plot: path; empty: stdout
+  std::vector<std::string> files;       // plot: paths
+  std::vector<std::string> columns;     // plot: those to draw; empty: all measures
+  std::string x_column = "epoch";       // plot
+  std::string log_axes;                 // plot: "x", "y", "xy"
+  std::string title;                    // plot
   std::vector<std::string> keep;        // predict: columns
   bool labels = false;                  // predict
   bool probabilities = false;           // predict

@@ -60,12 +60,17 @@ void set_format(Arguments& arguments, std::string_view value) {
     throw BadValue{fmt::format("must be csv, json, npy, npz or idx, got '{}'", value)};
 }
 
-void keep_columns(Arguments& arguments, std::string_view value) {
+void add_names(std::vector<std::string>& names, std::string_view value) {
   while (!value.empty()) {
     const std::size_t comma = std::min(value.find(','), value.size());
-    arguments.keep.emplace_back(value.substr(0, comma));
+    names.emplace_back(value.substr(0, comma));
     value.remove_prefix(std::min(comma + 1, value.size()));
   }
+}
+
+void set_log_axes(Arguments& arguments, std::string_view value) {
+  if (value != "x" && value != "y" && value != "xy") throw BadValue{fmt::format("must be x, y or xy, got '{}'", value)};
+  arguments.log_axes = value;
 }
 
 void check_format(Arguments&, std::string_view value) {
@@ -133,7 +138,8 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.load.evaluates = v; }, Completes::files},
     {"--format", "NAME", "Rows", "predict eval", "of the rows: csv, json, npy, npz or idx; by default the file tells",
      set_format},
-    {"--keep", "COLUMNS", "Rows", "predict", "copy these columns, as in id,name; may be repeated", keep_columns},
+    {"--keep", "COLUMNS", "Rows", "predict", "copy these columns, as in id,name; may be repeated",
+     [](Arguments& a, std::string_view v) { add_names(a.keep, v); }},
     {"--labels", "", "Rows", "predict", "print the class of each row: its word or number",
      [](Arguments& a, std::string_view) { a.labels = true; }},
     {"--probabilities", "", "Rows", "predict", "print probabilities where an output is logits",
@@ -174,6 +180,15 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { a.rows = true; }},
     {"--source", "", "Showing", "show", "the generated kernels of whole steps (--executor=cuda); reads the data",
      [](Arguments& a, std::string_view) { a.source = true; }},
+
+    {"--columns", "NAMES", "Drawing", "plot", "draw these, as in loss,validation_loss; may be repeated",
+     [](Arguments& a, std::string_view v) { add_names(a.columns, v); }},
+    {"--x", "COLUMN", "Drawing", "plot", "what they are drawn over; epoch by default",
+     [](Arguments& a, std::string_view v) { a.x_column = v; }},
+    {"--log", "AXES", "Drawing", "plot", "logarithmic axes: x, y or xy", set_log_axes, Completes::axes},
+    {"--title", "TEXT", "Drawing", "plot", "written above", [](Arguments& a, std::string_view v) { a.title = v; }},
+    {"--output", "FILE", "Drawing", "plot", "write the picture to this file: .svg, .png or .txt",
+     [](Arguments& a, std::string_view v) { a.output = v; }, Completes::files, "", "-o"},
 
     {"--json", "", "Output", kAnswering, "results as one JSON object on stdout",
      [](Arguments& a, std::string_view) { a.json = true; }},

@@ -38,8 +38,8 @@ constexpr std::string_view kExitCodes = R"(Exit codes:
 )";
 
 std::string_view words_text(Words words) {
-  static constexpr std::string_view kTexts[] = {"",          " MODEL.json", " MODEL.json DATA",
-                                                " DATA.csv", " bash|zsh",   " [VERB]"};
+  static constexpr std::string_view kTexts[] = {
+      "", " MODEL.json", " MODEL.json DATA", " DATA.csv", " RUN.csv...", " bash|zsh", " [VERB]"};
   static_assert(std::size(kTexts) == static_cast<std::size_t>(Words::verb) + 1);
   return kTexts[static_cast<std::size_t>(words)];
 }

@@ -15,7 +15,7 @@
 namespace graphrun::cli {
 
 // The words that follow a verb.
-enum class Words { none, model, model_and_data, data, shell, verb };
+enum class Words { none, model, model_and_data, data, tables, shell, verb };
 
 struct Verb {
   std::string_view name, alias;  // alias: another name it answers to; may be empty
@@ -32,7 +32,8 @@ std::vector<std::string> verb_names();         // aliases too
 
 // Every verb; each is described at the end of its own file.
 #define GRAPHRUN_VERBS(X) \
-  X(train) X(eval) X(predict) X(init) X(plan) X(verify) X(bench) X(show) X(check) X(devices) X(completion) X(help)
+  X(train)                \
+  X(eval) X(predict) X(init) X(plan) X(verify) X(bench) X(show) X(check) X(plot) X(devices) X(completion) X(help)
 #define GRAPHRUN_VERB(name) extern const Verb name##_verb;
 GRAPHRUN_VERBS(GRAPHRUN_VERB)
 #undef GRAPHRUN_VERB
