@@ -36,7 +36,8 @@ class Page {
       for (int x = left; x <= right; ++x) {
         const double px = x + 0.5 - a.x, py = y + 0.5 - a.y;
         const double t = length2 > 0 ? std::clamp((px * dx + py * dy) / length2, 0.0, 1.0) : 0;
-        const double cover = std::clamp(reach - 0.5 - std::hypot(px - t * dx, py - t * dy), 0.0, 1.0);
+        const double cover = std::clamp(
+            reach - 0.5 - std::sqrt((px - t * dx) * (px - t * dx) + (py - t * dy) * (py - t * dy)), 0.0, 1.0);
         float& covered = cover_[index(x, y)];
         covered = std::max(covered, static_cast<float>(std::lround(cover * 15)) / 15);  // few shades: a small file
       }
