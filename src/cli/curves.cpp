@@ -136,8 +136,8 @@ std::size_t find_column(const Table& table, std::string_view name) {
   throw bad_table("column", table.path, 1, fmt::format("has no column '{}'", name), std::move(hint));
 }
 
-std::vector<Curve> read_curves(const Table& table, std::size_t x, const std::vector<std::size_t>& ys) {
-  std::vector<Curve> curves(ys.size());
+std::vector<Points> read_curves(const Table& table, std::size_t x, const std::vector<std::size_t>& ys) {
+  std::vector<Points> curves(ys.size());
   Mistakes mistakes(table);
   std::string_view rest = table.text;
   take_line(rest);

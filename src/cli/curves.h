@@ -21,11 +21,11 @@ Table read_table(const std::string& path);
 // Where a column stands; throws Error that names the nearest one.
 std::size_t find_column(const Table& table, std::string_view name);
 
-// A line of the file with a number in both.
-struct Curve {
+// One for each line of the file with a number in both columns.
+struct Points {
   std::vector<double> x, y;
 };
 
-std::vector<Curve> read_curves(const Table& table, std::size_t x, const std::vector<std::size_t>& ys);
+std::vector<Points> read_curves(const Table& table, std::size_t x, const std::vector<std::size_t>& ys);
 
 }  // namespace graphrun::cli

@@ -88,7 +88,7 @@ plot::Figure figure_of(const Arguments& arguments) {
   for (std::size_t run = 0; run < runs.size(); ++run) {
     const Table table = read_table(arguments.files[run]);
     const std::vector<std::size_t> columns = columns_to_draw(table, arguments.x_column, arguments);
-    std::vector<Curve> curves = read_curves(table, find_column(table, arguments.x_column), columns);
+    std::vector<Points> curves = read_curves(table, find_column(table, arguments.x_column), columns);
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const std::string& column = table.columns[columns[i]];
       const auto known = std::find(seen.begin(), seen.end(), column);
