@@ -215,6 +215,19 @@ void take_data(const std::vector<std::string>& words, const Verb& verb, Argument
   refuse_extra(words, 2, verb.name);
 }
 
+void take_tables(const std::vector<std::string>& words, const Verb& verb, Arguments& arguments) {
+  if (words.size() < 2) {
+    throw usage("no_data", fmt::format("{} needs a CSV file: graphrun {} RUN.csv", verb.name, verb.name),
+                "graphrun train MODEL.json --log RUN.csv writes one");
+  }
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string& path = words[i] == "-" ? kStdin : words[i];
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) throw usage("no_such_file", fmt::format("no such file: '{}'", path));
+    arguments.files.push_back(path);
+  }
+}
+
 void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
   if (words.size() > 1 && find_verb(words[1]) == nullptr) refuse_help(words[1]);
   arguments.word = words.size() > 1 ? words[1] : "";
@@ -242,6 +255,8 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
         throw usage("no_folder", fmt::format("{0} needs a folder: graphrun {0} FOLDER", words[0]));
       arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
       return;
+    case Words::tables:
+      return take_tables(words, *verb, arguments);
     case Words::model:
     case Words::model_and_data:
       break;

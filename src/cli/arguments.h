@@ -25,7 +25,12 @@ struct Arguments {
   SessionOptions session;
   std::string save_weights;             // path; empty: none
   std::string column;                   // init: the target
-  std::string output;                   // init, predict: path; empty: stdout
+  std::string output;                   // init, predict, plot: path; empty: stdout
+  std::vector<std::string> files;       // plot: paths
+  std::vector<std::string> columns;     // plot: those to draw; runs: to show; empty: what says most
+  std::string x_column = "epoch";       // plot
+  std::string log_axes;                 // plot: "x", "y", "xy"
+  std::string title;                    // plot
   std::vector<std::string> keep;        // predict: columns
   bool labels = false;                  // predict
   bool probabilities = false;           // predict
@@ -50,7 +55,6 @@ struct Arguments {
   std::vector<std::string> over;        // sweep: PATH=VALUES
   int seeds = 1, jobs = 1;              // sweep
   std::string sort;                     // runs, sweep: a column; empty: none
-  std::vector<std::string> columns;     // runs; empty: those that say most
   bool csv = false;                     // runs, sweep
   bool arrays = false;                  // show: those of --weights, and no model
   std::vector<std::string> names;       // show: which of them; empty: all. runs: folders

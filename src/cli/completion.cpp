@@ -31,6 +31,8 @@ std::string words_of(Completes what) {
       return "prefer require off";
     case Completes::math:
       return "exact fast";
+    case Completes::axes:
+      return "x y xy";
     case Completes::nothing:
     case Completes::files:
     case Completes::folders:

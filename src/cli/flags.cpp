@@ -60,7 +60,7 @@ void set_format(Arguments& arguments, std::string_view value) {
     throw BadValue{fmt::format("must be csv, json, npy, npz or idx, got '{}'", value)};
 }
 
-void split_list(std::string_view value, std::vector<std::string>& names) {
+void add_names(std::vector<std::string>& names, std::string_view value) {
   while (!value.empty()) {
     const std::size_t comma = std::min(value.find(','), value.size());
     names.emplace_back(value.substr(0, comma));
@@ -68,8 +68,9 @@ void split_list(std::string_view value, std::vector<std::string>& names) {
   }
 }
 
-void keep_columns(Arguments& arguments, std::string_view value) {
-  split_list(value, arguments.keep);
+void set_log_axes(Arguments& arguments, std::string_view value) {
+  if (value != "x" && value != "y" && value != "xy") throw BadValue{fmt::format("must be x, y or xy, got '{}'", value)};
+  arguments.log_axes = value;
 }
 
 void check_format(Arguments&, std::string_view value) {
@@ -137,7 +138,8 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.load.evaluates = v; }, Completes::files},
     {"--format", "NAME", "Rows", "predict eval", "of the rows: csv, json, npy, npz or idx; by default the file tells",
      set_format},
-    {"--keep", "COLUMNS", "Rows", "predict", "copy these columns, as in id,name; may be repeated", keep_columns},
+    {"--keep", "COLUMNS", "Rows", "predict", "copy these columns, as in id,name; may be repeated",
+     [](Arguments& a, std::string_view v) { add_names(a.keep, v); }},
     {"--labels", "", "Rows", "predict", "print the class of each row: its word or number",
      [](Arguments& a, std::string_view) { a.labels = true; }},
     {"--probabilities", "", "Rows", "predict", "print probabilities where an output is logits",
@@ -198,8 +200,16 @@ constexpr Flag kFlags[] = {
     {"--sort", "COLUMN", "Runs", "runs sweep", "by this column, -COLUMN: the largest first",
      [](Arguments& a, std::string_view v) { a.sort = v; }},
     {"--columns", "COLUMNS", "Runs", "runs", "show these, as in lr,test.loss",
-     [](Arguments& a, std::string_view v) { split_list(v, a.columns); }},
+     [](Arguments& a, std::string_view v) { add_names(a.columns, v); }},
     {"--csv", "", "Runs", "runs sweep", "the table as CSV", [](Arguments& a, std::string_view) { a.csv = true; }},
+    {"--columns", "NAMES", "Drawing", "plot", "draw these, as in loss,validation_loss; may be repeated",
+     [](Arguments& a, std::string_view v) { add_names(a.columns, v); }},
+    {"--x", "COLUMN", "Drawing", "plot", "what they are drawn over; epoch by default",
+     [](Arguments& a, std::string_view v) { a.x_column = v; }},
+    {"--log", "AXES", "Drawing", "plot", "logarithmic axes: x, y or xy", set_log_axes, Completes::axes},
+    {"--title", "TEXT", "Drawing", "plot", "written above", [](Arguments& a, std::string_view v) { a.title = v; }},
+    {"--output", "FILE", "Drawing", "plot", "write the picture to this file: .svg, .png or .txt",
+     [](Arguments& a, std::string_view v) { a.output = v; }, Completes::files, "", "-o"},
 
     {"--json", "", "Output", kAnswering, "results as one JSON object on stdout",
      [](Arguments& a, std::string_view) { a.json = true; }},

@@ -12,7 +12,7 @@
 namespace graphrun::cli {
 
 // What a shell offers for a flag's value.
-enum class Completes { nothing, files, folders, executors, targets, formats, instruction_sets, jit, math };
+enum class Completes { nothing, files, folders, executors, targets, formats, instruction_sets, jit, math, axes };
 
 struct Flag {
   std::string_view name;   // "--epochs"

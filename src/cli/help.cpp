@@ -40,7 +40,7 @@ constexpr std::string_view kExitCodes = R"(Exit codes:
 
 std::string_view words_text(Words words) {
   static constexpr std::string_view kTexts[] = {"",           " MODEL.json", " MODEL.json DATA", " DATA.csv",
-                                                " FOLDER...", " bash|zsh",   " [VERB|TOPIC]"};
+                                                " FOLDER...", " RUN.csv...", " bash|zsh",        " [VERB|TOPIC]"};
   static_assert(std::size(kTexts) == static_cast<std::size_t>(Words::verb) + 1);
   return kTexts[static_cast<std::size_t>(words)];
 }

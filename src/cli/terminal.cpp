@@ -39,8 +39,12 @@ int terminal_columns(std::FILE* stream) {
   return known ? size.ws_col : 80;
 }
 
+bool takes_colour(std::FILE* stream) {
+  return is_terminal(stream) && !is_set("NO_COLOR");
+}
+
 std::string paint(std::FILE* stream, Style style, std::string_view text) {
-  if (!is_terminal(stream) || is_set("NO_COLOR")) return std::string(text);
+  if (!takes_colour(stream)) return std::string(text);
   return fmt::format("\033[{}m{}\033[0m", style == Style::bold ? 1 : 33, text);
 }
 

@@ -15,7 +15,7 @@
 namespace graphrun::cli {
 
 // The words that follow a verb.
-enum class Words { none, model, model_and_data, data, folders, shell, verb };
+enum class Words { none, model, model_and_data, data, folders, tables, shell, verb };
 
 struct Verb {
   std::string_view name, alias;  // alias: another name it answers to; may be empty
@@ -34,7 +34,8 @@ std::vector<std::string> verb_names();         // aliases too
 #define GRAPHRUN_VERBS(X) \
   X(train)                \
   X(eval)                 \
-  X(predict) X(init) X(plan) X(verify) X(bench) X(show) X(check) X(sweep) X(runs) X(devices) X(completion) X(help)
+  X(predict)              \
+  X(init) X(plan) X(verify) X(bench) X(show) X(check) X(sweep) X(runs) X(plot) X(devices) X(completion) X(help)
 #define GRAPHRUN_VERB(name) extern const Verb name##_verb;
 GRAPHRUN_VERBS(GRAPHRUN_VERB)
 #undef GRAPHRUN_VERB

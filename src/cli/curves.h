@@ -1,0 +1,31 @@
+// curves.h: columns of numbers of a CSV file, such as `train --log` writes.
+// Contract: the first line names the columns; only those asked for are read as numbers, and an empty cell has none
+// (missing). Throws Error (kind input) with file and line for every cell that is no number.
+// Leaves to others: which columns are drawn, and how (plot.cpp).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace graphrun::cli {
+
+struct Table {
+  std::string path, text;
+  std::vector<std::string> columns;
+};
+
+// Reads the file and its first line.
+Table read_table(const std::string& path);
+
+// Where a column stands; throws Error that names the nearest one.
+std::size_t find_column(const Table& table, std::string_view name);
+
+// One for each line of the file with a number in both columns.
+struct Points {
+  std::vector<double> x, y;
+};
+
+std::vector<Points> read_curves(const Table& table, std::size_t x, const std::vector<std::size_t>& ys);
+
+}  // namespace graphrun::cli

@@ -1,0 +1,66 @@
+// drawing.h: a Figure laid out on a page: strokes and labels at places, in points from the upper left corner.
+// Contract: nothing overlaps that should not: labels have room for kAdvance of their size a character, and the legend
+// stands above the plot. A long series keeps the points that can be seen.
+// Leaves to others: how strokes and labels are drawn (svg.cpp, png.cpp).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plot/figure.h"
+
+namespace graphrun::plot {
+
+inline constexpr double kAdvance = 0.6;  // width of a character, of the size of the font
+
+struct Point {
+  double x, y;
+};
+
+enum class Ink { text, axis, grid, series };
+
+struct Stroke {
+  std::vector<Point> points;
+  Ink ink;
+  double width;
+  std::size_t colour = 0, dash = 0;  // of a series
+};
+
+enum class Anchor { start, middle, end };
+
+struct Label {
+  Point at;  // of the baseline
+  std::string text;
+  double size;
+  Anchor anchor = Anchor::start;
+  bool upwards = false;  // turned by a quarter
+};
+
+struct Drawing {
+  double width = 640, height = 400;
+  std::vector<Stroke> strokes;
+  std::vector<Label> labels;
+};
+
+Drawing draw(const Figure& figure);
+
+std::size_t characters(std::string_view utf8);
+
+// The first characters, and dots where there are more.
+std::string shortened(std::string_view utf8, std::size_t most);
+
+// The looks of series: colours that are told apart by those who see few of them, on light and on dark; dashes and
+// gaps in points.
+struct Colour {
+  unsigned light, dark;  // 0xRRGGBB
+};
+inline constexpr Colour kColours[] = {{0x0072b2, 0x56b4e9}, {0xd55e00, 0xff8c42}, {0x009e73, 0x2fd6a6},
+                                      {0xcc79a7, 0xe79bc6}, {0xb8860b, 0xf0d050}, {0x6a3d9a, 0xb794f4},
+                                      {0x56616b, 0xc0c8d0}, {0x8b4513, 0xd2976b}};
+inline constexpr std::size_t kColourCount = sizeof kColours / sizeof kColours[0];
+inline constexpr std::size_t kDashCount = 4;
+const std::vector<double>& dash_of(std::size_t number);  // empty: a full line
+
+}  // namespace graphrun::plot

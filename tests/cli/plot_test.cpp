@@ -1,0 +1,117 @@
+// `graphrun plot`: what it draws of logs, where, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "fixture.h"
+
+namespace graphrun::testing {
+namespace {
+
+class Plot : public Cli {
+ protected:
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  static std::string read(const std::string& from) {
+    std::ifstream stream(from, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+  const std::string run_ = file("run.csv",
+                                "epoch,step,seconds,steps_per_second,loss,validation_loss\n"
+                                "1,4,0.1,40,4,\n2,8,0.2,40,2,3\n3,12,0.3,40,1,\n4,16,0.4,40,0.5,2.5\n");
+};
+
+TEST_F(Plot, OfALogOfTheTraining) {
+  const Outcome trained = graphrun({model_, "--quiet", "--log", path("log.csv")});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome outcome = graphrun({"plot", path("log.csv")}, {.environment = {"LC_ALL=C.UTF-8"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(lines(outcome.out).front(), "loss");
+  EXPECT_TRUE(has(outcome.out, "⠉") || has(outcome.out, "⠤")) << outcome.out;
+  EXPECT_TRUE(has(outcome.out, "epoch"));
+  EXPECT_FALSE(has(outcome.out, "\033"));
+}
+
+TEST_F(Plot, InAsciiWhereTheLocaleIs) {
+  const Outcome outcome = graphrun({"plot", run_}, {.environment = {"LC_ALL=C"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char c : outcome.out) EXPECT_TRUE((c >= ' ' && c <= '~') || c == '\n');
+  EXPECT_TRUE(has(outcome.out, "* a loss   + b validation_loss\n")) << outcome.out;
+}
+
+TEST_F(Plot, WritesEachFormat) {
+  const std::pair<const char*, const char*> formats[] = {{"a.svg", "<svg "}, {"a.png", "\x89PNG"}, {"a.txt", " "}};
+  for (const auto& [name, begins] : formats) {
+    const Outcome outcome = graphrun({"plot", run_, "-o", path(name), "--title", "A <title>"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(read(path(name)).starts_with(begins)) << name;
+  }
+  EXPECT_TRUE(has(read(path("a.svg")), ">A &lt;title&gt;</text>"));
+}
+
+TEST_F(Plot, RunsAreNamedByTheirFiles) {
+  const std::string other = file("other.csv", "epoch,loss\n1,3\n4,1\n");
+  ASSERT_EQ(graphrun({"plot", run_, other, "--columns=loss", "-o", path("two.svg")}).code, 0);
+  const std::string svg = read(path("two.svg"));
+  EXPECT_TRUE(has(svg, ">run</text>") && has(svg, ">other</text>") && has(svg, ">loss</text>")) << svg;
+  ASSERT_EQ(graphrun({"plot", run_, other, "-o", path("two.svg")}).code, 0);
+  EXPECT_TRUE(has(read(path("two.svg")), ">run validation_loss</text>"));
+}
+
+TEST_F(Plot, WhatALogarithmicAxisLeavesOutIsTold) {
+  const std::string zero = file("zero.csv", "epoch,loss\n0,1\n1,0\n2,-1\n3,nan\n4,0.5\n");
+  const Outcome outcome = graphrun({"plot", zero, "--log=y"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(has(outcome.err, "loss: 2 of 5 points are left out")) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "loss: 1 of 5 points are not finite")) << outcome.err;
+  EXPECT_TRUE(has(graphrun({"plot", zero, "--log=xy"}).err, "loss: 3 of 5 points")) << outcome.err;
+  expect_refused(graphrun({"plot", file("below.csv", "epoch,loss\n0,-1\n"), "--log=y"}), {"no point to draw"});
+}
+
+TEST_F(Plot, ReadsTablesOfOthers) {
+  const std::string table = file("t.csv", "\xEF\xBB\xBF\"a, b\",c\r\n 1 ,+2\r\n\"2\",1e-3\r\n\r\n3,4");
+  const Outcome outcome = graphrun({"plot", table, "--x", "a, b"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.out, "a, b"));
+}
+
+TEST_F(Plot, MistakesAreToldWithTheirPlace) {
+  const auto refused = [&](const std::string& text, const std::vector<std::string>& parts) {
+    expect_refused(graphrun({"plot", file("bad.csv", text)}), parts);
+  };
+  refused("", {"bad.csv", "is empty"});
+  refused("\n1,2\n", {"begins with an empty line"});
+  refused("epoch,loss\n", {"has no line below"});
+  refused("epoch,loss\n1,2\n2,abc\n3,x1\n", {"bad.csv:3: loss is not a number: 'abc'", "bad.csv:4"});
+  refused("epoch,loss\n1,2\n2,3,4\n", {"bad.csv:3: 3 cells, but 2 columns"});
+  refused("epoch,loss\n1,1e999\n", {"bad.csv:2", "1e999"});
+  refused("epoch,loss\n1,\n", {"no point to draw"});
+  refused("epoch,step\n1,2\n", {"no column to draw"});
+  refused("epochs,loss\n1,2\n", {"bad.csv:1", "no column 'epoch'", "did you mean 'epochs'?"});
+  refused(std::string("epoch,loss\n1,\0\n", 15), {"bad.csv:2", "not a number"});
+  expect_refused(graphrun({"plot", run_, "--columns=los"}), {"run.csv:1", "'los'", "did you mean 'loss'?"});
+}
+
+TEST_F(Plot, MistakesOfTheCommandLine) {
+  expect_refused(graphrun({"plot"}), {"plot needs a CSV file"});
+  expect_refused(graphrun({"plot", path("none.csv")}), {"no such file"});
+  expect_refused(graphrun({"plot", folder_.string()}), {"is a folder"});
+  expect_refused(graphrun({"plot", run_, "--log=z"}), {"must be x, y or xy, got 'z'"});
+  expect_refused(graphrun({"plot", run_, "-o", path("a.jpg")}), {".svg, .png or .txt"});
+  expect_refused(graphrun({"plot", run_, "-o", path("none/a.svg")}), {"none"});
+  std::filesystem::create_symlink(run_, path("link.svg"));
+  expect_refused(graphrun({"plot", run_, "-o", path("link.svg")}), {"is a file that is read"});
+  EXPECT_TRUE(has(read(run_), "epoch,step"));
+}
+
+// A picture that was there stays when there is nothing to take its place.
+TEST_F(Plot, AFailureLeavesTheOldPicture) {
+  const std::string old = file("old.svg", "mine");
+  EXPECT_EQ(graphrun({"plot", file("bad.csv", "epoch,loss\n1,x\n"), "-o", old}).code, 2);
+  EXPECT_EQ(read(old), "mine");
+}
+
+}  // namespace
+}  // namespace graphrun::testing
