@@ -131,7 +131,7 @@ Table read_table(const std::string& path) {
 std::size_t find_column(const Table& table, std::string_view name) {
   const auto found = std::find(table.columns.begin(), table.columns.end(), name);
   if (found != table.columns.end()) return static_cast<std::size_t>(found - table.columns.begin());
-  std::string hint = did_you_mean(name, table.columns);
+  std::string hint = graphrun::did_you_mean(name, table.columns);
   if (hint.empty()) hint = fmt::format("its columns are {}", fmt::join(table.columns, ", "));
   throw bad_table("column", table.path, 1, fmt::format("has no column '{}'", name), std::move(hint));
 }
