@@ -126,6 +126,7 @@ void add_y_axis(Drawing& drawing, const Frame& frame) {
 
 Drawing draw(const Figure& figure) {
   Drawing drawing;
+  drawing.title = figure.title.empty() ? figure.y.label : figure.title;
   Frame frame{0, drawing.width - kEdge - 6, kEdge, 0, x_scale(figure, 7), y_scale(figure, 6)};
   double widest = 0;
   for (const Tick& tick : frame.y.ticks) widest = std::max(widest, width_of(tick.label, kText));

@@ -1,7 +1,7 @@
-// drawing.h: a Figure laid out on a page: strokes and labels at places, in points from the upper left corner.
-// Contract: nothing overlaps that should not: labels have room for kAdvance of their size a character, and the legend
-// stands above the plot. A long series keeps the points that can be seen.
-// Leaves to others: how strokes and labels are drawn (svg.cpp, png.cpp).
+// drawing.h: a page: areas, strokes and labels at places, in points from the upper left corner, each over the former.
+// Contract: of a Figure laid out on it nothing overlaps that should not: labels have room for kAdvance of their size a
+// character, and the legend stands above the plot. A long series keeps the points that can be seen.
+// Leaves to others: how they are drawn (svg.cpp, png.cpp).
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,20 @@ struct Point {
   double x, y;
 };
 
+struct Colour {
+  unsigned light, dark;  // 0xRRGGBB, on light and on dark
+};
+
+// What pages are drawn with beside the colours of series.
+inline constexpr Colour kPaper{0xffffff, 0x16191d}, kTextColour{0x222222, 0xe6e6e6}, kAxisColour{0x555555, 0xaaaaaa},
+    kGridColour{0xe4e4e4, 0x343a40};
+
+// A filled rectangle.
+struct Area {
+  Point corner, size;  // the upper left; width and height
+  Colour fill;
+};
+
 enum class Ink { text, axis, grid, series };
 
 struct Stroke {
@@ -26,6 +40,7 @@ struct Stroke {
   Ink ink;
   double width;
   std::size_t colour = 0, dash = 0;  // of a series
+  bool dots = false;                 // a dot at each point, as wide, and no line
 };
 
 enum class Anchor { start, middle, end };
@@ -36,10 +51,13 @@ struct Label {
   double size;
   Anchor anchor = Anchor::start;
   bool upwards = false;  // turned by a quarter
+  Colour colour = kTextColour;
 };
 
 struct Drawing {
+  std::string title;  // what the picture is called; it is written only where a label says it
   double width = 640, height = 400;
+  std::vector<Area> areas;
   std::vector<Stroke> strokes;
   std::vector<Label> labels;
 };
@@ -51,11 +69,7 @@ std::size_t characters(std::string_view utf8);
 // The first characters, and dots where there are more.
 std::string shortened(std::string_view utf8, std::size_t most);
 
-// The looks of series: colours that are told apart by those who see few of them, on light and on dark; dashes and
-// gaps in points.
-struct Colour {
-  unsigned light, dark;  // 0xRRGGBB
-};
+// The looks of series: colours that are told apart by those who see few of them; dashes and gaps in points.
 inline constexpr Colour kColours[] = {{0x0072b2, 0x56b4e9}, {0xd55e00, 0xff8c42}, {0x009e73, 0x2fd6a6},
                                       {0xcc79a7, 0xe79bc6}, {0xb8860b, 0xf0d050}, {0x6a3d9a, 0xb794f4},
                                       {0x56616b, 0xc0c8d0}, {0x8b4513, 0xd2976b}};

@@ -46,6 +46,21 @@ class Page {
     touched_bottom_ = std::max(touched_bottom_, bottom);
   }
 
+  // Whole pixels, in points: areas that touch leave none between them.
+  void fill(const Area& area) {
+    const auto pixel = [](double at, int most) {
+      return static_cast<int>(std::clamp(std::round(at * kPixels), 0.0, static_cast<double>(most)));
+    };
+    const int left = pixel(area.corner.x, width_), right = pixel(area.corner.x + area.size.x, width_);
+    const int bottom = pixel(area.corner.y + area.size.y, height_);
+    for (int y = pixel(area.corner.y, height_); y < bottom; ++y) {
+      for (int x = left; x < right; ++x) {
+        for (unsigned channel = 0; channel < 3; ++channel)
+          colours_[index(x, y) * 3 + channel] = static_cast<std::uint8_t>(area.fill.light >> (16 - 8 * channel));
+      }
+    }
+  }
+
   // Colours what was added since.
   void paint(unsigned rgb) {
     for (int y = touched_top_; y <= touched_bottom_; ++y) {
@@ -123,6 +138,10 @@ std::string Page::png() const {
 
 // The pieces of a line that its dashes leave.
 void add_dashed(Page& page, const Stroke& stroke) {
+  if (stroke.dots) {
+    for (const Point& point : stroke.points) page.add(point, point, stroke.width);
+    return;
+  }
   const std::vector<double>& dash = dash_of(stroke.dash);
   std::size_t part = 0;
   double left = dash.empty() ? 1e300 : dash[0];
@@ -170,11 +189,11 @@ void add_label(Page& page, const Label& label) {
 unsigned ink_of(const Stroke& stroke) {
   switch (stroke.ink) {
     case Ink::text:
-      return 0x222222;
+      return kTextColour.light;
     case Ink::axis:
-      return 0x555555;
+      return kAxisColour.light;
     case Ink::grid:
-      return 0xe4e4e4;
+      return kGridColour.light;
     case Ink::series:
       break;
   }
@@ -184,15 +203,19 @@ unsigned ink_of(const Stroke& stroke) {
 }  // namespace
 
 std::string as_png(const Figure& figure) {
-  const Drawing drawing = draw(figure);
+  return as_png(draw(figure));
+}
+
+std::string as_png(const Drawing& drawing) {
   Page page(drawing.width, drawing.height);
+  for (const Area& area : drawing.areas) page.fill(area);
   for (const Stroke& stroke : drawing.strokes) {
     add_dashed(page, stroke);
     page.paint(ink_of(stroke));
   }
   for (const Label& label : drawing.labels) {
     add_label(page, label);
-    page.paint(0x222222);
+    page.paint(label.colour.light);
   }
   return page.png();
 }

@@ -231,5 +231,30 @@ TEST(Png, AnyFigureHasOne) {
   EXPECT_GT(decoded(as_png(Figure{})).height, 0u);
 }
 
+// Areas, of which those of one colour are one path, lie below the labels, which may have colours of their own.
+TEST(Drawings, AreasAndColouredLabels) {
+  Drawing drawing;
+  drawing.title = "squares";
+  drawing.width = drawing.height = 40;
+  drawing.areas = {{{0, 0}, {10, 20}, {0x102030, 0x405060}}, {{20, 0}, {10, 10}, {0x102030, 0x405060}}};
+  drawing.areas.push_back({{-5, 30}, {500, 500}, kGridColour});
+  drawing.strokes.push_back({{{35, 5}, {35, 15}}, Ink::series, 4, 0, 0, true});
+  drawing.labels.push_back({{2, 12}, "", 12, Anchor::start, false, {0xffffff, 0x000000}});
+  drawing.labels.push_back({{2, 12}, "a", 12, Anchor::start, false, {0xffffff, 0x000000}});
+  const Image image = decoded(as_png(drawing));
+  EXPECT_EQ(image.at(19, 39), 0x102030u);
+  EXPECT_EQ(image.at(20, 39), 0xffffffu);
+  EXPECT_EQ(image.at(45, 5), 0x102030u);
+  EXPECT_EQ(image.at(79, 79), kGridColour.light);
+  EXPECT_EQ(image.at(70, 10), kColours[0].light);
+  EXPECT_EQ(image.at(70, 20), 0xffffffu);  // dots, no line
+  const std::string svg = as_svg(drawing);
+  EXPECT_EQ(count(svg, "<path class=\"f"), 2u) << svg;
+  EXPECT_EQ(count(svg, "M0.00 0.00h10.00v20.00h-10.00zM20.00 0.00h10.00v10.00h-10.00z"), 1u) << svg;
+  EXPECT_EQ(count(svg, ".f0{fill:#102030}") + count(svg, ".f0{fill:#405060}"), 2u) << svg;
+  EXPECT_EQ(count(svg, "class=\"f2\""), 2u) << svg;
+  EXPECT_EQ(count(svg, "<title>squares</title>"), 1u);
+}
+
 }  // namespace
 }  // namespace graphrun::plot
