@@ -31,6 +31,7 @@ struct Arguments {
   std::string x_column = "epoch";       // plot
   std::string log_axes;                 // plot: "x", "y", "xy"
   std::string title;                    // plot
+  std::string picture, split, array;    // plot: of a model; empty: what says most
   std::vector<std::string> keep;        // predict: columns
   bool labels = false;                  // predict
   bool probabilities = false;           // predict

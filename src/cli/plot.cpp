@@ -1,4 +1,4 @@
-// plot.cpp: the verb `plot`: curves of logs of the training, on the terminal or as a picture.
+// plot.cpp: the verb `plot`: curves of logs and pictures of models, on the terminal or as a file.
 #include "plot/render.h"
 
 #include <fmt/format.h>
@@ -12,6 +12,9 @@
 #include "curves.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
+#include "graphrun/run_folder.h"
+#include "model_pictures.h"
+#include "open.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -131,9 +134,10 @@ void tell_left_out(const plot::Figure& figure, Diagnostics& diagnostics) {
   if (drawn == 0) throw Error(ErrorKind::input, "plot.nothing", "there is no point to draw", "see the notes above");
 }
 
-std::string rendered(const plot::Figure& figure, Form form, bool to_terminal) {
-  if (form == Form::svg) return plot::as_svg(figure);
-  if (form == Form::png) return plot::as_png(figure);
+template <class Drawn>
+std::string rendered(const Drawn& figure, Form form, bool to_terminal) {
+  if (form == Form::svg) return plot::as_svg(plot::draw(figure));
+  if (form == Form::png) return plot::as_png(plot::draw(figure));
   plot::TextOptions options;
   options.unicode = speaks_utf8();
   if (to_terminal) {
@@ -143,18 +147,68 @@ std::string rendered(const plot::Figure& figure, Form form, bool to_terminal) {
   return plot::as_text(figure, options);
 }
 
-int run_plot(const Arguments& arguments, Diagnostics& diagnostics) {
+// A run's folder stands for its log, or for its model with its weights.
+Arguments with_files_of_runs(Arguments arguments) {
+  const bool of_model = !arguments.picture.empty();
+  for (std::string& file : arguments.files) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(file, ignored)) continue;
+    const std::filesystem::path folder(file);
+    if (!is_run_folder(file))
+      throw Error(ErrorKind::input, "plot.folder", fmt::format("'{}' is no folder of a run", file),
+                  "graphrun train --run-dir makes them");
+    file = (folder / (of_model ? "model.json" : "log.csv")).string();
+    if (of_model && arguments.load.weights.empty()) arguments.load.weights = (folder / "weights.npz").string();
+  }
+  return arguments;
+}
+
+bool is_of_model(const Arguments& arguments) {
+  const std::string extension = std::filesystem::path(arguments.files.front()).extension().string();
+  return extension == ".json" || extension == ".safetensors" || !arguments.picture.empty() ||
+         !arguments.load.weights.empty();
+}
+
+Picture picture_of_model(Arguments arguments, Diagnostics& diagnostics) {
+  arguments.model = arguments.files.front();
+  if (arguments.files.size() > 1)
+    throw Error(ErrorKind::input, "plot.model",
+                fmt::format("one model at a time: '{}' was given, then '{}'", arguments.files[0], arguments.files[1]));
+  if (!arguments.columns.empty() || !arguments.log_axes.empty())
+    throw Error(ErrorKind::input, "usage.flags", "--columns and --log go with logs, not with a model");
+  const std::vector<std::string> known = picture_names();
+  if (!arguments.picture.empty() && std::find(known.begin(), known.end(), arguments.picture) == known.end()) {
+    const std::string near = nearest_name(arguments.picture, known);
+    throw Error(
+        ErrorKind::input, "plot.what", fmt::format("there is no picture '{}'", arguments.picture),
+        near.empty() ? fmt::format("there are {}", fmt::join(known, ", ")) : fmt::format("did you mean {}?", near));
+  }
+  if (arguments.load.weights.empty() && !is_weights(arguments.model, arguments.load))
+    throw Error(ErrorKind::input, "usage.no_weights", "pictures of a model need its weights: --weights=FILE.npz",
+                fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));
+  Session session = open_session(arguments, diagnostics);
+  const std::string what = arguments.picture.empty() ? pictures_of(session).front() : arguments.picture;
+  const std::string split = arguments.split.empty() ? telling_split(session) : arguments.split;
+  Picture picture = model_picture(session, what, split, arguments.array);
+  if (!arguments.title.empty()) std::visit([&](auto& drawn) { drawn.title = arguments.title; }, picture);
+  return picture;
+}
+
+int run_plot(const Arguments& given, Diagnostics& diagnostics) {
+  const Arguments arguments = with_files_of_runs(given);
   const Form form = form_of(arguments.output);
   std::optional<OutputFile> file;
   if (!arguments.output.empty()) file.emplace(arguments.output, "plot.write");
-  for (const std::string& read : arguments.files) {
+  std::vector<std::string> reads = arguments.files;
+  if (!arguments.load.weights.empty()) reads.push_back(arguments.load.weights);
+  for (const std::string& read : reads) {
     if (!file || !file->is(read)) continue;
     throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", arguments.output),
                 "an output never takes the place of what the run reads or writes elsewhere");
   }
-  const plot::Figure figure = figure_of(arguments);
-  tell_left_out(figure, diagnostics);
-  const std::string picture = rendered(figure, form, !file);
+  const Picture drawn = is_of_model(arguments) ? picture_of_model(arguments, diagnostics) : figure_of(arguments);
+  if (const auto* figure = std::get_if<plot::Figure>(&drawn)) tell_left_out(*figure, diagnostics);
+  const std::string picture = std::visit([&](const auto& any) { return rendered(any, form, !file); }, drawn);
   if (!file) {
     write_results(picture);
     return kDone;
@@ -170,13 +224,16 @@ const Verb plot_verb = {
     "plot",
     "",
     Words::tables,
-    "draw the curves of training logs: on the terminal, as SVG or as PNG",
+    "draw the curves of training logs, or how a model does: on the terminal, as SVG or as PNG",
     R"(Reads what train --log wrote, or any CSV file whose first line names its columns, and draws the loss and the other
 measures over the epochs. Of several files each run has a colour of its own and is named by its file. Empty cells are
-skipped. Without --output the picture is text on stdout: as wide as the terminal, or 80 columns; in ASCII where the
+skipped. Of a model with its --weights it draws what --what names: for classes the matrix of confusion or the images
+that are taken for others, for numbers what was predicted over what is true or the residuals, the surface over two
+inputs, or a matrix of weights. The folder of a run is its log, or with --what its model. Without --output the picture is text on stdout: as wide as the terminal, or 80 columns; in ASCII where the
 locale is not UTF-8.)",
     R"(graphrun train model.json --log run.csv && graphrun plot run.csv
-graphrun plot before.csv after.csv --columns validation_loss --log y -o loss.svg)",
+graphrun plot before.csv after.csv --columns validation_loss --log y -o loss.svg
+graphrun plot model.json --weights model.npz --what confusion -o confusion.svg)",
     run_plot};
 
 }  // namespace graphrun::cli

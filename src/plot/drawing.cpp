@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "plot/scale.h"
 
@@ -62,7 +64,21 @@ class Thinned {
   double column_ = 0;
 };
 
+// Those that would hide one another are one.
+void add_dots(Drawing& drawing, const Frame& frame, const Series& series) {
+  std::set<std::pair<long, long>> places;
+  for (std::size_t i = 0; i < series.x.size(); ++i) {
+    if (!frame.x.shows(series.x[i]) || !frame.y.shows(series.y[i])) continue;
+    const Point at = frame.at(series.x[i], series.y[i]);
+    places.emplace(std::lround(at.x), std::lround(at.y));
+  }
+  Stroke dots{{}, Ink::series, 3, series.colour, 0, true};
+  for (const auto& [x, y] : places) dots.points.push_back({static_cast<double>(x), static_cast<double>(y)});
+  if (!dots.points.empty()) drawing.strokes.push_back(std::move(dots));
+}
+
 void add_series(Drawing& drawing, const Frame& frame, const Series& series) {
+  if (series.dots) return add_dots(drawing, frame, series);
   Thinned line;
   const auto end_line = [&] {
     std::vector<Point> points = line.take();
@@ -92,7 +108,10 @@ double add_legend(Drawing& drawing, const Figure& figure, double left, double ri
     const double x = left + static_cast<double>(i % columns) * widest;
     const double y = top + kText + static_cast<double>(i / columns) * (kText + 6);
     const double middle = y - 0.35 * kText;
-    drawing.strokes.push_back({{{x, middle}, {x + kSwatch, middle}}, Ink::series, 2, series.colour, series.dash});
+    if (series.dots)
+      drawing.strokes.push_back({{{x + kSwatch / 2, middle}}, Ink::series, 4, series.colour, 0, true});
+    else
+      drawing.strokes.push_back({{{x, middle}, {x + kSwatch, middle}}, Ink::series, 2, series.colour, series.dash});
     drawing.labels.push_back({{x + kSwatch + kGap, y}, shortened(series.name, most), kText});
     bottom = y + kGap;
   }

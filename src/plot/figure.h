@@ -1,4 +1,4 @@
-// figure.h: a picture as plain data: axes and the lines in them.
+// figure.h: a picture as plain data: axes and the lines and points in them.
 // Contract: x and y of a series have equal lengths. A point that is not finite breaks its line; one that a log axis
 // cannot show is left out. Leaves to others: where things go (drawing.h, text.cpp) and files (render.h).
 #pragma once
@@ -18,6 +18,7 @@ struct Series {
   std::string name;
   std::vector<double> x, y;
   std::size_t colour = 0, dash = 0;  // any number: the looks repeat
+  bool dots = false;                 // points, and no line through them
 };
 
 struct Figure {

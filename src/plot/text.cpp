@@ -95,7 +95,7 @@ double draw_line(Canvas& canvas, const Series& series, const Scale& x, const Sca
       open = false;
     } else if (x.shows(series.x[i]) && y.shows(series.y[i])) {
       const Point next{x.place(series.x[i]), y.place(series.y[i])};
-      canvas.line(open ? last : next, next, owner);
+      canvas.line(open && !series.dots ? last : next, next, owner);
       last = next;
       open = true;
     }

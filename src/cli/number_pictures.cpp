@@ -1,0 +1,244 @@
+// number_pictures.cpp: pictures of models whose outputs are numbers: what was predicted beside what is true.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "graphrun/class_outputs.h"
+#include "graphrun/error.h"
+#include "model_pictures.h"
+#include "split_rows.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::size_t kMostColumns = 8, kMostBins = 60, kMostCells = 48;
+
+// One column of an output with its target.
+struct Compared {
+  std::string name;
+  std::vector<double> truth, predicted;
+};
+
+std::vector<Compared> compared(Session& session, const std::string& split) {
+  const std::vector<ClassOutput> classes = class_outputs(session.model());
+  const SplitRows rows = predicted_rows(session, split);
+  std::vector<Compared> all;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const HostTensor* target = rows.find(session.model().outputs[i].target);
+    const HostTensor& output = rows.predictions[i].second;
+    if (classes[i].is_class || target == nullptr || target->shape().elements() != output.shape().elements()) continue;
+    const std::vector<double> truth = numbers_of(*target), predicted = numbers_of(output);
+    const std::size_t width = truth.size() / static_cast<std::size_t>(target->shape()[0]);
+    for (std::size_t column = 0; column < width && all.size() < kMostColumns; ++column) {
+      Compared one{
+          width == 1 ? rows.predictions[i].first : fmt::format("{}.{}", rows.predictions[i].first, column), {}, {}};
+      for (std::size_t at = column; at < truth.size(); at += width) {
+        one.truth.push_back(truth[at]);
+        one.predicted.push_back(predicted[at]);
+      }
+      all.push_back(std::move(one));
+    }
+  }
+  if (!all.empty()) return all;
+  throw Error(ErrorKind::input, "plot.numbers", "the model has no output of numbers with a target",
+              "confusion shows outputs that are classes");
+}
+
+// The outline of a histogram.
+plot::Series histogram(const std::string& name, const std::vector<double>& values, double low, double high,
+                       std::size_t number) {
+  const auto bins = static_cast<std::size_t>(
+      std::clamp(std::sqrt(static_cast<double>(values.size())), 5.0, static_cast<double>(kMostBins)));
+  std::vector<double> counts(bins);
+  const double width = (high - low) / static_cast<double>(bins);
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    const double place = width > 0 ? (value - low) / width : 0;
+    ++counts[std::min(bins - 1, static_cast<std::size_t>(std::max(0.0, place)))];
+  }
+  plot::Series series{name, {low}, {0}, number};
+  for (std::size_t i = 0; i < bins; ++i) {
+    for (const std::size_t side : {i, i + 1}) {
+      series.x.push_back(low + width * static_cast<double>(side));
+      series.y.push_back(counts[i]);
+    }
+  }
+  series.x.push_back(high);
+  series.y.push_back(0);
+  return series;
+}
+
+// Rows of two numbers each: the two columns of one input, or two inputs of one.
+struct Plane {
+  std::string names[2];
+  std::vector<double> at[2];
+  std::vector<std::string> inputs;
+};
+
+std::vector<std::string> free_inputs(const Model& model, const SplitRows& rows) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : rows.inputs) {
+    const auto answers = [&, known = name](const OutputSpec& output) { return output.target == known; };
+    if (std::none_of(model.outputs.begin(), model.outputs.end(), answers)) names.push_back(name);
+  }
+  return names;
+}
+
+Plane plane_of(const Model& model, const SplitRows& rows) {
+  Plane plane;
+  plane.inputs = free_inputs(model, rows);
+  std::size_t count = 0;
+  for (const std::string& name : plane.inputs) {
+    const HostTensor& tensor = *rows.find(name);
+    const std::vector<double> values = numbers_of(tensor);
+    const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
+    for (std::size_t column = 0; column < width; ++column, ++count) {
+      if (count >= 2 || tensor.dtype() == DType::i32) continue;
+      plane.names[count] = width == 1 ? name : fmt::format("{}.{}", name, column);
+      for (std::size_t i = column; i < values.size(); i += width) plane.at[count].push_back(values[i]);
+    }
+  }
+  if (count == 2 && plane.at[0].size() == plane.at[1].size() && !plane.at[0].empty()) return plane;
+  throw Error(ErrorKind::input, "plot.surface",
+              fmt::format("a surface is of a model with two numbers a row; '{}' has {}", model.name, count),
+              "predicted and residuals do for any number");
+}
+
+// So many equal cells from the smallest value to the largest.
+struct Division {
+  double low = 0, high = 0;
+  std::size_t cells = 1;
+
+  explicit Division(const std::vector<double>& values) {
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    low = *least;
+    high = *most;
+    cells = std::min(kMostCells, std::set<double>(values.begin(), values.end()).size());
+  }
+  double middle(std::size_t cell) const {
+    return low + (high - low) * (static_cast<double>(cell) + 0.5) / static_cast<double>(cells);
+  }
+  std::size_t cell_of(double value) const {
+    const double share = high > low ? (value - low) / (high - low) : 0;
+    return std::min(cells - 1, static_cast<std::size_t>(std::max(0.0, share * static_cast<double>(cells))));
+  }
+  std::vector<std::string> labels() const {
+    std::vector<std::string> names(cells);
+    names.front() = fmt::format("{:.3g}", low);
+    names[cells / 2] = fmt::format("{:.3g}", low / 2 + high / 2);
+    names.back() = fmt::format("{:.3g}", high);
+    return names;
+  }
+};
+
+}  // namespace
+
+plot::Figure predicted_picture(Session& session, const std::string& split) {
+  plot::Figure figure;
+  figure.title = fmt::format("{} split: predicted over true", split);
+  figure.x.label = "true";
+  figure.y.label = "predicted";
+  std::vector<double> ends;
+  for (Compared& one : compared(session, split)) {
+    for (const double value : one.truth) {
+      if (ends.empty()) ends = {value, value};
+      ends = {std::min(ends[0], value), std::max(ends[1], value)};
+    }
+    figure.series.push_back({one.name, std::move(one.truth), std::move(one.predicted), figure.series.size(), 0, true});
+  }
+  figure.series.push_back({"predicted = true", ends, ends, 6, 1});
+  return figure;
+}
+
+plot::Figure residuals_picture(Session& session, const std::string& split) {
+  plot::Figure figure;
+  figure.title = fmt::format("{} split: residuals", split);
+  figure.x.label = "predicted - true";
+  figure.y.label = "rows";
+  for (const Compared& one : compared(session, split)) {
+    std::vector<double> residuals;
+    for (std::size_t i = 0; i < one.truth.size(); ++i) {
+      const double residual = one.predicted[i] - one.truth[i];
+      if (std::isfinite(residual)) residuals.push_back(residual);
+    }
+    if (residuals.empty()) continue;
+    const auto [low, high] = std::minmax_element(residuals.begin(), residuals.end());
+    figure.series.push_back(histogram(one.name, residuals, *low, *high, figure.series.size()));
+  }
+  if (figure.series.empty()) throw Error(ErrorKind::input, "plot.nothing", "no residual is finite");
+  return figure;
+}
+
+plot::Panels surface_picture(Session& session, const std::string& split) {
+  const Model& model = session.model();
+  const SplitRows rows = predicted_rows(session, split);
+  const Plane plane = plane_of(model, rows);
+  const Division across(plane.at[0]), up(plane.at[1]);
+  const ClassOutput how = class_outputs(model).front();
+  const std::size_t count = across.cells * up.cells;
+
+  std::vector<std::pair<std::string, HostTensor>> inputs;
+  std::size_t column = 0;
+  for (const std::string& name : plane.inputs) {
+    Shape shape = rows.find(name)->shape();
+    const auto width = static_cast<std::size_t>(shape.elements() / shape[0]);
+    shape[0] = static_cast<std::int64_t>(count);
+    HostTensor tensor(DType::f64, shape);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t j = 0; j < width; ++j) {
+        const std::size_t down = up.cells - 1 - i / across.cells;
+        tensor.elements<double>()[i * width + j] = column + j == 0 ? across.middle(i % across.cells) : up.middle(down);
+      }
+    }
+    column += width;
+    inputs.emplace_back(name, std::move(tensor));
+  }
+  const HostTensor output = session.predict(inputs);
+  const std::size_t each = static_cast<std::size_t>(output.shape().elements()) / count;
+  const auto number = [&](std::span<const float> row) {
+    return how.is_class && row.size() > 1 ? static_cast<double>(how.class_of(row)) : static_cast<double>(row[0]);
+  };
+
+  plot::HeatMap predicted;
+  predicted.title = fmt::format("{}, predicted", model.outputs.front().name);
+  predicted.x_label = plane.names[0];
+  predicted.y_label = plane.names[1];
+  predicted.width = across.cells;
+  predicted.height = up.cells;
+  predicted.columns = across.labels();
+  predicted.rows = up.labels();
+  std::reverse(predicted.rows.begin(), predicted.rows.end());
+  for (std::size_t i = 0; i < count; ++i)
+    predicted.cells.push_back(number(output.elements<float>().subspan(i * each, each)));
+
+  plot::Panels panels;
+  panels.title = fmt::format("{}: surface on the {} split", model.name, split);
+  panels.maps.push_back(predicted);
+  const HostTensor* target = rows.find(model.outputs.front().target);
+  if (target == nullptr) return panels;
+  const std::vector<double> truth = numbers_of(*target);
+  const std::size_t wide = truth.size() / plane.at[0].size();
+  if (wide != 1 && !how.is_class) return panels;
+  plot::HeatMap given = predicted;
+  given.title = fmt::format("{}, given", model.outputs.front().target);
+  given.cells.assign(count, 0);
+  std::vector<double> seen(count);
+  for (std::size_t i = 0; i < plane.at[0].size(); ++i) {
+    const auto row = truth.begin() + static_cast<std::ptrdiff_t>(i * wide);
+    const double value =
+        wide == 1 ? *row : static_cast<double>(std::max_element(row, row + static_cast<std::ptrdiff_t>(wide)) - row);
+    const std::size_t cell =
+        (up.cells - 1 - up.cell_of(plane.at[1][i])) * across.cells + across.cell_of(plane.at[0][i]);
+    given.cells[cell] += (value - given.cells[cell]) / ++seen[cell];
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (seen[i] == 0) given.cells[i] = std::nan("");
+  }
+  panels.maps.push_back(std::move(given));
+  panels.per_row = 2;
+  return panels;
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,231 @@
+#include "plot/panels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "plot/scale.h"
+
+namespace graphrun::plot {
+namespace {
+
+constexpr double kWords = 11, kHeading = 15, kRim = 14, kBetween = 18;
+constexpr std::size_t kMostCells = 160;  // in either direction; smaller ones are not seen
+
+unsigned mixed(unsigned from, unsigned to, double share) {
+  unsigned result = 0;
+  for (const unsigned shift : {16u, 8u, 0u}) {
+    const double a = from >> shift & 255u, b = to >> shift & 255u;
+    result |= static_cast<unsigned>(std::lround(a + share * (b - a))) << shift;
+  }
+  return result;
+}
+
+unsigned of_three(const unsigned (&stops)[3], double share) {
+  return share < 0.5 ? mixed(stops[0], stops[1], 2 * share) : mixed(stops[1], stops[2], 2 * share - 1);
+}
+
+// From little to much, in few steps, so that cells of one colour are many. More is darker on light, lighter on dark.
+Colour shade(double share) {
+  static constexpr unsigned kLight[3] = {0xf2f7fc, 0x5ba3cf, 0x08306b}, kDark[3] = {0x1f2a36, 0x2f7fb8, 0xd9eeff};
+  const double step = std::round(share * 40) / 40;
+  return {of_three(kLight, step), of_three(kDark, step)};
+}
+
+// Of what is written on it.
+Colour ink_on(Colour fill) {
+  const auto bright = [](unsigned rgb) {
+    return 0.299 * (rgb >> 16 & 255u) + 0.587 * (rgb >> 8 & 255u) + 0.114 * (rgb & 255u) > 140;
+  };
+  return {bright(fill.light) ? 0x222222u : 0xffffffu, bright(fill.dark) ? 0x111111u : 0xe6e6e6u};
+}
+
+double wide(std::string_view text) {
+  return kAdvance * kWords * static_cast<double>(characters(text));
+}
+
+double widest(const std::vector<std::string>& names) {
+  double most = 0;
+  for (const std::string& name : names) most = std::max(most, wide(shortened(name, 14)));
+  return most;
+}
+
+// Room around the cells of a map.
+struct Margins {
+  double left, top, bottom;
+};
+
+Margins margins_of(const HeatMap& map) {
+  return {widest(map.rows) + (map.rows.empty() ? 0 : 6) + (map.y_label.empty() ? 0 : kWords + 8),
+          map.title.empty() ? 4 : kWords + 7,
+          (map.columns.empty() ? 0 : kWords + 6) + (map.x_label.empty() ? 2 : kWords + 9)};
+}
+
+void add_cells(Drawing& drawing, const HeatMap& map, const CellRange& range, Point corner, Point cell, bool numbers) {
+  for (std::size_t y = 0; y < map.height; ++y) {
+    const double top = corner.y + static_cast<double>(y) * cell.y;
+    for (std::size_t x = 0; x < map.width;) {
+      const double value = map.cells[y * map.width + x];
+      const std::size_t begin = x++;
+      if (!std::isfinite(value)) continue;
+      const Colour fill = shade(range.share(value));
+      const double left = corner.x + static_cast<double>(begin) * cell.x;
+      const std::string number = numbers ? cell_number(value) : "";
+      if (numbers && wide(number) < cell.x && cell.y > kWords)
+        drawing.labels.push_back({{left + cell.x / 2, top + cell.y / 2 + 0.36 * kWords},
+                                  number,
+                                  kWords,
+                                  Anchor::middle,
+                                  false,
+                                  ink_on(fill)});
+      const auto is_same = [&](double other) {
+        return std::isfinite(other) && shade(range.share(other)).light == fill.light;
+      };
+      while (!numbers && x < map.width && is_same(map.cells[y * map.width + x])) ++x;
+      drawing.areas.push_back({{left, top}, {static_cast<double>(x - begin) * cell.x, cell.y}, fill});
+    }
+  }
+}
+
+// As many of the names as have room.
+void add_names(Drawing& drawing, const HeatMap& map, Point corner, Point cell) {
+  const double bottom = corner.y + cell.y * static_cast<double>(map.height);
+  double taken = -1e9;
+  for (std::size_t i = 0; i < map.columns.size(); ++i) {
+    const double middle = corner.x + (static_cast<double>(i) + 0.5) * cell.x;
+    const std::string name = shortened(map.columns[i], 14);
+    if (name.empty() || middle - wide(name) / 2 < taken + 4) continue;
+    drawing.labels.push_back({{middle, bottom + kWords + 4}, name, kWords, Anchor::middle});
+    taken = middle + wide(name) / 2;
+  }
+  taken = -1e9;
+  for (std::size_t i = 0; i < map.rows.size(); ++i) {
+    const double middle = corner.y + (static_cast<double>(i) + 0.5) * cell.y;
+    if (map.rows[i].empty() || middle < taken + kWords + 1) continue;
+    drawing.labels.push_back({{corner.x - 6, middle + 0.36 * kWords}, shortened(map.rows[i], 14), kWords, Anchor::end});
+    taken = middle;
+  }
+}
+
+void add_scale(Drawing& drawing, const CellRange& range, double left, double top, double bottom) {
+  constexpr int kSteps = 41;
+  const double step = (bottom - top) / kSteps;
+  for (int i = 0; i < kSteps; ++i)
+    drawing.areas.push_back(
+        {{left, bottom - (i + 1) * step}, {12, step}, shade(static_cast<double>(i) / (kSteps - 1))});
+  const std::vector<double> ends = {range.low, range.high};
+  for (const Tick& tick : make_scale({&ends}, false, 5, 0).ticks) {
+    if (tick.label.empty() || tick.value < range.low || tick.value > range.high) continue;
+    const double y = bottom - range.share(tick.value) * (bottom - top);
+    drawing.labels.push_back({{left + 17, y + 0.36 * kWords}, tick.label, kWords});
+  }
+}
+
+}  // namespace
+
+HeatMap pooled(const HeatMap& map, std::size_t columns, std::size_t rows) {
+  const auto parts = [](std::size_t size, std::size_t most) {
+    return (size + most - 1) / std::max<std::size_t>(most, 1);
+  };
+  const std::size_t across = std::max<std::size_t>(1, parts(map.width, columns)),
+                    down = std::max<std::size_t>(1, parts(map.height, rows));
+  if (across == 1 && down == 1) return map;
+  HeatMap small = map;
+  small.width = parts(map.width, across);
+  small.height = parts(map.height, down);
+  small.cells.assign(small.width * small.height, 0);
+  std::vector<double> counts(small.cells.size());
+  for (std::size_t i = 0; i < map.cells.size(); ++i) {
+    if (!std::isfinite(map.cells[i])) continue;
+    const std::size_t to = i / map.width / down * small.width + i % map.width / across;
+    small.cells[to] += (map.cells[i] - small.cells[to]) / ++counts[to];
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) small.cells[i] = std::nan("");
+  }
+  const auto first_of_each = [](std::vector<std::string>& names, std::size_t part) {
+    for (std::size_t i = 0; i * part < names.size(); ++i) names[i] = names[i * part];
+    names.resize((names.size() + part - 1) / part);
+  };
+  first_of_each(small.columns, across);
+  first_of_each(small.rows, down);
+  return small;
+}
+
+double CellRange::share(double value) const {
+  const double size = high / 2 - low / 2;  // halves: a range may overflow
+  return size > 0 ? std::clamp((value / 2 - low / 2) / size, 0.0, 1.0) : 0.5;
+}
+
+CellRange cell_range(const Panels& panels) {
+  CellRange range;
+  bool any = false;
+  for (const HeatMap& map : panels.maps) {
+    for (const double value : map.cells) {
+      if (!std::isfinite(value)) continue;
+      range.low = any ? std::min(range.low, value) : value;
+      range.high = any ? std::max(range.high, value) : value;
+      any = true;
+    }
+  }
+  return range;
+}
+
+std::string cell_number(double value) {
+  return value == std::floor(value) && std::abs(value) < 1e9 ? fmt::format("{:.0f}", value)
+                                                             : fmt::format("{:.3g}", value);
+}
+
+Drawing draw(const Panels& panels) {
+  Drawing drawing;
+  drawing.title = panels.title;
+  const CellRange range = cell_range(panels);
+  const double right = drawing.width - kRim - (panels.scale ? 70 : 0);
+  double top = kRim;
+  if (!panels.title.empty()) {
+    drawing.labels.push_back({{kRim, top + 0.8 * kHeading}, shortened(panels.title, 66), kHeading});
+    top += kHeading + 8;
+  }
+  const std::size_t per_row = std::max<std::size_t>(1, panels.per_row);
+  const double slot = (right - kRim + kBetween) / static_cast<double>(per_row) - kBetween;
+  double bottom = top, first_bottom = top, first_top = top;
+  for (std::size_t i = 0; i < panels.maps.size(); ++i) {
+    const HeatMap map = pooled(panels.maps[i], kMostCells, kMostCells);
+    if (i % per_row == 0) top = i == 0 ? top : bottom + 4;
+    const Margins room = margins_of(map);
+    const double across = std::max(slot - room.left, 20.0);
+    const auto width = static_cast<double>(std::max<std::size_t>(map.width, 1)),
+               height = static_cast<double>(std::max<std::size_t>(map.height, 1));
+    // Cells are squares where the page has room for that; a long matrix is made to fit.
+    const double side = std::min({across / width, 420 / height, 60.0});
+    const Point cell{std::max(side, std::min(across, 160.0) / width / 4), std::max(side, 40 / height)};
+    const Point corner{kRim + static_cast<double>(i % per_row) * (slot + kBetween) + room.left, top + room.top};
+    const Point end{corner.x + cell.x * width, corner.y + cell.y * height};
+    add_cells(drawing, map, range, corner, cell, panels.numbers && cell.x > 2 * kWords);
+    add_names(drawing, map, corner, cell);
+    drawing.strokes.push_back({{corner, {end.x, corner.y}, end, {corner.x, end.y}, corner}, Ink::axis, 0.6});
+    const auto fits = static_cast<std::size_t>(std::max(3.0, slot / (kAdvance * kWords)));
+    if (!map.title.empty()) drawing.labels.push_back({{corner.x, corner.y - 5}, shortened(map.title, fits), kWords});
+    if (!map.x_label.empty())
+      drawing.labels.push_back(
+          {{(corner.x + end.x) / 2, end.y + room.bottom - 4}, shortened(map.x_label, fits), kWords, Anchor::middle});
+    if (!map.y_label.empty())
+      drawing.labels.push_back({{corner.x - room.left + kWords, (corner.y + end.y) / 2},
+                                shortened(map.y_label, 30),
+                                kWords,
+                                Anchor::middle,
+                                true});
+    bottom = std::max(bottom, end.y + room.bottom);
+    if (i == 0) {
+      first_top = corner.y;
+      first_bottom = end.y;
+    }
+  }
+  if (panels.scale && !panels.maps.empty())
+    add_scale(drawing, range, right + 12, first_top, std::max(first_bottom, first_top + 60));
+  drawing.height = std::max(bottom, panels.scale ? first_top + 60 : 0) + kRim;
+  return drawing;
+}
+
+}  // namespace graphrun::plot
