@@ -25,7 +25,7 @@ struct Arguments {
   SessionOptions session;
   std::string save_weights;             // path; empty: none
   std::string column;                   // init: the target
-  std::string output;                   // init, predict, plot: path; empty: stdout
+  std::string output;                   // init, predict, plot, plan: path; empty: stdout
   std::vector<std::string> files;       // plot: paths
   std::vector<std::string> columns;     // plot: those to draw; runs: to show; empty: what says most
   std::string x_column = "epoch";       // plot
@@ -47,6 +47,7 @@ struct Arguments {
   std::optional<double> idle_gap_ms;    // bench
   std::optional<double> deadline_us;    // bench
   bool gradients = false, dot = false;  // show
+  bool svg = false;                     // plan
   bool whole_step = false;              // show
   bool rows = false;                    // show
   bool source = false;                  // show

@@ -3,13 +3,18 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <vector>
 
+#include "buffer_uses.h"
+#include "graphrun/output_file.h"
 #include "graphrun/params/all.h"
 #include "graphrun/program.h"
 #include "graphrun/session.h"
+#include "plan_picture.h"
+#include "plot/render.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -20,11 +25,6 @@ constexpr std::array kKinds = {BufferKind::data,       BufferKind::constant, Buf
                                BufferKind::slot,       BufferKind::counter,  BufferKind::metric,
                                BufferKind::activation, BufferKind::workspace};
 constexpr std::size_t kLargest = 10;
-
-// A view, or a buffer that reuses another's bytes, takes no room of its own.
-bool owns_bytes(const Program& program, std::size_t id) {
-  return program.buffers[id].storage == id;
-}
 
 struct KindTotal {
   std::uint64_t bytes = 0;
@@ -39,36 +39,6 @@ KindTotal total_of(const Program& program, BufferKind kind) {
     ++total.buffers;
   }
   return total;
-}
-
-// The first and last step of the one phase that touches a buffer. State lives on between steps and has none.
-struct Use {
-  PhaseId phase = 0;
-  std::size_t first = 0, last = 0;
-};
-
-std::vector<std::optional<Use>> uses(const Program& program) {
-  std::vector<std::optional<Use>> found(program.buffers.size());
-  std::vector<bool> shared(program.buffers.size());
-  for (PhaseId phase = 0; phase < program.phases.size(); ++phase) {
-    const std::vector<Step>& steps = program.phases[phase].steps;
-    for (std::size_t at = 0; at < steps.size(); ++at) {
-      const auto touch = [&](BufferId id) {
-        if (id >= found.size() || is_state(program.buffers[id].kind)) return;
-        if (!found[id]) found[id] = Use{phase, at, at};
-        if (found[id]->phase != phase) shared[id] = true;
-        found[id]->last = at;
-      };
-      for (const BufferId input : steps[at].inputs) touch(input);
-      touch(steps[at].output);
-      touch(steps[at].workspace);
-      touch(steps[at].row_count);
-    }
-  }
-  for (std::size_t id = 0; id < found.size(); ++id) {
-    if (shared[id]) found[id].reset();
-  }
-  return found;
 }
 
 void write_phase(JsonWriter& json, const Phase& phase) {
@@ -232,7 +202,37 @@ std::string as_text(const Program& program, std::string_view executor, std::size
   return text;
 }
 
+// Opened before anything is planned, so that a name that can't be written costs nothing.
+int write_picture(const Program& program, const Arguments& arguments, std::optional<OutputFile>& file) {
+  const plot::Drawing drawing = plan_picture(program, arguments.session.executor);
+  const bool as_png = std::filesystem::path(arguments.output).extension() == ".png";
+  const std::string picture = as_png ? plot::as_png(drawing) : plot::as_svg(drawing);
+  if (!file) {
+    write_results(picture);
+    return kDone;
+  }
+  file->write(picture);
+  file->commit();
+  return kDone;
+}
+
+std::optional<OutputFile> picture_file(const Arguments& arguments) {
+  if (arguments.output.empty()) return std::nullopt;
+  if (!arguments.svg) throw Error(ErrorKind::input, "usage.flags", "--output goes with --svg, the plan as a picture");
+  const std::string extension = std::filesystem::path(arguments.output).extension().string();
+  if (extension != ".svg" && extension != ".png")
+    throw Error(ErrorKind::input, "plot.format", fmt::format("'{}' names no format that plan draws", arguments.output),
+                "the name ends in .svg or .png");
+  std::optional<OutputFile> file;
+  file.emplace(arguments.output, "plan.write");
+  if (file->is(arguments.model))
+    throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", arguments.output),
+                "an output never takes the place of what the run reads or writes elsewhere");
+  return file;
+}
+
 int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
+  std::optional<OutputFile> file = picture_file(arguments);
   LoadOptions load = arguments.load;
   load.data = DataUse::sizes;
   const Model model = load_model(arguments.model, load);
@@ -240,6 +240,7 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   Fusion fusion;
   const Program program = plan_program(model, arguments.session, &fusion);
   const std::string_view executor = arguments.session.executor;
+  if (arguments.svg) return write_picture(program, arguments, file);
   if (arguments.program) {
     write_results(to_string(program));
     return kDone;
@@ -263,10 +264,11 @@ const Verb plan_verb = {
     Words::model,
     "show the memory plan and the steps; needs no device",
     R"(Prints how many bytes the run will take, what they are for, and the steps of each phase. Nothing is allocated or
-computed, and the plan for a GPU needs none.)",
+computed, and the plan for a GPU needs none. --svg draws it: what lies at which offset of the arena, and when.)",
     R"(graphrun plan model.json
 graphrun plan model.json --executor=cuda --target=h200 --json
-graphrun plan model.json --program)",
+graphrun plan model.json --program
+graphrun plan model.json --svg -o plan.svg)",
     run_plan};
 
 }  // namespace graphrun::cli
