@@ -70,8 +70,11 @@ plot::Panels misclassified_picture(Session& session, const std::string& split) {
       const auto size = image_size(images);
       if (name == output.target || !size) continue;
       const auto samples = static_cast<std::size_t>(images.shape()[0]);
-      const std::vector<double> pixels = numbers_of(images), truth = numbers_of(*target);
+      const std::vector<double> pixels = doubles_of(images), truth = doubles_of(*target);
       const std::span<const float> scores = rows.predictions[i].second.elements<float>();
+      if (!std::all_of(scores.begin(), scores.end(), [](float score) { return std::isfinite(score); }))
+        throw Error(ErrorKind::input, "plot.nothing",
+                    fmt::format("not all predictions of the split '{}' are finite", split));
       const std::size_t each = scores.size() / samples, wide = truth.size() / samples,
                         area = size->first * size->second;
       plot::Panels panels;

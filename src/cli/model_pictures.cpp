@@ -97,7 +97,7 @@ plot::Panels weights_picture(Session& session, const std::string& array) {
   plot::HeatMap map;
   map.width = shape.rank() == 0 ? 1 : static_cast<std::size_t>(shape[shape.rank() - 1]);
   map.height = static_cast<std::size_t>(shape.elements()) / std::max<std::size_t>(map.width, 1);
-  map.cells = numbers_of(tensor);
+  map.cells = doubles_of(tensor);
   plot::Panels panels;
   panels.title = fmt::format("{} {}", chosen, to_string(shape));
   panels.maps.push_back(std::move(map));

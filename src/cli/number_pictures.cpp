@@ -13,7 +13,7 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kMostColumns = 8, kMostBins = 60, kMostCells = 48;
+constexpr std::size_t kMostCompared = 8, kMostBins = 60, kMostCells = 48;
 
 // One column of an output with its target.
 struct Compared {
@@ -29,9 +29,9 @@ std::vector<Compared> compared(Session& session, const std::string& split) {
     const HostTensor* target = rows.find(session.model().outputs[i].target);
     const HostTensor& output = rows.predictions[i].second;
     if (classes[i].is_class || target == nullptr || target->shape().elements() != output.shape().elements()) continue;
-    const std::vector<double> truth = numbers_of(*target), predicted = numbers_of(output);
+    const std::vector<double> truth = doubles_of(*target), predicted = doubles_of(output);
     const std::size_t width = truth.size() / static_cast<std::size_t>(target->shape()[0]);
-    for (std::size_t column = 0; column < width && all.size() < kMostColumns; ++column) {
+    for (std::size_t column = 0; column < width && all.size() < kMostCompared; ++column) {
       Compared one{
           width == 1 ? rows.predictions[i].first : fmt::format("{}.{}", rows.predictions[i].first, column), {}, {}};
       for (std::size_t at = column; at < truth.size(); at += width) {
@@ -92,7 +92,7 @@ Plane plane_of(const Model& model, const SplitRows& rows) {
   std::size_t count = 0;
   for (const std::string& name : plane.inputs) {
     const HostTensor& tensor = *rows.find(name);
-    const std::vector<double> values = numbers_of(tensor);
+    const std::vector<double> values = doubles_of(tensor);
     const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
     for (std::size_t column = 0; column < width; ++column, ++count) {
       if (count >= 2 || tensor.dtype() == DType::i32) continue;
@@ -218,7 +218,7 @@ plot::Panels surface_picture(Session& session, const std::string& split) {
   panels.maps.push_back(predicted);
   const HostTensor* target = rows.find(model.outputs.front().target);
   if (target == nullptr) return panels;
-  const std::vector<double> truth = numbers_of(*target);
+  const std::vector<double> truth = doubles_of(*target);
   const std::size_t wide = truth.size() / plane.at[0].size();
   if (wide != 1 && !how.is_class) return panels;
   plot::HeatMap given = predicted;

@@ -155,7 +155,7 @@ Arguments with_files_of_runs(Arguments arguments) {
     if (!std::filesystem::is_directory(file, ignored)) continue;
     const std::filesystem::path folder(file);
     if (!is_run_folder(file))
-      throw Error(ErrorKind::input, "plot.folder", fmt::format("'{}' is no folder of a run", file),
+      throw Error(ErrorKind::input, "plot.folder", fmt::format("'{}' is a folder, and not that of a run", file),
                   "graphrun train --run-dir makes them");
     file = (folder / (of_model ? "model.json" : "log.csv")).string();
     if (of_model && arguments.load.weights.empty()) arguments.load.weights = (folder / "weights.npz").string();
@@ -165,6 +165,9 @@ Arguments with_files_of_runs(Arguments arguments) {
 
 bool is_of_model(const Arguments& arguments) {
   const std::string extension = std::filesystem::path(arguments.files.front()).extension().string();
+  if (extension == ".npz")
+    throw Error(ErrorKind::input, "plot.model", fmt::format("'{}' is a file of weights", arguments.files.front()),
+                fmt::format("graphrun plot MODEL.json --weights {}", arguments.files.front()));
   return extension == ".json" || extension == ".safetensors" || !arguments.picture.empty() ||
          !arguments.load.weights.empty();
 }
@@ -224,13 +227,13 @@ const Verb plot_verb = {
     "plot",
     "",
     Words::tables,
-    "draw the curves of training logs, or how a model does: on the terminal, as SVG or as PNG",
+    "draw curves of training logs, or how a model does: on the terminal, as SVG or PNG",
     R"(Reads what train --log wrote, or any CSV file whose first line names its columns, and draws the loss and the other
 measures over the epochs. Of several files each run has a colour of its own and is named by its file. Empty cells are
 skipped. Of a model with its --weights it draws what --what names: for classes the matrix of confusion or the images
 that are taken for others, for numbers what was predicted over what is true or the residuals, the surface over two
-inputs, or a matrix of weights. The folder of a run is its log, or with --what its model. Without --output the picture is text on stdout: as wide as the terminal, or 80 columns; in ASCII where the
-locale is not UTF-8.)",
+inputs, or a matrix of weights. The folder of a run is its log, or with --what its model. Without --output the picture
+is text on stdout: as wide as the terminal, or 80 columns; in ASCII where the locale is not UTF-8.)",
     R"(graphrun train model.json --log run.csv && graphrun plot run.csv
 graphrun plot before.csv after.csv --columns validation_loss --log y -o loss.svg
 graphrun plot model.json --weights model.npz --what confusion -o confusion.svg)",

@@ -11,7 +11,7 @@ namespace {
 HostTensor in_original_units(const HostTensor& stored, const Standardization& fitted) {
   HostTensor original(DType::f64, stored.shape());
   const std::span<double> to = original.elements<double>();
-  const std::vector<double> from = numbers_of(stored);
+  const std::vector<double> from = doubles_of(stored);
   for (std::size_t i = 0; i < to.size(); ++i) {
     const std::size_t column = i % fitted.scale.size();
     to[i] = off_curve(fitted.curve, from[i] * fitted.scale[column] + fitted.shift[column]);
@@ -51,7 +51,7 @@ SplitRows predicted_rows(Session& session, const std::string& name) {
   return rows;
 }
 
-std::vector<double> numbers_of(const HostTensor& tensor) {
+std::vector<double> doubles_of(const HostTensor& tensor) {
   return with_elements(tensor,
                        [](const auto elements) { return std::vector<double>(elements.begin(), elements.end()); });
 }

@@ -19,6 +19,6 @@ struct SplitRows {
 SplitRows predicted_rows(Session& session, const std::string& split);
 
 // Any elements as numbers.
-std::vector<double> numbers_of(const HostTensor& tensor);
+std::vector<double> doubles_of(const HostTensor& tensor);
 
 }  // namespace graphrun::cli

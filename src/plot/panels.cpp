@@ -180,7 +180,9 @@ std::string cell_number(double value) {
 Drawing draw(const Panels& panels) {
   Drawing drawing;
   drawing.title = panels.title;
-  const CellRange range = cell_range(panels);
+  Panels shown = panels;
+  for (HeatMap& map : shown.maps) map = pooled(map, kMostCells, kMostCells);
+  const CellRange range = cell_range(shown);  // of means, where there are any
   const double right = drawing.width - kRim - (panels.scale ? 70 : 0);
   double top = kRim;
   if (!panels.title.empty()) {
@@ -191,7 +193,7 @@ Drawing draw(const Panels& panels) {
   const double slot = (right - kRim + kBetween) / static_cast<double>(per_row) - kBetween;
   double bottom = top, first_bottom = top, first_top = top;
   for (std::size_t i = 0; i < panels.maps.size(); ++i) {
-    const HeatMap map = pooled(panels.maps[i], kMostCells, kMostCells);
+    const HeatMap& map = shown.maps[i];
     if (i % per_row == 0) top = i == 0 ? top : bottom + 4;
     const Margins room = margins_of(map);
     const double across = std::max(slot - room.left, 20.0);

@@ -1,0 +1,132 @@
+// `graphrun plot model.json --weights ...`: which pictures a model has, what they say, and what is refused.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "fixture.h"
+
+namespace graphrun::testing {
+namespace {
+
+// One of the three rows of the test split cannot be right: its picture is that of the other class.
+constexpr const char* kImages = R"json({
+  "format": 1,
+  "name": "images",
+  "data": {
+    "train": {"inline": {"x": [[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,9], [9,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]],
+                         "y": [[1, 0], [0, 1]]}},
+    "test": {"inline": {"x": [[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,9], [9,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],
+                              [9,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]],
+                        "y": [[1, 0], [0, 1], [1, 0]]}}
+  },
+  "inputs": {"x": ["batch", 16], "y": ["batch", 2]},
+  "graph": [
+    {"name": "logits", "op": "dense", "inputs": ["x"], "units": 2},
+    "loss = mean(softmax_cross_entropy(logits, y))"
+  ],
+  "outputs": {"logits": "y"},
+  "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 50, "seed": 1}
+})json";
+
+constexpr const char* kPlane = R"json({
+  "format": 1,
+  "name": "plane",
+  "data": {"train": {"grid": {"u": [-1, 1, 5], "v": [0, 8, 9]}, "x": ["u", "v"], "y": "u + v"},
+           "transform": {"x": ["standardize"], "y": ["standardize"]}},
+  "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
+  "graph": [{"name": "p", "op": "dense", "inputs": ["x"], "units": 1}, "loss = mean((p - y) ^ 2)"],
+  "outputs": {"p": "y"},
+  "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 200, "batch": "all", "seed": 1}
+})json";
+
+class ModelPictures : public Cli {
+ protected:
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  static std::string read(const std::string& from) {
+    std::ifstream stream(from, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+  std::string trained(const std::string& model) {
+    const std::string weights = model + ".npz";
+    const Outcome outcome = graphrun({model, "--quiet", "--save-weights", weights});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return weights;
+  }
+  static std::string drawn(std::vector<std::string> words) {
+    words.insert(words.begin(), "plot");
+    const Outcome outcome = graphrun(words, {.environment = {"LC_ALL=C"}});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  }
+};
+
+TEST_F(ModelPictures, OfClasses) {
+  const std::string model = file("images.json", kImages), weights = trained(model);
+  const std::string confusion = drawn({model, "--weights", weights});
+  EXPECT_EQ(confusion, "y on test: 66.67 % of 3 right\ntrue\n  0 1\n0 1 1\n1 0 1\n  predicted\n");
+  EXPECT_EQ(drawn({model, "--weights", weights, "--what=confusion", "--split=train"}),
+            "y on train: 100 % of 2 right\ntrue\n  0 1\n0 1 0\n1 0 1\n  predicted\n");
+  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified"}), "test: 1 of 3 wrong\n0 as 1\n@@\n\n\n\n");
+  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified", "--split=train"}),
+            "train: none of 2 is wrong\n");
+}
+
+TEST_F(ModelPictures, OfNumbers) {
+  const std::string model = file("plane.json", kPlane), weights = trained(model);
+  const std::string surface = drawn({model, "--weights", weights});
+  EXPECT_TRUE(has(surface, "plane: surface on the train split\np, predicted")) << surface;
+  EXPECT_TRUE(has(surface, "y, given"));
+  for (const std::string& line : lines(surface)) {
+    // What was learnt is what is given, in the inside of the cells at least.
+    if (line.starts_with("4 ")) EXPECT_TRUE(has(line, "++")) << surface;
+  }
+  // In original units: the line of equal values goes from -1 to 9.
+  const std::string predicted = drawn({model, "--weights", weights, "--what=predicted"});
+  EXPECT_TRUE(has(predicted, "predicted = true") && has(predicted, " 8 +")) << predicted;
+  const std::string residuals = drawn({model, "--weights", weights, "--what=residuals", "--title=Mine"});
+  EXPECT_TRUE(has(residuals, "Mine") && has(residuals, "predicted - true")) << residuals;
+  for (const char* name : {"a.svg", "a.png", "a.txt"}) {
+    for (const char* what : {"surface", "predicted", "residuals", "weights"}) {
+      EXPECT_EQ(drawn({model, "--weights", weights, "--what", what, "-o", path(name)}), "");
+      EXPECT_GT(read(path(name)).size(), 10u);
+    }
+  }
+}
+
+TEST_F(ModelPictures, OfWeights) {
+  const std::string weights = trained(model_);
+  EXPECT_TRUE(has(drawn({model_, "--weights", weights, "--what=weights"}), "p.W (1, 1)\n"));
+  EXPECT_TRUE(has(drawn({model_, "--weights", weights, "--what=weights", "--array=p.b"}), "p.b (1)\n"));
+}
+
+TEST_F(ModelPictures, OfARun) {
+  ASSERT_EQ(graphrun({model_, "--quiet", "--run-dir", path("runs")}).code, 0);
+  EXPECT_TRUE(has(drawn({path("runs/0001")}), "epoch"));
+  EXPECT_TRUE(has(drawn({path("runs/0001"), "--what=predicted"}), "test split: predicted over true"));
+}
+
+TEST_F(ModelPictures, Mistakes) {
+  const std::string weights = trained(model_), images = file("images.json", kImages), others = trained(images);
+  const auto refused = [&](std::vector<std::string> words, const std::vector<std::string>& parts) {
+    words.insert(words.begin(), "plot");
+    expect_refused(graphrun(words), parts);
+  };
+  refused({model_}, {"need its weights"});
+  refused({weights}, {"is a file of weights", "--weights"});
+  refused({model_, model_, "--weights", weights}, {"one model at a time"});
+  refused({model_, "--weights", weights, "--what=residual"}, {"no picture 'residual'", "did you mean residuals?"});
+  refused({model_, "--weights", weights, "--split=tst"}, {"no split 'tst'", "train, test"});
+  refused({model_, "--weights", weights, "--what=surface"}, {"two numbers a row", "has 1"});
+  refused({model_, "--weights", weights, "--what=confusion"}, {"no matrix of confusion"});
+  refused({model_, "--weights", weights, "--what=misclassified"}, {"no images"});
+  refused({model_, "--weights", weights, "--what=weights", "--array=p.w"}, {"no parameter 'p.w'", "did you mean p.W?"});
+  refused({model_, "--weights", weights, "--log=y"}, {"go with logs"});
+  refused({model_, "--weights", weights, "-o", weights + ".svg", "--what=weights", "--array=q"}, {"no parameter"});
+  refused({images, "--weights", others, "--what=predicted"}, {"no output of numbers"});
+  std::filesystem::create_symlink(weights, path("link.svg"));
+  refused({model_, "--weights", weights, "-o", path("link.svg")}, {"is a file that is read"});
+}
+
+}  // namespace
+}  // namespace graphrun::testing
