@@ -69,10 +69,10 @@ class StorageUses {
     };
     for (const Region& region : phase.regions) {
       if (!region.chains.empty()) together(region.first(), region.last);
-      touch(region.accumulators, {id, region.first(), region.last - 1});
       for (const Stage& stage : region.stages) {
         if (stage.rows == stage.last) continue;
         together(stage.rows, stage.last);
+        touch(region.accumulators, when[stage.rows]);
         for (const TileMove& move : stage.loads) touch(move.arena, when[stage.rows]);
         for (const TileMove& move : stage.stores) touch(move.arena, when[stage.rows]);
       }

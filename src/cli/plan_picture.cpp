@@ -120,7 +120,7 @@ class Picture {
     std::uint64_t step = 1;
     while (step * 8 < high_ - low_) step *= 2;
     for (std::uint64_t at = (low_ + step - 1) / step * step; at <= high_; at += step) {
-      drawing_.areas.push_back({{kLeft, y(at) - 0.5}, {kWidth - kRight - kLeft, 1}, plot::kGridColour});
+      line(plot::Ink::axis, 1, kLeft - 5, y(at), kLeft, y(at));
       label(kLeft - 8, y(at) + 4, short_bytes(static_cast<double>(at)), plot::Anchor::end);
     }
     for (std::size_t i = 0; i < program_.phases.size(); ++i) {

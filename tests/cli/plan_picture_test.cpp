@@ -17,13 +17,11 @@ bool overlap(const plot::Area& a, const plot::Area& b) {
          a.corner.y + a.size.y > b.corner.y + kRounding && b.corner.y + b.size.y > a.corner.y + kRounding;
 }
 
-// Those of values: grid lines and the legend are no taller than this.
+// Those of values: the legend stands above them.
 std::vector<plot::Area> values_of(const plot::Drawing& drawing) {
   std::vector<plot::Area> values;
-  for (const plot::Area& area : drawing.areas) {
-    const bool grid = area.fill.light == plot::kGridColour.light, legend = area.corner.y < 100;
-    if (!grid && !legend) values.push_back(area);
-  }
+  for (const plot::Area& area : drawing.areas)
+    if (area.corner.y >= 100) values.push_back(area);
   return values;
 }
 
