@@ -1,6 +1,7 @@
 // `graphrun plot`: what it draws of logs, where, and what it refuses.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -111,6 +112,34 @@ TEST_F(Plot, AFailureLeavesTheOldPicture) {
   const std::string old = file("old.svg", "mine");
   EXPECT_EQ(graphrun({"plot", file("bad.csv", "epoch,loss\n1,x\n"), "-o", old}).code, 2);
   EXPECT_EQ(read(old), "mine");
+}
+
+TEST_F(Plot, OfAMemoryPlan) {
+  const Outcome drawn = graphrun({"plan", model_, "--svg"});
+  ASSERT_EQ(drawn.code, 0) << drawn.err;
+  EXPECT_TRUE(drawn.out.starts_with("<svg ")) << drawn.out.substr(0, 80);
+  EXPECT_TRUE(has(drawn.out, "lower bound"));
+  EXPECT_EQ(graphrun({"plan", model_, "--svg"}).out, drawn.out);
+  const Outcome written = graphrun({"plan", model_, "--svg", "-o", path("plan.svg")});
+  EXPECT_EQ(written.code, 0) << written.err;
+  EXPECT_EQ(read(path("plan.svg")), drawn.out);
+  ASSERT_EQ(graphrun({"plan", model_, "--svg", "-o", path("plan.png")}).code, 0);
+  EXPECT_TRUE(read(path("plan.png")).starts_with("\x89PNG"));
+}
+
+TEST_F(Plot, OfAMemoryPlanGoesNowhereElse) {
+  const std::string before = read(model_);
+  const Outcome format = graphrun({"plan", model_, "--svg", "-o", path("plan.jpg")});
+  EXPECT_EQ(format.code, 2);
+  EXPECT_TRUE(has(format.err, "the name ends in .svg or .png")) << format.err;
+  EXPECT_FALSE(std::filesystem::exists(path("plan.jpg")));
+  const Outcome no_picture = graphrun({"plan", model_, "-o", path("plan.svg")});
+  EXPECT_EQ(no_picture.code, 2);
+  EXPECT_TRUE(has(no_picture.err, "--svg")) << no_picture.err;
+  const Outcome nowhere = graphrun({"plan", model_, "--svg", "-o", path("none/plan.svg")});
+  EXPECT_NE(nowhere.code, 0);
+  EXPECT_TRUE(has(nowhere.err, "plan.svg")) << nowhere.err;
+  EXPECT_EQ(read(model_), before);
 }
 
 }  // namespace
