@@ -62,7 +62,7 @@ Left run(const EmulationOptions& options, const Model& model = in_order()) {
 
 const Left& right(RowTile tile) {
   static const Left left[] = {run({kShape, RowTile::thread}), run({kShape, RowTile::warp}),
-                              run({kShape, RowTile::block})};
+                              run({kShape, RowTile::block}), run({kShape, RowTile::pair})};
   return left[static_cast<std::size_t>(tile)];
 }
 
@@ -90,7 +90,7 @@ bool is_noticed(const std::string& what, const std::string& instead, const std::
 }
 
 TEST(StepKernelFaults, NothingIsNoticedWithoutOne) {
-  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block}) {
+  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair}) {
     EXPECT_EQ(right(tile).failure, "");
     EXPECT_FALSE(is_noticed(EmulationOptions{kShape, tile}));
   }
@@ -113,7 +113,7 @@ TEST(StepKernelFaults, InTheTextAreNoticed) {
 }
 
 TEST(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
-  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block}) {
+  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair}) {
     const Left right = run({kShape, tile}, shuffled());
     EXPECT_EQ(right.failure, "");
     const auto left = [&](const std::string& what, const std::string& instead) {

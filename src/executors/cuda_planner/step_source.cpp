@@ -10,6 +10,7 @@ std::string step_prelude(MathMode math) {
   return fmt::format(R"(#include "kernels/cuda/tile/block.h"
 #include "kernels/cuda/tile/functions.h"
 #include "kernels/cuda/tile/grid.h"
+#include "kernels/cuda/tile/pair.h"
 #include "kernels/cuda/tile/product.h"
 #include "kernels/cuda/tile/step.h"
 #include "kernels/cuda/tile/warp_sums.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "executors/cuda_planner/pair_text.h"
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/tile_costs.h"
 #include "graphrun/op.h"
@@ -16,6 +17,8 @@ namespace {
 constexpr std::int64_t kMostSums = 104;
 // Multiplications of one row: as straight code, more do not fit the instruction cache.
 constexpr std::int64_t kMostProducts = 4096;
+// To tell the other lane of a pair a number, and to hear of another one.
+constexpr std::int64_t kExchangeInstructions = 4;
 // Groups of warps share out the sums, and each computes the rows: no more than this many times.
 constexpr std::uint32_t kMostGroups = 4;
 
@@ -42,7 +45,8 @@ std::string row_fault(const StepSignature& step) {
 }
 
 struct ThreadWork {
-  std::int64_t instructions = 0;  // of a row, without those of its sums
+  RowTile tile = RowTile::thread;
+  std::int64_t instructions = 0;  // of a thread's row, without those of its sums
   std::int64_t adding = 0;        // those
   std::uint32_t groups = 1;       // of warps, so that the sums of each fit
   std::int64_t sums = 0;          // of a thread, of all stages
@@ -76,9 +80,39 @@ ThreadWork thread_work(const RegionSignature& region) {
   return work;
 }
 
+// Of two lanes that have a row: no groups where they can't have the region.
+ThreadWork pair_work(const RegionSignature& region) {
+  ThreadWork work{RowTile::pair};
+  std::vector<bool> halves;  // of the row steps
+  for (std::size_t i = 0; i < region.rows.size(); ++i) {
+    const StepSignature& step = region.rows[i];
+    const TextCall call = call_of(step);
+    std::vector<bool> inputs(step.inputs.size(), false);
+    for (std::size_t k = 0; k < inputs.size() && i < region.makers.size(); ++k)
+      if (region.makers[i][k] < halves.size()) inputs[k] = halves[region.makers[i][k]];
+    const PairText pair(call, inputs);
+    halves.push_back(pair.makes_half());
+    if (!pair.fits()) work.groups = 0;
+    std::int64_t n = features(step.output);
+    for (const TensorType& input : step.inputs)
+      if (input.rows > 0) n = std::max(n, features(input));
+    const bool shared_out = halves.back() || (step.op == Op::matmul && inputs[0]);
+    std::int64_t instructions = step.op == Op::matmul ? products(step)
+                                : is_function(step)   ? kFunctionInstructions * n
+                                                      : n;
+    if (shared_out || step.output.rows == 0) instructions = divide_up(instructions, 2);
+    if (step.output.rows > 0 && step.op == Op::matmul && inputs[0])
+      instructions += kExchangeInstructions * divide_up(features(step.output), 2);
+    (step.output.rows == 0 ? work.adding : work.instructions) += instructions;
+    if (step.output.rows == 0) work.sums += pair.sums().numbers;
+  }
+  if (work.sums == 0 || work.sums > kMostSums) work.groups = 0;
+  return work;
+}
+
 // One warp alone issues four instructions of five; a row by itself waits for its own results.
 std::int64_t thread_cycles(const ThreadWork& work, const StepTiling& tiling, std::int64_t capacity) {
-  const std::int64_t rows = divide_up(capacity, std::int64_t{tiling.threads / tiling.groups} * tiling.blocks());
+  const std::int64_t rows = divide_up(capacity, std::int64_t{tiling.block_rows()} * tiling.blocks());
   const std::int64_t instructions = work.instructions + work.adding / tiling.groups;
   const std::int64_t warps = divide_up(tiling.threads, 128);  // of a quarter
   const std::int64_t issue = warps * rows * instructions * (warps > 1 ? 115 : 125) / 100;
@@ -102,15 +136,12 @@ std::string thread_fault(const RegionSignature& region, const ThreadWork& work) 
   return {};
 }
 
-}  // namespace
-
-TileCosts thread_costs(const RegionSignature& region, const Target& target) {
-  const ThreadWork work = thread_work(region);
-  TileCosts tile{thread_fault(region, work), {}};
-  if (!tile.fault.empty()) return tile;
+// With each number of blocks and threads.
+void add_costs(const ThreadWork& work, const RegionSignature& region, const Target& target,
+               std::vector<StepCost>& costs) {
   const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
-    const StepTiling tiling{threads, cluster, clusters, 0, work.groups};
-    tile.costs.push_back({tiling, thread_cycles(work, tiling, region.capacity)});
+    const StepTiling tiling{threads, cluster, clusters, 0, work.groups, work.tile};
+    costs.push_back({tiling, thread_cycles(work, tiling, region.capacity)});
   };
   const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
   for (const std::uint32_t threads : {128u, 256u}) {
@@ -128,6 +159,16 @@ TileCosts thread_costs(const RegionSignature& region, const Target& target) {
     }
     if (work.sums == 0 && needed > 1) add(threads, 1, needed);
   }
+}
+
+}  // namespace
+
+TileCosts thread_costs(const RegionSignature& region, const Target& target) {
+  const ThreadWork work = thread_work(region);
+  TileCosts tile{thread_fault(region, work), {}};
+  if (!tile.fault.empty()) return tile;
+  add_costs(work, region, target, tile.costs);
+  if (const ThreadWork pairs = pair_work(region); pairs.groups > 0) add_costs(pairs, region, target, tile.costs);
   return tile;
 }
 
