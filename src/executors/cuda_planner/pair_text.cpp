@@ -30,6 +30,12 @@ bool PairText::is_product() const {
          feature_count(call_.inputs[0].type) == last_extent(features_of(call_.inputs[0].type));
 }
 
+// Or the row is made whole first, where that takes fewer words between lanes, or as many: who sums over rows often
+// needs it, too.
+bool PairText::sums_halves() const {
+  return is_product() && halves_[0] && feature_count(call_.inputs[0].type) > feature_count(call_.output);
+}
+
 bool PairText::is_elementwise() const {
   if (call_.output.rows == 0 || !is_scalar(call_.op) || feature_count(call_.output) < 2) return false;
   if (call_.output.dtype != DType::f32 && call_.output.dtype != DType::boolean) return false;
@@ -65,7 +71,7 @@ PairSums PairText::sums() const {
 
 // What a text reads of an operand that has rows.
 PairText::Form PairText::wanted(std::size_t input) const {
-  if (is_product()) return halves_[input] ? Form::half : Form::whole;
+  if (is_product()) return sums_halves() ? Form::half : Form::whole;
   if (is_product_over_rows(call_)) return (input == 1) == sums_columns() ? Form::half : Form::whole;
   if (call_.output.rows == 0) {  // sums over rows, feature by feature
     if (call_.op == Op::scatter_add || !halves_[input]) return Form::whole;
@@ -96,7 +102,7 @@ std::string PairText::before(std::set<std::string>& there) const {
 std::string PairText::text(std::int64_t at, std::string& reason) const {
   TextCall call = call_;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) call.inputs[i].name = name(i);
-  if (is_product() && makes_half() && !halves_[0]) {
+  if (is_product() && makes_half() && !sums_halves()) {
     if (row_text(call, at, reason).empty()) return {};
     const bool transposed = call.params->as<MatmulParams>().transpose_b;
     return fmt::format("matmul{}_halves<{}, {}>({}, {} + {})", transposed ? "_transposed" : "",

@@ -34,7 +34,8 @@ class PairText {
 
  private:
   enum class Form { whole, half };
-  bool is_product() const;  // of a row with weights
+  bool is_product() const;   // of a row with weights
+  bool sums_halves() const;  // of one that each lane has half of: then lanes tell each other their parts of sums
   bool is_elementwise() const;
   bool sums_columns() const;  // of a product over rows: otherwise its rows are shared out
   Form wanted(std::size_t input) const;

@@ -102,7 +102,7 @@ ThreadWork pair_work(const RegionSignature& region) {
                                                       : n;
     if (shared_out || step.output.rows == 0) instructions = divide_up(instructions, 2);
     if (step.output.rows > 0 && step.op == Op::matmul && inputs[0])
-      instructions += kExchangeInstructions * divide_up(features(step.output), 2);
+      instructions += kExchangeInstructions * divide_up(std::min(features(step.inputs[0]), features(step.output)), 2);
     (step.output.rows == 0 ? work.adding : work.instructions) += instructions;
     if (step.output.rows == 0) work.sums += pair.sums().numbers;
   }

@@ -23,7 +23,8 @@ struct At {
   int local;
   GRAPHRUN_TILE_FN int of_first() const { return local; }
   GRAPHRUN_TILE_FN int of_second() const { return half_of(N) + local < N ? half_of(N) + local : N - 1; }
-  GRAPHRUN_TILE_FN operator int() const { return is_second() ? of_second() : of_first(); }
+  // One distance for nearly all, which a lane adds to what it reads once.
+  GRAPHRUN_TILE_FN operator int() const { return of_first() + (is_second() ? of_second() - of_first() : 0); }
   // Of something that has all N: without an index that the compiler does not know.
   template <class F>
   GRAPHRUN_TILE_FN auto of(F f) const {
