@@ -10,19 +10,15 @@
 #include "executors/cuda_planner/pair_text.h"
 #include "executors/cuda_planner/row_stage.h"
 #include "executors/cuda_planner/row_text.h"
+#include "executors/cuda_planner/tile_costs.h"
 #include "graphrun/op.h"
 
 namespace graphrun::cuda {
 namespace {
 
-// Rows whose data stay in registers for the whole launch: floats of a thread.
-constexpr std::int64_t kMostKept = 96;
 // Weights and sums of a thread that fit its registers together, beside the values of a row: with more, each row reads
 // the weights anew.
 constexpr std::int64_t kMostHeld = 112;
-// Rows of a thread as straight code: of all together so many multiplications, that they stay in the instruction cache.
-constexpr std::int64_t kMostUnrolled = 4, kMostUnrolledProducts = 640;
-constexpr std::int64_t kMostUnrolledPairs = 8;
 
 constexpr const char* kStarts[] = {"0.0f", "1.0f", "-infinity()", "infinity()"};
 
@@ -32,10 +28,9 @@ class ThreadStage {
 
   RowStage run() {
     rows_ = std::uint64_t{call_.tiling.block_rows()} * call_.tiling.blocks();
-    turns_ = (call_.phase.capacity + static_cast<std::int64_t>(rows_) - 1) / static_cast<std::int64_t>(rows_);
+    turns_ = row_turns(call_.tiling, call_.phase.capacity, products(), same_numbers());
     find_halves();
     const std::vector<SumGroup> groups = sum_groups();
-    keeps_ = keeps_rows();
     std::string& text = out_.text;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const SumGroup& group = groups[g];
@@ -53,8 +48,8 @@ class ThreadStage {
       if (weights() + group.sums > kMostHeld) text += "      forget();\n";
       text += rows(group, g == 0);
       text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n", call_.phase.capacity,
-                          rows_, keeps_ ? turns_ : unrolled(), call_.count != kNoBuffer, call_.tiling.threads <= 128,
-                          count_text(call_));
+                          rows_, turns_.straight ? turns_.count : 1, call_.count != kNoBuffer,
+                          call_.tiling.threads <= 128, count_text(call_));
       if (is_pair() && group.sums > 0) {
         out_.second = (group.sums + 3) / 4 * 4;
         text += fmt::format("    by_pair::combine_lanes<Combine{}, {}>(sums, {}.row());\n", call_.number, out_.second,
@@ -96,12 +91,11 @@ class ThreadStage {
     return {&combine, 0, sums.numbers, sums.place};
   }
 
-  std::int64_t unrolled() const {
-    std::int64_t products = 1;
+  std::int64_t products() const {
+    std::int64_t products = 0;
     for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
       if (call_.phase.steps[i].op == Op::matmul) products += products_of(call_.phase.steps[i]);
-    const std::int64_t lanes = is_pair() ? 2 : 1, most = is_pair() ? kMostUnrolledPairs : kMostUnrolled;
-    return turns_ <= most && products * turns_ <= lanes * kMostUnrolledProducts ? turns_ : 1;
+    return products;
   }
   std::int64_t products_of(const Step& step) const {
     const TensorType &a = buffer(step.inputs[0]).type, &b = buffer(step.inputs[1]).type,
@@ -146,15 +140,15 @@ class ThreadStage {
     return groups;
   }
 
-  // Data that are the same each time the region runs, if they are few enough for registers.
-  bool keeps_rows() const {
-    if (call_.count != kNoBuffer || unrolled() < turns_) return false;
-    std::int64_t floats = 0;
+  // Of data that are the same each time the region runs.
+  std::int64_t same_numbers() const {
+    std::int64_t numbers = 0;
+    if (call_.count != kNoBuffer) return numbers;
     for (const TileMove& move : call_.stage.loads)
-      if (is_same(call_, move.arena)) floats += feature_count(buffer(move.tile).type);
+      if (is_same(call_, move.arena)) numbers += feature_count(buffer(move.tile).type);
     for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
-      if (is_same(call_, call_.phase.steps[i])) floats += feature_count(buffer(call_.phase.steps[i].output).type);
-    return floats > 0 && floats * turns_ <= kMostKept;
+      if (is_same(call_, call_.phase.steps[i])) numbers += feature_count(buffer(call_.phase.steps[i].output).type);
+    return numbers;
   }
 
   // Of a group of warps: the first one stores rows.
@@ -165,11 +159,11 @@ class ThreadStage {
     const auto load = [&](BufferId out, std::string_view from, std::string_view comment, bool same) {
       const std::string name = fmt::format("v{}", out);
       values[storage_root(call_.program, out)] = name;
-      if (same && keeps_) {
+      if (same && turns_.kept) {
         const TensorType& type = buffer(out).type;
         if (kept_.insert(out).second) {
-          out_.kept +=
-              fmt::format("  Row<{}, {}> {}_kept[{}];\n", type_name(type.dtype), feature_count(type), name, turns_);
+          out_.kept += fmt::format("  Row<{}, {}> {}_kept[{}];\n", type_name(type.dtype), feature_count(type), name,
+                                   turns_.count);
           out_.kept_loads += fmt::format("      {}_kept[turn] = {};\n", name, from);
         }
         text += fmt::format("      const auto {} = {}_kept[turn];  // {}\n", name, name, comment);
@@ -220,8 +214,7 @@ class ThreadStage {
   const StageCall& call_;
   RowStage out_;
   std::uint64_t rows_ = 1;  // of all blocks at a time
-  std::int64_t turns_ = 1;
-  bool keeps_ = false;
+  RowTurns turns_;
   std::set<BufferId> kept_;    // by the groups of a stage: once
   std::set<BufferId> halves_;  // roots of tiles that the lanes of a pair share out
 };
