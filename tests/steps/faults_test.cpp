@@ -140,6 +140,17 @@ TEST(StepKernelFaults, InTheTextOfWarpsAreNoticed) {
   EXPECT_TRUE(noticed("weights<", "weights_transposed<")) << "weights that lie otherwise";
 }
 
+TEST(StepKernelFaults, InTheTextOfPairsAreNoticed) {
+  const auto noticed = [](const std::string& what, const std::string& instead) {
+    return is_noticed(what, instead, "", RowTile::pair);
+  };
+  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<100>(")) << "one row too many";
+  EXPECT_TRUE(noticed("% 32u / 2", "% 32u / 4")) << "rows that two pairs have";
+  EXPECT_TRUE(noticed("of_columns<", "of_columns<1 + ")) << "the place of another sum";
+  EXPECT_TRUE(noticed("combine_lanes<Combine1, ", "combine_lanes<Combine1, 4 + ")) << "sums that lie elsewhere";
+  EXPECT_TRUE(noticed("matmul_halves<", "matmul_transposed_halves<")) << "weights that lie otherwise";
+}
+
 TEST(StepKernelFaults, InTheTextOfBlocksAreNoticed) {
   const auto noticed = [](const std::string& what, const std::string& instead, const std::string& after = "") {
     return is_noticed(what, instead, after, RowTile::block);
