@@ -137,16 +137,17 @@ struct GpuTiling {
   friend bool operator==(const GpuTiling&, const GpuTiling&) = default;
 };
 
-// A sample's numbers in the registers of a thread, those of 16 samples in the registers of a warp, or in memory.
-enum class RowTile : std::uint8_t { thread, warp, block };
+// A sample's numbers in the registers of a thread, those of 16 samples in the registers of a warp, in memory, or in the
+// registers of two neighbouring threads.
+enum class RowTile : std::uint8_t { thread, warp, block, pair };
 
 // Of a region over rows: one launch of clusters that run at once and repeat the region's steps. Of T threads in each
-// group thread t of block b takes sample b * T + t, then every (T * blocks)th one after it; of W warps of B blocks warp
-// w of block b takes samples 16 t to 16 t + 15 for t = w * B + b, then every (W * B)th t after it. Its parts of reduced
-// values are combined lane by lane, warp by warp, and so on in a fixed tree; every block then has them and runs the
-// steps that run once for itself. Tiles of a block: blocks wait for each other between phases, and take turns at the
-// parts of each: parts of products, kBlockRows samples, parts of reduced values, whose steps that run once the same
-// block runs.
+// group thread t of block b takes sample b * T + t, then every (T * blocks)th one after it; so does pair t of T / 2; of
+// W warps of B blocks warp w of block b takes samples 16 t to 16 t + 15 for t = w * B + b, then every (W * B)th t after
+// it. Its parts of reduced values are combined lane by lane, warp by warp, and so on in a fixed tree; every block then
+// has them and runs the steps that run once for itself. Tiles of a block: blocks wait for each other between phases,
+// and take turns at the parts of each: parts of products, kBlockRows samples, parts of reduced values, whose steps that
+// run once the same block runs.
 inline constexpr std::int64_t kBlockRows = 8;
 struct StepTiling {
   std::uint32_t threads = 0;        // of a block
@@ -154,8 +155,10 @@ struct StepTiling {
   std::uint32_t clusters = 1;       // more than one exchange through the arena
   std::uint64_t scratch_bytes = 0;  // there
   std::uint32_t groups = 1;         // of a block's warps: each has all rows of the block, and its own reduced values
-  RowTile tile = RowTile::thread;   // with warps and blocks, of one group
+  RowTile tile = RowTile::thread;   // others are of one group
   std::uint32_t blocks() const { return cluster * clusters; }
+  // By threads or pairs: samples that a block takes at a time.
+  std::uint32_t block_rows() const { return threads / groups / (tile == RowTile::pair ? 2 : 1); }
   friend bool operator==(const StepTiling&, const StepTiling&) = default;
 };
 using Tiling = std::variant<HostTiling, GpuTiling, StepTiling>;

@@ -106,7 +106,8 @@ double add_legend(Drawing& drawing, const Figure& figure, double left, double ri
   for (std::size_t i = 0; i < figure.series.size(); ++i) {
     const Series& series = figure.series[i];
     const double x = left + static_cast<double>(i % columns) * widest;
-    const double y = top + kText + static_cast<double>(i / columns) * (kText + 6);
+    const std::size_t line = i / columns;
+    const double y = top + kText + static_cast<double>(line) * (kText + 6);
     const double middle = y - 0.35 * kText;
     if (series.dots)
       drawing.strokes.push_back({{{x + kSwatch / 2, middle}}, Ink::series, 4, series.colour, 0, true});

@@ -158,6 +158,7 @@ std::string to_string(const Tiling& tiling) {
     return fmt::format("{} block{} of {} threads{}{}", blocks, step->blocks() == 1 ? "" : "s", step->threads, groups,
                        step->tile == RowTile::warp    ? ", a warp has 16 rows"
                        : step->tile == RowTile::block ? ", a block has 8 rows"
+                       : step->tile == RowTile::pair  ? ", two threads have a row"
                                                       : "");
   }
   const auto& host = std::get<HostTiling>(tiling);

@@ -62,7 +62,7 @@ Left run(const EmulationOptions& options, const Model& model = in_order()) {
 
 const Left& right(RowTile tile) {
   static const Left left[] = {run({kShape, RowTile::thread}), run({kShape, RowTile::warp}),
-                              run({kShape, RowTile::block})};
+                              run({kShape, RowTile::block}), run({kShape, RowTile::pair})};
   return left[static_cast<std::size_t>(tile)];
 }
 
@@ -90,7 +90,7 @@ bool is_noticed(const std::string& what, const std::string& instead, const std::
 }
 
 TEST(StepKernelFaults, NothingIsNoticedWithoutOne) {
-  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block}) {
+  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair}) {
     EXPECT_EQ(right(tile).failure, "");
     EXPECT_FALSE(is_noticed(EmulationOptions{kShape, tile}));
   }
@@ -113,7 +113,7 @@ TEST(StepKernelFaults, InTheTextAreNoticed) {
 }
 
 TEST(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
-  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block}) {
+  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair}) {
     const Left right = run({kShape, tile}, shuffled());
     EXPECT_EQ(right.failure, "");
     const auto left = [&](const std::string& what, const std::string& instead) {
@@ -138,6 +138,17 @@ TEST(StepKernelFaults, InTheTextOfWarpsAreNoticed) {
   EXPECT_TRUE(noticed(" + block_index(), ", " + (block_index() | 1u), ")) << "another block's rows";
   EXPECT_TRUE(noticed("sums.finish(", "(void)(")) << "sums that no one gets";
   EXPECT_TRUE(noticed("weights<", "weights_transposed<")) << "weights that lie otherwise";
+}
+
+TEST(StepKernelFaults, InTheTextOfPairsAreNoticed) {
+  const auto noticed = [](const std::string& what, const std::string& instead) {
+    return is_noticed(what, instead, "", RowTile::pair);
+  };
+  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<100>(")) << "one row too many";
+  EXPECT_TRUE(noticed("% 32u / 2", "% 32u / 4")) << "rows that two pairs have";
+  EXPECT_TRUE(noticed("of_columns<", "of_columns<1 + ")) << "the place of another sum";
+  EXPECT_TRUE(noticed("combine_lanes<Combine1, ", "combine_lanes<Combine1, 4 + ")) << "sums that lie elsewhere";
+  EXPECT_TRUE(noticed("matmul_halves<", "matmul_transposed_halves<")) << "weights that lie otherwise";
 }
 
 TEST(StepKernelFaults, InTheTextOfBlocksAreNoticed) {

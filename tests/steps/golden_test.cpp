@@ -1,6 +1,6 @@
-// The text of the step kernels of three networks, with rows of threads and of warps, and tiles of blocks: what a change
-// of the generator does to it. After one: GRAPHRUN_WRITE_GOLDEN=1 test_steps --gtest_filter='StepKernelText*', and read
-// the difference.
+// The text of the step kernels of four networks, with rows of threads, of pairs and of warps, and tiles of blocks: what
+// a change of the generator does to it. After one: GRAPHRUN_WRITE_GOLDEN=1 test_steps --gtest_filter='StepKernelText*',
+// and read the difference.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -33,6 +33,7 @@ TEST(StepKernelText, IsAsItWas) {
   const std::filesystem::path folder = source_folder() + "/tests/steps/golden";
   for (const auto& [name, text] :
        {std::pair{"xor_thread", source_of("/models/xor.json", "thread:128x1x1")},
+        std::pair{"realestate_pair", source_of("/bench/models/realestate_2h.json", "pair:128x4x1")},
         std::pair{"stock_warp", source_of("/bench/models/stock_800k.json", "warp:512x2x66")},
         std::pair{"mnist_block", source_of("/bench/models/mnist_mlp.json", "block:256x1x132")}}) {
     const std::filesystem::path golden = folder / (std::string(name) + ".txt");

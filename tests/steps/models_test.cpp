@@ -27,8 +27,8 @@ std::shared_ptr<EmulatedExecutor> emulated(std::optional<Blocks> shape, RowTile 
   return std::make_shared<EmulatedExecutor>(options);
 }
 
-constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block};
-constexpr const char* kTileNames[] = {"rows of threads", "rows of warps", "tiles of blocks"};
+constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair};
+constexpr const char* kTileNames[] = {"rows of threads", "rows of warps", "tiles of blocks", "rows of pairs"};
 
 // With data of their own and few rows.
 struct Case {
@@ -130,7 +130,8 @@ TEST(StepKernelsOfModels, LeaveTheSameBytesHoweverTheyRun) {
                     {classifier(), {32, 1, 3}, RowTile::thread},  {load(partial), {32, 2, 2}, RowTile::warp},
                     {load(peaks), {64, 2, 1}, RowTile::warp},     {classifier(), {32, 1, 3}, RowTile::warp},
                     {load(partial), {32, 2, 2}, RowTile::block},  {load(peaks), {64, 2, 1}, RowTile::block},
-                    {classifier(), {32, 1, 3}, RowTile::block}};
+                    {classifier(), {32, 1, 3}, RowTile::block},   {load(partial), {32, 2, 2}, RowTile::pair},
+                    {load(peaks), {64, 2, 1}, RowTile::pair},     {classifier(), {32, 1, 3}, RowTile::pair}};
   for (const auto& [model, shape, tile] : runs) {
     const std::vector<std::byte> once = after_ten(model, shape, tile, 0, true);
     EXPECT_EQ(after_ten(model, shape, tile, 1, false), once) << model.name;

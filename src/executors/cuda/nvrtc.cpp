@@ -117,6 +117,31 @@ CompiledCode compile(const std::string& source, const std::string& architecture,
   return code;
 }
 
+// "": none.
+std::string wished_option(const std::string& source) {
+  if (!source.starts_with(kOptionPrefix)) return {};
+  const std::size_t begin = kOptionPrefix.size();
+  return source.substr(begin, source.find('\n') - begin);
+}
+
+std::uint32_t spilled(const CompiledCode& code) {
+  std::uint32_t bytes = 0;
+  for (const KernelResources& kernel : code.kernels) bytes += kernel.spill_bytes;
+  return bytes;
+}
+
+CompiledCode compile_as_wished(const std::string& source, const std::string& architecture,
+                               std::vector<std::string> options) {
+  const std::string wish = wished_option(source);
+  if (wish.empty()) return compile(source, architecture, options);
+  options.push_back(wish);
+  CompiledCode code = compile(source, architecture, options);
+  if (spilled(code) == 0) return code;
+  options.pop_back();
+  CompiledCode without = compile(source, architecture, options);
+  return spilled(without) < spilled(code) ? without : code;
+}
+
 }  // namespace
 
 // From 9.0 on the letter stands for instructions that no other device has.
@@ -129,7 +154,7 @@ ObtainedCode obtain_code(const std::string& source, const std::string& architect
   const std::string key = key_of(source, options);
   if (const std::optional<std::string> bytes = cache.find(key))
     if (std::optional<CompiledCode> code = from_bytes(*bytes)) return {std::move(*code), false};
-  ObtainedCode result{compile(source, architecture, options), true};
+  ObtainedCode result{compile_as_wished(source, architecture, options), true};
   cache.store(key, to_bytes(result.code));
   return result;
 }

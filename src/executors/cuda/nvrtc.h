@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executors/cuda/compiled_code.h"
@@ -22,6 +23,9 @@ struct ObtainedCode {
   CompiledCode code;
   bool compiled = false;  // by NVRTC, now; otherwise it lay in the cache
 };
+// A source may begin with this and an option of the compiler: it is left out where registers would be spilled with it.
+inline constexpr std::string_view kOptionPrefix = "// nvrtc ";
+
 // Needs no device. Throws std::logic_error with the compiler's words when the source is wrong, Error (kind device) when
 // the compiler is older than the architecture.
 ObtainedCode obtain_code(const std::string& source, const std::string& architecture, const KernelCache& cache);

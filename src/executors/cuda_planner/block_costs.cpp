@@ -143,7 +143,7 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
     } else {
       StepTiling tiling{threads, 1, blocks, 0, 1, RowTile::block};
       tiling.scratch_bytes = kBlockFlagBytes + plan.bytes;
-      tile.costs.push_back({tiling, plan.cycles});
+      tile.costs.push_back({tiling, plan.cycles * 12 / 10});
     }
   }
   if (!tile.costs.empty()) tile.fault.clear();

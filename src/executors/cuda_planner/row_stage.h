@@ -38,10 +38,18 @@ struct RowStage {
   std::string kept, kept_loads;  // rows that stay in registers: variables, and how turn `turn` gets its row `r`
   std::string text;              // of each step
   std::int64_t sums = 0;         // numbers of the exchange
-  std::vector<std::pair<const Combine*, std::int64_t>> values;  // and where each reduced value begins among them
+  // Of each reduced value: where its numbers begin among them, in each of the lanes that share them out, and the name
+  // of the function that finds element e, "" where it is number `at + e`.
+  struct Value {
+    const Combine* combine;
+    std::int64_t at, numbers;
+    std::string place = {};
+  };
+  std::vector<Value> values;
+  std::int64_t second = 0;  // where those of the second lane begin, if there is one
 };
 
-RowStage thread_stage(const StageCall& call);
+RowStage thread_stage(const StageCall& call);  // and those of pairs
 RowStage warp_stage(const StageCall& call);
 
 // What both are written with.

@@ -14,6 +14,9 @@ namespace graphrun::cuda {
 namespace {
 
 // Those that rows of a thread have too, and the others.
+constexpr std::string_view kPairNames =
+    "using by_pair::add_product, by_pair::combine, by_pair::for_rows, by_pair::matmul, by_pair::matmul_transposed;\n"
+    "using namespace by_pair;\n";
 constexpr std::string_view kWarpNames =
     "using by_warp::for_rows, by_warp::load, by_warp::log_softmax, by_warp::logsumexp, by_warp::map, by_warp::matmul;\n"
     "using by_warp::position, by_warp::reduce, by_warp::Row, by_warp::softmax, by_warp::softmax_cross_entropy;\n"
@@ -30,7 +33,7 @@ class Writer {
         once_(program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); }),
         picked_(program, phase,
                 {tiling_.threads, tiling_.blocks(),
-                 tiling_.tile == RowTile::warp ? 16 : std::int64_t{tiling_.threads / tiling_.groups}}) {
+                 tiling_.tile == RowTile::warp ? 16 : std::int64_t{tiling_.block_rows()}}) {
     kernel_.name = name;
     kernel_.tiling = tiling_;
   }
@@ -87,24 +90,33 @@ class Writer {
                           phase_.capacity, rows_at_once(), count_text(call), clears);
     if (rows.sums == 0) return text;
     std::string combines;
-    for (const auto& [combine, at] : rows.values) {
-      const std::int64_t n = buffer(combine->value).type.shape.elements();
-      if (combine->op != CombineOp::sum && n > 0)
-        combines += fmt::format("    if (v >= {} && v < {}) return {};\n", at, at + n,
-                                kFunctions[static_cast<std::size_t>(combine->op)]);
+    for (const RowStage::Value& value : rows.values) {
+      if (value.combine->op == CombineOp::sum || value.numbers == 0) continue;
+      const std::string_view function = kFunctions[static_cast<std::size_t>(value.combine->op)];
+      const auto range = [&](std::int64_t at) {
+        combines += fmt::format("    if (v >= {} && v < {}) return {};\n", at, at + value.numbers, function);
+      };
+      range(value.at);
+      if (rows.second > 0) range(rows.second + value.at);
     }
     reductions_.push_back({s, rows.sums, combines, tiling_.groups});
     if (reductions_.size() == 1) text += "    if (failed) break;\n";
     text += fmt::format("    reduce{}.run(epoch);\n", s + 1);
     once_.after_barrier();
-    for (const auto& [combine, at] : rows.values)
-      once_.combined(combine->value, fmt::format("reduce{}.total", s + 1), at);
+    for (const RowStage::Value& value : rows.values) {
+      std::string total = fmt::format("reduce{}.total", s + 1);
+      if (!value.place.empty()) {
+        const std::string name = fmt::format("total{}", value.combine->value);
+        text += fmt::format("    const auto {} = [&](int e) {{ return {}({}({}, {}, e)); }};\n", name, total,
+                            value.place, value.at, rows.second);
+        total = name;
+      }
+      once_.combined(value.combine->value, total, value.place.empty() ? value.at : 0);
+    }
     return text;
   }
 
-  std::uint64_t rows_at_once() const {
-    return static_cast<std::uint64_t>(tiling_.threads / tiling_.groups) * tiling_.blocks();
-  }
+  std::uint64_t rows_at_once() const { return std::uint64_t{tiling_.block_rows()} * tiling_.blocks(); }
   // By rows of threads, whatever the tile: stored rows past the batch are zero.
   std::string clear_rows(const Stage& stage) {
     std::string text;
@@ -133,7 +145,10 @@ class Writer {
   static constexpr const char* kFunctions[] = {"x + y", "x * y", "larger(x, y)", "smaller(x, y)"};
 
   void write(const std::string& steps) {
-    std::string combines = (tiling_.tile == RowTile::warp ? std::string(kWarpNames) : std::string()) + types_,
+    std::string combines = std::string(tiling_.tile == RowTile::warp   ? kWarpNames
+                                       : tiling_.tile == RowTile::pair ? kPairNames
+                                                                       : "") +
+                           types_,
                 shared = shared_ + picked_.members(), begin, loads, stores;
     // Blocks that exchange nothing leave together, so that none reads a state that another has written back.
     if (reductions_.empty() && tiling_.blocks() > 1) reductions_.push_back({region_.stages.size(), 1, "", 1});
@@ -184,10 +199,10 @@ class Writer {
     std::string body = begin + loads;
     const std::string all = fmt::format("{}u", rows_at_once());
     body += fmt::format(
-        "  const u32 group = thread_index() / {0}u, first_row = block_index() * {0}u + thread_index() % {0}u;\n"
+        "  const u32 group = thread_index() / {0}u, first_row = block_index() * {1}u + thread_index() % {0}u{2};\n"
         "  const bool first_thread = block_index() == 0 && thread_index() == 0;\n"
         "  const int i = 0;  // of numbers\n  (void)first_thread, (void)group, (void)i;\n",
-        tiling_.threads / tiling_.groups);
+        tiling_.threads / tiling_.groups, tiling_.block_rows(), tiling_.tile == RowTile::pair ? " / 2" : "");
     if (!kept_.empty()) {
       body +=
           kept_ +

@@ -64,8 +64,8 @@ std::uint64_t shared_bytes(const RegionSignature& region) {
 // Clusters send packets to each other, which each looks for.
 std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums) {
   if (sums == 0) return 100;
-  if (tiling.clusters > 1) return 1900 + 45 * std::int64_t{tiling.clusters};
-  return tiling.cluster > 1 ? 840 + 15 * std::int64_t{tiling.cluster} : 400;
+  if (tiling.clusters > 1) return 2280 + 45 * std::int64_t{tiling.clusters};
+  return tiling.cluster > 1 ? 1120 + 15 * std::int64_t{tiling.cluster} : 375;
 }
 
 // Each stage exchanges in a place of its own. Which sums share one is not told: each value gets as much as if it were

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
+#include "executors/cuda_planner/pair_text.h"
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/tile_costs.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -16,8 +19,15 @@ namespace {
 constexpr std::int64_t kMostSums = 104;
 // Multiplications of one row: as straight code, more do not fit the instruction cache.
 constexpr std::int64_t kMostProducts = 4096;
+// To tell the other lane of a pair a number, and to hear of another one.
+constexpr std::int64_t kTellingInstructions = 4;
 // Groups of warps share out the sums, and each computes the rows: no more than this many times.
 constexpr std::uint32_t kMostGroups = 4;
+
+// Rows of a thread as straight code: of all together so many multiplications, that they stay in the instruction cache.
+constexpr std::int64_t kMostStraight = 4, kMostStraightPairs = 8, kMostStraightProducts = 640;
+// Rows whose data stay in registers for the whole launch: floats of a thread.
+constexpr std::int64_t kMostKept = 96;
 
 // Multiplications of a row step with one row.
 std::int64_t products(const StepSignature& step) {
@@ -28,27 +38,28 @@ std::int64_t products(const StepSignature& step) {
   return a * step.inputs[1].shape[transposed ? 0 : step.inputs[1].shape.rank() - 1];
 }
 
+// Of rows of threads and of pairs.
 std::string row_fault(const StepSignature& step) {
   std::string reason;
   if (row_text(call_of(step), 0, reason).empty()) return reason;
-  const std::string_view op = name_of(step.op);
   if (products(step) > kMostProducts)
-    return fmt::format("'{}' multiplies {} times a row, a thread's row at most {} times", op, products(step),
-                       kMostProducts);
-  if (step.output.rows == 0 && step.output.shape.elements() > kMostSums)
-    return fmt::format("'{}' sums {} numbers over rows, a thread at most {}", op, step.output.shape.elements(),
-                       kMostSums);
+    return fmt::format("'{}' multiplies {} times a row, a thread's row at most {} times", name_of(step.op),
+                       products(step), kMostProducts);
   return {};
 }
 
 struct ThreadWork {
-  std::int64_t instructions = 0;  // of a row, without those of its sums
+  RowTile tile = RowTile::thread;
+  std::int64_t instructions = 0;  // of a thread's row, without those of its sums
   std::int64_t adding = 0;        // those
-  std::uint32_t groups = 1;       // of warps, so that the sums of each fit
   std::int64_t sums = 0;          // of a thread, of all stages
+  std::uint32_t groups = 1;       // of warps, so that the sums of each fit; 0: they do not
+  std::int64_t products = 0;      // of a row, whoever computes them
+  std::int64_t loaded = 0;        // numbers of a row of data
+  bool same = true;               // data that are the same in each step
 };
 
-// As many as it takes, or none: the largest value first, each to the group that has least (step_kernel.cpp).
+// As many as it takes, or none: the largest value first, each to the group that has least (thread_stage.cpp).
 std::uint32_t groups_for(std::vector<std::int64_t> sizes) {
   std::ranges::sort(sizes, std::greater<>());
   for (std::uint32_t groups = 1; groups <= kMostGroups; groups *= 2) {
@@ -59,58 +70,109 @@ std::uint32_t groups_for(std::vector<std::int64_t> sizes) {
   return 0;
 }
 
-ThreadWork thread_work(const RegionSignature& region) {
+std::int64_t instructions_of(const StepSignature& step) {
+  std::int64_t n = features(step.output);
+  for (const TensorType& input : step.inputs)
+    if (input.rows > 0) n = std::max(n, features(input));
+  return step.op == Op::matmul ? products(step) : is_function(step) ? kFunctionInstructions * n : n;
+}
+
+// What both count alike. Rows from outside are told apart by their types: which are the same the signature does not
+// tell.
+ThreadWork common_work(const RegionSignature& region) {
   ThreadWork work;
+  std::set<std::pair<DType, std::int64_t>> outside;
+  for (std::size_t i = 0; i < region.rows.size(); ++i) {
+    const StepSignature& step = region.rows[i];
+    work.products += products(step);
+    work.same = work.same && !step.partial_rows;
+    if (step.op == Op::minibatch) {
+      const auto& p = step.params.as<MinibatchParams>();
+      work.loaded += features(step.output);
+      work.same = work.same && !p.shuffle && p.batches() == 1;
+      continue;
+    }
+    for (std::size_t k = 0; k < step.inputs.size() && i < region.makers.size(); ++k)
+      if (step.inputs[k].rows > 0 && region.makers[i][k] == kNoStep)
+        outside.emplace(step.inputs[k].dtype, features(step.inputs[k]));
+  }
+  for (const auto& [dtype, n] : outside) work.loaded += n;
+  return work;
+}
+
+ThreadWork thread_work(const RegionSignature& region) {
+  ThreadWork work = common_work(region);
   std::vector<std::int64_t> sizes;
   for (const StepSignature& step : region.rows) {
-    std::int64_t n = features(step.output);
-    for (const TensorType& input : step.inputs)
-      if (input.rows > 0) n = std::max(n, features(input));
-    (step.output.rows == 0 ? work.adding : work.instructions) += step.op == Op::matmul ? products(step)
-                                                                 : is_function(step)   ? kFunctionInstructions * n
-                                                                                       : n;
+    (step.output.rows == 0 ? work.adding : work.instructions) += instructions_of(step);
     if (step.output.rows == 0) sizes.push_back(step.output.shape.elements());
   }
   for (const std::int64_t size : sizes) work.sums += size;
   work.groups = groups_for(sizes);
+  work.adding /= std::max(work.groups, 1u);
+  work.sums /= std::max(work.groups, 1u);
   return work;
 }
 
-// One warp alone issues four instructions of five; a row by itself waits for its own results.
-std::int64_t thread_cycles(const ThreadWork& work, const StepTiling& tiling, std::int64_t capacity) {
-  const std::int64_t rows = divide_up(capacity, std::int64_t{tiling.threads / tiling.groups} * tiling.blocks());
-  const std::int64_t instructions = work.instructions + work.adding / tiling.groups;
-  const std::int64_t warps = divide_up(tiling.threads, 128);  // of a quarter
-  const std::int64_t issue = warps * rows * instructions * (warps > 1 ? 115 : 125) / 100;
-  const std::int64_t latency = 250 + rows * instructions / 2;
-  const std::int64_t lanes =
-      warps * work.sums / tiling.groups * 3 / 2 + 40 * (warps - 1) + 10 * (std::int64_t{tiling.threads} / 32);
-  return std::max(issue, latency) + lanes + exchange_cycles(tiling, work.sums);
+// Of each of the two lanes that have a row.
+ThreadWork pair_work(const RegionSignature& region) {
+  ThreadWork work = common_work(region);
+  work.tile = RowTile::pair;
+  std::vector<bool> halves;  // of the row steps
+  for (std::size_t i = 0; i < region.rows.size(); ++i) {
+    const StepSignature& step = region.rows[i];
+    const TextCall call = call_of(step);
+    std::vector<bool> inputs(step.inputs.size(), false);
+    for (std::size_t k = 0; k < inputs.size() && i < region.makers.size(); ++k)
+      if (region.makers[i][k] < halves.size()) inputs[k] = halves[region.makers[i][k]];
+    const PairText pair(call, inputs);
+    halves.push_back(pair.makes_half());
+    if (!pair.fits()) work.groups = 0;
+    const bool reads_half = step.op == Op::matmul && step.output.rows > 0 && inputs[0];
+    std::int64_t instructions = instructions_of(step);
+    if (halves.back() || reads_half || step.output.rows == 0) instructions = divide_up(instructions, 2);
+    if (reads_half)
+      instructions += kTellingInstructions * divide_up(std::min(features(step.inputs[0]), features(step.output)), 2);
+    (step.output.rows == 0 ? work.adding : work.instructions) += instructions;
+    if (step.output.rows == 0) work.sums += pair.sums().numbers;
+  }
+  // Without edges, as a finished Program comes, how sums are shared out is not known.
+  if (work.sums == 0 || (!region.makers.empty() && work.sums > kMostSums)) work.groups = 0;
+  return work;
 }
 
-std::string thread_fault(const RegionSignature& region, const ThreadWork& work) {
+// A warp adds up over its lanes, one more number at a time; of several on a quarter of a multiprocessor each takes its
+// turn. Data that are not kept come through L1, where rows of lanes do not lie side by side; rows that are not straight
+// code wait for their own results.
+std::int64_t thread_cycles(const ThreadWork& work, const StepTiling& tiling, std::int64_t capacity) {
+  const std::int64_t rows = divide_up(capacity, std::int64_t{tiling.block_rows()} * tiling.blocks());
+  const std::int64_t warps = divide_up(tiling.threads, 128), lanes = tiling.tile == RowTile::pair ? 1 : 2;
+  const std::int64_t instructions = work.instructions + work.adding;
+  const RowTurns turns = row_turns(tiling, capacity, work.products, work.same ? work.loaded : 0);
+  std::int64_t cycles = exchange_cycles(tiling, work.sums);
+  cycles += work.sums * (34 + 77 * warps) / 10 + warps * rows * instructions * 13 / 10;
+  if (!turns.kept) cycles += 9 * rows * work.loaded * warps * lanes;
+  if (!turns.straight) cycles += rows * (110 + instructions);
+  return cycles;
+}
+
+std::string thread_fault(const RegionSignature& region) {
   std::int64_t all_products = 0;
   for (const StepSignature& step : region.rows) {
     if (std::string fault = row_fault(step); !fault.empty()) return fault;
     all_products += products(step);
   }
-  if (work.groups == 0)
-    return fmt::format("its rows are summed to {} numbers, {} groups of threads at most {} each", work.sums,
-                       kMostGroups, kMostSums);
   if (all_products > kMostProducts)
     return fmt::format("a row takes {} multiplications, a thread's at most {}", all_products, kMostProducts);
   return {};
 }
 
-}  // namespace
-
-TileCosts thread_costs(const RegionSignature& region, const Target& target) {
-  const ThreadWork work = thread_work(region);
-  TileCosts tile{thread_fault(region, work), {}};
-  if (!tile.fault.empty()) return tile;
+// With each number of blocks and threads.
+void add_costs(const ThreadWork& work, const RegionSignature& region, const Target& target,
+               std::vector<StepCost>& costs) {
   const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
-    const StepTiling tiling{threads, cluster, clusters, 0, work.groups};
-    tile.costs.push_back({tiling, thread_cycles(work, tiling, region.capacity)});
+    const StepTiling tiling{threads, cluster, clusters, 0, work.groups, work.tile};
+    costs.push_back({tiling, thread_cycles(work, tiling, region.capacity)});
   };
   const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
   for (const std::uint32_t threads : {128u, 256u}) {
@@ -128,6 +190,29 @@ TileCosts thread_costs(const RegionSignature& region, const Target& target) {
     }
     if (work.sums == 0 && needed > 1) add(threads, 1, needed);
   }
+}
+
+}  // namespace
+
+RowTurns row_turns(const StepTiling& tiling, std::int64_t capacity, std::int64_t products, std::int64_t same) {
+  const bool pair = tiling.tile == RowTile::pair;
+  RowTurns turns;
+  turns.count = divide_up(capacity, std::int64_t{tiling.block_rows()} * tiling.blocks());
+  turns.straight = turns.count <= (pair ? kMostStraightPairs : kMostStraight) &&
+                   products * turns.count <= (pair ? 2 : 1) * kMostStraightProducts;
+  turns.kept = turns.straight && same > 0 && same * turns.count <= kMostKept;
+  return turns;
+}
+
+TileCosts thread_costs(const RegionSignature& region, const Target& target) {
+  TileCosts tile{thread_fault(region), {}};
+  if (!tile.fault.empty()) return tile;
+  const ThreadWork threads = thread_work(region), pairs = pair_work(region);
+  if (threads.groups > 0) add_costs(threads, region, target, tile.costs);
+  if (pairs.groups > 0) add_costs(pairs, region, target, tile.costs);
+  if (tile.costs.empty())
+    tile.fault = fmt::format("its rows are summed to {} numbers, {} groups of threads at most {} each", threads.sums,
+                             kMostGroups, kMostSums);
   return tile;
 }
 

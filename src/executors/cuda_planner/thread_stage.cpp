@@ -4,22 +4,21 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <stdexcept>
 
+#include "executors/cuda_planner/pair_text.h"
 #include "executors/cuda_planner/row_stage.h"
 #include "executors/cuda_planner/row_text.h"
+#include "executors/cuda_planner/tile_costs.h"
 #include "graphrun/op.h"
 
 namespace graphrun::cuda {
 namespace {
 
-// Rows whose data stay in registers for the whole launch: floats of a thread.
-constexpr std::int64_t kMostKept = 96;
 // Weights and sums of a thread that fit its registers together, beside the values of a row: with more, each row reads
 // the weights anew.
 constexpr std::int64_t kMostHeld = 112;
-// Rows of a thread as straight code: of all together so many multiplications, that they stay in the instruction cache.
-constexpr std::int64_t kMostUnrolled = 4, kMostUnrolledProducts = 640;
 
 constexpr const char* kStarts[] = {"0.0f", "1.0f", "-infinity()", "infinity()"};
 
@@ -28,21 +27,20 @@ class ThreadStage {
   explicit ThreadStage(const StageCall& call) : call_(call) {}
 
   RowStage run() {
-    threads_ = std::uint64_t{call_.tiling.threads / call_.tiling.groups} * call_.tiling.blocks();
-    turns_ = (call_.phase.capacity + static_cast<std::int64_t>(threads_) - 1) / static_cast<std::int64_t>(threads_);
+    rows_ = std::uint64_t{call_.tiling.block_rows()} * call_.tiling.blocks();
+    turns_ = row_turns(call_.tiling, call_.phase.capacity, products(), same_numbers());
+    find_halves();
     const std::vector<SumGroup> groups = sum_groups();
-    keeps_ = keeps_rows();
     std::string& text = out_.text;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const SumGroup& group = groups[g];
       if (groups.size() > 1) text += fmt::format("    if (group == {}) {{\n", g);
       if (group.sums > 0) text += fmt::format("    float sums[{}];\n", group.sums);
-      for (const auto& [combine, offset] : group.values) {
-        const std::int64_t n = elements(*combine);
-        if (n > 0)
-          text +=
-              fmt::format("    start<{}, {}>(sums, {});\n", offset, n, kStarts[static_cast<std::size_t>(combine->op)]);
-        out_.values.emplace_back(combine, group.first + offset);
+      for (const RowStage::Value& value : group.values) {
+        if (value.numbers > 0)
+          text += fmt::format("    start<{}, {}>(sums, {});\n", value.at, value.numbers,
+                              kStarts[static_cast<std::size_t>(value.combine->op)]);
+        out_.values.push_back({value.combine, group.first + value.at, value.numbers, value.place});
       }
       text +=
           "    const auto row = [&](int turn, u32 r, bool live) GRAPHRUN_TILE_INLINE {\n      (void)turn, (void)r, "
@@ -50,24 +48,54 @@ class ThreadStage {
       if (weights() + group.sums > kMostHeld) text += "      forget();\n";
       text += rows(group, g == 0);
       text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n", call_.phase.capacity,
-                          threads_, keeps_ ? turns_ : unrolled(), call_.count != kNoBuffer, call_.tiling.threads <= 128,
-                          count_text(call_));
-      if (group.sums > 0) text += fmt::format("    {}.add<{}>(sums);\n", call_.reduce(), group.first);
+                          rows_, turns_.straight ? turns_.count : 1, call_.count != kNoBuffer,
+                          call_.tiling.threads <= 128, count_text(call_));
+      if (is_pair() && group.sums > 0) {
+        out_.second = (group.sums + 3) / 4 * 4;
+        text += fmt::format("    by_pair::combine_lanes<Combine{}, {}>(sums, {}.row());\n", call_.number, out_.second,
+                            call_.reduce());
+      } else if (group.sums > 0) {
+        text += fmt::format("    {}.add<{}>(sums);\n", call_.reduce(), group.first);
+      }
       if (groups.size() > 1) text += "    }\n";
     }
-    out_.sums = groups.back().first + groups.back().sums;
+    out_.sums = out_.second + groups.back().first + groups.back().sums;
     return std::move(out_);
   }
 
  private:
   const Buffer& buffer(BufferId id) const { return call_.buffer(id); }
-  std::int64_t elements(const Combine& combine) const { return buffer(combine.value).type.shape.elements(); }
+  bool is_pair() const { return call_.tiling.tile == RowTile::pair; }
 
-  std::int64_t unrolled() const {
-    std::int64_t products = 1;
+  // What the lanes of a pair share out.
+  std::vector<bool> halves_of(const Step& step) const {
+    std::vector<bool> halves;
+    for (const BufferId input : step.inputs) halves.push_back(halves_.contains(storage_root(call_.program, input)));
+    return halves;
+  }
+  void find_halves() {
+    if (!is_pair()) return;
+    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
+      const Step& step = call_.phase.steps[i];
+      const TextCall call = call_.once.call(step);
+      if (PairText(call, halves_of(step)).makes_half()) halves_.insert(storage_root(call_.program, step.output));
+    }
+  }
+  RowStage::Value summed(const Combine& combine) const {
+    const std::int64_t elements = buffer(combine.value).type.shape.elements();
+    if (!is_pair() || elements == 0) return {&combine, 0, elements};
+    const auto steps = std::span(call_.phase.steps).subspan(call_.stage.rows, call_.stage.last - call_.stage.rows);
+    const Step& step = *std::ranges::find(steps, combine.value, &Step::output);
+    const TextCall call = call_.once.call(step);
+    const PairSums sums = PairText(call, halves_of(step)).sums();
+    return {&combine, 0, sums.numbers, sums.place};
+  }
+
+  std::int64_t products() const {
+    std::int64_t products = 0;
     for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
       if (call_.phase.steps[i].op == Op::matmul) products += products_of(call_.phase.steps[i]);
-    return turns_ <= kMostUnrolled && products * turns_ <= kMostUnrolledProducts ? turns_ : 1;
+    return products;
   }
   std::int64_t products_of(const Step& step) const {
     const TensorType &a = buffer(step.inputs[0]).type, &b = buffer(step.inputs[1]).type,
@@ -93,48 +121,49 @@ class ThreadStage {
   // The reduced values of a group of warps: numbers from `first` on, and where each lies among them.
   struct SumGroup {
     std::int64_t first = 0, sums = 0;
-    std::vector<std::pair<const Combine*, std::int64_t>> values;
+    std::vector<RowStage::Value> values;
   };
   // The largest first, each to the group that has least.
   std::vector<SumGroup> sum_groups() const {
     std::vector<SumGroup> groups(call_.tiling.groups);
-    std::vector<const Combine*> order;
-    for (const Combine& combine : call_.stage.combines) order.push_back(&combine);
-    const auto size = [&](const Combine* combine) { return elements(*combine); };
-    if (groups.size() > 1) std::ranges::stable_sort(order, std::greater<>(), size);
-    for (const Combine* combine : order) {
+    std::vector<RowStage::Value> order;
+    for (const Combine& combine : call_.stage.combines) order.push_back(summed(combine));
+    if (groups.size() > 1) std::ranges::stable_sort(order, std::greater<>(), &RowStage::Value::numbers);
+    for (RowStage::Value& value : order) {
       SumGroup& group = *std::ranges::min_element(groups, {}, &SumGroup::sums);
-      group.values.emplace_back(combine, group.sums);
-      group.sums += size(combine);
+      value.at = group.sums;
+      group.sums += value.numbers;
+      group.values.push_back(std::move(value));
     }
     for (std::size_t g = 1; g < groups.size(); ++g)
       groups[g].first = (groups[g - 1].first + groups[g - 1].sums + 3) / 4 * 4;
     return groups;
   }
 
-  // Data that are the same each time the region runs, if they are few enough for registers.
-  bool keeps_rows() const {
-    if (call_.count != kNoBuffer || unrolled() < turns_) return false;
-    std::int64_t floats = 0;
+  // Of data that are the same each time the region runs.
+  std::int64_t same_numbers() const {
+    std::int64_t numbers = 0;
+    if (call_.count != kNoBuffer) return numbers;
     for (const TileMove& move : call_.stage.loads)
-      if (is_same(call_, move.arena)) floats += feature_count(buffer(move.tile).type);
+      if (is_same(call_, move.arena)) numbers += feature_count(buffer(move.tile).type);
     for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
-      if (is_same(call_, call_.phase.steps[i])) floats += feature_count(buffer(call_.phase.steps[i].output).type);
-    return floats > 0 && floats * turns_ <= kMostKept;
+      if (is_same(call_, call_.phase.steps[i])) numbers += feature_count(buffer(call_.phase.steps[i].output).type);
+    return numbers;
   }
 
   // Of a group of warps: the first one stores rows.
   std::string rows(const SumGroup& group, bool stores) {
     std::string text;
     std::map<BufferId, std::string> values;  // by the root of the tile's storage
+    std::set<std::string> there;             // of pairs: values that are halved or made whole
     const auto load = [&](BufferId out, std::string_view from, std::string_view comment, bool same) {
       const std::string name = fmt::format("v{}", out);
       values[storage_root(call_.program, out)] = name;
-      if (same && keeps_) {
+      if (same && turns_.kept) {
         const TensorType& type = buffer(out).type;
         if (kept_.insert(out).second) {
-          out_.kept +=
-              fmt::format("  Row<{}, {}> {}_kept[{}];\n", type_name(type.dtype), feature_count(type), name, turns_);
+          out_.kept += fmt::format("  Row<{}, {}> {}_kept[{}];\n", type_name(type.dtype), feature_count(type), name,
+                                   turns_.count);
           out_.kept_loads += fmt::format("      {}_kept[turn] = {};\n", name, from);
         }
         text += fmt::format("      const auto {} = {}_kept[turn];  // {}\n", name, name, comment);
@@ -155,11 +184,13 @@ class ThreadStage {
       std::int64_t at = 0;
       if (reduces) {
         const auto mine =
-            std::ranges::find(group.values, step.output, [](const auto& value) { return value.first->value; });
+            std::ranges::find(group.values, step.output, [](const auto& value) { return value.combine->value; });
         if (mine == group.values.end() || buffer(step.output).type.shape.elements() == 0) continue;
-        at = mine->second;
+        at = mine->at;
       }
-      const std::string made = row_text(call, at, reason);
+      const PairText pair(call, halves_of(step));
+      if (is_pair()) text += pair.before(there);
+      const std::string made = is_pair() ? pair.text(at, reason) : row_text(call, at, reason);
       if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
       if (reduces)
         text += fmt::format("      {}  // {}\n", made, comment_of(step));
@@ -169,18 +200,23 @@ class ThreadStage {
     for (const TileMove& move : call_.stage.stores) {
       if (!stores) break;
       const std::int64_t n = feature_count(buffer(move.arena).type);
-      text += fmt::format("      if (live) store({} + u64(r) * {}, {});\n", call_.pointer(move.arena, ""), n,
-                          values.at(storage_root(call_.program, move.tile)));
+      const BufferId root = storage_root(call_.program, move.tile);
+      std::string row = values.at(root);
+      if (halves_.contains(root) && there.insert(row + "_whole").second)
+        text += fmt::format("      const auto {0}_whole = whole({0});\n", row);
+      if (halves_.contains(root)) row += "_whole";
+      text += fmt::format("      if (live{}) store({} + u64(r) * {}, {});\n", is_pair() ? " && !is_second()" : "",
+                          call_.pointer(move.arena, ""), n, row);
     }
     return text;
   }
 
   const StageCall& call_;
   RowStage out_;
-  std::uint64_t threads_ = 1;  // with rows of their own
-  std::int64_t turns_ = 1;
-  bool keeps_ = false;
-  std::set<BufferId> kept_;  // by the groups of a stage: once
+  std::uint64_t rows_ = 1;  // of all blocks at a time
+  RowTurns turns_;
+  std::set<BufferId> kept_;    // by the groups of a stage: once
+  std::set<BufferId> halves_;  // roots of tiles that the lanes of a pair share out
 };
 
 }  // namespace

@@ -19,6 +19,14 @@ struct TileCosts {
   std::vector<StepCost> costs;  // scratch_bytes is not filled in
 };
 TileCosts thread_costs(const RegionSignature& region, const Target& target);
+// How a thread takes its rows, or a pair of lanes theirs, one turn after the other: of a region that multiplies
+// `products` times a row, with `same` numbers of data a row that are the same each time it runs, 0 if they are not.
+struct RowTurns {
+  std::int64_t count = 1;
+  bool straight = false;  // no loop
+  bool kept = false;      // data stay in registers for the whole launch
+};
+RowTurns row_turns(const StepTiling& tiling, std::int64_t capacity, std::int64_t products, std::int64_t same);
 TileCosts warp_costs(const RegionSignature& region, const Target& target);
 TileCosts block_costs(const RegionSignature& region, const Target& target);  // scratch_bytes is
 

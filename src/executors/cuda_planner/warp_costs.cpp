@@ -55,14 +55,14 @@ bool fits(const WarpWork& work, const StepTiling& tiling, std::uint64_t shared, 
          shared + floats * sizeof(float) + 1024 <= target.shared_memory;
 }
 
-// Tensor cores and results that a warp waits for: as much again as a third of the instructions, or three times them
+// Tensor cores and results that a warp waits for: as much again as four fifths of the instructions, or three times them
 // where a warp is alone.
 std::int64_t warp_cycles(const WarpWork& work, const StepTiling& tiling, std::int64_t capacity) {
   const std::int64_t warps = std::int64_t{tiling.threads / 32} * tiling.blocks();
   const std::int64_t tiles = divide_up(divide_up(capacity, kTileRows), warps);
-  const std::int64_t issue = divide_up(tiling.threads, 128) * tiles * work.instructions * 130 / 100;
-  const std::int64_t latency = 600 + tiles * work.instructions * 3;
-  const std::int64_t lanes = 2 * work.sums + 8 * work.sum_numbers;
+  const std::int64_t issue = divide_up(tiling.threads, 128) * tiles * work.instructions * 18 / 10;
+  const std::int64_t latency = 840 + tiles * work.instructions * 42 / 10;
+  const std::int64_t lanes = 3 * work.sums + 11 * work.sum_numbers;
   return std::max(issue, latency) + lanes + exchange_cycles(tiling, work.sums);
 }
 

@@ -17,8 +17,9 @@ class WarpStage {
   RowStage run() {
     const std::string& number = call_.number;
     for (const Combine& combine : call_.stage.combines) {
-      out_.values.emplace_back(&combine, out_.sums);
-      out_.sums += call_.buffer(combine.value).type.shape.elements();
+      const std::int64_t elements = call_.buffer(combine.value).type.shape.elements();
+      out_.values.push_back({&combine, out_.sums, elements});
+      out_.sums += elements;
     }
     const std::string loads = fetched();
     find_sums();
@@ -76,12 +77,13 @@ class WarpStage {
 
   // In the order of the numbers.
   void find_sums() {
-    for (const auto& [combine, at] : out_.values) {
+    for (const RowStage::Value& value : out_.values) {
       for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
         const Step& step = call_.phase.steps[i];
-        if (step.output != combine->value || call_.buffer(step.output).type.shape.elements() == 0) continue;
+        if (step.output != value.combine->value || call_.buffer(step.output).type.shape.elements() == 0) continue;
         const WarpShape shape = warp_shape(call_.once.call(step));
-        sums_ += fmt::format("{}Sum<{}, {}, {}>", sums_.empty() ? "" : ", ", at, shape.sum_rows, shape.sum_columns);
+        sums_ +=
+            fmt::format("{}Sum<{}, {}, {}>", sums_.empty() ? "" : ", ", value.at, shape.sum_rows, shape.sum_columns);
         scratch_ += shape.scratch;
         held_left_ -= shape.sum_numbers;
       }
@@ -106,8 +108,8 @@ class WarpStage {
       }
       if (call_.buffer(step.output).type.shape.elements() == 0) continue;
       std::int64_t at = 0;
-      for (const auto& [combine, first] : out_.values)
-        if (combine->value == step.output) at = first;
+      for (const RowStage::Value& value : out_.values)
+        if (value.combine->value == step.output) at = value.at;
       text += fmt::format("      {}  // {}\n", made(step, at, ""), comment_of(step));
     }
     for (const TileMove& move : call_.stage.stores)

@@ -33,15 +33,15 @@ TEST(StepKernelsOfRandomGraphs, CompileWithoutSpills) {
     bool any = false;
     for (const auto& [target, architecture] : machines) {
       const RegionCase one(random, executor, RegionCase::Keep::some, target);
-      const std::string source = cuda::step_source(one.program());
-      if (source.empty()) continue;
-      any = true;
-      const cuda::CompiledCode code = cuda::obtain_code(source, architecture, cuda::KernelCache("")).code;
-      EXPECT_FALSE(code.kernels.empty()) << "seed " << seed;
-      for (const cuda::KernelResources& kernel : code.kernels) {
-        if (kernel.spill_bytes == 0) continue;
-        ++spilled;
-        std::printf("seed %d on %s spills %u bytes\n", static_cast<int>(seed), architecture, kernel.spill_bytes);
+      for (const cuda::StepSource& source : cuda::step_sources(one.program())) {
+        any = true;
+        const cuda::CompiledCode code = cuda::obtain_code(source.text, architecture, cuda::KernelCache("")).code;
+        EXPECT_FALSE(code.kernels.empty()) << "seed " << seed;
+        for (const cuda::KernelResources& kernel : code.kernels) {
+          if (kernel.spill_bytes == 0) continue;
+          ++spilled;
+          std::printf("seed %d on %s spills %u bytes\n", static_cast<int>(seed), architecture, kernel.spill_bytes);
+        }
       }
     }
     compiled += any ? 1 : 0;

@@ -1,0 +1,223 @@
+// pair.h: the pair tile: two neighbouring lanes have the values of one row, and share out features and sums.
+// Contract: what thread.h has, by the same names. A Row is whole: both lanes have the same bits of it. A Half is shared
+// out: the even lane has the first ceil(N / 2) features, the odd lane the others, of an odd number the last one twice,
+// of which one counts. Products make a Half of two features or more. All lanes of a warp call: those without a row have
+// another one's. Leaves to others: which values are halves (executors/cuda_planner/pair_text.h).
+#pragma once
+
+#include "kernels/cuda/tile/step.h"
+
+namespace graphrun::cuda::tile::by_pair {
+
+GRAPHRUN_TILE_CONSTEXPR int half_of(int n) {
+  return (n + 1) / 2;
+}
+// Whether this lane has the second half.
+GRAPHRUN_TILE_FN bool is_second() {
+  return thread_index() % 2 != 0;
+}
+
+// Feature number `local` of a lane's half of N. As a number it is which of the N that is: an index of arrays.
+template <int N>
+struct At {
+  int local;
+  GRAPHRUN_TILE_FN int of_first() const { return local; }
+  GRAPHRUN_TILE_FN int of_second() const { return half_of(N) + local < N ? half_of(N) + local : N - 1; }
+  // One distance for nearly all, which a lane adds to what it reads once.
+  GRAPHRUN_TILE_FN operator int() const { return of_first() + (is_second() ? of_second() - of_first() : 0); }
+  // Of something that has all N: without an index that the compiler does not know.
+  template <class F>
+  GRAPHRUN_TILE_FN auto of(F f) const {
+    const auto first = f(of_first()), second = f(of_second());
+    return is_second() ? second : first;
+  }
+};
+
+template <class T, int N>
+struct Half {
+  T v[half_of(N)];
+  GRAPHRUN_TILE_FN T operator[](const At<N>& i) const { return v[i.local]; }
+};
+
+// Feature i is f(i), i an At.
+template <int N, class F>
+GRAPHRUN_TILE_FN auto halves(F f) {
+  Half<decltype(f(At<N>{0})), N> out;
+  GRAPHRUN_TILE_UNROLL
+  for (int i = 0; i < half_of(N); ++i) out.v[i] = f(At<N>{i});
+  return out;
+}
+template <class T, int N>
+GRAPHRUN_TILE_FN Half<T, N> half(const Row<T, N>& x) {
+  return halves<N>([&](const At<N>& i) { return i.of([&](int k) { return x[k]; }); });
+}
+template <class T, int N>
+GRAPHRUN_TILE_FN Row<T, N> whole(const Half<T, N>& x) {
+  Row<T, N> out;
+  GRAPHRUN_TILE_UNROLL
+  for (int i = half_of(N) - 1; i >= 0; --i) {
+    const float mine = static_cast<float>(x.v[i]), other = shuffle_xor(mine, 1);
+    const At<N> at{i};
+    out.v[at.of_second()] = static_cast<T>(is_second() ? mine : other);
+    out.v[at.of_first()] = static_cast<T>(is_second() ? other : mine);
+  }
+  return out;
+}
+
+// ---- products
+
+// What the lanes have of each of N sums: each gets the whole sums of its half.
+template <int N>
+GRAPHRUN_TILE_FN auto exchanged(const Row<float, N>& part) {
+  if constexpr (N == 1) {
+    return Row<float, 1>{{part[0] + shuffle_xor(part[0], 1)}};
+  } else {
+    return halves<N>([&](const At<N>& i) {
+      const float first = part[i.of_first()], second = part[i.of_second()];
+      return (is_second() ? second : first) + shuffle_xor(is_second() ? first : second, 1);
+    });
+  }
+}
+// This lane's features: none of them twice.
+template <int K>
+GRAPHRUN_TILE_FN Half<float, K> once(const Half<float, K>& x) {
+  Half<float, K> out = x;
+  if constexpr (K % 2 != 0) out.v[half_of(K) - 1] = is_second() ? 0.0f : x.v[half_of(K) - 1];
+  return out;
+}
+
+using tile::matmul;
+using tile::matmul_transposed;
+
+// x (1, K) times w (K, N).
+template <int Q, int K, int N>
+GRAPHRUN_TILE_FN auto matmul(const Half<float, K>& x, const float* w) {
+  static_assert(Q == 1);
+  const Half<float, K> mine = once(x);
+  return exchanged(map<N>([&](int n) {
+    float sum = 0;
+    GRAPHRUN_TILE_UNROLL
+    for (int k = 0; k < half_of(K); ++k) sum = scalar::fma(mine.v[k], w[At<K>{k} * N + n], sum);
+    return sum;
+  }));
+}
+template <int K, int N>
+GRAPHRUN_TILE_FN Half<float, N> matmul_halves(const Row<float, K>& x, const float* w) {
+  return halves<N>([&](const At<N>& n) {
+    float sum = 0;
+    GRAPHRUN_TILE_UNROLL
+    for (int k = 0; k < K; ++k) sum = scalar::fma(x[k], w[k * N + n], sum);
+    return sum;
+  });
+}
+// x (1, K) times the transpose of w (N, K).
+template <int Q, int K, int N>
+GRAPHRUN_TILE_FN auto matmul_transposed(const Half<float, K>& x, const float* w) {
+  static_assert(Q == 1);
+  const Half<float, K> mine = once(x);
+  return exchanged(map<N>([&](int n) {
+    float sum = 0;
+    GRAPHRUN_TILE_UNROLL
+    for (int k = 0; k < half_of(K); ++k) sum = scalar::fma(mine.v[k], w[n * K + At<K>{k}], sum);
+    return sum;
+  }));
+}
+template <int K, int N>
+GRAPHRUN_TILE_FN Half<float, N> matmul_transposed_halves(const Row<float, K>& x, const float* w) {
+  return halves<N>([&](const At<N>& n) {
+    float sum = 0;
+    GRAPHRUN_TILE_UNROLL
+    for (int k = 0; k < K; ++k) sum = scalar::fma(x[k], w[n * K + k], sum);
+    return sum;
+  });
+}
+
+// ---- sums over rows, half of them in each lane: number kAt and those after it
+
+// The transpose of x (1, K) times y (1, N): this lane's columns, or its rows.
+template <int kAt, int Q, int K, int N, int V>
+GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, K>& all_x, const Half<float, N>& y, bool live) {
+  const auto x = map<K>([&](int k) { return live ? all_x[k] : 0.0f; });
+  GRAPHRUN_TILE_UNROLL
+  for (int n = 0; n < half_of(N); ++n) {
+    const float of_y = live ? y.v[n] : 0.0f;
+    GRAPHRUN_TILE_UNROLL
+    for (int k = 0; k < K; ++k) {
+      float& sum = sums[kAt + k * half_of(N) + n];
+      sum = scalar::fma(x[k], of_y, sum);
+    }
+  }
+}
+template <int kAt, int Q, int K, int N, int V>
+GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Half<float, K>& x, const Row<float, N>& all_y, bool live) {
+  const auto y = map<N>([&](int n) { return live ? all_y[n] : 0.0f; });
+  GRAPHRUN_TILE_UNROLL
+  for (int k = 0; k < half_of(K); ++k) {
+    const float of_x = live ? x.v[k] : 0.0f;
+    GRAPHRUN_TILE_UNROLL
+    for (int n = 0; n < N; ++n) {
+      float& sum = sums[kAt + k * N + n];
+      sum = scalar::fma(of_x, y[n], sum);
+    }
+  }
+}
+// Where element e of it is, among the numbers of both lanes: those of the second begin at `second`.
+template <int N>
+GRAPHRUN_TILE_FN int of_columns(int at, int second, int e) {
+  return e % N / half_of(N) * second + at + e / N * half_of(N) + e % N % half_of(N);
+}
+template <int K, int N>
+GRAPHRUN_TILE_FN int of_rows(int at, int second, int e) {
+  return e / N / half_of(K) * second + at + e / N % half_of(K) * N + e % N;
+}
+
+// Of N numbers this lane's half becomes combine(number, term(n, m)) for M terms one after the other.
+template <int kAt, int N, int M, int V, class Term, class Combine>
+GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, Term term, Combine combine, bool live) {
+  GRAPHRUN_TILE_UNROLL
+  for (int n = 0; n < half_of(N); ++n) {
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < M; ++m) {
+      const float x = At<N>{n}.of([&](int k) { return term(k, m); });
+      sums[kAt + n] = combine(sums[kAt + n], live ? x : nothing);
+    }
+  }
+}
+template <int kAt, int N, int V, class Combine>
+GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, const Half<float, N>& x, Combine combine, bool live) {
+  GRAPHRUN_TILE_UNROLL
+  for (int n = 0; n < half_of(N); ++n) sums[kAt + n] = combine(sums[kAt + n], live ? x.v[n] : nothing);
+}
+
+// Of all lanes of a warp: each lane's sums combined over the rows, into `row`; those of second lanes from kSecond on.
+template <class Combine, int kSecond, int kValues>
+GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row) {
+  static_assert(kSecond >= kValues);
+  int first = is_second() ? kSecond : 0, count = kValues;
+  halve<Combine, kValues, 2>(part, static_cast<int>(thread_index() % 32), first, count);
+  GRAPHRUN_TILE_UNROLL
+  for (int i = 0; i < (kValues + 15) / 16; ++i) {
+    if (i < count) row[first + i] = part[i];
+  }
+}
+
+// ---- rows
+
+// As those of a thread, kRows at a time, `first` this pair's. Lanes of a warp stay together: where there are no rows
+// left for some, they have the last one once more, which is not live.
+template <u32 kCapacity, u32 kRows, int kUnrolled, bool kPartial, bool kAlone, class Row>
+GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
+  if constexpr (!kPartial && kCapacity / kRows <= kUnrolled) {
+    tile::for_rows<kCapacity, kRows, kUnrolled, false, kAlone>(first, count, row);
+  } else {
+    const u32 all = kPartial ? count : kCapacity, place = first % 16;
+    GRAPHRUN_TILE_LOOP
+    for (u32 of_warp = first - place; of_warp < all; of_warp += kRows) {
+      const u32 r = of_warp + place;
+      const bool live = r < all;
+      row(0, live ? r : all - 1, live);
+    }
+  }
+}
+
+}  // namespace graphrun::cuda::tile::by_pair
