@@ -40,16 +40,16 @@ std::string short_bytes(double bytes) {
 }
 
 // A value that has bytes of its own: from `first` to the end of `last`, steps counted over all phases.
-struct Block {
+struct PlannedBlock {
   std::size_t id;
   std::uint64_t begin, end;
   std::size_t first, last;
   bool always;
 };
 
-class Picture {
+class PlanPicture {
  public:
-  Picture(const Program& program, std::string_view executor) : program_(program), executor_(executor) {}
+  PlanPicture(const Program& program, std::string_view executor) : program_(program), executor_(executor) {}
 
   Drawing run() {
     find_blocks();
@@ -58,7 +58,7 @@ class Picture {
     drawing_.width = kWidth;
     drawing_.height = kHeight;
     axes();
-    for (const Block& block : blocks_) draw(block);
+    for (const PlannedBlock& block : blocks_) draw(block);
     marks();
     heading();
     return std::move(drawing_);
@@ -77,7 +77,7 @@ class Picture {
       if (!owns_bytes(program_, id) || buffer.kind == BufferKind::tile || buffer.layout == Layout::registers ||
           buffer.bytes == 0)
         continue;
-      Block block{id, buffer.offset, buffer.offset + buffer.bytes, 0, steps_ - 1, true};
+      PlannedBlock block{id, buffer.offset, buffer.offset + buffer.bytes, 0, steps_ - 1, true};
       if (const auto& use = uses[id]) {
         block.first = starts_[use->phase] + use->first;
         block.last = starts_[use->phase] + use->last;
@@ -90,7 +90,7 @@ class Picture {
   void find_range() {
     high_ = std::max<std::uint64_t>(program_.arena_bytes, 1);
     std::uint64_t begin = high_, end = 0;
-    for (const Block& block : blocks_) {
+    for (const PlannedBlock& block : blocks_) {
       if (block.always) continue;
       begin = std::min(begin, block.begin);
       end = std::max(end, block.end);
@@ -142,7 +142,7 @@ class Picture {
     return look == std::end(kLooks) ? plot::kAxisColour : look->colour;
   }
 
-  void draw(const Block& block) {
+  void draw(const PlannedBlock& block) {
     if (block.end <= low_ || block.begin >= high_) return;
     const double left = x(block.first), right = x(block.last + 1), bottom = y(std::max(block.begin, low_)),
                  top = y(std::min(block.end, high_));
@@ -161,7 +161,7 @@ class Picture {
     std::vector<std::int64_t> change(steps_ + 1, 0);
     std::int64_t live = 0, most = 0;
     std::size_t peak = 0;
-    for (const Block& block : blocks_) {
+    for (const PlannedBlock& block : blocks_) {
       const auto bytes = static_cast<std::int64_t>(block.end - block.begin);
       if (block.always) continue;
       change[block.first] += bytes;
@@ -204,7 +204,7 @@ class Picture {
     double at = 12, down = 54;
     for (const KindLook& look : kLooks) {
       std::uint64_t bytes = 0;
-      for (const Block& block : blocks_)
+      for (const PlannedBlock& block : blocks_)
         if (program_.buffers[block.id].kind == look.kind) bytes += block.end - block.begin;
       if (bytes == 0) continue;
       const std::string text = fmt::format("{} {}", name_of(look.kind), short_bytes(static_cast<double>(bytes)));
@@ -218,7 +218,7 @@ class Picture {
 
   const Program& program_;
   std::string_view executor_;
-  std::vector<Block> blocks_;
+  std::vector<PlannedBlock> blocks_;
   std::vector<std::size_t> starts_;  // of phases
   std::size_t steps_ = 0;
   std::uint64_t low_ = 0, high_ = 1;
@@ -229,7 +229,7 @@ class Picture {
 }  // namespace
 
 Drawing plan_picture(const Program& program, std::string_view executor) {
-  return Picture(program, executor).run();
+  return PlanPicture(program, executor).run();
 }
 
 }  // namespace graphrun::cli
