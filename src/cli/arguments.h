@@ -25,6 +25,7 @@ struct Arguments {
   SessionOptions session;
   std::string save_weights;             // path; empty: none
   std::string column;                   // init: the target
+  std::string report;                   // train, eval: path of the page; empty: none
   std::string output;                   // init, predict, plot, plan: path; empty: stdout
   std::vector<std::string> files;       // plot: paths
   std::vector<std::string> columns;     // plot: those to draw; runs: to show; empty: what says most

@@ -2,6 +2,8 @@
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 #include "open.h"
+#include "output_files.h"
+#include "report_page.h"
 #include "results.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -11,7 +13,8 @@ namespace graphrun::cli {
 namespace {
 
 int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
-  Session session = open_session(arguments, diagnostics);
+  OutputFiles outputs(arguments);
+  Session session = open_session(arguments, diagnostics, nullptr, &outputs);
   if (const std::string& stray = session.model().data.stray; !stray.empty()) {
     throw Error(ErrorKind::input, "weights.split", stray + ": 'test' may hold rows that were trained with",
                 "evaluate with the data and the split of the training, or give new rows a split of their own: "
@@ -20,6 +23,14 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   if (arguments.verbose) describe(session, diagnostics);
   Results results = evaluated(session);
   if (arguments.json) results.settings = training_settings(session.model());
+  if (outputs.report) {
+    ReportSource source;
+    source.heading = "evaluation";
+    source.graph = graph_of(arguments);
+    source.environment = environment_text(arguments.command, session);
+    outputs.report->write(report_page(session, results, source));
+    outputs.report->commit();
+  }
   write_results(arguments.json ? as_json(results) : as_text(results) + details_text(results));
   refuse_non_finite(results);
   return kDone;

@@ -20,6 +20,7 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
   open(weights, arguments.save_weights, "weights.write");
   open(trace, arguments.profile_trace, "profile.write");
   open(dump, arguments.dump_to, "dump.write");
+  open(report, arguments.report, "report.write");
 
   const std::vector<Entry> entries = opened();
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -43,7 +44,7 @@ void OutputFiles::refuse_read(const Model& model) const {
 }
 
 void OutputFiles::connect(Diagnostics& diagnostics) {
-  for (std::optional<OutputFile>* file : {&log, &losses, &weights, &trace, &dump}) {
+  for (std::optional<OutputFile>* file : {&log, &losses, &weights, &trace, &dump, &report}) {
     if (!*file || !(*file)->is_direct()) continue;
     const Waiting waiting(diagnostics, fmt::format("waiting for a reader of '{}'", (*file)->path()));
     (*file)->connect();
@@ -60,6 +61,7 @@ std::vector<OutputFiles::Entry> OutputFiles::opened() const {
   add("--save-weights", weights);
   add("--profile-trace", trace);
   add("--dump-to", dump);
+  add("--report", report);
   return entries;
 }
 

@@ -22,8 +22,10 @@
 #include "line_file.h"
 #include "open.h"
 #include "output_files.h"
+#include "plot/figure.h"
 #include "profile.h"
 #include "progress.h"
+#include "report_page.h"
 #include "results.h"
 #include "run_folder.h"
 #include "terminal.h"
@@ -87,6 +89,48 @@ class Attempts {
   bool out_of_memory_ = false;
 };
 
+// The losses of a report's page: as many as there are epochs, and room for them before the first step.
+class LossCurves {
+ public:
+  explicit LossCurves(const Session& session, bool wanted) : wanted_(wanted) {
+    if (!wanted_) return;
+    const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(session.model().train.epochs + 1, 1, 1 << 20));
+    for (plot::Series* series : {&loss_, &validation_}) {
+      series->x.reserve(most);
+      series->y.reserve(most);
+    }
+  }
+  void report(const Report& report) {
+    if (!wanted_ || loss_.x.size() == loss_.x.capacity()) return;
+    const auto add = [&](plot::Series& series, double loss) {
+      series.x.push_back(static_cast<double>(report.epoch));
+      series.y.push_back(loss);
+    };
+    add(loss_, report.loss);
+    if (report.validation != nullptr) add(validation_, report.validation->loss);
+  }
+  plot::Figure figure() {
+    plot::Figure figure;
+    figure.x.label = "epoch";
+    figure.y.label = "loss";
+    figure.series.push_back(std::move(loss_));
+    if (!validation_.x.empty()) figure.series.push_back(std::move(validation_));
+    return figure;
+  }
+
+ private:
+  bool wanted_;
+  plot::Series loss_{"loss", {}, {}, 0, 0}, validation_{"validation_loss", {}, {}, 1, 0};
+};
+
+std::vector<std::pair<std::string, std::string>> facts_of_training(const TrainResult& training) {
+  const double rate = training.seconds > 0 ? static_cast<double>(training.steps) / training.seconds : 0;
+  return {{"epochs", fmt::format("{}{}", training.epochs, training.cancelled ? " (interrupted)" : "")},
+          {"steps", grouped(training.steps)},
+          {"seconds", fmt::format("{:.3f}", training.seconds)},
+          {"steps/s", human_rate(rate)}};
+}
+
 void write_whole(OutputFile& file, std::string_view text) {
   file.write(text);
   file.commit();
@@ -114,7 +158,7 @@ void save_or_rescue(Session& session, OutputFile& file) {
 // Trains with the log, the losses and the progress. A loss that is not finite, or a device that fails, ends the
 // training but not the two files: what they have is whole. Before the first step they have nothing, and old ones stay.
 TrainResult train(Session& session, const Arguments& arguments, OutputFiles& outputs, AllocationWatch& watch,
-                  Attempts& attempts, Diagnostics& diagnostics) {
+                  Attempts& attempts, Diagnostics& diagnostics, LossCurves& curves) {
   History history(outputs.log, session, diagnostics);
   LineFile losses(outputs.losses);
   const auto finish = [&] {
@@ -128,6 +172,7 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
     options.on_report = [&](const Report& report) {
       history.report(report);
       progress.report(report);
+      curves.report(report);
     };
     if (losses.wanted()) {
       options.on_losses = [&](std::span<const double> some) {
@@ -176,7 +221,8 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   const Interrupt interrupt(session);
   AllocationWatch watch;
   Attempts attempts;
-  TrainResult training = train(session, arguments, outputs, watch, attempts, diagnostics);
+  LossCurves curves(session, outputs.report.has_value());
+  TrainResult training = train(session, arguments, outputs, watch, attempts, diagnostics, curves);
   if (outputs.weights) attempts.run([&] { save_or_rescue(session, *outputs.weights); });
   if (arguments.verbose) {  // of training alone: evaluation adds its own
     for (const auto& [name, value] : session.counters()) diagnostics.note(fmt::format("{}: {}", name, value));
@@ -193,6 +239,18 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
     if (outputs.trace) attempts.run([&] { write_whole(*outputs.trace, chrome_trace(*results.profile)); });
   }
 
+  if (outputs.report && !interrupted()) {
+    attempts.run([&] {
+      ReportSource source;
+      source.curves = curves.figure();
+      source.facts = facts_of_training(*results.training);
+      source.graph = graph_of(arguments);
+      source.environment = environment_text(arguments.command, session);
+      write_whole(*outputs.report, report_page(session, results, source));
+    });
+  } else if (outputs.report) {
+    diagnostics.note("the training was interrupted: there is no page of it");
+  }
   attempts.run([&] { folder.end(as_json(results)); });
   attempts.run([&] { write_results(arguments.json ? as_json(results) : as_text(results)); });
   attempts.throw_if_failed();
