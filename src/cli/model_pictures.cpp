@@ -36,6 +36,13 @@ std::int64_t numbers_a_row(const Model& model) {
   return count;
 }
 
+// A row of so many numbers is hardly anything else, from 8 by 8 on.
+bool is_image(std::int64_t numbers) {
+  std::int64_t side = 8;
+  while (side * side < numbers) ++side;
+  return side * side == numbers;
+}
+
 }  // namespace
 
 std::vector<std::string> picture_names() {
@@ -52,6 +59,7 @@ std::vector<std::string> pictures_of(const Session& session) {
   }
   std::vector<std::string> names;
   if (classes) names.emplace_back("confusion");
+  if (classes && is_image(numbers_a_row(model))) names.emplace_back("misclassified");
   if (numbers_a_row(model) == 2 && !model.outputs.empty()) names.emplace_back("surface");
   if (numbers) names.insert(names.end(), {"predicted", "residuals"});
   names.emplace_back("weights");

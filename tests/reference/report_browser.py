@@ -36,7 +36,7 @@ def main(graphrun, sources):
                        check=True, stdout=subprocess.DEVNULL)
         document, console = browse(browser, folder, page, "--dump-dom")
         failures = [f"the console says: {line}" for line in console]
-        for part in ("<h1>digits", "prefers-color-scheme: dark", "recall", "The memory plan"):
+        for part in ("<h1>digits", "prefers-color-scheme: dark", "recall", "wrong", "The memory plan"):
             if part not in document:
                 failures.append(f"the page has no {part}")
         for address in re.findall(r"""(?:src|href)=["'](?!data:|#)([^"']*)""", document):
