@@ -27,7 +27,7 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
     ReportSource source;
     source.heading = "evaluation";
     source.graph = graph_of(arguments);
-    source.environment = environment_text(arguments.command, session);
+    source.environment = described_environment(arguments.command, session);
     outputs.report->write(report_page(session, results, source));
     outputs.report->commit();
   }

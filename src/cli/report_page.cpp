@@ -24,17 +24,17 @@ namespace {
 // Of all pictures, written in the page's text.
 constexpr std::size_t kMostPictureBytes = 1'400'000;
 
-std::string number(double value) {
+std::string six_digits(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.6g}", value);
 }
 
-using Figures = std::vector<std::pair<std::string, double>>;
+using NamedFigures = std::vector<std::pair<std::string, double>>;
 
 // Loss, metrics and scores of a split, in the order of the text; a metric of the name of a score is the score.
-Figures figures_of(const Results& results, std::size_t split) {
-  Figures figures;
+NamedFigures figures_of(const Results& results, std::size_t split) {
+  NamedFigures figures;
   const auto add = [&](const std::string& name, double value) {
-    if (std::ranges::find(figures, name, &Figures::value_type::first) == figures.end())
+    if (std::ranges::find(figures, name, &NamedFigures::value_type::first) == figures.end())
       figures.emplace_back(name, value);
   };
   add("loss", results.splits[split]->loss);
@@ -74,7 +74,7 @@ std::string scores_table(const Results& results) {
       auto row = std::ranges::find(rows, name, [](const auto& one) { return one.front(); });
       if (row == rows.end()) row = rows.insert(rows.end(), {name});
       row->resize(column, "");
-      row->push_back(number(value));
+      row->push_back(six_digits(value));
     }
     for (auto& row : rows) row.resize(column + 1, "");
   }
@@ -135,7 +135,7 @@ std::string graph_of(const Arguments& arguments) {
   return show_model(arguments.model, arguments.load);
 }
 
-std::string environment_text(const std::vector<std::string>& command, const Session& session) {
+std::string described_environment(const std::vector<std::string>& command, const Session& session) {
   std::string line = "graphrun";
   for (const std::string& word : command) {
     const bool plain = !word.empty() && word.find_first_not_of(

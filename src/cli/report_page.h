@@ -29,6 +29,6 @@ std::string report_page(Session& session, const Results& results, const ReportSo
 // show_model() of the file that the command line names; empty where it can be read but once.
 std::string graph_of(const Arguments& arguments);
 // What train and eval tell of themselves: the command, the program, the machine.
-std::string environment_text(const std::vector<std::string>& command, const Session& session);
+std::string described_environment(const std::vector<std::string>& command, const Session& session);
 
 }  // namespace graphrun::cli

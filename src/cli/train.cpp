@@ -245,7 +245,7 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
       source.curves = curves.figure();
       source.facts = facts_of_training(*results.training);
       source.graph = graph_of(arguments);
-      source.environment = environment_text(arguments.command, session);
+      source.environment = described_environment(arguments.command, session);
       write_whole(*outputs.report, report_page(session, results, source));
     });
   } else if (outputs.report) {
