@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# commands.sh GRAPHRUN PAGE.md FILE...: types every command of the page (its ```sh blocks) in an empty folder. They must
-# succeed and leave these files.
+# commands.sh GRAPHRUN PAGE.md FILE...: types every command of the page (its ```sh blocks) in a folder that has nothing but
+# the models of the checkout. They must succeed and leave these files.
 set -euo pipefail
 
 graphrun=$(readlink -f "$1") page=$(readlink -f "$2")
 shift 2
+models=$(readlink -f "$(dirname "$0")/../../models")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
+ln -s "$models" models
 commands=$(awk '$0 == "```sh" { inside = 1; next } /^```/ { inside = 0 } inside' "$page")
 [ -n "$commands" ] || { echo "commands: the page has none"; exit 1; }
 PATH="$(dirname "$graphrun"):$PATH" bash -euo pipefail -c "$commands"
