@@ -16,7 +16,7 @@ struct SplitRows {
   const HostTensor* find(std::string_view input) const;
 };
 
-SplitRows predicted_rows(Session& session, const std::string& split);
+SplitRows predicted_rows(Session& session, const std::string& name);
 
 // Any elements as numbers.
 std::vector<double> doubles_of(const HostTensor& tensor);
