@@ -95,6 +95,28 @@ struct OutputSpec {
   std::string target;  // the input it answers; may be empty
 };
 
+// A figure of the split `validation` that a training goes by, and when it counts as better.
+struct Monitor {
+  enum class Mode : std::uint8_t { automatic, min, max };  // automatic: max for accuracy and r2, else min
+  std::string monitor = "loss";                            // or a metric, as it is told
+  Mode mode = Mode::automatic;
+  std::int64_t patience = 10;  // so many evaluations in a row without a better one are too many
+  double min_delta = 0;        // better by no more than this is not better
+};
+
+// Ends the training after `patience` evaluations in a row without a better one.
+struct EarlyStopping : Monitor {
+  bool restore_best = true;  // in the end the parameters are those of the best evaluation
+};
+
+// Multiplies the learning rate, or what its schedule gives, by `factor` after `patience` evaluations in a row without a
+// better one.
+struct LrPlateau : Monitor {
+  double factor = 0.1;
+  std::int64_t cooldown = 0;  // evaluations after that which do not count
+  double min_factor = 0;      // the product of all of them stays at least this
+};
+
 struct TrainSpec {
   Value minimize;
   std::vector<MetricSpec> metrics;
@@ -106,7 +128,11 @@ struct TrainSpec {
   bool drop_last = false;                 // leave out a last batch that is not full
   Precision precision = Precision::fp32;  // of products, in every phase
   MathMode math = MathMode::fast;         // on a device, in regions over rows
-  std::int64_t evaluate_every = 0;        // epochs; 0: only after the last
+  // Of `validation`, in epochs or in steps, one of them. Both 0: after the last epoch only, or after each one where the
+  // two below go by it.
+  std::int64_t evaluate_every = 0, evaluate_every_steps = 0;
+  std::optional<EarlyStopping> early_stopping;
+  std::optional<LrPlateau> lr_plateau;
   std::int64_t log_every = 0;             // epochs; 0: such that at most 200 reports are made
 };
 

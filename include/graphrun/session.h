@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "graphrun/error.h"
 #include "graphrun/executor.h"
 #include "graphrun/model.h"
 #include "graphrun/scores.h"
@@ -39,6 +40,8 @@ struct SessionOptions {
   std::string tiling;  // of regions over rows on a GPU, by the names in RegionSummary::choices; empty: the cheapest
   Profiling profiling = Profiling::off;
   int threads = 0;  // of the cpu executor; 0: the environment's GRAPHRUN_THREADS, else the cores there are
+  // Values of a training step whose statistics reports tell ("h" or "train/h"); they stay in memory until its end.
+  std::vector<std::string> watch = {};
 };
 
 struct Metrics {
@@ -46,16 +49,26 @@ struct Metrics {
   std::vector<std::pair<std::string, double>> values;  // in the model's order
 };
 
+// Of the elements of a watched value after a step; what is not finite is counted in `bad` and nowhere else. Class
+// numbers and truth values count as numbers.
+struct Statistics {
+  double min = 0, max = 0, mean = 0, deviation = 0;
+  double zeros = 0, bad = 0;  // shares of the elements
+};
+
 // What is told while it trains; valid during the call.
 struct Report {
   std::int64_t epoch = 0;  // finished epochs
   std::int64_t epochs = 0;
   std::uint64_t step = 0;               // finished steps
-  double loss = 0;                      // mean over the samples of the epoch
-  const Metrics* validation = nullptr;  // null: not evaluated after this epoch
-  bool due = true;                      // by log_every, or the last; false: made for its validation only
+  double loss = 0;                      // mean over the samples of the epoch so far
+  const Metrics* validation = nullptr;  // null: not evaluated after this step
+  bool due = true;                      // by log_every, or the last; false: made for its validation or `watched` only
   double seconds = 0;                   // of training so far, evaluation apart
   double steps_per_second = 0;
+  double lr_factor = 1;                        // of TrainSpec::lr_plateau
+  std::span<const Statistics> watched = {};    // in the order of SessionOptions::watch; empty: not looked at
+  std::optional<std::uint64_t> weights = {};   // their hash, if TrainOptions::hash_weights
 };
 
 struct TrainOptions {
@@ -64,6 +77,19 @@ struct TrainOptions {
   bool keep_losses = true;                       // of every step, in the result; from 2^24 steps on they are moved
   // The losses of the steps since the last call; one that is not finite is the last, and then train() throws.
   std::function<void(std::span<const double>)> on_losses = {};
+  bool hash_weights = false;      // for each report; a look at all parameters
+  std::uint64_t watch_every = 0;  // steps between looks at SessionOptions::watch; 0: with each report
+  // Where the loss or a parameter stops being finite the step is run again, op by op, and the Error names the one that
+  // began it. For this a copy of all states is kept on the host, made anew for less than 1 % of the time. False: no
+  // copy, and the Error names the step only.
+  bool trace_not_finite = true;
+};
+
+// The best evaluation that a training has seen.
+struct Best {
+  double value = 0;  // of EarlyStopping::monitor
+  std::int64_t epoch = 0;
+  std::uint64_t step = 0;
 };
 
 struct TrainResult {
@@ -71,7 +97,22 @@ struct TrainResult {
   std::uint64_t steps = 0;
   double seconds = 0;  // wall time of training, evaluation apart
   bool cancelled = false;
+  bool stopped_early = false;
+  std::optional<Best> best;  // with early_stopping, and where there was one
+  bool restored = false;     // the parameters are those of `best`
+  double lr_factor = 1;      // of lr_plateau, at last
   std::vector<double> losses;  // of every step
+};
+
+// train() met a loss or a parameter that is not finite. The session's states are those before the step that began it.
+class GRAPHRUN_API NotFinite : public Error {
+ public:
+  NotFinite(Diagnostic diagnostic, std::uint64_t steps) : Error(ErrorKind::run, {std::move(diagnostic)}), steps_(steps) {}
+  ~NotFinite() override;
+  std::uint64_t steps() const { return steps_; }  // of training that the session's parameters have seen: all finite
+
+ private:
+  std::uint64_t steps_;
 };
 
 // How long the constructor took, and what for.
@@ -113,8 +154,8 @@ class GRAPHRUN_API Session {
   Session& operator=(Session&&) noexcept;
 
   // Trains for the model's number of epochs. From the return of the first step to its own it allocates nothing, unless
-  // the callbacks do or losses of more than 2^24 steps are kept. Throws Error (kind run) for a loss that is not finite,
-  // at the next look: after a report's epochs or 4096 steps.
+  // the callbacks do or losses of more than 2^24 steps are kept. Throws NotFinite for a loss or a parameter that is not
+  // finite, at the next look: after a report's epochs or 4096 steps.
   TrainResult train(const TrainOptions& options);
   TrainResult train(const std::function<void(const Report&)>& on_report = {});
   // Asks the train() that is under way to return after the steps in flight: about 0.05 s of them, or one. It returns as
@@ -136,6 +177,7 @@ class GRAPHRUN_API Session {
   std::optional<std::vector<OutputScores>> scores(std::string_view split, double seconds);
   bool has_split(std::string_view split) const;
   std::vector<std::string> metric_names() const;  // of what evaluate() gives beside the loss
+  std::vector<std::string> watched() const;       // SessionOptions::watch
 
   // The outputs by name for each sample of `inputs` (original units in, original units out), or the first of them.
   std::vector<std::pair<std::string, HostTensor>> predict_all(

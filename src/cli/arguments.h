@@ -36,7 +36,12 @@ struct Arguments {
   std::vector<std::string> keep;        // predict: columns
   bool labels = false;                  // predict
   bool probabilities = false;           // predict
-  std::string log, losses;              // the same
+  std::vector<std::string> logs;        // train: paths
+  std::string tensorboard;              // train: path of a folder; empty: none
+  bool hash_weights = false;            // train: in the logs
+  std::uint64_t watch_every = 0;        // train: steps; 0: with each report
+  bool forensics = true;                // train
+  std::string losses;                   // train: path; empty: none
   std::string profile_trace;            // the same
   std::string against = "ref";          // verify
   std::optional<std::uint64_t> steps;   // verify, bench

@@ -1,43 +1,97 @@
 #include "history.h"
 
-#include <iterator>
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include "event_log.h"
+#include "text_logs.h"
 
 namespace graphrun::cli {
+namespace {
 
-History::History(std::optional<OutputFile>& file, const Session& session, Diagnostics& diagnostics) : lines_(file) {
-  if (!lines_.wanted()) return;
-  const auto to = std::back_inserter(lines_.line());
-  fmt::format_to(to, "epoch,step,seconds,steps_per_second,loss");
+std::vector<LogColumn> columns_of(const Session& session, bool hashes) {
+  std::vector<LogColumn> columns = {{"epoch", "", "{}"},
+                                    {"step", "", "{}"},
+                                    {"seconds", "", "{:.6f}"},
+                                    {"steps_per_second", "speed/steps_per_second", "{:.6g}"},
+                                    {"loss", "loss/train", "{}"}};
   if (session.has_split("validation")) {
-    fmt::format_to(to, ",validation_loss");
-    cells_ = 1;
-    for (const std::string& name : session.metric_names()) {
-      fmt::format_to(to, ",validation_{}", name);
-      ++cells_;
+    columns.push_back({"validation_loss", "loss/validation", "{}"});
+    for (const std::string& name : session.metric_names())
+      columns.push_back({"validation_" + name, name + "/validation", "{}"});
+  }
+  if (session.model().train.lr_plateau) columns.push_back({"lr_factor", "lr_factor", "{}"});
+  for (const std::string& value : session.watched()) {
+    for (const char* figure : {"min", "max", "mean", "deviation", "zeros", "bad"})
+      columns.push_back({fmt::format("{}:{}", value, figure), fmt::format("{}/{}", value, figure), "{:.6g}"});
+  }
+  if (hashes) columns.push_back({"weights_hash", "", ""});
+  return columns;
+}
+
+std::unique_ptr<LogWriter> text_log(OutputFile& file) {
+  const std::string& path = file.path();
+  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return std::make_unique<JsonLog>(file);
+  return std::make_unique<CsvLog>(file);
+}
+
+}  // namespace
+
+History::History(OutputFiles& outputs, const Session& session, bool hashes, Diagnostics& diagnostics)
+    : factor_(session.model().train.lr_plateau.has_value()), hashes_(hashes) {
+  if (outputs.logs.empty() && !outputs.events) return;
+  columns_ = columns_of(session, hashes);
+  cells_.resize(columns_.size());
+  if (session.has_split("validation")) metrics_ = 1 + session.metric_names().size();
+  const auto begin = [&](std::unique_ptr<LogWriter> writer, OutputFile& file) {
+    writer->begin(columns_, session.step());
+    writers_.push_back(std::move(writer));
+    if (const std::string place = file.publish(); place != file.path()) {
+      diagnostics.note(fmt::format("'{}' is an older log, which stays until this run has ended; its own grows in '{}'",
+                                   file.path(), place));
     }
-  }
-  lines_.end_line();
-  lines_.flush();
-  lines_.check();
-  if (const std::string place = file->publish(); place != file->path()) {
-    diagnostics.note(fmt::format("'{}' is an older log, which stays until this run has ended; its own grows in '{}'",
-                                 file->path(), place));
-  }
+  };
+  for (OutputFile& file : outputs.logs) begin(text_log(file), file);
+  if (outputs.events) begin(std::make_unique<EventLog>(*outputs.events), *outputs.events);
 }
 
 void History::report(const Report& report) {
-  if (!lines_.wanted()) return;
-  const auto to = std::back_inserter(lines_.line());
-  fmt::format_to(to, "{},{},{:.6f},{:.6g},{}", report.epoch, report.step, report.seconds, report.steps_per_second,
-                 report.loss);
-  if (report.validation == nullptr) {
-    for (std::size_t i = 0; i < cells_; ++i) lines_.line().push_back(',');
-  } else {
-    fmt::format_to(to, ",{}", report.validation->loss);
-    for (const auto& [name, value] : report.validation->values) fmt::format_to(to, ",{}", value);
+  if (writers_.empty()) return;
+  std::size_t at = 0;
+  const auto add = [&](LogCell cell) { cells_[at++] = cell; };
+  add(static_cast<std::uint64_t>(report.epoch));
+  add(report.step);
+  add(report.seconds);
+  add(report.steps_per_second);
+  add(report.loss);
+  for (std::size_t i = 0; i < metrics_; ++i) {
+    if (report.validation == nullptr)
+      add({});
+    else
+      add(i == 0 ? report.validation->loss : report.validation->values[i - 1].second);
   }
-  lines_.end_line();
-  lines_.flush();
+  if (factor_) add(report.lr_factor);
+  const std::size_t watched = columns_.size() - at - (hashes_ ? 1 : 0);
+  for (const Statistics& s : report.watched) {
+    for (const double figure : {s.min, s.max, s.mean, s.deviation, s.zeros, s.bad}) add(figure);
+  }
+  for (std::size_t i = report.watched.size() * 6; i < watched; ++i) add({});
+  if (hashes_) report.weights ? add(LogHash{*report.weights}) : add({});
+  for (const auto& writer : writers_) writer->write({report.step, cells_});
+}
+
+void History::finish() {
+  std::exception_ptr failure;
+  for (const auto& writer : writers_) {
+    try {
+      writer->finish();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace graphrun::cli

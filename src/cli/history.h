@@ -1,25 +1,32 @@
-// history.h: --log: a CSV file with a line for each report of the training.
-// Contract: the header is there when the training begins, then each line is one write to the end of the file, so that a
-// run that is killed leaves whole lines. A cell is empty where nothing was evaluated. Nothing is allocated after the
-// constructor. Leaves to others: a write that fails (line_file.h).
+// history.h: --log and --tensorboard: a row for each report of the training, in every file that was asked for.
+// Contract: the columns are known when the training begins, then each row is one write to the end of each file, so that
+// a run that is killed leaves what can be read. A cell is empty where nothing was evaluated. Nothing is allocated after
+// the constructor. Leaves to others: formats (text_logs.h, event_log.h), a write that fails (line_file.h).
 #pragma once
+
+#include <memory>
+#include <vector>
 
 #include "diagnostics.h"
 #include "graphrun/session.h"
-#include "line_file.h"
+#include "log_row.h"
+#include "output_files.h"
 
 namespace graphrun::cli {
 
 class History {
  public:
-  History(std::optional<OutputFile>& file, const Session& session, Diagnostics& diagnostics);
+  History(OutputFiles& outputs, const Session& session, bool hashes, Diagnostics& diagnostics);
 
   void report(const Report& report);
-  void finish() { lines_.finish(); }
+  void finish();  // throws what the first write that failed threw, after all files have ended
 
  private:
-  LineFile lines_;
-  std::size_t cells_ = 0;  // of validation: its loss and metrics
+  std::vector<LogColumn> columns_;
+  std::vector<LogCell> cells_;
+  std::vector<std::unique_ptr<LogWriter>> writers_;
+  std::size_t metrics_ = 0;  // columns of validation, if there are any: its loss and metrics
+  bool factor_ = false, hashes_ = false;
 };
 
 }  // namespace graphrun::cli

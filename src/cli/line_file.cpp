@@ -11,7 +11,7 @@ constexpr std::size_t kLine = std::size_t{1} << 12;      // of many metrics
 
 }  // namespace
 
-LineFile::LineFile(std::optional<OutputFile>& file) : file_(file ? &*file : nullptr) {
+LineFile::LineFile(OutputFile* file) : file_(file) {
   if (file_ != nullptr) lines_.reserve(kGathered + kLine);
 }
 

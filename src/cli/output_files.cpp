@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <filesystem>
+
 #include "graphrun/error.h"
 #include "waiting.h"
 
@@ -15,7 +18,8 @@ void open(std::optional<OutputFile>& file, const std::string& path, const char* 
 }  // namespace
 
 OutputFiles::OutputFiles(const Arguments& arguments) {
-  open(log, arguments.log, "log.write");
+  for (const std::string& path : arguments.logs) logs.emplace_back(path, "log.write");
+  if (!arguments.tensorboard.empty()) open_events(arguments.tensorboard);
   open(losses, arguments.losses, "losses.write");
   open(weights, arguments.save_weights, "weights.write");
   open(trace, arguments.profile_trace, "profile.write");
@@ -39,15 +43,43 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
   refuse("/dev/stderr", "where stderr goes");
 }
 
+OutputFiles::~OutputFiles() {
+  events.reset();
+  std::error_code ignored;
+  if (!made_folder_.empty()) std::filesystem::remove(made_folder_, ignored);  // where it is empty
+}
+
+// TensorBoard reads the files of a folder in the order of their names, which begin with the time.
+void OutputFiles::open_events(const std::string& folder) {
+  std::error_code error;
+  if (std::filesystem::create_directories(folder, error)) made_folder_ = folder;
+  if (!std::filesystem::is_directory(folder, error)) {
+    throw Error(ErrorKind::input, "tensorboard.folder",
+                fmt::format("--tensorboard: cannot make the folder '{}'{}", folder,
+                            error ? ": " + error.message() : std::string()));
+  }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  std::filesystem::path path;
+  do {
+    path = std::filesystem::path(folder) / fmt::format("events.out.tfevents.{:010}.graphrun", seconds++);
+  } while (std::filesystem::exists(path, error));
+  open(events, path.string(), "tensorboard.write");
+}
+
 void OutputFiles::refuse_read(const Model& model) const {
   for (const std::string& path : model.data.files) refuse(path, "a file that the model reads");
 }
 
 void OutputFiles::connect(Diagnostics& diagnostics) {
-  for (std::optional<OutputFile>* file : {&log, &losses, &weights, &trace, &dump, &report}) {
-    if (!*file || !(*file)->is_direct()) continue;
-    const Waiting waiting(diagnostics, fmt::format("waiting for a reader of '{}'", (*file)->path()));
-    (*file)->connect();
+  const auto wait = [&](OutputFile& file) {
+    if (!file.is_direct()) return;
+    const Waiting waiting(diagnostics, fmt::format("waiting for a reader of '{}'", file.path()));
+    file.connect();
+  };
+  for (OutputFile& file : logs) wait(file);
+  for (std::optional<OutputFile>* file : {&losses, &weights, &trace, &dump, &report}) {
+    if (*file) wait(**file);
   }
 }
 
@@ -56,7 +88,8 @@ std::vector<OutputFiles::Entry> OutputFiles::opened() const {
   const auto add = [&](std::string_view flag, const std::optional<OutputFile>& file) {
     if (file) entries.push_back({flag, &*file});
   };
-  add("--log", log);
+  for (const OutputFile& file : logs) entries.push_back({"--log", &file});
+  add("--tensorboard", events);
   add("--losses", losses);
   add("--save-weights", weights);
   add("--profile-trace", trace);

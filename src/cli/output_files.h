@@ -19,11 +19,15 @@ namespace graphrun::cli {
 class OutputFiles {
  public:
   explicit OutputFiles(const Arguments& arguments);
+  ~OutputFiles();  // the folder of --tensorboard, if it was made here and nothing is in it
+  OutputFiles(const OutputFiles&) = delete;
+  OutputFiles& operator=(const OutputFiles&) = delete;
 
   void refuse_read(const Model& model) const;
   void connect(Diagnostics& diagnostics);
 
-  std::optional<OutputFile> log, losses, weights, trace, dump, report;
+  std::vector<OutputFile> logs;
+  std::optional<OutputFile> events, losses, weights, trace, dump, report;  // events: in the folder of --tensorboard
 
  private:
   struct Entry {
@@ -31,7 +35,10 @@ class OutputFiles {
     const OutputFile* file;
   };
   std::vector<Entry> opened() const;
+  void open_events(const std::string& folder);
   void refuse(const std::string& path, std::string_view what) const;
+
+  std::string made_folder_;
 };
 
 }  // namespace graphrun::cli

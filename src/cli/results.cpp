@@ -32,6 +32,11 @@ double steps_per_second(const TrainResult& training) {
 
 }  // namespace
 
+std::string epochs_text(const TrainResult& training) {
+  return fmt::format("{}{}", training.epochs,
+                     training.cancelled ? " (interrupted)" : training.stopped_early ? " (stopped early)" : "");
+}
+
 Results evaluated(Session& session, double seconds) {
   const double until = Profiler::now() + seconds;
   const auto left = [&] { return until - Profiler::now(); };
@@ -40,6 +45,9 @@ Results evaluated(Session& session, double seconds) {
   results.executor = session.executor();
   results.math = name_of(session.program().math);
   results.seed = session.model().train.seed;
+  const TrainSpec& train = session.model().train;
+  if (train.early_stopping) results.monitor = train.early_stopping->monitor;
+  results.lowers_lr = train.lr_plateau.has_value();
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
     if (!session.has_split(kSplits[i])) continue;
     results.splits[i] = session.evaluate(kSplits[i], left());
@@ -89,6 +97,15 @@ std::string as_json(const Results& results) {
     json.member("epochs", training->epochs).member("steps", training->steps);
     json.member("seconds", training->seconds).member("steps_per_second", steps_per_second(*training));
     json.member("interrupted", training->cancelled);
+    if (!results.monitor.empty()) {
+      json.key("early_stopping").begin_object().member("stopped", training->stopped_early);
+      json.member("monitor", results.monitor);
+      const Best best = training->best.value_or(Best{});
+      json.key("best").begin_object().member("epoch", best.epoch).member("step", best.step);
+      json.member("value", training->best ? best.value : std::nan("")).end_object();
+      json.member("restored", training->restored).end_object();
+    }
+    if (results.lowers_lr) json.member("lr_factor", training->lr_factor);
   }
   json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
   if (results.profile) write_profile(json.key("profile"), *results.profile);
@@ -131,7 +148,12 @@ std::string as_text(const Results& results) {
   line("", head);
   for (const auto& [name, numbers] : rows) line(name, numbers);
   if (const auto& training = results.training) {
-    line("epochs", fmt::format("{}{}", training->epochs, training->cancelled ? " (interrupted)" : ""));
+    line("epochs", epochs_text(*training));
+    if (const auto& best = training->best) {
+      line("best epoch", fmt::format("{}: {} {:.6g}{}", best->epoch, results.monitor, best->value,
+                                     training->restored ? ", whose weights these are" : ""));
+    }
+    if (training->lr_factor != 1) line("lr factor", fmt::format("{:.6g}", training->lr_factor));
     line("steps", grouped(training->steps));
     line("seconds", fmt::format("{:.3f}", training->seconds));
     line("steps/s", human_rate(steps_per_second(*training)));

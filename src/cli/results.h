@@ -1,7 +1,8 @@
 // results.h: what a trained model reached, as `train` and `eval` print it.
 // Contract: as JSON one object with exactly the keys model, executor, math, seed, settings, train, validation, test,
 // scores, epochs, steps, seconds, steps_per_second, interrupted, arena_bytes, weights_hash, in this order; without a
-// training the five about it are left out, and a profile, where one was asked for, comes last. A split holds loss, then
+// training the five about it are left out; early_stopping and lr_factor follow interrupted where the model asks for
+// them, and a profile, where one was asked for, comes last. A split holds loss, then
 // each metric by name; one that the model has not is null; of another file's rows there is one split, data, in place of
 // the three. So is what an interrupt left no time for. `scores` has an object for each split that there is, and there
 // one for each output with a target.
@@ -32,6 +33,8 @@ struct Results {
   std::array<std::vector<OutputScores>, kSplits.size()> scores;
   std::array<std::uint64_t, kSplits.size()> rows{};
   std::optional<TrainResult> training;
+  std::string monitor;      // of early_stopping; empty: the model has none
+  bool lowers_lr = false;   // the model has an lr_plateau
   std::uint64_t arena_bytes = 0;
   std::vector<std::string> regions;  // lines about them, for the text; none when none were asked for
   std::optional<std::string> weights_hash;
@@ -42,6 +45,7 @@ struct Results {
 // Every split that there is with the present weights, and their hash: as much of it as is done after so many seconds.
 Results evaluated(Session& session, double seconds = std::numeric_limits<double>::infinity());
 
+std::string epochs_text(const TrainResult& training);  // "12 (stopped early)"
 std::string as_json(const Results& results);
 std::string as_text(const Results& results);
 // Of the scores: by class or column of the split that says most, the last one of train, validation, test.

@@ -82,7 +82,8 @@ RunFolder::RunFolder(Arguments& arguments) : arguments_(arguments) {
   if (!fs::is_directory(parent, error))
     refuse(parent, error ? error : std::make_error_code(std::errc::not_a_directory));
   folder_ = (arguments.run_name.empty() ? counted_up(parent) : named(parent, arguments.run_name)).string();
-  if (arguments.log.empty()) arguments.log = file("log.csv");
+  if (arguments.logs.empty()) arguments.logs.push_back(file("log.csv"));
+  arguments.hash_weights = true;
   if (arguments.save_weights.empty()) arguments.save_weights = file("weights.npz");
 }
 

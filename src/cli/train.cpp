@@ -125,7 +125,7 @@ class LossCurves {
 
 std::vector<std::pair<std::string, std::string>> facts_of_training(const TrainResult& training) {
   const double rate = training.seconds > 0 ? static_cast<double>(training.steps) / training.seconds : 0;
-  return {{"epochs", fmt::format("{}{}", training.epochs, training.cancelled ? " (interrupted)" : "")},
+  return {{"epochs", epochs_text(training)},
           {"steps", grouped(training.steps)},
           {"seconds", fmt::format("{:.3f}", training.seconds)},
           {"steps/s", human_rate(rate)}};
@@ -159,7 +159,7 @@ void save_or_rescue(Session& session, OutputFile& file) {
 // training but not the two files: what they have is whole. Before the first step they have nothing, and old ones stay.
 TrainResult train(Session& session, const Arguments& arguments, OutputFiles& outputs, AllocationWatch& watch,
                   Attempts& attempts, Diagnostics& diagnostics, LossCurves& curves) {
-  History history(outputs.log, session, diagnostics);
+  History history(outputs, session, arguments.hash_weights, diagnostics);
   LineFile losses(outputs.losses);
   const auto finish = [&] {
     attempts.run([&] { losses.finish(); });
@@ -169,6 +169,9 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
     Progress progress(diagnostics.chatty(), session);
     TrainOptions options;
     options.keep_losses = false;
+    options.hash_weights = arguments.hash_weights;
+    options.watch_every = arguments.watch_every;
+    options.trace_not_finite = arguments.forensics;
     options.on_report = [&](const Report& report) {
       history.report(report);
       progress.report(report);
@@ -190,6 +193,19 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
     watch.disarm();
     finish();
     return training;
+  } catch (const NotFinite& error) {
+    watch.disarm();
+    finish();
+    // As after an interrupt: what the time was spent for is kept.
+    if (outputs.weights && error.steps() > 0) {
+      attempts.run([&] {
+        save_or_rescue(session, *outputs.weights);
+        diagnostics.note(fmt::format("'{}' has the weights after step {}, which are finite", outputs.weights->path(),
+                                     error.steps()));
+      });
+    }
+    attempts.tell(diagnostics);
+    throw;
   } catch (...) {
     watch.disarm();
     if (session.step() > 0) finish();

@@ -15,7 +15,11 @@
 
 namespace graphrun {
 
+NotFinite::~NotFinite() = default;
+
 namespace {
+
+constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
 
 std::shared_ptr<Executor> executor_for(const Model& model, const SessionOptions& options,
                                        std::vector<ExecutorTiming>& timings) {
@@ -54,12 +58,13 @@ Model with_good_classes(Model model) {
 Session::Impl::Impl(Model m, const SessionOptions& options)
     : model(with_good_classes(std::move(m))),
       predicted_classes(class_numbers_of_outputs(model)),
-      executor(executor_for(model, options, timings)) {
+      executor(executor_for(model, options, timings)),
+      planned(plan_options(options)) {
   const double start = Profiler::now();
-  compiled = compile_model(model, {&executor, 1}, plan_options(options));
+  compiled = compile_model(model, {&executor, 1}, planned);
   const double has_plan = Profiler::now();
   executor->set_profiling(options.profiling);
-  runnable = load(plan_options(options));
+  runnable = load(planned);
   const double has_loaded = Profiler::now();
   write_start(model, compiled, {runnable.get()});
   times = {has_plan - start, has_loaded - has_plan, Profiler::now() - has_loaded};
@@ -72,6 +77,16 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
     totals.resize(std::max(totals.size(), numbers));
   }
   for (const MetricFormula& formula : compiled.step.formulas) formulas.emplace_back(formula);
+  for (const std::string& name : options.watch) {
+    const BufferId in_step = compiled.find("train/" + name), id = in_step == kNoBuffer ? compiled.find(name) : in_step;
+    if (id == kNoBuffer)
+      throw Error(ErrorKind::input, "watch.simplified", fmt::format("'{}' was simplified away", name),
+                  "--no-passes leaves the graph as it was built");
+    watched.push_back({id, std::vector<std::byte>(program().buffers[id].type.bytes())});
+    watched_names.push_back(name);
+  }
+  watched_statistics.resize(watched.size());
+  piece.resize(kPiece);
   for (const Standardization& one : model.data.standardizations) fitted_by_input.emplace(one.input, &one);
 }
 
@@ -129,6 +144,22 @@ std::uint64_t Session::Impl::steps_before_look(std::size_t phase, std::uint64_t 
   const double fit = last.seconds > 0 ? steps * kSeconds / last.seconds : steps * kGrowth;
   const double wanted = std::clamp(std::min(fit, steps * kGrowth), 1.0, 1e15);
   return std::min(most, static_cast<std::uint64_t>(wanted));
+}
+
+// A byte waits for the product of the one before: some 0.7 GB/s, and no other order gives the value that was always
+// printed. It is read in pieces, for 100 MB of new memory would take a quarter as long again.
+std::optional<std::uint64_t> Session::Impl::hash_parameters(double until) {
+  std::uint64_t hash = fnv1a({});
+  for (const auto& [name, node] : compiled.step.parameters) {
+    const std::uint64_t bytes = compiled.step.graph[node].type.bytes();
+    for (std::uint64_t first = 0; first < bytes; first += kPiece) {
+      if (Profiler::now() > until) return std::nullopt;
+      const std::span<std::byte> some = std::span(piece).first(std::min(kPiece, bytes - first));
+      runnable->read_range(buffer(node), first, some);
+      hash = fnv1a(some, hash);
+    }
+  }
+  return hash;
 }
 
 // ---- the public face
@@ -206,6 +237,9 @@ std::vector<std::string> Session::metric_names() const {
   }
   return names;
 }
+std::vector<std::string> Session::watched() const {
+  return alive(impl_).watched_names;
+}
 HostTensor Session::predict(const std::vector<std::pair<std::string, HostTensor>>& inputs) {
   return std::move(alive(impl_).predict(inputs, 1).front().second);
 }
@@ -255,24 +289,10 @@ void Session::write(std::string_view name, const HostTensor& value) {
 std::string Session::weights_hash() {
   return *weights_hash(kForever);
 }
-// A byte waits for the product of the one before: some 0.7 GB/s, and no other order gives the value that was always
-// printed. It is read in pieces, for 100 MB of new memory would take a quarter as long again.
 std::optional<std::string> Session::weights_hash(double seconds) {
-  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
-  const double until = Profiler::now() + seconds;
-  std::vector<std::byte> piece;
-  std::uint64_t hash = fnv1a({});
-  const CompiledModel& compiled = alive(impl_).compiled;
-  for (const auto& [name, node] : compiled.step.parameters) {
-    const std::uint64_t bytes = compiled.step.graph[node].type.bytes();
-    for (std::uint64_t first = 0; first < bytes; first += kPiece) {
-      if (Profiler::now() > until) return std::nullopt;
-      piece.resize(std::min(kPiece, bytes - first));
-      impl_->runnable->read_range(compiled.buffer(node), first, piece);
-      hash = fnv1a(piece, hash);
-    }
-  }
-  return fmt::format("{:016x}", hash);
+  const std::optional<std::uint64_t> hash = alive(impl_).hash_parameters(Profiler::now() + seconds);
+  if (!hash) return std::nullopt;
+  return fmt::format("{:016x}", *hash);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Session::counters() const {

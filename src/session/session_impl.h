@@ -18,6 +18,7 @@
 #include "graphrun/session.h"
 #include "session/compiling/compiled_model.h"
 #include "session/metric_formula.h"
+#include "session/state_copy.h"
 
 namespace graphrun {
 
@@ -56,7 +57,15 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   // Of named_metrics(); allocates nothing. False, and nothing is written: train() was cancelled, or it is too late.
   bool evaluate(std::size_t evaluation, Metrics& metrics, double until = std::numeric_limits<double>::infinity());
   TrainResult train(const TrainOptions& options);
-  [[noreturn]] void refuse_loss(std::uint64_t step, double loss);
+  void see_watched(Report& report);
+  void write_lr_factor(double factor);
+  std::optional<std::uint64_t> hash_parameters(double until);  // session.cpp; nothing: it is too late
+  // Throws NotFinite: of the last n steps the loss was not finite at `step`, or no loss but a parameter; `good`: null
+  // where the step is not to be traced.
+  [[noreturn]] void refuse_not_finite(GoodStates* good, std::uint64_t step, std::optional<double> loss);
+  // The training step, at `last` or before, after which a parameter is not finite, or `last`; leaves the states before
+  // it, and `good` has them.
+  std::uint64_t first_bad_step(GoodStates& good, std::uint64_t last);
 
   // predict.cpp
   // The first `count` outputs.
@@ -81,6 +90,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   std::vector<ClassRange> predicted_classes;  // of what predict() is given
   std::vector<ExecutorTiming> timings;
   std::shared_ptr<Executor> executor;
+  PlanOptions planned;
   SetupTimes times;
   CompiledModel compiled;
   std::unique_ptr<Runnable> runnable;
@@ -94,6 +104,14 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
     double seconds = 0;       // that it took
   };
   std::vector<Pace> paces;            // by phase
+  struct Watched {
+    BufferId buffer = kNoBuffer;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Watched> watched;  // SessionOptions::watch
+  std::vector<std::string> watched_names;
+  std::vector<Statistics> watched_statistics;
+  std::vector<std::byte> piece;       // of a state that is looked at piece by piece
   std::atomic<bool> in_train{false};  // train() runs: cancel() means it
   std::atomic<bool> cancelled{false};
   // For step(): the training steps before the run() that is under way, and whether one is.

@@ -7,33 +7,34 @@
 #include <limits>
 
 #include "graphrun/error.h"
+#include "session/not_finite.h"
 #include "session/session_impl.h"
+#include "session/statistics.h"
+#include "session/stopping.h"
 
 namespace graphrun {
 namespace {
 
 constexpr std::uint64_t kLossesAtOnce = std::uint64_t{1} << 24;  // 128 MiB, touched as they come
 
-// Where the loop has to stop for the host: multiples of both, in epochs; 0 is never.
+// Where the loop has to stop for the host: multiples of each, in steps; 0 is never.
 struct Pauses {
-  std::int64_t log_every, evaluate_every, epochs;
+  std::uint64_t log = 0, evaluate = 0, watch = 0, total = 0;
 
-  std::int64_t after(std::int64_t epoch) const {
-    std::int64_t next = std::min(epochs, (epoch / log_every + 1) * log_every);
-    if (evaluate_every > 0) next = std::min(next, (epoch / evaluate_every + 1) * evaluate_every);
+  std::uint64_t after(std::uint64_t step) const {
+    std::uint64_t next = total;
+    for (const std::uint64_t every : {log, evaluate, watch}) {
+      if (every > 0) next = std::min(next, (step / every + 1) * every);
+    }
     return next;
   }
-  bool logs(std::int64_t epoch) const { return epoch % log_every == 0 || epoch == epochs; }
-  bool evaluates(std::int64_t epoch) const { return evaluate_every > 0 && epoch % evaluate_every == 0; }
-};
+  bool logs(std::uint64_t step) const { return is_multiple(step, log) || step == total; }
+  bool evaluates(std::uint64_t step) const { return is_multiple(step, evaluate); }
+  bool watches(std::uint64_t step) const { return is_multiple(step, watch); }
 
-Pauses pauses_of(const TrainSpec& train, bool validation) {
-  // At least 1, and small enough to be added to.
-  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
-  const std::int64_t every = train.log_every > 0 ? train.log_every : train.epochs / 200 + (train.epochs % 200 != 0);
-  return {std::clamp<std::int64_t>(every, 1, most), validation ? std::min(train.evaluate_every, most) : 0,
-          train.epochs};
-}
+ private:
+  static bool is_multiple(std::uint64_t step, std::uint64_t every) { return every > 0 && step % every == 0; }
+};
 
 std::uint64_t total_steps(std::int64_t epochs, std::uint64_t batches) {
   if (batches > 0 && static_cast<std::uint64_t>(epochs) > (std::uint64_t{1} << 62) / batches) {
@@ -41,6 +42,24 @@ std::uint64_t total_steps(std::int64_t epochs, std::uint64_t batches) {
                 fmt::format("{} epochs of {} steps are more than can be counted", epochs, batches));
   }
   return static_cast<std::uint64_t>(epochs) * batches;
+}
+
+Pauses pauses_of(const TrainSpec& train, std::uint64_t batches, bool validation, std::uint64_t watch) {
+  Pauses pauses;
+  pauses.total = total_steps(train.epochs, batches);
+  // What comes after the end never comes.
+  const auto steps = [&](std::int64_t epochs) {
+    return epochs > train.epochs ? 0 : static_cast<std::uint64_t>(epochs) * batches;
+  };
+  const auto in_reach = [&](std::uint64_t every) { return every > pauses.total ? 0 : every; };
+  pauses.log = steps(train.log_every > 0 ? train.log_every : train.epochs / 200 + (train.epochs % 200 != 0));
+  if (validation) {
+    const bool goes_by_it = train.early_stopping || train.lr_plateau;
+    pauses.evaluate = train.evaluate_every_steps > 0 ? in_reach(static_cast<std::uint64_t>(train.evaluate_every_steps))
+                                                     : steps(std::max<std::int64_t>(train.evaluate_every, goes_by_it));
+  }
+  pauses.watch = in_reach(watch);
+  return pauses;
 }
 
 }  // namespace
@@ -115,8 +134,8 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   const StepPhase& phase = compiled.step.phases[index];
   const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches.count());
   const std::optional<std::size_t> validation = evaluation_of("validation");
-  const Pauses pauses = pauses_of(model.train, validation.has_value());
-  const std::uint64_t total = total_steps(model.train.epochs, batches);
+  const Pauses pauses = pauses_of(model.train, batches, validation.has_value(), watched.empty() ? 0 : options.watch_every);
+  const std::uint64_t total = pauses.total;
   const std::uint64_t ring = static_cast<std::uint64_t>(phase.ring);
 
   TrainResult result;
@@ -124,11 +143,18 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   std::vector<double> losses;  // of the chunk of steps
   losses.reserve(static_cast<std::size_t>(ring));
   Metrics metrics = validation ? named_metrics(*validation) : Metrics{};
-  double epoch_sum = 0;
+  Stopping stopping(model, metrics);
+  StateCopy best;  // parameters
+  if (model.train.early_stopping && model.train.early_stopping->restore_best)
+    best = StateCopy(program(), parameters_of(program()));
+  std::optional<GoodStates> good;
+  if (options.trace_not_finite) good.emplace(program(), buffer(phase.counter), *runnable, done[index]);
+  GoodStates* const traced = good ? &*good : nullptr;
+  double epoch_sum = 0, epoch_samples = 0;
   const Cancellable cancellable(in_train, cancelled);
-  while (result.steps < total && !cancelled.load(std::memory_order_relaxed)) {
+  while (result.steps < total && !result.stopped_early && !cancelled.load(std::memory_order_relaxed)) {
     const bool alone = result.steps == 0 && options.on_first_step;
-    const std::uint64_t pause = static_cast<std::uint64_t>(pauses.after(result.epochs)) * batches;
+    const std::uint64_t pause = pauses.after(result.steps);
     const std::uint64_t n = alone ? 1 : steps_before_look(index, std::min(pause, result.steps + ring) - result.steps);
     const double before = Profiler::now();
     run(index, n);
@@ -138,61 +164,121 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     observe(index, phase.recorded[0].ring, n, [&](std::uint64_t step, float value) {
       if (!losses.empty() && !std::isfinite(losses.back())) return;
       losses.push_back(static_cast<double>(value));
-      epoch_sum += static_cast<double>(phase.batches.at(step)) * static_cast<double>(value);
-      if ((step + 1) % batches != 0) return;
-      last_epoch = epoch_sum / static_cast<double>(phase.batches.samples());
-      epoch_sum = 0;
+      const auto samples = static_cast<double>(phase.batches.at(step));
+      epoch_sum += samples * static_cast<double>(value);
+      epoch_samples += samples;
+      last_epoch = epoch_sum / epoch_samples;
+      if ((step + 1) % batches == 0) epoch_sum = epoch_samples = 0;
     });
     if (options.on_losses) options.on_losses(losses);
-    if (!std::isfinite(losses.back())) refuse_loss(result.steps + losses.size() - 1, losses.back());
+    if (!std::isfinite(losses.back())) refuse_not_finite(traced, done[index] - n + losses.size() - 1, losses.back());
     if (options.keep_losses) result.losses.insert(result.losses.end(), losses.begin(), losses.end());
     result.steps += n;
     result.epochs = static_cast<std::int64_t>(result.steps / batches);
+    if (good && good->due() && !good->look(*runnable, done[index])) refuse_not_finite(traced, done[index] - 1, {});
     if (result.steps == pause) {
       Report report;
       report.epoch = result.epochs;
       report.epochs = model.train.epochs;
       report.step = result.steps;
       report.loss = last_epoch;
-      report.due = pauses.logs(result.epochs);
       report.seconds = result.seconds;
       report.steps_per_second = result.seconds > 0 ? static_cast<double>(result.steps) / result.seconds : 0;
-      if (pauses.evaluates(result.epochs)) {
+      if (pauses.evaluates(result.steps)) {
         if (!evaluate(*validation, metrics)) break;
         report.validation = &metrics;
+        const Stopping::Decision decision = stopping.see(metrics, result.epochs, result.steps);
+        if (decision.is_best) best.take(*runnable);
+        if (decision.lowers_lr) write_lr_factor(stopping.state.lr_factor);
+        result.stopped_early = decision.stops;
       }
+      report.due = pauses.logs(result.steps) || result.stopped_early;
+      report.lr_factor = stopping.state.lr_factor;
+      if (options.watch_every == 0 || pauses.watches(result.steps)) see_watched(report);
+      if (options.hash_weights) report.weights = hash_parameters(std::numeric_limits<double>::infinity());
       if (options.on_report) options.on_report(report);
     }
     if (alone) options.on_first_step();
   }
-  result.cancelled = result.steps < total;
+  // A training ends with parameters that are finite, or not at all.
+  if (result.steps > 0 && !parameters_finite(program(), *runnable, piece))
+    refuse_not_finite(traced, done[index] - 1, {});
+  result.cancelled = result.steps < total && !result.stopped_early;
+  result.lr_factor = stopping.state.lr_factor;
+  if (stopping.state.stopping.seen) {
+    result.best = stopping.state.best;
+    result.restored = !best.buffers().empty();
+    best.put(*runnable);
+  }
   return result;
 }
 
-// The parameters are as the last step of the chunk left them: they say where it went wrong only when few are.
-void Session::Impl::refuse_loss(std::uint64_t step, double loss) {
-  std::vector<std::string> broken;
-  for (const auto& [name, node] : compiled.step.parameters) {
-    const TensorType& type = compiled.step.graph[node].type;
-    if (type.dtype != DType::f32) continue;
-    HostTensor values(type.dtype, type.shape);
-    runnable->read(buffer(node), values.bytes());
-    const std::span<const float> all = values.elements<float>();
-    if (!std::all_of(all.begin(), all.end(), [](float x) { return std::isfinite(x); })) broken.push_back(name);
+void Session::Impl::see_watched(Report& report) {
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    Watched& one = watched[i];
+    runnable->read(one.buffer, one.bytes);
+    watched_statistics[i] = statistics(program().buffers[one.buffer].type.dtype, one.bytes);
   }
-  std::string message =
-      fmt::format("the loss is {} at step {} (epoch {}): it is not finite", loss, step + 1,
-                  step / static_cast<std::uint64_t>(compiled.step.phases[training()].batches.count()) + 1);
-  if (broken.empty()) {
-    message += "; all parameters are still finite";
-  } else {
-    const std::size_t told = std::min<std::size_t>(broken.size(), 3);
-    message += fmt::format("; so {} now {}{}", broken.size() == 1 ? "is" : "are",
-                           fmt::join(broken.begin(), broken.begin() + static_cast<std::ptrdiff_t>(told), ", "),
-                           broken.size() > told ? fmt::format(" and {} more", broken.size() - told) : "");
+  report.watched = watched_statistics;
+}
+
+void Session::Impl::write_lr_factor(double factor) {
+  const auto value = static_cast<float>(factor);
+  runnable->write(buffer(compiled.step.lr_factor), std::as_bytes(std::span(&value, 1)));
+}
+
+std::uint64_t Session::Impl::first_bad_step(GoodStates& good, std::uint64_t last) {
+  const std::size_t index = training();
+  const auto go_to = [&](std::uint64_t step) {
+    good.put(*runnable);
+    done[index] = good.step();
+    while (done[index] < step)
+      run(index, std::min(step - done[index], static_cast<std::uint64_t>(compiled.step.phases[index].ring)));
+    return good.look(*runnable, step);
+  };
+  if (go_to(last)) return last;
+  std::uint64_t bad = last;  // after so many steps
+  // The first guess is mostly right.
+  for (std::uint64_t step = bad - 1; bad - good.step() > 1; step = good.step() + (bad - good.step()) / 2) {
+    if (!go_to(step)) bad = step;
   }
-  throw Error(ErrorKind::run, "run.not_finite", std::move(message),
-              "a smaller learning rate often helps; standardize data of large numbers");
+  (void)go_to(good.step());
+  return good.step();
+}
+
+void Session::Impl::refuse_not_finite(GoodStates* good, std::uint64_t step, std::optional<double> loss) {
+  const std::uint64_t batches = static_cast<std::uint64_t>(compiled.step.phases[training()].batches.count());
+  const auto place = [&](std::uint64_t at) { return fmt::format("step {} (epoch {})", at + 1, at / batches + 1); };
+  Diagnostic told;
+  told.code = "run.not_finite";
+  told.message = loss ? fmt::format("the loss is {} at {}", *loss, place(step))
+                      : fmt::format("a parameter is not finite after {}", place(step));
+  if (good == nullptr) {
+    told.hint = "a smaller learning rate often helps; standardize data of large numbers";
+    throw NotFinite(std::move(told), 0);
+  }
+  const std::uint64_t first = first_bad_step(*good, step);
+  if (first < step) told.message += fmt::format("; a parameter is not finite after {}", place(first));
+  std::optional<Diagnostic> found;
+  std::string untold;
+  try {
+    found = trace_not_finite(model, compiled, good->states(), executor, planned);
+  } catch (const OutOfMemory&) {
+    untold = "there is no memory for a second plan, to run the step op by op";
+  }
+  if (!found) {
+    if (untold.empty()) untold = "run op by op, without regions, the same step stays finite";
+    told.message += "; " + untold;
+    found = find_in_regions(compiled, good->states(), *runnable);
+    good->put(*runnable);
+    if (found) found->hint = "sums in another order may overflow: --no-fuse, a smaller learning rate, or clip_norm";
+  }
+  if (found) {
+    found->code = told.code;
+    found->message = fmt::format("{}; {}", told.message, found->message);
+    told = std::move(*found);
+  }
+  throw NotFinite(std::move(told), first);
 }
 
 }  // namespace graphrun

@@ -1,6 +1,7 @@
 #include "graph/frontend/model_check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -143,10 +144,38 @@ class Checker {
     };
     not_negative("epochs", train.epochs);
     not_negative("evaluate_every", train.evaluate_every);
+    not_negative("evaluate_every_steps", train.evaluate_every_steps);
     not_negative("log_every", train.log_every);
+    if (train.evaluate_every > 0 && train.evaluate_every_steps > 0) {
+      report("train.evaluate_every", "train: evaluate_every and evaluate_every_steps are both given", "leave one out");
+    }
+    if (train.early_stopping) check_monitor("early_stopping", *train.early_stopping);
+    if (train.lr_plateau) {
+      check_monitor("lr_plateau", *train.lr_plateau);
+      const auto share = [&](std::string_view name, double number, bool zero) {
+        if (number <= 1 && (zero ? number >= 0 : number > 0)) return;
+        report("train.range", fmt::format("train: lr_plateau: {} must be a number {} 0 and <= 1, got {}", name,
+                                          zero ? ">=" : ">", number));
+      };
+      share("factor", train.lr_plateau->factor, false);
+      share("min_factor", train.lr_plateau->min_factor, true);
+      not_negative("lr_plateau: cooldown", train.lr_plateau->cooldown);
+    }
     if (!std::isfinite(train.clip_norm) || train.clip_norm < 0) {
       report("train.range", fmt::format("train: clip_norm must be >= 0, got {}", train.clip_norm));
     }
+  }
+
+  void check_monitor(std::string_view part, const Monitor& monitor) {
+    if (const std::optional<Diagnostic> problem = monitor_problem(model_, monitor))
+      report(problem->code, fmt::format("train: {}: {}", part, problem->message), problem->hint);
+    if (monitor.patience < 1)
+      report("train.range", fmt::format("train: {}: patience must be >= 1, got {}", part, monitor.patience));
+    if (!std::isfinite(monitor.min_delta) || monitor.min_delta < 0)
+      report("train.range", fmt::format("train: {}: min_delta must be >= 0, got {}", part, monitor.min_delta));
+    if (model_.data.find("train") == nullptr || model_.data.find("validation") != nullptr) return;
+    report("train.no_validation", fmt::format("train: {} goes by the split 'validation', which is not there", part),
+           R"(for instance "split": [0.7, 0.15, 0.15] in "data")");
   }
 
   const Model& model_;
@@ -159,6 +188,47 @@ class Checker {
 
 void check_usable(const Model& model) {
   Checker(model).run();
+}
+
+namespace {
+// The metric under whose name it is told; null: none.
+const MetricSpec* monitored(const Model& model, const std::string& name) {
+  for (const MetricSpec& metric : model.train.metrics) {
+    for (const std::string& told : told_names(model, metric)) {
+      if (told == name) return &metric;
+    }
+  }
+  return nullptr;
+}
+}  // namespace
+
+std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor) {
+  if (monitor.mode != Monitor::Mode::automatic) return monitor.mode == Monitor::Mode::max;
+  if (monitor.monitor == "loss") return false;
+  const MetricSpec* metric = monitored(model, monitor.monitor);
+  if (metric == nullptr || metric->value.valid()) return std::nullopt;
+  return find_metric(metric->name)->more_is_better;
+}
+
+std::optional<Diagnostic> monitor_problem(const Model& model, const Monitor& monitor) {
+  if (monitor.monitor != "loss" && monitored(model, monitor.monitor) == nullptr) {
+    std::vector<std::string> names = {"loss"};
+    for (const MetricSpec& metric : model.train.metrics) {
+      for (std::string& told : told_names(model, metric)) names.push_back(std::move(told));
+    }
+    const std::string near = did_you_mean(monitor.monitor, names);
+    Diagnostic problem;
+    problem.code = "train.monitor";
+    problem.message = fmt::format("'{}' is neither the loss nor a metric of the model", monitor.monitor);
+    problem.hint = near.empty() ? fmt::format("it can be {}", fmt::join(names, ", ")) : near;
+    return problem;
+  }
+  if (monitor_rises(model, monitor)) return std::nullopt;
+  Diagnostic problem;
+  problem.code = "train.monitor_mode";
+  problem.message = fmt::format("whether less or more of '{}' is better has to be said", monitor.monitor);
+  problem.hint = R"("mode": "min" or "mode": "max")";
+  return problem;
 }
 
 std::vector<std::string> told_names(const Model& model, const MetricSpec& metric) {

@@ -5,9 +5,11 @@
 // Leaves to others: whether operands fit (graph/builder.h), whether a loss can be differentiated (gradients.h).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "graphrun/error.h"
 #include "graphrun/model.h"
 
 namespace graphrun {
@@ -16,5 +18,10 @@ void check_usable(const Model& model);
 
 // The names under which results have what a metric gives: its own, or "mse.price" for each of several targets.
 std::vector<std::string> told_names(const Model& model, const MetricSpec& metric);
+
+// Whether more of what is monitored is better; nothing where the model has to say it and does not.
+std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor);
+// Why a training cannot go by it: no metric of that name, or "train.monitor_mode": no word on what is better.
+std::optional<Diagnostic> monitor_problem(const Model& model, const Monitor& monitor);
 
 }  // namespace graphrun

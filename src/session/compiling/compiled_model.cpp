@@ -26,6 +26,21 @@ Error refused(const Error& error, const Model& model, bool ref_runs) {
   return Error(error.kind(), {std::move(first)});
 }
 
+void keep_value(ir::Graph& graph, const std::string& name) {
+  const std::string in_step = "train/" + name;
+  std::vector<std::string> names;
+  for (ir::Node& node : graph.nodes) {
+    if (node.name == name || node.name == in_step) {
+      node.keep = true;
+      return;
+    }
+    if (node.name.starts_with("train/")) names.push_back(node.name.substr(6));
+  }
+  const std::string near = did_you_mean(name, names);
+  throw Error(ErrorKind::input, "watch.unknown", fmt::format("no training step computes a '{}'", name),
+              near.empty() ? "graphrun show --whole-step lists the values of a step" : near);
+}
+
 }  // namespace
 
 std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shared_ptr<Executor>& custom, int threads) {
@@ -53,7 +68,7 @@ void refuse_foreign(const Target& target, const Executor& executor) {
 }  // namespace
 
 PlanOptions plan_options(const SessionOptions& options) {
-  return {options.target, options.passes, options.fuse, {}, options.jit, options.tiling};
+  return {options.target, options.passes, options.fuse, {}, options.jit, options.tiling, options.watch};
 }
 
 PlanOptions plain_steps(const SessionOptions& options) {
@@ -67,6 +82,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
                 "the batch is \"all\" samples, and how many those are was not read: LoadOptions::data");
   }
   set_capacity(built, batch);
+  for (const std::string& name : options.keep) keep_value(built.graph, name);
   const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
   const Target& target = find_target(target_name);
   refuse_foreign(target, *executors[0]);
@@ -165,6 +181,10 @@ void write_start(const Model& model, const CompiledModel& compiled, std::initial
     const Init& init = source.inits.at(source.builder.find(name));
     const Shape& shape = compiled.step.graph[node].type.shape;
     write(node, initial_value(init, name, shape, model.train.seed).bytes());
+  }
+  if (compiled.step.lr_factor != ir::kNoNode) {
+    const float one = 1;
+    write(compiled.step.lr_factor, std::as_bytes(std::span(&one, 1)));
   }
 }
 

@@ -136,14 +136,27 @@ class Canonical {
     const TrainSpec& train = model_.train;
     json::Value out = make_object();
     for (const Field& field : train_fields()) {
+      if (field.name == "early_stopping" || field.name == "lr_plateau") continue;  // which may be left out
       if (field.get == nullptr) {
         json::add(out, field.name, part_of_train(field.name));
-        continue;
+      } else {
+        add_plain(out, field);
       }
-      const AttrValue value = field.get(field, train);
-      // Of some keys no value says the same as leaving them out.
-      if (field.has_default() || value != field.fallback) json::add(out, field.name, json_of(value));
     }
+    if (train.early_stopping) json::add(out, "early_stopping", plain_part(early_stopping_fields()));
+    if (train.lr_plateau) json::add(out, "lr_plateau", plain_part(lr_plateau_fields()));
+    return out;
+  }
+
+  void add_plain(json::Value& out, const Field& field) const {
+    const AttrValue value = field.get(field, model_.train);
+    // Of some keys no value says the same as leaving them out.
+    if (field.has_default() || value != field.fallback) json::add(out, field.name, json_of(value));
+  }
+
+  json::Value plain_part(const Fields& fields) const {
+    json::Value out = make_object();
+    for (const Field& field : fields) add_plain(out, field);
     return out;
   }
 

@@ -10,29 +10,76 @@
 namespace graphrun {
 namespace {
 
-// Of the member: a number, a flag or, of words, their index.
+// Where a plain value lies: in TrainSpec, or in a part of it that need not be there.
+template <auto kMember>
+struct InTrain {
+  template <class Spec>
+  static auto& of(Spec& spec) {
+    return spec.*kMember;
+  }
+};
+template <auto kPart, auto kMember>
+struct InPart {
+  template <class Spec>
+  static auto& of(Spec& spec) {
+    return (*(spec.*kPart)).*kMember;
+  }
+};
+
+// Of the member: a number, a flag, a text or, of words, their index.
+template <class Place>
+Field plain_field(std::string_view name, std::string_view doc, std::optional<double> low,
+                  std::vector<std::string_view> one_of, bool above, std::optional<double> high = {}) {
+  using T = std::remove_cvref_t<decltype(Place::of(std::declval<TrainSpec&>()))>;
+  constexpr bool kAsItIs = std::is_same_v<T, bool> || std::is_same_v<T, double> || std::is_same_v<T, std::string>;
+  Field field{{name, false, doc, false, low, high, std::move(one_of), above}};
+  field.get = [](const Field& f, const TrainSpec& from) -> AttrValue {
+    const T& value = Place::of(from);
+    if constexpr (!std::is_same_v<T, std::string>) {
+      if (!f.one_of.empty()) return std::string(f.one_of[static_cast<std::size_t>(value)]);
+    }
+    if constexpr (kAsItIs) {
+      return value;
+    } else {
+      return static_cast<std::int64_t>(value);
+    }
+  };
+  field.set = [](const Field& f, const AttrValue& value, TrainSpec& to) {
+    T& member = Place::of(to);
+    if constexpr (std::is_same_v<T, std::string>) {
+      member = std::get<std::string>(value);
+    } else if (const auto* word = std::get_if<std::string>(&value)) {
+      member = static_cast<T>(std::find(f.one_of.begin(), f.one_of.end(), *word) - f.one_of.begin());
+    } else if constexpr (kAsItIs) {
+      member = std::get<T>(value);
+    } else {
+      member = static_cast<T>(std::get<std::int64_t>(value));
+    }
+  };
+  TrainSpec defaults;
+  defaults.early_stopping.emplace();
+  defaults.lr_plateau.emplace();
+  field.fallback = field.get(field, defaults);
+  return field;
+}
+
 template <auto kMember>
 Field plain(std::string_view name, std::string_view doc, std::optional<double> low = {},
             std::vector<std::string_view> one_of = {}, bool above = false) {
-  using T = std::remove_reference_t<decltype(std::declval<TrainSpec&>().*kMember)>;
-  Field field{{name, false, doc, false, low, {}, std::move(one_of), above}};
-  field.get = [](const Field& f, const TrainSpec& from) -> AttrValue {
-    const T value = from.*kMember;
-    if (!f.one_of.empty()) return std::string(f.one_of[static_cast<std::size_t>(value)]);
-    if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, double>) return value;
-    return static_cast<std::int64_t>(value);
-  };
-  field.set = [](const Field& f, const AttrValue& value, TrainSpec& to) {
-    if (const auto* word = std::get_if<std::string>(&value)) {
-      to.*kMember = static_cast<T>(std::find(f.one_of.begin(), f.one_of.end(), *word) - f.one_of.begin());
-    } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, double>) {
-      to.*kMember = std::get<T>(value);
-    } else {
-      to.*kMember = static_cast<T>(std::get<std::int64_t>(value));
-    }
-  };
-  field.fallback = field.get(field, TrainSpec());
-  return field;
+  return plain_field<InTrain<kMember>>(name, doc, low, std::move(one_of), above);
+}
+
+// The keys that both parts that go by a figure of `validation` have.
+template <auto kPart, class Part>
+Fields monitor_fields() {
+  return {plain_field<InPart<kPart, &Part::monitor>>("monitor", "`\"loss\"` or a metric, of `validation`", {}, {}, false),
+          plain_field<InPart<kPart, &Part::mode>>(
+              "mode", R"(whether less or more of it is better. `"auto"`: more of `accuracy` and `r2`, less of others)", {},
+              {"auto", "min", "max"}, false),
+          plain_field<InPart<kPart, &Part::patience>>(
+              "patience", "evaluations in a row without a better value that are too many", 1, {}, false),
+          plain_field<InPart<kPart, &Part::min_delta>>("min_delta", "better by no more than this is not better", 0, {},
+                                                       false)};
 }
 
 Field required(std::string_view name, std::string_view doc, std::string_view hint) {
@@ -151,10 +198,40 @@ const Fields& train_fields() {
           "before the optimizer, scale the gradients so that their norm over all parameters does not exceed this", 0,
           {}, true),
       plain<&TrainSpec::evaluate_every>(
-          "evaluate_every", "epochs between evaluations of `validation`; without it, only after the last epoch", 1),
+          "evaluate_every",
+          "epochs between evaluations of `validation`; without it, only after the last epoch, or after each one if "
+          "`early_stopping` or `lr_plateau` is there",
+          1),
+      plain<&TrainSpec::evaluate_every_steps>("evaluate_every_steps", "steps between them instead", 1),
+      other("early_stopping", "ends the training when `validation` gets no better: [keys](#early-stopping)"),
+      other("lr_plateau", "lowers the learning rate when `validation` gets no better: [keys](#early-stopping)"),
       plain<&TrainSpec::log_every>("log_every",
                                    "epochs between reports; without it, chosen so that there are at most 200", 1),
   };
+  return table;
+}
+
+const Fields& early_stopping_fields() {
+  static const Fields table = [] {
+    Fields fields = monitor_fields<&TrainSpec::early_stopping, EarlyStopping>();
+    fields.push_back(plain_field<InPart<&TrainSpec::early_stopping, &EarlyStopping::restore_best>>(
+        "restore_best", "at the end take the parameters of the best evaluation, not the last ones", {}, {}, false));
+    return fields;
+  }();
+  return table;
+}
+
+const Fields& lr_plateau_fields() {
+  static const Fields table = [] {
+    Fields fields = monitor_fields<&TrainSpec::lr_plateau, LrPlateau>();
+    fields.push_back(plain_field<InPart<&TrainSpec::lr_plateau, &LrPlateau::factor>>(
+        "factor", "what the learning rate, or what its schedule gives, is multiplied by", 0, {}, true, 1));
+    fields.push_back(plain_field<InPart<&TrainSpec::lr_plateau, &LrPlateau::cooldown>>(
+        "cooldown", "evaluations after that which do not count", 0, {}, false));
+    fields.push_back(plain_field<InPart<&TrainSpec::lr_plateau, &LrPlateau::min_factor>>(
+        "min_factor", "the product of all factors stays at least this", 0, {}, false, 1));
+    return fields;
+  }();
   return table;
 }
 

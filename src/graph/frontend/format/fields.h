@@ -30,6 +30,9 @@ const Fields& file_fields();
 const Fields& input_fields();
 const Fields& parameter_fields();
 const Fields& train_fields();
+// Of TrainSpec's parts of these names, which have to be there when their fields are read.
+const Fields& early_stopping_fields();
+const Fields& lr_plateau_fields();
 
 // Reads the plain fields into `plain`; all are known to the object from then on, and required ones that are missing are
 // reported.

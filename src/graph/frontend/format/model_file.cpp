@@ -162,7 +162,22 @@ void ModelFile::read_train(const Place& at) {
   if (const auto place = train.get("optimizer")) read_optimizer(*place);
   batch_place_ = at;
   if (const auto place = train.get("batch")) read_batch(*place);
+  const auto read_part = [&](std::string_view key, auto& part, std::optional<Place>& place, const Fields& fields) {
+    place = train.get(key);
+    if (!place || place->value->kind == Kind::null) return;
+    part.emplace();
+    read_part_of_train(*place, fields);
+  };
+  read_part("early_stopping", train_.early_stopping, early_stopping_, early_stopping_fields());
+  read_part("lr_plateau", train_.lr_plateau, lr_plateau_, lr_plateau_fields());
   train.finish();
+}
+
+void ModelFile::read_part_of_train(const Place& at, const Fields& fields) {
+  ObjectReader object(reader_, at);
+  if (!object.is_object()) return;
+  read_fields(reader_, object, fields, train_);
+  object.finish();
 }
 
 void ModelFile::read_batch(const Place& at) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/json_reader.h"
+#include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/json_values.h"
 #include "graphrun/model.h"
 
@@ -65,6 +66,7 @@ class ModelFile {
   std::pair<const Row*, json::Place> read_choice(const json::Place& at, std::string_view what, std::string_view example,
                                                  const std::vector<Row>& table);
   void read_batch(const json::Place& at);
+  void read_part_of_train(const json::Place& at, const Fields& fields);
 
   json::Reader& reader_;
   ReadArray read_array_;
@@ -75,7 +77,7 @@ class ModelFile {
   std::vector<Parameter> parameters_;
   std::vector<json::Place> graph_;
   bool graph_read_ = false;
-  std::optional<json::Place> data_, outputs_, minimize_, metrics_;
+  std::optional<json::Place> data_, outputs_, minimize_, metrics_, early_stopping_, lr_plateau_;
   std::set<std::string, std::less<>> broken_;  // declared names whose declaration was reported
   std::optional<std::int64_t> batch_;
   json::Place batch_place_;

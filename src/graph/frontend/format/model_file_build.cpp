@@ -69,6 +69,8 @@ class ModelBuild {
     if (file_.outputs_) read_outputs(*file_.outputs_);
     if (file_.minimize_) read_minimize(*file_.minimize_);
     if (file_.metrics_) read_metrics(*file_.metrics_);
+    if (model_.train.early_stopping) check_monitor(*file_.early_stopping_, *model_.train.early_stopping);
+    if (model_.train.lr_plateau) check_monitor(*file_.lr_plateau_, *model_.train.lr_plateau);
     return std::move(model_);
   }
 
@@ -344,6 +346,14 @@ class ModelBuild {
     const std::string hint = did_you_mean(name, candidates);
     reader_.report(at, "model.metric", fmt::format("{} is neither a value of the graph nor a built-in metric", name),
                    hint.empty() ? built_in : hint);
+  }
+
+  void check_monitor(const Place& part, const Monitor& monitor) {
+    const std::optional<Diagnostic> problem = monitor_problem(model_, monitor);
+    if (!problem) return;
+    const std::string_view key = problem->code == "train.monitor_mode" ? "mode" : "monitor";
+    const Member* member = part.value->find(key);
+    reader_.report(member == nullptr ? part : part.member(*member), problem->code, problem->message, problem->hint);
   }
 
   // A built-in compares each output with its target, element by element.

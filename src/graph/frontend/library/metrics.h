@@ -16,6 +16,7 @@ struct MetricDef : Entry {
   int power = 0;
   // What becomes of the mean over the split: itself, its root, or 1 - mean / (variance of the target over the split).
   enum class Finish { none, root, r2 } finish = Finish::none;
+  bool more_is_better = false;
 };
 
 const std::vector<MetricDef>& metrics();

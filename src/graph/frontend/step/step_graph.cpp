@@ -247,11 +247,16 @@ class StepGraphBuilder {
     const ir::Attrs attrs(optimizer.attributes, {spec.attributes.begin(), spec.attributes.end()});
     const NodeId lr = spec.lr ? schedule_value(make_, *spec.lr, counter_, [this] { return epoch_steps(); })
                               : make_.scalar(attrs.real("lr"), DType::f32);
+    Var rate = var(lr);
+    if (model_.train.lr_plateau) {
+      result_.lr_factor = add_state("train/lr:factor", {DType::f32, {}, 0}, "slot");
+      rate = rate * var(result_.lr_factor);
+    }
     const Var one = var(make_.scalar(1, DType::f32));
     const Var time = make::cast(var(counter_), DType::f32) + one;
     if (model_.train.clip_norm > 0) clip_norm(gradient, model_.train.clip_norm);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], var(lr), time};
+      UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], rate, time};
       UpdateContext::assign(context.parameter, update_parameter(optimizer, context, decays(parameters[i])));
     }
   }

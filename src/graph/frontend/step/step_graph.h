@@ -55,6 +55,7 @@ struct StepGraph {
   std::vector<std::pair<std::string, ir::NodeId>> data;  // "data/train/x": the node to fill with the split's column
   std::vector<std::pair<std::string, ir::NodeId>> parameters;
   std::vector<MetricFormula> formulas;  // that evaluations need
+  ir::NodeId lr_factor = ir::kNoNode;   // f32 state, from 1 on, which the host may change; TrainSpec::lr_plateau
 };
 
 inline constexpr std::int64_t kRingSize = 4096;  // steps between two looks of the host, at most

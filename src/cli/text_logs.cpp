@@ -1,0 +1,79 @@
+#include "text_logs.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+#include "csv_cell.h"
+#include "graphrun/json_string.h"
+
+namespace graphrun::cli {
+namespace {
+
+using Line = fmt::memory_buffer;
+
+void append(Line& line, std::string_view text) {
+  line.append(text.data(), text.data() + text.size());
+}
+
+void append_number(Line& line, const LogColumn& column, const LogCell& cell) {
+  const auto to = std::back_inserter(line);
+  if (const auto* whole = std::get_if<std::uint64_t>(&cell)) fmt::format_to(to, "{}", *whole);
+  if (const auto* real = std::get_if<double>(&cell)) fmt::format_to(to, fmt::runtime(column.number), *real);
+}
+
+}  // namespace
+
+void CsvLog::begin(std::span<const LogColumn> columns, std::uint64_t) {
+  columns_ = columns;
+  for (const LogColumn& column : columns) {
+    if (&column != columns.data()) append(lines_.line(), ",");
+    append(lines_.line(), csv_cell(column.name));
+  }
+  lines_.end_line();
+  lines_.flush();
+  lines_.check();
+}
+
+void CsvLog::write(const LogRow& row) {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (i > 0) append(lines_.line(), ",");
+    const LogCell& cell = row.cells[i];
+    append_number(lines_.line(), columns_[i], cell);
+    if (const auto* hash = std::get_if<LogHash>(&cell))
+      fmt::format_to(std::back_inserter(lines_.line()), "{:016x}", hash->value);
+  }
+  lines_.end_line();
+  lines_.flush();
+}
+
+void JsonLog::begin(std::span<const LogColumn> columns, std::uint64_t) {
+  columns_ = columns;
+  for (const LogColumn& column : columns) keys_.push_back(json_string(column.name) + ":");
+}
+
+void JsonLog::write(const LogRow& row) {
+  char before = '{';
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const LogCell& cell = row.cells[i];
+    if (std::holds_alternative<std::monostate>(cell)) continue;
+    lines_.line().push_back(before);
+    before = ',';
+    append(lines_.line(), keys_[i]);
+    const auto* real = std::get_if<double>(&cell);
+    if (real != nullptr && !std::isfinite(*real)) {
+      append(lines_.line(), "null");
+    } else if (const auto* hash = std::get_if<LogHash>(&cell)) {
+      fmt::format_to(std::back_inserter(lines_.line()), "\"{:016x}\"", hash->value);
+    } else {
+      append_number(lines_.line(), columns_[i], cell);
+    }
+  }
+  append(lines_.line(), "}");
+  lines_.end_line();
+  lines_.flush();
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,39 @@
+// text_logs.h: logs as CSV, a header and a line for each row, and as JSON Lines, an object for each row.
+// Contract: each line is one write to the end of the file, so that a run that is killed leaves whole lines. An empty
+// cell is nothing between commas in CSV, and no key in JSON; a number that is not finite is null in JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "line_file.h"
+#include "log_row.h"
+
+namespace graphrun::cli {
+
+class CsvLog : public LogWriter {
+ public:
+  explicit CsvLog(OutputFile& file) : lines_(&file) {}
+  void begin(std::span<const LogColumn> columns, std::uint64_t first_step) override;
+  void write(const LogRow& row) override;
+  void finish() override { lines_.finish(); }
+
+ private:
+  std::span<const LogColumn> columns_;
+  LineFile lines_;
+};
+
+class JsonLog : public LogWriter {
+ public:
+  explicit JsonLog(OutputFile& file) : lines_(&file) {}
+  void begin(std::span<const LogColumn> columns, std::uint64_t first_step) override;
+  void write(const LogRow& row) override;
+  void finish() override { lines_.finish(); }
+
+ private:
+  std::span<const LogColumn> columns_;
+  std::vector<std::string> keys_;  // with quotes and colon
+  LineFile lines_;
+};
+
+}  // namespace graphrun::cli

@@ -1,0 +1,299 @@
+#include "session/not_finite.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "graph/ops/op_def.h"
+#include "graphrun/elements.h"
+#include "graphrun/op.h"
+#include "session/compiling/jit.h"
+
+namespace graphrun {
+namespace {
+
+std::string plain_name(const std::string& name) {
+  return name.starts_with("train/") ? name.substr(6) : name;
+}
+
+std::optional<std::size_t> first_not_finite(const HostTensor& tensor) {
+  if (tensor.dtype() != DType::f32) return std::nullopt;
+  const std::span<const float> all = tensor.elements<float>();
+  const auto found = std::find_if(all.begin(), all.end(), [](float x) { return !std::isfinite(x); });
+  if (found == all.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - all.begin());
+}
+
+// "h[2, 0]", of a scalar "h".
+std::string element_name(const std::string& name, const Shape& shape, std::size_t i) {
+  return shape.rank() == 0 ? name : fmt::format("{}[{}]", name, fmt::join(index_of(shape, i), ", "));
+}
+
+// Which element of an operand meets element i of the result, as broadcasting has it.
+std::size_t operand_element(const Shape& operand, const Shape& result, std::size_t i) {
+  const std::vector<std::int64_t> index = index_of(result, i);
+  const int missing = result.rank() - operand.rank();
+  std::int64_t at = 0;
+  for (int axis = 0; axis < operand.rank(); ++axis) {
+    const std::int64_t own = operand[axis] == 1 ? 0 : index[static_cast<std::size_t>(axis + missing)];
+    at = at * operand[axis] + own;
+  }
+  return static_cast<std::size_t>(at);
+}
+
+double element(const HostTensor& tensor, std::size_t i) {
+  return with_elements(tensor, [&](auto all) { return static_cast<double>(all[i]); });
+}
+
+std::string range_text(const HostTensor& tensor) {
+  return with_elements(tensor, [&](auto all) {
+    const auto [least, most] = std::minmax_element(all.begin(), all.end());
+    if (all.size() == 1) return fmt::format("= {}", *least);
+    return fmt::format("from {} to {}", *least, *most);
+  });
+}
+
+std::string hint_for(std::string_view op) {
+  struct Hint {
+    std::string_view op, text;
+  };
+  static constexpr std::string_view kLog =
+      "the logarithm of 0 is -inf, of less than 0 NaN: log(x + 1e-7), or a loss that takes logits";
+  static constexpr std::string_view kDivision = "a division by 0: add a small number to the divisor";
+  static constexpr std::string_view kExp =
+      "exp of more than 88.7 is too large for f32: subtract the largest first, as softmax and logsumexp do, or clip";
+  static constexpr Hint kHints[] = {
+      {"log", kLog},
+      {"log1p", kLog},
+      {"div", kDivision},
+      {"reciprocal", kDivision},
+      {"rsqrt", "1 / sqrt of 0 is inf, of less than 0 NaN: add a small number under the root"},
+      {"sqrt", "the root of less than 0 is NaN: relu(x) or abs(x) under it"},
+      {"exp", kExp},
+      {"expm1", kExp},
+      {"pow", "a power of 0 to less than 0 is inf, of less than 0 to a fraction NaN"},
+  };
+  for (const Hint& hint : kHints) {
+    if (hint.op == op) return std::string(hint.text);
+  }
+  return "too large for f32: a smaller learning rate, clip_norm, or data that are standardized";
+}
+
+// One training step of a loaded program, run in pieces.
+class StepRun {
+ public:
+  StepRun(const CompiledModel& compiled, Runnable& runnable)
+      : program_(compiled.program),
+        runnable_(runnable),
+        phase_id_(find_phase(program_, "train")),
+        phase_(program_.phases[phase_id_]) {}
+
+  const Program& program() const { return program_; }
+  const std::vector<Step>& steps() const { return phase_.steps; }
+  const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
+  const std::vector<Region>& regions() const { return phase_.regions; }
+  void run(std::uint32_t first, std::uint32_t last) { runnable_.run_steps(phase_id_, first, last); }
+
+  // By name: states have the same in every program of a model.
+  void rewind(const Program& other, const StateCopy& states) {
+    for (std::size_t i = 0; i < states.buffers().size(); ++i)
+      runnable_.write(find_buffer(program_, other.buffers[states.buffers()[i]].name), states.bytes(i));
+  }
+  HostTensor read(BufferId id) {
+    HostTensor tensor(buffer(id).type.dtype, buffer(id).type.shape);
+    runnable_.read(id, tensor.bytes());
+    return tensor;
+  }
+  bool bad(BufferId id) {
+    const Buffer& one = buffer(id);
+    const bool readable = one.kind != BufferKind::tile && one.layout != Layout::registers;
+    return readable && one.type.dtype == DType::f32 && first_not_finite(read(id)).has_value();
+  }
+  BufferId root(BufferId id) const { return storage_root(program_, id); }
+
+ private:
+  const Program& program_;
+  Runnable& runnable_;
+  PhaseId phase_id_;
+  const Phase& phase_;
+};
+
+class Trace {
+ public:
+  Trace(const Model& model, const CompiledModel& plain, Runnable& runnable, const Program& fused,
+        const StateCopy& states)
+      : model_(model), plain_(plain), step_(plain, runnable), fused_(fused), states_(states) {}
+
+  std::optional<Diagnostic> run() {
+    std::optional<std::uint32_t> at = first_to_tell();
+    if (!at) return std::nullopt;
+    for (;;) {
+      rewind(*at);
+      std::optional<BufferId> from = bad_input(*at);
+      if (!from) return tell(*at);
+      const std::optional<std::uint32_t> writer = writer_of(*from, *at);
+      if (!writer) return tell_state(*from);
+      at = writer;
+    }
+  }
+
+ private:
+  const Step& step(std::uint32_t i) const { return step_.steps()[i]; }
+
+  void rewind(std::uint32_t to) {
+    step_.rewind(fused_, states_);
+    if (to > 0) step_.run(0, to);
+  }
+
+  // The first step that gives the loss or a parameter a value that is not finite.
+  std::optional<std::uint32_t> first_to_tell() {
+    const BufferId ring = plain_.buffer(plain_.step.phases[0].recorded[0].ring);
+    rewind(0);
+    for (std::uint32_t i = 0; i < step_.steps().size(); ++i) {
+      const bool records = step(i).op == Op::record && step_.root(step(i).inputs[0]) == step_.root(ring);
+      if (records && step_.bad(step(i).inputs[1])) return i;
+      step_.run(i, i + 1);
+      const bool updates = step_.buffer(step_.root(step(i).output)).kind == BufferKind::parameter;
+      if (updates && step_.bad(step(i).output)) return i;
+    }
+    return std::nullopt;
+  }
+
+  // Of the inputs that are not finite the one that was written first: states and data before all.
+  std::optional<BufferId> bad_input(std::uint32_t at) {
+    std::optional<BufferId> earliest;
+    for (std::size_t i = 0; i < step(at).inputs.size(); ++i) {
+      const BufferId input = step(at).inputs[i];
+      if (step(at).op == Op::record && i == 0) continue;  // of steps before
+      if (!step_.bad(input)) continue;
+      if (!earliest || writer_of(input, at) < writer_of(*earliest, at)) earliest = input;
+    }
+    return earliest;
+  }
+
+  std::optional<std::uint32_t> writer_of(BufferId input, std::uint32_t before) const {
+    for (std::uint32_t i = before; i-- > 0;) {
+      if (step_.root(step(i).output) == step_.root(input)) return i;
+    }
+    return std::nullopt;
+  }
+
+  Diagnostic tell_state(BufferId id) {
+    const HostTensor values = step_.read(id);
+    const std::size_t i = *first_not_finite(values);
+    const std::string& name = step_.buffer(id).name;
+    Diagnostic told;
+    const std::vector<std::int64_t> index = index_of(values.shape(), i);
+    if (name.starts_with("data/")) {
+      const std::string column = name.substr(name.rfind('/') + 1);
+      told.message = fmt::format("it began in the data: {} of the split train is {}",
+                                 element_name(column, values.shape(), i), unsigned_nan(element(values, i)));
+      told.hint = "rows count from 0; \"missing\" of a data source says what takes the place of missing values";
+    } else {
+      told.message = fmt::format("it began in the state {}, which is {} before the step",
+                                 element_name(name, values.shape(), i), unsigned_nan(element(values, i)));
+      told.hint = hint_for("");
+    }
+    return told;
+  }
+
+  // With the step about to run.
+  Diagnostic tell(std::uint32_t at) {
+    const Step& one = step(at);
+    std::vector<HostTensor> inputs;
+    for (const BufferId id : one.inputs) inputs.push_back(step_.read(id));
+    step_.run(at, at + 1);
+    const HostTensor result = step_.read(one.output);
+    const std::optional<std::size_t> i = first_not_finite(result);
+    Diagnostic told;
+    const bool by_element = op_def(one.op).rows == RowRule::elementwise && i.has_value();
+    std::string operands;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const std::string name = plain_name(step_.buffer(one.inputs[k]).name);
+      operands += k == 0 ? "" : ", ";
+      if (by_element && inputs[k].shape().elements() > 0) {
+        const std::size_t j = operand_element(inputs[k].shape(), result.shape(), *i);
+        operands += fmt::format("{} = {}", element_name(name, inputs[k].shape(), j), told_number(inputs[k], j));
+      } else {
+        operands += fmt::format("{} {}", name, range_text(inputs[k]));
+      }
+    }
+    const std::string value = i ? told_number(result, *i) : std::string("not finite");
+    told.message =
+        fmt::format("it began with the op {}: {} is {}; operands: {}", name_of(one.op),
+                    element_name(plain_name(one.name), result.shape(), i.value_or(0)), value, operands);
+    told.hint = hint_for(name_of(one.op));
+    place(one.name, told);
+    return told;
+  }
+
+  static std::string told_number(const HostTensor& tensor, std::size_t i) {
+    if (tensor.dtype() != DType::f32) return fmt::format("{}", element(tensor, i));
+    return fmt::format("{}", unsigned_nan(tensor.elements<float>()[i]));
+  }
+
+  // Where the node stands in the model file; of gradients and updates only that they are some.
+  void place(const std::string& name, Diagnostic& told) const {
+    const ir::Graph& graph = plain_.step.graph;
+    const auto node = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& n) { return n.name == name; });
+    if (node == graph.nodes.end()) return;
+    if (node->source.line > 0) {
+      told.file = model_.file;
+      told.line = node->source.line;
+      told.column = node->source.column;
+      told.pointer = node->source.pointer;
+    } else if (static_cast<ir::NodeId>(node - graph.nodes.begin()) > plain_.step.phases[0].recorded[0].ring) {
+      told.message += " (of the update)";
+    }
+  }
+
+  const Model& model_;
+  const CompiledModel& plain_;
+  StepRun step_;
+  const Program& fused_;
+  const StateCopy& states_;
+};
+
+}  // namespace
+
+std::optional<Diagnostic> trace_not_finite(const Model& model, const CompiledModel& compiled, const StateCopy& states,
+                                           const std::shared_ptr<Executor>& executor, PlanOptions options) {
+  options.fuse = false;
+  options.jit = Jit::off;
+  options.tiling.clear();
+  options.keep.clear();
+  CompiledModel plain = compile_model(model, {&executor, 1}, options);
+  const std::unique_ptr<Runnable> runnable = load_compiled(plain, model, executor, options);
+  write_start(model, plain, {runnable.get()});
+  return Trace(model, plain, *runnable, compiled.program, states).run();
+}
+
+std::optional<Diagnostic> find_in_regions(const CompiledModel& compiled, const StateCopy& states, Runnable& runnable) {
+  StepRun step(compiled, runnable);
+  step.rewind(compiled.program, states);
+  const std::vector<Step>& steps = step.steps();
+  auto region = step.regions().begin();
+  for (std::uint32_t first = 0; first < steps.size();) {
+    const bool is_region = region != step.regions().end() && region->first() == first;
+    const std::uint32_t last = is_region ? region->last : first + 1;
+    if (is_region) ++region;
+    step.run(first, last);
+    for (std::uint32_t i = first; i < last; ++i) {
+      if (steps[i].op == Op::record || !step.bad(steps[i].output)) continue;
+      Diagnostic told;
+      told.message = is_region ? fmt::format("with regions it shows first in the one of {} steps from '{}' to '{}', in '{}'",
+                                             last - first, plain_name(steps[first].name),
+                                             plain_name(steps[last - 1].name), plain_name(steps[i].name))
+                               : fmt::format("with regions it shows first in '{}'", plain_name(steps[i].name));
+      return told;
+    }
+    first = last;
+  }
+  return std::nullopt;
+}
+
+}  // namespace graphrun

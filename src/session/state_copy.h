@@ -1,0 +1,64 @@
+// state_copy.h: some states of a loaded program as they were at one moment, in host memory.
+// Contract: the constructor allocates, the calls after it do not. take() and put() are exact. Not during run().
+// Leaves to others: which states, and when (train.cpp, stopping.h, not_finite.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graphrun/executor.h"
+
+namespace graphrun {
+
+class StateCopy {
+ public:
+  StateCopy() = default;
+  StateCopy(const Program& program, std::vector<BufferId> buffers);
+
+  void take(Runnable& from);
+  void put(Runnable& to) const;
+
+  const std::vector<BufferId>& buffers() const { return buffers_; }
+  std::span<const std::byte> bytes(std::size_t i) const { return {bytes_.data() + offsets_[i], sizes_[i]}; }
+  std::span<std::byte> bytes(std::size_t i) { return {bytes_.data() + offsets_[i], sizes_[i]}; }
+  std::uint64_t size() const { return bytes_.size(); }
+
+ private:
+  std::vector<BufferId> buffers_;
+  std::vector<std::size_t> offsets_, sizes_;
+  std::vector<std::byte> bytes_;
+};
+
+// What a training changes: parameters and slots, then its counter.
+std::vector<BufferId> trained_states(const Program& program, BufferId counter);
+std::vector<BufferId> parameters_of(const Program& program);
+
+// Whether all numbers of the f32 parameters are finite; reads them piece by piece through `room`.
+bool parameters_finite(const Program& program, Runnable& runnable, std::span<std::byte> room);
+bool all_finite(std::span<const std::byte> floats);
+
+// What a training changes, at the last look at which all parameters were finite. Looks are made as often as they take
+// less than 1 % of the time.
+class GoodStates {
+ public:
+  GoodStates(const Program& program, BufferId counter, Runnable& runnable, std::uint64_t step);
+
+  bool due() const;
+  // False: a parameter is not finite, and the copy is the one from before.
+  bool look(Runnable& runnable, std::uint64_t step);
+  void put(Runnable& to) const { states_.put(to); }
+
+  std::uint64_t step() const { return step_; }  // of training, before it
+  const StateCopy& states() const { return states_; }
+
+ private:
+  const Program& program_;
+  StateCopy states_;
+  std::vector<std::byte> room_;
+  std::uint64_t step_;
+  double ended_ = 0, cost_ = 0;  // of the last look, in seconds
+};
+
+}  // namespace graphrun

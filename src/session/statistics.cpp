@@ -1,0 +1,48 @@
+#include "session/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "graphrun/elements.h"
+
+namespace graphrun {
+
+Statistics statistics(DType dtype, std::span<const std::byte> bytes) {
+  return with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const std::size_t count = bytes.size() / sizeof(T);
+    const auto each = [&](auto see) {
+      for (std::size_t i = 0; i < count; ++i) {
+        T value;
+        std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+        see(static_cast<double>(value));
+      }
+    };
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN(), kMost = std::numeric_limits<double>::infinity();
+    double least = kMost, most = -kMost, sum = 0;
+    std::size_t finite = 0, zeros = 0;
+    each([&](double x) {
+      if (!std::isfinite(x)) return;
+      ++finite;
+      zeros += x == 0 ? 1 : 0;
+      least = std::min(least, x);
+      most = std::max(most, x);
+      sum += x;
+    });
+    if (count == 0) return Statistics{kNone, kNone, kNone, kNone, 0, 0};
+    const auto all = static_cast<double>(count);
+    const double bad = static_cast<double>(count - finite) / all;
+    if (finite == 0) return Statistics{kNone, kNone, kNone, kNone, 0, bad};
+    const double mean = sum / static_cast<double>(finite);
+    double squares = 0;
+    each([&](double x) {
+      if (std::isfinite(x)) squares += (x - mean) * (x - mean);
+    });
+    const double deviation = std::sqrt(squares / static_cast<double>(finite));
+    return Statistics{least, most, mean, deviation, static_cast<double>(zeros) / all, bad};
+  });
+}
+
+}  // namespace graphrun
