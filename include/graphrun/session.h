@@ -58,18 +58,30 @@ struct Report {
   double steps_per_second = 0;
 };
 
+// Between two steps of train(): the state is whole and may be saved (checkpoint.h).
+struct Boundary {
+  std::uint64_t step = 0;  // finished steps
+  std::uint64_t steps_of_epoch = 0;
+  bool best = false;  // no evaluation of the training had a lower validation loss than the one after this step
+};
+
 struct TrainOptions {
   std::function<void(const Report&)> on_report;  // in this thread, after every log_every or evaluate_every epochs
   std::function<void()> on_first_step;           // when the first step has been run, which is then run alone
   bool keep_losses = true;                       // of every step, in the result; from 2^24 steps on they are moved
   // The losses of the steps since the last call; one that is not finite is the last, and then train() throws.
   std::function<void(std::span<const double>)> on_losses = {};
+  // In this thread, several times a second or after each step that takes longer, and after every multiple of
+  // `boundary_every` steps (0: of none); after the report where there is one.
+  std::function<void(const Boundary&)> on_boundary = {};
+  std::uint64_t boundary_every = 0;
 };
 
 struct TrainResult {
   std::int64_t epochs = 0;
   std::uint64_t steps = 0;
-  double seconds = 0;  // wall time of training, evaluation apart
+  std::uint64_t first_step = 0;  // of `steps`: those of the checkpoint it went on from
+  double seconds = 0;            // wall time of training, evaluation apart
   bool cancelled = false;
   std::vector<double> losses;  // of every step
 };
@@ -112,9 +124,10 @@ class GRAPHRUN_API Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Trains for the model's number of epochs. From the return of the first step to its own it allocates nothing, unless
-  // the callbacks do or losses of more than 2^24 steps are kept. Throws Error (kind run) for a loss that is not finite,
-  // at the next look: after a report's epochs or 4096 steps.
+  // Trains for the model's number of epochs; after load_checkpoint() (checkpoint.h) it goes on to that number. From the
+  // return of the first step to its own it allocates nothing, unless the callbacks do or losses of more than 2^24 steps
+  // are kept. Throws Error (kind run) for a loss that is not finite, at the next look: after a report's epochs or 4096
+  // steps.
   TrainResult train(const TrainOptions& options);
   TrainResult train(const std::function<void(const Report&)>& on_report = {});
   // Asks the train() that is under way to return after the steps in flight: about 0.05 s of them, or one. It returns as
@@ -163,6 +176,7 @@ class GRAPHRUN_API Session {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+  friend struct SessionAccess;  // of checkpoints
 };
 
 // A few training steps on each executor that is known by name, but the reference, from a start of its own; the fastest

@@ -1,10 +1,16 @@
 #include "history.h"
 
 #include <iterator>
+#include <string>
+#include <string_view>
+
+#include "earlier_lines.h"
 
 namespace graphrun::cli {
 
-History::History(std::optional<OutputFile>& file, const Session& session, Diagnostics& diagnostics) : lines_(file) {
+History::History(std::optional<OutputFile>& file, const Session& session, Diagnostics& diagnostics,
+                 std::optional<std::uint64_t> resumed)
+    : lines_(file) {
   if (!lines_.wanted()) return;
   const auto to = std::back_inserter(lines_.line());
   fmt::format_to(to, "epoch,step,seconds,steps_per_second,loss");
@@ -16,10 +22,14 @@ History::History(std::optional<OutputFile>& file, const Session& session, Diagno
       ++cells_;
     }
   }
+  std::string earlier;
+  if (resumed && !file->is_direct())
+    earlier = log_lines_until(file->path(), std::string_view(lines_.line().data(), lines_.line().size()), *resumed);
   lines_.end_line();
   lines_.flush();
   lines_.check();
-  if (const std::string place = file->publish(); place != file->path()) {
+  file->write(earlier);
+  if (const std::string place = file->publish(resumed.has_value()); place != file->path()) {
     diagnostics.note(fmt::format("'{}' is an older log, which stays until this run has ended; its own grows in '{}'",
                                  file->path(), place));
   }

@@ -27,7 +27,7 @@ void each_number(const Metrics& metrics, F f) {
 }
 
 double steps_per_second(const TrainResult& training) {
-  return training.seconds > 0 ? static_cast<double>(training.steps) / training.seconds : 0;
+  return training.seconds > 0 ? static_cast<double>(training.steps - training.first_step) / training.seconds : 0;
 }
 
 }  // namespace
@@ -89,6 +89,7 @@ std::string as_json(const Results& results) {
     json.member("epochs", training->epochs).member("steps", training->steps);
     json.member("seconds", training->seconds).member("steps_per_second", steps_per_second(*training));
     json.member("interrupted", training->cancelled);
+    if (training->first_step > 0) json.member("first_step", training->first_step);
   }
   json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
   if (results.profile) write_profile(json.key("profile"), *results.profile);
@@ -132,7 +133,9 @@ std::string as_text(const Results& results) {
   for (const auto& [name, numbers] : rows) line(name, numbers);
   if (const auto& training = results.training) {
     line("epochs", fmt::format("{}{}", training->epochs, training->cancelled ? " (interrupted)" : ""));
-    line("steps", grouped(training->steps));
+    line("steps", training->first_step == 0 ? grouped(training->steps)
+                                            : fmt::format("{} (the first {} before)", grouped(training->steps),
+                                                          grouped(training->first_step)));
     line("seconds", fmt::format("{:.3f}", training->seconds));
     line("steps/s", human_rate(steps_per_second(*training)));
   }

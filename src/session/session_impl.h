@@ -21,6 +21,15 @@
 
 namespace graphrun {
 
+// How far train() has come, beside the states of the program; kept in checkpoints (checkpoint/training_state.cpp).
+struct TrainingProgress {
+  double epoch_sum = 0;          // losses of the epoch's steps so far, each times the samples of its batch
+  double epoch_loss = 0;         // of the last whole epoch
+  std::uint64_t unreported = 0;  // 1: that epoch has just ended, and nobody was told
+  double best_loss = std::numeric_limits<double>::infinity();  // of validation
+  std::uint64_t best_step = 0;                                 // 0: there was no evaluation yet
+};
+
 struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class that is exported
   Impl(Model model, const SessionOptions& options);
   std::unique_ptr<Runnable> load(PlanOptions options);
@@ -56,6 +65,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   // Of named_metrics(); allocates nothing. False, and nothing is written: train() was cancelled, or it is too late.
   bool evaluate(std::size_t evaluation, Metrics& metrics, double until = std::numeric_limits<double>::infinity());
   TrainResult train(const TrainOptions& options);
+  std::uint64_t steps_of_epoch() const;  // throws Error when there is nothing to train
   [[noreturn]] void refuse_loss(std::uint64_t step, double loss);
 
   // predict.cpp
@@ -85,6 +95,8 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   CompiledModel compiled;
   std::unique_ptr<Runnable> runnable;
   std::vector<std::uint64_t> done;  // by phase: steps so far, which is what its counter holds
+  TrainingProgress progress;
+  bool resumes = false;  // the next train() goes on from `progress` and the steps that are done
   std::vector<float> ring_values;
   std::vector<double> totals;  // of an evaluation: of each figure, or of its parts
   std::vector<PlannedFormula> formulas;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "graphrun/error.h"
 #include "session/session_impl.h"
@@ -23,6 +24,7 @@ struct Pauses {
     if (evaluate_every > 0) next = std::min(next, (epoch / evaluate_every + 1) * evaluate_every);
     return next;
   }
+  bool at(std::int64_t epoch) const { return epoch > 0 && (logs(epoch) || evaluates(epoch)); }
   bool logs(std::int64_t epoch) const { return epoch % log_every == 0 || epoch == epochs; }
   bool evaluates(std::int64_t epoch) const { return evaluate_every > 0 && epoch % evaluate_every == 0; }
 };
@@ -68,7 +70,11 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
   each([](const RecordedPart& part, bool, double& total) { total = nothing_combined(part.how); });
   for (std::uint64_t first = 0; first < batches;) {
     const bool unwanted = in_train.load(std::memory_order_relaxed) && cancelled.load(std::memory_order_relaxed);
-    if (unwanted || Profiler::now() > until) return false;
+    if (unwanted || Profiler::now() > until) {
+      done[index] -= first;  // the next evaluation begins with the first batch again
+      runnable->write(buffer(phase.counter), std::as_bytes(std::span(&done[index], 1)));
+      return false;
+    }
     const std::uint64_t n = steps_before_look(index, std::min(batches - first, static_cast<std::uint64_t>(phase.ring)));
     run(index, n);
     each([&](const RecordedPart& part, bool weighted, double& total) {
@@ -110,60 +116,90 @@ class Cancellable {
 };
 }  // namespace
 
+std::uint64_t Session::Impl::steps_of_epoch() const {
+  return static_cast<std::uint64_t>(compiled.step.phases[training()].batches.count());
+}
+
 TrainResult Session::Impl::train(const TrainOptions& options) {
   const std::size_t index = training();
   const StepPhase& phase = compiled.step.phases[index];
-  const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches.count());
+  const std::uint64_t batches = steps_of_epoch();
   const std::optional<std::size_t> validation = evaluation_of("validation");
   const Pauses pauses = pauses_of(model.train, validation.has_value());
   const std::uint64_t total = total_steps(model.train.epochs, batches);
   const std::uint64_t ring = static_cast<std::uint64_t>(phase.ring);
 
   TrainResult result;
-  if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(total, kLossesAtOnce)));
+  if (std::exchange(resumes, false)) {
+    result.first_step = result.steps = done[index];
+    result.epochs = static_cast<std::int64_t>(result.steps / batches);
+  } else {
+    progress = {};
+  }
+  const std::uint64_t to_do = total - std::min(total, result.steps);
+  if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(to_do, kLossesAtOnce)));
   std::vector<double> losses;  // of the chunk of steps
   losses.reserve(static_cast<std::size_t>(ring));
   Metrics metrics = validation ? named_metrics(*validation) : Metrics{};
-  double epoch_sum = 0;
   const Cancellable cancellable(in_train, cancelled);
-  while (result.steps < total && !cancelled.load(std::memory_order_relaxed)) {
-    const bool alone = result.steps == 0 && options.on_first_step;
+
+  // Of the epoch that has ended. False: its evaluation was cancelled, and nobody was told.
+  const auto tell = [&] {
+    Report report;
+    report.epoch = result.epochs;
+    report.epochs = model.train.epochs;
+    report.step = result.steps;
+    report.loss = progress.epoch_loss;
+    report.due = pauses.logs(result.epochs);
+    report.seconds = result.seconds;
+    report.steps_per_second =
+        result.seconds > 0 ? static_cast<double>(result.steps - result.first_step) / result.seconds : 0;
+    if (pauses.evaluates(result.epochs)) {
+      if (!evaluate(*validation, metrics)) return false;
+      report.validation = &metrics;
+      if (metrics.loss < progress.best_loss) {
+        progress.best_loss = metrics.loss;
+        progress.best_step = result.steps;
+      }
+    }
+    progress.unreported = 0;
+    if (options.on_report) options.on_report(report);
+    return true;
+  };
+
+  bool first = true;
+  for (;; first = false) {
+    if (progress.unreported != 0 && pauses.at(result.epochs) && !tell()) break;
+    if (!first) {
+      if (options.on_first_step && result.steps == result.first_step + 1) options.on_first_step();
+      if (options.on_boundary) options.on_boundary({result.steps, batches, progress.best_step == result.steps});
+    }
+    if (result.steps >= total || cancelled.load(std::memory_order_relaxed)) break;
+    progress.unreported = 0;
     const std::uint64_t pause = static_cast<std::uint64_t>(pauses.after(result.epochs)) * batches;
-    const std::uint64_t n = alone ? 1 : steps_before_look(index, std::min(pause, result.steps + ring) - result.steps);
+    std::uint64_t most = std::min(pause - result.steps, ring);
+    if (const std::uint64_t every = options.boundary_every; every > 0)
+      most = std::min(most, every - result.steps % every);
+    const bool alone = first && options.on_first_step;
+    const std::uint64_t n = alone ? 1 : steps_before_look(index, most);
     const double before = Profiler::now();
     run(index, n);
     result.seconds += Profiler::now() - before;
-    double last_epoch = 0;
     losses.clear();
     observe(index, phase.recorded[0].ring, n, [&](std::uint64_t step, float value) {
       if (!losses.empty() && !std::isfinite(losses.back())) return;
       losses.push_back(static_cast<double>(value));
-      epoch_sum += static_cast<double>(phase.batches.at(step)) * static_cast<double>(value);
+      progress.epoch_sum += static_cast<double>(phase.batches.at(step)) * static_cast<double>(value);
       if ((step + 1) % batches != 0) return;
-      last_epoch = epoch_sum / static_cast<double>(phase.batches.samples());
-      epoch_sum = 0;
+      progress.epoch_loss = progress.epoch_sum / static_cast<double>(phase.batches.samples());
+      progress.epoch_sum = 0;
     });
     if (options.on_losses) options.on_losses(losses);
     if (!std::isfinite(losses.back())) refuse_loss(result.steps + losses.size() - 1, losses.back());
     if (options.keep_losses) result.losses.insert(result.losses.end(), losses.begin(), losses.end());
     result.steps += n;
     result.epochs = static_cast<std::int64_t>(result.steps / batches);
-    if (result.steps == pause) {
-      Report report;
-      report.epoch = result.epochs;
-      report.epochs = model.train.epochs;
-      report.step = result.steps;
-      report.loss = last_epoch;
-      report.due = pauses.logs(result.epochs);
-      report.seconds = result.seconds;
-      report.steps_per_second = result.seconds > 0 ? static_cast<double>(result.steps) / result.seconds : 0;
-      if (pauses.evaluates(result.epochs)) {
-        if (!evaluate(*validation, metrics)) break;
-        report.validation = &metrics;
-      }
-      if (options.on_report) options.on_report(report);
-    }
-    if (alone) options.on_first_step();
+    progress.unreported = result.steps % batches == 0 ? 1 : 0;
   }
   result.cancelled = result.steps < total;
   return result;
