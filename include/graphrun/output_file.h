@@ -34,8 +34,8 @@ class GRAPHRUN_API OutputFile {
 
   // For a file that is whole after each write(), as a log is: it can be seen from now on, under its name or, where
   // there is a file of that name, which then stays until commit(), under another in the same folder. The path where it
-  // is.
-  std::string publish();
+  // is. `replaces`: it takes that file's place now, having all of it that is to stay.
+  std::string publish(bool replaces = false);
 
   void commit();  // once, as the last call
 

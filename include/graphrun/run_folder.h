@@ -33,6 +33,15 @@ struct RunRecord {
   }
 };
 
+// How a run was started, as run.json has it.
+struct RunOrigin {
+  std::vector<std::string> command;  // words, the program's name first
+  std::string folder;                // it was given in
+  std::string model_file;            // as the command names it
+  std::string version, executor;
+};
+GRAPHRUN_API RunOrigin read_origin(const std::string& folder);
+
 GRAPHRUN_API bool is_run_folder(const std::string& folder);
 GRAPHRUN_API RunRecord read_run(const std::string& folder);
 // The runs that lie in a folder, by name. Throws Error when there is no such folder.

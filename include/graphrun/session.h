@@ -66,9 +66,17 @@ struct Report {
   bool due = true;                      // by log_every, or the last; false: made for its validation or `watched` only
   double seconds = 0;                   // of training so far, evaluation apart
   double steps_per_second = 0;
-  double lr_factor = 1;                        // of TrainSpec::lr_plateau
-  std::span<const Statistics> watched = {};    // in the order of SessionOptions::watch; empty: not looked at
-  std::optional<std::uint64_t> weights = {};   // their hash, if TrainOptions::hash_weights
+  double lr_factor = 1;                       // of TrainSpec::lr_plateau
+  std::span<const Statistics> watched = {};   // in the order of SessionOptions::watch; empty: not looked at
+  std::optional<std::uint64_t> weights = {};  // their hash, if TrainOptions::hash_weights
+};
+
+// Between two steps of train(): the state is whole and may be saved (checkpoint.h).
+struct Boundary {
+  std::uint64_t step = 0;  // finished steps
+  std::uint64_t steps_of_epoch = 0;
+  bool best = false;  // no evaluation of the training had a lower validation loss than the one after this step
+  bool last = false;  // train() returns, and early_stopping may put the parameters of the best evaluation in place
 };
 
 struct TrainOptions {
@@ -83,6 +91,10 @@ struct TrainOptions {
   // began it. For this a copy of all states is kept on the host, made anew for less than 1 % of the time. False: no
   // copy, and the Error names the step only.
   bool trace_not_finite = true;
+  // In this thread, several times a second or after each step that takes longer, and after every multiple of
+  // `boundary_every` steps (0: of none); after the report where there is one.
+  std::function<void(const Boundary&)> on_boundary = {};
+  std::uint64_t boundary_every = 0;
 };
 
 // The best evaluation that a training has seen.
@@ -95,19 +107,21 @@ struct Best {
 struct TrainResult {
   std::int64_t epochs = 0;
   std::uint64_t steps = 0;
-  double seconds = 0;  // wall time of training, evaluation apart
+  std::uint64_t first_step = 0;  // of `steps`: those of the checkpoint it went on from
+  double seconds = 0;            // wall time of training, evaluation apart
   bool cancelled = false;
   bool stopped_early = false;
-  std::optional<Best> best;  // with early_stopping, and where there was one
-  bool restored = false;     // the parameters are those of `best`
-  double lr_factor = 1;      // of lr_plateau, at last
+  std::optional<Best> best;    // with early_stopping, and where there was one
+  bool restored = false;       // the parameters are those of `best`
+  double lr_factor = 1;        // of lr_plateau, at last
   std::vector<double> losses;  // of every step
 };
 
 // train() met a loss or a parameter that is not finite. The session's states are those before the step that began it.
 class GRAPHRUN_API NotFinite : public Error {
  public:
-  NotFinite(Diagnostic diagnostic, std::uint64_t steps) : Error(ErrorKind::run, {std::move(diagnostic)}), steps_(steps) {}
+  NotFinite(Diagnostic diagnostic, std::uint64_t steps)
+      : Error(ErrorKind::run, {std::move(diagnostic)}), steps_(steps) {}
   ~NotFinite() override;
   std::uint64_t steps() const { return steps_; }  // of training that the session's parameters have seen: all finite
 
@@ -153,9 +167,10 @@ class GRAPHRUN_API Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Trains for the model's number of epochs. From the return of the first step to its own it allocates nothing, unless
-  // the callbacks do or losses of more than 2^24 steps are kept. Throws NotFinite for a loss or a parameter that is not
-  // finite, at the next look: after a report's epochs or 4096 steps.
+  // Trains for the model's number of epochs; after load_checkpoint() (checkpoint.h) it goes on to that number. From the
+  // return of the first step to its own it allocates nothing, unless the callbacks do or losses of more than 2^24 steps
+  // are kept. Throws NotFinite for a loss or a parameter that is not finite, at the next look: after a report's epochs
+  // or 4096 steps.
   TrainResult train(const TrainOptions& options);
   TrainResult train(const std::function<void(const Report&)>& on_report = {});
   // Asks the train() that is under way to return after the steps in flight: about 0.05 s of them, or one. It returns as
@@ -205,6 +220,7 @@ class GRAPHRUN_API Session {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+  friend struct SessionAccess;  // of checkpoints
 };
 
 // A few training steps on each executor that is known by name, but the reference, from a start of its own; the fastest

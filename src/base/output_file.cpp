@@ -151,6 +151,8 @@ struct OutputState {
   void refuse_irreplaceable() const;
   void create();
   std::string named(const char* from);
+  void take_over_mode() const;
+  void take_place();
   std::string own_path() const { return fmt::format("/proc/self/fd/{}", file.number()); }
   void unlink_temporary() noexcept {
     if (!temporary.empty()) ::unlinkat(folder.number(), temporary.c_str(), 0);
@@ -234,6 +236,20 @@ std::string OutputState::named(const char* from) {
   fail(from != nullptr ? ErrorKind::run : ErrorKind::input, error);
 }
 
+void OutputState::take_over_mode() const {
+  // Owner and group stay where this user may give files away.
+  const bool given =
+      ::fchown(file.number(), owner, group) == 0 || ::fchown(file.number(), static_cast<::uid_t>(-1), group) == 0;
+  static_cast<void>(given);
+  if (::fchmod(file.number(), mode) != 0) fail(ErrorKind::run, errno);
+}
+
+void OutputState::take_place() {
+  if (temporary.empty()) temporary = named(own_path().c_str());
+  if (::renameat(folder.number(), temporary.c_str(), folder.number(), name.c_str()) != 0) fail(ErrorKind::run, errno);
+  temporary.clear();
+}
+
 OutputFile::OutputFile(const std::string& path, const char* code) : state_(std::make_unique<OutputState>()) {
   state_->path = path;
   state_->code = code;
@@ -279,9 +295,15 @@ void OutputFile::write(std::string_view bytes) {
   s.fail(ErrorKind::run, s.failed);
 }
 
-std::string OutputFile::publish() {
+std::string OutputFile::publish(bool replaces) {
   OutputState& s = *state_;
   if (s.direct || s.published) return s.path;
+  if (s.exists && replaces) {
+    s.take_over_mode();
+    s.take_place();
+    s.published = true;
+    return s.path;
+  }
   const std::string own = s.own_path();
   if (!s.exists) {
     s.published = s.temporary.empty()
@@ -303,20 +325,9 @@ void OutputFile::commit() {
     if (!s.file.close()) s.fail(ErrorKind::run, errno);
     return;
   }
-  if (s.exists) {
-    // Owner and group stay where this user may give files away.
-    const bool given = ::fchown(s.file.number(), s.owner, s.group) == 0 ||
-                       ::fchown(s.file.number(), static_cast<::uid_t>(-1), s.group) == 0;
-    static_cast<void>(given);
-    if (::fchmod(s.file.number(), s.mode) != 0) s.fail(ErrorKind::run, errno);
-  }
+  if (s.exists) s.take_over_mode();
   if (::fsync(s.file.number()) != 0) s.fail(ErrorKind::run, errno);
-  if (!s.published) {
-    if (s.temporary.empty()) s.temporary = s.named(s.own_path().c_str());
-    if (::renameat(s.folder.number(), s.temporary.c_str(), s.folder.number(), s.name.c_str()) != 0)
-      s.fail(ErrorKind::run, errno);
-    s.temporary.clear();
-  }
+  if (!s.published) s.take_place();
   if (!s.file.close()) s.fail(ErrorKind::run, errno);
   // The name is on the disk when the folder is. Some file systems have nothing to do for that and say so.
   if (::fsync(s.folder.number()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EBADF)

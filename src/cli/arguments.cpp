@@ -67,6 +67,8 @@ SplitLine split(int argc, const char* const* argv) {
     } else if (equals != std::string::npos) {
       given.value = word.substr(equals + 1);
       if (given.value.empty()) throw usage("flags", fmt::format("{} has no value", word));
+    } else if (!flag->bare.empty()) {
+      given.value = flag->bare;
     } else {
       // A value that looks like a flag is a forgotten value; --flag=-value says it all the same.
       const bool there = i + 1 < argc && std::string_view(argv[i + 1]).substr(0, 2) != "--";
@@ -313,6 +315,15 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
   }
   if (arguments.quiet && arguments.verbose) throw usage("flags", "--quiet and --verbose exclude each other");
   if (!arguments.run_name.empty() && arguments.run_dir.empty()) throw usage("flags", "--run-name goes with --run-dir");
+  const bool has_place = !arguments.checkpoint_dir.empty() || !arguments.run_dir.empty();
+  for (const std::string_view flag : {"--checkpoint-every", "--checkpoint-keep"}) {
+    if (was_given(line, flag) && !has_place)
+      throw usage("flags", fmt::format("{} goes with --checkpoint-dir or --run-dir", flag));
+  }
+  if (arguments.resume == "auto" && arguments.checkpoint_dir.empty() && arguments.run_name.empty())
+    throw usage("flags",
+                "--resume=auto needs the folder of the checkpoints: --checkpoint-dir, or --run-dir and --run-name",
+                "--resume=FILE goes on from a single file");
   if (arguments.verb == "sweep" && arguments.run_dir.empty())
     throw usage("flags", "sweep needs a folder for its runs: --run-dir=FOLDER", "the same command goes on with it");
   if (arguments.csv && arguments.json) throw usage("flags", "--csv and --json exclude each other");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "diagnostics.h"
+#include "graphrun/checkpoint.h"
 #include "graphrun/model.h"
 #include "graphrun/session.h"
 
@@ -58,6 +59,10 @@ struct Arguments {
   bool rows = false;                    // show
   bool source = false;                  // show
   std::string run_dir, run_name;        // train, sweep; empty: none
+  std::string checkpoint_dir;           // train; empty: none
+  CheckpointEvery checkpoint_every;     // train
+  std::optional<int> checkpoint_keep;   // train
+  std::string resume;                   // train: "auto", or a path; empty: it begins
   std::vector<std::string> command;     // what was typed
   std::vector<std::string> passed_on;   // sweep: flags for each training
   std::vector<std::string> over;        // sweep: PATH=VALUES

@@ -113,12 +113,12 @@ void EventLog::end_record() {
   records_.flush();
 }
 
-void EventLog::begin(std::span<const LogColumn> columns, std::uint64_t first_step) {
+void EventLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   columns_ = columns;
   begin_record(0);
   add_bytes(records_.line(), 3, "brain.Event:2");
   end_record();
-  begin_record(first_step);
+  begin_record(from);
   constexpr char kStart[] = {key(1, Wire::varint), 1};  // SessionLog: status = 1, START
   add_bytes(records_.line(), 7, {kStart, sizeof kStart});
   end_record();

@@ -16,7 +16,7 @@ constexpr std::string_view kPlanning = "train eval predict plan verify bench che
 constexpr std::string_view kReading = "train eval predict plan verify bench show check sweep";
 
 // All but those that print text for a shell or for reading.
-constexpr std::string_view kAnswering = "train eval predict plan verify bench show check devices sweep runs";
+constexpr std::string_view kAnswering = "train eval predict plan verify bench show check devices sweep runs replay";
 
 template <class T>
 T number(std::string_view text, T from = std::numeric_limits<T>::lowest(), T to = std::numeric_limits<T>::max()) {
@@ -75,6 +75,19 @@ void set_log_axes(Arguments& arguments, std::string_view value) {
 
 void check_format(Arguments&, std::string_view value) {
   if (value != "text" && value != "json") throw BadValue{fmt::format("must be text or json, got '{}'", value)};
+}
+
+// "5" epochs, "500steps", "30s".
+void set_checkpoint_every(Arguments& arguments, std::string_view value) {
+  constexpr std::uint64_t kMost = 1'000'000'000'000;
+  const auto before = [&](std::string_view unit) { return value.substr(0, value.size() - unit.size()); };
+  arguments.checkpoint_every = {};
+  if (value.ends_with("steps"))
+    arguments.checkpoint_every.steps = number<std::uint64_t>(before("steps"), 1, kMost);
+  else if (value.ends_with("s"))
+    arguments.checkpoint_every.seconds = number<double>(before("s"), 1e-3, 1e9);
+  else
+    arguments.checkpoint_every.epochs = number<std::uint64_t>(value, 1, kMost);
 }
 
 void set_jit(Arguments& arguments, std::string_view value) {
@@ -203,6 +216,16 @@ constexpr Flag kFlags[] = {
     {"--columns", "COLUMNS", "Runs", "runs", "show these, as in lr,test.loss",
      [](Arguments& a, std::string_view v) { add_names(a.columns, v); }},
     {"--csv", "", "Runs", "runs sweep", "the table as CSV", [](Arguments& a, std::string_view) { a.csv = true; }},
+    {"--checkpoint-dir", "FOLDER", "Checkpoints", "train", "keep checkpoints there, from which the training can go on",
+     [](Arguments& a, std::string_view v) { a.checkpoint_dir = v; }, Completes::folders},
+    {"--checkpoint-every", "K", "Checkpoints", "train",
+     "after K epochs, as in 500steps so many steps, as in 30s seconds; 1, or 1s in more than 200 epochs",
+     set_checkpoint_every},
+    {"--checkpoint-keep", "N", "Checkpoints", "train", "keep the newest N, and the best by the validation loss; 3",
+     [](Arguments& a, std::string_view v) { a.checkpoint_keep = number<int>(v, 1, 1000000); }},
+    {"--resume", "FILE|auto", "Checkpoints", "train",
+     "go on from this checkpoint; auto, or no value: the newest of the folder, or from the start",
+     [](Arguments& a, std::string_view v) { a.resume = v; }, Completes::files, "", "", "auto"},
     {"--columns", "NAMES", "Drawing", "plot", "draw these, as in loss,validation_loss; may be repeated",
      [](Arguments& a, std::string_view v) { add_names(a.columns, v); }},
     {"--x", "COLUMN", "Drawing", "plot", "what they are drawn over; epoch by default",
@@ -221,8 +244,7 @@ constexpr Flag kFlags[] = {
 
     {"--json", "", "Output", kAnswering, "results as one JSON object on stdout",
      [](Arguments& a, std::string_view) { a.json = true; }},
-    {"--log", "FILE", "Output", "train",
-     "write a line for each report: CSV or, named .jsonl, JSON; may be repeated",
+    {"--log", "FILE", "Output", "train", "write a line for each report: CSV or, named .jsonl, JSON; may be repeated",
      [](Arguments& a, std::string_view v) { a.logs.emplace_back(v); }, Completes::files},
     {"--tensorboard", "FOLDER", "Output", "train", "write the same to a file there that TensorBoard reads",
      [](Arguments& a, std::string_view v) { a.tensorboard = v; }, Completes::folders},

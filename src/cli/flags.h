@@ -24,6 +24,8 @@ struct Flag {
   Completes completes = Completes::nothing;
   std::string_view variable = {};  // of the environment, which says it where the command line does not
   std::string_view letter = {};    // "-v"
+  // What it says without =VALUE, where it may stand so: then the next word is never its value.
+  std::string_view bare = {};
 };
 
 // Why a value will not do: "must be a whole number from 1 on, got '-3'".

@@ -47,7 +47,10 @@ std::string_view words_text(Words words) {
 
 std::string describe(const Flag& flag, bool with_verbs) {
   std::string name = flag.letter.empty() ? std::string(flag.name) : fmt::format("{}, {}", flag.name, flag.letter);
-  if (!flag.value.empty()) name += fmt::format(" {}", flag.value);
+  if (!flag.bare.empty())
+    name += fmt::format("[={}]", flag.value);
+  else if (!flag.value.empty())
+    name += fmt::format(" {}", flag.value);
   // A flag of most verbs goes without them.
   const bool of_few = with_verbs && !flag.verbs.empty() && flag.verbs.find(' ') == std::string_view::npos;
   return fmt::format("  {:<24}{}{}\n", name, of_few ? fmt::format("{}: ", flag.verbs) : "", flag.help);

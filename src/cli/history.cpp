@@ -39,16 +39,17 @@ std::unique_ptr<LogWriter> text_log(OutputFile& file) {
 
 }  // namespace
 
-History::History(OutputFiles& outputs, const Session& session, bool hashes, Diagnostics& diagnostics)
+History::History(OutputFiles& outputs, const Session& session, bool hashes, std::optional<std::uint64_t> resumed,
+                 Diagnostics& diagnostics)
     : factor_(session.model().train.lr_plateau.has_value()), hashes_(hashes) {
   if (outputs.logs.empty() && !outputs.events) return;
   columns_ = columns_of(session, hashes);
   cells_.resize(columns_.size());
   if (session.has_split("validation")) metrics_ = 1 + session.metric_names().size();
   const auto begin = [&](std::unique_ptr<LogWriter> writer, OutputFile& file) {
-    writer->begin(columns_, session.step());
+    writer->begin(columns_, resumed.value_or(0));
     writers_.push_back(std::move(writer));
-    if (const std::string place = file.publish(); place != file.path()) {
+    if (const std::string place = file.publish(resumed.has_value()); place != file.path()) {
       diagnostics.note(fmt::format("'{}' is an older log, which stays until this run has ended; its own grows in '{}'",
                                    file.path(), place));
     }

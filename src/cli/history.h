@@ -4,7 +4,9 @@
 // the constructor. Leaves to others: formats (text_logs.h, event_log.h), a write that fails (line_file.h).
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "diagnostics.h"
@@ -16,7 +18,9 @@ namespace graphrun::cli {
 
 class History {
  public:
-  History(OutputFiles& outputs, const Session& session, bool hashes, Diagnostics& diagnostics);
+  // `resumed`: the steps of the checkpoint that it goes on from; rows up to there stay in the files.
+  History(OutputFiles& outputs, const Session& session, bool hashes, std::optional<std::uint64_t> resumed,
+          Diagnostics& diagnostics);
 
   void report(const Report& report);
   void finish();  // throws what the first write that failed threw, after all files have ended

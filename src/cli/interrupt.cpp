@@ -18,12 +18,13 @@ namespace graphrun::cli {
 namespace {
 
 std::atomic<Session*> cancellable{nullptr};
+std::atomic<CheckpointFolder*> snapshots{nullptr};
 std::atomic<bool> looked_for{false};  // by an Interruptible
 std::atomic<bool> asked{false};
 std::atomic<std::int64_t> asked_at{0};  // nanoseconds; 0: never
 int woken = -1;  // an event that a signal sets, so that a wait ends with it whichever thread the signal went to
-static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
-              std::atomic<std::int64_t>::is_always_lock_free);
+static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<CheckpointFolder*>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
 std::int64_t now() {
   timespec time{};
@@ -38,6 +39,8 @@ bool is_meant_twice(int signal) {
 }
 
 extern "C" void on_interrupt(int signal) {
+  if (CheckpointFolder* const folder = snapshots.load(); folder != nullptr && signal == SIGHUP)
+    return folder->request();
   Session* session = cancellable.load();
   if (session == nullptr && !looked_for) _exit(kInterrupted);
   std::int64_t never = 0;
@@ -92,11 +95,13 @@ void wait_or_interrupt(double seconds) {
   }
 }
 
-Interrupt::Interrupt(Session& session) {
+Interrupt::Interrupt(Session& session, CheckpointFolder* checkpoints) {
+  snapshots = checkpoints;
   cancellable = &session;
 }
 
 Interrupt::~Interrupt() {
+  snapshots = nullptr;
   cancellable = nullptr;
 }
 

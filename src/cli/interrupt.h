@@ -1,10 +1,11 @@
 // interrupt.h: Ctrl-C ends the training and keeps its results; so do SIGTERM, a terminal that is closed (SIGHUP) and
-// processor time that is used up (SIGXCPU).
+// processor time that is used up (SIGXCPU). With a folder of checkpoints SIGHUP asks for one, and the training goes on.
 // Contract: while an Interrupt lives, the first of these signals cancels its session; a second SIGINT or SIGTERM, or
 // any that comes while there is no session, ends the program at once with exit code 130. A signal that the caller
 // ignores stays ignored. At most one Interrupt lives at a time.
 #pragma once
 
+#include "graphrun/checkpoint.h"
 #include "graphrun/session.h"
 
 namespace graphrun::cli {
@@ -16,7 +17,7 @@ void wait_or_interrupt(double seconds);  // returns when the time is over or int
 
 class Interrupt {
  public:
-  explicit Interrupt(Session& session);
+  explicit Interrupt(Session& session, CheckpointFolder* checkpoints = nullptr);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

@@ -11,9 +11,9 @@
 namespace graphrun::cli {
 
 struct LogColumn {
-  std::string name;              // "validation_loss": of CSV and JSON
-  std::string tag = {};          // "loss/validation": of a curve in TensorBoard; empty: it has none
-  const char* number = "{}";     // how fmt writes it
+  std::string name;           // "validation_loss": of CSV and JSON
+  std::string tag = {};       // "loss/validation": of a curve in TensorBoard; empty: it has none
+  const char* number = "{}";  // how fmt writes it
 };
 
 struct LogHash {
@@ -26,11 +26,12 @@ struct LogRow {
   std::span<const LogCell> cells;  // one for each column
 };
 
-// A file of one format. begin() before the first step; afterwards nothing is allocated.
+// A file of one format. begin() before the first step, where rows up to the step `from` stay that the old file has;
+// afterwards nothing is allocated.
 class LogWriter {
  public:
   virtual ~LogWriter() = default;
-  virtual void begin(std::span<const LogColumn> columns, std::uint64_t first_step) = 0;
+  virtual void begin(std::span<const LogColumn> columns, std::uint64_t from) = 0;
   virtual void write(const LogRow& row) = 0;
   virtual void finish() = 0;  // no row will follow; throws what a write threw
 };

@@ -38,6 +38,7 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
   }
   refuse(arguments.model, "the model file");
   if (!arguments.load.weights.empty()) refuse(arguments.load.weights, "the weights that --weights reads");
+  if (!arguments.resume.empty()) refuse(arguments.resume, "the checkpoint that --resume reads");
   if (arguments.session.executor.find('/') != std::string::npos) refuse(arguments.session.executor, "the executor");
   refuse("/dev/stdout", "where stdout goes");
   refuse("/dev/stderr", "where stderr goes");

@@ -27,7 +27,8 @@ Progress::Progress(bool enabled, const Session& session)
       enabled_(enabled),
       in_place_(is_terminal(stderr)),
       sparse_(session.model().train.log_every == 0),
-      steps_an_epoch_(steps_an_epoch(session.model())) {
+      steps_an_epoch_(steps_an_epoch(session.model())),
+      first_step_(session.step()) {
   line_.reserve(kRoom);
   part_.reserve(kRoom);
   for (std::string& name : session.metric_names()) validation_.values.emplace_back(std::move(name), 0.0);
@@ -45,7 +46,8 @@ double Progress::tick() {
   const auto to = std::back_inserter(line_);
   fmt::format_to(to, "epoch {}/{}  step {} of {}", epoch, session_.model().train.epochs,
                  step - (epoch - 1) * steps_an_epoch_, steps_an_epoch_);
-  if (step > 1) fmt::format_to(to, "  {} steps/s", human_rate(static_cast<double>(step - 1) / seconds));
+  if (step > first_step_ + 1)
+    fmt::format_to(to, "  {} steps/s", human_rate(static_cast<double>(step - 1 - first_step_) / seconds));
   if (in_place_) {
     rewrite();
     return kRedraw;
@@ -104,8 +106,9 @@ bool Progress::is_due(const Report& report) {
 // the rate. The line has it in another order.
 void Progress::describe(const Report& report, std::size_t room) {
   fmt::basic_memory_buffer<char, 64> time, rate;
-  if (report.epoch > 0 && report.epoch < report.epochs) {
-    const double left = static_cast<double>(report.epochs - report.epoch) / static_cast<double>(report.epoch);
+  if (report.step > first_step_ && report.epoch < report.epochs) {
+    const double steps = static_cast<double>(steps_an_epoch_) * static_cast<double>(report.epochs - report.epoch);
+    const double left = steps / static_cast<double>(report.step - first_step_);
     fmt::format_to(std::back_inserter(time), "  ETA {}", human_duration(elapsed() * left));
   }
   fmt::format_to(std::back_inserter(rate), "  {} steps/s", human_rate(report.steps_per_second));

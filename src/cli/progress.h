@@ -41,6 +41,7 @@ class Progress {
   const Session& session_;
   const bool enabled_, in_place_, sparse_;
   const std::uint64_t steps_an_epoch_;
+  const std::uint64_t first_step_;  // those before are of the checkpoint it goes on from
   double start_ = Profiler::now(), drawn_ = 0;
   std::mutex drawing_;          // the ticker's thread says something too
   fmt::memory_buffer line_;     // of the latest report

@@ -27,14 +27,16 @@ void each_number(const Metrics& metrics, F f) {
 }
 
 double steps_per_second(const TrainResult& training) {
-  return training.seconds > 0 ? static_cast<double>(training.steps) / training.seconds : 0;
+  return training.seconds > 0 ? static_cast<double>(training.steps - training.first_step) / training.seconds : 0;
 }
 
 }  // namespace
 
 std::string epochs_text(const TrainResult& training) {
   return fmt::format("{}{}", training.epochs,
-                     training.cancelled ? " (interrupted)" : training.stopped_early ? " (stopped early)" : "");
+                     training.cancelled       ? " (interrupted)"
+                     : training.stopped_early ? " (stopped early)"
+                                              : "");
 }
 
 Results evaluated(Session& session, double seconds) {
@@ -106,6 +108,7 @@ std::string as_json(const Results& results) {
       json.member("restored", training->restored).end_object();
     }
     if (results.lowers_lr) json.member("lr_factor", training->lr_factor);
+    if (training->first_step > 0) json.member("first_step", training->first_step);
   }
   json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
   if (results.profile) write_profile(json.key("profile"), *results.profile);
@@ -154,7 +157,9 @@ std::string as_text(const Results& results) {
                                      training->restored ? ", whose weights these are" : ""));
     }
     if (training->lr_factor != 1) line("lr factor", fmt::format("{:.6g}", training->lr_factor));
-    line("steps", grouped(training->steps));
+    line("steps", training->first_step == 0 ? grouped(training->steps)
+                                            : fmt::format("{} (the first {} before)", grouped(training->steps),
+                                                          grouped(training->first_step)));
     line("seconds", fmt::format("{:.3f}", training->seconds));
     line("steps/s", human_rate(steps_per_second(*training)));
   }

@@ -41,20 +41,19 @@ fs::path counted_up(const fs::path& parent) {
   }
 }
 
-fs::path named(const fs::path& parent, const std::string& name) {
+fs::path named(const fs::path& parent, const std::string& name, bool resumes) {
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
     throw Error(ErrorKind::input, "runs.name", fmt::format("'{}' is no name for a folder in --run-dir", name));
   fs::path folder = parent / name;
   std::error_code error;
   if (!fs::create_directory(folder, error) && error) refuse(folder, error);
   const bool is_run = is_run_folder(folder.string());
-  if (is_run && read_run(folder.string()).state == RunRecord::State::done)
+  if (is_run && !resumes && read_run(folder.string()).state == RunRecord::State::done)
     throw Error(ErrorKind::input, "runs.exists", fmt::format("the run '{}' is there already", folder.string()),
-                "another --run-name, or remove that folder");
+                "another --run-name, or remove that folder; --resume goes on with it");
   if (!is_run && !fs::is_empty(folder, error))
     throw Error(ErrorKind::input, "runs.exists", fmt::format("'{}' is there already, and no run", folder.string()),
                 "another --run-name");
-  fs::remove(folder / "result.json", error);
   return folder;
 }
 
@@ -81,15 +80,23 @@ RunFolder::RunFolder(Arguments& arguments) : arguments_(arguments) {
   fs::create_directories(parent, error);
   if (!fs::is_directory(parent, error))
     refuse(parent, error ? error : std::make_error_code(std::errc::not_a_directory));
-  folder_ = (arguments.run_name.empty() ? counted_up(parent) : named(parent, arguments.run_name)).string();
+  folder_ =
+      (arguments.run_name.empty() ? counted_up(parent) : named(parent, arguments.run_name, !arguments.resume.empty()))
+          .string();
   if (arguments.logs.empty()) arguments.logs.push_back(file("log.csv"));
   arguments.hash_weights = true;
   if (arguments.save_weights.empty()) arguments.save_weights = file("weights.npz");
+  const CheckpointEvery& every = arguments.checkpoint_every;
+  const bool checkpoints = every.epochs > 0 || every.steps > 0 || every.seconds > 0 || arguments.checkpoint_keep ||
+                           !arguments.resume.empty();
+  if (checkpoints && arguments.checkpoint_dir.empty()) arguments.checkpoint_dir = file("checkpoints");
 }
 
 RunFolder::~RunFolder() {
   std::error_code ignored;
-  if (!folder_.empty() && !begun_) fs::remove(folder_, ignored);  // where it is empty
+  if (folder_.empty() || begun_) return;
+  fs::remove(file("checkpoints"), ignored);  // where it is empty
+  fs::remove(folder_, ignored);
 }
 
 std::string RunFolder::file(std::string_view name) const {
@@ -98,6 +105,8 @@ std::string RunFolder::file(std::string_view name) const {
 
 void RunFolder::begin(const Session& session) {
   if (folder_.empty()) return;
+  std::error_code none;
+  fs::remove(file("result.json"), none);  // of a run whose place this one takes, or that goes on
   JsonWriter json;
   utsname system{};
   ::uname(&system);

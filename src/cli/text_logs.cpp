@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "csv_cell.h"
+#include "earlier_lines.h"
 #include "graphrun/json_string.h"
 
 namespace graphrun::cli {
@@ -26,15 +27,19 @@ void append_number(Line& line, const LogColumn& column, const LogCell& cell) {
 
 }  // namespace
 
-void CsvLog::begin(std::span<const LogColumn> columns, std::uint64_t) {
+void CsvLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   columns_ = columns;
   for (const LogColumn& column : columns) {
     if (&column != columns.data()) append(lines_.line(), ",");
     append(lines_.line(), csv_cell(column.name));
   }
+  std::string earlier;
+  if (from > 0 && !file_.is_direct())
+    earlier = log_lines_until(file_.path(), {lines_.line().data(), lines_.line().size()}, from);
   lines_.end_line();
   lines_.flush();
   lines_.check();
+  file_.write(earlier);
 }
 
 void CsvLog::write(const LogRow& row) {
@@ -49,8 +54,9 @@ void CsvLog::write(const LogRow& row) {
   lines_.flush();
 }
 
-void JsonLog::begin(std::span<const LogColumn> columns, std::uint64_t) {
+void JsonLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   columns_ = columns;
+  if (from > 0 && !file_.is_direct()) file_.write(json_lines_until(file_.path(), from));
   for (const LogColumn& column : columns) keys_.push_back(json_string(column.name) + ":");
 }
 

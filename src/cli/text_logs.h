@@ -13,24 +13,26 @@ namespace graphrun::cli {
 
 class CsvLog : public LogWriter {
  public:
-  explicit CsvLog(OutputFile& file) : lines_(&file) {}
-  void begin(std::span<const LogColumn> columns, std::uint64_t first_step) override;
+  explicit CsvLog(OutputFile& file) : file_(file), lines_(&file) {}
+  void begin(std::span<const LogColumn> columns, std::uint64_t from) override;
   void write(const LogRow& row) override;
   void finish() override { lines_.finish(); }
 
  private:
+  OutputFile& file_;
   std::span<const LogColumn> columns_;
   LineFile lines_;
 };
 
 class JsonLog : public LogWriter {
  public:
-  explicit JsonLog(OutputFile& file) : lines_(&file) {}
-  void begin(std::span<const LogColumn> columns, std::uint64_t first_step) override;
+  explicit JsonLog(OutputFile& file) : file_(file), lines_(&file) {}
+  void begin(std::span<const LogColumn> columns, std::uint64_t from) override;
   void write(const LogRow& row) override;
   void finish() override { lines_.finish(); }
 
  private:
+  OutputFile& file_;
   std::span<const LogColumn> columns_;
   std::vector<std::string> keys_;  // with quotes and colon
   LineFile lines_;

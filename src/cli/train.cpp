@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "allocations.h"
+#include "checkpoints.h"
+#include "earlier_lines.h"
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "graphrun/session.h"
@@ -124,7 +126,8 @@ class LossCurves {
 };
 
 std::vector<std::pair<std::string, std::string>> facts_of_training(const TrainResult& training) {
-  const double rate = training.seconds > 0 ? static_cast<double>(training.steps) / training.seconds : 0;
+  const double steps = static_cast<double>(training.steps - training.first_step);
+  const double rate = training.seconds > 0 ? steps / training.seconds : 0;
   return {{"epochs", epochs_text(training)},
           {"steps", grouped(training.steps)},
           {"seconds", fmt::format("{:.3f}", training.seconds)},
@@ -155,12 +158,23 @@ void save_or_rescue(Session& session, OutputFile& file) {
   throw Error(ErrorKind::run, std::move(found));
 }
 
+// Those of the steps before the checkpoint, where the old file has them.
+void keep_losses(OutputFile& file, std::uint64_t steps, Diagnostics& diagnostics) {
+  if (file.is_direct()) return;
+  const std::string earlier = first_losses(file.path(), steps);
+  if (earlier.empty() && steps > 0)
+    diagnostics.warn(fmt::format("'{}' has no losses of the first {} steps: it will begin with step {}", file.path(),
+                                 steps, steps + 1));
+  file.write(earlier);
+}
+
 // Trains with the log, the losses and the progress. A loss that is not finite, or a device that fails, ends the
 // training but not the two files: what they have is whole. Before the first step they have nothing, and old ones stay.
 TrainResult train(Session& session, const Arguments& arguments, OutputFiles& outputs, AllocationWatch& watch,
-                  Attempts& attempts, Diagnostics& diagnostics, LossCurves& curves) {
-  History history(outputs, session, arguments.hash_weights, diagnostics);
+                  Attempts& attempts, Diagnostics& diagnostics, LossCurves& curves, Checkpoints& checkpoints) {
+  History history(outputs, session, arguments.hash_weights, checkpoints.resumed(), diagnostics);
   LineFile losses(outputs.losses);
+  if (losses.wanted() && checkpoints.resumed()) keep_losses(*outputs.losses, *checkpoints.resumed(), diagnostics);
   const auto finish = [&] {
     attempts.run([&] { losses.finish(); });
     attempts.run([&] { history.finish(); });
@@ -185,6 +199,7 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
         }
       };
     }
+    checkpoints.connect(options);
     options.on_first_step = [&] {
       if (interrupted()) session.cancel();  // for a signal that came before train() began
       if (arguments.assert_no_alloc) watch.arm(session);
@@ -218,6 +233,7 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   Arguments arguments = given;
   RunFolder folder(arguments);
   OutputFiles outputs(arguments);
+  Checkpoints checkpoints(arguments, diagnostics);
   Session session = open_session(arguments, diagnostics, nullptr, &outputs);
   if (const std::string& stray = session.model().data.stray; !stray.empty()) {
     diagnostics.warn(stray + ": rows of 'validation' and 'test' may have been trained with");
@@ -232,13 +248,15 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   // Before the training: the way out of an interrupted one has no time for it.
   std::string settings;
   if (arguments.json || !arguments.run_dir.empty()) settings = training_settings(session.model());
+  checkpoints.begin(session);
   folder.begin(session);
   outputs.connect(diagnostics);
-  const Interrupt interrupt(session);
+  const Interrupt interrupt(session, checkpoints.folder());
   AllocationWatch watch;
   Attempts attempts;
   LossCurves curves(session, outputs.report.has_value());
-  TrainResult training = train(session, arguments, outputs, watch, attempts, diagnostics, curves);
+  TrainResult training = train(session, arguments, outputs, watch, attempts, diagnostics, curves, checkpoints);
+  attempts.run([&] { checkpoints.finish(); });
   if (outputs.weights) attempts.run([&] { save_or_rescue(session, *outputs.weights); });
   if (arguments.verbose) {  // of training alone: evaluation adds its own
     for (const auto& [name, value] : session.counters()) diagnostics.note(fmt::format("{}: {}", name, value));

@@ -36,7 +36,8 @@ std::vector<std::string> verb_names();         // aliases too
   X(eval)                 \
   X(predict)              \
   X(init)                 \
-  X(plan) X(verify) X(bench) X(show) X(check) X(sweep) X(runs) X(report) X(plot) X(devices) X(completion) X(help)
+  X(plan)                 \
+  X(verify) X(bench) X(show) X(check) X(sweep) X(runs) X(replay) X(report) X(plot) X(devices) X(completion) X(help)
 #define GRAPHRUN_VERB(name) extern const Verb name##_verb;
 GRAPHRUN_VERBS(GRAPHRUN_VERB)
 #undef GRAPHRUN_VERB

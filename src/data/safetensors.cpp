@@ -183,6 +183,11 @@ Array Safetensors::read(const std::string& name) const {
   return read_values(path_, fmt::format("the tensor '{}' of '{}'", name, path_), *bytes_, header);
 }
 
+std::string_view Safetensors::values(const std::string& name) const {
+  const Entry& entry = this->entry(name);
+  return std::string_view(*bytes_).substr(entry.begin, entry.end - entry.begin);
+}
+
 std::string Safetensors::text(const std::string& key) const {
   const auto found = texts_.find(key);
   return found == texts_.end() ? std::string() : found->second;

@@ -35,9 +35,17 @@ bool is_safetensors(std::string_view bytes);
 
 using Texts = std::vector<std::pair<std::string, std::string>>;
 
-// The widest dtypes come first, and what precedes the values is a multiple of 64 bytes (the format asks for 8): every
-// tensor is aligned to its elements. Equal tensors and texts are equal bytes. Throws Error: a name that is no UTF-8 or
-// the format's own, a header of more than 100 MB.
+// What stands before the values, which follow in `order` (numbers of the tensors given) without a gap. The widest
+// dtypes come first, and the header is a multiple of 64 bytes (the format asks for 8): every tensor is aligned to its
+// elements. Equal tensors and texts are equal bytes. Throws Error: a name that is no UTF-8 or the format's own, a
+// header of more than 100 MB.
+struct SafetensorsHeader {
+  std::string bytes;
+  std::vector<std::size_t> order;
+};
+SafetensorsHeader safetensors_header(std::span<const std::pair<std::string, TensorType>> tensors, const Texts& texts);
+
+// The whole file.
 std::string safetensors_bytes(std::span<const std::pair<std::string, HostTensor>> tensors, const Texts& texts);
 
 class Safetensors {
@@ -47,7 +55,8 @@ class Safetensors {
   const std::vector<std::string>& names() const { return names_; }  // in the header's order
   TensorInfo info(const std::string& name) const;                   // throws Error: more axes than a Shape has
   Array read(const std::string& name) const;
-  std::string text(const std::string& key) const;  // "" where there is none
+  std::string_view values(const std::string& name) const;  // as they lie in the file
+  std::string text(const std::string& key) const;          // "" where there is none
 
  private:
   struct Entry {

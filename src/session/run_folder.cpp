@@ -63,6 +63,20 @@ bool is_run_folder(const std::string& folder) {
   return std::filesystem::is_regular_file(std::filesystem::path(folder) / "run.json", ignored);
 }
 
+RunOrigin read_origin(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "run.json").string();
+  const json::Document document = json::parse(path, read_file(path));
+  const auto text = [&](std::string_view key) {
+    const json::Member* member = document.root.find(key);
+    return member == nullptr ? std::string() : member->value.string;
+  };
+  RunOrigin origin{{}, text("folder"), text("model_file"), text("version"), text("executor")};
+  if (const json::Member* command = document.root.find("command")) {
+    for (const json::Value& word : command->value.items) origin.command.push_back(word.string);
+  }
+  return origin;
+}
+
 RunRecord read_run(const std::string& folder) {
   const std::filesystem::path path(folder);
   RunRecord record;

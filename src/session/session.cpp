@@ -86,6 +86,8 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
     watched_names.push_back(name);
   }
   watched_statistics.resize(watched.size());
+  if (model.train.early_stopping && model.train.early_stopping->restore_best)
+    best = StateCopy(program(), parameters_of(program()));
   piece.resize(kPiece);
   for (const Standardization& one : model.data.standardizations) fitted_by_input.emplace(one.input, &one);
 }

@@ -19,8 +19,20 @@
 #include "session/compiling/compiled_model.h"
 #include "session/metric_formula.h"
 #include "session/state_copy.h"
+#include "session/stopping.h"
 
 namespace graphrun {
+
+// How far train() has come, beside the states of the program; kept in checkpoints (checkpoint/training_state.cpp).
+struct TrainingProgress {
+  double epoch_sum = 0;          // losses of the epoch's steps so far, each times the samples of its batch
+  double epoch_samples = 0;      // of those
+  double epoch_loss = 0;         // their mean; after the last step of an epoch that of the whole epoch
+  std::uint64_t unreported = 0;  // 1: nobody was told of the last step
+  double best_loss = std::numeric_limits<double>::infinity();  // of validation
+  std::uint64_t best_step = 0;                                 // 0: there was no evaluation yet
+  StoppingState stopping;
+};
 
 struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class that is exported
   Impl(Model model, const SessionOptions& options);
@@ -57,6 +69,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   // Of named_metrics(); allocates nothing. False, and nothing is written: train() was cancelled, or it is too late.
   bool evaluate(std::size_t evaluation, Metrics& metrics, double until = std::numeric_limits<double>::infinity());
   TrainResult train(const TrainOptions& options);
+  std::uint64_t steps_of_epoch() const;  // throws Error when there is nothing to train
   void see_watched(Report& report);
   void write_lr_factor(double factor);
   std::optional<std::uint64_t> hash_parameters(double until);  // session.cpp; nothing: it is too late
@@ -95,6 +108,9 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   CompiledModel compiled;
   std::unique_ptr<Runnable> runnable;
   std::vector<std::uint64_t> done;  // by phase: steps so far, which is what its counter holds
+  TrainingProgress progress;
+  StateCopy best;        // the parameters of the best evaluation; none without early_stopping's restore_best
+  bool resumes = false;  // the next train() goes on from `progress` and the steps that are done
   std::vector<float> ring_values;
   std::vector<double> totals;  // of an evaluation: of each figure, or of its parts
   std::vector<PlannedFormula> formulas;
@@ -103,7 +119,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
     std::uint64_t steps = 0;  // of the last run(); 0: none yet
     double seconds = 0;       // that it took
   };
-  std::vector<Pace> paces;            // by phase
+  std::vector<Pace> paces;  // by phase
   struct Watched {
     BufferId buffer = kNoBuffer;
     std::vector<std::byte> bytes;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "graphrun/error.h"
 #include "session/not_finite.h"
@@ -28,6 +29,7 @@ struct Pauses {
     }
     return next;
   }
+  bool at(std::uint64_t step) const { return step > 0 && (logs(step) || evaluates(step) || watches(step)); }
   bool logs(std::uint64_t step) const { return is_multiple(step, log) || step == total; }
   bool evaluates(std::uint64_t step) const { return is_multiple(step, evaluate); }
   bool watches(std::uint64_t step) const { return is_multiple(step, watch); }
@@ -87,7 +89,11 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
   each([](const RecordedPart& part, bool, double& total) { total = nothing_combined(part.how); });
   for (std::uint64_t first = 0; first < batches;) {
     const bool unwanted = in_train.load(std::memory_order_relaxed) && cancelled.load(std::memory_order_relaxed);
-    if (unwanted || Profiler::now() > until) return false;
+    if (unwanted || Profiler::now() > until) {
+      done[index] -= first;  // the next evaluation begins with the first batch again
+      runnable->write(buffer(phase.counter), std::as_bytes(std::span(&done[index], 1)));
+      return false;
+    }
     const std::uint64_t n = steps_before_look(index, std::min(batches - first, static_cast<std::uint64_t>(phase.ring)));
     run(index, n);
     each([&](const RecordedPart& part, bool weighted, double& total) {
@@ -129,84 +135,112 @@ class Cancellable {
 };
 }  // namespace
 
+std::uint64_t Session::Impl::steps_of_epoch() const {
+  return static_cast<std::uint64_t>(compiled.step.phases[training()].batches.count());
+}
+
 TrainResult Session::Impl::train(const TrainOptions& options) {
   const std::size_t index = training();
   const StepPhase& phase = compiled.step.phases[index];
-  const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches.count());
+  const std::uint64_t batches = steps_of_epoch();
   const std::optional<std::size_t> validation = evaluation_of("validation");
-  const Pauses pauses = pauses_of(model.train, batches, validation.has_value(), watched.empty() ? 0 : options.watch_every);
+  const std::uint64_t watch_every = watched.empty() ? 0 : options.watch_every;
+  const Pauses pauses = pauses_of(model.train, batches, validation.has_value(), watch_every);
   const std::uint64_t total = pauses.total;
   const std::uint64_t ring = static_cast<std::uint64_t>(phase.ring);
 
   TrainResult result;
-  if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(total, kLossesAtOnce)));
+  if (std::exchange(resumes, false)) {
+    result.first_step = result.steps = done[index];
+    result.epochs = static_cast<std::int64_t>(result.steps / batches);
+  } else {
+    progress = {};
+  }
+  const std::uint64_t to_do = total - std::min(total, result.steps);
+  if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(to_do, kLossesAtOnce)));
   std::vector<double> losses;  // of the chunk of steps
   losses.reserve(static_cast<std::size_t>(ring));
   Metrics metrics = validation ? named_metrics(*validation) : Metrics{};
-  Stopping stopping(model, metrics);
-  StateCopy best;  // parameters
-  if (model.train.early_stopping && model.train.early_stopping->restore_best)
-    best = StateCopy(program(), parameters_of(program()));
+  Stopping stopping(model, metrics, progress.stopping);
+  result.stopped_early = stopping.stops();
   std::optional<GoodStates> good;
   if (options.trace_not_finite) good.emplace(program(), buffer(phase.counter), *runnable, done[index]);
   GoodStates* const traced = good ? &*good : nullptr;
-  double epoch_sum = 0, epoch_samples = 0;
   const Cancellable cancellable(in_train, cancelled);
-  while (result.steps < total && !result.stopped_early && !cancelled.load(std::memory_order_relaxed)) {
-    const bool alone = result.steps == 0 && options.on_first_step;
-    const std::uint64_t pause = pauses.after(result.steps);
-    const std::uint64_t n = alone ? 1 : steps_before_look(index, std::min(pause, result.steps + ring) - result.steps);
+
+  // What is due after this step. False: its evaluation was cancelled, and nobody was told.
+  const auto tell = [&] {
+    Report report;
+    report.epoch = result.epochs;
+    report.epochs = model.train.epochs;
+    report.step = result.steps;
+    report.loss = progress.epoch_loss;
+    report.seconds = result.seconds;
+    report.steps_per_second =
+        result.seconds > 0 ? static_cast<double>(result.steps - result.first_step) / result.seconds : 0;
+    if (pauses.evaluates(result.steps)) {
+      if (!evaluate(*validation, metrics)) return false;
+      report.validation = &metrics;
+      if (metrics.loss < progress.best_loss) {
+        progress.best_loss = metrics.loss;
+        progress.best_step = result.steps;
+      }
+      const Stopping::Decision decision = stopping.see(metrics, result.epochs, result.steps);
+      if (decision.is_best) best.take(*runnable);
+      if (decision.lowers_lr) write_lr_factor(progress.stopping.lr_factor);
+      result.stopped_early = decision.stops;
+    }
+    report.due = pauses.logs(result.steps) || result.stopped_early;
+    report.lr_factor = progress.stopping.lr_factor;
+    if (watch_every == 0 || pauses.watches(result.steps)) see_watched(report);
+    if (options.hash_weights) report.weights = hash_parameters(std::numeric_limits<double>::infinity());
+    progress.unreported = 0;
+    if (options.on_report) options.on_report(report);
+    return true;
+  };
+
+  for (bool first = true;; first = false) {
+    const bool told = progress.unreported == 0 || !pauses.at(result.steps) || tell();
+    const bool ends =
+        !told || result.steps >= total || result.stopped_early || cancelled.load(std::memory_order_relaxed);
+    // A training ends with parameters that are finite, or not at all.
+    if (ends && result.steps > result.first_step && !parameters_finite(program(), *runnable, piece))
+      refuse_not_finite(traced, done[index] - 1, {});
+    if (!first) {
+      if (options.on_first_step && result.steps == result.first_step + 1) options.on_first_step();
+      if (options.on_boundary) options.on_boundary({result.steps, batches, progress.best_step == result.steps, ends});
+    }
+    if (ends) break;
+    std::uint64_t most = std::min(pauses.after(result.steps) - result.steps, ring);
+    if (const std::uint64_t every = options.boundary_every; every > 0)
+      most = std::min(most, every - result.steps % every);
+    const bool alone = first && options.on_first_step;
+    const std::uint64_t n = alone ? 1 : steps_before_look(index, most);
     const double before = Profiler::now();
     run(index, n);
     result.seconds += Profiler::now() - before;
-    double last_epoch = 0;
     losses.clear();
     observe(index, phase.recorded[0].ring, n, [&](std::uint64_t step, float value) {
       if (!losses.empty() && !std::isfinite(losses.back())) return;
       losses.push_back(static_cast<double>(value));
       const auto samples = static_cast<double>(phase.batches.at(step));
-      epoch_sum += samples * static_cast<double>(value);
-      epoch_samples += samples;
-      last_epoch = epoch_sum / epoch_samples;
-      if ((step + 1) % batches == 0) epoch_sum = epoch_samples = 0;
+      progress.epoch_sum += samples * static_cast<double>(value);
+      progress.epoch_samples += samples;
+      progress.epoch_loss = progress.epoch_sum / progress.epoch_samples;
+      if ((step + 1) % batches == 0) progress.epoch_sum = progress.epoch_samples = 0;
     });
     if (options.on_losses) options.on_losses(losses);
     if (!std::isfinite(losses.back())) refuse_not_finite(traced, done[index] - n + losses.size() - 1, losses.back());
     if (options.keep_losses) result.losses.insert(result.losses.end(), losses.begin(), losses.end());
     result.steps += n;
     result.epochs = static_cast<std::int64_t>(result.steps / batches);
+    progress.unreported = 1;
     if (good && good->due() && !good->look(*runnable, done[index])) refuse_not_finite(traced, done[index] - 1, {});
-    if (result.steps == pause) {
-      Report report;
-      report.epoch = result.epochs;
-      report.epochs = model.train.epochs;
-      report.step = result.steps;
-      report.loss = last_epoch;
-      report.seconds = result.seconds;
-      report.steps_per_second = result.seconds > 0 ? static_cast<double>(result.steps) / result.seconds : 0;
-      if (pauses.evaluates(result.steps)) {
-        if (!evaluate(*validation, metrics)) break;
-        report.validation = &metrics;
-        const Stopping::Decision decision = stopping.see(metrics, result.epochs, result.steps);
-        if (decision.is_best) best.take(*runnable);
-        if (decision.lowers_lr) write_lr_factor(stopping.state.lr_factor);
-        result.stopped_early = decision.stops;
-      }
-      report.due = pauses.logs(result.steps) || result.stopped_early;
-      report.lr_factor = stopping.state.lr_factor;
-      if (options.watch_every == 0 || pauses.watches(result.steps)) see_watched(report);
-      if (options.hash_weights) report.weights = hash_parameters(std::numeric_limits<double>::infinity());
-      if (options.on_report) options.on_report(report);
-    }
-    if (alone) options.on_first_step();
   }
-  // A training ends with parameters that are finite, or not at all.
-  if (result.steps > 0 && !parameters_finite(program(), *runnable, piece))
-    refuse_not_finite(traced, done[index] - 1, {});
   result.cancelled = result.steps < total && !result.stopped_early;
-  result.lr_factor = stopping.state.lr_factor;
-  if (stopping.state.stopping.seen) {
-    result.best = stopping.state.best;
+  result.lr_factor = progress.stopping.lr_factor;
+  if (progress.stopping.stopping.seen != 0) {
+    result.best = stopping.best();
     result.restored = !best.buffers().empty();
     best.put(*runnable);
   }

@@ -1,13 +1,16 @@
 // A training does not grow: the process has no more memory of its own after epoch 200 than after epoch 5, evaluations
-// included.
+// included, with checkpoints and without.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
+#include "graphrun/checkpoint.h"
 #include "model_runs.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
@@ -37,23 +40,41 @@ Overrides fewer_rows(const std::string& model) {
 class Memory : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Models, Memory, testing::ValuesIn(model_names()), [](const auto& run) { return run.param; });
 
-TEST_P(Memory, EpochsDoNotGrow) {
-  GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
-  GRAPHRUN_SKIP_WHEN_SANITIZED();
-  Overrides overrides = fewer_rows(GetParam());
+void expect_no_growth(const std::string& model, const std::string& checkpoints) {
+  Overrides overrides = fewer_rows(model);
   overrides.insert(overrides.end(), {{"train.epochs", "200"}, {"train.log_every", "1"}, {"train.evaluate_every", "1"}});
   ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);  // the kernel would give 2 MiB where a page was touched, whenever it likes
-  Session session = open_model(GetParam(), "cpu", overrides);
+  Session session = open_model(model, "cpu", overrides);
   std::int64_t after_5 = 0, after_200 = 0;
-  session.train([&](const Report& report) {
+  TrainOptions options;
+  std::optional<CheckpointFolder> folder;
+  if (!checkpoints.empty()) {
+    folder.emplace(checkpoints, CheckpointEvery{.epochs = 1}).begin(session);
+    folder->connect(options);
+  }
+  options.on_report = [&](const Report& report) {
     for (const char* split : {"train", "validation", "test"})
       if (session.has_split(split)) session.evaluate(split);
     if (report.epoch == 5) after_5 = own_bytes();
     if (report.epoch == 200) after_200 = own_bytes();
-  });
+  };
+  session.train(options);
   ASSERT_GT(after_5, 0);
   ASSERT_GT(after_200, 0);
   EXPECT_LT(after_200, after_5 + 1024 * 1024);
+}
+
+TEST_P(Memory, EpochsDoNotGrow) {
+  GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
+  GRAPHRUN_SKIP_WHEN_SANITIZED();
+  expect_no_growth(GetParam(), "");
+}
+
+TEST_P(Memory, NorDoEpochsWithCheckpoints) {
+  GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
+  GRAPHRUN_SKIP_WHEN_SANITIZED();
+  const test::TemporaryFolder folder;
+  expect_no_growth(GetParam(), folder.file("checkpoints"));
 }
 
 }  // namespace

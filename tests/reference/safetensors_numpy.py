@@ -5,7 +5,7 @@
 
 It loads what graphrun saves, with the values of the NPZ; graphrun loads what it saves: in its order of tensors, with
 headers of any length, with and without the texts, and predicts the same bytes; and graphrun refuses what the package
-refuses, and two things more.
+refuses, and two things more. The same of checkpoints, which are weights with more tensors.
 Exit code: 0 both agree, 1 they do not, 77 the package is not installed.
 """
 
@@ -93,6 +93,27 @@ def theirs_is_loaded(tensors, texts, expected):
     check("'h.W' must be f32, it is F16" in said, f"half precision: {said}")
 
 
+def checkpoints_are_loaded(npz, expected):
+    """They are weights with more tensors; what the package saves of them is weights again, and no checkpoint."""
+    run("train", "houses.json", "--checkpoint-dir", "ck")
+    path = "ck/" + max(name for name in os.listdir("ck") if name != "best.safetensors")
+    tensors = load_file(path)
+    with safe_open(path, "numpy") as file:
+        texts = file.metadata()
+    for name, tensor in npz.items():
+        if ":" not in name:
+            check(tensors[name].tobytes() == tensor.tobytes(), f"{name} of a checkpoint")
+    steps = tensors["checkpoint:train/step:counter"]
+    check(steps.dtype == numpy.uint64 and steps.shape == () and int(steps) == 30, "the steps of a checkpoint")
+    check(tensors["checkpoint:h.W:m"].shape == (2, 5), "a slot of a checkpoint")
+    check(texts["checkpoint.seed"] == "3", "the texts of a checkpoint")
+    check(run("predict", path, "new.csv") == expected, "the prediction of a checkpoint")
+    save_file(tensors, "again.safetensors", metadata=texts)
+    check(run("predict", "again.safetensors", "new.csv") == expected, "the prediction of a checkpoint that they saved")
+    said = run("train", "houses.json", "--resume=again.safetensors")
+    check("is damaged" in said, f"a checkpoint that they saved: {said}")
+
+
 def broken_ones_are_refused():
     one = b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
     broken = {
@@ -147,6 +168,7 @@ def main():
         check(run("predict", "w.safetensors", "new.csv") == expected, "the prediction from one file")
         tensors, texts = ours_is_loaded("w.safetensors", npz)
         theirs_is_loaded(tensors, texts, expected)
+        checkpoints_are_loaded(npz, expected)
         save_file(npz, "converted.safetensors")
         check(run("eval", "houses.json", "--weights", "converted.safetensors") == run("eval", "w.safetensors"),
               "an NPZ that was converted")

@@ -99,15 +99,17 @@ std::shared_ptr<const Archive> open_archive(const std::string& path, std::shared
   return std::make_shared<ArchiveOf<data::Npz>>(path, std::move(bytes));
 }
 
+data::Texts safetensors_texts(const WeightsNotes& notes) {
+  data::Texts texts = {{"format", "graphrun"}, {"graphrun.version", GRAPHRUN_VERSION}};
+  for (const Note& note : kNotes) {
+    if (!(notes.*note.text).empty()) texts.emplace_back(note.key, notes.*note.text);
+  }
+  return texts;
+}
+
 std::string archive_bytes(const std::string& path, std::vector<std::pair<std::string, HostTensor>> tensors,
                           const WeightsNotes& notes) {
-  if (is_safetensors_name(path)) {
-    data::Texts texts = {{"format", "graphrun"}, {"graphrun.version", GRAPHRUN_VERSION}};
-    for (const Note& note : kNotes) {
-      if (!(notes.*note.text).empty()) texts.emplace_back(note.key, notes.*note.text);
-    }
-    return data::safetensors_bytes(tensors, texts);
-  }
+  if (is_safetensors_name(path)) return data::safetensors_bytes(tensors, safetensors_texts(notes));
   for (const Note& note : kNotes) {
     if (!(notes.*note.text).empty() && !note.array.empty())
       tensors.emplace_back(note.array, bytes_of(notes.*note.text));

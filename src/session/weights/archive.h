@@ -39,6 +39,9 @@ bool is_safetensors(const std::string& path, std::string_view bytes);
 
 std::shared_ptr<const Archive> open_archive(const std::string& path, std::shared_ptr<const std::string> bytes);
 
+// The notes as a safetensors file has them.
+data::Texts safetensors_texts(const WeightsNotes& notes);
+
 std::string archive_bytes(const std::string& path, std::vector<std::pair<std::string, HostTensor>> tensors,
                           const WeightsNotes& notes);
 

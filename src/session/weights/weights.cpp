@@ -129,6 +129,7 @@ Weights weights_in(const std::string& path, std::shared_ptr<const std::string> b
   std::vector<Standardization>& all = weights.data.standardizations;
   std::unordered_map<std::string, std::size_t> places;  // in it, by input
   for (const std::string& name : file.names()) {
+    if (name.starts_with(kCheckpointPrefix)) continue;
     data::TensorInfo info = file.info(name);
     if (!is_fitted(name)) {
       weights.parameters.emplace_back(name, std::move(info));
@@ -226,6 +227,24 @@ std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& wei
   return tensors;
 }
 
+std::vector<std::pair<std::string, HostTensor>> fitted_arrays(const DataSet& data) {
+  std::vector<std::pair<std::string, HostTensor>> arrays;
+  for (const Standardization& fitted : data.standardizations) {
+    arrays.emplace_back(fitted.input + std::string(kShift), doubles(fitted.shift));
+    arrays.emplace_back(fitted.input + std::string(kScale), doubles(fitted.scale));
+  }
+  for (const Fitted& fitted : data.fitted) arrays.emplace_back(fitted.name, doubles(fitted.values));
+  return arrays;
+}
+
+WeightsNotes notes_of(const Model& model, MathMode math, bool with_model) {
+  WeightsNotes notes;
+  if (model.canonical && with_model) notes.model = model.canonical();
+  notes.origin = model.data.origin;
+  if (math != MathMode::exact) notes.math = name_of(math);
+  return notes;
+}
+
 void save_weights(Session& session, OutputFile& file) {
   std::vector<std::pair<std::string, HostTensor>> arrays;
   const Model& model = session.model();
@@ -238,15 +257,8 @@ void save_weights(Session& session, OutputFile& file) {
         name, used.find(name) ? session.read(name)
                               : initial_value(graph.inits.at(id), name, graph.graph[id].type.shape, model.train.seed));
   }
-  for (const Standardization& fitted : model.data.standardizations) {
-    arrays.emplace_back(fitted.input + std::string(kShift), doubles(fitted.shift));
-    arrays.emplace_back(fitted.input + std::string(kScale), doubles(fitted.scale));
-  }
-  for (const Fitted& fitted : model.data.fitted) arrays.emplace_back(fitted.name, doubles(fitted.values));
-  WeightsNotes notes;
-  if (model.canonical && is_safetensors_name(file.path())) notes.model = model.canonical();
-  notes.origin = model.data.origin;
-  if (const MathMode math = session.program().math; math != MathMode::exact) notes.math = name_of(math);
+  for (auto& array : fitted_arrays(model.data)) arrays.push_back(std::move(array));
+  const WeightsNotes notes = notes_of(model, session.program().math, is_safetensors_name(file.path()));
   file.write(archive_bytes(file.path(), std::move(arrays), notes));
   file.commit();
 }

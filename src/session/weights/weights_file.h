@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graphrun/error.h"
+#include "graphrun/math_mode.h"
 #include "graphrun/model.h"
 #include "session/weights/archive.h"
 
@@ -32,6 +33,13 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
 // The parameters' values, in the file's order; misfits() found nothing. Throws Error that names every parameter with a
 // value that is not finite.
 std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& weights);
+
+// Of a checkpoint, which is such a file (session/checkpoint), what is no weight: names that begin so.
+inline constexpr std::string_view kCheckpointPrefix = "checkpoint:";
+
+// What a file holds beside the parameters: the numbers fitted to the data, and the notes.
+std::vector<std::pair<std::string, HostTensor>> fitted_arrays(const DataSet& data);
+WeightsNotes notes_of(const Model& model, MathMode math, bool with_model);
 
 // What is wrong with f32 values that are to be a parameter's: "'W' at [2, 0] is nan"; empty: nothing.
 std::string not_finite(std::string_view name, const HostTensor& tensor);

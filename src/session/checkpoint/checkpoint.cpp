@@ -1,0 +1,26 @@
+// checkpoint.cpp: one checkpoint in a file of any name.
+#include "graphrun/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "session/checkpoint/session_access.h"
+#include "session/checkpoint/training_state.h"
+
+namespace graphrun {
+
+void save_checkpoint(Session& session, const std::string& path) {
+  OutputFile file(path, "checkpoint.write");
+  TrainingState state(SessionAccess::impl(session));
+  if (!state.write([&](std::string_view bytes) { file.write(bytes); }))
+    throw Error(ErrorKind::run, "checkpoint.not_finite",
+                fmt::format("'{}' is not written: a parameter is not finite", path));
+  file.commit();
+}
+
+CheckpointInfo load_checkpoint(Session& session, const std::string& path) {
+  return TrainingState(SessionAccess::impl(session)).restore(CheckpointFile(path));
+}
+
+}  // namespace graphrun

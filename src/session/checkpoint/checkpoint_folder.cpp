@@ -1,0 +1,283 @@
+// checkpoint_folder.cpp: which files a folder has, how one comes into its place, and when.
+// A file is written under kTemporary, brought to the disk, and renamed; then the folder is brought to the disk. Nothing
+// but this process writes here, by a lock on the folder. What is said of a write is said with what was made before.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/descriptor.h"
+#include "graphrun/checkpoint.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "session/checkpoint/session_access.h"
+#include "session/checkpoint/training_state.h"
+
+namespace graphrun {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWrite = "checkpoint.write";
+constexpr const char* kTemporary = "checkpoint.tmp";
+constexpr const char* kBest = "best.safetensors";
+constexpr const char* kBestTemporary = "best.tmp";
+constexpr std::string_view kPrefix = "checkpoint-", kSuffix = ".safetensors";
+constexpr std::int64_t kManyEpochs = 200;
+constexpr double kPause = 1;  // seconds between checkpoints of that many
+
+// "checkpoint-000000001200.safetensors", without an allocation.
+class StepName {
+ public:
+  explicit StepName(std::uint64_t step) {
+    *fmt::format_to_n(text_, sizeof text_ - 1, "{}{:012}{}", kPrefix, step, kSuffix).out = '\0';
+  }
+  const char* text() const { return text_; }
+
+ private:
+  char text_[64] = {};
+};
+
+std::optional<std::uint64_t> step_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::uint64_t step = 0;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  return name == StepName(step).text() ? std::optional(step) : std::nullopt;
+}
+
+// That a folder cannot be brought to the disk is what some file systems say of themselves.
+bool sync_folder(int folder) {
+  return ::fsync(folder) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF;
+}
+
+}  // namespace
+
+struct CheckpointFolder::Impl {
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {  // one that was made for nothing goes; it does not where something is in it
+    std::error_code ignored;
+    if (is_new) fs::remove(path, ignored);
+  }
+
+  std::string path;
+  CheckpointEvery every;
+  std::size_t keep = 0;
+  Descriptor folder;
+  std::optional<TrainingState> state;
+  Descriptor file;  // that is written
+  int error = 0;    // of it
+  std::function<void(std::string_view)> sink = [this](std::string_view bytes) {
+    if (error == 0 && !write_all(file.number(), bytes)) error = errno;
+  };
+  std::vector<std::uint64_t> kept;           // steps, ascending: those that make place for newer ones
+  std::optional<std::uint64_t> saved, best;  // steps
+  double saved_at = 0;
+  bool is_new = false;   // the folder was made here
+  bool failing = false;  // the last attempt did, and it was told
+  std::atomic<bool> requested{false};
+  std::function<void(const Error&)> failed;
+
+  std::string place(std::string_view name) const { return fmt::format("{}/{}", path, name); }
+  [[noreturn]] void fail(ErrorKind kind, std::string_view name, int number) const {
+    throw Error(kind, kWrite,
+                fmt::format("cannot write '{}': {}", place(name), std::generic_category().message(number)));
+  }
+
+  void open();
+  std::vector<std::uint64_t> steps() const;
+  bool has(const char* name) const { return ::faccessat(folder.number(), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
+  void prepare(Session& session);
+  void write_temporary(const char* name);
+  void make_best(const char* name);
+  void write(bool is_best);
+  bool is_due(const Boundary& boundary) const;
+  void at(const Boundary& boundary);
+};
+
+void CheckpointFolder::Impl::open() {
+  std::error_code made;
+  is_new = fs::create_directories(path, made);
+  folder = Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.number() < 0) {
+    const int number = errno == ENOENT && made ? made.value() : errno;
+    throw Error(ErrorKind::input, "checkpoint.folder",
+                fmt::format("'{}' is no folder for checkpoints: {}", path, std::generic_category().message(number)));
+  }
+  if (::flock(folder.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw Error(ErrorKind::input, "checkpoint.locked",
+                fmt::format("another training writes its checkpoints to '{}'", path), "each needs a folder of its own");
+  ::unlinkat(folder.number(), kTemporary, 0);  // of one that was killed
+  ::unlinkat(folder.number(), kBestTemporary, 0);
+  const Descriptor probe(::openat(folder.number(), kTemporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (probe.number() < 0) fail(ErrorKind::input, kTemporary, errno);
+  ::unlinkat(folder.number(), kTemporary, 0);
+}
+
+std::vector<std::uint64_t> CheckpointFolder::Impl::steps() const {
+  std::vector<std::uint64_t> found;
+  std::error_code unread;
+  for (fs::directory_iterator entry(path, unread), end; !unread && entry != end; entry.increment(unread)) {
+    if (const auto step = step_of(entry->path().filename().string())) found.push_back(*step);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void CheckpointFolder::Impl::prepare(Session& session) {
+  state.emplace(SessionAccess::impl(session));
+  kept.clear();
+  for (const std::uint64_t step : steps()) {
+    if (step <= state->step()) kept.push_back(step);
+  }
+  kept.reserve(std::max(kept.size(), keep) + 1);
+  saved_at = Profiler::now();
+}
+
+void CheckpointFolder::Impl::write_temporary(const char* name) {
+  file = Descriptor(::openat(folder.number(), kTemporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  error = file.number() < 0 ? errno : 0;
+  if (error == 0 && !state->write(sink))
+    throw Error(ErrorKind::run, "checkpoint.not_finite",
+                fmt::format("'{}' is not written: a parameter is not finite", place(name)));
+  if (error == 0 && ::fsync(file.number()) != 0) error = errno;
+  if (file.number() >= 0 && !file.close() && error == 0) error = errno;
+  if (error != 0) {
+    ::unlinkat(folder.number(), kTemporary, 0);
+    fail(ErrorKind::run, name, error);
+  }
+}
+
+// What is under the temporary name becomes the best, too: as a link, or where there are none as a copy of its own.
+void CheckpointFolder::Impl::make_best(const char* name) {
+  ::unlinkat(folder.number(), kBestTemporary, 0);
+  if (::linkat(folder.number(), kTemporary, folder.number(), kBestTemporary, 0) == 0) {
+    if (::renameat(folder.number(), kBestTemporary, folder.number(), kBest) != 0) fail(ErrorKind::run, kBest, errno);
+    return;
+  }
+  if (::renameat(folder.number(), kTemporary, folder.number(), kBest) != 0) fail(ErrorKind::run, kBest, errno);
+  write_temporary(name);
+}
+
+// The best comes into its place first: a training that is killed in between goes on from before it and makes it again.
+void CheckpointFolder::Impl::write(bool is_best) {
+  const std::uint64_t step = state->step();
+  const StepName name(step);
+  write_temporary(name.text());
+  if (is_best) make_best(name.text());
+  if (::renameat(folder.number(), kTemporary, folder.number(), name.text()) != 0 || !sync_folder(folder.number()))
+    fail(ErrorKind::run, name.text(), errno);
+  saved = step;
+  if (is_best) best = step;
+  saved_at = Profiler::now();
+  if (kept.empty() || kept.back() != step) kept.push_back(step);
+  while (kept.size() > keep) {
+    ::unlinkat(folder.number(), StepName(kept.front()).text(), 0);
+    kept.erase(kept.begin());
+  }
+}
+
+bool CheckpointFolder::Impl::is_due(const Boundary& boundary) const {
+  if (every.steps > 0 && boundary.step % every.steps == 0) return true;
+  if (every.epochs > 0 && boundary.step % (every.epochs * boundary.steps_of_epoch) == 0) return true;
+  return every.seconds > 0 && Profiler::now() - saved_at >= every.seconds;
+}
+
+void CheckpointFolder::Impl::at(const Boundary& boundary) {
+  const bool is_best = boundary.best && best != boundary.step;
+  const bool is_wanted = requested.exchange(false, std::memory_order_relaxed);
+  if (!is_best && (saved == boundary.step || (!is_due(boundary) && !is_wanted && !boundary.last))) return;
+  try {
+    write(is_best);
+    failing = false;
+  } catch (const Error& problem) {
+    saved_at = Profiler::now();
+    if (failed && !failing) failed(problem);
+    failing = true;
+  }
+}
+
+CheckpointFolder::CheckpointFolder(const std::string& path, const CheckpointEvery& every, int keep)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->path = path;
+  impl_->every = every;
+  impl_->keep = static_cast<std::size_t>(std::max(keep, 1));
+  impl_->open();
+}
+CheckpointFolder::~CheckpointFolder() = default;
+CheckpointFolder::CheckpointFolder(CheckpointFolder&&) noexcept = default;
+CheckpointFolder& CheckpointFolder::operator=(CheckpointFolder&&) noexcept = default;
+
+void CheckpointFolder::begin(Session& session) {
+  const std::vector<std::uint64_t> steps = impl_->steps();
+  if (!steps.empty() || impl_->has(kBest))
+    throw Error(ErrorKind::input, "checkpoint.exists",
+                fmt::format("'{}' has the checkpoints of a training already: '{}'", impl_->path,
+                            steps.empty() ? kBest : StepName(steps.back()).text()),
+                "go on with it (--resume), or give this one another folder");
+  impl_->prepare(session);
+}
+
+std::optional<CheckpointInfo> CheckpointFolder::resume(Session& session, const std::string& from,
+                                                       const std::function<void(const Error&)>& damaged) {
+  impl_->state.emplace(SessionAccess::impl(session));
+  std::optional<CheckpointInfo> info;
+  if (!from.empty()) {
+    info = impl_->state->restore(CheckpointFile(from));
+  } else {
+    std::vector<std::string> names;
+    const std::vector<std::uint64_t> steps = impl_->steps();
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) names.emplace_back(StepName(*step).text());
+    if (impl_->has(kBest)) names.emplace_back(kBest);
+    std::optional<CheckpointFile> file;
+    for (const std::string& name : names) {
+      try {
+        file.emplace(impl_->place(name));
+        break;
+      } catch (const Error& error) {
+        if (damaged) damaged(error);
+      }
+    }
+    if (file) info = impl_->state->restore(*file);
+  }
+  impl_->prepare(session);
+  if (info && info->path == impl_->place(StepName(info->step).text())) impl_->saved = info->step;
+  return info;
+}
+
+void CheckpointFolder::connect(TrainOptions& options, std::function<void(const Error&)> failed) {
+  Impl& impl = *impl_;
+  if (!impl.state) throw std::logic_error("CheckpointFolder: begin() or resume() comes before connect()");
+  CheckpointEvery& every = impl.every;
+  impl.failed = std::move(failed);
+  if (every.epochs == 0 && every.steps == 0 && every.seconds == 0) {
+    if (impl.state->epochs() > kManyEpochs) {
+      every.seconds = kPause;
+      impl.saved_at -= kPause;  // the first one at once
+    } else {
+      every.epochs = 1;
+    }
+  }
+  options.boundary_every = every.steps > 0 ? every.steps : every.epochs * impl.state->steps_of_epoch();
+  options.on_boundary = [&impl](const Boundary& boundary) { impl.at(boundary); };
+}
+
+void CheckpointFolder::request() noexcept {
+  impl_->requested.store(true, std::memory_order_relaxed);
+}
+
+void CheckpointFolder::save() {
+  if (impl_->saved != impl_->state->step()) impl_->write(false);
+}
+
+}  // namespace graphrun

@@ -1,0 +1,146 @@
+#include "session/checkpoint/training_facts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/checksum.h"
+#include "graph/frontend/builder_impl.h"
+#include "graph/frontend/library/optimizers.h"
+#include "graph/ir/graph.h"
+
+namespace graphrun {
+namespace {
+
+constexpr std::string_view kGraph = "graph";
+
+std::string optimizer_text(const OptimizerSpec& spec) {
+  const OptimizerDef& def = row_named("optimizer", optimizers(), spec.name);
+  std::string text = spec.name + ir::Attrs(def.attributes, {spec.attributes.begin(), spec.attributes.end()}).text();
+  if (!spec.lr) return text;
+  text += " lr by " + spec.lr->name;
+  for (const auto& [name, value] : spec.lr->attributes) text += fmt::format(" {}={}", name, ir::to_string(value));
+  return text;
+}
+
+// Without the numbers of nodes, which change with every node that is added before.
+std::string graph_text(const ir::Graph& graph) {
+  std::string text;
+  const std::string numbered = ir::to_string(graph);
+  for (std::size_t i = 0; i < numbered.size(); ++i) {
+    if (numbered[i] != '%') {
+      text += numbered[i];
+      continue;
+    }
+    while (i < numbered.size() && numbered[i] != ' ') ++i;
+  }
+  return text;
+}
+
+std::vector<std::string> sorted_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+// "  h = tanh(z) : f32(batch, 6)" is of h.
+std::pair<std::string, std::string> name_and_rest(const std::string& line) {
+  const std::size_t first = std::min(line.find_first_not_of(' '), line.size()), equals = line.find(" = ");
+  if (equals == std::string::npos || equals < first) return {"", line.substr(first)};
+  return {line.substr(first, equals - first), line.substr(equals + 3)};
+}
+
+void compare_graphs(std::string_view there, std::string_view here, std::vector<std::string>& found) {
+  const std::vector<std::string> a = sorted_lines(there), b = sorted_lines(here);
+  std::vector<std::string> only_there, only_here;
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(only_there));
+  std::set_difference(b.begin(), b.end(), a.begin(), a.end(), std::back_inserter(only_here));
+  for (const std::string& line : only_there) {
+    const auto [name, rest] = name_and_rest(line);
+    const auto same = std::find_if(only_here.begin(), only_here.end(), [&, &name = name](const std::string& other) {
+      return !name.empty() && name_and_rest(other).first == name;
+    });
+    if (same == only_here.end()) {
+      found.push_back(fmt::format("graph: {} = {} in the checkpoint, not here", name, rest));
+      continue;
+    }
+    found.push_back(fmt::format("graph: {} = {} in the checkpoint, {} here", name, rest, name_and_rest(*same).second));
+    only_here.erase(same);
+  }
+  for (const std::string& line : only_here) {
+    const auto [name, rest] = name_and_rest(line);
+    found.push_back(fmt::format("graph: {} = {} here, not in the checkpoint", name, rest));
+  }
+  if (found.empty() && there != here) found.emplace_back("graph: its values are computed in another order");
+}
+
+}  // namespace
+
+std::vector<Fact> training_facts(const Model& model) {
+  std::vector<Fact> facts;
+  const GraphBuilder::Impl& graph = model.graph.impl();
+  const TrainSpec& train = model.train;
+  const auto add = [&](std::string_view key, std::string text) {
+    facts.push_back({std::string(key), std::move(text)});
+  };
+  add(kGraph, graph_text(graph.graph));
+  add("minimize", train.minimize.valid() ? graph.graph[train.minimize.id].name : "");
+  add("optimizer", optimizer_text(train.optimizer));
+  add("clip_norm", fmt::format("{}", train.clip_norm));
+  add("batch", fmt::format("{}", model.graph.batch()));
+  add("seed", fmt::format("{}", train.seed));
+  add("shuffle", fmt::format("{}", train.shuffle));
+  add("drop_last", fmt::format("{}", train.drop_last));
+  add("precision", train.precision == Precision::tf32 ? "tf32" : "fp32");
+  std::vector<std::string> kept;
+  for (const ir::NodeId id : graph.no_decay) kept.push_back(graph.graph[id].name);
+  add("no_decay", fmt::format("{}", fmt::join(kept, ", ")));
+  std::string columns;  // what there is none of here would not be missed otherwise
+  for (const Split& split : model.data.splits) {
+    if (split.name != "train" && split.name != "validation") continue;
+    for (const auto& [name, tensor] : split.columns) {
+      add(fmt::format("data.{}.{}", split.name, name),
+          fmt::format("{}, values {:016x}", to_string(TensorType{tensor.dtype(), tensor.shape(), 0}),
+                      checksum(tensor.bytes())));
+      columns += fmt::format("{}{}.{}", columns.empty() ? "" : ", ", split.name, name);
+    }
+  }
+  add("data", std::move(columns));
+  return facts;
+}
+
+std::string hash_of(const std::vector<Fact>& facts) {
+  Checksum sum;
+  for (const Fact& fact : facts) {
+    for (const std::string& text : {fact.key, fact.text}) {
+      sum.add(std::as_bytes(std::span(text)));
+      sum.add(std::as_bytes(std::span("\n", 1)));
+    }
+  }
+  return fmt::format("{:016x}", sum.value());
+}
+
+std::vector<std::string> differences(const std::function<std::string(std::string_view key)>& there,
+                                     const std::vector<Fact>& here) {
+  std::vector<std::string> found;
+  const auto said = [](const std::string& text) { return text.empty() ? std::string("none") : text; };
+  for (const Fact& fact : here) {
+    const std::string other = there(fact.key);
+    if (other == fact.text) continue;
+    if (fact.key == kGraph) {
+      compare_graphs(other, fact.text, found);
+    } else {
+      found.push_back(fmt::format("{}: {} in the checkpoint, {} here", fact.key, said(other), said(fact.text)));
+    }
+  }
+  return found;
+}
+
+}  // namespace graphrun

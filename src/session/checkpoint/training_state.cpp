@@ -1,0 +1,277 @@
+#include "session/checkpoint/training_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+
+#include "base/checksum.h"
+#include "base/file.h"
+#include "graph/frontend/builder_impl.h"
+#include "graphrun/error.h"
+#include "session/checkpoint/session_access.h"
+#include "session/weights/initial_values.h"
+#include "session/weights/weights_file.h"
+
+namespace graphrun {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes that are read from a device at once
+constexpr std::size_t kSumBytes = 8;
+constexpr std::string_view kFormat = "1";
+constexpr std::string_view kText = "checkpoint", kPlan = "checkpoint.plan_hash", kModel = "checkpoint.model_hash",
+                           kExecutor = "checkpoint.executor";
+
+std::string text_key(std::string_view fact) {
+  return fmt::format("checkpoint.{}", fact);
+}
+std::string state_name(std::string_view name) {
+  return std::string(kCheckpointPrefix) + std::string(name);
+}
+
+// Half words, so that it needs no more alignment than the values before it.
+const TensorType kSumType = {DType::i32, Shape{2}, 0};
+const TensorType kReal = {DType::f64, Shape{}, 0}, kCount = {DType::u64, Shape{}, 0};
+
+// Of train(), beside the program's states.
+struct ProgressField {
+  std::string_view name;
+  double& (*real)(TrainingProgress&);
+  std::uint64_t& (*count)(TrainingProgress&);
+};
+#define REAL(member) [](TrainingProgress& p) -> double& { return p.member; }, nullptr
+#define COUNT(member) nullptr, [](TrainingProgress& p) -> std::uint64_t& { return p.member; }
+constexpr ProgressField kProgress[] = {
+    {"epoch_sum", REAL(epoch_sum)},
+    {"epoch_samples", REAL(epoch_samples)},
+    {"epoch_loss", REAL(epoch_loss)},
+    {"unreported", COUNT(unreported)},
+    {"best_loss", REAL(best_loss)},
+    {"best_step", COUNT(best_step)},
+    {"stopping.seen", COUNT(stopping.stopping.seen)},
+    {"stopping.best", REAL(stopping.stopping.best)},
+    {"stopping.waited", COUNT(stopping.stopping.waited)},
+    {"stopping.best_step", COUNT(stopping.best_step)},
+    {"stopping.best_epoch", COUNT(stopping.best_epoch)},
+    {"plateau.seen", COUNT(stopping.plateau.seen)},
+    {"plateau.best", REAL(stopping.plateau.best)},
+    {"plateau.waited", COUNT(stopping.plateau.waited)},
+    {"plateau.cooldown", COUNT(stopping.cooldown)},
+    {"plateau.lr_factor", REAL(stopping.lr_factor)},
+};
+#undef REAL
+#undef COUNT
+
+[[noreturn]] void refuse(const std::string& path, std::string code, std::string_view why, std::string hint = {}) {
+  throw Error(ErrorKind::input, "checkpoint." + std::move(code), fmt::format("'{}' {}", path, why), std::move(hint));
+}
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string plan_hash(const Program& program) {
+  const std::string text = to_string(program);
+  return fmt::format("{:016x}", checksum(std::as_bytes(std::span(text))));
+}
+
+}  // namespace
+
+CheckpointFile::CheckpointFile(const std::string& path)
+    : path_(path), bytes_(std::make_shared<const std::string>(read_file(path))), contents_(path, bytes_) {
+  const std::string format = contents_.text(std::string(kText));
+  if (format.empty())
+    refuse(path, "none", "is no checkpoint: it has no state of a training",
+           "--weights=FILE starts a training from weights");
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(*bytes_));
+  std::uint64_t sum = 0;  // there are that many bytes: the header alone has more
+  std::memcpy(&sum, bytes.last(kSumBytes).data(), kSumBytes);
+  if (sum != checksum(bytes.first(bytes.size() - kSumBytes)))
+    refuse(path, "damaged", "is damaged: its bytes do not give its checksum");
+  if (format != kFormat)
+    refuse(path, "format", fmt::format("is a checkpoint of format {}, and {} is what is read", format, kFormat));
+}
+
+TrainingState::TrainingState(SessionAccess::Impl& session) : session_(session), facts_(training_facts(session.model)) {
+  session.training();  // throws where there is nothing to train
+  const Model& model = session.model;
+  const GraphBuilder::Impl& graph = model.graph.impl();
+  for (const ir::NodeId id : graph.parameters) {
+    const ir::Node& node = graph.graph[id];
+    const auto used = std::find_if(session.compiled.step.parameters.begin(), session.compiled.step.parameters.end(),
+                                   [&](const auto& one) { return one.first == node.name; });
+    if (used != session.compiled.step.parameters.end())
+      parts_.push_back({node.name, node.type, session.buffer(used->second)});
+    else  // nothing depends on it: it is what it was
+      add_constant(node.name, initial_value(graph.inits.at(id), node.name, node.type.shape, model.train.seed));
+  }
+  for (auto& [name, values] : fitted_arrays(model.data)) add_constant(name, std::move(values));
+  add_states(BufferKind::slot);
+  add_states(BufferKind::counter);
+  add_progress();
+  parts_.push_back({state_name("checksum"), kSumType});
+
+  data::Texts texts = safetensors_texts(notes_of(model, session.program().math, true));
+  const auto add = [&](std::string_view key, std::string text) { texts.emplace_back(key, std::move(text)); };
+  add(kText, std::string(kFormat));
+  add(kExecutor, std::string(session.executor->name()));
+  add(kModel, hash_of(facts_));
+  add(kPlan, plan_hash(session.program()));
+  for (const Fact& fact : facts_) add(text_key(fact.key), fact.text);
+
+  std::vector<std::pair<std::string, TensorType>> types;
+  for (const Part& part : parts_) types.emplace_back(part.name, part.type);
+  data::SafetensorsHeader header = data::safetensors_header(types, texts);
+  header_ = std::move(header.bytes);
+  std::vector<Part> ordered;
+  for (const std::size_t i : header.order) ordered.push_back(std::move(parts_[i]));
+  parts_ = std::move(ordered);
+  piece_.resize(kPiece);
+}
+
+void TrainingState::add_states(BufferKind kind) {
+  const std::vector<Buffer>& buffers = session_.program().buffers;
+  for (BufferId id = 0; id < buffers.size(); ++id) {
+    if (buffers[id].kind == kind && buffers[id].storage == id)
+      parts_.push_back({state_name(buffers[id].name), buffers[id].type, id});
+  }
+}
+
+void TrainingState::add_progress() {
+  TrainingProgress& progress = session_.progress;
+  for (const ProgressField& field : kProgress) {
+    Part part{state_name(field.name), field.real ? kReal : kCount};
+    part.host = field.real ? std::as_writable_bytes(std::span(&field.real(progress), 1))
+                           : std::as_writable_bytes(std::span(&field.count(progress), 1));
+    parts_.push_back(std::move(part));
+  }
+  // What early_stopping would put in place in the end.
+  for (std::size_t i = 0; i < session_.best.buffers().size(); ++i) {
+    const Buffer& buffer = session_.program().buffers[session_.best.buffers()[i]];
+    parts_.push_back({state_name("best:" + buffer.name), buffer.type, kNoBuffer, session_.best.bytes(i)});
+  }
+}
+
+void TrainingState::add_constant(std::string name, HostTensor value) {
+  Part part{std::move(name), {value.dtype(), value.shape(), 0}};
+  part.is_state = false;
+  part.host = constants_.emplace_back(std::move(value)).bytes();  // which stay where they are when the tensor moves
+  parts_.push_back(std::move(part));
+}
+
+std::uint64_t TrainingState::step() const {
+  return session_.done[session_.training()];
+}
+
+void TrainingState::read(const Part& part, std::uint64_t first, std::span<std::byte> to) const {
+  if (part.buffer != kNoBuffer) return session_.runnable->read_range(part.buffer, first, to);
+  const auto from = part.host.subspan(first, to.size());
+  std::copy(from.begin(), from.end(), to.begin());
+}
+
+bool TrainingState::write(const std::function<void(std::string_view)>& sink) {
+  if (!parameters_finite(session_.program(), *session_.runnable, piece_)) return false;
+  Checksum sum;
+  const auto put = [&](std::span<const std::byte> bytes) {
+    sum.add(bytes);
+    sink(as_text(bytes));
+  };
+  put(std::as_bytes(std::span(header_)));
+  for (const Part& part : std::span(parts_).first(parts_.size() - 1)) {
+    const std::uint64_t bytes = part.type.bytes();
+    for (std::uint64_t first = 0; first < bytes; first += kPiece) {
+      const auto piece = std::span(piece_).first(std::min<std::uint64_t>(kPiece, bytes - first));
+      read(part, first, piece);
+      put(piece);
+    }
+  }
+  const std::uint64_t value = sum.value();
+  sink(as_text(std::as_bytes(std::span(&value, 1))));
+  return true;
+}
+
+// After the facts: that they agree and a state is another is next to impossible.
+void TrainingState::check_parts(const CheckpointFile& file) const {
+  const std::vector<std::string>& names = file.contents().names();
+  std::vector<Diagnostic> found;
+  const auto add = [&](std::string message) {
+    Diagnostic one;
+    one.code = "checkpoint.differs";
+    one.file = file.path();
+    one.message = std::move(message);
+    found.push_back(std::move(one));
+  };
+  for (const std::string& line : differences([&](auto key) { return file.contents().text(text_key(key)); }, facts_))
+    add(line);
+  if (found.empty()) {
+    for (const Part& part : parts_) {
+      if (std::find(names.begin(), names.end(), part.name) == names.end()) {
+        const bool is_needed = !part.name.starts_with(state_name("evaluate."));
+        if (is_needed) add(fmt::format("the checkpoint has no '{}'", part.name));
+        continue;
+      }
+      const data::TensorInfo info = file.contents().info(part.name);
+      if (info.dtype != name_of(part.type.dtype) || !(info.shape == part.type.shape))
+        add(fmt::format("'{}' is {}{} in the checkpoint, {} here", part.name, info.dtype, to_string(info.shape),
+                        to_string(part.type)));
+    }
+  }
+  if (!found.empty()) throw Error(ErrorKind::input, std::move(found));
+}
+
+CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
+  check_parts(file);
+  const std::vector<std::string>& names = file.contents().names();
+  const auto bytes_of = [&](const Part& part) { return std::as_bytes(std::span(file.contents().values(part.name))); };
+  const auto number_of = [&](ir::NodeId counter) -> std::optional<std::uint64_t> {
+    const BufferId id = session_.buffer(counter);
+    for (const Part& part : parts_) {
+      if (part.buffer != id || std::find(names.begin(), names.end(), part.name) == names.end()) continue;
+      std::uint64_t number = 0;
+      std::memcpy(&number, bytes_of(part).data(), sizeof number);
+      return number;
+    }
+    return std::nullopt;
+  };
+
+  const std::size_t training = session_.training();
+  const std::uint64_t of_epoch = session_.steps_of_epoch();
+  CheckpointInfo info;
+  info.path = file.path();
+  info.step = number_of(session_.compiled.step.phases[training].counter).value();
+  info.epoch = static_cast<std::int64_t>(info.step / of_epoch);
+  info.executor = file.contents().text(std::string(kExecutor));
+  info.model_hash = file.contents().text(std::string(kModel));
+  info.plan_hash = file.contents().text(std::string(kPlan));
+  info.same_plan = info.plan_hash == plan_hash(session_.program());
+  const auto epochs = static_cast<std::uint64_t>(session_.model.train.epochs);
+  if (info.step / of_epoch > epochs || (info.step / of_epoch == epochs && info.step % of_epoch != 0))
+    refuse(file.path(), "beyond",
+           fmt::format("is of step {}, in epoch {}: beyond the {} epochs of this training", info.step, info.epoch + 1,
+                       epochs),
+           "more epochs go on from there: --epochs=N");
+
+  for (const Part& part : parts_) {
+    if (!part.is_state || &part == &parts_.back() || std::find(names.begin(), names.end(), part.name) == names.end())
+      continue;
+    const std::span<const std::byte> bytes = bytes_of(part);
+    if (part.buffer != kNoBuffer)
+      session_.runnable->write(part.buffer, bytes);
+    else
+      std::copy(bytes.begin(), bytes.end(), part.host.begin());
+  }
+  for (std::size_t phase = 0; phase < session_.done.size(); ++phase) {
+    const ir::NodeId counter = session_.compiled.step.phases[phase].counter;
+    if (counter == ir::kNoNode) continue;
+    if (const auto steps = number_of(counter)) session_.done[phase] = *steps;
+  }
+  session_.steps_before.store(info.step);
+  session_.resumes = true;
+  info.best_step = session_.progress.best_step;
+  return info;
+}
+
+}  // namespace graphrun

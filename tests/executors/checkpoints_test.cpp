@@ -1,0 +1,531 @@
+// Checkpoints: a training that goes on from one is the training that was never interrupted, bit by bit; what is damaged
+// or of another training is refused, and changes nothing.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/philox.h"
+#include "graph/frontend/library/optimizers.h"
+#include "graphrun/checkpoint.h"
+#include "graphrun/error.h"
+#include "graphrun/weights.h"
+#include "support/allocations.h"
+#include "support/graph_run.h"
+#include "support/mutant_executor.h"
+#include "support/temporary_folder.h"
+#include "support/tensors.h"
+
+namespace graphrun {
+namespace {
+
+constexpr std::int64_t kRows = 7, kEpochs = 4;
+constexpr std::uint64_t kStepsOfEpoch = 3;  // of batches of 3, 3 and 1
+
+// Shuffled rows, a partial batch, dropout, an evaluation after each epoch.
+Model small_model(const std::string& optimizer = "adam", std::int64_t epochs = kEpochs) {
+  GraphBuilder graph(3);
+  graph.input("x", {kBatch, 2});
+  graph.input("y", {kBatch, 1});
+  const Value h = graph.dense("h", graph.find("x"), 5, "tanh");
+  const Value dropped = graph.op("dropout", {h}, {{"rate", 0.25}});
+  const Value p = graph.dense("p", dropped, 1);
+  Model model(std::move(graph));
+  model.outputs = {{p, "p", "y"}};
+  model.train.minimize = model.graph.expression("loss = mean(square(p - y))");
+  model.train.optimizer.name = optimizer;
+  model.train.optimizer.attributes = {{"lr", 0.05}};
+  model.train.epochs = epochs;
+  model.train.seed = 3;
+  model.train.shuffle = true;
+  model.train.evaluate_every = 1;
+  model.train.log_every = 1;
+  model.data.splits = {{"train",
+                        {{"x", test::random_tensor(DType::f32, {kRows, 2}, -1, 1, "x")},
+                         {"y", test::random_tensor(DType::f32, {kRows, 1}, -1, 1, "y")}}},
+                       {"validation",
+                        {{"x", test::random_tensor(DType::f32, {4, 2}, -1, 1, "vx")},
+                         {"y", test::random_tensor(DType::f32, {4, 1}, -1, 1, "vy")}}}};
+  return model;
+}
+
+SessionOptions on(const std::string& executor) {
+  SessionOptions options;
+  options.custom_executor = test::executor(executor);
+  return options;
+}
+
+struct Told {
+  std::int64_t epoch;
+  double loss, validation;
+  friend bool operator==(const Told&, const Told&) = default;
+};
+
+// What a training is remembered by.
+struct Trained {
+  std::vector<Told> reports;
+  std::vector<double> losses;
+  std::string hash;
+  std::string checkpoint;  // the bytes of one at the end
+};
+
+TrainOptions remembering(Trained& trained) {
+  TrainOptions options;
+  options.on_report = [&](const Report& report) {
+    trained.reports.push_back({report.epoch, report.loss, report.validation ? report.validation->loss : -1});
+  };
+  options.on_losses = [&](std::span<const double> losses) {
+    trained.losses.insert(trained.losses.end(), losses.begin(), losses.end());
+  };
+  return options;
+}
+
+void finish(Session& session, const test::TemporaryFolder& folder, Trained& trained) {
+  trained.hash = session.weights_hash();
+  save_checkpoint(session, folder.file("end.safetensors"));
+  trained.checkpoint = test::content_of(folder.file("end.safetensors"));
+}
+
+// Trains without an interruption and leaves a checkpoint after every step in the folder.
+Trained straight(Model model, const SessionOptions& how, const test::TemporaryFolder& folder) {
+  Session session(std::move(model), how);
+  CheckpointFolder checkpoints(folder.file("steps"), {.steps = 1}, 1000);
+  checkpoints.begin(session);
+  Trained trained;
+  TrainOptions options = remembering(trained);
+  checkpoints.connect(options);
+  session.train(options);
+  checkpoints.save();
+  finish(session, folder, trained);
+  return trained;
+}
+
+std::string step_file(const test::TemporaryFolder& folder, std::uint64_t step) {
+  return folder.file(fmt::format("steps/checkpoint-{:012}.safetensors", step));
+}
+
+Trained resumed(Model model, const SessionOptions& how, const std::string& from, const test::TemporaryFolder& folder) {
+  Session session(std::move(model), how);
+  const CheckpointInfo info = load_checkpoint(session, from);
+  EXPECT_TRUE(info.same_plan);
+  Trained trained;
+  const TrainResult result = session.train(remembering(trained));
+  EXPECT_EQ(result.first_step, info.step);
+  EXPECT_FALSE(result.cancelled);
+  finish(session, folder, trained);
+  return trained;
+}
+
+void expect_the_same_end(const Trained& whole, const Trained& part, std::uint64_t step, std::uint64_t of_epoch) {
+  EXPECT_EQ(part.hash, whole.hash);
+  EXPECT_TRUE(part.checkpoint == whole.checkpoint) << "the last checkpoints differ";
+  ASSERT_LE(step, whole.losses.size());
+  EXPECT_EQ(part.losses,
+            std::vector<double>(whole.losses.begin() + static_cast<std::ptrdiff_t>(step), whole.losses.end()));
+  const auto first = whole.reports.begin() + static_cast<std::ptrdiff_t>(step / of_epoch);
+  EXPECT_TRUE(part.reports == std::vector<Told>(first, whole.reports.end())) << "the reports differ";
+}
+
+void expect_bit_exact_from_every_step(const std::function<Model()>& model, const SessionOptions& how,
+                                      std::uint64_t of_epoch = kStepsOfEpoch) {
+  const test::TemporaryFolder folder;
+  const Trained whole = straight(model(), how, folder);
+  ASSERT_FALSE(whole.losses.empty());
+  for (std::uint64_t step = 1; step <= whole.losses.size(); ++step) {
+    SCOPED_TRACE("from step " + std::to_string(step));
+    expect_the_same_end(whole, resumed(model(), how, step_file(folder, step), folder), step, of_epoch);
+  }
+}
+
+TEST(Checkpoints, EveryOptimizerGoesOnFromEveryStepOnEveryExecutor) {
+  for (const auto& [name, executor] : test::executors().present) {
+    for (const OptimizerDef& optimizer : optimizers()) {
+      SCOPED_TRACE(name + ", " + std::string(optimizer.name));
+      expect_bit_exact_from_every_step([&] { return small_model(std::string(optimizer.name)); }, on(name));
+    }
+  }
+}
+
+TEST(Checkpoints, SchedulesClippingAndDroppedBatchesGoOn) {
+  for (const char* schedule : {"linear", "cosine", "exponential"}) {
+    for (const bool drop_last : {false, true}) {
+      SCOPED_TRACE(schedule);
+      const auto model = [&] {
+        Model one = small_model("momentum");
+        one.train.optimizer.lr = ScheduleSpec{schedule, {{"from", 0.1}, {"epochs", 5.0}, {"warmup", 1.0}}};
+        if (std::string(schedule) == "exponential")
+          one.train.optimizer.lr->attributes.emplace_back("factor", 0.5);
+        else
+          one.train.optimizer.lr->attributes.emplace_back("to", 0.01);
+        one.train.clip_norm = 0.5;
+        one.train.drop_last = drop_last;
+        return one;
+      };
+      expect_bit_exact_from_every_step(model, on("cpu"), drop_last ? 2 : kStepsOfEpoch);
+    }
+  }
+}
+
+TEST(Checkpoints, WithoutRegionsAndWithoutPassesToo) {
+  for (const bool passes : {false, true}) {
+    SessionOptions options = on("cpu");
+    options.passes = passes;
+    options.fuse = false;
+    expect_bit_exact_from_every_step([] { return small_model(); }, options);
+  }
+}
+
+TEST(Checkpoints, MoveFromOneExecutorToAnother) {
+  const test::TemporaryFolder folder;
+  const Trained whole = straight(small_model(), on("cpu"), folder);
+  for (const auto& [name, executor] : test::executors().present) {
+    Session session(small_model(), on(name));
+    const CheckpointInfo info = load_checkpoint(session, step_file(folder, 5));
+    EXPECT_EQ(info.same_plan, name == "cpu") << name;
+    EXPECT_EQ(info.executor, "cpu");
+    Trained part;
+    session.train(remembering(part));
+    ASSERT_EQ(part.losses.size(), whole.losses.size() - 5);
+    for (std::size_t i = 0; i < part.losses.size(); ++i) EXPECT_NEAR(part.losses[i], whole.losses[i + 5], 1e-4) << name;
+  }
+}
+
+// --epochs=6 after a training of 3 is a training of 6.
+TEST(Checkpoints, MoreEpochsGoOnAsIfTheyHadBeenAskedForAtOnce) {
+  const test::TemporaryFolder folder, other;
+  const Trained six = straight(small_model("adam", 6), on("cpu"), other);
+  straight(small_model("adam", 3), on("cpu"), folder);
+  const Trained part = resumed(small_model("adam", 6), on("cpu"), step_file(folder, 9), folder);
+  expect_the_same_end(six, part, 9, kStepsOfEpoch);
+}
+
+TEST(Checkpoints, ACancelledTrainingGoesOn) {
+  const test::TemporaryFolder folder;
+  const Trained whole = straight(small_model(), on("cpu"), folder);
+  for (std::uint64_t at = 1; at < whole.losses.size(); ++at) {
+    Session session(small_model(), on("cpu"));
+    Trained first;
+    TrainOptions options = remembering(first);
+    options.boundary_every = 1;
+    options.on_boundary = [&](const Boundary& boundary) {
+      if (boundary.step == at) session.cancel();
+    };
+    EXPECT_TRUE(session.train(options).cancelled);
+    save_checkpoint(session, folder.file("cancelled.safetensors"));
+    expect_the_same_end(whole, resumed(small_model(), on("cpu"), folder.file("cancelled.safetensors"), folder), at,
+                        kStepsOfEpoch);
+  }
+}
+
+// The epoch has ended and was not told of: it is told of when the training goes on.
+TEST(Checkpoints, AnEvaluationThatWasCancelledIsDoneAgain) {
+  const test::TemporaryFolder folder;
+  const Trained whole = straight(small_model(), on("cpu"), folder);
+  Session* running = nullptr;
+  int evaluated = 0;
+  test::Mutation cancels;
+  cancels.pick = [](const Program&, const Step& step) { return step.name == "evaluate.validation/p"; };
+  cancels.after = [&](const test::Hands&) {
+    if (++evaluated == 3) running->cancel();  // in the second epoch's, whose split is two batches
+  };
+  SessionOptions options;
+  options.fuse = false;
+  options.custom_executor = std::make_shared<test::MutantExecutor>(test::executor("cpu"), cancels);
+  Session session(small_model(), options);
+  running = &session;
+  Trained first;
+  const TrainResult result = session.train(remembering(first));
+  EXPECT_TRUE(result.cancelled);
+  ASSERT_EQ(result.steps, 2 * kStepsOfEpoch);
+  ASSERT_EQ(first.reports.size(), 1u);
+  save_checkpoint(session, folder.file("cancelled.safetensors"));
+  Session again(small_model(), on("cpu"));
+  load_checkpoint(again, folder.file("cancelled.safetensors"));
+  Trained part;
+  again.train(remembering(part));
+  EXPECT_EQ(part.reports.size(), whole.reports.size() - 1);
+  EXPECT_TRUE(part.reports.front() == whole.reports[1]);
+  EXPECT_EQ(again.weights_hash(), whole.hash);
+}
+
+TEST(Checkpoints, SaveInAReportHasTheReportDone) {
+  const test::TemporaryFolder folder;
+  const Trained whole = straight(small_model(), on("cpu"), folder);
+  Session session(small_model(), on("cpu"));
+  TrainOptions options;
+  options.on_report = [&](const Report& report) {
+    if (report.epoch == 2) save_checkpoint(session, folder.file("reported.safetensors"));
+  };
+  session.train(options);
+  EXPECT_EQ(session.weights_hash(), whole.hash) << "saving changes nothing";
+  expect_the_same_end(whole, resumed(small_model(), on("cpu"), folder.file("reported.safetensors"), folder), 6,
+                      kStepsOfEpoch);
+}
+
+TEST(Checkpoints, AreWeightsToo) {
+  const test::TemporaryFolder folder;
+  const Trained whole = straight(small_model(), on("cpu"), folder);
+  Session session(small_model(), on("cpu"));
+  load_weights(session, step_file(folder, 12));
+  EXPECT_EQ(session.weights_hash(), whole.hash);
+}
+
+// ---- what is refused
+
+std::vector<std::string> refusal(Session& session, const std::string& path) {
+  try {
+    load_checkpoint(session, path);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    std::vector<std::string> messages;
+    for (const Diagnostic& one : error.diagnostics()) messages.push_back(one.code + ": " + one.message);
+    return messages;
+  }
+  return {};
+}
+
+bool says(const std::vector<std::string>& messages, std::string_view part) {
+  return std::any_of(messages.begin(), messages.end(),
+                     [&](const std::string& one) { return one.find(part) != std::string::npos; });
+}
+
+TEST(Checkpoints, AnotherTrainingIsRefusedWithTheListOfDifferences) {
+  const test::TemporaryFolder folder;
+  straight(small_model(), on("cpu"), folder);
+  const std::string path = step_file(folder, 6);
+  const auto expect = [&](const std::function<void(Model&)>& change, const std::vector<std::string>& parts) {
+    Model model = small_model();
+    change(model);
+    Session session(std::move(model), on("cpu"));
+    const std::string before = session.weights_hash();
+    const std::vector<std::string> found = refusal(session, path);
+    EXPECT_EQ(found.size(), parts.size()) << testing::PrintToString(found);
+    for (const std::string& part : parts) EXPECT_TRUE(says(found, part)) << part << testing::PrintToString(found);
+    EXPECT_EQ(session.weights_hash(), before) << "nothing was changed";
+  };
+  expect([](Model& m) { m.train.seed = 4; }, {"seed: 3 in the checkpoint, 4 here"});
+  expect([](Model& m) { m.train.optimizer.name = "sgd"; }, {"optimizer: adam lr=0.05"});
+  expect([](Model& m) { m.train.optimizer.attributes = {{"lr", 0.1}}; }, {"lr=0.1"});
+  expect([](Model& m) { m.train.shuffle = false; }, {"shuffle: true in the checkpoint, false here"});
+  expect([](Model& m) { m.train.clip_norm = 2; }, {"clip_norm: 0 in the checkpoint, 2 here"});
+  expect([](Model& m) { m.data.splits.pop_back(); }, {"data: train.x, train.y, validation.x, validation.y in"});
+  expect(
+      [](Model& m) {
+        m.train.seed = 5;
+        m.train.drop_last = true;
+        m.data.splits[0].columns[1].second.elements<float>()[3] = 2;
+      },
+      {"seed: 3", "drop_last: false", "data.train.y: f32(7, 1), values"});
+  expect([](Model& m) { m.train.epochs = 1; }, {"is of step 6, in epoch 3: beyond the 1 epochs"});
+}
+
+TEST(Checkpoints, AnotherGraphIsToldNodeByNode) {
+  const test::TemporaryFolder folder;
+  straight(small_model(), on("cpu"), folder);
+  GraphBuilder graph(3);
+  graph.input("x", {kBatch, 2});
+  graph.input("y", {kBatch, 1});
+  const Value p = graph.dense("p", graph.dense("h", graph.find("x"), 6, "relu"), 1);
+  Model model(std::move(graph));
+  Model like = small_model();
+  model.outputs = {{p, "p", "y"}};
+  model.train = like.train;
+  model.train.minimize = model.graph.expression("loss = mean(square(p - y))");
+  model.data = like.data;
+  Session session(std::move(model), on("cpu"));
+  const std::vector<std::string> found = refusal(session, step_file(folder, 6));
+  EXPECT_TRUE(says(found, "graph: h.W = parameter() : f32(2, 5) in the checkpoint, parameter() : f32(2, 6) here"))
+      << testing::PrintToString(found);
+  EXPECT_TRUE(says(found, "dropout")) << testing::PrintToString(found);
+}
+
+TEST(Checkpoints, WeightsAndOtherFilesAreNone) {
+  const test::TemporaryFolder folder;
+  Session session(small_model(), on("cpu"));
+  save_weights(session, folder.file("weights.safetensors"));
+  EXPECT_TRUE(says(refusal(session, folder.file("weights.safetensors")), "is no checkpoint"));
+  EXPECT_TRUE(says(refusal(session, folder.write("text", "hello")), "no safetensors file"));
+  EXPECT_TRUE(says(refusal(session, folder.write("empty", "")), "no safetensors file"));
+  EXPECT_FALSE(refusal(session, folder.file("missing")).empty());
+}
+
+// Every mutant is refused, for a checksum is over all bytes; and none crashes or changes the session.
+TEST(Checkpoints, DamagedFilesAreRefused) {
+  const test::TemporaryFolder folder;
+  straight(small_model(), on("cpu"), folder);
+  const std::string whole = test::content_of(step_file(folder, 6));
+  Session session(small_model(), on("cpu"));
+  const std::string before = session.weights_hash();
+  const char* given = std::getenv("GRAPHRUN_FUZZ");
+  const std::uint64_t mutants = given == nullptr ? 1500 : std::strtoull(given, nullptr, 10);
+  const Stream stream = Stream::named(1, "mutants");
+  for (std::uint64_t i = 0; i < mutants; ++i) {
+    const auto words = stream.block(i, 0);
+    std::string bytes = whole;
+    const std::size_t at = words[0] % bytes.size(), length = 1 + words[1] % 64;
+    switch (words[2] % 4) {
+      case 0:
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << words[1] % 8));
+        break;
+      case 1:
+        bytes.resize(at);
+        break;
+      case 2:
+        bytes.erase(at, length);
+        break;
+      default:
+        bytes.insert(at, std::string(length, static_cast<char>(words[3])));
+    }
+    if (bytes == whole) continue;
+    EXPECT_FALSE(refusal(session, folder.write("mutant", bytes)).empty()) << "mutant " << i;
+  }
+  EXPECT_EQ(session.weights_hash(), before);
+  EXPECT_TRUE(refusal(session, folder.write("whole", whole)).empty());
+}
+
+// ---- folders
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(CheckpointFolders, KeepTheNewestAndTheBest) {
+  const test::TemporaryFolder folder;
+  Session session(small_model("adam", 6), on("cpu"));
+  CheckpointFolder checkpoints(folder.file("ck"), {}, 2);
+  checkpoints.begin(session);
+  Trained trained;
+  TrainOptions options = remembering(trained);
+  checkpoints.connect(options);
+  session.train(options);
+  checkpoints.save();
+  EXPECT_EQ(files_in(folder.file("ck")),
+            (std::vector<std::string>{"best.safetensors", "checkpoint-000000000015.safetensors",
+                                      "checkpoint-000000000018.safetensors"}));
+  const auto best = std::min_element(trained.reports.begin(), trained.reports.end(),
+                                     [](const Told& a, const Told& b) { return a.validation < b.validation; });
+  Session other(small_model("adam", 6), on("cpu"));
+  const CheckpointInfo info = load_checkpoint(other, folder.file("ck/best.safetensors"));
+  EXPECT_EQ(info.epoch, best->epoch);
+  EXPECT_EQ(info.best_step, info.step);
+  EXPECT_EQ(other.evaluate("validation").loss, best->validation);
+}
+
+TEST(CheckpointFolders, ResumeTakesTheNewestThatIsWhole) {
+  const test::TemporaryFolder folder;
+  const Trained whole = straight(small_model(), on("cpu"), folder);
+  const std::string newest = step_file(folder, 12), second = step_file(folder, 11);
+  std::filesystem::resize_file(newest, 1000);
+  folder.write("steps/checkpoint-000000000011.safetensors", "");
+  Session session(small_model(), on("cpu"));
+  CheckpointFolder checkpoints(folder.file("steps"), {.steps = 1}, 1000);
+  std::vector<std::string> damaged;
+  const auto info =
+      checkpoints.resume(session, "", [&](const Error& error) { damaged.push_back(error.diagnostics()[0].message); });
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->step, 10u);
+  ASSERT_EQ(damaged.size(), 2u);
+  EXPECT_TRUE(says(damaged, newest) && says(damaged, second));
+  TrainOptions options;
+  checkpoints.connect(options);
+  session.train(options);
+  EXPECT_EQ(session.weights_hash(), whole.hash);
+  Session again(small_model(), on("cpu"));
+  EXPECT_EQ(load_checkpoint(again, newest).step, 12u) << "it was made again";
+}
+
+TEST(CheckpointFolders, OfAnotherTrainingAreRefusedAndNotSkipped) {
+  const test::TemporaryFolder folder;
+  straight(small_model(), on("cpu"), folder);
+  Session session(small_model("sgd"), on("cpu"));
+  CheckpointFolder checkpoints(folder.file("steps"));
+  EXPECT_THROW(checkpoints.resume(session), Error);
+  EXPECT_THROW(checkpoints.begin(session), Error) << "nor is one begun beside it";
+}
+
+TEST(CheckpointFolders, AnEmptyOneBegins) {
+  const test::TemporaryFolder folder;
+  Session session(small_model(), on("cpu"));
+  {
+    CheckpointFolder checkpoints(folder.file("a/b"));
+    EXPECT_FALSE(checkpoints.resume(session));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.file("a/b"))) << "it was made for nothing";
+}
+
+TEST(CheckpointFolders, BelongToOneAtATime) {
+  const test::TemporaryFolder folder;
+  const CheckpointFolder first(folder.file("ck"));
+  EXPECT_THROW(CheckpointFolder(folder.file("ck")), Error);
+  EXPECT_THROW(CheckpointFolder(folder.write("file", "")), Error);
+}
+
+TEST(CheckpointFolders, AFailedWriteIsToldOnceAndTheTrainingGoesOn) {
+  const test::TemporaryFolder folder;
+  Session session(small_model(), on("cpu"));
+  CheckpointFolder checkpoints(folder.file("ck"), {.steps = 1}, 3);
+  checkpoints.begin(session);
+  std::vector<std::string> failures;
+  TrainOptions options;
+  checkpoints.connect(options, [&](const Error& error) { failures.push_back(error.diagnostics()[0].message); });
+  const auto on_boundary = options.on_boundary;
+  options.on_boundary = [&](const Boundary& boundary) {
+    if (boundary.step == 4) std::filesystem::create_directory(folder.file("ck/checkpoint.tmp"));
+    if (boundary.step == 9) std::filesystem::remove(folder.file("ck/checkpoint.tmp"));
+    on_boundary(boundary);
+  };
+  EXPECT_FALSE(session.train(options).cancelled);
+  ASSERT_EQ(failures.size(), 1u) << testing::PrintToString(failures);
+  EXPECT_TRUE(says(failures, "cannot write '" + folder.file("ck/checkpoint-000000000004.safetensors'")));
+  const std::vector<std::string> files = files_in(folder.file("ck"));
+  EXPECT_EQ(files.size(), 4u) << testing::PrintToString(files);
+  EXPECT_EQ(files.back(), "checkpoint-000000000012.safetensors");
+}
+
+TEST(CheckpointFolders, AParameterThatIsNotFiniteIsNotWritten) {
+  const test::TemporaryFolder folder;
+  Session session(small_model(), on("cpu"));
+  CheckpointFolder checkpoints(folder.file("ck"));
+  checkpoints.begin(session);
+  checkpoints.save();
+  HostTensor bias(DType::f32, Shape{5});
+  bias.elements<float>()[2] = std::numeric_limits<float>::infinity();
+  session.write("h.b", bias);
+  session.advance(1);
+  EXPECT_THROW(checkpoints.save(), Error);
+  EXPECT_THROW(save_checkpoint(session, folder.file("one.safetensors")), Error);
+  EXPECT_EQ(files_in(folder.file("ck")), std::vector<std::string>{"checkpoint-000000000000.safetensors"});
+  EXPECT_FALSE(std::filesystem::exists(folder.file("one.safetensors")));
+}
+
+TEST(CheckpointFolders, AllocateNothing) {
+  const test::TemporaryFolder folder;
+  for (const auto& [name, executor] : test::executors().present) {
+    Session session(small_model("adam", 8), on(name));
+    CheckpointFolder checkpoints(folder.file("ck" + name), {.steps = 1}, 2);
+    checkpoints.begin(session);
+    TrainOptions options;
+    checkpoints.connect(options);
+    std::uint64_t first = 0, last = 0;
+    const auto on_boundary = options.on_boundary;
+    options.on_boundary = [&](const Boundary& boundary) {
+      if (boundary.step == 1) first = test::allocations();
+      on_boundary(boundary);
+      last = test::allocations();
+    };
+    session.train(options);
+    EXPECT_EQ(last - first, 0u) << name;
+  }
+}
+
+}  // namespace
+}  // namespace graphrun
