@@ -83,7 +83,7 @@ RunFolder::RunFolder(Arguments& arguments) : arguments_(arguments) {
   folder_ =
       (arguments.run_name.empty() ? counted_up(parent) : named(parent, arguments.run_name, !arguments.resume.empty()))
           .string();
-  if (arguments.logs.empty()) arguments.logs.push_back(file("log.csv"));
+  arguments.logs.push_back(file("log.csv"));
   arguments.hash_weights = true;
   if (arguments.save_weights.empty()) arguments.save_weights = file("weights.npz");
   const CheckpointEvery& every = arguments.checkpoint_every;

@@ -19,6 +19,12 @@ namespace {
 
 constexpr float kNanF = std::numeric_limits<float>::quiet_NaN();
 
+SessionOptions on(const char* executor) {
+  SessionOptions options;
+  options.executor = executor;
+  return options;
+}
+
 struct Planted {
   const char* name;
   std::vector<const char*> formulas;
@@ -70,7 +76,7 @@ class NotFiniteOps : public ::testing::TestWithParam<std::tuple<Planted, const c
 
 TEST_P(NotFiniteOps, AreNamed) {
   const auto& [planted, executor] = GetParam();
-  Session session(falling(planted.formulas), {.executor = executor});
+  Session session(falling(planted.formulas), on(executor));
   try {
     (void)session.train();
     FAIL() << "it stayed finite";
@@ -83,15 +89,15 @@ TEST_P(NotFiniteOps, AreNamed) {
     EXPECT_EQ(error.steps(), planted.step - 1);
     EXPECT_EQ(session.step(), planted.step - 1);
   }
-  Session before(falling(planted.formulas), {.executor = executor});
+  Session before(falling(planted.formulas), on(executor));
   before.advance(planted.step - 1);
   EXPECT_EQ(session.weights_hash(), before.weights_hash());
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, NotFiniteOps,
                          ::testing::Combine(::testing::ValuesIn(kPlanted), ::testing::Values("cpu", "ref")),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param);
+                         [](const auto& one) {
+                           return std::string(std::get<0>(one.param).name) + "_" + std::get<1>(one.param);
                          });
 
 std::string told(Session& session, const TrainOptions& options = {}) {
@@ -119,7 +125,7 @@ TEST(NotFinite, ATrainingThatDiverges) {
   Model model = falling({"loss = mean(square(z - 1)) + 0 * sum(c)"});
   model.train.optimizer.attributes = {{"lr", 1000}};
   model.train.epochs = 1000;
-  Session session(model);
+  Session session(std::move(model));
   const std::string text = told(session);
   EXPECT_NE(text.find("too large for f32"), std::string::npos) << text;
   const HostTensor weights = session.read("W");
@@ -145,7 +151,7 @@ TEST(NotFinite, AParameterBesideAFiniteLoss) {
     HostTensor rows(DType::i32, {kRows});
     for (std::int32_t i = 0; i < kRows; ++i) rows.elements<std::int32_t>()[static_cast<std::size_t>(i)] = i;
     model.data.splits = {{"train", {{"i", rows}}}};
-    Session session(std::move(model), {.executor = executor});
+    Session session(std::move(model), on(executor));
     try {
       (void)session.train();
       FAIL() << "nobody noticed";
@@ -167,7 +173,9 @@ TEST(NotFinite, WhatDoesNotRecur) {
     if (hands.runs == 6) hands.change_output([](std::vector<float>& ring) { ring[6] = kNanF; });
   };
   const auto executor = std::make_shared<test::MutantExecutor>(test::executor("cpu"), planted);
-  Session session(falling({"loss = mean(square(z)) + 0 * sum(c)"}), {.custom_executor = executor});
+  SessionOptions options;
+  options.custom_executor = executor;
+  Session session(falling({"loss = mean(square(z)) + 0 * sum(c)"}), options);
   const std::string text = told(session);
   EXPECT_NE(text.find("at step 7 "), std::string::npos) << text;
   EXPECT_NE(text.find("the same step stays finite"), std::string::npos) << text;
@@ -202,9 +210,17 @@ TEST(NotFinite, WithoutATraceTheStepIsNamed) {
 }
 
 TEST(Watch, TellsStatisticsAndChangesNoBit) {
-  Model model = falling({"h = tanh(z)", "loss = mean(square(h - 1)) + 0 * sum(c)"});
-  model.train.epochs = 6;  // of two steps
-  Session plain(model), session(model, {.watch = {"h", "W"}});
+  const auto model = [] {
+    Model made = falling({"h = tanh(z)", "loss = mean(square(h - 1)) + 0 * sum(c)"});
+    made.train.epochs = 6;  // of two steps
+    return made;
+  };
+  const auto watching = [](std::vector<std::string> names) {
+    SessionOptions how;
+    how.watch = std::move(names);
+    return how;
+  };
+  Session plain(model()), session(model(), watching({"h", "W"}));
   TrainOptions options;
   options.watch_every = 5;
   std::vector<std::uint64_t> steps;
@@ -225,7 +241,7 @@ TEST(Watch, TellsStatisticsAndChangesNoBit) {
   EXPECT_LT(last[0].min, last[0].max);
   (void)plain.train();
   EXPECT_EQ(session.weights_hash(), plain.weights_hash());
-  EXPECT_THROW(Session(model, {.watch = {"hh"}}), Error);
+  EXPECT_THROW(Session(model(), watching({"hh"})), Error);
 }
 
 TEST(Watch, CountsWhatIsNotFinite) {

@@ -95,14 +95,21 @@ TEST(Stopping, LowersTheFactorAndWaits) {
 
 class StoppingRuns : public ::testing::TestWithParam<const char*> {
  protected:
-  static SessionOptions options() { return {.executor = GetParam()}; }
+  static SessionOptions options() {
+    SessionOptions how;
+    how.executor = GetParam();
+    return how;
+  }
 };
 
 TEST_P(StoppingRuns, KeepTheBestWeights) {
-  Model model = noisy_line();
-  model.train.early_stopping.emplace().patience = 5;
-  model.train.evaluate_every = 1;
-  Session session(model, options());
+  const auto model = [] {
+    Model made = noisy_line();
+    made.train.early_stopping.emplace().patience = 5;
+    made.train.evaluate_every = 1;
+    return made;
+  };
+  Session session(model(), options());
   std::vector<double> seen;
   TrainOptions how;
   how.on_report = [&](const Report& report) {
@@ -121,13 +128,13 @@ TEST_P(StoppingRuns, KeepTheBestWeights) {
   EXPECT_EQ(session.evaluate("validation").loss, *least);
 
   // The same weights as those of a training of so many epochs.
-  Model shorter = noisy_line(result.best->epoch);
-  Session other(shorter, options());
+  Session other(noisy_line(result.best->epoch), options());
   (void)other.train();
   EXPECT_EQ(session.weights_hash(), other.weights_hash());
 
-  model.train.early_stopping->restore_best = false;
-  Session last(model, options());
+  Model kept = model();
+  kept.train.early_stopping->restore_best = false;
+  Session last(std::move(kept), options());
   EXPECT_FALSE(last.train().restored);
   EXPECT_GT(last.evaluate("validation").loss, *least);
 }
@@ -141,7 +148,7 @@ TEST_P(StoppingRuns, LowerTheLearningRate) {
   plateau.min_delta = 1e6;  // nothing is better than the first
   plateau.factor = 0.5;
   plateau.cooldown = 1000;
-  Session session(model, options());
+  Session session(std::move(model), options());
   const TrainResult result = session.train();
   EXPECT_EQ(result.lr_factor, 0.5);
 
@@ -149,7 +156,7 @@ TEST_P(StoppingRuns, LowerTheLearningRate) {
   scheduled.train.optimizer.name = "momentum";
   scheduled.train.optimizer.lr =
       ScheduleSpec{"piecewise", {{"values", std::vector<double>{0.05, 0.025}}, {"steps", std::vector<double>{4}}}};
-  Session other(scheduled, options());
+  Session other(std::move(scheduled), options());
   const TrainResult expected = other.train();
   EXPECT_EQ(result.losses, expected.losses);
   EXPECT_EQ(session.weights_hash(), other.weights_hash());
@@ -158,7 +165,7 @@ TEST_P(StoppingRuns, LowerTheLearningRate) {
 TEST_P(StoppingRuns, EvaluateBySteps) {
   Model model = noisy_line(3);  // of two steps
   model.train.evaluate_every_steps = 3;
-  Session session(model, options());
+  Session session(std::move(model), options());
   std::vector<std::uint64_t> steps;
   std::vector<double> losses;
   TrainOptions how;

@@ -203,8 +203,8 @@ const Fields& train_fields() {
           "`early_stopping` or `lr_plateau` is there",
           1),
       plain<&TrainSpec::evaluate_every_steps>("evaluate_every_steps", "steps between them instead", 1),
-      other("early_stopping", "ends the training when `validation` gets no better: [keys](#early-stopping)"),
-      other("lr_plateau", "lowers the learning rate when `validation` gets no better: [keys](#early-stopping)"),
+      other("early_stopping", "ends the training when `validation` gets no better: [keys](#early_stopping)"),
+      other("lr_plateau", "lowers the learning rate when `validation` gets no better: [keys](#lr_plateau)"),
       plain<&TrainSpec::log_every>("log_every",
                                    "epochs between reports; without it, chosen so that there are at most 200", 1),
   };
