@@ -21,6 +21,7 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
   open(trace, arguments.profile_trace, "profile.write");
   open(dump, arguments.dump_to, "dump.write");
   open(report, arguments.report, "report.write");
+  open(certificate, arguments.certificate, "certificate.write");
 
   const std::vector<Entry> entries = opened();
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -45,7 +46,7 @@ void OutputFiles::refuse_read(const Model& model) const {
 }
 
 void OutputFiles::connect(Diagnostics& diagnostics) {
-  for (std::optional<OutputFile>* file : {&log, &losses, &weights, &trace, &dump, &report}) {
+  for (std::optional<OutputFile>* file : {&log, &losses, &weights, &trace, &dump, &report, &certificate}) {
     if (!*file || !(*file)->is_direct()) continue;
     const Waiting waiting(diagnostics, fmt::format("waiting for a reader of '{}'", (*file)->path()));
     (*file)->connect();
@@ -63,6 +64,7 @@ std::vector<OutputFiles::Entry> OutputFiles::opened() const {
   add("--profile-trace", trace);
   add("--dump-to", dump);
   add("--report", report);
+  add("--certificate", certificate);
   return entries;
 }
 

@@ -18,10 +18,15 @@ constexpr std::string_view kGraph = "graph";
 
 std::string optimizer_text(const OptimizerSpec& spec) {
   const OptimizerDef& def = row_named("optimizer", optimizers(), spec.name);
-  std::string text = spec.name + ir::Attrs(def.attributes, {spec.attributes.begin(), spec.attributes.end()}).text();
-  if (!spec.lr) return text;
-  text += " lr by " + spec.lr->name;
-  for (const auto& [name, value] : spec.lr->attributes) text += fmt::format(" {}={}", name, ir::to_string(value));
+  std::string text = spec.name;
+  for (const auto& [name, value] : ir::Attrs(def.attributes, {spec.attributes.begin(), spec.attributes.end()}).list()) {
+    if (name != "lr" || !spec.lr) {
+      text += fmt::format(" {}={}", name, ir::to_string(value));
+      continue;
+    }
+    text += " lr=" + spec.lr->name;
+    for (const auto& [key, number] : spec.lr->attributes) text += fmt::format(",{}={}", key, ir::to_string(number));
+  }
   return text;
 }
 
@@ -107,7 +112,7 @@ std::vector<Fact> training_facts(const Model& model) {
     if (split.name != "train" && split.name != "validation") continue;
     for (const auto& [name, tensor] : split.columns) {
       add(fmt::format("data.{}.{}", split.name, name),
-          fmt::format("{}, values {:016x}", to_string(TensorType{tensor.dtype(), tensor.shape(), 0}),
+          fmt::format("{} of hash {:016x}", to_string(TensorType{tensor.dtype(), tensor.shape(), 0}),
                       checksum(tensor.bytes())));
       columns += fmt::format("{}{}.{}", columns.empty() ? "" : ", ", split.name, name);
     }
