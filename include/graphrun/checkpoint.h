@@ -30,6 +30,11 @@ struct CheckpointInfo {
   bool same_plan = true;                        // as the session's: then it goes on bit by bit
 };
 
+// Of all that decides how the model is trained but the number of epochs, and of all that an executor sees of it: equal
+// for equal ones, 16 hex digits.
+GRAPHRUN_API std::string model_hash(const Model& model);
+GRAPHRUN_API std::string plan_hash(const Program& program);
+
 // Replaces an old file whole or not at all. Throws Error (kind run) also when a parameter is not finite.
 GRAPHRUN_API void save_checkpoint(Session& session, const std::string& path);
 

@@ -39,6 +39,42 @@ struct Call {
   int depth = 0;
 };
 
+// Counts by name; what finds no room is counted with the last.
+class CountsByName {
+ public:
+  void add(const char* api, std::uint64_t bytes) {
+    Entry& entry = find(api);
+    entry.calls.fetch_add(1, std::memory_order_relaxed);
+    entry.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  void clear() {
+    for (Entry& entry : entries_) entry.api = nullptr, entry.calls = 0, entry.bytes = 0;
+  }
+  std::vector<AllocationCount> list() const {
+    std::vector<AllocationCount> counts;
+    for (const Entry& entry : entries_) {
+      if (entry.calls > 0) counts.push_back({entry.api.load(), entry.calls, entry.bytes});
+    }
+    return counts;
+  }
+
+ private:
+  struct Entry {
+    std::atomic<const char*> api{nullptr};
+    std::atomic<std::uint64_t> calls{0}, bytes{0};
+  };
+  Entry& find(const char* api) {
+    for (Entry& entry : entries_) {
+      const char* there = nullptr;
+      if (entry.api.compare_exchange_strong(there, api) || std::string_view(there) == api) return entry;
+    }
+    return entries_.back();
+  }
+  std::array<Entry, 16> entries_;
+};
+
+CountsByName setup_counts, step_counts;
+std::atomic<bool> counts_setup{false};
 std::atomic<const Session*> watched{nullptr};
 std::atomic<std::uint64_t> of_us{0}, of_drivers{0};
 std::array<Call, kKept> kept;
@@ -69,7 +105,11 @@ bool by_driver(const Call& call) {
 
 void note(const char* api, std::uint64_t bytes, const void* caller) {
   const Session* session = watched.load(std::memory_order_acquire);
-  if (session == nullptr || inside) return;
+  if (inside) return;
+  if (session == nullptr) {
+    if (counts_setup.load(std::memory_order_relaxed)) setup_counts.add(api, bytes);
+    return;
+  }
   inside = true;
   Call call;
   call.api = api;
@@ -79,8 +119,9 @@ void note(const char* api, std::uint64_t bytes, const void* caller) {
   call.depth = backtrace(call.frames.data(), kDepth);
   if (by_driver(call)) {
     of_drivers.fetch_add(1);
-  } else if (const std::uint64_t at = of_us.fetch_add(1); at < kKept) {
-    kept[at] = call;
+  } else {
+    step_counts.add(api, bytes);
+    if (const std::uint64_t at = of_us.fetch_add(1); at < kKept) kept[at] = call;
   }
   inside = false;
 }
@@ -126,8 +167,22 @@ std::string describe(const Call& call) {
 
 }  // namespace
 
+void AllocationWatch::count_setup() {
+  watch_allocations(note_reported);
+  counts_setup = true;
+}
+
+std::vector<AllocationCount> AllocationWatch::of_setup() {
+  return setup_counts.list();
+}
+std::vector<AllocationCount> AllocationWatch::of_steps() {
+  return step_counts.list();
+}
+
 void AllocationWatch::arm(const Session& session) {
+  counts_setup = false;
   of_us = of_drivers = 0;
+  step_counts.clear();
   std::array<void*, kDepth> frames{};
   backtrace(frames.data(), kDepth);  // the first call loads a library
   watch_allocations(note_reported);

@@ -50,6 +50,7 @@ struct Arguments {
   bool trajectory = false;              // verify
   std::string dump, dump_to;            // verify: the name of a value; a path, empty: none
   bool assert_no_alloc = false;         // train, bench
+  std::string certificate;              // train: path; empty: none
   std::uint64_t warmup = 10;            // bench: steps before those that are measured
   std::optional<double> idle_gap_ms;    // bench
   std::optional<double> deadline_us;    // bench

@@ -184,6 +184,9 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.deadline_us = number<double>(v, 0.0); }},
     {"--assert-no-alloc", "", "Measuring", "train bench", "anything allocated after the first step is exit code 3",
      [](Arguments& a, std::string_view) { a.assert_no_alloc = true; }},
+    {"--certificate", "FILE", "Measuring", "train",
+     "write what was allocated before the first step and after it, which has to be nothing, as JSON",
+     [](Arguments& a, std::string_view v) { a.certificate = v; }, Completes::files},
 
     {"--gradients", "", "Showing", "show", "the nodes one by one, and the gradients'",
      [](Arguments& a, std::string_view) { a.gradients = true; }},

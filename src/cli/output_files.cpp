@@ -25,6 +25,7 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
   open(trace, arguments.profile_trace, "profile.write");
   open(dump, arguments.dump_to, "dump.write");
   open(report, arguments.report, "report.write");
+  open(certificate, arguments.certificate, "certificate.write");
 
   const std::vector<Entry> entries = opened();
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -79,7 +80,7 @@ void OutputFiles::connect(Diagnostics& diagnostics) {
     file.connect();
   };
   for (OutputFile& file : logs) wait(file);
-  for (std::optional<OutputFile>* file : {&losses, &weights, &trace, &dump, &report}) {
+  for (std::optional<OutputFile>* file : {&losses, &weights, &trace, &dump, &report, &certificate}) {
     if (*file) wait(**file);
   }
 }
@@ -96,6 +97,7 @@ std::vector<OutputFiles::Entry> OutputFiles::opened() const {
   add("--profile-trace", trace);
   add("--dump-to", dump);
   add("--report", report);
+  add("--certificate", certificate);
   return entries;
 }
 

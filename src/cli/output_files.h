@@ -27,7 +27,8 @@ class OutputFiles {
   void connect(Diagnostics& diagnostics);
 
   std::vector<OutputFile> logs;
-  std::optional<OutputFile> events, losses, weights, trace, dump, report;  // events: in the folder of --tensorboard
+  std::optional<OutputFile> events;  // in the folder of --tensorboard
+  std::optional<OutputFile> losses, weights, trace, dump, report, certificate;
 
  private:
   struct Entry {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "allocations.h"
+#include "certificate.h"
 #include "checkpoints.h"
 #include "earlier_lines.h"
 #include "graphrun/elements.h"
@@ -202,7 +203,7 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
     checkpoints.connect(options);
     options.on_first_step = [&] {
       if (interrupted()) session.cancel();  // for a signal that came before train() began
-      if (arguments.assert_no_alloc) watch.arm(session);
+      if (arguments.assert_no_alloc || outputs.certificate) watch.arm(session);
     };
     TrainResult training = session.train(options);
     watch.disarm();
@@ -231,6 +232,7 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
 
 int run_train(const Arguments& given, Diagnostics& diagnostics) {
   Arguments arguments = given;
+  if (!arguments.certificate.empty()) AllocationWatch::count_setup();
   RunFolder folder(arguments);
   OutputFiles outputs(arguments);
   Checkpoints checkpoints(arguments, diagnostics);
@@ -267,6 +269,8 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   Results results = evaluated(session, kAfterInterrupt - seconds_since_interrupt());
   results.training = std::move(training);
   results.settings = std::move(settings);
+  if (outputs.certificate)
+    attempts.run([&] { write_whole(*outputs.certificate, certificate(session, results, watch)); });
   if (fusion) results.regions = region_lines(*fusion, session.program());
   if (arguments.session.profiling != Profiling::off) {
     results.profile = session.profile();
@@ -289,7 +293,7 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   attempts.run([&] { write_results(arguments.json ? as_json(results) : as_text(results)); });
   attempts.throw_if_failed();
   refuse_non_finite(results);
-  if (arguments.assert_no_alloc) tell_allocations(watch, diagnostics);
+  if (arguments.assert_no_alloc || outputs.certificate) tell_allocations(watch, diagnostics);
   return results.training->cancelled || interrupted() ? kInterrupted : kDone;
 }
 

@@ -101,6 +101,30 @@ TEST_F(Checks, OneByteIsCaughtWithStepCallAndSite) {
   EXPECT_EQ(Json::parse(json.err).at(0).at("code"), "check.allocation");
 }
 
+TEST_F(Checks, ACertificateStatesWhatWasCounted) {
+  const std::string path = (folder_ / "run.json").string();
+  const Outcome good = graphrun({model_, "--certificate", path, "--json"});
+  ASSERT_EQ(good.code, 0) << good.err;
+  const Json stated = Json::parse(test::content_of(path));
+  EXPECT_TRUE(stated["holds"]);
+  EXPECT_GT(stated["before"]["host"]["calls"], 100) << "reading, planning and loading";
+  EXPECT_GT(stated["before"]["by_call"]["malloc"]["bytes"], 10000);
+  EXPECT_EQ(stated["during"]["first_step"], 2);
+  EXPECT_EQ(stated["during"]["last_step"], 20);
+  for (const char* memory : {"host", "pinned", "device"}) EXPECT_EQ(stated["during"][memory]["calls"], 0) << memory;
+  EXPECT_EQ(stated["weights_hash"], Json::parse(good.out)["weights_hash"]);
+  EXPECT_EQ(stated["arena_bytes"], Json::parse(good.out)["arena_bytes"]);
+  EXPECT_GT(stated["peak_rss_bytes"], stated["arena_bytes"]);
+
+  const Outcome bad = oddly("allocate_on_device=10", {model_, "--certificate", path});
+  EXPECT_EQ(bad.code, 3) << bad.err;
+  const Json found = Json::parse(test::content_of(path));
+  EXPECT_FALSE(found["holds"]);
+  EXPECT_EQ(found["during"]["device"]["calls"], 1);
+  EXPECT_EQ(found["during"]["by_call"]["cudaMalloc"]["bytes"], 1);
+  EXPECT_EQ(found["model_hash"], stated["model_hash"]);
+}
+
 TEST_F(Checks, ANumberThatIsNotFiniteStopsTheRun) {
   const Outcome outcome = oddly("nan=7", {model_, "--epochs=100000", "--set", "train.log_every=10"});
   EXPECT_EQ(outcome.code, 1) << outcome.err;

@@ -3,12 +3,24 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
+#include "base/checksum.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
 #include "session/checkpoint/session_access.h"
 #include "session/checkpoint/training_state.h"
 
 namespace graphrun {
+
+std::string model_hash(const Model& model) {
+  return hash_of(training_facts(model));
+}
+
+std::string plan_hash(const Program& program) {
+  const std::string text = to_string(program);
+  return fmt::format("{:016x}", checksum(std::as_bytes(std::span(text))));
+}
 
 void save_checkpoint(Session& session, const std::string& path) {
   OutputFile file(path, "checkpoint.write");

@@ -147,9 +147,11 @@ void CheckpointFolder::Impl::prepare(Session& session) {
 void CheckpointFolder::Impl::write_temporary(const char* name) {
   file = Descriptor(::openat(folder.number(), kTemporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   error = file.number() < 0 ? errno : 0;
-  if (error == 0 && !state->write(sink))
+  if (error == 0 && !state->write(sink)) {
+    ::unlinkat(folder.number(), kTemporary, 0);
     throw Error(ErrorKind::run, "checkpoint.not_finite",
                 fmt::format("'{}' is not written: a parameter is not finite", place(name)));
+  }
   if (error == 0 && ::fsync(file.number()) != 0) error = errno;
   if (file.number() >= 0 && !file.close() && error == 0) error = errno;
   if (error != 0) {

@@ -18,11 +18,23 @@ constexpr std::string_view kGraph = "graph";
 
 std::string optimizer_text(const OptimizerSpec& spec) {
   const OptimizerDef& def = row_named("optimizer", optimizers(), spec.name);
-  std::string text = spec.name + ir::Attrs(def.attributes, {spec.attributes.begin(), spec.attributes.end()}).text();
-  if (!spec.lr) return text;
-  text += " lr by " + spec.lr->name;
-  for (const auto& [name, value] : spec.lr->attributes) text += fmt::format(" {}={}", name, ir::to_string(value));
+  std::string text = spec.name;
+  for (const auto& [name, value] : ir::Attrs(def.attributes, {spec.attributes.begin(), spec.attributes.end()}).list()) {
+    if (name != "lr" || !spec.lr) {
+      text += fmt::format(" {}={}", name, ir::to_string(value));
+      continue;
+    }
+    text += " lr=" + spec.lr->name;
+    for (const auto& [key, number] : spec.lr->attributes) text += fmt::format(",{}={}", key, ir::to_string(number));
+  }
   return text;
+}
+
+std::string plateau_text(const std::optional<LrPlateau>& plateau) {
+  if (!plateau) return "";
+  return fmt::format("{} mode={} patience={} min_delta={} factor={} cooldown={} min_factor={}", plateau->monitor,
+                     static_cast<int>(plateau->mode), plateau->patience, plateau->min_delta, plateau->factor,
+                     plateau->cooldown, plateau->min_factor);
 }
 
 // Without the numbers of nodes, which change with every node that is added before.
@@ -93,6 +105,7 @@ std::vector<Fact> training_facts(const Model& model) {
   add(kGraph, graph_text(graph.graph));
   add("minimize", train.minimize.valid() ? graph.graph[train.minimize.id].name : "");
   add("optimizer", optimizer_text(train.optimizer));
+  add("lr_plateau", plateau_text(train.lr_plateau));
   add("clip_norm", fmt::format("{}", train.clip_norm));
   add("batch", fmt::format("{}", model.graph.batch()));
   add("seed", fmt::format("{}", train.seed));
@@ -107,7 +120,7 @@ std::vector<Fact> training_facts(const Model& model) {
     if (split.name != "train" && split.name != "validation") continue;
     for (const auto& [name, tensor] : split.columns) {
       add(fmt::format("data.{}.{}", split.name, name),
-          fmt::format("{}, values {:016x}", to_string(TensorType{tensor.dtype(), tensor.shape(), 0}),
+          fmt::format("{} of hash {:016x}", to_string(TensorType{tensor.dtype(), tensor.shape(), 0}),
                       checksum(tensor.bytes())));
       columns += fmt::format("{}{}.{}", columns.empty() ? "" : ", ", split.name, name);
     }

@@ -73,11 +73,6 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string plan_hash(const Program& program) {
-  const std::string text = to_string(program);
-  return fmt::format("{:016x}", checksum(std::as_bytes(std::span(text))));
-}
-
 }  // namespace
 
 CheckpointFile::CheckpointFile(const std::string& path)
