@@ -28,6 +28,7 @@ table { border-collapse: collapse } caption { text-align: left; padding: .3rem 0
 th, td { border-bottom: 1px solid var(--line); padding: .25rem 1.2rem .25rem 0; text-align: left; font-weight: normal }
 td { font-variant-numeric: tabular-nums; text-align: right } thead th { font-weight: 600; text-align: right }
 thead th:first-child { text-align: left }
+details { margin: .8rem 0 } summary { cursor: pointer; color: var(--quiet) }
 pre { background: var(--soft); border-radius: .4rem; padding: .8rem; overflow-x: auto; font-size: .85rem; margin: .8rem 0 }
 </style>
 )";
@@ -92,6 +93,11 @@ std::string section(std::string_view heading, std::string_view content) {
 
 std::string preformatted(std::string_view text) {
   return text.empty() ? "" : fmt::format("<pre tabindex=\"0\">{}</pre>\n", escaped(text));
+}
+
+std::string details(std::string_view summary, std::string_view content) {
+  return content.empty() ? ""
+                         : fmt::format("<details><summary>{}</summary>\n{}</details>\n", escaped(summary), content);
 }
 
 std::string table(std::string_view caption, const std::vector<std::vector<std::string>>& rows) {

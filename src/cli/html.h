@@ -19,6 +19,9 @@ std::string section(std::string_view heading, std::string_view content);
 
 std::string preformatted(std::string_view text);
 
+// Folded until the reader opens it; "" where there is no content, which is HTML.
+std::string details(std::string_view summary, std::string_view content);
+
 // The first row is the heading, the first cell of each other one names its row.
 std::string table(std::string_view caption, const std::vector<std::vector<std::string>>& rows);
 

@@ -18,6 +18,7 @@ struct HeatMap {
   std::size_t width = 0, height = 0;
   std::vector<double> cells;               // (height, width), the upper row first
   std::vector<std::string> columns, rows;  // names beside the cells; empty: none
+  bool contours = false;                   // lines over it, at the numbers of the scale; not on a terminal
 };
 
 struct Panels {
