@@ -18,27 +18,28 @@ const std::vector<plot::GraphKind>& kinds() {
 }
 
 std::string type_text(const TensorType& type) {
-  if (type.shape.rank() == 0) return type.dtype == DType::f32 ? "number" : std::string(name_of(type.dtype));
+  if (type.shape.rank() == 0) return type.dtype == DType::f32 ? "scalar" : std::string(name_of(type.dtype));
   const std::string text = to_string(type);
   return type.dtype == DType::f32 ? text.substr(name_of(type.dtype).size()) : text;
 }
 
-std::string counted_numbers(std::int64_t elements) {
-  return fmt::format("{} {}", grouped(static_cast<std::uint64_t>(elements)), elements == 1 ? "number" : "numbers");
+std::string counted_parameters(std::int64_t elements) {
+  return fmt::format("{} {}", grouped(static_cast<std::uint64_t>(elements)),
+                     elements == 1 ? "parameter" : "parameters");
 }
 
 std::vector<std::string> notes_of(const OutlineValue& value) {
-  if (value.role == Role::parameter) return {counted_numbers(value.type.shape.elements())};
+  if (value.role == Role::parameter) return {counted_parameters(value.type.shape.elements())};
   std::string names;
   std::int64_t elements = 0;
   for (const auto& [name, shape] : value.parameters) {
     const bool is_own = name.starts_with(value.name + ".");  // of a layer
     names +=
-        (names.empty() ? "" : "  ") + (is_own ? name.substr(value.name.size() + 1) : name) + " " + to_string(shape);
+        (names.empty() ? "" : ", ") + (is_own ? name.substr(value.name.size() + 1) : name) + " " + to_string(shape);
     elements += shape.elements();
   }
   if (names.empty()) return {};
-  return {names, fmt::format("{} to learn", counted_numbers(elements))};
+  return {names, counted_parameters(elements)};
 }
 
 }  // namespace
@@ -51,8 +52,8 @@ plot::GraphFigure graph_picture(const GraphOutline& outline) {
                 "show without --svg lists it, and --dot writes it for Graphviz");
   plot::GraphFigure figure;
   figure.title = outline.name;
-  figure.subtitle = (outline.description.empty() ? "" : outline.description + "; ") +
-                    counted_numbers(outline.parameter_elements) + " to learn";
+  figure.subtitles = {counted_parameters(outline.parameter_elements)};
+  if (!outline.description.empty()) figure.subtitles.push_back(outline.description);
   figure.kinds = kinds();
   for (std::size_t i = 0; i < outline.values.size(); ++i) {
     const OutlineValue& value = outline.values[i];

@@ -24,7 +24,7 @@ figure { margin: 0 0 1rem } img { max-width: 100%; height: auto } p { margin: .3
 .wide { overflow-x: auto } .figures { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; padding: 0 }
 .figures li { list-style: none; background: var(--soft); border-radius: .4rem; padding: .5rem .9rem }
 .figures b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums }
-table { border-collapse: collapse } caption { text-align: left; padding: .3rem 0; color: var(--quiet) }
+table { border-collapse: collapse } caption { text-align: left; padding: .3rem 0; color: var(--quiet); white-space: nowrap }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem 1.2rem .25rem 0; text-align: left; font-weight: normal }
 td { font-variant-numeric: tabular-nums; text-align: right } thead th { font-weight: 600; text-align: right }
 thead th:first-child { text-align: left }

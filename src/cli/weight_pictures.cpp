@@ -54,18 +54,22 @@ plot::Panels weights_picture(Session& session, const std::string& array) {
   return panels;
 }
 
-// Of several, all on one range and each as shares of its own numbers, so that a bias beside a matrix is seen.
+// Of several, all on one range and each as shares of its own numbers: they are not equally many.
 plot::Figure histogram_picture(Session& session, const std::string& array) {
-  std::vector<std::string> names = parameters_of(session);
+  std::vector<std::string> names = parameters_of(session), matrices;
+  for (const std::string& name : names)
+    if (session.read(name).shape().rank() >= 2) matrices.push_back(name);
   if (!array.empty() || names.empty()) {
     check_parameter(array, names);
     names = {array};
+  } else if (!matrices.empty()) {
+    names = matrices;
   }
   plot::Figure figure;
   figure.title = names.size() == 1 ? fmt::format("{} {}", names[0], to_string(session.read(names[0]).shape()))
                  : names.size() > kMostHistograms
-                     ? fmt::format("the first {} of {} parameters", kMostHistograms, names.size())
-                     : "parameters";
+                     ? fmt::format("the first {} of {} matrices of weights", kMostHistograms, names.size())
+                     : "matrices of weights";
   figure.x.label = "value";
   figure.y.label = "% of its numbers";
   names.resize(std::min(names.size(), kMostHistograms));

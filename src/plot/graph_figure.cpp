@@ -14,14 +14,14 @@ constexpr double kIndent = 14;                               // of lines that go
 constexpr std::size_t kMostCharacters = 46, kMostLines = 3;  // of a formula
 
 // Broken at spaces, in as many lines as there may be.
-std::vector<std::string> broken(const std::string& text) {
+std::vector<std::string> broken(const std::string& text, std::size_t most) {
   std::vector<std::string> lines;
   std::string line;
   std::size_t at = 0;  // SVG leaves out spaces at the beginning: lines after the first are moved to the right instead
   while (at < text.size()) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
-    if (!line.empty() && characters(line) + 1 + characters(word) > kMostCharacters && lines.size() + 1 < kMostLines) {
+    if (!line.empty() && characters(line) + 1 + characters(word) > most && lines.size() + 1 < kMostLines) {
       lines.push_back(std::move(line));
       line = word;
     } else {
@@ -30,7 +30,7 @@ std::vector<std::string> broken(const std::string& text) {
     at = end + 1;
   }
   if (!line.empty()) lines.push_back(line);
-  for (std::string& one : lines) one = shortened(one, kMostCharacters);
+  for (std::string& one : lines) one = shortened(one, most);
   return lines;
 }
 
@@ -45,7 +45,7 @@ Written written(const GraphBox& box) {
   Written made;
   made.name = shortened(printable(box.name), 32);
   made.type = shortened(printable(box.type), 32);
-  made.formula = broken(printable(box.formula));
+  made.formula = broken(printable(box.formula), kMostCharacters);
   double width = width_of(made.name, kName) + (made.type.empty() ? 0 : 14 + width_of(made.type, kSmall));
   for (const std::string& line : made.formula)
     width = std::max(width, width_of(line, kSmall) + (made.formula.size() > 1 ? kIndent : 0));
@@ -127,7 +127,7 @@ class GraphPicture {
   }
 
   void heading(double width) {
-    width_ = std::max(width, 360.0);
+    width_ = std::max(width, 420.0);
     const auto most = [&](double size) { return static_cast<std::size_t>(width_ / (kAdvance * size)); };
     top_ = kMargin;
     if (!figure_.title.empty()) {
@@ -135,10 +135,13 @@ class GraphPicture {
             Anchor::start, true);
       top_ += kHead + 8;
     }
-    if (!figure_.subtitle.empty()) {
-      label({kMargin, top_ + kSmall}, shortened(printable(figure_.subtitle), most(kSmall)), kSmall, kQuiet);
-      top_ += kSmall + 10;
+    for (const std::string& subtitle : figure_.subtitles) {
+      for (const std::string& line : broken(printable(subtitle), most(kSmall))) {
+        label({kMargin, top_ + kSmall}, line, kSmall, kQuiet);
+        top_ += kLine;
+      }
     }
+    top_ += 8;
     legend();
     top_ += 16;
   }

@@ -25,7 +25,8 @@ struct GraphKind {
 };
 
 struct GraphFigure {
-  std::string title, subtitle;
+  std::string title;
+  std::vector<std::string> subtitles;
   std::vector<GraphKind> kinds;
   std::vector<GraphBox> boxes;
   std::vector<GraphEdge> edges;

@@ -103,11 +103,15 @@ class Layered {
     return passed == 0 ? edge.from : passages_[edge.from][passed - 1];
   }
 
-  // In the order of the boxes, those that pass beside the box they come from.
+  // In the order of the boxes, what passes beside the box it comes from; first what something leads to, so that a chain
+  // stays where it is and what joins it comes from the right.
   void fill_rows() {
-    for (std::size_t i = 0; i < count_; ++i) {
-      put(i);
-      for (const std::size_t passage : passages_[i]) put(passage);
+    for (const bool is_led_to : {true, false}) {
+      for (std::size_t i = 0; i < count_; ++i) {
+        if (items_[i].above.empty() == is_led_to) continue;
+        put(i);
+        for (const std::size_t passage : passages_[i]) put(passage);
+      }
     }
     place_.resize(items_.size());
     note_places();

@@ -46,11 +46,15 @@ double length_of(const std::vector<Point>& line) {
   return length;
 }
 
-// Where a line changes its height least over so much to either side.
-Point flattest(const std::vector<Point>& line, double half) {
-  Point best = line[line.size() / 2];
+// Where a line changes its height least over so much to either side, and no other number is near; nothing: nowhere.
+std::optional<Point> flattest(const std::vector<Point>& line, double half, const std::vector<Point>& taken) {
+  std::optional<Point> best;
   double least = 1e300;
   for (const Point& at : line) {
+    const auto is_near = [&](const Point& other) {
+      return std::abs(other.x - at.x) < 2.5 * half && std::abs(other.y - at.y) < 1.4 * kWords;
+    };
+    if (std::ranges::any_of(taken, is_near)) continue;
     double low = at.y, high = at.y, left = at.x, right = at.x;
     for (const Point& other : line) {
       if (std::abs(other.x - at.x) > half || std::abs(other.y - at.y) > 3 * half) continue;
@@ -155,6 +159,7 @@ void add_scale(Drawing& drawing, const CellRange& range, bool contours, double l
 
 // Lines of the numbers of the scale; the longest of each has the number in it, where there is room.
 void add_contours(Drawing& drawing, const HeatMap& map, const CellRange& range, Point corner, Point cell) {
+  std::vector<Point> taken;  // by numbers
   for (const Tick& tick : levels_of(range, kContourLabels)) {
     std::vector<std::vector<Point>> lines = contour(map.cells, map.width, map.height, tick.value);
     for (auto& line : lines)
@@ -163,7 +168,7 @@ void add_contours(Drawing& drawing, const HeatMap& map, const CellRange& range, 
     for (auto line = lines.begin(); line != lines.end(); ++line) {
       std::optional<Point> middle;
       const double half = wide(tick.label) / 2 + 2;
-      if (line == longest && length_of(*line) > 8 * half) middle = flattest(*line, half);
+      if (line == longest && length_of(*line) > 8 * half) middle = flattest(*line, half, taken);
       std::vector<Point> part;
       for (const Point& point : *line) {
         if (!middle || std::abs(point.x - middle->x) > half || std::abs(point.y - middle->y) > 0.6 * kWords) {
@@ -173,13 +178,14 @@ void add_contours(Drawing& drawing, const HeatMap& map, const CellRange& range, 
         }
       }
       if (!part.empty()) drawing.strokes.push_back(contour_stroke(std::move(part), range, tick.value));
-      if (middle)
-        drawing.labels.push_back({{middle->x, middle->y + 0.36 * kWords},
-                                  tick.label,
-                                  kWords - 1,
-                                  Anchor::middle,
-                                  false,
-                                  ink_on(shade(range.share(tick.value)))});
+      if (!middle) continue;
+      taken.push_back(*middle);
+      drawing.labels.push_back({{middle->x, middle->y + 0.36 * kWords},
+                                tick.label,
+                                kWords - 1,
+                                Anchor::middle,
+                                false,
+                                ink_on(shade(range.share(tick.value)))});
     }
   }
 }

@@ -108,6 +108,7 @@ TEST(GraphLayouts, TakeLittleTime) {
 TEST(GraphFigures, SayWhatTheyAreGiven) {
   GraphFigure figure;
   figure.title = "<net>";
+  figure.subtitles = {"12 parameters"};
   figure.kinds = {{"input", 0}, {"value", 6}, {"unused", 1}};
   figure.boxes = {{"x", "(batch, 2)", "", {}, 0}, {"h", "(batch, 4)", "tanh(x @ W + b)", {"W (2, 4)  b (4)"}, 1}};
   figure.edges = {{0, 1}};

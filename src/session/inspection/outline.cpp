@@ -7,9 +7,11 @@
 #include <set>
 #include <utility>
 
-#include "base/json.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/expressions/expression.h"
+#include "graph/frontend/format/model_file.h"
 #include "graph/frontend/library/layers.h"
 #include "graph/frontend/step/step_graph.h"
 #include "graph/ir/dot.h"
@@ -37,16 +39,21 @@ std::string call_text(const json::Value& entry) {
   return fmt::format("{}({})", op, text);
 }
 
-// By name, from the canonical form, in which an entry of the graph is an assignment or a layer.
-Formulas formulas_of(const json::Value& canonical) {
+// By name, from the canonical form, in which an entry of the graph is an assignment or a layer. Attributes are said
+// that are not as they would be without.
+Formulas formulas_of(const json::Document& canonical) {
+  json::Reader reader(canonical);
+  Model model = ModelFile(reader).build();
+  reader.throw_if_failed();
   Formulas formulas;
-  for (const json::Value& entry : canonical.find("graph")->value.items) {
+  for (const json::Value& entry : canonical.root.find("graph")->value.items) {
     if (entry.kind != json::Kind::string) {
       formulas.emplace(entry.find("name")->value.string, call_text(entry));
       continue;
     }
-    const std::size_t sign = entry.string.find(" = ");
-    formulas.emplace(entry.string.substr(0, sign), entry.string.substr(sign + 3));
+    expression::Expression formula = expression::parse(entry.string);
+    const std::string name = std::exchange(formula.name, {});
+    formulas.emplace(name, expression::text(model.graph.impl(), formula, expression::Attributes::changed));
   }
   return formulas;
 }
@@ -197,7 +204,7 @@ GraphOutline graph_outline(const Model& model) {
     const json::Document document = json::parse(model.file, text);
     if (const json::Member* description = document.root.find("description"))
       outline.description = description->value.string;
-    formulas = formulas_of(document.root);
+    formulas = formulas_of(document);
   }
   outline.values = Outlined(model, formulas).run();
   return outline;
