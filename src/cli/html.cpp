@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "graphrun/error.h"
@@ -101,12 +102,18 @@ std::string details(std::string_view summary, std::string_view content) {
 }
 
 std::string table(std::string_view caption, const std::vector<std::vector<std::string>>& rows) {
-  std::string text = fmt::format("<div class=\"wide\"><table><caption>{}</caption>\n<thead><tr>", escaped(caption));
-  for (const std::string& cell : rows.front()) text += fmt::format("<th scope=\"col\">{}</th>", escaped(cell));
-  text += "</tr></thead>\n";
+  std::string text = "<div class=\"wide\"><table>";
+  if (!caption.empty()) text += fmt::format("<caption>{}</caption>\n", escaped(caption));
+  const std::vector<std::string>& heading = rows.front();
+  if (std::ranges::any_of(heading, [](const std::string& cell) { return !cell.empty(); })) {
+    text += "<thead><tr>";
+    for (const std::string& cell : heading) text += fmt::format("<th scope=\"col\">{}</th>", escaped(cell));
+    text += "</tr></thead>\n";
+  }
   for (std::size_t i = 1; i < rows.size(); ++i) {
     text += fmt::format("<tr><th scope=\"row\">{}</th>", escaped(rows[i].front()));
-    for (std::size_t k = 1; k < rows[i].size(); ++k) text += fmt::format("<td>{}</td>", escaped(rows[i][k]));
+    for (std::size_t k = 1; k < std::max(rows[i].size(), heading.size()); ++k)
+      text += fmt::format("<td>{}</td>", k < rows[i].size() ? escaped(rows[i][k]) : "");
     text += "</tr>\n";
   }
   return text + "</table></div>\n";

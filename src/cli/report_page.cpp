@@ -149,7 +149,7 @@ std::string facts_table(const Session& session, const Results& results, const Re
   rows.push_back({"math", std::string(results.math)});
   rows.push_back({"arena", human_bytes(results.arena_bytes)});
   if (results.weights_hash) rows.push_back({"hash of the weights", *results.weights_hash});
-  return html::table("The run", rows);
+  return html::table("", rows);
 }
 
 std::string curves_section(const plot::Figure& curves, Pictures& pictures) {

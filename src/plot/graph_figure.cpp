@@ -178,7 +178,8 @@ class GraphPicture {
     drawing_.areas.push_back({corner, {box.size.width, box.size.height}, tint(kind), kCorner});
     drawing_.strokes.push_back({outline(corner, box.size), Ink::series, 1.2, figure_.kinds[kind].colour});
     const double left = corner.x + kPad;
-    double y = corner.y + kPad + 0.85 * kName;
+    const bool alone = box.formula.empty() && box.notes.empty();
+    double y = corner.y + kPad + (alone ? 0.74 : 0.85) * kName;
     label({left, y}, box.name, kName, kTextColour, Anchor::start, true);
     if (!box.type.empty()) label({corner.x + box.size.width - kPad, y}, box.type, kSmall, kQuiet, Anchor::end);
     y += 3;

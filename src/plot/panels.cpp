@@ -95,7 +95,7 @@ void add_cells(Drawing& drawing, const HeatMap& map, const CellRange& range, Poi
       if (!std::isfinite(value)) continue;
       const Colour fill = shade(range.share(value));
       const double left = corner.x + static_cast<double>(begin) * cell.x;
-      const std::string number = numbers ? cell_number(value) : "";
+      const std::string number = numbers ? cell_number(written_in(map, y * map.width + begin)) : "";
       if (numbers && wide(number) < cell.x && cell.y > kWords)
         drawing.labels.push_back({{left + cell.x / 2, top + cell.y / 2 + 0.36 * kWords},
                                   number,
@@ -203,6 +203,7 @@ HeatMap pooled(const HeatMap& map, std::size_t columns, std::size_t rows) {
   small.width = parts(map.width, across);
   small.height = parts(map.height, down);
   small.cells.assign(small.width * small.height, 0);
+  small.written.clear();  // they are no means
   std::vector<double> counts(small.cells.size());
   for (std::size_t i = 0; i < map.cells.size(); ++i) {
     if (!std::isfinite(map.cells[i])) continue;
@@ -259,7 +260,7 @@ Drawing draw(const Panels& panels) {
   }
   const std::size_t per_row = std::max<std::size_t>(1, panels.per_row);
   const double slot = (right - kRim + kBetween) / static_cast<double>(per_row) - kBetween;
-  double bottom = top, first_bottom = top, first_top = top;
+  double bottom = top, first_bottom = top, first_top = top, end_of_maps = kRim;
   for (std::size_t i = 0; i < panels.maps.size(); ++i) {
     const HeatMap& map = shown.maps[i];
     if (i % per_row == 0) top = i == 0 ? top : bottom + 4;
@@ -288,14 +289,19 @@ Drawing draw(const Panels& panels) {
                                 Anchor::middle,
                                 true});
     bottom = std::max(bottom, end.y + room.bottom);
+    end_of_maps = std::max(end_of_maps, end.x);
     if (i == 0) {
       first_top = corner.y;
       first_bottom = end.y;
     }
   }
-  if (panels.scale && !panels.maps.empty())
-    add_scale(drawing, range, std::ranges::any_of(panels.maps, &HeatMap::contours), right + 12, first_top,
+  if (panels.scale && !panels.maps.empty()) {
+    const double left = std::min(right, end_of_maps) + 14;
+    if (!panels.scale_label.empty())
+      drawing.labels.push_back({{left, first_top - 5}, shortened(panels.scale_label, 10), kWords});
+    add_scale(drawing, range, std::ranges::any_of(panels.maps, &HeatMap::contours), left, first_top,
               std::max(first_bottom, first_top + 60));
+  }
   drawing.height = std::max(bottom, panels.scale ? first_top + 60 : 0) + kRim;
   return drawing;
 }

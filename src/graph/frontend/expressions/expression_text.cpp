@@ -151,10 +151,10 @@ std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchem
   for (std::size_t i = 0; i < schema.size(); ++i) {
     const ir::AttrDef& def = schema[i];
     const AttrValue& value = values[i].second;
-    // Set: the value is as without it.
-    const std::optional<std::string> nothing =
-        !def.required && value == def.fallback ? default_text(def) : std::nullopt;
-    if (nothing && (nothing->empty() || which == Attributes::changed)) continue;
+    const bool is_default = !def.required && value == def.fallback;
+    if (is_default && which == Attributes::changed) continue;
+    const std::optional<std::string> nothing = is_default ? default_text(def) : std::nullopt;
+    if (nothing && nothing->empty()) continue;
     text += fmt::format(", {}={}", def.name, nothing ? *nothing : std::visit(ToText{graph}, value));
   }
   return text;
