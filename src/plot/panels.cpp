@@ -258,6 +258,7 @@ Drawing draw(const Panels& panels) {
     drawing.labels.push_back({{kRim, top + 0.8 * kHeading}, shortened(panels.title, 66), kHeading});
     top += kHeading + 8;
   }
+  if (!panels.scale_label.empty()) top += kWords;
   const std::size_t per_row = std::max<std::size_t>(1, panels.per_row);
   const double slot = (right - kRim + kBetween) / static_cast<double>(per_row) - kBetween;
   double bottom = top, first_bottom = top, first_top = top, end_of_maps = kRim;

@@ -42,20 +42,14 @@ TEST_F(ShowSvg, Mistakes) {
   refused({model_, "--svg", "-o", path("none/a.svg")}, {"none/a.svg"});
   std::filesystem::create_symlink(model_, path("link.svg"));
   refused({model_, "--svg", "-o", path("link.svg")}, {"is a file that is read"});
-  std::string long_graph =
-      R"({"format": 1, "inputs": {"x": ["batch", 1]}, "parameters": {"w": {"shape": [1]}}, "graph": [)";
-  std::string last = "x * w";
-  for (int i = 0; i < 1200; ++i) {
-    long_graph += "\"v" + std::to_string(i) + " = " + last + "\", ";
-    last = "v" + std::to_string(i) + " + 1";
-  }
-  long_graph += R"("loss = mean(v9)"], "outputs": ["v9"], "train": {
-    "minimize" : "loss"
-  }
-})";
-  refused({file("long.json", long_graph), "--svg", "-o", path("long.svg")},
-          {"a graph of 1,203 values is too large for a picture", "--dot"});
-EXPECT_FALSE(std::filesystem::exists(path("long.svg")));
+  std::string graph = R"json({"format": 1, "data": {"train": {"inline": {"x": [1]}}}, "inputs": {"x": ["batch", 1]},
+    "parameters": {"w": {"shape": [1], "init": "zeros"}}, "graph": ["v0 = x * w", )json";
+  for (int i = 1; i < 1200; ++i) graph += "\"v" + std::to_string(i) + " = tanh(v" + std::to_string(i - 1) + ")\", ";
+  graph += R"json("loss = mean(v1199)"], "outputs": ["v1199"],
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 1}}, "batch": 1}})json";
+  refused({file("long.json", graph), "--svg", "-o", path("long.svg")},
+          {"a graph of 1,202 values is too large for a picture", "--dot"});
+  EXPECT_FALSE(std::filesystem::exists(path("long.svg")));
 }
 
 }  // namespace

@@ -23,13 +23,13 @@ std::string outline_text(const GraphOutline& outline) {
 }
 
 constexpr const char* kTied = R"json({
-  "format": 1, "name": "tied",
+  "format": 1, "name": "tied", "data": {"train": {"inline": {"x": [[1, 2, 3]], "y": [[1, 2, 3]]}}},
   "inputs": {"x": ["batch", 3], "y": ["batch", 3]},
   "parameters": {"W": {"shape": [3, 3], "init": {"normal": 0.1}}, "unused": {"shape": [2], "init": "zeros"}},
   "graph": ["two = 2", "a = tanh(x @ W)", "b = tanh(a @ W) * two", {"name": "p", "op": "dense", "inputs": ["b"], "units": 3},
             "same = p", "gap = mean(abs(p - y))", "loss = mean(square(p - y))"],
   "outputs": {"p": "y"},
-  "train": {"minimize": "loss", "metrics": ["gap"], "optimizer": {"sgd": {"lr": 0.1}}, "batch": 4}
+  "train": {"minimize": "loss", "metrics": ["gap"], "optimizer": {"sgd": {"lr": 0.1}}, "batch": 1}
 })json";
 
 TEST(Outlines, SayWhatTheFileSays) {
