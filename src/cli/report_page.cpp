@@ -104,7 +104,7 @@ class Pictures {
   std::string of(const plot::Drawing& drawing, std::string_view description) {
     const std::string svg = plot::as_svg(drawing);
     if (svg.size() * 4 / 3 > left_)
-      return fmt::format("<p class=\"quiet\">{} is too large for this page: graphrun plot draws it.</p>\n",
+      return fmt::format("<p class=\"quiet\">{} is too large for this page: plot, show or plan draws it.</p>\n",
                          html::escaped(description));
     left_ -= svg.size() * 4 / 3;
     return html::picture(svg, description);

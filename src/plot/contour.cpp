@@ -74,7 +74,8 @@ class Marching {
     const std::size_t cell = side / 2, other = side % 2 == 0 ? cell + 1 : cell + width_;
     const double a = cells_[cell], b = cells_[other];
     const double share = b / 2 - a / 2 == 0 ? 0.5 : (level_ / 2 - a / 2) / (b / 2 - a / 2);
-    const double x = static_cast<double>(cell % width_) + 0.5, y = static_cast<double>(cell / width_) + 0.5;
+    const std::size_t row = cell / width_;
+    const double x = static_cast<double>(cell % width_) + 0.5, y = static_cast<double>(row) + 0.5;
     return side % 2 == 0 ? Point{x + share, y} : Point{x, y + share};
   }
 

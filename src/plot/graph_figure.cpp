@@ -71,6 +71,8 @@ std::vector<Point> curve(const std::vector<Point>& knots) {
           {a.x * s * s * (s + 3 * t) + b.x * t * t * (t + 3 * s),
            a.y * s * s * s + 3 * s * s * t * (a.y + bend) + 3 * s * t * t * (b.y - bend) + b.y * t * t * t});
     }
+    const bool goes_on = points.size() > 1 && points.back().x == b.x && points[points.size() - 2].x == b.x;
+    if (goes_on) points.pop_back();  // straight down through several rows
     points.push_back(b);
   }
   return points;

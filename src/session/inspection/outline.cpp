@@ -146,6 +146,7 @@ class Outlined {
       else
         value.parameters.emplace_back(impl_.graph[parameter].name, impl_.graph[parameter].type.shape);
     }
+    std::ranges::sort(value.from);
   }
 
   std::string ops_text(const Reading& reading) const {
