@@ -1,4 +1,4 @@
-// show.h: look at a model without running it: check it, say it canonically, list its graph.
+// show.h: look at a model without running it: check it, say it canonically, list and outline its graph.
 // Contract: check_model(), canonical_model() and show_model() read the model file and no data; like load_model() they
 // throw Error with every mistake of the file. All texts end with a newline and are stable for the same file.
 // Leaves to others: data files (load_model() in model.h), what lies where in memory (program.h).
@@ -45,6 +45,30 @@ GRAPHRUN_API std::string show_model(const std::string& path, const LoadOptions& 
                                     const ShowOptions& show = {});
 // The whole step: minibatch, forward, gradients, optimizer, records, evaluation. `show.gradients` is always meant.
 GRAPHRUN_API std::string show_step(const Model& model, const ShowOptions& show = {});
+
+// A value of a graph as the model's author thinks of it.
+struct OutlineValue {
+  enum class Role : std::uint8_t { input, target, parameter, value, output, metric, loss };
+  Role role = Role::value;
+  std::string name;
+  TensorType type;
+  std::string formula;                                    // "relu(x @ W1 + b1)"; empty: it is given
+  std::vector<std::pair<std::string, Shape>> parameters;  // that no other value reads
+  std::vector<std::size_t> from;  // in `values`: what it is computed from, each earlier and once
+};
+
+struct GraphOutline {
+  std::string name, description;
+  std::int64_t parameter_elements = 0;
+  std::vector<OutlineValue> values;  // inputs, parameters that several values read, then in the order of computation
+};
+
+// The model function: a value for each name of the model file, and for a loss, an output or a metric without one. The
+// formulas are those of the file; a value of a model that was built says the ops that it is made of. A name that is
+// another's is left out, and so is that of a number. Needs no data (DataUse::none). Throws Error.
+GRAPHRUN_API GraphOutline graph_outline(const Model& model);
+// The phase "train" of show_step(): a value for each node that is no number; formulas are ops.
+GRAPHRUN_API GraphOutline step_outline(const Model& model);
 
 // The JSON Schema of model files (models/graphrun.schema.json), made from the registries.
 GRAPHRUN_API std::string model_schema();

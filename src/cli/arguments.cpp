@@ -333,6 +333,10 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
   if (arguments.json &&
       (arguments.gradients || arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
     throw usage("flags", "show --json prints the model file: it goes with no other form");
+  if (arguments.verb == "show" && arguments.svg &&
+      (arguments.json || arguments.gradients || arguments.dot || arguments.rows || arguments.source ||
+       arguments.arrays))
+    throw usage("flags", "show --svg draws the graph: it goes with no other form but --whole-step");
   if (arguments.session.executor == "auto" && !arguments.session.target.empty())
     throw usage("flags", "--executor=auto measures on this machine: it does not go with --target");
   if (arguments.tolerance && !arguments.trajectory) throw usage("flags", "--tolerance goes with --trajectory");

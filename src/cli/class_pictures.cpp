@@ -44,11 +44,17 @@ plot::Panels confusion_picture(Session& session, const std::string& split) {
     panels.title =
         fmt::format("{} on {}: {:.4g} % of {} right", scores.target, split, 100 * classes.accuracy, scores.rows);
     panels.numbers = true;
+    panels.scale_label = "% of row";
     plot::HeatMap map;
     map.x_label = "predicted";
     map.y_label = "true";
     map.width = map.height = classes.classes.size();
-    map.cells.assign(classes.confusion.begin(), classes.confusion.end());
+    map.written.assign(classes.confusion.begin(), classes.confusion.end());
+    // Colours are shares of the rows of a class, so that a class of few rows is seen as well.
+    for (std::size_t i = 0; i < classes.confusion.size(); ++i) {
+      const std::uint64_t rows = classes.classes[i / map.width].rows;
+      map.cells.push_back(rows == 0 ? 0 : 100 * static_cast<double>(classes.confusion[i]) / static_cast<double>(rows));
+    }
     for (const ClassFigures& one : classes.classes) map.columns.push_back(one.name);
     map.rows = map.columns;
     panels.maps.push_back(std::move(map));

@@ -26,7 +26,7 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   if (outputs.report) {
     ReportSource source;
     source.heading = "evaluation";
-    source.graph = graph_of(arguments);
+    source.graph_text = graph_of(arguments);
     source.environment = described_environment(arguments.command, session);
     outputs.report->write(report_page(session, results, source));
     outputs.report->commit();

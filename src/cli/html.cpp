@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "graphrun/error.h"
@@ -24,10 +25,11 @@ figure { margin: 0 0 1rem } img { max-width: 100%; height: auto } p { margin: .3
 .wide { overflow-x: auto } .figures { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; padding: 0 }
 .figures li { list-style: none; background: var(--soft); border-radius: .4rem; padding: .5rem .9rem }
 .figures b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums }
-table { border-collapse: collapse } caption { text-align: left; padding: .3rem 0; color: var(--quiet) }
+table { border-collapse: collapse } caption { text-align: left; padding: .3rem 0; color: var(--quiet); white-space: nowrap }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem 1.2rem .25rem 0; text-align: left; font-weight: normal }
 td { font-variant-numeric: tabular-nums; text-align: right } thead th { font-weight: 600; text-align: right }
 thead th:first-child { text-align: left }
+details { margin: .8rem 0 } summary { cursor: pointer; color: var(--quiet) }
 pre { background: var(--soft); border-radius: .4rem; padding: .8rem; overflow-x: auto; font-size: .85rem; margin: .8rem 0 }
 </style>
 )";
@@ -94,13 +96,24 @@ std::string preformatted(std::string_view text) {
   return text.empty() ? "" : fmt::format("<pre tabindex=\"0\">{}</pre>\n", escaped(text));
 }
 
+std::string details(std::string_view summary, std::string_view content) {
+  return content.empty() ? ""
+                         : fmt::format("<details><summary>{}</summary>\n{}</details>\n", escaped(summary), content);
+}
+
 std::string table(std::string_view caption, const std::vector<std::vector<std::string>>& rows) {
-  std::string text = fmt::format("<div class=\"wide\"><table><caption>{}</caption>\n<thead><tr>", escaped(caption));
-  for (const std::string& cell : rows.front()) text += fmt::format("<th scope=\"col\">{}</th>", escaped(cell));
-  text += "</tr></thead>\n";
+  std::string text = "<div class=\"wide\"><table>";
+  if (!caption.empty()) text += fmt::format("<caption>{}</caption>\n", escaped(caption));
+  const std::vector<std::string>& heading = rows.front();
+  if (std::ranges::any_of(heading, [](const std::string& cell) { return !cell.empty(); })) {
+    text += "<thead><tr>";
+    for (const std::string& cell : heading) text += fmt::format("<th scope=\"col\">{}</th>", escaped(cell));
+    text += "</tr></thead>\n";
+  }
   for (std::size_t i = 1; i < rows.size(); ++i) {
     text += fmt::format("<tr><th scope=\"row\">{}</th>", escaped(rows[i].front()));
-    for (std::size_t k = 1; k < rows[i].size(); ++k) text += fmt::format("<td>{}</td>", escaped(rows[i][k]));
+    for (std::size_t k = 1; k < std::max(rows[i].size(), heading.size()); ++k)
+      text += fmt::format("<td>{}</td>", k < rows[i].size() ? escaped(rows[i][k]) : "");
     text += "</tr>\n";
   }
   return text + "</table></div>\n";

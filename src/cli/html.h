@@ -19,7 +19,11 @@ std::string section(std::string_view heading, std::string_view content);
 
 std::string preformatted(std::string_view text);
 
-// The first row is the heading, the first cell of each other one names its row.
+// Folded until the reader opens it; "" where there is no content, which is HTML.
+std::string details(std::string_view summary, std::string_view content);
+
+// The first row is the heading, which is left out where it is empty, as is an empty caption; the first cell of each
+// other one names its row. Rows that are shorter than the heading end with empty cells.
 std::string table(std::string_view caption, const std::vector<std::vector<std::string>>& rows);
 
 // With its own styles, which those of the page and of other pictures do not meet.

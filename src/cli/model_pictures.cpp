@@ -7,19 +7,10 @@
 
 #include "graphrun/class_outputs.h"
 #include "graphrun/error.h"
-#include "graphrun/program.h"
 #include "split_rows.h"
 
 namespace graphrun::cli {
 namespace {
-
-std::vector<std::string> parameters_of(const Session& session) {
-  std::vector<std::string> names;
-  for (const Buffer& buffer : session.program().buffers) {
-    if (buffer.kind == BufferKind::parameter) names.push_back(buffer.name);
-  }
-  return names;
-}
 
 // The numbers of a row that are predicted from.
 std::int64_t numbers_a_row(const Model& model) {
@@ -46,7 +37,7 @@ bool is_image(std::int64_t numbers) {
 }  // namespace
 
 std::vector<std::string> picture_names() {
-  return {"confusion", "misclassified", "predicted", "residuals", "surface", "weights"};
+  return {"confusion", "misclassified", "predicted", "residuals", "surface", "weights", "histogram"};
 }
 
 std::vector<std::string> pictures_of(const Session& session) {
@@ -62,7 +53,7 @@ std::vector<std::string> pictures_of(const Session& session) {
   if (classes && is_image(numbers_a_row(model))) names.emplace_back("misclassified");
   if (numbers_a_row(model) == 2 && !model.outputs.empty()) names.emplace_back("surface");
   if (numbers) names.insert(names.end(), {"predicted", "residuals"});
-  names.emplace_back("weights");
+  names.insert(names.end(), {"weights", "histogram"});
   return names;
 }
 
@@ -75,6 +66,7 @@ std::string telling_split(const Session& session) {
 
 Picture model_picture(Session& session, std::string_view what, const std::string& split, const std::string& array) {
   if (what == "weights") return weights_picture(session, array);
+  if (what == "histogram") return histogram_picture(session, array);
   if (!session.has_split(split)) predicted_rows(session, split);  // tells of the splits there are
   if (what == "confusion") return confusion_picture(session, split);
   if (what == "misclassified") return misclassified_picture(session, split);
@@ -85,32 +77,6 @@ Picture model_picture(Session& session, std::string_view what, const std::string
   throw Error(ErrorKind::input, "plot.what", fmt::format("there is no picture '{}'", what),
               near.empty() ? fmt::format("there are {}", fmt::join(picture_names(), ", "))
                            : fmt::format("did you mean {}?", near));
-}
-
-plot::Panels weights_picture(Session& session, const std::string& array) {
-  const std::vector<std::string> names = parameters_of(session);
-  std::string chosen = array;
-  for (const std::string& name : names) {
-    if (chosen.empty() && session.read(name).shape().rank() >= 2) chosen = name;
-  }
-  if (chosen.empty() && !names.empty()) chosen = names.front();
-  if (std::find(names.begin(), names.end(), chosen) == names.end()) {
-    const std::string near = nearest_name(chosen, names);
-    throw Error(
-        ErrorKind::input, "plot.array", fmt::format("the model has no parameter '{}'", chosen),
-        near.empty() ? fmt::format("it has {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", near));
-  }
-  const HostTensor tensor = session.read(chosen);
-  const Shape& shape = tensor.shape();
-  plot::HeatMap map;
-  map.width = shape.rank() == 0 ? 1 : static_cast<std::size_t>(shape[shape.rank() - 1]);
-  map.height = static_cast<std::size_t>(shape.elements()) / std::max<std::size_t>(map.width, 1);
-  map.cells = doubles_of(tensor);
-  plot::Panels panels;
-  panels.title = fmt::format("{} {}", chosen, to_string(shape));
-  panels.maps.push_back(std::move(map));
-  panels.numbers = true;
-  return panels;
 }
 
 }  // namespace graphrun::cli

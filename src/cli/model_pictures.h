@@ -17,7 +17,8 @@ namespace graphrun::cli {
 
 using Picture = std::variant<plot::Figure, plot::Panels>;
 
-// "confusion", "misclassified", "predicted", "residuals", "surface", "weights".
+// "confusion", "misclassified", "predicted", "residuals", "surface", "weights",
+// "histogram".
 std::vector<std::string> picture_names();
 // Those that this model has, the one that says most first.
 std::vector<std::string> pictures_of(const Session& session);
@@ -25,7 +26,7 @@ std::vector<std::string> pictures_of(const Session& session);
 // The split that speaks for the model: test, or validation, or train.
 std::string telling_split(const Session& session);
 
-// `array`: the parameter that "weights" shows; empty: the first matrix.
+// `array`: the parameter that "weights" and "histogram" show; empty: the first matrix, all matrices.
 Picture model_picture(Session& session, std::string_view what, const std::string& split, const std::string& array = {});
 
 // One each; model_picture() finds them by name.
@@ -35,5 +36,6 @@ plot::Figure predicted_picture(Session& session, const std::string& split);
 plot::Figure residuals_picture(Session& session, const std::string& split);
 plot::Panels surface_picture(Session& session, const std::string& split);
 plot::Panels weights_picture(Session& session, const std::string& array);
+plot::Figure histogram_picture(Session& session, const std::string& array);
 
 }  // namespace graphrun::cli

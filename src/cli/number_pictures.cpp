@@ -3,17 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
+#include <span>
 
 #include "graphrun/class_outputs.h"
 #include "graphrun/error.h"
 #include "model_pictures.h"
+#include "plot/histogram.h"
 #include "split_rows.h"
 
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kMostCompared = 8, kMostBins = 60, kMostCells = 48;
+constexpr std::size_t kMostCompared = 8, kMostCells = 48;
 
 // One column of an output with its target.
 struct Compared {
@@ -44,30 +47,6 @@ std::vector<Compared> compared(Session& session, const std::string& split) {
   if (!all.empty()) return all;
   throw Error(ErrorKind::input, "plot.numbers", "the model has no output of numbers with a target",
               "confusion shows outputs that are classes");
-}
-
-// The outline of a histogram.
-plot::Series histogram(const std::string& name, const std::vector<double>& values, double low, double high,
-                       std::size_t number) {
-  const auto bins = static_cast<std::size_t>(
-      std::clamp(std::sqrt(static_cast<double>(values.size())), 5.0, static_cast<double>(kMostBins)));
-  std::vector<double> counts(bins);
-  const double width = (high - low) / static_cast<double>(bins);
-  for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    const double place = width > 0 ? (value - low) / width : 0;
-    ++counts[std::min(bins - 1, static_cast<std::size_t>(std::max(0.0, place)))];
-  }
-  plot::Series series{name, {low}, {0}, number};
-  for (std::size_t i = 0; i < bins; ++i) {
-    for (const std::size_t side : {i, i + 1}) {
-      series.x.push_back(low + width * static_cast<double>(side));
-      series.y.push_back(counts[i]);
-    }
-  }
-  series.x.push_back(high);
-  series.y.push_back(0);
-  return series;
 }
 
 // Rows of two numbers each: the two columns of one input, or two inputs of one.
@@ -111,11 +90,10 @@ struct Division {
   double low = 0, high = 0;
   std::size_t cells = 1;
 
-  explicit Division(const std::vector<double>& values) {
-    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  Division(const std::vector<double>& values, std::size_t most) : cells(most) {
+    const auto [least, largest] = std::minmax_element(values.begin(), values.end());
     low = *least;
-    high = *most;
-    cells = std::min(kMostCells, std::set<double>(values.begin(), values.end()).size());
+    high = *largest;
   }
   double middle(std::size_t cell) const {
     return low + (high - low) * (static_cast<double>(cell) + 0.5) / static_cast<double>(cells);
@@ -132,6 +110,88 @@ struct Division {
     return names;
   }
 };
+
+// Both directions of a surface.
+struct Cells {
+  Division across, up;
+  std::size_t count() const { return across.cells * up.cells; }
+  std::size_t cell_of(double x, double y) const {
+    return (up.cells - 1 - up.cell_of(y)) * across.cells + across.cell_of(x);  // the upper row first
+  }
+};
+
+plot::HeatMap empty_map(const Plane& plane, const Cells& cells, std::string title) {
+  plot::HeatMap map;
+  map.title = std::move(title);
+  map.x_label = plane.names[0];
+  map.y_label = plane.names[1];
+  map.width = cells.across.cells;
+  map.height = cells.up.cells;
+  map.columns = cells.across.labels();
+  map.rows = cells.up.labels();
+  std::reverse(map.rows.begin(), map.rows.end());
+  return map;
+}
+
+// What the model says in the middle of each cell: of several scores the class, of one that is a class its probability.
+plot::HeatMap predicted_map(Session& session, const SplitRows& rows, const Plane& plane, const Cells& cells) {
+  std::vector<std::pair<std::string, HostTensor>> inputs;
+  std::size_t column = 0;
+  for (const std::string& name : plane.inputs) {
+    Shape shape = rows.find(name)->shape();
+    const auto width = static_cast<std::size_t>(shape.elements() / shape[0]);
+    shape[0] = static_cast<std::int64_t>(cells.count());
+    HostTensor tensor(DType::f64, shape);
+    for (std::size_t i = 0; i < cells.count(); ++i) {
+      const std::size_t x = i % cells.across.cells, y = cells.up.cells - 1 - i / cells.across.cells;
+      for (std::size_t j = 0; j < width; ++j)
+        tensor.elements<double>()[i * width + j] = column + j == 0 ? cells.across.middle(x) : cells.up.middle(y);
+    }
+    column += width;
+    inputs.emplace_back(name, std::move(tensor));
+  }
+  HostTensor output = session.predict(inputs);
+  const ClassOutput how = class_outputs(session.model()).front();
+  const std::size_t each = static_cast<std::size_t>(output.shape().elements()) / cells.count();
+  plot::HeatMap map = empty_map(plane, cells, fmt::format("{}, predicted", session.model().outputs.front().name));
+  for (std::size_t i = 0; i < cells.count(); ++i) {
+    const std::span<float> row = output.elements<float>().subspan(i * each, each);
+    if (how.is_class && each == 1 && how.numbers != ClassOutput::Numbers::plain) how.to_probabilities(row);
+    map.cells.push_back(how.is_class && each > 1 ? static_cast<double>(how.class_of(row))
+                                                 : static_cast<double>(row[0]));
+  }
+  map.contours = !how.is_class || each == 1;  // classes have no order
+  return map;
+}
+
+// The mean of the target in each cell; nothing where it is no number.
+std::optional<plot::HeatMap> given_map(const Model& model, const SplitRows& rows, const Plane& plane,
+                                       const Cells& cells) {
+  const std::string& name = model.outputs.front().target;
+  const HostTensor* target = rows.find(name);
+  if (target == nullptr) return std::nullopt;
+  const std::vector<double> truth = doubles_of(*target);
+  const std::size_t wide = truth.size() / plane.at[0].size();
+  const bool is_class = class_outputs(model).front().is_class;
+  if (wide != 1 && !is_class) return std::nullopt;
+  plot::HeatMap map = empty_map(plane, cells, fmt::format("{}, given", name));
+  map.cells.assign(cells.count(), 0);
+  std::vector<double> seen(cells.count());
+  for (std::size_t i = 0; i < plane.at[0].size(); ++i) {
+    const auto row = truth.begin() + static_cast<std::ptrdiff_t>(i * wide);
+    const double value =
+        wide == 1 ? *row : static_cast<double>(std::max_element(row, row + static_cast<std::ptrdiff_t>(wide)) - row);
+    const std::size_t cell = cells.cell_of(plane.at[0][i], plane.at[1][i]);
+    map.cells[cell] += (value - map.cells[cell]) / ++seen[cell];
+  }
+  map.contours = !is_class;
+  for (std::size_t i = 0; i < cells.count(); ++i) {
+    if (seen[i] > 0) continue;
+    map.cells[i] = std::nan("");
+    map.contours = false;  // of rows here and there
+  }
+  return map;
+}
 
 }  // namespace
 
@@ -165,7 +225,10 @@ plot::Figure residuals_picture(Session& session, const std::string& split) {
     }
     if (residuals.empty()) continue;
     const auto [low, high] = std::minmax_element(residuals.begin(), residuals.end());
-    figure.series.push_back(histogram(one.name, residuals, *low, *high, figure.series.size()));
+    plot::Series series = plot::histogram(residuals, *low, *high);
+    series.name = one.name;
+    series.colour = figure.series.size();
+    figure.series.push_back(std::move(series));
   }
   if (figure.series.empty()) throw Error(ErrorKind::input, "plot.nothing", "no residual is finite");
   return figure;
@@ -175,69 +238,17 @@ plot::Panels surface_picture(Session& session, const std::string& split) {
   const Model& model = session.model();
   const SplitRows rows = predicted_rows(session, split);
   const Plane plane = plane_of(model, rows);
-  const Division across(plane.at[0]), up(plane.at[1]);
-  const ClassOutput how = class_outputs(model).front();
-  const std::size_t count = across.cells * up.cells;
-
-  std::vector<std::pair<std::string, HostTensor>> inputs;
-  std::size_t column = 0;
-  for (const std::string& name : plane.inputs) {
-    Shape shape = rows.find(name)->shape();
-    const auto width = static_cast<std::size_t>(shape.elements() / shape[0]);
-    shape[0] = static_cast<std::int64_t>(count);
-    HostTensor tensor(DType::f64, shape);
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t j = 0; j < width; ++j) {
-        const std::size_t down = up.cells - 1 - i / across.cells;
-        tensor.elements<double>()[i * width + j] = column + j == 0 ? across.middle(i % across.cells) : up.middle(down);
-      }
-    }
-    column += width;
-    inputs.emplace_back(name, std::move(tensor));
-  }
-  const HostTensor output = session.predict(inputs);
-  const std::size_t each = static_cast<std::size_t>(output.shape().elements()) / count;
-  const auto number = [&](std::span<const float> row) {
-    return how.is_class && row.size() > 1 ? static_cast<double>(how.class_of(row)) : static_cast<double>(row[0]);
+  const auto cells = [](const std::vector<double>& values) {
+    return std::min(kMostCells, std::set<double>(values.begin(), values.end()).size());
   };
-
-  plot::HeatMap predicted;
-  predicted.title = fmt::format("{}, predicted", model.outputs.front().name);
-  predicted.x_label = plane.names[0];
-  predicted.y_label = plane.names[1];
-  predicted.width = across.cells;
-  predicted.height = up.cells;
-  predicted.columns = across.labels();
-  predicted.rows = up.labels();
-  std::reverse(predicted.rows.begin(), predicted.rows.end());
-  for (std::size_t i = 0; i < count; ++i)
-    predicted.cells.push_back(number(output.elements<float>().subspan(i * each, each)));
-
   plot::Panels panels;
   panels.title = fmt::format("{}: surface on the {} split", model.name, split);
-  panels.maps.push_back(predicted);
-  const HostTensor* target = rows.find(model.outputs.front().target);
-  if (target == nullptr) return panels;
-  const std::vector<double> truth = doubles_of(*target);
-  const std::size_t wide = truth.size() / plane.at[0].size();
-  if (wide != 1 && !how.is_class) return panels;
-  plot::HeatMap given = predicted;
-  given.title = fmt::format("{}, given", model.outputs.front().target);
-  given.cells.assign(count, 0);
-  std::vector<double> seen(count);
-  for (std::size_t i = 0; i < plane.at[0].size(); ++i) {
-    const auto row = truth.begin() + static_cast<std::ptrdiff_t>(i * wide);
-    const double value =
-        wide == 1 ? *row : static_cast<double>(std::max_element(row, row + static_cast<std::ptrdiff_t>(wide)) - row);
-    const std::size_t cell =
-        (up.cells - 1 - up.cell_of(plane.at[1][i])) * across.cells + across.cell_of(plane.at[0][i]);
-    given.cells[cell] += (value - given.cells[cell]) / ++seen[cell];
+  panels.maps.push_back(predicted_map(session, rows, plane, {{plane.at[0], kMostCells}, {plane.at[1], kMostCells}}));
+  if (std::optional<plot::HeatMap> given =
+          given_map(model, rows, plane, {{plane.at[0], cells(plane.at[0])}, {plane.at[1], cells(plane.at[1])}})) {
+    panels.maps.push_back(std::move(*given));
+    panels.per_row = 2;
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (seen[i] == 0) given.cells[i] = std::nan("");
-  }
-  panels.maps.push_back(std::move(given));
-  panels.per_row = 2;
   return panels;
 }
 

@@ -3,18 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <vector>
 
 #include "buffer_uses.h"
-#include "graphrun/output_file.h"
 #include "graphrun/params/all.h"
 #include "graphrun/program.h"
 #include "graphrun/session.h"
+#include "picture_file.h"
 #include "plan_picture.h"
-#include "plot/render.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -202,37 +200,8 @@ std::string as_text(const Program& program, std::string_view executor, std::size
   return text;
 }
 
-// Opened before anything is planned, so that a name that can't be written costs nothing.
-int write_picture(const Program& program, const Arguments& arguments, std::optional<OutputFile>& file) {
-  const plot::Drawing drawing = plan_picture(program, arguments.session.executor);
-  const bool as_png = std::filesystem::path(arguments.output).extension() == ".png";
-  const std::string picture = as_png ? plot::as_png(drawing) : plot::as_svg(drawing);
-  if (!file) {
-    write_results(picture);
-    return kDone;
-  }
-  file->write(picture);
-  file->commit();
-  return kDone;
-}
-
-std::optional<OutputFile> picture_file(const Arguments& arguments) {
-  if (arguments.output.empty()) return std::nullopt;
-  if (!arguments.svg) throw Error(ErrorKind::input, "usage.flags", "--output goes with --svg, the plan as a picture");
-  const std::string extension = std::filesystem::path(arguments.output).extension().string();
-  if (extension != ".svg" && extension != ".png")
-    throw Error(ErrorKind::input, "plot.format", fmt::format("'{}' names no format that plan draws", arguments.output),
-                "the name ends in .svg or .png");
-  std::optional<OutputFile> file;
-  file.emplace(arguments.output, "plan.write");
-  if (file->is(arguments.model))
-    throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", arguments.output),
-                "an output never takes the place of what the run reads or writes elsewhere");
-  return file;
-}
-
 int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
-  std::optional<OutputFile> file = picture_file(arguments);
+  PictureFile file(arguments, "plan.write");
   LoadOptions load = arguments.load;
   load.data = DataUse::sizes;
   const Model model = load_model(arguments.model, load);
@@ -240,7 +209,10 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   Fusion fusion;
   const Program program = plan_program(model, arguments.session, &fusion);
   const std::string_view executor = arguments.session.executor;
-  if (arguments.svg) return write_picture(program, arguments, file);
+  if (arguments.svg) {
+    file.write(plan_picture(program, executor));
+    return kDone;
+  }
   if (arguments.program) {
     write_results(to_string(program));
     return kDone;

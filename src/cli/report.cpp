@@ -90,7 +90,7 @@ int run_report(const Arguments& given, Diagnostics& diagnostics) {
   source.heading = "run " + run.name;
   source.curves = curves_of(in_run(folder, "log.csv"));
   source.facts = facts_of(run);
-  source.graph = graph_of(arguments);
+  source.graph_text = graph_of(arguments);
   source.environment = text_of(in_run(folder, "run.json"));
   file.write(report_page(session, results, source));
   file.commit();

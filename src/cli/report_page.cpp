@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "graph_picture.h"
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 #include "help.h"
@@ -81,12 +82,29 @@ std::string scores_table(const Results& results) {
   return html::table("Loss, metrics and scores of every split", rows);
 }
 
+// By class or column, of the split that tells most; the matrix of confusion is a picture.
+std::string details_section(const Results& results) {
+  constexpr std::size_t kMostRows = 100;
+  std::string text;
+  const std::size_t split = telling(results);
+  if (split == kSplits.size()) return text;
+  for (const OutputScores& scores : results.scores[split]) {
+    for (const ScoreTable& table : details_of(scores, kMostRows)) {
+      const bool is_matrix = scores.classes && table.rows.front().front().empty();
+      const std::string made =
+          html::table(fmt::format("{}, {}: {}", kSplits[split], scores.output, table.title), table.rows);
+      text += is_matrix ? html::details("The matrix of confusion as a table", made) : made;
+    }
+  }
+  return text;
+}
+
 class Pictures {
  public:
   std::string of(const plot::Drawing& drawing, std::string_view description) {
     const std::string svg = plot::as_svg(drawing);
     if (svg.size() * 4 / 3 > left_)
-      return fmt::format("<p class=\"quiet\">{} is too large for this page: graphrun plot draws it.</p>\n",
+      return fmt::format("<p class=\"quiet\">{} is too large for this page: plot, show or plan draws it.</p>\n",
                          html::escaped(description));
     left_ -= svg.size() * 4 / 3;
     return html::picture(svg, description);
@@ -111,6 +129,18 @@ std::string model_section(Session& session, const Results& results, Pictures& pi
   return text;
 }
 
+std::string graph_section(const Model& model, const ReportSource& source, Pictures& pictures) {
+  std::string text;
+  try {
+    text = pictures.of(plot::draw(graph_picture(graph_outline(model))),
+                       "The graph, each value below what it is computed from");
+  } catch (const Error& error) {  // too large for a picture: the page tells so
+    if (error.kind() != ErrorKind::input) throw;
+    text = fmt::format("<p class=\"quiet\">{}.</p>\n", html::escaped(error.what()));
+  }
+  return text + html::details("The graph as text", html::preformatted(source.graph_text));
+}
+
 std::string facts_table(const Session& session, const Results& results, const ReportSource& source) {
   std::vector<std::vector<std::string>> rows = {{"", ""}};
   for (const auto& [name, value] : source.facts) rows.push_back({name, value});
@@ -119,7 +149,7 @@ std::string facts_table(const Session& session, const Results& results, const Re
   rows.push_back({"math", std::string(results.math)});
   rows.push_back({"arena", human_bytes(results.arena_bytes)});
   if (results.weights_hash) rows.push_back({"hash of the weights", *results.weights_hash});
-  return html::table("The run", rows);
+  return html::table("", rows);
 }
 
 std::string curves_section(const plot::Figure& curves, Pictures& pictures) {
@@ -158,10 +188,10 @@ std::string report_page(Session& session, const Results& results, const ReportSo
   std::string body = fmt::format("<h1>{}</h1>\n", html::escaped(title));
   body += verdict(results);
   body += html::section("Curves", curves_section(source.curves, pictures));
-  body += html::section("Scores", scores_table(results) + html::preformatted(details_text(results)));
+  body += html::section("Scores", scores_table(results) + details_section(results));
   body += html::section("How it does", model_section(session, results, pictures));
   body += html::section("Run", facts_table(session, results, source));
-  body += html::section("Graph", html::preformatted(source.graph));
+  body += html::section("Graph", graph_section(model, source, pictures));
   body += html::section(
       "Memory", pictures.of(plan_picture(session.program(), session.executor()), "The memory plan: offsets over time"));
   body += html::section("Settings", html::preformatted(training_settings(model)));

@@ -20,7 +20,7 @@ struct ReportSource {
   std::string heading;                                     // beside the model's name
   plot::Figure curves;                                     // over epochs; no series: none
   std::vector<std::pair<std::string, std::string>> facts;  // of the run
-  std::string graph;                                       // show_model(); empty: not there
+  std::string graph_text;                                  // show_model(); empty: not there
   std::string environment;                                 // as text, JSON for a stored run
 };
 

@@ -19,34 +19,31 @@ std::string figure(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
 }
 
-std::string heading(const OutputScores& scores, std::string_view split, std::string_view what) {
-  return "\n" + paint(stdout, Style::bold, fmt::format("{}, {}: {}", split, printable(scores.output), what)) + "\n";
-}
+using Rows = std::vector<std::vector<std::string>>;
 
-std::string class_table(const ClassScores& scores) {
-  std::vector<std::vector<std::string>> rows = {
-      {"class", "rows", "precision", "recall", "f1", "auc", "average precision"}};
+Rows class_table(const ClassScores& scores) {
+  Rows rows = {{"class", "rows", "precision", "recall", "f1", "auc", "average precision"}};
   for (const ClassFigures& one : scores.classes) {
     rows.push_back({printable(one.name), fmt::format("{}", one.rows), figure(one.precision), figure(one.recall),
                     figure(one.f1), figure(one.auc), figure(one.average_precision)});
   }
   for (const auto& [name, mean] : {std::pair{"macro", scores.macro}, {"micro", scores.micro}})
     rows.push_back({name, "", figure(mean.precision), figure(mean.recall), figure(mean.f1)});
-  return text_table(rows);
+  return rows;
 }
 
-std::string confusion_table(const ClassScores& scores) {
+Rows confusion_table(const ClassScores& scores) {
   const std::size_t n = scores.classes.size();
-  std::vector<std::vector<std::string>> rows(1, {""});
+  Rows rows(1, {""});
   for (const ClassFigures& one : scores.classes) rows[0].push_back(printable(one.name));
   for (std::size_t i = 0; i < n; ++i) {
     rows.push_back({printable(scores.classes[i].name)});
     for (std::size_t k = 0; k < n; ++k) rows.back().push_back(fmt::format("{}", scores.confusion[i * n + k]));
   }
-  return text_table(rows);
+  return rows;
 }
 
-std::string mistakes_table(const ClassScores& scores) {
+Rows mistakes_table(const ClassScores& scores) {
   const std::size_t n = scores.classes.size();
   std::vector<std::tuple<std::uint64_t, std::size_t, std::size_t>> mistakes;
   for (std::size_t i = 0; i < n; ++i) {
@@ -55,33 +52,33 @@ std::string mistakes_table(const ClassScores& scores) {
   }
   std::stable_sort(mistakes.begin(), mistakes.end(), [](auto& a, auto& b) { return std::get<0>(a) > std::get<0>(b); });
   if (mistakes.size() > kMostMistakes) mistakes.resize(kMostMistakes);
-  std::vector<std::vector<std::string>> rows;
+  Rows rows;
   for (const auto& [count, is, said] : mistakes)
     rows.push_back(
         {printable(scores.classes[is].name), "as " + printable(scores.classes[said].name), fmt::format("{}", count)});
-  return text_table(rows);
+  return rows;
 }
 
-std::string column_table(const RegressionScores& scores) {
-  std::vector<std::vector<std::string>> rows = {{"column", "r2", "mae", "rmse", "mape", "mean residual"}};
+Rows column_table(const RegressionScores& scores) {
+  Rows rows = {{"column", "r2", "mae", "rmse", "mape", "mean residual"}};
   const auto add = [&](std::string name, const ColumnScores& one) {
     rows.push_back({std::move(name), figure(one.r2), figure(one.mae), figure(one.rmse), figure(one.mape),
                     figure(one.mean_residual)});
   };
   for (std::size_t c = 0; c < scores.columns.size(); ++c) add(fmt::format("{}", c), scores.columns[c]);
   add("mean", scores.mean);
-  return text_table(rows);
+  return rows;
 }
 
-std::string quantile_table(const RegressionScores& scores) {
-  std::vector<std::vector<std::string>> rows(1, {scores.columns.size() > 1 ? "column" : ""});
+Rows quantile_table(const RegressionScores& scores) {
+  Rows rows(1, {scores.columns.size() > 1 ? "column" : ""});
   for (const auto& quantile : scores.columns[0].quantiles)
     rows[0].push_back(fmt::format("{:g} %", 100 * quantile.first));
   for (std::size_t c = 0; c < scores.columns.size(); ++c) {
     rows.push_back({scores.columns.size() > 1 ? fmt::format("{}", c) : ""});
     for (const auto& quantile : scores.columns[c].quantiles) rows.back().push_back(figure(quantile.second));
   }
-  return text_table(rows);
+  return rows;
 }
 
 void write_averages(JsonWriter& json, std::string_view name, const ClassAverages& of) {
@@ -159,22 +156,31 @@ std::vector<std::pair<std::string, double>> main_figures(const OutputScores& sco
   return figures;
 }
 
-std::string details_text(const OutputScores& scores, std::string_view split) {
-  std::string text;
+std::vector<ScoreTable> details_of(const OutputScores& scores, std::size_t most) {
+  std::vector<ScoreTable> tables;
   if (const auto& of = scores.classes) {
-    if (of->classes.size() <= kMostColumns) text += heading(scores, split, "by class") + class_table(*of);
-    if (of->confusion.empty()) return text;
-    if (of->classes.size() <= kMostColumns)
-      text += heading(scores, split, "rows are true, columns predicted") + confusion_table(*of);
+    const bool all = of->classes.size() <= most;
+    if (all) tables.push_back({"by class", class_table(*of)});
+    if (of->confusion.empty()) return tables;
+    if (all)
+      tables.push_back({"rows are true, columns predicted", confusion_table(*of)});
     else
-      text += heading(scores, split, "most often mistaken") + mistakes_table(*of);
-    return text;
+      tables.push_back({"most often mistaken", mistakes_table(*of)});
+    return tables;
   }
   const RegressionScores& of = *scores.regression;
-  if (of.columns.size() > kMostColumns) return text;
-  if (of.columns.size() > 1) text += heading(scores, split, "by column") + column_table(of);
-  if (!of.columns[0].quantiles.empty())
-    text += heading(scores, split, "predicted less true, quantiles") + quantile_table(of);
+  if (of.columns.size() > most) return tables;
+  if (of.columns.size() > 1) tables.push_back({"by column", column_table(of)});
+  if (!of.columns[0].quantiles.empty()) tables.push_back({"predicted less true, quantiles", quantile_table(of)});
+  return tables;
+}
+
+std::string details_text(const OutputScores& scores, std::string_view split) {
+  std::string text;
+  for (const ScoreTable& table : details_of(scores, kMostColumns)) {
+    const std::string heading = fmt::format("{}, {}: {}", split, printable(scores.output), table.title);
+    text += "\n" + paint(stdout, Style::bold, heading) + "\n" + text_table(table.rows);
+  }
   return text;
 }
 

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "graph_picture.h"
 #include "graphrun/error.h"
+#include "picture_file.h"
 #include "show_arrays.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -61,8 +63,18 @@ int show_source(const Arguments& arguments) {
   return kCheckFailed;
 }
 
+int draw_graph(const Arguments& arguments, PictureFile& file) {
+  LoadOptions load = arguments.load;
+  if (!arguments.whole_step) load.data = DataUse::none;
+  const Model model = load_model(arguments.model, load);
+  file.write(plot::draw(graph_picture(arguments.whole_step ? step_outline(model) : graph_outline(model))));
+  return kDone;
+}
+
 int run_show(const Arguments& arguments, Diagnostics&) {
+  PictureFile file(arguments, "show.write");
   if (arguments.arrays) return show_arrays(arguments);
+  if (arguments.svg) return draw_graph(arguments, file);
   if (arguments.source) return show_source(arguments);
   const ShowOptions options{arguments.gradients, arguments.dot};
   if (arguments.json) {
@@ -94,10 +106,13 @@ const Verb show_verb = {
 --gradients adds the nodes one by one and those that compute the gradients, --dot draws them for Graphviz, --json
 prints the canonical model file: the same model with every default filled in.
 
+--svg draws the graph: a box for each name of the file, with its shape and what it learns; with --whole-step one for
+each node of a training step.
+
 show --weights FILE, without a model, prints the arrays of an NPZ or safetensors file with their statistics; of those
 that are named also a histogram and the first numbers. --save-array writes one as NPY, or as CSV.)",
     R"(graphrun show model.json --gradients
-graphrun show model.json --dot | dot -Tsvg > model.svg
+graphrun show model.json --svg -o model.svg
 graphrun show model.json --json > canonical.json
 graphrun show --weights model.npz h1.W)",
     run_show};

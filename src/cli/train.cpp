@@ -282,7 +282,7 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
       ReportSource source;
       source.curves = curves.figure();
       source.facts = facts_of_training(*results.training);
-      source.graph = graph_of(arguments);
+      source.graph_text = graph_of(arguments);
       source.environment = described_environment(arguments.command, session);
       write_whole(*outputs.report, report_page(session, results, source));
     });

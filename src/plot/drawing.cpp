@@ -12,10 +12,6 @@ namespace {
 
 constexpr double kText = 12, kTitle = 15, kEdge = 14, kSwatch = 24, kGap = 8;
 
-double width_of(std::string_view text, double size) {
-  return kAdvance * size * static_cast<double>(characters(text));
-}
-
 std::size_t fitting(double width, double size) {
   return static_cast<std::size_t>(std::max(1.0, std::floor(width / (kAdvance * size))));
 }
@@ -182,6 +178,22 @@ Drawing draw(const Figure& figure) {
 std::size_t characters(std::string_view utf8) {
   const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
   return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), begins));
+}
+
+double width_of(std::string_view text, double size) {
+  return kAdvance * size * static_cast<double>(characters(text));
+}
+
+Colour mixed(Colour one, Colour other, double share) {
+  const auto of = [&](unsigned from, unsigned to) {
+    unsigned result = 0;
+    for (const unsigned shift : {16u, 8u, 0u}) {
+      const double a = from >> shift & 255u, b = to >> shift & 255u;
+      result |= static_cast<unsigned>(std::lround(a + share * (b - a))) << shift;
+    }
+    return result;
+  };
+  return {of(one.light, other.light), of(one.dark, other.dark)};
 }
 
 std::string shortened(std::string_view utf8, std::size_t most) {

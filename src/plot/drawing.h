@@ -31,9 +31,10 @@ inline constexpr Colour kPaper{0xffffff, 0x16191d}, kTextColour{0x222222, 0xe6e6
 struct Area {
   Point corner, size;  // the upper left; width and height
   Colour fill;
+  double radius = 0;  // of its corners
 };
 
-enum class Ink { text, axis, grid, series };
+enum class Ink { axis, grid, series, own };
 
 struct Stroke {
   std::vector<Point> points;
@@ -41,6 +42,7 @@ struct Stroke {
   double width;
   std::size_t colour = 0, dash = 0;  // of a series
   bool dots = false;                 // a dot at each point, as wide, and no line
+  Colour own = {};                   // of Ink::own
 };
 
 enum class Anchor { start, middle, end };
@@ -52,6 +54,7 @@ struct Label {
   Anchor anchor = Anchor::start;
   bool upwards = false;  // turned by a quarter
   Colour colour = kTextColour;
+  bool bold = false, mono = false;  // mono: a character is kAdvance wide, not up to that
 };
 
 struct Drawing {
@@ -65,6 +68,11 @@ struct Drawing {
 Drawing draw(const Figure& figure);
 
 std::size_t characters(std::string_view utf8);
+
+double width_of(std::string_view text, double size);  // the room that a label needs
+
+// `share` of the second, the rest of the first.
+Colour mixed(Colour one, Colour other, double share);
 
 // The first characters, and dots where there are more.
 std::string shortened(std::string_view utf8, std::size_t most);

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
+#include "plot/contour.h"
 #include "plot/scale.h"
 
 namespace graphrun::plot {
@@ -13,24 +16,11 @@ namespace {
 constexpr double kWords = 11, kHeading = 15, kRim = 14, kBetween = 18;
 constexpr std::size_t kMostCells = 160;  // in either direction; smaller ones are not seen
 
-unsigned mixed(unsigned from, unsigned to, double share) {
-  unsigned result = 0;
-  for (const unsigned shift : {16u, 8u, 0u}) {
-    const double a = from >> shift & 255u, b = to >> shift & 255u;
-    result |= static_cast<unsigned>(std::lround(a + share * (b - a))) << shift;
-  }
-  return result;
-}
-
-unsigned of_three(const unsigned (&stops)[3], double share) {
-  return share < 0.5 ? mixed(stops[0], stops[1], 2 * share) : mixed(stops[1], stops[2], 2 * share - 1);
-}
-
 // From little to much, in few steps, so that cells of one colour are many. More is darker on light, lighter on dark.
 Colour shade(double share) {
-  static constexpr unsigned kLight[3] = {0xf2f7fc, 0x5ba3cf, 0x08306b}, kDark[3] = {0x1f2a36, 0x2f7fb8, 0xd9eeff};
+  static constexpr Colour kStops[3] = {{0xf2f7fc, 0x1f2a36}, {0x5ba3cf, 0x2f7fb8}, {0x08306b, 0xd9eeff}};
   const double step = std::round(share * 40) / 40;
-  return {of_three(kLight, step), of_three(kDark, step)};
+  return step < 0.5 ? mixed(kStops[0], kStops[1], 2 * step) : mixed(kStops[1], kStops[2], 2 * step - 1);
 }
 
 // Of what is written on it.
@@ -42,7 +32,41 @@ Colour ink_on(Colour fill) {
 }
 
 double wide(std::string_view text) {
-  return kAdvance * kWords * static_cast<double>(characters(text));
+  return width_of(text, kWords);
+}
+
+Stroke contour_stroke(std::vector<Point> points, const CellRange& range, double level) {
+  return {std::move(points), Ink::own, 1.1, 0, 0, false, ink_on(shade(range.share(level)))};
+}
+
+double length_of(const std::vector<Point>& line) {
+  double length = 0;
+  for (std::size_t i = 1; i < line.size(); ++i)
+    length += std::hypot(line[i].x - line[i - 1].x, line[i].y - line[i - 1].y);
+  return length;
+}
+
+// Where a line changes its height least over so much to either side, and no other number is near; nothing: nowhere.
+std::optional<Point> flattest(const std::vector<Point>& line, double half, const std::vector<Point>& taken) {
+  std::optional<Point> best;
+  double least = 1e300;
+  for (const Point& at : line) {
+    const auto is_near = [&](const Point& other) {
+      return std::abs(other.x - at.x) < 2.5 * half && std::abs(other.y - at.y) < 1.4 * kWords;
+    };
+    if (std::ranges::any_of(taken, is_near)) continue;
+    double low = at.y, high = at.y, left = at.x, right = at.x;
+    for (const Point& other : line) {
+      if (std::abs(other.x - at.x) > half || std::abs(other.y - at.y) > 3 * half) continue;
+      low = std::min(low, other.y);
+      high = std::max(high, other.y);
+      left = std::min(left, other.x);
+      right = std::max(right, other.x);
+    }
+    const double steepness = high - low + 2 * (2 * half - (right - left));
+    if (steepness < least) least = steepness, best = at;
+  }
+  return best;
 }
 
 double widest(const std::vector<std::string>& names) {
@@ -71,7 +95,7 @@ void add_cells(Drawing& drawing, const HeatMap& map, const CellRange& range, Poi
       if (!std::isfinite(value)) continue;
       const Colour fill = shade(range.share(value));
       const double left = corner.x + static_cast<double>(begin) * cell.x;
-      const std::string number = numbers ? cell_number(value) : "";
+      const std::string number = numbers ? cell_number(written_in(map, y * map.width + begin)) : "";
       if (numbers && wide(number) < cell.x && cell.y > kWords)
         drawing.labels.push_back({{left + cell.x / 2, top + cell.y / 2 + 0.36 * kWords},
                                   number,
@@ -108,17 +132,61 @@ void add_names(Drawing& drawing, const HeatMap& map, Point corner, Point cell) {
   }
 }
 
-void add_scale(Drawing& drawing, const CellRange& range, double left, double top, double bottom) {
+// The numbers beside the scale.
+std::vector<Tick> levels_of(const CellRange& range, int labels) {
+  const std::vector<double> ends = {range.low, range.high};
+  std::vector<Tick> levels = make_scale({&ends}, false, labels, 0).ticks;
+  std::erase_if(levels, [&](const Tick& tick) {
+    return tick.label.empty() || tick.value < range.low || tick.value > range.high;
+  });
+  return levels;
+}
+
+constexpr int kScaleLabels = 5, kContourLabels = 8;
+
+void add_scale(Drawing& drawing, const CellRange& range, bool contours, double left, double top, double bottom) {
   constexpr int kSteps = 41;
   const double step = (bottom - top) / kSteps;
   for (int i = 0; i < kSteps; ++i)
     drawing.areas.push_back(
         {{left, bottom - (i + 1) * step}, {12, step}, shade(static_cast<double>(i) / (kSteps - 1))});
-  const std::vector<double> ends = {range.low, range.high};
-  for (const Tick& tick : make_scale({&ends}, false, 5, 0).ticks) {
-    if (tick.label.empty() || tick.value < range.low || tick.value > range.high) continue;
+  for (const Tick& tick : levels_of(range, contours ? kContourLabels : kScaleLabels)) {
     const double y = bottom - range.share(tick.value) * (bottom - top);
+    if (contours) drawing.strokes.push_back(contour_stroke({{left, y}, {left + 12, y}}, range, tick.value));
     drawing.labels.push_back({{left + 17, y + 0.36 * kWords}, tick.label, kWords});
+  }
+}
+
+// Lines of the numbers of the scale; the longest of each has the number in it, where there is room.
+void add_contours(Drawing& drawing, const HeatMap& map, const CellRange& range, Point corner, Point cell) {
+  std::vector<Point> taken;  // by numbers
+  for (const Tick& tick : levels_of(range, kContourLabels)) {
+    std::vector<std::vector<Point>> lines = contour(map.cells, map.width, map.height, tick.value);
+    for (auto& line : lines)
+      for (Point& point : line) point = {corner.x + point.x * cell.x, corner.y + point.y * cell.y};
+    const auto longest = std::ranges::max_element(lines, {}, &length_of);
+    for (auto line = lines.begin(); line != lines.end(); ++line) {
+      std::optional<Point> middle;
+      const double half = wide(tick.label) / 2 + 2;
+      if (line == longest && length_of(*line) > 8 * half) middle = flattest(*line, half, taken);
+      std::vector<Point> part;
+      for (const Point& point : *line) {
+        if (!middle || std::abs(point.x - middle->x) > half || std::abs(point.y - middle->y) > 0.6 * kWords) {
+          part.push_back(point);
+        } else if (!part.empty()) {
+          drawing.strokes.push_back(contour_stroke(std::exchange(part, {}), range, tick.value));
+        }
+      }
+      if (!part.empty()) drawing.strokes.push_back(contour_stroke(std::move(part), range, tick.value));
+      if (!middle) continue;
+      taken.push_back(*middle);
+      drawing.labels.push_back({{middle->x, middle->y + 0.36 * kWords},
+                                tick.label,
+                                kWords - 1,
+                                Anchor::middle,
+                                false,
+                                ink_on(shade(range.share(tick.value)))});
+    }
   }
 }
 
@@ -135,6 +203,7 @@ HeatMap pooled(const HeatMap& map, std::size_t columns, std::size_t rows) {
   small.width = parts(map.width, across);
   small.height = parts(map.height, down);
   small.cells.assign(small.width * small.height, 0);
+  small.written.clear();  // they are no means
   std::vector<double> counts(small.cells.size());
   for (std::size_t i = 0; i < map.cells.size(); ++i) {
     if (!std::isfinite(map.cells[i])) continue;
@@ -189,9 +258,10 @@ Drawing draw(const Panels& panels) {
     drawing.labels.push_back({{kRim, top + 0.8 * kHeading}, shortened(panels.title, 66), kHeading});
     top += kHeading + 8;
   }
+  if (!panels.scale_label.empty()) top += kWords;
   const std::size_t per_row = std::max<std::size_t>(1, panels.per_row);
   const double slot = (right - kRim + kBetween) / static_cast<double>(per_row) - kBetween;
-  double bottom = top, first_bottom = top, first_top = top;
+  double bottom = top, first_bottom = top, first_top = top, end_of_maps = kRim;
   for (std::size_t i = 0; i < panels.maps.size(); ++i) {
     const HeatMap& map = shown.maps[i];
     if (i % per_row == 0) top = i == 0 ? top : bottom + 4;
@@ -205,6 +275,7 @@ Drawing draw(const Panels& panels) {
     const Point corner{kRim + static_cast<double>(i % per_row) * (slot + kBetween) + room.left, top + room.top};
     const Point end{corner.x + cell.x * width, corner.y + cell.y * height};
     add_cells(drawing, map, range, corner, cell, panels.numbers && cell.x > 2 * kWords);
+    if (map.contours) add_contours(drawing, map, range, corner, cell);
     add_names(drawing, map, corner, cell);
     drawing.strokes.push_back({{corner, {end.x, corner.y}, end, {corner.x, end.y}, corner}, Ink::axis, 0.6});
     const auto fits = static_cast<std::size_t>(std::max(3.0, slot / (kAdvance * kWords)));
@@ -219,13 +290,19 @@ Drawing draw(const Panels& panels) {
                                 Anchor::middle,
                                 true});
     bottom = std::max(bottom, end.y + room.bottom);
+    end_of_maps = std::max(end_of_maps, end.x);
     if (i == 0) {
       first_top = corner.y;
       first_bottom = end.y;
     }
   }
-  if (panels.scale && !panels.maps.empty())
-    add_scale(drawing, range, right + 12, first_top, std::max(first_bottom, first_top + 60));
+  if (panels.scale && !panels.maps.empty()) {
+    const double left = std::min(right, end_of_maps) + 14;
+    if (!panels.scale_label.empty())
+      drawing.labels.push_back({{left, first_top - 5}, shortened(panels.scale_label, 10), kWords});
+    add_scale(drawing, range, std::ranges::any_of(panels.maps, &HeatMap::contours), left, first_top,
+              std::max(first_bottom, first_top + 60));
+  }
   drawing.height = std::max(bottom, panels.scale ? first_top + 60 : 0) + kRim;
   return drawing;
 }

@@ -18,6 +18,9 @@ struct HeatMap {
   std::size_t width = 0, height = 0;
   std::vector<double> cells;               // (height, width), the upper row first
   std::vector<std::string> columns, rows;  // names beside the cells; empty: none
+  // In the cells, where Panels::numbers asks for them, in place of what the colours say; empty: the same.
+  std::vector<double> written;
+  bool contours = false;  // lines over it, at the numbers of the scale; not on a terminal
 };
 
 struct Panels {
@@ -26,6 +29,7 @@ struct Panels {
   std::size_t per_row = 1;
   bool numbers = false;  // written in the cells where they have room
   bool scale = true;     // beside the maps: what the colours say
+  std::string scale_label;
 };
 
 // Of so many cells at most, in either direction.
@@ -38,6 +42,9 @@ struct CellRange {
 CellRange cell_range(const Panels& panels);
 
 std::string cell_number(double value);
+inline double written_in(const HeatMap& map, std::size_t cell) {
+  return map.written.empty() ? map.cells[cell] : map.written[cell];
+}
 
 Drawing draw(const Panels& panels);
 std::string as_text(const Panels& panels, const TextOptions& options);

@@ -58,7 +58,7 @@ Lines map_as_numbers(const HeatMap& map, std::size_t cell, std::size_t margin) {
   for (std::size_t y = 0; y < map.height; ++y) {
     std::string line = to_right(y < rows.size() ? rows[y] : "", margin);
     for (std::size_t x = 0; x < map.width; ++x) {
-      const double value = map.cells[y * map.width + x];
+      const double value = written_in(map, y * map.width + x);
       line += " " + to_right(std::isfinite(value) ? cell_number(value) : "-", cell);
     }
     lines.push_back(line);
@@ -95,7 +95,10 @@ Lines block_of(const HeatMap& whole, const CellRange& range, const Panels& panel
   if (!whole.y_label.empty()) lines.push_back(shortened(printable(whole.y_label), width));
   std::size_t cell = 1;
   if (panels.numbers) {
-    for (const double value : whole.cells) cell = std::max(cell, std::isfinite(value) ? cell_number(value).size() : 1);
+    for (std::size_t i = 0; i < whole.cells.size(); ++i) {
+      const double value = written_in(whole, i);
+      cell = std::max(cell, std::isfinite(value) ? cell_number(value).size() : 1);
+    }
     cell = std::max(cell, std::min<std::size_t>(longest(printable_names(whole.columns)), 8));
   }
   const bool numbers = panels.numbers && margin + whole.width * (cell + 1) <= width;
@@ -136,7 +139,8 @@ std::string as_text(const Panels& panels, const TextOptions& options) {
   }
   if (panels.scale && has_shades) {
     const std::vector<std::string>& all = shades(options.unicode);
-    text += fmt::format("'{}': {:.3g}   '{}': {:.3g}\n", all.front(), range.low, all.back(), range.high);
+    text += fmt::format("'{}': {:.3g}   '{}': {:.3g}{}{}\n", all.front(), range.low, all.back(), range.high,
+                        panels.scale_label.empty() ? "" : "   ", panels.scale_label);
   }
   return text;
 }

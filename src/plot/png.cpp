@@ -48,6 +48,7 @@ class Page {
 
   // Whole pixels, in points: areas that touch leave none between them.
   void fill(const Area& area) {
+    if (area.radius > 0) return fill_rounded(area);
     const auto pixel = [](double at, int most) {
       return static_cast<int>(std::clamp(std::round(at * kPixels), 0.0, static_cast<double>(most)));
     };
@@ -84,6 +85,15 @@ class Page {
  private:
   std::size_t index(int x, int y) const {
     return static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x);
+  }
+  // A cross of two rectangles, and a disc in each corner.
+  void fill_rounded(const Area& area) {
+    const double r = area.radius, right = area.corner.x + area.size.x, bottom = area.corner.y + area.size.y;
+    for (const double x : {area.corner.x + r, right - r})
+      for (const double y : {area.corner.y + r, bottom - r}) add({x, y}, {x, y}, 2 * r);
+    paint(area.fill.light);
+    fill({{area.corner.x + r, area.corner.y}, {area.size.x - 2 * r, area.size.y}, area.fill});
+    fill({{area.corner.x, area.corner.y + r}, {area.size.x, area.size.y - 2 * r}, area.fill});
   }
   // The pixels of a row that the piece may reach.
   std::pair<int, int> span(Point a, Point b, int y, double reach) const {
@@ -179,7 +189,7 @@ void add_label(Page& page, const Label& label) {
           if (label.upwards) return {label.at.x - up, label.at.y - along};
           return {label.at.x + along, label.at.y - up};
         };
-        page.add(place(points[i == 0 ? 0 : i - 1]), place(points[i]), label.size / 11);
+        page.add(place(points[i == 0 ? 0 : i - 1]), place(points[i]), label.size / (label.bold ? 7 : 11));
       }
     }
     at += advance;
@@ -188,12 +198,12 @@ void add_label(Page& page, const Label& label) {
 
 unsigned ink_of(const Stroke& stroke) {
   switch (stroke.ink) {
-    case Ink::text:
-      return kTextColour.light;
     case Ink::axis:
       return kAxisColour.light;
     case Ink::grid:
       return kGridColour.light;
+    case Ink::own:
+      return stroke.own.light;
     case Ink::series:
       break;
   }

@@ -36,8 +36,12 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-// Fills and colours of labels that are no named ones, a class each, and the areas of each fill, which are one path.
-using Fills = std::map<std::pair<unsigned, unsigned>, std::string>;
+// Colours that are no named ones, a class each, and what is filled with each, which is one path or two.
+struct FilledPaths {
+  std::string sharp, rounded;
+  bool is_stroked = false;
+};
+using Fills = std::map<std::pair<unsigned, unsigned>, FilledPaths>;
 
 std::pair<unsigned, unsigned> key_of(Colour colour) {
   return {colour.light, colour.dark};
@@ -46,12 +50,23 @@ std::pair<unsigned, unsigned> key_of(Colour colour) {
 Fills fills_of(const Drawing& drawing) {
   Fills fills;
   for (const Area& area : drawing.areas) {
-    fmt::format_to(std::back_inserter(fills[key_of(area.fill)]), "M{:.2f} {:.2f}h{:.2f}v{:.2f}h{:.2f}z", area.corner.x,
+    FilledPaths& paths = fills[key_of(area.fill)];
+    if (area.radius > 0) {
+      const double r = area.radius, across = area.size.x - 2 * r, down = area.size.y - 2 * r;
+      fmt::format_to(std::back_inserter(paths.rounded),
+                     "M{0:.2f} {1:.2f}h{2:.2f}a{4} {4} 0 0 1 {4} {4}v{3:.2f}a{4} {4} 0 0 1 -{4} {4}h{5:.2f}"
+                     "a{4} {4} 0 0 1 -{4} -{4}v{6:.2f}a{4} {4} 0 0 1 {4} -{4}z",
+                     area.corner.x + r, area.corner.y, across, down, r, -across, -down);
+      continue;
+    }
+    fmt::format_to(std::back_inserter(paths.sharp), "M{:.2f} {:.2f}h{:.2f}v{:.2f}h{:.2f}z", area.corner.x,
                    area.corner.y, area.size.x, area.size.y, -area.size.x);
   }
   for (const Label& label : drawing.labels) {
     if (key_of(label.colour) != key_of(kTextColour)) fills[key_of(label.colour)];
   }
+  for (const Stroke& stroke : drawing.strokes)
+    if (stroke.ink == Ink::own) fills[key_of(stroke.own)].is_stroked = true;
   return fills;
 }
 
@@ -63,10 +78,12 @@ std::size_t class_of(const Fills& fills, Colour colour) {
 std::string fill_rules(const Fills& fills, bool dark) {
   std::string css;
   std::size_t number = 0;
-  for (const auto& [fill, areas] : fills) {
+  for (const auto& [fill, paths] : fills) {
     const std::size_t at = number++;
-    if (!dark || fill.first != fill.second)
-      css += fmt::format(".f{}{{fill:#{:06x}}}", at, dark ? fill.second : fill.first);
+    if (dark && fill.first == fill.second) continue;
+    const unsigned colour = dark ? fill.second : fill.first;
+    css += fmt::format(".f{}{{fill:#{:06x}}}", at, colour);
+    if (paths.is_stroked) css += fmt::format(".l{}{{stroke:#{:06x}}}", at, colour);
   }
   return css;
 }
@@ -79,10 +96,9 @@ std::string rules(unsigned Colour::*of) {
   return css;
 }
 
-std::string svg_stroke(const Stroke& stroke) {
+std::string svg_stroke(const Stroke& stroke, const Fills& fills) {
   std::string text = "<path class=\"";
   switch (stroke.ink) {
-    case Ink::text:
     case Ink::axis:
       text += "axis";
       break;
@@ -91,6 +107,9 @@ std::string svg_stroke(const Stroke& stroke) {
       break;
     case Ink::series:
       text += fmt::format("s{}", stroke.colour % kColourCount);
+      break;
+    case Ink::own:
+      text += fmt::format("l{}", class_of(fills, stroke.own));
       break;
   }
   text += fmt::format("\" stroke-width=\"{:g}\"", stroke.width);
@@ -115,6 +134,8 @@ std::string svg_label(const Label& label, const Fills& fills) {
   std::string text = fmt::format("<text font-size=\"{:g}\" text-anchor=\"{}\" ", label.size,
                                  kAnchors[static_cast<std::size_t>(label.anchor)]);
   if (key_of(label.colour) != key_of(kTextColour)) text += fmt::format("class=\"f{}\" ", class_of(fills, label.colour));
+  if (label.bold) text += "font-weight=\"600\" ";
+  if (label.mono) text += "font-family=\"ui-monospace,DejaVu Sans Mono,Menlo,Consolas,monospace\" ";
   if (label.upwards)
     text += fmt::format("transform=\"translate({:.1f} {:.1f}) rotate(-90)\"", label.at.x, label.at.y);
   else
@@ -139,12 +160,13 @@ std::string as_svg(const Drawing& drawing) {
       "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
       rules(&Colour::light) + fill_rules(fills, false), rules(&Colour::dark) + fill_rules(fills, true));
   std::size_t number = 0;
-  for (const auto& [fill, areas] : fills) {
+  for (const auto& [fill, paths] : fills) {
     const std::size_t at = number++;
-    if (!areas.empty())
-      svg += fmt::format("<path class=\"f{}\" shape-rendering=\"crispEdges\" d=\"{}\"/>\n", at, areas);
+    if (!paths.sharp.empty())
+      svg += fmt::format("<path class=\"f{}\" shape-rendering=\"crispEdges\" d=\"{}\"/>\n", at, paths.sharp);
+    if (!paths.rounded.empty()) svg += fmt::format("<path class=\"f{}\" d=\"{}\"/>\n", at, paths.rounded);
   }
-  for (const Stroke& stroke : drawing.strokes) svg += svg_stroke(stroke);
+  for (const Stroke& stroke : drawing.strokes) svg += svg_stroke(stroke, fills);
   for (const Label& label : drawing.labels) svg += svg_label(label, fills);
   return svg + "</svg>\n";
 }

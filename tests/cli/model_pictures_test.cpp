@@ -87,17 +87,46 @@ TEST_F(ModelPictures, OfNumbers) {
   const std::string residuals = drawn({model, "--weights", weights, "--what=residuals", "--title=Mine"});
   EXPECT_TRUE(has(residuals, "Mine") && has(residuals, "predicted - true")) << residuals;
   for (const char* name : {"a.svg", "a.png", "a.txt"}) {
-    for (const char* what : {"surface", "predicted", "residuals", "weights"}) {
+    for (const char* what : {"surface", "predicted", "residuals", "weights", "histogram"}) {
       EXPECT_EQ(drawn({model, "--weights", weights, "--what", what, "-o", path(name)}), "");
       EXPECT_GT(read(path(name)).size(), 10u);
     }
   }
 }
 
+// The plane is u + v: its contours are straight, in the surface and in the data alike.
+TEST_F(ModelPictures, HaveContours) {
+  const std::string model = file("plane.json", kPlane), weights = trained(model);
+  ASSERT_EQ(drawn({model, "--weights", weights, "-o", path("a.svg")}), "");
+  const std::string svg = read(path("a.svg"));
+  std::size_t lines = 0;
+  for (std::size_t at = svg.find("<path class=\"l"); at != std::string::npos; at = svg.find("<path class=\"l", at + 1))
+    ++lines;
+  EXPECT_GE(lines, 12u);
+  // Of classes there are none: images.json has no surface, and the numbers of classes have no order.
+  std::string classes(kPlane);
+  const auto replace = [&](const std::string& one, const std::string& other) {
+    ASSERT_TRUE(has(classes, one));
+    classes.replace(classes.find(one), one.size(), other);
+  };
+  replace("\"y\": \"u + v\"", "\"y\": \"v > 4\"");
+  replace(", \"y\": [\"standardize\"]", ", \"y\": [{\"one_hot\": 2}]");
+  replace("\"y\": [\"batch\", 1]", "\"y\": [\"batch\", 2]");
+  replace("\"units\": 1", "\"units\": 2");
+  replace("mean((p - y) ^ 2)", "mean(softmax_cross_entropy(p, y))");
+  const std::string other = file("classes.json", classes), learnt = trained(other);
+  ASSERT_EQ(drawn({other, "--weights", learnt, "--what=surface", "-o", path("b.svg")}), "");
+  EXPECT_FALSE(has(read(path("b.svg")), "<path class=\"l"));
+}
+
 TEST_F(ModelPictures, OfWeights) {
   const std::string weights = trained(model_);
   EXPECT_TRUE(has(drawn({model_, "--weights", weights, "--what=weights"}), "p.W (1, 1)\n"));
   EXPECT_TRUE(has(drawn({model_, "--weights", weights, "--what=weights", "--array=p.b"}), "p.b (1)\n"));
+  const std::string all = drawn({model_, "--weights", weights, "--what=histogram"});
+  EXPECT_TRUE(has(all, "p.W (1, 1)") && has(all, "% of its numbers")) << all;  // the only matrix
+  const std::string one = drawn({model_, "--weights", weights, "--what=histogram", "--array=p.b"});
+  EXPECT_TRUE(has(one, "p.b (1)") && !has(one, "p.W")) << one;
 }
 
 TEST_F(ModelPictures, OfARun) {
@@ -121,6 +150,8 @@ TEST_F(ModelPictures, Mistakes) {
   refused({model_, "--weights", weights, "--what=confusion"}, {"no matrix of confusion"});
   refused({model_, "--weights", weights, "--what=misclassified"}, {"no images"});
   refused({model_, "--weights", weights, "--what=weights", "--array=p.w"}, {"no parameter 'p.w'", "did you mean p.W?"});
+  refused({model_, "--weights", weights, "--what=histogram", "--array=p.w"},
+          {"no parameter 'p.w'", "did you mean p.W?"});
   refused({model_, "--weights", weights, "--log=y"}, {"go with logs"});
   refused({model_, "--weights", weights, "-o", weights + ".svg", "--what=weights", "--array=q"}, {"no parameter"});
   refused({images, "--weights", others, "--what=predicted"}, {"no output of numbers"});

@@ -29,9 +29,11 @@ TEST_F(ReportPages, OfATraining) {
   ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string page = read(path("run.html"));
   const double loss = Json::parse(trained.out)["test"]["loss"];
-  expect_parts(page, {"default-src 'none'", "<h1>line</h1>", "prefers-color-scheme: dark", "<h2>Curves</h2>",
-                      "alt=\"Loss over the epochs\"", "data:image/svg+xml;base64,", "<h2>Memory</h2>", "rmse", "r2",
-                      "line.json", "graphrun 0.1.0", "f32(batch, 1)"});
+  expect_parts(
+      page, {"default-src 'none'", "<h1>line</h1>", "prefers-color-scheme: dark", "<h2>Curves</h2>",
+             "alt=\"Loss over the epochs\"", "data:image/svg+xml;base64,", "<h2>Memory</h2>", "rmse", "r2", "line.json",
+             "graphrun 0.1.0", "f32(batch, 1)", "alt=\"The graph, each value below what it is computed",
+             "<details><summary>The graph as text</summary>", "<caption>test, p: predicted less true, quantiles"});
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", loss);
   EXPECT_NE(page.find(text), std::string::npos) << text;

@@ -72,6 +72,29 @@ TEST(Panels, AsAPage) {
   EXPECT_EQ(draw(panels).labels.size(), 3u);
 }
 
+// Numbers in the cells may be others than those that colours say; what the scale says has room below the title.
+TEST(Panels, WrittenNumbersAndALabelOfTheScale) {
+  HeatMap map = square(2);
+  map.written = {10, 20, 30, 40};
+  Panels panels = panels_of(map);
+  panels.title = "a title that goes over the whole page, above the cells and the scale";
+  panels.numbers = true;
+  panels.scale_label = "% of row";
+  EXPECT_EQ(as_text(panels, {}).substr(panels.title.size()), "\n 10 20\n 30 40\n");
+  const Drawing drawing = draw(panels);
+  double title = 0, scale = 0;
+  std::string numbers;
+  for (const Label& label : drawing.labels) {
+    if (label.text == panels.scale_label) scale = label.at.y;
+    if (label.text.starts_with("a title")) title = label.at.y;
+    if (label.anchor == Anchor::middle) numbers += label.text + " ";
+  }
+  EXPECT_EQ(numbers, "10 20 30 40 ");
+  EXPECT_GT(scale, title + 11);
+  EXPECT_EQ(drawing.areas[0].fill.light, draw(panels_of(square(2))).areas[0].fill.light);
+  EXPECT_TRUE(pooled(map, 1, 1).written.empty());
+}
+
 TEST(Panels, AnyMapsHaveOne) {
   constexpr double kMax = std::numeric_limits<double>::max();
   Panels panels = panels_of(square(1));

@@ -119,9 +119,13 @@ ir::NodeId build(GraphBuilder::Impl& graph, const Expression& expression);
 // By term: the values of those in attributes; nothing for "none".
 std::vector<std::optional<AttrValue>> literals(GraphBuilder::Impl& graph, const Expression& expression);
 
+// Which attributes a text says: all of them, or those that are not as they would be without.
+enum class Attributes : std::uint8_t { all, changed };
+
 // The canonical text of an expression that was built: text(parse(text(e))) == text(e), and it builds the same nodes.
-std::string text(GraphBuilder::Impl& graph, const Expression& expression);
-// ", axis=1, keepdims=false": every attribute of the schema.
-std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchema& schema, const AttrList& given);
+std::string text(GraphBuilder::Impl& graph, const Expression& expression, Attributes which = Attributes::all);
+// ", axis=1, keepdims=false"
+std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchema& schema, const AttrList& given,
+                            Attributes which = Attributes::all);
 
 }  // namespace graphrun::expression

@@ -64,8 +64,8 @@ struct Written {
 
 class Writer {
  public:
-  Writer(GraphBuilder::Impl& graph, const Expression& expression)
-      : graph_(graph), expression_(expression), literals_(literals(graph, expression)) {}
+  Writer(GraphBuilder::Impl& graph, const Expression& expression, Attributes which)
+      : graph_(graph), expression_(expression), which_(which), literals_(literals(graph, expression)) {}
 
   // Bottom up, and each text moved into the one it is part of: a sum may have many thousand terms.
   std::string run() {
@@ -131,34 +131,37 @@ class Writer {
       const std::optional<AttrValue>& value = literals_[argument.value];
       if (value) given.emplace_back(argument.key, *value);
     }
-    text += function ? attributes_text(graph_, function->attributes, given) : "";
+    text += function ? attributes_text(graph_, function->attributes, given, which_) : "";
     return text + ")";
   }
 
   GraphBuilder::Impl& graph_;
   const Expression& expression_;
+  Attributes which_;
   const std::vector<std::optional<AttrValue>> literals_;  // by term
   std::vector<Written> written_;
 };
 
 }  // namespace
 
-std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchema& schema, const AttrList& given) {
+std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchema& schema, const AttrList& given,
+                            Attributes which) {
   std::string text;
   const AttrList values = ir::Attrs(schema, given).list();
   for (std::size_t i = 0; i < schema.size(); ++i) {
     const ir::AttrDef& def = schema[i];
     const AttrValue& value = values[i].second;
-    const std::optional<std::string> nothing =
-        !def.required && value == def.fallback ? default_text(def) : std::nullopt;
+    const bool is_default = !def.required && value == def.fallback;
+    if (is_default && which == Attributes::changed) continue;
+    const std::optional<std::string> nothing = is_default ? default_text(def) : std::nullopt;
     if (nothing && nothing->empty()) continue;
     text += fmt::format(", {}={}", def.name, nothing ? *nothing : std::visit(ToText{graph}, value));
   }
   return text;
 }
 
-std::string text(GraphBuilder::Impl& graph, const Expression& expression) {
-  const std::string value = Writer(graph, expression).run();
+std::string text(GraphBuilder::Impl& graph, const Expression& expression, Attributes which) {
+  const std::string value = Writer(graph, expression, which).run();
   return expression.name.empty() ? value : fmt::format("{} = {}", expression.name, value);
 }
 
