@@ -184,9 +184,9 @@ void take_model(const std::vector<std::string>& words, std::size_t at, const Ver
 
 void take_shell(const std::vector<std::string>& words, Arguments& arguments) {
   arguments.word = words.size() > 1 ? words[1] : "";
-  if (arguments.word != "bash" && arguments.word != "zsh") {
-    throw usage("shell", words.size() > 1 ? fmt::format("completion knows bash and zsh, not '{}'", words[1])
-                                          : "completion needs the name of a shell: bash or zsh");
+  if (arguments.word != "bash" && arguments.word != "zsh" && arguments.word != "fish") {
+    throw usage("shell", words.size() > 1 ? fmt::format("completion knows bash, zsh and fish, not '{}'", words[1])
+                                          : "completion needs the name of a shell: bash, zsh or fish");
   }
   refuse_extra(words, 2, "completion");
 }
@@ -273,6 +273,10 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
       throw usage("stdin", "the model and the data cannot both come from stdin", "give one of them as a file");
     return refuse_extra(words, at + 2, verb->name);
   }
+  if (arguments.values) {
+    arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
+    return;
+  }
   if (words.size() > at + 1) {
     throw usage("extra_word",
                 fmt::format("one model file at a time: '{}' was given, then '{}'", words[at], words[at + 1]));
@@ -282,7 +286,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
 // `show --weights FILE [NAME ...]` has no model: then its other words are arrays of that file.
 bool takes_arrays(const SplitLine& line, Arguments& arguments) {
   const std::vector<std::string>& words = line.words;
-  if (words.empty() || words[0] != "show" || !was_given(line, "--weights")) return false;
+  if (words.empty() || words[0] != "show" || !was_given(line, "--weights") || was_given(line, "--values")) return false;
   arguments.verb = words[0];
   arguments.arrays = true;
   arguments.names.assign(words.begin() + 1, words.end());
@@ -319,7 +323,11 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
   if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");
   if (!arguments.save_array.empty() && arguments.names.size() != 1)
     throw usage("flags", "--save-array goes with one array: graphrun show --weights FILE NAME --save-array FILE.npy");
-  if (arguments.json &&
+  if (!arguments.values && arguments.verb == "show" && (!arguments.split.empty() || !arguments.of.empty()))
+    throw usage("flags", fmt::format("{} goes with --values", arguments.of.empty() ? "--split" : "--of"));
+  if (arguments.values && (arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
+    throw usage("flags", "show --values goes with no other form");
+  if (arguments.json && !arguments.values && !arguments.settings &&
       (arguments.gradients || arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
     throw usage("flags", "show --json prints the model file: it goes with no other form");
   if (arguments.session.executor == "auto" && !arguments.session.target.empty())
@@ -341,6 +349,7 @@ Arguments parse(int argc, const char* const* argv) {
     if (!line.words.empty() && find_verb(line.words[0]) != nullptr) arguments.word = line.words[0];
     return arguments;
   }
+  arguments.values = was_given(line, "--values");
   if (!takes_arrays(line, arguments)) take_words(line.words, arguments);
   apply_flags(line, arguments);
   refuse_contradictions(line, arguments);

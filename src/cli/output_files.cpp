@@ -21,6 +21,7 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
   open(trace, arguments.profile_trace, "profile.write");
   open(dump, arguments.dump_to, "dump.write");
   open(report, arguments.report, "report.write");
+  open(array, arguments.save_array, "array.write");
 
   const std::vector<Entry> entries = opened();
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -32,7 +33,7 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
           "each needs a name of its own");
     }
   }
-  refuse(arguments.model, "the model file");
+  if (!arguments.model.empty()) refuse(arguments.model, "the model file");
   if (!arguments.load.weights.empty()) refuse(arguments.load.weights, "the weights that --weights reads");
   if (arguments.session.executor.find('/') != std::string::npos) refuse(arguments.session.executor, "the executor");
   refuse("/dev/stdout", "where stdout goes");
@@ -44,7 +45,7 @@ void OutputFiles::refuse_read(const Model& model) const {
 }
 
 void OutputFiles::connect(Diagnostics& diagnostics) {
-  for (std::optional<OutputFile>* file : {&log, &losses, &weights, &trace, &dump, &report}) {
+  for (std::optional<OutputFile>* file : {&log, &losses, &weights, &trace, &dump, &report, &array}) {
     if (!*file || !(*file)->is_direct()) continue;
     const Waiting waiting(diagnostics, fmt::format("waiting for a reader of '{}'", (*file)->path()));
     (*file)->connect();
@@ -62,6 +63,7 @@ std::vector<OutputFiles::Entry> OutputFiles::opened() const {
   add("--profile-trace", trace);
   add("--dump-to", dump);
   add("--report", report);
+  add("--save-array", array);
   return entries;
 }
 

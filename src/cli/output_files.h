@@ -23,7 +23,7 @@ class OutputFiles {
   void refuse_read(const Model& model) const;
   void connect(Diagnostics& diagnostics);
 
-  std::optional<OutputFile> log, losses, weights, trace, dump, report;
+  std::optional<OutputFile> log, losses, weights, trace, dump, report, array;
 
  private:
   struct Entry {
