@@ -168,6 +168,7 @@ void refuse_data(const std::string& model, const Verb& verb) {
 }
 
 const std::string kStdin = "/dev/stdin";
+const std::string kRuns = "runs";
 
 void take_model(const std::vector<std::string>& words, std::size_t at, const Verb& verb, Arguments& arguments) {
   const std::string& model = words[at] == "-" ? kStdin : words[at];
@@ -234,6 +235,16 @@ void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
   refuse_extra(words, 2, "help");
 }
 
+// `runs` lists the folder that the pages name, when it is there.
+void take_usual_folder(const Verb& verb, Arguments& arguments) {
+  std::error_code ignored;
+  if (verb.name != "runs" || !std::filesystem::is_directory(kRuns, ignored)) {
+    throw usage("no_folder", fmt::format("{0} needs a folder: graphrun {0} FOLDER", verb.name),
+                fmt::format("graphrun train MODEL.json --run-dir {} keeps a run in one", kRuns));
+  }
+  arguments.names = {kRuns};
+}
+
 // A word that is both a verb and a file is the verb; ./train is the file.
 void take_words(const std::vector<std::string>& words, Arguments& arguments) {
   if (words.empty()) throw usage("no_model", "no model file was given: graphrun MODEL.json");
@@ -251,8 +262,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
     case Words::data:
       return take_data(words, *verb, arguments);
     case Words::folders:
-      if (words.size() == at)
-        throw usage("no_folder", fmt::format("{0} needs a folder: graphrun {0} FOLDER", words[0]));
+      if (words.size() == at) return take_usual_folder(*verb, arguments);
       arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
       return;
     case Words::tables:
@@ -317,8 +327,6 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
   }
   if (arguments.quiet && arguments.verbose) throw usage("flags", "--quiet and --verbose exclude each other");
   if (!arguments.run_name.empty() && arguments.run_dir.empty()) throw usage("flags", "--run-name goes with --run-dir");
-  if (arguments.verb == "sweep" && arguments.run_dir.empty())
-    throw usage("flags", "sweep needs a folder for its runs: --run-dir=FOLDER", "the same command goes on with it");
   if (arguments.csv && arguments.json) throw usage("flags", "--csv and --json exclude each other");
   if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");
   if (!arguments.save_array.empty() && arguments.names.size() != 1)
@@ -354,7 +362,11 @@ Arguments parse(int argc, const char* const* argv) {
   apply_flags(line, arguments);
   refuse_contradictions(line, arguments);
   arguments.command.assign(argv, argv + argc);
-  if (arguments.verb == "sweep") arguments.passed_on = flags_of_trainings(line);
+  if (arguments.verb == "sweep") {
+    arguments.passed_on = flags_of_trainings(line);
+    if (arguments.run_dir.empty())
+      arguments.run_dir = std::filesystem::path(arguments.model).stem().string() + "-sweep";
+  }
   return arguments;
 }
 

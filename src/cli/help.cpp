@@ -104,7 +104,7 @@ std::span<const Told> examples() {
   static const Told kTable[] = {
       {"graphrun model.json", "train on the CPU, the results on stdout"},
       {"graphrun --executor=cuda model.json", "the same on a GPU"},
-      {"graphrun model.json --epochs=5 --set train.optimizer.sgd.lr=0.1", ""},
+      {"graphrun model.json --epochs=5 --set train.optimizer.sgd.lr=0.1", "with other settings"},
       {"graphrun model.json --json --quiet > result.json", "one JSON object and nothing else"},
       {"graphrun plan model.json --executor=cuda --target=h200", "the memory plan of a GPU, without one"},
       {"graphrun verify model.json --executor=cuda", "every step on a GPU against the reference"},

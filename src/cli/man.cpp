@@ -107,10 +107,7 @@ std::string manual() {
   text += section("FILES");
   for (const Path& path : kFiles) text += item(path.name, "", path.text);
   text += section("EXAMPLES");
-  for (const auto& [command, meaning] : examples()) {
-    if (!meaning.empty()) text += ".PP\n" + lines_of(meaning + ":");
-    text += as_typed(command);
-  }
+  for (const auto& [command, meaning] : examples()) text += item(command, "", meaning);
   return text;
 }
 

@@ -13,10 +13,12 @@
 #include "graphrun/params/all.h"
 #include "graphrun/program.h"
 #include "graphrun/session.h"
+#include "open.h"
 #include "plan_picture.h"
 #include "plot/render.h"
 #include "terminal.h"
 #include "verbs.h"
+#include "waiting.h"
 
 namespace graphrun::cli {
 namespace {
@@ -235,8 +237,8 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   std::optional<OutputFile> file = picture_file(arguments);
   LoadOptions load = arguments.load;
   load.data = DataUse::sizes;
-  const Model model = load_model(arguments.model, load);
-  for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
+  const Model model = read_model(arguments, load, diagnostics);
+  const Waiting waiting(diagnostics, "planning");
   Fusion fusion;
   const Program program = plan_program(model, arguments.session, &fusion);
   const std::string_view executor = arguments.session.executor;

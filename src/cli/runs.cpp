@@ -77,7 +77,7 @@ const Verb runs_verb = {
     "",
     Words::folders,
     "list stored runs, or tell in what some differ",
-    R"(Lists the runs that `train --run-dir` and `sweep` have stored in a folder: the settings in which they differ, loss
+    R"(Lists the runs that `train --run-dir` and `sweep` have stored in a folder, "runs" by default: the settings in which they differ, loss
 and metrics of every split. Of folders of single runs it prints what differs between them, settings and results.
 --sort takes a column, with a - before it the largest first, --columns others. With --json, stdout is one array with
 an object for each run: run, folder, state, and every figure by its key.)",

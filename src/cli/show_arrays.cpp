@@ -6,6 +6,7 @@
 #include "graphrun/error.h"
 #include "graphrun/inspection.h"
 #include "graphrun/weights.h"
+#include "open.h"
 #include "output_files.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -100,9 +101,8 @@ int show_values(const Arguments& arguments, Diagnostics& diagnostics) {
                       std::any_of(arguments.names.begin(), arguments.names.end(),
                                   [](const std::string& name) { return name.ends_with(kGradient); });
   OutputFiles outputs(arguments);
-  Model model = load_model(arguments.model, arguments.load);
+  Model model = read_model(arguments, diagnostics);
   outputs.refuse_read(model);
-  for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
   const std::string name = model.name;
   const Inspection inspection(std::move(model), options);
   const std::vector<Inspection::Entry> entries =

@@ -1,6 +1,6 @@
 // waiting.h: says what takes so long, when it takes longer than a second.
-// Contract: one line on stderr, a second after the constructor, unless the destructor came first or stderr is not to be
-// talked to. Where no thread can be had for it nothing is said.
+// Contract: a line on stderr a second after the constructor, and again after 2, 4, 8, ... seconds, until the
+// destructor; none where stderr is not to be talked to, or no thread can be had for it.
 #pragma once
 
 #include <atomic>
@@ -8,9 +8,11 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "diagnostics.h"
+#include "graphrun/model.h"
 
 namespace graphrun::cli {
 
@@ -39,16 +41,22 @@ class Ticker {
 
 class Waiting {
  public:
-  Waiting(Diagnostics& diagnostics, std::string text) {
-    if (!diagnostics.chatty()) return;
-    ticker_.start(1, [&diagnostics, text = std::move(text)] {
-      diagnostics.note(text);
-      return -1.0;
-    });
+  Waiting(Diagnostics& diagnostics, std::string what);
+
+  void tell(std::string_view what, double done);  // OnProgress, for as long as this lives
+  OnProgress progress() {
+    return [this](std::string_view what, double done) { tell(what, done); };
   }
 
  private:
-  Ticker ticker_;
+  double tick();
+
+  Diagnostics& diagnostics_;
+  std::mutex mutex_;
+  std::string what_;
+  double done_ = -1;  // a share; below 0: not known
+  double wait_ = 1;   // seconds until the next line
+  Ticker ticker_;     // the last member: it uses the others
 };
 
 }  // namespace graphrun::cli

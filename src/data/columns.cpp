@@ -323,6 +323,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
     }
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+    fit.files.tell(fmt::format("taking the values of '{}'", inputs[i].name));
     Pipeline* pipeline = i < pipelines.size() ? &pipelines[i] : nullptr;
     const ClassStep* classes = pipeline ? pipeline->class_step() : nullptr;
     const NamedArray* array = choices[i].is_said || !table.keyed ? nullptr : table.find(inputs[i].name);

@@ -69,6 +69,9 @@ TEST_F(Cli, ProgressWithMetricsFitsTheScreen) {
     for (std::string drawn; std::getline(stream, drawn, '\r');) {
       EXPECT_LT(drawn.size(), columns + 0u) << drawn;
       if (has(drawn, "loss")) last = drawn;
+      if (columns >= 80 && has(drawn, "ETA")) {
+        EXPECT_TRUE(has(drawn, "/s  ETA ") && has(drawn, "validation")) << drawn;
+      }
       // Whole figures or none: each word of letters has its number.
       const std::size_t end = drawn.find_last_not_of(" \n");
       EXPECT_TRUE(end == std::string::npos || columns == 20 || std::isdigit(drawn[end]) || drawn.find("/s") < end + 2)
