@@ -268,7 +268,8 @@ end
 function __graphrun_settings  # of the model on the line
     for word in (commandline -opc)[2..-1] (commandline -o)[2..-1]
         if string match -qr '\.(json|safetensors)$' -- $word; and test -f $word
-            (commandline -opc)[1] show $word --settings --quiet 2>/dev/null
+            set -l program (commandline -opc)[1]
+            $program show $word --settings --quiet 2>/dev/null
             return
         end
     end
@@ -284,8 +285,15 @@ function __graphrun_paths
         __graphrun_settings | string replace -r '=.*' =
     end
 end
+function __graphrun_models
+    set -l word (commandline -ct)
+    for file in $word*.json $word*.safetensors $word*/
+        echo $file
+    end
+end
 complete -c graphrun -f
-complete -c graphrun -k -n 'not __graphrun_verb_is help completion' -a '(__fish_complete_suffix .json .safetensors)'
+complete -c graphrun -n 'not __graphrun_verb_is help completion predict' -a '(__graphrun_models)'
+complete -c graphrun -n '__graphrun_verb_is predict' -F
 complete -c graphrun -n '__graphrun_verb_is completion' -a '{}'
 complete -c graphrun -n '__graphrun_verb_is help' -a '{} {}'
 )script",

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kRoom = 4096;  // of many metrics
 constexpr double kFirst = 0.8;       // seconds until something is said
-constexpr double kRedraw = 0.5;      // and until it is said again on a terminal; elsewhere ever more rarely
+constexpr double kRedraw = 0.5;      // and until it is said again on a terminal
 
 // "  26k/s"
 void append_short_rate(fmt::basic_memory_buffer<char, 64>& text, double per_second) {
@@ -63,7 +63,7 @@ double Progress::tick() {
   }
   line_.push_back('\n');
   write_error({line_.data(), line_.size()});
-  return 4 * seconds;
+  return until_next_line(seconds);
 }
 
 void Progress::report(const Report& report) {

@@ -10,6 +10,7 @@
 #include "output_files.h"
 #include "terminal.h"
 #include "verbs.h"
+#include "waiting.h"
 
 namespace graphrun::cli {
 namespace {
@@ -104,7 +105,10 @@ int show_values(const Arguments& arguments, Diagnostics& diagnostics) {
   Model model = read_model(arguments, diagnostics);
   outputs.refuse_read(model);
   const std::string name = model.name;
-  const Inspection inspection(std::move(model), options);
+  const Inspection inspection = [&] {
+    const Waiting waiting(diagnostics, "running a batch");
+    return Inspection(std::move(model), options);
+  }();
   const std::vector<Inspection::Entry> entries =
       chosen(inspection.entries(), arguments.names, [&](const std::string& wanted) { (void)inspection.read(wanted); });
   if (outputs.array) {

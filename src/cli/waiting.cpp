@@ -41,7 +41,7 @@ void Ticker::run(double wait) {
 }
 
 Waiting::Waiting(Diagnostics& diagnostics, std::string what) : diagnostics_(diagnostics), what_(std::move(what)) {
-  if (diagnostics.chatty()) ticker_.start(wait_, [this] { return tick(); });
+  if (diagnostics.chatty()) ticker_.start(waited_, [this] { return tick(); });
 }
 
 void Waiting::tell(std::string_view what, double done) {
@@ -57,8 +57,9 @@ double Waiting::tick() {
     text = done_ < 0 ? what_ + " ..." : fmt::format("{}: {:.0f} %", what_, 100 * done_);
   }
   diagnostics_.note(text);
-  wait_ *= 2;
-  return wait_ / 2;
+  const double wait = until_next_line(waited_);
+  waited_ += wait;
+  return wait;
 }
 
 }  // namespace graphrun::cli

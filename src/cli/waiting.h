@@ -1,8 +1,9 @@
 // waiting.h: says what takes so long, when it takes longer than a second.
-// Contract: a line on stderr a second after the constructor, and again after 2, 4, 8, ... seconds, until the
-// destructor; none where stderr is not to be talked to, or no thread can be had for it.
+// Contract: a line on stderr each second after the constructor, later ever more rarely, until the destructor; none
+// where stderr is not to be talked to, or no thread can be had for it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -39,6 +40,11 @@ class Ticker {
   std::thread thread_;
 };
 
+// Seconds until the next line about something that has taken so long: a log does not grow with time.
+inline double until_next_line(double seconds) {
+  return std::max(1.0, seconds / 4);
+}
+
 class Waiting {
  public:
   Waiting(Diagnostics& diagnostics, std::string what);
@@ -54,9 +60,9 @@ class Waiting {
   Diagnostics& diagnostics_;
   std::mutex mutex_;
   std::string what_;
-  double done_ = -1;  // a share; below 0: not known
-  double wait_ = 1;   // seconds until the next line
-  Ticker ticker_;     // the last member: it uses the others
+  double done_ = -1;   // a share; below 0: not known
+  double waited_ = 1;  // seconds, when the next line is told
+  Ticker ticker_;      // the last member: it uses the others
 };
 
 }  // namespace graphrun::cli

@@ -199,6 +199,7 @@ class Chooser {
 
   template <class F>
   ArrayPtr attempt(const NamedArray& named, F f) {
+    fit_.files.tell(fmt::format("reading the values of '{}'", named.name));
     try {
       ArrayPtr array = f();
       if (!array || array->shape.rank() > 0) return array;
@@ -323,7 +324,6 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
     }
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    fit.files.tell(fmt::format("taking the values of '{}'", inputs[i].name));
     Pipeline* pipeline = i < pipelines.size() ? &pipelines[i] : nullptr;
     const ClassStep* classes = pipeline ? pipeline->class_step() : nullptr;
     const NamedArray* array = choices[i].is_said || !table.keyed ? nullptr : table.find(inputs[i].name);

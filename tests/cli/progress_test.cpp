@@ -108,6 +108,23 @@ TEST_F(Cli, SomethingIsSaidBeforeTheFirstEpochHasEnded) {
   }
 }
 
+// Data that take long to come, in a pipe: what is waited for is told after a second, and again.
+TEST_F(Cli, WhatIsReadIsToldWhenItTakesLong) {
+  Json model = Json::parse(kLine);
+  model["data"] = Json::parse(R"({"train": {"csv": "/dev/stdin", "x": ["a"], "y": ["b"]}})");
+  const std::string path = file("piped.json", model.dump());
+  const std::string command =
+      "(printf 'a,b\n1,3\n'; sleep 2.5; printf '2,5\n') | exec '" GRAPHRUN_CLI "' '" + path + "' ";
+  const Outcome outcome = run({"/bin/sh", "-c", command});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> told = lines(outcome.err);
+  ASSERT_GT(told.size(), 2u) << outcome.err;
+  EXPECT_EQ(told[0], "reading '/dev/stdin' ...");
+  EXPECT_EQ(told[1], "reading '/dev/stdin' ...");
+  EXPECT_TRUE(told[2].starts_with("epoch ")) << outcome.err;
+  EXPECT_EQ(run({"/bin/sh", "-c", command + "--quiet"}).err, "");
+}
+
 TEST_F(Cli, OnATerminalOneLineIsRewritten) {
   if (const std::string why = no_terminal(); !why.empty()) GTEST_SKIP() << why;
   const Outcome outcome = graphrun({model_, "--epochs=50"}, {.terminal = true});
