@@ -103,7 +103,7 @@ TEST_F(Completion, ZshIsOfferedTheSame) {
     return lines(outcome.out);
   };
   EXPECT_TRUE(contains(offers("", ""), "verify"));
-  EXPECT_TRUE(contains(offers("", ""), "files -g *.json"));
+  EXPECT_TRUE(contains(offers("", ""), "files -g *.(json|safetensors)"));
   EXPECT_FALSE(contains(offers("plan", ""), "verify"));
   EXPECT_TRUE(contains(offers("verify", "--"), "--trajectory"));
   EXPECT_FALSE(contains(offers("--json plan", "--"), "--trajectory"));

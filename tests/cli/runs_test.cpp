@@ -59,7 +59,7 @@ TEST_F(Runs, KeepWhatATrainingWasAndReached) {
 TEST_F(Runs, OfOtherOptimizersDifferByTheirNames) {
   for (const char* set : {"train.optimizer.sgd.lr=0.01", "train.optimizer=adam"})
     ASSERT_EQ(
-        graphrun({model_, "--quiet", "--run-dir", runs_, "--seed", set[16] == '.' ? "1" : "2", "--set", set}).code, 0);
+        graphrun({model_, "--quiet", "--run-dir", runs_, "--seed", set[15] == '.' ? "1" : "2", "--set", set}).code, 0);
   const std::string head = lines(graphrun({"runs", runs_}).out)[0];
   EXPECT_TRUE(has(head, " optimizer ") && has(head, " seed ")) << head;
   EXPECT_FALSE(has(head, "beta1")) << head;
