@@ -297,6 +297,11 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
 bool takes_arrays(const SplitLine& line, Arguments& arguments) {
   const std::vector<std::string>& words = line.words;
   if (words.empty() || words[0] != "show" || !was_given(line, "--weights") || was_given(line, "--values")) return false;
+  if (std::error_code ignored;
+      words.size() > 1 && words[1].ends_with(".json") && std::filesystem::exists(words[1], ignored))
+    throw usage(
+        "flags", "show MODEL --weights FILE goes with --values",
+        fmt::format("graphrun show {} --values --weights FILE shows what the model computes with them", words[1]));
   arguments.verb = words[0];
   arguments.arrays = true;
   arguments.names.assign(words.begin() + 1, words.end());
@@ -333,6 +338,9 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
     throw usage("flags", "--save-array goes with one array: graphrun show --weights FILE NAME --save-array FILE.npy");
   if (!arguments.values && arguments.verb == "show" && (!arguments.split.empty() || !arguments.of.empty()))
     throw usage("flags", fmt::format("{} goes with --values", arguments.of.empty() ? "--split" : "--of"));
+  if (arguments.settings && (arguments.values || arguments.gradients || arguments.dot || arguments.whole_step ||
+                             arguments.rows || arguments.source))
+    throw usage("flags", "show --settings goes with no other form but --json");
   if (arguments.values && (arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
     throw usage("flags", "show --values goes with no other form");
   if (arguments.json && !arguments.values && !arguments.settings &&

@@ -102,6 +102,8 @@ TEST_F(Values, MistakesAreRefused) {
   expect_refused(graphrun({"show", model_, "--values", "--save-array", "x.npy"}), {"one array"});
   expect_refused(graphrun({"show", model_, "--values", "x", "--save-array", model_}), {"is the model file"});
   expect_refused(graphrun({"show", model_, "--values", "--weights", file("odd.npz", "no")}), {"odd.npz"});
+  expect_refused(graphrun({"show", model_, "--weights", "w.npz"}), {"goes with --values"});
+  expect_refused(graphrun({"show", model_, "--settings", "--dot"}), {"no other form"});
   expect_refused(graphrun({"show", model_, "more"}), {"one model file at a time"});
 }
 
