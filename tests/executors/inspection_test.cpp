@@ -114,7 +114,7 @@ TEST(Inspection, GradientsMayBeOfAnyExpression) {
 TEST(Inspection, AgreesWithTheReferenceOnEveryValue) {
   for (const bool small : {true, false}) {
     InspectionOptions options = with_gradients("ref");
-    options.split = "test";
+    if (small) options.split = "test";
     const Inspection reference(small ? verified_model() : classifier(), options);
     options.executor = "cpu";
     const Inspection inspection(small ? verified_model() : classifier(), options);

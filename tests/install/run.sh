@@ -60,7 +60,7 @@ for script in bash-completion/completions/graphrun zsh/site-functions/_graphrun 
 done
 offered="$(bash --norc -c "source '$prefix/share/bash-completion/completions/graphrun' &&
   COMP_WORDS=('$prefix/bin/graphrun' '$prefix/share/graphrun/models/digits.json' --set train.ep) COMP_CWORD=3 &&
-  _graphrun && echo \"\${COMPREPLY[@]}\"")"
+  { _graphrun || true; } && echo \"\${COMPREPLY[@]}\"")"
 [ "$offered" = "train.epochs=" ] || fail "bash offers '$offered' after --set train.ep"
 if command -v zsh >/dev/null; then
   zsh -n "$prefix/share/zsh/site-functions/_graphrun" || fail "zsh does not read _graphrun"
