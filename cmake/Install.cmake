@@ -28,3 +28,18 @@ install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/graphrun FILES_MAT
   PATTERN "*.json" PATTERN "data/*.gz" PATTERN "data/README.md" PATTERN "mnist" EXCLUDE)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# The page for man, and completion where each shell looks for it: printed by the command line that is installed.
+set(pages ${PROJECT_BINARY_DIR}/pages)
+add_custom_command(OUTPUT ${pages}/graphrun.1 ${pages}/graphrun ${pages}/_graphrun ${pages}/graphrun.fish
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}
+  COMMAND graphrun_cli help --man > ${pages}/graphrun.1
+  COMMAND graphrun_cli completion bash > ${pages}/graphrun
+  COMMAND graphrun_cli completion zsh > ${pages}/_graphrun
+  COMMAND graphrun_cli completion fish > ${pages}/graphrun.fish
+  DEPENDS graphrun_cli VERBATIM)
+add_custom_target(graphrun_pages ALL DEPENDS ${pages}/graphrun.1)
+install(FILES ${pages}/graphrun.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${pages}/graphrun DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${pages}/_graphrun DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${pages}/graphrun.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -149,6 +150,10 @@ struct Model {
   DataSet data;
 };
 
+// What is under way, and how much of it is done, from 0 to 1; below 0: not known. Called often, in the thread that
+// called the library: it has to be quick.
+using OnProgress = std::function<void(std::string_view what, double done)>;
+
 // What load_model() asks of the data.
 enum class DataUse {
   values,  // all of it
@@ -173,6 +178,7 @@ struct LoadOptions {
   // When set, the first call keeps the model file's bytes here and the next ones take it: a pipe is read once only.
   std::shared_ptr<std::optional<std::string>> text = {};
   std::shared_ptr<std::optional<std::string>> piped_weights = {};  // the same of `weights`, where that is a pipe
+  OnProgress on_progress = {};                                     // of reading the data
 };
 
 // `path` is a model file, or a safetensors file of weights with its model inside (weights.h): then LoadOptions::weights

@@ -30,6 +30,16 @@ GRAPHRUN_API ModelSummary check_model(const std::string& path, const LoadOptions
 // The model file with every default filled in. Reading it gives the same model, and itself as its canonical form.
 GRAPHRUN_API std::string canonical_model(const std::string& path, const LoadOptions& options = {});
 
+// A path that LoadOptions::overrides and --set take, what it holds (empty: nothing), and the words it may hold where
+// these are few.
+struct Setting {
+  std::string path, value;
+  std::vector<std::string> choices;
+};
+// Of the sections constants, data, parameters, graph (layers) and train, in the order of the canonical form; values of
+// more than 80 characters are left out.
+GRAPHRUN_API std::vector<Setting> model_settings(const std::string& path, const LoadOptions& options = {});
+
 // The seed that a training of it would begin with.
 GRAPHRUN_API std::uint64_t seed_of(const std::string& path, const LoadOptions& options = {});
 

@@ -170,6 +170,7 @@ void refuse_data(const std::string& model, const Verb& verb) {
 }
 
 const std::string kStdin = "/dev/stdin";
+const std::string kRuns = "runs";
 
 void take_model(const std::vector<std::string>& words, std::size_t at, const Verb& verb, Arguments& arguments) {
   const std::string& model = words[at] == "-" ? kStdin : words[at];
@@ -186,9 +187,9 @@ void take_model(const std::vector<std::string>& words, std::size_t at, const Ver
 
 void take_shell(const std::vector<std::string>& words, Arguments& arguments) {
   arguments.word = words.size() > 1 ? words[1] : "";
-  if (arguments.word != "bash" && arguments.word != "zsh") {
-    throw usage("shell", words.size() > 1 ? fmt::format("completion knows bash and zsh, not '{}'", words[1])
-                                          : "completion needs the name of a shell: bash or zsh");
+  if (arguments.word != "bash" && arguments.word != "zsh" && arguments.word != "fish") {
+    throw usage("shell", words.size() > 1 ? fmt::format("completion knows bash, zsh and fish, not '{}'", words[1])
+                                          : "completion needs the name of a shell: bash, zsh or fish");
   }
   refuse_extra(words, 2, "completion");
 }
@@ -236,6 +237,16 @@ void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
   refuse_extra(words, 2, "help");
 }
 
+// `runs` lists the folder that the pages name, when it is there.
+void take_usual_folder(const Verb& verb, Arguments& arguments) {
+  std::error_code ignored;
+  if (verb.name != "runs" || !std::filesystem::is_directory(kRuns, ignored)) {
+    throw usage("no_folder", fmt::format("{0} needs a folder: graphrun {0} FOLDER", verb.name),
+                fmt::format("graphrun train MODEL.json --run-dir {} keeps a run in one", kRuns));
+  }
+  arguments.names = {kRuns};
+}
+
 // A word that is both a verb and a file is the verb; ./train is the file.
 void take_words(const std::vector<std::string>& words, Arguments& arguments) {
   if (words.empty()) throw usage("no_model", "no model file was given: graphrun MODEL.json");
@@ -253,8 +264,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
     case Words::data:
       return take_data(words, *verb, arguments);
     case Words::folders:
-      if (words.size() == at)
-        throw usage("no_folder", fmt::format("{0} needs a folder: graphrun {0} FOLDER", words[0]));
+      if (words.size() == at) return take_usual_folder(*verb, arguments);
       arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
       return;
     case Words::tables:
@@ -275,6 +285,10 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
       throw usage("stdin", "the model and the data cannot both come from stdin", "give one of them as a file");
     return refuse_extra(words, at + 2, verb->name);
   }
+  if (arguments.values) {
+    arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
+    return;
+  }
   if (words.size() > at + 1) {
     throw usage("extra_word",
                 fmt::format("one model file at a time: '{}' was given, then '{}'", words[at], words[at + 1]));
@@ -284,7 +298,12 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
 // `show --weights FILE [NAME ...]` has no model: then its other words are arrays of that file.
 bool takes_arrays(const SplitLine& line, Arguments& arguments) {
   const std::vector<std::string>& words = line.words;
-  if (words.empty() || words[0] != "show" || !was_given(line, "--weights")) return false;
+  if (words.empty() || words[0] != "show" || !was_given(line, "--weights") || was_given(line, "--values")) return false;
+  if (std::error_code ignored;
+      words.size() > 1 && words[1].ends_with(".json") && std::filesystem::exists(words[1], ignored))
+    throw usage(
+        "flags", "show MODEL --weights FILE goes with --values",
+        fmt::format("graphrun show {} --values --weights FILE shows what the model computes with them", words[1]));
   arguments.verb = words[0];
   arguments.arrays = true;
   arguments.names.assign(words.begin() + 1, words.end());
@@ -324,13 +343,18 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
     throw usage("flags",
                 "--resume=auto needs the folder of the checkpoints: --checkpoint-dir, or --run-dir and --run-name",
                 "--resume=FILE goes on from a single file");
-  if (arguments.verb == "sweep" && arguments.run_dir.empty())
-    throw usage("flags", "sweep needs a folder for its runs: --run-dir=FOLDER", "the same command goes on with it");
   if (arguments.csv && arguments.json) throw usage("flags", "--csv and --json exclude each other");
   if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");
   if (!arguments.save_array.empty() && arguments.names.size() != 1)
     throw usage("flags", "--save-array goes with one array: graphrun show --weights FILE NAME --save-array FILE.npy");
-  if (arguments.json &&
+  if (!arguments.values && arguments.verb == "show" && (!arguments.split.empty() || !arguments.of.empty()))
+    throw usage("flags", fmt::format("{} goes with --values", arguments.of.empty() ? "--split" : "--of"));
+  if (arguments.settings && (arguments.values || arguments.gradients || arguments.dot || arguments.whole_step ||
+                             arguments.rows || arguments.source))
+    throw usage("flags", "show --settings goes with no other form but --json");
+  if (arguments.values && (arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
+    throw usage("flags", "show --values goes with no other form");
+  if (arguments.json && !arguments.values && !arguments.settings &&
       (arguments.gradients || arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
     throw usage("flags", "show --json prints the model file: it goes with no other form");
   if (arguments.verb == "show" && arguments.svg &&
@@ -356,11 +380,16 @@ Arguments parse(int argc, const char* const* argv) {
     if (!line.words.empty() && find_verb(line.words[0]) != nullptr) arguments.word = line.words[0];
     return arguments;
   }
+  arguments.values = was_given(line, "--values");
   if (!takes_arrays(line, arguments)) take_words(line.words, arguments);
   apply_flags(line, arguments);
   refuse_contradictions(line, arguments);
   arguments.command.assign(argv, argv + argc);
-  if (arguments.verb == "sweep") arguments.passed_on = flags_of_trainings(line);
+  if (arguments.verb == "sweep") {
+    arguments.passed_on = flags_of_trainings(line);
+    if (arguments.run_dir.empty())
+      arguments.run_dir = std::filesystem::path(arguments.model).stem().string() + "-sweep";
+  }
   return arguments;
 }
 

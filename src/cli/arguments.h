@@ -20,6 +20,7 @@ struct Arguments {
   std::string verb = "train";          // as the table of verbs has it, whatever alias was typed
   std::string model;                   // path
   std::string word;                    // what else the verb takes: data, completion's shell, help's verb
+  bool man = false;                    // help
   bool help = false, version = false;  // then nothing else counts
 
   LoadOptions load;
@@ -33,7 +34,7 @@ struct Arguments {
   std::string x_column = "epoch";       // plot
   std::string log_axes;                 // plot: "x", "y", "xy"
   std::string title;                    // plot
-  std::string picture, split, array;    // plot: of a model; empty: what says most
+  std::string picture, split, array;    // plot: of a model; empty: what says most. show: split
   std::vector<std::string> keep;        // predict: columns
   bool labels = false;                  // predict
   bool probabilities = false;           // predict
@@ -59,6 +60,9 @@ struct Arguments {
   bool whole_step = false;              // show
   bool rows = false;                    // show
   bool source = false;                  // show
+  bool settings = false;                // show
+  bool values = false;                  // show: over a batch
+  std::string of;                       // show: what the gradients are of; empty: the loss
   std::string run_dir, run_name;        // train, sweep; empty: none
   std::string checkpoint_dir;           // train; empty: none
   CheckpointEvery checkpoint_every;     // train

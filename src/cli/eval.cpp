@@ -7,6 +7,7 @@
 #include "results.h"
 #include "terminal.h"
 #include "verbs.h"
+#include "waiting.h"
 
 namespace graphrun::cli {
 
@@ -21,7 +22,10 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
                 "\"test\": {...}");
   }
   if (arguments.verbose) describe(session, diagnostics);
-  Results results = evaluated(session);
+  Results results = [&] {
+    const Waiting waiting(diagnostics, "evaluating");
+    return evaluated(session);
+  }();
   if (arguments.json) results.settings = training_settings(session.model());
   if (outputs.report) {
     ReportSource source;

@@ -12,7 +12,19 @@
 namespace graphrun::cli {
 
 // What a shell offers for a flag's value.
-enum class Completes { nothing, files, folders, executors, targets, formats, instruction_sets, jit, math, axes };
+enum class Completes {
+  nothing,
+  files,
+  folders,
+  executors,
+  targets,
+  formats,
+  instruction_sets,
+  jit,
+  math,
+  axes,
+  settings
+};
 
 struct Flag {
   std::string_view name;   // "--epochs"

@@ -24,23 +24,34 @@ void tell_timings(const Session& session, Diagnostics& diagnostics) {
 
 }  // namespace
 
+Model read_model(const Arguments& arguments, Diagnostics& diagnostics) {
+  return read_model(arguments, arguments.load, diagnostics);
+}
+
+Model read_model(const Arguments& arguments, const LoadOptions& how, Diagnostics& diagnostics) {
+  Waiting waiting(diagnostics, fmt::format("reading {} and its data", arguments.model));
+  LoadOptions options = how;
+  options.on_progress = waiting.progress();
+  Model model = load_model(arguments.model, options);
+  for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
+  return model;
+}
+
 Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds,
                      const OutputFiles* outputs) {
   const double start = Profiler::now();
-  std::optional<Waiting> waiting;
-  waiting.emplace(diagnostics, fmt::format("reading {} and its data ...", arguments.model));
-  Model model = load_model(arguments.model, arguments.load);
-  waiting.reset();
+  Model model = read_model(arguments, diagnostics);
   if (outputs != nullptr) outputs->refuse_read(model);
   if (load_seconds != nullptr) *load_seconds = Profiler::now() - start;
   return open_session(std::move(model), arguments, diagnostics);
 }
 
 Session open_session(Model model, const Arguments& arguments, Diagnostics& diagnostics) {
-  for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
   std::optional<Waiting> waiting;
-  waiting.emplace(diagnostics, arguments.session.executor == "auto" ? "measuring executors ..." : "planning ...");
-  Session session(std::move(model), arguments.session);
+  waiting.emplace(diagnostics, "planning");
+  SessionOptions options = arguments.session;
+  options.on_progress = waiting->progress();
+  Session session(std::move(model), options);
   waiting.reset();
   tell_timings(session, diagnostics);
   for (const std::string& fallback : session.fusion().fallbacks) diagnostics.note(fallback);

@@ -10,6 +10,10 @@
 
 namespace graphrun::cli {
 
+// load_model(); `how` in place of arguments.load.
+Model read_model(const Arguments& arguments, Diagnostics& diagnostics);
+Model read_model(const Arguments& arguments, const LoadOptions& how, Diagnostics& diagnostics);
+
 // `load_seconds` gets how long reading the model and its data took; none of `outputs` may be
 // among what is read.
 Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds = nullptr,

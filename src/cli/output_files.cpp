@@ -26,6 +26,7 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
   open(dump, arguments.dump_to, "dump.write");
   open(report, arguments.report, "report.write");
   open(certificate, arguments.certificate, "certificate.write");
+  open(array, arguments.save_array, "array.write");
 
   const std::vector<Entry> entries = opened();
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -37,7 +38,7 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
           "each needs a name of its own");
     }
   }
-  refuse(arguments.model, "the model file");
+  if (!arguments.model.empty()) refuse(arguments.model, "the model file");
   if (!arguments.load.weights.empty()) refuse(arguments.load.weights, "the weights that --weights reads");
   if (!arguments.resume.empty()) refuse(arguments.resume, "the checkpoint that --resume reads");
   if (arguments.session.executor.find('/') != std::string::npos) refuse(arguments.session.executor, "the executor");
@@ -80,7 +81,7 @@ void OutputFiles::connect(Diagnostics& diagnostics) {
     file.connect();
   };
   for (OutputFile& file : logs) wait(file);
-  for (std::optional<OutputFile>* file : {&losses, &weights, &trace, &dump, &report, &certificate}) {
+  for (std::optional<OutputFile>* file : {&losses, &weights, &trace, &dump, &report, &certificate, &array}) {
     if (*file) wait(**file);
   }
 }
@@ -98,6 +99,7 @@ std::vector<OutputFiles::Entry> OutputFiles::opened() const {
   add("--dump-to", dump);
   add("--report", report);
   add("--certificate", certificate);
+  add("--save-array", array);
   return entries;
 }
 

@@ -28,7 +28,7 @@ class OutputFiles {
 
   std::vector<OutputFile> logs;
   std::optional<OutputFile> events;  // in the folder of --tensorboard
-  std::optional<OutputFile> losses, weights, trace, dump, report, certificate;
+  std::optional<OutputFile> losses, weights, trace, dump, report, certificate, array;
 
  private:
   struct Entry {

@@ -11,10 +11,12 @@
 #include "graphrun/params/all.h"
 #include "graphrun/program.h"
 #include "graphrun/session.h"
+#include "open.h"
 #include "picture_file.h"
 #include "plan_picture.h"
 #include "terminal.h"
 #include "verbs.h"
+#include "waiting.h"
 
 namespace graphrun::cli {
 namespace {
@@ -204,8 +206,8 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   PictureFile file(arguments, "plan.write");
   LoadOptions load = arguments.load;
   load.data = DataUse::sizes;
-  const Model model = load_model(arguments.model, load);
-  for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
+  const Model model = read_model(arguments, load, diagnostics);
+  const Waiting waiting(diagnostics, "planning");
   Fusion fusion;
   const Program program = plan_program(model, arguments.session, &fusion);
   const std::string_view executor = arguments.session.executor;

@@ -256,7 +256,7 @@ int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
   InputRows first = *reader.next();
   LoadOptions load = arguments.load;
   load.predicts = reader.streams() ? std::max<std::int64_t>(first.rows(), 1024) : first.rows();
-  Model model = load_model(arguments.model, load);
+  Model model = read_model(arguments, load, diagnostics);
   std::vector<std::optional<Standardization>> units = take_units(model);
   Session session = open_session(std::move(model), arguments, diagnostics);
   Predictions predictions(session, arguments, std::move(units));

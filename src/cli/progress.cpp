@@ -12,7 +12,18 @@ namespace {
 
 constexpr std::size_t kRoom = 4096;  // of many metrics
 constexpr double kFirst = 0.8;       // seconds until something is said
-constexpr double kRedraw = 0.5;      // and until it is said again on a terminal; elsewhere ever more rarely
+constexpr double kRedraw = 0.5;      // and until it is said again on a terminal
+
+// "  26k/s"
+void append_short_rate(fmt::basic_memory_buffer<char, 64>& text, double per_second) {
+  const auto to = std::back_inserter(text);
+  if (per_second >= 1e6)
+    fmt::format_to(to, "  {:.1f}M/s", per_second / 1e6);
+  else if (per_second >= 1e4)
+    fmt::format_to(to, "  {:.0f}k/s", per_second / 1e3);
+  else
+    fmt::format_to(to, "  {}/s", human_rate(per_second));
+}
 
 std::uint64_t steps_an_epoch(const Model& model) {
   const Split* train = model.data.find("train");
@@ -54,7 +65,7 @@ double Progress::tick() {
   }
   line_.push_back('\n');
   write_error({line_.data(), line_.size()});
-  return 4 * seconds;
+  return until_next_line(seconds);
 }
 
 void Progress::report(const Report& report) {
@@ -105,38 +116,49 @@ bool Progress::is_due(const Report& report) {
 // What there is room for, in the order of what one wants to know first: the loss, how long it takes, the validation,
 // the rate. The line has it in another order.
 void Progress::describe(const Report& report, std::size_t room) {
+  if (!describe(report, room, false)) describe(report, room, true);
+}
+
+bool Progress::describe(const Report& report, std::size_t room, bool in_short) {
+  const int digits = in_short ? 4 : 6;
   fmt::basic_memory_buffer<char, 64> time, rate;
   if (report.step > first_step_ && report.epoch < report.epochs) {
     const double steps = static_cast<double>(steps_an_epoch_) * static_cast<double>(report.epochs - report.epoch);
     const double left = steps / static_cast<double>(report.step - first_step_);
     fmt::format_to(std::back_inserter(time), "  ETA {}", human_duration(elapsed() * left));
   }
-  fmt::format_to(std::back_inserter(rate), "  {} steps/s", human_rate(report.steps_per_second));
+  if (in_short)
+    append_short_rate(rate, report.steps_per_second);
+  else
+    fmt::format_to(std::back_inserter(rate), "  {} steps/s", human_rate(report.steps_per_second));
 
   line_.clear();
-  fmt::format_to(std::back_inserter(line_), "epoch {}/{}  loss {:.6g}", report.epoch, report.epochs, report.loss);
+  fmt::format_to(std::back_inserter(line_), "epoch {}/{}  loss {:.{}g}", report.epoch, report.epochs, report.loss,
+                 digits);
   if (line_.size() > room) line_.resize(room);
   const bool timed = line_.size() + time.size() <= room;
   if (timed) room -= time.size();
-  if (evaluated_ > 0) describe_validation(report.epoch, room);
-  append({rate.data(), rate.size()}, room);
+  const bool validated = evaluated_ == 0 || describe_validation(report.epoch, room, digits);
+  const bool rated = append({rate.data(), rate.size()}, room);
   if (timed) line_.append(time.data(), time.data() + time.size());
+  return timed && validated && rated;
 }
 
-// With the epoch that it is of where that is not this one.
-void Progress::describe_validation(std::int64_t epoch, std::size_t room) {
+// With the epoch that it is of where that is not this one. Whether there was room for the loss.
+bool Progress::describe_validation(std::int64_t epoch, std::size_t room, int digits) {
   part_.clear();
   const auto to = std::back_inserter(part_);
   fmt::format_to(to, "  validation");
   if (evaluated_ != epoch) fmt::format_to(to, "@{}", evaluated_);
-  fmt::format_to(to, " loss {:.6g}", validation_.loss);
-  if (!append({part_.data(), part_.size()}, room)) return;
+  fmt::format_to(to, " loss {:.{}g}", validation_.loss, digits);
+  if (!append({part_.data(), part_.size()}, room)) return false;
   for (const auto& [name, value] : validation_.values) {
     if (name == "loss") continue;
     part_.clear();
-    fmt::format_to(to, " {} {:.6g}", name, value);
-    if (!append({part_.data(), part_.size()}, room)) return;
+    fmt::format_to(to, " {} {:.{}g}", name, value, digits);
+    if (!append({part_.data(), part_.size()}, room)) break;
   }
+  return true;
 }
 
 // Whether there was room.

@@ -1,8 +1,9 @@
 // progress.h: how far the training is, on stderr.
 // Contract: on a terminal one line that is rewritten in place with a carriage return (no escape codes), at most ten
-// times a second, with as many of its parts as the screen has room for; elsewhere a line for each report that is due,
-// kLines at most where the model does not say how often. Until the first report the steps so far are told, from a
-// second on. finish() leaves the cursor at the start of a fresh line. After the constructor nothing is allocated:
+// times a second, with as many of its parts as the screen has room for, which 80 columns have for all but the metrics;
+// elsewhere a line for each report that is due, kLines at most where the model does not say how often. Until the first
+// report the steps so far are told, from a second on. finish() leaves the cursor at the start of a fresh line. After
+// the constructor nothing is allocated:
 // --assert-no-alloc counts ours too. The session outlives it.
 #pragma once
 
@@ -33,7 +34,9 @@ class Progress {
   double tick();
   bool is_due(const Report& report);
   void describe(const Report& report, std::size_t room);  // in bytes
-  void describe_validation(std::int64_t epoch, std::size_t room);
+  // Whether there was room for all but the metrics.
+  bool describe(const Report& report, std::size_t room, bool in_short);
+  bool describe_validation(std::int64_t epoch, std::size_t room, int digits);
   bool append(std::string_view part, std::size_t room);
   double elapsed() const { return Profiler::now() - start_; }
   void rewrite();

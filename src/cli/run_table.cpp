@@ -14,8 +14,8 @@ namespace graphrun::cli {
 namespace {
 
 constexpr std::string_view kSettings = "settings.";
-// Never the same, and nothing that a run was made for.
-constexpr std::string_view kIncidental[] = {"seconds", "steps_per_second", "weights_hash", "arena_bytes"};
+// Never the same and nothing that a run was made for, or told among the settings already.
+constexpr std::string_view kIncidental[] = {"seconds", "steps_per_second", "weights_hash", "arena_bytes", "seed"};
 
 bool is_incidental(std::string_view key) {
   return std::find(std::begin(kIncidental), std::end(kIncidental), key) != std::end(kIncidental);
@@ -38,8 +38,14 @@ bool is_setting(std::string_view key) {
 
 struct Key {
   std::string name;
-  bool differs = false;
+  bool varies = false;   // among the runs that have it
+  bool differs = false;  // or some have none
 };
+
+// Where the optimizers are others, their names say it: not every key that one of them has.
+bool is_of_optimizer(std::string_view key) {
+  return key.starts_with("settings.optimizer.");
+}
 
 // Every key of any finished run, in the order of the runs' own.
 std::vector<Key> all_keys(const std::vector<RunRecord>& runs) {
@@ -54,15 +60,15 @@ std::vector<Key> all_keys(const std::vector<RunRecord>& runs) {
     for (const RunRecord::Entry& entry : run.entries) {
       const auto [at, fresh] = place.emplace(entry.key, keys.size());
       if (fresh) {
-        keys.push_back({entry.key, false});
+        keys.push_back({entry.key});
         first.push_back(entry.text);
         count.push_back(0);
       }
       ++count[at->second];
-      if (entry.text != first[at->second]) keys[at->second].differs = true;
+      if (entry.text != first[at->second]) keys[at->second].varies = true;
     }
   }
-  for (std::size_t i = 0; i < keys.size(); ++i) keys[i].differs = keys[i].differs || count[i] != finished;
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i].differs = keys[i].varies || count[i] != finished;
   return keys;
 }
 
@@ -82,8 +88,10 @@ std::string short_key(std::string_view key) {
 std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys;
   for (const Key& key : all_keys(runs)) {
-    if (is_setting(key.name) ? key.differs : is_split_figure(key.name)) keys.push_back(key.name);
+    const bool differs = is_of_optimizer(key.name) ? key.varies : key.differs;
+    if (is_setting(key.name) ? differs : is_split_figure(key.name)) keys.push_back(key.name);
   }
+  std::stable_partition(keys.begin(), keys.end(), is_setting);  // a run that others are unlike brings its settings last
   return keys;
 }
 

@@ -77,10 +77,10 @@ const Verb runs_verb = {
     "",
     Words::folders,
     "list stored runs, or tell in what some differ",
-    R"(Lists the runs that `train --run-dir` and `sweep` have stored in a folder: the settings in which they differ, loss
-and metrics of every split. Of folders of single runs it prints what differs between them, settings and results.
---sort takes a column, with a - before it the largest first, --columns others. With --json, stdout is one array with
-an object for each run: run, folder, state, and every figure by its key.)",
+    R"(Lists the runs that `train --run-dir` and `sweep` have stored in a folder, or in ./runs: the settings in which they
+differ, loss and metrics of every split. Of folders of single runs it prints what differs between them, settings and
+results. --sort takes a column, with a - before it the largest first, --columns others. With --json, stdout is one
+array with an object for each run: run, folder, state, and every figure by its key.)",
     R"(graphrun train model.json --run-dir runs
 graphrun runs runs --sort test.loss
 graphrun runs runs/0001 runs/0002)",

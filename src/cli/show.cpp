@@ -71,10 +71,27 @@ int draw_graph(const Arguments& arguments, PictureFile& file) {
   return kDone;
 }
 
-int run_show(const Arguments& arguments, Diagnostics&) {
+// Each as --set takes it, so that a line may be copied; then the words that it may be.
+int show_settings(const Arguments& arguments) {
+  const std::vector<Setting> settings = model_settings(arguments.model, arguments.load);
+  JsonWriter json;
+  std::string text;
+  json.begin_array();
+  for (const auto& [path, value, choices] : settings) {
+    json.begin_object().member("path", path).member("value", value).member("choices", choices).end_object();
+    text += printable(fmt::format("{}={}", path, value));
+    text += choices.empty() ? "\n" : fmt::format("  ({})\n", fmt::join(choices, " "));
+  }
+  write_results(arguments.json ? json.end_array().text() + "\n" : text);
+  return kDone;
+}
+
+int run_show(const Arguments& arguments, Diagnostics& diagnostics) {
   PictureFile file(arguments, "show.write");
   if (arguments.arrays) return show_arrays(arguments);
   if (arguments.svg) return draw_graph(arguments, file);
+  if (arguments.settings) return show_settings(arguments);
+  if (arguments.values) return show_values(arguments, diagnostics);
   if (arguments.source) return show_source(arguments);
   const ShowOptions options{arguments.gradients, arguments.dot};
   if (arguments.json) {
@@ -108,12 +125,20 @@ prints the canonical model file: the same model with every default filled in.
 
 --svg draws the graph: a box for each name of the file, with its shape and what it learns; with --whole-step one for
 each node of a training step.
+--settings prints what --set can change.
+
+--values prints statistics of every named value over a batch: minimum, maximum, mean, deviation, norm, share of zeros.
+--gradients then adds the loss's gradients with respect to parameters, inputs and values, --of EXPRESSION those of
+something else, summed where it is no number. With names, as in h or h.W:gradient, it prints only these, with a
+histogram and the first numbers. The weights are the initial ones unless --weights names others.
 
 show --weights FILE, without a model, prints the arrays of an NPZ or safetensors file with their statistics; of those
 that are named also a histogram and the first numbers. --save-array writes one as NPY, or as CSV.)",
     R"(graphrun show model.json --gradients
 graphrun show model.json --svg -o model.svg
 graphrun show model.json --json > canonical.json
+graphrun show model.json --values --gradients --weights model.npz --split validation
+graphrun show model.json --values x:gradient --of y_hat --weights model.npz --save-array sensitivity.csv
 graphrun show --weights model.npz h1.W)",
     run_show};
 

@@ -1,160 +1,122 @@
 #include "show_arrays.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <optional>
 
-#include "graphrun/elements.h"
+#include "array_text.h"
 #include "graphrun/error.h"
-#include "graphrun/scores.h"
-#include "graphrun/verify.h"
+#include "graphrun/inspection.h"
 #include "graphrun/weights.h"
-#include "json_writer.h"
+#include "open.h"
+#include "output_files.h"
 #include "terminal.h"
 #include "verbs.h"
+#include "waiting.h"
 
 namespace graphrun::cli {
 namespace {
 
-constexpr int kBins = 12;
-constexpr std::size_t kHeadRows = 8, kHeadColumns = 6, kBar = 40;
+constexpr std::string_view kGradient = ":gradient";
 
-struct Statistics {
-  std::uint64_t elements = 0, finite = 0, zeros = 0;
-  double min = kNoScore, max = kNoScore, mean = kNoScore, deviation = kNoScore, norm = kNoScore;  // of the finite ones
-};
-
-std::vector<double> numbers_of(const HostTensor& tensor) {
-  return with_elements(tensor, [](const auto values) { return std::vector<double>(values.begin(), values.end()); });
+std::string_view kind_name(Inspection::Kind kind) {
+  static constexpr std::string_view kNames[] = {"input", "parameter", "value", "gradient"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
-Statistics statistics_of(const std::vector<double>& values) {
-  Statistics of;
-  of.elements = values.size();
-  double squares = 0, size = 0;
-  for (const double x : values) {
-    if (!std::isfinite(x)) continue;
-    if (of.finite++ == 0) of.min = of.max = x, of.mean = 0;
-    of.zeros += x == 0 ? 1 : 0;
-    of.min = std::min(of.min, x);
-    of.max = std::max(of.max, x);
-    const double from_mean = x - of.mean;
-    of.mean += from_mean / static_cast<double>(of.finite);
-    squares += from_mean * (x - of.mean);
-    size += x * x;
+// Those that were named, in that order, or all.
+template <class Entry, class Refuse>
+std::vector<Entry> chosen(const std::vector<Entry>& entries, const std::vector<std::string>& names, Refuse refuse) {
+  if (names.empty()) return entries;
+  std::vector<Entry> wanted;
+  for (const std::string& name : names) {
+    const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& one) { return one.name == name; });
+    if (found == entries.end()) refuse(name);  // says which is near
+    wanted.push_back(*found);
   }
-  if (of.finite == 0) return of;
-  of.deviation = std::sqrt(squares / static_cast<double>(of.finite));
-  of.norm = std::sqrt(size);
-  return of;
+  return wanted;
 }
 
-std::string number_text(double value) {
-  return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
+NamedArray array_of(const Inspection& inspection, const Inspection::Entry& entry) {
+  return {entry.name, std::string(name_of(entry.type.dtype)), entry.type.shape,
+          [&inspection, name = entry.name] { return inspection.read(name); }};
 }
 
-std::string histogram(const std::vector<double>& values, const Statistics& of) {
-  if (of.finite == 0 || of.min == of.max) return {};
-  std::vector<std::uint64_t> counts(kBins);
-  for (const double x : values) {
-    if (!std::isfinite(x)) continue;
-    const auto bin = static_cast<std::size_t>((x - of.min) / (of.max - of.min) * kBins);
-    ++counts[std::min<std::size_t>(bin, kBins - 1)];
-  }
-  const std::uint64_t most = *std::max_element(counts.begin(), counts.end());
-  std::string text = "\n";
-  for (int bin = 0; bin < kBins; ++bin) {
-    const std::uint64_t count = counts[static_cast<std::size_t>(bin)];
-    const auto bar = static_cast<std::size_t>(std::ceil(static_cast<double>(count * kBar) / static_cast<double>(most)));
-    text += fmt::format("{:>11} {:<{}} {}\n", number_text(of.min + bin * (of.max - of.min) / kBins),
-                        std::string(bar, '#'), kBar, grouped(count));
-  }
+std::string as_json(const Inspection& inspection, const std::vector<Inspection::Entry>& entries,
+                    const Arguments& arguments, const std::string& model) {
+  JsonWriter json;
+  json.begin_object().member("model", model).member("executor", arguments.session.executor);
+  json.member("weights", arguments.load.weights).member("split", inspection.split()).member("rows", inspection.rows());
+  json.member("of", inspection.of());
+  json.objects("arrays", entries, [&](const Inspection::Entry& entry) {
+    json.member("kind", kind_name(entry.kind));
+    write_array(json, array_of(inspection, entry), !arguments.names.empty());
+  });
+  return json.end_object().text() + "\n";
+}
+
+std::string as_text(const Inspection& inspection, const std::vector<Inspection::Entry>& entries,
+                    const Arguments& arguments, const std::string& model) {
+  std::vector<NamedArray> values, gradients;
+  for (const Inspection::Entry& entry : entries)
+    (entry.kind == Inspection::Kind::gradient ? gradients : values).push_back(array_of(inspection, entry));
+  const std::string rows = grouped(static_cast<std::uint64_t>(inspection.rows()));
+  std::string text = fmt::format(
+      "{} on {}, the first {} row{} of {}, {}\n", printable(model), arguments.session.executor, rows,
+      inspection.rows() == 1 ? "" : "s", inspection.split(),
+      arguments.load.weights.empty() && !is_weights(arguments.model, arguments.load)
+          ? "initial weights"
+          : "weights of " + printable(arguments.load.weights.empty() ? arguments.model : arguments.load.weights));
+  const bool detailed = !arguments.names.empty();
+  if (!values.empty()) text += "\n" + arrays_text("value", values, detailed);
+  if (!gradients.empty())
+    text +=
+        fmt::format("\ngradients of {}\n", printable(inspection.of())) + arrays_text("gradient", gradients, detailed);
   return text;
-}
-
-// The first rows and columns of a matrix; of other shapes the last axis is the columns.
-std::string head(const std::vector<double>& values, const Shape& shape) {
-  if (values.empty()) return {};
-  const std::size_t columns = shape.rank() == 0 ? 1 : static_cast<std::size_t>(shape[shape.rank() - 1]),
-                    rows = values.size() / columns;
-  std::string text = "\n";
-  for (std::size_t r = 0; r < std::min(rows, kHeadRows); ++r) {
-    for (std::size_t c = 0; c < std::min(columns, kHeadColumns); ++c)
-      text += fmt::format("{:>12.5g}", values[r * columns + c]);
-    text += columns > kHeadColumns ? "  ...\n" : "\n";
-  }
-  return text + (rows > kHeadRows ? "         ...\n" : "");
-}
-
-void write_array(JsonWriter& json, const WeightsFile::Entry& entry, const std::vector<double>& values, bool whole) {
-  const Statistics of = statistics_of(values);
-  json.begin_object().member("name", entry.name).member("dtype", entry.dtype).member("shape", entry.shape.dims());
-  json.member("elements", of.elements).member("finite", of.finite).member("min", of.min).member("max", of.max);
-  json.member("mean", of.mean).member("deviation", of.deviation).member("norm", of.norm).member("zeros", of.zeros);
-  if (whole) json.member("values", values);
-  json.end_object();
-}
-
-std::string csv_of(const std::vector<double>& values, const Shape& shape) {
-  const std::size_t columns = shape.rank() < 2 ? 1 : static_cast<std::size_t>(shape[shape.rank() - 1]);
-  std::string text;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    text += fmt::format("{:.9g}{}", values[i], (i + 1) % columns == 0 ? '\n' : ',');
-  return text;
-}
-
-void save(const std::string& path, const HostTensor& tensor) {
-  OutputFile file(path);
-  if (!path.ends_with(".csv")) return save_npy(tensor, file);
-  file.write(csv_of(numbers_of(tensor), tensor.shape()));
-  file.commit();
 }
 
 }  // namespace
 
 int show_arrays(const Arguments& arguments) {
+  OutputFiles outputs(arguments);
   const WeightsFile file(arguments.load.weights);
-  const bool named = !arguments.names.empty();
-  std::vector<WeightsFile::Entry> entries = file.entries();
-  if (named) {
-    std::vector<WeightsFile::Entry> wanted;
-    for (const std::string& name : arguments.names) {
-      const auto found =
-          std::find_if(entries.begin(), entries.end(), [&](const auto& one) { return one.name == name; });
-      if (found == entries.end()) (void)file.read(name);  // says which is near
-      wanted.push_back(*found);
-    }
-    entries = std::move(wanted);
-  }
-  if (!arguments.save_array.empty()) {
-    save(arguments.save_array, file.read(entries[0].name));
+  const auto read = [&](const std::string& name) { return file.read(name); };
+  std::vector<NamedArray> arrays;
+  for (const WeightsFile::Entry& entry : chosen(file.entries(), arguments.names, read))
+    arrays.push_back({entry.name, entry.dtype, entry.shape, [read, name = entry.name] { return read(name); }});
+  if (outputs.array) {
+    save_array(*outputs.array, arrays.front().read());
     return kDone;
   }
+  const bool named = !arguments.names.empty();
   JsonWriter json;
-  json.begin_object().member("file", arguments.load.weights).key("arrays").begin_array();
-  std::vector<std::vector<std::string>> rows = {
-      {"array", "dtype", "shape", "min", "max", "mean", "deviation", "norm", "zeros"}};
-  std::string details;
-  for (const WeightsFile::Entry& entry : entries) {
-    const std::vector<double> values = numbers_of(file.read(entry.name));
-    if (arguments.json) {
-      write_array(json, entry, values, named);
-      continue;
-    }
-    const Statistics of = statistics_of(values);
-    rows.push_back({printable(entry.name), entry.dtype, to_string(entry.shape), number_text(of.min),
-                    number_text(of.max), number_text(of.mean), number_text(of.deviation), number_text(of.norm),
-                    grouped(of.zeros)});
-    if (of.finite < of.elements)
-      details += fmt::format("{}: {} of {} numbers are not finite\n", printable(entry.name),
-                             grouped(of.elements - of.finite), grouped(of.elements));
-    if (!named) continue;
-    details += "\n" + paint(stdout, Style::bold, printable(entry.name)) + histogram(values, of);
-    details += head(values, entry.shape);
+  json.begin_object().member("file", arguments.load.weights);
+  if (arguments.json) json.objects("arrays", arrays, [&](const NamedArray& array) { write_array(json, array, named); });
+  write_results(arguments.json ? json.end_object().text() + "\n" : arrays_text("array", arrays, named));
+  return kDone;
+}
+
+int show_values(const Arguments& arguments, Diagnostics& diagnostics) {
+  InspectionOptions options{arguments.session};
+  options.split = arguments.split;
+  options.of = arguments.of;
+  options.gradients = arguments.gradients || !arguments.of.empty() ||
+                      std::any_of(arguments.names.begin(), arguments.names.end(),
+                                  [](const std::string& name) { return name.ends_with(kGradient); });
+  OutputFiles outputs(arguments);
+  Model model = read_model(arguments, diagnostics);
+  outputs.refuse_read(model);
+  const std::string name = model.name;
+  const Inspection inspection = [&] {
+    const Waiting waiting(diagnostics, "running a batch");
+    return Inspection(std::move(model), options);
+  }();
+  const std::vector<Inspection::Entry> entries =
+      chosen(inspection.entries(), arguments.names, [&](const std::string& wanted) { (void)inspection.read(wanted); });
+  if (outputs.array) {
+    save_array(*outputs.array, inspection.read(arguments.names.front()));
+    return kDone;
   }
-  write_results(arguments.json ? json.end_array().end_object().text() + "\n" : text_table(rows) + details);
+  write_results(arguments.json ? as_json(inspection, entries, arguments, name)
+                               : as_text(inspection, entries, arguments, name));
   return kDone;
 }
 

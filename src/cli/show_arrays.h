@@ -1,12 +1,13 @@
-// show_arrays.h: `show --weights FILE [NAME ...]`: what a weights file holds.
-// Contract: needs no model. As JSON an object with file and arrays, each with name, dtype, shape, elements, finite,
-// min, max, mean, deviation, norm, zeros; of those that are named also values, flat. Throws Error.
+// show_arrays.h: `show --weights FILE [NAME ...]`: the arrays of a file, without a model; and `show MODEL --values
+// [NAME ...]`: a model's values and gradients over a batch.
 #pragma once
 
 #include "arguments.h"
+#include "diagnostics.h"
 
 namespace graphrun::cli {
 
 int show_arrays(const Arguments& arguments);
+int show_values(const Arguments& arguments, Diagnostics& diagnostics);
 
 }  // namespace graphrun::cli

@@ -270,6 +270,9 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
   if (jobs.size() < plan.trials.size())
     diagnostics.note(
         fmt::format("{} of {} runs were there already", plan.trials.size() - jobs.size(), plan.trials.size()));
+  if (!jobs.empty())
+    diagnostics.note(fmt::format("{} runs in {}, {} at a time", jobs.size(), printable(arguments.run_dir),
+                                 std::min<std::size_t>(jobs.size(), static_cast<std::size_t>(arguments.jobs))));
   std::size_t ended = plan.trials.size() - jobs.size(), failed = 0;
   run_jobs(jobs, arguments.jobs, [&](const JobEnd& end) {
     const Trial& trial = *waiting[end.job];
@@ -303,11 +306,11 @@ const Verb sweep_verb = {
     Words::model,
     "train a model with many settings and seeds, and compare them",
     R"(Trains the model with every value of each --over combined with every one of the others, and with --seeds seeds
-each, --jobs at a time; each run gets a folder in --run-dir, as of `train`. Prints mean and deviation of loss and
-metrics for each setting. An interrupted sweep goes on when the same command is given again: runs that are done are
-not made again. --executor, --set and what else a training takes go to each. With --json, stdout is one array with an
-object for each setting: over, runs, figures, and there by key mean and deviation.)",
-    R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5 --jobs 2 --run-dir lr
+each, --jobs at a time; each run gets a folder in --run-dir, as of `train`, or in MODEL-sweep. Prints mean and
+deviation of loss and metrics for each setting. An interrupted sweep goes on when the same command is given again:
+runs that are done are not made again. --executor, --set and what else a training takes go to each. With --json,
+stdout is one array with an object for each setting: over, runs, figures, and there by key mean and deviation.)",
+    R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5 --jobs 2
 graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss
 graphrun runs units)",
     run_sweep};

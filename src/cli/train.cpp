@@ -33,6 +33,7 @@
 #include "run_folder.h"
 #include "terminal.h"
 #include "verbs.h"
+#include "waiting.h"
 
 namespace graphrun::cli {
 namespace {
@@ -266,7 +267,10 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
 
   // Ctrl-C ends the program within a fifth of a second, the way out included.
   constexpr double kAfterInterrupt = 0.05;
-  Results results = evaluated(session, kAfterInterrupt - seconds_since_interrupt());
+  Results results = [&] {
+    const Waiting waiting(diagnostics, "evaluating");
+    return evaluated(session, kAfterInterrupt - seconds_since_interrupt());
+  }();
   results.training = std::move(training);
   results.settings = std::move(settings);
   if (outputs.certificate)

@@ -9,9 +9,11 @@
 
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
+#include "open.h"
 #include "output_files.h"
 #include "terminal.h"
 #include "verbs.h"
+#include "waiting.h"
 
 namespace graphrun::cli {
 namespace {
@@ -176,9 +178,9 @@ int dump(const Model& model, const Arguments& arguments, std::optional<OutputFil
 
 int run_verify(const Arguments& arguments, Diagnostics& diagnostics) {
   OutputFiles outputs(arguments);
-  const Model model = load_model(arguments.model, arguments.load);
+  const Model model = read_model(arguments, diagnostics);
   outputs.refuse_read(model);
-  for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
+  const Waiting waiting(diagnostics, arguments.dump.empty() ? "verifying" : "running the steps");
   return arguments.dump.empty() ? compare(model, arguments) : dump(model, arguments, outputs.dump);
 }
 

@@ -1,5 +1,7 @@
 #include "waiting.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -36,6 +38,28 @@ void Ticker::run(double wait) {
     wait = tick_();
     lock.lock();
   }
+}
+
+Waiting::Waiting(Diagnostics& diagnostics, std::string what) : diagnostics_(diagnostics), what_(std::move(what)) {
+  if (diagnostics.chatty()) ticker_.start(waited_, [this] { return tick(); });
+}
+
+void Waiting::tell(std::string_view what, double done) {
+  const std::lock_guard lock(mutex_);
+  what_ = what;
+  done_ = done;
+}
+
+double Waiting::tick() {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    text = done_ < 0 ? what_ + " ..." : fmt::format("{}: {:.0f} %", what_, 100 * done_);
+  }
+  diagnostics_.note(text);
+  const double wait = until_next_line(waited_);
+  waited_ += wait;
+  return wait;
 }
 
 }  // namespace graphrun::cli

@@ -1,16 +1,19 @@
 // waiting.h: says what takes so long, when it takes longer than a second.
-// Contract: one line on stderr, a second after the constructor, unless the destructor came first or stderr is not to be
-// talked to. Where no thread can be had for it nothing is said.
+// Contract: a line on stderr each second after the constructor, later ever more rarely, until the destructor; none
+// where stderr is not to be talked to, or no thread can be had for it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "diagnostics.h"
+#include "graphrun/model.h"
 
 namespace graphrun::cli {
 
@@ -37,18 +40,29 @@ class Ticker {
   std::thread thread_;
 };
 
+// Seconds until the next line about something that has taken so long: a log does not grow with time.
+inline double until_next_line(double seconds) {
+  return std::max(1.0, seconds / 4);
+}
+
 class Waiting {
  public:
-  Waiting(Diagnostics& diagnostics, std::string text) {
-    if (!diagnostics.chatty()) return;
-    ticker_.start(1, [&diagnostics, text = std::move(text)] {
-      diagnostics.note(text);
-      return -1.0;
-    });
+  Waiting(Diagnostics& diagnostics, std::string what);
+
+  void tell(std::string_view what, double done);  // OnProgress, for as long as this lives
+  OnProgress progress() {
+    return [this](std::string_view what, double done) { tell(what, done); };
   }
 
  private:
-  Ticker ticker_;
+  double tick();
+
+  Diagnostics& diagnostics_;
+  std::mutex mutex_;
+  std::string what_;
+  double done_ = -1;   // a share; below 0: not known
+  double waited_ = 1;  // seconds, when the next line is told
+  Ticker ticker_;      // the last member: it uses the others
 };
 
 }  // namespace graphrun::cli

@@ -199,6 +199,7 @@ class Chooser {
 
   template <class F>
   ArrayPtr attempt(const NamedArray& named, F f) {
+    fit_.files.tell(fmt::format("reading the values of '{}'", named.name));
     try {
       ArrayPtr array = f();
       if (!array || array->shape.rank() > 0) return array;

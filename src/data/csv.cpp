@@ -15,6 +15,8 @@ namespace {
 // What a column takes before any of its values: its name, its place in the table, what reads it.
 constexpr std::uint64_t kColumnBytes = 1024;
 
+constexpr std::size_t kTold = std::size_t{1} << 20;  // bytes between two reports of progress
+
 bool is_line_end(char c) {
   return c == '\n' || c == '\r';
 }
@@ -104,7 +106,7 @@ bool Csv::is_comment(std::size_t at) const {
   return !dialect_.comment.empty() && std::string_view(text_).substr(at).starts_with(dialect_.comment);
 }
 
-Csv::Csv(std::string path, std::string text, Dialect dialect)
+Csv::Csv(std::string path, std::string text, Dialect dialect, const std::function<void(double done)>& on_progress)
     : TextTable(dialect.notation),
       path_(std::move(path)),
       text_(std::move(text)),
@@ -114,8 +116,13 @@ Csv::Csv(std::string path, std::string text, Dialect dialect)
     throw Error(ErrorKind::input, "data.csv", fmt::format("'{}' is no text file: byte {} is 0", path_, zero));
   std::size_t at = text_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   std::vector<Field> record;
+  std::size_t told = 0;
   while (at < text_.size()) {
     const std::size_t begin = at;
+    if (on_progress && begin - told > kTold) {
+      told = begin;
+      on_progress(static_cast<double>(begin) / static_cast<double>(text_.size()));
+    }
     if (is_comment(at)) {
       at = std::min(text_.find_first_of("\r\n", at), text_.size());
       while (at < text_.size() && is_line_end(text_[at])) ++at;

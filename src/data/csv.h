@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,8 @@ struct Dialect {
 
 class Csv final : public TextTable {
  public:
-  Csv(std::string path, std::string text, Dialect dialect);
+  // `on_progress` is told of the bytes.
+  Csv(std::string path, std::string text, Dialect dialect, const std::function<void(double done)>& on_progress = {});
 
   std::size_t rows() const override { return fields_.size() / names_.size(); }
   std::string_view text(std::size_t row, std::size_t column) const override { return content(field(row, column)); }

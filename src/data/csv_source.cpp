@@ -174,7 +174,9 @@ Loaded read_csv(SourceContext& context) {
   Piece piece = context.files.read_piece(path);
   dialect.rows_before = piece.rows_before;
   dialect.lines_before = piece.lines_before;
-  const auto csv = std::make_shared<const Csv>(path, inflated_text(path, std::move(piece.bytes)), dialect);
+  const std::string told = fmt::format("reading '{}'", path);
+  const auto csv = std::make_shared<const Csv>(path, inflated_text(path, std::move(piece.bytes)), dialect,
+                                               [&](double done) { context.files.tell(told, done); });
   if (dialect.header && !context.split.find("delimiter")) refuse_one_column(path, *csv);
   return loaded_from(context, csv);
 }

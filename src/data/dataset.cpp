@@ -153,7 +153,8 @@ void keep_curve(json::Reader& reader, const json::Place& at, const data::Pipelin
 // The splits as tensors or, where `has_values` is false, their sizes: then arrays may have a shape only, or not be
 // there at all. A wrong shape is the same mistake in every split: an input is reported once.
 void read_splits(json::Reader& reader, const std::vector<Part>& parts, std::vector<data::Pipeline>& pipelines,
-                 std::span<const InputDecl> inputs, bool has_values, bool is_fitted, DataSet& set) {
+                 std::span<const InputDecl> inputs, const data::Files& files, bool has_values, bool is_fitted,
+                 DataSet& set) {
   std::vector<char> is_good(inputs.size(), 1);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const data::Column* train = parts.front().rows > 0 && has_values ? &parts.front().columns[i] : nullptr;
@@ -170,6 +171,7 @@ void read_splits(json::Reader& reader, const std::vector<Part>& parts, std::vect
     Split split{part.name, {}, has_values ? 0 : part.rows};
     for (std::size_t i = 0; i < part.columns.size(); ++i) {
       if (!is_good[i] || !part.columns[i].array || (has_values && part.rows == 0)) continue;
+      files.tell(fmt::format("transforming '{}' of {}", inputs[i].name, part.name));
       try {
         if (has_values)
           split.columns.emplace_back(inputs[i].name, pipelines[i].apply(part.columns[i], part.name, inputs[i]));
@@ -225,7 +227,7 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
     set.stray = "the weights do not say how the rows of their training were split";
   if (parts.empty() || parts.front().name != "train") return set;
 
-  read_splits(reader, parts, pipelines, inputs, options.use == DataUse::values, is_fitted, set);
+  read_splits(reader, parts, pipelines, inputs, files, options.use == DataUse::values, is_fitted, set);
   set.files = files.found();
   return set;
 }

@@ -40,6 +40,7 @@ struct DataOptions {
   // A file that is not the model's: a policy for missing values may be of columns that it lacks, and no row is left
   // out.
   bool is_other = false;
+  OnProgress on_progress = {};
 };
 
 DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const InputDecl> inputs,

@@ -72,7 +72,7 @@ std::vector<std::string> Table::names() const {
   return names_of(arrays);
 }
 
-Files::Files(const DataOptions& options) {
+Files::Files(const DataOptions& options) : on_progress_(options.on_progress) {
   const char* environment = std::getenv("GRAPHRUN_DATA");
   for (const std::string& folder : {options.model_dir, options.data_dir, std::string(environment ? environment : "")}) {
     if (!folder.empty()) folders_.push_back(folder);
@@ -109,6 +109,7 @@ Piece Files::read_piece(const std::string& path) {
 }
 
 std::string Files::read(const std::string& path) {
+  tell(fmt::format("reading '{}'", path));
   std::error_code error;
   if (fs::is_regular_file(path, error)) return read_file(path);
   const auto kept = pipes_.find(path);

@@ -37,10 +37,14 @@ class Files {
   // The array of the file, read at most once though several splits take ranges of it.
   ArrayPtr array(const std::string& path, const std::function<Array(const std::string& path)>& read);
 
+  void tell(std::string_view what, double done = -1) const {  // OnProgress
+    if (on_progress_) on_progress_(what, done);
+  }
   void warn(std::string text);  // about what was read; the same once
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
+  OnProgress on_progress_;
   std::vector<std::string> folders_, found_;
   std::map<std::string, ArrayPtr> read_;
   std::map<std::string, std::string> pipes_;

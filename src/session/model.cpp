@@ -179,7 +179,8 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     const ModelFormulas formulas(file.constants());
     const DataUse use = evaluates ? DataUse::none : use_of(options);
     data = read_data(reader, *file.data(), declarations(file, model),
-                     {folder, options.data_dir, file.seed(), &formulas, use, weights ? &weights->data : nullptr});
+                     {folder, options.data_dir, file.seed(), &formulas, use, weights ? &weights->data : nullptr, false,
+                      options.on_progress});
   }
   if (evaluates && !reader.failed()) {
     std::vector<std::pair<std::string, std::vector<std::string>>> labels = std::move(data.labels);

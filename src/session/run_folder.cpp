@@ -13,7 +13,8 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kMostItems = 16;  // longer lists are for the file itself
+constexpr std::size_t kMostItems = 16;                         // longer lists are for the file itself
+constexpr std::string_view kOptimizer = "settings.optimizer";  // an object of one key, its name: that is an entry, too
 
 void add_entries(const std::string& key, const json::Value& value, std::vector<RunRecord::Entry>& entries);
 
@@ -38,6 +39,8 @@ void add_items(const std::string& key, const json::Value& list, std::vector<RunR
 void add_entries(const std::string& key, const json::Value& value, std::vector<RunRecord::Entry>& entries) {
   switch (value.kind) {
     case json::Kind::object:
+      if (key == kOptimizer && value.members.size() == 1)
+        entries.push_back({key, value.members.front().key, std::nullopt});
       for (const json::Member& member : value.members)
         add_entries(key.empty() ? member.key : key + "." + member.key, member.value, entries);
       return;

@@ -60,12 +60,18 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
       predicted_classes(class_numbers_of_outputs(model)),
       executor(executor_for(model, options, timings)),
       planned(plan_options(options)) {
+  const auto tell = [&](std::string_view what) {
+    if (options.on_progress) options.on_progress(what, -1);
+  };
   const double start = Profiler::now();
+  tell("planning");
   compiled = compile_model(model, {&executor, 1}, planned);
   const double has_plan = Profiler::now();
   executor->set_profiling(options.profiling);
+  tell(fmt::format("{} {}", has_step_kernels(compiled) ? "compiling kernels for" : "loading on", executor->name()));
   runnable = load(planned);
   const double has_loaded = Profiler::now();
+  tell(fmt::format("writing the data to {}", executor->name()));
   write_start(model, compiled, {runnable.get()});
   times = {has_plan - start, has_loaded - has_plan, Profiler::now() - has_loaded};
   done.assign(compiled.step.phases.size(), 0);

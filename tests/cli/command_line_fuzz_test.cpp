@@ -211,3 +211,10 @@ TEST(CommandLine, RandomLinesEndWithADocumentedExitCode) {
 
 }  // namespace
 }  // namespace graphrun::testing
+
+// The trainings of a sweep are processes of the program that runs, by this name: here they must not be the tests again.
+int main(int argc, char** argv) {
+  if (std::strcmp(argv[0], "graphrun") == 0) return graphrun_main(argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

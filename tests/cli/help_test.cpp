@@ -123,5 +123,38 @@ TEST_F(Help, EveryFunctionHasAnExampleThatReads) {
   }
 }
 
+// graphrun(1): everything that --help tells, in roff that groff sets without a warning.
+TEST_F(Help, TheManualTellsEveryVerbFlagAndVariable) {
+  const Outcome manual = graphrun({"help", "--man"});
+  ASSERT_EQ(manual.code, 0) << manual.err;
+  EXPECT_TRUE(manual.out.starts_with(".TH GRAPHRUN 1 "));
+  EXPECT_EQ(graphrun({"help", "--man"}).out, manual.out);
+  for (const char* section :
+       {"NAME", "SYNOPSIS", "DESCRIPTION", "VERBS", "FLAGS", "ENVIRONMENT", "EXIT STATUS", "FILES", "EXAMPLES"})
+    EXPECT_TRUE(has(manual.out, std::string("\n.SH ") + section + "\n")) << section;
+  const auto as_written = [](std::string text) {
+    for (std::size_t at = 0; (at = text.find('-', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+    return text;
+  };
+  std::size_t told = 0;
+  for (const std::string& line : lines(graphrun({"--help"}).out)) {
+    if (!line.starts_with("  ") || line[2] == ' ' || line.starts_with("  graphrun")) continue;
+    const std::string name = line.substr(2, line.find_first_of(" ,", 2) - 2);
+    EXPECT_TRUE(has(manual.out, as_written(name))) << name;
+    ++told;
+  }
+  EXPECT_GT(told, 90u);
+  for (const std::string& line : lines(manual.out)) EXPECT_FALSE(line.starts_with("'")) << line;
+}
+
+TEST_F(Help, TheManualIsSetWithoutAWarning) {
+  if (run({"/bin/sh", "-c", "command -v groff"}).code != 0) GTEST_SKIP() << "groff is not installed";
+  const std::string page = file("graphrun.1", graphrun({"help", "--man"}).out);
+  const Outcome set = run({"/bin/sh", "-c", "exec groff -ww -man -Tascii '" + page + "'"});
+  EXPECT_EQ(set.code, 0);
+  EXPECT_EQ(set.err, "");
+  EXPECT_TRUE(has(set.out, "130")) << set.out;
+}
+
 }  // namespace
 }  // namespace graphrun::testing

@@ -69,6 +69,9 @@ TEST_F(Cli, ProgressWithMetricsFitsTheScreen) {
     for (std::string drawn; std::getline(stream, drawn, '\r');) {
       EXPECT_LT(drawn.size(), columns + 0u) << drawn;
       if (has(drawn, "loss")) last = drawn;
+      if (columns >= 80 && has(drawn, "ETA")) {
+        EXPECT_TRUE(has(drawn, "/s  ETA ") && has(drawn, "validation")) << drawn;
+      }
       // Whole figures or none: each word of letters has its number.
       const std::size_t end = drawn.find_last_not_of(" \n");
       EXPECT_TRUE(end == std::string::npos || columns == 20 || std::isdigit(drawn[end]) || drawn.find("/s") < end + 2)
@@ -103,6 +106,23 @@ TEST_F(Cli, SomethingIsSaidBeforeTheFirstEpochHasEnded) {
     EXPECT_EQ(outcome.code, 130) << outcome.err;
     EXPECT_TRUE(has(outcome.err, "epoch 1/1000  step ")) << outcome.err;
   }
+}
+
+// Data that take long to come, in a pipe: what is waited for is told after a second, and again.
+TEST_F(Cli, WhatIsReadIsToldWhenItTakesLong) {
+  Json model = Json::parse(kLine);
+  model["data"] = Json::parse(R"({"train": {"csv": "/dev/stdin", "x": ["a"], "y": ["b"]}})");
+  const std::string path = file("piped.json", model.dump());
+  const std::string command =
+      "(printf 'a,b\n1,3\n'; sleep 2.5; printf '2,5\n') | exec '" GRAPHRUN_CLI "' '" + path + "' ";
+  const Outcome outcome = run({"/bin/sh", "-c", command});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> told = lines(outcome.err);
+  ASSERT_GT(told.size(), 2u) << outcome.err;
+  EXPECT_EQ(told[0], "reading '/dev/stdin' ...");
+  EXPECT_EQ(told[1], "reading '/dev/stdin' ...");
+  EXPECT_TRUE(told[2].starts_with("epoch ")) << outcome.err;
+  EXPECT_EQ(run({"/bin/sh", "-c", command + "--quiet"}).err, "");
 }
 
 TEST_F(Cli, OnATerminalOneLineIsRewritten) {

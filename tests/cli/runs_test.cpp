@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -53,6 +54,37 @@ TEST_F(Runs, KeepWhatATrainingWasAndReached) {
   EXPECT_FALSE(has(compared.out, "optimizer")) << "which is the same";
   EXPECT_EQ(Json::parse(graphrun({"runs", runs_, "--json"}).out)[0]["settings.epochs"], 20);
   EXPECT_EQ(lines(graphrun({"runs", runs_, "--csv", "--columns", "epochs"}).out)[1], "0001,done,20");
+}
+
+TEST_F(Runs, OfOtherOptimizersDifferByTheirNames) {
+  for (const char* set : {"train.optimizer.sgd.lr=0.01", "train.optimizer=adam"})
+    ASSERT_EQ(
+        graphrun({model_, "--quiet", "--run-dir", runs_, "--seed", set[15] == '.' ? "1" : "2", "--set", set}).code, 0);
+  const std::string head = lines(graphrun({"runs", runs_}).out)[0];
+  EXPECT_TRUE(has(head, " optimizer ") && has(head, " seed ")) << head;
+  EXPECT_FALSE(has(head, "beta1")) << head;
+  const std::vector<std::string> compared = lines(graphrun({"runs", runs_ + "/0001", runs_ + "/0002"}).out);
+  const auto told = [&](const std::string& key) {
+    return std::count_if(compared.begin(), compared.end(),
+                         [&](const auto& line) { return line.starts_with(key + " "); });
+  };
+  EXPECT_EQ(told("seed"), 1);
+  EXPECT_EQ(told("optimizer"), 1);
+  EXPECT_EQ(told("optimizer.adam.beta1"), 1);
+}
+
+// As one types it in the folder of the model.
+TEST_F(Runs, HaveAFolderWhereNoneIsNamed) {
+  const auto typed = [&](const std::string& words) {
+    return run({"/bin/sh", "-c", "cd '" + folder_.string() + "' && exec '" GRAPHRUN_CLI "' " + words});
+  };
+  EXPECT_TRUE(has(typed("runs").err, "--run-dir runs"));
+  const Outcome swept = typed("sweep line.json --over train.optimizer.sgd.lr=0.05,0.01 --seeds 2 --jobs 2");
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  EXPECT_TRUE(has(swept.err, "4 runs in line-sweep, 2 at a time")) << swept.err;
+  EXPECT_EQ(lines(typed("runs line-sweep").out).size(), 5u);
+  ASSERT_EQ(typed("line.json --quiet --run-dir runs").code, 0);
+  EXPECT_EQ(lines(typed("runs").out).size(), 2u);
 }
 
 TEST_F(Runs, ThatDidNotBeginLeaveNoFolder) {
@@ -149,7 +181,6 @@ TEST_F(Runs, OfASweepThatCannotBeAreRefusedBeforeAny) {
     EXPECT_TRUE(has(refused.err, says)) << over << "\n" << refused.err;
     EXPECT_FALSE(fs::exists(fs::path(runs_) / "0001")) << over;
   }
-  expect_refused(graphrun({"sweep", model_}), {"--run-dir"});
   // A loss that is not finite is no mistake of the command: the others are trained, and it is told.
   const Outcome failed = graphrun({"sweep", model_, "--run-dir", runs_, "--over", "train.optimizer.sgd.lr=0.01,1e30"});
   EXPECT_EQ(failed.code, 1);

@@ -31,6 +31,48 @@ if readelf -d "$prefix/bin/graphrun" "$library" | grep -E 'R(UN)?PATH' | grep -F
   fail "a search path into the build tree was installed"
 fi
 
+step "the page for man"
+page="$prefix/share/man/man1/graphrun.1"
+[ -s "$page" ] || fail "graphrun.1 is not installed"
+cmp "$page" <("$prefix/bin/graphrun" help --man) || fail "graphrun.1 is not what graphrun help --man prints"
+"$prefix/bin/graphrun" --help >"$work/help"
+for word in $(awk '/^[A-Z][a-z]*:$/ || /^Environment/ || /^Exit/ { on = 1; next } on && /^  [^ ]/ { print $1 }' "$work/help" |
+  sed 's/,$//' | sort -u); do
+  case $word in graphrun) continue ;; esac
+  grep -F -- "$(printf '%s' "$word" | sed 's/-/\\-/g')" "$page" >/dev/null || fail "graphrun.1 does not tell of $word"
+done
+if command -v groff >/dev/null; then
+  groff -ww -man -Tutf8 "$page" 2>"$work/log" >"$work/page" || fail "groff"
+  [ ! -s "$work/log" ] || { cat "$work/log"; fail "groff warns of graphrun.1"; }
+else
+  step "groff is not here: the page was not set"
+fi
+if command -v man >/dev/null; then
+  MANPATH="$prefix/share/man" man -P cat graphrun 2>"$work/log" >"$work/page" || { cat "$work/log"; fail "man graphrun"; }
+  grep 'EXIT STATUS' "$work/page" >/dev/null || fail "man graphrun shows no exit codes"
+else
+  step "man is not here: not tried"
+fi
+
+step "completion is where the shells look for it"
+for script in bash-completion/completions/graphrun zsh/site-functions/_graphrun fish/vendor_completions.d/graphrun.fish; do
+  [ -s "$prefix/share/$script" ] || fail "$script is not installed"
+done
+offered="$(bash --norc -c "source '$prefix/share/bash-completion/completions/graphrun' &&
+  COMP_WORDS=('$prefix/bin/graphrun' '$prefix/share/graphrun/models/digits.json' --set train.ep) COMP_CWORD=3 &&
+  { _graphrun || true; } && echo \"\${COMPREPLY[@]}\"")"
+[ "$offered" = "train.epochs=" ] || fail "bash offers '$offered' after --set train.ep"
+if command -v zsh >/dev/null; then
+  zsh -n "$prefix/share/zsh/site-functions/_graphrun" || fail "zsh does not read _graphrun"
+else
+  step "zsh is not here: not tried"
+fi
+if command -v fish >/dev/null; then
+  fish --no-execute "$prefix/share/fish/vendor_completions.d/graphrun.fish" || fail "fish does not read graphrun.fish"
+else
+  step "fish is not here: not tried"
+fi
+
 step "the installed models find their data"
 [ -e "$prefix/share/graphrun/models/data/README.md" ] || fail "the data came without their licences"
 for model in digits linear_regression logistic_regression; do

@@ -55,6 +55,7 @@ std::vector<ExecutorTiming> time_executors(const Model& model, const SessionOpti
     try {
       const std::shared_ptr<Executor> executor = choose_executor(name, nullptr, options.threads);
       if (executor->is_reference()) continue;
+      if (options.on_progress) options.on_progress(fmt::format("measuring {}", name), -1);
       timing.seconds_per_step = seconds_per_step(model, executor, plan_of(options));
     } catch (const Error& error) {
       if (!excludes(error)) throw;

@@ -43,7 +43,8 @@ std::optional<CompiledModel> without_step_kernels(const Error& error, const Comp
                                                   const std::shared_ptr<Executor>& executor,
                                                   const PlanOptions& options) {
   if (options.jit != Jit::prefer || error.diagnostics().front().code != "cuda.kernels") return std::nullopt;
-  if (!std::ranges::any_of(compiled.program.phases, has_step_kernels)) return std::nullopt;
+  if (std::ranges::none_of(compiled.program.phases, [](const Phase& phase) { return has_step_kernels(phase); }))
+    return std::nullopt;
   PlanOptions without = options;
   without.jit = Jit::off;
   without.tiling.clear();
@@ -51,6 +52,11 @@ std::optional<CompiledModel> without_step_kernels(const Error& error, const Comp
   again.fallbacks.push_back(
       fmt::format("{} runs no whole step as one kernel: {}", executor->name(), error.diagnostics().front().message));
   return again;
+}
+
+bool has_step_kernels(const Compiled& compiled) {
+  return find_target(compiled.program.target).multiprocessors > 0 &&
+         std::ranges::any_of(compiled.program.phases, [](const Phase& phase) { return has_step_kernels(phase); });
 }
 
 std::unique_ptr<Runnable> load_compiled(CompiledModel& compiled, const Model& model,

@@ -24,6 +24,9 @@ std::optional<CompiledModel> without_step_kernels(const Error& error, const Comp
                                                   const std::shared_ptr<Executor>& executor,
                                                   const PlanOptions& options);
 
+// Whether loading it compiles such kernels, which takes seconds.
+bool has_step_kernels(const Compiled& compiled);
+
 // load_program(), and where it fails that way, of the model without them, which `compiled` then is.
 std::unique_ptr<Runnable> load_compiled(CompiledModel& compiled, const Model& model,
                                         const std::shared_ptr<Executor>& executor, const PlanOptions& options);

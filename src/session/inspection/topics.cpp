@@ -138,18 +138,6 @@ std::string argument_row(std::string_view argument, bool is_optional) {
   return argument.empty() ? "" : help_row("argument", fmt::format("{}{}", argument, is_optional ? " (optional)" : ""));
 }
 
-// One operand whose values it computes with: moving them, comparing them or adding them up makes no activation.
-bool is_activation(const Function& f) {
-  const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
-  if (op == nullptr || !op->grad || f.operands.size() != 1 || f.variadic) return false;
-  if (op->rows != RowRule::elementwise && op->agreement == Agreement::exact) return false;
-  if (op->rows != RowRule::elementwise && op->rows != RowRule::rowwise) return false;
-  for (const ir::AttrDef& def : f.attributes) {
-    if (def.required || def.name == "keepdims") return false;
-  }
-  return true;
-}
-
 template <class Table>
 std::vector<Topic> items_of(const Table& table) {
   std::vector<Topic> items;

@@ -209,4 +209,15 @@ ir::NodeId call(NodeFactory& make, const Function& function, std::span<const ir:
   return function.build(vars, ir::Attrs(function.attributes, attrs)).id;
 }
 
+bool is_activation(const Function& f) {
+  const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
+  if (op == nullptr || !op->grad || f.operands.size() != 1 || f.variadic) return false;
+  if (op->rows != RowRule::elementwise && op->agreement == Agreement::exact) return false;
+  if (op->rows != RowRule::elementwise && op->rows != RowRule::rowwise) return false;
+  for (const ir::AttrDef& def : f.attributes) {
+    if (def.required || def.name == "keepdims") return false;
+  }
+  return true;
+}
+
 }  // namespace graphrun

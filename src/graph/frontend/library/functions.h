@@ -24,6 +24,9 @@ const std::vector<Function>& functions();  // in listing order
 inline const Function* find_function(std::string_view name) {
   return find_row(functions(), name);
 }
+// One operand whose values it computes with: moving them, comparing them or adding them up makes no activation.
+bool is_activation(const Function& function);
+
 ir::NodeId call(NodeFactory& make, const Function& function, std::span<const ir::NodeId> operands, AttrList attrs = {});
 inline ir::NodeId call(NodeFactory& make, std::string_view name, std::span<const ir::NodeId> operands,
                        AttrList attrs = {}) {

@@ -1,0 +1,193 @@
+// inspection.cpp: the named values and gradients of a model become the outputs of a prediction, which keeps them all.
+#include "graphrun/inspection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "graph/frontend/builder_impl.h"
+#include "graph/gradients.h"
+#include "graph/ir/needed.h"
+#include "graph/ops/make.h"
+#include "graphrun/error.h"
+#include "graphrun/op.h"
+#include "session/compiling/compiled_model.h"
+#include "session/compiling/jit.h"
+
+namespace graphrun {
+namespace {
+
+// Taken out of the model: the rest of the data has no place in the arena.
+Split taken_split(Model& model, const std::string& wanted) {
+  std::vector<Split>& splits = model.data.splits;
+  const auto called = [&](std::string_view name) {
+    return std::find_if(splits.begin(), splits.end(), [&](const Split& one) { return one.name == name; });
+  };
+  auto found = called(wanted.empty() ? "train" : wanted);
+  if (found == splits.end() && wanted.empty()) found = splits.begin();
+  if (found == splits.end()) {
+    std::vector<std::string> names;
+    for (const Split& one : splits) names.push_back(one.name);
+    throw Error(ErrorKind::input, "split.unknown",
+                names.empty() ? "the model has no data to look at" : fmt::format("the model has no split '{}'", wanted),
+                names.empty() ? std::string() : fmt::format("splits: {}", fmt::join(names, ", ")));
+  }
+  if (found->columns.empty()) {
+    throw Error(ErrorKind::input, "data.not_read", fmt::format("the rows of '{}' were not read", found->name),
+                "a model that is to run is loaded with its data: LoadOptions::data");
+  }
+  Split split = std::move(*found);
+  splits.clear();
+  return split;
+}
+
+Inspection::Kind kind_of(const ir::Node& node) {
+  if (node.op == Op::input) return Inspection::Kind::input;
+  return node.op == Op::parameter ? Inspection::Kind::parameter : Inspection::Kind::value;
+}
+
+// Inputs first, then parameters, then the rest, each as the graph has them.
+std::vector<std::pair<std::string, ir::NodeId>> named_nodes(const GraphBuilder::Impl& impl) {
+  std::vector<std::pair<std::string, ir::NodeId>> nodes(impl.names.begin(), impl.names.end());
+  const auto order = [&](const auto& one) { return std::pair(kind_of(impl.graph[one.second]), one.second); };
+  std::stable_sort(nodes.begin(), nodes.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  return nodes;
+}
+
+// A float scalar.
+ir::NodeId differentiated(Model& model, const std::string& of) {
+  if (of.empty() && !model.train.minimize.valid())
+    throw Error(ErrorKind::input, "gradient.nothing", "the model has no loss whose gradients there could be");
+  GraphBuilder::Impl& impl = model.graph.impl();
+  const ir::NodeId id = of.empty() ? model.train.minimize.id : impl.node(model.graph.expression(of));
+  const int rank = impl.graph[id].type.shape.rank();
+  if (rank == 0 || !is_float(impl.graph[id].type.dtype)) return id;
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  return make::sum({&impl.builder, id}, std::move(axes), false).id;
+}
+
+}  // namespace
+
+struct __attribute__((visibility("hidden"))) Inspection::Impl {  // within a class that is exported
+  Impl(Model of_model, const InspectionOptions& options) : model(std::move(of_model)) {
+    if (options.gradients) of = options.of.empty() ? name_of_loss() : options.of;
+    const Split rows_of = taken_split(model, options.split);
+    split = rows_of.name;
+    const std::int64_t batch = model.graph.batch();
+    rows = batch > 0 ? std::min(batch, rows_of.samples()) : rows_of.samples();
+    model.graph.impl().set_batch(rows);
+    add_entries(options);
+    model.train.minimize = {};
+    model.train.metrics.clear();
+    run(rows_of, options);
+  }
+
+  std::string name_of_loss() const {
+    return model.train.minimize.valid() ? model.graph.impl().graph[model.train.minimize.id].name : std::string();
+  }
+
+  void add_entries(const InspectionOptions& options) {
+    GraphBuilder::Impl& impl = model.graph.impl();
+    const std::vector<std::pair<std::string, ir::NodeId>> nodes = named_nodes(impl);
+    model.outputs.clear();
+    const auto add = [&](const std::string& name, Kind kind, ir::NodeId id) {
+      entries.push_back({name, kind, {}});
+      model.outputs.push_back({impl.value(id), name, {}});
+    };
+    for (const auto& [name, id] : nodes) add(name, kind_of(impl.graph[id]), id);
+    if (!options.gradients) return;
+    const ir::NodeId target = differentiated(model, options.of);
+    const std::vector<bool> on_path = ir::needed_by(impl.graph, {&target, 1});
+    std::vector<std::string> names;
+    std::vector<ir::NodeId> wanted;
+    for (const auto& [name, id] : nodes) {
+      if (id == target || !on_path[id] || !is_float(impl.graph[id].type.dtype)) continue;
+      names.push_back(name + ":gradient");
+      wanted.push_back(id);
+    }
+    const std::vector<ir::NodeId> found = gradients(impl.builder, target, wanted);
+    for (std::size_t i = 0; i < found.size(); ++i) add(names[i], Kind::gradient, found[i]);
+  }
+
+  void run(const Split& from, const InspectionOptions& options) {
+    const auto executor = choose_executor(options.executor, options.custom_executor, options.threads);
+    const PlanOptions planned = plain_steps(options);
+    compiled = compile_model(model, {&executor, 1}, planned);
+    runnable = load_compiled(compiled, model, executor, planned);
+    write_start(model, compiled, {runnable.get()});
+    const StepPhase& phase = compiled.step.phases.front();
+    for (const auto& [name, node] : phase.inputs) write_rows(from, name, node);
+    const auto count = static_cast<std::int32_t>(rows);
+    runnable->write(compiled.buffer(phase.count), std::as_bytes(std::span(&count, 1)));
+    runnable->run(0, 1);
+    for (std::size_t i = 0; i < entries.size(); ++i) entries[i].type = compiled.program.buffers[buffer(i)].type;
+  }
+
+  void write_rows(const Split& from, const std::string& input, ir::NodeId node) {
+    const auto column =
+        std::find_if(from.columns.begin(), from.columns.end(), [&](const auto& one) { return one.first == input; });
+    if (column == from.columns.end()) {
+      throw Error(ErrorKind::input, "input.unbound",
+                  fmt::format("the split '{}' has no rows for the input '{}'", from.name, input));
+    }
+    const std::span<const std::byte> bytes = column->second.bytes();
+    const std::size_t a_row = bytes.size() / static_cast<std::size_t>(from.samples());
+    runnable->write(compiled.buffer(node), bytes.first(a_row * static_cast<std::size_t>(rows)));
+  }
+
+  BufferId buffer(std::size_t entry) const { return compiled.buffer(compiled.step.phases.front().outputs[entry]); }
+
+  std::size_t find(std::string_view name) const {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i].name == name) return i;
+    }
+    std::vector<std::string> names;
+    for (const Entry& entry : entries) names.push_back(entry.name);
+    const std::string_view suffix = ":gradient";
+    const std::string_view of_value = name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : "";
+    if (!of.empty() && std::find(names.begin(), names.end(), of_value) != names.end()) {
+      throw Error(ErrorKind::input, "value.unknown",
+                  fmt::format("there is no gradient '{}': {} does not depend on {}", name, of, of_value),
+                  of_value == of ? "it is 1" : "or it is no float");
+    }
+    throw Error(ErrorKind::input, "value.unknown", fmt::format("there is no value '{}'", name),
+                did_you_mean(name, names));
+  }
+
+  Model model;
+  std::string split, of;
+  std::int64_t rows = 0;
+  std::vector<Entry> entries;  // in the order of the model's outputs
+  CompiledModel compiled;
+  std::unique_ptr<Runnable> runnable;
+};
+
+Inspection::Inspection(Model model, const InspectionOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {}
+Inspection::~Inspection() = default;
+Inspection::Inspection(Inspection&&) noexcept = default;
+Inspection& Inspection::operator=(Inspection&&) noexcept = default;
+
+const std::vector<Inspection::Entry>& Inspection::entries() const {
+  return impl_->entries;
+}
+HostTensor Inspection::read(std::string_view name) const {
+  const std::size_t i = impl_->find(name);
+  HostTensor tensor(impl_->entries[i].type.dtype, impl_->entries[i].type.shape);
+  impl_->runnable->read(impl_->buffer(i), tensor.bytes());
+  return tensor;
+}
+const std::string& Inspection::split() const {
+  return impl_->split;
+}
+std::int64_t Inspection::rows() const {
+  return impl_->rows;
+}
+const std::string& Inspection::of() const {
+  return impl_->of;
+}
+
+}  // namespace graphrun

@@ -1,0 +1,105 @@
+// settings.cpp: model_settings(): the canonical model file as the paths that --set takes.
+#include <algorithm>
+
+#include "base/json_text.h"
+#include "graph/frontend/format/fields.h"
+#include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/layers.h"
+#include "graph/frontend/library/optimizers.h"
+#include "graphrun/show.h"
+
+namespace graphrun {
+namespace {
+
+using json::Kind;
+
+constexpr std::size_t kLongest = 80;  // of a value: longer ones are data, which nobody types
+
+const std::vector<std::string> kFlags = {"true", "false"};
+
+std::string value_text(const json::Value& value) {
+  return value.kind == Kind::string ? value.string : json::line(value);
+}
+
+std::string below(const std::string& path, std::string_view key) {
+  return path.empty() ? std::string(key) : path + "." + std::string(key);
+}
+
+class SettingList {
+ public:
+  std::vector<Setting> run(const json::Value& model) {
+    for (const std::string_view section : {"constants", "data", "parameters"}) {
+      if (const json::Member* found = model.find(section)) add(std::string(section), found->value);
+    }
+    for (const json::Value& entry : model.find("graph")->value.items) {
+      if (entry.kind == Kind::object) add_layer(entry);
+    }
+    add_train(model.find("train")->value);
+    return std::move(settings_);
+  }
+
+ private:
+  void add(const std::string& path, const json::Value& value) {
+    if (value.kind == Kind::object) {
+      for (const json::Member& member : value.members) add(below(path, member.key), member.value);
+      return;
+    }
+    std::string text = value_text(value);
+    if (text.size() > kLongest) return;
+    settings_.push_back({path, std::move(text), value.kind == Kind::boolean ? kFlags : std::vector<std::string>()});
+  }
+
+  // Its operands are other entries of the graph; what it leaves out is a setting all the same.
+  void add_layer(const json::Value& entry) {
+    const std::string path = below("graph", entry.find("name")->value.string);
+    const Layer* layer = find_layer(entry.find("op")->value.string);
+    for (const json::Member& member : entry.members) {
+      if (member.key == "name" || member.key == "op" || member.key == "inputs") continue;
+      if (layer == nullptr || ir::find_attr(layer->attributes, member.key) == nullptr)
+        add(below(path, member.key), member.value);
+    }
+    if (layer == nullptr) return;
+    for (const ir::AttrDef& def : layer->attributes) {
+      const json::Member* given = entry.find(def.name);
+      Setting setting{below(path, def.name),
+                      given == nullptr ? "" : value_text(given->value),
+                      {def.one_of.begin(), def.one_of.end()}};
+      if (def.name == "activation") setting.choices = activation_names();
+      settings_.push_back(std::move(setting));
+    }
+  }
+
+  void add_train(const json::Value& train) {
+    for (const Field& field : train_fields()) {
+      const std::string path = below("train", field.name);
+      const json::Member* given = train.find(field.name);
+      if (field.name == "optimizer" && given != nullptr) {
+        settings_.push_back({path, given->value.members.front().key, names_of(optimizers())});
+        add(path, given->value);
+      } else if (given != nullptr && field.one_of.empty()) {
+        add(path, given->value);
+      } else {
+        settings_.push_back(
+            {path, given == nullptr ? "" : value_text(given->value), {field.one_of.begin(), field.one_of.end()}});
+      }
+    }
+  }
+
+  static std::vector<std::string> activation_names() {
+    std::vector<std::string> names;
+    for (const Function& function : functions()) {
+      if (is_activation(function)) names.emplace_back(function.name);
+    }
+    return names;
+  }
+
+  std::vector<Setting> settings_;
+};
+
+}  // namespace
+
+std::vector<Setting> model_settings(const std::string& path, const LoadOptions& options) {
+  return SettingList().run(json::parse(path, canonical_model(path, options)).root);
+}
+
+}  // namespace graphrun
