@@ -67,8 +67,8 @@ typedef struct gr_type {
 /* ---- models */
 
 /* A model file (docs/model-format.md) and its data, or a safetensors file of weights with its model inside.
-   Options: "set": {"train.epochs": 5, ...}, as --set does; "data_dir"; "weights": a file to start from; "data": "values",
-   "sizes" (enough to plan) or "none". */
+   Options: "set": {"train.epochs": 5, ...}, as --set does; "data_dir"; "weights": a file to start from; "data":
+   "values", "sizes" (enough to plan) or "none". */
 GR_API gr_error* gr_model_load(const char* path, const char* options, gr_model** model);
 /* The same of a model's text. Messages call it <text>; its data files are relative to the working directory. */
 GR_API gr_error* gr_model_parse(const char* json, const char* options, gr_model** model);
@@ -88,8 +88,8 @@ GR_API gr_error* gr_session_open(gr_model* model, const char* options, gr_sessio
 GR_API void gr_session_free(gr_session* session);
 
 /* {"model", "executor", "target", "math", "arena_bytes", "inputs": [{"name", "dtype", "shape"}], "outputs",
-   "states": [{"name", "kind", "dtype", "shape", "bytes"}], "splits": [{"name", "samples"}], "fallbacks"}. The extents of
-   inputs and outputs are those of one batch of predictions. */
+   "states": [{"name", "kind", "dtype", "shape", "bytes"}], "splits": [{"name", "samples"}], "fallbacks"}. The extents
+   of inputs and outputs are those of one batch of predictions. */
 GR_API gr_error* gr_session_describe(gr_session* session, char** json);
 
 typedef struct gr_report {
@@ -164,8 +164,8 @@ GR_API gr_error* gr_session_weights_hash(gr_session* session, char hash[17]); /*
 /* ---- beside sessions */
 
 /* Compares an executor with the reference, step by step; takes the model's content as gr_session_open does. Options as
-   there, and "against", "steps". {"passed", "executor", "against", "values", "fused_values", "difference": text or null}.
-   A difference is no error. */
+   there, and "against", "steps". {"passed", "executor", "against", "values", "fused_values", "difference": text or
+   null}. A difference is no error. */
 GR_API gr_error* gr_verify(gr_model* model, const char* options, char** json);
 /* {"devices": [{"id": "cuda:0", "executor", "name", "capability", "units", "driver", "memory_free", "memory_total"}],
    "missing": [{"executor", "reason"}]} */

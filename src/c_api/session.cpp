@@ -42,7 +42,7 @@ std::span<const std::byte> values(const void* data, std::size_t bytes) {
   return {static_cast<const std::byte*>(data), bytes};
 }
 
-json::Value finite(double number) {
+json::Value finite_or_null(double number) {
   return std::isfinite(number) ? json::make(number) : json::make_null();
 }
 
@@ -155,9 +155,9 @@ gr_error* gr_session_evaluate(gr_session* session, const char* split, char** jso
     char*& to = checked(json, "json");
     const Metrics metrics = of(session).evaluate(&checked(split, "split"));
     json::Value named = json::make_object();
-    for (const auto& [name, value] : metrics.values) json::add(named, name, finite(value));
+    for (const auto& [name, value] : metrics.values) json::add(named, name, finite_or_null(value));
     json::Value all = json::make_object();
-    json::add(all, "loss", finite(metrics.loss));
+    json::add(all, "loss", finite_or_null(metrics.loss));
     json::add(all, "metrics", std::move(named));
     to = c_api::owned_text(json::line(all));
   });

@@ -16,7 +16,7 @@
 namespace graphrun {
 namespace {
 
-constexpr const char* kPlane = R"({
+constexpr const char* kPlane = R"JSON({
   "format": 1, "name": "plane",
   "data": {"train": {"inline": {"x": [[0, 0], [0, 1], [1, 0], [1, 1]], "y": [0.5, -2.5, 2.5, -0.5]}}},
   "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
@@ -24,7 +24,7 @@ constexpr const char* kPlane = R"({
   "graph": ["p = x @ W + b", "loss = mean(square(p - y))"],
   "outputs": {"p": "y"},
   "train": {"minimize": "loss", "metrics": ["mse"], "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 200, "seed": 1}
-})";
+})JSON";
 
 struct Free {
   void operator()(gr_error* error) const { gr_error_free(error); }
