@@ -57,6 +57,7 @@ class GRAPHRUN_API HostRunnable : public Runnable {
   void write(BufferId buffer, std::span<const std::byte> bytes) override;
   void read(BufferId buffer, std::span<std::byte> bytes) override;
   void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override;
+  void write_rows(BufferId buffer, std::int64_t first, std::span<const std::byte> bytes) override;
   Profile profile() override { return clock_ ? clock_->profile() : Profile{}; }
 
  protected:

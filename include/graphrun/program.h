@@ -228,6 +228,8 @@ GRAPHRUN_API std::string to_string(const Program& program);  // golden text: sta
 GRAPHRUN_API void check(const Program& program);
 // For executors: throws std::logic_error when a buffer in rows does not have these bytes.
 GRAPHRUN_API void check_range(const Buffer& buffer, std::uint64_t first, std::uint64_t bytes);
+// The same for whole rows of dimension 0, from row `first` on; how many bytes a row has.
+GRAPHRUN_API std::uint64_t check_rows(const Buffer& buffer, std::int64_t first, std::uint64_t bytes);
 // Where a buffer's elements lie, from its offset on, if not in vectors.
 GRAPHRUN_API View view_of(const Buffer& buffer);
 // The elements of a strided buffer whose first one is at `data`, in row-major order.

@@ -161,6 +161,11 @@ struct FusionSummary {
   std::vector<std::string> fallbacks;
 };
 
+// A state of a session (a parameter, a moment, a counter, a column of a data set) by number: names are looked up once.
+struct ValueId {
+  BufferId buffer = kNoBuffer;
+};
+
 class GRAPHRUN_API Session {
  public:
   Session(Model model, const SessionOptions& options = {});
@@ -202,6 +207,23 @@ class GRAPHRUN_API Session {
 
   HostTensor read(std::string_view name);  // a state by name: a parameter, a moment, a counter
   void write(std::string_view name, const HostTensor& value);
+
+  // For programs that embed a session: after the look-ups these allocate nothing. Elements are those of type(id) in
+  // row-major order. Throws Error (kind input) for a name, an id or a size that does not fit.
+  ValueId find(std::string_view name) const;  // a state, as read() names it
+  const TensorType& type(ValueId id) const;
+  void read(ValueId id, std::span<std::byte> bytes);
+  void write(ValueId id, std::span<const std::byte> bytes);
+  // Rows [first_row, ...) of dimension 0, as many as the bytes hold; the time depends on these rows alone.
+  void write_rows(ValueId id, std::int64_t first_row, std::span<const std::byte> bytes);
+  // The loss of the training step that was run last; NaN before the first.
+  double loss();
+  // Inputs in the order of prediction_inputs() and the first outputs in the model's order, as many as are given, each
+  // as the rows of its type; original units in and out, f32 for values that were standardized. Same bits as above.
+  void predict(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+  // What predict() takes and gives, with the batch of the plan as dimension 0.
+  std::vector<std::pair<std::string, TensorType>> prediction_inputs() const;
+  std::vector<std::pair<std::string, TensorType>> prediction_outputs() const;
   std::string weights_hash();                               // of the parameters' bytes, FNV-1a, 16 hex digits
   std::optional<std::string> weights_hash(double seconds);  // as evaluate()
 

@@ -107,6 +107,11 @@ void HostRunnable::read_range(BufferId id, std::uint64_t first, std::span<std::b
   if (!bytes.empty()) std::memcpy(bytes.data(), at(buffer(id)) + first, bytes.size());
 }
 
+void HostRunnable::write_rows(BufferId id, std::int64_t first, std::span<const std::byte> bytes) {
+  const std::uint64_t row = check_rows(buffer(id), first, bytes.size());
+  if (!bytes.empty()) std::memcpy(at(buffer(id)) + static_cast<std::uint64_t>(first) * row, bytes.data(), bytes.size());
+}
+
 std::byte* HostRunnable::whole(BufferId id, std::size_t bytes) const {
   const Buffer& found = buffer(id);
   if (found.kind == BufferKind::tile)

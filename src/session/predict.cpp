@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "graphrun/elements.h"
@@ -12,21 +13,27 @@
 namespace graphrun {
 namespace {
 
-// The rows of one input in the units of the model: changed in double and then rounded, as the training's were.
-void fill_batch(const HostTensor& given, const Standardization* fitted, std::int64_t first, std::int64_t count,
-                const std::string& name, HostTensor& batch) {
+// Samples [first, first + count) of an input in the units of the model, changed in double and then rounded as the
+// training's were; then zeros.
+void fill_batch(const GivenRows& given, std::int64_t first, std::int64_t count, const std::string& name,
+                HostTensor& batch) {
   const auto width = static_cast<std::size_t>(batch.shape().elements() / batch.shape()[0]);
   const std::size_t begin = static_cast<std::size_t>(first) * width, size = static_cast<std::size_t>(count) * width;
-  if (given.dtype() == batch.dtype() && fitted == nullptr) {
-    const std::size_t bytes = size_of(batch.dtype());
-    const std::span<const std::byte> rows = given.bytes().subspan(begin * bytes, size * bytes);
+  const std::size_t bytes = size_of(batch.dtype());
+  std::fill(batch.bytes().begin() + static_cast<std::ptrdiff_t>(size * bytes), batch.bytes().end(), std::byte{0});
+  if (given.dtype == batch.dtype() && given.fitted == nullptr) {
+    const std::span<const std::byte> rows = given.bytes.subspan(begin * bytes, size * bytes);
     std::copy(rows.begin(), rows.end(), batch.bytes().begin());
     return;
   }
+  const Standardization* const fitted = given.fitted;
   const std::span<float> to = batch.elements<float>();  // no other is fitted, or takes another type
-  with_elements(given, [&](const auto from) {
+  with_type(given.dtype, [&](auto zero) {
+    using T = decltype(zero);
     for (std::size_t i = 0; i < size; ++i) {
-      auto value = static_cast<double>(from[begin + i]);
+      T original;
+      std::memcpy(&original, given.bytes.data() + (begin + i) * sizeof(T), sizeof(T));
+      auto value = static_cast<double>(original);
       const bool was_finite = std::isfinite(value);
       if (fitted != nullptr) {
         const std::size_t column = i % fitted->scale.size();
@@ -34,37 +41,54 @@ void fill_batch(const HostTensor& given, const Standardization* fitted, std::int
       }
       to[i] = static_cast<float>(value);
       if (was_finite && !std::isfinite(to[i])) {
-        throw Error(ErrorKind::input, "predict.value",
-                    fmt::format("predict: input '{}', row {}, column {}: {} {}", name, (begin + i) / width, i % width,
-                                from[begin + i],
-                                std::isfinite(value) ? fmt::format("is too large for {}", name_of(batch.dtype()))
-                                                     : std::string("has no logarithm")));
+        throw Error(
+            ErrorKind::input, "predict.value",
+            fmt::format("predict: input '{}', row {}, column {}: {} {}", name, (begin + i) / width, i % width, original,
+                        std::isfinite(value) ? fmt::format("is too large for {}", name_of(batch.dtype()))
+                                             : std::string("has no logarithm")));
       }
     }
   });
 }
 
+[[noreturn]] void refuse_rows(const std::string& name, std::int64_t rows, std::int64_t others) {
+  throw Error(ErrorKind::input, "predict.rows",
+              fmt::format("predict: '{}' has {} rows, another input {}", name, rows, others));
+}
+
 }  // namespace
 
-void Session::Impl::write_batch(const StepPhase& phase, const std::vector<Given>& given, std::int64_t first,
+void Session::Impl::prepare_predictions() {
+  const std::optional<std::size_t> index = phase_index("predict");
+  if (!index) return;
+  for (const auto& [name, node] : compiled.step.phases[*index].inputs) {
+    const TensorType& type = program().buffers[buffer(node)].type;
+    prediction_batch.emplace_back(type.dtype, type.shape);
+  }
+  predicted.reserve(prediction_batch.size());
+}
+
+void Session::Impl::write_batch(const StepPhase& phase, std::span<const GivenRows> given, std::int64_t first,
                                 std::int64_t count) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto& [name, node] = phase.inputs[i];
-    const TensorType& type = program().buffers[buffer(node)].type;
-    HostTensor batch(type.dtype, type.shape);  // zeros
-    fill_batch(*given[i].rows, given[i].fitted, first, count, name, batch);
-    write(buffer(node), batch);
+    fill_batch(given[i], first, count, name, prediction_batch[i]);
+    write(buffer(node), prediction_batch[i]);
   }
   const auto rows = static_cast<std::int32_t>(count);
   runnable->write(buffer(phase.count), std::as_bytes(std::span(&rows, 1)));
 }
 
+std::uint64_t Session::Impl::sample_bytes(const StepPhase& phase, ir::NodeId node) const {
+  return program().buffers[buffer(node)].type.bytes() / static_cast<std::uint64_t>(phase.batches.capacity);
+}
+
 // In order of the phase's inputs, equally many rows of each. Throws Error for one that is missing or does not fit.
-std::vector<Session::Impl::Given> Session::Impl::in_order(
-    const StepPhase& phase, const std::vector<std::pair<std::string, HostTensor>>& given) const {
+std::vector<GivenRows> Session::Impl::in_order(const StepPhase& phase,
+                                               const std::vector<std::pair<std::string, HostTensor>>& given) const {
   std::map<std::string_view, const HostTensor*> rows;
   for (const auto& [name, tensor] : given) rows.emplace(name, &tensor);
-  std::vector<Given> ordered;
+  std::vector<GivenRows> ordered;
   for (const auto& [name, node] : phase.inputs) {
     const auto entry = rows.find(name);
     if (entry == rows.end()) {
@@ -80,19 +104,14 @@ std::vector<Session::Impl::Given> Session::Impl::in_order(
                   fmt::format("predict: '{}' must be {} with any number of rows, got {}{}", name, expected,
                               name_of(tensor.dtype()), to_string(tensor.shape())));
     }
-    if (!ordered.empty() && ordered.front().rows->shape()[0] != wanted.shape[0]) {
-      throw Error(ErrorKind::input, "predict.rows",
-                  fmt::format("predict: '{}' has {} rows, another input {}", name, wanted.shape[0],
-                              ordered.front().rows->shape()[0]));
-    }
-    ordered.push_back({&tensor, fitted_of(name)});
+    ordered.push_back(given_rows(tensor, fitted_of(name)));
+    if (ordered.back().samples != ordered.front().samples)
+      refuse_rows(name, ordered.back().samples, ordered.front().samples);
   }
-  if (!ordered.empty()) return ordered;
-  throw Error(ErrorKind::input, "predict.no_input",
-              "predict: no output depends on an input: there is nothing to predict from");
+  return ordered;
 }
 
-bool Session::Impl::each_batch(std::size_t index, const std::vector<Given>& given, std::size_t count,
+bool Session::Impl::each_batch(std::size_t index, std::span<const GivenRows> given, std::size_t count,
                                const std::function<bool(std::int64_t, std::span<const HostTensor>)>& see) {
   const StepPhase& phase = compiled.step.phases[index];
   std::vector<HostTensor> batches;
@@ -100,7 +119,7 @@ bool Session::Impl::each_batch(std::size_t index, const std::vector<Given>& give
     const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
     batches.emplace_back(type.dtype, type.shape);
   }
-  const std::int64_t samples = given.front().rows->shape()[0];
+  const std::int64_t samples = given.front().samples;
   for (std::int64_t first = 0; first < samples; first += phase.batches.capacity) {
     const std::int64_t rows = std::min(phase.batches.capacity, samples - first);
     write_batch(phase, given, first, rows);
@@ -113,52 +132,123 @@ bool Session::Impl::each_batch(std::size_t index, const std::vector<Given>& give
 
 std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
     const std::vector<std::pair<std::string, HostTensor>>& tensors, std::size_t count) {
-  const std::optional<std::size_t> index = phase_index("predict");
-  if (!index) throw Error(ErrorKind::input, "predict.nothing", "the model names no output to predict");
-  const StepPhase& phase = compiled.step.phases[*index];
-  const std::vector<Given> given = in_order(phase, tensors);
-  const std::int64_t samples = given.front().rows->shape()[0];
-  std::map<std::string_view, const HostTensor*> by_name;
-  for (std::size_t i = 0; i < given.size(); ++i) by_name.emplace(phase.inputs[i].first, given[i].rows);
-  for (const ClassRange& range : predicted_classes) {
-    const auto found = by_name.find(range.input);
-    if (found != by_name.end()) check_classes(range, *found->second, fmt::format("predict: input '{}'", range.input));
-  }
-
+  const StepPhase& phase = predicting();
+  const std::vector<GivenRows> given = in_order(phase, tensors);
+  const std::int64_t samples = given.front().samples;
   std::vector<std::pair<std::string, HostTensor>> results;
+  std::vector<std::span<std::byte>> outputs;
   for (std::size_t i = 0; i < count; ++i) {
-    const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
-    if (type.rows == 0) {
-      throw Error(ErrorKind::input, "predict.output",
-                  fmt::format("predict: the output '{}' has no value for each sample, it is {}", model.outputs[i].name,
-                              to_string(type)));
-    }
+    const TensorType& type = type_of_output(phase, i);
     Shape shape = type.shape;
     shape[0] = samples * type.rows;
     results.emplace_back(model.outputs[i].name, HostTensor(type.dtype, shape));
   }
-  std::int64_t first = 0;
-  each_batch(*index, given, count, [&](std::int64_t rows, std::span<const HostTensor> batches) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t sample_bytes = batches[i].bytes().size() / static_cast<std::size_t>(phase.batches.capacity);
-      const auto bytes = batches[i].bytes().first(static_cast<std::size_t>(rows) * sample_bytes);
-      std::copy(bytes.begin(), bytes.end(),
-                results[i].second.bytes().begin() + first * static_cast<std::int64_t>(sample_bytes));
+  for (auto& [name, tensor] : results) outputs.push_back(tensor.bytes());
+  predict_into(phase, given, outputs);
+  return results;
+}
+
+void Session::Impl::predict(std::span<const std::span<const std::byte>> inputs,
+                            std::span<const std::span<std::byte>> outputs) {
+  const StepPhase& phase = predicting();
+  if (inputs.size() != phase.inputs.size() || outputs.size() > model.outputs.size()) {
+    throw Error(ErrorKind::input, "predict.count",
+                fmt::format("predict: {} inputs and {} outputs were given; the model has {} and {}", inputs.size(),
+                            outputs.size(), phase.inputs.size(), model.outputs.size()));
+  }
+  predicted.clear();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto& [name, node] = phase.inputs[i];
+    const std::uint64_t bytes = sample_bytes(phase, node);
+    if (inputs[i].size() % bytes != 0) {
+      throw Error(
+          ErrorKind::input, "predict.shape",
+          fmt::format("predict: '{}' has {} bytes, no whole number of rows of {}", name, inputs[i].size(), bytes));
     }
-    first += rows;
-    return true;
-  });
-  for (std::size_t i = 0; i < count; ++i) {
-    const Standardization* fitted = fitted_of(model.outputs[i].target);
-    if (fitted == nullptr) continue;
-    const std::span<float> values = results[i].second.elements<float>();
-    for (std::size_t j = 0; j < values.size(); ++j) {
-      const std::size_t column = j % fitted->scale.size();
-      values[j] = static_cast<float>(
-          off_curve(fitted->curve, static_cast<double>(values[j]) * fitted->scale[column] + fitted->shift[column]));
+    predicted.push_back(
+        {prediction_batch[i].dtype(), inputs[i], static_cast<std::int64_t>(inputs[i].size() / bytes), fitted_of(name)});
+    if (predicted.back().samples != predicted.front().samples)
+      refuse_rows(name, predicted.back().samples, predicted.front().samples);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    type_of_output(phase, i);
+    const std::uint64_t bytes =
+        sample_bytes(phase, phase.outputs[i]) * static_cast<std::uint64_t>(predicted.front().samples);
+    if (outputs[i].size() != bytes) {
+      throw Error(ErrorKind::input, "predict.output",
+                  fmt::format("predict: room of {} bytes for the output '{}' of {} rows, which has {}",
+                              outputs[i].size(), model.outputs[i].name, predicted.front().samples, bytes));
     }
   }
-  return results;
+  predict_into(phase, predicted, outputs);
+}
+
+const StepPhase& Session::Impl::predicting() const {
+  const std::optional<std::size_t> index = phase_index("predict");
+  if (!index) throw Error(ErrorKind::input, "predict.nothing", "the model names no output to predict");
+  const StepPhase& phase = compiled.step.phases[*index];
+  if (!phase.inputs.empty()) return phase;
+  throw Error(ErrorKind::input, "predict.no_input",
+              "predict: no output depends on an input: there is nothing to predict from");
+}
+
+const TensorType& Session::Impl::type_of_output(const StepPhase& phase, std::size_t i) const {
+  const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
+  if (type.rows > 0) return type;
+  throw Error(ErrorKind::input, "predict.output",
+              fmt::format("predict: the output '{}' has no value for each sample, it is {}", model.outputs[i].name,
+                          to_string(type)));
+}
+
+void Session::Impl::predict_into(const StepPhase& phase, std::span<const GivenRows> given,
+                                 std::span<const std::span<std::byte>> outputs) {
+  for (std::size_t i = 0; i < given.size(); ++i) check_predicted_classes(phase.inputs[i].first, given[i], i);
+  const std::size_t index = static_cast<std::size_t>(&phase - compiled.step.phases.data());
+  const std::int64_t samples = given.front().samples;
+  for (std::int64_t first = 0; first < samples; first += phase.batches.capacity) {
+    const std::int64_t rows = std::min(phase.batches.capacity, samples - first);
+    write_batch(phase, given, first, rows);
+    run(index, 1);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::size_t sample = sample_bytes(phase, phase.outputs[i]);
+      runnable->read_range(
+          buffer(phase.outputs[i]), 0,
+          outputs[i].subspan(static_cast<std::size_t>(first) * sample, static_cast<std::size_t>(rows) * sample));
+    }
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Standardization* fitted = fitted_of(model.outputs[i].target);
+    if (fitted == nullptr) continue;
+    for (std::size_t j = 0; j < outputs[i].size() / sizeof(float); ++j) {
+      const std::size_t column = j % fitted->scale.size();
+      float value;
+      std::memcpy(&value, outputs[i].data() + j * sizeof(float), sizeof(float));
+      value = static_cast<float>(
+          off_curve(fitted->curve, static_cast<double>(value) * fitted->scale[column] + fitted->shift[column]));
+      std::memcpy(outputs[i].data() + j * sizeof(float), &value, sizeof(float));
+    }
+  }
+}
+
+// A tensor is made of them only when one of them is wrong.
+void Session::Impl::check_predicted_classes(std::string_view input, const GivenRows& given, std::size_t index) const {
+  for (const ClassRange& range : predicted_classes) {
+    if (range.input != input) continue;
+    const bool all_in = [&] {
+      for (std::size_t at = 0; at < given.bytes.size(); at += sizeof(std::int32_t)) {
+        std::int32_t value;
+        std::memcpy(&value, given.bytes.data() + at, sizeof value);
+        if (value < 0 || value >= range.count) return false;
+      }
+      return true;
+    }();
+    if (all_in) continue;
+    Shape shape = prediction_batch[index].shape();
+    shape[0] = given.samples;
+    HostTensor rows(given.dtype, shape);
+    std::copy(given.bytes.begin(), given.bytes.end(), rows.bytes().begin());
+    check_classes(range, rows, fmt::format("predict: input '{}'", input));
+  }
 }
 
 }  // namespace graphrun

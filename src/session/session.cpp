@@ -74,6 +74,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   tell(fmt::format("writing the data to {}", executor->name()));
   write_start(model, compiled, {runnable.get()});
   times = {has_plan - start, has_loaded - has_plan, Profiler::now() - has_loaded};
+  prepare_predictions();
   done.assign(compiled.step.phases.size(), 0);
   paces.resize(compiled.step.phases.size());
   ring_values.resize(static_cast<std::size_t>(kRingSize));
@@ -270,28 +271,103 @@ BufferId find_state(const Compiled& compiled, std::string_view name) {
 }
 }  // namespace
 
+namespace {
+const Buffer& state_of(const Program& program, ValueId id) {
+  if (id.buffer < program.buffers.size() && is_state(program.buffers[id.buffer].kind))
+    return program.buffers[id.buffer];
+  throw Error(ErrorKind::input, "state.unknown", fmt::format("there is no state of number {}", id.buffer),
+              "find() gives the numbers");
+}
+void check_size(const Buffer& buffer, std::size_t bytes) {
+  if (bytes == buffer.type.bytes()) return;
+  throw Error(
+      ErrorKind::input, "state.shape",
+      fmt::format("'{}' is {} of {} bytes, not {}", buffer.name, to_string(buffer.type), buffer.type.bytes(), bytes));
+}
+void check_writable(const Buffer& buffer) {
+  if (buffer.kind != BufferKind::constant) return;
+  throw Error(ErrorKind::input, "state.constant",
+              fmt::format("'{}' is a constant of the plan: what it is worth was used when it was made", buffer.name),
+              "a parameter or an input can be written");
+}
+}  // namespace
+
+ValueId Session::find(std::string_view name) const {
+  return {find_state(alive(impl_).compiled, name)};
+}
+const TensorType& Session::type(ValueId id) const {
+  return state_of(alive(impl_).program(), id).type;
+}
+void Session::read(ValueId id, std::span<std::byte> bytes) {
+  check_size(state_of(alive(impl_).program(), id), bytes.size());
+  impl_->runnable->read(id.buffer, bytes);
+}
+void Session::write(ValueId id, std::span<const std::byte> bytes) {
+  const Buffer& buffer = state_of(alive(impl_).program(), id);
+  check_writable(buffer);
+  check_size(buffer, bytes.size());
+  impl_->runnable->write(id.buffer, bytes);
+}
+void Session::write_rows(ValueId id, std::int64_t first_row, std::span<const std::byte> bytes) {
+  const Buffer& buffer = state_of(alive(impl_).program(), id);
+  check_writable(buffer);
+  const std::int64_t rows = buffer.type.shape.rank() > 0 ? buffer.type.shape[0] : 0;
+  const std::uint64_t row = rows > 0 ? buffer.type.bytes() / static_cast<std::uint64_t>(rows) : 0;
+  const bool whole = row > 0 && bytes.size() % row == 0;
+  if (!whole || first_row < 0 || first_row > rows ||
+      bytes.size() / row > static_cast<std::uint64_t>(rows - first_row)) {
+    throw Error(ErrorKind::input, "state.rows",
+                fmt::format("{} bytes from row {} on do not fit '{}', {} rows of {} bytes", bytes.size(), first_row,
+                            buffer.name, rows, row));
+  }
+  impl_->runnable->write_rows(id.buffer, first_row, bytes);
+}
+double Session::loss() {
+  const std::size_t phase = alive(impl_).training();
+  const std::uint64_t done = impl_->done[phase];
+  if (done == 0) return std::numeric_limits<double>::quiet_NaN();
+  const StepPhase& training = impl_->compiled.step.phases[phase];
+  const std::uint64_t at = (done - 1) % static_cast<std::uint64_t>(training.ring);
+  float value = 0;
+  impl_->runnable->read_range(impl_->buffer(training.recorded[0].ring), at * sizeof value,
+                              std::as_writable_bytes(std::span(&value, 1)));
+  return static_cast<double>(unsigned_nan(value));
+}
+void Session::predict(std::span<const std::span<const std::byte>> inputs,
+                      std::span<const std::span<std::byte>> outputs) {
+  alive(impl_).predict(inputs, outputs);
+}
+std::vector<std::pair<std::string, TensorType>> Session::prediction_inputs() const {
+  std::vector<std::pair<std::string, TensorType>> inputs;
+  for (const auto& [name, node] : alive(impl_).predicting().inputs)
+    inputs.emplace_back(name, impl_->program().buffers[impl_->buffer(node)].type);
+  return inputs;
+}
+std::vector<std::pair<std::string, TensorType>> Session::prediction_outputs() const {
+  std::vector<std::pair<std::string, TensorType>> outputs;
+  const StepPhase& phase = alive(impl_).predicting();
+  for (std::size_t i = 0; i < phase.outputs.size(); ++i)
+    outputs.emplace_back(impl_->model.outputs[i].name, impl_->program().buffers[impl_->buffer(phase.outputs[i])].type);
+  return outputs;
+}
+
 HostTensor Session::read(std::string_view name) {
-  const BufferId id = find_state(alive(impl_).compiled, name);
-  const TensorType& type = alive(impl_).program().buffers[id].type;
-  HostTensor tensor(type.dtype, type.shape);
-  alive(impl_).runnable->read(id, tensor.bytes());
+  const ValueId id = find(name);
+  HostTensor tensor(type(id).dtype, type(id).shape);
+  read(id, tensor.bytes());
   return tensor;
 }
 
 void Session::write(std::string_view name, const HostTensor& value) {
-  const BufferId id = find_state(alive(impl_).compiled, name);
-  const TensorType& type = alive(impl_).program().buffers[id].type;
-  if (alive(impl_).program().buffers[id].kind == BufferKind::constant) {
-    throw Error(ErrorKind::input, "state.constant",
-                fmt::format("'{}' is a constant of the plan: what it is worth was used when it was made", name),
-                "a parameter or an input can be written");
+  const ValueId id = find(name);
+  const Buffer& buffer = state_of(impl_->program(), id);
+  check_writable(buffer);
+  if (value.dtype() != buffer.type.dtype || !(value.shape() == buffer.type.shape)) {
+    throw Error(ErrorKind::input, "state.shape",
+                fmt::format("'{}' is {}, not {}{}", name, to_string(buffer.type), name_of(value.dtype()),
+                            to_string(value.shape())));
   }
-  if (value.dtype() != type.dtype || !(value.shape() == type.shape) || value.bytes().size() != type.bytes()) {
-    throw Error(
-        ErrorKind::input, "state.shape",
-        fmt::format("'{}' is {}, not {}{}", name, to_string(type), name_of(value.dtype()), to_string(value.shape())));
-  }
-  alive(impl_).runnable->write(id, value.bytes());
+  write(id, value.bytes());
 }
 
 std::string Session::weights_hash() {

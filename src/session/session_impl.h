@@ -34,6 +34,17 @@ struct TrainingProgress {
   StoppingState stopping;
 };
 
+// Samples of an input to predict from.
+struct GivenRows {
+  DType dtype;
+  std::span<const std::byte> bytes;
+  std::int64_t samples;
+  const Standardization* fitted;  // null: the input's numbers are not changed
+};
+inline GivenRows given_rows(const HostTensor& rows, const Standardization* fitted) {
+  return {rows.dtype(), rows.bytes(), rows.shape()[0], fitted};
+}
+
 struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class that is exported
   Impl(Model model, const SessionOptions& options);
   std::unique_ptr<Runnable> load(PlanOptions options);
@@ -84,23 +95,30 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   // The first `count` outputs.
   std::vector<std::pair<std::string, HostTensor>> predict(
       const std::vector<std::pair<std::string, HostTensor>>& tensors, std::size_t count);
-  struct Given {
-    const HostTensor* rows;
-    const Standardization* fitted;  // null: the input's numbers are not changed
-  };
-  std::vector<Given> in_order(const StepPhase& phase,
-                              const std::vector<std::pair<std::string, HostTensor>>& given) const;
+  std::vector<GivenRows> in_order(const StepPhase& phase,
+                                  const std::vector<std::pair<std::string, HostTensor>>& given) const;
   // Runs the phase of predictions on all rows and calls see(how many there are in the batch, its first `count` outputs,
   // in the units of the model) until it says no: then false.
-  bool each_batch(std::size_t index, const std::vector<Given>& given, std::size_t count,
+  bool each_batch(std::size_t index, std::span<const GivenRows> given, std::size_t count,
                   const std::function<bool(std::int64_t, std::span<const HostTensor>)>& see);
-  void write_batch(const StepPhase& phase, const std::vector<Given>& given, std::int64_t first, std::int64_t count);
+  void write_batch(const StepPhase& phase, std::span<const GivenRows> given, std::int64_t first, std::int64_t count);
+  void predict(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+  // Runs it on all rows; each of the first outputs, in original units, to a span of exactly its bytes.
+  void predict_into(const StepPhase& phase, std::span<const GivenRows> given,
+                    std::span<const std::span<std::byte>> outputs);
+  std::uint64_t sample_bytes(const StepPhase& phase, ir::NodeId node) const;      // of an input or output
+  const StepPhase& predicting() const;                                            // throws Error where there is none
+  const TensorType& type_of_output(const StepPhase& phase, std::size_t i) const;  // the same, of one without rows
+  void check_predicted_classes(std::string_view input, const GivenRows& given, std::size_t index) const;
+  void prepare_predictions();  // what the two need, so that they allocate nothing
 
   // scores/split_scores.cpp
   std::optional<std::vector<OutputScores>> scores(std::string_view name, double until);
 
   Model model;
   std::vector<ClassRange> predicted_classes;  // of what predict() is given
+  std::vector<HostTensor> prediction_batch;   // by input of predictions: rows on their way to the arena
+  std::vector<GivenRows> predicted;           // the same: what predict() into spans was given
   std::vector<ExecutorTiming> timings;
   std::shared_ptr<Executor> executor;
   PlanOptions planned;

@@ -190,6 +190,18 @@ void check_range(const Buffer& buffer, std::uint64_t first, std::uint64_t bytes)
       fmt::format("bytes {} to {} of buffer {} of {}", first, first + bytes, buffer.name, buffer.bytes));
 }
 
+std::uint64_t check_rows(const Buffer& buffer, std::int64_t first, std::uint64_t bytes) {
+  const std::int64_t rows = buffer.type.shape.rank() > 0 ? buffer.type.shape[0] : 0;
+  const std::uint64_t row = rows > 0 ? buffer.type.bytes() / static_cast<std::uint64_t>(rows) : 0;
+  const bool in_arena = buffer.layout != Layout::strided && buffer.kind != BufferKind::tile;
+  const bool whole = row > 0 ? bytes % row == 0 : bytes == 0;
+  if (in_arena && whole && first >= 0 && first <= rows &&
+      (row == 0 || bytes / row <= static_cast<std::uint64_t>(rows - first)))
+    return row;
+  throw std::logic_error(
+      fmt::format("{} bytes from row {} of buffer {} of {} rows of {} bytes", bytes, first, buffer.name, rows, row));
+}
+
 View view_of(const Buffer& buffer) {
   View view = dense(buffer.type.shape);
   if (buffer.layout == Layout::strided) std::copy(buffer.strides.begin(), buffer.strides.end(), view.strides);

@@ -34,6 +34,11 @@ class NullRunnable final : public Runnable {
     check_range(from, first, bytes.size());
     std::copy_n(at(buffer, from.bytes) + static_cast<std::ptrdiff_t>(first), bytes.size(), bytes.begin());
   }
+  void write_rows(BufferId buffer, std::int64_t first, std::span<const std::byte> bytes) override {
+    const Buffer& to = program_.buffers.at(buffer);
+    const auto row = static_cast<std::int64_t>(check_rows(to, first, bytes.size()));
+    std::copy(bytes.begin(), bytes.end(), at(buffer, to.bytes) + static_cast<std::ptrdiff_t>(first * row));
+  }
   void run(PhaseId phase, std::uint64_t n) override { log_.steps[program_.phases.at(phase).name] += n; }
   void run_steps(PhaseId, std::uint32_t, std::uint32_t) override {}
 

@@ -38,6 +38,9 @@ class FaultyRunnable final : public Runnable {
   void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override {
     inner_->read_range(buffer, first, bytes);
   }
+  void write_rows(BufferId buffer, std::int64_t first, std::span<const std::byte> bytes) override {
+    inner_->write_rows(buffer, first, bytes);
+  }
   void run(PhaseId phase, std::uint64_t n) override {
     const std::string& name = program_.phases[phase].name;
     if (name == "predict" && !faults_.predicts) return;

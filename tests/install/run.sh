@@ -84,7 +84,7 @@ step "only names of graphrun are exported"
 nm -D --defined-only "$library" | awk '{ print $NF }' | sed 's/@.*//' >"$work/mangled"
 [ -s "$work/mangled" ] || fail "nothing is exported"
 c++filt <"$work/mangled" >"$work/exported"
-if grep -vE '^((typeinfo|typeinfo name|vtable) for )?graphrun::|^graphrun_' "$work/exported"; then
+if grep -vE '^((typeinfo|typeinfo name|vtable) for )?graphrun::|^graphrun_|^gr_[a-z_]+$|^GRAPHRUN_(0|C_1)$' "$work/exported"; then
   fail "the names above are exported and are not ours"
 fi
 if grep -E 'nlohmann|fmt::' "$work/exported"; then
@@ -107,6 +107,12 @@ for header in "$prefix"/include/graphrun/*.h; do
   echo "#include <$name>" |
     "$cxx" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$prefix/include" -x c++ - || fail "$name needs others"
 done
+
+step "a C99 program"
+"${cxx%++*}cc" --version >/dev/null 2>&1 || cc=cc
+"${cc:-${cxx%++*}cc}" -std=c99 -pedantic -Wall -Wextra -Werror -I "$prefix/include" "$source_dir/tests/install/consumer/main.c" \
+  -L "$(dirname "$library")" -lgraphrun "-Wl,-rpath,$(dirname "$library")" -o "$work/c_program" || fail "compiling C"
+"$work/c_program" || fail "the program in C"
 
 step "find_package(graphrun)"
 "$cmake" -S "$source_dir/tests/install/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix" \

@@ -16,6 +16,9 @@ class MutantRunnable final : public Runnable {
   void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override {
     inner_->read_range(buffer, first, bytes);
   }
+  void write_rows(BufferId buffer, std::int64_t first, std::span<const std::byte> bytes) override {
+    inner_->write_rows(buffer, first, bytes);
+  }
 
   void run(PhaseId phase, std::uint64_t n) override {
     const auto steps = static_cast<std::uint32_t>(program_.phases.at(phase).steps.size());

@@ -145,6 +145,15 @@ class CpuRunnable final : public HostRunnable {
     if (!bytes.empty()) std::memcpy(bytes.data(), window + first, bytes.size());
   }
 
+  void write_rows(BufferId id, std::int64_t first, std::span<const std::byte> bytes) override {
+    windows_.close(id);
+    if (buffer(id).layout != Layout::vectors) return HostRunnable::write_rows(id, first, bytes);
+    const auto row = static_cast<std::int64_t>(check_rows(buffer(id), first, bytes.size()));
+    if (bytes.empty()) return;
+    cpu::set_rows_of_vectors(reinterpret_cast<float*>(at(buffer(id))), reinterpret_cast<const float*>(bytes.data()),
+                             first, static_cast<std::int64_t>(bytes.size()) / row, rows_of(id).width, buffer(id).block);
+  }
+
   void run(PhaseId phase, std::uint64_t n) override {
     const BoundPhase& bound = phases_.at(phase);
     repeat(phase, n, bound.items.size(), [&](std::size_t k) { bound.run_item(k); });

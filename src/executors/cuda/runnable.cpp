@@ -307,6 +307,15 @@ void CudaRunnable::read_range(BufferId buffer, std::uint64_t first, std::span<st
   if (!bytes.empty()) copy(from, bytes.data(), arena_->at(buffer) + first, bytes.size(), cudaMemcpyDeviceToHost);
 }
 
+void CudaRunnable::write_rows(BufferId buffer, std::int64_t first, std::span<const std::byte> bytes) {
+  const Buffer& to = program_.buffers.at(buffer);
+  const std::uint64_t row = check_rows(to, first, bytes.size());
+  if (bytes.empty()) return;
+  mirrored_ = false;
+  copy(to, arena_->at(buffer) + static_cast<std::uint64_t>(first) * row, bytes.data(), bytes.size(),
+       cudaMemcpyHostToDevice);
+}
+
 void CudaRunnable::copy(const Buffer& what, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   api_.doing(what.name);
   api_.use_device(device_);

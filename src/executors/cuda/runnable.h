@@ -31,6 +31,7 @@ class CudaRunnable final : public Runnable {
   void write(BufferId buffer, std::span<const std::byte> bytes) override;
   void read(BufferId buffer, std::span<std::byte> bytes) override;
   void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override;
+  void write_rows(BufferId buffer, std::int64_t first, std::span<const std::byte> bytes) override;
   void run(PhaseId phase, std::uint64_t n) override;
   void run_steps(PhaseId phase, std::uint32_t first, std::uint32_t last) override;
   std::vector<std::pair<std::string, std::uint64_t>> counters() const override;

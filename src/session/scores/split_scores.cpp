@@ -96,11 +96,11 @@ std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view 
   const Split* split = model.data.find(name);
   if (!index || split == nullptr || split->columns.empty() || split->samples() == 0) return found;
   const StepPhase& phase = compiled.step.phases[*index];
-  std::vector<Given> given;
+  std::vector<GivenRows> given;
   for (const auto& [input, node] : phase.inputs) {
     const HostTensor* column = column_of(*split, input);
     if (column == nullptr) return found;
-    given.push_back({column, nullptr});  // they are in the units of the model
+    given.push_back(given_rows(*column, nullptr));  // they are in the units of the model
   }
   if (given.empty()) return found;
 

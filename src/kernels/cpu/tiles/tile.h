@@ -89,5 +89,8 @@ TileStep make_tile_store(std::byte* arena, const TileOperand& from, Isa isa);
 // `rows` rows of `width` floats to and from vectors of 16 rows, a new one from every `block` rows on.
 void rows_to_vectors(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block);
 void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block);
+// Rows [first, first + rows) among those that are there.
+void set_rows_of_vectors(float* to, const float* from, std::int64_t first, std::int64_t rows, std::int64_t width,
+                         std::int64_t block);
 
 }  // namespace graphrun::cpu

@@ -182,6 +182,15 @@ void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64
     from += (count + kLanes - 1) / kLanes * kLanes * width;
   }
 }
+void set_rows_of_vectors(float* to, const float* from, std::int64_t first, std::int64_t rows, std::int64_t width,
+                         std::int64_t block) {
+  const i64 vectors = (block + kLanes - 1) / kLanes;  // of a block
+  for (i64 r = first; r < first + rows; ++r) {
+    const i64 in_block = r % block;
+    float* const row = to + (r / block * vectors + in_block / kLanes) * width * kLanes + in_block % kLanes;
+    for (i64 f = 0; f < width; ++f) row[f * kLanes] = *from++;
+  }
+}
 
 DataVectors whole_data(const std::byte* data, std::int64_t features) {
   DataVectors vectors;

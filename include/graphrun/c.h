@@ -1,0 +1,180 @@
+/* c.h: graphrun from C and from every language that can call C.
+
+   Errors. A function that can fail gives NULL or an error that the caller owns (gr_error_free). What it would have
+   given is then untouched. Nothing is printed and no exception leaves the library; a handle or pointer that is NULL
+   where it may not be is an error of kind GR_INPUT.
+   Ownership. Handles belong to the caller until their _free function, which takes NULL. A text through `char**` is
+   owned (gr_text_free); a `const char*` lives as long as the handle it came from. Buffers of values are the caller's.
+   Threads. A handle belongs to one thread at a time; different handles are independent. Two functions may be called
+   from any thread or signal handler while their session is in use: gr_session_cancel and gr_session_step.
+   JSON. Options are an object whose keys the function lists; NULL or "" is {}. A key that is not known is an error.
+   Compatibility. Functions are only added. Structs begin with struct_size, which the caller sets to sizeof: fields are
+   only added at the end, and one that the caller does not have is as 0. gr_abi_version() grows with every addition. */
+#ifndef GRAPHRUN_C_H
+#define GRAPHRUN_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define GR_API __attribute__((visibility("default")))
+#else
+#define GR_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GR_ABI_VERSION 1
+#define GR_MAX_RANK 8
+
+typedef struct gr_error gr_error;
+typedef struct gr_model gr_model;
+typedef struct gr_session gr_session;
+
+/* Of the library; a program may use it when this is at least the GR_ABI_VERSION it was compiled with. */
+GR_API uint32_t gr_abi_version(void);
+GR_API const char* gr_version(void); /* "0.1.0" */
+
+/* ---- errors: the kinds are the exit codes of the command line */
+
+typedef enum gr_kind {
+  GR_RUN = 1,   /* the run failed: a loss that is not finite, a file that could not be written */
+  GR_INPUT = 2, /* a mistake in a model, data, options or arguments */
+  GR_CHECK = 3, /* a check that was asked for failed */
+  GR_DEVICE = 4 /* a device, its library or its memory is not available */
+} gr_kind;
+
+GR_API gr_kind gr_error_kind(const gr_error* error);
+GR_API const char* gr_error_message(const gr_error* error); /* all diagnostics, as the command line prints them */
+/* [{"code", "message", "hint", "file", "line", "column", "pointer", "source_line"}, ...]; a line of 0 is not known. */
+GR_API const char* gr_error_json(const gr_error* error);
+GR_API void gr_error_free(gr_error* error);
+
+GR_API void gr_text_free(char* text);
+
+/* ---- values */
+
+typedef enum gr_dtype { GR_F32 = 0, GR_F64 = 1, GR_I32 = 2, GR_U64 = 3, GR_BOOL = 4 } gr_dtype; /* a bool is a byte */
+
+typedef struct gr_type {
+  gr_dtype dtype;
+  int32_t rank; /* 0: a scalar */
+  int64_t shape[GR_MAX_RANK];
+} gr_type;
+
+/* ---- models */
+
+/* A model file (docs/model-format.md) and its data, or a safetensors file of weights with its model inside.
+   Options: "set": {"train.epochs": 5, ...}, as --set does; "data_dir"; "weights": a file to start from; "data":
+   "values", "sizes" (enough to plan) or "none". */
+GR_API gr_error* gr_model_load(const char* path, const char* options, gr_model** model);
+/* The same of a model's text. Messages call it <text>; its data files are relative to the working directory. */
+GR_API gr_error* gr_model_parse(const char* json, const char* options, gr_model** model);
+GR_API void gr_model_free(gr_model* model);
+
+/* Sets the column of an input in a split: "train", "validation", "test". Dimension 0 of `type` counts its samples; all
+   columns of a split have as many. The values are copied, and are taken as they are: nothing is standardized. */
+GR_API gr_error* gr_model_set_data(gr_model* model, const char* split, const char* input, const gr_type* type,
+                                   const void* values);
+
+/* ---- sessions */
+
+/* Plans the model and allocates all that it will need. Takes the model's content: afterwards it can only be freed.
+   Options: "executor": "cpu", "cuda:1", "auto", a plug-in's path; "target"; "threads"; "jit": "prefer", "require" or
+   "off"; "tiling"; "fuse": false; "passes": false. */
+GR_API gr_error* gr_session_open(gr_model* model, const char* options, gr_session** session);
+GR_API void gr_session_free(gr_session* session);
+
+/* {"model", "executor", "target", "math", "arena_bytes", "inputs": [{"name", "dtype", "shape"}], "outputs",
+   "states": [{"name", "kind", "dtype", "shape", "bytes"}], "splits": [{"name", "samples"}], "fallbacks"}. The extents
+   of inputs and outputs are those of one batch of predictions. */
+GR_API gr_error* gr_session_describe(gr_session* session, char** json);
+
+typedef struct gr_report {
+  size_t struct_size;
+  int64_t epoch, epochs; /* finished, and in all */
+  uint64_t step;
+  double loss;            /* mean over the samples of the epoch */
+  double validation_loss; /* NaN: not evaluated after this epoch */
+  double seconds, steps_per_second;
+} gr_report;
+
+typedef struct gr_train_options {
+  size_t struct_size;
+  int (*on_report)(void* user, const gr_report* report); /* in the calling thread; not 0 ends the training */
+  void* user;
+} gr_train_options;
+
+typedef struct gr_train_result {
+  size_t struct_size;
+  int64_t epochs;
+  uint64_t steps;
+  double seconds;
+  int cancelled;
+} gr_train_result;
+
+/* Trains for the model's epochs; `options` and `result` may be NULL. A step allocates nothing. */
+GR_API gr_error* gr_session_train(gr_session* session, const gr_train_options* options, gr_train_result* result);
+/* Ends the gr_session_train that is under way after its steps in flight; without one nothing happens. */
+GR_API void gr_session_cancel(gr_session* session);
+/* So many training steps, without a look at the loss. */
+GR_API gr_error* gr_session_advance(gr_session* session, uint64_t steps);
+GR_API uint64_t gr_session_step(const gr_session* session); /* that runs or was run last, from 1 on; 0 before */
+GR_API gr_error* gr_session_loss(gr_session* session, double* loss); /* of that step; NaN before the first */
+
+/* {"loss": 0.1, "metrics": {"accuracy": 0.9}} over a whole split; what is not finite is null. */
+GR_API gr_error* gr_session_evaluate(gr_session* session, const char* split, char** json);
+
+/* ---- states by number: after gr_session_find nothing of this allocates, unless it fails */
+
+typedef uint32_t gr_value;
+
+GR_API gr_error* gr_session_find(gr_session* session, const char* name, gr_value* value);
+GR_API gr_error* gr_session_type(gr_session* session, gr_value value, gr_type* type);
+/* All elements, row-major; `bytes` must be exactly theirs. */
+GR_API gr_error* gr_session_read(gr_session* session, gr_value value, void* to, size_t bytes);
+GR_API gr_error* gr_session_write(gr_session* session, gr_value value, const void* from, size_t bytes);
+/* Rows of dimension 0 from `first` on, as many as the bytes hold: a ring of samples costs what is new in it. */
+GR_API gr_error* gr_session_write_rows(gr_session* session, gr_value value, int64_t first, const void* from,
+                                       size_t bytes);
+
+typedef struct gr_const_bytes {
+  const void* data;
+  size_t size;
+} gr_const_bytes;
+typedef struct gr_bytes {
+  void* data;
+  size_t size;
+} gr_bytes;
+
+/* Any number of rows: inputs and the first outputs in the order of gr_session_describe, of their dtypes, in original
+   units. Allocates nothing unless it fails. */
+GR_API gr_error* gr_session_predict(gr_session* session, const gr_const_bytes* inputs, size_t input_count,
+                                    const gr_bytes* outputs, size_t output_count);
+
+/* ---- weights */
+
+/* As safetensors where the name ends so, else as NPZ; replaced whole or not at all. */
+GR_API gr_error* gr_session_save_weights(gr_session* session, const char* path);
+GR_API gr_error* gr_session_load_weights(gr_session* session, const char* path);
+GR_API gr_error* gr_session_weights_hash(gr_session* session, char hash[17]); /* 16 hex digits and a 0 */
+
+/* ---- beside sessions */
+
+/* Compares an executor with the reference, step by step; takes the model's content as gr_session_open does. Options as
+   there, and "against", "steps". {"passed", "executor", "against", "values", "fused_values", "difference": text or
+   null}. A difference is no error. */
+GR_API gr_error* gr_verify(gr_model* model, const char* options, char** json);
+/* {"devices": [{"id": "cuda:0", "executor", "name", "capability", "units", "driver", "memory_free", "memory_total"}],
+   "missing": [{"executor", "reason"}]} */
+GR_API gr_error* gr_devices(char** json);
+/* What `graphrun help TOPIC` prints: "adam", "dense", "optimizers". */
+GR_API gr_error* gr_help(const char* topic, char** text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

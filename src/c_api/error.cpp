@@ -1,0 +1,108 @@
+// error.cpp: gr_error, and exceptions as one.
+#include <cstdlib>
+#include <new>
+
+#include "base/json_text.h"
+#include "c_api/guard.h"
+
+namespace graphrun::c_api {
+namespace {
+
+// Never freed, so that it is there when nothing can be allocated.
+gr_error& out_of_memory() {
+  static gr_error error{ErrorKind::device, "out of memory",
+                        "[{\"code\": \"memory.host\", \"message\": \"out of memory\"}]"};
+  return error;
+}
+[[maybe_unused]] const gr_error& made_at_start = out_of_memory();
+
+std::string json_of(const Error& error) {
+  std::vector<json::Value> diagnostics;
+  for (const Diagnostic& one : error.diagnostics()) {
+    json::Value object = json::make_object();
+    json::add(object, "code", json::make(one.code));
+    json::add(object, "message", json::make(one.message));
+    json::add(object, "hint", json::make(one.hint));
+    json::add(object, "file", json::make(one.file));
+    json::add(object, "line", json::make(std::int64_t{one.line}));
+    json::add(object, "column", json::make(std::int64_t{one.column}));
+    json::add(object, "pointer", json::make(one.pointer));
+    json::add(object, "source_line", json::make(one.source_line));
+    diagnostics.push_back(std::move(object));
+  }
+  return json::line(json::make_array(std::move(diagnostics)));
+}
+
+gr_error* made(const Error& error) {
+  return new gr_error{error.kind(), error.what(), json_of(error)};
+}
+
+}  // namespace
+
+gr_error* caught() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const Error& error) {
+      return made(error);
+    } catch (const std::bad_alloc&) {
+      return &out_of_memory();
+    } catch (const std::exception& error) {  // a broken rule of our own
+      return made(Error(ErrorKind::run, "internal", error.what(), "this is a mistake in graphrun: please report it"));
+    } catch (...) {
+      return made(Error(ErrorKind::run, "internal", "an exception that is none of ours"));
+    }
+  } catch (...) {  // no memory for the error
+    return &out_of_memory();
+  }
+}
+
+void refuse_null(std::string_view name) {
+  throw Error(ErrorKind::input, "c.null", std::string(name) + " is NULL");
+}
+
+char* owned_text(std::string_view text) {
+  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = '\0';
+  return copy;
+}
+
+}  // namespace graphrun::c_api
+
+using namespace graphrun;
+
+uint32_t gr_abi_version(void) {
+  return GR_ABI_VERSION;
+}
+const char* gr_version(void) {
+  return GRAPHRUN_VERSION;
+}
+
+gr_kind gr_error_kind(const gr_error* error) {
+  const ErrorKind kind = error == nullptr ? ErrorKind::run : error->kind;
+  switch (kind) {
+    case ErrorKind::run:
+      return GR_RUN;
+    case ErrorKind::input:
+      return GR_INPUT;
+    case ErrorKind::check:
+      return GR_CHECK;
+    case ErrorKind::device:
+      return GR_DEVICE;
+  }
+  return GR_RUN;
+}
+const char* gr_error_message(const gr_error* error) {
+  return error == nullptr ? "" : error->message.c_str();
+}
+const char* gr_error_json(const gr_error* error) {
+  return error == nullptr ? "[]" : error->json.c_str();
+}
+void gr_error_free(gr_error* error) {
+  if (error != &c_api::out_of_memory()) delete error;
+}
+void gr_text_free(char* text) {
+  std::free(text);
+}

@@ -1,0 +1,214 @@
+// session.cpp: gr_session: training, states by number, predictions, weights.
+#include "graphrun/session.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/json_text.h"
+#include "c_api/guard.h"
+#include "c_api/model.h"
+#include "c_api/options.h"
+#include "c_api/types.h"
+#include "graphrun/weights.h"
+
+using namespace graphrun;
+using c_api::checked;
+using c_api::guarded;
+
+struct gr_session {
+  gr_session(Model model, const SessionOptions& options) : session(std::move(model), options) {}
+  Session session;
+  // Of gr_session_predict: room that is kept, so that it allocates once.
+  std::vector<std::span<const std::byte>> inputs;
+  std::vector<std::span<std::byte>> outputs;
+};
+
+namespace {
+
+Session& of(gr_session* session) {
+  return checked(session, "session").session;
+}
+
+std::span<std::byte> room(void* data, std::size_t bytes) {
+  if (bytes > 0) checked(static_cast<char*>(data), "the buffer");
+  return {static_cast<std::byte*>(data), bytes};
+}
+std::span<const std::byte> values(const void* data, std::size_t bytes) {
+  if (bytes > 0) checked(static_cast<const char*>(data), "the buffer");
+  return {static_cast<const std::byte*>(data), bytes};
+}
+
+json::Value finite_or_null(double number) {
+  return std::isfinite(number) ? json::make(number) : json::make_null();
+}
+
+json::Value described(std::string_view name, const TensorType& type) {
+  std::vector<json::Value> shape;
+  for (const std::int64_t extent : type.shape.dims()) shape.push_back(json::make(extent));
+  return json::make_object({{"name", json::make(name)},
+                            {"dtype", json::make(name_of(type.dtype))},
+                            {"shape", json::make_array(std::move(shape))}});
+}
+
+json::Value description(Session& session) {
+  const Program& program = session.program();
+  std::vector<json::Value> states, splits, inputs, outputs;
+  for (const Buffer& buffer : program.buffers) {
+    if (!is_state(buffer.kind)) continue;
+    json::Value state = described(buffer.name, buffer.type);
+    json::add(state, "kind", json::make(name_of(buffer.kind)));
+    json::add(state, "bytes", json::make(static_cast<std::int64_t>(buffer.type.bytes())));
+    states.push_back(std::move(state));
+  }
+  for (const Split& split : session.model().data.splits)
+    splits.push_back(json::make_object({{"name", json::make(split.name)}, {"samples", json::make(split.samples())}}));
+  if (!session.model().outputs.empty()) {
+    for (const auto& [name, type] : session.prediction_inputs()) inputs.push_back(described(name, type));
+    for (const auto& [name, type] : session.prediction_outputs()) outputs.push_back(described(name, type));
+  }
+  json::Value all = json::make_object();
+  json::add(all, "model", json::make(session.model().name));
+  json::add(all, "executor", json::make(session.executor()));
+  json::add(all, "target", json::make(program.target));
+  json::add(all, "math", json::make(name_of(program.math)));
+  json::add(all, "arena_bytes", json::make(static_cast<std::int64_t>(program.arena_bytes)));
+  json::add(all, "inputs", json::make_array(std::move(inputs)));
+  json::add(all, "outputs", json::make_array(std::move(outputs)));
+  json::add(all, "states", json::make_array(std::move(states)));
+  json::add(all, "splits", json::make_array(std::move(splits)));
+  json::add(all, "fallbacks", json::make_list(session.fusion().fallbacks));
+  return all;
+}
+
+gr_report report_of(const Report& report) {
+  gr_report all{};
+  all.struct_size = sizeof all;
+  all.epoch = report.epoch;
+  all.epochs = report.epochs;
+  all.step = report.step;
+  all.loss = report.loss;
+  all.validation_loss =
+      report.validation == nullptr ? std::numeric_limits<double>::quiet_NaN() : report.validation->loss;
+  all.seconds = report.seconds;
+  all.steps_per_second = report.steps_per_second;
+  return all;
+}
+
+}  // namespace
+
+gr_error* gr_session_open(gr_model* model, const char* options, gr_session** session) {
+  return guarded([&] {
+    gr_session*& to = checked(session, "session");
+    const SessionOptions chosen = c_api::session_options(options);
+    to = std::make_unique<gr_session>(c_api::take(model), chosen).release();
+  });
+}
+void gr_session_free(gr_session* session) {
+  delete session;
+}
+
+gr_error* gr_session_describe(gr_session* session, char** json) {
+  return guarded([&] { checked(json, "json") = c_api::owned_text(json::line(description(of(session)))); });
+}
+
+gr_error* gr_session_train(gr_session* session, const gr_train_options* options, gr_train_result* result) {
+  return guarded([&] {
+    const gr_train_options known = c_api::known_fields(options, "options");
+    c_api::known_fields(result, "result");  // before the time is spent
+    Session& trained = of(session);
+    TrainOptions train;
+    train.keep_losses = false;
+    if (known.on_report != nullptr) {
+      train.on_report = [&](const Report& report) {
+        const gr_report all = report_of(report);
+        if (known.on_report(known.user, &all) != 0) trained.cancel();
+      };
+    }
+    const TrainResult done = trained.train(train);
+    gr_train_result all{};
+    all.epochs = done.epochs;
+    all.steps = done.steps;
+    all.seconds = done.seconds;
+    all.cancelled = done.cancelled ? 1 : 0;
+    c_api::give_fields(all, result, "result");
+  });
+}
+void gr_session_cancel(gr_session* session) {
+  if (session != nullptr) session->session.cancel();
+}
+gr_error* gr_session_advance(gr_session* session, uint64_t steps) {
+  return guarded([&] { of(session).advance(steps); });
+}
+uint64_t gr_session_step(const gr_session* session) {
+  return session == nullptr ? 0 : session->session.step();
+}
+gr_error* gr_session_loss(gr_session* session, double* loss) {
+  return guarded([&] { checked(loss, "loss") = of(session).loss(); });
+}
+
+gr_error* gr_session_evaluate(gr_session* session, const char* split, char** json) {
+  return guarded([&] {
+    char*& to = checked(json, "json");
+    const Metrics metrics = of(session).evaluate(&checked(split, "split"));
+    json::Value named = json::make_object();
+    for (const auto& [name, value] : metrics.values) json::add(named, name, finite_or_null(value));
+    json::Value all = json::make_object();
+    json::add(all, "loss", finite_or_null(metrics.loss));
+    json::add(all, "metrics", std::move(named));
+    to = c_api::owned_text(json::line(all));
+  });
+}
+
+gr_error* gr_session_find(gr_session* session, const char* name, gr_value* value) {
+  return guarded([&] {
+    gr_value& to = checked(value, "value");
+    to = of(session).find(&checked(name, "name")).buffer;
+  });
+}
+gr_error* gr_session_type(gr_session* session, gr_value value, gr_type* type) {
+  return guarded([&] {
+    gr_type& to = checked(type, "type");
+    to = c_api::c_type(of(session).type(ValueId{value}));
+  });
+}
+gr_error* gr_session_read(gr_session* session, gr_value value, void* to, size_t bytes) {
+  return guarded([&] { of(session).read(ValueId{value}, room(to, bytes)); });
+}
+gr_error* gr_session_write(gr_session* session, gr_value value, const void* from, size_t bytes) {
+  return guarded([&] { of(session).write(ValueId{value}, values(from, bytes)); });
+}
+gr_error* gr_session_write_rows(gr_session* session, gr_value value, int64_t first, const void* from, size_t bytes) {
+  return guarded([&] { of(session).write_rows(ValueId{value}, first, values(from, bytes)); });
+}
+
+gr_error* gr_session_predict(gr_session* session, const gr_const_bytes* inputs, size_t input_count,
+                             const gr_bytes* outputs, size_t output_count) {
+  return guarded([&] {
+    gr_session& held = checked(session, "session");
+    if (input_count > 0) checked(inputs, "inputs");
+    if (output_count > 0) checked(outputs, "outputs");
+    held.inputs.clear();
+    held.outputs.clear();
+    for (std::size_t i = 0; i < input_count; ++i) held.inputs.push_back(values(inputs[i].data, inputs[i].size));
+    for (std::size_t i = 0; i < output_count; ++i) held.outputs.push_back(room(outputs[i].data, outputs[i].size));
+    held.session.predict(held.inputs, held.outputs);
+  });
+}
+
+gr_error* gr_session_save_weights(gr_session* session, const char* path) {
+  return guarded([&] { save_weights(of(session), &checked(path, "path")); });
+}
+gr_error* gr_session_load_weights(gr_session* session, const char* path) {
+  return guarded([&] { load_weights(of(session), &checked(path, "path")); });
+}
+gr_error* gr_session_weights_hash(gr_session* session, char hash[17]) {
+  return guarded([&] {
+    checked(hash, "hash");
+    const std::string text = of(session).weights_hash();
+    std::memcpy(hash, text.c_str(), 17);
+  });
+}

@@ -1,0 +1,323 @@
+// The C interface as a C program sees it: what it gives, what it refuses, and that it allocates nothing in a step.
+#include "graphrun/c.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/allocations.h"
+#include "support/temporary_folder.h"
+
+namespace graphrun {
+namespace {
+
+constexpr const char* kPlane = R"JSON({
+  "format": 1, "name": "plane",
+  "data": {"train": {"inline": {"x": [[0, 0], [0, 1], [1, 0], [1, 1]], "y": [0.5, -2.5, 2.5, -0.5]}}},
+  "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
+  "parameters": {"W": {"shape": [2, 1], "init": "zeros"}, "b": {"shape": [1], "init": "zeros"}},
+  "graph": ["p = x @ W + b", "loss = mean(square(p - y))"],
+  "outputs": {"p": "y"},
+  "train": {"minimize": "loss", "metrics": ["mse"], "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 200, "seed": 1}
+})JSON";
+
+struct Free {
+  void operator()(gr_error* error) const { gr_error_free(error); }
+  void operator()(gr_model* model) const { gr_model_free(model); }
+  void operator()(gr_session* session) const { gr_session_free(session); }
+  void operator()(char* text) const { gr_text_free(text); }
+};
+template <class T>
+using Owned = std::unique_ptr<T, Free>;
+
+void good(gr_error* error) {
+  const Owned<gr_error> owned(error);
+  ASSERT_EQ(error, nullptr) << gr_error_message(error);
+}
+// The message of an error of that kind, whose JSON has `code`.
+std::string bad(gr_error* error, gr_kind kind, const std::string& code) {
+  const Owned<gr_error> owned(error);
+  if (error == nullptr) {
+    ADD_FAILURE() << "no error; expected " << code;
+    return {};
+  }
+  EXPECT_EQ(gr_error_kind(error), kind) << gr_error_message(error);
+  EXPECT_NE(std::string(gr_error_json(error)).find("\"code\": \"" + code + "\""), std::string::npos)
+      << gr_error_json(error);
+  return gr_error_message(error);
+}
+
+Owned<gr_model> parsed(const char* json = kPlane, const char* options = nullptr) {
+  gr_model* model = nullptr;
+  good(gr_model_parse(json, options, &model));
+  return Owned<gr_model>(model);
+}
+Owned<gr_session> opened(const char* options = nullptr) {
+  const Owned<gr_model> model = parsed();
+  gr_session* session = nullptr;
+  good(gr_session_open(model.get(), options, &session));
+  return Owned<gr_session>(session);
+}
+std::string text_of(gr_error* error, char* text) {
+  good(error);
+  const Owned<char> owned(text);
+  return text == nullptr ? "" : text;
+}
+gr_value found(gr_session* session, const char* name) {
+  gr_value value = 0;
+  good(gr_session_find(session, name, &value));
+  return value;
+}
+
+TEST(CApi, TrainsEvaluatesPredicts) {
+  const Owned<gr_session> session = opened();
+  struct Seen {
+    int reports = 0;
+    double loss = 0;
+  } seen;
+  gr_train_options options{};
+  options.struct_size = sizeof options;
+  options.user = &seen;
+  options.on_report = [](void* user, const gr_report* report) {
+    auto& to = *static_cast<Seen*>(user);
+    ++to.reports;
+    to.loss = report->loss;
+    EXPECT_EQ(report->struct_size, sizeof *report);
+    EXPECT_TRUE(std::isnan(report->validation_loss));
+    return 0;
+  };
+  gr_train_result result{};
+  result.struct_size = sizeof result;
+  good(gr_session_train(session.get(), &options, &result));
+  EXPECT_EQ(result.epochs, 200);
+  EXPECT_EQ(result.steps, 200U);
+  EXPECT_EQ(result.cancelled, 0);
+  EXPECT_EQ(seen.reports, 200);
+  EXPECT_LT(seen.loss, 1e-4);
+  EXPECT_EQ(gr_session_step(session.get()), 200U);
+  double loss = 1;
+  good(gr_session_loss(session.get(), &loss));
+  EXPECT_EQ(loss, seen.loss);
+
+  char* json = nullptr;
+  gr_error* error = gr_session_evaluate(session.get(), "train", &json);
+  EXPECT_EQ(text_of(error, json).rfind("{\"loss\": ", 0), 0U);
+
+  const std::array<float, 6> x = {0, 0, 1, 0, 0, 1};
+  std::array<float, 3> p{};
+  const gr_const_bytes in{x.data(), sizeof x};
+  const gr_bytes out{p.data(), sizeof p};
+  good(gr_session_predict(session.get(), &in, 1, &out, 1));
+  EXPECT_NEAR(p[0], 0.5, 0.05);
+  EXPECT_NEAR(p[1], 2.5, 0.05);
+  EXPECT_NEAR(p[2], -2.5, 0.05);
+
+  error = gr_session_describe(session.get(), &json);
+  const std::string described = text_of(error, json);
+  EXPECT_NE(described.find("\"inputs\": [{\"name\": \"x\", \"dtype\": \"f32\", \"shape\": [4, 2]}]"), std::string::npos)
+      << described;
+}
+
+TEST(CApi, ACallbackEndsTheTraining) {
+  const Owned<gr_session> session = opened();
+  gr_train_options options{};
+  options.struct_size = sizeof options;
+  options.on_report = [](void*, const gr_report* report) { return report->epoch >= 5 ? 1 : 0; };
+  gr_train_result result{};
+  result.struct_size = sizeof result;
+  good(gr_session_train(session.get(), &options, &result));
+  EXPECT_EQ(result.cancelled, 1);
+  EXPECT_LT(result.steps, 200U);
+}
+
+TEST(CApi, StatesByNumberAllocateNothing) {
+  const Owned<gr_session> session = opened();
+  const gr_value w = found(session.get(), "W"), x = found(session.get(), "data/train/x");
+  gr_type type{};
+  good(gr_session_type(session.get(), x, &type));
+  EXPECT_EQ(type.dtype, GR_F32);
+  EXPECT_EQ(type.rank, 2);
+  EXPECT_EQ(type.shape[0], 4);
+  const std::array<float, 2> weights = {3, -4};
+  const std::array<float, 4> rows = {5, 6, 7, 8};
+  std::array<float, 2> read{};
+  std::array<float, 8> all{};
+  std::array<float, 6> p{};
+  const std::array<float, 12> px = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};  // more than a batch
+  const gr_const_bytes in{px.data(), sizeof px};
+  const gr_bytes out{p.data(), sizeof p};
+  good(gr_session_predict(session.get(), &in, 1, &out, 1));  // makes its room
+  good(gr_session_advance(session.get(), 1));
+  const std::uint64_t before = test::allocations();
+  double loss = 0;
+  for (int i = 0; i < 3; ++i) {
+    good(gr_session_write(session.get(), w, weights.data(), sizeof weights));
+    good(gr_session_read(session.get(), w, read.data(), sizeof read));
+    good(gr_session_write_rows(session.get(), x, 1, rows.data(), sizeof rows));
+    good(gr_session_read(session.get(), x, all.data(), sizeof all));
+    good(gr_session_predict(session.get(), &in, 1, &out, 1));
+    good(gr_session_advance(session.get(), 2));
+    good(gr_session_loss(session.get(), &loss));
+  }
+  EXPECT_EQ(test::allocations() - before, 0U);
+  EXPECT_EQ(read, weights);
+  EXPECT_EQ(all, (std::array<float, 8>{0, 0, 5, 6, 7, 8, 1, 1}));
+  std::array<float, 1> b{};
+  good(gr_session_read(session.get(), found(session.get(), "b"), b.data(), sizeof b));
+  EXPECT_EQ(b[0], b[0]);
+}
+
+TEST(CApi, RowsOfASplitAreTrainedWith) {
+  // A session whose rows were written trains as one whose model had them.
+  const std::array<float, 8> x = {1, 2, 3, 4, 5, 6, 7, 8};
+  const Owned<gr_session> written = opened();
+  const gr_value to = found(written.get(), "data/train/x");
+  for (int row = 0; row < 4; ++row)
+    good(gr_session_write_rows(written.get(), to, row, x.data() + 2 * row, 2 * sizeof(float)));
+  const Owned<gr_model> model = parsed();
+  gr_type type{GR_F32, 2, {4, 2}};
+  good(gr_model_set_data(model.get(), "train", "x", &type, x.data()));
+  gr_session* session = nullptr;
+  good(gr_session_open(model.get(), nullptr, &session));
+  const Owned<gr_session> given(session);
+  std::array<char, 17> one{}, other{};
+  for (const auto& [of, hash] : {std::pair{written.get(), &one}, std::pair{given.get(), &other}}) {
+    good(gr_session_advance(of, 3));
+    good(gr_session_weights_hash(of, hash->data()));
+  }
+  EXPECT_STREQ(one.data(), other.data());
+  EXPECT_EQ(std::strlen(one.data()), 16U);
+}
+
+TEST(CApi, WeightsGoThroughFiles) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("w.safetensors");
+  const Owned<gr_session> session = opened();
+  good(gr_session_advance(session.get(), 10));
+  good(gr_session_save_weights(session.get(), path.c_str()));
+  const Owned<gr_session> fresh = opened();
+  good(gr_session_load_weights(fresh.get(), path.c_str()));
+  std::array<char, 17> one{}, other{};
+  good(gr_session_weights_hash(session.get(), one.data()));
+  good(gr_session_weights_hash(fresh.get(), other.data()));
+  EXPECT_STREQ(one.data(), other.data());
+  EXPECT_NE(bad(gr_session_load_weights(fresh.get(), "/nowhere/w.npz"), GR_INPUT, "file.open").find("/nowhere/w.npz"),
+            std::string::npos);
+}
+
+TEST(CApi, OptionsReachTheModelAndTheSession) {
+  const Owned<gr_model> model = parsed(kPlane, R"({"set": {"train.epochs": 3, "train.optimizer": "adam"}})");
+  gr_session* session = nullptr;
+  good(gr_session_open(model.get(), R"({"executor": "ref", "threads": 1})", &session));
+  const Owned<gr_session> owned(session);
+  gr_train_result result{};
+  result.struct_size = sizeof result;
+  good(gr_session_train(session, nullptr, &result));
+  EXPECT_EQ(result.epochs, 3);
+  char* json = nullptr;
+  gr_error* error = gr_session_describe(session, &json);
+  const std::string text = text_of(error, json);
+  EXPECT_NE(text.find("\"executor\": \"ref\""), std::string::npos);
+  EXPECT_NE(text.find("adam"), std::string::npos) << "no moments: " << text;
+}
+
+TEST(CApi, VerifyDevicesHelp) {
+  const Owned<gr_model> model = parsed();
+  char* text = nullptr;
+  gr_error* error = gr_verify(model.get(), nullptr, &text);
+  EXPECT_EQ(text_of(error, text).rfind("{\"passed\": true, \"executor\": \"cpu\", \"against\": \"ref\"", 0), 0U);
+  error = gr_devices(&text);
+  EXPECT_NE(text_of(error, text).find("\"id\": \"cpu\""), std::string::npos);
+  error = gr_help("adam", &text);
+  EXPECT_NE(text_of(error, text).find("lr"), std::string::npos);
+  EXPECT_NE(bad(gr_help("adm", &text), GR_INPUT, "help.topic").find("adam"), std::string::npos);
+  EXPECT_GE(gr_abi_version(), 1U);
+}
+
+TEST(CApi, MistakesAreErrors) {
+  gr_model* model = nullptr;
+  const std::string syntax = bad(gr_model_parse("{\"format\": 1,", nullptr, &model), GR_INPUT, "json.syntax");
+  EXPECT_EQ(syntax.rfind("<text>:1:", 0), 0U) << syntax;
+  EXPECT_EQ(model, nullptr);
+  bad(gr_model_parse(kPlane, "[]", &model), GR_INPUT, "model.type");
+  EXPECT_NE(bad(gr_model_parse(kPlane, R"({"sett": {}})", &model), GR_INPUT, "model.unknown_key").find("set"),
+            std::string::npos);
+  EXPECT_NE(bad(gr_model_parse(kPlane, R"({"data": "value"})", &model), GR_INPUT, "options.value").find("values"),
+            std::string::npos);
+  bad(gr_model_load(nullptr, nullptr, &model), GR_INPUT, "c.null");
+  bad(gr_model_parse(kPlane, nullptr, nullptr), GR_INPUT, "c.null");
+
+  const Owned<gr_model> once = parsed();
+  gr_session* session = nullptr;
+  bad(gr_session_open(once.get(), R"({"executor": "gpu"})", &session), GR_INPUT, "executor.unknown");
+  bad(gr_session_open(once.get(), nullptr, &session), GR_INPUT, "c.taken");
+  bad(gr_session_open(nullptr, nullptr, &session), GR_INPUT, "c.null");
+  EXPECT_EQ(session, nullptr);
+
+  const Owned<gr_session> good_one = opened();
+  session = good_one.get();
+  gr_value value = 7;
+  EXPECT_NE(bad(gr_session_find(session, "w", &value), GR_INPUT, "state.unknown").find("W"), std::string::npos);
+  EXPECT_EQ(value, 7U);
+  std::array<float, 4> room{};
+  const gr_value w = found(session, "W"), x = found(session, "data/train/x");
+  bad(gr_session_read(session, w, room.data(), sizeof room), GR_INPUT, "state.shape");
+  bad(gr_session_read(session, w, nullptr, 8), GR_INPUT, "c.null");
+  bad(gr_session_read(session, 999, room.data(), 8), GR_INPUT, "state.unknown");
+  bad(gr_session_write_rows(session, x, 3, room.data(), 16), GR_INPUT, "state.rows");
+  bad(gr_session_write_rows(session, x, -1, room.data(), 8), GR_INPUT, "state.rows");
+  bad(gr_session_write_rows(session, x, 0, room.data(), 7), GR_INPUT, "state.rows");
+  char* json = nullptr;
+  bad(gr_session_evaluate(session, "tets", &json), GR_INPUT, "split.unknown");
+  gr_train_result result{};
+  bad(gr_session_train(session, nullptr, &result), GR_INPUT, "c.struct_size");
+
+  const gr_const_bytes in{room.data(), 12};  // one and a half rows
+  const gr_bytes out{room.data(), 4};
+  bad(gr_session_predict(session, &in, 1, &out, 1), GR_INPUT, "predict.shape");
+  const gr_const_bytes two{room.data(), 16};
+  bad(gr_session_predict(session, &two, 1, &out, 1), GR_INPUT, "predict.output");
+  bad(gr_session_predict(session, &two, 0, &out, 1), GR_INPUT, "predict.count");
+  gr_error_free(nullptr);
+  gr_model_free(nullptr);
+  gr_session_free(nullptr);
+  gr_text_free(nullptr);
+  gr_session_cancel(nullptr);
+  EXPECT_EQ(gr_session_step(nullptr), 0U);
+}
+
+TEST(CApi, SplitsThatDoNotMatchAreRefused) {
+  const Owned<gr_model> model = parsed();
+  const std::array<float, 5> y{};
+  gr_type type{GR_F32, 2, {5, 1}};
+  good(gr_model_set_data(model.get(), "train", "y", &type, y.data()));
+  gr_session* session = nullptr;
+  gr_error* error = gr_session_open(model.get(), nullptr, &session);
+  ASSERT_NE(error, nullptr);
+  const Owned<gr_error> owned(error);
+  EXPECT_EQ(gr_error_kind(error), GR_INPUT);
+  type.rank = 9;
+  bad(gr_model_set_data(parsed().get(), "train", "y", &type, y.data()), GR_INPUT, "c.rank");
+}
+
+TEST(CApi, AnOlderCallerHasFewerFields) {
+  const Owned<gr_session> session = opened();
+  gr_train_result result{};
+  std::memset(&result, 0x55, sizeof result);
+  result.struct_size = offsetof(gr_train_result, seconds);
+  good(gr_session_train(session.get(), nullptr, &result));
+  EXPECT_EQ(result.epochs, 200);
+  EXPECT_EQ(result.steps, 200U);
+  EXPECT_EQ(result.struct_size, offsetof(gr_train_result, seconds));
+  int untouched = 0;
+  std::memset(&untouched, 0x55, sizeof untouched);
+  EXPECT_EQ(result.cancelled, untouched);
+}
+
+}  // namespace
+}  // namespace graphrun
