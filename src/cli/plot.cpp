@@ -232,9 +232,9 @@ const Verb plot_verb = {
 measures over the epochs. Of several files each run has a colour of its own and is named by its file. Empty cells are
 skipped. Of a model with its --weights it draws what --what names: for classes the matrix of confusion or the images
 that are taken for others, for numbers what was predicted over what is true or the residuals, the surface over two
-inputs with its contours, a matrix of weights, or the histograms of all. The folder of a run is its log, or with --what
-its model. Without --output the picture is text on stdout: as wide as the terminal, or 80 columns; in ASCII where the
-locale is not UTF-8.)",
+inputs with its contours, a matrix of weights, or the histograms of all. The folder of a run is its log, or with
+--what its model. Without --output the picture is text on stdout: as wide as the terminal, or 80 columns; in ASCII
+where the locale is not UTF-8.)",
     R"(graphrun train model.json --log run.csv && graphrun plot run.csv
 graphrun plot before.csv after.csv --columns validation_loss --log y -o loss.svg
 graphrun plot model.json --weights model.npz --what confusion -o confusion.svg
