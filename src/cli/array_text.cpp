@@ -9,6 +9,7 @@
 #include "graphrun/error.h"
 #include "graphrun/scores.h"
 #include "graphrun/verify.h"
+#include "plot/panels.h"
 #include "terminal.h"
 
 namespace graphrun::cli {
@@ -77,6 +78,23 @@ std::string histogram(const std::vector<double>& values, const Statistics& of) {
   return text;
 }
 
+// A matrix as one sees it; of more axes the last is across.
+std::string heat_map(const std::vector<double>& values, const Shape& shape) {
+  constexpr std::size_t kAcross = 64, kDown = 16;
+  if (shape.rank() < 2 || values.empty()) return {};
+  plot::HeatMap map;
+  map.width = static_cast<std::size_t>(shape[shape.rank() - 1]);
+  map.height = values.size() / map.width;
+  if (map.width == 1 || map.height == 1) return {};
+  map.cells = values;
+  plot::Panels panels;
+  panels.maps.push_back(plot::pooled(map, kAcross, kDown));
+  plot::TextOptions options;
+  options.unicode = speaks_utf8();
+  options.colour = takes_colour(stdout);
+  return "\n" + plot::as_text(panels, options);
+}
+
 // The first rows and columns of a matrix; of other shapes the last axis is the columns.
 std::string head(const std::vector<double>& values, const Shape& shape) {
   if (values.empty()) return {};
@@ -116,7 +134,7 @@ std::string arrays_text(const std::string& title, const std::vector<NamedArray>&
                              grouped(of.elements - of.finite), grouped(of.elements));
     if (!detailed) continue;
     details += "\n" + paint(stdout, Style::bold, printable(array.name)) + histogram(values, of);
-    details += head(values, array.shape);
+    details += heat_map(values, array.shape) + head(values, array.shape);
   }
   return text_table(rows) + details;
 }
