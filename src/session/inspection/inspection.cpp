@@ -62,8 +62,15 @@ ir::NodeId differentiated(Model& model, const std::string& of) {
     throw Error(ErrorKind::input, "gradient.nothing", "the model has no loss whose gradients there could be");
   GraphBuilder::Impl& impl = model.graph.impl();
   const ir::NodeId id = of.empty() ? model.train.minimize.id : impl.node(model.graph.expression(of));
-  const int rank = impl.graph[id].type.shape.rank();
-  if (rank == 0 || !is_float(impl.graph[id].type.dtype)) return id;
+  const TensorType& type = impl.graph[id].type;
+  if (!is_float(type.dtype)) {
+    throw Error(
+        ErrorKind::input, "gradient.float",
+        fmt::format("there are no gradients of '{}': it is {}", of.empty() ? impl.graph[id].name : of, to_string(type)),
+        "only a float has them");
+  }
+  const int rank = type.shape.rank();
+  if (rank == 0) return id;
   std::vector<std::int64_t> axes(static_cast<std::size_t>(rank));
   std::iota(axes.begin(), axes.end(), 0);
   return make::sum({&impl.builder, id}, std::move(axes), false).id;
