@@ -10,7 +10,6 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/gradients.h"
 #include "graph/ir/needed.h"
-#include "graph/ops/make.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "session/compiling/compiled_model.h"
@@ -69,11 +68,10 @@ ir::NodeId differentiated(Model& model, const std::string& of) {
         fmt::format("there are no gradients of '{}': it is {}", of.empty() ? impl.graph[id].name : of, to_string(type)),
         "only a float has them");
   }
-  const int rank = type.shape.rank();
-  if (rank == 0) return id;
-  std::vector<std::int64_t> axes(static_cast<std::size_t>(rank));
+  if (type.shape.rank() == 0) return id;
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(type.shape.rank()));
   std::iota(axes.begin(), axes.end(), 0);
-  return make::sum({&impl.builder, id}, std::move(axes), false).id;
+  return impl.node(model.graph.op("sum", {impl.value(id)}, {{"axes", std::move(axes)}, {"keepdims", false}}));
 }
 
 }  // namespace
