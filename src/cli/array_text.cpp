@@ -9,6 +9,7 @@
 #include "graphrun/error.h"
 #include "graphrun/scores.h"
 #include "graphrun/verify.h"
+#include "plot/panels.h"
 #include "terminal.h"
 
 namespace graphrun::cli {
@@ -58,7 +59,7 @@ std::string share_text(std::uint64_t part, std::uint64_t whole) {
   return fmt::format("{:.1f} %", std::clamp(100 * static_cast<double>(part) / static_cast<double>(whole), 0.1, 99.9));
 }
 
-std::string histogram(const std::vector<double>& values, const Statistics& of) {
+std::string histogram_text(const std::vector<double>& values, const Statistics& of) {
   if (of.finite == 0 || of.min == of.max) return {};
   std::vector<std::uint64_t> counts(kBins);
   for (const double x : values) {
@@ -77,8 +78,25 @@ std::string histogram(const std::vector<double>& values, const Statistics& of) {
   return text;
 }
 
+// A matrix as one sees it; of more axes the last is across.
+std::string heat_map_text(const std::vector<double>& values, const Shape& shape) {
+  constexpr std::size_t kAcross = 64, kDown = 16;
+  if (shape.rank() < 2 || values.empty()) return {};
+  plot::HeatMap map;
+  map.width = static_cast<std::size_t>(shape[shape.rank() - 1]);
+  map.height = values.size() / map.width;
+  if (map.width == 1 || map.height == 1) return {};
+  map.cells = values;
+  plot::Panels panels;
+  panels.maps.push_back(plot::pooled(map, kAcross, kDown));
+  plot::TextOptions options;
+  options.unicode = speaks_utf8();
+  options.colour = takes_colour(stdout);
+  return "\n" + plot::as_text(panels, options);
+}
+
 // The first rows and columns of a matrix; of other shapes the last axis is the columns.
-std::string head(const std::vector<double>& values, const Shape& shape) {
+std::string head_text(const std::vector<double>& values, const Shape& shape) {
   if (values.empty()) return {};
   const std::size_t columns = shape.rank() == 0 ? 1 : static_cast<std::size_t>(shape[shape.rank() - 1]),
                     rows = values.size() / columns;
@@ -115,8 +133,8 @@ std::string arrays_text(const std::string& title, const std::vector<NamedArray>&
       details += fmt::format("{}: {} of {} numbers are not finite\n", printable(array.name),
                              grouped(of.elements - of.finite), grouped(of.elements));
     if (!detailed) continue;
-    details += "\n" + paint(stdout, Style::bold, printable(array.name)) + histogram(values, of);
-    details += head(values, array.shape);
+    details += "\n" + paint(stdout, Style::bold, printable(array.name)) + histogram_text(values, of);
+    details += heat_map_text(values, array.shape) + head_text(values, array.shape);
   }
   return text_table(rows) + details;
 }

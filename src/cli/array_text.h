@@ -19,7 +19,7 @@ struct NamedArray {
 };
 
 // A table with a row for each, below `title` in its first column, and lines for those with numbers that are not finite;
-// `detailed`: then of each a histogram and the first numbers.
+// `detailed`: then of each a histogram, a heat map of matrices, and the first numbers.
 std::string arrays_text(const std::string& title, const std::vector<NamedArray>& arrays, bool detailed);
 
 // The members of an object; `whole`: with all numbers.

@@ -20,7 +20,7 @@ constexpr Path kFiles[] = {
 };
 
 // As text, whatever it begins with or contains; a minus that may be copied.
-std::string escaped(std::string_view text) {
+std::string roff_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '\\') {
@@ -35,59 +35,59 @@ std::string escaped(std::string_view text) {
 }
 
 // Each line by itself, so that none begins with a roff control character.
-std::string lines_of(std::string_view text) {
+std::string roff_lines(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    out += (end == 0 ? std::string(".PP") : escaped(text.substr(0, end))) + "\n";
+    out += (end == 0 ? std::string(".PP") : roff_text(text.substr(0, end))) + "\n";
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
 }
 
-std::string section(std::string_view name) {
+std::string roff_section(std::string_view name) {
   return fmt::format(".SH {}\n", name);
 }
 
-std::string item(std::string_view name, std::string_view value, std::string_view text) {
-  const std::string argument = value.empty() ? "" : fmt::format(" \\fI{}\\fR", escaped(value));
-  return fmt::format(".TP\n\\fB{}\\fR{}\n{}", escaped(name), argument, lines_of(text));
+std::string roff_item(std::string_view name, std::string_view value, std::string_view text) {
+  const std::string argument = value.empty() ? "" : fmt::format(" \\fI{}\\fR", roff_text(value));
+  return fmt::format(".TP\n\\fB{}\\fR{}\n{}", roff_text(name), argument, roff_lines(text));
 }
 
 std::string as_typed(std::string_view lines) {
-  return fmt::format(".PP\n.nf\n{}.fi\n", lines_of(lines));
+  return fmt::format(".PP\n.nf\n{}.fi\n", roff_lines(lines));
 }
 
 std::string of_verbs() {
-  std::string text = section("VERBS");
+  std::string text = roff_section("VERBS");
   for (const Verb& verb : verbs()) {
-    text += fmt::format(".SS {}\n", escaped(verb.name));
-    text += fmt::format("\\fBgraphrun {}\\fR [\\fIFLAGS\\fR]{}\n.PP\n", escaped(verb.name),
-                        escaped(words_text(verb.words)));
+    text += fmt::format(".SS {}\n", roff_text(verb.name));
+    text += fmt::format("\\fBgraphrun {}\\fR [\\fIFLAGS\\fR]{}\n.PP\n", roff_text(verb.name),
+                        roff_text(words_text(verb.words)));
     const std::string also = verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias);
-    text += lines_of(fmt::format("{}{}.", verb.summary, also)) + ".PP\n" + lines_of(verb.about);
+    text += roff_lines(fmt::format("{}{}.", verb.summary, also)) + ".PP\n" + roff_lines(verb.about);
     text += as_typed(verb.examples);
   }
   return text;
 }
 
 std::string of_flags() {
-  std::string text = section("FLAGS");
-  text += lines_of("Flags stand anywhere; --flag=value and --flag value are the same; -- ends them.");
+  std::string text = roff_section("FLAGS");
+  text += roff_lines("Flags stand anywhere; --flag=value and --flag value are the same; -- ends them.");
   std::string_view group;
   for (const Flag& flag : flags()) {
-    if (flag.group != group) text += fmt::format(".SS {}\n", escaped(group = flag.group));
+    if (flag.group != group) text += fmt::format(".SS {}\n", roff_text(group = flag.group));
     const std::string name =
         flag.letter.empty() ? std::string(flag.name) : fmt::format("{}, {}", flag.name, flag.letter);
     const std::string goes_with = flag.verbs.empty() ? "" : fmt::format("\n({})", flag.verbs);
-    text += item(name, flag.value, std::string(flag.help) + goes_with);
+    text += roff_item(name, flag.value, std::string(flag.help) + goes_with);
   }
   return text;
 }
 
-std::string items(std::string_view title, const std::vector<Told>& rows) {
-  std::string text = section(title);
-  for (const auto& [name, meaning] : rows) text += item(name, "", meaning);
+std::string roff_items(std::string_view title, const std::vector<Told>& rows) {
+  std::string text = roff_section(title);
+  for (const auto& [name, meaning] : rows) text += roff_item(name, "", meaning);
   return text;
 }
 
@@ -95,19 +95,20 @@ std::string items(std::string_view title, const std::vector<Told>& rows) {
 
 std::string manual() {
   std::string text = fmt::format(".TH GRAPHRUN 1 \"\" \"graphrun {}\" \"User Commands\"\n", GRAPHRUN_VERSION);
-  text += section("NAME") + lines_of("graphrun - trains a computation graph that is described in a JSON file");
-  text += section("SYNOPSIS") + "\\fBgraphrun\\fR [\\fIVERB\\fR] [\\fIFLAGS\\fR] \\fIMODEL.json\\fR\n";
-  text += section("DESCRIPTION") +
-          lines_of(fmt::format("Without a verb graphrun trains. Results go to stdout, all else to stderr.\n\n"
-                               "graphrun VERB --help tells of one verb, and graphrun help TOPIC what a model file may "
-                               "say:\n{}, and each name in these lists.",
-                               fmt::join(help_kinds(), ", ")));
+  text += roff_section("NAME") + roff_lines("graphrun - trains a computation graph that is described in a JSON file");
+  text += roff_section("SYNOPSIS") + "\\fBgraphrun\\fR [\\fIVERB\\fR] [\\fIFLAGS\\fR] \\fIMODEL.json\\fR\n";
+  text +=
+      roff_section("DESCRIPTION") +
+      roff_lines(fmt::format("Without a verb graphrun trains. Results go to stdout, all else to stderr.\n\n"
+                             "graphrun VERB --help tells of one verb, and graphrun help TOPIC what a model file may "
+                             "say:\n{}, and each name in these lists.",
+                             fmt::join(help_kinds(), ", ")));
   text += of_verbs() + of_flags();
-  text += items("ENVIRONMENT", environment(nullptr)) + items("EXIT STATUS", exit_codes());
-  text += section("FILES");
-  for (const Path& path : kFiles) text += item(path.name, "", path.text);
-  text += section("EXAMPLES");
-  for (const auto& [command, meaning] : examples()) text += item(command, "", meaning);
+  text += roff_items("ENVIRONMENT", environment(nullptr)) + roff_items("EXIT STATUS", exit_codes());
+  text += roff_section("FILES");
+  for (const Path& path : kFiles) text += roff_item(path.name, "", path.text);
+  text += roff_section("EXAMPLES");
+  for (const auto& [command, meaning] : examples()) text += roff_item(command, "", meaning);
   return text;
 }
 

@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "curves.h"
@@ -30,18 +28,6 @@ Form form_of(const std::string& path) {
   if (extension == ".png") return Form::png;
   throw Error(ErrorKind::input, "plot.format", fmt::format("'{}' names no format that plot writes", path),
               "the name ends in .svg, .png or .txt");
-}
-
-// As setlocale() would find it.
-bool speaks_utf8() {
-  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(variable);
-    if (value == nullptr || *value == '\0') continue;
-    std::string name(value);
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    return name.find("utf-8") != std::string::npos || name.find("utf8") != std::string::npos;
-  }
-  return false;
 }
 
 // What a log has beside its measures.

@@ -130,10 +130,10 @@ each node of a training step.
 --values prints statistics of every named value over a batch: minimum, maximum, mean, deviation, norm, share of zeros.
 --gradients then adds the loss's gradients with respect to parameters, inputs and values, --of EXPRESSION those of
 something else, summed where it is no number. With names, as in h or h.W:gradient, it prints only these, with a
-histogram and the first numbers. The weights are the initial ones unless --weights names others.
+histogram, a heat map and the first numbers. The weights are the initial ones unless --weights names others.
 
 show --weights FILE, without a model, prints the arrays of an NPZ or safetensors file with their statistics; of those
-that are named also a histogram and the first numbers. --save-array writes one as NPY, or as CSV.)",
+that are named also a histogram, a heat map and the first numbers. --save-array writes one as NPY, or as CSV.)",
     R"(graphrun show model.json --gradients
 graphrun show model.json --svg -o model.svg
 graphrun show model.json --json > canonical.json

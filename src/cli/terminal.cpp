@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -41,6 +42,17 @@ int terminal_columns(std::FILE* stream) {
 
 bool takes_colour(std::FILE* stream) {
   return is_terminal(stream) && !is_set("NO_COLOR");
+}
+
+bool speaks_utf8() {
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    std::string name(value);
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    return name.find("utf-8") != std::string::npos || name.find("utf8") != std::string::npos;
+  }
+  return false;
 }
 
 std::string paint(std::FILE* stream, Style style, std::string_view text) {

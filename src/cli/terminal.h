@@ -15,6 +15,7 @@ enum class Style { bold, yellow };
 bool is_terminal(std::FILE* stream);      // one on which a line can be rewritten: TERM=dumb is none
 int terminal_columns(std::FILE* stream);  // 80 when unknown
 bool takes_colour(std::FILE* stream);
+bool speaks_utf8();  // by the environment, as setlocale() would find it
 std::string paint(std::FILE* stream, Style style, std::string_view text);
 
 // Nobody can be told of what stderr does not take.

@@ -1,6 +1,7 @@
 // `show --values`: a model's values and gradients over a batch; `verify` from trained weights.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <string>
@@ -80,6 +81,29 @@ TEST_F(Values, AreShownAndSaved) {
   EXPECT_EQ(graphrun({"show", model_, "x", "--values", "--save-array", csv}).code, 0);
   std::ifstream stream(csv);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "0\n1\n2\n3\n");
+}
+
+TEST_F(Values, OfAMatrixAreDrawn) {
+  Json model = Json::parse(kLine);
+  model["graph"][0]["name"] = "h";
+  model["graph"][0]["units"] = 8;
+  model["graph"].insert(model["graph"].begin() + 1,
+                        Json::parse(R"({"name": "p", "op": "dense", "inputs": ["h"], "units": 1})"));
+  const std::string path = file("wide.json", model.dump());
+  const auto shown_in = [&](const char* locale) {
+    const Outcome outcome =
+        graphrun({"show", path, "h", "--values"}, {.environment = {std::string("LC_ALL=") + locale}});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  };
+  const std::string blocks = shown_in("C.UTF-8"), ascii = shown_in("C");
+  const auto is_ascii = [](const std::string& text) {
+    return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; });
+  };
+  EXPECT_TRUE(is_ascii(ascii)) << ascii;
+  EXPECT_FALSE(is_ascii(blocks)) << blocks;
+  // The map of 4 rows stands between the histogram of 12 bins and the 4 rows of numbers.
+  EXPECT_GE(lines(ascii).size(), 5u + 12 + 4 + 4) << ascii;
 }
 
 TEST_F(Values, ThatAreNotFiniteAreCounted) {

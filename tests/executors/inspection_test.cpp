@@ -34,7 +34,6 @@ double scalar(const Inspection& inspection, std::string_view name) {
   return to_doubles(inspection.read(name))[0];
 }
 
-// "small", its data in double: what rounds least.
 double summed(const HostTensor& tensor) {
   double sum = 0;
   for (const double x : to_doubles(tensor)) sum += x;

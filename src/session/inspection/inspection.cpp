@@ -10,7 +10,6 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/gradients.h"
 #include "graph/ir/needed.h"
-#include "graph/ops/make.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "session/compiling/compiled_model.h"
@@ -62,11 +61,17 @@ ir::NodeId differentiated(Model& model, const std::string& of) {
     throw Error(ErrorKind::input, "gradient.nothing", "the model has no loss whose gradients there could be");
   GraphBuilder::Impl& impl = model.graph.impl();
   const ir::NodeId id = of.empty() ? model.train.minimize.id : impl.node(model.graph.expression(of));
-  const int rank = impl.graph[id].type.shape.rank();
-  if (rank == 0 || !is_float(impl.graph[id].type.dtype)) return id;
-  std::vector<std::int64_t> axes(static_cast<std::size_t>(rank));
+  const TensorType& type = impl.graph[id].type;
+  if (!is_float(type.dtype)) {
+    throw Error(
+        ErrorKind::input, "gradient.float",
+        fmt::format("there are no gradients of '{}': it is {}", of.empty() ? impl.graph[id].name : of, to_string(type)),
+        "only a float has them");
+  }
+  if (type.shape.rank() == 0) return id;
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(type.shape.rank()));
   std::iota(axes.begin(), axes.end(), 0);
-  return make::sum({&impl.builder, id}, std::move(axes), false).id;
+  return impl.node(model.graph.op("sum", {impl.value(id)}, {{"axes", std::move(axes)}, {"keepdims", false}}));
 }
 
 }  // namespace

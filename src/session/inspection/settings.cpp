@@ -11,14 +11,12 @@
 namespace graphrun {
 namespace {
 
-using json::Kind;
-
 constexpr std::size_t kLongest = 80;  // of a value: longer ones are data, which nobody types
 
 const std::vector<std::string> kFlags = {"true", "false"};
 
 std::string value_text(const json::Value& value) {
-  return value.kind == Kind::string ? value.string : json::line(value);
+  return value.kind == json::Kind::string ? value.string : json::line(value);
 }
 
 std::string below(const std::string& path, std::string_view key) {
@@ -32,7 +30,7 @@ class SettingList {
       if (const json::Member* found = model.find(section)) add(std::string(section), found->value);
     }
     for (const json::Value& entry : model.find("graph")->value.items) {
-      if (entry.kind == Kind::object) add_layer(entry);
+      if (entry.kind == json::Kind::object) add_layer(entry);
     }
     add_train(model.find("train")->value);
     return std::move(settings_);
@@ -40,13 +38,14 @@ class SettingList {
 
  private:
   void add(const std::string& path, const json::Value& value) {
-    if (value.kind == Kind::object) {
+    if (value.kind == json::Kind::object) {
       for (const json::Member& member : value.members) add(below(path, member.key), member.value);
       return;
     }
     std::string text = value_text(value);
     if (text.size() > kLongest) return;
-    settings_.push_back({path, std::move(text), value.kind == Kind::boolean ? kFlags : std::vector<std::string>()});
+    settings_.push_back(
+        {path, std::move(text), value.kind == json::Kind::boolean ? kFlags : std::vector<std::string>()});
   }
 
   // Its operands are other entries of the graph; what it leaves out is a setting all the same.
