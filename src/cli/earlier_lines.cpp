@@ -41,10 +41,10 @@ std::optional<std::uint64_t> step_of_line(std::string_view line) {
 
 }  // namespace
 
-std::string log_lines_until(const std::string& path, std::string_view header, std::uint64_t step) {
+std::optional<std::string> log_lines_until(const std::string& path, std::string_view header, std::uint64_t step) {
   std::string text, line;
   std::optional<std::ifstream> file = opened(path);
-  if (!file || !next_line(*file, line) || line != header) return text;
+  if (!file || !next_line(*file, line) || line != header) return std::nullopt;
   while (next_line(*file, line)) {
     const std::optional<std::uint64_t> of = step_of_line(line);
     if (!of || *of > step) break;

@@ -22,14 +22,14 @@ History::History(std::optional<OutputFile>& file, const Session& session, Diagno
       ++cells_;
     }
   }
-  std::string earlier;
+  std::optional<std::string> earlier;
   if (resumed && !file->is_direct())
     earlier = log_lines_until(file->path(), std::string_view(lines_.line().data(), lines_.line().size()), *resumed);
   lines_.end_line();
   lines_.flush();
   lines_.check();
-  file->write(earlier);
-  if (const std::string place = file->publish(resumed.has_value()); place != file->path()) {
+  if (earlier) file->write(*earlier);
+  if (const std::string place = file->publish(earlier.has_value()); place != file->path()) {
     diagnostics.note(fmt::format("'{}' is an older log, which stays until this run has ended; its own grows in '{}'",
                                  file->path(), place));
   }
