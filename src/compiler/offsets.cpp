@@ -48,7 +48,9 @@ class Packer {
   Packing run(std::vector<Block> blocks) {
     std::stable_sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.first < b.first; });
     packing_.lower_bound = peak(blocks);
+    const std::uint64_t steps = search_.left();
     const Level level = pack_level(blocks, 0);
+    packing_.steps = steps - search_.left();
     packing_.total = level.total;
     packing_.proven = std::max(level.proven, packing_.lower_bound);
     return std::move(packing_);

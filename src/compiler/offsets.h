@@ -29,6 +29,7 @@ struct Packing {
   std::uint64_t total = 0;             // bytes from 0 to the end of the highest block
   std::uint64_t lower_bound = 0;       // peak over time of the live bytes; <= proven
   std::uint64_t proven = 0;            // no packing is smaller; <= total
+  std::uint64_t steps = 0;             // that the search took
   bool is_optimal() const { return total == proven; }
 };
 

@@ -1,6 +1,7 @@
 #include "compiler/packing/composites.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -35,8 +36,11 @@ Composites::Composites(std::span<const Block> blocks, Boldness boldness, std::mt
     part.block.last = sections.last_of(b);
     add(part);
   }
-  while (join_in_time(random) || (boldness >= Boldness::fitting_stacks && stack_to_fit(random)) ||
-         (boldness == Boldness::all_stacks && stack_any(random))) {
+  bool has_joined = true;
+  while (has_joined) {
+    has_joined = join_in_time(random) || (boldness >= Boldness::fitting_stacks && stack_to_fit(random)) ||
+                 (boldness == Boldness::all_stacks && stack_any(random));
+    steps_ += 32 * parts_.size();
   }
   for (const Part& part : parts_) {
     if (!part.is_used) top_.push_back(part.block);
@@ -118,24 +122,26 @@ bool Composites::stack_to_fit(std::mt19937& random) {
   return stacked;
 }
 
-// Two of one life, of a life that few have.
+// Two of each life that the fewest have.
 bool Composites::stack_any(std::mt19937& random) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Index>> lives;
   for (Index i = 0; i < parts_.size(); ++i) {
     if (!parts_[i].is_used) lives[{parts_[i].block.first, parts_[i].block.last}].push_back(i);
   }
-  std::vector<Index>* fewest = nullptr;
-  std::uint64_t least = 0;
-  for (auto& [life, list] : lives) {
-    if (list.size() < 2 || is_skipped(life.first, life.second, salt_, skipped_)) continue;
-    const std::uint64_t key = std::uint64_t{list.size()} * 1024 + random() % 1024;
-    if (fewest != nullptr && key >= least) continue;
-    fewest = &list;
-    least = key;
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  const auto may = [&](const auto& entry) {
+    return entry.second.size() >= 2 && !is_skipped(entry.first.first, entry.first.second, salt_, skipped_);
+  };
+  for (const auto& entry : lives) {
+    if (may(entry)) fewest = std::min(fewest, entry.second.size());
   }
-  if (fewest == nullptr) return false;
-  shuffle(*fewest, random);
-  return stack((*fewest)[0], (*fewest)[1]);
+  bool stacked = false;
+  for (auto& entry : lives) {
+    if (!may(entry) || entry.second.size() > fewest || (stacked && random() % 2 == 0)) continue;
+    shuffle(entry.second, random);
+    stacked |= stack(entry.second[0], entry.second[1]);
+  }
+  return stacked;
 }
 
 std::vector<Bytes> Composites::expand(std::span<const Bytes> offsets) const {

@@ -21,6 +21,7 @@ class Composites {
   Composites(std::span<const Block> blocks, Boldness boldness, std::mt19937& random);
 
   const std::vector<Block>& blocks() const { return top_; }
+  std::uint64_t steps() const { return steps_; }                    // that making them took (Meter)
   std::vector<Bytes> expand(std::span<const Bytes> offsets) const;  // of the given blocks
 
  private:
@@ -40,6 +41,7 @@ class Composites {
 
   std::vector<Part> parts_;  // first the given blocks
   std::size_t given_ = 0;
+  std::uint64_t steps_ = 0;
   std::uint32_t salt_ = 0;
   unsigned skipped_ = 0;    // of 16 places
   std::vector<Block> top_;  // ids are those of parts

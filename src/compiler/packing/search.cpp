@@ -20,6 +20,7 @@ Search::Search(std::span<const Block> blocks) {
   floor_.resize(sections);
   slack_.resize(sections);
   top_.resize(sections);
+  wastes_.resize(sections);
   crossing_.resize(sections + 1);
   starts_.resize(sections);
   ends_.resize(sections);
@@ -212,6 +213,7 @@ bool Search::waste(Section section, Bytes floor) {
   changes_.push_back({static_cast<Index>(blocks_.size()) + section, floor_[section], saved_tops_.size()});
   saved_tops_.push_back(top_[section]);
   slack_[section] -= floor - floor_[section];
+  ++wastes_[section];
   floor_[section] = floor;
   top_[section] = static_cast<Index>(blocks_.size()) + section;
   return true;
@@ -234,6 +236,7 @@ void Search::take_back(std::size_t changes) {
     } else {
       const auto s = static_cast<Section>(change.what - blocks_.size());
       slack_[s] += floor_[s] - change.old_floor;
+      --wastes_[s];
       floor_[s] = change.old_floor;
       top_[s] = saved_tops_[change.tops];
     }
@@ -383,15 +386,61 @@ bool Search::try_blocks(Section first, Section last, std::size_t depth, const Va
 }
 
 bool Search::try_waste(Section first, Section last, std::size_t depth, const Valley& valley) {
-  if (slack_[valley.end()] == 0) return false;
+  const Section end = valley.end();
+  if (slack_[end] == 0) return false;
   const std::size_t before = changes_.size();
   const Bytes floor = waste_up_to(valley);
-  if (floor != std::numeric_limits<Bytes>::max() && waste(valley.end(), floor)) {
-    if (solve(first, last, depth + 1)) return true;
-    take_back(before);
+  explain_waste(blame(depth), valley, floor);
+  if (floor == std::numeric_limits<Bytes>::max() || !waste(end, floor)) return false;
+  if (solve(first, last, depth + 1)) return true;
+  take_back(before);
+  if (out_) return false;
+  const auto decision = static_cast<Index>(blocks_.size()) + end;
+  std::uint64_t* const mine = blame(depth);
+  std::uint64_t* const theirs = blame(depth + 1);
+  const std::uint64_t bit = std::uint64_t{1} << decision % 64;
+  if ((theirs[decision / 64] & bit) == 0) {
+    std::copy_n(theirs, words_, mine);
+    return false;
   }
-  std::fill_n(blame(depth), words_, ~std::uint64_t{0});  // how much is wasted depends on nearly everything
+  if (wastes_[end] == 0) theirs[decision / 64] &= ~bit;  // otherwise an earlier one there may be meant
+  for (std::size_t w = 0; w < words_; ++w) mine[w] |= theirs[w];
   return false;
+}
+
+// Which decisions keep waiting blocks over the valley's end from lying lower than `floor`.
+void Search::explain_waste(std::uint64_t* blame, const Valley& valley, Bytes floor) {
+  const Section end = valley.end();
+  const Bytes level = floor_[end];
+  const Section near = valley.at_left ? end : end + 1;
+  const bool has_wall = near > 0 && near < load_.size();
+  const bool wall_keeps = has_wall && floor_[valley.at_left ? end - 1 : end + 1] >= floor;  // explain() has it
+  for (const Index i : covers_[end]) {
+    const Span& b = blocks_[i];
+    const bool crosses = valley.at_left ? b.first < end : b.last > end;
+    steps_ += 1;
+    if (crosses && wall_keeps) continue;
+    if (is_placed_[i] != 0) {
+      accuse(blame, i);
+      continue;
+    }
+    Section high = b.first;
+    while (high <= b.last && floor_[high] < floor) ++high;
+    steps_ += high - b.first;
+    if (high <= b.last) {
+      accuse(blame, top_[high]);
+      continue;
+    }
+    // It stands on the smallest that waits there: those that are placed could have been smaller.
+    const Section from = valley.at_left ? end + 1 : b.first, to = valley.at_left ? b.last + 1 : end;
+    for (Section s = from; s < to; ++s) {
+      for (const Index other : valley.at_left ? starts_[s] : ends_[s]) {
+        ++steps_;
+        if (is_placed_[other] != 0 && level + blocks_[other].size < floor) accuse(blame, other);
+      }
+    }
+    for (Section s = b.first; s <= b.last; ++s) accuse(blame, top_[s]);
+  }
 }
 
 }  // namespace graphrun::plan

@@ -62,6 +62,7 @@ class Search {
   std::size_t candidates(const Valley& valley) const;
   void order_candidates(const Valley& valley, std::size_t from);
   Bytes waste_up_to(const Valley& valley);
+  void explain_waste(std::uint64_t* blame, const Valley& valley, Bytes floor);
   bool place(Index block, Bytes floor);
   bool waste(Section section, Bytes floor);
   void take_back(std::size_t changes);
@@ -84,6 +85,7 @@ class Search {
   // By section, and by boundary.
   std::vector<Bytes> load_, floor_, waiting_, slack_;
   std::vector<Index> top_;       // the decision that made the floor
+  std::vector<Index> wastes_;    // how often bytes are wasted
   std::vector<Index> crossing_;  // by boundary: waiting blocks that live across it
   std::vector<std::vector<Index>> starts_, ends_, covers_, crosses_;
   std::vector<double> left_weight_, right_weight_;

@@ -66,7 +66,7 @@ class Prober {
     while (meter_.left() > end && !meter_.ended()) {
       const auto boldness = static_cast<Composites::Boldness>(2 - joined_runs_ % 3);
       const Composites composites(blocks_, boldness, random_);
-      meter_.spend(64 * blocks_.size());
+      meter_.spend(composites.steps());
       const std::vector<double> order = keys(composites.blocks(), joined_runs_++);
       if (composites.blocks().size() == blocks_.size()) continue;
       Search search(composites.blocks());

@@ -65,6 +65,7 @@ class ModelFile {
   std::pair<const Row*, json::Place> read_choice(const json::Place& at, std::string_view what, std::string_view example,
                                                  const std::vector<Row>& table);
   void read_batch(const json::Place& at);
+  void read_max_memory(const json::Place& at);
 
   json::Reader& reader_;
   ReadArray read_array_;
