@@ -135,6 +135,8 @@ struct TrainSpec {
   std::optional<EarlyStopping> early_stopping;
   std::optional<LrPlateau> lr_plateau;
   std::int64_t log_every = 0;             // epochs; 0: such that at most 200 reports are made
+  std::uint64_t max_memory = 0;           // bytes that a plan may take; 0: as many as it needs
+  bool largest_batch = false;             // the batch is the largest that fits, of up to the builder's
 };
 
 struct Model {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <limits>
 
+#include "base/byte_size.h"
 #include "base/host_memory.h"
 #include "graphrun/error.h"
 
@@ -15,17 +15,7 @@ namespace {
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t parsed(std::string_view text) {
-  std::uint64_t count = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, count);
-  std::uint64_t unit = 1;
-  bool is_size = error == std::errc() && count > 0;
-  if (is_size && rest != end) {
-    const std::size_t at = std::string_view("KMGT").find(*rest);
-    is_size = at != std::string_view::npos && rest + 1 == end;
-    if (is_size) unit = std::uint64_t{1} << (10 * (at + 1));
-  }
-  if (is_size) return saturating_product(count, unit);
+  if (const std::optional<std::uint64_t> bytes = parse_byte_size(text)) return *bytes;
   throw Error(ErrorKind::input, "input.limit",
               fmt::format("--max-input and GRAPHRUN_MAX_INPUT take a number of bytes, got '{}'", text.substr(0, 40)),
               "for instance 500M or 4G");

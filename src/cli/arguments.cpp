@@ -310,6 +310,14 @@ bool takes_arrays(const SplitLine& line, Arguments& arguments) {
   return true;
 }
 
+// `plan --buffers FILE` has no model either.
+bool takes_buffers(const SplitLine& line, Arguments& arguments) {
+  if (line.words.empty() || line.words[0] != "plan" || !was_given(line, "--buffers")) return false;
+  arguments.verb = line.words[0];
+  refuse_extra(line.words, 1, "plan --buffers");
+  return true;
+}
+
 // What `sweep` was given that each of its trainings gets, too.
 std::vector<std::string> flags_of_trainings(const SplitLine& line) {
   std::vector<std::string> words;
@@ -344,6 +352,19 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
                 "--resume=auto needs the folder of the checkpoints: --checkpoint-dir, or --run-dir and --run-name",
                 "--resume=FILE goes on from a single file");
   if (arguments.csv && arguments.json) throw usage("flags", "--csv and --json exclude each other");
+  if (arguments.svg + arguments.csv + arguments.html + arguments.program + arguments.json > 1 &&
+      arguments.verb == "plan")
+    throw usage("flags", "--svg, --csv, --html, --program and --json exclude each other");
+  if (arguments.buffers.empty() && (arguments.capacity || was_given(line, "--time-limit")))
+    throw usage("flags", "--capacity and --time-limit go with --buffers");
+  if (!arguments.buffers.empty()) {
+    for (const Given& given : line.flags) {
+      const std::string_view group = find_flag(given.name, arguments.verb)->group;
+      if (group == "Running" || group == "Model" || given.name == "--lock" || given.name == "--check" ||
+          given.name == "--svg" || given.name == "--html" || given.name == "--program")
+        throw usage("flags", fmt::format("{} goes with a model, not with --buffers", given.name));
+    }
+  }
   if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");
   if (!arguments.save_array.empty() && arguments.names.size() != 1)
     throw usage("flags", "--save-array goes with one array: graphrun show --weights FILE NAME --save-array FILE.npy");
@@ -381,7 +402,7 @@ Arguments parse(int argc, const char* const* argv) {
     return arguments;
   }
   arguments.values = was_given(line, "--values");
-  if (!takes_arrays(line, arguments)) take_words(line.words, arguments);
+  if (!takes_arrays(line, arguments) && !takes_buffers(line, arguments)) take_words(line.words, arguments);
   apply_flags(line, arguments);
   refuse_contradictions(line, arguments);
   arguments.command.assign(argv, argv + argc);

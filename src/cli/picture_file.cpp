@@ -13,10 +13,13 @@ namespace graphrun::cli {
 PictureFile::PictureFile(const Arguments& arguments, const char* code) {
   const std::string& path = arguments.output;
   if (path.empty()) return;
-  if (!arguments.svg) throw Error(ErrorKind::input, "usage.flags", "--output goes with --svg, which draws a picture");
+  if (!arguments.svg && !arguments.csv && !arguments.html)
+    throw Error(ErrorKind::input, "usage.flags",
+                arguments.verb == "plan" ? "--output goes with --svg, --csv, --html or --buffers"
+                                         : "--output goes with --svg, which draws a picture");
   const std::string extension = std::filesystem::path(path).extension().string();
   is_png_ = extension == ".png";
-  if (extension != ".svg" && !is_png_)
+  if (arguments.svg && extension != ".svg" && !is_png_)
     throw Error(ErrorKind::input, "plot.format",
                 fmt::format("'{}' names no format that {} draws", path, arguments.verb),
                 "the name ends in .svg or .png");
@@ -27,9 +30,12 @@ PictureFile::PictureFile(const Arguments& arguments, const char* code) {
 }
 
 void PictureFile::write(const plot::Drawing& drawing) {
-  const std::string picture = is_png_ ? plot::as_png(drawing) : plot::as_svg(drawing);
-  if (!file_) return write_results(picture);
-  file_->write(picture);
+  write(is_png_ ? plot::as_png(drawing) : plot::as_svg(drawing));
+}
+
+void PictureFile::write(std::string_view text) {
+  if (!file_) return write_results(text);
+  file_->write(text);
   file_->commit();
 }
 

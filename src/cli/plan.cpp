@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -13,7 +12,11 @@
 #include "graphrun/session.h"
 #include "open.h"
 #include "picture_file.h"
+#include "plan_buffers.h"
+#include "plan_lock.h"
+#include "plan_page.h"
 #include "plan_picture.h"
+#include "plan_summary.h"
 #include "terminal.h"
 #include "verbs.h"
 #include "waiting.h"
@@ -21,25 +24,7 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::array kKinds = {BufferKind::data,       BufferKind::constant, BufferKind::parameter,
-                               BufferKind::slot,       BufferKind::counter,  BufferKind::metric,
-                               BufferKind::activation, BufferKind::workspace};
 constexpr std::size_t kLargest = 10;
-
-struct KindTotal {
-  std::uint64_t bytes = 0;
-  std::size_t buffers = 0;
-};
-
-KindTotal total_of(const Program& program, BufferKind kind) {
-  KindTotal total;
-  for (std::size_t id = 0; id < program.buffers.size(); ++id) {
-    if (program.buffers[id].kind != kind || !owns_bytes(program, id)) continue;
-    total.bytes += program.buffers[id].bytes;
-    ++total.buffers;
-  }
-  return total;
-}
 
 void write_phase(JsonWriter& json, const Phase& phase) {
   json.member("name", phase.name).member("capacity", phase.capacity);
@@ -70,10 +55,16 @@ void write_buffer(JsonWriter& json, const Program& program, std::size_t id, cons
 
 struct Fusion : FusionSummary {
   std::uint64_t arena_bytes_without = 0;
+  std::uint64_t bytes_without_both = 0;  // neither regions nor reuse
 };
+
+std::vector<BufferId> first_of(const std::vector<BufferId>& all, std::size_t count) {
+  return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size()))};
+}
 
 void write_fusion(JsonWriter& json, const Fusion& fusion) {
   json.begin_object().member("arena_bytes_without", fusion.arena_bytes_without);
+  json.member("bytes_without_reuse", fusion.bytes_without_both);
   json.objects("regions", fusion.regions, [&](const RegionSummary& region) {
     json.member("phase", region.phase).member("steps", region.steps);
     json.member("row_steps", region.row_steps).member("stages", region.stages).member("chains", region.chains);
@@ -100,10 +91,18 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
   json.begin_object().member("model", program.name).member("executor", executor);
   json.member("math", name_of(program.math)).member("target", program.target);
   json.member("arena_bytes", program.arena_bytes).member("lower_bound", program.lower_bound);
-  json.member("poll_bytes", poll_block(program).bytes);
+  const PlanSummary summary = summary_of(program);
+  json.member("over_lower_bound", over_lower_bound(program)).member("poll_bytes", summary.poll_bytes);
   json.key("bytes_by_kind").begin_object();
-  for (const BufferKind kind : kKinds) json.member(name_of(kind), total_of(program, kind).bytes);
+  for (const ClassTotal& total : summary.classes) json.member(name_of(total.kind), total.bytes);
   json.end_object();
+  json.member("bytes_without_reuse", summary.bytes_without_reuse);
+  json.key("peak").begin_object().member("phase", summary.peak.phase).member("step", summary.peak.step);
+  json.member("at", summary.peak.at).member("bytes", summary.peak.bytes);
+  json.member("state_bytes", summary.peak.state_bytes).member("live", summary.peak.live).end_object();
+  json.member("largest", first_of(summary.largest, kLargest));
+  json.key("outside_arena").begin_object().member("polled", summary.poll_bytes);
+  json.member("tiles", summary.tile_bytes).end_object();
   json.objects("phases", program.phases, [&](const Phase& phase) { write_phase(json, phase); });
   const auto used = uses(program);
   json.objects("buffers", program.buffers, [&](const Buffer& buffer) {
@@ -151,7 +150,6 @@ std::string regions_text(const Fusion& fusion) {
                         parts_of(region.tiling), grouped(region.bytes_in_tiles));
   }
   text += tilings_text(fusion);
-  text += fmt::format("Without regions the arena has {}.\n", human_bytes(fusion.arena_bytes_without));
   for (const std::string& note : fusion.notes) text += note + "\n";
   return text;
 }
@@ -162,39 +160,10 @@ std::string fallbacks_text(const Fusion& fusion) {
   return text;
 }
 
-std::string as_text(const Program& program, std::string_view executor, std::size_t listed) {
-  std::string text = paint(stdout, Style::bold, fmt::format("{} on {}", printable(program.name), executor)) + "\n";
-  const auto line = [&](std::string_view label, std::string_view content) {
-    text += fmt::format("{:<12}  {}\n", label, content);
-  };
-  line("target", program.target);
-  line("arena", human_bytes(program.arena_bytes));
-  line("lower bound", human_bytes(program.lower_bound));
-  line("polled", human_bytes(poll_block(program).bytes));
-
-  text += paint(stdout, Style::bold, fmt::format("\n{:<12}{:>18}{:>10}\n", "kind", "bytes", "buffers"));
-  for (const BufferKind kind : kKinds) {
-    const KindTotal total = total_of(program, kind);
-    if (total.buffers > 0)
-      text += fmt::format("{:<12}{:>18}{:>10}\n", name_of(kind), grouped(total.bytes), total.buffers);
-  }
-  text += "Activations and workspace share addresses: they may add up to more than the arena.\n";
-
-  text += paint(stdout, Style::bold, fmt::format("\n{:<24}{:>6}{:>10}\n", "phase", "steps", "rows"));
-  for (const Phase& phase : program.phases) {
-    text += fmt::format("{:<24}{:>6}{:>10}\n", phase.name, phase.steps.size(), phase.capacity);
-  }
-
-  std::vector<std::size_t> order;
-  for (std::size_t id = 0; id < program.buffers.size(); ++id) {
-    if (owns_bytes(program, id) && program.buffers[id].kind != BufferKind::tile) order.push_back(id);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return program.buffers[a].bytes > program.buffers[b].bytes; });
-  order.resize(std::min(order.size(), listed));
-  text +=
-      paint(stdout, Style::bold, fmt::format("\n{:>18}  {:<12}{:<24}{}\n", "bytes", "kind", "type", "largest buffers"));
-  for (const std::size_t id : order) {
+std::string buffers_text(const Program& program, const std::vector<BufferId>& buffers, std::string_view heading) {
+  std::string text =
+      paint(stdout, Style::bold, fmt::format("\n{:>18}  {:<12}{:<24}{}\n", "bytes", "kind", "type", heading));
+  for (const BufferId id : buffers) {
     const Buffer& buffer = program.buffers[id];
     text += fmt::format("{:>18}  {:<12}{:<24}{}\n", grouped(buffer.bytes), name_of(buffer.kind), to_string(buffer.type),
                         buffer.name);
@@ -202,8 +171,78 @@ std::string as_text(const Program& program, std::string_view executor, std::size
   return text;
 }
 
+std::string savings_text(const PlanSummary& summary, const Program& program, const Fusion& fusion) {
+  std::string text =
+      paint(stdout, Style::bold, fmt::format("\n{:<24}{:>18}{:>18}\n", "bytes of the arena", "reuse", "no reuse"));
+  text += fmt::format("{:<24}{:>18}{:>18}\n", fusion.regions.empty() ? "as planned" : "with regions",
+                      grouped(program.arena_bytes), grouped(summary.bytes_without_reuse));
+  if (!fusion.regions.empty())
+    text += fmt::format("{:<24}{:>18}{:>18}\n", "without regions", grouped(fusion.arena_bytes_without),
+                        grouped(fusion.bytes_without_both));
+  return text;
+}
+
+std::string as_text(const Program& program, std::string_view executor, const Fusion& fusion, bool all) {
+  const PlanSummary summary = summary_of(program);
+  std::string text = paint(stdout, Style::bold, fmt::format("{} on {}", printable(program.name), executor)) + "\n";
+  const auto line = [&](std::string_view label, std::string_view content) {
+    text += fmt::format("{:<12}  {}\n", label, content);
+  };
+  line("target", program.target);
+  line("arena", human_bytes(program.arena_bytes));
+  line("lower bound",
+       fmt::format("{}, the arena is {:.4g} times that", human_bytes(program.lower_bound), over_lower_bound(program)));
+  line("polled", human_bytes(summary.poll_bytes));
+  if (summary.tile_bytes > 0)
+    line("tiles", fmt::format("{} a thread, outside the arena", human_bytes(summary.tile_bytes)));
+  if (!summary.peak.step.empty())
+    line("peak", fmt::format("{} at step {} of {}, {}", human_bytes(summary.peak.bytes), summary.peak.at,
+                             summary.peak.phase, summary.peak.step));
+
+  text += paint(stdout, Style::bold, fmt::format("\n{:<12}{:>18}{:>10}\n", "kind", "bytes", "buffers"));
+  for (const ClassTotal& total : summary.classes) {
+    if (total.buffers == 0) continue;
+    text += fmt::format("{:<12}{:>18}{:>10}\n", name_of(total.kind), grouped(total.bytes), total.buffers);
+  }
+  text += "Activations and workspace share addresses: they may add up to more than the arena.\n";
+
+  text += paint(stdout, Style::bold, fmt::format("\n{:<24}{:>6}{:>10}\n", "phase", "steps", "rows"));
+  for (const Phase& phase : program.phases) {
+    text += fmt::format("{:<24}{:>6}{:>10}\n", phase.name, phase.steps.size(), phase.capacity);
+  }
+  text += savings_text(summary, program, fusion);
+  text += buffers_text(program, first_of(summary.largest, all ? summary.largest.size() : kLargest), "largest buffers");
+  if (!summary.peak.live.empty())
+    text += buffers_text(program, first_of(summary.peak.live, all ? summary.peak.live.size() : kLargest),
+                         fmt::format("live at the peak, beside {} of states", human_bytes(summary.peak.state_bytes)));
+  return text;
+}
+
+// The batch stays, whatever a budget would make of a plan without regions.
+void plan_without(const Model& given, const Arguments& arguments, LoadOptions load, const Program& program,
+                  Fusion& fusion) {
+  fusion.arena_bytes_without = program.arena_bytes;
+  fusion.bytes_without_both = summary_of(program).bytes_without_reuse;
+  if (!arguments.session.fuse) return;
+  SessionOptions plain = arguments.session;
+  plain.fuse = false;
+  plain.jit = Jit::off;
+  plain.tiling.clear();
+  const bool is_bounded = given.train.max_memory > 0 || given.train.largest_batch;
+  if (is_bounded && !program.phases.empty())
+    load.overrides.emplace_back("train.batch", std::to_string(program.phases.front().capacity));
+  std::optional<Model> again;
+  if (is_bounded) again.emplace(load_model(arguments.model, load)).train.max_memory = 0;
+  const Program unfused = plan_program(again ? *again : given, plain);
+  fusion.arena_bytes_without = unfused.arena_bytes;
+  fusion.bytes_without_both = summary_of(unfused).bytes_without_reuse;
+}
+
 int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
+  if (!arguments.buffers.empty()) return plan_buffers(arguments);
   PictureFile file(arguments, "plan.write");
+  std::optional<OutputFile> lock;
+  if (!arguments.lock.empty()) lock.emplace(arguments.lock, "plan.write");
   LoadOptions load = arguments.load;
   load.data = DataUse::sizes;
   const Model model = read_model(arguments, load, diagnostics);
@@ -211,22 +250,28 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   Fusion fusion;
   const Program program = plan_program(model, arguments.session, &fusion);
   const std::string_view executor = arguments.session.executor;
+  if (!arguments.check.empty()) check_lock(program, arguments.check);
+  if (lock) {
+    lock->write(plan_lock(program));
+    lock->commit();
+  }
   if (arguments.svg) {
     file.write(plan_picture(program, executor));
-    return kDone;
-  }
-  if (arguments.program) {
+  } else if (arguments.csv) {
+    file.write(plan_csv(program));
+  } else if (arguments.program) {
     write_results(to_string(program));
-    return kDone;
+  } else {
+    plan_without(model, arguments, load, program, fusion);
+    const auto text = [&] {
+      return as_text(program, executor, fusion, arguments.verbose) + regions_text(fusion) + fallbacks_text(fusion);
+    };
+    if (arguments.html) {
+      file.write(plan_page(program, executor, fusion.arena_bytes_without, fusion.bytes_without_both));
+    } else {
+      write_results(arguments.json ? as_json(program, executor, fusion) : text());
+    }
   }
-  SessionOptions plain = arguments.session;
-  plain.fuse = false;
-  plain.jit = Jit::off;
-  plain.tiling.clear();
-  fusion.arena_bytes_without = arguments.session.fuse ? plan_program(model, plain).arena_bytes : program.arena_bytes;
-  write_results(arguments.json ? as_json(program, executor, fusion)
-                               : as_text(program, executor, arguments.verbose ? program.buffers.size() : kLargest) +
-                                     regions_text(fusion) + fallbacks_text(fusion));
   return kDone;
 }
 
@@ -238,11 +283,17 @@ const Verb plan_verb = {
     Words::model,
     "show the memory plan and the steps; needs no device",
     R"(Prints how many bytes the run will take, what they are for, and the steps of each phase. Nothing is allocated or
-computed, and the plan for a GPU needs none. --svg draws it: what lies at which offset of the arena, and when.)",
+computed, and the plan for a GPU needs none. --svg draws it: what lies at which offset of the arena, and when; --html
+is a page with all of it; --csv is for other solvers. --lock writes the plan down and --check compares it with that
+later: exit code 3 tells of another plan. --buffers needs no model: it packs the buffers of a CSV file.)",
     R"(graphrun plan model.json
 graphrun plan model.json --executor=cuda --target=h200 --json
 graphrun plan model.json --program
-graphrun plan model.json --svg -o plan.svg)",
+graphrun plan model.json --svg -o plan.svg
+graphrun plan model.json --html -o plan.html
+graphrun plan model.json --lock plan.lock
+graphrun plan model.json --check plan.lock
+graphrun plan --buffers in.csv --capacity 1048576 -o out.csv)",
     run_plan};
 
 }  // namespace graphrun::cli

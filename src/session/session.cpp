@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/philox.h"
+#include "graph/frontend/builder_impl.h"
 #include "graph/frontend/model_check.h"
 #include "graph/frontend/step/class_numbers.h"
 #include "graphrun/error.h"
@@ -66,6 +67,8 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   const double start = Profiler::now();
   tell("planning");
   compiled = compile_model(model, {&executor, 1}, planned);
+  if (model.train.largest_batch && !compiled.program.phases.empty())
+    model.graph.impl().set_batch(compiled.program.phases.front().capacity);
   const double has_plan = Profiler::now();
   executor->set_profiling(options.profiling);
   tell(fmt::format("{} {}", has_step_kernels(compiled) ? "compiling kernels for" : "loading on", executor->name()));
@@ -106,6 +109,15 @@ std::unique_ptr<Runnable> Session::Impl::load(PlanOptions options) {
     // Smaller batches are looked at, whatever runs them.
     if (options.jit == Jit::require) options.jit = Jit::prefer;
     options.tiling.clear();
+    if (model.train.largest_batch) {
+      const FittingBatch fitting = fit_batch(compiled.step, model, {&executor, 1}, options, error.usable());
+      if (fitting.batch > 0) {
+        model.graph.impl().set_batch(fitting.batch);
+        model.train.largest_batch = false;
+        compiled = compile_step(compiled.step, fitting.batch, model, {&executor, 1}, options);
+        return load(options);
+      }
+    }
     throw explained(error, compiled, model, {&executor, 1}, options);
   }
 }

@@ -43,10 +43,14 @@ TEST_F(Cli, PlanJsonDescribesTheProgram) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json plan = Json::parse(outcome.out);
   EXPECT_EQ(keys(plan),
-            (std::vector<std::string>{"model", "executor", "math", "target", "arena_bytes", "lower_bound", "poll_bytes",
-                                      "bytes_by_kind", "phases", "buffers", "fusion", "fallbacks"}));
+            (std::vector<std::string>{"model", "executor", "math", "target", "arena_bytes", "lower_bound",
+                                      "over_lower_bound", "poll_bytes", "bytes_by_kind", "bytes_without_reuse", "peak",
+                                      "largest", "outside_arena", "phases", "buffers", "fusion", "fallbacks"}));
+  EXPECT_EQ(keys(plan["peak"]), (std::vector<std::string>{"phase", "step", "at", "bytes", "state_bytes", "live"}));
+  EXPECT_GE(plan["bytes_without_reuse"], plan["arena_bytes"]);
+  EXPECT_EQ(plan["outside_arena"]["polled"], plan["poll_bytes"]);
   const Json& fusion = plan["fusion"];
-  EXPECT_EQ(keys(fusion), (std::vector<std::string>{"arena_bytes_without", "regions", "notes"}));
+  EXPECT_EQ(keys(fusion), (std::vector<std::string>{"arena_bytes_without", "bytes_without_reuse", "regions", "notes"}));
   ASSERT_FALSE(fusion["regions"].empty());
   EXPECT_EQ(fusion["regions"][0]["phase"], "train");
   EXPECT_GT(fusion["regions"][0]["bytes_in_tiles"], 0);

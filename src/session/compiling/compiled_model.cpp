@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
+#include "base/host_memory.h"
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
+#include "session/compiling/fit_batch.h"
 #include "session/compiling/jit.h"
 #include "session/compiling/tilings.h"
 #include "session/weights/initial_values.h"
@@ -150,9 +153,32 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   }
 }
 
+namespace {
+
+// Bytes that a plan may take. Without a budget the largest batch goes by the host, of which a tenth is left for what is
+// outside the plan; a device is asked when it loads (Session::Impl::load).
+std::uint64_t limit_of(const Model& model, const Program& program) {
+  if (model.train.max_memory > 0) return model.train.max_memory;
+  const bool on_host = find_target(program.target).compute_capability == 0;
+  if (!model.train.largest_batch || !on_host) return std::numeric_limits<std::uint64_t>::max();
+  return available_host_memory() / 10 * 9;
+}
+
+}  // namespace
+
 CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                             const PlanOptions& options) {
-  return compile_step(build_step_graph(model), model.graph.batch(), model, executors, options);
+  const StepGraph step = build_step_graph(model);
+  CompiledModel whole = compile_step(step, model.graph.batch(), model, executors, options);
+  const std::uint64_t limit = limit_of(model, whole.program);
+  if (whole.program.arena_bytes <= limit) return whole;
+  PlanOptions any = options;  // smaller batches are looked at, whatever runs them
+  if (any.jit == Jit::require) any.jit = Jit::prefer;
+  any.tiling.clear();
+  if (!model.train.largest_batch) throw over_budget(limit, whole, model, executors, any);
+  const FittingBatch fitting = fit_batch(step, model, executors, any, limit);
+  if (fitting.batch == 0) throw over_budget(limit, whole, model, executors, any);
+  return compile_step(step, fitting.batch, model, executors, options);
 }
 
 std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program) {

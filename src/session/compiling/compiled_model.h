@@ -43,7 +43,8 @@ std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shar
 CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& model,
                            std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options);
 
-// With the model's own.
+// With the model's own, or the largest that fits (TrainSpec::largest_batch). Throws Error (kind check, code
+// "memory.budget") where the plan is larger than TrainSpec::max_memory.
 CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                             const PlanOptions& options);
 

@@ -53,13 +53,31 @@ FittingBatch fit_batch(const StepGraph& step, const Model& model, std::span<cons
   return fitting;
 }
 
+namespace {
+
+std::string batch_hint(std::uint64_t bytes, const CompiledModel& compiled, const Model& model,
+                       std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options) {
+  const FittingBatch fitting = fit_batch(compiled.step, model, executors, options, bytes);
+  if (fitting.batch > 0)
+    return fmt::format("--batch={} fits, its plan needs {} bytes", fitting.batch, fitting.arena_bytes);
+  return fmt::format("no batch fits: with a batch of {} the plan still needs {} bytes", fitting.least,
+                     fitting.arena_bytes);
+}
+
+}  // namespace
+
+Error over_budget(std::uint64_t bytes, const CompiledModel& compiled, const Model& model,
+                  std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options) {
+  return Error(ErrorKind::check, "memory.budget",
+               fmt::format("the plan needs {} bytes, {} {}; the largest values: {}", compiled.program.arena_bytes,
+                           model.train.max_memory > 0 ? "max_memory allows" : "the host has", bytes,
+                           largest_values(compiled.program)),
+               batch_hint(bytes, compiled, model, executors, options));
+}
+
 OutOfMemory explained(const OutOfMemory& error, const CompiledModel& compiled, const Model& model,
                       std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options) {
-  const FittingBatch fitting = fit_batch(compiled.step, model, executors, options, error.usable());
-  const std::string hint =
-      fitting.batch > 0 ? fmt::format("--batch={} fits, its plan needs {} bytes", fitting.batch, fitting.arena_bytes)
-                        : fmt::format("no batch fits: with a batch of {} the plan still needs {} bytes", fitting.least,
-                                      fitting.arena_bytes);
+  const std::string hint = batch_hint(error.usable(), compiled, model, executors, options);
   const Diagnostic& told = error.diagnostics().front();
   return {told.code, fmt::format("{}; the largest values: {}", told.message, largest_values(compiled.program)),
           error.needed(), error.usable(), hint};

@@ -22,6 +22,10 @@ struct FittingBatch {
 FittingBatch fit_batch(const StepGraph& step, const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                        const PlanOptions& options, std::uint64_t bytes);
 
+// What a plan of more than `bytes` is refused with: need, limit, the largest values, the largest batch that fits.
+Error over_budget(std::uint64_t bytes, const CompiledModel& compiled, const Model& model,
+                  std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options);
+
 OutOfMemory explained(const OutOfMemory& error, const CompiledModel& compiled, const Model& model,
                       std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options);
 

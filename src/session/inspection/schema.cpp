@@ -388,7 +388,8 @@ Json train_section() {
   return section(train_fields(), {{"minimize", type("string")},
                                   {"metrics", list_of(type("string"))},
                                   {"optimizer", optimizer()},
-                                  {"batch", any_of({std::move(batch), words({"all"})})},
+                                  {"batch", any_of({std::move(batch), words({"all", "max"})})},
+                                  {"max_memory", any_of({integer(1), type("string")})},
                                   {"early_stopping", any_of({section(early_stopping_fields(), {}), type("null")})},
                                   {"lr_plateau", any_of({section(lr_plateau_fields(), {}), type("null")})}});
 }

@@ -137,6 +137,7 @@ class Canonical {
     json::Value out = make_object();
     for (const Field& field : train_fields()) {
       if (field.name == "early_stopping" || field.name == "lr_plateau") continue;  // which may be left out
+      if (field.name == "max_memory" && train.max_memory == 0) continue;
       if (field.get == nullptr) {
         json::add(out, field.name, part_of_train(field.name));
       } else {
@@ -163,7 +164,8 @@ class Canonical {
   json::Value part_of_train(std::string_view key) const {
     if (key == "minimize") return make(file_.minimize_->value->string);
     if (key == "optimizer") return optimizer();
-    if (key == "batch") return file_.batch_ ? make(*file_.batch_) : make("all");
+    if (key == "batch") return file_.batch_ ? make(*file_.batch_) : make(model_.train.largest_batch ? "max" : "all");
+    if (key == "max_memory") return make(static_cast<std::int64_t>(model_.train.max_memory));
     json::Value metrics = make_array();
     for (const MetricSpec& metric : model_.train.metrics) metrics.items.push_back(make(metric.name));
     return metrics;

@@ -170,10 +170,14 @@ const Fields& train_fields() {
             "`[]`"),
       required("optimizer", R"(one of [ops.md](ops.md), with PyTorch's equations and names: `{"adam": {"lr": 0.01}}`)",
                R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"),
-      other("batch",
-            "samples per step; at most the size of the training split. For predictions see "
-            "[data.md](data.md#predictions)",
-            R"(`"all"`)"),
+      other(
+          "batch",
+          "samples per step; at most the size of the training split. `\"max\"`: the largest that fits `max_memory`, or "
+          "what the machine has. For predictions see [data.md](data.md#predictions)",
+          R"(`"all"`)"),
+      other("max_memory",
+            "what the plan may take, in bytes or as `\"512MiB\"`: a larger one is refused before anything is allocated "
+            "([memory.md](memory.md#a-budget))"),
       plain<&TrainSpec::drop_last>("last_batch",
                                    R"(`"drop"` leaves out a last batch that is not full. Evaluation always keeps it)",
                                    {}, {"keep", "drop"}),

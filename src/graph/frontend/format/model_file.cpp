@@ -5,7 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
+#include "base/byte_size.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/json_values.h"
@@ -170,6 +173,7 @@ void ModelFile::read_train(const Place& at) {
   };
   read_part("early_stopping", train_.early_stopping, early_stopping_, early_stopping_fields());
   read_part("lr_plateau", train_.lr_plateau, lr_plateau_, lr_plateau_fields());
+  if (const auto place = train.get("max_memory")) read_max_memory(*place);
   train.finish();
 }
 
@@ -183,12 +187,29 @@ void ModelFile::read_part_of_train(const Place& at, const Fields& fields) {
 void ModelFile::read_batch(const Place& at) {
   batch_place_ = at;
   if (at.value->kind == Kind::string) {
-    if (at.value->string == "all") return;
-    reader_.report(at, "model.value", fmt::format("the batch is an integer or \"all\", got \"{}\"", at.value->string),
-                   "\"all\" takes the whole training split");
+    train_.largest_batch = at.value->string == "max";
+    if (at.value->string == "all" || train_.largest_batch) return;
+    reader_.report(at, "model.value",
+                   fmt::format("the batch is an integer, \"all\" or \"max\", got \"{}\"", at.value->string),
+                   "\"all\" takes the whole training split, \"max\" as much of it as fits the memory");
     return;
   }
   batch_ = reader_.integer(at, 1, kMaxBatch);
+}
+
+void ModelFile::read_max_memory(const Place& at) {
+  if (at.value->kind == Kind::string) {
+    const std::optional<std::uint64_t> bytes = parse_byte_size(at.value->string);
+    if (bytes) {
+      train_.max_memory = *bytes;
+    } else {
+      reader_.report(at, "model.value", fmt::format("expected a size, got \"{}\"", at.value->string),
+                     "for instance \"512MiB\", \"4GiB\", or a number of bytes");
+    }
+    return;
+  }
+  const std::optional<std::int64_t> bytes = reader_.integer(at, 1, std::numeric_limits<std::int64_t>::max());
+  train_.max_memory = static_cast<std::uint64_t>(bytes.value_or(0));
 }
 
 template <class Row>

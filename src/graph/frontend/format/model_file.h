@@ -67,6 +67,7 @@ class ModelFile {
                                                  const std::vector<Row>& table);
   void read_batch(const json::Place& at);
   void read_part_of_train(const json::Place& at, const Fields& fields);
+  void read_max_memory(const json::Place& at);
 
   json::Reader& reader_;
   ReadArray read_array_;

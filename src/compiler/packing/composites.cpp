@@ -1,0 +1,159 @@
+#include "compiler/packing/composites.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace graphrun::plan {
+namespace {
+
+// std::shuffle differs from library to library.
+void shuffle(std::vector<Index>& list, std::mt19937& random) {
+  for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random() % i]);
+}
+
+// Some places are left as they are, at random, so that another try differs where this one was wrong.
+bool is_skipped(std::uint64_t a, std::uint64_t b, std::uint32_t salt, unsigned of_16) {
+  std::uint64_t hash = (a * 0x9e3779b97f4a7c15u ^ b) * 0xbf58476d1ce4e5b9u ^ salt;
+  hash *= 0x94d049bb133111ebu;
+  return hash >> 60 < of_16;
+}
+
+using Place = std::pair<std::uint64_t, Bytes>;  // time, size
+
+}  // namespace
+
+Composites::Composites(std::span<const Block> blocks, Boldness boldness, std::mt19937& random)
+    : given_(blocks.size()),
+      salt_(static_cast<std::uint32_t>(random())),
+      skipped_(static_cast<unsigned>(random() % 8)) {
+  const Sections sections(blocks);  // as times: what ends before another begins is followed by it
+  for (const Block& b : blocks) {
+    Part part{b};
+    part.block.first = sections.first_of(b);
+    part.block.last = sections.last_of(b);
+    add(part);
+  }
+  bool has_joined = true;
+  while (has_joined) {
+    has_joined = join_in_time(random) || (boldness >= Boldness::fitting_stacks && stack_to_fit(random)) ||
+                 (boldness == Boldness::all_stacks && stack_any(random));
+    steps_ += 32 * parts_.size();
+  }
+  for (const Part& part : parts_) {
+    if (!part.is_used) top_.push_back(part.block);
+  }
+}
+
+void Composites::add(Part part) {
+  part.block.id = static_cast<Index>(parts_.size());
+  parts_.push_back(part);
+}
+
+bool Composites::join(Index a, Index b) {
+  if (parts_[a].is_used || parts_[b].is_used || a == b) return false;
+  const Block &earlier = parts_[a].block, &later = parts_[b].block;
+  Block both = earlier;
+  both.last = later.last;
+  both.alignment = std::lcm(earlier.alignment, later.alignment);
+  parts_[a].is_used = parts_[b].is_used = true;
+  add({both, a, b, true, false});
+  return true;
+}
+
+bool Composites::stack(Index a, Index b) {
+  if (parts_[a].is_used || parts_[b].is_used || a == b) return false;
+  const Block &below = parts_[a].block, &above = parts_[b].block;
+  if (below.size % above.alignment != 0) return false;
+  Block both = below;
+  both.size += above.size;
+  both.alignment = std::lcm(below.alignment, above.alignment);
+  parts_[a].is_used = parts_[b].is_used = true;
+  add({both, a, b, true, true});
+  return true;
+}
+
+// What ends where another of its size begins.
+bool Composites::join_in_time(std::mt19937& random) {
+  std::map<Place, std::vector<Index>> begins, ends;
+  for (Index i = 0; i < parts_.size(); ++i) {
+    if (parts_[i].is_used) continue;
+    begins[{parts_[i].block.first, parts_[i].block.size}].push_back(i);
+    ends[{std::uint64_t{parts_[i].block.last} + 1, parts_[i].block.size}].push_back(i);
+  }
+  bool joined = false;
+  for (auto& [place, earlier] : ends) {
+    const auto found = begins.find(place);
+    if (found == begins.end() || is_skipped(place.first, place.second, salt_, skipped_ / 4)) continue;
+    std::vector<Index>& later = found->second;
+    shuffle(earlier, random);
+    shuffle(later, random);
+    for (std::size_t i = 0; i < std::min(earlier.size(), later.size()); ++i) {
+      joined |= join(earlier[i], later[i]);
+    }
+  }
+  return joined;
+}
+
+// Two of one life that together have the size of what comes before or after them.
+bool Composites::stack_to_fit(std::mt19937& random) {
+  std::map<Place, bool> begins, ends;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Index>> lives;
+  for (Index i = 0; i < parts_.size(); ++i) {
+    if (parts_[i].is_used) continue;
+    const Block& b = parts_[i].block;
+    begins[{b.first, b.size}] = ends[{std::uint64_t{b.last} + 1, b.size}] = true;
+    lives[{b.first, b.last}].push_back(i);
+  }
+  bool stacked = false;
+  for (auto& [life, list] : lives) {
+    shuffle(list, random);
+    constexpr std::size_t kMost = 64;  // pairs are many
+    for (std::size_t i = 0; i < std::min(list.size(), kMost); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const Bytes both = parts_[list[i]].block.size + parts_[list[j]].block.size;
+        if (begins.contains({std::uint64_t{life.second} + 1, both}) || ends.contains({life.first, both}))
+          stacked |= stack(list[i], list[j]);
+      }
+    }
+  }
+  return stacked;
+}
+
+// Two of each life that the fewest have.
+bool Composites::stack_any(std::mt19937& random) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Index>> lives;
+  for (Index i = 0; i < parts_.size(); ++i) {
+    if (!parts_[i].is_used) lives[{parts_[i].block.first, parts_[i].block.last}].push_back(i);
+  }
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  const auto may = [&](const auto& entry) {
+    return entry.second.size() >= 2 && !is_skipped(entry.first.first, entry.first.second, salt_, skipped_);
+  };
+  for (const auto& entry : lives) {
+    if (may(entry)) fewest = std::min(fewest, entry.second.size());
+  }
+  bool stacked = false;
+  for (auto& entry : lives) {
+    if (!may(entry) || entry.second.size() > fewest || (stacked && random() % 2 == 0)) continue;
+    shuffle(entry.second, random);
+    stacked |= stack(entry.second[0], entry.second[1]);
+  }
+  return stacked;
+}
+
+std::vector<Bytes> Composites::expand(std::span<const Bytes> offsets) const {
+  std::vector<Bytes> all(parts_.size());
+  for (std::size_t i = 0; i < top_.size(); ++i) all[top_[i].id] = offsets[i];
+  for (std::size_t i = parts_.size(); i-- > given_;) {  // parts of a part come before it
+    const Part& part = parts_[i];
+    all[part.below] = all[i];
+    all[part.above] = all[i] + (part.is_stack ? parts_[part.below].block.size : 0);
+  }
+  all.resize(given_);
+  return all;
+}
+
+}  // namespace graphrun::plan

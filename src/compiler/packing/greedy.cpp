@@ -1,0 +1,122 @@
+#include "compiler/packing/greedy.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+namespace graphrun::plan {
+namespace {
+
+// Each block in turn goes to the lowest gap it fits in.
+Solution place_in_order(std::span<const Block> blocks, std::span<const Index> order, Meter& meter) {
+  struct Placed {
+    Bytes offset, end;
+    std::uint32_t first, last;
+  };
+  std::vector<Placed> placed;  // by offset
+  placed.reserve(blocks.size());
+  Solution solution{std::vector<Bytes>(blocks.size()), 0};
+  for (const Index i : order) {
+    const Block& block = blocks[i];
+    Bytes offset = 0;
+    std::size_t at = 0;
+    for (; at < placed.size(); ++at) {
+      const Placed& p = placed[at];
+      const bool live = p.first <= block.last && block.first <= p.last;
+      if (live && p.offset >= offset + block.size) break;
+      if (live) offset = std::max(offset, aligned(p.end, block.alignment));
+    }
+    meter.spend(at + 1);
+    solution.offsets[i] = offset;
+    solution.total = std::max(solution.total, offset + block.size);
+    const auto by_offset = [](Bytes value, const Placed& p) { return value < p.offset; };
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset, by_offset),
+                  {offset, offset + block.size, block.first, block.last});
+  }
+  return solution;
+}
+
+// Orders are stable sorts by falling keys; ties go by time of first use, then by the caller's order.
+template <class Key>
+std::vector<Index> order_by(std::span<const Block> blocks, Key key) {
+  std::vector<Index> order(blocks.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return key(blocks[a]) > key(blocks[b]); });
+  return order;
+}
+
+double width(const Block& b) {
+  return static_cast<double>(b.last - b.first) + 1;
+}
+double size(const Block& b) {
+  return static_cast<double>(b.size);
+}
+double area(const Block& b) {
+  return width(b) * size(b);
+}
+
+// Every second block by time of first use, then the others: the two ends of a chain's memory in turn.
+std::vector<Index> order_by_turns(std::span<const Block> blocks) {
+  const std::vector<Index> in_time = order_by(blocks, [](const Block& b) { return -static_cast<double>(b.first); });
+  std::vector<Index> order;
+  for (std::size_t turn : {0u, 1u}) {
+    for (std::size_t i = turn; i < in_time.size(); i += 2) order.push_back(in_time[i]);
+  }
+  return order;
+}
+
+std::vector<std::vector<Index>> greedy_orders(std::span<const Block> blocks) {
+  return {order_by(blocks, size),
+          order_by(blocks, area),
+          order_by(blocks, width),
+          order_by(blocks, [](const Block& b) { return -static_cast<double>(b.first); }),
+          order_by_turns(blocks),
+          order_by(blocks, [](const Block& b) { return static_cast<double>(b.last); }),
+          order_by(blocks, [](const Block& b) { return -width(b); })};
+}
+
+// What sticks out above the goal goes half the way forward in the order, again and again: the blocks that are hard to
+// place come to the front by themselves. Keeps the best packing met.
+void improve(std::span<const Block> blocks, std::vector<Index> order, Bytes goal, Meter& meter, Solution& best) {
+  Solution now = best;
+  std::uint64_t since_best = 0;
+  while (best.total > goal && since_best < 200) {
+    const Bytes line = std::max(goal, now.total - (now.total - goal + 1) / 2);
+    bool moved = false;
+    for (std::size_t place = 0; place < order.size(); ++place) {
+      const Index i = order[place];
+      if (now.offsets[i] + blocks[i].size <= line || place == 0) continue;
+      const auto from = order.begin() + static_cast<std::ptrdiff_t>(place);
+      std::rotate(order.begin() + static_cast<std::ptrdiff_t>(place / 2), from, from + 1);
+      moved = true;
+    }
+    if (!moved || meter.ended() || meter.left() < blocks.size() * blocks.size() / 2) return;
+    now = place_in_order(blocks, order, meter);
+    ++since_best;
+    if (now.total < best.total) {
+      best = now;
+      since_best = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Solution pack_greedily(std::span<const Block> blocks, Bytes goal, Meter& meter) {
+  const std::vector<std::vector<Index>> orders = greedy_orders(blocks);
+  Solution best;
+  const std::vector<Index>* best_order = nullptr;
+  for (const std::vector<Index>& order : orders) {
+    Solution solution = place_in_order(blocks, order, meter);
+    if (solution.total < best.total) {
+      best = std::move(solution);
+      best_order = &order;
+    }
+    if (best.total <= goal || meter.ended()) return best;
+  }
+  improve(blocks, *best_order, goal, meter, best);
+  return best;
+}
+
+}  // namespace graphrun::plan

@@ -1,0 +1,145 @@
+#include "compiler/packing/tight.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "compiler/packing/composites.h"
+#include "compiler/packing/greedy.h"
+#include "compiler/packing/search.h"
+
+namespace graphrun::plan {
+namespace {
+
+constexpr std::size_t kMaxSearched = 2048;
+constexpr std::uint64_t kFirstRun = 200'000;      // steps; runs that begin badly seldom mend
+constexpr std::uint64_t kFirstTurn = 20'000'000;  // for the lowest ceiling, before higher ones are tried
+
+// The same problem with sections for times: what counts of a life is how much it meets.
+std::vector<Block> in_sections(std::span<const Block> blocks) {
+  const Sections sections(blocks);
+  std::vector<Block> cut(blocks.begin(), blocks.end());
+  for (Block& b : cut) {
+    const std::uint32_t last = sections.last_of(b);
+    b.first = sections.first_of(b);
+    b.last = last;
+  }
+  return cut;
+}
+
+// Asks whether the blocks fit under a ceiling, with orders that change from run to run.
+class Prober {
+ public:
+  Prober(std::span<const Block> blocks, Meter& meter) : blocks_(in_sections(blocks)), meter_(meter), search_(blocks) {}
+
+  // Offsets are in offsets() where it answers found.
+  Answer ask(Bytes ceiling, std::uint64_t steps) {
+    const std::uint64_t from = meter_.left();
+    const auto left = [&] {
+      const std::uint64_t spent = from - meter_.left();
+      return spent < steps ? steps - spent : 0;
+    };
+    std::uint64_t run = std::max<std::uint64_t>(kFirstRun, 16 * blocks_.size());
+    for (unsigned turn = 0; left() > 0 && !meter_.ended(); ++turn) {
+      const std::uint64_t now = std::min(run, left());
+      const Answer answer = turn % 2 == 0 ? plain(ceiling, now) : joined(ceiling, now);
+      if (answer != Answer::open) return answer;
+      if (turn % 8 == 7) run *= 2;
+    }
+    return Answer::open;
+  }
+
+  const std::vector<Bytes>& offsets() const { return offsets_; }
+
+ private:
+  Answer plain(Bytes ceiling, std::uint64_t steps) {
+    const Answer answer = search_.run(ceiling, keys(blocks_, plain_runs_++), steps, meter_);
+    if (answer == Answer::found) offsets_ = search_.offsets();
+    return answer;
+  }
+
+  // One set of composites after the other: with a wrong one among them, the search often ends soon.
+  Answer joined(Bytes ceiling, std::uint64_t steps) {
+    const std::uint64_t end = meter_.left() - std::min(steps, meter_.left());
+    while (meter_.left() > end && !meter_.ended()) {
+      const auto boldness = static_cast<Composites::Boldness>(2 - joined_runs_ % 3);
+      const Composites composites(blocks_, boldness, random_);
+      meter_.spend(composites.steps());
+      const std::vector<double> order = keys(composites.blocks(), joined_runs_++);
+      if (composites.blocks().size() == blocks_.size()) continue;
+      Search search(composites.blocks());
+      if (search.run(ceiling, order, steps / 2, meter_) != Answer::found) continue;
+      offsets_ = composites.expand(search.offsets());
+      return Answer::found;
+    }
+    return Answer::open;
+  }
+
+  // Wide blocks first, then large ones, then tall ones; after a round of them, roughly so.
+  std::vector<double> keys(std::span<const Block> blocks, unsigned kind) {
+    std::vector<double> keys;
+    for (const Block& b : blocks) {
+      const double width = static_cast<double>(b.last - b.first) + 1, size = static_cast<double>(b.size);
+      const double noise = kind < 4 ? 1 : static_cast<double>(512 + random_() % 1024) / 1024;
+      const double by_width = width * 1e9 + size / 1e9;
+      keys.push_back(noise * (kind % 4 == 1 ? width * size : kind % 4 == 3 ? size : by_width));
+    }
+    return keys;
+  }
+
+  std::vector<Block> blocks_;
+  Meter& meter_;
+  Search search_;
+  std::mt19937 random_{1};
+  unsigned plain_runs_ = 0, joined_runs_ = 0;
+  std::vector<Bytes> offsets_;
+};
+
+Bytes total_of(std::span<const Block> blocks, std::span<const Bytes> offsets) {
+  Bytes total = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) total = std::max(total, offsets[i] + blocks[i].size);
+  return total;
+}
+
+}  // namespace
+
+TightPacking pack_tightly(std::span<const Block> blocks, Bytes goal, Meter& greedy, Meter& search) {
+  TightPacking result{{}, peak(blocks)};
+  const Bytes enough = std::max(goal, result.proven);
+  Solution& best = result.solution;
+  best = pack_greedily(blocks, enough, greedy);
+  if (best.total <= enough || blocks.size() > kMaxSearched || search.ended()) return result;
+
+  // Ends of blocks are sums of sizes and of multiples of alignments.
+  Bytes unit = 0;
+  for (const Block& b : blocks) unit = std::gcd(unit, b.alignment == 1 ? b.size : std::gcd(b.size, b.alignment));
+  Prober prober(blocks, search);
+  const auto ask = [&](Bytes ceiling, std::uint64_t steps) {
+    const Answer answer = prober.ask(ceiling, steps);
+    if (answer == Answer::found) best = {prober.offsets(), total_of(blocks, prober.offsets())};
+    if (answer == Answer::impossible) result.proven = std::max(result.proven, ceiling / unit * unit + unit);
+    return answer;
+  };
+  // A group leaves half of the steps to those after it.
+  const std::uint64_t keep = search.left() == std::numeric_limits<std::uint64_t>::max() ? 0 : search.left() / 2;
+  const auto left = [&] { return search.left() > keep && !search.ended() ? search.left() - keep : 0; };
+  if (goal >= result.proven) {
+    ask(goal, left());
+    return result;
+  }
+  // A turn: the lowest ceiling that may be possible, then those between it and the best, by halves.
+  for (std::uint64_t steps = kFirstTurn; best.total > result.proven && left() > 0; steps *= 2) {
+    ask(result.proven, std::min(steps, left()));
+    Bytes low = result.proven / unit * unit + unit;  // the lowest ceiling worth asking
+    while (low < best.total && left() > 0) {
+      const Bytes ceiling = low + (best.total - 1 - low) / unit / 2 * unit;
+      if (ask(ceiling, std::min(steps / 2, left())) != Answer::found) low = ceiling + unit;
+      low = std::max(low, result.proven);
+    }
+  }
+  return result;
+}
+
+}  // namespace graphrun::plan

@@ -1,0 +1,54 @@
+// The check of offsets.h, which shares nothing with what finds them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
+
+#include "compiler/offsets.h"
+
+namespace graphrun::plan {
+
+std::string validate(std::span<const Interval> intervals, std::span<const std::uint64_t> offsets, std::uint64_t total,
+                     std::uint64_t alignment) {
+  if (offsets.size() != intervals.size())
+    return fmt::format("count: {} intervals have {} offsets", intervals.size(), offsets.size());
+  const auto text = [&](std::size_t i) {
+    return fmt::format("interval {} (offset {}, size {}, times {} to {})", i, offsets[i], intervals[i].size,
+                       intervals[i].first, intervals[i].last);
+  };
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    const Interval& a = intervals[i];
+    if (a.first > a.last) return fmt::format("lifetime: {} ends before it begins", text(i));
+    if (offsets[i] % alignment != 0) return fmt::format("alignment: {} is not at a multiple of {}", text(i), alignment);
+    if (offsets[i] > total || a.size > total - offsets[i])
+      return fmt::format("bounds: {} ends beyond the total of {}", text(i), total);
+  }
+  // In order of time: what lives when another begins lies by offset, and only its two neighbours can overlap.
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    if (intervals[i].size > 0) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return intervals[a].first < intervals[b].first; });
+  std::vector<std::size_t> ends = order;
+  std::stable_sort(ends.begin(), ends.end(),
+                   [&](std::size_t a, std::size_t b) { return intervals[a].last < intervals[b].last; });
+  std::map<std::uint64_t, std::size_t> live;  // by offset
+  std::size_t ended = 0;
+  for (const std::size_t i : order) {
+    for (; intervals[ends[ended]].last < intervals[i].first; ++ended) live.erase(offsets[ends[ended]]);
+    const auto after = live.lower_bound(offsets[i]);
+    for (const auto& other : {after, after == live.begin() ? live.end() : std::prev(after)}) {
+      if (other == live.end()) continue;
+      const auto [a, b] = std::minmax(i, other->second);
+      if (offsets[a] + intervals[a].size <= offsets[b] || offsets[b] + intervals[b].size <= offsets[a]) continue;
+      return fmt::format("overlap: {} and {} share bytes while both live", text(a), text(b));
+    }
+    live.emplace(offsets[i], i);
+  }
+  return {};
+}
+
+}  // namespace graphrun::plan

@@ -1,0 +1,233 @@
+// `plan` beside its tables: buffers of a file, CSV, the page, lock files, a budget.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "fixture.h"
+#include "graphrun/packing.h"
+
+namespace graphrun::testing {
+namespace {
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> cells(const std::string& line) {
+  std::vector<std::string> result;
+  std::istringstream stream(line);
+  for (std::string cell; std::getline(stream, cell, ',');) result.push_back(cell);
+  return result;
+}
+
+// Of an output's lines, by a check that knows nothing of the planner: every pair.
+std::string fault_of(const std::vector<std::string>& csv, std::uint64_t height) {
+  struct Row {
+    long lower, upper;
+    std::uint64_t size, offset;
+  };
+  std::vector<Row> rows;
+  for (std::size_t i = 1; i < csv.size(); ++i) {
+    const std::vector<std::string> c = cells(csv[i]);
+    rows.push_back({std::stol(c[1]), std::stol(c[2]), std::stoull(c[3]), std::stoull(c.back())});
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].offset + rows[i].size > height) return csv[i + 1] + " is above " + std::to_string(height);
+    for (std::size_t k = 0; k < i; ++k) {
+      const Row &a = rows[i], &b = rows[k];
+      if (a.lower < b.upper && b.lower < a.upper && a.offset < b.offset + b.size && b.offset < a.offset + a.size)
+        return csv[i + 1] + " overlaps " + csv[k + 1];
+    }
+  }
+  return {};
+}
+
+class Buffers : public Cli {
+ protected:
+  // Twelve rows that fit 12 without a byte to spare.
+  const std::string tight_ =
+      file("in.csv",
+           "size,id,upper,lower\n"
+           "4,a,3,0\n8,b,3,0\n4,c,9,3\n4,d,9,3\n4,e,9,3\n3,f,12,9\n3,g,21,9\n3,h,21,9\n3,i,21,9\n"
+           "3,j,21,12\n4,k,21,12\n");
+};
+
+TEST_F(Buffers, ArePackedAndWrittenInTheOrderOfTheFile) {
+  const std::string out = (folder_ / "out.csv").string();
+  const std::string in =
+      file("small.csv", "id,lower,upper,size\r\nb1,0,3,4\r\nb2,3,9,4\r\n\r\nb3,0,9,4\r\n\"b,4\",9,21,4\n");
+  const Outcome packed = graphrun({"plan", "--buffers", in, "--capacity", "8", "-o", out});
+  EXPECT_EQ(packed.code, 0) << packed.err;
+  for (const char* part : {"4 buffers", "height", "8 bytes", "optimal", "fits"})
+    EXPECT_TRUE(has(packed.out, part)) << packed.out;
+  const std::vector<std::string> csv = lines(content(out));
+  ASSERT_EQ(csv.size(), 5u);
+  EXPECT_EQ(csv[0], "id,lower,upper,size,offset");
+  EXPECT_EQ(csv[1].substr(0, 9), "b1,0,3,4,");
+  EXPECT_EQ(csv[4].substr(0, 5), "\"b,4\"");
+  EXPECT_EQ(graphrun({"plan", "--buffers", in, "--csv"}).out, content(out));
+}
+
+TEST_F(Buffers, WithoutACapacityTheHeightIsAsLowAsCanBe) {
+  const Outcome packed = graphrun({"plan", "--buffers", tight_, "--json"});
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  const Json json = Json::parse(packed.out);
+  EXPECT_EQ(keys(json), (std::vector<std::string>{"buffers", "height", "lower_bound", "proven", "optimal", "seconds"}));
+  EXPECT_EQ(json["buffers"], 11);
+  EXPECT_EQ(json["optimal"], true);
+  EXPECT_EQ(json["height"], json["proven"]);
+  const std::vector<std::string> csv = lines(graphrun({"plan", "--buffers", tight_, "--csv"}).out);
+  EXPECT_EQ(fault_of(csv, json["height"]), "");
+}
+
+TEST_F(Buffers, OffsetsAreMultiplesOfTheirAlignments) {
+  const std::string in =
+      file("aligned.csv", "id,lower,upper,size,alignment\na,0,2,3,1\nb,0,2,5,8\nc,1,3,4,4\nd,1,3,1,1\n");
+  const Outcome packed = graphrun({"plan", "--buffers", in, "--csv"});
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  const std::vector<std::string> csv = lines(packed.out);
+  EXPECT_EQ(csv[0], "id,lower,upper,size,alignment,offset");
+  for (std::size_t i = 1; i < csv.size(); ++i)
+    EXPECT_EQ(std::stoi(cells(csv[i])[5]) % std::stoi(cells(csv[i])[4]), 0) << csv[i];
+  EXPECT_EQ(fault_of(csv, 13), "");
+}
+
+TEST_F(Buffers, WhatDoesNotFitIsExitCode3AndNoFile) {
+  const std::string out = (folder_ / "out.csv").string();
+  const Outcome refused = graphrun({"plan", "--buffers", tight_, "--capacity=11", "--output", out});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_TRUE(has(refused.err, "no packing fits 11 bytes: at least")) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(out));
+  // 30 x 30 squares of sides 1 to 9 that live side by side: too many for a proof in no time.
+  std::string many = "id,lower,upper,size\n";
+  std::uint64_t state = 1;
+  for (int i = 0; i < 400; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const auto lower = static_cast<int>(state >> 33) % 50, width = 1 + static_cast<int>(state >> 40) % 9;
+    many += std::to_string(i) + "," + std::to_string(lower) + "," + std::to_string(lower + width) + "," +
+            std::to_string(1000 + (state >> 50) % 9000) + "\n";
+  }
+  const std::string path = file("many.csv", many);
+  const Json best = Json::parse(graphrun({"plan", "--buffers", path, "--json", "--time-limit=0"}).out);
+  const Outcome late = graphrun({"plan", "--buffers", path, "--time-limit=0", "--capacity",
+                                 std::to_string(best["lower_bound"].get<std::uint64_t>())});
+  if (best["height"] == best["lower_bound"]) GTEST_SKIP() << "greedy packs it";
+  EXPECT_EQ(late.code, 3) << late.out;
+  EXPECT_TRUE(has(late.err, "was found in")) << late.err;
+  EXPECT_TRUE(has(late.err, "--time-limit")) << late.err;
+}
+
+TEST_F(Buffers, BadLinesAreToldWithTheirPlace) {
+  const std::string bad = file("bad.csv", "id,lower,upper,size\na,0,3,4\nb,3,3,1\nc,0,x,1\nd,0,1\na,0,1,1\ne,0,1,-5\n");
+  const Outcome outcome = graphrun({"plan", "--buffers", bad});
+  expect_refused(outcome, {"bad.csv:3:5: upper: expected more than lower (3), got 3",
+                           "bad.csv:4:5: upper: expected a whole number of 64 bits, got 'x'",
+                           "bad.csv:5:1: 3 cells, the header has 4", "bad.csv:6:1: id 'a' was given in line 2, too",
+                           "bad.csv:7:7: size: expected a whole number from 0 on, got '-5'"});
+  expect_refused(graphrun({"plan", "--buffers", file("empty.csv", "")}), {"empty.csv", "no header"});
+  expect_refused(graphrun({"plan", "--buffers", file("names.csv", "id,lower,uper,size\n")}),
+                 {"names.csv:1:1: no column 'upper'", "is it 'uper'?"});
+  expect_refused(graphrun({"plan", "--buffers",
+                           file("huge.csv",
+                                "id,lower,upper,size\na,0,1,9223372036854775807\n"
+                                "b,0,1,9223372036854775807\n")}),
+                 {"huge.csv:3:1", "63 bits"});
+  expect_refused(graphrun({"plan", "--buffers", folder_.string()}), {"is a folder"});
+  expect_refused(graphrun({"plan", "--buffers", "nowhere.csv"}), {"nowhere.csv", "cannot be read"});
+  expect_refused(graphrun({"plan", "--buffers", tight_, "-o", tight_}), {"is a file that is read"});
+  expect_refused(graphrun({"plan", "--buffers", tight_, "--executor=cpu"}), {"--executor goes with a model"});
+  expect_refused(graphrun({"plan", model_, "--capacity=9"}), {"--capacity and --time-limit go with --buffers"});
+  const Outcome none = graphrun({"plan", "--buffers", file("none.csv", "id,lower,upper,size\n"), "--csv"});
+  EXPECT_EQ(none.code, 0) << none.err;
+  EXPECT_EQ(none.out, "id,lower,upper,size,offset\n");
+}
+
+using PlanForms = Cli;
+
+TEST_F(PlanForms, CsvIsWhatOtherSolversRead) {
+  const Json plan = Json::parse(graphrun({"plan", model_, "--json"}).out);
+  const Outcome outcome = graphrun({"plan", model_, "--csv"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<std::string> csv = lines(outcome.out);
+  EXPECT_EQ(csv[0], "id,lower,upper,size,offset");
+  EXPECT_GT(csv.size(), 10u);
+  EXPECT_EQ(fault_of(csv, plan["arena_bytes"]), "");
+  const std::string path = (folder_ / "plan.csv").string();
+  EXPECT_EQ(graphrun({"plan", model_, "--csv", "-o", path}).code, 0);
+  EXPECT_EQ(content(path), outcome.out);
+  EXPECT_EQ(graphrun({"plan", "--buffers", path, "--capacity", plan["arena_bytes"].dump()}).code, 0);
+}
+
+TEST_F(PlanForms, ThePageStandsAlone) {
+  const Outcome outcome = graphrun({"plan", model_, "--html"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"<!DOCTYPE html>", "Memory plan of line on cpu", "The peak", "The largest values",
+                           "without regions", "prefers-color-scheme: dark", "<img"})
+    EXPECT_TRUE(has(outcome.out, part)) << part;
+  for (const char* part : {"<script", "src=\"http", "href="}) EXPECT_FALSE(has(outcome.out, part)) << part;
+}
+
+TEST_F(PlanForms, ALockTellsOfAnotherPlan) {
+  const std::string lock = (folder_ / "plan.lock").string();
+  ASSERT_EQ(graphrun({"plan", model_, "--lock", lock}).code, 0);
+  const std::string before = content(lock);
+  EXPECT_TRUE(has(before, "graphrun plan lock 1\nprogram line for host\n")) << before;
+  EXPECT_EQ(graphrun({"plan", model_, "--check", lock}).code, 0);
+  const Outcome other = graphrun({"plan", model_, "--batch=2", "--check", lock, "--lock", lock});
+  EXPECT_EQ(other.code, 3);
+  for (const char* part : {"plan.lock", "tells of another plan", "\n    - arena", "\n    + "})
+    EXPECT_TRUE(has(other.err, part)) << other.err;
+  EXPECT_EQ(content(lock), before) << "a lock that does not hold is not replaced";
+  expect_refused(graphrun({"plan", model_, "--check", model_}), {"is no lock file"});
+  expect_refused(graphrun({"plan", model_, "--check", "nowhere.lock"}), {"nowhere.lock", "cannot be read"});
+  expect_refused(graphrun({"plan", model_, "--lock", "/nowhere/plan.lock"}), {"/nowhere/plan.lock"});
+}
+
+using Budget = Cli;
+
+TEST_F(Budget, RefusesALargerPlanAndNamesABatchThatFits) {
+  const std::string path = file("wide.json", R"json({
+    "format": 1, "name": "wide", "data": {"train": {"random": {"rows": 4000, "seed": 1,
+      "columns": {"a": {"normal": 1, "shape": [16]}, "b": {"normal": 1, "shape": [1]}}}, "x": "a", "y": "b"}},
+    "inputs": {"x": ["batch", 16], "y": ["batch", 1]},
+    "graph": [{"name": "h", "op": "dense", "inputs": ["x"], "units": 64, "activation": "tanh"},
+              {"name": "p", "op": "dense", "inputs": ["h"], "units": 1}, "loss = mean((p - y) ^ 2)"],
+    "outputs": {"p": "y"},
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.01}}, "epochs": 1}})json");
+  const Outcome whole = graphrun({"plan", path, "--json", "--no-fuse"});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const std::uint64_t need = Json::parse(whole.out)["arena_bytes"];
+  const std::string limit = std::to_string(need / 2);
+  for (const char* verb : {"train", "plan"}) {
+    const Outcome refused = graphrun({verb, path, "--no-fuse", "--max-memory", limit});
+    EXPECT_EQ(refused.code, 3) << refused.err;
+    EXPECT_EQ(refused.out, "");
+    for (const std::string& part : {"the plan needs " + std::to_string(need) + " bytes, max_memory allows " + limit,
+                                    std::string("the largest values: "), std::string("--batch=")})
+      EXPECT_TRUE(has(refused.err, part)) << refused.err;
+    const std::size_t at = refused.err.find("--batch=");
+    const int batch = std::stoi(refused.err.substr(at + 8));
+    EXPECT_EQ(graphrun({verb, path, "--no-fuse", "--max-memory", limit, "--batch", std::to_string(batch)}).code, 0);
+    EXPECT_EQ(graphrun({verb, path, "--no-fuse", "--max-memory", limit, "--batch", std::to_string(batch + 1)}).code, 3);
+    const Outcome largest = graphrun({verb, path, "--no-fuse", "--max-memory", limit, "--batch=max", "--json"});
+    ASSERT_EQ(largest.code, 0) << largest.err;
+    EXPECT_LE(Json::parse(largest.out)["arena_bytes"].get<std::uint64_t>(), need / 2);
+    if (std::string_view(verb) == "plan") EXPECT_EQ(Json::parse(largest.out)["phases"][0]["capacity"], batch);
+  }
+  EXPECT_EQ(graphrun({"plan", path, "--no-fuse", "--max-memory=1GiB", "--batch=max", "--json"}).out,
+            graphrun({"plan", path, "--no-fuse", "--json"}).out);
+  expect_refused(graphrun({"plan", path, "--max-memory=lots"}), {"expected a size, got \"lots\"", "512MiB"});
+  expect_refused(graphrun({"plan", path, "--batch=most"}), {"\"all\" or \"max\""});
+}
+
+}  // namespace
+}  // namespace graphrun::testing

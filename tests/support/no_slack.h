@@ -1,0 +1,66 @@
+// no_slack.h: packing problems that are known to fit without a byte to spare: a rectangle of time by bytes cut into
+// pieces, in random order. Contract: deterministic; the peak of every moment is the capacity.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "compiler/offsets.h"
+
+namespace graphrun::test {
+
+struct NoSlack {
+  std::uint32_t times = 1000;
+  std::uint64_t capacity = 1 << 20;
+  std::size_t pieces = 300;       // and a few more with pinwheels
+  unsigned pinwheels_of_100 = 0;  // cuts into five pieces that no straight cut makes; the others go all the way
+  std::uint64_t unit = 1;         // of all sizes
+};
+
+inline std::vector<plan::Interval> cut_to_pieces(const NoSlack& how, std::uint32_t seed) {
+  struct Piece {
+    std::uint32_t first, end;
+    std::uint64_t low, high;
+  };
+  std::mt19937 random(seed);
+  std::vector<Piece> pieces = {{0, how.times, 0, how.capacity / how.unit}};
+  const auto between = [&](auto low, auto high) {
+    return static_cast<decltype(low)>(low + 1 + random() % (high - low - 1));
+  };
+  for (int failures = 0; pieces.size() < how.pieces && failures < 100'000;) {
+    const std::size_t i = random() % pieces.size();
+    const Piece p = pieces[i];
+    const bool pinwheel = random() % 100 < how.pinwheels_of_100, in_time = random() % 2 == 0;
+    const std::uint64_t room = pinwheel ? 3 : 2;
+    const bool wide = p.end - p.first >= room, tall = p.high - p.low >= room;
+    if (pinwheel ? !wide || !tall : in_time ? !wide : !tall) {
+      ++failures;
+      continue;
+    }
+    if (pinwheel) {
+      const std::uint32_t x = between(p.first, p.end - 1), to_x = between(x, p.end);
+      const std::uint64_t y = between(p.low, p.high - 1), to_y = between(y, p.high);
+      pieces[i] = {p.first, to_x, p.low, y};
+      pieces.push_back({to_x, p.end, p.low, to_y});
+      pieces.push_back({x, p.end, to_y, p.high});
+      pieces.push_back({p.first, x, y, p.high});
+      pieces.push_back({x, to_x, y, to_y});
+    } else if (in_time) {
+      const std::uint32_t x = between(p.first, p.end);
+      pieces[i].end = x;
+      pieces.push_back({x, p.end, p.low, p.high});
+    } else {
+      const std::uint64_t y = between(p.low, p.high);
+      pieces[i].high = y;
+      pieces.push_back({p.first, p.end, y, p.high});
+    }
+  }
+  for (std::size_t i = pieces.size(); i > 1; --i) std::swap(pieces[i - 1], pieces[random() % i]);
+  std::vector<plan::Interval> intervals;
+  for (const Piece& p : pieces) intervals.push_back({(p.high - p.low) * how.unit, p.first, p.end - 1});
+  return intervals;
+}
+
+}  // namespace graphrun::test
