@@ -12,12 +12,13 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::string_view kHost =
+constexpr std::string_view kCountedHost =
     "malloc, calloc, realloc, memalign, aligned_alloc and posix_memalign, which operator new calls, in the program and "
     "all its libraries, on every thread: the program takes the place of these functions";
-constexpr std::string_view kDevices =
+constexpr std::string_view kCountedDevices =
     "each call of an executor that allocates on a device or pinned memory on the host, as it reports them";
-constexpr std::string_view kDrivers = "those whose stack leads through a library of the GPU's driver, counted apart";
+constexpr std::string_view kCountedDrivers =
+    "those whose stack leads through a library of the GPU's driver, counted apart";
 
 constexpr std::string_view kMemories[] = {"host", "pinned", "device"};
 
@@ -63,7 +64,10 @@ std::string certificate(const Session& session, const Results& results, const Al
   write_counts(json, AllocationWatch::of_steps());
   json.member("drivers", watch.drivers()).end_object();
   json.key("counted").begin_object();
-  json.member("host", kHost).member("device_and_pinned", kDevices).member("drivers", kDrivers).end_object();
+  json.member("host", kCountedHost)
+      .member("device_and_pinned", kCountedDevices)
+      .member("drivers", kCountedDrivers)
+      .end_object();
   json.member("arena_bytes", results.arena_bytes);
   json.member("peak_rss_bytes", static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
   json.member("model_hash", model_hash(session.model())).member("plan_hash", plan_hash(session.program()));

@@ -53,16 +53,17 @@ std::string lines_until(std::ifstream& file, std::string_view before_step, std::
 }
 }  // namespace
 
-std::string log_lines_until(const std::string& path, std::string_view header, std::uint64_t step) {
+std::optional<std::string> log_lines_until(const std::string& path, std::string_view header, std::uint64_t step) {
   std::string line;
   std::optional<std::ifstream> file = opened(path);
-  if (!file || !next_line(*file, line) || line != header) return {};
+  if (!file || !next_line(*file, line) || line != header) return std::nullopt;
   return lines_until(*file, ",", step);
 }
 
-std::string json_lines_until(const std::string& path, std::uint64_t step) {
+std::optional<std::string> json_lines_until(const std::string& path, std::uint64_t step) {
   std::optional<std::ifstream> file = opened(path);
-  return file ? lines_until(*file, R"("step":)", step) : std::string();
+  if (!file) return std::nullopt;
+  return lines_until(*file, R"("step":)", step);
 }
 
 std::string first_losses(const std::string& path, std::uint64_t steps) {

@@ -4,16 +4,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace graphrun::cli {
 
-// Of --log: the lines after `header` whose step is not after `step`; of a file with another header none.
-std::string log_lines_until(const std::string& path, std::string_view header, std::uint64_t step);
+// Of --log: the lines after `header` whose step is not after `step`. Nothing: there is no log, or one with another
+// header.
+std::optional<std::string> log_lines_until(const std::string& path, std::string_view header, std::uint64_t step);
 
-// Of --log as JSON Lines: the objects whose "step" is not after `step`.
-std::string json_lines_until(const std::string& path, std::uint64_t step);
+// Of --log as JSON Lines: the objects whose "step" is not after `step`; nothing: there is no such file.
+std::optional<std::string> json_lines_until(const std::string& path, std::uint64_t step);
 
 // Of --losses: the first `steps` lines; none where there are fewer.
 std::string first_losses(const std::string& path, std::uint64_t steps);

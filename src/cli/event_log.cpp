@@ -113,7 +113,7 @@ void EventLog::end_record() {
   records_.flush();
 }
 
-void EventLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
+bool EventLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   columns_ = columns;
   begin_record(0);
   add_bytes(records_.line(), 3, "brain.Event:2");
@@ -123,6 +123,7 @@ void EventLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   add_bytes(records_.line(), 7, {kStart, sizeof kStart});
   end_record();
   records_.check();
+  return false;  // always a new file
 }
 
 void EventLog::write(const LogRow& row) {

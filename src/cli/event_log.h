@@ -18,7 +18,7 @@ std::uint32_t crc32c(std::string_view bytes);
 class EventLog : public LogWriter {
  public:
   explicit EventLog(OutputFile& file) : records_(&file) {}
-  void begin(std::span<const LogColumn> columns, std::uint64_t from) override;
+  bool begin(std::span<const LogColumn> columns, std::uint64_t from) override;
   void write(const LogRow& row) override;
   void finish() override { records_.finish(); }
 

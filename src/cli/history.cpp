@@ -47,9 +47,9 @@ History::History(OutputFiles& outputs, const Session& session, bool hashes, std:
   cells_.resize(columns_.size());
   if (session.has_split("validation")) metrics_ = 1 + session.metric_names().size();
   const auto begin = [&](std::unique_ptr<LogWriter> writer, OutputFile& file) {
-    writer->begin(columns_, resumed.value_or(0));
+    const bool goes_on = writer->begin(columns_, resumed.value_or(0));
     writers_.push_back(std::move(writer));
-    if (const std::string place = file.publish(resumed.has_value()); place != file.path()) {
+    if (const std::string place = file.publish(goes_on); place != file.path()) {
       diagnostics.note(fmt::format("'{}' is an older log, which stays until this run has ended; its own grows in '{}'",
                                    file.path(), place));
     }

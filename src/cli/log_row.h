@@ -26,12 +26,12 @@ struct LogRow {
   std::span<const LogCell> cells;  // one for each column
 };
 
-// A file of one format. begin() before the first step, where rows up to the step `from` stay that the old file has;
-// afterwards nothing is allocated.
+// A file of one format. begin() before the first step; afterwards nothing is allocated. Where a training goes on from
+// the step `from`, begin() takes over the rows up to there of the old file, and says whether that has such a log.
 class LogWriter {
  public:
   virtual ~LogWriter() = default;
-  virtual void begin(std::span<const LogColumn> columns, std::uint64_t from) = 0;
+  virtual bool begin(std::span<const LogColumn> columns, std::uint64_t from) = 0;
   virtual void write(const LogRow& row) = 0;
   virtual void finish() = 0;  // no row will follow; throws what a write threw
 };

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <string_view>
 
 #include "csv_cell.h"
@@ -27,19 +28,20 @@ void append_number(Line& line, const LogColumn& column, const LogCell& cell) {
 
 }  // namespace
 
-void CsvLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
+bool CsvLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   columns_ = columns;
   for (const LogColumn& column : columns) {
     if (&column != columns.data()) append(lines_.line(), ",");
     append(lines_.line(), csv_cell(column.name));
   }
-  std::string earlier;
+  std::optional<std::string> earlier;
   if (from > 0 && !file_.is_direct())
     earlier = log_lines_until(file_.path(), {lines_.line().data(), lines_.line().size()}, from);
   lines_.end_line();
   lines_.flush();
   lines_.check();
-  file_.write(earlier);
+  if (earlier) file_.write(*earlier);
+  return earlier.has_value();
 }
 
 void CsvLog::write(const LogRow& row) {
@@ -54,10 +56,13 @@ void CsvLog::write(const LogRow& row) {
   lines_.flush();
 }
 
-void JsonLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
+bool JsonLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   columns_ = columns;
-  if (from > 0 && !file_.is_direct()) file_.write(json_lines_until(file_.path(), from));
   for (const LogColumn& column : columns) keys_.push_back(json_string(column.name) + ":");
+  std::optional<std::string> earlier;
+  if (from > 0 && !file_.is_direct()) earlier = json_lines_until(file_.path(), from);
+  if (earlier) file_.write(*earlier);
+  return earlier.has_value();
 }
 
 void JsonLog::write(const LogRow& row) {

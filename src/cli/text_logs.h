@@ -14,7 +14,7 @@ namespace graphrun::cli {
 class CsvLog : public LogWriter {
  public:
   explicit CsvLog(OutputFile& file) : file_(file), lines_(&file) {}
-  void begin(std::span<const LogColumn> columns, std::uint64_t from) override;
+  bool begin(std::span<const LogColumn> columns, std::uint64_t from) override;
   void write(const LogRow& row) override;
   void finish() override { lines_.finish(); }
 
@@ -27,7 +27,7 @@ class CsvLog : public LogWriter {
 class JsonLog : public LogWriter {
  public:
   explicit JsonLog(OutputFile& file) : file_(file), lines_(&file) {}
-  void begin(std::span<const LogColumn> columns, std::uint64_t from) override;
+  bool begin(std::span<const LogColumn> columns, std::uint64_t from) override;
   void write(const LogRow& row) override;
   void finish() override { lines_.finish(); }
 

@@ -53,6 +53,7 @@ class Safetensors {
   Safetensors(std::string path, std::shared_ptr<const std::string> bytes);  // reads the header
 
   const std::vector<std::string>& names() const { return names_; }  // in the header's order
+  bool has(const std::string& name) const { return index_.contains(name); }
   TensorInfo info(const std::string& name) const;                   // throws Error: more axes than a Shape has
   Array read(const std::string& name) const;
   std::string_view values(const std::string& name) const;  // as they lie in the file

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/philox.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graphrun/checkpoint.h"
@@ -23,7 +26,7 @@
 #include "support/temporary_folder.h"
 #include "support/tensors.h"
 
-namespace graphrun {
+namespace graphrun::checkpoints {
 namespace {
 
 constexpr std::int64_t kRows = 7, kEpochs = 4;
@@ -170,6 +173,29 @@ TEST(Checkpoints, SchedulesClippingAndDroppedBatchesGoOn) {
       };
       expect_bit_exact_from_every_step(model, on("cpu"), drop_last ? 2 : kStepsOfEpoch);
     }
+  }
+}
+
+// What they have seen, the best weights and the factor of the learning rate are in the checkpoint.
+TEST(Checkpoints, EarlyStoppingAndLoweredLearningRatesGoOn) {
+  for (const bool restores : {false, true}) {
+    const auto model = [restores] {
+      Model one = small_model("momentum", 40);
+      EarlyStopping& stopping = one.train.early_stopping.emplace();
+      stopping.patience = 4;
+      stopping.min_delta = 0.01;
+      stopping.restore_best = restores;
+      LrPlateau& plateau = one.train.lr_plateau.emplace();
+      plateau.patience = 1;
+      plateau.min_delta = 0.02;
+      plateau.factor = 0.5;
+      return one;
+    };
+    Session session(model(), on("cpu"));
+    const TrainResult whole = session.train();
+    EXPECT_TRUE(whole.stopped_early);
+    EXPECT_LT(whole.lr_factor, 1);
+    expect_bit_exact_from_every_step(model, on("cpu"));
   }
 }
 
@@ -361,6 +387,31 @@ TEST(Checkpoints, WeightsAndOtherFilesAreNone) {
   EXPECT_FALSE(refusal(session, folder.file("missing")).empty());
 }
 
+std::uint64_t mutants_wanted() {
+  const char* given = std::getenv("GRAPHRUN_FUZZ");
+  return given == nullptr ? 1500 : std::strtoull(given, nullptr, 10);
+}
+
+std::string mutant(const std::string& whole, std::uint64_t number) {
+  const auto words = Stream::named(1, "mutants").block(number, 0);
+  std::string bytes = whole;
+  const std::size_t at = words[0] % bytes.size(), length = 1 + words[1] % 64;
+  switch (words[2] % 4) {
+    case 0:
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << words[1] % 8));
+      break;
+    case 1:
+      bytes.resize(at);
+      break;
+    case 2:
+      bytes.erase(at, length);
+      break;
+    default:
+      bytes.insert(at, std::string(length, static_cast<char>(words[3])));
+  }
+  return bytes;
+}
+
 // Every mutant is refused, for a checksum is over all bytes; and none crashes or changes the session.
 TEST(Checkpoints, DamagedFilesAreRefused) {
   const test::TemporaryFolder folder;
@@ -368,31 +419,32 @@ TEST(Checkpoints, DamagedFilesAreRefused) {
   const std::string whole = test::content_of(step_file(folder, 6));
   Session session(small_model(), on("cpu"));
   const std::string before = session.weights_hash();
-  const char* given = std::getenv("GRAPHRUN_FUZZ");
-  const std::uint64_t mutants = given == nullptr ? 1500 : std::strtoull(given, nullptr, 10);
-  const Stream stream = Stream::named(1, "mutants");
-  for (std::uint64_t i = 0; i < mutants; ++i) {
-    const auto words = stream.block(i, 0);
-    std::string bytes = whole;
-    const std::size_t at = words[0] % bytes.size(), length = 1 + words[1] % 64;
-    switch (words[2] % 4) {
-      case 0:
-        bytes[at] = static_cast<char>(bytes[at] ^ (1 << words[1] % 8));
-        break;
-      case 1:
-        bytes.resize(at);
-        break;
-      case 2:
-        bytes.erase(at, length);
-        break;
-      default:
-        bytes.insert(at, std::string(length, static_cast<char>(words[3])));
-    }
+  for (std::uint64_t i = 0; i < mutants_wanted(); ++i) {
+    const std::string bytes = mutant(whole, i);
     if (bytes == whole) continue;
     EXPECT_FALSE(refusal(session, folder.write("mutant", bytes)).empty()) << "mutant " << i;
   }
   EXPECT_EQ(session.weights_hash(), before);
   EXPECT_TRUE(refusal(session, folder.write("whole", whole)).empty());
+}
+
+// With a checksum that is right whatever stands before it: read or refused, and the session can be used.
+TEST(Checkpoints, ForgedFilesDoNoHarm) {
+  const test::TemporaryFolder folder;
+  straight(small_model(), on("cpu"), folder);
+  const std::string whole = test::content_of(step_file(folder, 6));
+  Session session(small_model(), on("cpu"));
+  std::uint64_t read = 0;
+  for (std::uint64_t i = 0; i < mutants_wanted(); ++i) {
+    std::string bytes = mutant(whole, i);
+    if (bytes.size() < 8) continue;
+    const std::uint64_t sum = checksum(std::as_bytes(std::span(bytes)).first(bytes.size() - 8));
+    std::memcpy(bytes.data() + bytes.size() - 8, &sum, 8);
+    if (refusal(session, folder.write("mutant", bytes)).empty()) ++read;
+  }
+  EXPECT_GT(read, 0u) << "some have other numbers only";
+  EXPECT_TRUE(refusal(session, folder.write("whole", whole)).empty());
+  EXPECT_EQ(session.train().steps, static_cast<std::uint64_t>(kEpochs) * kStepsOfEpoch);
 }
 
 // ---- folders
@@ -535,4 +587,4 @@ TEST(CheckpointFolders, AllocateNothing) {
 }
 
 }  // namespace
-}  // namespace graphrun
+}  // namespace graphrun::checkpoints

@@ -101,6 +101,7 @@ struct CheckpointFolder::Impl {
   void write_temporary(const char* name);
   void make_best(const char* name);
   void write(bool is_best);
+  void remove_old();
   bool is_due(const Boundary& boundary) const;
   void at(const Boundary& boundary);
 };
@@ -140,7 +141,8 @@ void CheckpointFolder::Impl::prepare(Session& session) {
   for (const std::uint64_t step : steps()) {
     if (step <= state->step()) kept.push_back(step);
   }
-  kept.reserve(std::max(kept.size(), keep) + 1);
+  remove_old();  // one that was killed did not come to it
+  kept.reserve(keep + 1);
   saved_at = Profiler::now();
 }
 
@@ -183,6 +185,10 @@ void CheckpointFolder::Impl::write(bool is_best) {
   if (is_best) best = step;
   saved_at = Profiler::now();
   if (kept.empty() || kept.back() != step) kept.push_back(step);
+  remove_old();
+}
+
+void CheckpointFolder::Impl::remove_old() {
   while (kept.size() > keep) {
     ::unlinkat(folder.number(), StepName(kept.front()).text(), 0);
     kept.erase(kept.begin());

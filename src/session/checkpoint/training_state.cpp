@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <iterator>
+#include <unordered_map>
 
 #include "base/checksum.h"
 #include "base/file.h"
@@ -94,11 +94,11 @@ TrainingState::TrainingState(SessionAccess::Impl& session) : session_(session), 
   session.training();  // throws where there is nothing to train
   const Model& model = session.model;
   const GraphBuilder::Impl& graph = model.graph.impl();
+  const std::unordered_map<std::string, ir::NodeId> trained(session.compiled.step.parameters.begin(),
+                                                            session.compiled.step.parameters.end());
   for (const ir::NodeId id : graph.parameters) {
     const ir::Node& node = graph.graph[id];
-    const auto used = std::find_if(session.compiled.step.parameters.begin(), session.compiled.step.parameters.end(),
-                                   [&](const auto& one) { return one.first == node.name; });
-    if (used != session.compiled.step.parameters.end())
+    if (const auto used = trained.find(node.name); used != trained.end())
       parts_.push_back({node.name, node.type, session.buffer(used->second)});
     else  // nothing depends on it: it is what it was
       add_constant(node.name, initial_value(graph.inits.at(id), node.name, node.type.shape, model.train.seed));
@@ -190,7 +190,6 @@ bool TrainingState::write(const std::function<void(std::string_view)>& sink) {
 
 // After the facts: that they agree and a state is another is next to impossible.
 void TrainingState::check_parts(const CheckpointFile& file) const {
-  const std::vector<std::string>& names = file.contents().names();
   std::vector<Diagnostic> found;
   const auto add = [&](std::string message) {
     Diagnostic one;
@@ -203,7 +202,7 @@ void TrainingState::check_parts(const CheckpointFile& file) const {
     add(line);
   if (found.empty()) {
     for (const Part& part : parts_) {
-      if (std::find(names.begin(), names.end(), part.name) == names.end()) {
+      if (!file.contents().has(part.name)) {
         const bool is_needed = !part.name.starts_with(state_name("evaluate."));
         if (is_needed) add(fmt::format("the checkpoint has no '{}'", part.name));
         continue;
@@ -219,12 +218,11 @@ void TrainingState::check_parts(const CheckpointFile& file) const {
 
 CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
   check_parts(file);
-  const std::vector<std::string>& names = file.contents().names();
   const auto bytes_of = [&](const Part& part) { return std::as_bytes(std::span(file.contents().values(part.name))); };
   const auto number_of = [&](ir::NodeId counter) -> std::optional<std::uint64_t> {
     const BufferId id = session_.buffer(counter);
     for (const Part& part : parts_) {
-      if (part.buffer != id || std::find(names.begin(), names.end(), part.name) == names.end()) continue;
+      if (part.buffer != id || !file.contents().has(part.name)) continue;
       std::uint64_t number = 0;
       std::memcpy(&number, bytes_of(part).data(), sizeof number);
       return number;
@@ -250,8 +248,7 @@ CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
            "more epochs go on from there: --epochs=N");
 
   for (const Part& part : parts_) {
-    if (!part.is_state || &part == &parts_.back() || std::find(names.begin(), names.end(), part.name) == names.end())
-      continue;
+    if (!part.is_state || &part == &parts_.back() || !file.contents().has(part.name)) continue;
     const std::span<const std::byte> bytes = bytes_of(part);
     if (part.buffer != kNoBuffer)
       session_.runnable->write(part.buffer, bytes);
