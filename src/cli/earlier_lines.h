@@ -14,7 +14,7 @@ namespace graphrun::cli {
 // header.
 std::optional<std::string> log_lines_until(const std::string& path, std::string_view header, std::uint64_t step);
 
-// Of --log as JSON Lines: the objects whose "step" is not after `step`. Nothing: there is no log.
+// Of --log as JSON Lines: the objects whose "step" is not after `step`; nothing: there is no such file.
 std::optional<std::string> json_lines_until(const std::string& path, std::uint64_t step);
 
 // Of --losses: the first `steps` lines; none where there are fewer.

@@ -123,7 +123,7 @@ bool EventLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   add_bytes(records_.line(), 7, {kStart, sizeof kStart});
   end_record();
   records_.check();
-  return false;
+  return false;  // always a new file
 }
 
 void EventLog::write(const LogRow& row) {

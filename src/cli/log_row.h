@@ -26,8 +26,8 @@ struct LogRow {
   std::span<const LogCell> cells;  // one for each column
 };
 
-// A file of one format. begin() before the first step, where rows up to the step `from` stay that the old file has:
-// true when it has some, so that this one takes its place at once. Afterwards nothing is allocated.
+// A file of one format. begin() before the first step; afterwards nothing is allocated. Where a training goes on from
+// the step `from`, begin() takes over the rows up to there of the old file, and says whether that has such a log.
 class LogWriter {
  public:
   virtual ~LogWriter() = default;

@@ -201,16 +201,20 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
 
   for (bool first = true;; first = false) {
     const bool told = progress.unreported == 0 || !pauses.at(result.steps) || tell();
-    const bool ends =
-        !told || result.steps >= total || result.stopped_early || cancelled.load(std::memory_order_relaxed);
-    // A training ends with parameters that are finite, or not at all.
-    if (ends && result.steps > result.first_step && !parameters_finite(program(), *runnable, piece))
-      refuse_not_finite(traced, done[index] - 1, {});
-    if (!first) {
-      if (options.on_first_step && result.steps == result.first_step + 1) options.on_first_step();
-      if (options.on_boundary) options.on_boundary({result.steps, batches, progress.best_step == result.steps, ends});
-    }
-    if (ends) break;
+    const auto ends = [&] {
+      return !told || result.steps >= total || result.stopped_early || cancelled.load(std::memory_order_relaxed);
+    };
+    const auto at_boundary = [&](bool last) {
+      // A training ends with parameters that are finite, or not at all.
+      if (last && result.steps > result.first_step && !parameters_finite(program(), *runnable, piece))
+        refuse_not_finite(traced, done[index] - 1, {});
+      if (options.on_boundary && !first)
+        options.on_boundary({result.steps, batches, progress.best_step == result.steps, last});
+      return last;
+    };
+    if (!first && options.on_first_step && result.steps == result.first_step + 1) options.on_first_step();
+    if (at_boundary(ends())) break;
+    if (ends() && at_boundary(true)) break;  // that callback has cancelled
     std::uint64_t most = std::min(pauses.after(result.steps) - result.steps, ring);
     if (const std::uint64_t every = options.boundary_every; every > 0)
       most = std::min(most, every - result.steps % every);

@@ -176,6 +176,29 @@ TEST(Checkpoints, SchedulesClippingAndDroppedBatchesGoOn) {
   }
 }
 
+// What they have seen, the best weights and the factor of the learning rate are in the checkpoint.
+TEST(Checkpoints, EarlyStoppingAndLoweredLearningRatesGoOn) {
+  for (const bool restores : {false, true}) {
+    const auto model = [restores] {
+      Model one = small_model("momentum", 40);
+      EarlyStopping& stopping = one.train.early_stopping.emplace();
+      stopping.patience = 4;
+      stopping.min_delta = 0.01;
+      stopping.restore_best = restores;
+      LrPlateau& plateau = one.train.lr_plateau.emplace();
+      plateau.patience = 1;
+      plateau.min_delta = 0.02;
+      plateau.factor = 0.5;
+      return one;
+    };
+    Session session(model(), on("cpu"));
+    const TrainResult whole = session.train();
+    EXPECT_TRUE(whole.stopped_early);
+    EXPECT_LT(whole.lr_factor, 1);
+    expect_bit_exact_from_every_step(model, on("cpu"));
+  }
+}
+
 TEST(Checkpoints, WithoutRegionsAndWithoutPassesToo) {
   for (const bool passes : {false, true}) {
     SessionOptions options = on("cpu");
