@@ -58,20 +58,21 @@ Written written(const GraphBox& box) {
   return made;
 }
 
-// Through the upright pieces, bending between them.
+// Through the upright pieces, bending between them, in few pieces where that is hardly seen.
 std::vector<Point> curve(const std::vector<Point>& knots) {
-  constexpr int kPieces = 14;
+  constexpr double kStraight = 0.2, kMostPieces = 14;
   std::vector<Point> points = {knots.front()};
   for (std::size_t i = 1; i < knots.size(); ++i) {
     const Point a = knots[i - 1], b = knots[i];
-    const double bend = (b.y - a.y) / 2;
-    for (int k = 1; k < kPieces && std::abs(a.x - b.x) > 0.05; ++k) {
-      const double t = static_cast<double>(k) / kPieces, s = 1 - t;
+    const double aside = std::abs(a.x - b.x), bend = (b.y - a.y) / 2;
+    const double pieces = aside < kStraight ? 1 : std::min(kMostPieces, std::ceil(3 + aside / 3));
+    for (double k = 1; k < pieces; ++k) {
+      const double t = k / pieces, s = 1 - t;
       points.push_back(
           {a.x * s * s * (s + 3 * t) + b.x * t * t * (t + 3 * s),
            a.y * s * s * s + 3 * s * s * t * (a.y + bend) + 3 * s * t * t * (b.y - bend) + b.y * t * t * t});
     }
-    const bool goes_on = points.size() > 1 && points.back().x == b.x && points[points.size() - 2].x == b.x;
+    const bool goes_on = pieces == 1 && points.size() > 1 && std::abs(points[points.size() - 2].x - b.x) < kStraight;
     if (goes_on) points.pop_back();  // straight down through several rows
     points.push_back(b);
   }
