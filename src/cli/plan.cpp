@@ -196,7 +196,7 @@ std::string as_text(const Program& program, std::string_view executor, const Fus
   if (summary.tile_bytes > 0)
     line("tiles", fmt::format("{} a thread, outside the arena", human_bytes(summary.tile_bytes)));
   if (!summary.peak.step.empty())
-    line("peak", fmt::format("{} at step {} of {}, {}", human_bytes(summary.peak.bytes), summary.peak.at,
+    line("peak", fmt::format("{} at step {} of {}, {}", human_bytes(summary.peak.bytes), summary.peak.at + 1,
                              summary.peak.phase, summary.peak.step));
 
   text += paint(stdout, Style::bold, fmt::format("\n{:<12}{:>18}{:>10}\n", "kind", "bytes", "buffers"));
