@@ -191,12 +191,12 @@ std::string as_text(const Program& program, std::string_view executor, const Fus
   line("target", program.target);
   line("arena", human_bytes(program.arena_bytes));
   line("lower bound",
-       fmt::format("{}, the arena is {:.4g} times that", human_bytes(program.lower_bound), over_lower_bound(program)));
+       fmt::format("{}; arena / lower bound {:.4f}", human_bytes(program.lower_bound), over_lower_bound(program)));
   line("polled", human_bytes(summary.poll_bytes));
   if (summary.tile_bytes > 0)
     line("tiles", fmt::format("{} a thread, outside the arena", human_bytes(summary.tile_bytes)));
   if (!summary.peak.step.empty())
-    line("peak", fmt::format("{} at step {} of {}, {}", human_bytes(summary.peak.bytes), summary.peak.at,
+    line("peak", fmt::format("{} at step {} of {}, {}", human_bytes(summary.peak.bytes), summary.peak.at + 1,
                              summary.peak.phase, summary.peak.step));
 
   text += paint(stdout, Style::bold, fmt::format("\n{:<12}{:>18}{:>10}\n", "kind", "bytes", "buffers"));
@@ -250,7 +250,13 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   Fusion fusion;
   const Program program = plan_program(model, arguments.session, &fusion);
   const std::string_view executor = arguments.session.executor;
-  if (!arguments.check.empty()) check_lock(program, arguments.check);
+  if (!arguments.check.empty()) {
+    if (const std::optional<std::string> difference = difference_from_lock(program, arguments.check)) {
+      write_results(*difference);
+      throw Error(ErrorKind::check, "lock.differs", fmt::format("'{}' tells of another plan", arguments.check),
+                  "--lock writes the new one down");
+    }
+  }
   if (lock) {
     lock->write(plan_lock(program));
     lock->commit();

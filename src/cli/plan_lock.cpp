@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <fstream>
@@ -58,25 +59,24 @@ std::vector<std::string_view> missing(const std::vector<std::string_view>& of,
 }
 
 std::string listed(const std::vector<std::string_view>& lines, char sign) {
-  constexpr std::size_t kListed = 12;
+  constexpr std::size_t kListed = 40;
   std::string text;
   for (std::size_t i = 0; i < std::min(kListed, lines.size()); ++i) {
     std::string_view line = lines[i];
     line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-    text += fmt::format("\n{} {}", sign, line);
+    text += fmt::format("{} {}\n", sign, printable(line));
   }
-  if (lines.size() > kListed) text += fmt::format("\n{} and {} more lines", sign, lines.size() - kListed);
+  if (lines.size() > kListed) text += fmt::format("{} and {} more\n", sign, lines.size() - kListed);
   return text;
 }
 
-Error lock_error(ErrorKind kind, std::string_view code, const std::string& path, std::string message,
-                 std::string hint) {
+Error bad_lock(const std::string& path, std::string message) {
   Diagnostic told;
-  told.code = fmt::format("lock.{}", code);
+  told.code = "lock.file";
   told.file = path;
   told.message = std::move(message);
-  told.hint = std::move(hint);
-  return Error(kind, {std::move(told)});
+  told.hint = "graphrun plan MODEL.json --lock FILE writes one";
+  return Error(ErrorKind::input, {std::move(told)});
 }
 
 }  // namespace
@@ -85,25 +85,18 @@ std::string plan_lock(const Program& program) {
   return fmt::format("{}\n{}", kFirstLine, without_numbers(to_string(program)));
 }
 
-void check_lock(const Program& program, const std::string& path) {
+std::optional<std::string> difference_from_lock(const Program& program, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string before{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad())
-    throw lock_error(ErrorKind::input, "file", path, "cannot be read: " + std::generic_category().message(errno),
-                     "graphrun plan MODEL.json --lock FILE writes one");
+  if (!file.is_open() || file.bad()) throw bad_lock(path, "cannot be read: " + std::generic_category().message(errno));
   if (!before.starts_with(kFirstLine))
-    throw lock_error(ErrorKind::input, "file", path, fmt::format("is no lock file: expected '{}' first", kFirstLine),
-                     "graphrun plan MODEL.json --lock FILE writes one");
+    throw bad_lock(path, fmt::format("is no lock file: expected '{}' first", kFirstLine));
   const std::string now = plan_lock(program);
-  if (now == before) return;
+  if (now == before) return std::nullopt;
   const std::vector<std::string_view> old_lines = lines_of(before), new_lines = lines_of(now);
   const std::vector<std::string_view> gone = missing(old_lines, new_lines), added = missing(new_lines, old_lines);
-  const std::string what = gone.empty() && added.empty()
-                               ? "its lines in another order"
-                               : fmt::format("{} lines are gone, {} are new", gone.size(), added.size());
-  throw lock_error(ErrorKind::check, "differs", path,
-                   fmt::format("tells of another plan: {}{}{}", what, listed(gone, '-'), listed(added, '+')),
-                   "--lock writes the new one down");
+  if (gone.empty() && added.empty()) return "the same lines in another order\n";
+  return listed(gone, '-') + listed(added, '+');
 }
 
 }  // namespace graphrun::cli

@@ -3,6 +3,7 @@
 // own. It holds no time, host or path.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "graphrun/program.h"
@@ -11,8 +12,8 @@ namespace graphrun::cli {
 
 std::string plan_lock(const Program& program);
 
-// Throws Error: of kind check, with the lines that differ, where the file tells of another plan; of kind input where it
-// is no lock file.
-void check_lock(const Program& program, const std::string& path);
+// Nothing where the file tells of this plan; otherwise the lines that differ, "- " before those that are gone and "+ "
+// before the new ones. Throws Error (kind input) where it is no lock file.
+std::optional<std::string> difference_from_lock(const Program& program, const std::string& path);
 
 }  // namespace graphrun::cli

@@ -57,7 +57,7 @@ std::string plan_page(const Program& program, std::string_view executor, std::ui
       "Bytes by class",
       html::table("Activations and workspace share addresses: they may add up to more than the arena", classes));
   if (!summary.peak.step.empty())
-    body += html::section("The peak", fmt::format("<p>Step {} of {}, {}, with {} of states.</p>\n", summary.peak.at,
+    body += html::section("The peak", fmt::format("<p>Step {} of {}, {}, with {} of states.</p>\n", summary.peak.at + 1,
                                                   html::escaped(summary.peak.phase), html::escaped(summary.peak.step),
                                                   human_bytes(summary.peak.state_bytes)) +
                                           buffers_table(program, summary.peak.live, "What else lives there"));

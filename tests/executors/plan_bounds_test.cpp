@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/compile.h"
+#include "graphrun/error.h"
 #include "graphrun/session.h"
 #include "graphrun/target.h"
 #include "support/random_graph.h"
@@ -18,9 +21,8 @@ namespace {
 constexpr double kMostOver = 1.01;
 
 double over(const Program& program) {
-  return program.lower_bound == 0
-             ? 1
-             : static_cast<double>(program.arena_bytes) / static_cast<double>(program.lower_bound);
+  return program.lower_bound == 0 ? 1
+                                  : static_cast<double>(program.arena_bytes) / static_cast<double>(program.lower_bound);
 }
 
 TEST(PlanBounds, OfAllModels) {

@@ -181,7 +181,9 @@ TEST(Pack, NoSlackIsPackedToCapacity) {
       EXPECT_EQ(packing.total, how.capacity)
           << "seed " << seed << ", times " << how.times << ", bound " << packing.lower_bound;
       EXPECT_EQ(packing.lower_bound, how.capacity);
-      if (test::kTimesHold) EXPECT_LT(seconds, 10.0);
+      if (test::kTimesHold) {
+        EXPECT_LT(seconds, 10.0);
+      }
     }
   }
 }
@@ -239,7 +241,9 @@ TEST(Pack, ManyBlocksTakeNoTime) {
       const Packing packing = pack(intervals);
       const double seconds = time.seconds();
       EXPECT_EQ(checked(intervals, packing), "");
-      if (test::kTimesHold) EXPECT_LT(seconds, count == 20'000 ? 1.0 : 5.0) << count;
+      if (test::kTimesHold) {
+        EXPECT_LT(seconds, count == 20'000 ? 1.0 : 5.0) << count;
+      }
       RecordProperty("milliseconds", static_cast<int>(1000 * seconds));
     }
   }

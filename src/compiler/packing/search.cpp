@@ -44,8 +44,9 @@ Search::Search(std::span<const Block> blocks) {
   waiting_ = load_;
 }
 
-Answer Search::run(Bytes ceiling, std::span<const double> keys, std::uint64_t steps, Meter& meter) {
+Answer Search::run(Bytes ceiling, std::span<const double> keys, Fill fill, std::uint64_t steps, Meter& meter) {
   ceiling_ = ceiling;
+  fill_ = fill;
   for (std::size_t s = 0; s < load_.size(); ++s) {
     if (load_[s] > ceiling) return Answer::impossible;
     slack_[s] = ceiling - load_[s];
@@ -138,7 +139,8 @@ bool Search::find_valley(Section first, Section last, Valley& best, std::size_t 
         return false;
       }
       const double weight = at_left ? left_weight_[valley.first] : right_weight_[valley.last];
-      const double score = count == 1 ? 0 : static_cast<double>(count) / weight;
+      double score = count == 1 ? 0 : static_cast<double>(count) / weight;
+      if (fill_ == Fill::lowest) score = static_cast<double>(level) + score / static_cast<double>(blocks_.size() + 1);
       if (score >= least) continue;
       least = score;
       best = valley;

@@ -28,12 +28,16 @@ namespace graphrun::plan {
 
 enum class Answer { found, impossible, open };  // open: the budget ended first
 
+// Which valley is filled next: the one with the fewest possibilities, or the lowest, which finds a packing sooner where
+// there is slack.
+enum class Fill { fewest, lowest };
+
 class Search {
  public:
   explicit Search(std::span<const Block> blocks);
 
   // Blocks with large keys are tried first. Spends at most `steps` of the meter, by a little.
-  Answer run(Bytes ceiling, std::span<const double> keys, std::uint64_t steps, Meter& meter);
+  Answer run(Bytes ceiling, std::span<const double> keys, Fill fill, std::uint64_t steps, Meter& meter);
 
   const std::vector<Bytes>& offsets() const { return offsets_; }  // after Answer::found
 
@@ -81,6 +85,7 @@ class Search {
   std::vector<Span> blocks_;
   std::size_t words_ = 0;  // of a set of decisions: a bit a block, then one a section
   Bytes ceiling_ = 0;
+  Fill fill_ = Fill::fewest;
 
   // By section, and by boundary.
   std::vector<Bytes> load_, floor_, waiting_, slack_;

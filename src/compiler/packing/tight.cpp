@@ -42,10 +42,14 @@ class Prober {
       return spent < steps ? steps - spent : 0;
     };
     std::uint64_t run = std::max<std::uint64_t>(kFirstRun, 16 * blocks_.size());
+    // Both ways take the same steps, whatever a run of them takes.
+    std::uint64_t spent_plain = 0, spent_joined = 0;
     for (unsigned turn = 0; left() > 0 && !meter_.ended(); ++turn) {
-      const std::uint64_t now = std::min(run, left());
-      const Answer answer = turn % 2 == 0 ? plain(ceiling, now) : joined(ceiling, now);
+      const std::uint64_t before = meter_.left(), now = std::min(run, left());
+      const bool is_plain = spent_plain <= spent_joined || !joins_help_;
+      const Answer answer = is_plain ? plain(ceiling, now) : joined(ceiling, now);
       if (answer != Answer::open) return answer;
+      (is_plain ? spent_plain : spent_joined) += before - meter_.left();
       if (turn % 8 == 7) run *= 2;
     }
     return Answer::open;
@@ -55,7 +59,8 @@ class Prober {
 
  private:
   Answer plain(Bytes ceiling, std::uint64_t steps) {
-    const Answer answer = search_.run(ceiling, keys(blocks_, plain_runs_++), steps, meter_);
+    const Answer answer = search_.run(ceiling, keys(blocks_, plain_runs_), order_of(plain_runs_), steps, meter_);
+    ++plain_runs_;
     if (answer == Answer::found) offsets_ = search_.offsets();
     return answer;
   }
@@ -67,15 +72,21 @@ class Prober {
       const auto boldness = static_cast<Composites::Boldness>(2 - joined_runs_ % 3);
       const Composites composites(blocks_, boldness, random_);
       meter_.spend(composites.steps());
-      const std::vector<double> order = keys(composites.blocks(), joined_runs_++);
+      if (boldness == Composites::Boldness::all_stacks && 20 * composites.blocks().size() > 19 * blocks_.size())
+        joins_help_ = false;
+      if (!joins_help_) return Answer::open;
+      const std::vector<double> order = keys(composites.blocks(), joined_runs_);
+      const Fill fill = order_of(joined_runs_++);
       if (composites.blocks().size() == blocks_.size()) continue;
       Search search(composites.blocks());
-      if (search.run(ceiling, order, steps / 2, meter_) != Answer::found) continue;
+      if (search.run(ceiling, order, fill, steps / 2, meter_) != Answer::found) continue;
       offsets_ = composites.expand(search.offsets());
       return Answer::found;
     }
     return Answer::open;
   }
+
+  static Fill order_of(unsigned kind) { return kind / 4 % 2 == 0 ? Fill::fewest : Fill::lowest; }
 
   // Wide blocks first, then large ones, then tall ones; after a round of them, roughly so.
   std::vector<double> keys(std::span<const Block> blocks, unsigned kind) {
@@ -92,6 +103,7 @@ class Prober {
   std::vector<Block> blocks_;
   Meter& meter_;
   Search search_;
+  bool joins_help_ = true;  // where hardly any do, they only take time
   std::mt19937 random_{1};
   unsigned plain_runs_ = 0, joined_runs_ = 0;
   std::vector<Bytes> offsets_;
