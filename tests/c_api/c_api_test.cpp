@@ -206,7 +206,7 @@ TEST(CApi, WeightsGoThroughFiles) {
   good(gr_session_weights_hash(session.get(), one.data()));
   good(gr_session_weights_hash(fresh.get(), other.data()));
   EXPECT_STREQ(one.data(), other.data());
-  EXPECT_NE(bad(gr_session_load_weights(fresh.get(), "/nowhere/w.npz"), GR_INPUT, "file.open").find("/nowhere/w.npz"),
+  EXPECT_NE(bad(gr_session_load_weights(fresh.get(), "/nowhere/w.npz"), GR_INPUT, "file.read").find("/nowhere/w.npz"),
             std::string::npos);
 }
 
@@ -223,7 +223,7 @@ TEST(CApi, OptionsReachTheModelAndTheSession) {
   gr_error* error = gr_session_describe(session, &json);
   const std::string text = text_of(error, json);
   EXPECT_NE(text.find("\"executor\": \"ref\""), std::string::npos);
-  EXPECT_NE(text.find("adam"), std::string::npos) << "no moments: " << text;
+  EXPECT_NE(text.find("\"W:m\""), std::string::npos) << "no moments: " << text;
 }
 
 TEST(CApi, VerifyDevicesHelp) {
@@ -235,7 +235,7 @@ TEST(CApi, VerifyDevicesHelp) {
   EXPECT_NE(text_of(error, text).find("\"id\": \"cpu\""), std::string::npos);
   error = gr_help("adam", &text);
   EXPECT_NE(text_of(error, text).find("lr"), std::string::npos);
-  EXPECT_NE(bad(gr_help("adm", &text), GR_INPUT, "help.topic").find("adam"), std::string::npos);
+  EXPECT_NE(bad(gr_help("adamm", &text), GR_INPUT, "help.unknown").find("adam"), std::string::npos);
   EXPECT_GE(gr_abi_version(), 1U);
 }
 
