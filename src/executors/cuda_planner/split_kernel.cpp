@@ -276,13 +276,10 @@ class SplitWriter {
   std::string wide_sum(const SplitSum& sum, std::int64_t& warp) const {
     const int narrow = values_.maker(sum.step, 1);
     warp += (split_.slice + 15) / 16;
-    const std::string from = narrow < 0
-                                 ? throw std::logic_error("a factor from outside")
-                                 : fmt::format("all + {}", values_.plan.offsets[static_cast<std::size_t>(narrow)]);
+    const std::uint64_t at = values_.plan.offsets.at(static_cast<std::size_t>(narrow));
     return fmt::format(
-        "      by_split::add_product<{}, {}, {}, {}>(s.sums.sum + {4}, s.other + {4}, part == 0, s.data.x[turn % "
-        "2], {5}, {6});{7}",
-        tiling_.threads, feature_count(values_.call(sum.step).inputs[1].type), turn_rows(), split_.slice, sum.at, from,
+        "      by_split::add_product<{}, {}, {}, {}>(s.sums.sum + {}, part == 0, s.data.x[turn % 2], all + {}, {});{}",
+        tiling_.threads, feature_count(values_.call(sum.step).inputs[1].type), turn_rows(), split_.slice, sum.at, at,
         split_.gathered, step_comment(values_.row_step(sum.step)));
   }
   std::string narrow_sum(const SplitSum& sum, std::int64_t& warp) {
