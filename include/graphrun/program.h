@@ -147,8 +147,8 @@ enum class RowTile : std::uint8_t { thread, warp, block, pair, split };
 // it. Its parts of reduced values are combined lane by lane, warp by warp, and so on in a fixed tree; every block then
 // has them and runs the steps that run once for itself. Tiles of a block: blocks wait for each other between phases,
 // and take turns at the parts of each: parts of products, kBlockRows samples, parts of reduced values, whose steps that
-// run once the same block runs. Split tiles: a cluster has every (clusters)th part of the batch, each of its blocks some
-// of the features of wide data, of the weights that multiply them and of what is updated with those, and the other
+// run once the same block runs. Split tiles: a cluster has every (clusters)th part of the batch, each of its blocks
+// some of the features of wide data, of the weights that multiply them and of what is updated with those, and the other
 // values of some of the samples.
 inline constexpr std::int64_t kBlockRows = 8;
 struct StepTiling {
