@@ -109,7 +109,7 @@ constexpr void add_ops(Hash& hash) {
 constexpr void add_enumerations(Hash& hash) {
   const auto add = [&hash](auto last) { hash.add(static_cast<std::uint64_t>(last)); };
   add(DType::boolean), add(BufferKind::tile), add(BufferKind::activation), add(Layout::strided), add(CombineOp::min);
-  add(RegionForm::elements), add(Profiling::own_clock), add(MathMode::fast), add(RowTile::pair);
+  add(RegionForm::elements), add(Profiling::own_clock), add(MathMode::fast), add(RowTile::split);
   hash.add(kMaxRank).add(kMaxOperands).add(kAlignment).add(kTileLanes).add(std::variant_size_v<Tiling>);
 }
 

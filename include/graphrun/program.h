@@ -137,9 +137,9 @@ struct GpuTiling {
   friend bool operator==(const GpuTiling&, const GpuTiling&) = default;
 };
 
-// A sample's numbers in the registers of a thread, those of 16 samples in the registers of a warp, in memory, or in the
-// registers of two neighbouring threads.
-enum class RowTile : std::uint8_t { thread, warp, block, pair };
+// A sample's numbers in the registers of a thread, those of 16 samples in the registers of a warp, in memory, in the
+// registers of two neighbouring threads, or in the shared memory of the blocks of a cluster.
+enum class RowTile : std::uint8_t { thread, warp, block, pair, split };
 
 // Of a region over rows: one launch of clusters that run at once and repeat the region's steps. Of T threads in each
 // group thread t of block b takes sample b * T + t, then every (T * blocks)th one after it; so does pair t of T / 2; of
@@ -147,7 +147,9 @@ enum class RowTile : std::uint8_t { thread, warp, block, pair };
 // it. Its parts of reduced values are combined lane by lane, warp by warp, and so on in a fixed tree; every block then
 // has them and runs the steps that run once for itself. Tiles of a block: blocks wait for each other between phases,
 // and take turns at the parts of each: parts of products, kBlockRows samples, parts of reduced values, whose steps that
-// run once the same block runs.
+// run once the same block runs. Split tiles: a cluster has every (clusters)th part of the batch, each of its blocks
+// some of the features of wide data, of the weights that multiply them and of what is updated with those, and the other
+// values of some of the samples.
 inline constexpr std::int64_t kBlockRows = 8;
 struct StepTiling {
   std::uint32_t threads = 0;        // of a block

@@ -159,6 +159,7 @@ std::string to_string(const Tiling& tiling) {
                        step->tile == RowTile::warp    ? ", a warp has 16 rows"
                        : step->tile == RowTile::block ? ", a block has 8 rows"
                        : step->tile == RowTile::pair  ? ", two threads have a row"
+                       : step->tile == RowTile::split ? ", a cluster has rows, its blocks slices of them"
                                                       : "");
   }
   const auto& host = std::get<HostTiling>(tiling);

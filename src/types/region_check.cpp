@@ -58,7 +58,7 @@ class RegionChecker : RegionRules {
     if (phase_.capacity < 1 || tiling.threads < 32 || tiling.threads > 1024 || tiling.threads % 32 != 0 ||
         tiling.cluster < 1 || tiling.cluster > 16 || tiling.clusters < 1 || tiling.clusters > kMostPartitions ||
         tiling.groups < 1 || tiling.threads % (32 * std::uint64_t{tiling.groups}) != 0 ||
-        (tiling.tile != RowTile::thread && tiling.groups != 1) || tiling.tile > RowTile::pair ||
+        (tiling.tile != RowTile::thread && tiling.groups != 1) || tiling.tile > RowTile::split ||
         tiling.scratch_bytes > kMostBytes)
       broken("tiles", "{} clusters of {} blocks of {} threads, {} bytes of scratch", tiling.clusters, tiling.cluster,
              tiling.threads, tiling.scratch_bytes);

@@ -50,6 +50,13 @@ struct Thread {
   float offered = 0.0f, got = 0.0f;
   const void* given = nullptr;
   unsigned from_lane = 0;
+  // Into shared memory.
+  struct Copy {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+  };
+  std::vector<Copy> copies;
 };
 
 // A store that has not come yet.
@@ -425,6 +432,26 @@ void store_packet(void* to, const void* packet) {
   if (machine->planted(Fault::stale_packet, call)) --words[3];
   if (machine->planted(Fault::swapped_packets, call)) to = static_cast<std::byte*>(to) + 16;
   machine->store(to, words, nullptr, nullptr);
+}
+
+void copy_async(void* to, const void* from, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(to) % bytes != 0 || reinterpret_cast<std::uintptr_t>(from) % bytes != 0)
+    Machine::fail("a copy that is not on its size");
+  std::memset(to, 0xff, bytes);  // NaN
+  Machine::now_thread->copies.push_back({to, from, bytes});
+}
+void await_copies() {
+  for (const Thread::Copy& copy : std::exchange(Machine::now_thread->copies, {}))
+    std::memcpy(copy.to, copy.from, copy.bytes);
+}
+
+void bulk_copy(void* to, const void* from, unsigned bytes, unsigned long long* mbarrier) {
+  if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0 ||
+      bytes % 16 != 0)
+    Machine::fail("a copy that is not on 16 bytes");
+  for (unsigned at = 0; at < bytes; at += 16)
+    machine->store(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, mbarrier,
+                   Machine::now_thread->block);
 }
 
 void looks_at(const void* word) {

@@ -74,8 +74,11 @@ void mbarrier_init(unsigned long long* mbarrier);
 void mbarrier_expect(unsigned long long* mbarrier, unsigned bytes);
 bool mbarrier_test(unsigned long long* mbarrier, unsigned parity);
 void store_remote(float* to, const float (&x)[4], unsigned rank, unsigned long long* mbarrier);
-void store_packet(void* to, const void* packet);  // 16 bytes, the last four the epoch
-void looks_at(const void* word);                  // and look_again() sleeps until something has changed there
+void store_packet(void* to, const void* packet);                 // 16 bytes, the last four the epoch
+void copy_async(void* to, const void* from, std::size_t bytes);  // until it is awaited, NaN
+void await_copies();
+void bulk_copy(void* to, const void* from, unsigned bytes, unsigned long long* mbarrier);  // 16 of them at a time
+void looks_at(const void* word);  // and look_again() sleeps until something has changed there
 void look_again(Site site);
 void sleep(Site site);  // until nothing else happens
 void wrote(const void* word);

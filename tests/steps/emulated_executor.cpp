@@ -162,6 +162,7 @@ RegionPlan EmulatedExecutor::plan_region(const RegionSignature& region, const Ta
     tiling.clusters = tiling.blocks();
     tiling.cluster = 1;
   }
+  if (tiling.tile == RowTile::split) tiling.cluster = std::max(tiling.cluster, 2u);  // a block has no room for all
   tiling.scratch_bytes = cuda::scratch_bytes(region, tiling);
   return RegionPlan::with(tiling);
 }

@@ -62,7 +62,8 @@ Left run(const EmulationOptions& options, const Model& model = in_order()) {
 
 const Left& right(RowTile tile) {
   static const Left left[] = {run({kShape, RowTile::thread}), run({kShape, RowTile::warp}),
-                              run({kShape, RowTile::block}), run({kShape, RowTile::pair})};
+                              run({kShape, RowTile::block}), run({kShape, RowTile::pair}),
+                              run({kShape, RowTile::split})};
   return left[static_cast<std::size_t>(tile)];
 }
 
@@ -90,7 +91,7 @@ bool is_noticed(const std::string& what, const std::string& instead, const std::
 }
 
 TEST(StepKernelFaults, NothingIsNoticedWithoutOne) {
-  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair}) {
+  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split}) {
     EXPECT_EQ(right(tile).failure, "");
     EXPECT_FALSE(is_noticed(EmulationOptions{kShape, tile}));
   }
@@ -113,7 +114,7 @@ TEST(StepKernelFaults, InTheTextAreNoticed) {
 }
 
 TEST(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
-  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair}) {
+  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split}) {
     const Left right = run({kShape, tile}, shuffled());
     EXPECT_EQ(right.failure, "");
     const auto left = [&](const std::string& what, const std::string& instead) {
@@ -125,7 +126,8 @@ TEST(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
       return run(options, shuffled());
     };
     EXPECT_EQ(left("look_ahead(", "look_ahead(  "), right);
-    EXPECT_NE(left("picked1.row(epoch,", "picked1.row(1,"), right) << "always the first step's rows";
+    const std::string epoch = tile == RowTile::split ? "epoch + 1" : "epoch";  // which asks a step ahead
+    EXPECT_NE(left("picked1.row(" + epoch + ",", "picked1.row(1,"), right) << "always the first step's rows";
     EXPECT_NE(left("look_ahead(Batches{150u,", "look_ahead(Batches{149u,"), right) << "another permutation";
   }
 }
@@ -164,6 +166,22 @@ TEST(StepKernelFaults, InTheTextOfBlocksAreNoticed) {
   EXPECT_TRUE(noticed("&& thread_index() == 0;", "&& thread_index() == 999;")) << "an owner that is not there";
 }
 
+TEST(StepKernelFaults, InTheTextOfSplitTilesAreNoticed) {
+  const auto noticed = [](const std::string& what, const std::string& instead, const std::string& after = "") {
+    return is_noticed(what, instead, after, RowTile::split);
+  };
+  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<99>(")) << "one row too many";
+  EXPECT_TRUE(noticed("s.data.await(turn);", "")) << "data that are not there yet";
+  EXPECT_TRUE(noticed("      barrier();\n", "", "multiply_rows")) << "parts that are not there yet";
+  EXPECT_TRUE(noticed("barrier();\n      }\n      cluster.gather", "}\n      cluster.gather")) << "rows not there yet";
+  EXPECT_TRUE(noticed("(turn + 1, next_rows", "(turn, next_rows")) << "data over those of the turn";
+  EXPECT_TRUE(noticed("slice = rank *", "slice = (rank | 1) *")) << "another block's features";
+  EXPECT_TRUE(noticed("turn_first + rank *", "turn_first + (rank | 1) *")) << "another block's rows";
+  EXPECT_TRUE(noticed("sums.run(epoch)", "sums.run(1)")) << "always the same epoch";
+  EXPECT_TRUE(noticed("sums.run(epoch);\n    barrier();", "sums.run(epoch);")) << "totals that are not there yet";
+  EXPECT_TRUE(noticed("if (cluster_index() == 0)", "if (cluster_index() == 9)")) << "an owner that is not there";
+}
+
 TEST(StepKernelFaults, OfTheMachineAreNoticed) {
   const auto with = [](Fault fault, unsigned block, unsigned nth) {
     EmulationOptions options{kShape, RowTile::thread};
@@ -176,6 +194,17 @@ TEST(StepKernelFaults, OfTheMachineAreNoticed) {
   EXPECT_TRUE(with(Fault::wrong_parity, 1, 2));
   EXPECT_TRUE(with(Fault::swapped_store, 3, 1)) << "another owner";
   EXPECT_TRUE(with(Fault::swapped_packets, 3, 0));
+  const auto split = [](Fault fault, unsigned block, unsigned nth) {
+    EmulationOptions options{kShape, RowTile::split};
+    options.planted = {fault, block, nth};
+    return is_noticed(options);
+  };
+  EXPECT_TRUE(split(Fault::lost_store, 1, 3));
+  EXPECT_TRUE(split(Fault::lost_packet, 2, 1));
+  EXPECT_TRUE(split(Fault::stale_packet, 2, 1));
+  EXPECT_TRUE(split(Fault::wrong_parity, 1, 2));
+  EXPECT_TRUE(split(Fault::swapped_store, 3, 1));
+  EXPECT_TRUE(split(Fault::swapped_packets, 3, 0));
 }
 
 }  // namespace

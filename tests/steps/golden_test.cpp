@@ -1,6 +1,6 @@
-// The text of the step kernels of four networks, with rows of threads, of pairs and of warps, and tiles of blocks: what
-// a change of the generator does to it. After one: GRAPHRUN_WRITE_GOLDEN=1 test_steps --gtest_filter='StepKernelText*',
-// and read the difference.
+// The text of the step kernels of five networks, with rows of threads, of pairs and of warps, tiles of blocks and split
+// tiles: what a change of the generator does to it. After one: GRAPHRUN_WRITE_GOLDEN=1 test_steps
+// --gtest_filter='StepKernelText*', and read the difference.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -35,7 +35,8 @@ TEST(StepKernelText, IsAsItWas) {
        {std::pair{"xor_thread", source_of("/models/xor.json", "thread:128x1x1")},
         std::pair{"realestate_pair", source_of("/bench/models/realestate_2h.json", "pair:128x4x1")},
         std::pair{"stock_warp", source_of("/bench/models/stock_800k.json", "warp:512x2x66")},
-        std::pair{"mnist_block", source_of("/bench/models/mnist_mlp.json", "block:256x1x132")}}) {
+        std::pair{"mnist_block", source_of("/bench/models/mnist_mlp.json", "block:256x1x132")},
+        std::pair{"mnist_split", source_of("/bench/models/mnist_logreg.json", "split:512x8x15")}}) {
     const std::filesystem::path golden = folder / (std::string(name) + ".txt");
     if (std::getenv("GRAPHRUN_WRITE_GOLDEN") != nullptr) std::ofstream(golden) << text;
     EXPECT_EQ(text, content_of(golden)) << name;

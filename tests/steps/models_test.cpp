@@ -27,8 +27,9 @@ std::shared_ptr<EmulatedExecutor> emulated(std::optional<Blocks> shape, RowTile 
   return std::make_shared<EmulatedExecutor>(options);
 }
 
-constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair};
-constexpr const char* kTileNames[] = {"rows of threads", "rows of warps", "tiles of blocks", "rows of pairs"};
+constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split};
+constexpr const char* kTileNames[] = {"rows of threads", "rows of warps", "tiles of blocks", "rows of pairs",
+                                      "split tiles"};
 
 // With data of their own and few rows.
 struct Case {
@@ -70,6 +71,17 @@ const std::vector<Case>& cases() {
         {"train.shuffle", "true"},
         {"graph.0.units", "90"},
         {"graph.1.units", "70"}}},
+      // Split tiles: slices of 784 features, of 30 that four blocks have unequal parts of, several turns.
+      {"mnist_logreg", {{64, 4, 2}, {32, 2, 2}}, {{"data.train.random.rows", "100"}, {"train.batch", "40"}}},
+      {"mnist_mlp",
+       {{64, 4, 1}, {32, 8, 2}},
+       {{"data.train.random.rows", "150"},
+        {"data.train.random.columns.a.shape.0", "30"},
+        {"inputs.x.1", "30"},
+        {"train.batch", "70"},
+        {"train.shuffle", "true"},
+        {"graph.0.units", "21"},
+        {"graph.1.units", "12"}}},
   };
   return list;
 }
@@ -131,7 +143,9 @@ TEST(StepKernelsOfModels, LeaveTheSameBytesHoweverTheyRun) {
                     {load(peaks), {64, 2, 1}, RowTile::warp},     {classifier(), {32, 1, 3}, RowTile::warp},
                     {load(partial), {32, 2, 2}, RowTile::block},  {load(peaks), {64, 2, 1}, RowTile::block},
                     {classifier(), {32, 1, 3}, RowTile::block},   {load(partial), {32, 2, 2}, RowTile::pair},
-                    {load(peaks), {64, 2, 1}, RowTile::pair},     {classifier(), {32, 1, 3}, RowTile::pair}};
+                    {load(peaks), {64, 2, 1}, RowTile::pair},     {classifier(), {32, 1, 3}, RowTile::pair},
+                    {load(partial), {32, 2, 2}, RowTile::split},  {load(peaks), {64, 2, 1}, RowTile::split},
+                    {classifier(), {32, 1, 3}, RowTile::split}};
   for (const auto& [model, shape, tile] : runs) {
     const std::vector<std::byte> once = after_ten(model, shape, tile, 0, true);
     EXPECT_EQ(after_ten(model, shape, tile, 1, false), once) << model.name;

@@ -23,19 +23,6 @@ bool is_array(const TensorType& type) {
   return type.rows == 0 && type.shape.elements() != 1;
 }
 
-std::vector<BlockStep> block_steps(const RegionSignature& region) {
-  std::vector<BlockStep> steps;
-  for (std::size_t i = 0; i < region.rows.size(); ++i) {
-    BlockStep& step = steps.emplace_back(BlockStep{call_of(region.rows[i]), {}});
-    for (std::size_t k = 0; k < region.rows[i].inputs.size(); ++k) {
-      const std::uint32_t maker = i < region.makers.size() ? region.makers[i][k] : kNoStep;
-      step.makers.push_back(maker < region.rows.size() && region.rows[i].inputs[k].rows > 0 ? static_cast<int>(maker)
-                                                                                            : -1);
-    }
-  }
-  return steps;
-}
-
 // What runs once does so for one element after the other, by whoever has its sum over rows.
 class OnceCheck {
  public:
@@ -107,6 +94,19 @@ std::string fault_of(const RegionSignature& region, const std::vector<BlockStep>
 }
 
 }  // namespace
+
+std::vector<BlockStep> block_steps(const RegionSignature& region) {
+  std::vector<BlockStep> steps;
+  for (std::size_t i = 0; i < region.rows.size(); ++i) {
+    BlockStep& step = steps.emplace_back(BlockStep{call_of(region.rows[i]), {}});
+    for (std::size_t k = 0; k < region.rows[i].inputs.size(); ++k) {
+      const std::uint32_t maker = i < region.makers.size() ? region.makers[i][k] : kNoStep;
+      step.makers.push_back(maker < region.rows.size() && region.rows[i].inputs[k].rows > 0 ? static_cast<int>(maker)
+                                                                                            : -1);
+    }
+  }
+  return steps;
+}
 
 std::uint64_t block_scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
   return kBlockFlagBytes + block_phases(block_steps(region), region.capacity, tiling.blocks(), tiling.threads).bytes;

@@ -100,6 +100,22 @@ class Planner {
     return std::move(plan_);
   }
 
+  BlockPlan run_rows() {
+    only_rows_ = true;
+    find_places();
+    find_rows();
+    find_arena();
+    std::uint64_t numbers = 0;
+    for (int i = 0; i < count(); ++i) {
+      if (place(i) != BlockPlace::arena) continue;
+      plan_.shared[static_cast<std::size_t>(i)] = false;  // it is with the others
+      plan_.offsets[static_cast<std::size_t>(i)] = numbers;
+      numbers += static_cast<std::uint64_t>(feature_count(call(i).output));
+    }
+    plan_.bytes = numbers * sizeof(float);
+    return std::move(plan_);
+  }
+
  private:
   int count() const { return static_cast<int>(steps_.size()); }
   const TextCall& call(int i) const { return steps_[static_cast<std::size_t>(i)].call; }
@@ -147,7 +163,7 @@ class Planner {
     return divide_up(jobs_of(size, tile), blocks_.count) * job_cycles(size, tile, blocks_.threads);
   }
   bool is_large(int i) const {
-    return call(i).op == Op::matmul && row_product_cycles(i) > product_cycles(i) + kSyncCycles;
+    return !only_rows_ && call(i).op == Op::matmul && row_product_cycles(i) > product_cycles(i) + kSyncCycles;
   }
 
   bool find_products() {
@@ -357,6 +373,7 @@ class Planner {
   std::int64_t capacity_;
   Blocks blocks_;
   std::vector<int> phase_of_;
+  bool only_rows_ = false;
   BlockPlan plan_;
 };
 
@@ -404,6 +421,9 @@ std::string block_fault(const BlockStep& step) {
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
                        std::uint32_t threads) {
   return Planner(steps, capacity, {blocks, threads}).run();
+}
+BlockPlan row_phase(const std::vector<BlockStep>& steps, std::int64_t capacity) {
+  return Planner(steps, capacity, {1, 32}).run_rows();
 }
 
 }  // namespace graphrun::cuda

@@ -70,6 +70,9 @@ struct BlockPlan {
 };
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
                        std::uint32_t threads);
+// Of a split tile: all row steps in one phase of rows, where they find their way into it. What sums over rows read is
+// in BlockPlace::arena, which stands for what all blocks of a cluster get: `offsets` count numbers of a row there.
+BlockPlan row_phase(const std::vector<BlockStep>& steps, std::int64_t capacity);
 
 // Why there is no such plan: of one step; "" if there is one.
 std::string block_fault(const BlockStep& step);

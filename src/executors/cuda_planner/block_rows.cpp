@@ -38,6 +38,16 @@ class RowsWriter {
     return std::move(out_);
   }
 
+  BlockText run_split() {
+    v_.begin_phase(0);
+    for (const BlockItem& item : v_.plan.phases.at(0).rows) {
+      if (!rows_.empty()) rows_ += "      barrier();\n";
+      item.loop ? loop(item) : along_rows(item);
+    }
+    out_.text = std::move(rows_);
+    return std::move(out_);
+  }
+
  private:
   // What no phase makes.
   void stores_of_data() {
@@ -130,15 +140,24 @@ class RowsWriter {
         body += v_.statement(k, context);
         continue;
       }
+      if (v_.split) {
+        body += fmt::format("      const float x{} = {};{}{}", v_.row_step(k).output, split_product(k),
+                            step_comment(v_.row_step(k)), v_.keep(k, true));
+        context.held.insert(k);
+        continue;
+      }
       row_product(k);
       body += fmt::format("      const float x{0} = by_block::row_product<{1}, {2}>(s.parts, b, i);\n{3}",
                           v_.row_step(k).output, v_.threads(), v_.features(k), v_.keep(k, true));
       context.held.insert(k);
     }
     rows_ += fmt::format(
-        "      by_block::each_feature<{}, {}>(rows, {}, [&](int b, int i, const auto& f) {{\n      (void)f;\n{}{}      "
+        "      {}(rows, {}, [&](int b, int i, const auto& f) {{\n      (void)f;\n{}{}      "
         "}});\n",
-        v_.threads(), v_.features(item.steps.front()), fetch_text(context, "int b, int i", sample), sample, body);
+        v_.split ? fmt::format("by_split::each_feature<{}, {}, {}>", v_.threads(), v_.features(item.steps.front()),
+                               v_.rows_at_once())
+                 : fmt::format("by_block::each_feature<{}, {}>", v_.threads(), v_.features(item.steps.front())),
+        fetch_text(context, "int b, int i", sample), sample, body);
   }
 
   void row_product(int k) {
@@ -155,28 +174,43 @@ class RowsWriter {
         row_width(k, v_.maker(k, 0), terms), terms, v_.factor_row(k, 0, true));
   }
 
+  // Result i of row b: a sum of what the cluster's blocks have sent, or of a row in shared memory.
+  std::string split_product(int k) const {
+    const auto wide = std::ranges::find(v_.split->products, k, &SplitProduct::step);
+    if (wide != v_.split->products.end())
+      return fmt::format("cluster.result(turn, b, {}i)", wide->at > 0 ? fmt::format("{} + ", wide->at) : "");
+    const TextCall& c = v_.call(k);
+    const TextOperand& w = c.inputs[1];
+    const std::int64_t n = feature_count(c.output), terms = feature_count(c.inputs[0].type);
+    const std::string place =
+        c.params->as<MatmulParams>().transpose_b ? fmt::format("i * {} + k", terms) : fmt::format("k * {} + i", n);
+    return fmt::format("dot<{}>([&](int k) {{ return {}[k]; }}, [&](int k) {{ return ({} + {})[{}]; }})", terms,
+                       v_.factor_row(k, 0, true), w.name, w.view.offset, place);
+  }
+
   // What reads whole rows: a warp for each.
   void along_rows(const BlockItem& item) {
     BlockContext context;
     context.in_rows = true;
     std::int64_t warp = 0;
     for (const int k : item.steps) {
-      const BufferId id = v_.row_step(k).output;
       const TextCall c = v_.named(k, context, false);
+      const int lanes = v_.split && feature_count(c.inputs[0].type) <= 16 ? 16 : 32;
+      const std::string each = v_.split ? fmt::format("by_split::each_row<{}, {}, {}>", v_.threads(), warp, lanes)
+                                        : fmt::format("by_block::each_row<{}, {}>", v_.threads(), warp);
       rows_ += fmt::format(
-          "      by_block::each_row<{}, {}>(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}    "
-          "  "
-          "by_block::{};{}",
-          v_.threads(), warp, std::exchange(context.text, {}), row_function(c, fmt::format("s.v{}[b]", id)),
+          "      {}(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}      "
+          "  by_block::Lanes<{}>::{};{}",
+          each, std::exchange(context.text, {}), lanes, row_function(c, v_.row_of(k, true)),
           step_comment(v_.row_step(k)));
       if (std::string to = v_.keep(k, false); !to.empty())
         rows_ += fmt::format(
-            "      warp_barrier();\n      for (int i = by_block::lane(); i < {0}; i += 32) {{\n      "
-            "const auto x{1} = s.v{1}[b][i];\n{2}      }}\n",
-            v_.features(k), id, to);
+            "      warp_barrier();\n      for (int i = by_block::Lanes<{4}>::lane(); i < {0}; i += {4}) {{\n      "
+            "const auto x{1} = {3}[i];\n{2}      }}\n",
+            v_.features(k), v_.row_step(k).output, to, v_.row_of(k, true), lanes);
       rows_ += "      });\n";
       context.made.clear();
-      warp += kBlockRows;
+      warp += (v_.rows_at_once() * lanes + 31) / 32;
     }
   }
 
@@ -231,6 +265,9 @@ std::string row_function(const TextCall& c, const std::string& to) {
 
 BlockText block_rows(BlockValues& values) {
   return RowsWriter(values).run();
+}
+BlockText split_rows(BlockValues& values) {
+  return RowsWriter(values).run_split();
 }
 
 }  // namespace graphrun::cuda

@@ -44,7 +44,13 @@ BlockValues::BlockValues(const Program& of, const Phase& in, const Region& a_reg
   for (std::uint32_t i = stage.rows; i < stage.last; ++i)
     if (step(i).row_count != kNoBuffer) count = step(i).row_count;
   find_steps();
-  plan = block_phases(steps, phase.capacity, tiling.blocks(), threads());
+  if (tiling.tile == RowTile::split) {
+    split = split_plan(steps, phase.capacity, tiling);
+    if (!split->fault.empty()) throw std::logic_error(split->fault);
+    plan = split->block;
+  } else {
+    plan = block_phases(steps, phase.capacity, tiling.blocks(), threads());
+  }
 }
 
 void BlockValues::find_steps() {
@@ -72,7 +78,7 @@ std::string BlockValues::shared_rows() const {
   for (int k = 0; k < static_cast<int>(steps.size()); ++k)
     if (in_shared(k))
       text += fmt::format("  alignas(16) {} v{}[{}][{}];  // {}\n", type_name(call(k).output.dtype), row_step(k).output,
-                          kBlockRows, shared_stride(features(k)), printable_name(row_step(k).name));
+                          rows_at_once(), shared_stride(features(k)), printable_name(row_step(k).name));
   return text;
 }
 
@@ -128,10 +134,16 @@ std::string BlockValues::row_of(int k, bool in_rows) const {
   const BufferId id = row_step(k).output;
   switch (place(k)) {
     case BlockPlace::data:
+      if (in_rows && fetched.contains(k)) return fmt::format("s.d{}[turn % 2][b]", id);
       return fmt::format("(d{} + u64({}) * {})", id, rows_of_.at(k), features(k));
     case BlockPlace::remade:
       return fmt::format("x{}", id);
     default:
+      if (split && place(k) == BlockPlace::arena) {
+        const std::uint64_t at = plan.offsets[static_cast<std::size_t>(k)];
+        return in_rows ? fmt::format("(s.cluster.own[b] + {})", at)
+                       : fmt::format("(all + l * {} + {})", split->gathered, at);
+      }
       if (in_rows && in_shared(k)) return fmt::format("s.v{}[b]", id);
       return fmt::format("(g{} + u64(r) * {})", id, stride(k));
   }
@@ -165,7 +177,7 @@ TextCall BlockValues::named(int k, BlockContext& context, bool by_feature) const
       operand.name = fmt::format("x{}", row_step(from).output);
     } else {
       operand.name = row_of(from, context.in_rows && is_of_phase(from));
-      const bool here = context.in_rows && is_of_phase(from) && in_shared(from);
+      const bool here = context.in_rows && is_of_phase(from) && (in_shared(from) || split);
       if (!here && place(from) != BlockPlace::remade && by_feature) fetch(operand, out, context);
     }
   }
@@ -203,7 +215,10 @@ std::string BlockValues::keep(int k, bool in_rows) const {
   const BufferId id = row_step(k).output;
   std::string text;
   if (in_rows && in_shared(k)) text += fmt::format("      s.v{0}[b][i] = x{0};\n", id);
-  if (place(k) == BlockPlace::arena) text += fmt::format("      g{0}[u64(r) * {1} + i] = x{0};\n", id, stride(k));
+  if (place(k) == BlockPlace::arena && split && in_rows)
+    text += fmt::format("      {}[i] = x{};\n", row_of(k, true), id);
+  if (place(k) == BlockPlace::arena && !split)
+    text += fmt::format("      g{0}[u64(r) * {1} + i] = x{0};\n", id, stride(k));
   const auto found = stores.find(k);
   if (found != stores.end())
     for (const BufferId arena : found->second)
@@ -212,6 +227,7 @@ std::string BlockValues::keep(int k, bool in_rows) const {
 }
 
 bool BlockValues::is_of_phase(int k) const {
+  if (fetched.contains(k)) return now_ == 0;
   const auto found = phase_of_.find(k);
   return found != phase_of_.end() && found->second == now_;
 }

@@ -1,13 +1,15 @@
 // block_values.h: what the texts of a kernel with tiles of blocks have in common: its row steps, where the value of
 // each lies, and how a step is written that computes one feature of one sample. Contract: names in texts: `x5` in a
 // register, `f` what a loop asked memory for before, `s.v5[b]` row b of a block, `g5` the region's scratch, `d5` data,
-// `r` the sample, `i` the feature. Leaves to others: loops and phases (block_rows.h), sums over rows (block_sums.h).
+// `r` the sample, `i` the feature. Of split tiles `s.cluster.own[b] + 5` of a block's own row, `all` what the cluster
+// has of row `l` of a turn. Leaves to others: loops and phases (block_rows.h), sums over rows (block_sums.h).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 
 #include "executors/cuda_planner/block_phases.h"
 #include "executors/cuda_planner/once_text.h"
+#include "executors/cuda_planner/split_plan.h"
 #include "graphrun/program.h"
 
 namespace graphrun::cuda {
@@ -58,6 +61,8 @@ class BlockValues {
   std::map<BufferId, BufferId> loads;           // rows from the arena, by the tile's root
   std::map<int, std::vector<BufferId>> stores;  // rows to the arena, by the step that makes them
   BufferId count = kNoBuffer;                   // of samples, where a batch may be partial
+  std::optional<SplitPlan> split;               // of a split tile
+  std::set<int> fetched;                        // there: data of own rows in shared memory, `s.d5[turn % 2][b]`
   BlockPlan plan;
 
   // Definitions before the first phase: the rows of data that a step takes.
@@ -78,9 +83,11 @@ class BlockValues {
   std::int64_t stride(int k) const { return plan.strides[static_cast<std::size_t>(k)]; }
   std::int64_t features(int k) const { return feature_count(call(k).output); }
   std::uint32_t threads() const { return tiling.threads; }
+  std::int64_t rows_at_once() const { return split ? split->own : kBlockRows; }  // of a block
 
   // The first number of sample r, or of row b of a block.
   std::string row_of(int k, bool in_rows) const;
+  std::string outside(BufferId tile) const;  // of rows that the region is given
   const std::string& table_of(int k) const { return picked_.at(k); }     // TextCall::picked, of shuffled data
   std::string factor_row(int k, std::size_t input, bool in_rows) const;  // of an operand
   // A step with the names of its operands; `by_feature`: only one feature of them is read.
@@ -94,7 +101,6 @@ class BlockValues {
  private:
   void find_steps();
   bool is_of_phase(int k) const;
-  std::string outside(BufferId tile) const;
   void fetch(TextOperand& operand, const TextCall& by, BlockContext& context) const;
   std::string feature(int k, BlockContext& context) const;
 

@@ -66,6 +66,16 @@ std::uint64_t Places::shared_bytes() const {
   return bytes;
 }
 
+void Places::slice(BufferId root, std::int64_t elements) {
+  slices_[root] = elements;
+  for (Array& array : arrays_)
+    if (array.root == root) array.elements = elements;
+}
+std::int64_t Places::elements(BufferId of) const {
+  const auto found = slices_.find(storage_root(program_, of));
+  return found != slices_.end() ? found->second : program_.buffers[of].type.shape.elements();
+}
+
 // ---- steps
 
 OnceText::OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
@@ -171,12 +181,12 @@ TextCall OnceText::call(const Step& step) const {
 }
 
 std::int64_t OnceText::elements(const Step& step) const {
-  return buffer(step.output).type.shape.elements();
+  return places_.elements(step.output);
 }
 
 std::vector<OnceText::Access> OnceText::accesses(const Step& step) const {
   std::vector<Access> list;
-  const std::int64_t n = elements(step);
+  const std::int64_t n = buffer(step.output).type.shape.elements();
   const auto add = [&](BufferId id, bool writes) {
     if (places_.is_number(root(id))) return;
     const View seen = view(id);
@@ -201,7 +211,7 @@ void OnceText::rows_read(const Step& step) {
 
 void OnceText::combined(BufferId value, const std::string& total, std::int64_t offset) {
   const BufferId of = root(value);
-  const std::int64_t n = buffer(value).type.shape.elements();
+  const std::int64_t n = places_.elements(value);
   if (places_.is_number(of)) {
     reduces_ = true;
     numbers_[of] = fmt::format("t{}", value);
@@ -263,6 +273,7 @@ void OnceText::number(std::uint32_t index) {
                        text.substr(text.find('(') + 1));
   }
   if (text.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+  for (const BufferId input : step.inputs) read_arrays_.insert(root(input));
   text_ += fmt::format("    const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name, text,
                        step.name, name_of(step.op));
   numbers_[root(step.output)] = name;
@@ -283,6 +294,7 @@ void OnceText::record(const Step& step) {
   const TextCall c = call(step);
   const std::string text = element_text(c, reason);
   if (text.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+  for (const BufferId input : step.inputs) read_arrays_.insert(root(input));
   text_ += fmt::format("    if (first_thread) {}[{} % {}u] = {};  // {} record\n", ring_(step.output), c.inputs[2].name,
                        buffer(step.output).type.shape[0], text, step.name);
   read_by_all(step);
@@ -338,6 +350,9 @@ void OnceText::loop(std::uint32_t index) {
 
 std::string OnceText::text_of(const Loop& loop) {
   std::string text;
+  const std::int64_t all =
+      loop.steps.empty() ? loop.elements : buffer(phase_.steps[loop.steps.front().first].output).type.shape.elements();
+  if (all > loop.elements) text += fmt::format("      if (rank * {} + i >= {}) return;\n", loop.elements, all);
   std::map<std::pair<BufferId, std::int64_t>, std::string> held;  // in a register, by root and offset
   for (const auto& [of, total] : loop.totals) {
     text += fmt::format("      const float t{} = {};  // {}\n", of, total, buffer(of).name);
@@ -350,8 +365,10 @@ std::string OnceText::text_of(const Loop& loop) {
       if (c.inputs[k].number || c.inputs[k].name.empty()) continue;
       const auto found = held.find({root(step.inputs[k]), c.inputs[k].view.offset});
       if (found == held.end() || !is_elementwise(step.op) || !is_dense(c.inputs[k].view) ||
-          c.inputs[k].view.extents.elements() != loop.elements)
+          c.inputs[k].view.extents.elements() != buffer(step.output).type.shape.elements()) {
+        read_arrays_.insert(root(step.inputs[k]));
         continue;
+      }
       c.inputs[k].number = true;
       c.inputs[k].name = found->second;
     }
@@ -363,9 +380,18 @@ std::string OnceText::text_of(const Loop& loop) {
                         step.name, name_of(step.op));
     held[{root(step.output), view(step.output).offset}] = name;
   }
-  for (const auto& [place, name] : held)
-    text += fmt::format("      {}[{}i] = {};\n", array(place.first),
-                        place.second == 0 ? "" : fmt::format("{} + ", place.second), name);
+  std::string passed;
+  for (const auto& [place, name] : held) {
+    if (!places_.is_passed(place.first))
+      text += fmt::format("      {}[{}i] = {};\n", array(place.first),
+                          place.second == 0 ? "" : fmt::format("{} + ", place.second), name);
+    else if (std::ranges::find(written_back_, place.first) != written_back_.end())
+      passed += fmt::format("        {}[rank * {} + i] = {};\n", places_.passed(place.first), loop.elements, name);
+  }
+  if (!passed.empty()) text += fmt::format("      if (leaves) {{\n{}      }}\n", passed);
+  if (std::ranges::any_of(loop.accesses, [&](const Access& access) { return places_.is_sliced(access.root); }))
+    return fmt::format("    by_split::each_of_slice<{}, {}>([&](int i) {{\n{}    }});\n", loop.elements, threads_,
+                       text);
   const std::uint32_t warps = threads_ / kWarp;
   text = fmt::format("    each<{}, {}>({}, [&](int i) {{\n{}    }});\n", loop.elements, threads_, next_warp_ * kWarp,
                      text);

@@ -34,10 +34,22 @@ class Places {
   bool is_number(BufferId root) const;
   std::string name(BufferId root) const;
   const std::vector<Array>& arrays() const { return arrays_; }
+  const std::string& passed(BufferId root) const { return passed_.at(root); }
   std::uint64_t shared_bytes() const;  // of the arrays
+
+  // An array of which each block has so many elements: no other has the same, or all of a cluster's rank.
+  void slice(BufferId root, std::int64_t elements);
+  bool is_sliced(BufferId root) const { return slices_.contains(root); }
+  // A sliced array that no step reads but in the loop that makes it: its numbers go to the arena, at `pointer`, in the
+  // step that `leaves` them, and are in no memory before.
+  void pass(BufferId root, std::string pointer) { passed_[root] = std::move(pointer); }
+  bool is_passed(BufferId root) const { return passed_.contains(root); }
+  std::int64_t elements(BufferId of) const;  // that a block has
 
  private:
   const Program& program_;
+  std::map<BufferId, std::int64_t> slices_;
+  std::map<BufferId, std::string> passed_;
   std::set<BufferId> written_;  // roots that steps of the region write
   std::vector<Array> arrays_;
 };
@@ -66,6 +78,7 @@ class OnceText {
   std::vector<BufferId> read_first() const;      // roots whose values come from the arena
   std::vector<BufferId> written_back() const;    // roots whose values are there when the kernel ends
   std::vector<BufferId> unread_numbers() const;  // of those: by no step of the region
+  const std::set<BufferId>& read_arrays() const { return read_arrays_; }  // roots: not only where they are made
 
  private:
   struct Access {
@@ -83,7 +96,7 @@ class OnceText {
 
   const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
   BufferId root(BufferId id) const { return storage_root(program_, id); }
-  std::int64_t elements(const Step& step) const;
+  std::int64_t elements(const Step& step) const;  // that a block computes
   View view(BufferId id) const;
   std::vector<Access> accesses(const Step& step) const;
   void number(std::uint32_t index);
@@ -108,6 +121,7 @@ class OnceText {
   std::vector<Loop> open_;             // not written yet
   std::vector<Access> since_barrier_;  // of loops that are written
   std::map<BufferId, std::string> numbers_;
+  std::set<BufferId> read_arrays_;
   std::vector<BufferId> read_first_, written_back_;
   std::uint32_t next_warp_ = 0;
   bool folds_ = false;

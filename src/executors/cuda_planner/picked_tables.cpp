@@ -11,16 +11,15 @@
 
 namespace graphrun::cuda {
 
-// A state that each step increments once, and nothing else writes.
-bool PickedTables::counts_steps(BufferId number) const {
-  const BufferId state = storage_root(program_, number);
+bool counts_steps(const Program& program, const Phase& phase, BufferId number) {
+  const BufferId state = storage_root(program, number);
   std::int64_t increments = 0, writes = 0;
-  for (const Step& step : phase_.steps) {
-    if (storage_root(program_, step.output) != state) continue;
+  for (const Step& step : phase.steps) {
+    if (storage_root(program, step.output) != state) continue;
     ++writes;
-    if (step.op == Op::increment && storage_root(program_, step.inputs[0]) == state) ++increments;
+    if (step.op == Op::increment && storage_root(program, step.inputs[0]) == state) ++increments;
   }
-  return program_.buffers[state].kind == BufferKind::counter && writes == 1 && increments == 1;
+  return program.buffers[state].kind == BufferKind::counter && writes == 1 && increments == 1;
 }
 
 std::string PickedTables::table_of(const TextCall& call, const Step& step) {
@@ -28,7 +27,7 @@ std::string PickedTables::table_of(const TextCall& call, const Step& step) {
   const std::int64_t every = shape_.chunk * shape_.blocks,
                      rows = (phase_.capacity + every - 1) / std::max<std::int64_t>(every, 1) * shape_.chunk;
   if (!p.shuffle || rows > shape_.most_rows || p.total > std::numeric_limits<std::uint32_t>::max() ||
-      !counts_steps(step.inputs[1]))
+      !counts_steps(program_, phase_, step.inputs[1]))
     return {};
   const std::string batches = batches_text(call), &number = call.inputs[1].name;
   const auto [found, fresh] = names_.try_emplace(batches + number, fmt::format("s.picked{}", names_.size() + 1));

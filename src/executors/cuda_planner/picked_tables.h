@@ -20,6 +20,9 @@ struct PickedShape {
   std::int64_t most_rows = 2048;  // of a block: a larger table has no room
 };
 
+// A state that each step of the phase increments once, and nothing else writes: the next step's is one more.
+bool counts_steps(const Program& program, const Phase& phase, BufferId number);
+
 class PickedTables {
  public:
   PickedTables(const Program& program, const Phase& phase, PickedShape shape)
@@ -32,8 +35,6 @@ class PickedTables {
   const std::string& members() const { return members_; }  // of shared memory
 
  private:
-  bool counts_steps(BufferId number) const;
-
   const Program& program_;
   const Phase& phase_;
   const PickedShape shape_;

@@ -9,6 +9,7 @@
 #include "executors/cuda_planner/once_text.h"
 #include "executors/cuda_planner/picked_tables.h"
 #include "executors/cuda_planner/row_stage.h"
+#include "executors/cuda_planner/split_kernel.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -264,6 +265,7 @@ class Writer {
 
 StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
   if (std::get<StepTiling>(region.tiling).tile == RowTile::block) return block_kernel(name, program, phase, region);
+  if (std::get<StepTiling>(region.tiling).tile == RowTile::split) return split_kernel(name, program, phase, region);
   return Writer(name, program, phase, region).run();
 }
 

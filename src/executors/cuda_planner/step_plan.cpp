@@ -72,6 +72,7 @@ std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums) {
 // alone. The text of a kernel asserts that it is enough.
 std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
   if (tiling.tile == RowTile::block) return block_scratch_bytes(region, tiling);
+  if (tiling.tile == RowTile::split) return split_scratch_bytes(region, tiling);
   if (tiling.clusters <= 1) return 0;
   std::uint64_t bytes = 0;
   for (const StepSignature& step : region.rows)
@@ -120,6 +121,7 @@ std::vector<StepCost> step_costs(const RegionSignature& region, const Target& ta
     for (StepCost& cost : costs) cost.tiling.scratch_bytes = scratch_bytes(region, cost.tiling);
   }
   for (const StepCost& cost : block_costs(region, target).costs) costs.push_back(cost);
+  for (const StepCost& cost : split_costs(region, target).costs) costs.push_back(cost);
   std::ranges::stable_sort(costs, {}, &StepCost::cycles);
   return costs;
 }
@@ -134,8 +136,10 @@ RegionPlan plan_rows(const RegionSignature& region, const Target& target) {
     std::string registers = register_fault(region);
     if (registers.empty())
       registers = fmt::format("{}; {}", thread_costs(region, target).fault, warp_costs(region, target).fault);
-    const std::string blocks = block_costs(region, target).fault;
-    return RegionPlan::no(registers == blocks ? registers : fmt::format("{}; {}", registers, blocks));
+    std::string reasons = registers;
+    for (const std::string& other : {block_costs(region, target).fault, split_costs(region, target).fault})
+      if (reasons.find(other) == std::string::npos) reasons += "; " + other;
+    return RegionPlan::no(std::move(reasons));
   }
   RegionPlan plan = RegionPlan::with(costs.front().tiling);
   for (const StepCost& cost : costs) plan.choices.push_back({cost.tiling, cost.cycles});

@@ -12,6 +12,7 @@ std::string step_prelude(MathMode math) {
 #include "kernels/cuda/tile/grid.h"
 #include "kernels/cuda/tile/pair.h"
 #include "kernels/cuda/tile/product.h"
+#include "kernels/cuda/tile/slice_sums.h"
 #include "kernels/cuda/tile/step.h"
 #include "kernels/cuda/tile/warp_sums.h"
 using namespace graphrun;

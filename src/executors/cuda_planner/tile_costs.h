@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "executors/cuda_planner/block_phases.h"
 #include "executors/cuda_planner/scalar_text.h"
 #include "executors/cuda_planner/step_plan.h"
 #include "graphrun/executor.h"
@@ -29,6 +30,7 @@ struct RowTurns {
 RowTurns row_turns(const StepTiling& tiling, std::int64_t capacity, std::int64_t products, std::int64_t same);
 TileCosts warp_costs(const RegionSignature& region, const Target& target);
 TileCosts block_costs(const RegionSignature& region, const Target& target);  // scratch_bytes is
+TileCosts split_costs(const RegionSignature& region, const Target& target);  // too
 
 // ---- what both count with
 
@@ -45,7 +47,9 @@ TextCall call_of(const StepSignature& step);
 // each block, and each block computes it for itself. "" if they can.
 std::string register_fault(const RegionSignature& region);
 std::uint64_t shared_bytes(const RegionSignature& region);  // of that
+std::vector<BlockStep> block_steps(const RegionSignature& region);
 std::uint64_t block_scratch_bytes(const RegionSignature& region, const StepTiling& tiling);
+std::uint64_t split_scratch_bytes(const RegionSignature& region, const StepTiling& tiling);
 // An exchange of sums, beside the steps that run once after it.
 std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums);
 

@@ -9,7 +9,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::string_view kTiles[] = {"thread", "warp", "block", "pair"};
+constexpr std::string_view kTiles[] = {"thread", "warp", "block", "pair", "split"};
 
 std::string_view tile_of(std::string_view name) {
   return name.substr(0, name.find(':'));
@@ -40,10 +40,11 @@ WantedTiling::WantedTiling(std::string_view name) : name_(name) {
   const bool known = std::ranges::find(kTiles, tile_of(name)) != std::end(kTiles);
   const std::size_t colon = name.find(':');
   if (known && (colon == std::string_view::npos || is_size(name.substr(colon + 1)))) return;
-  throw Error(ErrorKind::input, "tiling.name", fmt::format("there is no tiling '{}'", name),
-              "thread, pair, warp, block, or one as `graphrun plan` lists them: warp:512x2x66 has 512 threads a block, "
-              "2 blocks a "
-              "cluster, 66 clusters");
+  throw Error(
+      ErrorKind::input, "tiling.name", fmt::format("there is no tiling '{}'", name),
+      "thread, pair, warp, block, split, or one as `graphrun plan` lists them: warp:512x2x66 has 512 threads a block, "
+      "2 blocks a "
+      "cluster, 66 clusters");
 }
 
 bool WantedTiling::is(const RegionChoice& choice) const {

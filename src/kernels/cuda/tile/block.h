@@ -50,7 +50,7 @@ GRAPHRUN_TILE_FN Made<F> made(F f) {
   return {f};
 }
 
-// ---- along the features of one row, by the lanes of a warp
+// ---- along the features of one row, by some lanes of a warp
 
 GRAPHRUN_TILE_FN int lane() {
   return static_cast<int>(thread_index() % 32);
@@ -60,108 +60,115 @@ GRAPHRUN_TILE_CONSTEXPR int width_for(int n, int most) {
   while (width < n && width < most) width *= 2;
   return width;
 }
-// Terms lane, lane + 32, … of a lane, then lanes: each lane that has a term has the result.
-template <int M, class Term, class Combine>
-GRAPHRUN_TILE_FN float fold_lanes(float start, Term term, Combine combine) {
-  float part = start;
-  for (int m = lane(); m < M; m += 32) part = combine(part, term(m));
-  GRAPHRUN_TILE_UNROLL
-  for (int lanes = width_for(M, 32) / 2; lanes > 0; lanes /= 2) part = combine(part, shuffle_xor(part, lanes));
-  return part;
-}
-// to[n] = the fold of M terms, for N of them.
-template <int N, int M, class Term, class Combine>
-GRAPHRUN_TILE_FN void reduce(float* to, float start, Term term, Combine combine) {
-  if constexpr (N >= M) {
-    for (int n = lane(); n < N; n += 32) {
-      float sum = start;
-      for (int m = 0; m < M; ++m) sum = combine(sum, term(n, m));
-      to[n] = sum;
+
+// By kLanes of them, 32 or 16: then both halves of a warp call, each for a row.
+template <int kLanes>
+struct Lanes {
+  static GRAPHRUN_TILE_FN int lane() { return static_cast<int>(thread_index() % kLanes); }
+  // Terms lane, lane + kLanes, … of a lane, then lanes: each lane that has a term has the result.
+  template <int M, class Term, class Combine>
+  static GRAPHRUN_TILE_FN float fold_lanes(float start, Term term, Combine combine) {
+    float part = start;
+    for (int m = lane(); m < M; m += kLanes) part = combine(part, term(m));
+    GRAPHRUN_TILE_UNROLL
+    for (int lanes = width_for(M, kLanes) / 2; lanes > 0; lanes /= 2) part = combine(part, shuffle_xor(part, lanes));
+    return part;
+  }
+  // to[n] = the fold of M terms, for N of them.
+  template <int N, int M, class Term, class Combine>
+  static GRAPHRUN_TILE_FN void reduce(float* to, float start, Term term, Combine combine) {
+    if constexpr (N >= M) {
+      for (int n = lane(); n < N; n += kLanes) {
+        float sum = start;
+        for (int m = 0; m < M; ++m) sum = combine(sum, term(n, m));
+        to[n] = sum;
+      }
+    } else {
+      for (int n = 0; n < N; ++n) {
+        const float sum = fold_lanes<M>(
+            start, [&](int m) { return term(n, m); }, combine);
+        if (lane() == 0) to[n] = sum;
+      }
     }
-  } else {
+  }
+  template <int N, int M, class Term>
+  static GRAPHRUN_TILE_FN void position(int* to, float sign, Term term) {
+    for (int n = lane(); n < N; n += kLanes)
+      to[n] = tile::position<1, M>(sign, [&](int, int m) { return term(n, m); })[0];
+  }
+
+  // What softmax and its kin need of M terms: each lane has it.
+  template <class Number, int M, class Term>
+  struct Exponentials {
+    Term term;
+    float top, sum;
+    GRAPHRUN_TILE_FN explicit Exponentials(Term terms) : term(terms) {
+      top = fold_lanes<M>(-infinity(), term, [](float x, float y) { return larger(x, y); });
+      sum = fold_lanes<M>(
+          0.0f, [&](int m) { return value(m); }, [](float x, float y) { return x + y; });
+    }
+    GRAPHRUN_TILE_FN float value(int m) const { return unary<scalar::Exp, Number>(term(m) - top, 0.0f, 0.0f); }
+    GRAPHRUN_TILE_FN float log_sum() const { return unary<scalar::Log, Number>(sum, 0.0f, 0.0f); }
+  };
+  template <class Number, int M, class Term>
+  static GRAPHRUN_TILE_FN Exponentials<Number, M, Term> exponentials(Term term) {
+    return Exponentials<Number, M, Term>(term);
+  }
+
+  // x has (A, M, B) features; M is the axis.
+  template <class Number, int A, int M, int B>
+  static GRAPHRUN_TILE_FN void softmax(float* to, const float* x) {
+    for (int line = 0; line < A * B; ++line) {
+      const int base = line / B * M * B + line % B;
+      const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
+      for (int m = lane(); m < M; m += kLanes) to[base + m * B] = float(Number(e.value(m)) / Number(e.sum));
+    }
+  }
+  template <class Number, int A, int M, int B>
+  static GRAPHRUN_TILE_FN void log_softmax(float* to, const float* x) {
+    for (int line = 0; line < A * B; ++line) {
+      const int base = line / B * M * B + line % B;
+      const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
+      const float log_sum = e.log_sum();
+      for (int m = lane(); m < M; m += kLanes) to[base + m * B] = x[base + m * B] - e.top - log_sum;
+    }
+  }
+  // -sum(target * log_softmax(x)) of A lines; a class with target 0 adds nothing, however small its probability.
+  template <class Number, int A, int M>
+  static GRAPHRUN_TILE_FN void softmax_cross_entropy(float* to, const float* x, const float* target) {
+    for (int line = 0; line < A; ++line) {
+      const auto e = exponentials<Number, M>([&](int m) { return x[line * M + m]; });
+      const float log_sum = e.log_sum();
+      const float loss = fold_lanes<M>(
+          0.0f,
+          [&](int m) {
+            const float t = target[line * M + m];
+            return t != 0 ? t * (log_sum - (x[line * M + m] - e.top)) : 0.0f;
+          },
+          [](float a, float b) { return a + b; });
+      if (lane() == 0) to[line] = loss;
+    }
+  }
+  // With class numbers; one that is no class gives NaN.
+  template <class Number, int A, int M>
+  static GRAPHRUN_TILE_FN void softmax_cross_entropy(float* to, const float* x, const int* target) {
+    for (int line = 0; line < A; ++line) {
+      const auto e = exponentials<Number, M>([&](int m) { return x[line * M + m]; });
+      const int k = target[line];
+      const float loss = k >= 0 && k < M ? e.log_sum() - (x[line * M + k] - e.top) : scalar::from_bits(0x7fc00000);
+      if (lane() == 0) to[line] = loss;
+    }
+  }
+  template <class Number, int N, int M, class Term>
+  static GRAPHRUN_TILE_FN void logsumexp(float* to, Term term) {
     for (int n = 0; n < N; ++n) {
-      const float sum = fold_lanes<M>(
-          start, [&](int m) { return term(n, m); }, combine);
-      if (lane() == 0) to[n] = sum;
+      const auto e = exponentials<Number, M>([&](int m) { return term(n, m); });
+      const float top = e.top < 0 ? -e.top : e.top;
+      const float all = top == infinity() ? e.top : e.top + e.log_sum();
+      if (lane() == 0) to[n] = all;
     }
   }
-}
-template <int N, int M, class Term>
-GRAPHRUN_TILE_FN void position(int* to, float sign, Term term) {
-  for (int n = lane(); n < N; n += 32) to[n] = tile::position<1, M>(sign, [&](int, int m) { return term(n, m); })[0];
-}
-
-// What softmax and its kin need of M terms: each lane has it.
-template <class Number, int M, class Term>
-struct Exponentials {
-  Term term;
-  float top, sum;
-  GRAPHRUN_TILE_FN explicit Exponentials(Term terms) : term(terms) {
-    top = fold_lanes<M>(-infinity(), term, [](float x, float y) { return larger(x, y); });
-    sum = fold_lanes<M>(
-        0.0f, [&](int m) { return value(m); }, [](float x, float y) { return x + y; });
-  }
-  GRAPHRUN_TILE_FN float value(int m) const { return unary<scalar::Exp, Number>(term(m) - top, 0.0f, 0.0f); }
-  GRAPHRUN_TILE_FN float log_sum() const { return unary<scalar::Log, Number>(sum, 0.0f, 0.0f); }
 };
-template <class Number, int M, class Term>
-GRAPHRUN_TILE_FN Exponentials<Number, M, Term> exponentials(Term term) {
-  return Exponentials<Number, M, Term>(term);
-}
-
-// x has (A, M, B) features; M is the axis.
-template <class Number, int A, int M, int B>
-GRAPHRUN_TILE_FN void softmax(float* to, const float* x) {
-  for (int line = 0; line < A * B; ++line) {
-    const int base = line / B * M * B + line % B;
-    const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
-    for (int m = lane(); m < M; m += 32) to[base + m * B] = float(Number(e.value(m)) / Number(e.sum));
-  }
-}
-template <class Number, int A, int M, int B>
-GRAPHRUN_TILE_FN void log_softmax(float* to, const float* x) {
-  for (int line = 0; line < A * B; ++line) {
-    const int base = line / B * M * B + line % B;
-    const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
-    const float log_sum = e.log_sum();
-    for (int m = lane(); m < M; m += 32) to[base + m * B] = x[base + m * B] - e.top - log_sum;
-  }
-}
-// -sum(target * log_softmax(x)) of A lines; a class with target 0 adds nothing, however small its probability.
-template <class Number, int A, int M>
-GRAPHRUN_TILE_FN void softmax_cross_entropy(float* to, const float* x, const float* target) {
-  for (int line = 0; line < A; ++line) {
-    const auto e = exponentials<Number, M>([&](int m) { return x[line * M + m]; });
-    const float log_sum = e.log_sum();
-    const float loss = fold_lanes<M>(
-        0.0f,
-        [&](int m) {
-          const float t = target[line * M + m];
-          return t != 0 ? t * (log_sum - (x[line * M + m] - e.top)) : 0.0f;
-        },
-        [](float a, float b) { return a + b; });
-    if (lane() == 0) to[line] = loss;
-  }
-}
-// With class numbers; one that is no class gives NaN.
-template <class Number, int A, int M>
-GRAPHRUN_TILE_FN void softmax_cross_entropy(float* to, const float* x, const int* target) {
-  for (int line = 0; line < A; ++line) {
-    const auto e = exponentials<Number, M>([&](int m) { return x[line * M + m]; });
-    const int k = target[line];
-    const float loss = k >= 0 && k < M ? e.log_sum() - (x[line * M + k] - e.top) : scalar::from_bits(0x7fc00000);
-    if (lane() == 0) to[line] = loss;
-  }
-}
-template <class Number, int N, int M, class Term>
-GRAPHRUN_TILE_FN void logsumexp(float* to, Term term) {
-  for (int n = 0; n < N; ++n) {
-    const auto e = exponentials<Number, M>([&](int m) { return term(n, m); });
-    const float top = e.top < 0 ? -e.top : e.top;
-    const float all = top == infinity() ? e.top : e.top + e.log_sum();
-    if (lane() == 0) to[n] = all;
-  }
-}
 
 // ---- over rows, by all threads of the block
 

@@ -21,6 +21,11 @@ struct Batches {
   GRAPHRUN_TILE_FN unsigned long long row(unsigned long long step, unsigned r) const {
     return shuffle ? bits::permuted(place(step, r), total, key, step / batches) : place(step, r);
   }
+  // Where rows that there are end, of those before `end`.
+  GRAPHRUN_TILE_FN int rows_until(unsigned long long step, int end) const {
+    const unsigned long long left = total - place(step, 0), all = left < capacity ? left : capacity;
+    return static_cast<unsigned long long>(end) < all ? end : static_cast<int>(all);
+  }
 };
 
 // How many steps a table is of: more of them keep more threads busy, in 8 KB.

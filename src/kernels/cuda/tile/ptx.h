@@ -250,6 +250,41 @@ GRAPHRUN_TILE_FN void prefetch(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
 }
 
+// kNumbers words side by side from global into shared memory, both on as many bytes: they are there after this thread's
+// await_copies(), for other threads after a barrier() that follows it.
+template <int kNumbers, class T>
+GRAPHRUN_TILE_FN void copy_async(T* to, const T* from) {
+  static_assert(sizeof(T) == 4 && (kNumbers == 1 || kNumbers == 2 || kNumbers == 4));
+  if constexpr (kNumbers == 4) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)),
+                 "l"(__cvta_generic_to_global(from))
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)),
+                 "l"(__cvta_generic_to_global(from)), "n"(4 * kNumbers)
+                 : "memory");
+  }
+}
+GRAPHRUN_TILE_FN void await_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+// Bytes side by side, a multiple of 16, from global into this block's shared memory, both on 16 bytes; `mbarrier`
+// receives them. Where threads have written before, they call before_bulk_copies() and then a barrier().
+GRAPHRUN_TILE_FN void bulk_copy(float* to, const float* from, unsigned bytes, Mbarrier* mbarrier) {
+#if GRAPHRUN_TILE_CLUSTERS
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(mbarrier))
+               : "memory");
+#endif
+}
+GRAPHRUN_TILE_FN void before_bulk_copies() {
+#if GRAPHRUN_TILE_CLUSTERS
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
 // Nanoseconds, the same clock for all blocks.
 GRAPHRUN_TILE_FN unsigned long long global_timer() {
   unsigned long long now;

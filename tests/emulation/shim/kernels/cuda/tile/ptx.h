@@ -142,6 +142,19 @@ inline unsigned load_acquire(const unsigned* flag) {
 
 inline void prefetch(const void*) {}
 
+template <int kNumbers, class T>
+inline void copy_async(T* to, const T* from) {
+  thread::copy_async(to, from, kNumbers * sizeof(T));
+}
+inline void await_copies() {
+  thread::await_copies();
+}
+
+inline void bulk_copy(float* to, const float* from, unsigned bytes, Mbarrier* mbarrier) {
+  thread::bulk_copy(to, from, bytes, mbarrier);
+}
+inline void before_bulk_copies() {}
+
 inline unsigned long long global_timer() {
   return thread::now();
 }

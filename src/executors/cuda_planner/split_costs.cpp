@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "executors/cuda_planner/row_text.h"
+#include "executors/cuda_planner/split_plan.h"
+#include "executors/cuda_planner/tile_costs.h"
+#include "graphrun/op.h"
+
+namespace graphrun::cuda {
+namespace {
+
+bool is_array(const TensorType& type) {
+  return type.rows == 0 && type.shape.elements() != 1;
+}
+
+// What runs once does so element by element where blocks have slices of the arrays, and everywhere for all others.
+constexpr std::uint64_t kMostColumns = 32;  // of sliced weights
+
+class OnceSlices {
+ public:
+  OnceSlices(const RegionSignature& region, const SplitPlan& plan) : region_(region), plan_(plan), groups_(all()) {
+    std::iota(groups_.begin(), groups_.end(), 0);
+    for (const SplitProduct& product : plan.products)
+      sizes_.insert(step(static_cast<std::size_t>(product.step)).inputs[1].shape.elements());
+    for (const SplitSum& sum : plan.sums)
+      if (sum.wide) sizes_.insert(step(static_cast<std::size_t>(sum.step)).output.shape.elements());
+    for (std::size_t i = region.rows.size(); i < all(); ++i) {
+      if (!is_array(step(i).output)) continue;
+      for (std::size_t k = 0; k < step(i).inputs.size(); ++k)
+        if (is_array(step(i).inputs[k]) && maker(i, k) != kNoStep) groups_[group(maker(i, k))] = group(i);
+    }
+    for (const SplitSum& sum : plan.sums)
+      if (sum.wide) wide_.insert(group(static_cast<std::size_t>(sum.step)));
+  }
+
+  std::string fault() const {
+    for (std::size_t i = 0; i < all(); ++i)
+      if (std::string why = i < region_.rows.size() ? row_fault(i) : once_fault(i); !why.empty()) return why;
+    return {};
+  }
+
+  // Of shared memory: what comes from outside, for each step that reads it, and what is made of all that has no slices.
+  std::uint64_t bytes(std::uint32_t cluster) const {
+    std::uint64_t bytes = 0;
+    const auto add = [&](const TensorType& type, bool sliced) {
+      if (is_array(type)) bytes += type.bytes() / (sliced ? cluster : 1) + (sliced ? 16 * kMostColumns : 16);
+    };
+    for (std::size_t i = 0; i < all(); ++i) {
+      const StepSignature& s = step(i);
+      if (s.op == Op::record) continue;
+      const bool row = i < region_.rows.size();
+      for (std::size_t k = 0; k < s.inputs.size(); ++k) {
+        const bool only_written = (s.op == Op::minibatch || s.op == Op::assign) && k == 0;
+        if (!only_written && (row || maker(i, k) == kNoStep))
+          add(s.inputs[k], row ? plan_.is_wide(static_cast<int>(i)) : is_sliced(i));
+      }
+      if (!is_sliced(i)) add(s.output, false);
+    }
+    return bytes;
+  }
+
+ private:
+  std::size_t all() const { return region_.rows.size() + region_.once.size(); }
+  const StepSignature& step(std::size_t i) const {
+    return i < region_.rows.size() ? region_.rows[i] : region_.once[i - region_.rows.size()];
+  }
+  std::uint32_t maker(std::size_t i, std::size_t k) const { return region_.makers[i][k]; }
+  std::size_t group(std::size_t i) const {
+    while (groups_[i] != i) i = groups_[i];
+    return i;
+  }
+  bool is_sliced(std::size_t i) const { return wide_.contains(group(i)); }
+  static std::string no(const StepSignature& step, std::string_view why) {
+    return fmt::format("'{}' is not part of a step kernel with split tiles: {}", name_of(step.op), why);
+  }
+  // It may be one that blocks have slices of: which values from outside are the same is not told.
+  bool may_be_sliced(const TensorType& type) const { return is_array(type) && sizes_.contains(type.shape.elements()); }
+
+  std::string row_fault(std::size_t i) const {
+    const StepSignature& s = step(i);
+    for (std::size_t k = 0; k < s.inputs.size(); ++k) {
+      if (!is_array(s.inputs[k]) || (s.op == Op::minibatch && k == 0)) continue;
+      if (plan_.is_wide(static_cast<int>(i)) && k == 1) {
+        if (maker(i, k) != kNoStep) return no(s, "its weights are computed in each step");
+      } else if (maker(i, k) == kNoStep ? may_be_sliced(s.inputs[k])
+                                        : maker(i, k) >= region_.rows.size() && is_sliced(maker(i, k))) {
+        return no(s, "it reads weights that blocks have slices of");
+      }
+    }
+    return {};
+  }
+  std::string once_fault(std::size_t i) const {
+    const StepSignature& s = step(i);
+    std::string reason;
+    if (element_text(call_of(s), reason).empty()) return reason;
+    const bool sliced = is_array(s.output) && s.op != Op::record && is_sliced(i);
+    for (std::size_t k = 0; k < s.inputs.size(); ++k) {
+      const TensorType& input = s.inputs[k];
+      if (!is_array(input) || (s.op == Op::record && k == 0)) continue;
+      if (!sliced) {
+        if (maker(i, k) == kNoStep ? may_be_sliced(input) : is_sliced(maker(i, k)))
+          return no(s, "it makes something else of arrays that blocks have slices of");
+      } else if (input.shape.elements() != s.output.shape.elements() || input.dtype != DType::f32 ||
+                 (!s.views.empty() && !(is_dense(s.views[k]) && s.views[k].offset == 0))) {
+        return no(s, "it reads other elements than it makes");
+      }
+    }
+    if (sliced && (!is_elementwise(s.op) || is_draw(s.op) || s.output.dtype != DType::f32))
+      return no(s, "it does not go element by element");
+    return {};
+  }
+
+  const RegionSignature& region_;
+  const SplitPlan& plan_;
+  std::vector<std::size_t> groups_;
+  std::set<std::size_t> wide_;    // groups
+  std::set<std::int64_t> sizes_;  // elements
+};
+
+}  // namespace
+
+std::uint64_t split_scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
+  return split_plan(block_steps(region), region.capacity, tiling).scratch_bytes;
+}
+
+TileCosts split_costs(const RegionSignature& region, const Target& target) {
+  TileCosts tile;
+  if (region.stages > 1) {
+    tile.fault = "split tiles have no second stage of rows";
+    return tile;
+  }
+  if (target.compute_capability < 90 || target.cluster_blocks < 2) {
+    tile.fault = fmt::format("split tiles are for devices with clusters, {} has none", target.name);
+    return tile;
+  }
+  const std::vector<BlockStep> steps = block_steps(region);
+  const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
+  for (const std::uint32_t cluster : {8u, 4u, 2u}) {
+    if (cluster > static_cast<std::uint32_t>(target.cluster_blocks)) continue;
+    // As many as are resident at a time: clusters do not tile the multiprocessors.
+    const std::uint32_t most = std::max(1u, cluster == 2 ? processors / 2 : processors / cluster * 15 / 16);
+    for (const std::uint32_t threads : {256u, 512u}) {
+      StepTiling tiling{threads, cluster, most, 0, 1, RowTile::split};
+      if (region.makers.empty()) {  // of a finished Program, whose kernel says more
+        tile.costs.push_back({tiling, 0});
+        return tile;
+      }
+      const SplitPlan plan = split_plan(steps, region.capacity, tiling);
+      if (!plan.fault.empty()) {
+        tile.fault = plan.fault;
+        continue;
+      }
+      const OnceSlices once(region, plan);
+      if (std::string fault = once.fault(); !fault.empty()) {
+        tile.fault = std::move(fault);
+        continue;
+      }
+      const std::uint64_t bytes = plan.shared_bytes + once.bytes(cluster) + 1024;
+      if (bytes > target.shared_memory) {
+        tile.fault = fmt::format("split tiles take {} bytes of shared memory", bytes);
+        continue;
+      }
+      tiling.scratch_bytes = plan.scratch_bytes;
+      tile.costs.push_back({tiling, plan.cycles});
+    }
+  }
+  if (!tile.costs.empty()) tile.fault.clear();
+  return tile;
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,412 @@
+#include "executors/cuda_planner/split_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "executors/cuda_planner/block_rows.h"
+#include "executors/cuda_planner/picked_tables.h"
+#include "executors/cuda_planner/row_stage.h"
+#include "executors/cuda_planner/row_text.h"
+#include "executors/cuda_planner/split_plan.h"
+#include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/minibatch.h"
+
+namespace graphrun::cuda {
+namespace {
+
+class SplitWriter {
+ public:
+  // `unread`: arrays that a writer before this one has found nobody to read.
+  SplitWriter(std::string_view name, const Program& program, const Phase& phase, const Region& region,
+              std::set<BufferId> unread)
+      : program_(program),
+        phase_(phase),
+        region_(region),
+        tiling_(std::get<StepTiling>(region.tiling)),
+        places_(program, phase, region),
+        once_(program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); }),
+        before_rows_(once_before(region.stages.at(0))),
+        values_(program, phase, region, places_, once_,
+                [this](BufferId id, std::string_view qualifier) { return pointer(id, qualifier); }),
+        split_(values_.split.value()),
+        unread_(std::move(unread)) {
+    if (region.stages.size() != 1) throw std::logic_error("a kernel with split tiles has one stage");
+    kernel_.name = name;
+    kernel_.tiling = tiling_;
+  }
+
+  // Slices that are read nowhere but where they are made.
+  std::set<BufferId> unread() const {
+    std::set<BufferId> unread;
+    for (const auto& [of, slice] : slices_)
+      if (!once_.read_arrays().contains(of)) unread.insert(of);
+    for (const BufferId state : once_.read_first()) unread.erase(state);
+    return unread;
+  }
+
+  StepKernel run() {
+    find_slices();
+    for (const BlockStep& step : values_.steps)
+      once_.rows_read(values_.row_step(static_cast<int>(&step - values_.steps.data())));
+    const std::string count = values_.count == kNoBuffer
+                                  ? fmt::format("{}u", phase_.capacity)
+                                  : fmt::format("rows_of<{}>({})", phase_.capacity, once_.value(values_.count));
+    text_ = before_rows_ + fmt::format("    const int count = static_cast<int>({});\n", count);
+    const BlockText selections = values_.selections();
+    shared_ += selections.shared;
+    text_ += selections.text;
+    turns();
+    text_ += "    if (cluster.failed() || sums.failed()) break;\n    sums.run(epoch);\n    barrier();\n";
+    text_ += "    const bool leaves = epoch == a.steps && cluster_index() == 0;\n    (void)leaves;\n";
+    once_.after_barrier();
+    for (const SplitSum& sum : split_.sums) once_.combined(values_.row_step(sum.step).output, "sums.total", sum.at);
+    once_.run(region_.stages[0].last, region_.last);
+    text_ += once_.end_of_step();
+    write();
+    return std::move(kernel_);
+  }
+
+ private:
+  const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
+  BufferId root(BufferId id) const { return storage_root(program_, id); }
+  std::string once_before(const Stage& stage) {
+    once_.run(stage.first, stage.rows);
+    return once_.before_rows();
+  }
+  std::string pointer(BufferId id, std::string_view qualifier) {
+    const auto [entry, fresh] = pointers_.try_emplace(id, kernel_.pointers.size());
+    if (fresh) kernel_.pointers.push_back(id);
+    return fmt::format("static_cast<{}{}*>(a.at[{}])", qualifier, type_name(buffer(id).type.dtype), entry->second);
+  }
+
+  // Wide weights, their gradients, and all arrays that steps join with them.
+  void find_slices() {
+    if (split_.data < 0)
+      for (const SplitSum& sum : split_.sums)
+        if (sum.wide && values_.outside(values_.row_step(sum.step).inputs[0]) != outside())
+          throw std::logic_error("two data of the same size");
+    std::map<BufferId, std::int64_t> slices;
+    for (const SplitProduct& product : split_.products)
+      slices[root(values_.row_step(product.step).inputs[1])] = split_.slice * product.columns;
+    for (const SplitSum& sum : split_.sums)
+      if (sum.wide) slices[root(values_.row_step(sum.step).output)] = sum.numbers;
+    for (std::size_t before = 0; before != slices.size();) {
+      before = slices.size();
+      for (std::uint32_t i = region_.stages[0].last; i < region_.last; ++i) {
+        const Step& step = phase_.steps[i];
+        std::set<BufferId> arrays;
+        std::int64_t slice = 0;
+        const auto add = [&](BufferId id) {
+          if (places_.is_number(root(id))) return;
+          arrays.insert(root(id));
+          if (slices.contains(root(id))) slice = slices.at(root(id));
+        };
+        for (std::size_t k = 0; k < step.inputs.size(); ++k)
+          if (!places_.stays_in_arena(step, k)) add(step.inputs[k]);
+        if (step.op != Op::record) add(step.output);
+        if (slice == 0) continue;
+        if (step.op == Op::record || places_.is_number(root(step.output)))
+          throw std::logic_error(step.name + ": a number is made of an array that blocks share out");
+        for (const BufferId of : arrays)
+          if (!slices.try_emplace(of, slice).second && slices.at(of) != slice)
+            throw std::logic_error(step.name + ": arrays of different slices meet");
+      }
+    }
+    for (const auto& [of, slice] : slices) {
+      if (buffer(of).type.dtype != DType::f32) throw std::logic_error("a slice that is not f32");
+      places_.slice(of, slice);
+      slices_[of] = slice;
+      if (unread_.contains(of)) places_.pass(of, pointer(of, ""));
+    }
+  }
+
+  // Numbers in shared memory: of weights for whole eights of features.
+  std::int64_t room_of(BufferId of) const {
+    std::int64_t room = places_.elements(of);
+    for (const SplitProduct& product : split_.products)
+      if (root(values_.row_step(product.step).inputs[1]) == of) room = (split_.slice + 7) / 8 * 8 * product.columns;
+    return room;
+  }
+  std::int64_t turn_rows() const { return split_.turn_rows(tiling_); }
+
+  // Data that own rows read, in words.
+  void find_fetched() {
+    for (const BlockItem& item : values_.plan.phases.at(0).rows)
+      for (const int k : item.steps)
+        for (const int from : values_.steps[static_cast<std::size_t>(k)].makers) find_fetched(from);
+    for (const int k : values_.fetched)
+      shared_ += fmt::format("  alignas(16) {} d{}[2][{}][{}];  // {}\n", type_name(values_.call(k).output.dtype),
+                             values_.row_step(k).output, split_.own, values_.features(k),
+                             printable_name(values_.row_step(k).name));
+  }
+  void find_fetched(int k) {
+    if (k < 0 || k == split_.data) return;
+    if (values_.place(k) == BlockPlace::remade)
+      for (const int from : values_.steps[static_cast<std::size_t>(k)].makers) find_fetched(from);
+    if (values_.place(k) == BlockPlace::data && size_of(values_.call(k).output.dtype) == 4) values_.fetched.insert(k);
+  }
+
+  // How many numbers of a row of data are read at once, from its beginning and from those of slices.
+  std::int64_t data_width(int k) const {
+    return k < 0 ? width_of({split_.features}) : width_of({values_.features(k), values_.call(k).inputs[0].view.offset});
+  }
+  // Wide data from outside, the same in each step.
+  std::string outside() const { return values_.outside(values_.row_step(split_.products.front().step).inputs[0]); }
+  // The first that has nothing to send when the next data are asked for.
+  std::int64_t idle_warp() const {
+    return std::min<std::int64_t>((turn_rows() * split_.parts / 4 + 31) / 32, tiling_.threads / 64);
+  }
+  // How whoever asks for rows of data finds the first one, and row r from `from`.
+  struct Rows {
+    std::string from, row;
+  };
+  Rows rows_now(int k) const { return {"0", k < 0 ? outside() : values_.row_of(k, false)}; }
+  // Asks for all data of a turn that begins at row `first`: rows_of(k) says where rows of data k are.
+  template <class RowsOf>
+  std::string fetches(std::string_view turn, std::string_view first, std::string_view rows, const RowsOf& rows_of) {
+    const auto functions = [&](const Rows& of, std::string_view r, std::string_view slice) {
+      return fmt::format(
+          "[&] {{ return {}; }}, [&](auto from, int l) {{ const u32 r = {} + l; (void)from; return {}{}; }}", of.from,
+          r, of.row, slice);
+    };
+    std::string text = fmt::format("        s.data.fetch<{}>({}, {}, features, {});{}", idle_warp(), turn, rows,
+                                   functions(rows_of(split_.data), first, " + slice"),
+                                   split_.data < 0 ? "\n" : step_comment(values_.row_step(split_.data)));
+    std::int64_t warp = tiling_.threads / 32 - 1;
+    for (const int k : values_.fetched)
+      text += fmt::format(
+          "        by_split::fetch_rows<{}, {}, {}>(s.d{}[({}) % 2], by_split::rows_between(rank * {}, {}, {}), {});{}",
+          tiling_.threads, (warp > idle_warp() ? warp-- : warp) * 32, data_width(k), values_.row_step(k).output, turn,
+          split_.own, rows, split_.own, functions(rows_of(k), fmt::format("{} + rank * {}", first, split_.own), ""),
+          step_comment(values_.row_step(k)));
+    return text;
+  }
+
+  void turns() {
+    find_fetched();
+    const std::int64_t rows = turn_rows();
+    text_ += fmt::format(
+        "    const int begin = static_cast<int>(cluster_index()) * {0}, end = begin + {0} < count ? begin + {0} : "
+        "count;\n"
+        "    GRAPHRUN_TILE_LOOP\n    for (int part = 0; part < {1}; ++part) {{\n      ++turn;\n"
+        "      const int turn_first = begin + part * {2}, turn_rows = by_split::rows_between(turn_first, end, {2});\n",
+        split_.group, split_.turns, rows);
+    const auto now = [&](int k) { return rows_now(k); };
+    text_ += fmt::format("      if (!ahead) {{\n{}      }}\n", fetches("turn", "turn_first", "turn_rows", now));
+    text_ += "      s.data.await(turn);\n      ahead = false;\n";
+    if (!values_.fetched.empty() && data_width(split_.data) == 4) text_ += "      await_copies();\n";
+    products();
+    if (split_.turns > 1)
+      text_ += fmt::format(
+          "      if (part + 1 < {}) {{\n        const int next_first = turn_first + {}, next_rows = "
+          "by_split::rows_between(next_first, end, {});\n{}        ahead = true;\n      }}\n",
+          split_.turns, rows, rows, fetches("turn + 1", "next_first", "next_rows", now));
+    text_ += next_step();
+    text_ += fmt::format(
+        "      cluster.send_parts(s.parts, turn);\n      {{  // own rows\n      const u32 first = turn_first + rank * "
+        "{0};\n      const int rows = by_split::rows_between(rank * {0}, turn_rows, {0});\n      "
+        "cluster.clear_from(rows);\n",
+        split_.own);
+    const BlockText own = split_rows(values_);
+    text_ += own.text +
+             "      barrier();\n      }\n      cluster.gather(turn);\n      const float* const all = "
+             "cluster.all(turn);\n      (void)all;\n";
+    shared_ += own.shared;
+    values_.begin_phase(1);
+    std::int64_t warp = 0;
+    for (const SplitSum& sum : split_.sums) text_ += sum.wide ? wide_sum(sum, warp) : narrow_sum(sum, warp);
+    text_ += "      barrier();\n    }\n";
+    clear_rows();
+  }
+
+  void products() {
+    for (const SplitProduct& product : split_.products)
+      text_ += fmt::format("      by_split::multiply_rows<{}, {}, {}, {}, {}>(s.parts, s.data.x[turn % 2], {});{}",
+                           tiling_.threads, product.at, product.columns, turn_rows(), split_.slice,
+                           values_.call(product.step).inputs[1].name, step_comment(values_.row_step(product.step)));
+    text_ += "      barrier();\n";
+  }
+
+  // The first rows of the next step, where its number is known before this one has ended.
+  std::string next_step() {
+    std::set<int> all = values_.fetched;
+    if (split_.data >= 0) all.insert(split_.data);
+    std::string when = fmt::format("part + 1 == {} && epoch < a.steps", split_.turns);
+    const auto number = [&](int k) { return fmt::format("({} + 1)", values_.call(k).inputs[1].name); };
+    const auto shuffles = [&](int k) { return values_.row_step(k).params.template as<MinibatchParams>().shuffle; };
+    for (const int k : all) {
+      if (!counts_steps(program_, phase_, values_.row_step(k).inputs[1])) return {};
+      if (!shuffles(k)) continue;
+      if (values_.table_of(k).empty()) return {};
+      const std::string knows = fmt::format(" && {}.knows_next(epoch, a.steps)", values_.table_of(k));
+      if (when.find(knows) == std::string::npos) when += knows;
+    }
+    const auto rows = [&](int k) -> Rows {
+      if (k < 0) return rows_now(k);
+      const std::string data = fmt::format("{} + {}", pointer(values_.row_step(k).inputs[0], "const "),
+                                           values_.call(k).inputs[0].view.offset);
+      if (shuffles(k))
+        return {"0", fmt::format("({} + {}.row(epoch + 1, r) * {})", data, values_.table_of(k), values_.features(k))};
+      return {
+          fmt::format("{} + {}.row({}, 0) * {}", data, batches_text(values_.call(k)), number(k), values_.features(k)),
+          fmt::format("(from + u64(r) * {})", values_.features(k))};
+    };
+    const std::string last = fmt::format("(begin + {0} < {1} ? begin + {0} : {1})", split_.group, phase_.capacity);
+    bool whole = split_.data < 0 || shuffles(split_.data);
+    if (!whole) {
+      const auto& p = values_.row_step(split_.data).params.template as<MinibatchParams>();
+      whole = p.total % p.capacity == 0;
+    }
+    return fmt::format(
+        "      if ({}) {{\n        const int next_rows = by_split::rows_between(begin, {}, {});\n{}        ahead = "
+        "true;\n      }}\n",
+        when,
+        whole
+            ? last
+            : fmt::format("{}.rows_until({}, {})", batches_text(values_.call(split_.data)), number(split_.data), last),
+        turn_rows(), fetches("turn + 1", "begin", "next_rows", rows));
+  }
+
+  std::string wide_sum(const SplitSum& sum, std::int64_t& warp) const {
+    const int narrow = values_.maker(sum.step, 1);
+    warp += (split_.slice + 15) / 16;
+    const std::uint64_t at = values_.plan.offsets.at(static_cast<std::size_t>(narrow));
+    return fmt::format(
+        "      by_split::add_product<{}, {}, {}, {}>(s.sums.sum + {}, part == 0, s.data.x[turn % 2], all + {}, {});{}",
+        tiling_.threads, feature_count(values_.call(sum.step).inputs[1].type), turn_rows(), split_.slice, sum.at, at,
+        split_.gathered, step_comment(values_.row_step(sum.step)));
+  }
+  std::string narrow_sum(const SplitSum& sum, std::int64_t& warp) {
+    BlockContext context;
+    const TextCall c = values_.named(sum.step, context, false);
+    std::string term;
+    if (c.op == Op::matmul) {
+      const std::int64_t n = feature_count(c.inputs[1].type);
+      term = fmt::format("return {}[n / {}] * {}[n % {}];", c.inputs[0].name, n, c.inputs[1].name, n);
+    } else {
+      const RowTerms t = row_terms(c.inputs[0], c.params->as<ReduceParams>().axes);
+      term = fmt::format("return fold<{}>(0.0f, [&](int m) {{ return float(({})(n, m)); }}, {});", t.reduced, t.text,
+                         fold_of(Op::sum)->function);
+    }
+    const std::int64_t first = warp * 32 % tiling_.threads;
+    warp += std::max<std::int64_t>(1, std::min<std::int64_t>(sum.numbers, tiling_.threads / 64));
+    return fmt::format(
+        "      by_split::add_rows<{}, {}, {}, {}>(s.sums.sum + {}, part == 0, turn_rows, [&](int l, int n) {{\n      "
+        "const u32 r = u32(turn_first + l);\n      (void)r;\n{}      {}\n      }});{}",
+        tiling_.threads, first, sum.numbers, turn_rows(), sum.at, context.text, term,
+        step_comment(values_.row_step(sum.step)));
+  }
+
+  // Stored rows past a batch that is not full are zero.
+  void clear_rows() {
+    if (values_.count == kNoBuffer || values_.stores.empty()) return;
+    std::string clears;
+    for (const auto& [k, arenas] : values_.stores)
+      for (const BufferId arena : arenas)
+        clears += fmt::format(" clear<{0}>({1} + u64(r) * {0});", values_.features(k), pointer(arena, ""));
+    text_ += fmt::format(
+        "    for (u32 r = u32(count) + block_index() * {0}u + thread_index(); r < {1}u; r += {2}u) {{{3} }}\n",
+        tiling_.threads, phase_.capacity, tiling_.threads * tiling_.blocks(), clears);
+  }
+
+  void write() {
+    std::string begin, loads, stores, shared = values_.shared_rows() + shared_;
+    for (const Places::Array& array : places_.arrays())
+      if (!places_.is_passed(array.root))
+        shared += fmt::format("  alignas(16) {} {}[{}];  // {}\n", type_name(array.dtype), array.name,
+                              std::max<std::int64_t>(room_of(array.root), 1), printable_name(buffer(array.root).name));
+    if (once_.folds()) shared += fmt::format("  float fold[{}];\n", tiling_.threads / 32);
+    for (const BufferId of : once_.read_first()) {
+      const Buffer& b = buffer(of);
+      if (places_.is_number(of))
+        begin += fmt::format("  {} {} = {}[0];  // {}\n", type_name(b.type.dtype), places_.name(of),
+                             pointer(of, "const "), printable_name(b.name));
+      else if (slices_.contains(of))
+        loads += fmt::format("  by_split::load_slice<{}, {}, {}, {}>(s.{}, {});\n", slices_.at(of), room_of(of),
+                             b.type.shape.elements(), tiling_.threads, places_.name(of), pointer(of, "const "));
+      else
+        loads += fmt::format("  copy<{}, {}>(s.{}, {});\n", b.type.shape.elements(), tiling_.threads, places_.name(of),
+                             pointer(of, "const "));
+    }
+    const std::vector<BufferId> unread = once_.unread_numbers();
+    for (const BufferId of : unread)
+      shared += fmt::format("  {} {};  // {}\n", type_name(buffer(of).type.dtype), places_.name(of),
+                            printable_name(buffer(of).name));
+    std::string slices;
+    for (const BufferId of : once_.written_back()) {
+      const Buffer& b = buffer(of);
+      if (places_.is_passed(of)) continue;
+      if (places_.is_number(of))
+        stores += fmt::format("    if (thread_index() == 0) {}[0] = {}{};  // {}\n", pointer(of, ""),
+                              std::ranges::find(unread, of) == unread.end() ? "" : "s.", places_.name(of),
+                              printable_name(b.name));
+      else if (slices_.contains(of))
+        slices += fmt::format("    by_split::store_slice<{}, {}, {}>({}, s.{});  // {}\n", slices_.at(of),
+                              b.type.shape.elements(), tiling_.threads, pointer(of, ""), places_.name(of),
+                              printable_name(b.name));
+      else
+        stores += fmt::format("    copy<{}, {}>({}, {});  // {}\n", b.type.shape.elements(), tiling_.threads,
+                              pointer(of, ""), once_.array(of), printable_name(b.name));
+    }
+    std::string scratch = "nullptr";
+    if (region_.accumulators != kNoBuffer) {
+      (void)pointer(region_.accumulators, "");
+      scratch = fmt::format("a.at[{}]", pointers_.at(region_.accumulators));
+    }
+    const std::string body = fmt::format(
+        "  s.data.begin();\n  Cluster cluster(s.cluster, a.fault);\n  Sums sums(s.sums, {0}, a.fault);\n{1}{2}"
+        "  const int rank = static_cast<int>(cluster_rank()), slice = rank * {3}, features = "
+        "by_split::rows_between(slice, {4}, {3});\n"
+        "  const bool first_thread = block_index() == 0 && thread_index() == 0;\n"
+        "  const int i = 0;  // of numbers\n  (void)first_thread, (void)i;\n"
+        "  u32 turn = 0;\n  bool ahead = false;  // data of the turn are on their way\n  barrier();\n"
+        "  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {{\n{5}  }}\n  await_copies();\n  barrier();\n{6}{7}  "
+        "cluster.end();\n",
+        scratch, begin, loads, split_.slice, split_.features, text_,
+        slices.empty() ? "" : fmt::format("  if (cluster_index() == 0) {{\n{}  }}\n", slices),
+        stores.empty() ? "" : fmt::format("  if (block_index() == 0) {{\n{}  }}\n", stores));
+    kernel_.source = fmt::format(
+        "namespace {0} {{\nusing Arguments = StepArguments<{1}>;\n"
+        "using Cluster = by_split::RowExchange<{2}, {3}, {4}, {5}, {6}>;\n"
+        "using Sums = by_split::SliceSums<{7}, {2}, {3}, {8}>;\n"
+        "static_assert(Sums::kScratchBytes <= {9}, \"scratch\");\nstruct Shared {{\n"
+        "  by_split::SliceRows<{2}, {10}, {11}, {14}> data;\n  by_split::RowParts<{2}, {10}, {11}, {5}> parts;\n"
+        "  Cluster::Shared cluster;\n  Sums::Shared sums;\n{12}}};\n\nGRAPHRUN_STEP_KERNEL({0}, "
+        "{2}, Arguments, a, "
+        "Shared, s) {{\n{13}}}\n}}  // namespace {0}\n",
+        kernel_.name, std::max<std::size_t>(kernel_.pointers.size(), 1), tiling_.threads, tiling_.cluster, split_.own,
+        split_.parts, split_.gathered, split_.values, tiling_.clusters, tiling_.scratch_bytes, turn_rows(),
+        split_.slice, shared, body, data_width(split_.data));
+  }
+
+  const Program& program_;
+  const Phase& phase_;
+  const Region& region_;
+  const StepTiling tiling_;
+  StepKernel kernel_;
+  std::map<BufferId, std::size_t> pointers_;
+  Places places_;
+  OnceText once_;
+  std::string before_rows_;
+  BlockValues values_;
+  const SplitPlan& split_;
+  const std::set<BufferId> unread_;
+  std::map<BufferId, std::int64_t> slices_;  // by roots: numbers of a block
+  std::string text_, shared_;
+};
+
+}  // namespace
+
+StepKernel split_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
+  SplitWriter first(name, program, phase, region, {});
+  (void)first.run();
+  return SplitWriter(name, program, phase, region, first.unread()).run();
+}
+
+}  // namespace graphrun::cuda

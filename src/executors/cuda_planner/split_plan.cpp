@@ -1,0 +1,246 @@
+#include "executors/cuda_planner/split_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executors/cuda_planner/row_text.h"
+#include "executors/cuda_planner/tile_costs.h"
+#include "graphrun/op.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
+
+namespace graphrun::cuda {
+namespace {
+
+constexpr std::int64_t kMostColumns = 32;                    // of what multiplies wide data
+constexpr std::int64_t kMostShared = 150 * 1024;             // bytes of shared memory, beside what all rows share
+constexpr std::int64_t kMostOwn = 32;                        // rows of a block
+constexpr std::int64_t kMostValues = std::int64_t{1} << 14;  // summed over clusters by each rank
+
+std::int64_t multiple_of(std::int64_t x, std::int64_t size) {
+  return divide_up(x, size) * size;
+}
+
+class Planner {
+ public:
+  Planner(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling)
+      : steps_(steps), capacity_(capacity), tiling_(tiling) {}
+
+  SplitPlan run() {
+    find_data();
+    if (plan_.fault.empty()) find_sizes();
+    if (plan_.fault.empty()) find_rows();
+    if (plan_.fault.empty()) find_sums();
+    if (plan_.fault.empty()) find_turns();
+    if (plan_.fault.empty()) find_costs();
+    return std::move(plan_);
+  }
+
+ private:
+  int count() const { return static_cast<int>(steps_.size()); }
+  const TextCall& call(int i) const { return steps_[static_cast<std::size_t>(i)].call; }
+  const std::vector<int>& makers(int i) const { return steps_[static_cast<std::size_t>(i)].makers; }
+  void no(int step, std::string_view why) {
+    plan_.fault = fmt::format("'{}' is not part of a step kernel with split tiles: {}", name_of(call(step).op), why);
+  }
+
+  void no(std::string_view why) { plan_.fault = fmt::format("split tiles: {}", why); }
+
+  // The first factor is rows of what step `data` selects; -1: of what comes from outside, with so many features.
+  bool is_factor(int i, std::size_t input, int data, std::int64_t features) const {
+    const TextOperand& x = call(i).inputs[input];
+    return x.has_rows() && makers(i)[input] == data && (data >= 0 || feature_count(x.type) == features);
+  }
+  // It multiplies them by weights, or sums their products with other values over rows.
+  bool slices(int i, int data, std::int64_t features) const {
+    const TextCall& c = call(i);
+    if (c.op != Op::matmul || !is_factor(i, 0, data, features) || is_factor(i, 1, data, features)) return false;
+    if (c.inputs[0].type.dtype != DType::f32 || c.inputs[0].type.rows != 1) return false;
+    if (c.output.rows == 0) return is_product_over_rows(c);
+    const TextOperand& w = c.inputs[1];
+    return !w.has_rows() && !w.number && !c.params->as<MatmulParams>().transpose_b && is_dense(w.view) &&
+           w.view.offset == 0;
+  }
+  bool is_sliced(int data, std::int64_t features) const {
+    int products = 0, sums = 0;
+    for (int i = 0; i < count(); ++i) {
+      bool reads = false;
+      for (std::size_t k = 0; k < makers(i).size(); ++k) reads = reads || is_factor(i, k, data, features);
+      if (!reads || (call(i).op == Op::minibatch)) continue;
+      if (!slices(i, data, features)) return false;
+      ++(call(i).output.rows == 0 ? sums : products);
+    }
+    // Which values from outside are the same is not told: one of each.
+    return products > 0 && (data >= 0 || (products == 1 && sums <= 1));
+  }
+  void find_data() {
+    const auto look_at = [&](int data, std::int64_t features) {
+      if (features <= plan_.features || !is_sliced(data, features)) return;
+      plan_.features = features;
+      plan_.data = data;
+    };
+    for (int i = 0; i < count(); ++i) {
+      if (call(i).op == Op::minibatch && call(i).output.rows == 1) look_at(i, feature_count(call(i).output));
+      if (call(i).op == Op::matmul && call(i).inputs[0].has_rows() && makers(i)[0] < 0)
+        look_at(-1, feature_count(call(i).inputs[0].type));
+    }
+    if (plan_.features == 0) no("they are for data that are only multiplied by weights, and there are none");
+  }
+  bool reads_data(int i) const { return slices(i, plan_.data, plan_.features); }
+
+  void find_sizes() {
+    for (int i = 0; i < count(); ++i) {
+      const TextCall& c = call(i);
+      if (!reads_data(i)) continue;
+      if (c.output.rows == 0) {
+        const std::int64_t columns = feature_count(c.inputs[1].type);
+        if (columns > kMostColumns)
+          return no(i, fmt::format("{} columns of wide data, of at most {}", columns, kMostColumns));
+        continue;
+      }
+      const std::int64_t columns = feature_count(c.output);
+      if (columns > kMostColumns)
+        return no(i, fmt::format("wide data times {} columns, of at most {}", columns, kMostColumns));
+      plan_.products.push_back({i, plan_.parts, columns});
+      plan_.parts += columns;
+    }
+    plan_.parts = multiple_of(plan_.parts, 4);
+    plan_.slice = multiple_of(divide_up(plan_.features, tiling_.cluster), 4);
+    plan_.group = divide_up(capacity_, tiling_.clusters);
+  }
+
+  void find_rows() {
+    for (int i = 0; i < count(); ++i) {
+      const TextCall& c = call(i);
+      if (std::string fault = block_fault(steps_[static_cast<std::size_t>(i)]); !fault.empty()) {
+        plan_.fault = std::move(fault);
+        return;
+      }
+      if (i == plan_.data || c.output.rows == 0) continue;
+      if (feature_count(c.output) > kMostFeatures)
+        return no(i, fmt::format("it has {} numbers a row, of at most {}", feature_count(c.output), kMostFeatures));
+      for (std::size_t k = 0; k < c.inputs.size(); ++k)
+        if (c.inputs[k].has_rows() && makers(i)[k] < 0 && !reads_data(i) &&
+            feature_count(c.inputs[k].type) > kMostFeatures)
+          return no(i, fmt::format("it reads {} numbers a row, of at most {}", feature_count(c.inputs[k].type),
+                                   kMostFeatures));
+      if (c.op == Op::matmul && !plan_.is_wide(i) && c.inputs[1].number) return no(i, "its weights are a number");
+    }
+    plan_.block = row_phase(steps_, capacity_);
+    std::size_t rows = 0, planned = 0;
+    for (int i = 0; i < count(); ++i) {
+      const BlockPlace place = plan_.block.places[static_cast<std::size_t>(i)];
+      rows += place == BlockPlace::row || place == BlockPlace::arena ? 1 : 0;
+      if (place == BlockPlace::arena && call(i).output.dtype != DType::f32)
+        return no(i, "sums over rows read what is not f32");
+    }
+    for (const BlockPhase& phase : plan_.block.phases)
+      for (const BlockItem& item : phase.rows) planned += item.steps.size();
+    if (rows != planned || plan_.block.phases.size() != 1) return no("rows take several phases");
+    plan_.gathered = multiple_of(static_cast<std::int64_t>(plan_.block.bytes / sizeof(float)), 4);
+    if (plan_.gathered == 0) return no("nothing is summed over rows");
+  }
+
+  void find_sums() {
+    for (const bool wide : {true, false}) {
+      for (int i = 0; i < count(); ++i) {
+        const TextCall& c = call(i);
+        if (c.output.rows > 0 || reads_data(i) != wide) continue;
+        if (c.op != Op::matmul && c.op != Op::sum) return no(i, "it is no sum over rows");
+        if (wide &&
+            (makers(i)[1] < 0 || plan_.block.places[static_cast<std::size_t>(makers(i)[1])] != BlockPlace::arena))
+          return no(i, "it sums products of data");
+        const std::int64_t numbers = wide ? plan_.slice * feature_count(c.inputs[1].type) : c.output.shape.elements();
+        plan_.sums.push_back({i, wide, plan_.values, numbers});
+        plan_.values += numbers;
+      }
+    }
+    if (plan_.values == 0) return no("nothing is summed over rows");
+    if (plan_.values > kMostValues) return no(fmt::format("{} sums over rows in each block", plan_.values));
+  }
+
+  // As few as shared memory allows.
+  void find_turns() {
+    const std::int64_t cluster = tiling_.cluster;
+    plan_.own = std::min(kMostOwn, divide_up(plan_.group, cluster));
+    while (plan_.own > 1 && shared_bytes() > kMostShared) --plan_.own;
+    plan_.turns = divide_up(plan_.group, plan_.own * cluster);
+    plan_.own = divide_up(plan_.group, plan_.turns * cluster);  // about as many in each
+    plan_.shared_bytes = static_cast<std::uint64_t>(shared_bytes());
+    for (int i = 0; i < count(); ++i)  // rows that are looked up
+      if (call(i).op == Op::minibatch && call(i).params->as<MinibatchParams>().shuffle && capacity_ <= kMostLookedUp)
+        plan_.shared_bytes += static_cast<std::uint64_t>(std::max(capacity_, kLeastLookedUp)) * sizeof(std::uint32_t);
+    const std::int64_t share = divide_up(divide_up(plan_.values, 3), tiling_.clusters);
+    if (tiling_.clusters > 1)
+      plan_.scratch_bytes = static_cast<std::uint64_t>(2 * cluster * tiling_.clusters * (tiling_.clusters + 1) *
+                                                       multiple_of(share, 8) * 16);
+  }
+  // As kernels/cuda/tile/split.h and slice_sums.h have it.
+  std::int64_t shared_bytes() const {
+    const std::int64_t rows = plan_.turn_rows(tiling_), rows8 = multiple_of(rows, 8), warps = tiling_.threads / 32;
+    const std::int64_t clusters = tiling_.clusters, share = divide_up(divide_up(plan_.values, 3), clusters);
+    const std::int64_t jobs = divide_up(rows8 / 8, std::min<std::int64_t>(rows8 / 8, 2));
+    const std::int64_t shares =
+        std::clamp<std::int64_t>(std::min<std::int64_t>(warps / jobs, 8), 1, divide_up(plan_.slice, 8));
+    std::int64_t floats = 2 * rows8 * (multiple_of(plan_.slice, 8) + 4) + shares * rows8 * plan_.parts;
+    floats += 2 * rows * plan_.parts + plan_.own * plan_.gathered + 2 * rows8 * plan_.gathered;
+    floats += 3 * share * clusters + (clusters > 1 ? 4 * share * clusters : 4) + 64;
+    for (int i = 0; i < count(); ++i)
+      if (call(i).op == Op::minibatch && i != plan_.data) floats += 2 * plan_.own * feature_count(call(i).output) + 4;
+    for (int i = 0; i < count(); ++i)
+      if (plan_.block.shared[static_cast<std::size_t>(i)])
+        floats += plan_.own * shared_stride(feature_count(call(i).output));
+    return floats * static_cast<std::int64_t>(sizeof(float));
+  }
+
+  // Cycles of a multiprocessor: instructions of a warp for 8 by 8 terms, of each 16 columns and beside them.
+  void find_costs() {
+    const std::int64_t rows = plan_.turn_rows(tiling_), clusters = tiling_.clusters,
+                       packets = divide_up(plan_.values, 3);
+    constexpr std::int64_t kStep = 24, kColumns = 22;
+    std::int64_t forward = 0, backward = 0;
+    for (const SplitProduct& product : plan_.products)
+      forward += divide_up(rows, 8) * divide_up(plan_.slice, 8) * (kStep + kColumns * divide_up(product.columns, 16));
+    std::int64_t narrow = 0;
+    for (const SplitSum& sum : plan_.sums) {
+      if (sum.wide) {
+        backward += divide_up(plan_.slice, 8) * divide_up(rows, 8) *
+                    (kStep + kColumns * divide_up(feature_count(call(sum.step).inputs[1].type), 16));
+      } else {  // by at least four lanes a number, four terms at a time
+        const std::int64_t lanes = std::clamp<std::int64_t>(tiling_.threads / 2 / sum.numbers, 4, 32);
+        narrow += 150 + divide_up(sum.numbers * lanes, tiling_.threads) * divide_up(rows, 4 * lanes) * 180;
+      }
+    }
+    std::int64_t items = 0;
+    for (const BlockItem& item : plan_.block.phases[0].rows) {
+      items += 450;
+      for (const int i : item.steps) {
+        const bool product = call(i).op == Op::matmul && !plan_.is_wide(i);
+        const std::int64_t terms = product ? feature_count(call(i).inputs[0].type) : 0;
+        items += divide_up(plan_.own * feature_count(call(i).output), tiling_.threads) * (30 + 16 * terms);
+      }
+    }
+    // What blocks of a cluster send each other, and data that are asked for; packets of clusters.
+    const std::int64_t turn = 2200 + (forward + backward) / 4 * (tiling_.threads < 512 ? 16 : 13) / 10 + narrow + items;
+    const std::int64_t exchange = clusters > 1 ? 2300 + 50 * clusters + 4 * divide_up(3 * packets, 32) : 200;
+    plan_.cycles = plan_.turns * turn + exchange + 700 + 50 * divide_up(plan_.values, tiling_.threads);
+  }
+
+  const std::vector<BlockStep>& steps_;
+  std::int64_t capacity_;
+  StepTiling tiling_;
+  SplitPlan plan_;
+};
+
+}  // namespace
+
+bool SplitPlan::is_wide(int product) const {
+  return std::ranges::find(products, product, &SplitProduct::step) != products.end();
+}
+
+SplitPlan split_plan(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling) {
+  return Planner(steps, capacity, tiling).run();
+}
+
+}  // namespace graphrun::cuda

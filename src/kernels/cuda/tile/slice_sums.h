@@ -1,0 +1,104 @@
+// slice_sums.h: sums over clusters, of more values than each block would want from each other: a block sums a share of
+// them and sends it to all. Blocks of a rank have the same values, those of another rank others.
+// Contract: the values combined in the order of clusters, as a tree: the same bits in each cluster and every time. All
+// blocks run at the same time, all threads of a block call. Nothing is reset: packets carry their epoch (1, 2, ...
+// without a gap), buffers take turns. After a wait that gave up (failed()) totals are nothing. Leaves to others: what
+// a block adds up before (split.h).
+#pragma once
+
+#include "kernels/cuda/tile/split.h"
+
+namespace graphrun::cuda::tile::by_split {
+
+template <int kValues, int kThreads, int kCluster, int kClusters>
+class SliceSums {
+  static constexpr int kPackets = divide_up(kValues, 3), kShare = divide_up(kPackets, kClusters);
+  // Shares begin on 128 bytes.
+  static constexpr int kShareRow = divide_up(kShare, 8) * 8;
+  static constexpr int kAll = kClusters * kShare;
+
+ public:
+  struct Shared {
+    alignas(16) float sum[3 * kAll];                          // of this block's rows, then of all
+    alignas(16) float gathered[kClusters > 1 ? kAll : 1][4];  // of this block's share: from each cluster
+    unsigned failed;
+  };
+  // Parts, by ranks, owners and senders; totals, by ranks and owners: of two epochs.
+  static constexpr unsigned kScratchBytes =
+      kClusters > 1 ? 2 * kCluster* kClusters*(kClusters + 1) * kShareRow* static_cast<unsigned>(sizeof(Packet)) : 0;
+
+  // `scratch` lies on 128 bytes and is zero.
+  GRAPHRUN_TILE_FN SliceSums(Shared& shared, void* scratch, unsigned* fault)
+      : shared_(shared), scratch_(static_cast<Packet*>(scratch)), fault_(fault) {
+    if (thread_index() == 0) shared_.failed = 0;
+  }
+
+  // Of what is in `sum` before a barrier(). A barrier() has to follow before total() and before `sum` is written.
+  GRAPHRUN_TILE_FN void run(unsigned epoch) {
+    if constexpr (kClusters > 1) {
+      const int mine = static_cast<int>(cluster_index());
+      Packet* const parts =
+          scratch_ + ((epoch % 2 * kCluster + cluster_rank()) * kClusters * (kClusters + 1)) * kShareRow;
+      Packet* const totals = parts + kClusters * kClusters * kShareRow;
+      for (int p = static_cast<int>(thread_index()); p < kAll; p += kThreads) {
+        const float* const x = shared_.sum + 3 * p;
+        store_packet(parts + (p / kShare * kClusters + mine) * kShareRow + p % kShare, {{x[0], x[1], x[2]}, epoch});
+      }
+      receive(parts + mine * kClusters * kShareRow, epoch, [&](int p, const Packet& packet) {
+        GRAPHRUN_TILE_UNROLL
+        for (int i = 0; i < 3; ++i) shared_.gathered[p][i] = packet.value[i];
+      });
+      barrier();
+      for (int p = static_cast<int>(thread_index()); p < kShare; p += kThreads) {
+        const Floats<4> all = combine_rows<Add, kClusters, 4>(0, shared_.gathered[p], 4 * kShare);
+        store_packet(totals + mine * kShareRow + p, {{all.value[0], all.value[1], all.value[2]}, epoch});
+      }
+      receive(totals, epoch, [&](int p, const Packet& packet) {
+        GRAPHRUN_TILE_UNROLL
+        for (int i = 0; i < 3; ++i) shared_.sum[3 * p + i] = packet.value[i];
+      });
+    }
+  }
+  GRAPHRUN_TILE_FN float total(int v) const { return shared_.sum[v]; }
+  // After a barrier() the same for all threads of the block.
+  GRAPHRUN_TILE_FN bool failed() const { return shared_.failed != 0; }
+
+ private:
+  // kShare packets of each of kClusters: a thread asks for its packets all together.
+  template <class Use>
+  GRAPHRUN_TILE_FN void receive(const Packet* from, unsigned epoch, Use use) {
+    constexpr int kTimes = divide_up(kAll, kThreads), kTogether = kTimes < 4 ? kTimes : 4;
+    GRAPHRUN_TILE_LOOP
+    for (int begin = static_cast<int>(thread_index()); begin < kAll; begin += kThreads * kTogether) {
+      Packet packet[kTogether];
+      GRAPHRUN_TILE_UNROLL
+      for (int k = 0; k < kTogether; ++k) packet[k] = {{}, begin + k * kThreads < kAll ? epoch - 1 : epoch};
+      Wait wait(fault_, WaitFor::grid);
+      for (bool all = false; !all;) {
+        GRAPHRUN_TILE_UNROLL
+        for (int k = 0; k < kTogether; ++k) {
+          const int p = begin + k * kThreads;
+          if (packet[k].epoch != epoch) packet[k] = load_packet(from + p / kShare * kShareRow + p % kShare);
+        }
+        all = true;
+        GRAPHRUN_TILE_UNROLL
+        for (int k = 0; k < kTogether; ++k) all = all && packet[k].epoch == epoch;
+        if (!all && !wait.again()) {
+          shared_.failed = 1;
+          return;
+        }
+      }
+      GRAPHRUN_TILE_UNROLL
+      for (int k = 0; k < kTogether; ++k) {
+        const int p = begin + k * kThreads;
+        if (p < kAll) use(p, packet[k]);
+      }
+    }
+  }
+
+  Shared& shared_;
+  Packet* scratch_;
+  unsigned* fault_;
+};
+
+}  // namespace graphrun::cuda::tile::by_split

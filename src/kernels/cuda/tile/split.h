@@ -1,0 +1,403 @@
+// split.h: the split tile: a cluster has a few rows, samples, at a time, and each of its blocks a slice of their many
+// features of data, with the weights that multiply them; each has the narrow values of its own share of the rows.
+// Contract: all threads of a block call together, all blocks of a cluster take the same turns (1, 2, ... without a
+// gap). Results of a row are sums of parts of all blocks, which are sent to the block that has the row, and what sums
+// over rows read is sent back to all: both through the cluster's shared memory, in buffers that take turns. The order
+// of sums is fixed by the sizes alone. After a wait that gave up (failed()) values are nothing. Leaves to others: steps
+// on a block's own rows (block.h), sums over the rows of other clusters (slice_sums.h).
+#pragma once
+
+#include "kernels/cuda/tile/exchange.h"
+#include "kernels/cuda/tile/product.h"
+#include "kernels/cuda/tile/step.h"
+
+namespace graphrun::cuda::tile::by_split {
+
+GRAPHRUN_TILE_CONSTEXPR int multiple_of_8(int x) {
+  return divide_up(x, 8) * 8;
+}
+
+// How many of `most` rows from `first` on are before `end`.
+GRAPHRUN_TILE_FN int rows_between(int first, int end, int most) {
+  return end - first < 0 ? 0 : end - first < most ? end - first : most;
+}
+
+// This rank's numbers of an array: kSlice of kAll, or what is left; then zeros, up to kRoom.
+template <int kSlice, int kRoom, int kAll, int kThreads>
+GRAPHRUN_TILE_FN void load_slice(float* to, const float* from) {
+  const int first = static_cast<int>(cluster_rank()) * kSlice;
+  each<kRoom, kThreads>(0, [&](int i) { to[i] = i < kSlice && first + i < kAll ? from[first + i] : 0.0f; });
+}
+template <int kSlice, int kAll, int kThreads>
+GRAPHRUN_TILE_FN void store_slice(float* to, const float* from) {
+  const int first = static_cast<int>(cluster_rank()) * kSlice;
+  each<kSlice, kThreads>(0, [&](int i) {
+    if (first + i < kAll) to[first + i] = from[i];
+  });
+}
+
+// f(i) for i in [0, N), some at a time: what one waits for overlaps with another.
+template <int N, int kThreads, class F>
+GRAPHRUN_TILE_FN void each_of_slice(F f) {
+  constexpr int kTurns = divide_up(N, kThreads), kTogether = kTurns < 4 ? kTurns : 4;
+  GRAPHRUN_TILE_LOOP
+  for (int begin = static_cast<int>(thread_index()); begin < N; begin += kTogether * kThreads) {
+    GRAPHRUN_TILE_UNROLL
+    for (int turn = 0; turn < kTogether; ++turn) {
+      if (begin + turn * kThreads < N) f(begin + turn * kThreads);
+    }
+  }
+}
+
+// ---- data
+
+// Of each row the features that the block has: of one turn, and of the next, which is asked for ahead, kWidth numbers
+// at a time; of 4, all of a row at once.
+template <int kThreads, int kRows, int kSlice, int kWidth>
+struct SliceRows {
+  // Lanes of eight rows and four features meet in no bank.
+  static constexpr int kStride = multiple_of_8(kSlice) + 4;
+  static constexpr int kTileRows = multiple_of_8(kRows);
+  static constexpr bool kBulk = kWidth == 4;
+  alignas(16) float x[2][kTileRows][kStride];
+  Mbarrier there[2];
+
+  // A barrier() follows before the first fetch.
+  GRAPHRUN_TILE_FN void begin() {
+    for (int at = static_cast<int>(thread_index()); at < 2 * kTileRows * kStride; at += kThreads)
+      (&x[0][0][0])[at] = 0.0f;
+    if constexpr (kBulk) {
+      if (thread_index() < 2) mbarrier_init(&there[thread_index()]);
+      before_bulk_copies();
+    }
+  }
+  // Asks for `features` numbers of each of some rows: row(l) is where those of row l begin. Other rows are finite,
+  // other numbers zero. A copy of a row takes its warp 75 cycles: the warps from kFirst on have the time.
+  template <int kFirst, class From, class Row>
+  GRAPHRUN_TILE_FN void fetch(unsigned turn, int rows, int features, From from, Row row) {
+    if constexpr (kBulk) {
+      const unsigned bytes = static_cast<unsigned>(features) * 4;
+      if (thread_index() == 0) mbarrier_expect(&there[turn % 2], static_cast<unsigned>(rows) * bytes);
+      const int warp = static_cast<int>(thread_index() / 32) - kFirst;
+      if (features == 0 || warp < 0 || thread_index() % 32 != 0) return;
+      const auto begin = from();
+      GRAPHRUN_TILE_LOOP
+      for (int l = warp; l < rows; l += kThreads / 32 - kFirst)
+        bulk_copy(x[turn % 2][l], row(begin, l), bytes, &there[turn % 2]);
+    } else {
+      constexpr int kPieces = kSlice / kWidth;
+      const auto begin = from();
+      GRAPHRUN_TILE_LOOP
+      for (int at = static_cast<int>(thread_index()); at < rows * kPieces; at += kThreads) {
+        const int l = at / kPieces, f = at % kPieces * kWidth;
+        if (f < features) copy_async<kWidth>(&x[turn % 2][l][f], row(begin, l) + f);
+      }
+    }
+  }
+  // Rows that were asked for are there. Not a wait for other blocks.
+  GRAPHRUN_TILE_FN void await(unsigned turn) {
+    if constexpr (kBulk) {
+      while (!mbarrier_test(&there[turn % 2], (turn - 1) / 2 % 2)) look_again();
+    } else {
+      await_copies();
+      barrier();
+    }
+  }
+};
+
+// N narrow numbers of each of some rows, kWidth at a time, by the threads from kFirst on: they are there after
+// await_copies() and a barrier().
+template <int kThreads, int kFirst, int kWidth, class T, int kRows, int N, class From, class Row>
+GRAPHRUN_TILE_FN void fetch_rows(T (&to)[kRows][N], int rows, From from, Row row) {
+  static_assert(sizeof(T) == 4);
+  constexpr int kPieces = N / kWidth;
+  const int first = (static_cast<int>(thread_index()) + kThreads - kFirst) % kThreads;
+  if (first >= rows * kPieces) return;
+  const auto begin = from();
+  GRAPHRUN_TILE_LOOP
+  for (int at = first; at < rows * kPieces; at += kThreads)
+    copy_async<kWidth>(&to[at / kPieces][at % kPieces * kWidth], row(begin, at / kPieces) + at % kPieces * kWidth);
+}
+
+// ---- products of few columns
+
+// A factor in shared memory, (k, kColumns), numbers of a row side by side. Columns beyond the last are the last one.
+template <int kColumns>
+struct Narrow {
+  const float* from;
+  int stride;
+  GRAPHRUN_TILE_FN const float* column(int m) const { return from + (m < kColumns ? m : kColumns - 1); }
+};
+
+// By a warp: the transpose of a narrow factor, times right(octet, k, n) of some octets of columns n, for the inner
+// indices k of every kShares-th eight from the share-th on, of kInner rounded up to eights.
+template <int kColumns, int kOctets>
+struct Results {
+  static constexpr int kM = divide_up(kColumns, 16);
+  float all[kM][kOctets][4] = {};
+
+  // kCount steps of eight, with all loads under way. Their sums are then added in f32.
+  template <int kCount, int kShares, class Right>
+  GRAPHRUN_TILE_FN void add_steps(int first, const Narrow<kColumns>& left, const Right& right) {
+    const int g = by_warp::lane_row(), t = by_warp::lane_column();
+    const float* column[2 * kM];
+    GRAPHRUN_TILE_UNROLL
+    for (int o = 0; o < 2 * kM; ++o) column[o] = left.column(8 * o + g) + (8 * first + t) * left.stride;
+    by_block::Sums<kM, kOctets> sums;
+    GRAPHRUN_TILE_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      float x[2 * kM][2], y[kOctets][2];
+      GRAPHRUN_TILE_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int k = 8 * i * kShares + 4 * half;
+        GRAPHRUN_TILE_UNROLL
+        for (int o = 0; o < 2 * kM; ++o) x[o][half] = 8 * o < kColumns ? column[o][k * left.stride] : 0.0f;
+        GRAPHRUN_TILE_UNROLL
+        for (int o = 0; o < kOctets; ++o) y[o][half] = right(o, 8 * first + k + t, g);
+      }
+      sums.template add<2>(x, y);
+    }
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < kM; ++m) {
+      GRAPHRUN_TILE_UNROLL
+      for (int o = 0; o < kOctets; ++o) {
+        GRAPHRUN_TILE_UNROLL
+        for (int i = 0; i < 4; ++i) all[m][o][i] += sums(m, o, i);
+      }
+    }
+  }
+  template <int kInner, int kShares, class Right>
+  GRAPHRUN_TILE_FN void multiply(int share, const Narrow<kColumns>& left, const Right& right) {
+    constexpr int kSteps = divide_up(kInner, 8), kTurns = kSteps / kShares, kMost = kM > 1 ? 2 : 4;
+    constexpr int kTimes = divide_up(kTurns, kMost), kTogether = kTurns == 0 ? 0 : divide_up(kTurns, kTimes);
+    constexpr int kWhole = kTurns == 0 ? 0 : kTurns / kTogether, kRest = kTurns - kWhole * kTogether;
+    GRAPHRUN_TILE_LOOP
+    for (int time = 0; time < kWhole; ++time)
+      add_steps<kTogether, kShares>(time * kTogether * kShares + share, left, right);
+    if constexpr (kRest > 0) add_steps<kRest, kShares>(kWhole * kTogether * kShares + share, left, right);
+    if constexpr (kSteps % kShares != 0) {
+      if (share < kSteps % kShares) add_steps<1, kShares>(kTurns * kShares + share, left, right);
+    }
+  }
+  // use(octet, column of the narrow factor, n, sum, sum of n + 1).
+  template <class Use>
+  GRAPHRUN_TILE_FN void each(Use use) const {
+    const int g = by_warp::lane_row(), t = by_warp::lane_column();
+    GRAPHRUN_TILE_UNROLL
+    for (int m = 0; m < kM; ++m) {
+      GRAPHRUN_TILE_UNROLL
+      for (int o = 0; o < kOctets; ++o) {
+        GRAPHRUN_TILE_UNROLL
+        for (int i = 0; i < 4; i += 2) {
+          const int column = 16 * m + 4 * i + g;
+          if (column < kColumns) use(o, column, 2 * t, all[m][o][i], all[m][o][i + 1]);
+        }
+      }
+    }
+  }
+};
+
+// A warp has so many octets of rows, whose terms some warps share out.
+GRAPHRUN_TILE_CONSTEXPR int octets_of(int rows) {
+  const int octets = divide_up(rows, 8);
+  return octets < 2 ? octets : 2;
+}
+GRAPHRUN_TILE_CONSTEXPR int shares_of(int threads, int rows, int inner) {
+  const int jobs = divide_up(divide_up(rows, 8), octets_of(rows)), steps = divide_up(inner, 8);
+  const int shares = threads / 32 / jobs < 8 ? threads / 32 / jobs : 8;
+  return shares < 1 ? 1 : shares > steps ? steps : shares;
+}
+// Parts of results of kRows rows, kStride numbers each.
+template <int kThreads, int kRows, int kSlice, int kStride>
+struct RowParts {
+  static constexpr int kShares = shares_of(kThreads, kRows, kSlice);
+  alignas(16) float part[kShares][multiple_of_8(kRows)][kStride];
+};
+// The slices x times weights (kSlice, kColumns), zeros up to a multiple of 8: results at + c of each row. A barrier
+// follows.
+template <int kThreads, int kAt, int kColumns, int kRows, int kSlice, int kStride, int kPartStride>
+GRAPHRUN_TILE_FN void multiply_rows(RowParts<kThreads, kRows, kSlice, kPartStride>& parts,
+                                    const float (&x)[multiple_of_8(kRows)][kStride], const float* weights) {
+  constexpr int kShares = RowParts<kThreads, kRows, kSlice, kPartStride>::kShares, kOctets = divide_up(kRows, 8);
+  constexpr int kTogether = octets_of(kRows), kJobs = divide_up(kOctets, kTogether);
+  GRAPHRUN_TILE_LOOP
+  for (int job = static_cast<int>(thread_index() / 32); job < kJobs * kShares; job += kThreads / 32) {
+    const int first = job % kJobs * kTogether, share = job / kJobs;
+    Results<kColumns, kTogether> results;
+    results.template multiply<kSlice, kShares>(share, Narrow<kColumns>{weights, kColumns}, [&](int o, int k, int n) {
+      return x[8 * (first + o < kOctets ? first + o : kOctets - 1) + n][k];
+    });
+    results.each([&](int o, int m, int n, float left, float right) {
+      if (first + o >= kOctets) return;
+      parts.part[share][8 * (first + o) + n][kAt + m] = left;
+      parts.part[share][8 * (first + o) + n + 1][kAt + m] = right;
+    });
+  }
+}
+// to (kSlice, kColumns) = or += the transpose of x times narrow values of the same rows, `stride` apart; those of rows
+// that are not there are zero, up to a multiple of 8.
+template <int kThreads, int kColumns, int kRows, int kSlice, int kStride>
+GRAPHRUN_TILE_FN void add_product(float* to, bool first, const float (&x)[multiple_of_8(kRows)][kStride],
+                                  const float* narrow, int stride) {
+  constexpr int kOctets = divide_up(kSlice, 8), kTogether = kOctets < 2 ? 1 : 2;
+  GRAPHRUN_TILE_LOOP
+  for (int begin = static_cast<int>(thread_index() / 32) * kTogether; begin < kOctets;
+       begin += kThreads / 32 * kTogether) {
+    Results<kColumns, kTogether> results;
+    results.template multiply<kRows, 1>(0, Narrow<kColumns>{narrow, stride}, [&](int o, int k, int n) {
+      return x[k][8 * (begin + o < kOctets ? begin + o : kOctets - 1) + n];
+    });
+    results.each([&](int o, int m, int n, float left, float right) {
+      const int f = 8 * (begin + o) + n;
+      if (f < kSlice) to[f * kColumns + m] = first ? left : to[f * kColumns + m] + left;
+      if (f + 1 < kSlice) to[(f + 1) * kColumns + m] = first ? right : to[(f + 1) * kColumns + m] + right;
+    });
+  }
+}
+// to[n] = or += the terms (row, n) of some rows, of at most kRows, for N of them, each by some lanes of a warp. Thread
+// kFirst begins.
+template <int kThreads, int kFirst, int N, int kRows, class Term>
+GRAPHRUN_TILE_FN void add_rows(float* to, bool first, int rows, Term term) {
+  constexpr int kLanes = 64 * N <= kThreads ? 32 : 32 * N <= kThreads ? 16 : 16 * N <= kThreads ? 8 : 4;
+  const int thread = (static_cast<int>(thread_index()) + kThreads - kFirst) % kThreads, line = thread % kLanes;
+  GRAPHRUN_TILE_LOOP
+  for (int begin = thread / 32 * 32; begin < N * kLanes; begin += kThreads) {
+    const int at = begin / kLanes + thread % 32 / kLanes, n = at < N ? at : N - 1;
+    float part = 0.0f;
+    constexpr int kTogether = 4;  // terms that are asked for together
+    GRAPHRUN_TILE_LOOP
+    for (int row = line; row < rows; row += kTogether * kLanes) {
+      float x[kTogether];
+      GRAPHRUN_TILE_UNROLL
+      for (int i = 0; i < kTogether; ++i) x[i] = row + i * kLanes < rows ? term(row + i * kLanes, n) : 0.0f;
+      GRAPHRUN_TILE_UNROLL
+      for (int i = 0; i < kTogether; ++i) part += x[i];
+    }
+    GRAPHRUN_TILE_UNROLL
+    for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) part += shuffle_xor(part, lanes);
+    if (at < N && line == 0) to[n] = first ? part : to[n] + part;
+  }
+}
+// f(row) for some rows, kLanes lanes of a warp for each. Warp kFirst begins.
+template <int kThreads, int kFirst, int kLanes, class F>
+GRAPHRUN_TILE_FN void each_row(int rows, F f) {
+  constexpr int kWarps = kThreads / 32, kTogether = 32 / kLanes;
+  const int warp = (static_cast<int>(thread_index() / 32) + kWarps - kFirst % kWarps) % kWarps;
+  GRAPHRUN_TILE_LOOP
+  for (int first = warp * kTogether; first < rows; first += kWarps * kTogether) {
+    const int row = first + static_cast<int>(thread_index()) % 32 / kLanes;
+    f(row < rows ? row : rows - 1);  // another time
+  }
+}
+// use(row, feature, fetched) for N features of some of kOwn rows; fetched is fetch(row, feature).
+template <int kThreads, int N, int kOwn, class Fetch, class Use>
+GRAPHRUN_TILE_FN void each_feature(int rows, Fetch fetch, Use use) {
+  each<kOwn * N, kThreads>(0, [&](int at) {
+    if (at < rows * N) use(at / N, at % N, fetch(at / N, at % N));
+  });
+}
+
+// ---- rows
+
+struct Add {
+  GRAPHRUN_TILE_FN static float apply(int, float x, float y) { return x + y; }
+};
+
+// Of kOwn rows of each of kCluster blocks: kParts results that are sums of all blocks' parts, and kGathered values that
+// all blocks get; multiples of 4.
+template <int kThreads, int kCluster, int kOwn, int kParts, int kGathered>
+class RowExchange {
+ public:
+  static constexpr int kRows = kCluster * kOwn;
+  static_assert(kParts % 4 == 0 && kGathered % 4 == 0);
+
+  struct Shared {
+    alignas(16) float inbox[2][kCluster][kOwn][kParts];  // by ranks
+    alignas(16) float own[kOwn][kGathered];
+    alignas(16) float all[2][multiple_of_8(kRows)][kGathered];
+    Mbarrier parts_there[2], all_there[2];
+    unsigned failed;
+  };
+
+  // Ends with a barrier of the cluster.
+  GRAPHRUN_TILE_FN RowExchange(Shared& shared, unsigned* fault) : shared_(shared), fault_(fault) {
+    for (int at = kRows * kGathered + static_cast<int>(thread_index()); at < multiple_of_8(kRows) * kGathered;
+         at += kThreads)
+      (&shared_.all[0][0][0])[at] = (&shared_.all[1][0][0])[at] = 0.0f;
+    if (thread_index() == 0) {
+      shared_.failed = 0;
+      for (int i = 0; i < 2; ++i) {
+        mbarrier_init(&shared_.parts_there[i]);
+        mbarrier_init(&shared_.all_there[i]);
+        mbarrier_expect(&shared_.parts_there[i], kRows * kParts * 4);
+        mbarrier_expect(&shared_.all_there[i], kRows * kGathered * 4);
+      }
+    }
+    cluster_barrier();
+  }
+
+  // Sends each row's parts to the block that has the row. After a barrier.
+  template <class Parts>
+  GRAPHRUN_TILE_FN void send_parts(const Parts& parts, unsigned turn) {
+    constexpr int kQuads = kParts / 4;
+    const int rank = static_cast<int>(cluster_rank());
+    each<kRows * kQuads, kThreads>(0, [&](int at) {
+      const int l = at / kQuads, quad = at % kQuads * 4;
+      const Floats<4> sums =
+          combine_rows<Add, Parts::kShares, 4>(0, &parts.part[0][l][quad], sizeof(parts.part[0]) / sizeof(float));
+      store_remote(&shared_.inbox[turn % 2][rank][l % kOwn][quad], sums.value, static_cast<unsigned>(l / kOwn),
+                   &shared_.parts_there[turn % 2]);
+    });
+    await(shared_.parts_there, turn, kRows * kParts * 4);
+  }
+  // Result i of own row b.
+  GRAPHRUN_TILE_FN float result(unsigned turn, int b, int i) const {
+    return combine_rows<Add, kCluster, 1>(0, &shared_.inbox[turn % 2][0][b][i], kOwn * kParts).value[0];
+  }
+
+  // Own rows from `rows` on have nothing. A barrier follows.
+  GRAPHRUN_TILE_FN void clear_from(int rows) {
+    if (rows == kOwn) return;
+    for (int at = rows * kGathered + static_cast<int>(thread_index()); at < kOwn * kGathered; at += kThreads)
+      (&shared_.own[0][0])[at] = 0.0f;
+  }
+  // Sends own rows to all blocks. After a barrier.
+  GRAPHRUN_TILE_FN void gather(unsigned turn) {
+    constexpr int kQuads = kOwn * kGathered / 4;
+    const int first = static_cast<int>(cluster_rank()) * kOwn;
+    each<kQuads * kCluster, kThreads>(0, [&](int at) {
+      const int quad = at % kQuads * 4;
+      const Floats<4> x = *reinterpret_cast<const Floats<4>*>(&shared_.own[0][0] + quad);
+      store_remote(&shared_.all[turn % 2][first][0] + quad, x.value, static_cast<unsigned>(at / kQuads),
+                   &shared_.all_there[turn % 2]);
+    });
+    await(shared_.all_there, turn, kRows * kGathered * 4);
+  }
+  GRAPHRUN_TILE_FN const float* all(unsigned turn) const { return shared_.all[turn % 2][0]; }
+
+  // After a barrier() the same for all threads of the block.
+  GRAPHRUN_TILE_FN bool failed() const { return shared_.failed != 0; }
+  // Before the kernel ends. When a wait has given up, stores into a block's shared memory may still be on their way.
+  GRAPHRUN_TILE_FN void end() {
+    if (failed()) sleep_for(100000);
+    cluster_barrier();
+  }
+
+ private:
+  // Thread 0 says what the phase after the next is to receive: by then this block has sent what others wait for.
+  GRAPHRUN_TILE_FN void await(Mbarrier (&there)[2], unsigned turn, unsigned next_bytes) {
+    Mbarrier* const mbarrier = &there[turn % 2];
+    for (Wait wait(fault_, WaitFor::cluster); !mbarrier_test(mbarrier, (turn - 1) / 2 % 2);) {
+      if (!wait.again()) {
+        shared_.failed = 1;
+        return;
+      }
+    }
+    if (thread_index() == 0) mbarrier_expect(mbarrier, next_bytes);
+  }
+
+  Shared& shared_;
+  unsigned* fault_;
+};
+
+}  // namespace graphrun::cuda::tile::by_split
