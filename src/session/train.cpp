@@ -169,11 +169,12 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
 
   bool first = true;
   for (;; first = false) {
-    if (progress.unreported != 0 && pauses.at(result.epochs) && !tell()) break;
-    if (!first) {
-      if (options.on_first_step && result.steps == result.first_step + 1) options.on_first_step();
-      if (options.on_boundary) options.on_boundary({result.steps, batches, progress.best_step == result.steps});
-    }
+    const bool tells = progress.unreported != 0 && pauses.at(result.epochs);
+    if (tells && !tell()) break;
+    if (!first && options.on_first_step && result.steps == result.first_step + 1) options.on_first_step();
+    // The first time where it only now told of the epoch before: its evaluation may be the best.
+    if (options.on_boundary && (!first || tells))
+      options.on_boundary({result.steps, batches, progress.best_step == result.steps});
     if (result.steps >= total || cancelled.load(std::memory_order_relaxed)) break;
     progress.unreported = 0;
     const std::uint64_t pause = static_cast<std::uint64_t>(pauses.after(result.epochs)) * batches;
