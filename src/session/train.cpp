@@ -200,7 +200,8 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   };
 
   for (bool first = true;; first = false) {
-    const bool told = progress.unreported == 0 || !pauses.at(result.steps) || tell();
+    const bool tells = progress.unreported != 0 && pauses.at(result.steps);
+    const bool told = !tells || tell();
     const auto ends = [&] {
       return !told || result.steps >= total || result.stopped_early || cancelled.load(std::memory_order_relaxed);
     };
@@ -208,7 +209,8 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
       // A training ends with parameters that are finite, or not at all.
       if (last && result.steps > result.first_step && !parameters_finite(program(), *runnable, piece))
         refuse_not_finite(traced, done[index] - 1, {});
-      if (options.on_boundary && !first)
+      // The first time where it only now told of the epoch before: its evaluation may be the best.
+      if (options.on_boundary && (!first || tells))
         options.on_boundary({result.steps, batches, progress.best_step == result.steps, last});
       return last;
     };

@@ -110,6 +110,14 @@ Trained straight(Model model, const SessionOptions& how, const test::TemporaryFo
   return trained;
 }
 
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::string step_file(const test::TemporaryFolder& folder, std::uint64_t step) {
   return folder.file(fmt::format("steps/checkpoint-{:012}.safetensors", step));
 }
@@ -274,14 +282,23 @@ TEST(Checkpoints, AnEvaluationThatWasCancelledIsDoneAgain) {
   EXPECT_TRUE(result.cancelled);
   ASSERT_EQ(result.steps, 2 * kStepsOfEpoch);
   ASSERT_EQ(first.reports.size(), 1u);
-  save_checkpoint(session, folder.file("cancelled.safetensors"));
+  std::filesystem::create_directory(folder.file("again"));
+  save_checkpoint(session, folder.file("again/checkpoint-000000000006.safetensors"));
   Session again(small_model(), plain);
-  load_checkpoint(again, folder.file("cancelled.safetensors"));
+  CheckpointFolder checkpoints(folder.file("again"), {.steps = 1}, 1000);
+  ASSERT_TRUE(checkpoints.resume(again));
   Trained part;
-  again.train(remembering(part));
+  TrainOptions options_again = remembering(part);
+  checkpoints.connect(options_again);
+  again.train(options_again);
+  checkpoints.save();
   EXPECT_EQ(part.reports.size(), whole.reports.size() - 1);
   EXPECT_TRUE(part.reports.front() == whole.reports[1]);
   EXPECT_EQ(again.weights_hash(), whole.hash);
+  for (const std::string& name : files_in(folder.file("again")))
+    EXPECT_TRUE(test::content_of(folder.file("again/" + name)) == test::content_of(folder.file("steps/" + name)))
+        << name;
+  EXPECT_TRUE(std::filesystem::exists(folder.file("again/best.safetensors")));
 }
 
 TEST(Checkpoints, SaveInAReportHasTheReportDone) {
@@ -448,14 +465,6 @@ TEST(Checkpoints, ForgedFilesDoNoHarm) {
 }
 
 // ---- folders
-
-std::vector<std::string> files_in(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 TEST(CheckpointFolders, KeepTheNewestAndTheBest) {
   const test::TemporaryFolder folder;

@@ -259,7 +259,9 @@ std::optional<CheckpointInfo> CheckpointFolder::resume(Session& session, const s
     if (file) info = impl_->state->restore(*file);
   }
   impl_->prepare(session);
-  if (info && info->path == impl_->place(StepName(info->step).text())) impl_->saved = info->step;
+  // What was not reported changes the state when it is.
+  if (info && impl_->state->is_reported() && info->path == impl_->place(StepName(info->step).text()))
+    impl_->saved = info->step;
   return info;
 }
 

@@ -44,7 +44,8 @@ class TrainingState {
   bool write(const std::function<void(std::string_view)>& sink);
   CheckpointInfo restore(const CheckpointFile& file);
 
-  std::uint64_t step() const;  // finished steps of training
+  std::uint64_t step() const;                                             // finished steps of training
+  bool is_reported() const { return session_.progress.unreported == 0; }  // what is due after that step
   std::uint64_t steps_of_epoch() const { return session_.steps_of_epoch(); }
   std::int64_t epochs() const { return session_.model.train.epochs; }
 
