@@ -223,9 +223,8 @@ class Trace {
       }
     }
     const std::string value = i ? told_number(result, *i) : std::string("not finite");
-    told.message =
-        fmt::format("it began with the op {}: {} is {}; operands: {}", name_of(one.op),
-                    element_name(plain_name(one.name), result.shape(), i.value_or(0)), value, operands);
+    told.message = fmt::format("it began with the op {}: {} is {}; operands: {}", name_of(one.op),
+                               element_name(plain_name(one.name), result.shape(), i.value_or(0)), value, operands);
     told.hint = hint_for(name_of(one.op));
     place(one.name, told);
     return told;
@@ -239,15 +238,16 @@ class Trace {
   // Where the node stands in the model file; of gradients and updates only that they are some.
   void place(const std::string& name, Diagnostic& told) const {
     const ir::Graph& graph = plain_.step.graph;
-    const auto node = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& n) { return n.name == name; });
+    const auto node =
+        std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& n) { return n.name == name; });
     if (node == graph.nodes.end()) return;
     if (node->source.line > 0) {
       told.file = model_.file;
       told.line = node->source.line;
       told.column = node->source.column;
       told.pointer = node->source.pointer;
-    } else if (static_cast<ir::NodeId>(node - graph.nodes.begin()) > plain_.step.phases[0].recorded[0].ring) {
-      told.message += " (of the update)";
+    } else if (!model_.file.empty()) {  // the model's own have a place
+      told.message += " (of the gradients or the update)";
     }
   }
 
@@ -285,10 +285,11 @@ std::optional<Diagnostic> find_in_regions(const CompiledModel& compiled, const S
     for (std::uint32_t i = first; i < last; ++i) {
       if (steps[i].op == Op::record || !step.bad(steps[i].output)) continue;
       Diagnostic told;
-      told.message = is_region ? fmt::format("with regions it shows first in the one of {} steps from '{}' to '{}', in '{}'",
-                                             last - first, plain_name(steps[first].name),
-                                             plain_name(steps[last - 1].name), plain_name(steps[i].name))
-                               : fmt::format("with regions it shows first in '{}'", plain_name(steps[i].name));
+      told.message = is_region
+                         ? fmt::format("with regions it shows first in the one of {} steps from '{}' to '{}', in '{}'",
+                                       last - first, plain_name(steps[first].name), plain_name(steps[last - 1].name),
+                                       plain_name(steps[i].name))
+                         : fmt::format("with regions it shows first in '{}'", plain_name(steps[i].name));
       return told;
     }
     first = last;
