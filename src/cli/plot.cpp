@@ -33,7 +33,7 @@ Form form_of(const std::string& path) {
 // What a log has beside its measures.
 bool is_measure(const std::string& column, const std::string& x) {
   if (column == x) return false;
-  for (const char* other : {"epoch", "step", "seconds", "steps_per_second"}) {
+  for (const char* other : {"epoch", "step", "seconds", "steps_per_second", "weights_hash"}) {
     if (column == other) return false;
   }
   return true;

@@ -246,8 +246,8 @@ class Trace {
       told.line = node->source.line;
       told.column = node->source.column;
       told.pointer = node->source.pointer;
-    } else if (static_cast<ir::NodeId>(node - graph.nodes.begin()) > plain_.step.phases[0].recorded[0].ring) {
-      told.message += " (of the update)";
+    } else if (!model_.file.empty()) {  // the model's own have a place
+      told.message += " (of the gradients or the update)";
     }
   }
 

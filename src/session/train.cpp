@@ -291,14 +291,15 @@ void Session::Impl::refuse_not_finite(GoodStates* good, std::uint64_t step, std:
   const auto place = [&](std::uint64_t at) { return fmt::format("step {} (epoch {})", at + 1, at / batches + 1); };
   Diagnostic told;
   told.code = "run.not_finite";
-  told.message = loss ? fmt::format("the loss is {} at {}", *loss, place(step))
+  told.message = loss ? fmt::format("the loss is {} at {}: it is not finite", *loss, place(step))
                       : fmt::format("a parameter is not finite after {}", place(step));
   if (good == nullptr) {
     told.hint = "a smaller learning rate often helps; standardize data of large numbers";
     throw NotFinite(std::move(told), 0);
   }
   const std::uint64_t first = first_bad_step(*good, step);
-  if (first < step) told.message += fmt::format("; a parameter is not finite after {}", place(first));
+  if (!loss) told.message = fmt::format("a parameter is not finite after {}", place(first));
+  if (loss && first < step) told.message += fmt::format("; a parameter is not after {}", place(first));
   std::optional<Diagnostic> found;
   std::string untold;
   try {

@@ -197,8 +197,9 @@ TEST_F(Logs, FilesThatCannotBe) {
 // Killed at any moment, each file can be read up to where it is.
 TEST_F(Logs, OfARunThatIsKilled) {
   with_validation();
-  const Outcome outcome = run({"timeout", "-s", "KILL", "0.3", GRAPHRUN_CLI, model_, "-q", "--epochs=1000000000",
-                               "--log", path("a.csv"), "--log", path("a.jsonl"), "--tensorboard", path("tb")});
+  const std::string killed = "timeout -s KILL 0.3 " GRAPHRUN_CLI " " + model_ + " -q --epochs=1000000000 --log " +
+                             path("a.csv") + " --log " + path("a.jsonl") + " --tensorboard " + path("tb");
+  const Outcome outcome = run({"/bin/sh", "-c", killed});
   EXPECT_NE(outcome.code, 0);
   const std::string json = content(path("a.jsonl"));
   ASSERT_FALSE(json.empty());

@@ -35,6 +35,26 @@ class Scores : public Cli {
   Outcome trained_;
 };
 
+// The same rows as a split of the model and as a file of their own.
+TEST_F(Scores, OfOtherRowsAreInTheUnitOfTheTarget) {
+  file("train.csv", "a,price\n1,3\n2,8\n3,20\n4,60\n");
+  file("test.csv", "a,price\n2,9\n5,170\n");
+  const std::string model = file("log.json", R"json({"format": 1, "name": "log",
+      "data": {"train": {"csv": "train.csv", "x": ["a"], "y": ["price"]},
+               "test": {"csv": "test.csv", "x": ["a"], "y": ["price"]}, "transform": {"y": ["log", "standardize"]}},
+      "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
+      "graph": [{"name": "p", "op": "dense", "inputs": ["x"], "units": 1}, "loss = mean(square(p - y))"],
+      "outputs": {"p": "y"},
+      "train": {"minimize": "loss", "metrics": ["mse"], "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 50}})json");
+  const std::string weights = (folder_ / "log.npz").string();
+  const Outcome trained = graphrun({model, "-q", "--json", "--save-weights", weights});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome other =
+      graphrun({"eval", model, "--weights", weights, "-q", "--json", "--data", (folder_ / "test.csv").string()});
+  ASSERT_EQ(other.code, 0) << other.err;
+  EXPECT_EQ(Json::parse(other.out)["data"], Json::parse(trained.out)["test"]);
+}
+
 TEST_F(Scores, AreWholeInJson) {
   const Json result = Json::parse(trained_.out);
   for (const char* split : {"train", "validation", "test"}) {

@@ -49,8 +49,8 @@ TEST(Generated, KeyTables) {
   replace("## `inputs`", input_fields());
   replace("## `parameters`", parameter_fields());
   replace("## `train`", train_fields());
-  replace("### `early_stopping`", early_stopping_fields());
-  replace("### `lr_plateau`", lr_plateau_fields());
+  replace("## `early_stopping`", early_stopping_fields());
+  replace("## `lr_plateau`", lr_plateau_fields());
   expect_generated(path, page);
 }
 

@@ -297,7 +297,9 @@ OtherRows::Read OtherRows::read(const std::string& path, const std::string& name
       const InputDecl& input = inputs_[i];
       const json::Member* list = transform.value->find(input.name);
       if (list) pipelines[i].read(reader, transform.member(*list), input);
-      pipelines[i].adopt(purpose_ == Purpose::evaluate ? find_fitted(weights_, input.name) : nullptr, input);
+      auto adopted =
+          pipelines[i].adopt(purpose_ == Purpose::evaluate ? find_fitted(weights_, input.name) : nullptr, input);
+      if (adopted) result.standardizations.push_back(std::move(*adopted));
       const json::Value& choice = split.value->find(input.name)->value;
       taken.push_back({choice.kind == json::Kind::string && is_name(choice.string) ? choice.string : "",
                        pipelines[i].makes_classes() ? Shape{} : input.sample});

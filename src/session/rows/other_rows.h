@@ -37,6 +37,7 @@ class OtherRows {
     std::vector<std::pair<std::string, HostTensor>> inputs;
     std::vector<std::vector<std::string>> kept;  // by name, then by row
     std::vector<std::string> warnings;
+    std::vector<Standardization> standardizations = {};  // of evaluations: what was done to the numbers
   };
   // `path` is that of the user; `name` what is opened: the same, or a copy of a pipe.
   Read read(const std::string& path, const std::string& name, RowFormat format, const std::optional<data::Piece>& piece,

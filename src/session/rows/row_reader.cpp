@@ -176,7 +176,7 @@ DataSet labelled_rows(const std::string& model, const LoadOptions& options) {
   OtherRows::Read read = rows.read(path, copy ? path_of(*copy) : path, format, std::nullopt, {});
   DataSet set;
   set.splits.push_back({"data", std::move(read.inputs), 0});
-  set.standardizations = rows.weights().standardizations;
+  set.standardizations = std::move(read.standardizations);
   set.fitted = rows.weights().fitted;
   set.origin = rows.weights().origin;
   set.warnings = std::move(read.warnings);
