@@ -230,7 +230,7 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.sort = v; }},
     {"--columns", "COLUMNS", "Runs", "runs", "show these, as in lr,test.loss",
      [](Arguments& a, std::string_view v) { add_names(a.columns, v); }},
-    {"--buffers", "FILE", "Buffers", "plan", "pack these instead: id,lower,upper,size[,alignment]; no model",
+    {"--buffers", "FILE", "Buffers", "plan", "pack the buffers of this CSV file instead; no model",
      [](Arguments& a, std::string_view v) { a.buffers = v; }, Completes::files},
     {"--capacity", "N", "Buffers", "plan", "what they must fit in; without it, as low as can be",
      [](Arguments& a, std::string_view v) { a.capacity = number<std::uint64_t>(v); }},

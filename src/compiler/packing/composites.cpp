@@ -21,7 +21,7 @@ bool is_skipped(std::uint64_t a, std::uint64_t b, std::uint32_t salt, unsigned o
   return hash >> 60 < of_16;
 }
 
-using Place = std::pair<std::uint64_t, Bytes>;  // time, size
+using TimeAndSize = std::pair<std::uint64_t, Bytes>;  // time, size
 
 }  // namespace
 
@@ -77,7 +77,7 @@ bool Composites::stack(Index a, Index b) {
 
 // What ends where another of its size begins.
 bool Composites::join_in_time(std::mt19937& random) {
-  std::map<Place, std::vector<Index>> begins, ends;
+  std::map<TimeAndSize, std::vector<Index>> begins, ends;
   for (Index i = 0; i < parts_.size(); ++i) {
     if (parts_[i].is_used) continue;
     begins[{parts_[i].block.first, parts_[i].block.size}].push_back(i);
@@ -99,7 +99,7 @@ bool Composites::join_in_time(std::mt19937& random) {
 
 // Two of one life that together have the size of what comes before or after them.
 bool Composites::stack_to_fit(std::mt19937& random) {
-  std::map<Place, bool> begins, ends;
+  std::map<TimeAndSize, bool> begins, ends;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Index>> lives;
   for (Index i = 0; i < parts_.size(); ++i) {
     if (parts_[i].is_used) continue;

@@ -7,7 +7,7 @@ namespace graphrun::plan {
 namespace {
 
 constexpr Index kNobody = std::numeric_limits<Index>::max();
-constexpr std::size_t kMaxDepth = 3000;  // what any stack bears
+constexpr std::size_t kDeepest = 3000;   // what any stack bears
 constexpr double kWeightGrowth = 1.001;  // recent failures weigh more
 
 }  // namespace
@@ -299,7 +299,7 @@ bool Search::solve(Section first, Section last, std::size_t depth) {
     told_ = steps_;
     if (meter_->ended()) limit_ = 0;
   }
-  if (steps_ >= limit_ || depth > kMaxDepth) {
+  if (steps_ >= limit_ || depth > kDeepest) {
     out_ = true;
     return false;
   }
