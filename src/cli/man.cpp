@@ -77,10 +77,10 @@ std::string of_flags() {
   std::string_view group;
   for (const Flag& flag : flags()) {
     if (flag.group != group) text += fmt::format(".SS {}\n", roff_text(group = flag.group));
-    const std::string name =
-        flag.letter.empty() ? std::string(flag.name) : fmt::format("{}, {}", flag.name, flag.letter);
+    std::string name = flag.letter.empty() ? std::string(flag.name) : fmt::format("{}, {}", flag.name, flag.letter);
+    if (!flag.bare.empty()) name += fmt::format("[={}]", flag.value);
     const std::string goes_with = flag.verbs.empty() ? "" : fmt::format("\n({})", flag.verbs);
-    text += roff_item(name, flag.value, std::string(flag.help) + goes_with);
+    text += roff_item(name, flag.bare.empty() ? flag.value : "", std::string(flag.help) + goes_with);
   }
   return text;
 }
