@@ -117,8 +117,8 @@ class Runnable {
   // The bytes from byte `first` of a buffer on; of buffers in Layout::rows. Not during run().
   virtual void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) = 0;
 
-  // Whole rows of dimension 0 from row `first` on, as many as the bytes hold: costs by these rows and allocates nothing.
-  // Not of buffers in Layout::strided. Not during run().
+  // Whole rows of dimension 0 from row `first` on, as many as the bytes hold: costs by these rows and allocates
+  // nothing. Not of buffers in Layout::strided. Not during run().
   virtual void write_rows(BufferId buffer, std::int64_t first, std::span<const std::byte> bytes) = 0;
 
   // Runs the phase n times.

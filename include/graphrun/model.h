@@ -134,9 +134,9 @@ struct TrainSpec {
   std::int64_t evaluate_every = 0, evaluate_every_steps = 0;
   std::optional<EarlyStopping> early_stopping;
   std::optional<LrPlateau> lr_plateau;
-  std::int64_t log_every = 0;             // epochs; 0: such that at most 200 reports are made
-  std::uint64_t max_memory = 0;           // bytes that a plan may take; 0: as many as it needs
-  bool largest_batch = false;             // the batch is the largest that fits, of up to the builder's
+  std::int64_t log_every = 0;    // epochs; 0: such that at most 200 reports are made
+  std::uint64_t max_memory = 0;  // bytes that a plan may take; 0: as many as it needs
+  bool largest_batch = false;    // the batch is the largest that fits, of up to the builder's
 };
 
 struct Model {

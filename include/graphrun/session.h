@@ -40,7 +40,7 @@ struct SessionOptions {
   std::string tiling;  // of regions over rows on a GPU, by the names in RegionSummary::choices; empty: the cheapest
   Profiling profiling = Profiling::off;
   OnProgress on_progress = {};  // of planning and loading
-  int threads = 0;  // of the cpu executor; 0: the environment's GRAPHRUN_THREADS, else the cores there are
+  int threads = 0;              // of the cpu executor; 0: the environment's GRAPHRUN_THREADS, else the cores there are
   // Values of a training step whose statistics reports tell ("h" or "train/h"); they stay in memory until its end.
   std::vector<std::string> watch = {};
 };

@@ -33,8 +33,8 @@ struct Results {
   std::array<std::vector<OutputScores>, kSplits.size()> scores;
   std::array<std::uint64_t, kSplits.size()> rows{};
   std::optional<TrainResult> training;
-  std::string monitor;      // of early_stopping; empty: the model has none
-  bool lowers_lr = false;   // the model has an lr_plateau
+  std::string monitor;     // of early_stopping; empty: the model has none
+  bool lowers_lr = false;  // the model has an lr_plateau
   std::uint64_t arena_bytes = 0;
   std::vector<std::string> regions;  // lines about them, for the text; none when none were asked for
   std::optional<std::string> weights_hash;

@@ -1,7 +1,8 @@
 // run_folder.h: the folder of its own that a training gets by --run-dir: made before it, filled as it goes.
 // Contract: run.json and model.json are there from the beginning, result.json only when the run has ended; the log,
-// beside those that the command line names, and weights where it names no other file. Names of folders count up, or are --run-name, which takes an
-// unfinished run's place. Throws Error (kind input). Leaves to others: reading (graphrun/run_folder.h).
+// beside those that the command line names, and weights where it names no other file. Names of folders count up, or are
+// --run-name, which takes an unfinished run's place. Throws Error (kind input). Leaves to others: reading
+// (graphrun/run_folder.h).
 #pragma once
 
 #include <string>

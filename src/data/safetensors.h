@@ -54,7 +54,7 @@ class Safetensors {
 
   const std::vector<std::string>& names() const { return names_; }  // in the header's order
   bool has(const std::string& name) const { return index_.contains(name); }
-  TensorInfo info(const std::string& name) const;                   // throws Error: more axes than a Shape has
+  TensorInfo info(const std::string& name) const;  // throws Error: more axes than a Shape has
   Array read(const std::string& name) const;
   std::string_view values(const std::string& name) const;  // as they lie in the file
   std::string text(const std::string& key) const;          // "" where there is none

@@ -19,10 +19,6 @@ constexpr std::int64_t kMostTurns = 16;
 constexpr std::int64_t kMostNumberCycles = 30'000;
 constexpr std::uint64_t kMostScratch = std::uint64_t{1} << 32;
 
-bool is_array(const TensorType& type) {
-  return type.rows == 0 && type.shape.elements() != 1;
-}
-
 // What runs once does so for one element after the other, by whoever has its sum over rows.
 class OnceCheck {
  public:

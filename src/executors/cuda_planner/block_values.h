@@ -87,7 +87,7 @@ class BlockValues {
 
   // The first number of sample r, or of row b of a block.
   std::string row_of(int k, bool in_rows) const;
-  std::string outside(BufferId tile) const;  // of rows that the region is given
+  std::string outside(BufferId tile) const;                              // of rows that the region is given
   const std::string& table_of(int k) const { return picked_.at(k); }     // TextCall::picked, of shuffled data
   std::string factor_row(int k, std::size_t input, bool in_rows) const;  // of an operand
   // A step with the names of its operands; `by_feature`: only one feature of them is read.

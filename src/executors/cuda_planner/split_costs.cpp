@@ -12,13 +12,7 @@
 namespace graphrun::cuda {
 namespace {
 
-bool is_array(const TensorType& type) {
-  return type.rows == 0 && type.shape.elements() != 1;
-}
-
 // What runs once does so element by element where blocks have slices of the arrays, and everywhere for all others.
-constexpr std::uint64_t kMostColumns = 32;  // of sliced weights
-
 class OnceSlices {
  public:
   OnceSlices(const RegionSignature& region, const SplitPlan& plan) : region_(region), plan_(plan), groups_(all()) {
@@ -46,7 +40,9 @@ class OnceSlices {
   std::uint64_t bytes(std::uint32_t cluster) const {
     std::uint64_t bytes = 0;
     const auto add = [&](const TensorType& type, bool sliced) {
-      if (is_array(type)) bytes += type.bytes() / (sliced ? cluster : 1) + (sliced ? 16 * kMostColumns : 16);
+      if (is_array(type))
+        bytes +=
+            type.bytes() / (sliced ? cluster : 1) + (sliced ? 16 * static_cast<std::uint64_t>(kMostSplitColumns) : 16);
     };
     for (std::size_t i = 0; i < all(); ++i) {
       const StepSignature& s = step(i);

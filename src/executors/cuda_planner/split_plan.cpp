@@ -13,8 +13,7 @@
 namespace graphrun::cuda {
 namespace {
 
-constexpr std::int64_t kMostColumns = 32;                    // of what multiplies wide data
-constexpr std::int64_t kMostShared = 150 * 1024;             // bytes of shared memory, beside what all rows share
+constexpr std::int64_t kMostSplitShared = 150 * 1024;        // bytes of shared memory, beside what all rows share
 constexpr std::int64_t kMostOwn = 32;                        // rows of a block
 constexpr std::int64_t kMostValues = std::int64_t{1} << 14;  // summed over clusters by each rank
 
@@ -22,9 +21,9 @@ std::int64_t multiple_of(std::int64_t x, std::int64_t size) {
   return divide_up(x, size) * size;
 }
 
-class Planner {
+class SplitPlanner {
  public:
-  Planner(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling)
+  SplitPlanner(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling)
       : steps_(steps), capacity_(capacity), tiling_(tiling) {}
 
   SplitPlan run() {
@@ -95,13 +94,13 @@ class Planner {
       if (!reads_data(i)) continue;
       if (c.output.rows == 0) {
         const std::int64_t columns = feature_count(c.inputs[1].type);
-        if (columns > kMostColumns)
-          return no(i, fmt::format("{} columns of wide data, of at most {}", columns, kMostColumns));
+        if (columns > kMostSplitColumns)
+          return no(i, fmt::format("{} columns of wide data, of at most {}", columns, kMostSplitColumns));
         continue;
       }
       const std::int64_t columns = feature_count(c.output);
-      if (columns > kMostColumns)
-        return no(i, fmt::format("wide data times {} columns, of at most {}", columns, kMostColumns));
+      if (columns > kMostSplitColumns)
+        return no(i, fmt::format("wide data times {} columns, of at most {}", columns, kMostSplitColumns));
       plan_.products.push_back({i, plan_.parts, columns});
       plan_.parts += columns;
     }
@@ -164,7 +163,7 @@ class Planner {
   void find_turns() {
     const std::int64_t cluster = tiling_.cluster;
     plan_.own = std::min(kMostOwn, divide_up(plan_.group, cluster));
-    while (plan_.own > 1 && shared_bytes() > kMostShared) --plan_.own;
+    while (plan_.own > 1 && shared_bytes() > kMostSplitShared) --plan_.own;
     plan_.turns = divide_up(plan_.group, plan_.own * cluster);
     plan_.own = divide_up(plan_.group, plan_.turns * cluster);  // about as many in each
     plan_.shared_bytes = static_cast<std::uint64_t>(shared_bytes());
@@ -240,7 +239,7 @@ bool SplitPlan::is_wide(int product) const {
 }
 
 SplitPlan split_plan(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling) {
-  return Planner(steps, capacity, tiling).run();
+  return SplitPlanner(steps, capacity, tiling).run();
 }
 
 }  // namespace graphrun::cuda

@@ -14,6 +14,8 @@
 
 namespace graphrun::cuda {
 
+inline constexpr std::int64_t kMostSplitColumns = 32;  // of weights that multiply wide data
+
 // A product of wide data and weights: results [at, at + columns) of a row.
 struct SplitProduct {
   int step = 0;

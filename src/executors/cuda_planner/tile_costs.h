@@ -37,6 +37,9 @@ TileCosts split_costs(const RegionSignature& region, const Target& target);  // 
 constexpr std::int64_t divide_up(std::int64_t count, std::int64_t size) {
   return (count + size - 1) / size;
 }
+inline bool is_array(const TensorType& type) {  // what runs once does so for each of its elements
+  return type.rows == 0 && type.shape.elements() != 1;
+}
 constexpr std::int64_t kFunctionInstructions = 12;
 constexpr std::int64_t kMostFeatures = 64;  // of a row's value, in registers
 

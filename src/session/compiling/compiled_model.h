@@ -30,7 +30,7 @@ struct PlanOptions {
   bool fuse = false;  // make regions; needs passes
   plan::TileChoice tiles = {};
   Jit jit = Jit::prefer;
-  std::string tiling = {};              // SessionOptions'
+  std::string tiling = {};             // SessionOptions'
   std::vector<std::string> keep = {};  // values that stay to the end of a training step: SessionOptions::watch
 };
 PlanOptions plan_options(const SessionOptions& options);
