@@ -18,7 +18,7 @@ namespace {
 constexpr int kBins = 12;
 constexpr std::size_t kHeadRows = 8, kHeadColumns = 6, kBar = 40;
 
-struct Statistics {
+struct ArrayStatistics {
   std::uint64_t elements = 0, finite = 0, zeros = 0;
   double min = kNoScore, max = kNoScore, mean = kNoScore, deviation = kNoScore, norm = kNoScore;  // of the finite ones
 };
@@ -27,8 +27,8 @@ std::vector<double> numbers_of(const HostTensor& tensor) {
   return with_elements(tensor, [](const auto values) { return std::vector<double>(values.begin(), values.end()); });
 }
 
-Statistics statistics_of(const std::vector<double>& values) {
-  Statistics of;
+ArrayStatistics statistics_of(const std::vector<double>& values) {
+  ArrayStatistics of;
   of.elements = values.size();
   double squares = 0, size = 0;
   for (const double x : values) {
@@ -59,7 +59,7 @@ std::string share_text(std::uint64_t part, std::uint64_t whole) {
   return fmt::format("{:.1f} %", std::clamp(100 * static_cast<double>(part) / static_cast<double>(whole), 0.1, 99.9));
 }
 
-std::string histogram_text(const std::vector<double>& values, const Statistics& of) {
+std::string histogram_text(const std::vector<double>& values, const ArrayStatistics& of) {
   if (of.finite == 0 || of.min == of.max) return {};
   std::vector<std::uint64_t> counts(kBins);
   for (const double x : values) {
@@ -125,7 +125,7 @@ std::string arrays_text(const std::string& title, const std::vector<NamedArray>&
   std::string details;
   for (const NamedArray& array : arrays) {
     const std::vector<double> values = numbers_of(array.read());
-    const Statistics of = statistics_of(values);
+    const ArrayStatistics of = statistics_of(values);
     rows.push_back({printable(array.name), array.dtype, to_string(array.shape), number_text(of.min),
                     number_text(of.max), number_text(of.mean), number_text(of.deviation), number_text(of.norm),
                     share_text(of.zeros, of.elements)});
@@ -141,7 +141,7 @@ std::string arrays_text(const std::string& title, const std::vector<NamedArray>&
 
 void write_array(JsonWriter& json, const NamedArray& array, bool whole) {
   const std::vector<double> values = numbers_of(array.read());
-  const Statistics of = statistics_of(values);
+  const ArrayStatistics of = statistics_of(values);
   json.member("name", array.name).member("dtype", array.dtype).member("shape", array.shape.dims());
   json.member("elements", of.elements).member("finite", of.finite).member("min", of.min).member("max", of.max);
   json.member("mean", of.mean).member("deviation", of.deviation).member("norm", of.norm).member("zeros", of.zeros);

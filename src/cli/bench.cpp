@@ -17,9 +17,9 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr double kSeconds = 2;            // how long to measure where --steps does not say
-constexpr std::uint64_t kMost = 1000000;  // and how many steps at most
-constexpr std::uint64_t kLeast = 10;      // and at least
+constexpr double kSeconds = 2;                 // how long to measure where --steps does not say
+constexpr std::uint64_t kMostSteps = 1000000;  // and how many steps at most
+constexpr std::uint64_t kLeast = 10;           // and at least
 
 // Nearest rank: the smallest value that at least this share of all values does not exceed.
 double percentile(const std::vector<double>& sorted, double share) {
@@ -39,7 +39,7 @@ struct Figures {
 
 // Steps one at a time. The vector has its room already: nothing is allocated between two steps.
 void measure_steps(Session& session, const Arguments& arguments, Figures& figures) {
-  const std::uint64_t most = arguments.steps.value_or(kMost);
+  const std::uint64_t most = arguments.steps.value_or(kMostSteps);
   const double start = Profiler::now();
   while (figures.steps.size() < most && !interrupted()) {
     const bool enough = figures.steps.size() >= kLeast && Profiler::now() - start >= kSeconds;
@@ -77,7 +77,7 @@ Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagn
   for (std::uint64_t i = 1; i < arguments.warmup && !interrupted(); ++i) session.advance(1);
 
   AllocationWatch watch;
-  figures.steps.reserve(arguments.steps.value_or(kMost));
+  figures.steps.reserve(arguments.steps.value_or(kMostSteps));
   if (arguments.assert_no_alloc) watch.arm(session);
   measure_steps(session, arguments, figures);
   before = Profiler::now();

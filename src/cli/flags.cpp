@@ -79,15 +79,15 @@ void check_format(Arguments&, std::string_view value) {
 
 // "5" epochs, "500steps", "30s".
 void set_checkpoint_every(Arguments& arguments, std::string_view value) {
-  constexpr std::uint64_t kMost = 1'000'000'000'000;
+  constexpr std::uint64_t kMostBetween = 1'000'000'000'000;
   const auto before = [&](std::string_view unit) { return value.substr(0, value.size() - unit.size()); };
   arguments.checkpoint_every = {};
   if (value.ends_with("steps"))
-    arguments.checkpoint_every.steps = number<std::uint64_t>(before("steps"), 1, kMost);
+    arguments.checkpoint_every.steps = number<std::uint64_t>(before("steps"), 1, kMostBetween);
   else if (value.ends_with("s"))
     arguments.checkpoint_every.seconds = number<double>(before("s"), 1e-3, 1e9);
   else
-    arguments.checkpoint_every.epochs = number<std::uint64_t>(value, 1, kMost);
+    arguments.checkpoint_every.epochs = number<std::uint64_t>(value, 1, kMostBetween);
 }
 
 void set_jit(Arguments& arguments, std::string_view value) {

@@ -29,7 +29,7 @@ struct Packed {
 };
 
 Packed packed(const BufferTable& table, const Arguments& arguments) {
-  const Interruptible looked_for;
+  const Interruptible interruptible;
   const auto start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   PackingSearch search;

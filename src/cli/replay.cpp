@@ -83,7 +83,7 @@ Arguments arguments_of(const StoredRun& run) {
 }
 
 // Where the two part first.
-struct Difference {
+struct ReplayDifference {
   std::uint64_t step = 0;
   std::string epoch, what, was, now;
 };
@@ -109,27 +109,27 @@ class Comparison {
   void see_end(const std::string& hash) {
     if (found_) return;
     if (next_ < run_.rows.size()) return look(run_.rows[next_], "report", "there", "not there");
-    if (run_.hash && *run_.hash != hash) found_ = Difference{0, "", "weights_hash", *run_.hash, hash};
+    if (run_.hash && *run_.hash != hash) found_ = ReplayDifference{0, "", "weights_hash", *run_.hash, hash};
   }
 
   std::size_t reports() const { return next_; }
-  const std::optional<Difference>& found() const { return found_; }
+  const std::optional<ReplayDifference>& found() const { return found_; }
 
  private:
   void look(const StoredRow& row, std::string_view what, const std::string& was, const std::string& now) {
-    if (!found_ && was != now) found_ = Difference{row.step, row.epoch, std::string(what), was, now};
+    if (!found_ && was != now) found_ = ReplayDifference{row.step, row.epoch, std::string(what), was, now};
   }
 
   const StoredRun& run_;
   std::size_t next_ = 0;  // of the rows
-  std::optional<Difference> found_;
+  std::optional<ReplayDifference> found_;
 };
 
 std::string as_json(const StoredRun& run, const Comparison& comparison, const std::string& hash) {
   JsonWriter json;
   json.begin_object().member("run", run.folder).member("reports", comparison.reports());
   json.member("same", !comparison.found()).key("difference");
-  if (const std::optional<Difference>& found = comparison.found()) {
+  if (const std::optional<ReplayDifference>& found = comparison.found()) {
     json.begin_object().member("step", found->step).member("what", found->what);
     json.member("was", found->was).member("now", found->now).end_object();
   } else {
@@ -138,7 +138,7 @@ std::string as_json(const StoredRun& run, const Comparison& comparison, const st
   return json.member("weights_hash", hash).end_object().text() + "\n";
 }
 
-[[noreturn]] void refuse(const StoredRun& run, const Difference& found) {
+[[noreturn]] void refuse(const StoredRun& run, const ReplayDifference& found) {
   const std::string place =
       found.step == 0 ? "at the end" : fmt::format("after step {} (epoch {})", found.step, found.epoch);
   std::string hint = "other data, another machine, or --executor=cuda with --math=fast give other bits";

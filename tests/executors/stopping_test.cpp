@@ -13,7 +13,7 @@
 namespace graphrun {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
 // A line through noisy points: the validation's loss falls, then rises.
 Model noisy_line(std::int64_t epochs = 400) {
@@ -51,12 +51,12 @@ TEST(Stopping, CountsEvaluationsWithoutABetterOne) {
   model.train.early_stopping->min_delta = 0.1;
   StoppingState state;
   Stopping stopping(model, of(0), state);
-  EXPECT_TRUE(stopping.see(of(kNan), 1, 10).is_best == false);
+  EXPECT_TRUE(stopping.see(of(kNoNumber), 1, 10).is_best == false);
   EXPECT_TRUE(stopping.see(of(1.0), 2, 20).is_best);
   EXPECT_FALSE(stopping.see(of(0.95), 3, 30).is_best);  // by no more than min_delta
   EXPECT_TRUE(stopping.see(of(0.8), 4, 40).is_best);
   EXPECT_FALSE(stopping.see(of(0.8), 5, 50).stops);
-  const Stopping::Decision last = stopping.see(of(kNan), 6, 60);  // is no better one
+  const Stopping::Decision last = stopping.see(of(kNoNumber), 6, 60);  // is no better one
   EXPECT_TRUE(last.stops);
   EXPECT_EQ(stopping.best().epoch, 4);
   EXPECT_EQ(stopping.best().step, 40u);
@@ -201,7 +201,7 @@ TEST(Stopping, RefusesWhatItCannotGoBy) {
   EXPECT_EQ(with([](Model&, EarlyStopping&) {}), "");
   EXPECT_EQ(with([](Model&, EarlyStopping& s) { s.monitor = "accuracy"; }), "train.monitor");
   EXPECT_EQ(with([](Model&, EarlyStopping& s) { s.patience = 0; }), "train.range");
-  EXPECT_EQ(with([](Model&, EarlyStopping& s) { s.min_delta = kNan; }), "train.range");
+  EXPECT_EQ(with([](Model&, EarlyStopping& s) { s.min_delta = kNoNumber; }), "train.range");
   EXPECT_EQ(with([](Model& m, EarlyStopping&) { m.data.splits.pop_back(); }), "train.no_validation");
   EXPECT_EQ(with([](Model& m, EarlyStopping& s) {
               m.train.metrics.push_back({"gain", m.graph.expression("gain = mean(p)")});
