@@ -9,16 +9,12 @@
 #include <set>
 
 #include "fixture.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string content(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 // ---- event files, read by the definition: bit by bit where the program has a table
 
@@ -133,7 +129,8 @@ TEST_F(Logs, TheSameInEachFormat) {
       graphrun({model_, "-q", "--assert-no-alloc", "--log", path("a.csv"), "--log=" + path("a.jsonl"), "--tensorboard",
                 path("tb"), "--watch=p", "--hash-weights"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const std::vector<std::string> csv = lines(content(path("a.csv"))), json = lines(content(path("a.jsonl")));
+  const std::vector<std::string> csv = lines(test::content_of(path("a.csv"))),
+                                 json = lines(test::content_of(path("a.jsonl")));
   ASSERT_EQ(csv.size(), 21u);
   ASSERT_EQ(json.size(), 20u);
   EXPECT_EQ(csv[0],
@@ -142,7 +139,7 @@ TEST_F(Logs, TheSameInEachFormat) {
   const std::vector<fs::path> files = event_files("tb");
   ASSERT_EQ(files.size(), 1u);
   EXPECT_TRUE(has(files[0].filename().string(), "tfevents"));
-  const std::vector<std::string> events = records(content(files[0]));
+  const std::vector<std::string> events = records(test::content_of(files[0]));
   ASSERT_EQ(events.size(), 22u);
   EXPECT_EQ(fields(events[0]).find(3)->second, "brain.Event:2");
   EXPECT_EQ(fields(fields(events[1]).find(7)->second).count(1), 1u);  // SessionLog.START
@@ -175,7 +172,7 @@ TEST_F(Logs, NotANumber) {
   model["train"]["optimizer"]["sgd"]["lr"] = 1e20;
   file("line.json", model.dump());
   ASSERT_EQ(graphrun({model_, "-q", "--log", path("a.jsonl"), "--log", path("a.csv")}).code, 1);
-  for (const std::string& line : lines(content(path("a.jsonl")))) EXPECT_TRUE(Json::accept(line)) << line;
+  for (const std::string& line : lines(test::content_of(path("a.jsonl")))) EXPECT_TRUE(Json::accept(line)) << line;
 }
 
 TEST_F(Logs, FilesThatCannotBe) {
@@ -189,7 +186,7 @@ TEST_F(Logs, FilesThatCannotBe) {
   const Outcome full = graphrun({model_, "-q", "--json", "--log", path("full.jsonl"), "--log", path("a.jsonl")});
   EXPECT_EQ(full.code, 1) << full.err;
   EXPECT_TRUE(has(full.err, "full.jsonl")) << full.err;
-  EXPECT_EQ(lines(content(path("a.jsonl"))).size(), 20u);
+  EXPECT_EQ(lines(test::content_of(path("a.jsonl"))).size(), 20u);
   EXPECT_TRUE(has(full.out, "weights_hash")) << full.out;
   expect_refused(graphrun({model_, "--watch", "q"}), {"no training step computes a 'q'"});
 }
@@ -201,12 +198,12 @@ TEST_F(Logs, OfARunThatIsKilled) {
                              path("a.csv") + " --log " + path("a.jsonl") + " --tensorboard " + path("tb");
   const Outcome outcome = run({"/bin/sh", "-c", killed});
   EXPECT_NE(outcome.code, 0);
-  const std::string json = content(path("a.jsonl"));
+  const std::string json = test::content_of(path("a.jsonl"));
   ASSERT_FALSE(json.empty());
   EXPECT_EQ(json.back(), '\n');
   std::uint64_t step = 0;
   for (const std::string& line : lines(json)) EXPECT_EQ(Json::parse(line)["step"], ++step);
-  const std::vector<std::string> events = records(content(event_files("tb").front()));
+  const std::vector<std::string> events = records(test::content_of(event_files("tb").front()));
   ASSERT_GT(events.size(), 2u);
   for (std::size_t i = 2; i < events.size(); ++i) EXPECT_EQ(event_of(events[i]).step, i - 1);
 }

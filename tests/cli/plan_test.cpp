@@ -9,16 +9,10 @@
 
 #include "fixture.h"
 #include "support/no_slack.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun::testing {
 namespace {
-
-std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> cells(const std::string& line) {
   std::vector<std::string> result;
@@ -67,12 +61,12 @@ TEST_F(Buffers, ArePackedAndWrittenInTheOrderOfTheFile) {
   EXPECT_EQ(packed.code, 0) << packed.err;
   for (const char* part : {"4 buffers", "height", "8 bytes", "optimal", "fits"})
     EXPECT_TRUE(has(packed.out, part)) << packed.out;
-  const std::vector<std::string> csv = lines(content(out));
+  const std::vector<std::string> csv = lines(test::content_of(out));
   ASSERT_EQ(csv.size(), 5u);
   EXPECT_EQ(csv[0], "id,lower,upper,size,offset");
   EXPECT_EQ(csv[1].substr(0, 9), "b1,0,3,4,");
   EXPECT_EQ(csv[4].substr(0, 5), "\"b,4\"");
-  EXPECT_EQ(graphrun({"plan", "--buffers", in, "--csv"}).out, content(out));
+  EXPECT_EQ(graphrun({"plan", "--buffers", in, "--csv"}).out, test::content_of(out));
 }
 
 TEST_F(Buffers, WithoutACapacityTheHeightIsAsLowAsCanBe) {
@@ -123,7 +117,7 @@ TEST_F(Buffers, WhatDoesNotFitIsExitCode3AndNoFile) {
   const Outcome packed =
       graphrun({"plan", "--buffers", problem({1000, 1 << 20, 300}), "--capacity=1048576", "-o", out});
   EXPECT_EQ(packed.code, 0) << packed.err;
-  EXPECT_EQ(fault_of(lines(content(out)), 1 << 20), "");
+  EXPECT_EQ(fault_of(lines(test::content_of(out)), 1 << 20), "");
 }
 
 TEST_F(Buffers, BadLinesAreToldWithTheirPlace) {
@@ -163,7 +157,7 @@ TEST_F(PlanForms, CsvIsWhatOtherSolversRead) {
   EXPECT_EQ(fault_of(csv, plan["arena_bytes"]), "");
   const std::string path = (folder_ / "plan.csv").string();
   EXPECT_EQ(graphrun({"plan", model_, "--csv", "-o", path}).code, 0);
-  EXPECT_EQ(content(path), outcome.out);
+  EXPECT_EQ(test::content_of(path), outcome.out);
   EXPECT_EQ(graphrun({"plan", "--buffers", path, "--capacity", plan["arena_bytes"].dump()}).code, 0);
 }
 
@@ -179,14 +173,14 @@ TEST_F(PlanForms, ThePageStandsAlone) {
 TEST_F(PlanForms, ALockTellsOfAnotherPlan) {
   const std::string lock = (folder_ / "plan.lock").string();
   ASSERT_EQ(graphrun({"plan", model_, "--lock", lock}).code, 0);
-  const std::string before = content(lock);
+  const std::string before = test::content_of(lock);
   EXPECT_TRUE(has(before, "graphrun plan lock 1\nprogram line for host\n")) << before;
   EXPECT_EQ(graphrun({"plan", model_, "--check", lock}).code, 0);
   const Outcome other = graphrun({"plan", model_, "--batch=2", "--check", lock, "--lock", lock});
   EXPECT_EQ(other.code, 3);
   EXPECT_TRUE(has(other.err, "plan.lock' tells of another plan")) << other.err;
   for (const char* part : {"- data/train/x: data f32(4, 1)", "\n+ "}) EXPECT_TRUE(has(other.out, part)) << other.out;
-  EXPECT_EQ(content(lock), before) << "a lock that does not hold is not replaced";
+  EXPECT_EQ(test::content_of(lock), before) << "a lock that does not hold is not replaced";
   expect_refused(graphrun({"plan", model_, "--check", model_}), {"is no lock file"});
   expect_refused(graphrun({"plan", model_, "--check", "nowhere.lock"}), {"nowhere.lock", "cannot be read"});
   expect_refused(graphrun({"plan", model_, "--lock", "/nowhere/plan.lock"}), {"/nowhere/plan.lock"});
