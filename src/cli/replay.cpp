@@ -14,6 +14,7 @@
 #include "json_writer.h"
 #include "open.h"
 #include "progress.h"
+#include "stored_arguments.h"
 #include "stored_log.h"
 #include "terminal.h"
 #include "verbs.h"
@@ -50,36 +51,6 @@ StoredRun stored_run(const Arguments& arguments) {
     throw Error(ErrorKind::input, "replay.nothing",
                 fmt::format("the run '{}' has left nothing to compare with: no log and no result", run.folder));
   return run;
-}
-
-// Those of the run's own command, with the model that it kept; what is written then is not written again.
-Arguments arguments_of(const StoredRun& run) {
-  const fs::path given_in(run.origin.folder);
-  const auto placed = [&](const std::string& path) { return path.empty() ? path : (given_in / path).string(); };
-  const std::string model = (fs::path(run.folder) / "model.json").string();
-  std::vector<const char*> words;
-  bool names_executor = false;
-  for (const std::string& word : run.origin.command) {
-    words.push_back(word == run.origin.model_file ? model.c_str() : word.c_str());
-    names_executor = names_executor || word.starts_with("--executor");
-  }
-  Arguments arguments = parse(static_cast<int>(words.size()), words.data());
-  arguments.model = model;
-  arguments.load.overrides.clear();  // which are in it
-  const std::string original = placed(run.origin.model_file);
-  arguments.load.weights = placed(arguments.load.weights);
-  if (arguments.load.weights.empty() && original.ends_with(".safetensors")) arguments.load.weights = original;
-  // Data files were looked for beside the model first.
-  const std::string beside = fs::path(original).parent_path().string();
-  if (arguments.load.data_dir.empty())
-    arguments.load.data_dir = beside;
-  else
-    arguments.load.data_dir = placed(arguments.load.data_dir);
-  std::string& executor = arguments.session.executor;
-  if (!names_executor || executor == "auto") executor = run.origin.executor;
-  if (executor.find('/') != std::string::npos) executor = placed(executor);
-  arguments.session.profiling = Profiling::off;
-  return arguments;
 }
 
 // Where the two part first.
@@ -152,7 +123,7 @@ std::string as_json(const StoredRun& run, const Comparison& comparison, const st
 
 int run_replay(const Arguments& given, Diagnostics& diagnostics) {
   const StoredRun run = stored_run(given);
-  const Arguments arguments = arguments_of(run);
+  const Arguments arguments = stored_arguments(run.folder, run.origin);
   Session session = open_session(arguments, diagnostics);
   Comparison comparison(run);
   {

@@ -14,6 +14,7 @@
 #include "open.h"
 #include "report_page.h"
 #include "results.h"
+#include "stored_arguments.h"
 #include "terminal.h"
 #include "verbs.h"
 
@@ -84,6 +85,8 @@ int run_report(const Arguments& given, Diagnostics& diagnostics) {
   const RunRecord run = read_run(folder);
   arguments.model = in_run(folder, "model.json");
   arguments.load.weights = in_run(folder, "weights.npz");
+  if (!is_given(arguments.load.data_dir))
+    arguments.load.data_dir = stored_arguments(folder, read_origin(folder)).load.data_dir;
   Session session = open_session(arguments, diagnostics);
   const Results results = evaluated(session);
   ReportSource source;

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "fixture.h"
+#include "support/variable.h"
 
 namespace graphrun::testing {
 namespace {
@@ -93,6 +94,21 @@ TEST_F(Replay, FromAnotherFolder) {
             0);
   const Outcome outcome = replay();
   EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+// Whatever the environment says of data.
+TEST_F(Replay, AndReportsFindTheDataThatTheRunFound) {
+  file("models/points.csv", "a,b\n0,1\n1,3\n2,5\n3,7\n");
+  Json model = Json::parse(kLine);
+  model["data"] = Json::parse(R"({"train": {"csv": "points.csv", "x": "a", "y": "b"}})");
+  const std::string path = file("models/table.json", model.dump());
+  const std::string run = (folder_ / "runs" / "one").string();
+  ASSERT_EQ(graphrun({path, "--quiet", "--run-dir", (folder_ / "runs").string(), "--run-name", "one"}).code, 0);
+  const test::Variable data("GRAPHRUN_DATA", folder_.string());
+  const Outcome replayed = graphrun({"replay", run, "--quiet"});
+  EXPECT_EQ(replayed.code, 0) << replayed.err;
+  const Outcome report = graphrun({"report", run});
+  EXPECT_EQ(report.code, 0) << report.err;
 }
 
 TEST_F(Replay, OfATrainingThatStoppedEarly) {
