@@ -1,6 +1,7 @@
 #include "base/byte_size.h"
 
 #include <charconv>
+#include <limits>
 
 namespace graphrun {
 
@@ -15,8 +16,8 @@ std::optional<std::uint64_t> parse_byte_size(std::string_view text) {
   unit.remove_prefix(1);
   if (at == std::string_view::npos || (!unit.empty() && unit != "iB")) return std::nullopt;
   std::uint64_t bytes = 0;
-  if (__builtin_mul_overflow(count, std::uint64_t{1} << (10 * (at + 1)), &bytes)) return std::nullopt;
-  return bytes;
+  const bool too_large = __builtin_mul_overflow(count, std::uint64_t{1} << (10 * (at + 1)), &bytes);
+  return too_large ? std::numeric_limits<std::uint64_t>::max() : bytes;
 }
 
 }  // namespace graphrun

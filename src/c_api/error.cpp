@@ -1,6 +1,8 @@
 // error.cpp: gr_error, and exceptions as one.
+#include <array>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "base/json_text.h"
 #include "c_api/guard.h"
@@ -8,13 +10,19 @@
 namespace graphrun::c_api {
 namespace {
 
-// Never freed, so that it is there when nothing can be allocated.
-gr_error& out_of_memory() {
-  static gr_error error{ErrorKind::device, "out of memory",
-                        "[{\"code\": \"memory.host\", \"message\": \"out of memory\"}]"};
-  return error;
-}
-[[maybe_unused]] const gr_error& made_at_start = out_of_memory();
+// Never freed, and nothing is allocated for it.
+constinit gr_error out_of_memory{ErrorKind::device, "out of memory",
+                                 "[{\"code\": \"memory.host\", \"message\": \"out of memory\"}]"};
+
+// All others, with their texts.
+struct OwnedError : gr_error {
+  OwnedError(ErrorKind of, std::string message_text, std::string json_text)
+      : gr_error{of, nullptr, nullptr}, texts{std::move(message_text), std::move(json_text)} {
+    message = texts[0].c_str();
+    json = texts[1].c_str();
+  }
+  std::array<std::string, 2> texts;
+};
 
 std::string json_of(const Error& error) {
   std::vector<json::Value> diagnostics;
@@ -34,7 +42,7 @@ std::string json_of(const Error& error) {
 }
 
 gr_error* made(const Error& error) {
-  return new gr_error{error.kind(), error.what(), json_of(error)};
+  return new OwnedError(error.kind(), error.what(), json_of(error));
 }
 
 }  // namespace
@@ -46,14 +54,14 @@ gr_error* caught() noexcept {
     } catch (const Error& error) {
       return made(error);
     } catch (const std::bad_alloc&) {
-      return &out_of_memory();
+      return &out_of_memory;
     } catch (const std::exception& error) {  // a broken rule of our own
       return made(Error(ErrorKind::run, "internal", error.what(), "this is a mistake in graphrun: please report it"));
     } catch (...) {
       return made(Error(ErrorKind::run, "internal", "an exception that is none of ours"));
     }
   } catch (...) {  // no memory for the error
-    return &out_of_memory();
+    return &out_of_memory;
   }
 }
 
@@ -95,13 +103,13 @@ gr_kind gr_error_kind(const gr_error* error) {
   return GR_RUN;
 }
 const char* gr_error_message(const gr_error* error) {
-  return error == nullptr ? "" : error->message.c_str();
+  return error == nullptr ? "" : error->message;
 }
 const char* gr_error_json(const gr_error* error) {
-  return error == nullptr ? "[]" : error->json.c_str();
+  return error == nullptr ? "[]" : error->json;
 }
 void gr_error_free(gr_error* error) {
-  if (error != &c_api::out_of_memory()) delete error;
+  if (error != &c_api::out_of_memory) delete static_cast<c_api::OwnedError*>(error);
 }
 void gr_text_free(char* text) {
   std::free(text);

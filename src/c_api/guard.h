@@ -11,8 +11,8 @@
 
 struct gr_error {
   graphrun::ErrorKind kind;
-  std::string message;
-  std::string json;
+  const char* message;
+  const char* json;
 };
 
 namespace graphrun::c_api {

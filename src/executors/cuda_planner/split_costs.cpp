@@ -134,16 +134,22 @@ TileCosts split_costs(const RegionSignature& region, const Target& target) {
   }
   const std::vector<BlockStep> steps = block_steps(region);
   const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
+  // A finished Program (load_check.cpp) comes without edges, which the plan depends on: there a block only has to be
+  // able.
+  if (region.makers.empty()) {
+    for (const BlockStep& step : steps) {
+      tile.fault = block_fault(step);
+      if (!tile.fault.empty()) return tile;
+    }
+    tile.costs.push_back({StepTiling{256, 2, std::max(1u, processors / 2), 0, 1, RowTile::split}, 0});
+    return tile;
+  }
   for (const std::uint32_t cluster : {8u, 4u, 2u}) {
     if (cluster > static_cast<std::uint32_t>(target.cluster_blocks)) continue;
     // As many as are resident at a time: clusters do not tile the multiprocessors.
     const std::uint32_t most = std::max(1u, cluster == 2 ? processors / 2 : processors / cluster * 15 / 16);
     for (const std::uint32_t threads : {256u, 512u}) {
       StepTiling tiling{threads, cluster, most, 0, 1, RowTile::split};
-      if (region.makers.empty()) {  // of a finished Program, whose kernel says more
-        tile.costs.push_back({tiling, 0});
-        return tile;
-      }
       const SplitPlan plan = split_plan(steps, region.capacity, tiling);
       if (!plan.fault.empty()) {
         tile.fault = plan.fault;

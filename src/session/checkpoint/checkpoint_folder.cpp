@@ -61,7 +61,7 @@ bool sync_folder(int folder) {
 
 }  // namespace
 
-struct CheckpointFolder::Impl {
+struct __attribute__((visibility("hidden"))) CheckpointFolder::Impl {  // within a class that is exported
   Impl() = default;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
