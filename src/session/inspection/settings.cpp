@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::size_t kLongest = 80;  // of a value: longer ones are data, which nobody types
 
-const std::vector<std::string> kFlags = {"true", "false"};
+std::vector<std::string> flag_words() {
+  return {"true", "false"};
+}
 
 std::string value_text(const json::Value& value) {
   return value.kind == json::Kind::string ? value.string : json::line(value);
@@ -45,7 +47,7 @@ class SettingList {
     std::string text = value_text(value);
     if (text.size() > kLongest) return;
     settings_.push_back(
-        {path, std::move(text), value.kind == json::Kind::boolean ? kFlags : std::vector<std::string>()});
+        {path, std::move(text), value.kind == json::Kind::boolean ? flag_words() : std::vector<std::string>()});
   }
 
   // Its operands are other entries of the graph; what it leaves out is a setting all the same.
