@@ -5,7 +5,6 @@
 
 #include <ucontext.h>
 
-#include <csetjmp>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -25,13 +24,16 @@ class Fiber {
  private:
   static void enter(unsigned low, unsigned high);
   void run();
+  [[gnu::noinline]] void jump_in();
+  [[gnu::noinline]] void jump_out();
   void check_stack() const;
 
   std::function<void()> function_;
   std::unique_ptr<std::byte[]> stack_;
   bool started_ = false, returned_ = false;
   ucontext_t inside_{}, outside_{};
-  jmp_buf inside_jump_{}, outside_jump_{};
+  void* inside_jump_[5] = {};  // as the compiler's jumps want them
+  void* outside_jump_[5] = {};
   // What the address sanitizer knows of the two stacks.
   void* inside_fake_ = nullptr;
   void* outside_fake_ = nullptr;
