@@ -32,8 +32,7 @@ std::vector<LogColumn> columns_of(const Session& session, bool hashes) {
 }
 
 std::unique_ptr<LogWriter> text_log(OutputFile& file) {
-  const std::string& path = file.path();
-  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return std::make_unique<JsonLog>(file);
+  if (is_json_log(file.path())) return std::make_unique<JsonLog>(file);
   return std::make_unique<CsvLog>(file);
 }
 

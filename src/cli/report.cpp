@@ -7,10 +7,10 @@
 #include <fstream>
 #include <iterator>
 
-#include "curves.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
 #include "graphrun/run_folder.h"
+#include "loss_curves.h"
 #include "open.h"
 #include "report_page.h"
 #include "results.h"
@@ -37,24 +37,6 @@ void check_weights(const std::string& folder) {
   if (std::filesystem::exists(in_run(folder, "weights.npz"), ignored)) return;
   throw Error(ErrorKind::input, "report.weights", fmt::format("the run '{}' has no weights", folder),
               "it still runs, has failed, or --save-weights named another file");
-}
-
-// A log with other columns, or none, has no curves here: --log may have named another file.
-plot::Figure curves_of(const std::string& log) {
-  plot::Figure figure;
-  figure.x.label = "epoch";
-  figure.y.label = "loss";
-  std::error_code ignored;
-  if (!std::filesystem::exists(log, ignored)) return figure;
-  const Table table = read_table(log);
-  std::vector<std::size_t> columns;
-  for (std::size_t i = 0; i < table.columns.size(); ++i)
-    if (table.columns[i] == "loss" || table.columns[i] == "validation_loss") columns.push_back(i);
-  if (columns.empty()) return figure;
-  std::vector<Points> curves = read_curves(table, find_column(table, "epoch"), columns);
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    figure.series.push_back({table.columns[columns[i]], std::move(curves[i].x), std::move(curves[i].y), i, 0});
-  return figure;
 }
 
 std::vector<std::pair<std::string, std::string>> facts_of(const RunRecord& run) {
@@ -91,7 +73,7 @@ int run_report(const Arguments& given, Diagnostics& diagnostics) {
   const Results results = evaluated(session);
   ReportSource source;
   source.heading = "run " + run.name;
-  source.curves = curves_of(in_run(folder, "log.csv"));
+  source.curves = loss_curves_of(in_run(folder, "log.csv"));
   source.facts = facts_of(run);
   source.graph_text = graph_of(arguments);
   source.environment = text_of(in_run(folder, "run.json"));

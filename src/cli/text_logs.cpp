@@ -28,6 +28,10 @@ void append_number(Line& line, const LogColumn& column, const LogCell& cell) {
 
 }  // namespace
 
+bool is_json_log(const std::string& path) {
+  return path.ends_with(".jsonl") || path.ends_with(".ndjson");
+}
+
 bool CsvLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   columns_ = columns;
   for (const LogColumn& column : columns) {

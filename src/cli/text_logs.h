@@ -11,6 +11,8 @@
 
 namespace graphrun::cli {
 
+bool is_json_log(const std::string& path);  // by its name
+
 class CsvLog : public LogWriter {
  public:
   explicit CsvLog(OutputFile& file) : file_(file), lines_(&file) {}

@@ -23,15 +23,16 @@
 #include "history.h"
 #include "interrupt.h"
 #include "line_file.h"
+#include "loss_curves.h"
 #include "open.h"
 #include "output_files.h"
-#include "plot/figure.h"
 #include "profile.h"
 #include "progress.h"
 #include "report_page.h"
 #include "results.h"
 #include "run_folder.h"
 #include "terminal.h"
+#include "text_logs.h"
 #include "verbs.h"
 #include "waiting.h"
 
@@ -93,40 +94,6 @@ class Attempts {
   bool out_of_memory_ = false;
 };
 
-// The losses of a report's page: as many as there are epochs, and room for them before the first step.
-class LossCurves {
- public:
-  explicit LossCurves(const Session& session, bool wanted) : wanted_(wanted) {
-    if (!wanted_) return;
-    const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(session.model().train.epochs + 1, 1, 1 << 20));
-    for (plot::Series* series : {&loss_, &validation_}) {
-      series->x.reserve(most);
-      series->y.reserve(most);
-    }
-  }
-  void report(const Report& report) {
-    if (!wanted_ || loss_.x.size() == loss_.x.capacity()) return;
-    const auto add = [&](plot::Series& series, double loss) {
-      series.x.push_back(static_cast<double>(report.epoch));
-      series.y.push_back(loss);
-    };
-    add(loss_, report.loss);
-    if (report.validation != nullptr) add(validation_, report.validation->loss);
-  }
-  plot::Figure figure() {
-    plot::Figure figure;
-    figure.x.label = "epoch";
-    figure.y.label = "loss";
-    figure.series.push_back(std::move(loss_));
-    if (!validation_.x.empty()) figure.series.push_back(std::move(validation_));
-    return figure;
-  }
-
- private:
-  bool wanted_;
-  plot::Series loss_{"loss", {}, {}, 0, 0}, validation_{"validation_loss", {}, {}, 1, 0};
-};
-
 std::vector<std::pair<std::string, std::string>> facts_of_training(const TrainResult& training) {
   const double steps = static_cast<double>(training.steps - training.first_step);
   const double rate = training.seconds > 0 ? steps / training.seconds : 0;
@@ -158,6 +125,12 @@ void save_or_rescue(Session& session, OutputFile& file) {
     found.insert(found.end(), error.diagnostics().begin(), error.diagnostics().end());
   }
   throw Error(ErrorKind::run, std::move(found));
+}
+
+// The first --log of rows that a page can read.
+std::string csv_log(const Arguments& arguments) {
+  const auto csv = std::ranges::find_if_not(arguments.logs, is_json_log);
+  return csv == arguments.logs.end() ? "" : *csv;
 }
 
 // Those of the steps before the checkpoint, where the old file has them.
@@ -284,7 +257,7 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   if (outputs.report && !interrupted()) {
     attempts.run([&] {
       ReportSource source;
-      source.curves = curves.figure();
+      source.curves = curves.figure(checkpoints.resumed() ? csv_log(arguments) : "");
       source.facts = facts_of_training(*results.training);
       source.graph_text = graph_of(arguments);
       source.environment = described_environment(arguments.command, session);

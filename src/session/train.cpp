@@ -181,11 +181,10 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     if (pauses.evaluates(result.steps)) {
       if (!evaluate(*validation, metrics)) return false;
       report.validation = &metrics;
-      if (metrics.loss < progress.best_loss) {
-        progress.best_loss = metrics.loss;
-        progress.best_step = result.steps;
-      }
       const Stopping::Decision decision = stopping.see(metrics, result.epochs, result.steps);
+      const bool is_lowest = metrics.loss < progress.best_loss;
+      if (is_lowest) progress.best_loss = metrics.loss;
+      if (model.train.early_stopping ? decision.is_best : is_lowest) progress.best_step = result.steps;
       if (decision.is_best) best.take(*runnable);
       if (decision.lowers_lr) write_lr_factor(progress.stopping.lr_factor);
       result.stopped_early = decision.stops;

@@ -488,6 +488,24 @@ TEST(CheckpointFolders, KeepTheNewestAndTheBest) {
   EXPECT_EQ(other.evaluate("validation").loss, best->validation);
 }
 
+TEST(CheckpointFolders, KeepTheBestByWhatEarlyStoppingMonitors) {
+  const test::TemporaryFolder folder;
+  const auto model = [] {
+    Model one = small_model("adam", 6);
+    one.train.early_stopping.emplace().min_delta = 1e9;  // only the first is ever better
+    return one;
+  };
+  Session session(model(), on("cpu"));
+  CheckpointFolder checkpoints(folder.file("ck"), {}, 2);
+  checkpoints.begin(session);
+  TrainOptions options;
+  checkpoints.connect(options);
+  const TrainResult result = session.train(options);
+  ASSERT_TRUE(result.best);
+  Session other(model(), on("cpu"));
+  EXPECT_EQ(load_checkpoint(other, folder.file("ck/best.safetensors")).step, result.best->step);
+}
+
 TEST(CheckpointFolders, ResumeTakesTheNewestThatIsWhole) {
   const test::TemporaryFolder folder;
   const Trained whole = straight(small_model(), on("cpu"), folder);
