@@ -105,7 +105,7 @@ const Verb devices_verb = {
     Words::none,
     "list what executors could run on here, and what they lack",
     R"(Each executor's devices: the name that --executor takes, memory free and total, capability, driver; or one line on
-what is missing. Plug-ins in the folders of --plugin-path are listed too, and what of these folders is not used, with the
+what is missing. Plug-ins in the folders of --plugin-path are listed too, and what of these is not used, with the
 reason. The exit code is 0 either way. --json: an object with the arrays devices and missing.)",
     R"(graphrun devices
 graphrun devices --json)",

@@ -111,7 +111,7 @@ void profile(Arguments& arguments, Profiling how) {
 
 constexpr Flag kFlags[] = {
     {"--executor", "NAME", "Running", kReading,
-     "ref, cpu (the default), cuda, cuda:1, ./plugin.so, ./plugin.so:ARGUMENT, or auto: the fastest",
+     "ref, cpu (the default), cuda, cuda:1, ./plugin.so[:1], or auto: the fastest",
      [](Arguments& a, std::string_view v) { a.session.executor = v; }, Completes::executors, "GRAPHRUN_EXECUTOR"},
     {"--plugin-path", "FOLDERS", "Running", kFinding, "of libgraphrun_NAME.so, the executors NAME; separated by colons",
      set_plugin_path, Completes::folders, "GRAPHRUN_PLUGIN_PATH"},

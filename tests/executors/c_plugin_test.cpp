@@ -181,6 +181,11 @@ TEST(CPlugin, OneOfALaterVersionThatCanDoWithThisOneRuns) {
   EXPECT_EQ(reduced.train().losses, usual.train().losses);
 }
 
+TEST(CPlugin, OneOfVersion1RunsForEver) {
+  Session first = session_on(plugin("first_plugin")), usual = session_on(plugin("matmul_plugin"));
+  EXPECT_EQ(first.train().losses, usual.train().losses);
+}
+
 // What the verifier says of an executor that is wrong.
 std::string difference_of(const std::string& fault) {
   const Variable variable("PLUGIN_FAULT", fault);
