@@ -2,9 +2,18 @@
 // arguments, targets, and what verify finds wrong in them.
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "base/random_bits.h"
+#include "executors/flat_program.h"
+#include "executors/plugin_host.h"
 #include "executors/verify_models.h"
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
+#include "graphrun/op_traits.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/movement.h"
+#include "graphrun/params/random.h"
 #include "graphrun/session.h"
 #include "graphrun/verify.h"
 #include "support/matmul_executor.h"
@@ -184,6 +193,94 @@ TEST(CPlugin, OneOfALaterVersionThatCanDoWithThisOneRuns) {
 TEST(CPlugin, OneOfVersion1RunsForEver) {
   Session first = session_on(plugin("first_plugin")), usual = session_on(plugin("matmul_plugin"));
   EXPECT_EQ(first.train().losses, usual.train().losses);
+}
+
+// ---- what the host gives
+
+std::uint64_t reported = 0;
+
+TEST(CPlugin, ReportsAllocationsAndSteps) {
+  Session session = session_on(kFaulty);
+  const Variable fault("PLUGIN_FAULT", "allocates");
+  watch_allocations([](const char* call, std::uint64_t bytes) {
+    if (std::string_view(call) == "unitAlloc") reported += bytes;
+  });
+  session.advance(3);
+  watch_allocations(nullptr);
+  EXPECT_GT(reported, 0u);
+
+  SessionOptions options;
+  options.executor = kFaulty;
+  const auto runnable = find_executor(kFaulty)->load(plan_program(test::verified_model(), options));
+  EXPECT_EQ(runnable->steps_begun(), 0u);
+  runnable->run(0, 3);
+  EXPECT_EQ(runnable->steps_begun(), 2u);
+}
+
+TEST(CPluginHost, DrawsAsTheLibraryDoes) {
+  std::uint32_t words[6];
+  plugin_host().random_bits(7, 5, 3, 6, words);
+  for (std::uint64_t i = 0; i < 6; ++i) EXPECT_EQ(words[i], bits::word(7, 5, 3 + i));
+  std::set<std::uint64_t> places;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    places.insert(plugin_host().permuted(i, 100, 7, 5));
+    EXPECT_EQ(plugin_host().permuted(i, 100, 7, 5), bits::permuted(i, 100, 7, 5));
+  }
+  EXPECT_EQ(places.size(), 100u);
+  EXPECT_EQ(plugin_host().permuted(3, 0, 7, 5), 3u) << "there is nothing to permute: it ends all the same";
+}
+
+TEST(CPluginHost, AKernelIsFoundOrItIsSaidWhyNot) {
+  const TensorType type{DType::f32, {3}, 0};
+  const std::vector<TensorType> both = {type, type};
+  const FlatSignature add(*find_op("add"), NoParams{}, both, type, false);
+  const float a[] = {1, 2, 3}, b[] = {10, 20, 30};
+  float out[3] = {};
+  gr_operands at{};
+  at.struct_size = sizeof at;
+  at.inputs[0] = a, at.inputs[1] = b, at.output = out, at.capacity = 1;
+  char why[GR_WHY] = {};
+  gr_kernel* kernel = plugin_host().find_kernel(&add.get(), &at, why);
+  ASSERT_NE(kernel, nullptr) << why;
+  plugin_host().run_kernel(kernel);
+  EXPECT_EQ(out[2], 33.0f);
+  plugin_host().free_kernel(kernel);
+  plugin_host().free_kernel(nullptr);
+
+  const auto refused = [&](gr_signature step) {
+    EXPECT_EQ(plugin_host().find_kernel(&step, &at, why), nullptr);
+    return std::string(why);
+  };
+  gr_signature odd = add.get();
+  odd.op = "addd";
+  EXPECT_EQ(refused(odd), "there is no op 'addd'");
+  odd = add.get(), odd.op = nullptr;
+  EXPECT_EQ(refused(odd), "there is no op ''");
+  odd = add.get(), odd.inputs.count = 1;
+  EXPECT_EQ(refused(odd), "add: it takes 2 operands, 1 are given");
+  odd = add.get(), odd.inputs.count = 9;
+  EXPECT_EQ(refused(odd), "a step that is none");
+  odd = add.get(), odd.op = "sum", odd.inputs.count = 1;
+  EXPECT_EQ(refused(odd), "sum: its parameters are those of another op");
+  EXPECT_EQ(plugin_host().find_kernel(nullptr, &at, nullptr), nullptr);
+}
+
+TEST(CPluginHost, AttributesAreThoseOfTheStep) {
+  const TensorType type{DType::f32, {3, 4}, 0};
+  const auto integer = [&](std::string_view op, const Params& params, const char* name) {
+    const FlatSignature step(*find_op(op), params, {&type, 1}, type, false);
+    return gr_integer(&step.get(), name);
+  };
+  EXPECT_EQ(integer("slice", SliceParams{1, 5'000'000'000}, "start"), 5'000'000'000);
+  EXPECT_EQ(integer("matmul", MatmulParams{false, true, Precision::fp32}, "transpose_b"), 1);
+  EXPECT_EQ(integer("matmul", MatmulParams{false, true, Precision::fp32}, "tf32"), 0);
+  EXPECT_EQ(integer("matmul", MatmulParams{false, true, Precision::tf32}, "tf32"), 1);
+  EXPECT_EQ(static_cast<std::uint64_t>(integer("random_uniform", RandomParams{~0ull - 1, 0, 1}, "key")), ~0ull - 1);
+  const FlatSignature turned(*find_op("transpose"), PermuteParams{{1, 0}}, {&type, 1}, type, false);
+  const gr_attribute* axes = gr_find_attribute(&turned.get(), "axes");
+  ASSERT_NE(axes, nullptr);
+  EXPECT_EQ(axes->list_count, 8u);
+  EXPECT_EQ(axes->list[0], 1);
 }
 
 // What the verifier says of an executor that is wrong.

@@ -97,6 +97,7 @@ int faulty_run(void* loaded, uint32_t phase, uint64_t n, char* why) {
   const std::string name = GR_AT(gr_phase, it->program->phases, phase)->name;
   if (is("predicts_nothing") && name == "predict") return 0;
   if (is("forgets_steps") && n > 2) n = 2;
+  if (is("allocates")) host->report_allocation("unitAlloc", 8);
   if (!is("wrong_sum")) return run(loaded, phase, n, why);
   for (uint64_t i = 0; i < n; ++i)
     faulty_run_steps(loaded, phase, 0, static_cast<uint32_t>(it->phases[phase].count), why);
