@@ -62,7 +62,15 @@ class CPlugin {
     }
   }
 
-  // f(why) returns 0 or a gr_kind. `place`: a string, or what gives one when it is needed.
+  template <class F>
+  gr_array list(std::string_view function, F f) const {
+    const gr_array items = call(function, f);
+    if (items.count > 0 && (items.items == nullptr || items.stride == 0))
+      fail(ErrorKind::run, function, {}, fmt::format("it returned {} items that are nowhere", items.count));
+    return items;
+  }
+
+  // f(why) returns 0 or a gr_kind. `place`: what it was called for.
   template <class F>
   void must(std::string_view function, std::string_view place, F f) const {
     char why[GR_WHY] = {};
@@ -200,7 +208,7 @@ class CRunnable final : public Runnable, private StepWatch {
     std::vector<std::pair<std::string, std::uint64_t>> all;
     if (fallback_steps_ > 0) all.emplace_back("fallback_steps", fallback_steps_);
     if (plugin()->counters == nullptr) return all;
-    const gr_array counted = plugin().call("counters", [&] { return plugin()->counters(loaded_); });
+    const gr_array counted = plugin().list("counters", [&] { return plugin()->counters(loaded_); });
     for (std::size_t i = 0; i < counted.count; ++i) {
       const gr_counter* one = GR_AT(gr_counter, counted, i);
       all.emplace_back(one->name == nullptr ? "?" : printable(one->name), one->value);
@@ -299,7 +307,7 @@ class CExecutor final : public Executor {
     DeviceList list;
     if ((*plugin_)->devices == nullptr) return list;
     char why[GR_WHY] = {};
-    const gr_array found = plugin_->call("devices", [&] { return (*plugin_)->devices(plugin_->self(), why); });
+    const gr_array found = plugin_->list("devices", [&] { return (*plugin_)->devices(plugin_->self(), why); });
     why[GR_WHY - 1] = '\0';
     list.missing = printable(static_cast<const char*>(why));
     const auto text = [](const char* given) { return given == nullptr ? std::string() : printable(given); };

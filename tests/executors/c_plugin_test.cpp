@@ -171,8 +171,12 @@ TEST(CPlugin, TellsItsDevices) {
   ASSERT_EQ(list.devices.size(), 1u);
   EXPECT_EQ(list.devices[0].name, "a unit\\x1b[31m");
   EXPECT_EQ(list.devices[0].units, 3);
-  const Variable fault("PLUGIN_FAULT", "no_devices");
-  EXPECT_EQ(find_executor(kFaulty)->devices().missing, "no unit is plugged in");
+  {
+    const Variable fault("PLUGIN_FAULT", "no_devices");
+    EXPECT_EQ(find_executor(kFaulty)->devices().missing, "no unit is plugged in");
+  }
+  const Variable fault("PLUGIN_FAULT", "null_devices");
+  EXPECT_THROW(find_executor(kFaulty)->devices(), Error);
 }
 
 TEST(CPlugin, OneThatNeedsALaterVersionIsRefusedInOneLine) {

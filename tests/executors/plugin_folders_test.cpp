@@ -88,7 +88,7 @@ TEST_F(PluginFolders, WhatOthersMayWriteIsRefused) {
   ::chmod(file.c_str(), 0775);
   EXPECT_EQ(reason_for(file), "others may write it") << "a group is others";
   ::chmod(file.c_str(), 0755);
-  for (const ::mode_t mode : {0777, 0770, 01777}) {
+  for (const ::mode_t mode : {0777u, 0770u, 01777u}) {
     ::chmod(own_.path().c_str(), mode);
     EXPECT_EQ(reason_for(own_.path()), "others may write it") << std::oct << mode;
     EXPECT_FALSE(knows("small"));
