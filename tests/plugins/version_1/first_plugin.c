@@ -1,5 +1,5 @@
-/* first_plugin.c: a plug-in of version 1, with the header of version 1 beside it. Neither file changes any more: that it
-   runs is what is promised. */
+/* first_plugin.c: a plug-in of version 1, with the header of version 1 beside it. Neither file changes any more: that
+   it runs is what is promised. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200112L /* posix_memalign */
 #endif

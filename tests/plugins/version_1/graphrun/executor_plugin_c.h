@@ -12,6 +12,7 @@
    Threads. What create() made may be used by several threads at once, what load() made by one at a time.
    Compatibility. Fields are only added, and at the end: structs begin with struct_size, and arrays are walked with
    GR_AT, which goes by their stride. A field that the other side does not have is as 0. gr_array and gr_type stay. */
+/* NOLINTBEGIN(modernize-deprecated-headers,modernize-use-nullptr): it is C */
 #ifndef GRAPHRUN_EXECUTOR_PLUGIN_C_H
 #define GRAPHRUN_EXECUTOR_PLUGIN_C_H
 
@@ -272,3 +273,4 @@ static inline int64_t gr_rows_of(const gr_operands* at, const gr_tensor_type* ty
 #endif
 
 #endif
+/* NOLINTEND(modernize-deprecated-headers,modernize-use-nullptr) */
