@@ -205,7 +205,7 @@ typedef struct gr_executor {
 
   /* Runs all steps of a phase n times. Allocates nothing; when it returns everything is there to be read. */
   int (*run)(void* loaded, uint32_t phase, uint64_t n, char* why);
-  /* Runs steps [first, last) of a phase once: what verify and graphrun conformance use. */
+  /* Runs steps [first, last) of a phase once: what graphrun verify and graphrun-conformance use. */
   int (*run_steps)(void* loaded, uint32_t phase, uint32_t first, uint32_t last, char* why);
 
   /* Bytes [first, first + size) of a buffer, which has them. */
