@@ -26,6 +26,8 @@ install(FILES ${PROJECT_BINARY_DIR}/package/graphrun.pc DESTINATION ${CMAKE_INST
 # With their data, and what these ask to be told: authors and licences. Not what scripts/get-data fetched.
 install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/graphrun FILES_MATCHING
   PATTERN "*.json" PATTERN "data/*.gz" PATTERN "data/README.md" PATTERN "mnist" EXCLUDE)
+install(FILES examples/xor.cpp examples/matmul_plugin.c examples/matmul_executor.cpp
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/graphrun/examples)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

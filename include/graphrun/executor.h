@@ -8,9 +8,9 @@
 //   - a Runnable belongs to one thread at a time; different Runnables may run in different threads.
 // To add an executor: implement these two classes, or HostExecutor where its memory is the host's (host_executor.h), in
 // a folder of src/executors/, which the build finds by itself, and give it an include and a row in registry.cpp there.
-// `graphrun devices` lists what its devices() says: by default nothing. Or make it a shared library that exports
-// graphrun_executor_plugin() (executor_plugin.h; examples/matmul_executor.cpp), and say --executor=./libmine.so:
-//   g++ -std=c++20 -O2 -shared -fPIC mine.cpp -o libmine.so $(pkg-config --cflags --libs graphrun)
+// `graphrun devices` lists what its devices() says: by default nothing. Or make it a shared library, and say
+// --executor=./libmine.so (docs/executor-plugins.md): in C, with an interface that stays (executor_plugin_c.h), or in
+// C++ with all of this one, for the version of graphrun that it was built with (executor_plugin.h).
 #pragma once
 
 #include <atomic>
@@ -197,9 +197,23 @@ using AllocationHook = void (*)(const char* api, std::uint64_t bytes);
 GRAPHRUN_API void watch_allocations(AllocationHook hook) noexcept;
 GRAPHRUN_API void report_allocation(const char* api, std::uint64_t bytes) noexcept;
 
-// The registry. Names are "ref", "cpu", "cuda", "cuda:1", or a path to a shared library (it holds a '/').
+// The registry. Names are "ref", "cpu", "cuda", "cuda:1", those of plug-ins in the folders of GRAPHRUN_PLUGIN_PATH
+// (libgraphrun_NAME.so), or a path to a shared library, "./x.so" or "./x.so:argument": it holds a '/' before any ':'.
 // Thread-safe. Throws Error: unknown name (with the nearest), a library that does not load, a plug-in of another ABI.
 GRAPHRUN_API std::shared_ptr<Executor> find_executor(std::string_view name);
 GRAPHRUN_API std::vector<std::string> executor_names();  // those that are known by name, in listing order
+
+// The path of a plug-in and what it is given, if the executor is named so. The path ends with the first ".so" before a
+// ':', or with the text.
+struct PluginName {
+  std::string path, argument;
+};
+GRAPHRUN_API std::optional<PluginName> plugin_name(std::string_view executor);
+
+// Folders of GRAPHRUN_PLUGIN_PATH and files in them that are not used, and why.
+struct RefusedPlugin {
+  std::string path, reason;
+};
+GRAPHRUN_API std::vector<RefusedPlugin> refused_plugins();
 
 }  // namespace graphrun

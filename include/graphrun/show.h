@@ -84,6 +84,8 @@ GRAPHRUN_API GraphOutline step_outline(const Model& model);
 GRAPHRUN_API std::string model_schema();
 // docs/ops.md: every op, function, layer, optimizer, schedule and metric with its attributes, made from the registries.
 GRAPHRUN_API std::string op_reference();
+// docs/kernels.md: what executors run: the ops of steps with their operands and attributes, from the same tables.
+GRAPHRUN_API std::string kernel_reference();
 
 // A topic is the name of what a model file may say ("adam", "dense", "standardize"), or of a kind of these
 // ("optimizers", "ops"); a name of two kinds tells both. Throws Error with the nearest topic. From the same registries.

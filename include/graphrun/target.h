@@ -1,5 +1,6 @@
 // target.h: the numbers of a machine that decisions may depend on, as a table: no device is needed to plan for one.
-// Contract: grid, tile, partition and region choices are pure functions of (graph, target).
+// Contract: grid, tile, partition and region choices are pure functions of (graph, target). Rows are only added, and
+// live for ever.
 #pragma once
 
 #include <cstddef>
@@ -51,5 +52,9 @@ struct Target {
 
 GRAPHRUN_API std::span<const Target> targets();
 GRAPHRUN_API const Target& find_target(std::string_view name);  // throws Error with the known names
+
+// A machine of a plug-in: steps run there one by one. Once more is nothing; throws Error where the name is that of
+// another executor's machine.
+GRAPHRUN_API void add_target(std::string_view name, std::string_view executor);
 
 }  // namespace graphrun

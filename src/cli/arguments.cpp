@@ -12,6 +12,7 @@
 
 #include "flags.h"
 #include "graphrun/error.h"
+#include "graphrun/executor.h"
 #include "graphrun/show.h"
 #include "verbs.h"
 
@@ -115,7 +116,7 @@ void apply_flags(const SplitLine& line, Arguments& arguments) {
     const char* value = std::getenv(std::string(flag.variable).c_str());
     if (value == nullptr || *value == '\0') continue;
     // A variable may have been set by anybody: it chooses among our executors and brings no code.
-    if (flag.completes == Completes::executors && std::string_view(value).find('/') != std::string_view::npos) {
+    if (flag.completes == Completes::executors && plugin_name(value)) {
       throw usage(
           "flags",
           fmt::format("{} takes the name of an executor, not the path of a plug-in, got '{}'", flag.variable, value),

@@ -1,5 +1,6 @@
 // devices.cpp: the verb `devices`: what each executor could run on here, or the one line on what it lacks.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <vector>
@@ -27,8 +28,15 @@ std::vector<Found> look() {
       if (error.kind() != ErrorKind::device) throw;
       one.list.missing = error.diagnostics().front().message;
     }
+    if (one.list.devices.empty() && one.list.missing.empty()) {  // a plug-in that tells of none
+      Device& device = one.list.devices.emplace_back();
+      device.id = name;
+      device.name = "a plug-in";
+    }
     found.push_back(std::move(one));
   }
+  for (RefusedPlugin& refused : refused_plugins())
+    found.push_back({printable(refused.path), {{}, "not used: " + refused.reason}});
   return found;
 }
 
@@ -50,22 +58,35 @@ std::string as_json(const std::vector<Found>& found) {
   return json.end_array().end_object().text() + "\n";
 }
 
+// What is known of it: a plug-in may not say all.
+std::string details(const Device& device, std::string_view executor) {
+  std::vector<std::string> parts;
+  if (!device.capability.empty()) parts.push_back(device.capability);
+  if (device.units > 0) {
+    parts.push_back(fmt::format("{} {}", device.units,
+                                executor == "cuda"  ? "multiprocessors"
+                                : device.units == 1 ? "thread"
+                                : executor == "cpu" ? "cores"
+                                                    : "units"));
+  }
+  if (device.memory_total > 0) {
+    constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+    parts.push_back(fmt::format("{:.1f} of {:.1f} GiB free", static_cast<double>(device.memory_free) / gib,
+                                static_cast<double>(device.memory_total) / gib));
+  }
+  if (!device.driver.empty()) parts.push_back("driver for " + device.driver);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::string as_text(const std::vector<Found>& found) {
   std::string text;
   for (const Found& one : found) {
     for (const Device& device : one.list.devices) {
-      text += fmt::format("{:<10}{}\n{:<10}{}, {} {}", device.id, device.name, "", device.capability, device.units,
-                          one.executor == "cuda" ? "multiprocessors"
-                          : device.units == 1    ? "thread"
-                                                 : "cores");
-      if (device.memory_total > 0) {
-        constexpr double gib = 1024.0 * 1024.0 * 1024.0;
-        text += fmt::format(", {:.1f} of {:.1f} GiB free", static_cast<double>(device.memory_free) / gib,
-                            static_cast<double>(device.memory_total) / gib);
-      }
-      text += device.driver.empty() ? "\n" : fmt::format(", driver for {}\n", device.driver);
+      text += fmt::format("{:<10}{}\n", device.id, device.name);
+      const std::string more = details(device, one.executor);
+      if (!more.empty()) text += fmt::format("{:<10}{}\n", "", more);
     }
-    if (!one.list.missing.empty()) text += fmt::format("{:<10}missing: {}\n", one.executor, one.list.missing);
+    if (!one.list.missing.empty()) text += fmt::format("{:<9} missing: {}\n", one.executor, one.list.missing);
   }
   return text;
 }
@@ -84,7 +105,8 @@ const Verb devices_verb = {
     Words::none,
     "list what executors could run on here, and what they lack",
     R"(Each executor's devices: the name that --executor takes, memory free and total, capability, driver; or one line on
-what is missing. The exit code is 0 either way. --json: an object with the arrays devices and missing.)",
+what is missing. Plug-ins in the folders of --plugin-path are listed too, and what of these is not used, with the
+reason. The exit code is 0 either way. --json: an object with the arrays devices and missing.)",
     R"(graphrun devices
 graphrun devices --json)",
     run_devices};

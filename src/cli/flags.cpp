@@ -15,6 +15,9 @@ constexpr std::string_view kRunning = "train eval predict plan verify bench swee
 constexpr std::string_view kPlanning = "train eval predict plan verify bench check sweep";
 constexpr std::string_view kReading = "train eval predict plan verify bench show check sweep";
 
+// Those for which executors are looked for.
+constexpr std::string_view kFinding = "train eval predict plan verify bench show check sweep devices";
+
 // All but those that print text for a shell or for reading.
 constexpr std::string_view kAnswering = "train eval predict plan verify bench show check devices sweep runs replay";
 
@@ -45,6 +48,11 @@ void set_override(Arguments& arguments, std::string_view value) {
 // The library asks for its kernels' instruction set through the environment only.
 void set_isa(Arguments&, std::string_view value) {
   setenv("GRAPHRUN_ISA", std::string(value).c_str(), 1);
+}
+
+// The library looks for plug-ins when an executor is asked for.
+void set_plugin_path(Arguments&, std::string_view value) {
+  setenv("GRAPHRUN_PLUGIN_PATH", std::string(value).c_str(), 1);
 }
 
 // The library asks for the limit where it reads, and says what is wrong with it.
@@ -103,8 +111,10 @@ void profile(Arguments& arguments, Profiling how) {
 
 constexpr Flag kFlags[] = {
     {"--executor", "NAME", "Running", kReading,
-     "ref, cpu (the default), cuda, cuda:1, ./plugin.so, or auto: the fastest",
+     "ref, cpu (the default), cuda, cuda:1, ./plugin.so[:1], or auto: the fastest",
      [](Arguments& a, std::string_view v) { a.session.executor = v; }, Completes::executors, "GRAPHRUN_EXECUTOR"},
+    {"--plugin-path", "FOLDERS", "Running", kFinding, "of libgraphrun_NAME.so, the executors NAME; separated by colons",
+     set_plugin_path, Completes::folders, "GRAPHRUN_PLUGIN_PATH"},
     {"--target", "NAME", "Running", kReading, "plan for this machine: host, h200, ...",
      [](Arguments& a, std::string_view v) { a.session.target = v; }, Completes::targets},
     {"--threads", "N", "Running", kRunning, "of the cpu executor; by default the cores it may use",

@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 
 #include "graphrun/error.h"
+#include "graphrun/executor.h"
 #include "waiting.h"
 
 namespace graphrun::cli {
@@ -41,7 +43,8 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
   if (!arguments.model.empty()) refuse(arguments.model, "the model file");
   if (!arguments.load.weights.empty()) refuse(arguments.load.weights, "the weights that --weights reads");
   if (!arguments.resume.empty()) refuse(arguments.resume, "the checkpoint that --resume reads");
-  if (arguments.session.executor.find('/') != std::string::npos) refuse(arguments.session.executor, "the executor");
+  if (const std::optional<PluginName> plugin = plugin_name(arguments.session.executor))
+    refuse(plugin->path, "the executor");
   refuse("/dev/stdout", "where stdout goes");
   refuse("/dev/stderr", "where stderr goes");
 }

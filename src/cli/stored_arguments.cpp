@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "graphrun/executor.h"
+
 namespace graphrun::cli {
 
 namespace fs = std::filesystem;
@@ -36,7 +38,7 @@ Arguments stored_arguments(const std::string& run, const RunOrigin& origin) {
     arguments.load.data_dir = fs::path(original).parent_path().string();
   std::string& executor = arguments.session.executor;
   if (!names_executor || executor == "auto") executor = origin.executor;
-  if (executor.find('/') != std::string::npos) executor = placed(executor);
+  if (plugin_name(executor)) executor = placed(executor);
   arguments.session.profiling = Profiling::off;
   return arguments;
 }

@@ -1,18 +1,18 @@
-// registry.cpp: executors by name: an explicit list, then plug-in libraries.
-// "cuda" is libgraphrun_cuda.so beside this library; a name with a '/' is the path of any other plug-in.
+// registry.cpp: executors by name: an explicit list, then plug-in libraries: "cuda", which is libgraphrun_cuda.so
+// beside this library, those of the plug-in folders, and any other by its path.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <atomic>
 #include <filesystem>
-#include <map>
-#include <mutex>
 
 #include "executors/cpu/cpu_executor.h"
 #include "executors/cuda_planner/cuda_planner.h"
+#include "executors/plugin_folders.h"
+#include "executors/plugin_library.h"
 #include "executors/ref/ref_executor.h"
 #include "graphrun/error.h"
-#include "graphrun/executor_plugin.h"
+#include "graphrun/host_executor.h"
 
 namespace graphrun {
 namespace {
@@ -61,38 +61,6 @@ class CudaNotBuilt final : public cuda::CudaPlanner {
       "the executor 'cuda' is not there: libgraphrun_cuda.so is not beside libgraphrun.so";
 };
 
-std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view argument) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  // Never closed: executors and what they made may outlive any call here.
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* cause = dlerror();
-    throw Error(ErrorKind::device, "executor.load",
-                fmt::format("{} does not load: {}", path, cause == nullptr ? "unknown cause" : cause));
-  }
-  const auto expect = [&](bool is_so, std::string_view otherwise) {
-    if (!is_so) throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is no executor: {}", path, otherwise));
-  };
-  using Entry = const ExecutorPlugin* (*)();
-  const auto entry = reinterpret_cast<Entry>(dlsym(library, "graphrun_executor_plugin"));
-  expect(entry != nullptr, "it does not export graphrun_executor_plugin()");
-  const ExecutorPlugin* plugin = entry();
-  expect(plugin != nullptr, "graphrun_executor_plugin() gives null");
-  if (plugin->struct_size != sizeof(ExecutorPlugin) || plugin->abi != kExecutorAbi) {
-    throw Error(
-        ErrorKind::input, "executor.abi",
-        fmt::format("{} was built for another version of graphrun, or with other settings of the C++ library: its "
-                    "executor ABI is {:08x}, this one's is {:08x}",
-                    path, plugin->abi, kExecutorAbi),
-        "build the plug-in against the installed headers");
-  }
-  expect(plugin->create != nullptr, "it has no create()");
-  std::shared_ptr<Executor> executor = plugin->create(argument);
-  expect(executor != nullptr, "its create() gives none");
-  return executor;
-}
-
 std::atomic<AllocationHook> allocation_hook{nullptr};
 
 }  // namespace
@@ -117,15 +85,47 @@ HostKernel find_kernel(const StepSignature& step) {
   return {};
 }
 
-std::vector<std::string> executor_names() {
+namespace {
+
+std::vector<std::string> own_names() {
   std::vector<std::string> names;
   for (const BuiltIn& entry : kBuiltIn) names.emplace_back(entry.name);
   names.emplace_back(kCuda);
   return names;
 }
 
+// Whatever is wrong with it, it is an executor that is not available: nobody named the file.
+std::shared_ptr<Executor> load_known(const PluginFile& file, std::string_view argument) {
+  try {
+    return load_plugin(file.path, argument);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::device, error.diagnostics(), error.more());
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> executor_names() {
+  std::vector<std::string> names = own_names();
+  for (PluginFile& file : plugin_files(own_names()).found) names.push_back(std::move(file.name));
+  return names;
+}
+
+std::vector<RefusedPlugin> refused_plugins() {
+  return plugin_files(own_names()).refused;
+}
+
+std::optional<PluginName> plugin_name(std::string_view executor) {
+  if (executor.substr(0, executor.find(':')).find('/') == std::string_view::npos) return std::nullopt;
+  constexpr std::string_view kEnd = ".so:";
+  const std::size_t end = executor.find(kEnd);
+  if (end == std::string_view::npos) return PluginName{std::string(executor), {}};
+  return PluginName{std::string(executor.substr(0, end + kEnd.size() - 1)),
+                    std::string(executor.substr(end + kEnd.size()))};
+}
+
 std::shared_ptr<Executor> find_executor(std::string_view name) {
-  if (name.find('/') != std::string_view::npos) return load_plugin(std::string(name), {});
+  if (const std::optional<PluginName> plugin = plugin_name(name)) return load_plugin(plugin->path, plugin->argument);
   const std::size_t colon = name.find(':');
   const std::string_view stem = name.substr(0, colon);
   const std::string_view argument = colon == std::string_view::npos ? std::string_view{} : name.substr(colon + 1);
@@ -141,10 +141,17 @@ std::shared_ptr<Executor> find_executor(std::string_view name) {
                 "'auto' finds the fastest executor by training a few steps; here one has to be named",
                 fmt::format("known: {}", fmt::join(executor_names(), ", ")));
   }
+  const PluginFiles plugins = plugin_files(own_names());
+  for (const PluginFile& file : plugins.found) {
+    if (file.name == stem) return load_known(file, argument);
+  }
+  std::string message = fmt::format("unknown executor '{}'", name);
+  for (const RefusedPlugin& refused : plugins.refused)
+    message += fmt::format("; not used: {}: {}", printable(refused.path), refused.reason);
   std::string hint = did_you_mean(stem == "gpu" ? kCuda : stem, executor_names());  // not cpu, which is nearer
   if (name.ends_with(".so")) hint = fmt::format("a path holds a '/': ./{}", name);
   throw Error(
-      ErrorKind::input, "executor.unknown", fmt::format("unknown executor '{}'", name),
+      ErrorKind::input, "executor.unknown", std::move(message),
       hint.empty() ? fmt::format("known: {}, or the path of a plug-in", fmt::join(executor_names(), ", ")) : hint);
 }
 

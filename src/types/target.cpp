@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <deque>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graphrun/error.h"
@@ -52,15 +55,54 @@ constexpr Target kTargets[] = {
     {"l4", "cuda", 89, 58, 1536, 101376, 65536, 0, 32 * kMiB, kApart, {}, kGpuElements},
 };
 
+// Whoever holds a span or a row keeps it: a longer table takes the place of one that stays.
+class TargetTable {
+ public:
+  TargetTable() : tables_{std::vector<Target>(std::begin(kTargets), std::end(kTargets))} {}
+
+  std::span<const Target> rows() {
+    const std::lock_guard lock(mutex_);
+    return tables_.back();
+  }
+  void add(std::string_view name, std::string_view executor) {
+    const std::lock_guard lock(mutex_);
+    for (const Target& row : tables_.back()) {
+      if (row.name != name) continue;
+      if (row.executor == executor) return;
+      throw Error(
+          ErrorKind::input, "target.taken",
+          fmt::format("the executor {} brings a target '{}', which is a machine of {}", executor, name, row.executor));
+    }
+    std::vector<Target> longer = tables_.back();
+    Target& added = longer.emplace_back();
+    added.name = texts_.emplace_back(name);
+    added.executor = texts_.emplace_back(executor);
+    tables_.push_back(std::move(longer));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::vector<Target>> tables_;
+  std::deque<std::string> texts_;
+};
+TargetTable& target_table() {
+  static TargetTable one;
+  return one;
+}
+
 }  // namespace
 
 std::span<const Target> targets() {
-  return kTargets;
+  return target_table().rows();
+}
+
+void add_target(std::string_view name, std::string_view executor) {
+  target_table().add(name, executor);
 }
 
 const Target& find_target(std::string_view name) {
   std::vector<std::string> known;
-  for (const Target& target : kTargets) {
+  for (const Target& target : targets()) {
     if (target.name == name) return target;
     known.emplace_back(target.name);
   }

@@ -288,6 +288,36 @@ TEST_F(Cli, SugarReachesTheModel) {
   EXPECT_EQ(result({"--seed=5"})["weights_hash"], result({"--seed=5"})["weights_hash"]);
 }
 
+// In a folder that is the user's alone plug-ins are known by name; what is not taken is told.
+TEST_F(Cli, PluginsOfAFolderAreKnownByName) {
+  const std::filesystem::path plugins = folder_ / "plugins", library = plugins / "libgraphrun_mine.so";
+  std::filesystem::create_directory(plugins);
+  std::filesystem::permissions(plugins, std::filesystem::perms::owner_all);
+  std::filesystem::copy_file(GRAPHRUN_MATMUL_PLUGIN, library);
+  std::filesystem::permissions(library, std::filesystem::perms::owner_all);
+  const std::string flag = "--plugin-path=" + plugins.string();
+  const ProcessOptions variable = {.environment = {"GRAPHRUN_PLUGIN_PATH=" + plugins.string()}};
+
+  EXPECT_TRUE(has(graphrun({"devices", flag}).out, "mine      a plug-in\n")) << graphrun({"devices", flag}).out;
+  EXPECT_TRUE(has(graphrun({"devices"}, variable).out, "mine "));
+  EXPECT_FALSE(has(graphrun({"devices"}).out, "mine "));
+  const Json by_name = Json::parse(graphrun({model_, "--executor=mine", flag, "--json"}).out);
+  const Json by_path = Json::parse(graphrun({model_, "--executor=" + library.string(), "--json"}).out);
+  EXPECT_EQ(by_name["executor"], "matmul_plugin");
+  EXPECT_EQ(by_name["weights_hash"], by_path["weights_hash"]);
+  EXPECT_EQ(graphrun({model_}, {.environment = {variable.environment[0], "GRAPHRUN_EXECUTOR=mine"}}).code, 0);
+  expect_refused(graphrun({model_, "--executor=mine"}), {"unknown executor 'mine'"});
+  expect_refused(graphrun({model_, "--executor=" + library.string() + ":0", "--losses=" + library.string()}),
+                 {"executor"});
+
+  std::filesystem::permissions(plugins, std::filesystem::perms::all);
+  const Outcome open = graphrun({"devices", flag});
+  EXPECT_EQ(open.code, 0);
+  EXPECT_TRUE(has(open.out, plugins.string() + " missing: not used: others may write it")) << open.out;
+  EXPECT_EQ(Json::parse(graphrun({"devices", flag, "--json"}).out)["missing"].back()["executor"], plugins.string());
+  expect_refused(graphrun({model_, "--executor=mine", flag}), {"unknown executor 'mine'", "others may write it"});
+}
+
 // A variable may have been set by anybody: it chooses among what is built in.
 TEST_F(Cli, AVariableBringsNoCode) {
   for (const char* value : {GRAPHRUN_ODD_EXECUTOR, "./x.so", "/"}) {

@@ -18,8 +18,13 @@ namespace graphrun::test {
 void register_values();
 void register_aliases();
 void register_gradients();
+void register_runs();
 
-// Those that are known by name and work here, and one whose ops fall back to the library's kernels.
+// From now on only this executor is tested, and may decline what it wants.
+void test_only(std::shared_ptr<Executor> executor);
+bool is_only_one();
+
+// Those that are known by name and work here, and one whose ops fall back to the library's kernels; or the only one.
 std::vector<std::pair<std::string, std::shared_ptr<Executor>>> tested_executors();
 
 // What a "Values" test checks of one sample.

@@ -35,6 +35,10 @@ TEST(Generated, OpReference) {
   expect_generated(source_folder() + "/docs/ops.md", op_reference());
 }
 
+TEST(Generated, KernelReference) {
+  expect_generated(source_folder() + "/docs/kernels.md", kernel_reference());
+}
+
 // The tables of keys in docs/model-format.md, each the first one under its heading.
 TEST(Generated, KeyTables) {
   const std::string path = source_folder() + "/docs/model-format.md";

@@ -136,6 +136,35 @@ if command -v pkg-config >/dev/null; then
 else
   step "pkg-config is not here: not tried"
 fi
+step "an executor as a plug-in in C"
+[ -x "$prefix/bin/graphrun-conformance" ] || fail "graphrun-conformance is not installed"
+model="$prefix/share/graphrun/models/digits.json"
+mkdir "$work/plugins"
+chmod 700 "$work" "$work/plugins"
+hash_on() { "$prefix/bin/graphrun" "$model" --epochs=2 --json --quiet "$@" | grep -o '"weights_hash":"[0-9a-f]*"'; }
+# Its kernels are those of cpu but for one, which rounds once: the same weights whoever compiles it.
+builds=0 first=
+for build in "$cc -std=c99" "g++ -x c++ -std=c++20" "clang++ -x c++ -std=c++20"; do
+  if ! command -v "${build%% *}" >/dev/null; then
+    step "${build%% *} is not here: the plug-in was not built with it"
+    continue
+  fi
+  builds=$((builds + 1))
+  # shellcheck disable=SC2086
+  $build -pedantic -O2 -Wall -Wextra -Werror -shared -fPIC -I "$prefix/include" "$source_dir/examples/matmul_plugin.c" \
+    -o "$work/plugins/libgraphrun_small$builds.so" || fail "compiling the plug-in with $build"
+  hash="$(hash_on "--executor=$work/plugins/libgraphrun_small$builds.so")" || fail "training on the plug-in of $build"
+  [ "$hash" = "${first:=$hash}" ] || fail "the plug-in of $build leaves other weights: $hash, not $first"
+  "$prefix/bin/graphrun" verify "$model" "--executor=$work/plugins/libgraphrun_small$builds.so" >"$work/log" 2>&1 ||
+    { cat "$work/log"; fail "verifying the plug-in of $build"; }
+done
+"$prefix/bin/graphrun-conformance" "--executor=$work/plugins/libgraphrun_small$builds.so" >"$work/log" 2>&1 ||
+  { tail -n 40 "$work/log"; fail "graphrun-conformance"; }
+grep -E 'PASSED  \] [0-9]{3,} tests' "$work/log" >/dev/null || fail "graphrun-conformance tested nothing"
+"$prefix/bin/graphrun" devices "--plugin-path=$work/plugins" | grep "small$builds" >/dev/null || fail "devices does not list it"
+[ "$(hash_on --executor=small1 "--plugin-path=$work/plugins")" = "$first" ] || fail "training on the plug-in by name"
+[ "$(wc -l <"$source_dir/examples/matmul_plugin.c")" -le 200 ] || fail "the example is longer than it says"
+
 step "the examples of README.md"
 example() { awk -v open="\`\`\`$1" '$0 == open { on = 1; next } /^```/ { on = 0 } on' "$source_dir/README.md"; }
 example json >"$work/example.json"

@@ -1,0 +1,61 @@
+// flat_program.h: a Program, and a step before there is one, as the plain arrays of executor_plugin_c.h.
+// Contract: pointers of get() live as long as the object, which is not copied. Only Programs of plain steps: without
+// regions, and with all buffers in Layout::rows.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "graphrun/executor.h"
+#include "graphrun/executor_plugin_c.h"
+#include "graphrun/program.h"
+
+namespace graphrun {
+
+class FlatSignature {
+ public:
+  FlatSignature(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output,
+                bool partial_rows);
+  explicit FlatSignature(const StepSignature& step)
+      : FlatSignature(step.op, step.params, step.inputs, step.output, step.partial_rows) {}
+  FlatSignature(const FlatSignature&) = delete;
+  FlatSignature& operator=(const FlatSignature&) = delete;
+  const gr_signature& get() const { return flat_; }
+
+ private:
+  Params params_;
+  std::vector<gr_tensor_type> inputs_;
+  gr_tensor_type output_;
+  std::vector<gr_attribute> attributes_;
+  gr_signature flat_{};
+};
+
+class FlatProgram {
+ public:
+  explicit FlatProgram(const Program& program);
+  FlatProgram(const FlatProgram&) = delete;
+  FlatProgram& operator=(const FlatProgram&) = delete;
+  const gr_program& get() const { return flat_; }
+
+ private:
+  Program program_;                    // whose texts and operands are pointed to
+  std::vector<gr_tensor_type> types_;  // of buffers
+  std::vector<gr_buffer> buffers_;
+  std::deque<FlatSignature> signatures_;
+  std::vector<std::vector<gr_step>> steps_;  // of each phase
+  std::vector<gr_phase> phases_;
+  std::vector<gr_initial> initial_;
+  gr_program flat_{};
+};
+
+// Back again, of a step whose op and types were in a FlatSignature. Throws Error for what is none.
+TensorType type_of(const gr_tensor_type& flat);
+
+template <class T>
+gr_array array_of(const std::vector<T>& items) {
+  return {items.data(), items.size(), sizeof(T)};
+}
+
+}  // namespace graphrun

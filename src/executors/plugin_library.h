@@ -1,0 +1,16 @@
+// plugin_library.h: an executor from a shared library, in C++ (executor_plugin.h) or in C (executor_plugin_c.h).
+// Contract: throws Error that names the file and what is wrong with it. A library is never closed: executors and what
+// they made may outlive any call. Leaves to others: which file a name stands for (registry.cpp, plugin_folders.h).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "graphrun/executor.h"
+
+namespace graphrun {
+
+std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view argument);
+
+}  // namespace graphrun
