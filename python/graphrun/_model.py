@@ -27,7 +27,7 @@ class Model:
         if set is not None:
             self._options["set"] = set
         if isinstance(source, dict):
-            source = json.dumps(source)
+            source = json.dumps(source, indent=1)  # messages show the line
         self._is_text = isinstance(source, str) and source.lstrip().startswith("{")
         self._source = source if self._is_text else os.fspath(source)
         self._data = data
@@ -166,7 +166,8 @@ class Model:
 
     def verify(self, executor: str = "cpu", **options: Any) -> Dict[str, Any]:
         """Compares an executor with the reference, step by step."""
-        return json.loads(_library.text("gr_verify", self._taken().handle,
+        loaded = self._taken()
+        return json.loads(_library.text("gr_verify", loaded.handle,
                                         _library.encoded({"executor": executor, **options})))
 
 

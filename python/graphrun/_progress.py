@@ -41,13 +41,13 @@ class Progress:
             sys.stderr.write("\r\x1b[K" + self._text if sys.stderr.isatty() else self._text + "\n")
             sys.stderr.flush()
             return
+        shown = {"text/plain": self._text}
+        if self._handle is not None:
+            self._handle.update(shown, raw=True)
+            return
         from IPython.display import display  # type: ignore[import-not-found]
 
-        shown = {"text/plain": self._text}
-        if self._handle is None:
-            self._handle = display(shown, raw=True, display_id=True)
-        else:
-            self._handle.update(shown, raw=True)
+        self._handle = display(shown, raw=True, display_id=True)
 
     def end(self) -> None:
         if not self._text:

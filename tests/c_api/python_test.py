@@ -1,6 +1,6 @@
 """The Python package over the C interface, and the Python examples of docs/c-api.md. Exit code 77: NumPy is not here.
 
-python_test.py LIBRARY SOURCE
+python_test.py LIBRARY SOURCE; with "installed" as LIBRARY of the package that is installed
 """
 
 import os
@@ -17,10 +17,13 @@ except ImportError:
     print("NumPy is not installed: not tried")
     sys.exit(77)
 
-os.environ["GRAPHRUN_LIBRARY"] = os.path.abspath(sys.argv[1])
-source = pathlib.Path(sys.argv[2])
-sys.path.insert(0, str(source / "python"))
+source = pathlib.Path(sys.argv[2]).absolute()
+if sys.argv[1] != "installed":
+    os.environ["GRAPHRUN_LIBRARY"] = os.path.abspath(sys.argv[1])
+    sys.path.insert(0, str(source / "python"))
 import graphrun  # noqa: E402
+
+package = str(pathlib.Path(graphrun.__file__).parents[1])
 
 
 def raised(kind, code, call):
@@ -145,7 +148,7 @@ def test_graph_builder():
     assert numpy.allclose(session.predict(rows), wanted(1), rtol=1e-5)
     session["volume"] = 2
     assert numpy.allclose(session.predict(rows), wanted(4), rtol=1e-5)
-    message = raised("input", "shape.matmul", lambda: _broken_model())
+    message = raised("input", "shape.mismatch", _broken_model)
     assert "x f32(batch, 3)" in message or "x" in message, message
     for mistake in (lambda: graph.nothing, lambda: x.nothing, lambda: bool(x), lambda: setattr(graph, "z", 3)):
         try:
@@ -210,14 +213,14 @@ def test_wheels_of_nvidia():
         code = ("import ctypes, graphrun; graphrun.devices(); from graphrun import _library; "
                 "print([n._name.split('/')[-1] for n in _library._cuda_libraries]); ctypes.CDLL('libnvrtc.so.13')")
         done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True,
-                              env={**os.environ, "PYTHONPATH": f"{source / 'python'}:{folder}"})
+                              env={**os.environ, "PYTHONPATH": f"{package}:{folder}"})
         assert done.stdout.strip() == "['libnvrtc-builtins.so.13.0', 'libnvrtc.so.13']", done.stdout
 
 
 def test_import_is_quick():
     code = ("import sys, time; before = time.perf_counter(); import graphrun; "
             "print(time.perf_counter() - before, 'numpy' in sys.modules)")
-    environment = {**os.environ, "PYTHONPATH": str(source / "python")}
+    environment = {**os.environ, "PYTHONPATH": package}
     times = []
     for _ in range(5):
         seconds, numpy_is_there = subprocess.run([sys.executable, "-c", code], env=environment, text=True, check=True,
@@ -230,7 +233,7 @@ def test_import_is_quick():
 
 def test_xor_example():
     done = subprocess.run([sys.executable, source / "examples/xor.py"], text=True, capture_output=True, check=True,
-                          env={**os.environ, "PYTHONPATH": str(source / "python")})
+                          env={**os.environ, "PYTHONPATH": package})
     numbers = [float(word) for word in re.findall(r"-?\d+\.\d*(?:e-?\d+)?", done.stdout)]
     assert numpy.allclose(numbers, [0, 1, 1, 0], atol=0.1), done.stdout
     assert len((source / "examples/xor.py").read_text().splitlines()) <= 10
@@ -256,7 +259,7 @@ def test_mistakes():
 
 def test_examples():
     blocks = re.findall(r"```python\n(.*?)```", (source / "docs/c-api.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         with tempfile.TemporaryDirectory() as folder:
             os.symlink(source / "models", os.path.join(folder, "models"))

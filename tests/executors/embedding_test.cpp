@@ -14,6 +14,7 @@
 #include "graphrun/session.h"
 #include "graphrun/show.h"
 #include "support/allocations.h"
+#include "support/graph_run.h"
 
 namespace graphrun {
 namespace {
@@ -83,7 +84,21 @@ std::span<const std::byte> raw_bytes(const T& value) {
 
 // ---- rows in use
 
-class RowsInUse : public testing::TestWithParam<std::string> {};
+class OnEachExecutor : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    for (const auto& [name, executor] : test::executors().present) {
+      if (name == GetParam()) return;
+    }
+    GTEST_SKIP() << "no device for " << GetParam();
+  }
+};
+const auto kExecutors = testing::Values("ref", "cpu", "cuda");
+std::string name_of_case(const testing::TestParamInfo<std::string>& info) {
+  return info.param;
+}
+
+class RowsInUse : public OnEachExecutor {};
 
 TEST_P(RowsInUse, TrainAsIfThereWereNoOthers) {
   for (const bool shuffle : {false, true}) {
@@ -140,8 +155,7 @@ TEST_P(RowsInUse, RowsBeyondThemAreNotSeen) {
   EXPECT_EQ(one.weights_hash(), other.weights_hash());
 }
 
-INSTANTIATE_TEST_SUITE_P(Executors, RowsInUse, testing::Values("ref", "cpu"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Executors, RowsInUse, kExecutors, name_of_case);
 
 TEST(Embedding, ANumberOfRowsThatCannotBeIsRefused) {
   Session fixed(wave_model());
@@ -179,19 +193,18 @@ TEST(Embedding, ColumnsOfDifferentLengthsAreRefused) {
 Model loud(const std::string& constants, const std::string& optimizer) {
   LoadOptions options;
   options.text = std::make_shared<std::optional<std::string>>(
-      R"({"format": 1, "data": {"train": {"grid": {"x": [-1, 1, 64]}, "y": "sin(3 * x)"
-}
-}, "constants": )" + constants +
-      R"(, "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
+      R"J({"format": 1, "data": {"train": {"grid": {"x": [-1, 1, 64]}, "y": "sin(3 * x)"}}, "constants": )J" +
+      constants +
+      R"J(, "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
          "graph": [{"name": "h", "op": "dense", "inputs": ["x"], "units": 6, "activation": "tanh"},
                    {"name": "p", "op": "dense", "inputs": ["h"], "units": 1},
                    "loss = mean(square(p * gain - y))"],
-         "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": )" +
-      optimizer + R"(, "batch": 16, "epochs": 3, "seed": 3}})");
+         "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": )J" +
+      optimizer + R"J(, "batch": 16, "epochs": 3, "seed": 3}})J");
   return load_model("<text>", options);
 }
 
-class RuntimeNumbers : public testing::TestWithParam<std::string> {};
+class RuntimeNumbers : public OnEachExecutor {};
 
 TEST_P(RuntimeNumbers, HaveTheBitsOfConstants) {
   const std::vector<std::pair<std::string, std::string>> pairs = {
@@ -242,8 +255,7 @@ TEST_P(RuntimeNumbers, OfMomentsComeNear) {
   EXPECT_NEAR(one.evaluate("train").loss, other.evaluate("train").loss, 1e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Executors, RuntimeNumbers, testing::Values("ref", "cpu"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Executors, RuntimeNumbers, kExecutors, name_of_case);
 
 TEST(Embedding, NumbersSetAtRunTimeRunInRegions) {
   Session session(loud(R"({"gain": {"runtime": 1.5}})", R"({"adam": {"lr": {"runtime": 0.01}}})"));
