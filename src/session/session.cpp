@@ -82,7 +82,6 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   write_start(model, compiled, {runnable.get()});
   times = {has_plan - start, has_loaded - has_plan, Profiler::now() - has_loaded};
   prepare_predictions();
-  prepare_state();
   done.assign(compiled.step.phases.size(), 0);
   paces.resize(compiled.step.phases.size());
   ring_values.resize(static_cast<std::size_t>(kRingSize));
@@ -103,6 +102,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   watched_statistics.resize(watched.size());
   if (model.train.early_stopping && model.train.early_stopping->restore_best)
     best = StateCopy(program(), parameters_of(program()));
+  prepare_state();  // of `best`, too
   piece.resize(kPiece);
   for (const Standardization& one : model.data.standardizations) fitted_by_input.emplace(one.input, &one);
 }
