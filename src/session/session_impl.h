@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/alive.h"
 #include "base/class_range.h"
 #include "graphrun/elements.h"
 #include "graphrun/session.h"
@@ -168,8 +169,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
 // What is behind a Session; throws Error where it was moved away from.
 template <class Impl>
 Impl& alive(const std::unique_ptr<Impl>& impl) {
-  if (impl != nullptr) return *impl;
-  throw Error(ErrorKind::input, "session.moved", "the session was moved away from");
+  return alive(impl, "session");
 }
 
 }  // namespace graphrun

@@ -5,16 +5,22 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "graphrun/checkpoint.h"
 #include "graphrun/error.h"
+#include "graphrun/inspection.h"
+#include "graphrun/output_file.h"
 #include "graphrun/session.h"
-#include "graphrun/show.h"
+#include "graphrun/weights.h"
 #include "support/allocations.h"
 #include "support/graph_run.h"
+#include "support/source_folder.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun {
 namespace {
@@ -506,6 +512,56 @@ TEST(Embedding, ABuilderThatWasMovedAwayFromThrows) {
       [&] { Session session(std::move(model)); },
   };
   for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(refused_as(calls[i]), "builder.moved") << "call " << i;
+}
+
+TEST(Embedding, OtherObjectsThatWereMovedAwayFromThrow) {
+  const test::TemporaryFolder folder;
+  Session session(wave_model());
+  const std::string weights = folder.file("w.npz");
+  save_weights(session, weights);
+  WeightsFile file(weights);
+  const WeightsFile other_file = std::move(file);
+  Inspection inspection(wave_model());
+  const Inspection other_inspection = std::move(inspection);
+  std::ofstream(folder.file("rows.csv")) << "x0,x1\n1,2\n";
+  InputReader reader(source_folder() + "/models/xor.json", folder.file("rows.csv"));
+  const InputReader other_reader = std::move(reader);
+  OutputFile output(folder.file("out"));
+  const OutputFile other_output = std::move(output);
+  CheckpointFolder checkpoints(folder.file("checkpoints"));
+  CheckpointFolder other_checkpoints = std::move(checkpoints);
+  TrainOptions options;
+  const std::vector<std::function<void()>> calls = {
+      [&] { file.entries(); },
+      [&] { file.read("p.b"); },
+      [&] { file.origin(); },
+      [&] { inspection.entries(); },
+      [&] { inspection.read("x"); },
+      [&] { inspection.split(); },
+      [&] { inspection.rows(); },
+      [&] { inspection.of(); },
+      [&] { reader.next(); },
+      [&] { reader.streams(); },
+      [&] { output.connect(); },
+      [&] { output.write("a"); },
+      [&] { output.publish(); },
+      [&] { output.commit(); },
+      [&] { output.path(); },
+      [&] { output.is_direct(); },
+      [&] { output.is(std::string("out")); },
+      [&] { output.is(other_output); },
+      [&] { other_output.is(output); },
+      [&] { checkpoints.begin(session); },
+      [&] { checkpoints.resume(session); },
+      [&] { checkpoints.connect(options); },
+      [&] { checkpoints.save(); },
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_TRUE(refused_as(calls[i]).ends_with(".moved")) << "call " << i;
+  checkpoints.request();
+  EXPECT_THROW(other_checkpoints.save(), std::logic_error) << "before begin()";
+  HostTensor tensor({1}, std::vector<float>{1});
+  const HostTensor other_tensor = std::move(tensor);
+  EXPECT_TRUE(tensor.elements<float>().empty());
 }
 
 }  // namespace
