@@ -6,6 +6,11 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/graphrun)
 install(TARGETS graphrun EXPORT graphrunTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# What pyproject.toml takes for the Python package.
+install(FILES $<TARGET_FILE:graphrun> DESTINATION graphrun/lib RENAME libgraphrun.so COMPONENT wheel EXCLUDE_FROM_ALL)
+if(GRAPHRUN_CUDA_FOUND)
+  install(FILES $<TARGET_FILE:graphrun_cuda> DESTINATION graphrun/lib COMPONENT wheel EXCLUDE_FROM_ALL)
+endif()
 install(TARGETS graphrun_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/graphrun DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 

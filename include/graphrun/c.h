@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define GR_ABI_VERSION 1
+#define GR_ABI_VERSION 2
 #define GR_MAX_RANK 8
 
 typedef struct gr_error gr_error;
@@ -79,11 +79,18 @@ GR_API void gr_model_free(gr_model* model);
 GR_API gr_error* gr_model_set_data(gr_model* model, const char* split, const char* input, const gr_type* type,
                                    const void* values);
 
+/* {"name", "inputs": [{"name", "dtype", "shape", "target": false}], "outputs": [{"name", "target", "classes": false,
+   "scores": "plain", "softmax_logits" or "sigmoid_logits", "labels"}]}, before a session takes the model. Shapes are
+   those of one sample; a target is an input that outputs do not depend on; labels are the words of classes. Since
+   version 2. */
+GR_API gr_error* gr_model_describe(gr_model* model, char** json);
+
 /* ---- sessions */
 
 /* Plans the model and allocates all that it will need. Takes the model's content: afterwards it can only be freed.
    Options: "executor": "cpu", "cuda:1", "auto", a plug-in's path; "target"; "threads"; "jit": "prefer", "require" or
-   "off"; "tiling"; "fuse": false; "passes": false. */
+   "off"; "tiling"; "fuse": false; "passes": false; since version 2 "rows_vary": ["train"], the splits of
+   gr_session_set_rows. */
 GR_API gr_error* gr_session_open(gr_model* model, const char* options, gr_session** session);
 GR_API void gr_session_free(gr_session* session);
 
@@ -121,6 +128,18 @@ GR_API gr_error* gr_session_train(gr_session* session, const gr_train_options* o
 GR_API void gr_session_cancel(gr_session* session);
 /* So many training steps, without a look at the loss. */
 GR_API gr_error* gr_session_advance(gr_session* session, uint64_t steps);
+
+typedef struct gr_advanced {
+  size_t struct_size;
+  uint64_t steps; /* that were run */
+  int finite;     /* 0: a loss among them, of the last 4096 at most, was not finite */
+  double loss;    /* of the last step there was; NaN before the first */
+} gr_advanced;
+
+/* Training steps, `most` at most, until a moment of CLOCK_MONOTONIC in nanoseconds (0: without one): a step is begun
+   where the fastest so far would end in time, and is run to its end. `done` may be NULL. Since version 2, as are the
+   next four. */
+GR_API gr_error* gr_session_advance_until(gr_session* session, uint64_t most, int64_t deadline, gr_advanced* done);
 GR_API uint64_t gr_session_step(const gr_session* session); /* that runs or was run last, from 1 on; 0 before */
 GR_API gr_error* gr_session_loss(gr_session* session, double* loss); /* of that step; NaN before the first */
 
@@ -140,6 +159,17 @@ GR_API gr_error* gr_session_write(gr_session* session, gr_value value, const voi
 GR_API gr_error* gr_session_write_rows(gr_session* session, gr_value value, int64_t first, const void* from,
                                        size_t bytes);
 
+/* How many samples of a split are in use, from its first on, up to those of its columns; of a split that was opened
+   with "rows_vary". Not within a callback of gr_session_train. */
+GR_API gr_error* gr_session_set_rows(gr_session* session, const char* split, int64_t rows);
+
+/* All that decides how a training goes on but the data and how many rows are in use, in `bytes` of the caller's,
+   exactly those of gr_session_state_bytes. What is put back goes on with the same bits. A state of a model whose
+   parameters have other names or shapes is refused, and nothing changes. Not within a callback of gr_session_train. */
+GR_API gr_error* gr_session_state_bytes(gr_session* session, size_t* bytes);
+GR_API gr_error* gr_session_save_state(gr_session* session, void* to, size_t bytes);
+GR_API gr_error* gr_session_load_state(gr_session* session, const void* from, size_t bytes);
+
 typedef struct gr_const_bytes {
   const void* data;
   size_t size;
@@ -153,6 +183,18 @@ typedef struct gr_bytes {
    units. Allocates nothing unless it fails. */
 GR_API gr_error* gr_session_predict(gr_session* session, const gr_const_bytes* inputs, size_t input_count,
                                     const gr_bytes* outputs, size_t output_count);
+
+/* ---- DLPack: tensors of other libraries; its header is not needed here. Since version 2 */
+
+struct DLManagedTensor;
+
+/* What a tensor of the host holds, where it lies: row-major and without gaps, of a dtype of gr_dtype, else an error.
+   The tensor remains the caller's and has to live as long as `data` is used. */
+GR_API gr_error* gr_dlpack_view(const struct DLManagedTensor* tensor, gr_type* type, const void** data);
+/* A tensor over values of the caller's, for another library to take; its deleter calls release(user), where that is not
+   NULL, and frees the tensor. */
+GR_API gr_error* gr_dlpack_wrap(const gr_type* type, void* data, void (*release)(void* user), void* user,
+                                struct DLManagedTensor** tensor);
 
 /* ---- weights */
 

@@ -10,7 +10,8 @@
 #define GRAPHRUN_FAMILY_OPS(X)                          \
   X(softmax) X(log_softmax) X(softmax_cross_entropy)    \
   X(one_hot) X(gather)                                  \
-  X(random_uniform) X(random_normal) X(permutation)
+  X(random_uniform) X(random_normal) X(permutation)     \
+  X(varying_minibatch) X(varying_row_count)
 // clang-format on
 
 namespace graphrun::family_op {

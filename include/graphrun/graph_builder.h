@@ -63,6 +63,8 @@ class GRAPHRUN_API GraphBuilder {
   // `decay`: whether weight_decay and l2 reach it.
   Value parameter(std::string_view name, Shape shape, Init init = Init::zeros(), bool decay = true);
   Value constant(double value);
+  // An f32 that the host may change between steps (Session::find(name), write): a state that starts from `value`.
+  Value runtime_scalar(std::string_view name, double value);
   Value constant(std::span<const double> values, Shape shape);
 
   // Any op of the registry by name ("tanh", "matmul"), or a composed one ("mean").

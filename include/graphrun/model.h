@@ -49,6 +49,7 @@ struct Split {
   std::string name;  // "train", "validation", "test"
   std::vector<std::pair<std::string, HostTensor>> columns;
   std::int64_t declared = 0;  // samples when the columns were not read (LoadOptions::data)
+  bool rows_vary = false;     // Session::set_rows() may say how many are in use: the columns are their room
   std::int64_t samples() const { return columns.empty() ? declared : columns.front().second.shape()[0]; }
 };
 
@@ -88,6 +89,8 @@ struct OptimizerSpec {
   std::string name = "sgd";
   std::vector<std::pair<std::string, double>> attributes = {{"lr", 0.01}};
   std::optional<ScheduleSpec> lr;  // set: used in place of the attribute lr, which then only has to be there
+  // Attributes that the host may change between steps: each is a state, "train/lr", that starts from its value above.
+  std::vector<std::string> runtime = {};
 };
 
 struct OutputSpec {

@@ -4,8 +4,10 @@
 // kind input (model, options), device (executor not available), run (a loss that is not finite).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -183,8 +185,14 @@ class GRAPHRUN_API Session {
   // if it had ended there: no step is half done. Without a train() under way nothing happens.
   void cancel() noexcept;
 
-  // Runs so many training steps, and looks at nothing: for measuring.
-  void advance(std::uint64_t steps);
+  // Runs so many training steps. False: a loss among them, of the last 4096 at most, is not finite.
+  bool advance(std::uint64_t steps);
+  // Runs training steps, `most` at most, until that moment, and tells how many. A step is begun where the fastest one
+  // so far would end in time, and the first of the session in any case while there is time; each is run to its end.
+  std::uint64_t run_until(std::chrono::steady_clock::time_point deadline,
+                          std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+  // Of the last so many training steps, of 4096 at most: whether all losses are finite.
+  bool losses_finite(std::uint64_t steps);
   // The training step that runs or was run last, from 1 on; 0 before the first. Any thread or signal handler may ask.
   std::uint64_t step() const noexcept;
 
@@ -216,6 +224,18 @@ class GRAPHRUN_API Session {
   void write(ValueId id, std::span<const std::byte> bytes);
   // Rows [first_row, ...) of dimension 0, as many as the bytes hold; the time depends on these rows alone.
   void write_rows(ValueId id, std::int64_t first_row, std::span<const std::byte> bytes);
+  // How many samples of a split are in use, from its first on: what trainings and evaluations from now on see, and what
+  // their batches are made of. From 1 (with drop_last a batch) to the capacity, which is the size of its tensors. Of a
+  // split whose Split::rows_vary was set; a constant time. Not within callbacks of train().
+  void set_rows(std::string_view split, std::int64_t rows);
+  // All that decides how a training goes on, but for the data and the numbers of their rows: parameters, slots,
+  // counters, run-time scalars, how far train() is. In a buffer of the caller's, of exactly state_bytes(); what
+  // load_state() puts back goes on with the same bits. It takes the buffers of any session of the same model on the
+  // same build, and throws Error for one whose states have other names or shapes, changing nothing. Allocates nothing.
+  // Not within callbacks of train().
+  std::size_t state_bytes() const;
+  void save_state(std::span<std::byte> to);
+  void load_state(std::span<const std::byte> from);
   // The loss of the training step that was run last; NaN before the first.
   double loss();
   // Inputs in the order of prediction_inputs() and the first outputs in the model's order, as many as are given, each

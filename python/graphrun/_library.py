@@ -1,24 +1,30 @@
 """The shared library: where it is, its functions, and its errors as exceptions."""
 
 import ctypes
-import ctypes.util
 import json
 import os
-import pathlib
+from typing import Any, Dict, List, Optional
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 MAX_RANK = 8
 DTYPES = ("float32", "float64", "int32", "uint64", "bool")  # by gr_dtype
 KINDS = {1: "run", 2: "input", 3: "check", 4: "device"}
 
 
 class Error(Exception):
-    """kind: "run", "input", "check" or "device". diagnostics: a dict each, with code, message, hint, file, line, ..."""
+    """kind: "run", "input", "check" or "device". diagnostics: a dict each, with code, message, hint, file, line, column,
+    pointer and source_line; those of the first are attributes, too."""
 
-    def __init__(self, kind, message, diagnostics):
+    def __init__(self, kind: str, message: str, diagnostics: List[Dict[str, Any]]):
         super().__init__(message)
         self.kind = kind
         self.diagnostics = diagnostics
+        first = diagnostics[0] if diagnostics else {}
+        self.code: str = first.get("code", "")
+        self.file: str = first.get("file", "")
+        self.line: int = first.get("line", 0)  # 0: it is not known
+        self.column: int = first.get("column", 0)
+        self.pointer: str = first.get("pointer", "")  # JSON pointer into the model file
 
 
 class Type(ctypes.Structure):
@@ -47,15 +53,20 @@ class TrainResult(ctypes.Structure):
                 ("seconds", ctypes.c_double), ("cancelled", ctypes.c_int)]
 
 
-def _candidates():
+class Advanced(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("steps", ctypes.c_uint64), ("finite", ctypes.c_int),
+                ("loss", ctypes.c_double)]
+
+
+def _candidates() -> List[str]:
     """$GRAPHRUN_LIBRARY alone where it is set; else beside this package, then where the system looks."""
     if "GRAPHRUN_LIBRARY" in os.environ:
         return [os.environ["GRAPHRUN_LIBRARY"]]
-    beside = pathlib.Path(__file__).parent / "lib" / "libgraphrun.so"
-    return ([str(beside)] if beside.exists() else []) + ["libgraphrun.so.0", "libgraphrun.so"]
+    beside = os.path.join(os.path.dirname(__file__), "lib", "libgraphrun.so")
+    return ([beside] if os.path.exists(beside) else []) + ["libgraphrun.so.0", "libgraphrun.so"]
 
 
-def _load():
+def _load() -> ctypes.CDLL:
     reasons = []
     for name in _candidates():
         try:
@@ -65,25 +76,53 @@ def _load():
     raise ImportError("libgraphrun.so is not found: " + "; ".join(reasons) + ". $GRAPHRUN_LIBRARY may name it")
 
 
-_text, _handle = ctypes.c_char_p, ctypes.c_void_p
+# In the order in which they are to be loaded: NVRTC has no search path of its own for its builtins.
+_CUDA_WHEELS = ("libnvrtc-builtins.so.13.*", "libnvrtc.so.13", "libcublasLt.so.13")
+_cuda_libraries: Optional[List[ctypes.CDLL]] = None
+
+
+def load_cuda_wheels() -> None:
+    """NVIDIA's wheels, which graphrun[cuda13] brings: what is loaded here is found by libgraphrun_cuda.so. Nothing happens
+    where they are not; then it looks where the system does."""
+    global _cuda_libraries
+    if _cuda_libraries is not None:
+        return
+    _cuda_libraries = []
+    import glob
+    import sys
+
+    for folder in sys.path:
+        for pattern in _CUDA_WHEELS:
+            for name in sorted(glob.glob(os.path.join(folder, "nvidia", "cu13", "lib", pattern))):
+                _cuda_libraries.append(ctypes.CDLL(name, ctypes.RTLD_GLOBAL))
+        if _cuda_libraries:
+            return
+
+
+_text, _handle, _size = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
 _out = ctypes.POINTER(ctypes.c_void_p)
 # Of the functions that give an error: their arguments.
 _FALLIBLE = {
     "gr_model_load": [_text, _text, _out],
     "gr_model_parse": [_text, _text, _out],
+    "gr_model_describe": [_handle, _out],
     "gr_model_set_data": [_handle, _text, _text, ctypes.POINTER(Type), ctypes.c_void_p],
     "gr_session_open": [_handle, _text, _out],
     "gr_session_describe": [_handle, _out],
     "gr_session_train": [_handle, ctypes.POINTER(TrainOptions), ctypes.POINTER(TrainResult)],
-    "gr_session_advance": [_handle, ctypes.c_uint64],
+    "gr_session_advance_until": [_handle, ctypes.c_uint64, ctypes.c_int64, ctypes.POINTER(Advanced)],
     "gr_session_loss": [_handle, ctypes.POINTER(ctypes.c_double)],
     "gr_session_evaluate": [_handle, _text, _out],
     "gr_session_find": [_handle, _text, ctypes.POINTER(ctypes.c_uint32)],
     "gr_session_type": [_handle, ctypes.c_uint32, ctypes.POINTER(Type)],
-    "gr_session_read": [_handle, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t],
-    "gr_session_write": [_handle, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t],
-    "gr_session_write_rows": [_handle, ctypes.c_uint32, ctypes.c_int64, ctypes.c_void_p, ctypes.c_size_t],
-    "gr_session_predict": [_handle, ctypes.POINTER(Bytes), ctypes.c_size_t, ctypes.POINTER(Bytes), ctypes.c_size_t],
+    "gr_session_read": [_handle, ctypes.c_uint32, ctypes.c_void_p, _size],
+    "gr_session_write": [_handle, ctypes.c_uint32, ctypes.c_void_p, _size],
+    "gr_session_write_rows": [_handle, ctypes.c_uint32, ctypes.c_int64, ctypes.c_void_p, _size],
+    "gr_session_set_rows": [_handle, _text, ctypes.c_int64],
+    "gr_session_state_bytes": [_handle, ctypes.POINTER(_size)],
+    "gr_session_save_state": [_handle, ctypes.c_void_p, _size],
+    "gr_session_load_state": [_handle, ctypes.c_void_p, _size],
+    "gr_session_predict": [_handle, ctypes.POINTER(Bytes), _size, ctypes.POINTER(Bytes), _size],
     "gr_session_save_weights": [_handle, _text],
     "gr_session_load_weights": [_handle, _text],
     "gr_session_weights_hash": [_handle, ctypes.c_char_p],
@@ -93,22 +132,21 @@ _FALLIBLE = {
 }
 
 lib = _load()
+if lib.gr_abi_version() < ABI_VERSION:
+    raise ImportError(f"libgraphrun.so offers version {lib.gr_abi_version()} of its C interface; {ABI_VERSION} is needed")
 for _name, _arguments in _FALLIBLE.items():
     getattr(lib, _name).argtypes = _arguments
     getattr(lib, _name).restype = ctypes.c_void_p
 for _name, _arguments, _result in (
-        ("gr_abi_version", [], ctypes.c_uint32), ("gr_version", [], _text),
-        ("gr_error_kind", [_handle], ctypes.c_int), ("gr_error_message", [_handle], _text),
+        ("gr_version", [], _text), ("gr_error_kind", [_handle], ctypes.c_int), ("gr_error_message", [_handle], _text),
         ("gr_error_json", [_handle], _text), ("gr_error_free", [_handle], None), ("gr_text_free", [_handle], None),
         ("gr_model_free", [_handle], None), ("gr_session_free", [_handle], None),
         ("gr_session_cancel", [_handle], None), ("gr_session_step", [_handle], ctypes.c_uint64)):
     getattr(lib, _name).argtypes = _arguments
     getattr(lib, _name).restype = _result
-if lib.gr_abi_version() < ABI_VERSION:
-    raise ImportError(f"libgraphrun.so offers version {lib.gr_abi_version()} of its C interface; {ABI_VERSION} is needed")
 
 
-def call(name, *arguments):
+def call(name: str, *arguments: Any) -> None:
     """Calls a function of _FALLIBLE; raises its error."""
     error = getattr(lib, name)(*arguments)
     if not error:
@@ -120,29 +158,30 @@ def call(name, *arguments):
         lib.gr_error_free(error)
 
 
-def text(name, *arguments):
+def text(name: str, *arguments: Any) -> str:
     """The text that such a function gives through its last argument."""
     given = ctypes.c_void_p()
     call(name, *arguments, ctypes.byref(given))
     try:
-        return ctypes.string_at(given).decode()
+        return ctypes.string_at(given).decode()  # type: ignore[arg-type]
     finally:
         lib.gr_text_free(given)
 
 
-def encoded(options):
+def encoded(options: Dict[str, Any]) -> bytes:
     return json.dumps(options).encode()
 
 
-def version():
+def version() -> str:
     return lib.gr_version().decode()
 
 
-def devices():
+def devices() -> Dict[str, Any]:
     """What could run a model here: {"devices": [...], "missing": [...]}."""
+    load_cuda_wheels()
     return json.loads(text("gr_devices"))
 
 
-def help(topic):
+def help(topic: str) -> str:  # pylint: disable=redefined-builtin
     """What `graphrun help TOPIC` prints: "adam", "dense", "optimizers"."""
     return text("gr_help", topic.encode())

@@ -1,70 +1,203 @@
-"""Models: a model file with its data, or with arrays in their place."""
+"""Models: a model file with its data, or with arrays in their place; trained and asked as scikit-learn's are."""
 
 import ctypes
 import json
 import os
-
-import numpy
+from typing import Any, Dict, List, Optional
 
 from graphrun import _library
-from graphrun._session import Session, as_array, check_dtype
+from graphrun._arrays import Array, as_array, number_of_dtype
+from graphrun._session import OnReport, Session
 
 
 class Model:
     """A model file, its text as a str or a dict, or a safetensors file of weights with its model inside.
 
-    set: changes as the command line's --set makes them, {"train.epochs": 5}. data: "values", "sizes" or "none".
+    set: changes as the command line's --set makes them, {"train.epochs": 5}. data: "values", "sizes" or "none"; by
+    default the model's data are read when they are needed, and not where arrays are given. has_data: false for a source
+    whose data section is only there because a file needs one.
     """
 
-    def __init__(self, source, *, set=None, data_dir=None, weights=None, data="values"):
-        options = {"data": data}
-        for key, value in (("set", set), ("data_dir", data_dir), ("weights", weights)):
+    def __init__(self, source: Any, *, set: Optional[Dict[str, Any]] = None,  # pylint: disable=redefined-builtin
+                 data_dir: Any = None, weights: Any = None, data: Optional[str] = None, has_data: bool = True):
+        self._options: Dict[str, Any] = {}
+        for key, value in (("data_dir", data_dir), ("weights", weights)):
             if value is not None:
-                options[key] = os.fspath(value) if key != "set" else value
-        self._handle = ctypes.c_void_p()
-        self._given = {}
+                self._options[key] = os.fspath(value)
+        if set is not None:
+            self._options["set"] = set
         if isinstance(source, dict):
-            source = json.dumps(source)
-        is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        self._source = source if is_text else os.fspath(source)
-        self._options = options
-        function = "gr_model_parse" if is_text else "gr_model_load"
-        _library.call(function, os.fsencode(self._source), _library.encoded(options), ctypes.byref(self._handle))
+            source = json.dumps(source, indent=1)  # messages show the line
+        self._is_text = isinstance(source, str) and source.lstrip().startswith("{")
+        self._source = source if self._is_text else os.fspath(source)
+        self._data = data
+        self._has_data = has_data
+        self._loaded = _Loaded(self, data or "none")
+        self._description: Optional[Dict[str, Any]] = None
+        self._columns: Dict[str, Dict[str, Array]] = {}
+        self.session: Optional[Session] = None  # of the last fit()
 
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            _library.lib.gr_model_free(self._handle)
+    def describe(self) -> Dict[str, Any]:
+        """Inputs, which of them are targets, and outputs."""
+        if self._description is None:
+            loaded = self._loaded if self._loaded.handle else _Loaded(self, "none")
+            self._description = json.loads(_library.text("gr_model_describe", loaded.handle))
+        return self._description
 
-    def set_data(self, split, **columns):
+    def set_data(self, split: str, **columns: Any) -> "Model":
         """Sets columns of a split ("train", "validation", "test") by input: set_data("train", x=..., y=...)."""
         for name, values in columns.items():
-            array = as_array(values)
-            if array.dtype == numpy.float64:
-                array = array.astype(numpy.float32)
-            kind = _library.Type(dtype=check_dtype(name, array), rank=array.ndim)
-            for axis, extent in enumerate(array.shape):
-                kind.shape[axis] = extent
-            _library.call("gr_model_set_data", self._handle, split.encode(), name.encode(), ctypes.byref(kind),
-                          array.ctypes.data)
+            wanted = next((i for i in self.describe()["inputs"] if i["name"] == name), None)
+            self._columns.setdefault(split, {})[name] = _column(name, values, wanted)
         return self
 
-    def open(self, executor="cpu", **options):
-        """Plans the model and allocates all that it needs: a Session. It takes the model, which is then used up."""
+    def open(self, executor: str = "cpu", **options: Any) -> Session:
+        """Plans the model and allocates all that it needs: a Session."""
+        loaded = self._taken()
+        for split, columns in self._columns.items():
+            for name, array in columns.items():
+                kind = _library.Type(dtype=number_of_dtype(name, array), rank=array.ndim)
+                for axis, extent in enumerate(array.shape):
+                    kind.shape[axis] = extent
+                _library.call("gr_model_set_data", loaded.handle, split.encode(), name.encode(), ctypes.byref(kind),
+                              array.ctypes.data)
+        if executor.startswith("cuda") or executor == "auto":
+            _library.load_cuda_wheels()
         handle = ctypes.c_void_p()
-        _library.call("gr_session_open", self._handle, _library.encoded({"executor": executor, **options}),
+        _library.call("gr_session_open", loaded.handle, _library.encoded({"executor": executor, **options}),
                       ctypes.byref(handle))
         return Session(handle)
 
-    def fit(self, executor="cpu", on_report=None, validation=None, **columns):
-        """Trains with these columns, fit(x=..., y=...), and gives the trained Session."""
-        if columns:
-            self.set_data("train", **columns)
-        if validation:
-            self.set_data("validation", **validation)
-        session = self.open(executor)
-        session.train(on_report)
-        return session
+    def _taken(self) -> "_Loaded":
+        """A model that a session may use up, with the data that it needs."""
+        if not self._has_data and "train" not in self._columns:
+            raise TypeError("the model has no data of its own: fit(x, y) or set_data(\"train\", ...) gives it arrays")
+        data = self._data or ("none" if "train" in self._columns else "values")
+        loaded, self._loaded = self._loaded, _Loaded()
+        return loaded if loaded.handle and loaded.data == data else _Loaded(self, data)
 
-    def verify(self, executor="cpu", **options):
-        """Compares an executor with the reference, step by step; uses the model up."""
-        return json.loads(_library.text("gr_verify", self._handle, _library.encoded({"executor": executor, **options})))
+    def fit(self, x: Any = None, y: Any = None, *, validation: Any = None, executor: str = "cpu",
+            on_report: Optional[OnReport] = None, progress: Optional[bool] = None, **options: Any) -> "Model":
+        """Trains with the rows of x and y, or without them with the data of the model file. Where the model has several
+        inputs or targets, x and y are dicts of them. validation: (x, y). Predictions and scores are then of the trained
+        model, and `session` is what was trained."""
+        if x is not None or y is not None:
+            self.set_data("train", **self._named(x, y))
+        if validation is not None:
+            self.set_data("validation", **self._named(*validation))
+        session = self.open(executor, **options)
+        session.train(on_report, progress=progress)
+        self.session = session
+        return self
+
+    def _named(self, x: Any, y: Any) -> Dict[str, Any]:
+        columns: Dict[str, Any] = {}
+        for given, targets in ((x, False), (y, True)):
+            names = [i["name"] for i in self.describe()["inputs"] if i["target"] == targets]
+            if given is None:
+                continue
+            if isinstance(given, dict):
+                columns.update(given)
+            elif len(names) == 1:
+                columns[names[0]] = given
+            else:
+                raise TypeError(f"the model has the {'targets' if targets else 'inputs'} {', '.join(names) or 'none'}: "
+                                "give a dict of them")
+        return columns
+
+    def _fitted(self) -> Session:
+        if self.session is None:
+            self.session = self.open()  # with the weights it was given, or as it begins
+        return self.session
+
+    def _raw(self, x: Any) -> Array:
+        return self._fitted().predict(**x) if isinstance(x, dict) else self._fitted().predict(x)
+
+    def predict(self, x: Any) -> Array:
+        """The first output for each row: numbers, or the class of each row where its target is classes."""
+        import numpy
+
+        output = self.describe()["outputs"][0]
+        scores = self._raw(x)
+        if not output["classes"]:
+            return scores
+        if scores.shape[-1] > 1:
+            numbers = scores.argmax(axis=-1)
+        else:
+            numbers = (scores[..., 0] > (0.5 if output["scores"] == "plain" else 0)).astype("int64")
+        return numpy.asarray(output["labels"])[numbers] if output["labels"] else numbers
+
+    def predict_proba(self, x: Any) -> Array:
+        """The probability of each class."""
+        import numpy
+
+        output = self.describe()["outputs"][0]
+        if not output["classes"]:
+            raise TypeError(f"{output['name']} tells no classes: predict() gives its numbers")
+        scores = self._raw(x).astype("float64")
+        if output["scores"] == "softmax_logits":
+            scores = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
+            scores /= scores.sum(axis=-1, keepdims=True)
+        elif output["scores"] == "sigmoid_logits":
+            scores = 1 / (1 + numpy.exp(-scores))
+        return numpy.concatenate([1 - scores, scores], axis=-1) if scores.shape[-1] == 1 else scores
+
+    def score(self, x: Any, y: Any) -> float:
+        """The share of right classes, or R² of numbers, as scikit-learn's score() has it."""
+        import numpy
+
+        predicted, wanted = self.predict(x), as_array(y)
+        if self.describe()["outputs"][0]["classes"]:
+            if wanted.ndim > 1:
+                wanted = wanted.argmax(axis=-1) if wanted.shape[-1] > 1 else wanted[..., 0]
+            return float((predicted == wanted).mean())
+        wanted = wanted.astype("float64").reshape(predicted.shape)
+        left = ((wanted - predicted) ** 2).sum(axis=0)
+        varies = ((wanted - wanted.mean(axis=0)) ** 2).sum(axis=0)
+        return float(numpy.mean(numpy.where(varies > 0, 1 - left / numpy.where(varies > 0, varies, 1), left == 0)))
+
+    def evaluate(self, split: str = "test") -> Dict[str, Any]:
+        """{"loss": ..., "metrics": {...}} over a split of the model's data."""
+        return self._fitted().evaluate(split)
+
+    def save_weights(self, path: Any) -> None:
+        """As safetensors with the model inside, which Model(path) takes, or as NPZ."""
+        self._fitted().save_weights(path)
+
+    def verify(self, executor: str = "cpu", **options: Any) -> Dict[str, Any]:
+        """Compares an executor with the reference, step by step."""
+        loaded = self._taken()
+        return json.loads(_library.text("gr_verify", loaded.handle,
+                                        _library.encoded({"executor": executor, **options})))
+
+
+class _Loaded:
+    """A gr_model, which a session uses up."""
+
+    def __init__(self, model: Optional[Model] = None, data: str = ""):
+        self.handle = ctypes.c_void_p()
+        self.data = data
+        if model is None:
+            return
+        function = "gr_model_parse" if model._is_text else "gr_model_load"
+        _library.call(function, os.fsencode(model._source), _library.encoded({**model._options, "data": data}),
+                      ctypes.byref(self.handle))
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", None):
+            _library.lib.gr_model_free(self.handle)
+
+
+def _column(name: str, values: Any, wanted: Optional[Dict[str, Any]]) -> Array:
+    array = as_array(values)
+    if wanted is None:
+        return array  # the library says that there is no such input
+    dtype = {"f32": "float32", "i32": "int32"}[wanted["dtype"]]
+    sample: List[int] = wanted["shape"]
+    if array.dtype.kind in "biuf" and array.dtype.name != dtype and (dtype == "float32" or array.dtype.kind != "f"):
+        array = array.astype(dtype)
+    if array.ndim == 1 and sample == [1]:
+        array = array.reshape(-1, 1)
+    if array.ndim == 2 and array.shape[1] == 1 and not sample:
+        array = array.reshape(-1)
+    return array

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/alive.h"
 #include "base/descriptor.h"
 #include "base/output_name.h"
 #include "graphrun/error.h"
@@ -267,22 +268,22 @@ OutputFile::~OutputFile() {
 }
 
 const std::string& OutputFile::path() const {
-  return state_->path;
+  return alive(state_, "output file").path;
 }
 
 bool OutputFile::is_direct() const {
-  return state_->direct;
+  return alive(state_, "output file").direct;
 }
 
 void OutputFile::connect() {
-  OutputState& s = *state_;
+  OutputState& s = alive(state_, "output file");
   if (!std::exchange(s.later, false)) return;
   s.file = Descriptor(::open(s.path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
   if (s.file.number() < 0) s.failed = errno;
 }
 
 void OutputFile::write(std::string_view bytes) {
-  OutputState& s = *state_;
+  OutputState& s = alive(state_, "output file");
   connect();
   if (s.failed != 0) s.fail(ErrorKind::run, s.failed);
   if (s.file.number() >= 0 && write_all(s.file.number(), bytes)) {
@@ -296,7 +297,7 @@ void OutputFile::write(std::string_view bytes) {
 }
 
 std::string OutputFile::publish(bool replaces) {
-  OutputState& s = *state_;
+  OutputState& s = alive(state_, "output file");
   if (s.direct || s.published) return s.path;
   if (s.exists && replaces) {
     s.take_over_mode();
@@ -319,7 +320,7 @@ std::string OutputFile::publish(bool replaces) {
 }
 
 void OutputFile::commit() {
-  OutputState& s = *state_;
+  OutputState& s = alive(state_, "output file");
   write({});  // a write that failed is told again; a pipe that was never opened is
   if (s.direct) {
     if (!s.file.close()) s.fail(ErrorKind::run, errno);
@@ -336,12 +337,13 @@ void OutputFile::commit() {
 
 bool OutputFile::is(const std::string& other) const {
   struct stat status {};
-  if (state_->nobody || ::stat(other.c_str(), &status) != 0) return false;
-  return (state_->exists && identity_of(status) == state_->old);
+  const OutputState& s = alive(state_, "output file");
+  if (s.nobody || ::stat(other.c_str(), &status) != 0) return false;
+  return s.exists && identity_of(status) == s.old;
 }
 
 bool OutputFile::is(const OutputFile& other) const {
-  const OutputState &a = *state_, &b = *other.state_;
+  const OutputState &a = alive(state_, "output file"), &b = alive(other.state_, "output file");
   if (a.nobody || b.nobody) return false;
   if (a.exists && b.exists && a.old == b.old) return true;
   return !a.direct && !b.direct && a.folder_identity == b.folder_identity && a.name == b.name;

@@ -4,9 +4,12 @@
 #include <cstring>
 #include <memory>
 
+#include "base/json_text.h"
 #include "c_api/guard.h"
 #include "c_api/options.h"
 #include "c_api/types.h"
+#include "graphrun/class_outputs.h"
+#include "graphrun/show.h"
 
 namespace graphrun::c_api {
 namespace {
@@ -22,6 +25,38 @@ void load(const std::string& path, LoadOptions options, gr_model** model) {
   auto loaded = std::make_unique<gr_model>();
   loaded->model.emplace(load_model(path, options));
   to = loaded.release();
+}
+
+json::Value input_description(const OutlineValue& input) {
+  std::vector<json::Value> shape;
+  for (int axis = 1; axis < input.type.shape.rank(); ++axis) shape.push_back(json::make(input.type.shape[axis]));
+  return json::make_object({{"name", json::make(input.name)},
+                            {"dtype", json::make(name_of(input.type.dtype))},
+                            {"shape", json::make_array(std::move(shape))},
+                            {"target", json::make(input.role == OutlineValue::Role::target)}});
+}
+
+json::Value output_description(const OutputSpec& output, const ClassOutput& classes) {
+  constexpr std::string_view kScores[] = {"plain", "softmax_logits", "sigmoid_logits"};  // by ClassOutput::Numbers
+  return json::make_object({{"name", json::make(output.name)},
+                            {"target", json::make(output.target)},
+                            {"classes", json::make(classes.is_class)},
+                            {"scores", json::make(kScores[static_cast<std::size_t>(classes.numbers)])},
+                            {"labels", json::make_list(classes.words)}});
+}
+
+json::Value description(const Model& model) {
+  std::vector<json::Value> inputs, outputs;
+  for (const OutlineValue& value : graph_outline(model).values) {
+    if (value.role == OutlineValue::Role::input || value.role == OutlineValue::Role::target)
+      inputs.push_back(input_description(value));
+  }
+  const std::vector<ClassOutput> classes = class_outputs(model);
+  for (std::size_t i = 0; i < model.outputs.size(); ++i)
+    outputs.push_back(output_description(model.outputs[i], classes[i]));
+  return json::make_object({{"name", json::make(model.name)},
+                            {"inputs", json::make_array(std::move(inputs))},
+                            {"outputs", json::make_array(std::move(outputs))}});
 }
 
 }  // namespace
@@ -50,6 +85,13 @@ gr_error* gr_model_parse(const char* json, const char* options, gr_model** model
 }
 void gr_model_free(gr_model* model) {
   delete model;
+}
+
+gr_error* gr_model_describe(gr_model* model, char** json) {
+  return guarded([&] {
+    char*& to = checked(json, "json");
+    to = c_api::owned_text(json::line(c_api::description(c_api::content(model))));
+  });
 }
 
 gr_error* gr_model_set_data(gr_model* model, const char* split, const char* input, const gr_type* type,

@@ -20,6 +20,17 @@ class Options {
   void string(std::string_view key, std::string& to) {
     if (auto value = object_.string(key)) to = std::move(*value);
   }
+  void strings(std::string_view key, std::vector<std::string>& to) {
+    const auto at = object_.get(key);
+    if (!at) return;
+    if (at->value->kind != json::Kind::array) {
+      reader_.report(*at, "options.value", "must be an array of names");
+      return;
+    }
+    for (std::size_t i = 0; i < at->value->items.size(); ++i) {
+      if (auto name = reader_.string(at->item(i))) to.push_back(std::move(*name));
+    }
+  }
   void boolean(std::string_view key, bool& to) {
     if (const auto value = object_.boolean(key)) to = *value;
   }
@@ -100,10 +111,11 @@ LoadOptions load_options(const char* json) {
   return load;
 }
 
-SessionOptions session_options(const char* json) {
+OpenOptions open_options(const char* json) {
   Options options(json);
-  SessionOptions session;
+  OpenOptions session;
   read_session(options, session);
+  options.strings("rows_vary", session.rows_vary);
   options.end();
   return session;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "graphrun/model.h"
 #include "graphrun/verify.h"
@@ -10,7 +11,10 @@
 namespace graphrun::c_api {
 
 LoadOptions load_options(const char* json);
-SessionOptions session_options(const char* json);
+struct OpenOptions : SessionOptions {
+  std::vector<std::string> rows_vary;  // splits
+};
+OpenOptions open_options(const char* json);
 VerifyOptions verify_options(const char* json);
 
 }  // namespace graphrun::c_api

@@ -2,6 +2,7 @@
 #include "graphrun/session.h"
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -84,6 +85,15 @@ json::Value description(Session& session) {
   return all;
 }
 
+Split& split_of(Model& model, const std::string& name) {
+  std::vector<std::string> names;
+  for (Split& split : model.data.splits) {
+    if (split.name == name) return split;
+    names.push_back(split.name);
+  }
+  throw Error(ErrorKind::input, "split.unknown", "the model has no split '" + name + "'", did_you_mean(name, names));
+}
+
 gr_report report_of(const Report& report) {
   gr_report all{};
   all.struct_size = sizeof all;
@@ -103,8 +113,10 @@ gr_report report_of(const Report& report) {
 gr_error* gr_session_open(gr_model* model, const char* options, gr_session** session) {
   return guarded([&] {
     gr_session*& to = checked(session, "session");
-    const SessionOptions chosen = c_api::session_options(options);
-    to = std::make_unique<gr_session>(c_api::take(model), chosen).release();
+    const c_api::OpenOptions chosen = c_api::open_options(options);
+    Model taken = c_api::take(model);
+    for (const std::string& name : chosen.rows_vary) split_of(taken, name).rows_vary = true;
+    to = std::make_unique<gr_session>(std::move(taken), chosen).release();
   });
 }
 void gr_session_free(gr_session* session) {
@@ -142,6 +154,24 @@ void gr_session_cancel(gr_session* session) {
 }
 gr_error* gr_session_advance(gr_session* session, uint64_t steps) {
   return guarded([&] { of(session).advance(steps); });
+}
+gr_error* gr_session_advance_until(gr_session* session, uint64_t most, int64_t deadline, gr_advanced* done) {
+  return guarded([&] {
+    c_api::known_fields(done, "done");  // before the time is spent
+    Session& trained = of(session);
+    gr_advanced all{};
+    all.steps = most;
+    if (deadline == 0) {
+      all.finite = trained.advance(most) ? 1 : 0;
+    } else {
+      // CLOCK_MONOTONIC is the steady clock.
+      const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline)};
+      all.steps = trained.run_until(until, most);
+      all.finite = trained.losses_finite(all.steps) ? 1 : 0;
+    }
+    all.loss = trained.loss();
+    c_api::give_fields(all, done, "done");
+  });
 }
 uint64_t gr_session_step(const gr_session* session) {
   return session == nullptr ? 0 : session->session.step();
@@ -183,6 +213,20 @@ gr_error* gr_session_write(gr_session* session, gr_value value, const void* from
 }
 gr_error* gr_session_write_rows(gr_session* session, gr_value value, int64_t first, const void* from, size_t bytes) {
   return guarded([&] { of(session).write_rows(ValueId{value}, first, values(from, bytes)); });
+}
+
+gr_error* gr_session_set_rows(gr_session* session, const char* split, int64_t rows) {
+  return guarded([&] { of(session).set_rows(&checked(split, "split"), rows); });
+}
+
+gr_error* gr_session_state_bytes(gr_session* session, size_t* bytes) {
+  return guarded([&] { checked(bytes, "bytes") = of(session).state_bytes(); });
+}
+gr_error* gr_session_save_state(gr_session* session, void* to, size_t bytes) {
+  return guarded([&] { of(session).save_state(room(to, bytes)); });
+}
+gr_error* gr_session_load_state(gr_session* session, const void* from, size_t bytes) {
+  return guarded([&] { of(session).load_state(values(from, bytes)); });
 }
 
 gr_error* gr_session_predict(gr_session* session, const gr_const_bytes* inputs, size_t input_count,

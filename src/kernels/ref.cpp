@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/random_bits.h"
-#include "graphrun/op.h"
+#include "graphrun/family_op.h"
 #include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"
 #include "kernels/ref_access.h"
@@ -94,8 +94,7 @@ i64 rows_from(const MinibatchParams& p, i64 first) {
   return std::min(p.capacity, p.total - first);
 }
 
-void minibatch(const KernelArgs& args) {
-  const auto& params = args.params.as<MinibatchParams>();
+void take_batch(const KernelArgs& args, const MinibatchParams& params) {
   const std::uint64_t step = counter(args, 1);
   const i64 first = first_row(params, step);
   const i64 count = rows_from(params, first);
@@ -111,9 +110,21 @@ void minibatch(const KernelArgs& args) {
   std::memset(args.output<std::byte>() + used, 0, args.out_type.bytes() - used);
 }
 
-void row_count(const KernelArgs& args) {
-  const auto& params = args.params.as<MinibatchParams>();
+void minibatch(const KernelArgs& args) {
+  take_batch(args, args.params.as<MinibatchParams>());
+}
+void varying_minibatch(const KernelArgs& args) {
+  take_batch(args, args.params.as<MinibatchParams>().of_rows(counter(args, 2)));
+}
+
+void count_batch(const KernelArgs& args, const MinibatchParams& params) {
   out(args, 0, static_cast<double>(rows_from(params, first_row(params, counter(args, 0)))));
+}
+void row_count(const KernelArgs& args) {
+  count_batch(args, args.params.as<MinibatchParams>());
+}
+void varying_row_count(const KernelArgs& args) {
+  count_batch(args, args.params.as<MinibatchParams>().of_rows(counter(args, 1)));
 }
 
 void increment(const KernelArgs& args) {
@@ -130,8 +141,16 @@ void assign(const KernelArgs& args) {
 }
 
 constexpr ref::Entry kKernels[] = {
-    {Op::broadcast_to, broadcast_to}, {Op::cast, cast},           {Op::matmul, matmul}, {Op::minibatch, minibatch},
-    {Op::row_count, row_count},       {Op::increment, increment}, {Op::record, record}, {Op::assign, assign},
+    {Op::broadcast_to, broadcast_to},
+    {Op::cast, cast},
+    {Op::matmul, matmul},
+    {Op::minibatch, minibatch},
+    {Op::row_count, row_count},
+    {Op::increment, increment},
+    {Op::record, record},
+    {Op::assign, assign},
+    {family_op::varying_minibatch, varying_minibatch},
+    {family_op::varying_row_count, varying_row_count},
 };
 
 }  // namespace

@@ -38,6 +38,10 @@ std::shared_ptr<Executor> executor_for(const Model& model, const SessionOptions&
 
 // Data that came through the API; that of a model file was checked as it was read.
 Model with_good_classes(Model model) {
+  // A batch of all samples, of a file whose own data were not read: those that it was given.
+  const Split* const train = model.data.find("train");
+  if (model.graph.batch() == 0 && train != nullptr && !train->columns.empty() && train->samples() > 0)
+    model.graph.impl().set_batch(train->samples());
   check_usable(model);  // its values are looked at here
   std::map<std::string, std::vector<ClassRange>, std::less<>> ranges;
   for (ClassRange& range : class_numbers(model)) ranges[range.input].push_back(std::move(range));
@@ -98,6 +102,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   watched_statistics.resize(watched.size());
   if (model.train.early_stopping && model.train.early_stopping->restore_best)
     best = StateCopy(program(), parameters_of(program()));
+  prepare_state();  // of `best`, too
   piece.resize(kPiece);
   for (const Standardization& one : model.data.standardizations) fitted_by_input.emplace(one.input, &one);
 }
@@ -148,7 +153,10 @@ void Session::Impl::run(std::size_t phase, std::uint64_t n) {
   }
   const double before = Profiler::now();
   runnable->run(static_cast<PhaseId>(phase), n);
-  paces[phase] = {n, Profiler::now() - before};
+  const double seconds = Profiler::now() - before;
+  Pace& pace = paces[phase];
+  const double fastest = std::max(seconds, 1e-9) / static_cast<double>(std::max<std::uint64_t>(n, 1));
+  if (n > 0) pace = {n, seconds, pace.fastest > 0 ? std::min(pace.fastest, fastest) : fastest};
   done[phase] += n;
   if (trains) {
     stepping.store(false, std::memory_order_relaxed);
@@ -187,12 +195,6 @@ std::optional<std::uint64_t> Session::Impl::hash_parameters(double until) {
 
 namespace {
 constexpr double kForever = std::numeric_limits<double>::infinity();
-
-template <class Impl>
-Impl& alive(const std::unique_ptr<Impl>& impl) {
-  if (impl != nullptr) return *impl;
-  throw Error(ErrorKind::input, "session.moved", "the session was moved away from");
-}
 }  // namespace
 
 Session::Session(Model model, const SessionOptions& options)
@@ -206,10 +208,6 @@ TrainResult Session::train(const TrainOptions& options) {
 }
 TrainResult Session::train(const std::function<void(const Report&)>& on_report) {
   return alive(impl_).train({on_report, {}, true});
-}
-void Session::advance(std::uint64_t steps) {
-  const std::size_t phase = alive(impl_).training();
-  alive(impl_).run(phase, steps);
 }
 std::uint64_t Session::step() const noexcept {
   if (impl_ == nullptr) return 0;
@@ -297,6 +295,10 @@ void check_size(const Buffer& buffer, std::size_t bytes) {
       fmt::format("'{}' is {} of {} bytes, not {}", buffer.name, to_string(buffer.type), buffer.type.bytes(), bytes));
 }
 void check_writable(const Buffer& buffer) {
+  if (buffer.name.ends_with(":rows")) {
+    throw Error(ErrorKind::input, "state.rows_vary",
+                fmt::format("'{}' is how many rows are in use, which set_rows() says", buffer.name));
+  }
   if (buffer.kind != BufferKind::constant) return;
   throw Error(ErrorKind::input, "state.constant",
               fmt::format("'{}' is a constant of the plan: what it is worth was used when it was made", buffer.name),
@@ -335,15 +337,8 @@ void Session::write_rows(ValueId id, std::int64_t first_row, std::span<const std
   impl_->runnable->write_rows(id.buffer, first_row, bytes);
 }
 double Session::loss() {
-  const std::size_t phase = alive(impl_).training();
-  const std::uint64_t done = impl_->done[phase];
-  if (done == 0) return std::numeric_limits<double>::quiet_NaN();
-  const StepPhase& training = impl_->compiled.step.phases[phase];
-  const std::uint64_t at = (done - 1) % static_cast<std::uint64_t>(training.ring);
-  float value = 0;
-  impl_->runnable->read_range(impl_->buffer(training.recorded[0].ring), at * sizeof value,
-                              std::as_writable_bytes(std::span(&value, 1)));
-  return static_cast<double>(unsigned_nan(value));
+  (void)alive(impl_).training();
+  return impl_->last_loss();
 }
 void Session::predict(std::span<const std::span<const std::byte>> inputs,
                       std::span<const std::span<std::byte>> outputs) {

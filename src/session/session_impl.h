@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/alive.h"
 #include "base/class_range.h"
 #include "graphrun/elements.h"
 #include "graphrun/session.h"
@@ -112,6 +113,14 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   void check_predicted_classes(std::string_view input, const GivenRows& given, std::size_t index) const;
   void prepare_predictions();  // what the two need, so that they allocate nothing
 
+  // embedding.cpp
+  void prepare_state();                               // what the three need, so that they allocate nothing
+  void refuse_in_train(std::string_view call) const;  // throws Error: train() is under way, it has called back
+  double last_loss();                                 // of the training step that was run last; NaN: none was
+  bool losses_finite(std::uint64_t steps);            // of the last training steps
+  void save_state(std::span<std::byte> to);
+  void load_state(std::span<const std::byte> from);
+
   // scores/split_scores.cpp
   std::optional<std::vector<OutputScores>> scores(std::string_view name, double until);
 
@@ -136,6 +145,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   struct Pace {
     std::uint64_t steps = 0;  // of the last run(); 0: none yet
     double seconds = 0;       // that it took
+    double fastest = 0;       // seconds a step of the fastest run(); 0: none yet
   };
   std::vector<Pace> paces;  // by phase
   struct Watched {
@@ -145,6 +155,9 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   std::vector<Watched> watched;  // SessionOptions::watch
   std::vector<std::string> watched_names;
   std::vector<Statistics> watched_statistics;
+  std::vector<BufferId> saved;        // states of the program that save_state() keeps
+  std::size_t saved_bytes = 0;        // with all that it keeps
+  std::uint64_t saved_layout = 0;     // a hash of what lies where
   std::vector<std::byte> piece;       // of a state that is looked at piece by piece
   std::atomic<bool> in_train{false};  // train() runs: cancel() means it
   std::atomic<bool> cancelled{false};
@@ -152,5 +165,11 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   std::atomic<std::uint64_t> steps_before{0};
   std::atomic<bool> stepping{false};
 };
+
+// What is behind a Session; throws Error where it was moved away from.
+template <class Impl>
+Impl& alive(const std::unique_ptr<Impl>& impl) {
+  return alive(impl, "session");
+}
 
 }  // namespace graphrun

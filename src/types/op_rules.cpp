@@ -354,6 +354,8 @@ constexpr NamedRule kStructured[] = {
     {Op::slice, {{"T>T", SliceParams::kKind}, slice}},
     {Op::pad, {{"F>F", PadParams::kKind}, pad}},
     {Op::concat, {{"T+>T", AxisParams::kKind}, concat}},
+    {family_op::varying_minibatch, {{"TUU>T", MinibatchParams::kKind}, minibatch}},
+    {family_op::varying_row_count, {{"UU>I", MinibatchParams::kKind}, row_count}},
     {family_op::one_hot, {{"I>S"}, one_hot}},
     {family_op::gather, {{"TI>T"}, gather}},
     {Op::scatter_add, {{"IF>F", NoParams::kKind, Overlay::none, CombineOp::sum}, scatter_add}},

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -303,6 +304,120 @@ TEST(CApi, SplitsThatDoNotMatchAreRefused) {
   EXPECT_EQ(gr_error_kind(error), GR_INPUT);
   type.rank = 9;
   bad(gr_model_set_data(parsed().get(), "train", "y", &type, y.data()), GR_INPUT, "c.rank");
+}
+
+TEST(CApi, EveryMistakeOfAFileIsToldWithItsPlace) {
+  std::string text = kPlane;
+  const auto change = [&](const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  change("x @ W + b", "x @ V + b");
+  change("\"lr\": 0.1", "\"lr\": -1");
+  change("\"epochs\"", "\"epoch\"");
+  gr_model* model = nullptr;
+  const Owned<gr_error> error(gr_model_parse(text.c_str(), nullptr, &model));
+  ASSERT_NE(error, nullptr);
+  const std::string json = gr_error_json(error.get());
+  for (const char* part : {"\"pointer\": \"/graph/0\"", "\"pointer\": \"/train/optimizer/sgd/lr\"", "epochs",
+                           "\"file\": \"<text>\", \"line\": 6, \"column\": ", "\"line\": 8, \"column\": "})
+    EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
+}
+
+TEST(CApi, AModelIsDescribedBeforeItIsOpened) {
+  const Owned<gr_model> model = parsed(kPlane, R"({"data": "none"})");
+  char* json = nullptr;
+  gr_error* error = gr_model_describe(model.get(), &json);
+  EXPECT_EQ(text_of(error, json),
+            R"({"name": "plane", "inputs": [{"name": "x", "dtype": "f32", "shape": [2], "target": false}, )"
+            R"({"name": "y", "dtype": "f32", "shape": [1], "target": true}], "outputs": [{"name": "p", "target": "y", )"
+            R"("classes": false, "scores": "plain", "labels": []}]})");
+  bad(gr_model_describe(nullptr, &json), GR_INPUT, "c.null");
+}
+
+TEST(CApi, AFrameAllocatesNothing) {
+  const Owned<gr_session> owned = opened(R"({"rows_vary": ["train"]})");
+  gr_session* const session = owned.get();
+  size_t bytes = 0;
+  good(gr_session_state_bytes(session, &bytes));
+  std::vector<char> state(bytes);
+  good(gr_session_advance(session, 1));
+  gr_advanced done{};
+  done.struct_size = sizeof done;
+  const std::uint64_t before = test::allocations();
+  good(gr_session_set_rows(session, "train", 3));
+  good(gr_session_advance_until(session, 4, 0, &done));
+  good(gr_session_save_state(session, state.data(), bytes));
+  good(gr_session_load_state(session, state.data(), bytes));
+  EXPECT_EQ(test::allocations() - before, 0U);
+  EXPECT_EQ(done.steps, 4U);
+  EXPECT_EQ(done.finite, 1);
+  EXPECT_GT(done.loss, 0);
+  good(gr_session_advance_until(session, 1000, 1, &done));  // a moment long ago
+  EXPECT_EQ(done.steps, 0U);
+  good(gr_session_advance_until(session, 9, std::numeric_limits<std::int64_t>::max(), nullptr));
+  EXPECT_EQ(gr_session_step(session), 14U);
+  bad(gr_session_set_rows(session, "train", 5), GR_INPUT, "rows.range");
+  bad(gr_session_set_rows(session, nullptr, 5), GR_INPUT, "c.null");
+  bad(gr_session_load_state(session, state.data(), bytes - 1), GR_INPUT, "state.size");
+  bad(gr_session_save_state(session, nullptr, bytes), GR_INPUT, "c.null");
+  const Owned<gr_model> model = parsed();
+  gr_session* none = nullptr;
+  bad(gr_session_open(model.get(), R"({"rows_vary": ["tarin"]})", &none), GR_INPUT, "split.unknown");
+  bad(gr_session_open(parsed().get(), R"({"rows_vary": "train"})", &none), GR_INPUT, "options.value");
+}
+
+TEST(CApi, TensorsOfOtherLibraries) {
+  // The structs as dlpack.h has them.
+  struct Tensor {
+    void* data;
+    std::int32_t device, device_id, rank;
+    std::uint8_t code, bits;
+    std::uint16_t lanes;
+    std::int64_t *shape, *strides;
+    std::uint64_t offset;
+  };
+  struct Managed {
+    Tensor tensor;
+    void* manager;
+    void (*deleter)(Managed*);
+  };
+  std::array<float, 6> values = {1, 2, 3, 4, 5, 6};
+  std::array<std::int64_t, 2> shape = {2, 2}, strides = {2, 1};
+  Managed given{{values.data(), 1, 0, 2, 2, 32, 1, shape.data(), strides.data(), 8}, nullptr, nullptr};
+  const auto* const tensor = reinterpret_cast<const DLManagedTensor*>(&given);
+  gr_type type{};
+  const void* data = nullptr;
+  good(gr_dlpack_view(tensor, &type, &data));
+  EXPECT_EQ(data, values.data() + 2);
+  EXPECT_EQ(type.dtype, GR_F32);
+  EXPECT_EQ(type.rank, 2);
+  EXPECT_EQ(type.shape[1], 2);
+  strides = {1, 2};
+  bad(gr_dlpack_view(tensor, &type, &data), GR_INPUT, "dlpack.strides");
+  given.tensor.strides = nullptr;
+  given.tensor.bits = 16;
+  bad(gr_dlpack_view(tensor, &type, &data), GR_INPUT, "dlpack.dtype");
+  given.tensor.device = 2;
+  bad(gr_dlpack_view(tensor, &type, &data), GR_INPUT, "dlpack.device");
+  given.tensor = {values.data(), 1, 0, 9, 2, 32, 1, nullptr, nullptr, 0};
+  std::array<std::int64_t, 9> many{};
+  given.tensor.shape = many.data();
+  bad(gr_dlpack_view(tensor, &type, &data), GR_INPUT, "c.rank");
+
+  int released = 0;
+  type = {GR_F32, 2, {3, 2}};
+  DLManagedTensor* wrapped = nullptr;
+  good(gr_dlpack_wrap(
+      &type, values.data(), [](void* user) { ++*static_cast<int*>(user); }, &released, &wrapped));
+  auto* const managed = reinterpret_cast<Managed*>(wrapped);
+  EXPECT_EQ(managed->tensor.data, values.data());
+  EXPECT_EQ(managed->tensor.shape[0], 3);
+  gr_type again{};
+  good(gr_dlpack_view(wrapped, &again, &data));
+  EXPECT_EQ(data, values.data());
+  EXPECT_EQ(again.shape[0], 3);
+  managed->deleter(managed);
+  EXPECT_EQ(released, 1);
 }
 
 TEST(CApi, AnOlderCallerHasFewerFields) {

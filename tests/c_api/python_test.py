@@ -1,13 +1,15 @@
 """The Python package over the C interface, and the Python examples of docs/c-api.md. Exit code 77: NumPy is not here.
 
-python_test.py LIBRARY SOURCE
+python_test.py LIBRARY SOURCE; with "installed" as LIBRARY of the package that is installed
 """
 
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
+import time
 
 try:
     import numpy
@@ -15,10 +17,13 @@ except ImportError:
     print("NumPy is not installed: not tried")
     sys.exit(77)
 
-os.environ["GRAPHRUN_LIBRARY"] = os.path.abspath(sys.argv[1])
-source = pathlib.Path(sys.argv[2])
-sys.path.insert(0, str(source / "python"))
+source = pathlib.Path(sys.argv[2]).absolute()
+if sys.argv[1] != "installed":
+    os.environ["GRAPHRUN_LIBRARY"] = os.path.abspath(sys.argv[1])
+    sys.path.insert(0, str(source / "python"))
 import graphrun  # noqa: E402
+
+package = str(pathlib.Path(graphrun.__file__).parents[1])
 
 
 def raised(kind, code, call):
@@ -40,6 +45,7 @@ def test_training():
     result = session.train(reports.append)
     assert result["epochs"] == 400 and [r.epoch for r in reports] == [100, 200, 300, 400], (result, reports)
     assert session.step == 400 and session.loss == reports[-1].loss
+    assert session.advance(2).steps == 2 and session.advance(5, until=time.monotonic_ns() - 1).steps == 0
     assert session.evaluate("train")["loss"] < 0.01
     together = session.predict([[0, 1], [1, 1], [1, 0]])
     alone = numpy.concatenate([session.predict([row]) for row in ([0, 1], [1, 1], [1, 0])])
@@ -70,14 +76,167 @@ def test_arrays():
     assert (session["data/train/x"][2] == [5, 6]).all()
     x = numpy.array([[0, 0], [0, 1], [1, 0], [1, 1]], "float32")
     y = numpy.array([[0], [1], [1], [0]], "float32")
-    fitted = xor(data="none").fit(x=x, y=y)
-    trained = xor().fit()
-    assert fitted.weights_hash() == trained.weights_hash()
+    fitted = xor().fit(x, y).session
+    assert fitted.weights_hash() == xor().fit().session.weights_hash()
+    assert fitted.weights_hash() == xor().fit(x.tolist(), [0, 1, 1, 0]).session.weights_hash()
+    out = {"y_hat": numpy.empty((4, 1), "float32")}
+    given = fitted.predict_all(x, out=out)["y_hat"]
+    assert given.ctypes.data == out["y_hat"].ctypes.data, "the array of the caller is not used"
+    assert graphrun._arrays.as_array(x).ctypes.data == x.ctypes.data, "an array was copied"
+
+    class Other:  # of another library
+        def __dlpack__(self, **options):
+            return x.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return x.__dlpack_device__()
+    assert graphrun._arrays.as_array(Other()).ctypes.data == x.ctypes.data, "a tensor of another library was copied"
+    assert (fitted.predict(Other()) == given).all()
     with tempfile.TemporaryDirectory() as folder:
         fitted.save_weights(os.path.join(folder, "w.safetensors"))
         fresh = xor().open()
         fresh.load_weights(os.path.join(folder, "w.safetensors"))
     assert fresh.weights_hash() == fitted.weights_hash()
+
+
+def test_embedding():
+    session = xor(set={"train.optimizer": {"sgd": {"lr": {"runtime": 0.1}}}}).open(rows_vary=["train"])
+    session.set_rows("train", 3)
+    session.advance(10)
+    state, hash_then = session.save_state(), session.weights_hash()
+    session["train/lr"] = 0.5
+    session.advance(10)
+    assert session.weights_hash() != hash_then and session["train/lr"] == numpy.float32(0.5)
+    session.load_state(state)
+    assert session.weights_hash() == hash_then and session["train/lr"] == numpy.float32(0.1)
+    raised("input", "rows.range", lambda: session.set_rows("train", 5))
+    raised("input", "state.size", lambda: session.load_state(b"12345678"))
+
+
+def test_scikit_learn():
+    generator = numpy.random.default_rng(1)
+    x = generator.normal(size=(300, 4))
+    y = x @ [[1.0], [2.0], [-1.0], [0.5]] + 3
+    graph = graphrun.GraphBuilder()
+    given, target = graph.input("x", 4), graph.input("y", 1)
+    graph.p = given @ graph.parameter("W", 4, 1, init="zeros") + graph.parameter("b", 1, init="zeros")
+    graph.loss = ((graph.p - target) ** 2).mean()
+    model = graph.model(outputs={"p": "y"}, optimizer={"sgd": {"lr": 0.3}}, epochs=60)
+    assert model.fit(x, y) is model and model.score(x, y) > 0.999 and model.predict(x).shape == (300, 1)
+    assert model.fit(x, y[:, 0]).score(x, y[:, 0]) > 0.999, "a second fit, and a column as a list"
+
+    graph = graphrun.GraphBuilder()
+    features, label = graph.input("x", 4), graph.input("label", dtype="i32")
+    logits = graph.dense("logits", features, 3)
+    graph.loss = graph.call("softmax_cross_entropy", logits, label).mean()
+    classes = numpy.argmax(x[:, :3], axis=1)
+    model = graph.model(outputs={"logits": "label"}, optimizer={"adam": {"lr": 0.1}}, epochs=80).fit(x, classes)
+    assert model.score(x, classes) > 0.95 and model.predict(x[:5]).tolist() == classes[:5].tolist(), model.score(x, classes)
+    assert numpy.allclose(model.predict_proba(x).sum(axis=1), 1) and model.predict_proba(x).argmax(axis=1)[0] == classes[0]
+
+
+def test_graph_builder():
+    graph = graphrun.GraphBuilder()
+    x = graph.input("x", 3)
+    graph.gain = graph.runtime("volume", 0.5) * 2
+    graph.y = (-(1 - x) / graph.gain + 2 * x.tanh() - 0.5 * (x > 0).mean(axis=1, keepdims=True)) ** 2
+    graph.loss = graph.y.mean() * graph.parameter("w", init=1)
+    session = graph.model(outputs=["y"], data={"train": {"inline": {"x": [[1, 2, 3]]}}}).open()
+    rows = numpy.array([[1, -2, 0.5], [0, 3, -1]], "float32")
+    def wanted(gain):
+        return (-(1 - rows) / gain + 2 * numpy.tanh(rows) - 0.5 * (rows > 0).mean(axis=1, keepdims=True)) ** 2
+    assert numpy.allclose(session.predict(rows), wanted(1), rtol=1e-5)
+    session["volume"] = 2
+    assert numpy.allclose(session.predict(rows), wanted(4), rtol=1e-5)
+    message = raised("input", "shape.mismatch", _broken_model)
+    assert "x f32(batch, 3)" in message or "x" in message, message
+    for mistake in (lambda: graph.nothing, lambda: x.nothing, lambda: bool(x), lambda: setattr(graph, "z", 3)):
+        try:
+            mistake()
+        except (AttributeError, TypeError):
+            continue
+        raise AssertionError("a mistake was taken")
+
+
+def _broken_model():
+    graph = graphrun.GraphBuilder()
+    x = graph.input("x", 3)
+    graph.loss = (x @ graph.parameter("W", 4, 1)).mean()
+    graph.model(outputs=["loss"])
+
+
+def test_diagnostics():
+    text = '{"format": 1,\n "graph": ["loss = mean(z)"], "inputs": {"x": ["batch", 2]}, "outputs": ["loss"],\n "dta": {}}'
+    try:
+        graphrun.Model(text)
+    except graphrun.Error as error:
+        assert error.line == 1 or error.line > 0
+        pointers = {one["pointer"] for one in error.diagnostics}
+        assert "/graph/0" in pointers and len(error.diagnostics) >= 3, error.diagnostics
+        assert any(one["line"] == 3 for one in error.diagnostics), error.diagnostics
+        return
+    raise AssertionError("it was taken")
+
+
+def test_progress():
+    from graphrun._progress import Progress
+    import contextlib
+    import io
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        xor(set={"train.log_every": 500}).open().train(progress=True)
+        xor().open().train()  # nobody looks
+    lines = told.getvalue().splitlines()
+    assert lines and "epoch 2000/2000" in lines[-1] and len(lines) <= 4, lines
+
+    class Shown:
+        texts = []
+
+        def update(self, shown, raw):
+            self.texts.append(shown["text/plain"])
+    notebook = Progress()
+    notebook._notebook, notebook._handle = True, Shown()
+    notebook.tell(graphrun.Report(1, 10, 5, 0.25, 0.5, 1.0, 1000.0))
+    notebook.end()
+    assert "epoch 1/10  loss 0.25  validation 0.5  1,000 steps/s" in Shown.texts[-1], Shown.texts
+
+
+def test_wheels_of_nvidia():
+    with tempfile.TemporaryDirectory() as folder:
+        libraries = pathlib.Path(folder, "nvidia/cu13/lib")
+        libraries.mkdir(parents=True)
+        try:
+            for name in ("libnvrtc.so.13", "libnvrtc-builtins.so.13.0"):
+                subprocess.run(["cc", "-shared", "-o", libraries / name, f"-Wl,-soname,{name}", "-x", "c", "/dev/null"], check=True)
+        except (OSError, subprocess.CalledProcessError):
+            print("no C compiler: libraries in place of NVIDIA's were not made")
+            return
+        code = ("import ctypes, graphrun; graphrun.devices(); from graphrun import _library; "
+                "print([n._name.split('/')[-1] for n in _library._cuda_libraries]); ctypes.CDLL('libnvrtc.so.13')")
+        done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True,
+                              env={**os.environ, "PYTHONPATH": f"{package}:{folder}"})
+        assert done.stdout.strip() == "['libnvrtc-builtins.so.13.0', 'libnvrtc.so.13']", done.stdout
+
+
+def test_import_is_quick():
+    code = ("import sys, time; before = time.perf_counter(); import graphrun; "
+            "print(time.perf_counter() - before, 'numpy' in sys.modules)")
+    environment = {**os.environ, "PYTHONPATH": package}
+    times = []
+    for _ in range(5):
+        seconds, numpy_is_there = subprocess.run([sys.executable, "-c", code], env=environment, text=True, check=True,
+                                                 capture_output=True).stdout.split()
+        assert numpy_is_there == "False", "NumPy takes longer than the package: it is imported when it is needed"
+        times.append(float(seconds))
+    print(f"import graphrun: {min(times) * 1e3:.0f} ms")
+    assert min(times) < 0.05, times
+
+
+def test_xor_example():
+    done = subprocess.run([sys.executable, source / "examples/xor.py"], text=True, capture_output=True, check=True,
+                          env={**os.environ, "PYTHONPATH": package})
+    numbers = [float(word) for word in re.findall(r"-?\d+\.\d*(?:e-?\d+)?", done.stdout)]
+    assert numpy.allclose(numbers, [0, 1, 1, 0], atol=0.1), done.stdout
+    assert len((source / "examples/xor.py").read_text().splitlines()) <= 10
 
 
 def test_mistakes():
@@ -87,10 +246,10 @@ def test_mistakes():
     raised("input", "executor.unknown", lambda: xor().open("gpu"))
     model = xor()
     model.open()
-    raised("input", "c.taken", model.open)
+    model.open()  # which loads it once more
     rows = numpy.zeros((256, 2), "float32")
     try:
-        xor(data="none").fit(x=rows, y=numpy.zeros((5, 1), "float32"))
+        xor().fit(rows, numpy.zeros((5, 1), "float32"))
     except graphrun.Error as error:
         assert "5 rows" in str(error) and "256" in str(error), error
     else:
@@ -100,7 +259,7 @@ def test_mistakes():
 
 def test_examples():
     blocks = re.findall(r"```python\n(.*?)```", (source / "docs/c-api.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         with tempfile.TemporaryDirectory() as folder:
             os.symlink(source / "models", os.path.join(folder, "models"))

@@ -12,7 +12,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::int64_t kRows = 8;
+constexpr std::int64_t kLineRows = 8;
 
 Model line() {
   GraphBuilder graph(4);
@@ -26,7 +26,7 @@ Model line() {
   model.outputs = {{p, "prediction", "y"}};
   model.train.minimize = loss;
   model.data.splits = {
-      {"train", {{"x", HostTensor(DType::f32, {kRows, 3})}, {"y", HostTensor(DType::f32, {kRows, 1})}}}};
+      {"train", {{"x", HostTensor(DType::f32, {kLineRows, 3})}, {"y", HostTensor(DType::f32, {kLineRows, 1})}}}};
   return model;
 }
 
@@ -68,9 +68,9 @@ TEST(Misuse, ValuesOfNobodyAndOfOthers) {
 TEST(Misuse, SplitsThatDoNotFit) {
   const auto column = [](Model& m, std::size_t i) -> HostTensor& { return m.data.splits[0].columns[i].second; };
   EXPECT_EQ(code([&](Model& m) { column(m, 1) = HostTensor(DType::f32, {5, 1}); }), "data.rows");
-  EXPECT_EQ(code([&](Model& m) { column(m, 0) = HostTensor(DType::f32, {kRows, 2}); }), "data.shape");
+  EXPECT_EQ(code([&](Model& m) { column(m, 0) = HostTensor(DType::f32, {kLineRows, 2}); }), "data.shape");
   EXPECT_EQ(code([&](Model& m) { column(m, 0) = HostTensor(DType::f32, {}); }), "data.shape");
-  EXPECT_EQ(code([&](Model& m) { column(m, 0) = HostTensor(DType::i32, {kRows, 3}); }), "data.dtype");
+  EXPECT_EQ(code([&](Model& m) { column(m, 0) = HostTensor(DType::i32, {kLineRows, 3}); }), "data.dtype");
   EXPECT_EQ(code([&](Model& m) { const HostTensor taken = std::move(column(m, 0)); }), "data.shape");
   EXPECT_EQ(code([&](Model& m) { m.data.splits[0].columns.push_back(m.data.splits[0].columns[0]); }), "data.column");
   EXPECT_EQ(code([&](Model& m) { m.data.splits.push_back(m.data.splits[0]); }), "data.split");

@@ -13,7 +13,7 @@
 #include "graph/builder.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
-#include "graphrun/op.h"
+#include "graphrun/family_op.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"
 
@@ -459,6 +459,7 @@ class Generator {
   bool is_good(const OpDef& op, const std::vector<NodeId>& inputs, const AttrList& attrs,
                const RandomValue& result) const {
     // A minibatch of other data, or by another counter, would have another number of samples than the phase says.
+    if (op.op == family_op::varying_minibatch) return false;
     if (op.op == Op::minibatch && (values_.at(inputs[0]).type.shape[0] != total_ || inputs[1] != step_)) return false;
     // Rows without a batch: the declared extent must be the batch's.
     if (result.type.rows > 0 && result.type.shape[0] != result.type.rows * capacity_) return false;

@@ -2,6 +2,7 @@
 // Contract: that of params.h. Leaves to others: how samples fall into batches (graphrun/batches.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "graphrun/batches.h"
@@ -26,6 +27,14 @@ struct MinibatchParams {
     f("drop_last", drop_last);
   }
   std::int64_t batches() const { return Batches{total, capacity, drop_last}.count(); }
+  // Of varying_minibatch(data, step, rows) and varying_row_count(step, rows): the same of the first `rows` rows. A
+  // batch at least, whatever stands there: a kernel that reads them stays within its data.
+  MinibatchParams of_rows(std::uint64_t rows) const {
+    MinibatchParams some = *this;
+    const std::int64_t least = drop_last ? std::min(capacity, total) : 1;
+    some.total = rows < static_cast<std::uint64_t>(total) ? std::max(static_cast<std::int64_t>(rows), least) : total;
+    return some;
+  }
   friend bool operator==(const MinibatchParams&, const MinibatchParams&) = default;
 };
 

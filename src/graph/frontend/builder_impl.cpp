@@ -150,4 +150,16 @@ ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& sha
   return id;
 }
 
+ir::NodeId GraphBuilder::Impl::runtime_scalar(std::string_view name, double value) {
+  check_new_name(name);
+  if (!std::isfinite(static_cast<float>(value)))
+    fail("runtime.value", fmt::format("{}: {} is no finite number of f32", name, value));
+  builder.enter(ir::kShared);
+  const ir::NodeId id = make::source(builder, "state", {DType::f32, {}, 0}, {{"kind", std::string("slot")}}).id;
+  builder.enter(0);
+  define(name, id);
+  runtime.emplace(id, value);
+  return id;
+}
+
 }  // namespace graphrun

@@ -20,10 +20,11 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // within a cl
   std::int64_t batch = 0;      // 0: not known yet
   ir::Graph graph;
   ir::Builder builder{graph};
-  std::map<ir::NodeId, Init> inits;  // of the parameters
-  std::set<ir::NodeId> no_decay;     // parameters that weight_decay and l2 leave alone
-  ir::NodeId step = ir::kNoNode;     // stands for the counter of the phase
-  std::vector<ir::NodeId> inputs;    // in order of declaration
+  std::map<ir::NodeId, Init> inits;      // of the parameters
+  std::map<ir::NodeId, double> runtime;  // states that the host may write between steps, and what they start from
+  std::set<ir::NodeId> no_decay;         // parameters that weight_decay and l2 leave alone
+  ir::NodeId step = ir::kNoNode;         // stands for the counter of the phase
+  std::vector<ir::NodeId> inputs;        // in order of declaration
   std::vector<ir::NodeId> parameters;
   std::map<std::string, double, std::less<>> constants;  // "constants" of the model file, and pi and e
   std::map<std::string, ir::NodeId, std::less<>> names;  // what expressions and find() see; a node may have several
@@ -34,6 +35,7 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // within a cl
   // kBatch may stand as the first extent.
   ir::NodeId input(std::string_view name, std::span<const std::int64_t> shape, DType dtype);
   ir::NodeId parameter(std::string_view name, const Shape& shape, Init init, bool decay);
+  ir::NodeId runtime_scalar(std::string_view name, double value);
   // The first name given to a node becomes the node's name, a further one is an alias.
   void define(std::string_view name, ir::NodeId id);
   void set_batch(std::int64_t samples);              // throws Error: none, or more than are counted

@@ -67,6 +67,10 @@ Value GraphBuilder::parameter(std::string_view name, Shape shape, Init init, boo
   return impl().value(impl().parameter(name, shape, std::move(init), decay));
 }
 
+Value GraphBuilder::runtime_scalar(std::string_view name, double value) {
+  return impl().value(impl().runtime_scalar(name, value));
+}
+
 Value GraphBuilder::constant(double value) {
   return impl().value(impl().builder.scalar(value, DType::f32));
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "graph/ops/infer.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
 
@@ -45,7 +46,7 @@ TensorType infer_constant(const InferContext& context) {
 }
 
 TensorType infer_minibatch(const InferContext& context) {
-  infer::require_scalar(context, 1, DType::u64);
+  for (std::size_t i = 1; i < context.inputs.size(); ++i) infer::require_scalar(context, i, DType::u64);
   TensorType type = context.inputs[0];
   if (type.shape.rank() == 0 || type.rows != 0) {
     context.fail("shape.data", fmt::format("{} must be a data set with samples along dimension 0", context.operand(0)));
@@ -72,7 +73,7 @@ Params pack_minibatch(const ir::Attrs& attrs, std::span<const TensorType> inputs
 }
 
 TensorType infer_row_count(const InferContext& context) {
-  infer::require_scalar(context, 0, DType::u64);
+  for (std::size_t i = 0; i < context.inputs.size(); ++i) infer::require_scalar(context, i, DType::u64);
   return {DType::i32, {}, 0};
 }
 
@@ -148,6 +149,25 @@ std::vector<OpDef> sources() {
       {.op = Op::row_count,
        .doc = "samples in the batch of this step: min(capacity, total - b*capacity), b = step mod batches",
        .operands = {"step"},
+       .attrs = {{"total", std::int64_t{1}, "samples of the data set", true, 1.0}, capacity, drop_last},
+       .infer = infer_row_count,
+       .no_gradient = kNotFloat,
+       .rows = RowRule::scalar,
+       .pack = pack_row_count},
+      {.op = family_op::varying_minibatch,
+       .doc = "minibatch of the first `rows` rows of the data set",
+       .operands = {"data", "step", "rows"},
+       .attrs = {capacity,
+                 {"shuffle", false, "take the rows in another order each epoch"},
+                 {"key", std::int64_t{0}, "of the order"},
+                 drop_last},
+       .infer = infer_minibatch,
+       .no_gradient = "data is not trained",
+       .rows = RowRule::select,
+       .pack = pack_minibatch},
+      {.op = family_op::varying_row_count,
+       .doc = "row_count of the first `rows` rows of the data set",
+       .operands = {"step", "rows"},
        .attrs = {{"total", std::int64_t{1}, "samples of the data set", true, 1.0}, capacity, drop_last},
        .infer = infer_row_count,
        .no_gradient = kNotFloat,

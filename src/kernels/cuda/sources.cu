@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/random_bits.h"
-#include "graphrun/op.h"
+#include "graphrun/family_op.h"
 #include "graphrun/params/minibatch.h"
 #include "kernels/cuda/launch.cuh"
 
@@ -15,6 +15,19 @@ struct Batches {
   bool shuffle = false;
   std::uint64_t key = 0;
 
+  bool drop_last = false;
+  const std::uint64_t* rows = nullptr;  // where it stands how many of `total` are in use; null: all
+
+  // Those of the rows in use (MinibatchParams::of_rows).
+  __device__ Batches now() const {
+    Batches some = *this;
+    if (rows == nullptr || *rows >= total) return some;
+    const std::uint64_t least = !drop_last ? 1 : capacity < total ? capacity : total;
+    some.total = *rows < least ? least : *rows;
+    some.batches = some.total / capacity + (!drop_last && some.total % capacity != 0 ? 1 : 0);
+    if (some.batches == 0) some.batches = 1;
+    return some;
+  }
   __device__ int count(std::uint64_t step) const { return batch_rows(step, total, capacity, batches); }
   // Which row of the data set is row r of the step's batch.
   __device__ std::uint64_t row(std::uint64_t step, std::uint64_t r) const {
@@ -23,17 +36,24 @@ struct Batches {
   }
 };
 
-Batches batches_of(const KernelArgs& args) {
+// `rows`: the operand that says how many rows are in use; -1: all are.
+Batches batches_of(const KernelArgs& args, int rows) {
   const auto& params = args.params.as<MinibatchParams>();
-  return {static_cast<std::uint64_t>(params.total), static_cast<std::uint64_t>(params.capacity),
-          static_cast<std::uint64_t>(params.batches() > 0 ? params.batches() : 1), params.shuffle, params.key};
+  return {static_cast<std::uint64_t>(params.total),
+          static_cast<std::uint64_t>(params.capacity),
+          static_cast<std::uint64_t>(params.batches() > 0 ? params.batches() : 1),
+          params.shuffle,
+          params.key,
+          params.drop_last,
+          rows < 0 ? nullptr : args.input<std::uint64_t>(rows)};
 }
 
 // `lanes` neighbouring threads copy a row of `row` units; with more than one part in the grid's y, one part of it. Each
 // finds the row's place by itself.
 template <class Unit>
-__global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Batches batches, std::uint64_t row,
+__global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Batches room, std::uint64_t row,
                                  std::uint32_t lanes, Unit* out) {
+  const Batches batches = room.now();
   const std::uint64_t now = *step;
   const auto count = static_cast<std::uint64_t>(batches.count(now));
   const std::uint64_t rows_at_once = thread_count() / lanes;
@@ -50,7 +70,7 @@ __global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Ba
 template <class Unit>
 void copy_batch(const KernelArgs& args, Launcher& launcher, std::uint64_t row) {
   constexpr std::uint32_t kThreads = 256;
-  const Batches batches = batches_of(args);
+  const Batches batches = batches_of(args, args.inputs == 3 ? 2 : -1);
   const std::uint64_t units = row / sizeof(Unit);
   std::uint32_t lanes = 1;
   while (lanes < kThreads && lanes < units) lanes *= 2;
@@ -75,10 +95,11 @@ void launch_minibatch(const KernelArgs& args, Launcher& launcher) {
 }
 
 __global__ void row_count_kernel(const std::uint64_t* step, Batches batches, std::int32_t* out) {
-  *out = batches.count(*step);
+  *out = batches.now().count(*step);
 }
 void launch_row_count(const KernelArgs& args, Launcher& launcher) {
-  launch(launcher, row_count_kernel, "row_count", Grid{}, 1, args.input<std::uint64_t>(0), batches_of(args),
+  const Batches batches = batches_of(args, args.inputs == 2 ? 1 : -1);
+  launch(launcher, row_count_kernel, "row_count", Grid{}, 1, args.input<std::uint64_t>(0), batches,
          args.output<std::int32_t>());
 }
 
@@ -101,8 +122,8 @@ void launch_record(const KernelArgs& args, Launcher& launcher) {
 }  // namespace
 
 LaunchFn find_sources(Op op) {
-  if (op == Op::minibatch) return launch_minibatch;
-  if (op == Op::row_count) return launch_row_count;
+  if (op == Op::minibatch || op == family_op::varying_minibatch) return launch_minibatch;
+  if (op == Op::row_count || op == family_op::varying_row_count) return launch_row_count;
   if (op == Op::increment) return launch_increment;
   if (op == Op::record) return launch_record;
   return nullptr;

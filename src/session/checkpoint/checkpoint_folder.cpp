@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/alive.h"
 #include "base/descriptor.h"
 #include "graphrun/checkpoint.h"
 #include "graphrun/error.h"
@@ -215,6 +216,10 @@ void CheckpointFolder::Impl::at(const Boundary& boundary) {
   }
 }
 
+namespace {
+constexpr std::string_view kFolder = "checkpoint folder";
+}
+
 CheckpointFolder::CheckpointFolder(const std::string& path, const CheckpointEvery& every, int keep)
     : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
@@ -227,46 +232,48 @@ CheckpointFolder::CheckpointFolder(CheckpointFolder&&) noexcept = default;
 CheckpointFolder& CheckpointFolder::operator=(CheckpointFolder&&) noexcept = default;
 
 void CheckpointFolder::begin(Session& session) {
-  const std::vector<std::uint64_t> steps = impl_->steps();
-  if (!steps.empty() || impl_->has(kBest))
+  Impl& impl = alive(impl_, kFolder);
+  const std::vector<std::uint64_t> steps = impl.steps();
+  if (!steps.empty() || impl.has(kBest))
     throw Error(ErrorKind::input, "checkpoint.exists",
-                fmt::format("'{}' has the checkpoints of a training already: '{}'", impl_->path,
+                fmt::format("'{}' has the checkpoints of a training already: '{}'", impl.path,
                             steps.empty() ? kBest : StepName(steps.back()).text()),
                 "go on with it (--resume), or give this one another folder");
-  impl_->prepare(session);
+  impl.prepare(session);
 }
 
 std::optional<CheckpointInfo> CheckpointFolder::resume(Session& session, const std::string& from,
                                                        const std::function<void(const Error&)>& damaged) {
-  impl_->state.emplace(SessionAccess::impl(session));
+  Impl& impl = alive(impl_, kFolder);
+  impl.state.emplace(SessionAccess::impl(session));
   std::optional<CheckpointInfo> info;
   if (!from.empty()) {
-    info = impl_->state->restore(CheckpointFile(from));
+    info = impl.state->restore(CheckpointFile(from));
   } else {
     std::vector<std::string> names;
-    const std::vector<std::uint64_t> steps = impl_->steps();
+    const std::vector<std::uint64_t> steps = impl.steps();
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) names.emplace_back(StepName(*step).text());
-    if (impl_->has(kBest)) names.emplace_back(kBest);
+    if (impl.has(kBest)) names.emplace_back(kBest);
     std::optional<CheckpointFile> file;
     for (const std::string& name : names) {
       try {
-        file.emplace(impl_->place(name));
+        file.emplace(impl.place(name));
         break;
       } catch (const Error& error) {
         if (damaged) damaged(error);
       }
     }
-    if (file) info = impl_->state->restore(*file);
+    if (file) info = impl.state->restore(*file);
   }
-  impl_->prepare(session);
+  impl.prepare(session);
   // What was not reported changes the state when it is.
-  if (info && impl_->state->is_reported() && info->path == impl_->place(StepName(info->step).text()))
-    impl_->saved = info->step;
+  if (info && impl.state->is_reported() && info->path == impl.place(StepName(info->step).text()))
+    impl.saved = info->step;
   return info;
 }
 
 void CheckpointFolder::connect(TrainOptions& options, std::function<void(const Error&)> failed) {
-  Impl& impl = *impl_;
+  Impl& impl = alive(impl_, kFolder);
   if (!impl.state) throw std::logic_error("CheckpointFolder: begin() or resume() comes before connect()");
   CheckpointEvery& every = impl.every;
   impl.failed = std::move(failed);
@@ -283,11 +290,13 @@ void CheckpointFolder::connect(TrainOptions& options, std::function<void(const E
 }
 
 void CheckpointFolder::request() noexcept {
-  impl_->requested.store(true, std::memory_order_relaxed);
+  if (impl_ != nullptr) impl_->requested.store(true, std::memory_order_relaxed);
 }
 
 void CheckpointFolder::save() {
-  if (impl_->saved != impl_->state->step()) impl_->write(false);
+  Impl& impl = alive(impl_, kFolder);
+  if (!impl.state) throw std::logic_error("CheckpointFolder: begin() or resume() comes before save()");
+  if (impl.saved != impl.state->step()) impl.write(false);
 }
 
 }  // namespace graphrun

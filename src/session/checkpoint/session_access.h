@@ -9,10 +9,7 @@ namespace graphrun {
 
 struct SessionAccess {
   using Impl = Session::Impl;
-  static Impl& impl(Session& session) {
-    if (session.impl_ != nullptr) return *session.impl_;
-    throw Error(ErrorKind::input, "session.moved", "the session was moved away from");
-  }
+  static Impl& impl(Session& session) { return alive(session.impl_, "session"); }
 };
 
 }  // namespace graphrun

@@ -20,6 +20,10 @@ std::string optimizer_text(const OptimizerSpec& spec) {
   const OptimizerDef& def = row_named("optimizer", optimizers(), spec.name);
   std::string text = spec.name;
   for (const auto& [name, value] : ir::Attrs(def.attributes, {spec.attributes.begin(), spec.attributes.end()}).list()) {
+    if (std::find(spec.runtime.begin(), spec.runtime.end(), name) != spec.runtime.end()) {
+      text += fmt::format(" {}=runtime", name);  // what it is worth is a state
+      continue;
+    }
     if (name != "lr" || !spec.lr) {
       text += fmt::format(" {}={}", name, ir::to_string(value));
       continue;

@@ -208,6 +208,14 @@ void write_start(const Model& model, const CompiledModel& compiled, std::initial
     const Shape& shape = compiled.step.graph[node].type.shape;
     write(node, initial_value(init, name, shape, model.train.seed).bytes());
   }
+  for (const auto& [node, start] : compiled.step.runtime) {
+    const float value = static_cast<float>(start);
+    write(node, std::as_bytes(std::span(&value, 1)));
+  }
+  for (const auto& [split, node] : compiled.step.rows) {
+    const auto rows = static_cast<std::uint64_t>(model.data.find(split)->samples());
+    write(node, std::as_bytes(std::span(&rows, 1)));
+  }
   if (compiled.step.lr_factor != ir::kNoNode) {
     const float one = 1;
     write(compiled.step.lr_factor, std::as_bytes(std::span(&one, 1)));

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/alive.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/gradients.h"
 #include "graph/ir/needed.h"
@@ -177,22 +178,23 @@ Inspection::Inspection(Inspection&&) noexcept = default;
 Inspection& Inspection::operator=(Inspection&&) noexcept = default;
 
 const std::vector<Inspection::Entry>& Inspection::entries() const {
-  return impl_->entries;
+  return alive(impl_, "inspection").entries;
 }
 HostTensor Inspection::read(std::string_view name) const {
-  const std::size_t i = impl_->find(name);
-  HostTensor tensor(impl_->entries[i].type.dtype, impl_->entries[i].type.shape);
-  impl_->runnable->read(impl_->buffer(i), tensor.bytes());
+  const Impl& impl = alive(impl_, "inspection");
+  const std::size_t i = impl.find(name);
+  HostTensor tensor(impl.entries[i].type.dtype, impl.entries[i].type.shape);
+  impl.runnable->read(impl.buffer(i), tensor.bytes());
   return tensor;
 }
 const std::string& Inspection::split() const {
-  return impl_->split;
+  return alive(impl_, "inspection").split;
 }
 std::int64_t Inspection::rows() const {
-  return impl_->rows;
+  return alive(impl_, "inspection").rows;
 }
 const std::string& Inspection::of() const {
-  return impl_->of;
+  return alive(impl_, "inspection").of;
 }
 
 }  // namespace graphrun

@@ -230,11 +230,17 @@ Json schedule() {
   });
 }
 
+// A number, or one that the host may change between steps.
+Json or_runtime(Json number) {
+  return any_of({std::move(number), only("runtime", type("number"))});
+}
+
 Json optimizer() {
   return one_of_rows(optimizers(), [](const OptimizerDef& def) {
     Object object;
     object.add(def.attributes);
     for (auto& [name, schema] : object.properties) {
+      schema = or_runtime(std::move(schema));
       if (name == "lr") schema = any_of({std::move(schema), ref("schedule")});
     }
     return closed(std::move(object.properties), object.required);
@@ -406,7 +412,7 @@ std::string model_schema() {
                                             {"format", make_object({{"const", make(std::int64_t{1})}})},
                                             {"name", type("string")},
                                             {"description", type("string")},
-                                            {"constants", with_names(map_of(type("number")))},
+                                            {"constants", with_names(map_of(or_runtime(type("number"))))},
                                             {"data", data_section()},
                                             {"inputs", with_names(map_of(any_of({ref("batch_shape"), input})), 1)},
                                             {"parameters", with_names(map_of(parameter))},

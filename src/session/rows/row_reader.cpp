@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/alive.h"
 #include "base/descriptor.h"
 #include "base/file.h"
 #include "data/inflate.h"
@@ -141,11 +142,11 @@ InputReader::InputReader(InputReader&&) noexcept = default;
 InputReader& InputReader::operator=(InputReader&&) noexcept = default;
 
 std::optional<InputRows> InputReader::next() {
-  return impl_->next();
+  return alive(impl_, "input reader").next();
 }
 
 bool InputReader::streams() const {
-  return impl_->stream.has_value();
+  return alive(impl_, "input reader").stream.has_value();
 }
 
 std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& model, const std::string& path,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "base/alive.h"
 #include "base/file.h"
 #include "graphrun/error.h"
 #include "graphrun/weights.h"
@@ -30,21 +31,22 @@ WeightsFile::WeightsFile(WeightsFile&&) noexcept = default;
 WeightsFile& WeightsFile::operator=(WeightsFile&&) noexcept = default;
 
 const std::vector<WeightsFile::Entry>& WeightsFile::entries() const {
-  return impl_->entries;
+  return alive(impl_, "weights file").entries;
 }
 
 const std::string& WeightsFile::origin() const {
-  return impl_->file->notes().origin;
+  return alive(impl_, "weights file").file->notes().origin;
 }
 
 HostTensor WeightsFile::read(const std::string& name) const {
-  const std::vector<std::string>& names = impl_->file->names();
+  const Impl& impl = alive(impl_, "weights file");
+  const std::vector<std::string>& names = impl.file->names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     const std::string near = nearest_name(name, names);
-    throw Error(ErrorKind::input, "weights.unknown", fmt::format("'{}' has no array '{}'", impl_->path, name),
+    throw Error(ErrorKind::input, "weights.unknown", fmt::format("'{}' has no array '{}'", impl.path, name),
                 near.empty() ? std::string() : fmt::format("did you mean '{}'?", near));
   }
-  const data::Array array = impl_->file->read(name);
+  const data::Array array = impl.file->read(name);
   return std::visit(
       [&](const auto& values) {
         using T = typename std::decay_t<decltype(values)>::value_type;

@@ -44,6 +44,14 @@ Sample row_count(std::string name, std::int64_t total, std::int64_t capacity, do
           .expected = {expected}};
 }
 
+// Of the first `rows` rows of the data.
+Sample varying(Sample sample, double rows) {
+  sample.op = "varying_" + std::string(sample.op);
+  sample.name += "_of_some";
+  sample.operands.push_back(step(rows));
+  return sample;
+}
+
 Sample record(std::string name, std::int64_t size, double at, std::vector<double> expected) {
   return {.op = "record",
           .name = std::move(name),
@@ -107,6 +115,27 @@ std::vector<Sample> sources() {
       row_count("one_batch", 3, 3, 7, 3),
       row_count("larger_than_the_data", 3, 5, 7, 3),
       row_count("step_beyond_32_bits", 11, 4, kBeyond32Bits, 3),
+      varying(minibatch("first", f32({11, 3}), 4, 0, 4), 7),
+      varying(minibatch("last_partial_rows", f32({11, 3}), 4, 1, 3), 7),
+      varying(minibatch("second_round", f32({11, 3}), 4, 2, 4), 7),
+      varying(minibatch("all", f32({11, 3}), 4, 2, 3), 11),
+      varying(minibatch("more_than_there_are", f32({11, 3}), 4, 2, 3), kBeyond32Bits),
+      varying(minibatch("none_is_one", f32({11, 3}), 4, 5, 1), 0),
+      varying(minibatch("one_batch", f32({11, 3}), 11, 5, 2), 2),
+      varying(minibatch("i32", typed(DType::i32, {7, 3}), 4, 1, 2), 6),
+      varying(minibatch("f64", typed(DType::f64, {7, 3}), 4, 1, 2), 6),
+      varying(minibatch("boolean", typed(DType::boolean, {7, 3}), 4, 1, 2), 6),
+      varying(minibatch("large", f32({1037, 31}), 256, 3, 232), 1000),
+      varying(picked("numbers", 11, 4, 1, {4, 5, 6}, false), 7),
+      varying(picked("numbers_drop_last", 11, 4, 1, {0, 1, 2, 3}, false, true), 7),
+      varying(picked("too_few_to_drop", 11, 4, 1, {0, 1, 2, 3}, false, true), 2),
+      varying(shuffled("shuffle_rows", f32({11, 3}), 4, 1, 3), 7),
+      varying(row_count("full", 11, 4, 0, 4), 7),
+      varying(row_count("last", 11, 4, 1, 3), 7),
+      varying(row_count("next_round", 11, 4, 2, 4), 7),
+      varying(row_count("all", 11, 4, 2, 3), 11),
+      varying(row_count("more_than_there_are", 11, 4, 2, 3), 12),
+      varying(row_count("none_is_one", 11, 4, 2, 1), 0),
       record("first", 4, 0, {9, 2, 3, 4}),
       record("last", 4, 3, {1, 2, 3, 9}),
       record("wraps", 4, 6, {1, 2, 9, 4}),

@@ -177,7 +177,11 @@ class Canonical {
     const ir::Attrs attrs(def->attributes, {spec.attributes.begin(), spec.attributes.end()});
     json::Value fields = make_object();
     for (const auto& [name, value] : attrs.list()) {
-      json::add(fields, name, name == "lr" && spec.lr ? schedule(*spec.lr) : json_of(value));
+      const bool at_run_time = std::find(spec.runtime.begin(), spec.runtime.end(), name) != spec.runtime.end();
+      json::add(fields, name,
+                at_run_time               ? make_object({{"runtime", json_of(value)}})
+                : name == "lr" && spec.lr ? schedule(*spec.lr)
+                                          : json_of(value));
     }
     return make_object({{spec.name, std::move(fields)}});
   }

@@ -127,7 +127,10 @@ const Fields& file_fields() {
       required("format", "1", R"(add "format": 1)"),
       other("name", "the model's name in reports", "the file's name"),
       other("description", "a comment"),
-      other("constants", R"(named numbers: `{"gain": 1.5}`)"),
+      other(
+          "constants",
+          R"(named numbers: `{"gain": 1.5}`; one that the program changes between steps: `{"noise": {"runtime": 0.1}}`, )"
+          "[here](#numbers-set-at-run-time)"),
       required("data", "where the data come from: [data.md](data.md)", "it says where the inputs come from"),
       required("inputs", "the graph's inputs, which `data` provides",
                R"(for instance "inputs": {"x": ["batch", 6], "y": ["batch", 1]})"),

@@ -260,6 +260,19 @@ std::optional<AttrValue> attr_value(const json::Value& value) {
   return reals;
 }
 
+bool is_runtime(const json::Value& value) {
+  return value.kind == Kind::object && value.find("runtime") != nullptr;
+}
+
+std::optional<double> read_runtime(Reader& reader, const Place& at) {
+  json::ObjectReader object(reader, at);
+  const std::optional<double> number = reader.number(*object.get("runtime"));
+  object.finish();
+  if (!number || std::isfinite(static_cast<float>(*number))) return number;
+  reader.report(at, "model.range", fmt::format("{} does not fit an f32", *number));
+  return std::nullopt;
+}
+
 std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, const ir::AttrSchema& schema,
                                    std::string_view owner) {
   const std::size_t before = reader.errors();

@@ -37,6 +37,10 @@ json::Value json_of(const Init& init);
 json::Value json_of(const AttrValue& value);
 // Nothing is reported for what no attribute can be: an object, null, a list that is not of numbers.
 std::optional<AttrValue> attr_value(const json::Value& value);
+// Whether it is {"runtime": 0.1}, a number that the host may change between steps; `number`: that of it, and nothing
+// where it was reported.
+bool is_runtime(const json::Value& value);
+std::optional<double> read_runtime(json::Reader& reader, const json::Place& at);
 // The attributes of the schema that the object has. Keys beyond the schema are the caller's to finish().
 std::optional<AttrList> read_attrs(json::Reader& reader, json::ObjectReader& object, const ir::AttrSchema& schema,
                                    std::string_view owner);

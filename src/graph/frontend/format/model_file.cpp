@@ -82,11 +82,15 @@ bool ModelFile::looks_like_a_model(ObjectReader& root) {
 void ModelFile::read_constants(const Place& at) {
   const ObjectReader object(reader_, at);
   for (const Member* member : object.unread()) {
-    const std::optional<double> value = reader_.number(at.member(*member));
+    const Place place = at.member(*member);
+    const bool at_run_time = is_runtime(member->value);
+    const std::optional<double> value = at_run_time ? read_runtime(reader_, place) : reader_.number(place);
     if (!check_name(reader_, at, *member)) continue;
     if (member->key == "pi" || member->key == "e") {
       reader_.report_key(at, *member, "name.taken", fmt::format("{} is a constant of every model", member->key),
                          "choose another name");
+    } else if (value && at_run_time) {
+      runtime_constants_.push_back({member->key, place, *value});
     } else if (value) {
       constants_.emplace(member->key, *value);
     } else {
@@ -240,7 +244,14 @@ void ModelFile::read_optimizer(const Place& at) {
   ir::AttrSchema schema = optimizer->attributes;
   train_.optimizer.name = optimizer->name;
   train_.optimizer.attributes.clear();
-  if (const auto lr = fields.get("lr"); lr && lr->value->kind == Kind::object) {
+  train_.optimizer.runtime.clear();
+  for (const ir::AttrDef& def : optimizer->attributes) {
+    const auto at_key = fields.get(def.name);
+    if (!at_key || !is_runtime(*at_key->value)) continue;
+    read_runtime_attribute(*at_key, def);
+    std::erase_if(schema, [&](const ir::AttrDef& other) { return other.name == def.name; });
+  }
+  if (const auto lr = fields.get("lr"); lr && lr->value->kind == Kind::object && !is_runtime(*lr->value)) {
     train_.optimizer.lr = read_schedule(*lr);
     train_.optimizer.attributes.emplace_back("lr", 0.0);
     std::erase_if(schema, [](const ir::AttrDef& def) { return def.name == "lr"; });
@@ -249,6 +260,17 @@ void ModelFile::read_optimizer(const Place& at) {
   fields.finish();
   if (!attrs) return;
   for (const auto& [name, value] : *attrs) train_.optimizer.attributes.emplace_back(name, std::get<double>(value));
+}
+
+void ModelFile::read_runtime_attribute(const Place& at, const ir::AttrDef& def) {
+  const std::optional<double> number = read_runtime(reader_, at);
+  if (!number) return;
+  try {
+    train_.optimizer.attributes.emplace_back(def.name, std::get<double>(ir::coerce(def, *number)));
+    train_.optimizer.runtime.emplace_back(def.name);
+  } catch (const Error& error) {
+    reader_.report(at, error);
+  }
 }
 
 std::optional<ScheduleSpec> ModelFile::read_schedule(const Place& at) {

@@ -37,6 +37,7 @@ class ModelFile {
   const json::Place& batch_place() const { return batch_place_; }
 
   std::uint64_t seed() const { return train_.seed; }
+  // Those that stay as they are.
   const std::map<std::string, double, std::less<>>& constants() const { return constants_; }
 
   // The model without its data; its batch is known unless it is "all". Complete only when the Reader has not failed.
@@ -60,6 +61,7 @@ class ModelFile {
   void read_graph(const json::Place& at);
   void read_train(const json::Place& at);
   void read_optimizer(const json::Place& at);
+  void read_runtime_attribute(const json::Place& at, const ir::AttrDef& def);
   std::optional<ScheduleSpec> read_schedule(const json::Place& at);
   // The row that the one key of an object names, and where its numbers stand; null when reported.
   template <class Row>
@@ -72,7 +74,14 @@ class ModelFile {
   json::Reader& reader_;
   ReadArray read_array_;
   std::string name_;
+  struct RuntimeConstant {
+    std::string name;
+    json::Place place;
+    double value;
+  };
+
   std::map<std::string, double, std::less<>> constants_;
+  std::vector<RuntimeConstant> runtime_constants_;
   std::vector<Input> inputs_;
   bool inputs_read_ = false;
   std::vector<Parameter> parameters_;

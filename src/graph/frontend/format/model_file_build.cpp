@@ -92,6 +92,10 @@ class ModelBuild {
   void declare() {
     scope_.broken = file_.broken_;
     for (const auto& [name, value] : file_.constants_) graph_.constants.emplace(name, value);
+    for (const ModelFile::RuntimeConstant& one : file_.runtime_constants_) {
+      graph_.builder.at(source(one.place));
+      if (!attempt(one.place, [&] { graph_.runtime_scalar(one.name, one.value); })) scope_.broken.insert(one.name);
+    }
     for (const ModelFile::Input& input : file_.inputs_) {
       std::vector<std::int64_t> extents = {kBatch};
       for (const std::int64_t extent : input.sample.dims()) extents.push_back(extent);

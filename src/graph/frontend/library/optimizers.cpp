@@ -16,41 +16,43 @@ Var root(Var x) {
   return make::op("sqrt", {x});
 }
 // The slot's next value: so much of the old one stays, and the rest is new.
-Var average(Var slot, double stays, Var fresh) {
-  const Var added = fresh * (1 - stays);
-  return UpdateContext::assign(slot, slot * stays + added);
+Var average(Var slot, const Factor& stays, Var fresh) {
+  const Var added = stays.rest().of(fresh);
+  return UpdateContext::assign(slot, stays.of(slot) + added);
 }
 
 Var velocity(UpdateContext& c) {
   const Var old = c.slot("velocity");
-  return UpdateContext::assign(old, old * c.attrs.real("momentum") + c.gradient);
+  return UpdateContext::assign(old, c.factor("momentum").of(old) + c.gradient);
 }
 Var nesterov(UpdateContext& c) {
   const Var v = velocity(c);
-  return descend(c, c.gradient + v * c.attrs.real("momentum"));
+  return descend(c, c.gradient + c.factor("momentum").of(v));
 }
 
 Var rmsprop(UpdateContext& c) {
   const Var old = c.slot("square_average");
-  const Var s = average(old, c.attrs.real("alpha"), make::square(c.gradient));
-  return descend(c, c.gradient / (root(s) + c.attrs.real("eps")));
+  const Var s = average(old, c.factor("alpha"), make::square(c.gradient));
+  return descend(c, c.gradient / c.factor("eps").plus(root(s)));
 }
 
 Var adagrad(UpdateContext& c) {
   const Var old = c.slot("square_sum");
   const Var total = UpdateContext::assign(old, old + make::square(c.gradient));
-  return descend(c, c.gradient / (root(total) + c.attrs.real("eps")));
+  return descend(c, c.gradient / c.factor("eps").plus(root(total)));
 }
 
 // 1 - beta^t: what the average of t values, started at zero, lacks. As -expm1(t log beta): the difference of two floats
 // near one would lose half of its digits.
-Var correction(const UpdateContext& c, double beta) {
-  return beta == 0 ? make::like(1, c.time) : -make::op("expm1", {c.time * std::log(beta)});
+Var correction(const UpdateContext& c, const Factor& beta) {
+  if (beta.is_zero()) return make::like(1, c.time);
+  const Var exponent = beta.is_state() ? c.time * make::op("log", {beta.state}) : c.time * std::log(beta.number);
+  return -make::op("expm1", {exponent});
 }
 
 Var adam(UpdateContext& c) {
-  const double beta1 = c.attrs.real("beta1");
-  const double beta2 = c.attrs.real("beta2");
+  const Factor beta1 = c.factor("beta1");
+  const Factor beta2 = c.factor("beta2");
   const Var correction1 = correction(c, beta1);  // numbers first: then nothing stands between the steps on tensors
   const Var correction2 = correction(c, beta2);
   const Var old_m = c.slot("m");
@@ -59,7 +61,7 @@ Var adam(UpdateContext& c) {
   const Var v = average(old_v, beta2, make::square(c.gradient));
   const Var m_hat = m / correction1;
   const Var v_hat = v / correction2;
-  return descend(c, m_hat / (root(v_hat) + c.attrs.real("eps")));
+  return descend(c, m_hat / c.factor("eps").plus(root(v_hat)));
 }
 
 ir::AttrDef number(std::string_view name, double fallback, std::string_view doc, bool required = false) {
@@ -75,6 +77,21 @@ ir::AttrSchema schema(std::vector<ir::AttrDef> own, double weight_decay = 0) {
 }
 
 }  // namespace
+
+Var Factor::of(Var x) const {
+  return is_state() ? x * state : x * number;
+}
+Var Factor::plus(Var x) const {
+  return is_state() ? x + state : x + number;
+}
+Factor Factor::rest() const {
+  return is_state() ? Factor{1 - number, 1 - state} : Factor{1 - number};
+}
+
+Factor UpdateContext::factor(std::string_view name) const {
+  const auto state = runtime.find(name);
+  return {attrs.real(name), state == runtime.end() ? Var{} : state->second};
+}
 
 Var UpdateContext::slot(std::string_view name) {
   const Var slot = make::source(make, "state", parameter.type(), {{"kind", std::string("slot")}});
@@ -109,11 +126,11 @@ const std::vector<OptimizerDef>& optimizers() {
 }
 
 Var update_parameter(const OptimizerDef& optimizer, UpdateContext& c, bool decays) {
-  const double l2 = c.attrs.real("l2");
-  const double decay = c.attrs.real("weight_decay");
-  if (decays && l2 != 0) c.gradient = c.gradient + c.parameter * l2;
-  if (!decays || decay == 0) return optimizer.update(c);
-  const Var rate = c.lr * decay;
+  const Factor l2 = c.factor("l2");
+  const Factor decay = c.factor("weight_decay");
+  if (decays && !l2.is_zero()) c.gradient = c.gradient + l2.of(c.parameter);
+  if (!decays || decay.is_zero()) return optimizer.update(c);
+  const Var rate = decay.of(c.lr);
   const Var next = optimizer.update(c);
   // PyTorch shrinks p first and then descends from there: the step does not see the shrunken p, so the order is the
   // same.

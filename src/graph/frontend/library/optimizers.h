@@ -5,6 +5,8 @@
 // Leaves to others: the learning rate over time (schedules.h), which parameters decay (step_graph.h).
 #pragma once
 
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,14 +15,28 @@
 
 namespace graphrun {
 
+// An attribute as a factor: a number, or a state that the host may write between steps.
+struct Factor {
+  double number = 0;  // of a state: what it starts from
+  Var state = {};
+
+  bool is_state() const { return state.make != nullptr; }
+  bool is_zero() const { return !is_state() && number == 0; }  // for good
+  Var of(Var x) const;                                         // x times it
+  Var plus(Var x) const;                                       // x plus it
+  Factor rest() const;                                         // 1 - it; of a state in f32
+};
+
 struct UpdateContext {
   ir::Builder& make;
   const ir::Attrs& attrs;
   Var parameter;
   Var gradient;
-  Var lr;    // f32 scalar
-  Var time;  // f32 scalar: this step's number, from 1
+  Var lr;                                                // f32 scalar
+  Var time;                                              // f32 scalar: this step's number, from 1
+  std::map<std::string, Var, std::less<>> runtime = {};  // the attributes that are states
 
+  Factor factor(std::string_view name) const;  // an attribute
   // A state of the parameter's type that starts at zero.
   Var slot(std::string_view name);
   static Var assign(Var slot, Var value);  // gives `value`

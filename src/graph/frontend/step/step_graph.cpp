@@ -62,6 +62,10 @@ class StepGraphBuilder {
   }
 
   void add_data(const Split& split) {
+    if (split.rows_vary) {
+      const std::string name = fmt::format("data/{}:rows", split.name);
+      result_.rows.emplace_back(split.name, add_input(name, {DType::u64, {}, 0}));
+    }
     for (const auto& [column, tensor] : split.columns) add_column(split, column, {tensor.dtype(), tensor.shape(), 0});
     if (!split.columns.empty()) return;
     // Only its size is known: it has a column for each input.
@@ -91,8 +95,15 @@ class StepGraphBuilder {
     result_.phases.back().counter = counter_;
     make_.count_steps(counter_);
     copied_[source_.step] = counter_;
+    const AttrList counts = {{"total", samples}, {"drop_last", drops}};
+    std::vector<Var> in_use;  // how many rows are, where that varies
+    for (const auto& [of, rows] : result_.rows) {
+      if (of == split.name) in_use.push_back(var(rows));
+    }
+    result_.phases.back().rows_vary = !in_use.empty();
     graph().phases.back().row_count = add_named(
-        name + "/batch:count", make::op("row_count", {var(counter_)}, {{"total", samples}, {"drop_last", drops}}));
+        name + "/batch:count", in_use.empty() ? make::op("row_count", {var(counter_)}, counts)
+                                              : make::op("varying_row_count", {var(counter_), in_use[0]}, counts));
     for (NodeId input : source_.inputs) {
       const std::string& column = source_.graph[input].name;
       const auto data = data_.find(fmt::format("data/{}/{}", split.name, column));
@@ -102,7 +113,9 @@ class StepGraphBuilder {
         attrs.emplace_back("shuffle", true);
         attrs.emplace_back("key", stream_key("data.shuffle"));  // one order for all columns
       }
-      const Var rows = make::op("minibatch", {var(data->second), var(counter_)}, attrs);
+      const Var rows = in_use.empty()
+                           ? make::op("minibatch", {var(data->second), var(counter_)}, attrs)
+                           : make::op("varying_minibatch", {var(data->second), var(counter_), in_use[0]}, attrs);
       copied_[input] = add_named(name + "/" + column, make::reshape(rows, source_.graph[input].type.shape));
     }
     return result_.phases.back();
@@ -117,7 +130,8 @@ class StepGraphBuilder {
     make_.enter(static_cast<std::uint32_t>(graph().phases.size()) - 1);
     result_.phases.push_back(std::move(phase));
     for (NodeId id = 0; id < source_.graph.size(); ++id) {
-      const bool shared = source_.graph[id].op == Op::parameter || source_.graph[id].op == Op::constant;
+      const Op op = source_.graph[id].op;
+      const bool shared = op == Op::parameter || op == Op::constant || op == Op::state;
       if (!shared) copied_[id] = kNoNode;
     }
   }
@@ -153,10 +167,12 @@ class StepGraphBuilder {
     make_.at({});
     if (node.phase != ir::kShared) {
       make_.rename(result, phase + "/" + node.name);
-    } else if (node.op == Op::parameter) {
+    } else if (node.op == Op::parameter || node.op == Op::state) {
       make_.rename(result, node.name);  // a constant keeps the name it got: nobody asks for it by name
     }
     if (node.op == Op::parameter) result_.parameters.emplace_back(node.name, result);
+    if (const auto scalar = source_.runtime.find(id); scalar != source_.runtime.end())
+      result_.runtime.emplace_back(result, scalar->second);
     return result;
   }
 
@@ -245,9 +261,11 @@ class StepGraphBuilder {
     const OptimizerSpec& spec = model_.train.optimizer;
     const OptimizerDef& optimizer = row_named("optimizer", optimizers(), spec.name);
     const ir::Attrs attrs(optimizer.attributes, {spec.attributes.begin(), spec.attributes.end()});
-    const NodeId lr = spec.lr ? schedule_value(make_, *spec.lr, counter_, [this] { return epoch_steps(); })
-                              : make_.scalar(attrs.real("lr"), DType::f32);
-    Var rate = var(lr);
+    const std::map<std::string, Var, std::less<>> runtime = runtime_attributes(optimizer, attrs);
+    Var rate = runtime.contains("lr")
+                   ? runtime.at("lr")
+                   : var(spec.lr ? schedule_value(make_, *spec.lr, counter_, [this] { return epoch_steps(); })
+                                 : make_.scalar(attrs.real("lr"), DType::f32));
     if (model_.train.lr_plateau) {
       result_.lr_factor = add_state("train/lr:factor", {DType::f32, {}, 0}, "slot");
       rate = rate * var(result_.lr_factor);
@@ -256,12 +274,32 @@ class StepGraphBuilder {
     const Var time = make::cast(var(counter_), DType::f32) + one;
     if (model_.train.clip_norm > 0) clip_norm(gradient, model_.train.clip_norm);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], rate, time};
+      UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], rate, time, runtime};
       UpdateContext::assign(context.parameter, update_parameter(optimizer, context, decays(parameters[i])));
     }
   }
 
+  // The optimizer's attributes that are states, "train/lr".
+  std::map<std::string, Var, std::less<>> runtime_attributes(const OptimizerDef& optimizer, const ir::Attrs& attrs) {
+    std::map<std::string, Var, std::less<>> states;
+    for (const std::string& name : model_.train.optimizer.runtime) {
+      if (!ir::find_attr(optimizer.attributes, name)) throw unknown("attribute", name, names_of(optimizer.attributes));
+      if (name == "lr" && model_.train.optimizer.lr)
+        throw Error(ErrorKind::input, "runtime.lr", "lr has a schedule: it is not set at run time, too");
+      if (states.contains(name)) continue;
+      const NodeId state = add_state("train/" + name, {DType::f32, {}, 0}, "slot");
+      result_.runtime.emplace_back(state, attrs.real(name));
+      states.emplace(name, var(state));
+    }
+    return states;
+  }
+
   NodeId epoch_steps() {
+    if (result_.phases.back().rows_vary) {
+      throw Error(ErrorKind::input, "schedule.rows",
+                  "a schedule in epochs needs a training split whose number of rows does not vary",
+                  "give its length in steps");
+    }
     const Var steps = make::source(make_, "constant", {}, {{"values", std::vector<double>{1}}});
     return graph().phases.back().epoch_steps = add_named("train/epoch:steps", steps);
   }
@@ -305,7 +343,14 @@ class StepGraphBuilder {
       Recorded& recorded = phase.recorded.back();
       recorded.unit = std::pow(unit, def->power);
       recorded.finish = def->finish;
-      if (def->finish == MetricDef::Finish::r2) recorded.variance = variance(output->target);
+      if (def->finish != MetricDef::Finish::r2) continue;
+      if (phase.rows_vary) {
+        throw Error(
+            ErrorKind::input, "metric.rows",
+            fmt::format("r2 needs a split whose number of rows does not vary, which that of '{}' does", phase.split),
+            "mse needs none");
+      }
+      recorded.variance = variance(output->target);
     }
   }
 
@@ -446,7 +491,8 @@ void set_capacity(StepGraph& step, std::int64_t capacity) {
   for (StepPhase& phase : step.phases) {
     phase.batches.capacity = capacity;
     const std::int64_t batches = phase.batches.count();
-    phase.ring = phase.name == "train" ? kRingSize : std::clamp<std::int64_t>(batches, 1, kRingSize);
+    const bool is_sized = phase.name != "train" && !phase.rows_vary;
+    phase.ring = is_sized ? std::clamp<std::int64_t>(batches, 1, kRingSize) : kRingSize;
     if (batches <= 1 || phase.needs_one_batch.empty()) continue;
     throw Error(ErrorKind::input, "metric.batches", phase.needs_one_batch,
                 "write it with sums and means of rows, as mean(square(y)) - mean(y)^2 for the variance, or let a batch "

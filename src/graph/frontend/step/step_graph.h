@@ -39,6 +39,7 @@ struct StepPhase {
   std::string split = {};               // whose rows it reads; empty for prediction
   Batches batches = {};                 // of the split; none for prediction
   std::int64_t ring = 0;                // elements of each ring
+  bool rows_vary = false;               // of the split: `batches` is for all of its rows until Session::set_rows()
   ir::NodeId counter = ir::kNoNode;     // of finished steps; prediction has none
   std::vector<Recorded> recorded = {};  // loss first
   std::string needs_one_batch = {};     // why this phase has no metrics where the split is several; empty: it has
@@ -54,8 +55,11 @@ struct StepGraph {
   // States that start from something other than zero; parameters by the model's Init are named here.
   std::vector<std::pair<std::string, ir::NodeId>> data;  // "data/train/x": the node to fill with the split's column
   std::vector<std::pair<std::string, ir::NodeId>> parameters;
-  std::vector<MetricFormula> formulas;  // that evaluations need
-  ir::NodeId lr_factor = ir::kNoNode;   // f32 state, from 1 on, which the host may change; TrainSpec::lr_plateau
+  std::vector<MetricFormula> formulas;                 // that evaluations need
+  std::vector<std::pair<ir::NodeId, double>> runtime;  // f32 states that the host may write, and their first values
+  std::vector<std::pair<std::string, ir::NodeId>>
+      rows;                            // by split: u64, how many of its rows are in use, where they vary
+  ir::NodeId lr_factor = ir::kNoNode;  // f32 state, from 1 on, which the host may change; TrainSpec::lr_plateau
 };
 
 inline constexpr std::int64_t kRingSize = 4096;  // steps between two looks of the host, at most
