@@ -48,7 +48,9 @@ TEST(Generated, KeyTables) {
   replace("## The file", file_fields());
   replace("## `inputs`", input_fields());
   replace("## `parameters`", parameter_fields());
+  replace("## `states`", state_fields());
   replace("## `train`", train_fields());
+  replace("## `objectives`", objective_fields());
   replace("## `early_stopping`", early_stopping_fields());
   replace("## `lr_plateau`", lr_plateau_fields());
   expect_generated(path, page);

@@ -9,6 +9,7 @@
 
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "graph/frontend/objectives.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/canonical.h"
 #include "graph/frontend/format/overrides.h"
@@ -145,11 +146,13 @@ std::vector<Model> with_assumed_sizes(const std::string& path, const LoadOptions
 // Adds the gradients to the model's own graph, each under the name "W:gradient".
 void add_gradients(Model& model) {
   GraphBuilder::Impl& impl = model.graph.impl();
-  const std::vector<ir::NodeId> found = gradients(impl.builder, model.train.minimize.id, impl.parameters);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (impl.named.contains(found[i]) || impl.graph[found[i]].phase == ir::kShared) continue;
-    const std::string name = impl.graph[impl.parameters[i]].name + ":gradient";
-    if (impl.builder.find(name) == ir::kNoNode) impl.builder.rename(found[i], name);
+  for (const Objective& objective : objectives_of(model)) {
+    const std::vector<ir::NodeId> found = gradients(impl.builder, objective.loss, objective.parameters);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (impl.named.contains(found[i]) || impl.graph[found[i]].phase == ir::kShared) continue;
+      const std::string name = impl.graph[objective.parameters[i]].name + ":gradient";
+      if (impl.builder.find(name) == ir::kNoNode) impl.builder.rename(found[i], name);
+    }
   }
 }
 
