@@ -79,8 +79,8 @@ class GRAPHRUN_API GraphBuilder {
   // With "name = " in front the value gets that name.
   Value expression(std::string_view text);
   // A layer of the registry (docs/ops.md, "Layers"), its parameters named after it. Beside its own attributes it takes
-  // "share", the name of a layer of the same kind whose parameters and attributes it takes, "trainable", and false for a
-  // parameter that it can do without ("bias").
+  // "share", the name of a layer of the same kind whose parameters and attributes it takes, "trainable", and false for
+  // a parameter that it can do without ("bias").
   Value layer(std::string_view layer, std::string_view name, std::initializer_list<Value> inputs,
               const AttrList& attributes = {});
   // x @ name.W + name.b: W (in, units) glorot_uniform, b (units) zeros.

@@ -30,8 +30,7 @@ bool is_one(const Node& node) {
 
 bool is_identity(const Graph& graph, const Node& node) {
   const bool candidate = node.op == Op::reshape || node.op == Op::broadcast_to || node.op == Op::cast ||
-                         node.op == family_op::stop_gradient ||
-                         (node.op == Op::div && is_one(graph[node.inputs[1]]));
+                         node.op == family_op::stop_gradient || (node.op == Op::div && is_one(graph[node.inputs[1]]));
   return candidate && graph[node.inputs[0]].type == node.type;
 }
 

@@ -23,12 +23,19 @@ float scalar(Session& session, const std::string& name) {
   return value.elements<float>()[0];
 }
 
+Session open_on(Model model, const std::string& executor, bool passes = true) {
+  SessionOptions options;
+  options.executor = executor;
+  options.passes = passes;
+  return Session(std::move(model), options);
+}
+
 class OnExecutor : public testing::TestWithParam<std::string> {
  protected:
-  Session open(Model model) const { return Session(std::move(model), {.executor = GetParam()}); }
+  Session open(Model model) const { return open_on(std::move(model), GetParam()); }
 };
 INSTANTIATE_TEST_SUITE_P(Objectives, OnExecutor, testing::Values("ref", "cpu"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& run) { return run.param; });
 
 // Two numbers: a goes to b + 1, then b to 2 a' of the a that has just moved.
 Model two_numbers(std::int64_t epochs, const std::string& optimizer = "sgd") {
@@ -79,8 +86,8 @@ TEST_P(OnExecutor, EachObjectiveSeesWhatThoseBeforeItHaveMoved) {
 
 TEST(Objectives, ExecutorsAgreeWithAndWithoutPasses) {
   for (const char* optimizer : {"sgd", "adam", "momentum"}) {
-    Session plain(two_numbers(5, optimizer), {.executor = "cpu", .passes = false});
-    Session fused(two_numbers(5, optimizer), {.executor = "cpu"});
+    Session plain = open_on(two_numbers(5, optimizer), "cpu", false);
+    Session fused = open_on(two_numbers(5, optimizer), "cpu");
     plain.train();
     fused.train();
     EXPECT_NEAR(scalar(plain, "b"), scalar(fused, "b"), 1e-6) << optimizer;
@@ -94,7 +101,7 @@ TEST(Objectives, MistakesOfAModelThatWasBuilt) {
     Model model = two_numbers(1);
     change(model);
     try {
-      Session session(std::move(model), {.executor = "ref"});
+      const Session session = open_on(std::move(model), "ref");
     } catch (const Error& error) {
       return error.diagnostics().front().message;
     }

@@ -166,7 +166,7 @@ ir::NodeId GraphBuilder::Impl::input(std::string_view name, std::span<const std:
 }
 
 ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& shape, Init init, bool decay,
-                                          bool trainable) {
+                                         bool trainable) {
   check_new_name(name);
   check_init(name, shape, init);
   for (const std::int64_t extent : shape.dims()) {

@@ -108,8 +108,8 @@ std::vector<Fact> training_facts(const Model& model) {
   for (const ObjectiveSpec& one : train.objectives) {
     std::string moved;
     for (const Value value : one.parameters) moved += " " + graph.graph[value.id].name;
-    add(fmt::format("objectives.{}", one.name), fmt::format("{} by{}, {}", graph.graph[one.minimize.id].name, moved,
-                                                            optimizer_text(one.optimizer)));
+    add(fmt::format("objectives.{}", one.name),
+        fmt::format("{} by{}, {}", graph.graph[one.minimize.id].name, moved, optimizer_text(one.optimizer)));
   }
   std::string assigned, frozen;
   for (const auto& one : graph.assignments) {

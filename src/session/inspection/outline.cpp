@@ -9,11 +9,11 @@
 
 #include "base/json_reader.h"
 #include "base/json_text.h"
-#include "graph/frontend/objectives.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/library/layers.h"
+#include "graph/frontend/objectives.h"
 #include "graph/frontend/step/step_graph.h"
 #include "graph/ir/dot.h"
 #include "graphrun/op.h"

@@ -170,7 +170,9 @@ Json layer_entry(const Layer& layer) {
   }
   Json schema = closed(std::move(object.properties), object.required);
   add(schema, "anyOf",
-      make_array({make_object({{"required", make_list(own)}}), make_object({{"required", make_list({"share"})}})}));
+      make_array(
+          {make_object({{"required", make_list(own)}}),
+           make_object({{"required", make_list({"share"})}, {"properties", make_object({{"share", ref("name")}})}})}));
   return described(std::move(schema), layer.doc);
 }
 
@@ -392,17 +394,18 @@ Json section(const Fields& fields, const Members& values) {
 Json train_section() {
   Json batch = integer(1);
   add(batch, "maximum", make(kMaxBatch));
-  const Json objective = section(objective_fields(), {{"minimize", type("string")},
-                                                      {"parameters", list_of(type("string"))},
-                                                      {"optimizer", optimizer()}});
-  Json train = section(train_fields(), {{"minimize", type("string")},
-                                  {"objectives", any_of({with_names(map_of(objective), 1), type("null")})},
-                                  {"metrics", list_of(type("string"))},
-                                  {"optimizer", optimizer()},
-                                  {"batch", any_of({std::move(batch), words({"all", "max"})})},
-                                  {"max_memory", any_of({integer(1), type("string")})},
-                                  {"early_stopping", any_of({section(early_stopping_fields(), {}), type("null")})},
-                                  {"lr_plateau", any_of({section(lr_plateau_fields(), {}), type("null")})}});
+  const Json objective =
+      section(objective_fields(),
+              {{"minimize", type("string")}, {"parameters", list_of(type("string"))}, {"optimizer", optimizer()}});
+  Json train =
+      section(train_fields(), {{"minimize", type("string")},
+                               {"objectives", with_names(map_of(objective), 1)},
+                               {"metrics", list_of(type("string"))},
+                               {"optimizer", optimizer()},
+                               {"batch", any_of({std::move(batch), words({"all", "max"})})},
+                               {"max_memory", any_of({integer(1), type("string")})},
+                               {"early_stopping", any_of({section(early_stopping_fields(), {}), type("null")})},
+                               {"lr_plateau", any_of({section(lr_plateau_fields(), {}), type("null")})}});
   add(train, "anyOf",
       make_array({make_object({{"required", make_list({"minimize", "optimizer"})}}),
                   make_object({{"required", make_list({"objectives"})}})}));
@@ -415,8 +418,9 @@ std::string model_schema() {
   Json root = make_object({{"$schema", make("https://json-schema.org/draft/2020-12/schema")},
                            {"title", make("graphrun model file, format 1")}});
   const Json input = section(input_fields(), {{"dtype", words({"f32", "i32"})}, {"shape", ref("batch_shape")}});
-  const Json parameter =
-      section(parameter_fields(), {{"shape", extents(false)}, {"init", ref("init")}, {"decay", type("boolean")}, {"trainable", type("boolean")}});
+  const Json parameter = section(
+      parameter_fields(),
+      {{"shape", extents(false)}, {"init", ref("init")}, {"decay", type("boolean")}, {"trainable", type("boolean")}});
   const Json state = section(state_fields(), {{"shape", extents(false)}, {"init", ref("init")}});
   const Json body = section(file_fields(), {{"$schema", type("string")},
                                             {"format", make_object({{"const", make(std::int64_t{1})}})},

@@ -9,10 +9,10 @@
 
 #include "base/json_reader.h"
 #include "base/json_text.h"
-#include "graph/frontend/objectives.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/canonical.h"
 #include "graph/frontend/format/overrides.h"
+#include "graph/frontend/objectives.h"
 #include "graph/frontend/step/step_graph.h"
 #include "graph/gradients.h"
 #include "graph/ir/dot.h"
@@ -103,6 +103,10 @@ std::string as_text(const Described& described) {
   for (const json::Value& entry : described.canonical.find("graph")->value.items) {
     const std::string line = entry_text(entry);
     const std::string name = line.substr(0, line.find(' '));
+    if (!graph.names.contains(name)) {  // it assigns a state
+      rows.emplace_back(line, "");
+      continue;
+    }
     rows.emplace_back(line, to_string(graph.graph[graph.names.at(name)].type));
   }
   section("graph", rows);
@@ -113,6 +117,11 @@ std::string as_text(const Described& described) {
   section("outputs", rows);
   rows.clear();
   for (const json::Member& member : described.canonical.find("train")->value.members) {
+    if (member.key == "objectives") {
+      for (const json::Member& one : member.value.members)
+        rows.emplace_back("objectives." + one.key, one_line(one.value));
+      continue;
+    }
     rows.emplace_back(member.key, one_line(member.value));
   }
   section("train", rows);

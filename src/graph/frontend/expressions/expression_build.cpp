@@ -278,7 +278,8 @@ void check_call(const Scope& scope, const Term& t, Findings& findings) {
     return;
   }
   if (!scope.layers && function != nullptr && find_layer(t.word)) {
-    findings.add(ExpressionError(t.at, "layer.place", fmt::format("{} brings parameters, which have no place here", t.word),
+    findings.add(ExpressionError(t.at, "layer.place",
+                                 fmt::format("{} brings parameters, which have no place here", t.word),
                                  "layers stand in \"graph\""));
     return;
   }

@@ -136,7 +136,8 @@ class Writer {
     if (find_layer(term.word)) {
       for (const ir::AttrDef& def : callable->attributes) {
         for (const auto& [name, value] : given)
-          if (name == def.name) text += fmt::format(", {}={}", name, std::visit(ToText{graph_}, ir::coerce(def, value)));
+          if (name == def.name)
+            text += fmt::format(", {}={}", name, std::visit(ToText{graph_}, ir::coerce(def, value)));
       }
     } else if (callable) {
       text += attributes_text(graph_, callable->attributes, given, which_);

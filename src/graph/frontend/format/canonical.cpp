@@ -117,7 +117,8 @@ class Canonical {
     const json::Value& entry = *at.value;
     json::Value out =
         make_object({{"name", *find(entry, "name")}, {"op", make(layer.name)}, {"inputs", *find(entry, "inputs")}});
-    if (const json::Value* share = find(entry, "share"); share && share->kind == json::Kind::string && !share->string.empty()) {
+    if (const json::Value* share = find(entry, "share");
+        share && share->kind == json::Kind::string && !share->string.empty()) {
       json::add(out, "share", *share);  // and nothing else, which the other says
       return out;
     }

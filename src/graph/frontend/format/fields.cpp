@@ -175,8 +175,7 @@ const Fields& state_fields() {
 
 const Fields& train_fields() {
   static const Fields table = {
-      other("minimize", "the name of the loss: an f32 scalar of the graph",
-            "required, unless there are `objectives`"),
+      other("minimize", "the name of the loss: an f32 scalar of the graph", "required, unless there are `objectives`"),
       other("metrics", "scalars of the graph, and built-in metrics from [ops.md](ops.md). The loss is always reported",
             "`[]`"),
       other("optimizer", R"(one of [ops.md](ops.md), with PyTorch's equations and names: `{"adam": {"lr": 0.01}}`)",
@@ -213,8 +212,7 @@ const Fields& train_fields() {
           "clip_norm",
           "before the optimizer, scale the gradients so that their norm over all parameters (of an objective) does not "
           "exceed this",
-          0,
-          {}, true),
+          0, {}, true),
       plain<&TrainSpec::evaluate_every>(
           "evaluate_every",
           "epochs between evaluations of `validation`; without it, only after the last epoch, or after each one if "

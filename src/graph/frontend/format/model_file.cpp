@@ -167,7 +167,7 @@ void ModelFile::read_train(const Place& at) {
   if (!train.is_object()) return;
   read_fields(reader_, train, train_fields(), train_);
   metrics_ = train.get("metrics");
-  if (const auto place = train.get("objectives"); place && place->value->kind != Kind::null) {
+  if (const auto place = train.get("objectives")) {
     for (const std::string_view key : {"minimize", "optimizer"}) {
       if (const Member* member = train.find(key)) {
         train.get(key);

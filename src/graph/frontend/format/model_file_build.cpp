@@ -200,8 +200,7 @@ class ModelBuild {
     if (!options.share.empty()) {
       for (ir::AttrDef& def : schema) def.required = false;  // the other layer says them
     }
-    const std::optional<AttrList> attrs =
-        read_attrs(reader_, object, schema, layer ? layer->name : function->name);
+    const std::optional<AttrList> attrs = read_attrs(reader_, object, schema, layer ? layer->name : function->name);
     object.finish();
     if (!attrs || !operands || reader_.errors() != before) return;
     attempt(entry, [&] {
@@ -291,7 +290,8 @@ class ModelBuild {
     const std::vector<bool> reached = ir::needed_by(graph_.graph, roots);
     const std::vector<NodeId> trained = graph_.trainable();
     if (std::none_of(trained.begin(), trained.end(), [&](NodeId p) { return reached[p]; })) {
-      const bool any = std::any_of(graph_.parameters.begin(), graph_.parameters.end(), [&](NodeId p) { return reached[p]; });
+      const bool any =
+          std::any_of(graph_.parameters.begin(), graph_.parameters.end(), [&](NodeId p) { return reached[p]; });
       reader_.report(at, "model.minimize",
                      fmt::format("{} depends on no parameter{}: there is nothing to train", at.value->string,
                                  any ? " that is trainable" : ""));
@@ -315,11 +315,11 @@ class ModelBuild {
     for (const NodeId id : *parameters) {
       spec.parameters.push_back(graph_.value(id));
       if (reached[id] && moved[id]) continue;
-      reader_.report(*objective.minimize, "model.objectives",
-                     fmt::format("{} does not depend on {}, which {} is to move{}", objective.minimize->value->string,
-                                 graph_.graph[id].name, objective.name,
-                                 reached[id] ? ": no gradient comes through to it" : ""),
-                     reached[id] ? "stop_gradient, or an op without a gradient, stands between" : "");
+      reader_.report(
+          *objective.minimize, "model.objectives",
+          fmt::format("{} does not depend on {}, which {} is to move{}", objective.minimize->value->string,
+                      graph_.graph[id].name, objective.name, reached[id] ? ": no gradient comes through to it" : ""),
+          reached[id] ? "stop_gradient, or an op without a gradient, stands between" : "");
       return;
     }
     if (!check_gradient(*objective.minimize, *loss, *parameters)) return;
@@ -345,7 +345,8 @@ class ModelBuild {
     const Place& list = *objective.parameters;
     if (!is_array(reader_, list, "parameters are an array of names", R"(for instance ["W", "h2"])")) return {};
     if (list.value->items.empty()) {
-      reader_.report(list, "model.objectives", fmt::format("{} moves no parameter: there is nothing to train", objective.name));
+      reader_.report(list, "model.objectives",
+                     fmt::format("{} moves no parameter: there is nothing to train", objective.name));
       return {};
     }
     std::vector<NodeId> found;
@@ -355,7 +356,11 @@ class ModelBuild {
       const std::optional<std::string> name = reader_.string(item);
       const std::vector<NodeId> named = name ? parameters_named(item, *name) : std::vector<NodeId>();
       complete = complete && !named.empty();
-      for (const NodeId id : named) complete = take_parameter(item, id, objective.name) && complete;
+      for (const NodeId id : named) {
+        if (take_parameter(item, id, objective.name)) continue;
+        complete = false;
+        break;  // of a whole layer one is enough to say
+      }
       found.insert(found.end(), named.begin(), named.end());
     }
     return complete ? std::optional(found) : std::nullopt;
@@ -372,17 +377,18 @@ class ModelBuild {
     if (!found.empty() || excused(scope_, name)) return found;
     if (!frozen.empty()) {
       const bool is_state = graph_.states.contains(frozen.front());
-      reader_.report(at, "model.objectives", fmt::format("{} is {}", name, is_state ? "a state: assignments change it"
-                                                                                     : "not trainable"));
+      reader_.report(at, "model.objectives",
+                     fmt::format("{} is {}", name, is_state ? "a state: assignments change it" : "not trainable"));
       return found;
     }
-    std::vector<std::string> names;
+    std::set<std::string> all;
     for (const NodeId id : graph_.trainable()) {
       const std::string& own = graph_.graph[id].name;
-      names.push_back(own);
+      all.insert(own);
       for (std::size_t dot = own.find('.'); dot != std::string::npos; dot = own.find('.', dot + 1))
-        names.push_back(own.substr(0, dot));
+        all.insert(own.substr(0, dot));
     }
+    const std::vector<std::string> names(all.begin(), all.end());
     const bool is_value = graph_.names.contains(name);
     const std::string near = did_you_mean(name, names);
     reader_.report(at, "model.objectives",
@@ -636,7 +642,7 @@ class ModelBuild {
   const ModelFile& file_;
   json::Reader& reader_;
   Model model_;
-  std::set<std::string> told_ = {"loss"};  // names of what a run tells
+  std::set<std::string> told_ = {"loss"};   // names of what a run tells
   std::map<NodeId, std::string> moved_by_;  // the objective of each parameter that one lists
   GraphBuilder::Impl& graph_;
   Scope scope_;

@@ -127,23 +127,20 @@ Var draw(std::string_view name, Operands x, const ir::Attrs& attrs) {
 
 // d(y)/d(x), as nodes: it can be differentiated again.
 Var gradient(Operands x, const ir::Attrs&) {
-  const ir::Graph& graph = x[0].make->graph();
   const TensorType y = x[0].type(), by = x[1].type();
   if (y.shape.rank() != 0 || !is_float(y.dtype)) {
     throw Error(ErrorKind::input, "gradient.scalar",
-                fmt::format("{} must be a float scalar, it is {}", graph[x[0].id].name, to_string(y)),
+                fmt::format("the gradient is of a float scalar, got {}", to_string(y)),
                 "sum(...) makes one: of values that have nothing to do with each other, each has its own gradient");
   }
   if (!is_float(by.dtype)) {
-    throw Error(ErrorKind::input, "gradient.float",
-                fmt::format("there is no gradient by {}, which is {}", graph[x[1].id].name, to_string(by)));
+    throw Error(ErrorKind::input, "gradient.float", fmt::format("the gradient is by a float, got {}", to_string(by)));
   }
   const ir::NodeId found = gradient_or_none(*x[0].make, x[0].id, x[1].id);
   if (found == ir::kNoNode) {
     throw Error(ErrorKind::input, "gradient.independent",
-                fmt::format("{} does not depend on {}: there is no gradient", x[0].make->graph()[x[0].id].name,
-                            x[0].make->graph()[x[1].id].name),
-                "the second operand is what the first one was computed from; stop_gradient ends a gradient");
+                "the first operand does not depend on the second one: there is no gradient",
+                "the second is a value that the first was computed from; stop_gradient ends a gradient");
   }
   return {x[0].make, found};
 }

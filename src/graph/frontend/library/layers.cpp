@@ -149,8 +149,8 @@ void take_from_shared(const GraphBuilder::Impl& graph, const Layer& layer, Layer
     const std::string own = !options.attributes.empty() ? options.attributes.front().first
                             : !options.inits.empty()    ? options.inits.begin()->first
                                                         : "trainable";
-    throw ir::AttrError(own, "layer.share", fmt::format("{} is what it is in {}, whose parameters are shared", own,
-                                                        options.share),
+    throw ir::AttrError(own, "layer.share",
+                        fmt::format("{} is what it is in {}, whose parameters are shared", own, options.share),
                         "leave it out");
   }
   options.attributes = other->second.attributes;

@@ -33,7 +33,10 @@ using ir::NodeId;
 class StepGraphBuilder {
  public:
   explicit StepGraphBuilder(const Model& model)
-      : model_(model), source_(model.graph.impl()), objectives_(objectives_of(model)), copied_(source_.graph.size(), kNoNode) {
+      : model_(model),
+        source_(model.graph.impl()),
+        objectives_(objectives_of(model)),
+        copied_(source_.graph.size(), kNoNode) {
     for (const Standardization& fitted : model.data.standardizations) fitted_[fitted.input].push_back(&fitted);
     if (!has_phase_choices(source_.builder)) return;
     in_training_ = with_phase_choices(source_.builder, true);
