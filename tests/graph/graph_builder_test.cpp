@@ -99,7 +99,7 @@ TEST(GraphBuilder, MistakesOfStatesLayersAndGradients) {
   g.assign(m, m + 1);
   EXPECT_EQ(mistake([&] { g.assign(m, m); }).code, "assign.twice");
   EXPECT_EQ(mistake([&] { g.expression("assign(m, m)"); }).code, "assign.alone");
-  EXPECT_EQ(mistake([&] { g.layer("dens", "k", {x}); }).hint, "there are: dense");
+  EXPECT_EQ(mistake([&] { g.layer("dens", "k", {x}); }).hint, "did you mean 'dense'?");
   EXPECT_EQ(mistake([&] { g.layer("dense", "k", {x}, {{"share", "g"}}); }).code, "layer.share");
   EXPECT_EQ(mistake([&] { g.layer("dense", "k", {h}, {{"share", "h"}}); }).code, "shape.share");
   EXPECT_EQ(mistake([&] {
