@@ -37,16 +37,6 @@ void Session::Impl::refuse_in_train(std::string_view call) const {
               "call it when train() has returned, not from its callbacks");
 }
 
-double Session::Impl::last_loss() {
-  const std::optional<std::size_t> index = phase_index("train");
-  if (!index || done[*index] == 0) return std::numeric_limits<double>::quiet_NaN();
-  const StepPhase& phase = compiled.step.phases[*index];
-  const std::uint64_t at = (done[*index] - 1) % static_cast<std::uint64_t>(phase.ring);
-  float value = 0;
-  runnable->read_range(buffer(phase.recorded[0].ring), at * sizeof value, std::as_writable_bytes(std::span(&value, 1)));
-  return static_cast<double>(unsigned_nan(value));
-}
-
 bool Session::Impl::losses_finite(std::uint64_t steps) {
   const std::size_t index = training();
   const StepPhase& phase = compiled.step.phases[index];
@@ -151,7 +141,7 @@ void Session::Impl::save_state(std::span<std::byte> to) {
   header.layout = saved_layout;
   header.progress = progress;
   header.resumes = resumes ? 1 : 0;
-  header.loss = last_loss();
+  if (const std::optional<std::size_t> index = phase_index("train")) header.loss = last_record(*index, 0);
   const auto take = [&](std::size_t bytes) {
     const std::span<std::byte> part = to.first(bytes);
     to = to.subspan(bytes);

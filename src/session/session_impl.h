@@ -76,6 +76,9 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
     for (std::uint64_t step = done[index] - n; step < done[index]; ++step) see(step, unsigned_nan(values[step % ring]));
   }
 
+  // session.cpp: what the last step of the phase recorded; NaN before the first.
+  double last_record(std::size_t phase, std::size_t which);
+
   // train.cpp
   Metrics named_metrics(std::size_t evaluation) const;  // values zero
   // Of named_metrics(); allocates nothing. False, and nothing is written: train() was cancelled, or it is too late.
@@ -116,7 +119,6 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   // embedding.cpp
   void prepare_state();                               // what the three need, so that they allocate nothing
   void refuse_in_train(std::string_view call) const;  // throws Error: train() is under way, it has called back
-  double last_loss();                                 // of the training step that was run last; NaN: none was
   bool losses_finite(std::uint64_t steps);            // of the last training steps
   void save_state(std::span<std::byte> to);
   void load_state(std::span<const std::byte> from);
