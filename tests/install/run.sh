@@ -84,7 +84,7 @@ step "only names of graphrun are exported"
 nm -D --defined-only "$library" | awk '{ print $NF }' | sed 's/@.*//' >"$work/mangled"
 [ -s "$work/mangled" ] || fail "nothing is exported"
 c++filt <"$work/mangled" >"$work/exported"
-if grep -vE '^((typeinfo|typeinfo name|vtable) for )?graphrun::|^graphrun_|^gr_[a-z_]+$|^GRAPHRUN_(0|C_1)$' "$work/exported"; then
+if grep -vE '^((typeinfo|typeinfo name|vtable) for )?graphrun::|^graphrun_|^gr_[a-z_]+$|^GRAPHRUN_(0|C_[0-9]+)$' "$work/exported"; then
   fail "the names above are exported and are not ours"
 fi
 if grep -E 'nlohmann|fmt::' "$work/exported"; then

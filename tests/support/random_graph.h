@@ -27,7 +27,8 @@ struct RandomGraph {
 // Of 1 to `largest_batch` samples at most; values grow with it.
 RandomGraph random_graph(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch = 6);
 
-// Ops that take no part: effects on states, which are no values of their own.
+// Ops that take no part: effects on states, which are no values of their own, and rows in use, of which there are
+// others than the phase says.
 bool is_left_out(std::string_view op);
 
 }  // namespace graphrun::test
