@@ -154,7 +154,8 @@ class MemoryFitter {
     if (sum_of(now) > 0) borrow(target, now);
     for (bool better = true; better && sum_of(now) > 0;) {
       better = reorder(target, now);
-      while (sum_of(now) > 0 && work_ < kMostWork && recompute_one(target, now)) better = true;
+      for (const bool dear : {false, true})
+        while (sum_of(now) > 0 && work_ < kMostWork && recompute_one(target, dear, now)) better = true;
       better = better && work_ < kMostWork;
     }
     return sum_of(now);
@@ -188,8 +189,8 @@ class MemoryFitter {
     return false;
   }
 
-  bool recompute_one(std::uint64_t target, std::vector<std::uint64_t>& now) {
-    const std::vector<Recomputation> all = recomputations(draft_.graph, draft_.layouts, now);
+  bool recompute_one(std::uint64_t target, bool dear, std::vector<std::uint64_t>& now) {
+    const std::vector<Recomputation> all = recomputations(draft_.graph, draft_.layouts, now, dear);
     for (std::size_t first = 0; first < all.size() && work_ < kMostWork; first += kMostTried) {
       std::uint64_t least = sum_of(now);
       std::optional<Draft> best;

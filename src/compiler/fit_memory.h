@@ -2,9 +2,9 @@
 // that. Contract: regions and their tilings are those of the graph that is given, and no bit of a result depends on the
 // limit. Where the plan is too large, in this order and no further than needed: workspaces that steps can spare are
 // made smaller and values that were kept apart share bytes; states lend their bytes while they are updated (storage.h);
-// steps come in another order (step_order.h); values are computed again (recompute.h). A plan that is still too large
-// is the smallest that was found. Effort is counted in nodes, not seconds. Throws Error "step.unsupported" (lives.h).
-// Leaves to others: what to tell (session/compiling/fit_batch.h).
+// steps come in another order (step_order.h); values are computed again (recompute.h), products last. A plan that is
+// still too large is the smallest that was found. Effort is counted in nodes, not seconds. Throws Error
+// "step.unsupported" (lives.h). Leaves to others: what to tell (session/compiling/fit_batch.h).
 #pragma once
 
 #include <cstdint>

@@ -15,18 +15,20 @@ using ir::kShared;
 using ir::Node;
 using ir::NodeId;
 
-constexpr std::size_t kMostNodes = 8;  // of one recomputation, views apart
+constexpr std::size_t kMostNodes = 12;  // of one recomputation, views apart
 
-bool is_cheap(const Node& node) {
+// Costs about as much as writing it; with `dear`, or is a product or a sum.
+bool may_come_again(const Node& node, bool dear) {
   switch (node.def->rows) {
     case RowRule::elementwise:
     case RowRule::rowwise:
     case RowRule::broadcast:
     case RowRule::select:
       return true;
-    case RowRule::state:
     case RowRule::contraction:
     case RowRule::reduction:
+      return dear;
+    case RowRule::state:
     case RowRule::scatter:
     case RowRule::regroup:
     case RowRule::scalar:
@@ -37,8 +39,8 @@ bool is_cheap(const Node& node) {
 
 class RecomputationFinder {
  public:
-  RecomputationFinder(const Graph& graph, const Layouts& layouts, const std::vector<std::uint64_t>& excess)
-      : graph_(graph), layouts_(layouts), excess_(excess), first_(graph.size()), writers_(graph.size()) {
+  RecomputationFinder(const Graph& graph, const Layouts& layouts, const std::vector<std::uint64_t>& excess, bool dear)
+      : graph_(graph), layouts_(layouts), excess_(excess), dear_(dear), first_(graph.size()), writers_(graph.size()) {
     for (NodeId id = 0; id < graph.size(); ++id) {
       first_[id] = id;
       const bool writes = graph[id].op == Op::assign || layouts.analysis.aliases[id] == Alias::must_be;
@@ -66,7 +68,7 @@ class RecomputationFinder {
     const Node& node = graph_[id];
     const Storage& storage = layouts_.storage;
     const bool held = storage.root[id] == id || graph_[storage.root[id]].phase != kShared;
-    return node.phase != kShared && !in_region_[id] && is_cheap(node) && held && !storage.no_step[id] &&
+    return node.phase != kShared && !in_region_[id] && may_come_again(node, dear_) && held && !storage.no_step[id] &&
            !storage.in_registers[id] && !node.keep && !node.poll && layouts_.analysis.aliases[id] != Alias::must_be &&
            graph_.phases[node.phase].row_count != id;
   }
@@ -130,13 +132,19 @@ class RecomputationFinder {
   void add_lost_operands(std::vector<NodeId>& nodes, std::size_t of, NodeId before, std::size_t& computed) const {
     for (const NodeId input : graph_[nodes[of]].inputs) {
       if (graph_[input].phase == kShared || std::find(nodes.begin(), nodes.end(), input) != nodes.end()) continue;
-      const NodeId root = layouts_.storage.root[input];
-      if (graph_[root].phase == kShared || layouts_.storage.last[root] >= layouts_.storage.time[before]) continue;
+      const NodeId value = layouts_.views.root[input];
+      if (graph_[value].phase == kShared || is_read_from(value, before)) continue;
       const bool view = layouts_.analysis.is_view(input) || layouts_.views.shown[input];
       if (!view && !can_come_again(input)) continue;
       nodes.push_back(input);
       if (!view) ++computed;
     }
+  }
+  bool is_read_from(NodeId value, NodeId on) const {
+    std::set<NodeId> uses;
+    std::vector<NodeId> shown;
+    find_uses(value, uses, shown);
+    return graph_[value].keep || graph_[value].poll || (!uses.empty() && *uses.rbegin() >= on);
   }
   void add_in_order(std::vector<NodeId> nodes, NodeId before, std::uint64_t bytes) {
     std::sort(nodes.begin(), nodes.end());
@@ -159,6 +167,7 @@ class RecomputationFinder {
   const Graph& graph_;
   const Layouts& layouts_;
   const std::vector<std::uint64_t>& excess_;
+  bool dear_;
   std::vector<NodeId> first_;  // by node: of its region, or itself
   std::vector<bool> in_region_;
   std::vector<std::vector<NodeId>> writers_;  // by state
@@ -168,8 +177,8 @@ class RecomputationFinder {
 }  // namespace
 
 std::vector<Recomputation> recomputations(const Graph& graph, const Layouts& layouts,
-                                          const std::vector<std::uint64_t>& excess) {
-  return RecomputationFinder(graph, layouts, excess).run();
+                                          const std::vector<std::uint64_t>& excess, bool dear) {
+  return RecomputationFinder(graph, layouts, excess, dear).run();
 }
 
 Recomputed recompute(const Graph& graph, const Recomputation& what) {

@@ -1,9 +1,8 @@
 // recompute.h: values that are computed a second time where they are needed late, instead of being held until then.
-// Contract: pure and deterministic. Only what costs about as much as writing it is computed again: elementwise steps,
-// rows picked from data, draws (they are counter-based: the same bits), moved and broadcast elements, operations along
-// a row; never products, reductions over rows or effects. Nothing in a region is, so regions run as before, and no
-// state that is read again has been written in between: no bit changes. Leaves to others: which of these are worth it
-// (fit_memory.h).
+// Contract: pure and deterministic. Nothing in a region is, so regions run as before, and no state that is read again
+// has been written in between: no bit changes. What costs about as much as writing it are elementwise steps, rows
+// picked from data, draws (they are counter-based: the same bits), moved and broadcast elements, and operations along a
+// row; `dear` ones are products and sums too. Never effects. Leaves to others: which are worth it (fit_memory.h).
 #pragma once
 
 #include <cstdint>
@@ -21,9 +20,9 @@ struct Recomputation {
   std::uint64_t worth = 0;        // at most so many bytes, summed over the steps where there are too many
 };
 
-// The most promising first. `excess`: bytes that are too many at each time.
+// The most promising first; with `dear` products and sums among them. `excess`: bytes that are too many at each time.
 std::vector<Recomputation> recomputations(const ir::Graph& graph, const Layouts& layouts,
-                                          const std::vector<std::uint64_t>& excess);
+                                          const std::vector<std::uint64_t>& excess, bool dear);
 
 struct Recomputed {
   ir::Graph graph;

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "graphrun/error.h"
 #include "graphrun/session.h"
+#include "graphrun/target.h"
 #include "support/rounds.h"
 #include "support/source_folder.h"
 #include "support/temporary_folder.h"
@@ -51,7 +52,7 @@ std::string network_text(std::uint64_t seed) {
   text += R"j({"name": "out", "op": "dense", "inputs": [")j" + last +
           R"j("], "units": 4}, "loss = mean(square(out - y))"], )j";
   text += R"("outputs": {"out": "y"}, "train": {"minimize": "loss", "optimizer": )";
-  text += any(2) == 0 ? R"({"adam": {"lr": 0.01}})" : R"({"sgd": {"lr": 0.01, "momentum": 0.9}})";
+  text += any(2) == 0 ? R"({"adam": {"lr": 0.01}})" : R"({"sgd": {"lr": 0.01}})";
   text += R"(, "batch": 256, "epochs": 2, "seed": 7}})";
   return text;
 }
@@ -86,6 +87,13 @@ std::uint64_t peak_activations(const Program& program) {
   return program.lower_bound - states;
 }
 
+std::uint64_t accumulators_of(const Model& model, const SessionOptions& options) {
+  std::uint64_t most = 0;
+  for (const Buffer& buffer : plan_program(model, options).buffers)
+    if (buffer.name.ends_with(".accumulators")) most = std::max(most, buffer.bytes);
+  return most;
+}
+
 struct BudgetRun {
   std::string hash;
   std::uint64_t arena = 0;
@@ -104,7 +112,8 @@ Settings budget_of(std::uint64_t bytes) {
   return {{"train.max_memory", std::to_string(bytes)}};
 }
 
-// 0.9, 0.8 and 0.7 of what an unfused step holds at its peak.
+// 0.9, 0.8 and 0.7 of what an unfused step holds at its peak. With regions less is held as it is, but for partial
+// results of many partitions, whose number is settled: what does not fit then is refused.
 template <class MakeModel>
 void expect_the_same_weights(const std::string& what, MakeModel make) {
   const Program plain = plan_program(make({}), with("cpu", false));
@@ -116,13 +125,20 @@ void expect_the_same_weights(const std::string& what, MakeModel make) {
       const BudgetRun unlimited = run(make({}), options);
       for (const std::uint64_t off : {1, 2, 3}) {
         const std::uint64_t limit = plain.arena_bytes - off * tenth;
-        const BudgetRun limited = run(make(budget_of(limit)), options);
-        EXPECT_EQ(limited.hash, unlimited.hash) << what << " " << executor << " at 0." << 10 - off;
-        EXPECT_LE(limited.arena, limit);
-        EXPECT_EQ(limited.budget.is_changed(), unlimited.arena > limit);
-        std::cout << what << " on " << executor << (fuse ? "" : " unfused") << " at 0." << 10 - off << ": "
-                  << limited.budget.recomputed.size() << " recomputed, " << limited.budget.workspaces.size()
-                  << " smaller workspaces, " << limited.seconds / unlimited.seconds << " times as long\n";
+        const std::string where =
+            what + " on " + executor + (fuse ? "" : " unfused") + " at 0." + std::to_string(10 - off);
+        try {
+          const BudgetRun limited = run(make(budget_of(limit)), options);
+          EXPECT_EQ(limited.hash, unlimited.hash) << where;
+          EXPECT_LE(limited.arena, limit) << where;
+          EXPECT_EQ(limited.budget.is_changed(), unlimited.arena > limit) << where;
+          std::cout << where << ": " << limited.budget.recomputed.size() << " computed again, "
+                    << limited.budget.workspaces.size() << " smaller workspaces, "
+                    << limited.seconds / unlimited.seconds << " times as long\n";
+        } catch (const Error& error) {
+          EXPECT_TRUE(fuse && accumulators_of(make({}), options) > tenth) << where << ": " << error.what();
+          std::cout << where << ": refused\n";
+        }
       }
     }
   }
@@ -195,11 +211,11 @@ TEST(Budget, LeavesRegionsAlone) {
 
 // The step is run again op by op for it, in a plan of its own that no budget was meant for.
 TEST(Budget, DoesNotHideWhatIsNotFinite) {
-  const Settings rate = {{"train.optimizer", R"({"sgd": {"lr": 1e30}})"}};
-  Settings both = budget_of(plan_program(random_network(1, rate), with("cpu", true)).arena_bytes);
+  const Settings rate = {{"train.optimizer", R"({"adam": {"lr": 1e30}})"}};
+  Settings both = budget_of(plan_program(random_network(2, rate), with("cpu", true)).arena_bytes);
   both.insert(both.end(), rate.begin(), rate.end());
-  EXPECT_THROW(plan_program(random_network(1, both), with("cpu", false)), Error) << "unfused it does not fit";
-  Session session(random_network(1, both), with("cpu", true));
+  EXPECT_THROW(plan_program(random_network(2, both), with("cpu", false)), Error) << "unfused it does not fit";
+  Session session(random_network(2, both), with("cpu", true));
   EXPECT_THROW(session.train(), NotFinite);
 }
 
@@ -208,7 +224,8 @@ TEST(Budget, OfAGpu) {
   SessionOptions options = with("cuda", false);
   options.target = "h200";
   const Program plain = plan_program(random_network(1), options);
-  const std::uint64_t tenth = peak_activations(plain) / 10;
+  // The library of products has its bytes, which it cannot spare.
+  const std::uint64_t tenth = (peak_activations(plain) - find_target("h200").library_workspace) / 10;
   for (const std::uint64_t off : {1, 2, 3}) {
     FusionSummary fusion;
     const std::uint64_t limit = plain.arena_bytes - off * tenth;
