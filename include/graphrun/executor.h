@@ -47,6 +47,8 @@ struct Support {
   std::string reason;                 // why not; empty for yes
   std::uint64_t workspace_bytes = 0;  // scratch the step needs from the plan, valid during the step only
   std::string_view fallback = {};     // the executor has no kernel of its own: whose it runs (host_executor.h)
+  // Of the workspace, what the step can do without where memory is short: the same bits, but slower.
+  std::uint64_t spare_workspace_bytes = 0;
 
   static Support with_workspace(std::uint64_t bytes) { return {true, {}, bytes}; }
   static Support no(std::string reason) { return {false, std::move(reason), 0}; }

@@ -139,7 +139,7 @@ constexpr void add_executor(Hash& hash) {
   // These have a field that is a reference, or hold one, which has no offset that may be asked for.
   GRAPHRUN_TYPE(StepSignature).add("op, params, inputs, output, partial_rows, views, in_chain");
   GRAPHRUN_TYPE(FusedSignature).add("product, bias, epilogue, input, in_place");
-  GRAPHRUN_STRUCT(Support, yes, reason, workspace_bytes, fallback);
+  GRAPHRUN_STRUCT(Support, yes, reason, workspace_bytes, fallback, spare_workspace_bytes);
   GRAPHRUN_STRUCT(RegionSize, tile_bytes, accumulator_bytes, work);
   GRAPHRUN_STRUCT(RegionSignature, form, rows, once, capacity, fused, chains, size, makers, stages);
   GRAPHRUN_STRUCT(RegionChoice, tiling, cost);
@@ -153,9 +153,9 @@ constexpr void add_executor(Hash& hash) {
   GRAPHRUN_STRUCT(DeviceList, devices, missing);
   GRAPHRUN_TYPE(Runnable);
   GRAPHRUN_TYPE(Executor);
-  GRAPHRUN_STRUCT(KernelArgs, in, in_type, in_strides, inputs, out, out_type, workspace, pool, row_count, capacity,
-                  params);
-  GRAPHRUN_STRUCT(HostKernel, run, workspace_bytes, reason, fallback);
+  GRAPHRUN_STRUCT(KernelArgs, in, in_type, in_strides, inputs, out, out_type, workspace, workspace_bytes, pool,
+                  row_count, capacity, params);
+  GRAPHRUN_STRUCT(HostKernel, run, workspace_bytes, reason, fallback, spare_workspace_bytes);
   GRAPHRUN_TYPE(HostExecutor);
   GRAPHRUN_TYPE(HostRunnable);
 }

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "graphrun/budget.h"
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
 #include "graphrun/model.h"
@@ -164,6 +165,7 @@ struct FusionSummary {
   std::vector<std::string> notes;  // "phase: value: why it is not in a region"
   // "mine has no kernel for tanh: cpu's runs 2 steps" (host_executor.h), "cuda runs no whole step as one kernel: ..."
   std::vector<std::string> fallbacks;
+  BudgetSummary budget;
 };
 
 // A state of a session (a parameter, a moment, a counter, a column of a data set) by number: names are looked up once.

@@ -141,7 +141,7 @@ constexpr Flag kFlags[] = {
     {"--batch", "N", "Model", kReading, "same as --set train.batch=N; N may be all, or max: what fits",
      [](Arguments& a, std::string_view v) { override_train(a, "batch", v); }},
     {"--max-memory", "SIZE", "Model", kReading,
-     "refuse a larger plan: 512MiB, 4GiB; same as --set train.max_memory=SIZE",
+     "make the plan fit, or refuse it: 512MiB, 4GiB; same as --set train.max_memory=SIZE",
      [](Arguments& a, std::string_view v) { override_train(a, "max_memory", v); }},
     {"--seed", "N", "Model", kReading, "same as --set train.seed=N",
      [](Arguments& a, std::string_view v) { override_train(a, "seed", v); }},

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "budget_lines.h"
 #include "buffer_uses.h"
 #include "graphrun/params/all.h"
 #include "graphrun/program.h"
@@ -111,6 +112,7 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
   });
   write_fusion(json.key("fusion"), fusion);
   json.member("fallbacks", fusion.fallbacks);
+  if (fusion.budget.limit > 0) write_budget(json.key("budget"), fusion.budget);
   json.end_object();
   return json.text() + "\n";
 }
@@ -152,6 +154,13 @@ std::string regions_text(const Fusion& fusion) {
   text += tilings_text(fusion);
   for (const std::string& note : fusion.notes) text += note + "\n";
   return text;
+}
+
+std::string budget_text(const Program& program, const Fusion& fusion) {
+  std::string text;
+  for (const std::string& line : budget_lines(fusion.budget, program)) text += line + "\n";
+  if (text.empty()) return text;
+  return paint(stdout, Style::bold, "\nto fit max_memory\n") + text;
 }
 
 std::string fallbacks_text(const Fusion& fusion) {
@@ -270,7 +279,8 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   } else {
     plan_without(model, arguments, load, program, fusion);
     const auto text = [&] {
-      return as_text(program, executor, fusion, arguments.verbose) + regions_text(fusion) + fallbacks_text(fusion);
+      return as_text(program, executor, fusion, arguments.verbose) + budget_text(program, fusion) +
+             regions_text(fusion) + fallbacks_text(fusion);
     };
     if (arguments.html) {
       file.write(plan_page(program, executor, fusion.arena_bytes_without, fusion.bytes_without_both));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "budget_lines.h"
 #include "graphrun/error.h"
 #include "json_writer.h"
 #include "profile.h"
@@ -61,6 +62,10 @@ Results evaluated(Session& session, double seconds) {
       results.left_out.push_back(fmt::format("{} scores", kSplits[i]));
   }
   results.arena_bytes = session.program().arena_bytes;
+  if (BudgetSummary budget = session.fusion().budget; budget.is_changed()) {
+    results.budget_lines = budget_lines(budget, session.program());
+    results.budget = std::move(budget);
+  }
   results.weights_hash = session.weights_hash(left());
   if (!results.weights_hash) results.left_out.emplace_back("weights' hash");
   return results;
@@ -111,6 +116,7 @@ std::string as_json(const Results& results) {
     if (training->first_step > 0) json.member("first_step", training->first_step);
   }
   json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
+  if (results.budget) write_budget(json.key("budget"), *results.budget);
   if (results.profile) write_profile(json.key("profile"), *results.profile);
   json.end_object();
   return json.text() + "\n";
@@ -164,6 +170,7 @@ std::string as_text(const Results& results) {
     line("steps/s", human_rate(steps_per_second(*training)));
   }
   line("arena", human_bytes(results.arena_bytes));
+  for (std::size_t i = 0; i < results.budget_lines.size(); ++i) line(i == 0 ? "budget" : "", results.budget_lines[i]);
   for (std::size_t i = 0; i < results.regions.size(); ++i) line(i == 0 ? "regions" : "", results.regions[i]);
   if (results.weights_hash) line("weights", *results.weights_hash);
   if (!results.left_out.empty()) line("left out", fmt::format("{} (interrupted)", fmt::join(results.left_out, ", ")));

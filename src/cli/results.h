@@ -36,7 +36,9 @@ struct Results {
   std::string monitor;     // of early_stopping; empty: the model has none
   bool lowers_lr = false;  // the model has an lr_plateau
   std::uint64_t arena_bytes = 0;
-  std::vector<std::string> regions;  // lines about them, for the text; none when none were asked for
+  std::optional<BudgetSummary> budget;    // where max_memory changed the plan
+  std::vector<std::string> budget_lines;  // that tell of it
+  std::vector<std::string> regions;       // lines about them, for the text; none when none were asked for
   std::optional<std::string> weights_hash;
   std::vector<std::string> left_out;  // that there was no time for
   std::optional<Profile> profile;

@@ -7,14 +7,11 @@
 #include <utility>
 
 #include "compiler/bind_batch.h"
-#include "compiler/data_layout.h"
 #include "compiler/elements.h"
+#include "compiler/fit_memory.h"
 #include "compiler/fuse.h"
-#include "compiler/graph_analysis.h"
 #include "compiler/lower.h"
 #include "compiler/passes.h"
-#include "compiler/storage.h"
-#include "compiler/views.h"
 #include "graph/verifier.h"
 #include "graphrun/target.h"
 
@@ -26,11 +23,6 @@ std::atomic<std::uint64_t> compiled{0};
 Rewritten verified(Rewritten result) {
   verify(result.graph);
   return result;
-}
-
-// Whether regions over rows run in tiles of a host's vectors: a GPU has a row in each lane.
-bool tiles_have_lanes(const CompileOptions& options) {
-  return options.target.empty() || find_target(options.target).compute_capability == 0;
 }
 
 }  // namespace
@@ -68,20 +60,19 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
     result.regions.graph = std::move(values);
   }
 
+  plan::FittedGraph fitted = plan::fit_memory(std::move(result.regions.graph), options);
+  result.regions.graph = std::move(fitted.graph);
+  result.regions.ids = result.regions.ids.then(fitted.ids);
+  result.budget = std::move(fitted.budget);
   const ir::Graph& graph = result.regions.graph;
-  const GraphAnalysis analysis = analyze(graph);
-  const Views views = find_views(graph, analysis, options.takes_views);
-  const plan::Storage storage = plan::assign_storage(graph, analysis, views);
-  const plan::DataLayout data = plan::lay_out_data(graph, analysis, options.tiles, tiles_have_lanes(options));
-  const std::vector<plan::RegionLayout> tiles =
-      plan::lay_out_regions(graph, analysis, data, options.plan_region, options.tiles);
-  plan::Lowered lowered = plan::lower(graph, {views, storage, data, tiles}, options);
+  if (result.budget.is_changed()) verify(graph);
+  plan::Lowered lowered = plan::lower(graph, fitted.layouts, fitted.arena, options);
 
   result.program = std::move(lowered.program);
   for (ir::NodeId value = 0; value < result.regions.ids.size(); ++value)
     result.buffer_of.push_back(lowered.buffer_of[result.regions.ids[value]]);
-  for (std::size_t r = 0; r < tiles.size(); ++r)
-    if (graph.regions[r].chains.empty()) result.choices.push_back(tiles[r].choices);
+  for (std::size_t r = 0; r < graph.regions.size(); ++r)
+    if (graph.regions[r].chains.empty()) result.choices.push_back(fitted.layouts.regions[r].choices);
   for (BufferId id = 0; id < result.program.buffers.size(); ++id)
     result.by_name.emplace(result.program.buffers[id].name, id);
   return result;

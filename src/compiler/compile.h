@@ -17,6 +17,7 @@
 #include "compiler/rewrite.h"
 #include "compiler/tile_choice.h"
 #include "graph/ir/graph.h"
+#include "graphrun/budget.h"
 #include "graphrun/executor.h"
 #include "graphrun/program.h"
 
@@ -34,6 +35,7 @@ struct CompileOptions {
   plan::TileChoice tiles = {};
   Precision precision = Precision::fp32;  // of all products
   MathMode math = MathMode::fast;         // where the target is a device
+  std::uint64_t max_memory = 0;           // bytes that the arena may take, if that can be (fit_memory.h); 0: any
 };
 
 struct Compiled {
@@ -43,6 +45,7 @@ struct Compiled {
   Regions regions;                  // the graph that was lowered, what its ids were, why it has no other regions
   std::vector<std::vector<RegionChoice>> choices;  // of each region over rows, in the order of phases and steps
   std::unordered_map<std::string, BufferId> by_name;
+  BudgetSummary budget;  // what was done for CompileOptions::max_memory
 
   // Of a node of the given graph that passes keep: a state, or one that is kept, polled or counts rows.
   BufferId buffer(ir::NodeId node) const;

@@ -3,20 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 
 #include "base/checked.h"
-#include "compiler/graph_analysis.h"
-#include "compiler/offsets.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
-#include "graphrun/params/matmul.h"
 #include "graphrun/target.h"
 
 namespace graphrun::plan {
@@ -58,24 +52,17 @@ std::vector<std::byte> constant_bytes(const Node& node) {
   return bytes;
 }
 
-// Of a data set whose batches of `block` rows begin at whole vectors.
-std::uint64_t in_whole_vectors(const TensorType& type, std::int64_t block) {
-  const std::int64_t rows = type.shape[0];
-  const std::int64_t padded_rows = rows / block * whole_lanes(block) + whole_lanes(rows % block);
-  return type.bytes() / static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(padded_rows);
-}
-
 class Lowering {
  public:
-  Lowering(const Graph& graph, const Layouts& layouts, const CompileOptions& options)
+  Lowering(const Graph& graph, const Layouts& layouts, const Arena& arena, const CompileOptions& options)
       : graph_(graph),
         options_(options),
+        arena_(arena),
         views_(layouts.views),
         storage_(layouts.storage),
         data_(layouts.data),
         layouts_(layouts.regions),
-        in_rows_(graph.size(), false),
-        in_tile_only_(layouts.storage.in_registers) {
+        in_tile_only_(layouts.in_tile_only) {
     result_.buffer_of.assign(graph.size(), kNoBuffer);
     program().name = options.name;
     program().target = options.target;
@@ -83,11 +70,9 @@ class Lowering {
   }
 
   Lowered run() {
-    mark_tiles();
     make_buffers();
     make_tile_buffers();
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) make_phase(phase);
-    if (!declined_.empty()) throw Error(ErrorKind::input, std::move(declined_));
     place();
     try {
       check(program());
@@ -128,7 +113,7 @@ class Lowering {
       if (data_.block[id] > 0 && !in_tile_only_[id]) {  // a view within a tile lies as the tile has it
         buffer.layout = Layout::vectors;
         buffer.block = data_.block[id];
-        buffer.bytes = in_whole_vectors(node.type, buffer.block);
+        buffer.bytes = bytes_of(graph_, data_, id);
       }
       if (views_.shown[id]) {
         const View& view = views_.view[id];
@@ -177,18 +162,6 @@ class Lowering {
   }
 
   // ---- regions
-
-  void mark_tiles() {
-    for (std::size_t r = 0; r < layouts_.size(); ++r) {
-      for (std::size_t s = 0; s < layouts_[r].stages.size(); ++s) {
-        const ir::RegionStage& stage = graph_.regions[r].stages[s];
-        for (NodeId id = stage.rows; id < stage.last; ++id) in_rows_[id] = true;
-        for (const TileValue& value : layouts_[r].stages[s].values) {
-          in_tile_only_[value.node] = !value.loaded && !value.stored;
-        }
-      }
-    }
-  }
 
   // What leaves the tile, or is loaded into it, has a buffer in the arena and one in the tile.
   void make_tile_buffers() {
@@ -269,16 +242,11 @@ class Lowering {
       out.stages.push_back(std::move(stage));
       bind_rows(from, tile_of, std::span(steps).subspan(steps_before[from.rows]));
     }
-    const auto* host = std::get_if<HostTiling>(&layout.tiling);
-    const std::uint64_t bytes = host != nullptr ? host->accumulator_bytes * static_cast<std::uint64_t>(host->partitions)
-                                                : std::get<StepTiling>(layout.tiling).scratch_bytes;
-    if (bytes > 0) {
-      // Scratch is cleared before the first step of the region and used until its last.
-      const NodeId first = host != nullptr ? region.stages.front().rows : region.stages.front().first;
-      const NodeId last = host != nullptr ? region.stages.back().rows : region.last - 1;
+    if (const std::uint64_t bytes = accumulator_bytes(layout.tiling); bytes > 0) {
+      const bool host = std::holds_alternative<HostTiling>(layout.tiling);
       out.accumulators =
-          add_workspace(fmt::format("region_{}.{}", index + 1, host != nullptr ? "accumulators" : "scratch"), bytes,
-                        storage_.time[first], storage_.time[last]);
+          add_workspace(fmt::format("region_{}.{}", index + 1, host ? "accumulators" : "scratch"), bytes);
+      accumulators_[static_cast<std::uint32_t>(index)] = out.accumulators;
     }
     return out;
   }
@@ -299,8 +267,7 @@ class Lowering {
 
   Step make_step(NodeId id, const ir::Phase& phase) {
     const Node& node = graph_[id];
-    NodeSignature signature = signature_of(graph_, id);
-    if (auto* matmul = signature.params.get_if<MatmulParams>()) matmul->precision = options_.precision;
+    const NodeSignature signature = step_signature(graph_, id, options_);
     Step step;
     step.op = node.op;
     step.name = node.name;
@@ -308,126 +275,65 @@ class Lowering {
     step.output = result_.buffer_of[id];
     for (NodeId input : node.inputs) step.inputs.push_back(result_.buffer_of[input]);
     if (signature.partial_rows) step.row_count = result_.buffer_of[phase.row_count];
-
-    if (in_rows_[id]) return step;  // the executor was asked about the region
-    const Support support = options_.supports(signature.get());
-    if (!support.yes) {
-      Diagnostic& declined = declined_.emplace_back();
-      declined.code = "step.unsupported";
-      declined.message = support.reason;
-      point_to(node, declined);
-    } else if (support.workspace_bytes > 0) {
-      step.workspace =
-          add_workspace(node.name + ".workspace", support.workspace_bytes, storage_.time[id], storage_.time[id]);
-    }
+    if (const std::uint64_t bytes = arena_.workspaces[id]; bytes > 0)
+      workspaces_[id] = step.workspace = add_workspace(node.name + ".workspace", bytes);
     return step;
   }
 
-  BufferId add_workspace(std::string name, std::uint64_t bytes, std::uint32_t first, std::uint32_t last) {
+  BufferId add_workspace(std::string name, std::uint64_t bytes) {
     const TensorType plain_bytes{DType::boolean, {static_cast<std::int64_t>(bytes)}, 0};
     Buffer& buffer = add_buffer(std::move(name), plain_bytes, BufferKind::workspace);
     buffer.bytes = bytes;
-    const BufferId id = buffer.storage;
-    workspaces_.push_back({id, first, last});
-    return id;
+    return buffer.storage;
   }
 
-  // The smallest of each phase live as long as it lasts: Target::apart bytes of them.
-  void keep_apart(std::vector<Interval>& intervals) const {
-    const std::uint64_t apart = options_.target.empty() ? 0 : find_target(options_.target).apart;
-    std::vector<std::uint64_t> left(storage_.ends.size(), apart);
-    std::vector<std::size_t> order(intervals.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return intervals[a].size < intervals[b].size; });
-    for (const std::size_t i : order) {
-      Interval& interval = intervals[i];
-      const auto end = std::lower_bound(storage_.ends.begin(), storage_.ends.end(), interval.first);
-      std::uint64_t& bytes = left[static_cast<std::size_t>(end - storage_.ends.begin())];
-      const std::uint64_t padded = round_up(interval.size, kAlignment);
-      if (padded > bytes) continue;
-      bytes -= padded;
-      interval.first = end == storage_.ends.begin() ? 0 : *std::prev(end) + 1;
-      interval.last = *end;
+  BufferId placed(const Life& life) const {
+    switch (life.of) {
+      case Life::Of::value:
+        return result_.buffer_of[life.id];
+      case Life::Of::workspace:
+        return workspaces_.at(life.id);
+      case Life::Of::accumulators:
+        return accumulators_.at(life.id);
     }
-  }
-
-  // Blocks of a launch begin when they do: what one of them has read, and no longer needs, another may still have to
-  // read. So what a region of blocks reads lives as long as the region.
-  std::vector<std::uint32_t> last_uses() const {
-    std::vector<std::uint32_t> last = storage_.last;
-    for (std::size_t r = 0; r < layouts_.size(); ++r) {
-      const ir::Region& region = graph_.regions[r];
-      if (region.stages.empty() || !std::holds_alternative<StepTiling>(layouts_[r].tiling)) continue;
-      const NodeId first = region.stages.front().first;
-      for (NodeId id = first; id < region.last; ++id) {
-        for (const NodeId input : graph_[id].inputs) {
-          const NodeId root = storage_.root[input];
-          if (root < first) last[root] = std::max(last[root], storage_.time[region.last - 1]);
-        }
-      }
-    }
-    return last;
+    return kNoBuffer;
   }
 
   void place() {
     std::uint64_t states = 0;
-    const std::vector<std::uint32_t> last_use = last_uses();
-    std::vector<Interval> intervals;
-    std::vector<BufferId> placed;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (storage_.root[id] != id || graph_[id].op == Op::assign || graph_[id].phase == kShared) continue;
-      if (in_tile_only_[id]) continue;
-      const BufferId buffer = result_.buffer_of[id];
-      intervals.push_back({program().buffers[buffer].bytes, storage_.first[id], last_use[id]});
-      placed.push_back(buffer);
-    }
-    for (const auto& [buffer, first, last] : workspaces_) {
-      intervals.push_back({program().buffers[buffer].bytes, first, last});
-      placed.push_back(buffer);
-    }
     for (Buffer& buffer : program().buffers) {
       if (!is_state(buffer.kind)) continue;
       buffer.offset = states;
       states += round_up(buffer.bytes, kAlignment);
     }
-    keep_apart(intervals);
-    const Packing packing = pack(intervals, kAlignment);
-    const std::string fault = validate(intervals, packing.offsets, packing.total, kAlignment);
-    if (!fault.empty()) throw std::logic_error("plan: " + fault);
-    for (std::size_t i = 0; i < placed.size(); ++i) program().buffers[placed[i]].offset = states + packing.offsets[i];
+    for (std::size_t i = 0; i < arena_.lives.size(); ++i)
+      program().buffers[placed(arena_.lives[i])].offset = states + arena_.packing.offsets[i];
     for (Buffer& buffer : program().buffers) {
       const Buffer& storage = program().buffers[buffer.storage];
       // Of a view: after the first byte of its storage.
       if (buffer.kind != BufferKind::tile && &storage != &buffer) buffer.offset += storage.offset;
     }
-    program().arena_bytes = states + packing.total;
-    program().lower_bound = states + packing.lower_bound;
+    program().arena_bytes = states + arena_.packing.total;
+    program().lower_bound = states + arena_.packing.lower_bound;
   }
-
-  struct Workspace {
-    BufferId buffer;
-    std::uint32_t first, last;
-  };
 
   const Graph& graph_;
   const CompileOptions& options_;
+  const Arena& arena_;
   const Views& views_;
   const Storage& storage_;
   const DataLayout& data_;
   const std::vector<RegionLayout>& layouts_;  // of the graph's regions
-  std::vector<bool> in_rows_;                 // by node: a row step of a region, or a view there
-  std::vector<bool> in_tile_only_;            // by node
+  const std::vector<bool>& in_tile_only_;     // by node
   Lowered result_;
-  std::vector<std::vector<BufferId>> tiles_;  // of each stage of each region
-  std::vector<Workspace> workspaces_;
-  std::vector<Diagnostic> declined_;
+  std::vector<std::vector<BufferId>> tiles_;                     // of each stage of each region
+  std::map<std::uint32_t, BufferId> workspaces_, accumulators_;  // of nodes, of regions
 };
 
 }  // namespace
 
-Lowered lower(const ir::Graph& graph, const Layouts& layouts, const CompileOptions& options) {
-  return Lowering(graph, layouts, options).run();
+Lowered lower(const ir::Graph& graph, const Layouts& layouts, const Arena& arena, const CompileOptions& options) {
+  return Lowering(graph, layouts, arena, options).run();
 }
 
 }  // namespace graphrun::plan

@@ -36,4 +36,7 @@ Rewritten reordered(const ir::Graph& graph, std::span<const ir::NodeId> order);
 // The phases of a rewritten graph.
 std::vector<ir::Phase> renumbered(std::vector<ir::Phase> phases, const IdMap& ids);
 
+// Its regions, of which none was taken apart; they may have come into another order than their nodes.
+std::vector<ir::Region> renumbered(std::vector<ir::Region> regions, const IdMap& ids);
+
 }  // namespace graphrun

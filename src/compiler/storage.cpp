@@ -22,8 +22,8 @@ bool is_state_node(const Node& node) {
 
 class Assigner {
  public:
-  Assigner(const Graph& graph, const GraphAnalysis& analysis, const Views& views)
-      : graph_(graph), analysis_(analysis), views_(views) {
+  Assigner(const Graph& graph, const GraphAnalysis& analysis, const Views& views, bool lend)
+      : graph_(graph), analysis_(analysis), views_(views), lend_(lend) {
     storage_.root.resize(graph.size());
     storage_.time.assign(graph.size(), 0);
     storage_.first.assign(graph.size(), 0);
@@ -127,7 +127,30 @@ class Assigner {
       if (!own || !last_word) continue;
       storage_.root[value] = state;
       storage_.no_step[id] = true;
+      if (lend_) lend(state, value, last_read[state]);
     }
+  }
+
+  // What a value is computed from in place, and that from in place, and so on.
+  void lend(NodeId state, NodeId value, std::uint32_t last_read) {
+    for (NodeId to = value; to != ir::kNoNode;) {
+      const std::vector<NodeId>& inputs = graph_[to].inputs;
+      const bool reuses = analysis_.aliases[to] == Alias::may_reuse && chain_[to] == nullptr && !in_rows_[to];
+      const auto from = std::find_if(inputs.begin(), inputs.end(),
+                                     [&](NodeId input) { return reuses && may_borrow(input, to, state, last_read); });
+      to = from == inputs.end() ? ir::kNoNode : *from;
+      if (to != ir::kNoNode) storage_.root[to] = state;
+    }
+  }
+  bool may_borrow(NodeId id, NodeId reader, NodeId state, std::uint32_t last_read) const {
+    const Node& node = graph_[id];
+    if (node.phase != graph_[reader].phase || !(node.type == graph_[reader].type) || node.keep || node.poll)
+      return false;
+    if (storage_.root[id] != id || storage_.no_step[id] || chain_[id] != nullptr || in_rows_[id]) return false;
+    if (analysis_.consumers[id] != std::vector<NodeId>{reader}) return false;
+    const std::uint32_t written = storage_.time[id] + 1;
+    return last_read < written ||
+           (last_read == written && analysis_.aliases[id] == Alias::may_reuse && reads_whole(id, state));
   }
 
   // Every operand of `value` in the state's storage has the value's own type, so that it is read element by element.
@@ -235,6 +258,7 @@ class Assigner {
   const Graph& graph_;
   const GraphAnalysis& analysis_;
   const Views& views_;
+  bool lend_;
   std::vector<const ir::NodeRange*> chain_;  // by node: of a region over elements
   std::vector<bool> in_rows_;  // of a region: no place in the arena to share, or one that other tiles still read
   Storage storage_;
@@ -242,8 +266,8 @@ class Assigner {
 
 }  // namespace
 
-Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis, const Views& views) {
-  return Assigner(graph, analysis, views).run();
+Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis, const Views& views, bool lend) {
+  return Assigner(graph, analysis, views, lend).run();
 }
 
 }  // namespace graphrun::plan

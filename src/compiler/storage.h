@@ -22,6 +22,7 @@ struct Storage {
   std::vector<bool> in_registers;    // by node: read in its own chain alone (ir::Region::chains), or a view of that
 };
 
-Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis, const Views& views);
+// `lend`: values on the way to a state's new one lie where the state does, from the last look at its old value on.
+Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis, const Views& views, bool lend = false);
 
 }  // namespace graphrun::plan

@@ -65,7 +65,8 @@ Support HostExecutor::supports(const StepSignature& step, const Target&) const {
   HostKernel found = kernel(step);
   if (found.run == nullptr && found.reason.empty())
     found.reason = fmt::format("{} has no kernel for op '{}'", name(), name_of(step.op));
-  return {found.run != nullptr, std::move(found.reason), found.workspace_bytes, found.fallback};
+  return {found.run != nullptr, std::move(found.reason), found.workspace_bytes, found.fallback,
+          found.spare_workspace_bytes};
 }
 
 std::unique_ptr<Runnable> HostExecutor::load(const Program& program) {
@@ -134,7 +135,10 @@ HostKernel HostRunnable::bind(const HostExecutor& executor, const Program& progr
   args.out_type = program.buffers[step.output].type;
   HostKernel kernel = executor.kernel({step.op, step.params, inputs, args.out_type, step.row_count != kNoBuffer});
   // A workspace that another executor asked for is not ours to use: what we compute would depend on it.
-  if (kernel.workspace_bytes > 0) args.workspace = at(program.buffers[step.workspace]);
+  if (kernel.workspace_bytes > 0 && step.workspace != kNoBuffer) {
+    args.workspace = at(program.buffers[step.workspace]);
+    args.workspace_bytes = std::min(kernel.workspace_bytes, program.buffers[step.workspace].bytes);
+  }
   if (step.row_count != kNoBuffer)
     args.row_count = reinterpret_cast<const std::int32_t*>(at(program.buffers[step.row_count]));
   args.capacity = phase.capacity;

@@ -94,9 +94,10 @@ class LoadCheck {
     const Support support = executor_.supports(Signature(program_, step).get(), target_);
     if (!support.yes) refuse(phase, fmt::format("'{}' ({}): {}", step.name, name_of(step.op), support.reason));
     const std::uint64_t given = step.workspace == kNoBuffer ? 0 : program_.buffers[step.workspace].bytes;
-    if (given < support.workspace_bytes) {
+    const std::uint64_t needed = support.workspace_bytes - support.spare_workspace_bytes;
+    if (given < needed) {
       refuse(phase, fmt::format("'{}' ({}) needs a workspace of {} bytes and has {}", step.name, name_of(step.op),
-                                support.workspace_bytes, given));
+                                needed, given));
     }
   }
 

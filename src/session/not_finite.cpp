@@ -266,7 +266,9 @@ std::optional<Diagnostic> trace_not_finite(const Model& model, const CompiledMod
   options.jit = Jit::off;
   options.tiling.clear();
   options.keep.clear();
-  CompiledModel plain = compile_model(model, {&executor, 1}, options);
+  // In the same batches, whatever a budget says: this plan is beside the one that runs.
+  CompiledModel plain =
+      compile_step(compiled.step, compiled.program.phases.front().capacity, model, {&executor, 1}, options);
   const std::unique_ptr<Runnable> runnable = load_compiled(plain, model, executor, options);
   write_start(model, plain, {runnable.get()});
   return Trace(model, plain, *runnable, compiled.program, states).run();

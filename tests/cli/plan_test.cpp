@@ -225,5 +225,42 @@ TEST_F(Budget, RefusesALargerPlanAndNamesABatchThatFits) {
   expect_refused(graphrun({"plan", path, "--batch=most"}), {"\"all\" or \"max\""});
 }
 
+// Less than the plan takes as it is, but not less than it can do with.
+TEST_F(Budget, TellsWhatIsComputedAgain) {
+  const std::string path = file("deep.json", R"json({
+    "format": 1, "name": "deep", "data": {"train": {"random": {"rows": 500, "seed": 1,
+      "columns": {"a": {"normal": 1, "shape": [64]}, "b": {"normal": 1, "shape": [1]}}}, "x": "a", "y": "b"}},
+    "inputs": {"x": ["batch", 64], "y": ["batch", 1]},
+    "graph": [{"name": "h", "op": "dense", "inputs": ["x"], "units": 64, "activation": "tanh"},
+              "d = dropout(h, rate=0.25)",
+              {"name": "k", "op": "dense", "inputs": ["d"], "units": 64, "activation": "sigmoid"},
+              {"name": "p", "op": "dense", "inputs": ["k"], "units": 1}, "loss = mean((p - y) ^ 2)"],
+    "outputs": {"p": "y"},
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.01}}, "batch": 200, "epochs": 2}})json");
+  const Json whole = Json::parse(graphrun({"plan", path, "--json", "--no-fuse"}).out);
+  EXPECT_FALSE(whole.contains("budget"));
+  const std::uint64_t need = whole["arena_bytes"], states = whole["peak"]["state_bytes"];
+  const std::string limit = "--max-memory=" + std::to_string(need - (need - states) / 5);
+  const Json plan = Json::parse(graphrun({"plan", path, "--json", "--no-fuse", limit}).out);
+  const Json& budget = plan["budget"];
+  EXPECT_EQ(keys(budget), (std::vector<std::string>{"limit", "arena_bytes_before", "workspaces", "shares_all",
+                                                    "borrows", "reordered", "recomputed"}));
+  EXPECT_EQ(budget["arena_bytes_before"], need);
+  ASSERT_FALSE(budget["recomputed"].empty());
+  const std::string value = budget["recomputed"][0]["value"];
+  EXPECT_TRUE(has(graphrun({"plan", path, "--no-fuse", limit}).out, value + " computed again before "));
+  EXPECT_TRUE(has(graphrun({"plan", path, "--no-fuse", limit, "--program"}).out, value + ":again"));
+  const Outcome text = graphrun({path, "--no-fuse", limit, "--quiet"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_TRUE(has(text.out, "budget ") && has(text.out, " steps compute something again")) << text.out;
+  const Json run = Json::parse(graphrun({path, "--no-fuse", limit, "--json"}).out);
+  EXPECT_EQ(run["budget"], budget);
+  EXPECT_EQ(run["weights_hash"], Json::parse(graphrun({path, "--no-fuse", "--json"}).out)["weights_hash"]);
+  // Nothing to tell where it fits.
+  const Json fits = Json::parse(graphrun({"plan", path, "--json", "--no-fuse", "--max-memory=1G"}).out);
+  EXPECT_TRUE(fits["budget"]["recomputed"].empty());
+  EXPECT_FALSE(Json::parse(graphrun({path, "--no-fuse", "--max-memory=1G", "--json"}).out).contains("budget"));
+}
+
 }  // namespace
 }  // namespace graphrun::testing

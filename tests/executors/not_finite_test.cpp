@@ -136,20 +136,20 @@ TEST(NotFinite, ATrainingThatDiverges) {
 // Each step reads one row of a table, and the root of the seventh has no finite gradient. No loss sees that row again:
 // the step after which a parameter is not finite is found all the same.
 TEST(NotFinite, AParameterBesideAFiniteLoss) {
-  constexpr std::int64_t kRows = 1000;
+  constexpr std::int64_t kRowsOfData = 1000;
   for (const char* executor : {"cpu", "ref"}) {
     GraphBuilder graph(1);
     graph.input("i", {kBatch}, DType::i32);
-    HostTensor table(DType::f32, {kRows, 1});
+    HostTensor table(DType::f32, {kRowsOfData, 1});
     for (float& value : table.elements<float>()) value = 1;
     table.elements<float>()[6] = 0;
-    graph.parameter("T", {kRows, 1}, Init::values(table));
+    graph.parameter("T", {kRowsOfData, 1}, Init::values(table));
     graph.expression("loss = mean(sqrt(square(gather(T, i))))");
     Model model(std::move(graph));
     model.train.minimize = model.graph.find("loss");
     model.train.epochs = 1;
-    HostTensor rows(DType::i32, {kRows});
-    for (std::int32_t i = 0; i < kRows; ++i) rows.elements<std::int32_t>()[static_cast<std::size_t>(i)] = i;
+    HostTensor rows(DType::i32, {kRowsOfData});
+    for (std::int32_t i = 0; i < kRowsOfData; ++i) rows.elements<std::int32_t>()[static_cast<std::size_t>(i)] = i;
     model.data.splits = {{"train", {{"i", rows}}}};
     Session session(std::move(model), on(executor));
     try {

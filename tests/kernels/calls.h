@@ -87,6 +87,7 @@ struct Call {
     args.pool = pool;
     std::vector<std::byte> scratch(workspace, std::byte{0xff});
     if (workspace > 0) args.workspace = scratch.data();
+    args.workspace_bytes = workspace;
     kernel(args);
     return out;
   }

@@ -338,6 +338,39 @@ TEST(CpuKernels, MatmulBySharedPanels) {
   }
 }
 
+// As few panels at a time as there is room for, or none: a budget changes no bit (Support::spare_workspace_bytes).
+TEST(CpuKernels, MatmulWithLessWorkspaceThanItWants) {
+  std::mt19937 random(12);
+  cpu::Pool two(2);
+  const std::int64_t sizes[][3] = {{170, 130, 1030}, {60, 256, 1024}, {182, 160, 300}, {168, 128, 70}};
+  for (const auto& size : sizes) {
+    for (const bool ta : {false, true}) {
+      const std::int64_t m = size[0], n = size[1], k = size[2];
+      Call call;
+      call.operand(type_of(ta ? Shape{k, m} : Shape{m, k}), random);
+      call.operand(type_of({k, n}), random);
+      call.params = MatmulParams{ta, false};
+      call.out_type = type_of({m, n});
+      call.pool = &two;
+      const std::size_t wanted = cpu_workspace(Op::matmul, call.params, call.types, call.out_type);
+      ASSERT_GT(wanted, 0u);
+      EXPECT_TRUE(cpu_spares_workspace(Op::matmul, call.params, call.types, call.out_type));
+      call.workspace = wanted;
+      const HostTensor want = call.run(cpu_kernel(Op::matmul, default_isa()));
+      for (const std::size_t bytes : {wanted - 1, wanted * 3 / 4, wanted / 2, wanted / 3, wanted / 5, std::size_t{0}}) {
+        call.workspace = bytes;
+        EXPECT_TRUE(same_bits(call.run(cpu_kernel(Op::matmul, default_isa())), want))
+            << to_string(Shape{m, n, k}) << (ta ? " ta " : " ") << bytes << " of " << wanted;
+      }
+    }
+  }
+  // Partitions are added in their own order: they need all of theirs.
+  const TensorType a = type_of({40000, 2}), b = type_of({40000, 20});
+  const Params params = MatmulParams{true, false};
+  EXPECT_GT(cpu_workspace(Op::matmul, params, std::vector{a, b}, type_of({2, 20})), 0u);
+  EXPECT_FALSE(cpu_spares_workspace(Op::matmul, params, std::vector{a, b}, type_of({2, 20})));
+}
+
 // A few matrices that are as large share panels one after the other; many are parts of their own.
 TEST(CpuKernels, MatmulOfMatricesBySharedPanels) {
   std::mt19937 random(11);

@@ -214,7 +214,10 @@ HostKernel CpuExecutor::kernel(const StepSignature& step) const {
   if (step.output.dtype == DType::f64) return none(fmt::format("cpu computes in f32, the output of '{}' is f64", op));
   if (const std::string fault = operand_fault(step.op, step.inputs, step.output); !fault.empty())
     return none(fmt::format("cpu cannot run '{}': {}", op, fault));
-  return {cpu_kernel(step.op, default_isa()), cpu_workspace(step.op, step.params, step.inputs, step.output)};
+  HostKernel found{cpu_kernel(step.op, default_isa()), cpu_workspace(step.op, step.params, step.inputs, step.output)};
+  if (cpu_spares_workspace(step.op, step.params, step.inputs, step.output))
+    found.spare_workspace_bytes = found.workspace_bytes;
+  return found;
 }
 
 bool CpuExecutor::takes_views(const StepSignature& step) const {

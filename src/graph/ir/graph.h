@@ -72,6 +72,9 @@ struct Region {
   NodeId last = 0;
   std::vector<NodeRange> chains = {};  // over elements: instead of stages, found by elements.h
 };
+inline NodeId first_of(const Region& region) {
+  return region.chains.empty() ? region.stages.front().first : region.chains.front().first;
+}
 
 struct Graph {
   std::vector<Node> nodes;

@@ -25,5 +25,7 @@ bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& outpu
 // Bytes of scratch that the op cuts its work into parts with, a function of the shapes only. A kernel may be given
 // either this much or none: then the work is not cut, and a matmul over a long axis may round in another order.
 std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output);
+// Whether less of it, or none, gives the same bits (KernelArgs::workspace_bytes).
+bool cpu_spares_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output);
 
 }  // namespace graphrun

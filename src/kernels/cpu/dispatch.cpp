@@ -75,6 +75,11 @@ std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorT
   return 0;
 }
 
+bool cpu_spares_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {
+  const auto* matmul = params.get_if<MatmulParams>();
+  return op == Op::matmul && matmul != nullptr && cpu::product_spares_workspace(*matmul, inputs[0], output);
+}
+
 bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& output) {
   const bool one = views.size() == 1;
   const auto goes_on = [&](const View& view) {  // along the innermost axis that has more than one element

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "base/host_memory.h"
@@ -103,8 +102,10 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   compiling.math = model.train.math;
   compiling.simplify = options.passes;
   compiling.tiles = options.tiles;
+  compiling.max_memory = options.max_memory;
   compiling.supports = [&](const StepSignature& step) {
     Support all = Support::with_workspace(0);
+    std::uint64_t least = 0;  // workspace that none can do without
     for (const std::shared_ptr<Executor>& executor : executors) {
       Support one = executor->supports(step, target);
       if (!one.yes) {
@@ -112,10 +113,12 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
         return one;
       }
       all.workspace_bytes = std::max(all.workspace_bytes, one.workspace_bytes);
+      least = std::max(least, one.workspace_bytes - one.spare_workspace_bytes);
       if (!one.fallback.empty())
         ++fallbacks[fmt::format("{} has no kernel for {}: {}'s runs", executor->name(), name_of(step.op),
                                 one.fallback)];
     }
+    all.spare_workspace_bytes = all.workspace_bytes - least;
     return all;
   };
   if (options.passes) {
@@ -155,23 +158,24 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
 
 namespace {
 
-// Bytes that a plan may take. Without a budget the largest batch goes by the host, of which a tenth is left for what is
-// outside the plan; a device is asked when it loads (Session::Impl::load).
-std::uint64_t limit_of(const Model& model, const Program& program) {
+// Bytes that a plan may take; 0: any. Without a budget the largest batch goes by the host, of which a tenth is left for
+// what is outside the plan; a device is asked when it loads (Session::Impl::load).
+std::uint64_t limit_of(const Model& model, const Executor& executor, const PlanOptions& options) {
   if (model.train.max_memory > 0) return model.train.max_memory;
-  const bool on_host = find_target(program.target).compute_capability == 0;
-  if (!model.train.largest_batch || !on_host) return std::numeric_limits<std::uint64_t>::max();
-  return available_host_memory() / 10 * 9;
+  const std::string target = options.target.empty() ? std::string(executor.default_target()) : options.target;
+  const bool on_host = find_target(target).compute_capability == 0;
+  return model.train.largest_batch && on_host ? available_host_memory() / 10 * 9 : 0;
 }
 
 }  // namespace
 
 CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
-                            const PlanOptions& options) {
+                            const PlanOptions& given) {
   const StepGraph step = build_step_graph(model);
+  PlanOptions options = given;
+  const std::uint64_t limit = options.max_memory = limit_of(model, *executors[0], options);
   CompiledModel whole = compile_step(step, model.graph.batch(), model, executors, options);
-  const std::uint64_t limit = limit_of(model, whole.program);
-  if (whole.program.arena_bytes <= limit) return whole;
+  if (limit == 0 || whole.program.arena_bytes <= limit) return whole;
   PlanOptions any = options;  // smaller batches are looked at, whatever runs them
   if (any.jit == Jit::require) any.jit = Jit::prefer;
   any.tiling.clear();

@@ -68,10 +68,14 @@ std::string batch_hint(std::uint64_t bytes, const CompiledModel& compiled, const
 
 Error over_budget(std::uint64_t bytes, const CompiledModel& compiled, const Model& model,
                   std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options) {
+  const BudgetSummary& budget = compiled.budget;
+  std::string told = fmt::format("the plan needs {} bytes, {} {}", budget.bytes_before,
+                                 model.train.max_memory > 0 ? "max_memory allows" : "the host has", bytes);
+  if (budget.is_changed())
+    told += fmt::format("; {} with {} values computed again and as little workspace as steps can do with",
+                        compiled.program.arena_bytes, budget.recomputed.size());
   return Error(ErrorKind::check, "memory.budget",
-               fmt::format("the plan needs {} bytes, {} {}; the largest values: {}", compiled.program.arena_bytes,
-                           model.train.max_memory > 0 ? "max_memory allows" : "the host has", bytes,
-                           largest_values(compiled.program)),
+               fmt::format("{}; the largest values: {}", told, largest_values(compiled.program)),
                batch_hint(bytes, compiled, model, executors, options));
 }
 

@@ -40,6 +40,7 @@ RegionSummary summary_of(const Program& program, const Phase& phase, const Regio
 FusionSummary fusion_of(const CompiledModel& compiled) {
   FusionSummary summary;
   summary.fallbacks = compiled.fallbacks;
+  summary.budget = compiled.budget;
   std::size_t over_rows = 0;
   for (const Phase& phase : compiled.program.phases) {
     for (const Region& region : phase.regions) {

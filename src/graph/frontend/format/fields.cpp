@@ -190,8 +190,8 @@ const Fields& train_fields() {
           "what the machine has. For predictions see [data.md](data.md#predictions)",
           R"(`"all"`)"),
       other("max_memory",
-            "what the plan may take, in bytes or as `\"512MiB\"`: a larger one is refused before anything is allocated "
-            "([memory.md](memory.md#a-budget))"),
+            "what the plan may take, in bytes or as `\"512MiB\"`: a larger one is made to fit without changing a "
+            "bit, or refused before anything is allocated ([memory.md](memory.md#a-budget))"),
       plain<&TrainSpec::drop_last>("last_batch",
                                    R"(`"drop"` leaves out a last batch that is not full. Evaluation always keeps it)",
                                    {}, {"keep", "drop"}),

@@ -55,6 +55,7 @@ std::span<const Entry> scatter_kernels();    // scatter_add
 std::span<const Entry> random_kernels();
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);
+bool product_spares_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);
 std::uint64_t line_workspace(const ReduceParams& params, const TensorType& in);  // of sum and logsumexp
 std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out);
 

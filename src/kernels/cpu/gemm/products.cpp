@@ -39,6 +39,11 @@ struct SharedPanels {
   static std::int64_t padded(std::int64_t n) { return divide_up(n, kLanes) * kLanes; }
   std::int64_t width(std::int64_t m, std::int64_t n) const { return padded(n) + (packs_a ? m + kMostTileRows : 0); }
   std::int64_t floats(std::int64_t m, std::int64_t n, std::int64_t k) const { return std::min(depth, k) * width(m, n); }
+  // Groups of so many steps of k at most as these bytes hold, which no element depends on. Then a depth of 0: none.
+  void fit(std::uint64_t bytes, std::int64_t m, std::int64_t n, std::int64_t k) {
+    const std::int64_t steps = static_cast<std::int64_t>(bytes / sizeof(float)) / width(m, n);
+    if (steps < std::min(depth, k)) depth = steps / kProductBlock * kProductBlock;
+  }
 };
 
 // Parts of a product by panels: whole tiles and panels, such that 2, 4, 8 or 16 threads have as equal shares as can be.
@@ -246,10 +251,12 @@ void matmul(const KernelArgs& args, const IsaTable& table) {
     return one;
   };
   const Cut cut = cut_of(params, args.in_type[0], args.out_type);
-  const SharedPanels shared = shared_panels(params, args.in_type[0], args.out_type);
-  if (args.workspace != nullptr && shared.pays) {
+  SharedPanels shared = shared_panels(params, args.in_type[0], args.out_type);
+  if (shared.pays)
+    shared.fit(args.workspace_bytes, rows_in(out), columns_in(out), depth_of(params, args.in_type[0]));
+  if (shared.pays && shared.depth > 0) {
     for (std::int64_t i = 0; i < matrices.count; ++i) multiply_by_panels(args, shared, matrix(i), table);
-  } else if (args.workspace != nullptr && cut.partitions > 1) {
+  } else if (!shared.pays && args.workspace != nullptr && cut.partitions > 1) {
     multiply_partitions(args, cut, matrix(0), table);
   } else {
     const std::int64_t blocks = cut.row_blocks * cut.column_blocks;
@@ -266,6 +273,10 @@ constexpr Entry kProductsKernels[] = {entry<matmul>(Op::matmul)};
 
 std::span<const Entry> product_kernels() {
   return kProductsKernels;
+}
+
+bool product_spares_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {
+  return shared_panels(params, a, c).pays;
 }
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {

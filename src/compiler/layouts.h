@@ -1,0 +1,32 @@
+// layouts.h: what passes found out about a graph that is to be lowered, found once: who shares bytes, and how tiles are
+// laid out. Contract: pure; with `before` regions keep the tilings that they have there, so that a
+// graph whose steps come in another order, or that has some of them twice, runs its regions as before; and states lend
+// their bytes (storage.h).
+#pragma once
+
+#include <vector>
+
+#include "compiler/compile.h"
+#include "compiler/data_layout.h"
+#include "compiler/graph_analysis.h"
+#include "compiler/region_layout.h"
+#include "compiler/storage.h"
+#include "compiler/views.h"
+#include "graph/ir/graph.h"
+
+namespace graphrun::plan {
+
+struct Layouts {
+  GraphAnalysis analysis;
+  Views views;
+  Storage storage;
+  DataLayout data;
+  std::vector<RegionLayout> regions;  // of the graph's
+  std::vector<bool> in_rows;          // by node: a row step of a region, or a view there
+  std::vector<bool> in_tile_only;     // by node: has no bytes in the arena
+};
+
+Layouts lay_out(const ir::Graph& graph, const CompileOptions& options);
+Layouts lay_out(const ir::Graph& graph, const CompileOptions& options, const std::vector<RegionLayout>& before);
+
+}  // namespace graphrun::plan

@@ -1,0 +1,153 @@
+#include "compiler/lives.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "base/checked.h"
+#include "graph/ops/op_def.h"
+#include "graphrun/error.h"
+#include "graphrun/op.h"
+#include "graphrun/params/matmul.h"
+
+namespace graphrun::plan {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+
+// Blocks of a launch begin when they do: what one of them has read, and no longer needs, another may still have to
+// read. So what a region of blocks reads lives as long as the region.
+std::vector<std::uint32_t> last_uses(const Graph& graph, const Layouts& layouts) {
+  const Storage& storage = layouts.storage;
+  std::vector<std::uint32_t> last = storage.last;
+  for (std::size_t r = 0; r < layouts.regions.size(); ++r) {
+    const ir::Region& region = graph.regions[r];
+    if (region.stages.empty() || !std::holds_alternative<StepTiling>(layouts.regions[r].tiling)) continue;
+    const NodeId first = region.stages.front().first;
+    for (NodeId id = first; id < region.last; ++id) {
+      for (const NodeId input : graph[id].inputs) {
+        const NodeId root = storage.root[input];
+        if (root < first) last[root] = std::max(last[root], storage.time[region.last - 1]);
+      }
+    }
+  }
+  return last;
+}
+
+// Scratch is cleared before the first step of the region and used until its last.
+Interval life_of_accumulators(const ir::Region& region, const Tiling& tiling, const Storage& storage) {
+  const bool host = std::holds_alternative<HostTiling>(tiling);
+  const NodeId first = host ? region.stages.front().rows : region.stages.front().first;
+  const NodeId last = host ? region.stages.back().rows : region.last - 1;
+  return {accumulator_bytes(tiling), storage.time[first], storage.time[last]};
+}
+
+// Of a data set whose batches of `block` rows begin at whole vectors.
+std::uint64_t in_whole_vectors(const TensorType& type, std::int64_t block) {
+  const std::int64_t rows = type.shape[0];
+  const std::int64_t padded_rows = rows / block * whole_lanes(block) + whole_lanes(rows % block);
+  return type.bytes() / static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(padded_rows);
+}
+
+}  // namespace
+
+NodeSignature step_signature(const Graph& graph, NodeId id, const CompileOptions& options) {
+  NodeSignature signature = signature_of(graph, id);
+  if (auto* matmul = signature.params.get_if<MatmulParams>()) matmul->precision = options.precision;
+  return signature;
+}
+
+bool is_plain_step(const Graph& graph, const Layouts& layouts, NodeId id) {
+  return graph[id].phase != ir::kShared && !layouts.storage.no_step[id] && !layouts.in_rows[id];
+}
+
+Workspaces ask_workspaces(const Graph& graph, const Layouts& layouts, const CompileOptions& options) {
+  Workspaces result{std::vector<bool>(graph.size()), std::vector<std::uint64_t>(graph.size()),
+                    std::vector<std::uint64_t>(graph.size())};
+  std::vector<Diagnostic> declined;
+  for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (graph[id].phase != phase || !is_plain_step(graph, layouts, id)) continue;
+      const Support support = options.supports(step_signature(graph, id, options).get());
+      result.asked[id] = true;
+      result.wanted[id] = support.workspace_bytes;
+      result.least[id] = support.workspace_bytes - support.spare_workspace_bytes;
+      if (support.yes) continue;
+      Diagnostic& told = declined.emplace_back();
+      told.code = "step.unsupported";
+      told.message = support.reason;
+      point_to(graph[id], told);
+    }
+  }
+  if (!declined.empty()) throw Error(ErrorKind::input, std::move(declined));
+  return result;
+}
+
+std::uint64_t accumulator_bytes(const Tiling& tiling) {
+  if (const auto* host = std::get_if<HostTiling>(&tiling))
+    return host->accumulator_bytes * static_cast<std::uint64_t>(host->partitions);
+  const auto* step = std::get_if<StepTiling>(&tiling);
+  return step != nullptr ? step->scratch_bytes : 0;
+}
+
+std::vector<Life> lives_of(const Graph& graph, const Layouts& layouts, const std::vector<std::uint64_t>& workspaces) {
+  const Storage& storage = layouts.storage;
+  const std::vector<std::uint32_t> last_use = last_uses(graph, layouts);
+  std::vector<Life> lives;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (storage.root[id] != id || node.op == Op::assign || node.phase == ir::kShared || layouts.in_tile_only[id])
+      continue;
+    lives.push_back({Life::Of::value, id, {bytes_of(graph, layouts.data, id), storage.first[id], last_use[id]}});
+  }
+  for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (graph[id].phase == phase && workspaces[id] > 0)
+        lives.push_back({Life::Of::workspace, id, {workspaces[id], storage.time[id], storage.time[id]}});
+    }
+    for (std::uint32_t r = 0; r < graph.regions.size(); ++r) {
+      const ir::Region& region = graph.regions[r];
+      const Tiling& tiling = layouts.regions[r].tiling;
+      if (region.phase == phase && region.chains.empty() && accumulator_bytes(tiling) > 0)
+        lives.push_back({Life::Of::accumulators, r, life_of_accumulators(region, tiling, storage)});
+    }
+  }
+  return lives;
+}
+
+void keep_apart(std::vector<Life>& lives, const Storage& storage, std::uint64_t bytes) {
+  std::vector<std::uint64_t> left(storage.ends.size(), bytes);
+  std::vector<std::size_t> order(lives.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return lives[a].interval.size < lives[b].interval.size; });
+  for (const std::size_t i : order) {
+    Interval& interval = lives[i].interval;
+    const auto end = std::lower_bound(storage.ends.begin(), storage.ends.end(), interval.first);
+    std::uint64_t& of_phase = left[static_cast<std::size_t>(end - storage.ends.begin())];
+    const std::uint64_t padded = round_up(interval.size, kAlignment);
+    if (padded > of_phase) continue;
+    of_phase -= padded;
+    interval.first = end == storage.ends.begin() ? 0 : *std::prev(end) + 1;
+    interval.last = *end;
+  }
+}
+
+std::uint64_t bytes_of(const Graph& graph, const DataLayout& data, NodeId id) {
+  const TensorType& type = graph[id].type;
+  return data.block[id] > 0 ? in_whole_vectors(type, data.block[id]) : type.bytes();
+}
+
+std::uint64_t state_bytes(const Graph& graph, const DataLayout& data) {
+  std::uint64_t sum = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    const bool is_state_of_program = node.def->state != nullptr && graphrun::is_state(node.def->state(node.attrs));
+    if (is_state_of_program) sum += round_up(bytes_of(graph, data, id), kAlignment);
+  }
+  return sum;
+}
+
+}  // namespace graphrun::plan

@@ -1,0 +1,209 @@
+#include "compiler/recompute.h"
+
+#include <algorithm>
+#include <set>
+
+#include "graph/ops/op_def.h"
+#include "graphrun/op.h"
+
+namespace graphrun::plan {
+namespace {
+
+using ir::Graph;
+using ir::kNoNode;
+using ir::kShared;
+using ir::Node;
+using ir::NodeId;
+
+constexpr std::size_t kMostNodes = 12;  // of one recomputation, views apart
+
+// Costs about as much as writing it; with `dear`, or is a product or a sum.
+bool may_come_again(const Node& node, bool dear) {
+  switch (node.def->rows) {
+    case RowRule::elementwise:
+    case RowRule::rowwise:
+    case RowRule::broadcast:
+    case RowRule::select:
+      return true;
+    case RowRule::contraction:
+    case RowRule::reduction:
+      return dear;
+    case RowRule::state:
+    case RowRule::scatter:
+    case RowRule::regroup:
+    case RowRule::scalar:
+      return false;
+  }
+  return false;
+}
+
+class RecomputationFinder {
+ public:
+  RecomputationFinder(const Graph& graph, const Layouts& layouts, const std::vector<std::uint64_t>& excess, bool dear)
+      : graph_(graph), layouts_(layouts), excess_(excess), dear_(dear), first_(graph.size()), writers_(graph.size()) {
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      first_[id] = id;
+      const bool writes = graph[id].op == Op::assign || layouts.analysis.aliases[id] == Alias::must_be;
+      if (writes) writers_[layouts.analysis.roots[graph[id].inputs[0]]].push_back(id);
+    }
+    in_region_.assign(graph.size(), false);
+    for (const ir::Region& region : graph.regions) {
+      for (NodeId id = first_of(region); id < region.last; ++id) {
+        first_[id] = first_of(region);
+        in_region_[id] = true;
+      }
+    }
+  }
+
+  std::vector<Recomputation> run() {
+    for (NodeId id = 0; id < graph_.size(); ++id)
+      if (can_come_again(id)) look_at(id);
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Recomputation& a, const Recomputation& b) { return a.worth > b.worth; });
+    return std::move(found_);
+  }
+
+ private:
+  bool can_come_again(NodeId id) const {
+    const Node& node = graph_[id];
+    const Storage& storage = layouts_.storage;
+    const bool held = storage.root[id] == id || graph_[storage.root[id]].phase != kShared;
+    return node.phase != kShared && !in_region_[id] && may_come_again(node, dear_) && held && !storage.no_step[id] &&
+           !storage.in_registers[id] && !node.keep && !node.poll && layouts_.analysis.aliases[id] != Alias::must_be &&
+           graph_.phases[node.phase].row_count != id;
+  }
+
+  // Steps that read it, where a region begins if they are in one; and what shows it.
+  void find_uses(NodeId id, std::set<NodeId>& uses, std::vector<NodeId>& shown) const {
+    for (const NodeId reader : layouts_.analysis.consumers[id]) {
+      if (in_region_[reader] || !(layouts_.analysis.is_view(reader) || layouts_.views.shown[reader])) {
+        uses.insert(first_[reader]);
+      } else {
+        shown.push_back(reader);
+        if (graph_[reader].keep || graph_[reader].poll) uses.insert(graph_.size());
+        find_uses(reader, uses, shown);
+      }
+    }
+  }
+
+  std::uint64_t worth(NodeId id, NodeId earlier, NodeId later) const {
+    const std::uint64_t bytes = graph_[id].type.bytes();
+    std::uint64_t sum = 0;
+    for (std::uint32_t t = layouts_.storage.time[earlier] + 1; t < layouts_.storage.time[later]; ++t)
+      sum += std::min(bytes, excess_[t]);
+    return sum;
+  }
+
+  // Between two steps that read it, or from where it is made to the first.
+  void look_at(NodeId id) {
+    std::set<NodeId> uses;
+    std::vector<NodeId> shown;
+    find_uses(id, uses, shown);
+    NodeId earlier = id;
+    for (const NodeId later : uses) {
+      if (later == graph_.size()) break;  // the host reads what was computed first
+      if (const std::uint64_t bytes = worth(id, last_of(earlier), later); bytes > 0) add(id, shown, later, bytes);
+      earlier = later;
+    }
+  }
+  NodeId last_of(NodeId first) const {
+    NodeId last = first;
+    while (last + 1 < graph_.size() && in_region_[first] && first_[last + 1] == first_[first]) ++last;
+    return last;
+  }
+
+  void add(NodeId id, const std::vector<NodeId>& shown, NodeId before, std::uint64_t bytes) {
+    std::vector<NodeId> nodes = {id};
+    for (const NodeId view : shown) {
+      const std::vector<NodeId>& readers = layouts_.analysis.consumers[view];
+      const bool read_late = std::any_of(readers.begin(), readers.end(), [&](NodeId r) { return first_[r] >= before; });
+      if (view < before && read_late) nodes.push_back(view);
+    }
+    if (!reads_the_same(nodes, before)) return;
+    add_in_order(nodes, before, bytes);
+    const std::size_t own = nodes.size();
+    std::size_t computed = 1;
+    for (std::size_t i = 0; i < nodes.size() && computed <= kMostNodes; ++i)
+      add_lost_operands(nodes, i, before, computed);
+    if (nodes.size() > own && computed <= kMostNodes && reads_the_same(nodes, before))
+      add_in_order(nodes, before, bytes);
+  }
+  // What the node reads and nothing else holds any more comes again, too.
+  void add_lost_operands(std::vector<NodeId>& nodes, std::size_t of, NodeId before, std::size_t& computed) const {
+    for (const NodeId input : graph_[nodes[of]].inputs) {
+      if (graph_[input].phase == kShared || std::find(nodes.begin(), nodes.end(), input) != nodes.end()) continue;
+      const NodeId value = layouts_.views.root[input];
+      if (graph_[value].phase == kShared || is_read_from(value, before)) continue;
+      const bool view = layouts_.analysis.is_view(input) || layouts_.views.shown[input];
+      if (!view && !can_come_again(input)) continue;
+      nodes.push_back(input);
+      if (!view) ++computed;
+    }
+  }
+  bool is_read_from(NodeId value, NodeId on) const {
+    std::set<NodeId> uses;
+    std::vector<NodeId> shown;
+    find_uses(value, uses, shown);
+    return graph_[value].keep || graph_[value].poll || (!uses.empty() && *uses.rbegin() >= on);
+  }
+  void add_in_order(std::vector<NodeId> nodes, NodeId before, std::uint64_t bytes) {
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    found_.push_back({std::move(nodes), before, bytes});
+  }
+
+  // States hold what they held.
+  bool reads_the_same(const std::vector<NodeId>& nodes, NodeId before) const {
+    return std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+      return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId input) {
+        const std::vector<NodeId>& writers = writers_[layouts_.analysis.roots[input]];
+        return std::none_of(writers.begin(), writers.end(), [&](NodeId writer) {
+          return graph_[writer].phase == graph_[id].phase && writer > id && writer < before;
+        });
+      });
+    });
+  }
+
+  const Graph& graph_;
+  const Layouts& layouts_;
+  const std::vector<std::uint64_t>& excess_;
+  bool dear_;
+  std::vector<NodeId> first_;  // by node: of its region, or itself
+  std::vector<bool> in_region_;
+  std::vector<std::vector<NodeId>> writers_;  // by state
+  std::vector<Recomputation> found_;
+};
+
+}  // namespace
+
+std::vector<Recomputation> recomputations(const Graph& graph, const Layouts& layouts,
+                                          const std::vector<std::uint64_t>& excess, bool dear) {
+  return RecomputationFinder(graph, layouts, excess, dear).run();
+}
+
+Recomputed recompute(const Graph& graph, const Recomputation& what) {
+  Recomputed result;
+  std::vector<NodeId> to(graph.size(), kNoNode), again(graph.size(), kNoNode);
+  const auto add = [&](NodeId id, bool late) {
+    Node node = graph[id];
+    for (NodeId& input : node.inputs) input = late && again[input] != kNoNode ? again[input] : to[input];
+    result.graph.nodes.push_back(std::move(node));
+    result.from.push_back(id);
+    return result.graph.size() - 1;
+  };
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (id == what.before) {
+      for (const NodeId node : what.nodes) {
+        again[node] = add(node, true);
+        result.graph[again[node]].keep = result.graph[again[node]].poll = false;
+      }
+    }
+    to[id] = add(id, id >= what.before);
+  }
+  result.ids = IdMap(std::move(to));
+  result.graph.phases = renumbered(graph.phases, result.ids);
+  result.graph.regions = renumbered(graph.regions, result.ids);
+  return result;
+}
+
+}  // namespace graphrun::plan

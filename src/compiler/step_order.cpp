@@ -1,0 +1,182 @@
+#include "compiler/step_order.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/checked.h"
+#include "compiler/lives.h"
+#include "graph/ops/op_def.h"
+#include "graphrun/op.h"
+
+namespace graphrun::plan {
+namespace {
+
+using ir::Graph;
+using ir::kShared;
+using ir::Node;
+using ir::NodeId;
+
+enum class Choice { frees_early, takes_least };
+
+// The steps of one phase. A unit is a node, or all of a region.
+class PhaseScheduler {
+ public:
+  PhaseScheduler(const Graph& graph, const Layouts& layouts, std::uint32_t phase)
+      : graph_(graph), layouts_(layouts), phase_(phase), unit_of_(graph.size(), kNone) {
+    make_units();
+    after_.resize(units_.size());
+    waits_for_.assign(units_.size(), 0);
+    find_edges();
+    find_readers();
+  }
+
+  void schedule(Choice choice, std::vector<NodeId>& order) {
+    std::set<std::size_t> ready;
+    for (std::size_t u = 0; u < units_.size(); ++u)
+      if (waits_for_[u] == 0) ready.insert(u);
+    while (!ready.empty()) {
+      std::size_t best = *ready.begin();
+      std::int64_t least = choice == Choice::frees_early ? 0 : growth(best);
+      for (const std::size_t u : ready) {
+        if (const std::int64_t bytes = growth(u); bytes < least) {
+          least = bytes;
+          best = u;
+        }
+      }
+      ready.erase(best);
+      for (const NodeId value : reads_[best]) --readers_[value];
+      for (const std::size_t next : after_[best])
+        if (--waits_for_[next] == 0) ready.insert(next);
+      for (NodeId id = units_[best].first; id < units_[best].last; ++id)
+        if (graph_[id].phase == phase_) order.push_back(id);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  void make_units() {
+    std::map<NodeId, NodeId> regions;  // last by first
+    for (const ir::Region& region : graph_.regions)
+      if (region.phase == phase_) regions[first_of(region)] = region.last;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_[id].phase != phase_) continue;
+      const auto region = regions.find(id);
+      const NodeId last = region == regions.end() ? id + 1 : region->second;
+      for (NodeId i = id; i < last; ++i)
+        if (graph_[i].phase == phase_) unit_of_[i] = units_.size();
+      units_.push_back({id, last});
+      id = last - 1;
+    }
+  }
+
+  void before(NodeId earlier, NodeId later) {
+    if (unit_of_[earlier] != unit_of_[later]) edges_.insert({unit_of_[earlier], unit_of_[later]});
+  }
+
+  // Operands; who reads a state before and after it is written; the count of rows before all that may have rows.
+  void find_edges() {
+    std::map<NodeId, std::vector<NodeId>> readers;  // of a state, since it was written
+    std::map<NodeId, NodeId> writer;
+    const auto written = [&](NodeId state, NodeId by) {
+      for (const NodeId reader : readers[state])
+        if (reader != by) before(reader, by);
+      if (const auto found = writer.find(state); found != writer.end() && found->second != by)
+        before(found->second, by);
+    };
+    const NodeId count = graph_.phases[phase_].row_count;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (node.phase != phase_) continue;
+      if (count != ir::kNoNode && count < id && graph_[count].phase == phase_) before(count, id);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (graph_[node.inputs[i]].phase == phase_) before(node.inputs[i], id);
+        const NodeId state = layouts_.views.root[node.inputs[i]];
+        if (graph_[state].phase != kShared) continue;
+        if (i == 0 && (node.op == Op::assign || layouts_.analysis.aliases[id] == Alias::must_be)) {
+          written(state, id);
+          // What is computed in the state's place comes after those who read what it replaces.
+          if (node.op == Op::assign && layouts_.storage.root[node.inputs[1]] == state &&
+              unit_of_[node.inputs[1]] != kNone)
+            written(state, node.inputs[1]);
+          continue;
+        }
+        if (const auto found = writer.find(state); found != writer.end()) before(found->second, id);
+        readers[state].push_back(id);
+      }
+      if (node.op == Op::assign || layouts_.analysis.aliases[id] == Alias::must_be) {
+        const NodeId state = layouts_.views.root[node.inputs[0]];
+        writer[state] = id;
+        readers[state].clear();
+      }
+    }
+    for (const auto& [earlier, later] : edges_) {
+      after_[earlier].push_back(later);
+      ++waits_for_[later];
+    }
+  }
+
+  // What a unit reads, and of each value how many units do; of what stays to the end one more.
+  void find_readers() {
+    reads_.resize(units_.size());
+    readers_.assign(graph_.size(), 0);
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      std::set<NodeId> reads;
+      for (NodeId id = units_[u].first; id < units_[u].last; ++id) {
+        if (graph_[id].phase != phase_ || layouts_.analysis.is_view(id) || layouts_.views.shown[id]) continue;
+        for (const NodeId input : graph_[id].inputs) {
+          const NodeId value = layouts_.views.root[input];
+          if (unit_of_[value] != kNone && unit_of_[value] != u) reads.insert(value);
+        }
+      }
+      reads_[u].assign(reads.begin(), reads.end());
+      for (const NodeId value : reads) ++readers_[value];
+    }
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_[id].keep || graph_[id].poll || id == graph_.phases[phase_].row_count)
+        ++readers_[layouts_.views.root[id]];
+    }
+  }
+
+  // Bytes that are held after the unit and were not before.
+  std::int64_t growth(std::size_t u) const {
+    std::int64_t bytes = 0;
+    for (NodeId id = units_[u].first; id < units_[u].last; ++id)
+      if (graph_[id].phase == phase_ && readers_[id] > 0) bytes += held(id);
+    for (const NodeId value : reads_[u])
+      if (readers_[value] == 1) bytes -= held(value);
+    return bytes;
+  }
+  std::int64_t held(NodeId id) const {
+    const Storage& storage = layouts_.storage;
+    if (storage.no_step[id] || layouts_.in_tile_only[id] || graph_[storage.root[id]].phase == kShared) return 0;
+    return static_cast<std::int64_t>(round_up(graph_[id].type.bytes(), kAlignment));
+  }
+
+  const Graph& graph_;
+  const Layouts& layouts_;
+  std::uint32_t phase_;
+  std::vector<ir::NodeRange> units_;
+  std::vector<std::size_t> unit_of_;                     // by node
+  std::set<std::pair<std::size_t, std::size_t>> edges_;  // of units: earlier and later
+  std::vector<std::vector<std::size_t>> after_;          // by unit
+  std::vector<std::size_t> waits_for_;                   // by unit: how many
+  std::vector<std::vector<NodeId>> reads_;               // by unit
+  std::vector<std::size_t> readers_;                     // by value: units that have not run
+};
+
+}  // namespace
+
+std::vector<std::vector<NodeId>> other_orders(const Graph& graph, const Layouts& layouts) {
+  std::vector<std::vector<NodeId>> orders;
+  for (const Choice choice : {Choice::frees_early, Choice::takes_least}) {
+    std::vector<NodeId>& order = orders.emplace_back(nodes_of(graph, kShared));
+    for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase)
+      PhaseScheduler(graph, layouts, phase).schedule(choice, order);
+  }
+  return orders;
+}
+
+}  // namespace graphrun::plan
