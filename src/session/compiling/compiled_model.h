@@ -32,6 +32,7 @@ struct PlanOptions {
   Jit jit = Jit::prefer;
   std::string tiling = {};             // SessionOptions'
   std::vector<std::string> keep = {};  // values that stay to the end of a training step: SessionOptions::watch
+  bool views = true;                   // false: what shows another value is a step, whoever could read it there
 };
 PlanOptions plan_options(const SessionOptions& options);
 PlanOptions plain_steps(const SessionOptions& options);  // without regions: every value is in the arena
