@@ -98,8 +98,8 @@ const Verb export_c_verb = {
     "write a trained model as one C99 file that needs no library",
     R"(Writes a function that predicts one sample: weights as constants, no allocation, inputs and outputs in the units of
 the data. Names begin with that of the file, or without --output with the model's. Compiled with -DNET_SELF_TEST (of
-net.c) the file has a main() that repeats predictions of graphrun. Needs --weights, or a safetensors file of weights as
-the model, and no data.)",
+net.c) the file has a main() that repeats predictions of graphrun. Needs --weights, or a safetensors file of weights
+as the model, and no data.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun export-c model.safetensors -o net.c
 cc -std=c99 -DNET_SELF_TEST net.c -lm -o net && ./net)",

@@ -144,6 +144,11 @@ TEST(OnnxImport, RefusesWhatIsNoGraph) {
   ASSERT_EQ(mistakes(onnx::encode(lie)).size(), 1u);
   EXPECT_NE(mistakes(onnx::encode(lie))[0].message.find("elements by its shape, 6 in the file"), std::string::npos);
 
+  onnx::File nan = small();
+  nan.initializers[1] = weights("fc.bias", {3}, {0, NAN, 0});
+  ASSERT_EQ(mistakes(onnx::encode(nan)).size(), 1u);
+  EXPECT_EQ(mistakes(onnx::encode(nan))[0].code, "onnx.value");
+
   for (const std::string& bytes : {std::string(), std::string("not onnx"), std::string(100, '\xff'),
                                    std::string("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10)}) {
     ASSERT_EQ(mistakes(bytes).size(), 1u) << bytes;

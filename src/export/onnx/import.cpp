@@ -166,10 +166,22 @@ class Importer {
       const float number = constant.elements<float>()[0];
       if (std::isfinite(number)) return number < 0 ? fmt::format("({})", number) : fmt::format("{}", number);
     }
-    value.name = unique(name);
-    parameters_.emplace_back(value.name, *value.constant);
+    value.name = parameter(name, *value.constant);
     value.constant.reset();
     return value.name;
+  }
+
+  std::string parameter(const std::string& name, const HostTensor& values) {
+    const auto all_finite = [](std::span<const float> numbers) {
+      return std::all_of(numbers.begin(), numbers.end(), [](float x) { return std::isfinite(x); });
+    };
+    if (values.dtype() != DType::f32)
+      report("onnx.unsupported", fmt::format("whole numbers of '{}' are computed with", printable(name)));
+    else if (!all_finite(values.elements<float>()))
+      report("onnx.value", fmt::format("'{}' has numbers that are not finite; a parameter is finite", printable(name)));
+    const std::string own = unique(name);
+    parameters_.emplace_back(own, values);
+    return own;
   }
 
   bool is_constant(const std::string& name) const {
@@ -336,8 +348,7 @@ class Importer {
     if (is_set("transB")) {
       weights.constant = transposed(*weights.constant);
       std::swap(weights.shape[0], weights.shape[1]);
-      right = unique(node.inputs[1]);
-      parameters_.emplace_back(right, *weights.constant);
+      right = parameter(node.inputs[1], *weights.constant);
     } else {
       right = formula(node.inputs[1]);
     }
