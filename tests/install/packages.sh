@@ -48,7 +48,7 @@ if [ ${#debs[@]} -gt 0 ]; then
   LD_LIBRARY_PATH=$library "$work/root/usr/bin/graphrun" "$work/root/usr/share/graphrun/models/digits.json" --epochs=1 \
     --quiet >/dev/null || fail "graphrun of the .deb"
   if command -v lintian >/dev/null; then
-    lintian --no-tag-display-limit --fail-on error,warning "${debs[@]}" || fail "lintian"
+    lintian --tag-display-limit 0 --fail-on error,warning "${debs[@]}" || fail "lintian"
   else
     echo "lintian is not here: not tried"
   fi
