@@ -14,7 +14,7 @@ set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/packaging/prepare.cmake)
 # The tarball is one tree.
 set(CPACK_ARCHIVE_COMPONENT_INSTALL OFF)
 string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" machine)
-set(CPACK_ARCHIVE_FILE_NAME graphrun-${PROJECT_VERSION}-${machine})
+set(CPACK_PACKAGE_FILE_NAME graphrun-${PROJECT_VERSION}-${machine})
 
 # .deb: library, tools, dev and, where it was built, cuda.
 set(CPACK_DEB_COMPONENT_INSTALL ON)
@@ -77,7 +77,7 @@ if(GRAPHRUN_DEBIAN_DOCS)
     install(FILES cmake/packaging/copyright DESTINATION ${doc} COMPONENT ${component})
     install(FILES ${PROJECT_BINARY_DIR}/package/changelog.Debian DESTINATION ${doc} COMPONENT ${component})
     set(overrides cmake/packaging/lintian-overrides)
-    if(component STREQUAL library)
+    if(component STREQUAL "library")
       set(overrides ${overrides}-library)
     endif()
     install(FILES ${overrides} DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides COMPONENT ${component}

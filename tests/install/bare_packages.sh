@@ -6,12 +6,17 @@ set -euo pipefail
 packages="$(readlink -f "${1:-$(dirname "$(readlink -f "$0")")/../../build/packages}")"
 [ "$(id -u)" -eq 0 ] || { echo "bare_packages: must be root" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "bare_packages: debootstrap is not installed" >&2; exit 2; }
+# In a mount namespace of its own: whatever happens, no mount is left behind.
+if [ -z "${BARE_ROOT_NAMESPACE:-}" ]; then
+  exec env BARE_ROOT_NAMESPACE=1 unshare --mount "$(readlink -f "$0")" "$packages"
+fi
 target="$(mktemp -d)"
-trap 'rm -rf --one-file-system "$target" "$target.log"' EXIT
+trap 'umount "$target/proc" || true; rm -rf --one-file-system "$target" "$target.log"' EXIT
 
 mirror="$(apt-get indextargets --format '$(CODENAME) $(SITE)' | awk '$1 == "bookworm" { print $2; exit }')"
 [ -n "$mirror" ] || { echo "bare_packages: this machine's apt has no source for bookworm" >&2; exit 2; }
 debootstrap --variant=minbase bookworm "$target" "$mirror" >"$target.log" 2>&1 || { tail -n 20 "$target.log" >&2; exit 1; }
+mount -t proc proc "$target/proc"  # the loader asks it where a program lies
 mkdir "$target/packages" "$target/tree"
 cp "$packages"/*.tar.gz "$packages"/*.deb "$target/packages"
 inside() { chroot "$target" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root sh -euc "$1"; }
