@@ -118,7 +118,7 @@ const Verb export_onnx_verb = {
 const Verb import_onnx_verb = {
     "import-onnx",
     "",
-    Words::data,
+    Words::onnx,
     "read a dense network from an ONNX file",
     R"(Reads dense layers and activations (docs/deployment.md lists the nodes) and writes a safetensors file that holds
 them as a model with its weights, to predict with, or to train on once the model says where its data are. All nodes
