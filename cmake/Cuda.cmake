@@ -101,7 +101,7 @@ if(GRAPHRUN_CUDA_FOUND)
   set_target_properties(graphrun_cuda PROPERTIES
     LINK_DEPENDS ${cuda_exports} LINKER_LANGUAGE CXX
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}")
-  install(TARGETS graphrun_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS graphrun_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda)
 endif()
 
 # What `graphrun --version` says of it.

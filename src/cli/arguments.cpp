@@ -210,7 +210,9 @@ void refuse_help(const std::string& word) {
 void take_data(const std::vector<std::string>& words, const Verb& verb, Arguments& arguments) {
   if (words.size() < 2) {
     throw usage("no_data",
-                fmt::format("{} needs a data file: graphrun {} DATA.csv --target COLUMN", verb.name, verb.name));
+                verb.words == Words::onnx
+                    ? fmt::format("{0} needs an ONNX file: graphrun {0} NET.onnx -o MODEL.safetensors", verb.name)
+                    : fmt::format("{0} needs a data file: graphrun {0} DATA.csv --target COLUMN", verb.name));
   }
   arguments.word = words[1];
   std::error_code ignored;
@@ -263,6 +265,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
     case Words::verb:
       return take_verb(words, arguments);
     case Words::data:
+    case Words::onnx:
       return take_data(words, *verb, arguments);
     case Words::folders:
       if (words.size() == at) return take_usual_folder(*verb, arguments);

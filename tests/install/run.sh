@@ -97,7 +97,8 @@ fi
 
 step "programs need no other library than the system's"
 readelf -d "$library" "$prefix/bin/graphrun" | grep NEEDED >"$work/needed"
-if grep -vE 'lib(graphrun|z|stdc\+\+|m|gcc_s|c|dl|pthread)\.so|ld-linux' "$work/needed"; then
+system_zlib=$(sed -n 's/^GRAPHRUN_SYSTEM_ZLIB:BOOL=ON$/|z/p' "$build_dir/CMakeCache.txt")
+if grep -vE "lib(graphrun|stdc\+\+|m|gcc_s|c|dl|pthread$system_zlib)\.so|ld-linux" "$work/needed"; then
   fail "the libraries above are needed at run time"
 fi
 
@@ -173,5 +174,9 @@ example cpp >"$work/example.cpp"
 "$cxx" -std=c++20 -I "$prefix/include" "$work/example.cpp" -L "$(dirname "$library")" -lgraphrun \
   "-Wl,-rpath,$(dirname "$library")" -o "$work/example" || fail "compiling the program in README.md"
 "$work/example" || fail "the program in README.md"
+
+step "another project fetches the sources"
+"$source_dir/tests/install/fetch.sh" "$source_dir" "$cxx" "$cmake" "$work/fetched" >"$work/log" 2>&1 ||
+  { cat "$work/log"; fail "FetchContent"; }
 
 step "done"

@@ -121,7 +121,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
     all.spare_workspace_bytes = all.workspace_bytes - least;
     return all;
   };
-  if (options.passes) {
+  if (options.passes && options.views) {
     compiling.takes_views = [&](const StepSignature& step) {
       return std::all_of(executors.begin(), executors.end(), [&](const auto& e) { return e->takes_views(step); });
     };

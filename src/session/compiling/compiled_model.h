@@ -33,6 +33,7 @@ struct PlanOptions {
   std::string tiling = {};             // SessionOptions'
   std::vector<std::string> keep = {};  // values that stay to the end of a training step: SessionOptions::watch
   std::uint64_t max_memory = 0;        // of the arena, if it can be (compiler/fit_memory.h); 0: any
+  bool views = true;                   // false: what shows another value is a step, whoever could read it there
 };
 PlanOptions plan_options(const SessionOptions& options);
 PlanOptions plain_steps(const SessionOptions& options);  // without regions: every value is in the arena

@@ -1,0 +1,113 @@
+#include "export/c/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graphrun/elements.h"
+#include "graphrun/error.h"
+
+namespace graphrun::c99 {
+namespace {
+
+constexpr std::size_t kColumns = 118;
+
+// Of C99, and what the functions of the file call their arguments and counters.
+constexpr std::string_view kWords[] = {
+    "auto",       "break",    "case",     "char",     "const",  "continue", "default", "do",     "double",
+    "else",       "enum",     "extern",   "float",    "for",    "goto",     "if",      "inline", "int",
+    "long",       "register", "restrict", "return",   "short",  "signed",   "sizeof",  "static", "struct",
+    "switch",     "typedef",  "union",    "unsigned", "void",   "volatile", "while",   "_Bool",  "_Complex",
+    "_Imaginary", "asm",      "arena",    "main",     "bool",   "true",     "false",   "NAN",    "INFINITY",
+    "NULL",       "errno",    "stdin",    "stdout",   "stderr", "linux",    "unix",
+};
+
+template <class T>
+std::string element(T value) {
+  if constexpr (std::is_same_v<T, std::uint8_t>) {
+    return value != 0 ? "1" : "0";
+  } else if constexpr (std::is_same_v<T, std::int32_t>) {
+    return value == std::numeric_limits<T>::min() ? "(-2147483647 - 1)" : fmt::format("{}", value);
+  } else if constexpr (std::is_integral_v<T>) {
+    return fmt::format("{}u", value);
+  } else {
+    if (std::isnan(value)) return "NAN";
+    if (std::isinf(value)) return value > 0 ? "INFINITY" : "-INFINITY";
+    std::string text = fmt::format("{}", value);
+    if (text.find_first_of(".e") == std::string::npos) text += ".0";
+    return std::is_same_v<T, float> ? text + "f" : text;
+  }
+}
+
+}  // namespace
+
+std::string identifier(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    name += kept ? c : '_';
+  }
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9') || name[0] == '_') name = "v" + name;
+  if (name.size() > 60) name.resize(60);
+  return name;
+}
+
+std::string Names::unique(std::string_view text) {
+  const std::string wanted = identifier(text);
+  const bool is_word = std::find(std::begin(kWords), std::end(kWords), wanted) != std::end(kWords);
+  // Counters of loops are i0, i1, ...
+  const bool is_counter = wanted.size() == 2 && wanted[0] == 'i' && wanted[1] >= '0' && wanted[1] <= '9';
+  std::string name = is_word || is_counter ? wanted + "_" : wanted;
+  for (int number = 2; !taken_.insert(name).second; ++number) name = fmt::format("{}_{}", wanted, number);
+  return name;
+}
+
+std::string_view type_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "float";
+    case DType::f64:
+      return "double";
+    case DType::i32:
+      return "int32_t";
+    case DType::u64:
+      return "uint64_t";
+    case DType::boolean:
+      return "uint8_t";
+  }
+  throw std::logic_error("type_name: no dtype");
+}
+
+std::string literal(double value) {
+  return element(value);
+}
+
+std::string elements(const HostTensor& tensor) {
+  return with_elements(tensor, [](auto values) {
+    std::string text, line = "    ";
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::string next = element(values[i]) + (i + 1 < values.size() ? ", " : "");
+      if (line.size() + next.size() > kColumns) {
+        while (line.back() == ' ') line.pop_back();
+        text += line + "\n";
+        line = "    ";
+      }
+      line += next;
+    }
+    return text + line;
+  });
+}
+
+std::string comment_text(std::string_view text) {
+  std::string result = printable(text);
+  for (std::size_t i = 0; i + 1 < result.size(); ++i) {
+    const bool ends = result[i] == '*' && result[i + 1] == '/', begins = result[i] == '/' && result[i + 1] == '*';
+    if (ends || begins) result[i + 1] = ' ';
+  }
+  for (char& c : result)
+    if (c == '?' || c == '\\') c = '_';  // trigraphs and line ends
+  return result;
+}
+
+}  // namespace graphrun::c99

@@ -1,0 +1,67 @@
+// wire.h: the wire format of protocol buffers (protobuf.dev/programming-guides/encoding), as far as ONNX files use it.
+// Contract: Writer appends fields in the order of the calls. Reader walks the fields of one message and never reads
+// beyond its bytes; it throws BadWire for a varint, a length or a field that is none. Leaves to others: what fields
+// mean (onnx_file.h).
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace graphrun::onnx {
+
+enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+class Writer {
+ public:
+  void number(std::uint32_t field, std::int64_t value);
+  void float32(std::uint32_t field, float value);
+  void bytes(std::uint32_t field, std::string_view value);
+  const std::string& text() const { return text_; }
+
+ private:
+  void varint(std::uint64_t value);
+  void tag(std::uint32_t field, Wire wire);
+  std::string text_;
+};
+
+struct BadWire : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  bool next();  // false: the message is at its end
+  std::uint32_t field() const { return field_; }
+  Wire wire() const { return wire_; }
+  // Of the present field; BadWire where it is of another kind.
+  std::int64_t number() const;
+  float float32() const;
+  std::string_view bytes() const;
+  std::string string() const { return std::string(bytes()); }
+  // Numbers, whether packed into one field or one a field: f(number) for each.
+  template <class F>
+  void each_number(F f) const {
+    if (wire_ == Wire::varint) return f(number());
+    for (std::string_view packed = bytes(); !packed.empty();) f(static_cast<std::int64_t>(take_varint(packed)));
+  }
+  template <class F>
+  void each_float32(F f) const {
+    if (wire_ == Wire::fixed32) return f(float32());
+    for (std::string_view packed = bytes(); !packed.empty();) f(take_float32(packed));
+  }
+
+ private:
+  static std::uint64_t take_varint(std::string_view& from);
+  static float take_float32(std::string_view& from);
+
+  std::string_view rest_, bytes_;
+  std::uint64_t number_ = 0;
+  std::uint32_t field_ = 0;
+  Wire wire_ = Wire::varint;
+};
+
+}  // namespace graphrun::onnx

@@ -1,0 +1,130 @@
+// deployment.cpp: the phase `predict` taken out of a session: its steps, the values they read, samples to try it with.
+#include "graphrun/deployment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/philox.h"
+#include "graphrun/error.h"
+#include "session/checkpoint/session_access.h"
+#include "session/coupling.h"
+
+namespace graphrun {
+namespace {
+
+using Impl = SessionAccess::Impl;
+
+// Numbers of the size that the model saw: a normal distribution about the shift of a column, as wide as its scale.
+// Class numbers are below their count.
+HostTensor example_of(const Impl& session, const std::string& name, const TensorType& type, std::int64_t samples) {
+  Shape shape = type.shape;
+  shape[0] = samples * type.rows;
+  HostTensor tensor(type.dtype, shape);
+  std::vector<float> drawn(static_cast<std::size_t>(shape.elements()));
+  fill_normal(Stream::named(1, "example/" + name), 0, 0, 1, drawn);
+  std::int64_t classes = 2;
+  for (const ClassRange& range : session.predicted_classes)
+    if (range.input == name) classes = range.count;
+  const Standardization* units = session.fitted_of(name);
+  with_elements(tensor, [&](auto elements) {
+    using T = typename decltype(elements)::value_type;
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      double value = drawn[i];
+      if (units != nullptr) {
+        const std::size_t column = i % units->scale.size();
+        value = off_curve(units->curve, value * units->scale[column] + units->shift[column]);
+      }
+      if constexpr (std::is_floating_point_v<T>)
+        elements[i] = static_cast<T>(value);
+      else
+        elements[i] = static_cast<T>(static_cast<std::int64_t>(std::abs(value) * 1000) % classes);
+    }
+  });
+  return tensor;
+}
+
+HostTensor tensor_of(const Buffer& buffer, std::span<const std::byte> bytes) {
+  HostTensor tensor(buffer.type.dtype, buffer.type.shape);
+  if (tensor.bytes().size() != bytes.size()) throw std::logic_error("deployment: a state of another size");
+  std::copy(bytes.begin(), bytes.end(), tensor.bytes().begin());
+  return tensor;
+}
+
+std::optional<Standardization> units_of(const Impl& session, std::string_view input) {
+  const Standardization* found = session.fitted_of(input);
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+// Of the states that the phase reads: constants from the Program, all others as the session has them now.
+void add_values(Impl& session, Deployment& result) {
+  std::set<BufferId> given{result.row_count};
+  for (const DeployedValue& input : result.inputs) given.insert(input.buffer);
+  std::set<BufferId> wanted;
+  const auto want = [&](BufferId id) {
+    const BufferId root = storage_root(result.program, id);
+    if (is_state(result.program.buffers[root].kind) && !given.contains(root)) wanted.insert(root);
+  };
+  for (const Step& step : result.phase().steps)
+    for (const BufferId id : step.inputs) want(id);
+  for (const DeployedValue& output : result.outputs) want(output.buffer);
+  for (const BufferId id : wanted) {
+    const Buffer& buffer = result.program.buffers[id];
+    if (buffer.kind == BufferKind::constant) {
+      const auto initial = std::find_if(result.program.initial.begin(), result.program.initial.end(),
+                                        [id = id](const InitialValue& one) { return one.buffer == id; });
+      if (initial == result.program.initial.end()) throw std::logic_error("deployment: a constant without a value");
+      result.values.emplace_back(id, tensor_of(buffer, initial->bytes));
+      continue;
+    }
+    const BufferId own = find_buffer(session.program(), buffer.name);
+    if (own == kNoBuffer) throw std::logic_error("deployment: no state " + buffer.name);
+    std::vector<std::byte> bytes(session.program().buffers[own].type.bytes());
+    session.runnable->read(own, bytes);
+    result.values.emplace_back(id, tensor_of(buffer, bytes));
+  }
+}
+
+void add_examples(Impl& session, const StepPhase& phase, std::int64_t samples, Deployment& result) {
+  std::vector<std::pair<std::string, HostTensor>> inputs;
+  for (const auto& [name, node] : phase.inputs)
+    inputs.emplace_back(name, example_of(session, name, session.compiled.step.graph[node].type, samples));
+  for (auto& [name, tensor] : session.predict(inputs, result.outputs.size()))
+    result.example_outputs.push_back(std::move(tensor));
+  for (auto& [name, tensor] : inputs) result.example_inputs.push_back(std::move(tensor));
+}
+
+}  // namespace
+
+Deployment deployment(Session& given, const DeploymentOptions& options) {
+  Impl& session = SessionAccess::impl(given);
+  const StepPhase& phase = session.predicting();
+  if (const std::string coupled = coupled_output(session.model); !coupled.empty()) {
+    throw Error(ErrorKind::input, "export.coupled",
+                fmt::format("the output '{}' depends on the other rows of its batch", coupled),
+                "what is exported predicts each row by itself");
+  }
+  PlanOptions plan = session.planned;
+  plan.fuse = false;
+  plan.views = options.views;
+  plan.target.clear();
+  const std::shared_ptr<Executor> ref = find_executor("ref");
+  const CompiledModel compiled = compile_step(session.compiled.step, options.rows, session.model, {&ref, 1}, plan);
+  Deployment result;
+  result.model = session.model.name;
+  result.program = compiled.program;
+  result.row_count = compiled.buffer(phase.count);
+  for (const auto& [name, node] : phase.inputs)
+    result.inputs.push_back({name, compiled.buffer(node), units_of(session, name)});
+  for (std::size_t i = 0; i < session.model.outputs.size(); ++i) {
+    session.type_of_output(phase, i);
+    const OutputSpec& output = session.model.outputs[i];
+    result.outputs.push_back({output.name, compiled.buffer(phase.outputs[i]), units_of(session, output.target)});
+  }
+  add_values(session, result);
+  add_examples(session, phase, options.examples, result);
+  return result;
+}
+
+}  // namespace graphrun

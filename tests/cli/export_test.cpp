@@ -1,0 +1,77 @@
+// `graphrun export-c`, `export-onnx` and `import-onnx`: files written whole or not at all, and what is refused.
+#include <gtest/gtest.h>
+
+#include "fixture.h"
+
+namespace graphrun::testing {
+namespace {
+
+class Export : public Cli {
+ protected:
+  Export() { graphrun({model_, "--quiet", "--epochs=3", "--save-weights", path("line.safetensors")}); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+};
+
+TEST_F(Export, CGoesToAFileOrToStdout) {
+  const Outcome written = graphrun({"export-c", path("line.safetensors"), "-o", path("net.c")});
+  EXPECT_EQ(written.code, 0) << written.err;
+  EXPECT_EQ(written.out, "");
+  EXPECT_NE(test::content_of(path("net.c")).find("void net_predict(void *arena, const float *x, float *p)"),
+            std::string::npos);
+  const Outcome printed = graphrun({"export-c", path("line.safetensors")});
+  EXPECT_EQ(printed.code, 0) << printed.err;
+  EXPECT_NE(printed.out.find("void line_predict("), std::string::npos);
+}
+
+TEST_F(Export, TakesAModelWithWeights) {
+  graphrun({model_, "--quiet", "--epochs=3", "--save-weights", path("line.npz")});
+  const Outcome one = graphrun({"export-c", model_, "--weights", path("line.npz")});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(one.out, graphrun({"export-c", path("line.safetensors")}).out);
+  const Outcome without = graphrun({"export-c", model_});
+  EXPECT_EQ(without.code, 2);
+  EXPECT_NE(without.err.find("export-c has no weights"), std::string::npos) << without.err;
+}
+
+TEST_F(Export, OnnxComesBack) {
+  ASSERT_EQ(graphrun({"export-onnx", path("line.safetensors"), "-o", path("net.onnx")}).code, 0);
+  const Outcome read = graphrun({"import-onnx", path("net.onnx"), "-o", path("back.safetensors")});
+  EXPECT_EQ(read.code, 0) << read.err;
+  const std::string rows = file("rows.csv", "x\n2\n-1\n");
+  const Outcome mine = graphrun({"predict", path("line.safetensors"), rows, "--executor=ref"});
+  const Outcome back = graphrun({"predict", path("back.safetensors"), rows, "--executor=ref"});
+  ASSERT_EQ(mine.code, 0) << mine.err;
+  ASSERT_EQ(back.code, 0) << back.err;
+  EXPECT_EQ(mine.out.substr(mine.out.find('\n')), back.out.substr(back.out.find('\n')));
+}
+
+TEST_F(Export, NeverReplacesWhatItReads) {
+  const std::string before = test::content_of(path("line.safetensors"));
+  const Outcome same = graphrun({"export-c", path("line.safetensors"), "-o", path("line.safetensors")});
+  EXPECT_EQ(same.code, 2);
+  EXPECT_NE(same.err.find("is a file that is read"), std::string::npos) << same.err;
+  EXPECT_EQ(test::content_of(path("line.safetensors")), before);
+}
+
+TEST_F(Export, LeavesAnOldFileWhereItFails) {
+  const std::string old = file("net.c", "old"), bad = file("bad.onnx", "not onnx"), kept = file("k.safetensors", "old");
+  EXPECT_EQ(graphrun({"export-c", model_, "-o", old}).code, 2);
+  EXPECT_EQ(test::content_of(old), "old");
+  const Outcome read = graphrun({"import-onnx", bad, "-o", kept});
+  EXPECT_EQ(read.code, 2);
+  EXPECT_NE(read.err.find("bad.onnx: this is no ONNX file"), std::string::npos) << read.err;
+  EXPECT_EQ(test::content_of(kept), "old");
+  EXPECT_EQ(graphrun({"import-onnx", path("missing.onnx"), "-o", kept}).code, 2);
+  EXPECT_EQ(graphrun({"import-onnx", folder_.string(), "-o", kept}).code, 2);
+  EXPECT_EQ(graphrun({"export-c", path("line.safetensors"), "-o", path("no/such/net.c")}).code, 2);
+  EXPECT_EQ(graphrun({"export-c", path("line.safetensors"), "-o", "/dev/full"}).code, 1);
+}
+
+TEST_F(Export, ImportNeedsASafetensorsFile) {
+  const Outcome refused = graphrun({"import-onnx", file("a.onnx", ""), "-o", path("a.npz")});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("import-onnx needs --output FILE.safetensors"), std::string::npos) << refused.err;
+}
+
+}  // namespace
+}  // namespace graphrun::testing

@@ -1,0 +1,201 @@
+// ONNX files: what is exported comes back as the same predictions; files of others, whole and damaged.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/philox.h"
+#include "deployments.h"
+#include "export/onnx/import.h"
+#include "export/onnx/onnx_file.h"
+#include "graphrun/error.h"
+#include "support/rounds.h"
+
+namespace graphrun {
+namespace {
+
+using onnx::attribute;
+using onnx::DataType;
+
+std::string exported(Session& session) {
+  return onnx_model(deployment(session, {.rows = 3, .views = false, .examples = 1}));
+}
+
+Session opened(const ImportedModel& model) {
+  LoadOptions load;
+  load.predicts = 1;
+  Session session = test::on_ref(load_model(test::write_model(model.text), load));
+  for (const auto& [name, value] : model.parameters) session.write(name, value);
+  return session;
+}
+
+onnx::Tensor weights(const std::string& name, Shape shape, std::vector<float> values) {
+  return onnx::tensor(name, HostTensor(shape, values));
+}
+
+// relu(x @ W + b), as PyTorch writes a Linear layer.
+onnx::File small() {
+  onnx::File file;
+  file.name = "small";
+  file.opset = 17;
+  file.inputs = {{"x", DataType::f32, {{0, "N"}, {2, ""}}}};
+  file.outputs = {{"y", DataType::f32, {{0, "N"}, {3, ""}}}};
+  file.initializers = {weights("fc.weight", {3, 2}, {1, 2, 3, 4, 5, 6}), weights("fc.bias", {3}, {-4, 0.5f, 1})};
+  file.nodes = {
+      {"/fc/Gemm", "Gemm", "", {"x", "fc.weight", "fc.bias"}, {"/fc/out"}, {attribute("transB", std::int64_t{1})}},
+      {"relu", "Relu", "", {"/fc/out"}, {"y"}, {}}};
+  return file;
+}
+
+std::vector<Diagnostic> mistakes(const std::string& bytes) {
+  try {
+    onnx::imported(bytes, "net.onnx");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    return error.diagnostics();
+  }
+  return {};
+}
+
+TEST(OnnxImport, ReadsADenseLayer) {
+  Session session = opened(onnx::imported(onnx::encode(small()), "net.onnx"));
+  const std::vector<float> x = {1, 1, -1, 0};
+  const HostTensor y = session.predict({{"x", HostTensor({2, 2}, x)}});
+  const std::vector<float> expected = {0, 7.5, 12, 0, 0, 0};
+  ASSERT_EQ(y.shape(), (Shape{2, 3}));
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(y.elements<float>()[i], expected[i]) << i;
+}
+
+class OnnxRoundTrip : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Models, OnnxRoundTrip, testing::ValuesIn(test::model_names_to_export()),
+                         [](const auto& run) { return run.param; });
+
+TEST_P(OnnxRoundTrip, PredictsTheSame) {
+  Session session = test::model_session(GetParam());
+  Session back = opened(onnx::imported(exported(session), "net.onnx"));
+  const Deployment tried = deployment(session, {.rows = 3, .views = true, .examples = 16});
+  std::vector<std::pair<std::string, HostTensor>> inputs;
+  for (std::size_t i = 0; i < tried.inputs.size(); ++i)
+    inputs.emplace_back(tried.inputs[i].name, tried.example_inputs[i]);
+  const auto results = back.predict_all(inputs);
+  ASSERT_EQ(results.size(), tried.outputs.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto got = results[i].second.elements<float>(), wanted = tried.example_outputs[i].elements<float>();
+    ASSERT_EQ(got.size(), wanted.size());
+    // Imported transforms are computed in f32.
+    for (std::size_t j = 0; j < got.size(); ++j)
+      ASSERT_NEAR(got[j], wanted[j], 1e-3 * std::max(1.0f, std::abs(wanted[j]))) << j;
+  }
+}
+
+TEST(OnnxExport, SaysEveryOpAndTheSameBytesTwice) {
+  Session session = test::odd_session();
+  const std::string bytes = exported(session);
+  EXPECT_EQ(bytes, exported(session));
+  const onnx::File file = onnx::decode(bytes, "net.onnx");
+  EXPECT_EQ(file.opset, 17);
+  ASSERT_EQ(file.inputs.size(), 2u);
+  EXPECT_EQ(file.inputs[0].dims[0].symbol, "batch");
+  EXPECT_EQ(file.outputs.size(), 21u);
+  std::set<std::string> given;
+  for (const onnx::ValueInfo& input : file.inputs) given.insert(input.name);
+  for (const onnx::Tensor& tensor : file.initializers) EXPECT_TRUE(given.insert(tensor.name).second) << tensor.name;
+  for (const onnx::Node& node : file.nodes) {  // in order, each value once
+    for (const std::string& input : node.inputs) EXPECT_TRUE(given.contains(input)) << node.name << ": " << input;
+    for (const std::string& output : node.outputs) EXPECT_TRUE(given.insert(output).second) << output;
+  }
+  for (const onnx::ValueInfo& output : file.outputs) EXPECT_TRUE(given.contains(output.name)) << output.name;
+}
+
+TEST(OnnxImport, ListsEveryUnsupportedNode) {
+  onnx::File file = small();
+  file.nodes = {{"conv", "Conv", "", {"x", "fc.weight"}, {"c"}, {}},
+                {"fine", "Relu", "", {"c"}, {"r"}, {}},
+                {"lstm", "LSTM", "", {"r"}, {"l"}, {}},
+                {"side", "TopK", "", {"x"}, {"unused"}, {}},
+                {"gemm", "Gemm", "", {"x", "fc.weight"}, {"g"}, {attribute("transA", std::int64_t{1})}},
+                {"sum", "Add", "", {"l", "g"}, {"y"}, {}}};
+  const std::vector<Diagnostic> found = mistakes(onnx::encode(file));
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].message, "node 'conv' (Conv): it is not supported");
+  EXPECT_NE(found[0].hint.find("Gemm MatMul Add"), std::string::npos);
+  EXPECT_EQ(found[1].message, "node 'lstm' (LSTM): it is not supported");
+  EXPECT_EQ(found[2].message, "node 'gemm' (Gemm): transA is set");
+}
+
+TEST(OnnxImport, RefusesWhatIsNoGraph) {
+  onnx::File cycle = small();
+  cycle.nodes[0].inputs[0] = "y";
+  ASSERT_FALSE(mistakes(onnx::encode(cycle)).empty());
+  EXPECT_EQ(mistakes(onnx::encode(cycle))[0].message,
+            "node '/fc/Gemm' (Gemm): it reads 'y', which no earlier node gives");
+
+  onnx::File twice = small();
+  twice.nodes.push_back(twice.nodes.back());
+  ASSERT_EQ(mistakes(onnx::encode(twice)).size(), 1u);
+  EXPECT_EQ(mistakes(onnx::encode(twice))[0].message, "'y' is given twice");
+
+  onnx::File no_output = small();
+  no_output.outputs[0].name = "z";
+  ASSERT_EQ(mistakes(onnx::encode(no_output)).size(), 1u);
+  EXPECT_EQ(mistakes(onnx::encode(no_output))[0].message, "no node gives the output 'z'");
+
+  onnx::File lie = small();
+  lie.initializers[0].dims = {std::int64_t{1} << 40, std::int64_t{1} << 40};
+  ASSERT_EQ(mistakes(onnx::encode(lie)).size(), 1u);
+  EXPECT_NE(mistakes(onnx::encode(lie))[0].message.find("elements by its shape, 6 in the file"), std::string::npos);
+
+  onnx::File nan = small();
+  nan.initializers[1] = weights("fc.bias", {3}, {0, NAN, 0});
+  ASSERT_EQ(mistakes(onnx::encode(nan)).size(), 1u);
+  EXPECT_EQ(mistakes(onnx::encode(nan))[0].code, "onnx.value");
+
+  for (const std::string& bytes : {std::string(), std::string("not onnx"), std::string(100, '\xff'),
+                                   std::string("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10)}) {
+    ASSERT_EQ(mistakes(bytes).size(), 1u) << bytes;
+    EXPECT_EQ(mistakes(bytes)[0].code, "onnx.file");
+    EXPECT_EQ(mistakes(bytes)[0].file, "net.onnx");
+  }
+}
+
+TEST(OnnxImport, EveryTruncationIsAnErrorOrAModel) {
+  const std::string whole = onnx::encode(small());
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    try {
+      onnx::imported(whole.substr(0, size), "net.onnx");
+    } catch (const Error&) {
+    }
+  }
+}
+
+// GRAPHRUN_FUZZ=100000 test_export --gtest_filter='*Mutants*' is the long run. A file that is read is a model, too.
+TEST(OnnxImport, MutantsAreErrorsOrModels) {
+  const std::string whole = onnx::encode(small());
+  const Stream stream = Stream::named(1, "onnx mutants");
+  int read = 0, refused = 0;
+  for (int round = 0; round < test::rounds(3000); ++round) {
+    std::string bytes = whole;
+    const auto words = stream.block(1, static_cast<std::uint64_t>(round));
+    for (std::size_t change = 0; change < 1 + words[3] % 3; ++change) {
+      const std::size_t at = (words[0] + change * 7919) % bytes.size();
+      if (words[1] % 4 == 0)
+        bytes.erase(at, 1 + words[2] % 5);
+      else if (words[1] % 4 == 1)
+        bytes.insert(at, std::string(1 + words[2] % 9, static_cast<char>(words[2] >> 8)));
+      else
+        bytes[at] = static_cast<char>(words[2] >> (8 * change));
+    }
+    ImportedModel model;
+    try {
+      model = onnx::imported(bytes, "net.onnx");
+      opened(model);
+      ++read;
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(read, 0);
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace graphrun
