@@ -251,10 +251,11 @@ struct StudioTraining::Impl {
       return;
     }
     if (steps_wanted > 0 && --steps_wanted == 0) paused = true;
-    if (paused || now - told_step_at > 0.2) progress(at.step, at.steps_of_epoch, now);
+    if (!paused && now - told_step_at > 0.2) progress(at.step, at.steps_of_epoch, now);
     worker.serve(false);
     if (!paused || at.last) return;
     flush(now);
+    progress(at.step, at.steps_of_epoch, now);
     set_state("paused");
     while (paused && !stops && !ends) worker.serve(true);
     if (stops || ends) session->cancel();

@@ -112,6 +112,7 @@ class Reader {
 bool is_word(std::string_view text) {
   double number = 0;
   if (text == "true" || text == "false" || text == "null") return true;
+  if (text.find_first_not_of("0123456789+-.eE") != std::string_view::npos) return false;  // nan, inf
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && rest == text.data() + text.size();
 }

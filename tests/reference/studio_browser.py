@@ -124,7 +124,7 @@ class Browser:
     def until(self, script, seconds=40):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if value := self.run(script):
+            if value := self.run(f"Boolean({script})"):
                 return value
             time.sleep(0.05)
         raise TimeoutError(f"not so after {seconds} s: {script}\n{self.run('document.body.innerText')[-1500:]}")
@@ -170,7 +170,7 @@ def pictures(page, folder, name):
 
 def use(page, url, work, graphrun, folder):
     page.call("Page.navigate", url=url)
-    page.until("document.documentElement.dataset.ready === 'yes'")
+    page.until("document.documentElement?.dataset.ready === 'yes'")
     assert page.run("location.search") == "", "the token stays in the address"
     assert page.run("document.cookie") == "", "scripts see the cookie"
     pictures(page, folder, "begin")
@@ -196,8 +196,8 @@ def use(page, url, work, graphrun, folder):
     # Layers and numbers by controls, both ways.
     page.click("#add-layer")
     page.until("document.querySelector('#text').value.includes('\"h1\"') && document.querySelectorAll('.layer').length === 3 && document.querySelector('#diagnostics .ok')")
-    page.run("(() => { const epochs = document.querySelector('[aria-label=\"train.epochs\"]'); epochs.value = 5000; epochs.dispatchEvent(new Event('change')); })()")
-    page.until("/\"epochs\": 5000/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
+    page.run("(() => { const epochs = document.querySelector('[aria-label=\"train.epochs\"]'); epochs.value = 3000000; epochs.dispatchEvent(new Event('change')); })()")
+    page.until("/\"epochs\": 3000000/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
     pictures(page, folder, "build")
 
     # Trained, watched, paused, one step, resumed, ended.

@@ -230,10 +230,10 @@ TEST(Access, KnowsTheCookieOnItsOwnPageOnly) {
        {std::string(), std::string("graphrun_studio_8000="), own + "0", own.substr(0, own.size() - 1), own + "; " + own,
         "graphrun_studio_8001=" + token, "x" + own})
     EXPECT_EQ(access.judge(asked("GET", host, cookie)), Verdict::stranger) << cookie;
-  for (const std::string& other : {"evil.example", "evil.example:8000", "127.0.0.1", "127.0.0.1:8001", "localhost",
-                                   "127.0.0.1:8000.evil.example", "0.0.0.0:8000", "[::1]:8000"})
+  for (const char* other : {"evil.example", "evil.example:8000", "127.0.0.1", "127.0.0.1:8001", "localhost",
+                            "127.0.0.1:8000.evil.example", "0.0.0.0:8000", "[::1]:8000"})
     EXPECT_EQ(access.judge(asked("GET", other, own)), Verdict::stranger) << other;
-  for (const std::string& origin :
+  for (const char* origin :
        {"http://evil.example", "null", "https://127.0.0.1:8000", "http://127.0.0.1:8001", "http://localhost:8000"}) {
     EXPECT_EQ(access.judge(asked("POST", host, own, origin)), Verdict::stranger) << origin;
     EXPECT_EQ(access.judge(asked("GET", host, own, origin)), Verdict::stranger) << origin;
