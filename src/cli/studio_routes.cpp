@@ -125,7 +125,11 @@ Answer post_save(Studio& studio, const Request& request, Ticket) {
 Answer post_check(Studio& studio, const Request& request, Ticket ticket) {
   studio.model.set(Body(request.body).text("text"));
   return later(studio, ticket, [arguments = studio.model.arguments("check", false)](StudioViews& views) {
-    return json_response(views.check(arguments));
+    try {
+      return json_response(views.check(arguments));
+    } catch (const Error& error) {  // the answer to what was asked, not a request that failed
+      return json_response(error_json(error));
+    }
   });
 }
 

@@ -59,7 +59,13 @@ int port_of(const Descriptor& socket) {
 }  // namespace
 
 std::string event_text(std::string_view event, std::string_view json) {
-  return fmt::format("event: {}\ndata: {}\n\n", event, json);
+  std::string text = fmt::format("event: {}\n", event);
+  while (!json.empty()) {  // a line end within would be that of the event's line
+    const std::size_t end = std::min(json.find('\n'), json.size());
+    text += fmt::format("data: {}\n", json.substr(0, end));
+    json.remove_prefix(std::min(end + 1, json.size()));
+  }
+  return text + "\n";
 }
 
 struct Server::Impl {

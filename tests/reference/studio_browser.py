@@ -263,6 +263,7 @@ def main(graphrun, sources, folder=None):
     with tempfile.TemporaryDirectory() as work:
         studio = subprocess.Popen([graphrun, "studio", "--no-browser"], cwd=work, stdout=subprocess.PIPE, text=True)
         page = None
+        failures = []
         try:
             url = studio.stdout.readline().strip()
             page = Browser(program, f"{work}/profile")
@@ -279,6 +280,8 @@ def main(graphrun, sources, folder=None):
             return 1 if failures else 0
         finally:
             if page:
+                if not failures and page.said:  # why it has come here
+                    print("\n".join(page.said))
                 page.end()
             if studio.poll() is None:
                 studio.kill()

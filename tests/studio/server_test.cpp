@@ -148,6 +148,10 @@ TEST_F(StudioServer, StreamsToThoseWhoRead) {
   EXPECT_EQ(sleeper.all().find("event: end"), std::string::npos);
 }
 
+TEST(Events, KeepTheirLines) {
+  EXPECT_EQ(event_text("state", "{\"a\":1\n,\"b\":2}\n"), "event: state\ndata: {\"a\":1\ndata: ,\"b\":2}\n\n");
+}
+
 TEST_F(StudioServer, EndsAtOnce) {
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 20; ++i) {

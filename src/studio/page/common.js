@@ -21,10 +21,10 @@ export class Refused extends Error {
 }
 
 async function answered(response) {
-  if (response.ok) return response.json();
-  let answer = {};
+  let answer;
   try { answer = await response.json(); } catch { answer = {error: `the studio answered ${response.status}`}; }
-  throw new Refused(answer);
+  if (!response.ok || answer.error) throw new Refused(answer);
+  return answer;
 }
 
 const gone = () => new Refused({error: "the studio has ended: start it again with `graphrun studio`"});

@@ -33,6 +33,7 @@ export class Curves {
     canvas.addEventListener("pointermove", (event) => { this.pointer = this.at(event); if (this.drag) this.drag.to = this.pointer; this.draw(); });
     canvas.addEventListener("pointerleave", () => { this.pointer = null; this.draw(); });
     canvas.addEventListener("pointerup", () => this.finishDrag());
+    canvas.addEventListener("pointercancel", () => { this.drag = null; this.draw(); });  // the page is scrolled
     canvas.addEventListener("dblclick", () => this.setZoom(null));
     canvas.addEventListener("keydown", (event) => this.onKey(event));
   }

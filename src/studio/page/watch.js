@@ -1,5 +1,5 @@
 // watch.js: the view of a training as it goes: curves, what the model makes of its rows, predictions.
-import {$, colour, element, guarded, post, table, tell} from "./common.js";
+import {$, colour, element, guarded, onNight, post, table, tell} from "./common.js";
 import {Curves} from "./curves.js";
 import {on, state} from "./state.js";
 
@@ -118,4 +118,5 @@ on("training", () => {
 on("points", () => { drawCurves(); refreshLive(); });
 on("progress", refreshLive);
 on("others", drawCurves);
+onNight(drawCurves);
 on("view", (view) => { if (view === "watch") { drawCurves(); showPictures(); } });
