@@ -273,6 +273,9 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
       return;
     case Words::tables:
       return take_tables(words, *verb, arguments);
+    case Words::model_or_none:
+      if (words.size() == at) return;
+      break;
     case Words::model:
     case Words::model_and_data:
       break;

@@ -81,6 +81,8 @@ struct Arguments {
   bool arrays = false;                    // show: those of --weights, and no model
   std::vector<std::string> names;         // show: which of them; empty: all. runs: folders
   std::string save_array;                 // show: path; empty: none
+  int port = 0;                           // studio; 0: any that is free
+  bool browser = true;                    // studio
   bool json = false;
   bool program = false;
   bool quiet = false;

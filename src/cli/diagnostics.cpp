@@ -75,14 +75,18 @@ void Diagnostics::out_of_memory() noexcept {
       "\n");
 }
 
+void write_diagnostic(JsonWriter& json, std::string_view severity, const Diagnostic& diagnostic) {
+  json.member("severity", severity).member("code", diagnostic.code).member("message", diagnostic.message);
+  json.member("hint", diagnostic.hint).member("file", diagnostic.file);
+  json.member("line", diagnostic.line).member("column", diagnostic.column);
+  json.member("pointer", diagnostic.pointer).member("source_line", diagnostic.source_line);
+}
+
 void Diagnostics::add(std::string_view severity, const Diagnostic& diagnostic) {
   if (!any_) json_.begin_array();
   any_ = true;
   json_.begin_object();
-  json_.member("severity", severity).member("code", diagnostic.code).member("message", diagnostic.message);
-  json_.member("hint", diagnostic.hint).member("file", diagnostic.file);
-  json_.member("line", diagnostic.line).member("column", diagnostic.column);
-  json_.member("pointer", diagnostic.pointer).member("source_line", diagnostic.source_line);
+  write_diagnostic(json_, severity, diagnostic);
   json_.end_object();
 }
 

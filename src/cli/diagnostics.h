@@ -24,6 +24,9 @@ enum ExitCode : int {
 
 ExitCode exit_code(ErrorKind kind);
 
+// The members of an object.
+void write_diagnostic(JsonWriter& json, std::string_view severity, const Diagnostic& diagnostic);
+
 class Diagnostics {
  public:
   enum class Format { text, json };

@@ -15,8 +15,11 @@ constexpr std::string_view kRunning = "train eval predict plan verify bench swee
 constexpr std::string_view kPlanning = "train eval predict plan verify bench check sweep";
 constexpr std::string_view kReading = "train eval predict plan verify bench show check sweep";
 
+// The studio takes few of them: its page has the rest.
+constexpr std::string_view kChoosing = "train eval predict plan verify bench show check sweep studio";
+constexpr std::string_view kThreading = "train eval predict plan verify bench sweep studio";
 // Those for which executors are looked for.
-constexpr std::string_view kFinding = "train eval predict plan verify bench show check sweep devices";
+constexpr std::string_view kFinding = "train eval predict plan verify bench show check sweep devices studio";
 
 // All but those that print text for a shell or for reading.
 constexpr std::string_view kAnswering = "train eval predict plan verify bench show check devices sweep runs replay";
@@ -110,14 +113,14 @@ void profile(Arguments& arguments, Profiling how) {
 }
 
 constexpr Flag kFlags[] = {
-    {"--executor", "NAME", "Running", kReading,
+    {"--executor", "NAME", "Running", kChoosing,
      "ref, cpu (the default), cuda, cuda:1, ./plugin.so[:1], or auto: the fastest",
      [](Arguments& a, std::string_view v) { a.session.executor = v; }, Completes::executors, "GRAPHRUN_EXECUTOR"},
     {"--plugin-path", "FOLDERS", "Running", kFinding, "of libgraphrun_NAME.so, the executors NAME; separated by colons",
      set_plugin_path, Completes::folders, "GRAPHRUN_PLUGIN_PATH"},
     {"--target", "NAME", "Running", kReading, "plan for this machine: host, h200, ...",
      [](Arguments& a, std::string_view v) { a.session.target = v; }, Completes::targets},
-    {"--threads", "N", "Running", kRunning, "of the cpu executor; by default the cores it may use",
+    {"--threads", "N", "Running", kThreading, "of the cpu executor; by default the cores it may use",
      [](Arguments& a, std::string_view v) { a.session.threads = number<int>(v, 0, 1024); }, Completes::nothing,
      "GRAPHRUN_THREADS"},
     {"--isa", "NAME", "Running", kRunning, "of the cpu executor: plain, avx2 or avx512; by default the best there is",
@@ -145,7 +148,7 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { override_train(a, "max_memory", v); }},
     {"--seed", "N", "Model", kReading, "same as --set train.seed=N",
      [](Arguments& a, std::string_view v) { override_train(a, "seed", v); }},
-    {"--data-dir", "FOLDER", "Model", "train eval predict plan verify bench show check sweep plot report",
+    {"--data-dir", "FOLDER", "Model", "train eval predict plan verify bench show check sweep plot report studio",
      "searched for data files after the model's own folder",
      [](Arguments& a, std::string_view v) { a.load.data_dir = v; }, Completes::folders, "GRAPHRUN_DATA"},
     {"--max-input", "SIZE", "Model", kReading,
@@ -233,6 +236,12 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.run_dir = v; }, Completes::folders},
     {"--run-name", "NAME", "Runs", "train", "what that folder is called; by default it is numbered",
      [](Arguments& a, std::string_view v) { a.run_name = v; }},
+    {"--run-dir", "FOLDER", "Runs", "studio", "keep runs there; by default runs, beside the model",
+     [](Arguments& a, std::string_view v) { a.run_dir = v; }, Completes::folders},
+    {"--port", "N", "Studio", "studio", "listen on this port; by default any that is free",
+     [](Arguments& a, std::string_view v) { a.port = number<int>(v, 0, 65535); }},
+    {"--no-browser", "", "Studio", "studio", "only print the address",
+     [](Arguments& a, std::string_view) { a.browser = false; }},
     {"--over", "PATH=VALUES", "Runs", "sweep", "train with each: 0.1,0.01 or 4:64:2x or 1:9:+2; may be repeated",
      [](Arguments& a, std::string_view v) { a.over.emplace_back(v); }, Completes::settings},
     {"--seeds", "N", "Runs", "sweep", "train each with so many seeds, from the model's own on; 1",

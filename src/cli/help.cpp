@@ -117,8 +117,8 @@ std::span<const Told> examples() {
 
 std::string_view words_text(Words words) {
   static constexpr std::string_view kTexts[] = {
-      "",           " MODEL.json", " MODEL.json DATA", " DATA.csv",    " NET.onnx",
-      " FOLDER...", " RUN.csv...", " bash|zsh|fish",   " [VERB|TOPIC]"};
+      "",          " MODEL.json", " [MODEL.json]", " MODEL.json DATA", " DATA.csv",
+      " NET.onnx", " FOLDER...",  " RUN.csv...",   " bash|zsh|fish",   " [VERB|TOPIC]"};
   static_assert(std::size(kTexts) == static_cast<std::size_t>(Words::verb) + 1);
   return kTexts[static_cast<std::size_t>(words)];
 }

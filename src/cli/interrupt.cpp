@@ -77,6 +77,10 @@ bool interrupted() {
   return asked.load();
 }
 
+int interrupt_event() {
+  return woken;
+}
+
 double seconds_since_interrupt() {
   if (!interrupted()) return -std::numeric_limits<double>::infinity();
   return static_cast<double>(now() - asked_at) * 1e-9;

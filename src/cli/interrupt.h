@@ -12,6 +12,7 @@ namespace graphrun::cli {
 
 void install_signal_handlers();
 bool interrupted();
+int interrupt_event();                   // a descriptor that can be read once interrupted() is true
 double seconds_since_interrupt();        // minus infinity: there was none
 void wait_or_interrupt(double seconds);  // returns when the time is over or interrupted() is true
 

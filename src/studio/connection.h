@@ -1,0 +1,52 @@
+// connection.h: one connection of the server and what it waits for.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "studio/http.h"
+#include "studio/server.h"
+
+namespace graphrun::studio {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+enum class State {
+  head,       // its head is read
+  body,       // it may ask
+  waiting,    // for its answer
+  writing,    // the answer
+  streaming,  // events
+  leaving,    // all is said: what it still says is read and forgotten, so that it gets the answer
+  gone
+};
+
+struct Connection {
+  Descriptor socket;
+  Ticket ticket = 0;
+  State state = State::head;
+  double until = 0;  // it is dropped then
+  Request request = {};
+  std::string in = {}, out = {};
+  std::size_t written = 0;  // of `out`
+};
+
+}  // namespace graphrun::studio

@@ -1,0 +1,130 @@
+// app.js: the frame of the page: views, the buttons of the training, and the events that the studio sends.
+import {$, ask, bytes, guarded, post, short, tell} from "./common.js";
+import {emit, on, state} from "./state.js";
+import "./build.js";
+import "./watch.js";
+import "./understand.js";
+import "./keep.js";
+
+// ---- views
+
+const tabs = [...document.querySelectorAll("[role=tab]")];
+
+function show(name, focus = false) {
+  for (const tab of tabs) {
+    const chosen = tab.getAttribute("aria-controls") === name;
+    tab.setAttribute("aria-selected", chosen);
+    tab.tabIndex = chosen ? 0 : -1;
+    $(tab.getAttribute("aria-controls")).hidden = !chosen;
+    if (chosen && focus) tab.focus();
+  }
+  if (location.hash !== "#" + name) history.replaceState(null, "", "#" + name);
+  emit("view", name);
+}
+tabs.forEach((tab, i) => {
+  tab.addEventListener("click", () => show(tab.getAttribute("aria-controls")));
+  tab.addEventListener("keydown", (event) => {
+    const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+    if (!step) return;
+    event.preventDefault();
+    show(tabs[(i + step + tabs.length) % tabs.length].getAttribute("aria-controls"), true);
+  });
+});
+on("show", (name) => show(name));
+
+// ---- the training
+
+const isUnderWay = () => ["loading", "running", "paused"].includes(state.training.state);
+const control = (action) => guarded(() => post("/api/control", {action}));
+
+const train = guarded(async () => {
+  tell(null);
+  await post("/api/train", {text: state.text});
+  if (!$("build").hidden) show("watch");
+});
+$("train").addEventListener("click", train);
+$("pause").addEventListener("click", () => control(state.training.state === "paused" ? "resume" : "pause")());
+for (const action of ["step", "stop", "reset"]) $(action).addEventListener("click", control(action));
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) train();
+});
+
+function showTraining() {
+  const {state: now, facts, error} = state.training;
+  $("state").textContent = now;
+  $("state").className = now;
+  $("train").textContent = isUnderWay() ? "Train anew" : "Train";
+  $("pause").disabled = now !== "running" && now !== "paused";
+  $("pause").textContent = now === "paused" ? "Resume" : "Pause";
+  $("step").disabled = now !== "paused";
+  $("stop").disabled = !isUnderWay();
+  $("reset").disabled = now === "idle" || now === "loading";
+  $("arena").textContent = facts.arena_bytes ? bytes(facts.arena_bytes) : "–";
+  if (error) tell(error.error);
+  else if (facts.warnings?.length) tell(facts.warnings.join("\n"), "warning");
+  showFigures();
+}
+
+function showFigures() {
+  const last = state.points.at(-1), progress = state.progress, epochs = state.training.facts.epochs;
+  const fresh = progress && (!last || progress.step >= last.step) ? progress : null;
+  const epoch = fresh ? Math.floor(fresh.epoch) : last?.epoch;
+  const latest = (split) => state.points.findLast((point) => point[split])?.[split].loss;
+  $("epoch").textContent = epoch === undefined ? "–" : epochs ? `${short(epoch)} / ${short(epochs)}` : short(epoch);
+  $("steps").textContent = short(fresh?.step ?? last?.step);
+  $("loss").textContent = short(fresh?.loss ?? last?.loss, 5);
+  $("validation").textContent = short(latest("validation"), 5);
+  $("test").textContent = short(latest("test"), 5);
+  const rate = fresh?.steps_per_second || last?.steps_per_second;
+  $("rate").textContent = rate ? short(Math.round(rate * (rate < 100 ? 10 : 1)) / (rate < 100 ? 10 : 1)) : "–";
+  const share = epochs && epoch !== undefined ? Math.min(100, 100 * (fresh?.epoch ?? epoch) / epochs) : 0;
+  $("progress").firstElementChild.style.width = share + "%";
+  $("progress").setAttribute("aria-valuenow", Math.round(share));
+}
+
+// ---- events
+
+function add(points) {
+  for (const point of points) {
+    if (!state.points.length || point.step > state.points.at(-1).step) state.points.push(point);
+  }
+  emit("points");
+  showFigures();
+}
+
+const events = new EventSource("/api/events");
+events.addEventListener("hello", (event) => {
+  const {points, ...training} = JSON.parse(event.data);
+  state.training = training;
+  state.points = points;
+  emit("training");
+  emit("points");
+  showTraining();
+});
+events.addEventListener("state", (event) => {
+  state.training = JSON.parse(event.data);
+  if (["loading", "idle"].includes(state.training.state)) {
+    state.points = [];
+    state.progress = null;
+    if (state.training.state === "loading") tell(null);
+    emit("points");
+  }
+  emit("training");
+  showTraining();
+});
+events.addEventListener("points", (event) => add(JSON.parse(event.data)));
+events.addEventListener("progress", (event) => {
+  state.progress = JSON.parse(event.data);
+  emit("progress");
+  showFigures();
+});
+events.addEventListener("error", () => {
+  $("state").textContent = "not connected";
+  $("state").className = "failed";
+});
+
+// ---- the beginning
+
+emit("model", await ask("/api/model"));
+show(["build", "watch", "understand", "keep"].find((name) => "#" + name === location.hash) || "build");
+document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,339 @@
+// build.js: the view in which a model is made: its data, its layers, its numbers, and the text that is all of it.
+import {$, bytes, download, element, guarded, post, Refused, tell} from "./common.js";
+import {examples} from "./examples.js";
+import {indexAt, inserted, parsed, withValue, without} from "./json_text.js";
+import {on, emit, state} from "./state.js";
+
+const kMostTable = 30 << 20;  // bytes that the studio takes
+
+// ---- the text
+
+function setText(text) {
+  if ($("text").value !== text) $("text").value = text;
+  state.text = text;
+  number();
+  changed();
+}
+
+// Line numbers; those with a mistake are marked.
+function number(bad = new Set()) {
+  const lines = state.text.split("\n").length;
+  $("gutter").replaceChildren(...Array.from({length: lines}, (_, i) =>
+    bad.has(i + 1) ? element("b", {}, `${i + 1}\n`) : `${i + 1}\n`));
+  $("gutter").scrollTop = $("text").scrollTop;
+}
+
+let timer = 0, checks = 0;
+function changed() {
+  clearTimeout(timer);
+  timer = setTimeout(check, 250);
+}
+
+async function check() {
+  const mine = ++checks;
+  if (state.text.trim() === "") return showDiagnostics([]);
+  try {
+    const answer = await post("/api/check", {text: state.text});
+    if (mine !== checks) return;
+    state.check = answer;
+    showDiagnostics([]);
+    showControls();
+    emit("check");
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (mine !== checks) return;
+    if (error.diagnostics.length) showDiagnostics(error.diagnostics); else tell(error);
+  }
+}
+
+function showDiagnostics(diagnostics) {
+  number(new Set(diagnostics.map((one) => one.line)));
+  if (!diagnostics.length) {
+    const check = state.check;
+    $("diagnostics").replaceChildren(...(state.text.trim() && check
+      ? [element("div", {class: "ok"}, `${check.name}: ${check.parameters.toLocaleString("en")} parameters`)] : []));
+    return;
+  }
+  $("diagnostics").replaceChildren(...diagnostics.map((one) =>
+    element("button", {type: "button", onclick: () => select(one)},
+      `${one.line ? `${one.line}:${one.column}: ` : ""}${one.pointer ? `${one.pointer}: ` : ""}${one.message}`,
+      one.hint ? element("span", {class: "hint"}, `\n${one.hint}`) : null)));
+}
+
+function select({line, column}) {
+  if (!line) return;
+  const at = indexAt(state.text, line, column), text = $("text");
+  text.focus();
+  text.setSelectionRange(at, at + 1);
+  text.scrollTop = Math.max(0, (line - 6) * parseFloat(getComputedStyle(text).lineHeight));
+}
+
+$("text").addEventListener("input", () => setText($("text").value));
+$("text").addEventListener("scroll", () => { $("gutter").scrollTop = $("text").scrollTop; });
+$("text").addEventListener("keydown", (event) => {  // Tab indents, Escape gives it back to the page
+  if (event.key === "Escape") $("save").focus();
+  if (event.key !== "Tab" || event.shiftKey) return;
+  event.preventDefault();
+  $("text").setRangeText("  ", $("text").selectionStart, $("text").selectionEnd, "end");
+  setText($("text").value);
+});
+
+// ---- controls of single values
+
+// "graph.h.units" is the value of the entry that is called h; all else is keys.
+function pathOf(setting, model) {
+  const parts = setting.split(".");
+  if (parts[0] !== "graph") return parts.map((part) => /^\d+$/.test(part) ? Number(part) : part);
+  for (let used = parts.length - 1; used > 1; used--) {
+    const name = parts.slice(1, used).join(".");
+    const index = (model.graph || []).findIndex((entry) => entry.name === name);
+    if (index >= 0) return ["graph", index, ...parts.slice(used)];
+  }
+  return null;
+}
+
+const valueAt = (model, path) => path.reduce((at, key) => at === undefined || at === null ? undefined : at[key], model);
+
+const asJson = (text) => parsed(text) === undefined ? JSON.stringify(text) : text;
+
+function change(path, json) {
+  setText(withValue(state.text, path, json));
+}
+
+function control(setting, model) {
+  const path = pathOf(setting.path, model);
+  if (!path) return null;
+  const given = valueAt(model, path);
+  const value = parsed(setting.value) ?? setting.value;
+  if (typeof value === "object" && setting.choices.length === 0) return null;
+  const label = setting.path.replace(/^(train|data|graph|constants|parameters)\./, "");
+  const shared = {class: given === undefined ? "" : "given", "aria-label": setting.path, title: setting.path};
+  let input;
+  if (setting.choices.length) {
+    const choices = setting.choices.includes(String(value)) ? setting.choices : [String(value), ...setting.choices];
+    input = element("select", {...shared, onchange: () => changeChoice(path, input.value, given)},
+      ...choices.map((one) => element("option", {value: one}, one)));
+    input.value = String(value);
+  } else if (typeof value === "boolean") {
+    input = element("input", {...shared, type: "checkbox", checked: value, onchange: () => change(path, String(input.checked))});
+  } else {
+    const isNumber = typeof value === "number";
+    input = element("input", {...shared, type: isNumber ? "number" : "text", step: "any",
+      onchange: () => { if (input.value !== "") change(path, isNumber ? input.value : asJson(input.value)); }});
+    input.value = String(value);
+  }
+  return element("label", {class: "setting"}, element("span", {title: setting.path}, label), input);
+}
+
+// {"adam": {"lr": 0.01}} keeps its attributes under another name; those that the other has not are told of.
+function changeChoice(path, name, given) {
+  if (given && typeof given === "object" && !Array.isArray(given)) {
+    const [attributes] = Object.values(given);
+    const kept = attributes?.lr === undefined ? {} : {lr: attributes.lr};
+    return change(path, JSON.stringify({[name]: kept}).replace(/":/g, "\": "));
+  }
+  if (name === "") setText(without(state.text, path));
+  else change(path, parsed(name) === undefined ? JSON.stringify(name) : name);
+}
+
+const kFirst = ["train.epochs", "train.batch", "train.seed", "train.shuffle", "train.clip_norm"];
+const isFirst = (path) => kFirst.includes(path) || path.startsWith("train.optimizer");
+
+function showControls() {
+  const model = parsed(state.text);
+  if (!model || !state.check) return;
+  $("model-name").textContent = state.check.name;
+  const settings = state.check.settings;
+  const open = new Set([...document.querySelectorAll("#settings details[open]")].map((one) => one.dataset.group));
+  const group = (title, rows, isOpen) => {
+    const controls = rows.map((one) => control(one, model)).filter(Boolean);
+    if (!controls.length) return null;
+    const made = element("details", {"data-group": title, class: "card"}, element("summary", {}, title),
+      element("div", {class: "settings"}, ...controls));
+    made.open = isOpen || open.has(title);
+    return made;
+  };
+  const of = (section) => settings.filter((one) => one.path.startsWith(section + ".") && !isFirst(one.path));
+  const focused = document.activeElement?.getAttribute("aria-label");
+  $("settings").replaceChildren(...[
+    group("Training", settings.filter((one) => isFirst(one.path)), true),
+    group("Data", [...splitSettings(model), ...of("data")], true),
+    group("More of the training", of("train"), false),
+    group("Graph", of("graph"), false),
+    group("Parameters and constants", [...of("parameters"), ...of("constants")], false),
+  ].filter(Boolean));
+  if (focused) document.querySelector(`#settings [aria-label="${CSS.escape(focused)}"]`)?.focus();
+  showLayers(model);
+}
+
+// The shares of the parts one by one, and how many rows are taken.
+function splitSettings(model) {
+  const rows = [];
+  const split = model.data?.split;
+  if (Array.isArray(split)) split.forEach((value, i) => rows.push({path: `data.split.${i}`, value: String(value), choices: []}));
+  for (const part of ["source", "train"]) {
+    if (typeof model.data?.[part]?.rows === "number")
+      rows.push({path: `data.${part}.rows`, value: String(model.data[part].rows), choices: []});
+  }
+  return rows;
+}
+
+// ---- layers
+
+const kActivations = ["none", "relu", "tanh", "sigmoid", "gelu", "silu", "elu", "softplus"];
+const isLayer = (entry) => entry && typeof entry === "object" && entry.op === "dense" && typeof entry.units === "number";
+
+function showLayers(model) {
+  const rows = [];
+  const entries = Array.isArray(model.graph) ? model.graph : [];
+  const layers = entries.map((entry, i) => [entry, i]).filter(([entry]) => isLayer(entry));
+  layers.forEach(([layer, i], position) => {
+    const units = element("input", {type: "number", min: "1", step: "1", "aria-label": `units of ${layer.name}`,
+      onchange: () => change(["graph", i, "units"], String(Math.max(1, Math.round(Number(units.value)))))});
+    units.value = layer.units;
+    const isLast = position === layers.length - 1;
+    const by = (step) => () => change(["graph", i, "units"], String(Math.max(1, layer.units + step)));
+    const activation = element("select", {"aria-label": `activation of ${layer.name}`,
+      onchange: () => setText(activation.value === "none" ? without(state.text, ["graph", i, "activation"])
+        : withValue(state.text, ["graph", i, "activation"], JSON.stringify(activation.value)))},
+      ...[...new Set([...kActivations, layer.activation || "none"])].map((one) => element("option", {value: one}, one)));
+    activation.value = layer.activation || "none";
+    rows.push(element("div", {class: "layer"}, element("b", {}, layer.name),
+      element("span", {class: "units"}, element("button", {type: "button", "aria-label": `one unit less in ${layer.name}`, disabled: isLast, onclick: by(-1)}, "−"),
+        units, element("button", {type: "button", "aria-label": `one unit more in ${layer.name}`, disabled: isLast, onclick: by(1)}, "+")),
+      activation,
+      element("button", {type: "button", "aria-label": `remove ${layer.name}`, disabled: isLast, onclick: () => removeLayer(entries, i)}, "×")));
+  });
+  if (layers.length) {
+    rows.push(element("div", {class: "row"},
+      element("button", {type: "button", id: "add-layer", onclick: () => addLayer(entries, layers.at(-1))}, "Add a layer"),
+      element("span", {class: "quiet"}, "before the last, which has as many units as the target")));
+  } else {
+    rows.push(element("span", {class: "quiet"}, "Layers of the kind dense have buttons here; all others are in the text."));
+  }
+  $("layers").replaceChildren(...rows);
+}
+
+function addLayer(entries, [last, at]) {
+  const names = new Set(entries.map((entry) => entry.name));
+  let i = 1;
+  while (names.has(`h${i}`)) i++;
+  const layer = {name: `h${i}`, op: "dense", inputs: last.inputs, units: 8, activation: "tanh"};
+  const text = withValue(state.text, ["graph", at, "inputs"], JSON.stringify([layer.name]));
+  setText(inserted(text, ["graph", at], JSON.stringify(layer).replace(/([:,])"/g, '$1 "').replace(/":(\d|\[)/g, '": $1').replace(/,(")/g, ", $1")));
+}
+
+// Those that read it read what it read.
+function removeLayer(entries, at) {
+  const layer = entries[at];
+  let text = state.text;
+  entries.forEach((entry, i) => {
+    if (entry && Array.isArray(entry.inputs) && entry.inputs.includes(layer.name))
+      text = withValue(text, ["graph", i, "inputs"], JSON.stringify(entry.inputs.map((one) => one === layer.name ? layer.inputs[0] : one)));
+  });
+  setText(without(text, ["graph", at]));
+}
+
+// ---- data
+
+let table = "";
+function csvCells(line) {
+  const cells = [];
+  const pattern = /\s*(?:"((?:[^"]|"")*)"|([^,;\t]*))\s*([,;\t]|$)/g;
+  for (let match; (match = pattern.exec(line)) && match[0] !== "" || match?.index < line.length;) {
+    cells.push((match[1]?.replace(/""/g, '"') ?? match[2]).trim());
+    if (match[3] === "") break;
+  }
+  return cells.filter(Boolean);
+}
+
+const take = guarded(async (file) => {
+  tell(null);
+  if (file.size > kMostTable) {
+    throw new Refused({error: `${file.name} has ${bytes(file.size)}; the page takes ${bytes(kMostTable)}: put it beside the model and name it in "data", or use graphrun init ${file.name}`});
+  }
+  const answer = await post("/api/data", {name: file.name, text: await file.text()});
+  table = answer.name;
+  offer(csvCells(answer.heading));
+});
+
+function offer(columns) {
+  $("target").replaceChildren(...columns.map((one) => element("option", {value: one}, one)));
+  $("target").value = columns.at(-1) ?? "";
+  $("target-row").hidden = columns.length === 0;
+  $("notes").replaceChildren(element("li", {}, `${table}: ${columns.length} columns`));
+  $("make").focus();
+}
+
+$("file").addEventListener("change", () => $("file").files[0] && take($("file").files[0]));
+for (const kind of ["dragover", "dragenter"]) {
+  document.addEventListener(kind, (event) => { event.preventDefault(); $("drop").classList.add("over"); });
+}
+document.addEventListener("dragleave", () => $("drop").classList.remove("over"));
+document.addEventListener("drop", (event) => {
+  event.preventDefault();
+  $("drop").classList.remove("over");
+  const file = event.dataTransfer?.files[0];
+  if (file) {
+    emit("show", "build");
+    take(file);
+  }
+});
+$("make").addEventListener("click", guarded(async () => {
+  tell(null);
+  const answer = await post("/api/init", {table, target: $("target").value});
+  $("notes").replaceChildren(...answer.notes.map((note) => element("li", {}, note)));
+  setName(table.replace(/\.csv$/, ".json"));
+  setText(answer.text);
+}));
+
+$("example").replaceChildren(element("option", {value: ""}, "choose"),
+  ...examples.map((one, i) => element("option", {value: String(i)}, one.title)));
+$("example").addEventListener("change", () => {
+  const example = examples[$("example").value];
+  if (!example) return;
+  setName(example.name + ".json");
+  setText(example.text);
+});
+$("models").addEventListener("change", guarded(async () => {
+  if ($("models").value) emit("model", await post("/api/open", {name: $("models").value}));
+}));
+
+// ---- what is kept
+
+function setName(name) {
+  state.name = name;
+  $("model-path").textContent = name;
+}
+
+on("model", (model) => {
+  setName(model.name);
+  $("models").replaceChildren(element("option", {value: ""}, model.models.length ? "choose" : "none here"),
+    ...model.models.map((one) => element("option", {value: one}, one)));
+  setText(model.text);
+  if (model.text.trim() === "") {
+    setName(examples[0].name + ".json");
+    setText(examples[0].text);
+  }
+});
+
+$("save").addEventListener("click", guarded(async () => {
+  tell(null);
+  const name = prompt("Save the model beside the others as", state.name);
+  if (!name) return;
+  await post("/api/save", {name, text: state.text});
+  setName(name);
+}));
+$("export-model").addEventListener("click", () => download(state.name, state.text, "application/json"));
+const runName = () => state.training.run.split("/").at(-1);
+$("export-weights").addEventListener("click", () => {
+  element("a", {href: `/api/run-file?run=${encodeURIComponent(runName())}&file=weights.npz`, download: `${runName()}-weights.npz`}).click();
+});
+$("copy-command").addEventListener("click", () => navigator.clipboard?.writeText(state.training.command));
+on("training", () => {
+  const {command, run, state: now, result} = state.training;
+  $("command").hidden = !command;
+  $("command").textContent = command + (result ? `\n# weights ${result.weights_hash}` : "");
+  $("copy-command").disabled = !command;
+  $("export-weights").disabled = !run || !["done", "stopped"].includes(now);
+});

@@ -1,0 +1,101 @@
+// common.js: what all parts of the page use: elements, requests, numbers as people read them.
+
+export const $ = (id) => document.getElementById(id);
+
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (key in made && key !== "list" && typeof value !== "string") made[key] = value;
+    else made.setAttribute(key, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export class Refused extends Error {
+  constructor(answer) {
+    super(answer.error || "the studio did not answer");
+    this.diagnostics = answer.diagnostics || [];
+  }
+}
+
+async function answered(response) {
+  let answer;
+  try { answer = await response.json(); } catch { answer = {error: `the studio answered ${response.status}`}; }
+  if (!response.ok || answer.error) throw new Refused(answer);
+  return answer;
+}
+
+const gone = () => new Refused({error: "the studio has ended: start it again with `graphrun studio`"});
+
+export const ask = (path) => fetch(path).then(answered, () => { throw gone(); });
+export const post = (path, body = {}) =>
+  fetch(path, {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)})
+    .then(answered, () => { throw gone(); });
+
+export function tell(error, kind = "error") {
+  const notice = $("notice");
+  notice.hidden = !error;
+  notice.className = kind === "warning" ? "warning" : "";
+  notice.textContent = error ? String(error.message ?? error).trimEnd() : "";
+}
+
+export const guarded = (f) => async (...given) => {
+  try {
+    return await f(...given);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    tell(error);
+  }
+};
+
+export function short(value, digits = 4) {
+  if (value === null || value === undefined || value === "") return "–";
+  if (typeof value !== "number") return String(value);
+  if (Number.isInteger(value)) return value.toLocaleString("en");
+  const size = Math.abs(value);
+  return size >= 1e6 || size < 1e-4 ? value.toExponential(digits - 1) : String(Number(value.toPrecision(digits)));
+}
+
+export function bytes(count) {
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (count >= 1024 && unit < 4) { count /= 1024; unit++; }
+  return `${unit ? count.toFixed(count < 10 ? 1 : 0) : count} ${units[unit]}`;
+}
+
+export function table(heading, rows) {
+  return element("table", {},
+    element("thead", {}, element("tr", {}, ...heading.map((one) => element("th", {scope: "col"}, one)))),
+    element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((cell, i) =>
+      i === 0 ? element("th", {scope: "row"}, cell) : element("td", {}, cell))))));
+}
+
+export function download(name, text, type) {
+  const link = element("a", {href: URL.createObjectURL(new Blob([text], {type})), download: name});
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+// As the pictures of `graphrun plot`.
+const light = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#6a3d9a", "#56616b", "#8b4513"];
+const dark = ["#56b4e9", "#ff8c42", "#2fd6a6", "#e79bc6", "#f0d050", "#b794f4", "#c0c8d0", "#d2976b"];
+const night = matchMedia("(prefers-color-scheme: dark)");
+export const colour = (i) => (night.matches ? dark : light)[i % light.length];
+export const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const onNight = (f) => night.addEventListener("change", f);
+
+// A canvas of so many points, sharp on any screen; its context and its size.
+export function prepared(canvas) {
+  const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = Number(canvas.getAttribute("data-height") || canvas.getAttribute("height"));
+  canvas.setAttribute("data-height", height);
+  canvas.style.height = height + "px";
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = "11px system-ui, sans-serif";
+  return {context, width, height};
+}

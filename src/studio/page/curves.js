@@ -1,0 +1,184 @@
+// curves.js: lines over epochs on a canvas, with logarithmic axes, zoom and a reading of what is under the pointer.
+import {onNight, prepared, short, style} from "./common.js";
+
+const kLeft = 62, kRight = 14, kTop = 10, kBottom = 30;
+
+// About `count` numbers that are easily read, from low to high; powers of ten where the axis is logarithmic.
+function ticks(low, high, log, count) {
+  if (log) {
+    const made = [], from = Math.floor(low), to = Math.ceil(high), step = Math.max(1, Math.ceil((to - from) / count));
+    for (let power = from; power <= to; power += step) if (power >= low - 1e-9 && power <= high + 1e-9) made.push(power);
+    if (made.length > 1) return made;
+  }
+  const rough = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
+  const made = [];
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) made.push(at);
+  return made;
+}
+
+export class Curves {
+  constructor(canvas, onZoom) {
+    this.canvas = canvas;
+    this.onZoom = onZoom;
+    this.series = [];  // {name, colour, dash, x: [], y: []}
+    this.log = {x: false, y: true};
+    this.zoom = null;  // {x: [low, high], y: [low, high]} on the axes' scales
+    this.pointer = null;
+    this.drag = null;
+    this.due = 0;
+    new ResizeObserver(() => this.draw()).observe(canvas);
+    onNight(() => this.draw());
+    canvas.addEventListener("pointerdown", (event) => { this.drag = {from: this.at(event), to: this.at(event)}; canvas.setPointerCapture(event.pointerId); });
+    canvas.addEventListener("pointermove", (event) => { this.pointer = this.at(event); if (this.drag) this.drag.to = this.pointer; this.draw(); });
+    canvas.addEventListener("pointerleave", () => { this.pointer = null; this.draw(); });
+    canvas.addEventListener("pointerup", () => this.finishDrag());
+    canvas.addEventListener("pointercancel", () => { this.drag = null; this.draw(); });  // the page is scrolled
+    canvas.addEventListener("dblclick", () => this.setZoom(null));
+    canvas.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  set(series) { this.series = series; this.draw(); }
+  setLog(axis, log) { this.log[axis] = log; this.setZoom(null); }
+  setZoom(zoom) { this.zoom = zoom; this.onZoom?.(zoom !== null); this.draw(); }
+  at(event) { const box = this.canvas.getBoundingClientRect(); return {x: event.clientX - box.left, y: event.clientY - box.top}; }
+
+  // By the keyboard: + and - zoom in x, arrows move, 0 shows all.
+  onKey(event) {
+    const {x: [low, high]} = this.range(), size = high - low;
+    const range = this.zoom || this.range();
+    const to = (x) => { event.preventDefault(); this.setZoom({...range, x}); };
+    if (event.key === "+") to([low + size / 4, high - size / 4]);
+    if (event.key === "-") to([low - size / 2, high + size / 2]);
+    if (event.key === "ArrowLeft") to([low - size / 8, high - size / 8]);
+    if (event.key === "ArrowRight") to([low + size / 8, high + size / 8]);
+    if (event.key === "0") this.setZoom(null);
+  }
+
+  finishDrag() {
+    const {from, to} = this.drag || {};
+    this.drag = null;
+    if (!from || Math.abs(from.x - to.x) < 6 || !this.frame) return this.draw();
+    const {px, py} = this.frame;
+    const tall = Math.abs(from.y - to.y) > 12;
+    const pair = (a, b) => [Math.min(a, b), Math.max(a, b)];
+    this.setZoom({x: pair(px(from.x), px(to.x)), y: tall ? pair(py(from.y), py(to.y)) : (this.zoom || this.range()).y});
+  }
+
+  scale(axis, value) { return this.log[axis] ? (value > 0 ? Math.log10(value) : NaN) : value; }
+
+  range() {
+    if (this.zoom) return this.zoom;
+    const range = {x: [Infinity, -Infinity], y: [Infinity, -Infinity]};
+    for (const one of this.series) {
+      for (let i = 0; i < one.x.length; i++) {
+        const x = this.scale("x", one.x[i]), y = this.scale("y", one.y[i]);
+        if (!Number.isFinite(x) || !Number.isFinite(y)) continue;
+        range.x[0] = Math.min(range.x[0], x); range.x[1] = Math.max(range.x[1], x);
+        range.y[0] = Math.min(range.y[0], y); range.y[1] = Math.max(range.y[1], y);
+      }
+    }
+    for (const axis of ["x", "y"]) {
+      const [low, high] = range[axis];
+      if (!(low <= high)) range[axis] = [0, 1];
+      else if (low === high) range[axis] = [low - 0.5, high + 0.5];
+    }
+    const margin = (range.y[1] - range.y[0]) * 0.05;
+    range.y = [range.y[0] - margin, range.y[1] + margin];
+    return range;
+  }
+
+  draw() {
+    if (this.due) return;
+    this.due = requestAnimationFrame(() => { this.due = 0; this.paint(); });
+  }
+
+  paint() {
+    if (!this.canvas.clientWidth) return;
+    const {context, width, height} = prepared(this.canvas);
+    const {x: [x0, x1], y: [y0, y1]} = this.range();
+    const wide = width - kLeft - kRight, tall = height - kTop - kBottom;
+    const sx = (x) => kLeft + wide * (x - x0) / (x1 - x0), sy = (y) => kTop + tall * (1 - (y - y0) / (y1 - y0));
+    this.frame = {px: (x) => x0 + (x - kLeft) / wide * (x1 - x0), py: (y) => y0 + (1 - (y - kTop) / tall) * (y1 - y0)};
+    const ink = style("--ink"), quiet = style("--quiet"), line = style("--line");
+    const named = (axis, value) => short(this.log[axis] ? 10 ** value : Number(value.toPrecision(12)), 3);
+    context.lineWidth = 1;
+    context.fillStyle = quiet;
+    context.strokeStyle = line;
+    context.textAlign = "center";
+    for (const tick of ticks(x0, x1, this.log.x, Math.max(2, wide / 90))) {
+      context.fillText(named("x", tick), sx(tick), height - kBottom + 16);
+      context.beginPath(); context.moveTo(sx(tick), kTop); context.lineTo(sx(tick), height - kBottom); context.stroke();
+    }
+    context.textAlign = "right";
+    for (const tick of ticks(y0, y1, this.log.y, 6)) {
+      context.fillText(named("y", tick), kLeft - 7, sy(tick) + 4);
+      context.beginPath(); context.moveTo(kLeft, sy(tick)); context.lineTo(width - kRight, sy(tick)); context.stroke();
+    }
+    context.textAlign = "end";
+    context.fillText("epoch", width - kRight, height - 3);
+    context.save();
+    context.beginPath();
+    context.rect(kLeft, kTop, wide, tall);
+    context.clip();
+    for (const one of this.series) {
+      context.strokeStyle = one.colour;
+      context.lineWidth = one.width || 1.6;
+      context.setLineDash(one.dash || []);
+      context.beginPath();
+      let pen = false, drawn = 0, last = null;
+      for (let i = 0; i < one.x.length; i++) {
+        if (one.y[i] === undefined) continue;  // not evaluated then: the line goes on
+        const x = sx(this.scale("x", one.x[i])), y = sy(this.scale("y", one.y[i]));
+        if (!Number.isFinite(x) || !Number.isFinite(y)) { pen = false; continue; }
+        if (pen) context.lineTo(x, y); else context.moveTo(x, y);
+        pen = true; drawn++; last = [x, y];
+      }
+      context.stroke();
+      if (drawn === 1) { context.fillStyle = one.colour; context.beginPath(); context.arc(...last, 3, 0, 7); context.fill(); }
+    }
+    context.restore();
+    context.setLineDash([]);
+    if (!this.series.some((one) => one.x.length)) {
+      context.textAlign = "center";
+      context.fillStyle = quiet;
+      context.font = "13px system-ui, sans-serif";
+      context.fillText("Nothing has been trained yet: Train begins.", kLeft + wide / 2, kTop + tall / 2);
+    }
+    if (this.drag) {
+      context.fillStyle = style("--accent") + "22";
+      const {from, to} = this.drag;
+      context.fillRect(Math.min(from.x, to.x), kTop, Math.abs(from.x - to.x), tall);
+    } else if (this.pointer && this.pointer.x > kLeft) this.read(context, sx, ink, line, width, tall);
+  }
+
+  // What each line has at the epoch that is nearest to the pointer.
+  read(context, sx, ink, line, width, tall) {
+    const lines = [];
+    let place = null;
+    for (const one of this.series) {
+      let best = -1, distance = Infinity;
+      for (let i = 0; i < one.x.length; i++) {
+        const away = Math.abs(sx(this.scale("x", one.x[i])) - this.pointer.x);
+        if (one.y[i] !== undefined && away < distance) { best = i; distance = away; }
+      }
+      if (best < 0) continue;
+      place ??= one.x[best];
+      lines.push([one.colour, `${one.name}  ${short(one.y[best], 5)}`]);
+    }
+    if (place === null) return;
+    const x = sx(this.scale("x", place));
+    context.strokeStyle = ink;
+    context.globalAlpha = 0.4;
+    context.beginPath(); context.moveTo(x, kTop); context.lineTo(x, kTop + tall); context.stroke();
+    context.globalAlpha = 1;
+    lines.unshift([ink, `epoch ${short(place)}`]);
+    const wide = Math.max(...lines.map(([, text]) => context.measureText(text).width)) + 16, high = lines.length * 15 + 8;
+    const left = x + wide + 16 > width ? x - wide - 10 : x + 10;
+    context.fillStyle = style("--card");
+    context.strokeStyle = line;
+    context.beginPath(); context.rect(left, kTop + 6, wide, high); context.fill(); context.stroke();
+    context.textAlign = "left";
+    lines.forEach(([tint, text], i) => { context.fillStyle = tint; context.fillText(text, left + 8, kTop + 21 + i * 15); });
+  }
+}

@@ -1,0 +1,74 @@
+// keep.js: the view of stored runs: a table that sorts and filters, and the runs whose curves are drawn beside.
+import {$, ask, element, guarded} from "./common.js";
+import {emit, on, state} from "./state.js";
+
+let runs = {keys: [], rows: []}, sort = {key: -1, down: true};
+const kMostShown = 200;
+
+const load = guarded(async () => {
+  runs = await ask("/api/runs");
+  $("run-dir").textContent = runs.folder ? `${runs.folder}: ${runs.rows.length}` : "";
+  show();
+});
+
+function value(row, key) {
+  if (key < 0) return row.run;
+  const text = row.cells[key], number = Number(text);
+  return text === "" ? Infinity : Number.isNaN(number) ? text : number;
+}
+
+function show() {
+  if (!runs.rows.length) {
+    return $("runs").replaceChildren(element("p", {class: "quiet"}, "No runs yet: every training is kept, as by graphrun train --run-dir."));
+  }
+  const wanted = $("run-filter").value.trim().toLowerCase();
+  const rows = runs.rows.filter((row) => !wanted || [row.run, row.state, ...row.cells].some((cell) => cell.toLowerCase().includes(wanted)));
+  rows.sort((a, b) => {
+    const x = value(a, sort.key), y = value(b, sort.key);
+    const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", {numeric: true});
+    return sort.down ? -order : order;
+  });
+  const heading = (name, key) => element("th", {scope: "col", "aria-sort": sort.key === key ? (sort.down ? "descending" : "ascending") : "none"},
+    element("button", {type: "button", onclick: () => { sort = {key, down: sort.key === key ? !sort.down : false}; show(); }}, name + (sort.key === key ? (sort.down ? " ↓" : " ↑") : "")));
+  const shown = rows.slice(0, kMostShown);
+  const digits = (cell) => cell !== "" && !Number.isNaN(Number(cell)) && cell.length > 9 ? Number(cell).toPrecision(6) : cell;
+  $("runs").replaceChildren(element("table", {},
+    element("thead", {}, element("tr", {}, element("th"), heading("run", -1), element("th", {scope: "col"}, "state"), ...runs.keys.map(heading), element("th"))),
+    element("tbody", {}, ...shown.map((row) => {
+      const box = element("input", {type: "checkbox", checked: state.others.has(row.run), "aria-label": `draw the curves of ${row.run}`, onchange: () => choose(row.run, box.checked)});
+      return element("tr", {class: state.others.has(row.run) ? "selected" : ""}, element("td", {}, box), element("th", {scope: "row"}, row.run), element("td", {}, row.state),
+        ...row.cells.map((cell) => element("td", {title: cell}, digits(cell))),
+        element("td", {}, element("a", {href: `/api/run-file?run=${encodeURIComponent(row.run)}&file=weights.npz`, download: ""}, "weights")));
+    }))), rows.length > kMostShown ? element("p", {class: "quiet"}, `${rows.length - kMostShown} more: filter or sort`) : "");
+}
+
+// The log of a run as points of its curves.
+function pointsOf(csv) {
+  const [heading, ...lines] = csv.trim().split("\n").map((line) => line.split(","));
+  return lines.map((cells) => {
+    const point = {}, number = (name) => { const cell = cells[heading.indexOf(name)]; return cell === undefined || cell === "" ? undefined : Number(cell); };
+    point.epoch = number("epoch");
+    point.step = number("step");
+    point.loss = number("loss");
+    for (const name of heading) {
+      const value = number(name);
+      if (name.startsWith("validation_") && value !== undefined) (point.validation ??= {})[name.slice("validation_".length)] = value;
+    }
+    return point;
+  });
+}
+
+const choose = guarded(async (run, wanted) => {
+  if (wanted) {
+    const response = await fetch(`/api/run-file?run=${encodeURIComponent(run)}&file=log.csv`);
+    if (response.ok) state.others.set(run, pointsOf(await response.text()));
+  } else {
+    state.others.delete(run);
+  }
+  show();
+  emit("others");
+});
+
+$("run-filter").addEventListener("input", show);
+on("view", (view) => { if (view === "keep") load(); });
+on("training", () => { if (!$("keep").hidden && ["done", "stopped", "failed"].includes(state.training.state)) load(); });

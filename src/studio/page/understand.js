@@ -1,0 +1,174 @@
+// understand.js: the view of what is inside: the graph, what its values hold, the memory plan, regions, verification.
+import {$, ask, bytes, colour, element, guarded, onNight, post, prepared, short, style, table, tell} from "./common.js";
+import {on, state} from "./state.js";
+
+const isSeen = () => !$("understand").hidden;
+let version = 0, values = null, plan = null, chosen = "", plannedText = "";
+
+// ---- the graph: the picture of `show --svg`, and a button over each box
+
+function showGraph() {
+  const graph = state.check?.graph;
+  if (!graph || !isSeen()) return;
+  if (graph.error) return $("graph").replaceChildren(element("p", {class: "quiet"}, graph.error));
+  const picture = element("div", {class: "picture"}, element("img", {alt: "The graph, each value below what it is computed from", src: `/api/graph.svg?version=${++version}`}));
+  picture.style.maxWidth = `${graph.width}px`;
+  for (const box of graph.boxes) {
+    const button = element("button", {type: "button", "aria-label": `${box.name} ${box.type} ${box.formula}`, "aria-pressed": String(box.name === chosen),
+      title: box.name, onclick: () => choose(box)});
+    button.style.left = `${100 * box.x / graph.width}%`;
+    button.style.top = `${100 * box.y / graph.height}%`;
+    button.style.width = `${100 * box.width / graph.width}%`;
+    button.style.height = `${100 * box.height / graph.height}%`;
+    picture.append(button);
+  }
+  $("graph").replaceChildren(picture);
+}
+
+// ---- values
+
+const runBatch = guarded(async () => {
+  tell(null);
+  values = await ask("/api/values");
+  return values;
+});
+
+async function choose(box) {
+  chosen = box.name;
+  for (const button of document.querySelectorAll(".picture button")) button.setAttribute("aria-pressed", String(button.title === chosen));
+  if (!(await runBatch())) return;
+  const names = [box.name, ...box.parameters];
+  showArrays(names.flatMap((name) => [name, `${name}:gradient`]), `${box.name} = ${box.formula || box.type}`);
+}
+
+function statistics(arrays) {
+  return table(["", "shape", "min", "max", "mean", "deviation", "zeros"], arrays.map((one) => [
+    element("button", {type: "button", onclick: () => showPictures(one.name)}, one.name), `(${one.shape.join(", ")})`,
+    short(one.min), short(one.max), short(one.mean), short(one.deviation), `${short(100 * one.zeros / (one.elements || 1), 3)} %`]));
+}
+
+function showArrays(names, title) {
+  const arrays = names ? values.arrays.filter((one) => names.includes(one.name)) : values.arrays;
+  $("value").replaceChildren(
+    element("p", {class: "quiet"}, `${title ? title + ", " : ""}the first ${values.rows} rows of ${values.split}, ${values.trained ? "present" : "initial"} weights`),
+    element("div", {class: "wide"}, statistics(arrays)), element("div", {id: "value-pictures", class: "pictures"}));
+  if (arrays.length) showPictures(arrays[0].name);
+}
+
+function showPictures(name) {
+  const picture = (as, alt) => element("img", {alt, src: `/api/value.svg?${new URLSearchParams({name, as, version: ++version})}`});
+  $("value-pictures").replaceChildren(element("figure", {}, picture("histogram", `Histogram of ${name}`)),
+    element("figure", {}, picture("heat", `Heat map of ${name}`)));
+}
+
+$("look").addEventListener("click", async () => { if (await runBatch()) showArrays(null, ""); });
+
+// ---- the memory plan, with a cursor in time
+
+const kKinds = ["parameter", "activation", "workspace", "metric", "counter", "slot", "data", "constant"];
+const kindColour = (kind) => colour([0, 1, 2, 3, 4, 5, 6, 7][Math.max(0, kKinds.indexOf(kind))]);
+
+const loadPlan = guarded(async () => {
+  if (!isSeen() || !state.check || plannedText === state.text) return;
+  plannedText = state.text;
+  plan = await ask("/api/plan");
+  plan.starts = [];
+  plan.steps = 0;
+  for (const phase of plan.phases) {
+    plan.starts.push(plan.steps);
+    plan.steps += Math.max(1, phase.steps.length);
+  }
+  $("cursor").max = Math.max(0, plan.steps - 1);
+  drawPlan();
+  showRegions();
+});
+
+const lives = (block, step) => block.from <= step && step < block.to;
+
+function drawPlan() {
+  if (!plan || !$("plan").clientWidth) return;
+  const {context, width, height} = prepared($("plan")), left = 66, bottom = 26, top = 6, step = Number($("cursor").value);
+  const passing = plan.blocks.filter((block) => block.to - block.from < plan.steps);
+  const low = passing.length ? Math.min(...passing.map((block) => block.offset)) : 0, high = Math.max(plan.arena_bytes, low + 1);
+  const x = (at) => left + (width - left - 8) * at / plan.steps, y = (at) => height - bottom - (height - bottom - top) * (at - low) / (high - low);
+  for (const block of plan.blocks) {
+    const y0 = y(block.offset + block.bytes), y1 = y(Math.max(block.offset, low));
+    if (block.offset + block.bytes <= low) continue;
+    context.globalAlpha = lives(block, step) ? 1 : 0.45;
+    context.fillStyle = kindColour(block.kind);
+    context.fillRect(x(block.from), y0, Math.max(1, x(block.to) - x(block.from) - 0.5), Math.max(0.6, y1 - y0 - 0.4));
+    if (y1 - y0 > 13 && x(block.to) - x(block.from) > 30) {
+      context.globalAlpha = 1;
+      context.fillStyle = style("--card");
+      context.save();
+      context.beginPath(); context.rect(x(block.from), y0, x(block.to) - x(block.from), y1 - y0); context.clip();
+      context.fillText(block.name, x(block.from) + 4, (y0 + y1) / 2 + 4);
+      context.restore();
+    }
+  }
+  context.globalAlpha = 1;
+  context.fillStyle = style("--quiet");
+  context.textAlign = "right";
+  for (let i = 0; i <= 4; i++) context.fillText(bytes(Math.round(low + (high - low) * i / 4)), left - 6, y(low + (high - low) * i / 4) + 4);
+  context.textAlign = "left";
+  plan.phases.forEach((phase, i) => {
+    const end = plan.starts[i + 1] ?? plan.steps;
+    context.strokeStyle = style("--line");
+    context.beginPath(); context.moveTo(x(plan.starts[i]), top); context.lineTo(x(plan.starts[i]), height - 8); context.stroke();
+    if (x(end) - x(plan.starts[i]) > 40) context.fillText(phase.name, x(plan.starts[i]) + 4, height - 9);
+  });
+  context.strokeStyle = style("--ink");
+  context.lineWidth = 1.5;
+  context.beginPath(); context.moveTo(x(step + 0.5), top); context.lineTo(x(step + 0.5), height - bottom); context.stroke();
+  const phase = plan.starts.findLastIndex((start) => start <= step);
+  const live = plan.blocks.filter((block) => lives(block, step) && block.to - block.from < plan.steps);
+  const total = live.reduce((sum, block) => sum + block.bytes, 0);
+  $("cursor-text").textContent = `${plan.phases[phase]?.name}: ${plan.phases[phase]?.steps[step - plan.starts[phase]] ?? "nothing"}; ` +
+    `${bytes(total)} live, beside ${bytes(low)} that live always; arena ${bytes(plan.arena_bytes)}, lower bound ${bytes(plan.lower_bound)}`;
+  $("plan-legend").replaceChildren(...kKinds.filter((kind) => plan.blocks.some((block) => block.kind === kind)).map((kind) => {
+    const swatch = element("i");
+    swatch.style.background = kindColour(kind);
+    const sum = plan.blocks.filter((block) => block.kind === kind).reduce((total, block) => total + block.bytes, 0);
+    return element("span", {}, swatch, `${kind} ${bytes(sum)}`);
+  }));
+  const largest = live.sort((a, b) => b.bytes - a.bytes).slice(0, 8);
+  $("live-values").replaceChildren(table(["live there", "kind", "type", "bytes", "offset"],
+    largest.map((one) => [one.name, one.kind, one.type, one.bytes.toLocaleString("en"), one.offset.toLocaleString("en")])));
+}
+$("cursor").addEventListener("input", drawPlan);
+$("plan").addEventListener("pointermove", (event) => {
+  if (!plan || event.buttons === 0 && event.pointerType === "mouse" && !event.shiftKey) return;
+  const box = $("plan").getBoundingClientRect();
+  $("cursor").value = Math.floor((event.clientX - box.left - 66) / (box.width - 74) * plan.steps);
+  drawPlan();
+});
+new ResizeObserver(drawPlan).observe($("plan"));
+onNight(drawPlan);
+
+function showRegions() {
+  const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? `${one.chains} chains` : `${one.stages} stages, ${one.row_steps} steps over rows`, one.tiling, bytes(one.bytes_in_tiles)]);
+  $("regions").replaceChildren(rows.length ? table(["phase", "steps", "parts", "tiling", "never in the arena"], rows) : element("p", {class: "quiet"}, "No steps run as one."),
+    ...[...plan.notes, ...plan.fallbacks].map((note) => element("p", {class: "quiet"}, note)));
+}
+
+// ---- verify
+
+$("verify").addEventListener("click", guarded(async () => {
+  tell(null);
+  $("verified").textContent = "verifying…";
+  try {
+    const report = await post("/api/verify");
+    const worst = report.ops[0];
+    $("verified").replaceChildren(report.passed
+      ? element("p", {}, `verified: ${report.values.toLocaleString("en")} values in ${report.steps} steps of training, ${report.evaluation_steps} of evaluation; ` +
+          (worst && worst.worst > 0 ? `worst ${short(worst.worst, 2)} of the tolerance (${worst.node})` : "all equal"))
+      : element("pre", {class: "command"}, report.difference),
+      element("div", {class: "wide"}, table(["op", "steps", "values", "worst"], report.ops.map((op) => [op.op, String(op.steps), op.values.toLocaleString("en"), short(op.worst, 2)]))));
+  } catch (error) {
+    $("verified").textContent = "";
+    throw error;
+  }
+}));
+
+on("check", () => { values = null; showGraph(); loadPlan(); });
+on("view", (view) => { if (view === "understand") { showGraph(); loadPlan().then(drawPlan); } });

@@ -1,0 +1,122 @@
+// watch.js: the view of a training as it goes: curves, what the model makes of its rows, predictions.
+import {$, colour, element, guarded, onNight, post, table, tell} from "./common.js";
+import {Curves} from "./curves.js";
+import {on, state} from "./state.js";
+
+const curves = new Curves($("curves"), (zoomed) => { $("unzoom").hidden = !zoomed; });
+const isSeen = () => !$("watch").hidden;
+
+// ---- curves
+
+const kDashes = [[], [6, 3], [2, 3]];
+const kSplits = ["train", "validation", "test"];
+
+function valueOf(point, split, metric) {
+  if (split !== "train") return point[split]?.[metric];
+  return metric === "loss" ? point.loss : undefined;
+}
+
+function seriesOf(name, points, metric, first, width) {
+  const made = [];
+  kSplits.forEach((split, i) => {
+    const there = points.filter((point) => valueOf(point, split, metric) !== undefined);
+    if (there.length)
+      made.push({name: name ? `${name} ${split}` : split, colour: colour(first + (name ? 0 : i)), dash: kDashes[name ? i : 0], width,
+        x: there.map((point) => point.epoch), y: there.map((point) => valueOf(point, split, metric) ?? NaN)});
+  });
+  return made;
+}
+
+function drawCurves() {
+  const metric = $("metric").value || "loss";
+  const series = seriesOf("", state.points, metric, 0, 1.8);
+  let i = 3;
+  for (const [run, points] of state.others) series.push(...seriesOf(run, points, metric, i++, 1.2));
+  curves.set(series);
+  $("legend").replaceChildren(...series.map((one) => {
+    const swatch = element("i");
+    swatch.style.background = one.colour;
+    return element("span", {}, swatch, one.name);
+  }));
+  $("curves").setAttribute("aria-label", `Curves of ${metric}: ` + (series.map((one) => `${one.name} ${one.y.at(-1)}`).join(", ") || "none yet"));
+}
+
+for (const axis of ["x", "y"]) $(`log-${axis}`).addEventListener("change", (event) => curves.setLog(axis, event.target.checked));
+$("unzoom").addEventListener("click", () => curves.setZoom(null));
+$("metric").addEventListener("change", drawCurves);
+
+// ---- pictures of the model, made by the studio between two steps
+
+const kTitles = {surface: "Surface, and the target beside it", confusion: "Confusion: true down, predicted across",
+  misclassified: "Misclassified", predicted: "Predicted beside true", residuals: "Residuals", weights: "Weights",
+  histogram: "Histogram of the weights"};
+let shown = "", busy = 0, version = 0;
+
+function showPictures() {
+  const pictures = state.training.facts.pictures || [];
+  const key = pictures.join() + state.training.run;
+  if (key !== shown) {
+    shown = key;
+    $("pictures").replaceChildren(...pictures.map((what) => element("figure", {"data-what": what},
+      element("figcaption", {}, kTitles[what] || what), element("img", {alt: kTitles[what] || what, width: 640, height: 400}))));
+  }
+  refresh();
+}
+
+// One after the other, and the next round only when this one is there: a slow picture slows no training down.
+async function refresh() {
+  if (busy || !isSeen() || ["idle", "loading"].includes(state.training.state)) return;
+  busy = 1;
+  version++;
+  for (const figure of [...$("pictures").children]) {
+    const image = figure.lastElementChild;
+    const query = new URLSearchParams({what: figure.dataset.what, split: $("split").value, version});
+    const next = new Image();
+    next.alt = image.alt;
+    next.src = `/api/picture.svg?${query}`;
+    try {
+      await next.decode();
+      image.replaceWith(next);
+      figure.hidden = false;
+    } catch {
+      figure.hidden = next.naturalWidth === 0 && !image.complete;
+    }
+  }
+  busy = 0;
+}
+$("split").addEventListener("change", refresh);
+let refreshed = 0;
+function refreshLive() {
+  if (!$("live").checked || performance.now() - refreshed < 700) return;
+  refreshed = performance.now();
+  refresh();
+}
+
+// ---- predictions
+
+$("predict").addEventListener("click", guarded(async () => {
+  tell(null);
+  const answer = await post("/api/predict", {rows: $("rows").value.trimEnd() + "\n"});
+  $("predictions").replaceChildren(table(answer.columns, answer.predictions.slice(0, 1000).map((row) => row.map(String))));
+}));
+
+on("training", () => {
+  const {facts, state: now} = state.training;
+  const names = ["loss", ...(facts.metrics || [])];
+  if ($("metric").dataset.names !== names.join()) {
+    $("metric").dataset.names = names.join();
+    $("metric").replaceChildren(...names.map((name) => element("option", {value: name}, name)));
+  }
+  const splits = ["test", "validation", "train"].filter((split) => facts.splits?.[split]);
+  if ($("split").dataset.names !== splits.join()) {
+    $("split").dataset.names = splits.join();
+    $("split").replaceChildren(...splits.map((name) => element("option", {value: name}, name)));
+  }
+  drawCurves();
+  if (["done", "stopped", "paused", "running", "failed"].includes(now)) showPictures();
+});
+on("points", () => { drawCurves(); refreshLive(); });
+on("progress", refreshLive);
+on("others", drawCurves);
+onNight(drawCurves);
+on("view", (view) => { if (view === "watch") { drawCurves(); showPictures(); } });

@@ -1,0 +1,55 @@
+#include "studio/worker.h"
+
+#include <csignal>
+#include <utility>
+
+namespace graphrun::studio {
+
+// Signals belong to the thread of the server, whose poll() they end.
+Worker::Worker() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Worker::~Worker() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    jobs_.clear();
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void Worker::post(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ends_) jobs_.push_back(std::move(job));
+  }
+  wake_.notify_one();
+}
+
+bool Worker::next(Job& job, bool wait) {
+  std::unique_lock lock(mutex_);
+  if (wait) wake_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
+  if (jobs_.empty()) return false;
+  job = std::move(jobs_.front());
+  jobs_.pop_front();
+  return true;
+}
+
+void Worker::serve(bool wait) {
+  for (Job job; next(job, wait); wait = false) job();
+}
+
+void Worker::run() {
+  for (Job job; next(job, true);) {
+    job();
+    job = nullptr;
+  }
+}
+
+}  // namespace graphrun::studio

@@ -1,0 +1,291 @@
+"""The page of `graphrun studio` in headless Chromium, as its user would use it: a CSV is dropped, a model is made of it,
+trained, watched, paused, exported and asked for predictions; graph, values, memory plan and runs are looked at. Nothing
+is said on the console, and nobody but the studio is asked.
+
+    python3 studio_browser.py GRAPHRUN SOURCES [FOLDER]
+
+FOLDER gets pictures of the page, wide and narrow, on light and on dark. Exit code 77: there is no Chromium.
+"""
+
+import base64
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+class WebSocket:
+    """As much of RFC 6455 as a browser's debugger needs."""
+
+    def __init__(self, url):
+        at = urllib.parse.urlsplit(url)
+        self.socket = socket.create_connection((at.hostname, at.port), timeout=60)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.socket.sendall(f"GET {at.path} HTTP/1.1\r\nHost: {at.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+        self.bytes = b""
+        while b"\r\n\r\n" not in self.bytes:
+            self.bytes += self.socket.recv(65536)
+        self.bytes = self.bytes.split(b"\r\n\r\n", 1)[1]
+
+    def take(self, count):
+        while len(self.bytes) < count:
+            more = self.socket.recv(1 << 20)
+            if not more:
+                raise ConnectionError("the browser has gone")
+            self.bytes += more
+        taken, self.bytes = self.bytes[:count], self.bytes[count:]
+        return taken
+
+    def send(self, text):
+        data, mask = text.encode(), os.urandom(4)
+        size = len(data)
+        head = b"\x81" + (bytes([0x80 | size]) if size < 126 else b"\xfe" + struct.pack(">H", size) if size < 65536
+                          else b"\xff" + struct.pack(">Q", size)) + mask
+        self.socket.sendall(head + bytes(byte ^ mask[i % 4] for i, byte in enumerate(data)))
+
+    def receive(self):
+        text = b""
+        while True:
+            first, second = self.take(2)
+            size = second & 127
+            if size == 126:
+                size, = struct.unpack(">H", self.take(2))
+            elif size == 127:
+                size, = struct.unpack(">Q", self.take(8))
+            data = self.take(size)
+            if first & 15 in (0, 1):
+                text += data
+                if first & 128:
+                    return text.decode()
+
+
+class Browser:
+    """A page in headless Chromium, by the protocol of its developer tools."""
+
+    def __init__(self, program, profile):
+        self.process = subprocess.Popen(
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions",
+             "--disable-background-networking", "--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"],
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        for line in self.process.stderr:
+            if found := re.search(r"ws://\S+", line):
+                break
+        self.socket, self.last, self.session = WebSocket(found.group()), 0, None
+        self.said, self.asked = [], []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log", "DOM"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method, **parameters):
+        self.last += 1
+        message = {"id": self.last, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        self.socket.send(json.dumps(message))
+        while True:
+            answer = json.loads(self.socket.receive())
+            if answer.get("id") == self.last:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.hear(answer)
+
+    def hear(self, event):
+        what, values = event.get("method"), event.get("params", {})
+        if what == "Network.requestWillBeSent":
+            self.asked.append(values["request"]["url"])
+        elif what == "Runtime.exceptionThrown":
+            self.said.append(values["exceptionDetails"].get("exception", {}).get("description") or str(values))
+        elif what == "Runtime.consoleAPICalled":
+            self.said.append(" ".join(str(one.get("value")) for one in values["args"]))
+        elif what == "Log.entryAdded":
+            self.said.append(f"{values['entry']['text']} {values['entry'].get('url', '')}")
+
+    def run(self, script):
+        answer = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True, userGesture=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def until(self, script, seconds=40):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if value := self.run(f"Boolean({script})"):
+                return value
+            time.sleep(0.05)
+        raise TimeoutError(f"not so after {seconds} s: {script}\n{self.run('document.body.innerText')[-1500:]}")
+
+    def click(self, selector):
+        self.until(f"(() => {{ const one = document.querySelector({json.dumps(selector)}); return one && !one.disabled; }})()")
+        self.run(f"document.querySelector({json.dumps(selector)}).click()")
+
+    def look(self, path, width, height, dark):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        time.sleep(0.5)
+        picture = self.call("Page.captureScreenshot", format="png")["data"]
+        pathlib.Path(path).write_bytes(base64.b64decode(picture))
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def coffee(rows):
+    """The table of docs/tutorial.md."""
+    at, lines = 1, ["minutes,start,room,temperature"]
+
+    def next_number():
+        nonlocal at
+        at = at * 16807 % 2147483647
+        return at / 2147483647
+    for _ in range(rows):
+        minutes, start, room = 60 * next_number(), 60 + 40 * next_number(), 15 + 15 * next_number()
+        noise = next_number() + next_number() - 1
+        lines.append(f"{minutes:.1f},{start:.1f},{room:.1f},{room + (start - room) * math.exp(-minutes / 18) + noise:.2f}")
+    return "\n".join(lines) + "\n"
+
+
+def pictures(page, folder, name):
+    if folder:
+        for size, (width, height) in {"wide": (1400, 900), "phone": (390, 844)}.items():
+            for dark in (False, True):
+                page.look(pathlib.Path(folder, f"{name}-{size}-{'dark' if dark else 'light'}.png"), width, height, dark)
+        page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def use(page, url, work, graphrun, folder):
+    page.call("Page.navigate", url=url)
+    page.until("document.documentElement?.dataset.ready === 'yes'")
+    assert page.run("location.search") == "", "the token stays in the address"
+    assert page.run("document.cookie") == "", "scripts see the cookie"
+    pictures(page, folder, "begin")
+
+    # A table is dropped, and a model is made of it.
+    table = json.dumps(coffee(2000))
+    page.run(f"""(() => {{ const data = new DataTransfer(); data.items.add(new File([{table}], "coffee.csv", {{type: "text/csv"}}));
+        document.dispatchEvent(new DragEvent("drop", {{dataTransfer: data, bubbles: true, cancelable: true}})); }})()""")
+    page.until("!document.querySelector('#target-row').hidden")
+    assert page.run("document.querySelector('#target').value") == "temperature"
+    page.click("#make")
+    page.until("document.querySelector('#diagnostics .ok')?.textContent.includes('parameters') && document.querySelector('#text').value.includes('coffee.csv')")
+
+    # A mistake is told where it is, and undone.
+    good = page.run("document.querySelector('#text').value")
+    def write(text):
+        page.run(f"(() => {{ const text = document.querySelector('#text'); text.value = {json.dumps(text)}; text.dispatchEvent(new Event('input')); }})()")
+    write(good.replace('"epochs"', '"epoch"'))
+    page.until("document.querySelector('#diagnostics button')?.textContent.includes('/train')")
+    write(good)
+    page.until("document.querySelector('#diagnostics .ok')")
+
+    # Layers and numbers by controls, both ways.
+    page.click("#add-layer")
+    page.until("document.querySelector('#text').value.includes('\"h1\"') && document.querySelectorAll('.layer').length === 3 && document.querySelector('#diagnostics .ok')")
+    page.run("(() => { const epochs = document.querySelector('[aria-label=\"train.epochs\"]'); epochs.value = 3000000; epochs.dispatchEvent(new Event('change')); })()")
+    page.until("/\"epochs\": 3000000/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
+    pictures(page, folder, "build")
+
+    # Trained, watched, paused, one step, resumed, ended.
+    page.click("#train")
+    page.until("document.querySelector('#state').textContent === 'running'")
+    page.until("document.querySelectorAll('#pictures img').length > 1 && [...document.querySelectorAll('#pictures img')].some((one) => one.naturalWidth > 0)")
+    page.click("#pause")
+    page.until("document.querySelector('#state').textContent === 'paused'")
+    before = page.run("Number(document.querySelector('#steps').textContent.replace(/,/g, ''))")
+    page.click("#step")
+    page.until(f"Number(document.querySelector('#steps').textContent.replace(/,/g, '')) === {before + 1}")
+    page.until("document.querySelector('#state').textContent === 'paused'")
+    page.click("#pause")
+    page.until("document.querySelector('#state').textContent === 'running'")
+    time.sleep(1)
+    page.click("#stop")
+    page.until("document.querySelector('#state').textContent === 'stopped'")
+
+    # Once more from the beginning, to its end: the command that is printed gives the same weights.
+    write(good.replace("\n", "\n", 1))
+    page.until("document.querySelector('#diagnostics .ok')")
+    page.click("#train")
+    page.until("document.querySelector('#state').textContent === 'done'", 90)
+    page.until("/weights [0-9a-f]{16}/.test(document.querySelector('#command').textContent)")
+    command, weights = re.match(r"(.*)\n# weights (\w+)", page.run("document.querySelector('#command').textContent")).groups()
+    again = json.loads(subprocess.run(command.replace("graphrun", str(graphrun), 1).split() + ["--json", "--quiet"], cwd=work,
+                                      check=True, capture_output=True, text=True).stdout)
+    assert again["weights_hash"] == weights, f"{command}: {again['weights_hash']}, the page says {weights}"
+    time.sleep(1.5)
+    pictures(page, folder, "watch")
+
+    page.run("document.querySelector('#rows').value = 'minutes,start,room\\n0,90,20\\n5,90,20\\n20,90,20\\n60,90,20'")
+    page.click("#predict")
+    page.until("document.querySelectorAll('#predictions tbody tr').length === 4")
+    estimate = float(page.run("document.querySelector('#predictions tbody tr:nth-child(3)').lastElementChild.textContent"))
+    assert abs(estimate - 43) < 4, estimate
+
+    page.click("#tab-understand")
+    page.until("document.querySelector('.picture img')?.naturalWidth > 0 && document.querySelectorAll('.picture button').length > 3")
+    page.click(".picture button[title='h']" if page.run("!!document.querySelector(\".picture button[title='h']\")") else ".picture button:nth-of-type(3)")
+    page.until("document.querySelectorAll('#value-pictures img').length === 2 && [...document.querySelectorAll('#value-pictures img')].every((one) => one.naturalWidth > 0)")
+    page.until("document.querySelector('#cursor-text').textContent.includes('arena')")
+    page.click("#verify")
+    page.until("document.querySelector('#verified').textContent.startsWith('verified')", 90)
+    pictures(page, folder, "understand")
+
+    page.click("#tab-keep")
+    page.until("document.querySelectorAll('#runs tbody tr').length === 2")
+    page.click("#runs tbody tr:nth-child(1) input")
+    page.until("document.querySelector('#runs tr.selected')")
+    pictures(page, folder, "keep")
+    page.click("#tab-build")
+    with_weights = page.run("(async () => (await fetch('/api/run-file?run=0002&file=weights.npz')).arrayBuffer().then((one) => one.byteLength))()")
+    assert with_weights > 500, with_weights
+
+
+def main(graphrun, sources, folder=None):
+    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if program is None:
+        print(f"skipped: none of {', '.join(BROWSERS)} is installed")
+        return 77
+    graphrun = pathlib.Path(graphrun).resolve()
+    with tempfile.TemporaryDirectory() as work:
+        studio = subprocess.Popen([graphrun, "studio", "--no-browser"], cwd=work, stdout=subprocess.PIPE, text=True)
+        page = None
+        failures = []
+        try:
+            url = studio.stdout.readline().strip()
+            page = Browser(program, f"{work}/profile")
+            use(page, url, work, graphrun, folder)
+            home = url.split("?")[0]
+            strange = [address for address in page.asked if not address.startswith((home, "blob:", "about:"))]
+            failures = [f"the console says: {line}" for line in page.said] + [f"somebody else is asked: {one}" for one in strange]
+            begin = time.monotonic()
+            studio.send_signal(signal.SIGINT)
+            studio.wait(10)
+            if (took := time.monotonic() - begin) > 2:
+                failures.append(f"Ctrl-C took {took:.2f} s")
+            print("\n".join(failures) or f"{len(page.asked)} requests, all to the studio; nothing on the console")
+            return 1 if failures else 0
+        finally:
+            if page:
+                if not failures and page.said:  # why it has come here
+                    print("\n".join(page.said))
+                page.end()
+            if studio.poll() is None:
+                studio.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:4]))
