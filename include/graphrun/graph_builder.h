@@ -62,6 +62,13 @@ class GRAPHRUN_API GraphBuilder {
   Value input(std::string_view name, std::span<const std::int64_t> shape, DType dtype = DType::f32);
   // `decay`: whether weight_decay and l2 reach it.
   Value parameter(std::string_view name, Shape shape, Init init = Init::zeros(), bool decay = true);
+  // Whether optimizers move a parameter; they do, unless told otherwise.
+  void trainable(Value parameter, bool yes);
+  // What assign() moves, once in each step of training, and nothing else; it is kept with the weights.
+  // `after`: the value is computed from the parameters as the step leaves them, as an average of weights wants it;
+  // otherwise from those that it found, as statistics of what the loss saw.
+  Value state(std::string_view name, Shape shape, Init init = Init::zeros());
+  void assign(Value state, Value value, bool after = false);
   Value constant(double value);
   // An f32 that the host may change between steps (Session::find(name), write): a state that starts from `value`.
   Value runtime_scalar(std::string_view name, double value);
@@ -73,8 +80,15 @@ class GRAPHRUN_API GraphBuilder {
   // An expression of docs/model-format.md over the names given so far: "tanh(x @ W1 + b1)".
   // With "name = " in front the value gets that name.
   Value expression(std::string_view text);
+  // A layer of the registry (docs/ops.md, "Layers"), its parameters named after it. Beside its own attributes it takes
+  // "share", the name of a layer of the same kind whose parameters and attributes it takes, "trainable", and false for
+  // a parameter that it can do without ("bias").
+  Value layer(std::string_view layer, std::string_view name, std::initializer_list<Value> inputs,
+              const AttrList& attributes = {});
   // x @ name.W + name.b: W (in, units) glorot_uniform, b (units) zeros.
   Value dense(std::string_view name, Value x, std::int64_t units, std::string_view activation = {});
+  // The gradient of a float scalar by a value that it was computed from: a value too, which has gradients itself.
+  Value gradient(Value of, Value by);
 
   void name(Value value, std::string_view name);  // a name is given once
   Value find(std::string_view name) const;        // throws Error with the nearest name
@@ -91,5 +105,21 @@ class GRAPHRUN_API GraphBuilder {
 
   std::unique_ptr<Impl> impl_;
 };
+
+// a + b, element by element, with broadcasting as in NumPy; a number is one of the other operand's dtype. The result
+// belongs to the builder of the operands. Throws Error: values of two builders, or of one that is gone.
+GRAPHRUN_API Value operator+(Value a, Value b);
+GRAPHRUN_API Value operator-(Value a, Value b);
+GRAPHRUN_API Value operator*(Value a, Value b);
+GRAPHRUN_API Value operator/(Value a, Value b);
+GRAPHRUN_API Value operator+(Value a, double b);
+GRAPHRUN_API Value operator-(Value a, double b);
+GRAPHRUN_API Value operator*(Value a, double b);
+GRAPHRUN_API Value operator/(Value a, double b);
+GRAPHRUN_API Value operator+(double a, Value b);
+GRAPHRUN_API Value operator-(double a, Value b);
+GRAPHRUN_API Value operator*(double a, Value b);
+GRAPHRUN_API Value operator/(double a, Value b);
+GRAPHRUN_API Value operator-(Value a);
 
 }  // namespace graphrun

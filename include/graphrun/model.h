@@ -89,7 +89,7 @@ struct OptimizerSpec {
   std::string name = "sgd";
   std::vector<std::pair<std::string, double>> attributes = {{"lr", 0.01}};
   std::optional<ScheduleSpec> lr;  // set: used in place of the attribute lr, which then only has to be there
-  // Attributes that the host may change between steps: each is a state, "train/lr", that starts from its value above.
+  // Attributes that the host may change between steps: each is a state, "train:lr", that starts from its value above.
   std::vector<std::string> runtime = {};
 };
 
@@ -121,11 +121,22 @@ struct LrPlateau : Monitor {
   double min_factor = 0;      // the product of all of them stays at least this
 };
 
-struct TrainSpec {
+// One of several losses, with the parameters that it alone moves. An objective sees the parameters of those before it
+// as they have just left them, and no gradient goes through their updates.
+struct ObjectiveSpec {
+  std::string name;  // its loss is told under this name, like a metric
   Value minimize;
+  std::vector<Value> parameters;
+  OptimizerSpec optimizer;
+};
+
+struct TrainSpec {
+  Value minimize;  // by all parameters that are trained, with `optimizer`
   std::vector<MetricSpec> metrics;
   OptimizerSpec optimizer;
-  double clip_norm = 0;  // gradients are scaled down to this norm over all parameters; 0: not at all
+  // In the order in which a step takes them, instead of `minimize` and `optimizer`; the loss of the model is their sum.
+  std::vector<ObjectiveSpec> objectives;
+  double clip_norm = 0;  // gradients are scaled down to this norm over all parameters of an objective; 0: not at all
   std::int64_t epochs = 1;
   std::uint64_t seed = 0;
   bool shuffle = false;                   // training rows in another order each epoch

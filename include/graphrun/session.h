@@ -49,7 +49,8 @@ struct SessionOptions {
 
 struct Metrics {
   double loss = 0;
-  std::vector<std::pair<std::string, double>> values;  // in the model's order
+  // The losses of the objectives, where there are several, then the metrics, each in the model's order.
+  std::vector<std::pair<std::string, double>> values;
 };
 
 // Of the elements of a watched value after a step; what is not finite is counted in `bad` and nowhere else. Class
@@ -63,8 +64,10 @@ struct Statistics {
 struct Report {
   std::int64_t epoch = 0;  // finished epochs
   std::int64_t epochs = 0;
-  std::uint64_t step = 0;               // finished steps
-  double loss = 0;                      // mean over the samples of the epoch so far
+  std::uint64_t step = 0;  // finished steps
+  double loss = 0;         // mean over the samples of the epoch so far
+  std::span<const double> objectives =
+      {};                               // the loss of each in the last step, in the model's order; none: there is one
   const Metrics* validation = nullptr;  // null: not evaluated after this step
   bool due = true;                      // by log_every, or the last; false: made for its validation or `watched` only
   double seconds = 0;                   // of training so far, evaluation apart

@@ -17,6 +17,8 @@ std::vector<LogColumn> columns_of(const Session& session, bool hashes) {
                                     {"seconds", "", "{:.6f}"},
                                     {"steps_per_second", "speed/steps_per_second", "{:.6g}"},
                                     {"loss", "loss/train", "{}"}};
+  for (const ObjectiveSpec& one : session.model().train.objectives)
+    columns.push_back({"train_" + one.name, one.name + "/train", "{}"});
   if (session.has_split("validation")) {
     columns.push_back({"validation_loss", "loss/validation", "{}"});
     for (const std::string& name : session.metric_names())
@@ -67,6 +69,7 @@ void History::report(const Report& report) {
   add(report.seconds);
   add(report.steps_per_second);
   add(report.loss);
+  for (const double loss : report.objectives) add(loss);
   for (std::size_t i = 0; i < metrics_; ++i) {
     if (report.validation == nullptr)
       add({});

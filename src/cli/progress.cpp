@@ -135,6 +135,10 @@ bool Progress::describe(const Report& report, std::size_t room, bool in_short) {
   line_.clear();
   fmt::format_to(std::back_inserter(line_), "epoch {}/{}  loss {:.{}g}", report.epoch, report.epochs, report.loss,
                  digits);
+  for (std::size_t i = 0; i < report.objectives.size(); ++i) {
+    fmt::format_to(std::back_inserter(line_), " {} {:.{}g}", session_.model().train.objectives[i].name,
+                   report.objectives[i], digits);
+  }
   if (line_.size() > room) line_.resize(room);
   const bool timed = line_.size() + time.size() <= room;
   if (timed) room -= time.size();

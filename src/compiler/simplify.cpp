@@ -3,7 +3,7 @@
 //   an elementwise op broadcasts by itself, so a broadcast_to before it goes when the result keeps its type;
 //   an elementwise op of what is only repeated is computed before it is repeated;
 //   a product of a transposed matrix transposes it itself;
-//   reshape and broadcast_to to the same type, cast to the same dtype, and x / 1, are their operand.
+//   reshape and broadcast_to to the same type, cast to the same dtype, x / 1 and stop_gradient are their operand.
 // Every rewrite gives the same bits.
 #include <map>
 #include <optional>
@@ -12,6 +12,7 @@
 #include "compiler/graph_analysis.h"
 #include "compiler/passes.h"
 #include "graph/ops/infer.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/movement.h"
 #include "graphrun/view.h"
@@ -29,7 +30,7 @@ bool is_one(const Node& node) {
 
 bool is_identity(const Graph& graph, const Node& node) {
   const bool candidate = node.op == Op::reshape || node.op == Op::broadcast_to || node.op == Op::cast ||
-                         (node.op == Op::div && is_one(graph[node.inputs[1]]));
+                         node.op == family_op::stop_gradient || (node.op == Op::div && is_one(graph[node.inputs[1]]));
   return candidate && graph[node.inputs[0]].type == node.type;
 }
 

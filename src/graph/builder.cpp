@@ -89,6 +89,14 @@ NodeId Builder::step() {
   return step_;
 }
 
+NodeId Builder::training() {
+  if (training_ == kNoNode) {
+    training_ = make::source(*this, "input", {DType::boolean, {}, 0}).id;
+    rename(training_, "batch.training");
+  }
+  return training_;
+}
+
 void Builder::enter(std::uint32_t phase) {
   if (phase != kShared && phase >= graph_.phases.size()) throw std::logic_error("Builder::enter: no such phase");
   phase_ = phase;

@@ -23,6 +23,7 @@ class Builder final : public NodeFactory {
   NodeId sample_count(DType dtype) override;
 
   NodeId step() override;
+  NodeId training() override;  // made on first use: few models ask
 
   void enter(std::uint32_t phase);                            // nodes added from now on belong to it
   void count_steps(NodeId counter) { step_ = counter; }       // what step() gives from now on
@@ -30,13 +31,14 @@ class Builder final : public NodeFactory {
   void rename(NodeId id, std::string name);                   // throws Error when the name is taken
   NodeId find(std::string_view name) const;                   // kNoNode
   std::string unique(std::string_view stem) const;
+  NodeId training_or_none() const { return training_; }  // kNoNode: nobody has asked
   Graph& graph() { return graph_; }
-  const Graph& graph() const { return graph_; }
+  const Graph& graph() const override { return graph_; }
 
  private:
   Graph& graph_;
   std::uint32_t phase_ = kShared;
-  NodeId step_ = kNoNode;
+  NodeId step_ = kNoNode, training_ = kNoNode;
   SourceRef source_;
   std::map<std::string, NodeId, std::less<>> names_;
   mutable std::map<std::string, int, std::less<>> counters_;

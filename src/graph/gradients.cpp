@@ -31,41 +31,42 @@ Var unbroadcast(Var gradient, const TensorType& wanted) {
 
 }  // namespace
 
-std::vector<NodeId> gradients(ir::Builder& builder, NodeId loss, std::span<const NodeId> wanted) {
-  const TensorType& type = builder.type(loss);
+std::vector<NodeId> gradients(NodeFactory& make, NodeId loss, std::span<const NodeId> wanted) {
+  const TensorType& type = make.type(loss);
   if (type.shape.rank() != 0 || !is_float(type.dtype)) {
     throw Error(ErrorKind::input, "gradient.scalar",
-                fmt::format("'{}' cannot be minimised: it must be a float scalar, not {}", builder.graph()[loss].name,
+                fmt::format("'{}' cannot be minimised: it must be a float scalar, not {}", make.graph()[loss].name,
                             to_string(type)),
                 "mean(...) makes a scalar");
   }
-  return gradients(builder, loss, builder.scalar(1, type.dtype), wanted);
+  return gradients(make, loss, make.scalar(1, type.dtype), wanted);
 }
 
-std::vector<NodeId> gradients(ir::Builder& builder, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
+namespace {
+// By node, those that were there before: its gradient, where one comes to it.
+std::vector<Var> sweep(NodeFactory& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
   // On a path from a wanted node to the output.
-  std::vector<bool> on_path = ir::needed_by(builder.graph(), {&output, 1});
-  const std::vector<bool> depends = ir::depending_on(builder.graph(), wanted);
+  std::vector<bool> on_path = ir::needed_by(make.graph(), {&output, 1});
+  const std::vector<bool> depends = ir::depending_on(make.graph(), wanted);
   std::transform(on_path.begin(), on_path.end(), depends.begin(), on_path.begin(), std::logical_and<>());
   std::vector<Var> gradient(on_path.size());
-  gradient[output] = {&builder, cotangent};
+  gradient[output] = {&make, cotangent};
 
   for (NodeId id = output + 1; id-- > 0;) {
     if (!on_path[id] || gradient[id].id == kNoNode) continue;
-    const ir::Node node = builder.graph()[id];  // a copy: adding nodes moves them
+    const ir::Node node = make.graph()[id];  // a copy: adding nodes moves them
     std::vector<Var> inputs;
     std::vector<bool> input_wanted;
     for (const NodeId input : node.inputs) {
-      inputs.push_back({&builder, input});
-      input_wanted.push_back(on_path[input] && is_float(builder.type(input).dtype));
+      inputs.push_back({&make, input});
+      input_wanted.push_back(on_path[input] && is_float(make.type(input).dtype));
     }
     if (std::find(input_wanted.begin(), input_wanted.end(), true) == input_wanted.end()) continue;
     if (node.def->grad == nullptr) {
       throw Error(ErrorKind::input, "gradient.none",
                   fmt::format("no gradient through '{}' ({}): {}", node.name, node.def->name(), node.def->no_gradient));
     }
-    GradContext context{inputs,       node.attrs,   {&builder, id},
-                        gradient[id], input_wanted, std::vector<Var>(inputs.size())};
+    GradContext context{inputs, node.attrs, {&make, id}, gradient[id], input_wanted, std::vector<Var>(inputs.size())};
     node.def->grad(context);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!input_wanted[i] || context.result[i].id == kNoNode) continue;
@@ -74,14 +75,23 @@ std::vector<NodeId> gradients(ir::Builder& builder, NodeId output, NodeId cotang
       total = total.id == kNoNode ? part : total + part;
     }
   }
+  return gradient;
+}
+}  // namespace
 
+std::vector<NodeId> gradients(NodeFactory& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
+  const std::vector<Var> gradient = sweep(make, output, cotangent, wanted);
   std::vector<NodeId> result;
   for (const NodeId id : wanted) {
-    const Var zero_of{&builder, id};
+    const Var zero_of{&make, id};
     result.push_back(gradient.at(id).id != kNoNode ? gradient[id].id
                                                    : make::broadcast_to(make::like(0, zero_of), zero_of.type()).id);
   }
   return result;
+}
+
+NodeId gradient_or_none(NodeFactory& make, NodeId loss, NodeId wanted) {
+  return sweep(make, loss, make.scalar(1, make.type(loss).dtype), {&wanted, 1})[wanted].id;
 }
 
 }  // namespace graphrun

@@ -7,13 +7,15 @@
 #include <span>
 #include <vector>
 
-#include "graph/builder.h"
+#include "graph/ops/op_def.h"
 
 namespace graphrun {
 
-std::vector<ir::NodeId> gradients(ir::Builder& builder, ir::NodeId loss, std::span<const ir::NodeId> wanted);
+std::vector<ir::NodeId> gradients(NodeFactory& make, ir::NodeId loss, std::span<const ir::NodeId> wanted);
 // The same, starting from a given cotangent of `output` instead of one.
-std::vector<ir::NodeId> gradients(ir::Builder& builder, ir::NodeId output, ir::NodeId cotangent,
+std::vector<ir::NodeId> gradients(NodeFactory& make, ir::NodeId output, ir::NodeId cotangent,
                                   std::span<const ir::NodeId> wanted);
+// The gradient of a float scalar by one node; kNoNode where none comes to it.
+ir::NodeId gradient_or_none(NodeFactory& make, ir::NodeId loss, ir::NodeId wanted);
 
 }  // namespace graphrun

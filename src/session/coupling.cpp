@@ -3,15 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/step/phase_choices.h"
 #include "graph/ir/needed.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
 
 std::string coupled_output(const Model& model) {
-  const ir::Graph& graph = model.graph.impl().graph;
+  const ir::Builder& builder = model.graph.impl().builder;
+  std::optional<ir::Graph> chosen;
+  if (has_phase_choices(builder)) chosen = with_phase_choices(builder, false);
+  const ir::Graph& graph = chosen ? *chosen : builder.graph();
   const std::vector<RowKind> kinds = row_kinds(graph);
   std::vector<bool> is_coupled(graph.size(), false);
   for (ir::NodeId id = 0; id < graph.size(); ++id) {

@@ -39,12 +39,7 @@ void Session::Impl::refuse_in_train(std::string_view call) const {
 
 double Session::Impl::last_loss() {
   const std::optional<std::size_t> index = phase_index("train");
-  if (!index || done[*index] == 0) return std::numeric_limits<double>::quiet_NaN();
-  const StepPhase& phase = compiled.step.phases[*index];
-  const std::uint64_t at = (done[*index] - 1) % static_cast<std::uint64_t>(phase.ring);
-  float value = 0;
-  runnable->read_range(buffer(phase.recorded[0].ring), at * sizeof value, std::as_writable_bytes(std::span(&value, 1)));
-  return static_cast<double>(unsigned_nan(value));
+  return index ? last_record(*index, 0) : std::numeric_limits<double>::quiet_NaN();
 }
 
 bool Session::Impl::losses_finite(std::uint64_t steps) {

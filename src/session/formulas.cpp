@@ -207,6 +207,8 @@ class FormulaGraph {
     std::vector<ir::NodeId> moved(graph.size(), ir::kNoNode);
     moved[graph.phases[0].row_count] = wide.impl().graph.phases[0].row_count;
     moved[impl().step] = wide.impl().step;
+    if (const ir::NodeId flag = impl().builder.training_or_none(); flag != ir::kNoNode)
+      moved[flag] = wide.impl().builder.training();
     for (const ir::NodeId input : impl().inputs) {
       std::vector<std::int64_t> shape(graph[input].type.shape.dims().begin(), graph[input].type.shape.dims().end());
       shape[0] = kBatch;

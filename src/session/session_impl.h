@@ -76,6 +76,9 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
     for (std::uint64_t step = done[index] - n; step < done[index]; ++step) see(step, unsigned_nan(values[step % ring]));
   }
 
+  // session.cpp: what the last step of the phase recorded; NaN before the first.
+  double last_record(std::size_t phase, std::size_t which);
+
   // train.cpp
   Metrics named_metrics(std::size_t evaluation) const;  // values zero
   // Of named_metrics(); allocates nothing. False, and nothing is written: train() was cancelled, or it is too late.

@@ -166,6 +166,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   std::optional<GoodStates> good;
   if (options.trace_not_finite) good.emplace(program(), buffer(phase.counter), *runnable, done[index]);
   GoodStates* const traced = good ? &*good : nullptr;
+  std::vector<double> objectives(phase.recorded.size() - 1);
   const Cancellable cancellable(in_train, cancelled);
 
   // What is due after this step. False: its evaluation was cancelled, and nobody was told.
@@ -175,6 +176,8 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     report.epochs = model.train.epochs;
     report.step = result.steps;
     report.loss = progress.epoch_loss;
+    for (std::size_t i = 0; i < objectives.size(); ++i) objectives[i] = last_record(index, i + 1);
+    report.objectives = objectives;
     report.seconds = result.seconds;
     report.steps_per_second =
         result.seconds > 0 ? static_cast<double>(result.steps - result.first_step) / result.seconds : 0;

@@ -348,6 +348,7 @@ constexpr NamedRule kStructured[] = {
     {family_op::log_softmax, {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis}},
     {family_op::softmax_cross_entropy, {{"FL>F"}, cross_entropy}},
     {Op::reshape, {{"T>T"}, reshape}},
+    {family_op::stop_gradient, {{"T>T"}, same}},
     {Op::broadcast_to, {{"T>T"}, broadcast_to, true}},
     {Op::cast, {{"A>A"}, same, true}},
     {Op::transpose, {{"T>T", PermuteParams::kKind}, permute}},

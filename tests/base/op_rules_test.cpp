@@ -63,6 +63,8 @@ TEST(OpRules, ShapesAndRowsAreHeldTogether) {
   EXPECT_NE(fault(Op::pad, {f32({2})}, f32({5}), PadParams{0, 4, 0}), "");
   EXPECT_NE(fault(Op::pad, {f32({2})}, f32({5}), PadParams{0, std::numeric_limits<std::int64_t>::min(), 0}), "");
   EXPECT_NE(fault(Op::concat, {f32({2}), f32({2})}, f32({5}), AxisParams{0}), "");
+  EXPECT_EQ(fault(*find_op("stop_gradient"), {f32({4, 3}, 1)}, f32({4, 3}, 1)), "");
+  EXPECT_NE(fault(*find_op("stop_gradient"), {f32({4, 3}, 1)}, f32({3, 4}, 1)), "");
   EXPECT_NE(fault(Op::transpose, {f32({2, 2})}, f32({2, 2}), PermuteParams{{1, 1}}), "");
   EXPECT_NE(fault(Op::transpose, {f32({2, 2})}, f32({2, 2}), PermuteParams{{0, -1}}), "");
   EXPECT_NE(fault(Op::sum, {f32({2, 2})}, f32({}), ReduceParams{7, false}), "");

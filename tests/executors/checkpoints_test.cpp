@@ -184,6 +184,36 @@ TEST(Checkpoints, SchedulesClippingAndDroppedBatchesGoOn) {
   }
 }
 
+// Slots of two optimizers, states, and draws by the step.
+TEST(Checkpoints, ObjectivesAndStatesGoOn) {
+  const std::string text = R"json({
+    "format": 1,
+    "data": {"train": {"inline": {"x": [[1], [3], [5], [11], [2]]}}},
+    "inputs": {"x": ["batch", 1]},
+    "states": {"level": {"shape": [1]}, "W.average": {"shape": [2, 1]}},
+    "graph": [
+      "z = random_normal(x, shape=2)",
+      "W = dense(z, units=1)",
+      "judge = dense(W, units=1)",
+      "of_x = dense(x, share=judge)",
+      "one = mean(softplus(judge)) + mean(softplus(-of_x))",
+      "two = mean(softplus(-judge)) + 0.01 * mean(square(W - level))",
+      "assign(level, 0.5 * level + 0.5 * mean(x, axis=0))",
+      "assign(W.average, 0.5 * W.average + 0.5 * W.W, after=true)"
+    ],
+    "outputs": ["W"],
+    "train": {
+      "objectives": {"first": {"minimize": "one", "parameters": ["judge"], "optimizer": {"adam": {"lr": 0.1}}},
+                     "second": {"minimize": "two", "parameters": ["W.W", "W.b"], "optimizer": {"momentum": {"lr": 0.1}}}},
+      "batch": 2, "epochs": 3, "seed": 4, "clip_norm": 2
+    }
+  })json";
+  for (const auto& [name, executor] : test::executors().present) {
+    SCOPED_TRACE(name);
+    expect_bit_exact_from_every_step([&] { return load_model(test::write_model(text)); }, on(name));
+  }
+}
+
 // What they have seen, the best weights and the factor of the learning rate are in the checkpoint.
 TEST(Checkpoints, EarlyStoppingAndLoweredLearningRatesGoOn) {
   for (const bool restores : {false, true}) {

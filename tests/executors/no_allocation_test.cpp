@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "graph/builder.h"
 #include "graph/gradients.h"
 #include "support/allocations.h"
 #include "support/graph_run.h"

@@ -7,6 +7,7 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -37,6 +38,77 @@ TEST(GraphBuilder, LinearRegression) {
   EXPECT_EQ(g.impl().inputs.size(), 2u);
   EXPECT_EQ(g.impl().parameters.size(), 2u);
   EXPECT_EQ(g.impl().no_decay.size(), 1u);
+}
+
+TEST(GraphBuilder, OperatorsOnValues) {
+  Value lost;
+  {
+    GraphBuilder g(4);
+    const Value x = g.input("x", {kBatch, 2});
+    const Value w = g.parameter("w", {2});
+    const auto said = [&](Value value) {
+      const ir::Graph& graph = g.impl().graph;
+      const ir::Node& node = graph[value.id];
+      std::string text(name_of(node.op));
+      for (const ir::NodeId input : node.inputs) {
+        const ir::Node& operand = graph[input];
+        text += " " + (operand.op == Op::constant ? std::to_string(operand.attrs.reals("values")[0]).substr(0, 3)
+                                                  : operand.name);
+      }
+      return text;
+    };
+    EXPECT_EQ(said(x + w), "add x w");
+    EXPECT_EQ(said(x - w), "sub x w");
+    EXPECT_EQ(said(x * w), "mul x w");
+    EXPECT_EQ(said(x / w), "div x w");
+    EXPECT_EQ(said(-x), "neg x");
+    EXPECT_EQ(said(x + 2), "add x 2.0");
+    EXPECT_EQ(said(x - 2), "sub x 2.0");
+    EXPECT_EQ(said(x * 2), "mul x 2.0");
+    EXPECT_EQ(said(x / 2), "div x 2.0");
+    EXPECT_EQ(said(2 + x), "add 2.0 x");
+    EXPECT_EQ(said(2 - x), "sub 2.0 x");
+    EXPECT_EQ(said(2 * x), "mul 2.0 x");
+    EXPECT_EQ(said(2 / x), "div 2.0 x");
+    GraphBuilder moved = std::move(g);
+    EXPECT_EQ(to_string(moved.type(x * x + 1)), "f32(batch, 2)") << "values follow their builder";
+    GraphBuilder other(4);
+    EXPECT_EQ(mistake([&] { x + other.input("x", {kBatch, 2}); }).message, "the value does not belong to this builder");
+    EXPECT_EQ(mistake([&] { x* moved.parameter("v", {3}); }).code, "shape.mismatch");
+    lost = x;
+  }
+  EXPECT_EQ(mistake([&] { lost + lost; }).message, "the value belongs to no builder that is there still");
+  EXPECT_EQ(mistake([] { -Value(); }).message, "the value is empty: it was never given one");
+}
+
+TEST(GraphBuilder, MistakesOfStatesLayersAndGradients) {
+  GraphBuilder g(4);
+  const Value x = g.input("x", {kBatch, 2});
+  const Value w = g.parameter("w", {2});
+  const Value m = g.state("m", {2});
+  const Value h = g.layer("dense", "h", {x}, {{"units", std::int64_t{3}}, {"bias", false}, {"trainable", false}});
+  EXPECT_EQ(to_string(g.type(h)), "f32(batch, 3)");
+  EXPECT_EQ(g.impl().trainable(), std::vector<ir::NodeId>{w.id});
+  EXPECT_EQ(mistake([&] { g.find("h.b"); }).code, "name.unknown");
+  g.trainable(g.find("h.W"), true);
+  EXPECT_EQ(g.impl().trainable().size(), 2u);
+  EXPECT_EQ(mistake([&] { g.trainable(m, true); }).code, "parameter.trainable");
+  EXPECT_EQ(mistake([&] { g.trainable(h, true); }).code, "parameter.trainable");
+  EXPECT_EQ(mistake([&] { g.assign(w, m); }).code, "assign.state");
+  EXPECT_EQ(mistake([&] { g.assign(m, x); }).code, "shape.assign");
+  g.assign(m, m + 1);
+  EXPECT_EQ(mistake([&] { g.assign(m, m); }).code, "assign.twice");
+  EXPECT_EQ(mistake([&] { g.expression("assign(m, m)"); }).code, "assign.alone");
+  EXPECT_EQ(mistake([&] { g.layer("dens", "k", {x}); }).hint, "did you mean 'dense'?");
+  EXPECT_EQ(mistake([&] { g.layer("dense", "k", {x}, {{"share", "g"}}); }).code, "layer.share");
+  EXPECT_EQ(mistake([&] { g.layer("dense", "k", {h}, {{"share", "h"}}); }).code, "shape.share");
+  EXPECT_EQ(mistake([&] {
+              g.layer("dense", "k", {x}, {{"share", "h"}, {"units", std::int64_t{3}}});
+            }).code,
+            "layer.share");
+  EXPECT_EQ(mistake([&] { g.gradient(g.op("sum", {h}), w); }).code, "gradient.independent");
+  EXPECT_EQ(mistake([&] { g.gradient(h, x); }).code, "gradient.scalar");
+  EXPECT_EQ(to_string(g.type(g.gradient(g.op("sum", {h}), x))), "f32(batch, 2)");
 }
 
 TEST(GraphBuilder, NamesAreGivenOnce) {

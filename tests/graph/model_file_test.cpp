@@ -363,6 +363,29 @@ TEST(Overrides, MistakesNameTheSetting) {
   }
 }
 
+TEST(Overrides, TheOptimizerOfAnObjectiveIsChangedLikewise) {
+  const std::string several = replaced(kGood, R"("minimize": "loss",)", R"("objectives": {
+      "one": {"minimize": "loss", "parameters": ["W", "b"], "optimizer": {"sgd": {"lr": 0.1}}},
+      "two": {"minimize": "worst", "parameters": ["y_hat"], "optimizer": {"sgd": {"lr": 0.2}}}},)");
+  const std::string text = replaced(replaced(several, R"("metrics": ["mse", "worst"],)", R"("metrics": ["mse"],)"),
+                                    R"("optimizer": {"sgd": {"lr": 0.1}},
+    "batch")",
+                                    R"("batch")");
+  const auto optimizers = [&](std::vector<std::pair<std::string, std::string>> overrides) {
+    std::string said;
+    for (const ObjectiveSpec& one : load(text, set(std::move(overrides))).train.objectives)
+      said += one.name + " " + one.optimizer.name + " " + std::to_string(one.optimizer.attributes[0].second) + "; ";
+    return said;
+  };
+  EXPECT_EQ(optimizers({}), "one sgd 0.100000; two sgd 0.200000; ");
+  EXPECT_EQ(optimizers({{"train.objectives.two.optimizer", "adam"}}), "one sgd 0.100000; two adam 0.010000; ");
+  EXPECT_EQ(optimizers({{"train.objectives.two.optimizer.adam.lr", "0.5"}}), "one sgd 0.100000; two adam 0.500000; ");
+  EXPECT_EQ(optimizers({{"train.objectives.one.optimizer.sgd.lr", "0.5"}}), "one sgd 0.500000; two sgd 0.200000; ");
+  const std::vector<Diagnostic> found = mistakes_in(text, set({{"train.objectives.two.optimizer.adma.lr", "1"}}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].hint, "did you mean 'adam'?");
+}
+
 TEST(Overrides, AnotherOptimizerTakesThePlaceOfTheFiles) {
   const auto optimizer = [](std::vector<std::pair<std::string, std::string>> overrides) {
     const OptimizerSpec spec = load(kGood, set(std::move(overrides))).train.optimizer;

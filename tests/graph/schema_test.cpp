@@ -48,7 +48,9 @@ TEST(Generated, KeyTables) {
   replace("## The file", file_fields());
   replace("## `inputs`", input_fields());
   replace("## `parameters`", parameter_fields());
+  replace("## `states`", state_fields());
   replace("## `train`", train_fields());
+  replace("## `objectives`", objective_fields());
   replace("## `early_stopping`", early_stopping_fields());
   replace("## `lr_plateau`", lr_plateau_fields());
   expect_generated(path, page);
@@ -72,15 +74,19 @@ const std::string kRich = R"json({
   "parameters": {
     "W": {"shape": [2, 3], "init": {"uniform": [-1, 1]}, "decay": false},
     "V": {"shape": [2, 3], "init": {"normal": 1e0}},
-    "b": {"shape": [3], "init": [0, 1.5, 2]}
+    "b": {"shape": [3], "init": [0, 1.5, 2], "trainable": true}
   },
+  "states": {"m": {"shape": [3]}, "k": {"shape": [], "init": {"constant": 1}}},
   "graph": [
     "h = tanh(x @ W + x @ V + b)",
     {"name": "s", "op": "sum", "inputs": ["h"], "axis": 1, "keepdims": true},
     {"name": "l", "op": "leaky_relu", "inputs": ["h"], "slope": 0.1},
     {"name": "c", "op": "concat", "inputs": ["h", "l"], "axis": 1},
     {"name": "d", "op": "dense", "inputs": ["c"], "units": 4, "activation": "relu", "init": "ones", "bias": false},
-    {"name": "y_hat", "op": "dense", "inputs": ["d"], "units": 1, "activation": null},
+    {"name": "y_hat", "op": "dense", "inputs": ["d"], "units": 1, "activation": null, "trainable": true},
+    {"name": "y_too", "op": "dense", "inputs": ["d"], "share": "y_hat"},
+    "assign(m, 0.9 * m + 0.1 * mean(h, axis=0))",
+    "assign(k, k * 0.5, after=true)",
     "spread = mean(square(s))",
     "loss = mse(y_hat, y) + mean(s)"
   ],
@@ -93,6 +99,17 @@ const std::string kRich = R"json({
     "evaluate_every": 1, "log_every": 1
   }
 })json";
+
+// The same with two objectives.
+std::string of_objectives() {
+  std::string text = kRich;
+  const std::size_t begin = text.find("    \"minimize\""), end = text.find("    \"batch\"");
+  return text.replace(begin, end - begin, R"json(
+    "objectives": {"one": {"minimize": "loss", "parameters": ["W", "d"], "optimizer": {"sgd": {"lr": 0.1}}},
+                   "two": {"minimize": "spread", "parameters": ["b"], "optimizer": {"adam": {"lr": 0.1}}}},
+    "metrics": ["mse"],
+)json");
+}
 
 std::vector<Diagnostic> reader_says(const json::Value& document, bool with_files = true) {
   static const test::TemporaryFolder folder;
@@ -125,7 +142,7 @@ json::Value parsed(const std::string& text) {
 }
 
 std::vector<json::Value> good_documents() {
-  std::vector<json::Value> documents = {parsed(kRich)};
+  std::vector<json::Value> documents = {parsed(kRich), parsed(of_objectives())};
   for (const fs::directory_entry& entry : fs::directory_iterator(source_folder() + "/models")) {
     const std::string file = entry.path().filename().string();
     if (entry.path().extension() != ".json" || file.ends_with(".schema.json")) continue;
@@ -203,6 +220,10 @@ TEST(Schema, AgreesWithTheReaderOnMutations) {
   json::Value rich = parsed(kRich);
   ASSERT_TRUE(reader_says(rich).empty()) << all(reader_says(rich));
   mutate(rich, rich, "", tally);
+  json::Value several = parsed(of_objectives());
+  ASSERT_TRUE(reader_says(several).empty()) << all(reader_says(several));
+  json::Value& train = several.members[static_cast<std::size_t>(several.find("train") - several.members.data())].value;
+  mutate(several, train, "/train", tally);
   EXPECT_GT(tally.both, 500);
   EXPECT_GT(tally.neither, 50);
 }

@@ -35,7 +35,10 @@ Overrides both(Overrides all, const Overrides& more) {
   return all;
 }
 
+const Overrides kTenOfGan = {{"train.epochs", "1"}, {"train.batch", "410"}};
+
 const Known kKnown[] = {{"digits", kTenOfDigits},
+                        {"gan", kTenOfGan},
                         {"linear_regression", kTenEpochs, true},
                         {"logistic_regression", kTenEpochs, true},
                         {"mnist_logreg", kTenBatches, true},

@@ -35,6 +35,15 @@ TEST_P(OnHost, Xor) {
   EXPECT_LT(metric(run.train, "mse"), 1e-3);
 }
 
+TEST_P(OnHost, TheGeneratorDrawsWhatTheDiscriminatorTakesForTrue) {
+  GRAPHRUN_SKIP_WHEN_SANITIZED();
+  GRAPHRUN_REF_AT_NIGHT(GetParam());
+  const Trained run = train("gan", GetParam());
+  EXPECT_NEAR(metric(run.train, "sample_mean"), 3, 0.1);
+  EXPECT_NEAR(metric(run.train, "sample_deviation"), 0.5, 0.1);
+  EXPECT_NEAR(metric(run.train, "discriminator"), 2 * std::log(2.0), 0.1) << "it cannot tell one from the other";
+}
+
 TEST_P(OnHost, Digits) {
   const Trained run = train("digits", GetParam());
   EXPECT_EQ(metric(run.train, "accuracy"), 1);

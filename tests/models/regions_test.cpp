@@ -74,6 +74,7 @@ TEST_P(RegionsOfModels, HoldEveryPhase) {
   GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
   const Session session = open(GetParam(), true, short_run(GetParam()));
   const bool wide = GetParam() == "mnist_mlp";  // its first layer is a product of its own
+  const bool in_turns = GetParam() == "gan";    // the second objective reads rows that the first one's stages made
   for (const Phase& phase : session.program().phases) {
     // A prediction by one product: nothing would stay in a tile.
     if (phase.name.rfind("predict", 0) == 0 && phase.regions.empty()) continue;
@@ -86,13 +87,14 @@ TEST_P(RegionsOfModels, HoldEveryPhase) {
     EXPECT_EQ(region.first(), 0u) << phase.name;
     EXPECT_EQ(region.last, phase.steps.size()) << phase.name;
     for (const Stage& stage : region.stages) {
-      EXPECT_TRUE(stage.stores.empty() || phase.name.rfind("predict", 0) == 0) << phase.name;
+      EXPECT_TRUE(in_turns || stage.stores.empty() || phase.name.rfind("predict", 0) == 0) << phase.name;
     }
   }
   for (const Buffer& buffer : session.program().buffers) {
     const bool activation = buffer.kind == BufferKind::activation && buffer.type.rows > 0 &&
                             !is_state(session.program().buffers[buffer.storage].kind);
-    EXPECT_TRUE(wide || !activation || buffer.name.rfind("predict", 0) == 0) << buffer.name << " is in the arena";
+    EXPECT_TRUE(wide || in_turns || !activation || buffer.name.rfind("predict", 0) == 0)
+        << buffer.name << " is in the arena";
   }
 }
 

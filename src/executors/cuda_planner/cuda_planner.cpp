@@ -7,6 +7,7 @@
 
 #include "executors/cuda_planner/step_plan.h"
 #include "executors/cuda_planner/step_source.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "kernels/cuda/element_grid.h"
@@ -20,7 +21,7 @@ namespace graphrun::cuda {
 namespace {
 
 // The ops of steps for which find_kernel() has no kernel: a new one stands here until it has, and users read so.
-constexpr Op kWithoutKernel[] = {Op::reshape};
+constexpr Op kWithoutKernel[] = {Op::reshape, family_op::stop_gradient};
 
 Machine machine_of(const Target& target) {
   return {target.multiprocessors, target.library_workspace};

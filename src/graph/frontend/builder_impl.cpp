@@ -6,6 +6,8 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <iterator>
+#include <mutex>
 #include <numbers>
 
 #include "graph/ops/make.h"
@@ -62,6 +64,33 @@ bool is_name(std::string_view text) {
          std::find(kWords.begin(), kWords.end(), text) == kWords.end();
 }
 
+namespace {
+// The builders that there are, for operators on values, which carry a number only.
+struct Builders {
+  std::mutex mutex;
+  std::map<std::uint32_t, GraphBuilder::Impl*> by_number;
+};
+Builders& builders() {
+  static Builders all;
+  return all;
+}
+}  // namespace
+
+GraphBuilder::Impl& GraphBuilder::Impl::of(Value value) {
+  if (value.valid()) {
+    const std::lock_guard lock(builders().mutex);
+    if (const auto found = builders().by_number.find(value.owner); found != builders().by_number.end())
+      return *found->second;
+  }
+  fail("value.invalid", value.valid() ? "the value belongs to no builder that is there still"
+                                      : "the value is empty: it was never given one");
+}
+
+GraphBuilder::Impl::~Impl() {
+  const std::lock_guard lock(builders().mutex);
+  builders().by_number.erase(number);
+}
+
 GraphBuilder::Impl::Impl() : number(next_number()) {
   graph.phases.push_back({"model"});
   builder.enter(0);
@@ -71,6 +100,8 @@ GraphBuilder::Impl::Impl() : number(next_number()) {
   builder.rename(step, "batch.step");
   builder.count_steps(step);
   constants = {{"pi", std::numbers::pi}, {"e", std::numbers::e}};
+  const std::lock_guard lock(builders().mutex);
+  builders().by_number.emplace(number, this);
 }
 
 void GraphBuilder::Impl::set_batch(std::int64_t samples) {
@@ -134,7 +165,8 @@ ir::NodeId GraphBuilder::Impl::input(std::string_view name, std::span<const std:
   return id;
 }
 
-ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& shape, Init init, bool decay) {
+ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& shape, Init init, bool decay,
+                                         bool trainable) {
   check_new_name(name);
   check_init(name, shape, init);
   for (const std::int64_t extent : shape.dims()) {
@@ -147,6 +179,7 @@ ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& sha
   parameters.push_back(id);
   inits.emplace(id, std::move(init));
   if (!decay) no_decay.insert(id);
+  if (!trainable) frozen.insert(id);
   return id;
 }
 
@@ -160,6 +193,38 @@ ir::NodeId GraphBuilder::Impl::runtime_scalar(std::string_view name, double valu
   define(name, id);
   runtime.emplace(id, value);
   return id;
+}
+
+ir::NodeId GraphBuilder::Impl::state(std::string_view name, const Shape& shape, Init init) {
+  const ir::NodeId id = parameter(name, shape, std::move(init), true, false);
+  states.insert(id);
+  return id;
+}
+
+void GraphBuilder::Impl::assign(ir::NodeId state, ir::NodeId value, bool after) {
+  const ir::Node& to = graph[state];
+  if (!states.contains(state)) {
+    const bool is_parameter = to.op == Op::parameter;
+    fail("assign.state",
+         fmt::format("{} is {}, only a state can be assigned", to.name,
+                     is_parameter ? "a parameter, which its optimizer moves" : "computed"),
+         is_parameter ? R"(a value that only assignments change is declared in "states")" : "");
+  }
+  if (!(to.type == graph[value].type)) {
+    fail("shape.assign", fmt::format("the state {} is {}, what is assigned is {}", to.name, to_string(to.type),
+                                     to_string(graph[value].type)));
+  }
+  for (const Assignment& other : assignments) {
+    if (other.state == state) fail("assign.twice", fmt::format("{} is assigned twice", to.name), "a step does it once");
+  }
+  assignments.push_back({state, value, after});
+}
+
+std::vector<ir::NodeId> GraphBuilder::Impl::trainable() const {
+  std::vector<ir::NodeId> found;
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(found),
+               [&](ir::NodeId id) { return !frozen.contains(id); });
+  return found;
 }
 
 }  // namespace graphrun

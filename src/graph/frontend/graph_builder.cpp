@@ -9,6 +9,7 @@
 #include "graph/frontend/library/layers.h"
 #include "graph/ops/make.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -93,7 +94,9 @@ Value GraphBuilder::expression(std::string_view text) {
   try {
     const Expression parsed = parse(text);
     if (!parsed.name.empty()) impl().check_new_name(parsed.name);
-    const Findings findings = check({impl()}, parsed);
+    Scope scope{impl()};
+    scope.layers = true;
+    const Findings findings = check(scope, parsed);
     if (!findings.errors.empty()) throw findings.errors.front();
     const ir::NodeId id = build(impl(), parsed);
     if (!parsed.name.empty()) impl().define(parsed.name, id);
@@ -103,10 +106,43 @@ Value GraphBuilder::expression(std::string_view text) {
   }
 }
 
+void GraphBuilder::trainable(Value parameter, bool yes) {
+  const ir::NodeId id = impl().node(parameter);
+  if (impl().graph[id].op != Op::parameter || impl().states.contains(id)) {
+    throw Error(ErrorKind::input, "parameter.trainable",
+                fmt::format("{} is no parameter: only they are trained", impl().graph[id].name));
+  }
+  if (yes) {
+    impl().frozen.erase(id);
+  } else {
+    impl().frozen.insert(id);
+  }
+}
+
+Value GraphBuilder::state(std::string_view name, Shape shape, Init init) {
+  return impl().value(impl().state(name, shape, std::move(init)));
+}
+
+void GraphBuilder::assign(Value state, Value value, bool after) {
+  const ir::NodeId to = impl().node(state);
+  impl().assign(to, impl().node(value), after);
+}
+
+Value GraphBuilder::layer(std::string_view layer, std::string_view name, std::initializer_list<Value> inputs,
+                          const AttrList& attributes) {
+  const Layer& row = row_named("layer", layers(), layer);
+  const std::vector<ir::NodeId> operands = nodes(impl(), inputs);
+  return impl().value(add_layer(impl(), row, name, operands, split_layer_attributes(row, attributes)));
+}
+
+Value GraphBuilder::gradient(Value of, Value by) {
+  return op("gradient", {of, by});
+}
+
 Value GraphBuilder::dense(std::string_view name, Value x, std::int64_t units, std::string_view activation) {
   const ir::NodeId operand = impl().node(x);
   return impl().value(add_layer(impl(), *find_layer("dense"), name, std::span(&operand, 1),
-                                {{"units", units}, {"activation", std::string(activation)}}));
+                                {.attributes = {{"units", units}, {"activation", std::string(activation)}}}));
 }
 
 void GraphBuilder::name(Value value, std::string_view name) {
@@ -124,6 +160,61 @@ const TensorType& GraphBuilder::type(Value value) const {
 
 std::string GraphBuilder::print() const {
   return ir::to_string(impl().graph);
+}
+
+namespace {
+Value combined(std::string_view op, Value a, Value b) {
+  GraphBuilder::Impl& builder = GraphBuilder::Impl::of(a);
+  const ir::NodeId operands[] = {builder.node(a), builder.node(b)};
+  return builder.value(call(builder.builder, op, operands));
+}
+Value number_like(double number, Value of) {
+  GraphBuilder::Impl& builder = GraphBuilder::Impl::of(of);
+  const DType dtype = builder.graph[builder.node(of)].type.dtype;
+  return builder.value(builder.builder.scalar(number, dtype));
+}
+}  // namespace
+
+Value operator+(Value a, Value b) {
+  return combined("add", a, b);
+}
+Value operator-(Value a, Value b) {
+  return combined("sub", a, b);
+}
+Value operator*(Value a, Value b) {
+  return combined("mul", a, b);
+}
+Value operator/(Value a, Value b) {
+  return combined("div", a, b);
+}
+Value operator+(Value a, double b) {
+  return a + number_like(b, a);
+}
+Value operator-(Value a, double b) {
+  return a - number_like(b, a);
+}
+Value operator*(Value a, double b) {
+  return a * number_like(b, a);
+}
+Value operator/(Value a, double b) {
+  return a / number_like(b, a);
+}
+Value operator+(double a, Value b) {
+  return number_like(a, b) + b;
+}
+Value operator-(double a, Value b) {
+  return number_like(a, b) - b;
+}
+Value operator*(double a, Value b) {
+  return number_like(a, b) * b;
+}
+Value operator/(double a, Value b) {
+  return number_like(a, b) / b;
+}
+Value operator-(Value a) {
+  GraphBuilder::Impl& builder = GraphBuilder::Impl::of(a);
+  const ir::NodeId operand = builder.node(a);
+  return builder.value(call(builder.builder, "neg", std::span(&operand, 1)));
 }
 
 }  // namespace graphrun

@@ -12,6 +12,7 @@
 #include "graph/frontend/library/metrics.h"
 #include "graphrun/error.h"
 #include "graphrun/limits.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -54,6 +55,7 @@ class Checker {
   void check_values() {
     if (model_.train.minimize.valid()) check_value("minimize", model_.train.minimize);
     std::set<std::string> told = {"loss"};
+    check_objectives(told);
     for (const MetricSpec& metric : model_.train.metrics) {
       if (metric.value.valid()) check_value(fmt::format("the metric '{}'", metric.name), metric.value);
       if (!metric.value.valid() && find_metric(metric.name) == nullptr) {
@@ -71,6 +73,36 @@ class Checker {
       if (!output.target.empty() && find_input(output.target) == nullptr) {
         report("output.target",
                fmt::format("the output '{}' answers '{}', which is no input", output.name, output.target));
+      }
+    }
+  }
+
+  void check_objectives(std::set<std::string>& told) {
+    const TrainSpec& train = model_.train;
+    if (train.minimize.valid() && !train.objectives.empty()) {
+      report("train.objectives", "train: minimize and objectives are both given", "each objective has its own");
+    }
+    std::map<ir::NodeId, std::string_view> moved_by;
+    for (const ObjectiveSpec& one : train.objectives) {
+      const auto fail = [&](const std::string& what, std::string hint = {}) {
+        report("train.objectives", fmt::format("the objective '{}': {}", one.name, what), std::move(hint));
+      };
+      if (!is_name(one.name)) fail("that is no name", std::string(kNameRule));
+      if (!told.insert(one.name).second) fail("that is told already", "give it another name");
+      check_value(fmt::format("the objective '{}'", one.name), one.minimize);
+      if (one.parameters.empty()) fail("it moves no parameter: there is nothing to train");
+      for (const Value value : one.parameters) {
+        if (value.owner != graph_.number || value.id >= graph_.graph.size()) {
+          check_value(fmt::format("the objective '{}'", one.name), value);
+          continue;
+        }
+        const ir::Node& node = graph_.graph[value.id];
+        if (node.op != Op::parameter || graph_.frozen.contains(value.id)) {
+          fail(fmt::format("{} is no parameter that is trained", node.name));
+        } else if (const auto [entry, fresh] = moved_by.emplace(value.id, one.name); !fresh) {
+          fail(fmt::format("{} is moved by '{}' already", node.name, entry->second),
+               "a parameter belongs to one objective: minimize a sum of losses to move it by both");
+        }
       }
     }
   }
@@ -200,19 +232,25 @@ const MetricSpec* monitored(const Model& model, const std::string& name) {
   }
   return nullptr;
 }
+bool is_objective(const Model& model, std::string_view name) {
+  return std::any_of(model.train.objectives.begin(), model.train.objectives.end(),
+                     [&](const ObjectiveSpec& one) { return one.name == name; });
+}
 }  // namespace
 
 std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor) {
   if (monitor.mode != Monitor::Mode::automatic) return monitor.mode == Monitor::Mode::max;
-  if (monitor.monitor == "loss") return false;
+  if (monitor.monitor == "loss" || is_objective(model, monitor.monitor)) return false;
   const MetricSpec* metric = monitored(model, monitor.monitor);
   if (metric == nullptr || metric->value.valid()) return std::nullopt;
   return find_metric(metric->name)->more_is_better;
 }
 
 std::optional<Diagnostic> monitor_problem(const Model& model, const Monitor& monitor) {
-  if (monitor.monitor != "loss" && monitored(model, monitor.monitor) == nullptr) {
+  if (monitor.monitor != "loss" && !is_objective(model, monitor.monitor) &&
+      monitored(model, monitor.monitor) == nullptr) {
     std::vector<std::string> names = {"loss"};
+    for (const ObjectiveSpec& one : model.train.objectives) names.push_back(one.name);
     for (const MetricSpec& metric : model.train.metrics) {
       for (std::string& told : told_names(model, metric)) names.push_back(std::move(told));
     }

@@ -269,6 +269,13 @@ std::vector<OpDef> movement() {
        .grad = [](GradContext& c) { c.result[0] = make::reshape(c.gradient, c.inputs[0].type().shape); },
        .rows = RowRule::regroup,
        .view = [](const ir::Attrs&, std::span<const TensorType>) { return true; }},
+      {.op = family_op::stop_gradient,
+       .doc = "x, as a number that depends on nothing that is trained: gradients end here",
+       .operands = {"x"},
+       .infer = [](const InferContext& context) { return context.inputs[0]; },
+       .grad = [](GradContext&) {},  // none for any operand
+       .rows = RowRule::regroup,
+       .view = [](const ir::Attrs&, std::span<const TensorType>) { return true; }},
       {.op = Op::broadcast_to,
        .doc = "x repeated along axes of extent 1 and new leading axes",
        .operands = {"x"},

@@ -30,6 +30,9 @@ class NodeFactory {
   virtual ir::NodeId sample_count(DType dtype) = 0;
   // The counter of finished steps (u64 scalar): what draws new numbers each step.
   virtual ir::NodeId step() = 0;
+  // Whether the step is one of training, as a bool scalar.
+  virtual ir::NodeId training() = 0;
+  virtual const ir::Graph& graph() const = 0;
 };
 
 // A node and who made it: what formulas are written with (make.h).

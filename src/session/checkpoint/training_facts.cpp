@@ -109,6 +109,20 @@ std::vector<Fact> training_facts(const Model& model) {
   add(kGraph, graph_text(graph.graph));
   add("minimize", train.minimize.valid() ? graph.graph[train.minimize.id].name : "");
   add("optimizer", optimizer_text(train.optimizer));
+  for (const ObjectiveSpec& one : train.objectives) {
+    std::string moved;
+    for (const Value value : one.parameters) moved += " " + graph.graph[value.id].name;
+    add(fmt::format("objectives.{}", one.name),
+        fmt::format("{} by{}, {}", graph.graph[one.minimize.id].name, moved, optimizer_text(one.optimizer)));
+  }
+  std::string assigned, frozen;
+  for (const auto& one : graph.assignments) {
+    assigned += fmt::format("{}{} = {}{}", assigned.empty() ? "" : ", ", graph.graph[one.state].name,
+                            graph.graph[one.value].name, one.after ? " after" : "");
+  }
+  for (const ir::NodeId id : graph.frozen) frozen += (frozen.empty() ? "" : ", ") + graph.graph[id].name;
+  if (!assigned.empty()) add("assign", assigned);
+  if (!frozen.empty()) add("not trained", frozen);
   add("lr_plateau", plateau_text(train.lr_plateau));
   add("clip_norm", fmt::format("{}", train.clip_norm));
   add("batch", fmt::format("{}", model.graph.batch()));

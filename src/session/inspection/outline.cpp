@@ -13,6 +13,7 @@
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/library/layers.h"
+#include "graph/frontend/objectives.h"
 #include "graph/frontend/step/step_graph.h"
 #include "graph/ir/dot.h"
 #include "graphrun/op.h"
@@ -53,6 +54,7 @@ Formulas formulas_of(const json::Document& canonical) {
     }
     expression::Expression formula = expression::parse(entry.string);
     const std::string name = std::exchange(formula.name, {});
+    if (name.empty()) continue;  // assigns a state
     formulas.emplace(name, expression::text(model.graph.impl(), formula, expression::Attributes::changed));
   }
   return formulas;
@@ -61,7 +63,9 @@ Formulas formulas_of(const json::Document& canonical) {
 class Outlined {
  public:
   Outlined(const Model& model, const Formulas& formulas)
-      : model_(model), impl_(model.graph.impl()), formulas_(formulas), seen_(impl_.graph.size(), 0) {}
+      : model_(model), impl_(model.graph.impl()), formulas_(formulas), seen_(impl_.graph.size(), 0) {
+    for (const Objective& objective : objectives_of(model)) losses_.insert(objective.loss);
+  }
 
   std::vector<OutlineValue> run() {
     find_values();
@@ -90,7 +94,7 @@ class Outlined {
     for (const OutputSpec& output : model_.outputs) found.insert(output.value.id);
     for (const MetricSpec& metric : model_.train.metrics)
       if (metric.value.valid()) found.insert(metric.value.id);
-    if (model_.train.minimize.valid()) found.insert(model_.train.minimize.id);
+    for (const ir::NodeId loss : losses_) found.insert(loss);
     const std::set<ir::NodeId> parameters(impl_.parameters.begin(), impl_.parameters.end());
     for (const ir::NodeId id : found)
       if (impl_.graph[id].op != Op::input && !parameters.contains(id) && !ir::is_number(impl_.graph[id]))
@@ -162,7 +166,7 @@ class Outlined {
   }
 
   Role role_of(ir::NodeId id) const {
-    if (model_.train.minimize.valid() && model_.train.minimize.id == id) return Role::loss;
+    if (losses_.contains(id)) return Role::loss;
     if (std::ranges::any_of(model_.outputs, [&](const OutputSpec& output) { return output.value.id == id; }))
       return Role::output;
     if (std::ranges::any_of(model_.train.metrics,
@@ -174,6 +178,7 @@ class Outlined {
   const Model& model_;
   const GraphBuilder::Impl& impl_;
   const Formulas& formulas_;
+  std::set<ir::NodeId> losses_;
   std::vector<ir::NodeId> computed_;
   std::vector<bool> is_value_, is_parameter_;
   std::vector<std::uint32_t> seen_;

@@ -68,6 +68,7 @@ std::string layer_table() {
                            usual.kind == json::Kind::string ? usual.string : json::line(usual),
                            init.optional ? ", or false: without it" : "");
     }
+    attrs += "<br>" + attributes(common_layer_attributes());
     text +=
         fmt::format("| `{}` | {} | {} | {} |\n", layer.name, operands(layer.operands, false), attrs, cell(layer.doc));
   }
@@ -114,7 +115,9 @@ std::string op_reference() {
       "place.\n\n" +
       dtype_table();
   text +=
-      "\n## Layers\n\n`\"op\"` of an object of the graph only: they bring parameters of their own.\n\n" + layer_table();
+      "\n## Layers\n\n`\"op\"` of an object of the graph, or called as `\"y = dense(…)\"`: they bring parameters of "
+      "their own.\n\n" +
+      layer_table();
   text += "\n## Initialisers\n\n| initialiser | argument | values |\n|---|---|---|\n";
   for (const InitDoc& doc : init_docs()) text += fmt::format("| `{}` | {} | {} |\n", doc.name, doc.argument, doc.doc);
   text += "\n## Optimizers\n\n| optimizer | keys (default) | what it is |\n|---|---|---|\n";

@@ -161,14 +161,23 @@ Json layer_entry(const Layer& layer) {
     }
     schema = described(any_of({words(activations), type("null")}), "a function of one operand; none by default");
   }
+  // Where it shares the parameters of another layer it has its attributes, too.
+  const std::vector<std::string> own = object.required;
+  std::erase_if(object.required, [&](const std::string& name) { return ir::find_attr(layer.attributes, name); });
+  object.add(common_layer_attributes());
   for (const LayerInit& init : layer.inits) {
     object.properties.emplace_back(init.name, init.optional ? any_of({ref("init"), type("boolean")}) : ref("init"));
   }
-  return described(closed(std::move(object.properties), object.required), layer.doc);
+  Json schema = closed(std::move(object.properties), object.required);
+  add(schema, "anyOf",
+      make_array(
+          {make_object({{"required", make_list(own)}}),
+           make_object({{"required", make_list({"share"})}, {"properties", make_object({{"share", ref("name")}})}})}));
+  return described(std::move(schema), layer.doc);
 }
 
 Json entries() {
-  std::vector<Json> forms = {described(type("string"), "name = expression")};
+  std::vector<Json> forms = {described(type("string"), "name = expression, or assign(state, value)")};
   for (const Layer& layer : layers()) forms.push_back(layer_entry(layer));
   for (const Function& function : functions()) forms.push_back(function_entry(function));
   return list_of(any_of(std::move(forms)));
@@ -391,13 +400,22 @@ Json section(const Fields& fields, const Members& values) {
 Json train_section() {
   Json batch = integer(1);
   add(batch, "maximum", make(kMaxBatch));
-  return section(train_fields(), {{"minimize", type("string")},
-                                  {"metrics", list_of(type("string"))},
-                                  {"optimizer", optimizer()},
-                                  {"batch", any_of({std::move(batch), words({"all", "max"})})},
-                                  {"max_memory", any_of({integer(1), type("string")})},
-                                  {"early_stopping", any_of({section(early_stopping_fields(), {}), type("null")})},
-                                  {"lr_plateau", any_of({section(lr_plateau_fields(), {}), type("null")})}});
+  const Json objective =
+      section(objective_fields(),
+              {{"minimize", type("string")}, {"parameters", list_of(type("string"))}, {"optimizer", optimizer()}});
+  Json train =
+      section(train_fields(), {{"minimize", type("string")},
+                               {"objectives", with_names(map_of(objective), 1)},
+                               {"metrics", list_of(type("string"))},
+                               {"optimizer", optimizer()},
+                               {"batch", any_of({std::move(batch), words({"all", "max"})})},
+                               {"max_memory", any_of({integer(1), type("string")})},
+                               {"early_stopping", any_of({section(early_stopping_fields(), {}), type("null")})},
+                               {"lr_plateau", any_of({section(lr_plateau_fields(), {}), type("null")})}});
+  add(train, "anyOf",
+      make_array({make_object({{"required", make_list({"minimize", "optimizer"})}}),
+                  make_object({{"required", make_list({"objectives"})}})}));
+  return train;
 }
 
 }  // namespace
@@ -406,8 +424,10 @@ std::string model_schema() {
   Json root = make_object({{"$schema", make("https://json-schema.org/draft/2020-12/schema")},
                            {"title", make("graphrun model file, format 1")}});
   const Json input = section(input_fields(), {{"dtype", words({"f32", "i32"})}, {"shape", ref("batch_shape")}});
-  const Json parameter =
-      section(parameter_fields(), {{"shape", extents(false)}, {"init", ref("init")}, {"decay", type("boolean")}});
+  const Json parameter = section(
+      parameter_fields(),
+      {{"shape", extents(false)}, {"init", ref("init")}, {"decay", type("boolean")}, {"trainable", type("boolean")}});
+  const Json state = section(state_fields(), {{"shape", extents(false)}, {"init", ref("init")}});
   const Json body = section(file_fields(), {{"$schema", type("string")},
                                             {"format", make_object({{"const", make(std::int64_t{1})}})},
                                             {"name", type("string")},
@@ -416,6 +436,7 @@ std::string model_schema() {
                                             {"data", data_section()},
                                             {"inputs", with_names(map_of(any_of({ref("batch_shape"), input})), 1)},
                                             {"parameters", with_names(map_of(parameter))},
+                                            {"states", with_names(map_of(state))},
                                             {"graph", entries()},
                                             {"outputs", outputs()},
                                             {"train", train_section()}});

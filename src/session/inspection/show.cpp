@@ -12,6 +12,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/canonical.h"
 #include "graph/frontend/format/overrides.h"
+#include "graph/frontend/objectives.h"
 #include "graph/frontend/step/step_graph.h"
 #include "graph/gradients.h"
 #include "graph/ir/dot.h"
@@ -102,6 +103,10 @@ std::string as_text(const Described& described) {
   for (const json::Value& entry : described.canonical.find("graph")->value.items) {
     const std::string line = entry_text(entry);
     const std::string name = line.substr(0, line.find(' '));
+    if (!graph.names.contains(name)) {  // it assigns a state
+      rows.emplace_back(line, "");
+      continue;
+    }
     rows.emplace_back(line, to_string(graph.graph[graph.names.at(name)].type));
   }
   section("graph", rows);
@@ -112,6 +117,11 @@ std::string as_text(const Described& described) {
   section("outputs", rows);
   rows.clear();
   for (const json::Member& member : described.canonical.find("train")->value.members) {
+    if (member.key == "objectives") {
+      for (const json::Member& one : member.value.members)
+        rows.emplace_back("objectives." + one.key, one_line(one.value));
+      continue;
+    }
     rows.emplace_back(member.key, one_line(member.value));
   }
   section("train", rows);
@@ -145,11 +155,13 @@ std::vector<Model> with_assumed_sizes(const std::string& path, const LoadOptions
 // Adds the gradients to the model's own graph, each under the name "W:gradient".
 void add_gradients(Model& model) {
   GraphBuilder::Impl& impl = model.graph.impl();
-  const std::vector<ir::NodeId> found = gradients(impl.builder, model.train.minimize.id, impl.parameters);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (impl.named.contains(found[i]) || impl.graph[found[i]].phase == ir::kShared) continue;
-    const std::string name = impl.graph[impl.parameters[i]].name + ":gradient";
-    if (impl.builder.find(name) == ir::kNoNode) impl.builder.rename(found[i], name);
+  for (const Objective& objective : objectives_of(model)) {
+    const std::vector<ir::NodeId> found = gradients(impl.builder, objective.loss, objective.parameters);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (impl.named.contains(found[i]) || impl.graph[found[i]].phase == ir::kShared) continue;
+      const std::string name = impl.graph[objective.parameters[i]].name + ":gradient";
+      if (impl.builder.find(name) == ir::kNoNode) impl.builder.rename(found[i], name);
+    }
   }
 }
 

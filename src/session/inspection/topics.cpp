@@ -110,6 +110,7 @@ Topic item_of(const Layer& layer) {
                                                init.optional ? ", or false: without this parameter" : "",
                                                usual.kind == json::Kind::string ? usual.string : json::line(usual)));
   }
+  details += key_rows(common_layer_attributes());
   return {layer.name, layer.doc, details, call_example(layer, true)};
 }
 
@@ -171,7 +172,8 @@ std::vector<TopicKind> topic_kinds() {
   return {{"optimizers", "an optimizer", "the \"optimizer\" of \"train\"", items_of(optimizers())},
           {"schedules", "a schedule", "the \"lr\" of an optimizer; t is the time in the unit named, warmup apart",
            items_of(schedules())},
-          {"layers", "a layer", "the \"op\" of an object of \"graph\"; they bring parameters of their own",
+          {"layers", "a layer",
+           "the \"op\" of an object of \"graph\", or called as \"y = dense(…)\"; they bring parameters of their own",
            items_of(layers())},
           std::move(ops),
           std::move(activations),

@@ -347,6 +347,12 @@ std::vector<Sample> movement() {
   split.operands[0].values = {1, 2, 3, 4, 5, 6};
   split.expected = {1, 2, 3, 4, 5, 6};
   list.push_back(split);
+  for (const TensorType& type : {f32({2, 3}), typed(DType::i32, {6})}) {
+    list.push_back(exact(
+        {.op = "stop_gradient", .name = type.dtype == DType::i32 ? "classes" : "exact", .operands = {{type, 0, 9}}},
+        {0, 1, 2, 3, 4, 5}));
+  }
+  list.push_back(batch_of(3, {.op = "stop_gradient", .name = "partial_rows", .operands = {{rows_f32({5, 3}), 0, 9}}}));
   Sample column = broadcast("exact", f32({2, 1}), {2, 2, 2});
   column.operands[0].values = {1, 2};
   column.expected = {1, 1, 2, 2, 1, 1, 2, 2};

@@ -92,6 +92,7 @@ struct Scope {
   std::set<std::string, std::less<>> broken = {};              // definitions that were reported: their uses are not
   std::map<std::string, std::string, std::less<>> later = {};  // names defined further down, and where
   bool nameless = false;  // an entry that should have given a name was reported: it may be the one that is missed
+  bool layers = false;    // whether a layer may be called, which brings parameters
   bool suggest = true;    // whether a hint is worth the search: of thousands of mistakes, few are shown
 };
 
@@ -115,6 +116,17 @@ ir::NodeId resolve(const Scope& scope, std::string_view name);
 
 // Of an expression that check() passed. Does not give the node its name.
 ir::NodeId build(GraphBuilder::Impl& graph, const Expression& expression);
+
+// Of "assign(m, x, after=true)", which gives no value.
+struct StateAssignment {
+  std::string state;
+  std::size_t at = 0;  // of its name
+  Expression value;
+  bool after = false;
+};
+bool assigns_state(std::string_view text);  // whether it is meant as one
+// Throws ExpressionError.
+StateAssignment state_assignment(GraphBuilder::Impl& graph, const Expression& parsed);
 
 // By term: the values of those in attributes; nothing for "none".
 std::vector<std::optional<AttrValue>> literals(GraphBuilder::Impl& graph, const Expression& expression);

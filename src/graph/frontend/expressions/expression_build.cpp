@@ -9,7 +9,9 @@
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/expressions/fold.h"
 #include "graph/frontend/expressions/operand_notes.h"
+#include "graph/frontend/library/callables.h"
 #include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/layers.h"
 #include "graph/ops/make.h"
 #include "graphrun/variant.h"
 
@@ -73,8 +75,8 @@ Error unknown_name(const Scope& scope, std::string_view name, bool suggest) {
     hint = "true, false and none are values of attributes only";
   } else if (const auto later = scope.later.find(name); later != scope.later.end()) {
     hint = fmt::format("it is defined further down, at {}", later->second);
-  } else if (find_function(name)) {
-    hint = fmt::format("{} is a function: {}(…)", name, name);
+  } else if (find_callable(name)) {
+    hint = fmt::format("{} is {}: {}(…)", name, find_layer(name) ? "a layer" : "a function", name);
   } else if (suggest) {
     std::vector<std::string> names = value_names(scope.graph);
     names.insert(names.end(), scope.broken.begin(), scope.broken.end());
@@ -219,7 +221,27 @@ class Evaluator {
       if (std::optional<AttrValue> value = attribute(argument.value))
         attrs.emplace_back(argument.key, std::move(*value));
     }
+    if (const Layer* row = find_layer(t.word)) return layer(t, *row, std::move(attrs));
     return graphrun::call(graph_.builder, t.word, nodes(t.operands), std::move(attrs));
+  }
+
+  // Its parameters are named after the value that is assigned, or as the attribute "name" says.
+  NodeId layer(const Term& t, const Layer& row, AttrList attrs) {
+    const bool is_whole = &t == &expression_.terms.back();
+    std::string name = is_whole ? expression_.name : "";
+    for (const auto& [key, value] : attrs) {
+      if (const auto* word = std::get_if<std::string>(&value); key == "name" && word && !word->empty()) name = *word;
+    }
+    std::erase_if(attrs, [](const auto& attr) { return attr.first == "name"; });
+    if (name.empty()) {
+      throw ExpressionError(t.at, "layer.name", fmt::format("{} needs a name for its parameters", t.word),
+                            fmt::format("name = {0}(…), or within an expression {0}(…, name=h)", t.word));
+    }
+    const std::vector<NodeId> operands = nodes(t.operands);
+    LayerOptions options = split_layer_attributes(row, attrs);
+    // What is assigned gets its name where it is.
+    if (is_whole && name == expression_.name) return build_layer(graph_, row, name, operands, std::move(options));
+    return add_layer(graph_, row, name, operands, std::move(options));
   }
 
   std::optional<AttrValue> attribute(TermId id) const {
@@ -250,13 +272,23 @@ class Evaluator {
 };
 
 void check_call(const Scope& scope, const Term& t, Findings& findings) {
-  const Function* function = find_function(t.word);
+  const Callable* function = find_callable(t.word);
+  if (function == &assign_call()) {
+    findings.add(ExpressionError(t.at, "assign.alone", "assign(…) gives no value: it stands alone in an entry"));
+    return;
+  }
+  if (!scope.layers && function != nullptr && find_layer(t.word)) {
+    findings.add(ExpressionError(t.at, "layer.place",
+                                 fmt::format("{} brings parameters, which have no place here", t.word),
+                                 "layers stand in \"graph\""));
+    return;
+  }
   if (function == nullptr) {
     if (scope.graph.names.contains(t.word) || scope.graph.constants.contains(t.word)) {
       findings.add(ExpressionError(t.at, "function.unknown", fmt::format("{} is a value, not a function", t.word),
                                    "a product is written with *"));
     } else {
-      findings.add(ExpressionError(t.at, unknown("function", t.word, names_of(functions()))));
+      findings.add(ExpressionError(t.at, unknown("function", t.word, callable_names())));
     }
     return;
   }

@@ -7,7 +7,8 @@
 #include <optional>
 
 #include "graph/frontend/expressions/expression.h"
-#include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/callables.h"
+#include "graph/frontend/library/layers.h"
 
 namespace graphrun::expression {
 namespace {
@@ -125,13 +126,22 @@ class Writer {
 
   std::string call(const Term& term) {
     std::string text = joined(term.word + "(", term.operands);
-    const Function* function = find_function(term.word);
+    const Callable* callable = find_callable(term.word);
     AttrList given;
     for (const Argument& argument : term.attributes) {
       const std::optional<AttrValue>& value = literals_[argument.value];
       if (value) given.emplace_back(argument.key, *value);
     }
-    text += function ? attributes_text(graph_, function->attributes, given, which_) : "";
+    // What a layer takes depends on what else is given: it is said as it was.
+    if (find_layer(term.word)) {
+      for (const ir::AttrDef& def : callable->attributes) {
+        for (const auto& [name, value] : given)
+          if (name == def.name)
+            text += fmt::format(", {}={}", name, std::visit(ToText{graph_}, ir::coerce(def, value)));
+      }
+    } else if (callable) {
+      text += attributes_text(graph_, callable->attributes, given, which_);
+    }
     return text + ")";
   }
 

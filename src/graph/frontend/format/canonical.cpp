@@ -53,6 +53,7 @@ class Canonical {
     if (file_.data_) json::add(out, "data", normalized(*file_.data_->value));
     json::add(out, "inputs", inputs());
     json::add(out, "parameters", parameters());
+    if (!file_.states_.empty()) json::add(out, "states", states());
     json::Value entries = make_array();
     for (const json::Place& entry : file_.graph_) entries.items.push_back(graph_entry(entry));
     json::add(out, "graph", std::move(entries));
@@ -80,6 +81,18 @@ class Canonical {
                 make_object({{"shape", normalized(*find(*p.place.value, "shape"))},
                              {"init", normalized(*find(*p.place.value, "init"))},
                              {"decay", make(p.decay)}}));
+      if (!p.trainable) json::add(out.members.back().value, "trainable", make(false));
+    }
+    return out;
+  }
+
+  json::Value states() const {
+    json::Value out = make_object();
+    for (const ModelFile::Parameter& s : file_.states_) {
+      const json::Value* init = find(*s.place.value, "init");
+      json::add(out, s.name,
+                make_object({{"shape", normalized(*find(*s.place.value, "shape"))},
+                             {"init", init ? normalized(*init) : make("zeros")}}));
     }
     return out;
   }
@@ -104,6 +117,11 @@ class Canonical {
     const json::Value& entry = *at.value;
     json::Value out =
         make_object({{"name", *find(entry, "name")}, {"op", make(layer.name)}, {"inputs", *find(entry, "inputs")}});
+    if (const json::Value* share = find(entry, "share");
+        share && share->kind == json::Kind::string && !share->string.empty()) {
+      json::add(out, "share", *share);  // and nothing else, which the other says
+      return out;
+    }
     const ir::Attrs attrs(layer.attributes, given(at, layer.attributes));
     for (const auto& [name, value] : attrs.list()) {
       const auto* word = std::get_if<std::string>(&value);
@@ -114,6 +132,9 @@ class Canonical {
       const bool as_usual = !value || (value->kind == json::Kind::boolean && value->boolean);
       json::add(out, init.name, as_usual ? json_of(init.fallback) : normalized(*value));
     }
+    const json::Value* trainable = find(entry, "trainable");
+    if (trainable && trainable->kind == json::Kind::boolean && !trainable->boolean)
+      json::add(out, "trainable", make(false));
     return out;
   }
 
@@ -137,6 +158,8 @@ class Canonical {
     json::Value out = make_object();
     for (const Field& field : train_fields()) {
       if (field.name == "early_stopping" || field.name == "lr_plateau") continue;  // which may be left out
+      if (field.name == "objectives" && train.objectives.empty()) continue;
+      if ((field.name == "minimize" || field.name == "optimizer") && !train.objectives.empty()) continue;
       if (field.name == "max_memory" && train.max_memory == 0) continue;
       if (field.get == nullptr) {
         json::add(out, field.name, part_of_train(field.name));
@@ -163,7 +186,8 @@ class Canonical {
 
   json::Value part_of_train(std::string_view key) const {
     if (key == "minimize") return make(file_.minimize_->value->string);
-    if (key == "optimizer") return optimizer();
+    if (key == "optimizer") return optimizer(model_.train.optimizer);
+    if (key == "objectives") return objectives();
     if (key == "batch") return file_.batch_ ? make(*file_.batch_) : make(model_.train.largest_batch ? "max" : "all");
     if (key == "max_memory") return make(static_cast<std::int64_t>(model_.train.max_memory));
     json::Value metrics = make_array();
@@ -171,8 +195,18 @@ class Canonical {
     return metrics;
   }
 
-  json::Value optimizer() const {
-    const OptimizerSpec& spec = model_.train.optimizer;
+  json::Value objectives() const {
+    json::Value out = make_object();
+    for (const ModelFile::Objective& one : file_.objectives_) {
+      json::add(out, one.name,
+                make_object({{"minimize", *one.minimize->value},
+                             {"parameters", *one.parameters->value},
+                             {"optimizer", optimizer(one.optimizer)}}));
+    }
+    return out;
+  }
+
+  static json::Value optimizer(const OptimizerSpec& spec) {
     const OptimizerDef* def = find_row(optimizers(), spec.name);
     const ir::Attrs attrs(def->attributes, {spec.attributes.begin(), spec.attributes.end()});
     json::Value fields = make_object();

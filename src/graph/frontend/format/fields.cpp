@@ -135,6 +135,7 @@ const Fields& file_fields() {
       required("inputs", "the graph's inputs, which `data` provides",
                R"(for instance "inputs": {"x": ["batch", 6], "y": ["batch", 1]})"),
       other("parameters", "trained values; layers add more"),
+      other("states", "values that only assignments of the graph change: [keys](#states)"),
       required("graph", "the values to compute, in order",
                R"j(for instance "graph": ["h = tanh(x @ W)", "loss = mean(square(h - y))"])j"),
       required("outputs", "what the model predicts",
@@ -162,18 +163,27 @@ const Fields& parameter_fields() {
                "shape is `[]`",
                R"(for instance "init": {"normal": 0.1} or "init": "zeros")"),
       other("decay", "if false, `weight_decay` and `l2` do not apply to it", "`true`"),
+      other("trainable", "if false, no optimizer moves it", "`true`"),
+  };
+  return table;
+}
+
+const Fields& state_fields() {
+  static const Fields table = {
+      required("shape", "the extents; `[]` is a scalar", R"(for instance "shape": [4])"),
+      other("init", "as of a parameter", R"(`"zeros"`)"),
   };
   return table;
 }
 
 const Fields& train_fields() {
   static const Fields table = {
-      required("minimize", "the name of the loss: an f32 scalar of the graph",
-               "the name of the loss: a scalar of the graph"),
+      other("minimize", "the name of the loss: an f32 scalar of the graph", "required, unless there are `objectives`"),
       other("metrics", "scalars of the graph, and built-in metrics from [ops.md](ops.md). The loss is always reported",
             "`[]`"),
-      required("optimizer", R"(one of [ops.md](ops.md), with PyTorch's equations and names: `{"adam": {"lr": 0.01}}`)",
-               R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"),
+      other("optimizer", R"(one of [ops.md](ops.md), with PyTorch's equations and names: `{"adam": {"lr": 0.01}}`)",
+            "required, unless there are `objectives`"),
+      other("objectives", "several losses, each with its parameters and its optimizer: [keys](#objectives)"),
       other(
           "batch",
           "samples per step; at most the size of the training split. `\"max\"`: the largest that fits `max_memory`, or "
@@ -203,8 +213,9 @@ const Fields& train_fields() {
           {}, {"exact", "fast"}),
       plain<&TrainSpec::clip_norm>(
           "clip_norm",
-          "before the optimizer, scale the gradients so that their norm over all parameters does not exceed this", 0,
-          {}, true),
+          "before the optimizer, scale the gradients so that their norm over all parameters (of an objective) does not "
+          "exceed this",
+          0, {}, true),
       plain<&TrainSpec::evaluate_every>(
           "evaluate_every",
           "epochs between evaluations of `validation`; without it, only after the last epoch, or after each one if "
@@ -215,6 +226,19 @@ const Fields& train_fields() {
       other("lr_plateau", "lowers the learning rate when `validation` gets no better: [keys](#lr_plateau)"),
       plain<&TrainSpec::log_every>("log_every",
                                    "epochs between reports; without it, chosen so that there are at most 200", 1),
+  };
+  return table;
+}
+
+const Fields& objective_fields() {
+  static const Fields table = {
+      required("minimize", "the name of its loss: an f32 scalar of the graph",
+               "the name of its loss: a scalar of the graph"),
+      required("parameters",
+               R"(what it moves: names of parameters, and of layers for all that they have; `"D"` also stands for )"
+               R"(`D.W` and `D.h1.W`. A parameter belongs to one objective)",
+               R"(for instance "parameters": ["W", "h2"])"),
+      required("optimizer", "its optimizer, as that of `train`", R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"),
   };
   return table;
 }

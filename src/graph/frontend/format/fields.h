@@ -29,7 +29,9 @@ using Fields = std::vector<Field>;
 const Fields& file_fields();
 const Fields& input_fields();
 const Fields& parameter_fields();
+const Fields& state_fields();
 const Fields& train_fields();
+const Fields& objective_fields();
 // Of TrainSpec's parts of these names, which have to be there when their fields are read.
 const Fields& early_stopping_fields();
 const Fields& lr_plateau_fields();

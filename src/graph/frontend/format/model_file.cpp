@@ -49,7 +49,8 @@ ModelFile::ModelFile(json::Reader& reader, ReadArray read_array)
   outputs_ = root.get("outputs");
   if (const auto at = root.get("constants")) read_constants(*at);
   if (const auto at = root.get("inputs")) read_inputs(*at);
-  if (const auto at = root.get("parameters")) read_parameters(*at);
+  if (const auto at = root.get("parameters")) read_parameters(*at, parameter_fields(), parameters_);
+  if (const auto at = root.get("states")) read_parameters(*at, state_fields(), states_);
   if (const auto at = root.get("graph")) read_graph(*at);
   if (const auto at = root.get("train")) read_train(*at);
   // What a misspelt section would have named is no further mistake.
@@ -130,22 +131,27 @@ void ModelFile::read_inputs(const Place& at) {
   inputs_read_ = reader_.errors() == before;
 }
 
-void ModelFile::read_parameters(const Place& at) {
+void ModelFile::read_parameters(const Place& at, const Fields& known, std::vector<Parameter>& to) {
   const ObjectReader object(reader_, at);
   for (const Member* member : object.unread()) {
     Parameter parameter{.name = member->key, .place = at.member(*member), .shape = {}, .init = {}};
     const std::size_t before = reader_.errors();
     ObjectReader fields(reader_, parameter.place);
     if (fields.is_object()) {
-      read_fields(reader_, fields, parameter_fields(), train_);
+      read_fields(reader_, fields, known, train_);
       if (const auto place = fields.get("shape")) parameter.shape = read_shape(reader_, *place).value_or(Shape());
       if (const auto place = fields.get("init"))
         parameter.init = read_init(reader_, *place, read_array_).value_or(Init());
-      parameter.decay = fields.boolean("decay").value_or(true);
+      const auto flag = [&](std::string_view key) {
+        const bool has = std::any_of(known.begin(), known.end(), [&](const Field& field) { return field.name == key; });
+        return !has || fields.boolean(key).value_or(true);
+      };
+      parameter.decay = flag("decay");
+      parameter.trainable = flag("trainable");
       fields.finish();
     }
     if (reader_.errors() == before) {
-      parameters_.push_back(std::move(parameter));
+      to.push_back(std::move(parameter));
     } else {
       broken_.insert(member->key);
     }
@@ -164,9 +170,21 @@ void ModelFile::read_train(const Place& at) {
   ObjectReader train(reader_, at);
   if (!train.is_object()) return;
   read_fields(reader_, train, train_fields(), train_);
-  minimize_ = train.get("minimize");
   metrics_ = train.get("metrics");
-  if (const auto place = train.get("optimizer")) read_optimizer(*place);
+  if (const auto place = train.get("objectives")) {
+    for (const std::string_view key : {"minimize", "optimizer"}) {
+      if (const Member* member = train.find(key)) {
+        train.get(key);
+        reader_.report_key(at, *member, "model.objectives", fmt::format("{} and objectives are both given", key),
+                           "each objective has its own");
+      }
+    }
+    read_objectives(*place);
+  } else {
+    minimize_ = train.require("minimize", "the name of the loss: a scalar of the graph");
+    if (const auto optimizer = train.require("optimizer", R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"))
+      read_optimizer(*optimizer, train_.optimizer);
+  }
   batch_place_ = at;
   if (const auto place = train.get("batch")) read_batch(*place);
   const auto read_part = [&](std::string_view key, auto& part, std::optional<Place>& place, const Fields& fields) {
@@ -236,38 +254,57 @@ std::pair<const Row*, Place> ModelFile::read_choice(const Place& at, std::string
   return {row, at.member(member)};
 }
 
-void ModelFile::read_optimizer(const Place& at) {
+void ModelFile::read_objectives(const Place& at) {
+  ObjectReader object(reader_, at);
+  if (object.is_object() && at.value->members.empty()) {
+    reader_.report(at, "model.objectives", "objectives without one", "\"minimize\" and \"optimizer\" say a single one");
+  }
+  for (const Member* member : object.unread()) {
+    if (!check_name(reader_, at, *member)) continue;
+    Objective one{member->key, at.member(*member), {}, {}, {}};
+    ObjectReader fields(reader_, one.place);
+    if (!fields.is_object()) continue;
+    read_fields(reader_, fields, objective_fields(), train_);
+    one.minimize = fields.get("minimize");
+    one.parameters = fields.get("parameters");
+    if (const auto place = fields.get("optimizer")) read_optimizer(*place, one.optimizer);
+    fields.finish();
+    objectives_.push_back(std::move(one));
+  }
+}
+
+void ModelFile::read_optimizer(const Place& at, OptimizerSpec& to) {
   const auto [optimizer, place] = read_choice(at, "optimizer", R"({"sgd": {"lr": 0.1}})", optimizers());
   if (optimizer == nullptr) return;
   ObjectReader fields(reader_, place);
   if (!fields.is_object()) return;
   ir::AttrSchema schema = optimizer->attributes;
-  train_.optimizer.name = optimizer->name;
-  train_.optimizer.attributes.clear();
-  train_.optimizer.runtime.clear();
+  to.name = optimizer->name;
+  to.attributes.clear();
+  to.runtime.clear();
   for (const ir::AttrDef& def : optimizer->attributes) {
     const auto at_key = fields.get(def.name);
     if (!at_key || !is_runtime(*at_key->value)) continue;
-    read_runtime_attribute(*at_key, def);
+    read_runtime_attribute(*at_key, def, to);
     std::erase_if(schema, [&](const ir::AttrDef& other) { return other.name == def.name; });
   }
   if (const auto lr = fields.get("lr"); lr && lr->value->kind == Kind::object && !is_runtime(*lr->value)) {
-    train_.optimizer.lr = read_schedule(*lr);
-    train_.optimizer.attributes.emplace_back("lr", 0.0);
+    to.lr = read_schedule(*lr);
+    to.attributes.emplace_back("lr", 0.0);
     std::erase_if(schema, [](const ir::AttrDef& def) { return def.name == "lr"; });
   }
   const std::optional<AttrList> attrs = read_attrs(reader_, fields, schema, optimizer->name);
   fields.finish();
   if (!attrs) return;
-  for (const auto& [name, value] : *attrs) train_.optimizer.attributes.emplace_back(name, std::get<double>(value));
+  for (const auto& [name, value] : *attrs) to.attributes.emplace_back(name, std::get<double>(value));
 }
 
-void ModelFile::read_runtime_attribute(const Place& at, const ir::AttrDef& def) {
+void ModelFile::read_runtime_attribute(const Place& at, const ir::AttrDef& def, OptimizerSpec& to) {
   const std::optional<double> number = read_runtime(reader_, at);
   if (!number) return;
   try {
-    train_.optimizer.attributes.emplace_back(def.name, std::get<double>(ir::coerce(def, *number)));
-    train_.optimizer.runtime.emplace_back(def.name);
+    to.attributes.emplace_back(def.name, std::get<double>(ir::coerce(def, *number)));
+    to.runtime.emplace_back(def.name);
   } catch (const Error& error) {
     reader_.report(at, error);
   }

@@ -52,16 +52,24 @@ class ModelFile {
     Shape shape;
     Init init;
     bool decay = true;
+    bool trainable = true;
+  };
+  struct Objective {
+    std::string name;
+    json::Place place;
+    std::optional<json::Place> minimize, parameters;
+    OptimizerSpec optimizer;
   };
 
   bool looks_like_a_model(json::ObjectReader& root);  // false: reported
   void read_constants(const json::Place& at);
   void read_inputs(const json::Place& at);
-  void read_parameters(const json::Place& at);
+  void read_parameters(const json::Place& at, const Fields& fields, std::vector<Parameter>& to);
   void read_graph(const json::Place& at);
   void read_train(const json::Place& at);
-  void read_optimizer(const json::Place& at);
-  void read_runtime_attribute(const json::Place& at, const ir::AttrDef& def);
+  void read_optimizer(const json::Place& at, OptimizerSpec& to);
+  void read_runtime_attribute(const json::Place& at, const ir::AttrDef& def, OptimizerSpec& to);
+  void read_objectives(const json::Place& at);
   std::optional<ScheduleSpec> read_schedule(const json::Place& at);
   // The row that the one key of an object names, and where its numbers stand; null when reported.
   template <class Row>
@@ -84,7 +92,8 @@ class ModelFile {
   std::vector<RuntimeConstant> runtime_constants_;
   std::vector<Input> inputs_;
   bool inputs_read_ = false;
-  std::vector<Parameter> parameters_;
+  std::vector<Parameter> parameters_, states_;
+  std::vector<Objective> objectives_;
   std::vector<json::Place> graph_;
   bool graph_read_ = false;
   std::optional<json::Place> data_, outputs_, minimize_, metrics_, early_stopping_, lr_plateau_;

@@ -15,6 +15,7 @@
 #include "graph/frontend/library/metrics.h"
 #include "graph/frontend/model_check.h"
 #include "graph/ir/needed.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 
 namespace graphrun {
@@ -24,7 +25,6 @@ using expression::ExpressionError;
 using expression::Scope;
 using ir::NodeId;
 using Operands = std::vector<NodeId>;
-using LayerInits = std::map<std::string, std::optional<Init>, std::less<>>;
 using json::Kind;
 using json::Member;
 using json::ObjectReader;
@@ -50,6 +50,7 @@ class ModelBuild {
  public:
   explicit ModelBuild(const ModelFile& file)
       : file_(file), reader_(file.reader_), model_(GraphBuilder()), graph_(model_.graph.impl()), scope_{graph_} {
+    scope_.layers = true;
     if (file.batch_) graph_.set_batch(*file.batch_);
   }
 
@@ -68,6 +69,7 @@ class ModelBuild {
     outputs_broken_ = !file_.outputs_;
     if (file_.outputs_) read_outputs(*file_.outputs_);
     if (file_.minimize_) read_minimize(*file_.minimize_);
+    for (const ModelFile::Objective& objective : file_.objectives_) read_objective(objective);
     if (file_.metrics_) read_metrics(*file_.metrics_);
     if (model_.train.early_stopping) check_monitor(*file_.early_stopping_, *model_.train.early_stopping);
     if (model_.train.lr_plateau) check_monitor(*file_.lr_plateau_, *model_.train.lr_plateau);
@@ -106,9 +108,13 @@ class ModelBuild {
     }
     for (const ModelFile::Parameter& p : file_.parameters_) {
       graph_.builder.at(source(p.place));
-      if (!attempt(p.place, [&] { graph_.parameter(p.name, p.shape, p.init, p.decay); })) {
+      if (!attempt(p.place, [&] { graph_.parameter(p.name, p.shape, p.init, p.decay, p.trainable); })) {
         scope_.broken.insert(p.name);
       }
+    }
+    for (const ModelFile::Parameter& s : file_.states_) {
+      graph_.builder.at(source(s.place));
+      if (!attempt(s.place, [&] { graph_.state(s.name, s.shape, s.init); })) scope_.broken.insert(s.name);
     }
   }
 
@@ -126,7 +132,8 @@ class ModelBuild {
                      fmt::format("an entry of the graph is a string or an object, got {}", name_of(entry.value->kind)),
                      "for instance \"h = tanh(x @ W)\" or {\"name\": \"h\", \"op\": \"tanh\", \"inputs\": [\"x\"]}");
     }
-    if (name.empty()) scope_.nameless = true;
+    const bool gives_none = entry.value->kind == Kind::string && expression::assigns_state(entry.value->string);
+    if (name.empty() && !gives_none) scope_.nameless = true;
     if (!name.empty() && !graph_.names.contains(name)) scope_.broken.insert(name);
   }
 
@@ -134,6 +141,7 @@ class ModelBuild {
     const std::string& text = entry.value->string;
     attempt(entry, [&] {
       const expression::Expression parsed = expression::parse(text);
+      if (parsed.name.empty() && expression::assigns_state(text)) return assign_state(entry, parsed);
       if (parsed.name.empty()) {
         throw ExpressionError(0, "expression.syntax", "an entry of the graph gives its value a name",
                               "write name = expression");
@@ -148,9 +156,25 @@ class ModelBuild {
       for (const ExpressionError& error : findings.errors) reader_.report_inside(entry, error.offset, error);
       reader_.report_more(findings.more);
       if (findings.broken || !findings.errors.empty()) return;
+      if (reader_.errors() != before && find_layer(parsed.terms.back().word)) return;  // it would take the name, too
       const NodeId id = build(graph_, parsed);
       if (reader_.errors() == before) graph_.define(parsed.name, id);
     });
+  }
+
+  void assign_state(const Place& entry, const expression::Expression& parsed) {
+    const expression::StateAssignment assigned = expression::state_assignment(graph_, parsed);
+    const expression::Findings findings = check(scope_, assigned.value);
+    for (const ExpressionError& error : findings.errors) reader_.report_inside(entry, error.offset, error);
+    reader_.report_more(findings.more);
+    if (excused(scope_, assigned.state) || findings.broken || !findings.errors.empty()) return;
+    try {
+      graph_.assign(resolve(scope_, assigned.state), build(graph_, assigned.value), assigned.after);
+    } catch (const ExpressionError&) {
+      throw;
+    } catch (const Error& error) {
+      throw ExpressionError(assigned.at, error);
+    }
   }
 
   void add_object(const Place& entry) {
@@ -174,16 +198,20 @@ class ModelBuild {
                      did_you_mean(*op_name, candidates));
       return;
     }
-    LayerInits inits;
-    if (layer) inits = read_layer_inits(object, *layer);
-    const Entry& entry_of = layer ? static_cast<const Entry&>(*layer) : *function;
-    const std::optional<AttrList> attrs = read_attrs(reader_, object, entry_of.attributes, entry_of.name);
+    LayerOptions options;
+    if (layer) options = read_layer_options(object, *layer);
+    ir::AttrSchema schema = layer ? layer->attributes : function->attributes;
+    if (!options.share.empty()) {
+      for (ir::AttrDef& def : schema) def.required = false;  // the other layer says them
+    }
+    const std::optional<AttrList> attrs = read_attrs(reader_, object, schema, layer ? layer->name : function->name);
     object.finish();
     if (!attrs || !operands || reader_.errors() != before) return;
     attempt(entry, [&] {
       try {
         if (layer) {
-          add_layer(graph_, *layer, *name, *operands, *attrs, std::move(inits));
+          options.attributes = *attrs;
+          add_layer(graph_, *layer, *name, *operands, std::move(options));
         } else {
           graph_.define(*name, call(graph_.builder, *function, *operands, *attrs));
         }
@@ -192,14 +220,16 @@ class ModelBuild {
         for (const NodeId operand : *operands) notes.push_back({operand, {}});
         std::vector<std::string> given;
         for (const auto& attribute : *attrs) given.push_back(attribute.first);
+        if (layer) given.emplace_back("share");
         const std::optional<Place> at = object.get(attribute_at_fault(error, given));
         reader_.report(at ? *at : entry, with_notes(graph_, notes, error));
       }
     });
   }
 
-  LayerInits read_layer_inits(ObjectReader& object, const Layer& layer) {
-    LayerInits inits;
+  LayerOptions read_layer_options(ObjectReader& object, const Layer& layer) {
+    LayerOptions options;
+    LayerInits& inits = options.inits;
     for (const LayerInit& init : layer.inits) {
       const std::optional<Place> at = object.get(init.name);
       if (!at) continue;
@@ -209,7 +239,12 @@ class ModelBuild {
         inits[std::string(init.name)] = std::move(given);
       }
     }
-    return inits;
+    const AttrList common = read_attrs(reader_, object, common_layer_attributes(), layer.name).value_or(AttrList{});
+    for (const auto& [name, value] : common) {
+      if (name == "share") options.share = std::get<std::string>(value);
+      if (name == "trainable") options.trainable = std::get<bool>(value);
+    }
+    return options;
   }
 
   // Nothing when one is unknown or broken.
@@ -257,24 +292,145 @@ class ModelBuild {
     if (!id || !scalar(at, *id, "what is minimized")) return;
     const NodeId roots[] = {*id};
     const std::vector<bool> reached = ir::needed_by(graph_.graph, roots);
-    if (std::none_of(graph_.parameters.begin(), graph_.parameters.end(), [&](NodeId p) { return reached[p]; })) {
+    const std::vector<NodeId> trained = graph_.trainable();
+    if (std::none_of(trained.begin(), trained.end(), [&](NodeId p) { return reached[p]; })) {
+      const bool any =
+          std::any_of(graph_.parameters.begin(), graph_.parameters.end(), [&](NodeId p) { return reached[p]; });
       reader_.report(at, "model.minimize",
-                     fmt::format("{} depends on no parameter: there is nothing to train", at.value->string));
+                     fmt::format("{} depends on no parameter{}: there is nothing to train", at.value->string,
+                                 any ? " that is trainable" : ""));
       return;
     }
-    if (check_gradient(at, *id)) model_.train.minimize = graph_.value(*id);
+    if (check_gradient(at, *id, trained)) model_.train.minimize = graph_.value(*id);
+  }
+
+  void read_objective(const ModelFile::Objective& objective) {
+    if (!told_.insert(objective.name).second) {
+      reader_.report(objective.place, "model.objectives",
+                     fmt::format("the sum of all objectives is told as {}", objective.name), "give it another name");
+      return;
+    }
+    ObjectiveSpec spec{objective.name, {}, {}, objective.optimizer};
+    const std::optional<std::vector<NodeId>> parameters =
+        objective.parameters ? read_objective_parameters(objective) : std::nullopt;
+    const std::optional<NodeId> loss = objective.minimize ? read_value_name(*objective.minimize) : std::nullopt;
+    if (!loss || !scalar(*objective.minimize, *loss, "what is minimized") || !parameters) return;
+    const std::vector<bool> reached = ir::needed_by(graph_.graph, {&*loss, 1}), moved = reached_by_gradients(*loss);
+    for (const NodeId id : *parameters) {
+      spec.parameters.push_back(graph_.value(id));
+      if (reached[id] && moved[id]) continue;
+      reader_.report(
+          *objective.minimize, "model.objectives",
+          fmt::format("{} does not depend on {}, which {} is to move{}", objective.minimize->value->string,
+                      graph_.graph[id].name, objective.name, reached[id] ? ": no gradient comes through to it" : ""),
+          reached[id] ? "stop_gradient, or an op without a gradient, stands between" : "");
+      return;
+    }
+    if (!check_gradient(*objective.minimize, *loss, *parameters)) return;
+    spec.minimize = graph_.value(*loss);
+    model_.train.objectives.push_back(std::move(spec));
+  }
+
+  // By node, those that gradients of the loss come to, where no op on the way lacks one.
+  std::vector<bool> reached_by_gradients(NodeId loss) const {
+    std::vector<bool> reached(graph_.graph.size(), false);
+    reached[loss] = true;
+    for (NodeId id = loss + 1; id-- > 0;) {
+      const ir::Node& node = graph_.graph[id];
+      if (!reached[id] || node.op == family_op::stop_gradient || node.def->grad == nullptr) continue;
+      for (const NodeId input : node.inputs)
+        reached[input] = reached[input] || is_float(graph_.builder.type(input).dtype);
+    }
+    return reached;
+  }
+
+  // Nothing when one was reported or depends on what was.
+  std::optional<std::vector<NodeId>> read_objective_parameters(const ModelFile::Objective& objective) {
+    const Place& list = *objective.parameters;
+    if (!is_array(reader_, list, "parameters are an array of names", R"(for instance ["W", "h2"])")) return {};
+    if (list.value->items.empty()) {
+      reader_.report(list, "model.objectives",
+                     fmt::format("{} moves no parameter: there is nothing to train", objective.name));
+      return {};
+    }
+    std::vector<NodeId> found;
+    bool complete = true;
+    for (std::size_t i = 0; i < list.value->items.size(); ++i) {
+      const Place item = list.item(i);
+      const std::optional<std::string> name = reader_.string(item);
+      const std::vector<NodeId> named = name ? parameters_named(item, *name) : std::vector<NodeId>();
+      complete = complete && !named.empty();
+      for (const NodeId id : named) {
+        if (take_parameter(item, id, objective.name)) continue;
+        complete = false;
+        break;  // of a whole layer one is enough to say
+      }
+      found.insert(found.end(), named.begin(), named.end());
+    }
+    return complete ? std::optional(found) : std::nullopt;
+  }
+
+  // The parameter of that name, or those whose names begin with it and a dot.
+  std::vector<NodeId> parameters_named(const Place& at, const std::string& name) {
+    std::vector<NodeId> found, frozen;
+    for (const NodeId id : graph_.parameters) {
+      const std::string& own = graph_.graph[id].name;
+      const bool is_meant = own == name || own.starts_with(name + ".");
+      if (is_meant) (graph_.frozen.contains(id) ? frozen : found).push_back(id);
+    }
+    if (!found.empty() || excused(scope_, name)) return found;
+    if (!frozen.empty()) {
+      const bool is_state = graph_.states.contains(frozen.front());
+      reader_.report(at, "model.objectives",
+                     fmt::format("{} is {}", name, is_state ? "a state: assignments change it" : "not trainable"));
+      return found;
+    }
+    std::set<std::string> all;
+    for (const NodeId id : graph_.trainable()) {
+      const std::string& own = graph_.graph[id].name;
+      all.insert(own);
+      for (std::size_t dot = own.find('.'); dot != std::string::npos; dot = own.find('.', dot + 1))
+        all.insert(own.substr(0, dot));
+    }
+    const std::vector<std::string> names(all.begin(), all.end());
+    const bool is_value = graph_.names.contains(name);
+    const std::string near = did_you_mean(name, names);
+    reader_.report(at, "model.objectives",
+                   is_value ? fmt::format("{} is no parameter, and none is named after it", name)
+                            : fmt::format("there is no parameter named {}", name),
+                   near.empty() && !names.empty() && names.size() <= 16
+                       ? fmt::format("there are: {}", fmt::join(names, ", "))
+                       : near);
+    return found;
+  }
+
+  // False: reported.
+  bool take_parameter(const Place& at, NodeId id, const std::string& objective) {
+    const auto [entry, fresh] = moved_by_.emplace(id, objective);
+    if (fresh) return true;
+    reader_.report(at, "model.objectives",
+                   entry->second == objective
+                       ? fmt::format("{} is listed twice", graph_.graph[id].name)
+                       : fmt::format("{} is moved by {} already", graph_.graph[id].name, entry->second),
+                   "a parameter belongs to one objective: minimize a sum of losses to move it by both");
+    return false;
   }
 
   // The reverse sweep goes back from the loss through float values; training needs a parameter on its way.
-  bool check_gradient(const Place& at, NodeId loss) {
-    const std::vector<bool> trained = ir::depending_on(graph_.graph, graph_.parameters);
+  bool check_gradient(const Place& at, NodeId loss, const std::vector<NodeId>& parameters) {
+    const std::vector<bool> trained = ir::depending_on(graph_.graph, parameters);
     std::vector<bool> swept(graph_.graph.size(), false);
     swept[loss] = true;
     NodeId last = loss;  // on the way to a parameter
+    bool stopped = false;
     for (NodeId id = loss + 1; id-- > 0;) {
       const ir::Node& node = graph_.graph[id];
       if (!swept[id]) continue;
       if (node.op == Op::parameter) return true;
+      if (node.op == family_op::stop_gradient) {
+        stopped = true;
+        continue;
+      }
       last = id;
       bool on = false;
       for (const NodeId input : node.inputs) {
@@ -282,6 +438,12 @@ class ModelBuild {
         on = on || swept[input];
       }
       if (on && node.def->grad == nullptr) return report_no_gradient(at, node);
+    }
+    if (stopped) {
+      reader_.report(at, "gradient.none",
+                     fmt::format("{} depends on the parameters through stop_gradient only: there is nothing to train",
+                                 at.value->string));
+      return false;
     }
     for (const NodeId input : graph_.graph[last].inputs) {
       if (trained[input]) return report_no_gradient(at, graph_.graph[input]);
@@ -484,7 +646,8 @@ class ModelBuild {
   const ModelFile& file_;
   json::Reader& reader_;
   Model model_;
-  std::set<std::string> told_ = {"loss"};  // names of what a run tells
+  std::set<std::string> told_ = {"loss"};   // names of what a run tells
+  std::map<NodeId, std::string> moved_by_;  // the objective of each parameter that one lists
   GraphBuilder::Impl& graph_;
   Scope scope_;
   bool outputs_broken_ = false;

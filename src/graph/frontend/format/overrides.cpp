@@ -65,7 +65,17 @@ Value parsed(const Override& o) {
   return value;
 }
 
-constexpr std::string_view kOptimizer = "train.optimizer";
+constexpr std::string_view kObjectives = "train.objectives.", kOptimizerKey = ".optimizer";
+
+// The path of the optimizer that a path names or leads into, that of `train` or of an objective; "" when there is none.
+std::string_view optimizer_path(std::string_view path) {
+  const std::size_t begin = path.starts_with(kObjectives) ? kObjectives.size() : 0;
+  const std::size_t key = path.find(kOptimizerKey, begin);
+  const bool of_train = begin == 0 && path.starts_with("train.optimizer");
+  if (key == std::string_view::npos || (begin == 0 && !of_train)) return {};
+  const std::size_t end = key + kOptimizerKey.size();
+  return end == path.size() || path[end] == '.' ? path.substr(0, end) : std::string_view();
+}
 
 // {"adam": {"lr": 0.01}}: what its keys have where nothing is said, and the learning rate that its row shows.
 Value whole_optimizer(const Override& o, const std::string& name) {
@@ -94,7 +104,7 @@ bool is_only(const Value& object, std::string_view key) {
 // The value that is set; of the optimizer a bare name will do, and that of the one that is there keeps its keys.
 Value meant(const Override& o, const Value& old) {
   Value value = parsed(o);
-  if (o.path != kOptimizer || value.kind != Kind::string) return value;
+  if (o.path.empty() || o.path != optimizer_path(o.path) || value.kind != Kind::string) return value;
   return is_only(old, value.string) ? old : whole_optimizer(o, value.string);
 }
 
@@ -164,15 +174,24 @@ class Settings {
  private:
   // A key of an optimizer that the model has not: it can only be meant instead of the one that is there.
   void take_other_optimizer(Override& o) {
-    if (!o.path.starts_with(std::string(kOptimizer) + ".")) return;
-    const std::string_view rest = std::string_view(o.path).substr(kOptimizer.size() + 1);
+    const std::string_view path = optimizer_path(o.path);
+    if (path.empty() || path.size() == o.path.size()) return;
+    const std::string_view rest = std::string_view(o.path).substr(path.size() + 1);
     const std::string name(rest.substr(0, rest.find('.')));
-    Member* train = member_of(root_, "train");
-    Member* old = train == nullptr ? nullptr : member_of(train->value, "optimizer");
+    Member* owner = member_of(root_, "train");
+    std::string pointer = "/train";
+    if (path.starts_with(kObjectives)) {
+      const std::string_view objective =
+          path.substr(kObjectives.size(), path.size() - kObjectives.size() - kOptimizerKey.size());
+      owner = owner == nullptr ? nullptr : member_of(owner->value, "objectives");
+      owner = owner == nullptr ? nullptr : member_of(owner->value, objective);
+      pointer += "/objectives/" + json::escape_pointer(objective);
+    }
+    Member* old = owner == nullptr ? nullptr : member_of(owner->value, "optimizer");
     if (old == nullptr || old->value.kind != Kind::object || old->value.members.size() != 1) return;
     if (is_only(old->value, name)) return;
     old->value = whole_optimizer(o, name);
-    o.pointer = "/train/optimizer";
+    o.pointer = pointer + "/optimizer";
     forget(o.pointer, false);
   }
 

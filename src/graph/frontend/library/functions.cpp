@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/gradients.h"
 #include "graph/ops/make.h"
 #include "graphrun/error.h"
 
@@ -107,12 +108,50 @@ Var dropout(Operands x, const ir::Attrs& attrs) {
   return op("dropout", {x[0], step_of(x[0])}, attrs.list());
 }
 
-// Draws of the operand's shape.
+// Draws of the operand's shape, or of so many to a row of it.
 Var draw(std::string_view name, Operands x, const ir::Attrs& attrs) {
-  const TensorType type = x[0].type();
+  TensorType type = x[0].type();
   AttrList all = attrs.list();
+  std::erase_if(all, [](const auto& attr) { return attr.first == "shape"; });
+  if (const Axes& extents = attrs.integers("shape"); !extents.empty()) {
+    if (*std::min_element(extents.begin(), extents.end()) < 1) {
+      throw ir::AttrError("shape", "attribute.range", "'shape' must be extents >= 1", "the batch is not among them");
+    }
+    Axes whole = extents;
+    if (type.rows > 0) whole.insert(whole.begin(), kBatch);
+    type = {DType::f32, Shape(whole), type.rows > 0};
+  }
   all.insert(all.end(), {{"shape", make::dims(type.shape)}, {"rows", type.rows}});
   return op(name, {step_of(x[0])}, all);
+}
+
+// d(y)/d(x), as nodes: it can be differentiated again.
+Var gradient(Operands x, const ir::Attrs&) {
+  const TensorType y = x[0].type(), by = x[1].type();
+  if (y.shape.rank() != 0 || !is_float(y.dtype)) {
+    throw Error(ErrorKind::input, "gradient.scalar",
+                fmt::format("the gradient is of a float scalar, got {}", to_string(y)),
+                "sum(...) makes one: of values that have nothing to do with each other, each has its own gradient");
+  }
+  if (!is_float(by.dtype)) {
+    throw Error(ErrorKind::input, "gradient.float", fmt::format("the gradient is by a float, got {}", to_string(by)));
+  }
+  const ir::NodeId found = gradient_or_none(*x[0].make, x[0].id, x[1].id);
+  if (found == ir::kNoNode) {
+    throw Error(ErrorKind::input, "gradient.independent",
+                "the first operand does not depend on the second one: there is no gradient",
+                "the second is a value that the first was computed from; stop_gradient ends a gradient");
+  }
+  return {x[0].make, found};
+}
+
+Var in_training(Operands x, const ir::Attrs&) {
+  const TensorType a = x[0].type(), b = x[1].type();
+  if (!(a == b)) {
+    throw Error(ErrorKind::input, "shape.mismatch",
+                fmt::format("what stands for the other must be like it: {} and {}", to_string(a), to_string(b)));
+  }
+  return op("where", {{x[0].make, x[0].make->training()}, x[0], x[1]});
 }
 
 Function made(std::string_view name, std::string_view doc, std::vector<std::string_view> operands,
@@ -124,6 +163,8 @@ std::vector<Function> made_of_ops() {
   const ir::AttrSchema reduction = {
       {.name = "axis", .fallback = Axes{}, .doc = "axis or list of axes, negative from the end; none: all"},
       {.name = "keepdims", .fallback = false, .doc = "keep reduced axes with extent 1"}};
+  const ir::AttrDef extents{
+      .name = "shape", .fallback = Axes{}, .doc = "extents of a row, in place of those of `like`; none: the same"};
   return {
       made(
           "sum", "sum over axes; bool counts as 0 and 1", {"x"},
@@ -154,11 +195,17 @@ std::vector<Function> made_of_ops() {
       made("random_uniform", "numbers in [low, high) in the shape of `like`, new ones each step", {"like"},
            [](Operands x, const ir::Attrs& attrs) { return draw("random_uniform", x, attrs); },
            {{.name = "low", .fallback = 0.0, .doc = "smallest"},
-            {.name = "high", .fallback = 1.0, .doc = "upper end, not reached"}}),
+            {.name = "high", .fallback = 1.0, .doc = "upper end, not reached"},
+            extents}),
       made("random_normal", "numbers of the normal distribution in the shape of `like`, new ones each step", {"like"},
            [](Operands x, const ir::Attrs& attrs) { return draw("random_normal", x, attrs); },
            {{.name = "mean", .fallback = 0.0, .doc = "mean"},
-            {.name = "deviation", .fallback = 1.0, .doc = "standard deviation", .low = 0.0}}),
+            {.name = "deviation", .fallback = 1.0, .doc = "standard deviation", .low = 0.0},
+            extents}),
+      made("gradient", "the gradient of the scalar y by x, a value like any other; it can be differentiated again",
+           {"y", "x"}, gradient),
+      made("in_training", "x in steps of training, otherwise `otherwise`: in evaluation and prediction",
+           {"x", "otherwise"}, in_training),
       made("mse", "mean((prediction - target)^2)", {"prediction", "target"},
            [](Operands x, const ir::Attrs&) { return mean_over(make::square(difference("mse", x))); }),
       made("accuracy",

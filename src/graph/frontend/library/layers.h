@@ -15,12 +15,19 @@
 
 namespace graphrun {
 
+using LayerInits = std::map<std::string, std::optional<Init>, std::less<>>;  // nothing: without that parameter
+
 struct LayerCall {
   GraphBuilder::Impl& graph;
   std::string_view name;
   std::span<const ir::NodeId> operands;
   const ir::Attrs& attrs;
-  const std::map<std::string, std::optional<Init>, std::less<>>& inits;  // nothing: without that parameter
+  const LayerInits& inits;
+  std::string_view share = {};  // the layer whose parameters it takes; empty: it has its own
+  bool trainable = true;
+
+  // Named "<layer>.<part>": its own, or that of the layer it shares with, which must have that shape.
+  ir::NodeId parameter(std::string_view part, const Shape& shape, const Init& init, bool decay = true) const;
 };
 
 struct LayerInit {
@@ -39,9 +46,25 @@ inline const Layer* find_layer(std::string_view name) {
   return find_row(layers(), name);
 }
 
-// Checks the operand count, fills in what `inits` leaves out, builds, and names the value.
+// What is said of a layer beside its name and its operands.
+struct LayerOptions {
+  AttrList attributes = {};  // of its row
+  LayerInits inits = {};
+  std::string share = {};  // a layer of the same kind that was made before; then there are no attributes and no inits
+  bool trainable = true;
+};
+
+// What every layer takes beside the attributes of its row.
+const ir::AttrSchema& common_layer_attributes();
+// How a text calls the layer: its row, what every layer takes, and a flag for each parameter that it can do without.
+const Callable& layer_in_text(const Layer& layer);
+// Of attributes as layer_in_text() has them. Throws Error for one that it does not have.
+LayerOptions split_layer_attributes(const Layer& layer, const AttrList& attributes);
+
+// Checks the operand count, fills in what the options leave out, and builds; add_layer() also names the value.
+ir::NodeId build_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_view name,
+                       std::span<const ir::NodeId> operands, LayerOptions options);
 ir::NodeId add_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_view name,
-                     std::span<const ir::NodeId> operands, const AttrList& attrs,
-                     std::map<std::string, std::optional<Init>, std::less<>> inits = {});
+                     std::span<const ir::NodeId> operands, LayerOptions options);
 
 }  // namespace graphrun

@@ -9,6 +9,7 @@
 #include "graph/builder.h"
 #include "graph/ir/needed.h"
 #include "graph/ops/make.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/scalar_op.h"
 
@@ -112,8 +113,9 @@ MetricAnalysis::Form MetricAnalysis::form_of(NodeId id) const {
   if (op == Op::mul && (of[0] == Form::constant || of[1] == Form::constant)) {
     return of[0] == Form::constant ? of[1] : of[0];
   }
-  const bool keeps = op == scalar_op::neg || op == Op::reshape || op == Op::transpose || op == Op::slice ||
-                     op == Op::sum || (op == Op::cast && is_float(node.type.dtype));
+  const bool keeps = op == scalar_op::neg || op == Op::reshape || op == family_op::stop_gradient ||
+                     op == Op::transpose || op == Op::slice || op == Op::sum ||
+                     (op == Op::cast && is_float(node.type.dtype));
   if (keeps) return of[0];
   if (op != Op::add && op != Op::sub && op != Op::concat) return Form::other;
   const auto all = [&](auto holds) { return std::all_of(of.begin(), of.end(), holds); };

@@ -15,6 +15,8 @@
 #include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
 #include "graph/frontend/model_check.h"
+#include "graph/frontend/objectives.h"
+#include "graph/frontend/step/phase_choices.h"
 #include "graph/gradients.h"
 #include "graph/ir/needed.h"
 #include "graph/ops/make.h"
@@ -31,13 +33,19 @@ using ir::NodeId;
 class StepGraphBuilder {
  public:
   explicit StepGraphBuilder(const Model& model)
-      : model_(model), source_(model.graph.impl()), copied_(source_.graph.size(), kNoNode) {
+      : model_(model),
+        source_(model.graph.impl()),
+        objectives_(objectives_of(model)),
+        copied_(source_.graph.size(), kNoNode) {
     for (const Standardization& fitted : model.data.standardizations) fitted_[fitted.input].push_back(&fitted);
+    if (!has_phase_choices(source_.builder)) return;
+    in_training_ = with_phase_choices(source_.builder, true);
+    otherwise_ = with_phase_choices(source_.builder, false);
   }
 
   StepGraph run() {
     for (const Split& split : model_.data.splits) add_data(split);
-    if (model_.train.minimize.valid() && model_.data.find("train") != nullptr) add_training();
+    if (!objectives_.empty() && model_.data.find("train") != nullptr) add_training();
     for (const Split& split : model_.data.splits) add_evaluation(split);
     if (!model_.outputs.empty()) add_prediction();
     return std::move(result_);
@@ -45,6 +53,12 @@ class StepGraphBuilder {
 
  private:
   ir::Graph& graph() { return result_.graph; }
+
+  // The model's graph as the present phase computes it.
+  const ir::Graph& source() const {
+    const std::optional<ir::Graph>& chosen = result_.phases.back().name == "train" ? in_training_ : otherwise_;
+    return chosen ? *chosen : source_.graph;
+  }
 
   Var var(NodeId id) { return {&make_, id}; }
 
@@ -129,6 +143,7 @@ class StepGraphBuilder {
     graph().phases.push_back({phase.name});
     make_.enter(static_cast<std::uint32_t>(graph().phases.size()) - 1);
     result_.phases.push_back(std::move(phase));
+    turn_.clear();
     for (NodeId id = 0; id < source_.graph.size(); ++id) {
       const Op op = source_.graph[id].op;
       const bool shared = op == Op::parameter || op == Op::constant || op == Op::state;
@@ -141,14 +156,14 @@ class StepGraphBuilder {
     if (copied_[wanted] != kNoNode) return copied_[wanted];
     const std::string phase = result_.phases.back().name;
     const auto ends = [&](NodeId id) { return copied_[id] != kNoNode || is_sample_count(source_.graph, id); };
-    for (const NodeId id : ir::needed_nodes(source_.graph, wanted, ends)) {
+    for (const NodeId id : ir::needed_nodes(source(), wanted, ends)) {
       if (copied_[id] == kNoNode) copied_[id] = copy_node(id, phase);
     }
     return copied_[wanted];
   }
 
   NodeId copy_node(NodeId id, const std::string& phase) {
-    const ir::Node& node = source_.graph[id];
+    const ir::Node& node = source()[id];
     if (is_sample_count(source_.graph, id)) return make_.sample_count(node.type.dtype);
     if (node.op == Op::input) {
       throw Error(ErrorKind::input, "input.unbound",
@@ -166,7 +181,10 @@ class StepGraphBuilder {
     const NodeId result = make_.add(name_of(node.op), std::move(inputs), attrs);
     make_.at({});
     if (node.phase != ir::kShared) {
-      make_.rename(result, phase + "/" + node.name);
+      std::string name = fmt::format("{}/{}", phase, node.name);
+      // What is computed again, from parameters that were moved, has the turn behind its name.
+      if (!turn_.empty() && make_.find(name) != kNoNode) name += turn_;
+      make_.rename(result, name);
     } else if (node.op == Op::parameter || node.op == Op::state) {
       make_.rename(result, node.name);  // a constant keeps the name it got: nobody asks for it by name
     }
@@ -196,7 +214,7 @@ class StepGraphBuilder {
 
   // A value of the model's graph over all batches of an evaluation: their mean, or computed from their parts.
   void add_figure(StepPhase& phase, const std::string& name, NodeId value) {
-    const MetricParts found = analysis().parts(value);
+    const MetricParts found = analysis().parts(value);  // as evaluations compute it
     const bool is_loss = phase.recorded.empty();
     if (found.is_mean || !found.problem.empty()) {
       if (!found.is_mean && !is_loss && phase.needs_one_batch.empty()) {
@@ -221,16 +239,17 @@ class StepGraphBuilder {
 
   const MetricAnalysis& analysis() {
     if (!analysis_) {
-      std::vector<NodeId> roots = {model_.train.minimize.id};
+      std::vector<NodeId> roots;
+      for (const Objective& objective : objectives_) roots.push_back(objective.loss);
       for (const OutputSpec& output : model_.outputs) roots.push_back(output.value.id);
-      analysis_.emplace(source_.graph, roots);
+      analysis_.emplace(source(), roots);
     }
     return *analysis_;
   }
 
   std::size_t formula(NodeId value, const std::vector<MetricPart>& parts) {
     const auto [entry, fresh] = formulas_.emplace(value, result_.formulas.size());
-    if (fresh) result_.formulas.push_back(metric_formula(source_.graph, value, parts));
+    if (fresh) result_.formulas.push_back(metric_formula(source(), value, parts));
     return entry->second;
   }
 
@@ -238,17 +257,62 @@ class StepGraphBuilder {
 
   void add_training() {
     StepPhase& phase = enter_split("train", *model_.data.find("train"));
-    const NodeId loss = copy(model_.train.minimize.id);
-    std::vector<NodeId> parameters;
-    for (NodeId id : source_.parameters) {
-      if (copied_[id] != kNoNode) parameters.push_back(copied_[id]);
+    std::vector<std::pair<NodeId, NodeId>> assigned;  // a state and its next value
+    add_assignments(false, assigned);
+    Var total;
+    std::vector<NodeId> losses;
+    std::vector<std::pair<NodeId, NodeId>> moved;
+    for (const Objective& objective : objectives_) {
+      if (!moved.empty()) take_turn(objective.name, moved);
+      const NodeId loss = copy(objective.loss);
+      losses.push_back(loss);
+      total = losses.size() == 1 ? var(loss) : total + var(loss);
+      std::vector<NodeId> parameters;
+      for (const NodeId id : objective.parameters) parameters.push_back(copy(id));
+      std::vector<Var> gradient;
+      for (const NodeId id : gradients(make_, loss, parameters)) gradient.push_back(var(id));
+      for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
+      if (&objective == &objectives_.back()) record_losses(phase, total, losses);
+      const std::vector<NodeId> next = update(*objective.optimizer, objective.name, parameters, std::move(gradient));
+      for (std::size_t i = 0; i < next.size(); ++i) moved.emplace_back(objective.parameters[i], next[i]);
     }
-    std::vector<Var> gradient;
-    for (const NodeId id : gradients(make_, loss, parameters)) gradient.push_back(var(id));
-    for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
-    add_record(phase, "loss", loss);
-    update(parameters, std::move(gradient));
+    const auto is_after = [](const auto& assignment) { return assignment.after; };
+    if (std::any_of(source_.assignments.begin(), source_.assignments.end(), is_after)) take_turn("after", moved);
+    add_assignments(true, assigned);
+    for (const auto& [state, value] : assigned) make_.add("assign", {state, value});
+    for (const auto& [parameter, node] : unmoved_) copied_[parameter] = node;
     finish_phase();
+  }
+
+  void record_losses(StepPhase& phase, Var total, const std::vector<NodeId>& losses) {
+    add_record(phase, "loss", total.id);
+    for (std::size_t i = 0; losses.size() > 1 && i < losses.size(); ++i)
+      add_record(phase, objectives_[i].name, losses[i]);
+  }
+
+  void add_assignments(bool after, std::vector<std::pair<NodeId, NodeId>>& to) {
+    for (const auto& assignment : source_.assignments) {
+      if (assignment.after != after) continue;
+      const NodeId value = copy(assignment.value);
+      to.emplace_back(copy(assignment.state), value);
+    }
+  }
+
+  // From here on `moved` parameters (of the model, with their next values) are what the step has made of them, and what
+  // is computed from them is computed anew. No gradient goes back through an update.
+  void take_turn(std::string_view name, std::vector<std::pair<NodeId, NodeId>>& moved) {
+    turn_ = fmt::format(":{}", name);
+    std::vector<NodeId> changed;
+    for (const auto& [parameter, next] : moved) {
+      changed.push_back(parameter);
+      unmoved_.emplace_back(parameter, copied_[parameter]);
+    }
+    const std::vector<bool> depends = ir::depending_on(source(), changed);
+    for (NodeId id = 0; id < depends.size(); ++id) {
+      if (depends[id]) copied_[id] = kNoNode;
+    }
+    for (const auto& [parameter, next] : moved) copied_[parameter] = make::op("stop_gradient", {var(next)}).id;
+    moved.clear();
   }
 
   void name_gradient(NodeId parameter, NodeId gradient) {
@@ -257,37 +321,43 @@ class StepGraphBuilder {
     if (graph()[gradient].phase != ir::kShared && !named) make_.rename(gradient, name);
   }
 
-  void update(const std::vector<NodeId>& parameters, std::vector<Var> gradient) {
-    const OptimizerSpec& spec = model_.train.optimizer;
+  // Gives the parameters' next values.
+  std::vector<NodeId> update(const OptimizerSpec& spec, const std::string& objective,
+                             const std::vector<NodeId>& parameters, std::vector<Var> gradient) {
     const OptimizerDef& optimizer = row_named("optimizer", optimizers(), spec.name);
     const ir::Attrs attrs(optimizer.attributes, {spec.attributes.begin(), spec.attributes.end()});
-    const std::map<std::string, Var, std::less<>> runtime = runtime_attributes(optimizer, attrs);
+    const std::map<std::string, Var, std::less<>> runtime = runtime_attributes(spec, optimizer, attrs, objective);
     Var rate = runtime.contains("lr")
                    ? runtime.at("lr")
                    : var(spec.lr ? schedule_value(make_, *spec.lr, counter_, [this] { return epoch_steps(); })
                                  : make_.scalar(attrs.real("lr"), DType::f32));
     if (model_.train.lr_plateau) {
-      result_.lr_factor = add_state("train/lr:factor", {DType::f32, {}, 0}, "slot");
+      if (result_.lr_factor == kNoNode) result_.lr_factor = add_state("train/lr:factor", {DType::f32, {}, 0}, "slot");
       rate = rate * var(result_.lr_factor);
     }
     const Var one = var(make_.scalar(1, DType::f32));
     const Var time = make::cast(var(counter_), DType::f32) + one;
     if (model_.train.clip_norm > 0) clip_norm(gradient, model_.train.clip_norm);
+    std::vector<NodeId> moved;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], rate, time, runtime};
-      UpdateContext::assign(context.parameter, update_parameter(optimizer, context, decays(parameters[i])));
+      const Var next = update_parameter(optimizer, context, decays(parameters[i]));
+      moved.push_back(UpdateContext::assign(context.parameter, next).id);
     }
+    return moved;
   }
 
-  // The optimizer's attributes that are states, "train/lr".
-  std::map<std::string, Var, std::less<>> runtime_attributes(const OptimizerDef& optimizer, const ir::Attrs& attrs) {
+  // The optimizer's attributes that are states: "train:lr", or of one of several objectives "train:NAME.lr".
+  std::map<std::string, Var, std::less<>> runtime_attributes(const OptimizerSpec& spec, const OptimizerDef& optimizer,
+                                                             const ir::Attrs& attrs, const std::string& objective) {
     std::map<std::string, Var, std::less<>> states;
-    for (const std::string& name : model_.train.optimizer.runtime) {
+    for (const std::string& name : spec.runtime) {
       if (!ir::find_attr(optimizer.attributes, name)) throw unknown("attribute", name, names_of(optimizer.attributes));
-      if (name == "lr" && model_.train.optimizer.lr)
+      if (name == "lr" && spec.lr)
         throw Error(ErrorKind::input, "runtime.lr", "lr has a schedule: it is not set at run time, too");
       if (states.contains(name)) continue;
-      const NodeId state = add_state("train/" + name, {DType::f32, {}, 0}, "slot");
+      const NodeId state = add_state(fmt::format("train:{}{}{}", objective, objective.empty() ? "" : ".", name),
+                                     {DType::f32, {}, 0}, "slot");
       result_.runtime.emplace_back(state, attrs.real(name));
       states.emplace(name, var(state));
     }
@@ -295,6 +365,7 @@ class StepGraphBuilder {
   }
 
   NodeId epoch_steps() {
+    if (graph().phases.back().epoch_steps != kNoNode) return graph().phases.back().epoch_steps;
     if (result_.phases.back().rows_vary) {
       throw Error(ErrorKind::input, "schedule.rows",
                   "a schedule in epochs needs a training split whose number of rows does not vary",
@@ -309,9 +380,18 @@ class StepGraphBuilder {
   }
 
   void add_evaluation(const Split& split) {
-    if (!model_.train.minimize.valid()) return;
+    if (objectives_.empty()) return;
     StepPhase& phase = enter_split("evaluate." + split.name, split);
-    add_figure(phase, "loss", model_.train.minimize.id);
+    if (objectives_.size() == 1) {
+      add_figure(phase, "loss", objectives_[0].loss);
+    } else {
+      Var total = var(copy(objectives_[0].loss));
+      for (std::size_t i = 1; i < objectives_.size(); ++i) total = total + var(copy(objectives_[i].loss));
+      add_record(phase, "loss", total.id);
+    }
+    for (const Objective& objective : objectives_) {
+      if (!objective.name.empty()) add_figure(phase, objective.name, objective.loss);
+    }
     for (const MetricSpec& metric : model_.train.metrics) {
       if (metric.value.valid()) {
         add_figure(phase, metric.name, metric.value.id);
@@ -442,7 +522,7 @@ class StepGraphBuilder {
     StepPhase& predict = result_.phases.back();
     std::vector<NodeId> outputs;
     for (const OutputSpec& output : model_.outputs) outputs.push_back(output.value.id);
-    const std::vector<bool> is_needed = ir::needed_by(source_.graph, outputs);
+    const std::vector<bool> is_needed = ir::needed_by(source(), outputs);
     for (NodeId input : source_.inputs) {
       if (!is_needed[input]) continue;  // a target (docs/model-format.md, "outputs")
       const std::string& name = source_.graph[input].name;
@@ -460,6 +540,10 @@ class StepGraphBuilder {
 
   const Model& model_;
   const GraphBuilder::Impl& source_;
+  const std::vector<Objective> objectives_;
+  std::optional<ir::Graph> in_training_, otherwise_;  // the model's graph, where phases take different sides of it
+  std::vector<std::pair<NodeId, NodeId>> unmoved_;    // parameters that copied_ has moved, and their own nodes
+  std::string turn_;  // of the objective whose nodes are added, behind their names; empty: the first
   StepGraph result_;
   ir::Builder make_{result_.graph};
   std::vector<NodeId> copied_;  // by node of the model: its node in the present phase

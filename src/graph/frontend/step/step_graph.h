@@ -24,7 +24,7 @@ struct RecordedPart {
 };
 
 struct Recorded {
-  std::string name;  // "loss", or a metric's
+  std::string name;  // "loss", an objective's, or a metric's
   ir::NodeId ring = ir::kNoNode;
   // Not empty: what is computed from the parts of all batches by formulas[formula]; there is no ring then.
   std::vector<RecordedPart> parts = {};
@@ -41,7 +41,7 @@ struct StepPhase {
   std::int64_t ring = 0;                // elements of each ring
   bool rows_vary = false;               // of the split: `batches` is for all of its rows until Session::set_rows()
   ir::NodeId counter = ir::kNoNode;     // of finished steps; prediction has none
-  std::vector<Recorded> recorded = {};  // loss first
+  std::vector<Recorded> recorded = {};  // loss first, then that of each objective, where there are several
   std::string needs_one_batch = {};     // why this phase has no metrics where the split is several; empty: it has
   // prediction only:
   std::vector<std::pair<std::string, ir::NodeId>> inputs = {};  // by input name, rows past the count zero
