@@ -284,6 +284,28 @@ TEST(Embedding, NumbersSetAtRunTimeInCpp) {
   EXPECT_EQ(refused_as([] { wave_model({}, [](Model& m) { m.graph.runtime_scalar("g", 1e99); }); }), "runtime.value");
 }
 
+TEST(Embedding, NumbersSetAtRunTimeOfSeveralObjectives) {
+  LoadOptions options;
+  options.overrides = {{"train.objectives.generator.optimizer.adam.lr", R"({"runtime": 0.002})"}};
+  Session session(load_model(source_folder() + "/models/gan.json", options));
+  const float zero = 0;
+  session.advance(2);
+  const ValueId lr = session.find("train:generator.lr");
+  float start = 0;
+  session.read(lr, std::as_writable_bytes(std::span(&start, 1)));
+  EXPECT_EQ(start, 0.002F);
+  session.write(lr, raw_bytes(zero));
+  const std::string before = session.weights_hash();
+  std::vector<std::byte> state(session.state_bytes());
+  session.save_state(state);
+  session.advance(2);
+  const std::string after = session.weights_hash();
+  EXPECT_NE(after, before) << "the discriminator goes on";
+  session.load_state(state);
+  session.advance(2);
+  EXPECT_EQ(session.weights_hash(), after);
+}
+
 TEST(Embedding, NumbersSetAtRunTimeAreReadStrictly) {
   const auto code = [](const std::string& constants, const std::string& optimizer) {
     return refused_as([&] { loud(constants, optimizer); });
