@@ -107,7 +107,7 @@ TEST(GraphBuilder, MistakesOfStatesLayersAndGradients) {
             }).code,
             "layer.share");
   EXPECT_EQ(mistake([&] { g.gradient(g.op("sum", {h}), w); }).code, "gradient.independent");
-  EXPECT_EQ(mistake([&] { g.gradient(h, x); }).code, "gradient.scalar");
+  EXPECT_EQ(mistake([&] { g.gradient(h, x); }).code, "shape.scalar");
   EXPECT_EQ(to_string(g.type(g.gradient(g.op("sum", {h}), x))), "f32(batch, 2)");
 }
 

@@ -129,12 +129,12 @@ Var draw(std::string_view name, Operands x, const ir::Attrs& attrs) {
 Var gradient(Operands x, const ir::Attrs&) {
   const TensorType y = x[0].type(), by = x[1].type();
   if (y.shape.rank() != 0 || !is_float(y.dtype)) {
-    throw Error(ErrorKind::input, "gradient.scalar",
+    throw Error(ErrorKind::input, y.shape.rank() != 0 ? "shape.scalar" : "dtype.float",
                 fmt::format("the gradient is of a float scalar, got {}", to_string(y)),
                 "sum(...) makes one: of values that have nothing to do with each other, each has its own gradient");
   }
   if (!is_float(by.dtype)) {
-    throw Error(ErrorKind::input, "gradient.float", fmt::format("the gradient is by a float, got {}", to_string(by)));
+    throw Error(ErrorKind::input, "dtype.float", fmt::format("the gradient is by a float, got {}", to_string(by)));
   }
   const ir::NodeId found = gradient_or_none(*x[0].make, x[0].id, x[1].id);
   if (found == ir::kNoNode) {

@@ -112,7 +112,9 @@ const Callable& layer_in_text(const Layer& layer) {
 
 LayerOptions split_layer_attributes(const Layer& layer, const AttrList& attributes) {
   LayerOptions options;
-  for (const auto& [name, value] : attributes) {
+  for (const auto& attribute : attributes) {
+    const std::string& name = attribute.first;
+    const AttrValue& value = attribute.second;
     const auto is_named = [&](const LayerInit& one) { return one.name == name && one.optional; };
     if (const ir::AttrDef* common = ir::find_attr(common_layer_attributes(), name)) {
       const AttrValue fits = ir::coerce(*common, value);
