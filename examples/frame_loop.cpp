@@ -58,7 +58,7 @@ Session learner() {
   Model model(std::move(graph));
   model.outputs = {{answer, "answer", "y"}};
   model.train.minimize = model.graph.expression("loss = mean(square(answer - y))");
-  model.train.optimizer = {"adam", {{"lr", 0.01}}, {}, {"lr"}};  // the loop may change lr: the state "train/lr"
+  model.train.optimizer = {"adam", {{"lr", 0.01}}, {}, {"lr"}};  // the loop may change lr: the state "train:lr"
   model.train.shuffle = true;
   Split ring{"train", {{"x", HostTensor(DType::f32, {kRing, kInputs})}, {"y", HostTensor(DType::f32, {kRing, 1})}}};
   ring.rows_vary = true;

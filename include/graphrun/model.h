@@ -89,7 +89,7 @@ struct OptimizerSpec {
   std::string name = "sgd";
   std::vector<std::pair<std::string, double>> attributes = {{"lr", 0.01}};
   std::optional<ScheduleSpec> lr;  // set: used in place of the attribute lr, which then only has to be there
-  // Attributes that the host may change between steps: each is a state, "train/lr", that starts from its value above.
+  // Attributes that the host may change between steps: each is a state, "train:lr", that starts from its value above.
   std::vector<std::string> runtime = {};
 };
 

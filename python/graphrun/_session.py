@@ -150,7 +150,7 @@ class Session:
         return array
 
     def __setitem__(self, name: str, values: Any) -> None:
-        """A parameter, or a number that is set at run time: session["train/lr"] = 0.01."""
+        """A parameter, or a number that is set at run time: session["train:lr"] = 0.01."""
         import numpy
 
         number, dtype, shape = self._value(name)

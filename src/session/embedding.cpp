@@ -37,6 +37,11 @@ void Session::Impl::refuse_in_train(std::string_view call) const {
               "call it when train() has returned, not from its callbacks");
 }
 
+double Session::Impl::last_loss() {
+  const std::optional<std::size_t> index = phase_index("train");
+  return index ? last_record(*index, 0) : std::numeric_limits<double>::quiet_NaN();
+}
+
 bool Session::Impl::losses_finite(std::uint64_t steps) {
   const std::size_t index = training();
   const StepPhase& phase = compiled.step.phases[index];
@@ -141,7 +146,7 @@ void Session::Impl::save_state(std::span<std::byte> to) {
   header.layout = saved_layout;
   header.progress = progress;
   header.resumes = resumes ? 1 : 0;
-  if (const std::optional<std::size_t> index = phase_index("train")) header.loss = last_record(*index, 0);
+  header.loss = last_loss();
   const auto take = [&](std::size_t bytes) {
     const std::span<std::byte> part = to.first(bytes);
     to = to.subspan(bytes);

@@ -78,6 +78,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
 
   // session.cpp: what the last step of the phase recorded; NaN before the first.
   double last_record(std::size_t phase, std::size_t which);
+  double last_loss();  // of the training step that was run last; NaN: none was
 
   // train.cpp
   Metrics named_metrics(std::size_t evaluation) const;  // values zero

@@ -104,11 +104,11 @@ def test_embedding():
     session.set_rows("train", 3)
     session.advance(10)
     state, hash_then = session.save_state(), session.weights_hash()
-    session["train/lr"] = 0.5
+    session["train:lr"] = 0.5
     session.advance(10)
-    assert session.weights_hash() != hash_then and session["train/lr"] == numpy.float32(0.5)
+    assert session.weights_hash() != hash_then and session["train:lr"] == numpy.float32(0.5)
     session.load_state(state)
-    assert session.weights_hash() == hash_then and session["train/lr"] == numpy.float32(0.1)
+    assert session.weights_hash() == hash_then and session["train:lr"] == numpy.float32(0.1)
     raised("input", "rows.range", lambda: session.set_rows("train", 5))
     raised("input", "state.size", lambda: session.load_state(b"12345678"))
 

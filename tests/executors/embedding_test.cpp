@@ -232,7 +232,7 @@ TEST_P(RuntimeNumbers, HaveTheBitsOfConstants) {
 
 TEST_P(RuntimeNumbers, ChangeBetweenSteps) {
   Session session = opened_on(GetParam(), loud(R"({"gain": {"runtime": 1}})", R"({"sgd": {"lr": {"runtime": 0.1}}})"));
-  const ValueId lr = session.find("train/lr"), gain = session.find("gain");
+  const ValueId lr = session.find("train:lr"), gain = session.find("gain");
   const float zero = 0, two = 2;
   session.advance(5);
   const std::string before = session.weights_hash();
@@ -276,12 +276,34 @@ TEST(Embedding, NumbersSetAtRunTimeInCpp) {
     m.train.optimizer.runtime = {"lr"};
   }));
   EXPECT_EQ(session.read("gain").elements<float>()[0], 0.5F);
-  EXPECT_EQ(session.read("train/lr").elements<float>()[0], 0.05F);
+  EXPECT_EQ(session.read("train:lr").elements<float>()[0], 0.05F);
   EXPECT_TRUE(session.advance(2));
   EXPECT_EQ(refused_as([] { Session(wave_model({}, [](Model& m) { m.train.optimizer.runtime = {"rate"}; })); }),
             "attribute.unknown");
   EXPECT_NE(refused_as([] { wave_model({}, [](Model& m) { m.graph.runtime_scalar("p", 1); }); }), "accepted");
   EXPECT_EQ(refused_as([] { wave_model({}, [](Model& m) { m.graph.runtime_scalar("g", 1e99); }); }), "runtime.value");
+}
+
+TEST(Embedding, NumbersSetAtRunTimeOfSeveralObjectives) {
+  LoadOptions options;
+  options.overrides = {{"train.objectives.generator.optimizer.adam.lr", R"({"runtime": 0.002})"}};
+  Session session(load_model(source_folder() + "/models/gan.json", options));
+  const float zero = 0;
+  session.advance(2);
+  const ValueId lr = session.find("train:generator.lr");
+  float start = 0;
+  session.read(lr, std::as_writable_bytes(std::span(&start, 1)));
+  EXPECT_EQ(start, 0.002F);
+  session.write(lr, raw_bytes(zero));
+  const std::string before = session.weights_hash();
+  std::vector<std::byte> state(session.state_bytes());
+  session.save_state(state);
+  session.advance(2);
+  const std::string after = session.weights_hash();
+  EXPECT_NE(after, before) << "the discriminator goes on";
+  session.load_state(state);
+  session.advance(2);
+  EXPECT_EQ(session.weights_hash(), after);
 }
 
 TEST(Embedding, NumbersSetAtRunTimeAreReadStrictly) {
@@ -319,7 +341,7 @@ TEST(Embedding, AStateGoesOnWithTheSameBits) {
   const std::string then = session.weights_hash();
   const double later = session.loss();
   const float other_lr = 0.5;
-  session.write(session.find("train/lr"), raw_bytes(other_lr));
+  session.write(session.find("train:lr"), raw_bytes(other_lr));
   session.advance(2);
   Session another(model());
   for (Session* const goes_on : {&session, &another}) {
@@ -402,7 +424,7 @@ TEST(Embedding, AFrameAllocatesNothing) {
   model.data.splits = {{"train", {{"x", wave_rows(kRing, 4, 0)}, {"y", wave_rows(kRing, 1, 1)}}}};
   model.data.splits[0].rows_vary = true;
   Session session(std::move(model));
-  const ValueId to_x = session.find("data/train/x"), to_y = session.find("data/train/y"), lr = session.find("train/lr");
+  const ValueId to_x = session.find("data/train/x"), to_y = session.find("data/train/y"), lr = session.find("train:lr");
   const HostTensor fresh_x = wave_rows(kFresh, 4, 2), fresh_y = wave_rows(kFresh, 1, 3);
   const std::vector<float> asked = {1, 2, 3, 4};
   float answer = 0;

@@ -25,7 +25,7 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // within a cl
   ir::Graph graph;
   ir::Builder builder{graph};
   std::map<ir::NodeId, Init> inits;      // of the parameters
-  std::map<ir::NodeId, double> runtime;  // states that the host may write between steps, and what they start from
+  std::map<ir::NodeId, double> runtime;  // numbers that the host may write between steps, and what they start from
   std::set<ir::NodeId> no_decay;         // parameters that weight_decay and l2 leave alone
   std::set<ir::NodeId> frozen;           // parameters that no optimizer moves, states among them
   std::set<ir::NodeId> states;           // parameters that change by assignments only

@@ -273,7 +273,7 @@ class StepGraphBuilder {
       for (const NodeId id : gradients(make_, loss, parameters)) gradient.push_back(var(id));
       for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
       if (&objective == &objectives_.back()) record_losses(phase, total, losses);
-      const std::vector<NodeId> next = update(objective, parameters, std::move(gradient));
+      const std::vector<NodeId> next = update(*objective.optimizer, objective.name, parameters, std::move(gradient));
       for (std::size_t i = 0; i < next.size(); ++i) moved.emplace_back(objective.parameters[i], next[i]);
     }
     const auto is_after = [](const auto& assignment) { return assignment.after; };
@@ -322,12 +322,11 @@ class StepGraphBuilder {
   }
 
   // Gives the parameters' next values.
-  std::vector<NodeId> update(const Objective& objective, const std::vector<NodeId>& parameters,
-                             std::vector<Var> gradient) {
-    const OptimizerSpec& spec = *objective.optimizer;
+  std::vector<NodeId> update(const OptimizerSpec& spec, const std::string& objective,
+                             const std::vector<NodeId>& parameters, std::vector<Var> gradient) {
     const OptimizerDef& optimizer = row_named("optimizer", optimizers(), spec.name);
     const ir::Attrs attrs(optimizer.attributes, {spec.attributes.begin(), spec.attributes.end()});
-    const std::map<std::string, Var, std::less<>> runtime = runtime_attributes(objective, optimizer, attrs);
+    const std::map<std::string, Var, std::less<>> runtime = runtime_attributes(spec, optimizer, attrs, objective);
     Var rate = runtime.contains("lr")
                    ? runtime.at("lr")
                    : var(spec.lr ? schedule_value(make_, *spec.lr, counter_, [this] { return epoch_steps(); })
@@ -348,18 +347,17 @@ class StepGraphBuilder {
     return moved;
   }
 
-  // The optimizer's attributes that are states: "train/lr", and "train/name:lr" where there are several objectives.
-  std::map<std::string, Var, std::less<>> runtime_attributes(const Objective& objective, const OptimizerDef& optimizer,
-                                                             const ir::Attrs& attrs) {
-    const OptimizerSpec& spec = *objective.optimizer;
-    const std::string prefix = objectives_.size() == 1 ? "train/" : fmt::format("train/{}:", objective.name);
+  // The optimizer's attributes that are states: "train:lr", or of one of several objectives "train:NAME.lr".
+  std::map<std::string, Var, std::less<>> runtime_attributes(const OptimizerSpec& spec, const OptimizerDef& optimizer,
+                                                             const ir::Attrs& attrs, const std::string& objective) {
     std::map<std::string, Var, std::less<>> states;
     for (const std::string& name : spec.runtime) {
       if (!ir::find_attr(optimizer.attributes, name)) throw unknown("attribute", name, names_of(optimizer.attributes));
       if (name == "lr" && spec.lr)
         throw Error(ErrorKind::input, "runtime.lr", "lr has a schedule: it is not set at run time, too");
       if (states.contains(name)) continue;
-      const NodeId state = add_state(prefix + name, {DType::f32, {}, 0}, "slot");
+      const NodeId state = add_state(fmt::format("train:{}{}{}", objective, objective.empty() ? "" : ".", name),
+                                     {DType::f32, {}, 0}, "slot");
       result_.runtime.emplace_back(state, attrs.real(name));
       states.emplace(name, var(state));
     }
