@@ -59,7 +59,7 @@ class OnceCheck {
     const bool number = !is_array(s.output);
     for (std::size_t k = 0; k < s.inputs.size(); ++k) {
       if (!is_array(s.inputs[k])) continue;
-      if (number) return no(s, "it makes a number of an array");
+      if (number) return no(s, "it makes a number of an array, as the norm is that gradients are clipped by");
       const bool same =
           s.inputs[k].shape.elements() == s.output.shape.elements() && (s.views.empty() || is_dense(s.views[k]));
       if (!same) return no(s, "it reads other elements than it makes");

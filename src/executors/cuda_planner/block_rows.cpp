@@ -75,9 +75,9 @@ class RowsWriter {
     const std::int64_t n = feature_count(c.output), terms = feature_count(c.inputs[0].type);
     const std::string from = fmt::format("{} + {}", w.name, w.view.offset);
     if (transposed)
-      return fmt::format("by_block::along<{}, {}>({}, {}, {}, [&](int n) {{ return {} + n * {}; }})", octets,
+      return fmt::format("by_block::along<{}, {}>({}, {}, {}, by_block::Rows{{{}, {}}})", octets,
                          width_of({terms, w.view.offset}), first, n, inner, from, terms);
-    return fmt::format("by_block::across<{}, {}>({}, {}, {}, [&](int k) {{ return {} + k * {}; }})", octets,
+    return fmt::format("by_block::across<{}, {}>({}, {}, {}, by_block::Rows{{{}, {}}})", octets,
                        width_of({n, w.view.offset, octets}), first, n, inner, from, n);
   }
   // How many numbers of a row of value k are read at once, along it; `outside` it is one of its phase.
@@ -106,13 +106,12 @@ class RowsWriter {
         "    for (u32 job = (block_index() + {0}u - {1}u % {0}u) % {0}u; job < {2}u; job += {0}u) {{{3}"
         "      const int first = static_cast<int>(job) / {4} * {5}, column = static_cast<int>(job) % {4} * {6};\n"
         "      by_block::product<{7}, {8}, {9}, {12}>(s.parts,\n          by_block::along<{10}, {11}>(first, count, "
-        "{12}, "
-        "[&](int r) {{ return {13}; }}),\n          {14},\n          {17},\n          [&](int sample, int i, float "
+        "{12}, {13}),\n          {14},\n          {17},\n          [&](int sample, int i, float "
         "x{15}, const auto& f) {{\n      (void)f;\n{16}      "
         "}});\n    }}\n",
         v_.tiling.blocks(), before, product.jobs, step_comment(of), columns, 16 * product.tile.m, 8 * product.tile.n,
         v_.threads(), product.tile.m, product.tile.n, 2 * product.tile.m, row_width(k, v_.maker(k, 0), terms), terms,
-        v_.factor_row(k, 0, false), weights(k, product.tile.n, "column", fmt::format("{}", terms)), of.output, body,
+        v_.factor(k, 0, false, "0"), weights(k, product.tile.n, "column", fmt::format("{}", terms)), of.output, body,
         fetch_text(context, "int sample, int i", sample));
     return before + product.jobs;
   }
@@ -167,11 +166,10 @@ class RowsWriter {
     out_.parts_bytes = std::max(out_.parts_bytes, row_product_bytes(n, v_.threads()));
     rows_ += fmt::format(
         "      const auto w{0} = [&](int first) {{ return {1}; }};{2}      "
-        "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, [&](int b) {{\n   "
-        "     "
-        "const u32 r = first + b;\n        (void)r;\n        return {7};\n      }}));\n      barrier();\n",
+        "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, {7}));\n      "
+        "barrier();\n",
         of.output, weights(k, octets, "first", fmt::format("{}", terms)), step_comment(of), v_.threads(), n,
-        row_width(k, v_.maker(k, 0), terms), terms, v_.factor_row(k, 0, true));
+        row_width(k, v_.maker(k, 0), terms), terms, v_.factor(k, 0, true, "first"));
   }
 
   // Result i of row b: a sum of what the cluster's blocks have sent, or of a row in shared memory.

@@ -187,8 +187,8 @@ class SumsWriter {
       } else {
         width = width_of({octets, v_.stride(from)});
       }
-      return fmt::format("by_block::across<{}, {}>({}, {}, count, [&](int r) {{ return {}; }})", octets, width, first,
-                         sides[input], v_.factor_row(k, input, false));
+      return fmt::format("by_block::across<{}, {}>({}, {}, count, {})", octets, width, first, sides[input],
+                         v_.factor(k, input, false, "0"));
     };
     BlockContext fetches;
     fetches.fetches_first = true;

@@ -160,6 +160,32 @@ std::string BlockValues::factor_row(int k, std::size_t input, bool in_rows) cons
   return row_of(from, in_rows && is_of_phase(from));
 }
 
+std::string BlockValues::factor(int k, std::size_t input, bool in_rows, const std::string& begin) const {
+  const auto rows = [&](const std::string& from, std::int64_t stride) {
+    return fmt::format("by_block::Rows{{{}{}, {}}}", from,
+                       begin == "0" ? "" : fmt::format(" + u64({}) * {}", begin, stride), stride);
+  };
+  const int from = maker(k, input);
+  if (from < 0) {
+    const BufferId arena = loads.at(root(row_step(k).inputs[input]));
+    return rows(pointer(arena, "const "), feature_count(buffer(arena).type));
+  }
+  const BufferId id = row_step(from).output;
+  if (place(from) == BlockPlace::data) {
+    const std::string data = fmt::format("d{}", id);
+    if (rows_of_.at(from) == "r") return rows(data, features(from));
+    const std::string where = fmt::format("static_cast<int>({}), count", begin);
+    if (!picked_.at(from).empty())
+      return fmt::format("by_block::PickedData{{{}, {}, {}.rows(epoch), {}}}", data, features(from), picked_.at(from),
+                         where);
+    return fmt::format("by_block::ShuffledData{{{}, {}, {}, {}, {}}}", data, features(from), batches_text(call(from)),
+                       call(from).inputs[1].name, where);
+  }
+  if (in_rows && is_of_phase(from) && in_shared(from))
+    return fmt::format("by_block::Rows{{s.v{}[0], {}}}", id, shared_stride(features(from)));
+  return rows(fmt::format("g{}", id), stride(from));
+}
+
 TextCall BlockValues::named(int k, BlockContext& context, bool by_feature) const {
   TextCall out = call(k);
   for (std::size_t i = 0; i < out.inputs.size(); ++i) {

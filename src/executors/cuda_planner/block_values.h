@@ -90,6 +90,8 @@ class BlockValues {
   std::string outside(BufferId tile) const;                              // of rows that the region is given
   const std::string& table_of(int k) const { return picked_.at(k); }     // TextCall::picked, of shuffled data
   std::string factor_row(int k, std::size_t input, bool in_rows) const;  // of an operand
+  // The operand of a product as a value (kernels/cuda/tile/product.h): row r is that of sample `begin` + r.
+  std::string factor(int k, std::size_t input, bool in_rows, const std::string& begin) const;
   // A step with the names of its operands; `by_feature`: only one feature of them is read.
   TextCall named(int k, BlockContext& context, bool by_feature) const;
   // A remade value, as a function of the feature.

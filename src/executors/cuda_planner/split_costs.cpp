@@ -98,7 +98,9 @@ class OnceSlices {
       if (!is_array(input) || (s.op == Op::record && k == 0)) continue;
       if (!sliced) {
         if (maker(i, k) == kNoStep ? may_be_sliced(input) : is_sliced(maker(i, k)))
-          return no(s, "it makes something else of arrays that blocks have slices of");
+          return no(s,
+                    "it makes something else of arrays that blocks have slices of, as the norm is that gradients are "
+                    "clipped by");
       } else if (input.shape.elements() != s.output.shape.elements() || input.dtype != DType::f32 ||
                  (!s.views.empty() && !(is_dense(s.views[k]) && s.views[k].offset == 0))) {
         return no(s, "it reads other elements than it makes");

@@ -90,6 +90,11 @@ class PickedRows {
   GRAPHRUN_TILE_FN unsigned long long row(unsigned epoch, unsigned r) const {
     return rows_[(epoch - 1) % kAhead * kRows + (kBlocks == 1 ? r : r / kEvery * kChunk + r % kChunk)];
   }
+  // All rows of an epoch, where one block has them.
+  GRAPHRUN_TILE_FN const unsigned* rows(unsigned epoch) const {
+    static_assert(kBlocks == 1);
+    return rows_ + (epoch - 1) % kAhead * kRows;
+  }
   // Whether the next epoch's rows are known, too.
   GRAPHRUN_TILE_FN static bool knows_next(unsigned epoch, unsigned steps) {
     return epoch % kAhead != 0 && epoch < steps;

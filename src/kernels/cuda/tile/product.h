@@ -6,14 +6,52 @@
 // (executors/cuda_planner/block_kernel.cpp).
 #pragma once
 
+#include "kernels/cuda/tile/picks.h"
 #include "kernels/cuda/tile/warp.h"
 
 namespace graphrun::cuda::tile::by_block {
 
+// Where row r of a factor begins, as values: products whose factors are of equal types share their code.
+
+struct Rows {
+  const float* first;
+  int stride;
+  GRAPHRUN_TILE_FN const float* operator()(int r) const { return first + static_cast<long long>(r) * stride; }
+};
+// Of a shuffled batch, from row `begin` on: its rows in a table. Beyond `count` there are none.
+struct PickedData {
+  const float* data;
+  int stride;
+  const unsigned* rows;
+  int begin, count;
+  GRAPHRUN_TILE_FN const float* operator()(int r) const {
+    return data + static_cast<unsigned long long>(rows[begin + r < count ? begin + r : 0]) * stride;
+  }
+};
+// And without a table.
+struct ShuffledData {
+  const float* data;
+  int stride;
+  Batches batches;
+  unsigned long long step;
+  int begin, count;
+  GRAPHRUN_TILE_FN const float* operator()(int r) const {
+    return data + batches.row(step, begin + r < count ? begin + r : 0) * stride;
+  }
+};
+
 // A factor is asked for 4 kInner inner indices at a time: lane 4 g + t gets those from kInner t on, kInner of them, of
 // the outer indices outer(o, g), in kOctets octets o. What is beyond the ends is 0.
 
-// Rows beyond the ends are asked for their address, not read.
+// Rows beyond the ends are asked for their address, not read. Those of one octet may lie in shared memory, as the rows
+// of a block do.
+template <int kOctets, int kWidth>
+GRAPHRUN_TILE_FN void load_factor(bool there, const float* from, float (&x)[kWidth]) {
+  if constexpr (kOctets == 1)
+    load_if(there, from, x);
+  else
+    load_global_if(there, from, x);
+}
 
 // Outer indices lie side by side: row(k) is where they begin for the inner index k.
 template <int kOctets, int kWidth, class Row>
@@ -21,13 +59,12 @@ struct Across {
   Row row;
   int first, limit;  // outer indices
   int inner;         // how many inner ones there are
-  int lane_row;
   static constexpr int kNumbers = kOctets;
 
   GRAPHRUN_TILE_FN static int outer(int octet, int row) { return kOctets * row + octet; }
   GRAPHRUN_TILE_FN static int position(int outer) { return outer % kOctets * 8 + outer / kOctets; }
   template <int kInner>
-  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][kInner], int k) const {
+  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][kInner], int k, int lane_row) const {
     const int begin = first + kOctets * lane_row;
     GRAPHRUN_TILE_UNROLL
     for (int j = 0; j < kInner; ++j) {
@@ -35,10 +72,10 @@ struct Across {
       const float* const from = row(k + j);
       GRAPHRUN_TILE_UNROLL
       for (int o = 0; o < kOctets; o += kWidth) {
-        Floats<kWidth> some{};
-        if (there && begin + o < limit) some = *reinterpret_cast<const Floats<kWidth>*>(from + begin + o);
+        float some[kWidth];
+        load_factor<kOctets>(there && begin + o < limit, from + begin + o, some);
         GRAPHRUN_TILE_UNROLL
-        for (int i = 0; i < kWidth; ++i) x[o + i][j] = some.value[i];
+        for (int i = 0; i < kWidth; ++i) x[o + i][j] = some[i];
       }
     }
   }
@@ -49,13 +86,12 @@ struct Along {
   Row row;
   int first, limit;
   int inner;
-  int lane_row;
   static constexpr int kNumbers = kOctets;
 
   GRAPHRUN_TILE_FN static int outer(int octet, int row) { return 8 * octet + row; }
   GRAPHRUN_TILE_FN static int position(int outer) { return outer; }
   template <int kInner>
-  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][kInner], int k) const {
+  GRAPHRUN_TILE_FN void load(float (&x)[kOctets][kInner], int k, int lane_row) const {
     constexpr int kWide = kWidth < kInner ? kWidth : kInner;
     GRAPHRUN_TILE_UNROLL
     for (int o = 0; o < kOctets; ++o) {
@@ -64,10 +100,10 @@ struct Along {
       const float* const from = row(outer) + k;
       GRAPHRUN_TILE_UNROLL
       for (int j = 0; j < kInner; j += kWide) {
-        Floats<kWide> some{};
-        if (there && k + j < inner) some = *reinterpret_cast<const Floats<kWide>*>(from + j);
+        float some[kWide];
+        load_factor<kOctets>(there && k + j < inner, from + j, some);
         GRAPHRUN_TILE_UNROLL
-        for (int i = 0; i < kWide; ++i) x[o][j + i] = some.value[i];
+        for (int i = 0; i < kWide; ++i) x[o][j + i] = some[i];
       }
     }
   }
@@ -75,11 +111,11 @@ struct Along {
 // Of the lane's place the compiler is told nothing: else it keeps addresses of all products in registers.
 template <int kOctets, int kWidth, class Row>
 GRAPHRUN_TILE_FN Across<kOctets, kWidth, Row> across(int first, int limit, int inner, Row row) {
-  return {row, first, limit, inner, opaque(by_warp::lane_row())};
+  return {row, first, limit, inner};
 }
 template <int kOctets, int kWidth, class Row>
 GRAPHRUN_TILE_FN Along<kOctets, kWidth, Row> along(int first, int limit, int inner, Row row) {
-  return {row, first, limit, inner, opaque(by_warp::lane_row())};
+  return {row, first, limit, inner};
 }
 
 // A result of 16 kM by 8 kN numbers, in parts of kParts warps. Of one octet each row of it lies along the others.
@@ -141,29 +177,36 @@ struct Sums {
 GRAPHRUN_TILE_CONSTEXPR int inner_of(int m, int n) {
   return m * n > 8 ? 2 : 4;
 }
-// How many times ahead factors are asked for: what registers hold, beside the sums.
+// How many times ahead factors are asked for: of the largest results twice, for each time is code that takes long to
+// compile; of others what registers hold, beside the sums.
 template <int kThreads, int kM, int kN>
 GRAPHRUN_TILE_CONSTEXPR int times_ahead() {
   const int numbers = inner_of(kM, kN) * (2 * kM + kN), most = kThreads > 256 ? 48 : 100;
-  return most / numbers > 8 ? 8 : most / numbers > 2 ? most / numbers : 2;
+  if (kM * kN > 8 || most / numbers < 2) return 2;
+  return most / numbers > 8 ? 8 : most / numbers;
+}
+// How many turns the code for no more than kMost terms is of; of more than it asks for ahead, that is one more.
+template <int kThreads, int kM, int kN, int kParts, int kMost>
+GRAPHRUN_TILE_CONSTEXPR int turns_of() {
+  const int step = 4 * inner_of(kM, kN) * kParts, turns = (kMost + step - 1) / step;
+  const int ahead = times_ahead<kThreads, kM, kN>();
+  return turns <= ahead ? turns : ahead + 1;
 }
 
-// Terms [4 kInner w, 4 kInner w + 4 kInner) of every 4 kInner kParts, by warp w of kParts, into its part. There are no
-// more than kMost of them.
-template <int kThreads, int kM, int kN, int kParts, int kMost, class A, class B>
-GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
+// Terms [4 kInner w, 4 kInner w + 4 kInner) of every 4 kInner kParts, by warp w of kParts, into its part.
+template <int kThreads, int kM, int kN, int kParts, int kTurns, class A, class B>
+GRAPHRUN_TILE_FN void multiply_here(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
   static_assert(A::kNumbers == 2 * kM && B::kNumbers == kN);
   constexpr int kInner = inner_of(kM, kN), kStep = 4 * kInner * kParts;
-  constexpr int kTurns = (kMost + kStep - 1) / kStep, kFit = times_ahead<kThreads, kM, kN>();
-  constexpr int kAhead = kTurns < kFit ? kTurns : kFit;
+  constexpr int kFit = times_ahead<kThreads, kM, kN>(), kAhead = kTurns < kFit ? kTurns : kFit;
   constexpr int kFlushed = (32 / kInner + kAhead - 1) / kAhead * kAhead * kStep;
-  const int g = a.lane_row, t = opaque(by_warp::lane_column()), inner = a.inner;
+  const int g = opaque(by_warp::lane_row()), t = opaque(by_warp::lane_column()), inner = a.inner;
   float x[kAhead][2 * kM][kInner], y[kAhead][kN][kInner];
   int k = 4 * kInner * warp;
   GRAPHRUN_TILE_UNROLL
   for (int i = 0; i < kAhead; ++i) {
-    a.load(x[i], k + i * kStep + kInner * t);
-    b.load(y[i], k + i * kStep + kInner * t);
+    a.load(x[i], k + i * kStep + kInner * t, g);
+    b.load(y[i], k + i * kStep + kInner * t, g);
   }
   bool first = true;
   do {
@@ -176,8 +219,8 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
         if (k + i * kStep >= end) continue;
         sums.add(x[i], y[i]);
         if constexpr (kTurns <= kAhead) continue;
-        a.load(x[i], k + (i + kAhead) * kStep + kInner * t);
-        b.load(y[i], k + (i + kAhead) * kStep + kInner * t);
+        a.load(x[i], k + (i + kAhead) * kStep + kInner * t, g);
+        b.load(y[i], k + (i + kAhead) * kStep + kInner * t, g);
       }
     }
     GRAPHRUN_TILE_UNROLL
@@ -195,6 +238,20 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
   } while (k < inner);
 }
 
+template <int kThreads, int kM, int kN, int kParts, int kTurns, class A, class B>
+GRAPHRUN_TILE_CALLED void multiply_there(Parts<kM, kN, kParts>& to, int warp, const A a, const B b) {
+  multiply_here<kThreads, kM, kN, kParts, kTurns>(to, warp, a, b);
+}
+// Compiled once for all products of equal types: mnist_mlp's kernel takes half the time. Of more threads each has half
+// the registers, and a call would spill some.
+template <int kThreads, int kM, int kN, int kParts, int kTurns, class A, class B>
+GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
+  if constexpr (kThreads > 256)
+    multiply_here<kThreads, kM, kN, kParts, kTurns>(to, warp, a, b);
+  else
+    multiply_there<kThreads, kM, kN, kParts, kTurns>(to, warp, a, b);
+}
+
 // A part of a product, 16 kM by 8 kN: use(m, n, sum, fetched) for all that is there, m and n as outer indices of the
 // factors; fetch(m, n) is what it needs of other memory, asked for all together before the first use.
 // Begins with a barrier; another follows before `parts` are used again.
@@ -205,7 +262,8 @@ GRAPHRUN_TILE_FN void product(unsigned char (&shared)[kBytes], const A& a, const
   static_assert(sizeof(Parts<kM, kN, kParts>) <= kBytes);
   auto& parts = *reinterpret_cast<Parts<kM, kN, kParts>*>(shared);
   barrier();
-  multiply<kThreads, kM, kN, kParts, kMost>(parts, static_cast<int>(thread_index() / 32), a, b);
+  multiply<kThreads, kM, kN, kParts, turns_of<kThreads, kM, kN, kParts, kMost>()>(
+      parts, static_cast<int>(thread_index() / 32), a, b);
   const auto sum = [&](int m, int n) {
     float sum = 0.0f;
     GRAPHRUN_TILE_UNROLL
@@ -262,8 +320,8 @@ GRAPHRUN_TILE_FN void multiply_rows(unsigned char (&to)[kBytes], Weights weights
   const int warp = static_cast<int>(thread_index() / 32), share = warp % Shape::kShares;
   GRAPHRUN_TILE_LOOP
   for (int group = warp / Shape::kShares; group < Shape::kGroups; group += Shape::kWarps / Shape::kShares) {
-    multiply<kThreads, Shape::kM, 1, Shape::kShares, kTerms>(shared.group[group], share,
-                                                             weights(group * 16 * Shape::kM), b);
+    multiply<kThreads, Shape::kM, 1, Shape::kShares, turns_of<kThreads, Shape::kM, 1, Shape::kShares, kTerms>()>(
+        shared.group[group], share, weights(group * 16 * Shape::kM), b);
   }
 }
 // Result n of row b, after a barrier.

@@ -7,6 +7,8 @@
 
 // Of a function that devices run.
 #define GRAPHRUN_TILE_FN __device__ __forceinline__
+// Of one that is compiled once for all that call it. Its arguments are values: what they refer to would lie in memory.
+#define GRAPHRUN_TILE_CALLED __device__ __noinline__
 // Of one that numbers of types are computed by, too.
 #define GRAPHRUN_TILE_CONSTEXPR __host__ __device__ constexpr
 // Of a kernel of at most so many threads a block, one block to a multiprocessor: extern "C", so that it has its name.
@@ -204,6 +206,35 @@ GRAPHRUN_TILE_FN float fma_saturated(float x, float y, float z) {  // x y + z, c
 GRAPHRUN_TILE_FN float magnitude(float x) {  // |x|, which costs nothing as an operand
   return fabsf(x);
 }
+
+// load_if<kWidth>, load_global_if<kWidth>: numbers that lie together in any memory, in global memory, if they are
+// there; else zeros. An instruction with a predicate, for which the compiler needs half the time of a branch; volatile,
+// so that it stays on its side of barriers.
+#define GRAPHRUN_TILE_LOAD_IF(name, load, address)                                                           \
+  template <int kWidth>                                                                                      \
+  GRAPHRUN_TILE_FN void name(bool there, const float* from, float(&x)[kWidth]) {                             \
+    static_assert(kWidth == 1 || kWidth == 2 || kWidth == 4);                                                \
+    if constexpr (kWidth == 1) {                                                                             \
+      asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; mov.f32 %0, 0f00000000; @p " load ".f32 %0, [%1];}" \
+                   : "=&f"(x[0])                                                                             \
+                   : "l"(address), "r"(static_cast<unsigned>(there)));                                       \
+    } else if constexpr (kWidth == 2) {                                                                      \
+      asm volatile(                                                                                          \
+          "{.reg .pred p; setp.ne.u32 p, %3, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000;"             \
+          "@p " load ".v2.f32 {%0, %1}, [%2];}"                                                              \
+          : "=&f"(x[0]), "=&f"(x[1])                                                                         \
+          : "l"(address), "r"(static_cast<unsigned>(there)));                                                \
+    } else {                                                                                                 \
+      asm volatile(                                                                                          \
+          "{.reg .pred p; setp.ne.u32 p, %5, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000;"             \
+          "mov.f32 %2, 0f00000000; mov.f32 %3, 0f00000000; @p " load ".v4.f32 {%0, %1, %2, %3}, [%4];}"      \
+          : "=&f"(x[0]), "=&f"(x[1]), "=&f"(x[2]), "=&f"(x[3])                                               \
+          : "l"(address), "r"(static_cast<unsigned>(there)));                                                \
+    }                                                                                                        \
+  }
+GRAPHRUN_TILE_LOAD_IF(load_if, "ld", from)
+GRAPHRUN_TILE_LOAD_IF(load_global_if, "ld.global", __cvta_generic_to_global(from))
+#undef GRAPHRUN_TILE_LOAD_IF
 
 // c (16, 8) += a (16, 8) times b (8, 8), by all lanes of a warp; of a and b only the first 10 bits of fraction count.
 // Lane 4 g + t has c's rows g, g, g + 8, g + 8 in the columns 2 t, 2 t + 1, 2 t, 2 t + 1, a's rows g, g + 8, g, g + 8

@@ -11,6 +11,7 @@
 #include "emulation/machine.h"
 
 #define GRAPHRUN_TILE_FN inline
+#define GRAPHRUN_TILE_CALLED inline
 #define GRAPHRUN_TILE_CONSTEXPR constexpr
 #define GRAPHRUN_TILE_KERNEL(threads) extern "C" void
 #define GRAPHRUN_TILE_PARAMETER const
@@ -97,6 +98,14 @@ inline float first_bits(float x) {
   bits &= 0xffffe000u;
   std::memcpy(&x, &bits, sizeof(bits));
   return x;
+}
+template <int kWidth>
+inline void load_if(bool there, const float* from, float (&x)[kWidth]) {
+  for (int i = 0; i < kWidth; ++i) x[i] = there ? from[i] : 0.0f;
+}
+template <int kWidth>
+inline void load_global_if(bool there, const float* from, float (&x)[kWidth]) {
+  load_if(there, from, x);
 }
 inline void multiply_add(float (&c)[4], const float (&a)[4], const float (&b)[2], GRAPHRUN_TILE_HERE) {
   struct Factors {
