@@ -162,7 +162,7 @@ class Importer {
     Value& value = values_.at(name);
     if (!value.constant) return value.name;
     const HostTensor& constant = *value.constant;
-    if (constant.dtype() == DType::f32 && constant.shape().elements() == 1 && constant.shape().rank() < 2) {
+    if (constant.dtype() == DType::f32 && constant.shape().rank() == 0) {
       const float number = constant.elements<float>()[0];
       if (std::isfinite(number)) return number < 0 ? fmt::format("({})", number) : fmt::format("{}", number);
     }

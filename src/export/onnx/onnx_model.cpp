@@ -162,6 +162,13 @@ class Exporter {
     return node("Cast", {value}, {attribute("to", static_cast<std::int64_t>(to))}, output);
   }
 
+  // The first output whose numbers are those of the buffer as they are; null: there is none.
+  const DeployedValue* output_in(BufferId id) const {
+    const auto found = std::find_if(d_.outputs.begin(), d_.outputs.end(),
+                                    [&](const DeployedValue& one) { return one.buffer == id && !one.units; });
+    return found == d_.outputs.end() ? nullptr : &*found;
+  }
+
   // ---- what a user gives and takes
 
   ValueInfo info(const DeployedValue& value) const {
@@ -209,6 +216,7 @@ class Exporter {
 
   void add_output(const DeployedValue& output) {
     file_.outputs.push_back(info(output));
+    if (const auto known = names_.find(output.buffer); known != names_.end() && known->second == output.name) return;
     if (!output.units) {
       node("Identity", {name(output.buffer)}, {}, output.name);
       return;
@@ -245,7 +253,8 @@ class Exporter {
     }
     std::vector<std::string> in;
     for (const BufferId id : step.inputs) in.push_back(name(id));
-    out_ = unique(program_.buffers[step.output].name);
+    const DeployedValue* const output = output_in(step.output);
+    out_ = output != nullptr ? output->name : unique(program_.buffers[step.output].name);
     names_[step.output] = out_;
     last_[root] = step.output;
     const std::string problem = add(step, in, type(step.output));
