@@ -26,7 +26,7 @@ install(FILES ${PROJECT_BINARY_DIR}/package/graphrun.pc DESTINATION ${CMAKE_INST
 # With their data, and what these ask to be told: authors and licences. Not what scripts/get-data fetched.
 install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/graphrun FILES_MATCHING
   PATTERN "*.json" PATTERN "data/*.gz" PATTERN "data/README.md" PATTERN "mnist" EXCLUDE)
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "pictures/*.png")
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # The page for man, and completion where each shell looks for it: printed by the command line that is installed.
