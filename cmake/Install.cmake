@@ -34,7 +34,8 @@ install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/graphrun COMPONENT
   PATTERN "*.json" PATTERN "data/*.gz" PATTERN "data/README.md" PATTERN "mnist" EXCLUDE)
 install(FILES examples/xor.cpp examples/matmul_plugin.c examples/matmul_executor.cpp
   DESTINATION ${CMAKE_INSTALL_DATADIR}/graphrun/examples COMPONENT dev)
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools FILES_MATCHING
+  PATTERN "*.md" PATTERN "pictures/*.png")
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)  # a .deb has it as `copyright`
 

@@ -343,7 +343,7 @@ TEST_F(StudioRoutes, AThousandRunsAreQuick) {
   const std::string answer = asked("GET", "/api/runs").second;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   EXPECT_NE(answer.find("00000000000003e8"), std::string::npos);
-  EXPECT_LT(seconds, 2);  // 0.1 on a quiet machine; bench/studio.py measures it
+  EXPECT_LT(seconds, 2);  // a tenth of a second is the aim; the rest is room for a busy machine
 }
 
 }  // namespace
