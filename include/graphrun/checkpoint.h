@@ -52,7 +52,8 @@ struct CheckpointEvery {
 
 // Checkpoints of one training in a folder of their own: checkpoint-000000001200.safetensors by their step, the newest
 // `keep` of them, and best.safetensors: that after the best evaluation, by what early_stopping monitors and else by the
-// validation loss. One process writes to a folder at a time. save() and what train() calls allocate nothing, unless they fail.
+// validation loss. One process writes to a folder at a time. save() and what train() calls allocate nothing, unless
+// they fail.
 class GRAPHRUN_API CheckpointFolder {
  public:
   // Makes the folder where there is none. Throws Error (kind input): no file can be written there, or another process

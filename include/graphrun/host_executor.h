@@ -21,10 +21,10 @@
 namespace graphrun {
 
 struct HostKernel {
-  KernelFn run = nullptr;             // null: none
-  std::uint64_t workspace_bytes = 0;  // that it needs in KernelArgs::workspace
-  std::string reason = {};            // why there is none; empty: the op is not known
-  std::string_view fallback = {};     // whose it is, when it is find_kernel()'s
+  KernelFn run = nullptr;                   // null: none
+  std::uint64_t workspace_bytes = 0;        // that it needs in KernelArgs::workspace
+  std::string reason = {};                  // why there is none; empty: the op is not known
+  std::string_view fallback = {};           // whose it is, when it is find_kernel()'s
   std::uint64_t spare_workspace_bytes = 0;  // Support's: the kernel goes by KernelArgs::workspace_bytes
 };
 

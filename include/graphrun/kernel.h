@@ -26,7 +26,7 @@ struct KernelArgs {
   void* out = nullptr;
   TensorType out_type;
   void* workspace = nullptr;
-  std::uint64_t workspace_bytes = 0;  // fewer than asked for only where the kernel can spare them
+  std::uint64_t workspace_bytes = 0;        // fewer than asked for only where the kernel can spare them
   cpu::Pool* pool = nullptr;                // threads that CPU kernels share their work with; null: the caller's alone
   const std::int32_t* row_count = nullptr;  // samples in this batch; null: `capacity`
   std::int64_t capacity = 0;                // samples of a full batch

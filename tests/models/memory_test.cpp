@@ -91,7 +91,7 @@ TEST(MemoryBudget, MnistMlpHasTheSameWeightsAtEveryBudget) {
     LoadOptions load;
     load.overrides = overrides;
     load.data_dir = data_folder();
-    Session session(load_model(test::source_folder() + "/models/mnist_mlp.json", load), options);
+    Session session(load_model(source_folder() + "/models/mnist_mlp.json", load), options);
     session.train();
     EXPECT_LE(session.program().arena_bytes, budget);
     return std::pair{session.weights_hash(), session.program()};

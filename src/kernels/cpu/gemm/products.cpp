@@ -252,8 +252,7 @@ void matmul(const KernelArgs& args, const IsaTable& table) {
   };
   const Cut cut = cut_of(params, args.in_type[0], args.out_type);
   SharedPanels shared = shared_panels(params, args.in_type[0], args.out_type);
-  if (shared.pays)
-    shared.fit(args.workspace_bytes, rows_in(out), columns_in(out), depth_of(params, args.in_type[0]));
+  if (shared.pays) shared.fit(args.workspace_bytes, rows_in(out), columns_in(out), depth_of(params, args.in_type[0]));
   if (shared.pays && shared.depth > 0) {
     for (std::int64_t i = 0; i < matrices.count; ++i) multiply_by_panels(args, shared, matrix(i), table);
   } else if (!shared.pays && args.workspace != nullptr && cut.partitions > 1) {
