@@ -50,11 +50,11 @@ const Verb studio_verb = {
     "",
     Words::model_or_none,
     "a page in the browser to build, train and understand a model",
-    R"(Prints the address of a page on this machine and opens it in the browser: choose data or drop a CSV file, change the
-model by controls or as JSON, train and watch curves, surfaces and mistakes, look at the graph, its values and its memory
-plan, compare stored runs. Runs are kept in the folder runs beside the model, as train --run-dir keeps them, and the page
-shows the command that trains the same weights. The server listens on 127.0.0.1 only and knows its browser by the token
-in the address. Ctrl-C ends it.)",
+    R"(Prints the address of a page on this machine and opens it in the browser: choose data or drop a CSV file, change
+the model by controls or as JSON, train and watch curves, surfaces and mistakes, look at the graph, its values and
+its memory plan, compare stored runs. Runs are kept in the folder runs beside the model, as train --run-dir keeps
+them, and the page shows the command that trains the same weights. The server listens on 127.0.0.1 only and knows
+its browser by the token in the address. Ctrl-C ends it.)",
     R"(graphrun studio
 graphrun studio model.json
 graphrun studio model.json --port 8000 --no-browser)",

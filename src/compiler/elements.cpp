@@ -353,13 +353,14 @@ class Elements {
     }
     return pieces;
   }
-  // Appends the number, and before it those that it needs, unless the chain has them; and what they read in memory.
+  // Appends the number, and before it those that it needs, unless the chain has them; and what they read in memory. A
+  // number that has run is read there: the state that it came from may have its new value (other_reader).
   void copy(NodeId number, const ChainNodes& chain, const std::set<NodeId>& inside, std::vector<NodeId>& numbers,
             std::vector<NodeId>& operands) const {
     if (chain.copies.count(number) > 0 || inside.count(number) > 0) return;
     if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) return;
     for (const NodeId read : facts_.reads(number)) {
-      if (members_.is_number(read))
+      if (members_.is_number(read) && (!members_.stored[read] || waits_[read]))
         copy(read, chain, inside, numbers, operands);
       else
         operands.push_back(read);

@@ -219,8 +219,9 @@ TEST_F(Budget, RefusesALargerPlanAndNamesABatchThatFits) {
       EXPECT_EQ(Json::parse(largest.out)["phases"][0]["capacity"], batch);
     }
   }
-  EXPECT_EQ(graphrun({"plan", path, "--no-fuse", "--max-memory=1GiB", "--batch=max", "--json"}).out,
-            graphrun({"plan", path, "--no-fuse", "--json"}).out);
+  Json roomy = Json::parse(graphrun({"plan", path, "--no-fuse", "--max-memory=1GiB", "--batch=max", "--json"}).out);
+  EXPECT_EQ(roomy.erase("budget"), 1u);
+  EXPECT_EQ(roomy, Json::parse(graphrun({"plan", path, "--no-fuse", "--json"}).out));
   expect_refused(graphrun({"plan", path, "--max-memory=lots"}), {"expected a size, got \"lots\"", "512MiB"});
   expect_refused(graphrun({"plan", path, "--batch=most"}), {"\"all\" or \"max\""});
 }
