@@ -20,6 +20,7 @@
 #include "output_files.h"
 #include "results.h"
 #include "run_folder.h"
+#include "stored_arguments.h"
 #include "terminal.h"
 
 namespace graphrun::cli {
@@ -52,8 +53,10 @@ std::string command_of(const Arguments& arguments, const std::string& run) {
   std::vector<std::string> words = {"graphrun", "train",
                                     run.empty() ? arguments.model : (fs::path(run) / "model.json").string()};
   if (!run.empty()) {
-    words.insert(words.end(), {"--data-dir", arguments.load.data_dir.empty() ? parent.empty() ? "." : parent
-                                                                             : arguments.load.data_dir});
+    // That of the environment is found again, after the folder of the model.
+    words.insert(words.end(), {"--data-dir", is_given(arguments.load.data_dir) ? arguments.load.data_dir
+                                             : parent.empty()                  ? "."
+                                                                               : parent});
   }
   if (arguments.session.executor != "cpu") words.insert(words.end(), {"--executor", arguments.session.executor});
   if (arguments.session.threads > 0)

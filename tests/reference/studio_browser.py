@@ -260,7 +260,7 @@ def main(graphrun, sources, folder=None):
         print(f"skipped: none of {', '.join(BROWSERS)} is installed")
         return 77
     graphrun = pathlib.Path(graphrun).resolve()
-    with tempfile.TemporaryDirectory() as work:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:  # Chromium's children end after it
         studio = subprocess.Popen([graphrun, "studio", "--no-browser"], cwd=work, stdout=subprocess.PIPE, text=True)
         page = None
         failures = []

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <set>
@@ -27,12 +26,7 @@ constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, Ro
 constexpr std::int64_t kBatches[] = {6, 40, 150};
 
 std::uint64_t graphs() {
-  if (const char* wanted = std::getenv("GRAPHRUN_GRAPHS")) return static_cast<std::uint64_t>(std::atoi(wanted));
-  return all_cases() ? 1000 : random_graphs(60);
-}
-std::uint64_t first_graph() {
-  const char* wanted = std::getenv("GRAPHRUN_FIRST_GRAPH");
-  return wanted != nullptr ? static_cast<std::uint64_t>(std::atoi(wanted)) : 0;
+  return step_graphs(all_cases() ? 1000 : random_graphs(60));
 }
 
 struct Pair {
@@ -74,7 +68,7 @@ TEST(StepKernelsOfRandomGraphs, AgreeWithTheReference) {
     }
     pairs.clear();
   };
-  for (std::uint64_t seed = first_graph(); seed < first_graph() + graphs(); ++seed) {
+  for (std::uint64_t seed = first_step_graph(); seed < first_step_graph() + graphs(); ++seed) {
     const AtSeed at{seed};
     EmulationOptions options;
     options.blocks = kShapes[seed % std::size(kShapes)];
