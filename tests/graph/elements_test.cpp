@@ -230,6 +230,33 @@ TEST(Elements, AStateIsReadByCopiesBeforeItIsWritten) {
   EXPECT_LT(at("n.copy1"), at("next")) << to_string(program);
 }
 
+// A number that has run is read where it is stored, and not computed anew from a state that has its new value by then.
+TEST(Elements, ANumberThatHasRunIsReadWhereItIsStored) {
+  ElementStep step;
+  const NodeId t = step.state("t", {}), a = step.state("a", {}), b = step.state("b", {64});
+  const NodeId c = step.state("c", {64}), d = step.state("d", {64});
+  const NodeId n = step.named("n", step.make.add("exp", {t}));
+  step.graph[n].keep = true;
+  const auto alone = [&](NodeId from) {  // no elementwise step, so what waits runs
+    const NodeId made = step.make.add("softmax", {step.make.add("exp", {from})}, {{"axis", 0L}});
+    step.graph[made].keep = true;
+    return made;
+  };
+  alone(c);  // "n" and "newb", which comes along, run
+  const NodeId sum = step.sum(alone(d));
+  const NodeId part = step.make.add("mul", {step.make.add("add", {sum, a}), step.make.add("exp", {a})});
+  step.make.add("assign", {a, step.named("newa", step.make.add("mul", {part, n}))});
+  step.make.add("assign", {b, step.named("newb", step.make.add("mul", {b, n}))});
+  step.make.add("assign", {t, step.named("next", step.make.add("add", {t, n}))});
+  const Program program = step.program();
+  bool written = false;
+  for (const Step& one : program.phases[0].steps) {
+    EXPECT_FALSE(written && one.name.starts_with("n.copy")) << to_string(program);
+    written = written || one.name == "next";
+  }
+  EXPECT_TRUE(written) << to_string(program);
+}
+
 // What the order of states' new values goes by: nobody is left who reads the old one.
 TEST(Elements, AStatesNewValueComesAlong) {
   ElementStep step;
