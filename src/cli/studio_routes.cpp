@@ -183,7 +183,7 @@ Answer post_control(Studio& studio, const Request& request, Ticket) {
                                                                {"step", Control::step},
                                                                {"stop", Control::stop},
                                                                {"reset", Control::reset}};
-  const std::string& action = Body(request.body).text("action");
+  const std::string action = Body(request.body).text("action");
   for (const auto& [name, control] : kActions) {
     if (name != action) continue;
     studio.training.control(control);

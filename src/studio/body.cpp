@@ -140,7 +140,7 @@ Body::Body(std::string_view json) {
   if (!reader.at_end()) refuse_body("something follows the object");
 }
 
-const std::string& Body::text(std::string_view name) const {
+std::string Body::text(std::string_view name) const {
   const auto found = values_.find(name);
   if (found == values_.end() || !found->second.is_text) refuse_body(fmt::format("'{}' is missing", name));
   return found->second.text;

@@ -15,7 +15,7 @@ class Body {
  public:
   explicit Body(std::string_view json);
 
-  const std::string& text(std::string_view name) const;  // throws Error where there is none
+  std::string text(std::string_view name) const;  // throws Error where there is none
   std::string text_or(std::string_view name, std::string_view otherwise) const;
   std::optional<double> number(std::string_view name) const;
 
