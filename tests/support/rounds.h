@@ -19,6 +19,15 @@ inline bool all_cases() {
   return std::getenv("GRAPHRUN_ALL_CASES") != nullptr;
 }
 
+// Trainings that take minutes under a sanitizer: they run in builds without one, and at night.
+inline bool is_too_slow() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return !all_cases();
+#else
+  return false;
+#endif
+}
+
 inline std::uint64_t random_graphs(std::uint64_t usual) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   if (!all_cases()) return usual / 10;
