@@ -1,7 +1,8 @@
 // rounds.h: how many cases property tests draw, and what runs at night only.
 // Contract: the usual number; GRAPHRUN_FUZZ=n draws n mutants or calls, for long runs. Random graphs take ten times as
-// long under a sanitizer: a tenth of them there, unless GRAPHRUN_ALL_CASES is set (scripts/test --nightly). Of those with
-// step kernels GRAPHRUN_GRAPHS=n draws n and GRAPHRUN_FIRST_GRAPH=n begins with seed n, so that processes can share them.
+// long under a sanitizer: a tenth of them there, unless GRAPHRUN_ALL_CASES is set (scripts/test --nightly). Of those
+// with step kernels GRAPHRUN_GRAPHS=n draws n and GRAPHRUN_FIRST_GRAPH=n begins with seed n, so that processes can
+// share them.
 #pragma once
 
 #include <cstdint>
