@@ -49,6 +49,7 @@ int faulty_supports(void* self, const gr_signature* step, const char* target, ui
 }
 
 Loaded* shared = nullptr;
+uint64_t shared_bytes = 0;  // of its arena: its Program may be gone
 
 int faulty_load(void* self, const gr_program* program, gr_progress* progress, void** loaded, char* why) {
   if (const int kind = behave("load", why)) return kind;
@@ -56,8 +57,9 @@ int faulty_load(void* self, const gr_program* program, gr_progress* progress, vo
   if (kind != 0 || !is("shares_its_arena")) return kind;
   // Loads of Programs of one size have one arena, which is never given back.
   auto* it = static_cast<Loaded*>(*loaded);
-  if (shared == nullptr || shared->program->arena_bytes != program->arena_bytes) {
+  if (shared == nullptr || shared_bytes != program->arena_bytes) {
     shared = new Loaded(*it);
+    shared_bytes = program->arena_bytes;
     return 0;
   }
   for (size_t p = 0; p < program->phases.count; ++p) {
