@@ -10,6 +10,9 @@ import graphrun
 import numpy
 
 
+_sessions = []  # of all Programs
+
+
 @functools.lru_cache(maxsize=None)
 def _program(formula, shapes, ones, executor):
     """formula: of the inputs (name, shape) in `shapes`; `ones` is the shape of a constant of that name, or None."""
@@ -26,7 +29,9 @@ def _program(formula, shapes, ones, executor):
         "outputs": ["out"],
         "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 1}}, "batch": 1},
     }
-    return graphrun.Model(model, data="none").open(executor=executor)
+    session = graphrun.Model(model, data="none").open(executor=executor)
+    _sessions.append(session)
+    return session
 
 
 def _run(formula, out, ones=None, **inputs):
@@ -92,3 +97,8 @@ def softmax_cross_entropy(a, labels, out):
 def loaded_programs():
     """How many there are: it does not grow with the number of calls."""
     return _program.cache_info().currsize
+
+
+def allocations():
+    """How often the executors of all Programs have allocated memory: on a GPU the calls of cudaMalloc."""
+    return sum(session.counters.get("allocations", 0) for session in _sessions)

@@ -118,7 +118,7 @@ def train(model, epochs, ctx, folder, tell=print):
         for at in range(0, len(x) - batch + 1, batch):
             losses.append(network.step(x[at : at + batch], one_hot[at : at + batch], rate))
         tell(f"epoch {epoch + 1}: loss {numpy.mean(losses):.4f}, {time.time() - start:.2f} s, "
-             f"{gpu_op.loaded_programs()} programs")
+             f"{gpu_op.loaded_programs()} programs, {gpu_op.allocations()} allocations")
     result = network.accuracy(test_x, test_y)
     tell(f"{model}: accuracy {result:.4f} on rows that it has not seen")
     return result

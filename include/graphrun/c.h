@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define GR_ABI_VERSION 2
+#define GR_ABI_VERSION 3
 #define GR_MAX_RANK 8
 
 typedef struct gr_error gr_error;
@@ -95,8 +95,10 @@ GR_API gr_error* gr_session_open(gr_model* model, const char* options, gr_sessio
 GR_API void gr_session_free(gr_session* session);
 
 /* {"model", "executor", "target", "math", "arena_bytes", "inputs": [{"name", "dtype", "shape"}], "outputs",
-   "states": [{"name", "kind", "dtype", "shape", "bytes"}], "splits": [{"name", "samples"}], "fallbacks"}. The extents
-   of inputs and outputs are those of one batch of predictions. */
+   "states": [{"name", "kind", "dtype", "shape", "bytes"}], "splits": [{"name", "samples"}], "fallbacks", "objectives":
+   ["name"], "counters": {"allocations": 2}}. The extents of inputs and outputs are those of one batch of predictions.
+   Counters are what the executor has counted until now, by its own names: "allocations" of memory on its device, which
+   stay as they are from the first step on. The last two since version 3. */
 GR_API gr_error* gr_session_describe(gr_session* session, char** json);
 
 typedef struct gr_report {
@@ -106,6 +108,10 @@ typedef struct gr_report {
   double loss;            /* mean over the samples of the epoch */
   double validation_loss; /* NaN: not evaluated after this epoch */
   double seconds, steps_per_second;
+  /* Since version 3: of a model with several objectives, the mean loss of each, as `loss` is; in the order of
+     gr_session_describe's "objectives". Valid during the call. */
+  size_t objective_count; /* 0: there is one loss */
+  const double* objectives;
 } gr_report;
 
 typedef struct gr_train_options {

@@ -65,6 +65,11 @@ class GRAPHRUN_API HostRunnable : public Runnable {
   HostRunnable(const Program& program, std::string_view executor, Profiling profiling);  // throws Error: no memory
   ~HostRunnable() override;
 
+  // For counters(): memory that was allocated for it, the arena first.
+  void count_allocation(std::uint64_t bytes) { ++allocations_, allocated_bytes_ += bytes; }
+  std::uint64_t allocations() const { return allocations_; }
+  std::uint64_t allocated_bytes() const { return allocated_bytes_; }
+
   const Buffer& buffer(BufferId id) const { return buffers_.at(id); }
   std::byte* at(const Buffer& buffer) const { return arena_ + buffer.offset; }
   std::byte* arena() const { return arena_; }
@@ -96,6 +101,7 @@ class GRAPHRUN_API HostRunnable : public Runnable {
   std::string executor_;
   std::vector<Buffer> buffers_;
   std::byte* arena_ = nullptr;
+  std::uint64_t allocations_ = 0, allocated_bytes_ = 0;
   std::unique_ptr<StepClock> clock_;  // null: nobody wants to know
 };
 

@@ -128,7 +128,9 @@ struct ObjectiveSpec {
   Value minimize;
   std::vector<Value> parameters;
   OptimizerSpec optimizer;
+  std::int64_t every = 1;  // it moves them in every so manyth step: a critic's steps to one of its generator
 };
+inline constexpr std::int64_t kMostEvery = std::int64_t{1} << 24;
 
 struct TrainSpec {
   Value minimize;  // by all parameters that are trained, with `optimizer`

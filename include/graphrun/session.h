@@ -67,8 +67,7 @@ struct Report {
   std::int64_t epochs = 0;
   std::uint64_t step = 0;  // finished steps
   double loss = 0;         // mean over the samples of the epoch so far
-  std::span<const double> objectives =
-      {};                               // the loss of each in the last step, in the model's order; none: there is one
+  std::span<const double> objectives = {};  // the same of each objective's, in the model's order; none: there is one
   const Metrics* validation = nullptr;  // null: not evaluated after this step
   bool due = true;                      // by log_every, or the last; false: made for its validation or `watched` only
   double seconds = 0;                   // of training so far, evaluation apart

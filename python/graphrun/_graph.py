@@ -120,12 +120,14 @@ class GraphBuilder:
 
     _inputs: Dict[str, Any]
     _parameters: Dict[str, Any]
+    _states: Dict[str, Any]
     _constants: Dict[str, Any]
     _entries: list
     _names: Dict[str, Value]
 
     def __init__(self) -> None:
-        for name, value in (("_inputs", {}), ("_parameters", {}), ("_constants", {}), ("_entries", []), ("_names", {})):
+        for name, value in (("_inputs", {}), ("_parameters", {}), ("_states", {}), ("_constants", {}), ("_entries", []),
+                            ("_names", {})):
             object.__setattr__(self, name, value)
 
     def _declare(self, name: str) -> Value:
@@ -162,6 +164,15 @@ class GraphBuilder:
         self._parameters[name] = {"shape": list(shape), "init": init, "decay": decay}
         return self._declare(name)
 
+    def state(self, name: str, *shape: int, init: Any = "zeros") -> Value:
+        """What no optimizer moves and assign() changes, once in each step of training."""
+        self._states[name] = {"shape": list(shape), "init": init}
+        return self._declare(name)
+
+    def assign(self, state: Value, value: Value, after: bool = False) -> None:
+        """after: of the parameters as the step leaves them, for an average of weights; else as it finds them."""
+        self._entries.append(f"assign({state.name}, {_operand_text(self, value)}{', after=true' if after else ''})")
+
     def runtime(self, name: str, value: float) -> Value:
         """A number that is set between steps: session[name] = 0.5."""
         self._constants[name] = {"runtime": value}
@@ -171,7 +182,8 @@ class GraphBuilder:
         return self.layer("dense", name, x, units=units, activation=activation, **attributes)
 
     def layer(self, kind: str, name: str, *inputs: Value, **attributes: Any) -> Value:
-        """A layer of the library, whose parameters are named after it."""
+        """A layer of the library (docs/ops.md), whose parameters are named after it: layer("batch_norm", "n", h).
+        layer("dense", "k", x, share="h") uses those of another."""
         given = {key: value for key, value in attributes.items() if value is not None}
         self._entries.append({"name": name, "op": kind, "inputs": [value.name for value in inputs], **given})
         return self._declare(name)
@@ -183,13 +195,18 @@ class GraphBuilder:
         return Value(self, f"{function}({', '.join(texts)})")
 
     def model(self, *, outputs: Union[Dict[str, str], Iterable[str]], minimize: str = "loss",
-              optimizer: Optional[Dict[str, Any]] = None, name: str = "model", data: Any = None,
-              **train: Any) -> Model:
-        """outputs: {output: target}; optimizer: {"adam": {"lr": 0.01}}; further keys are those of "train" in a model file:
+              optimizer: Optional[Dict[str, Any]] = None, objectives: Optional[Dict[str, Any]] = None,
+              name: str = "model", data: Any = None, **train: Any) -> Model:
+        """outputs: {output: target}; optimizer: {"adam": {"lr": 0.01}}; objectives, in their place: {"critic": {"minimize":
+        "d_loss", "parameters": ["D"], "optimizer": {"adam": {"lr": 0.001}}}, ...}; further keys are those of "train" in a model file:
         epochs, batch, seed, metrics, ... data: its section, where fit() is not given arrays."""
+        aims = {"objectives": objectives} if objectives else {
+            "minimize": minimize, "optimizer": optimizer or {"adam": {"lr": 0.001}}}
         given = data if data is not None else {"train": {"npz": "arrays.npz"}}
         document = {"format": 1, "name": name, "constants": self._constants, "data": given, "inputs": self._inputs,
                     "parameters": self._parameters, "graph": self._entries,
                     "outputs": outputs if isinstance(outputs, dict) else list(outputs),
-                    "train": {"minimize": minimize, "optimizer": optimizer or {"adam": {"lr": 0.001}}, **train}}
+                    "train": {**aims, **train}}
+        if self._states:
+            document["states"] = self._states
         return Model(document, has_data=data is not None)

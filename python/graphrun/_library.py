@@ -5,7 +5,7 @@ import json
 import os
 from typing import Any, Dict, List, Optional
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 MAX_RANK = 8
 DTYPES = ("float32", "float64", "int32", "uint64", "bool")  # by gr_dtype
 KINDS = {1: "run", 2: "input", 3: "check", 4: "device"}
@@ -38,7 +38,8 @@ class Bytes(ctypes.Structure):
 class Report(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("epoch", ctypes.c_int64), ("epochs", ctypes.c_int64),
                 ("step", ctypes.c_uint64), ("loss", ctypes.c_double), ("validation_loss", ctypes.c_double),
-                ("seconds", ctypes.c_double), ("steps_per_second", ctypes.c_double)]
+                ("seconds", ctypes.c_double), ("steps_per_second", ctypes.c_double),
+                ("objective_count", ctypes.c_size_t), ("objectives", ctypes.POINTER(ctypes.c_double))]
 
 
 OnReport = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Report))

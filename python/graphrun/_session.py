@@ -19,6 +19,7 @@ class Report(NamedTuple):
     validation_loss: Optional[float]
     seconds: float
     steps_per_second: float
+    objectives: Dict[str, float] = {}  # the mean loss of each, where the model has several
 
 
 OnReport = Callable[[Report], Any]  # what it gives is true: the training ends
@@ -37,6 +38,7 @@ class Session:
         self._handle = handle
         self._values: Dict[str, Tuple[ctypes.c_uint32, Any, Tuple[int, ...]]] = {}
         description = self.describe()
+        self._objectives: List[str] = description["objectives"]
         self._inputs = [(i["name"], numpy_dtype(i["dtype"]), tuple(i["shape"][1:])) for i in description["inputs"]]
         batch = description["inputs"][0]["shape"][0] if self._inputs else 1
         # Of a sample: an output may have several rows for each.
@@ -48,8 +50,13 @@ class Session:
             _library.lib.gr_session_free(self._handle)
 
     def describe(self) -> Dict[str, Any]:
-        """Executor, bytes of the arena, inputs, outputs, states and splits."""
+        """Executor, bytes of the arena, inputs, outputs, states, splits, objectives and counters."""
         return json.loads(_library.text("gr_session_describe", self._handle))
+
+    @property
+    def counters(self) -> Dict[str, int]:
+        """What the executor has counted until now: {"allocations": 2, ...}; from the first step on it allocates nothing."""
+        return self.describe()["counters"]
 
     def train(self, on_report: Optional[OnReport] = None, *, progress: Optional[bool] = None) -> Dict[str, Any]:
         """Trains for the model's epochs; on_report(Report) ends it by returning True, and Ctrl-C ends it too. progress: a
@@ -61,7 +68,8 @@ class Session:
         def report(_: Any, given: Any) -> int:
             one = given.contents
             validation = None if math.isnan(one.validation_loss) else one.validation_loss
-            told = Report(one.epoch, one.epochs, one.step, one.loss, validation, one.seconds, one.steps_per_second)
+            told = Report(one.epoch, one.epochs, one.step, one.loss, validation, one.seconds, one.steps_per_second,
+                          dict(zip(self._objectives, one.objectives[:one.objective_count])))
             try:
                 if line is not None:
                     line.tell(told)

@@ -82,6 +82,13 @@ json::Value description(Session& session) {
   json::add(all, "states", json::make_array(std::move(states)));
   json::add(all, "splits", json::make_array(std::move(splits)));
   json::add(all, "fallbacks", json::make_list(session.fusion().fallbacks));
+  std::vector<std::string> objectives;
+  for (const ObjectiveSpec& one : session.model().train.objectives) objectives.push_back(one.name);
+  json::add(all, "objectives", json::make_list(objectives));
+  json::Value counters = json::make_object();
+  for (const auto& [name, count] : session.counters())
+    json::add(counters, name, json::make(static_cast<std::int64_t>(count)));
+  json::add(all, "counters", std::move(counters));
   return all;
 }
 
@@ -105,6 +112,8 @@ gr_report report_of(const Report& report) {
       report.validation == nullptr ? std::numeric_limits<double>::quiet_NaN() : report.validation->loss;
   all.seconds = report.seconds;
   all.steps_per_second = report.steps_per_second;
+  all.objective_count = report.objectives.size();
+  all.objectives = report.objectives.data();
   return all;
 }
 

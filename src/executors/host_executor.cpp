@@ -84,6 +84,7 @@ HostRunnable::HostRunnable(const Program& program, std::string_view executor, Pr
     throw Error(ErrorKind::device, "memory.arena", fmt::format("the host cannot give {} bytes for the arena", bytes),
                 "a smaller batch or data set needs less");
   }
+  count_allocation(bytes);
   std::memset(arena_, 0, bytes);
 }
 

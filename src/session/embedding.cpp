@@ -39,7 +39,7 @@ void Session::Impl::refuse_in_train(std::string_view call) const {
 
 double Session::Impl::last_loss() {
   const std::optional<std::size_t> index = phase_index("train");
-  return index ? last_record(*index, 0) : std::numeric_limits<double>::quiet_NaN();
+  return index ? last_record(*index) : std::numeric_limits<double>::quiet_NaN();
 }
 
 bool Session::Impl::losses_finite(std::uint64_t steps) {
@@ -139,6 +139,7 @@ void Session::Impl::prepare_state() {
     }
   }
   for (const BufferId id : best.buffers()) add(buffers[id], "best ");
+  saved_bytes += std::as_bytes(std::span(objectives)).size();
 }
 
 void Session::Impl::save_state(std::span<std::byte> to) {
@@ -153,6 +154,8 @@ void Session::Impl::save_state(std::span<std::byte> to) {
     return part;
   };
   std::memcpy(take(sizeof header).data(), &header, sizeof header);
+  const std::span<const std::byte> means = std::as_bytes(std::span(objectives));
+  std::copy(means.begin(), means.end(), take(means.size()).begin());
   for (const BufferId id : saved) runnable->read(id, take(program().buffers[id].type.bytes()));
   for (std::size_t i = 0; i < best.buffers().size(); ++i) {
     const std::span<const std::byte> bytes = std::as_const(best).bytes(i);
@@ -172,6 +175,9 @@ void Session::Impl::load_state(std::span<const std::byte> from) {
     from = from.subspan(bytes);
     return part;
   };
+  const std::span<std::byte> means = std::as_writable_bytes(std::span(objectives));
+  const std::span<const std::byte> saved_means = take(means.size());
+  std::copy(saved_means.begin(), saved_means.end(), means.begin());
   for (const BufferId id : saved) {
     const std::span<const std::byte> bytes = take(program().buffers[id].type.bytes());
     runnable->write(id, bytes);

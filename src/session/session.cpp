@@ -102,7 +102,8 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   watched_statistics.resize(watched.size());
   if (model.train.early_stopping && model.train.early_stopping->restore_best)
     best = StateCopy(program(), parameters_of(program()));
-  prepare_state();  // of `best`, too
+  if (const auto index = phase_index("train")) objectives.resize(compiled.step.phases[*index].recorded.size() - 1);
+  prepare_state();  // of `best` and `objectives`, too
   piece.resize(kPiece);
   for (const Standardization& one : model.data.standardizations) fitted_by_input.emplace(one.input, &one);
 }
@@ -336,17 +337,16 @@ void Session::write_rows(ValueId id, std::int64_t first_row, std::span<const std
   }
   impl_->runnable->write_rows(id.buffer, first_row, bytes);
 }
-double Session::Impl::last_record(std::size_t index, std::size_t which) {
+double Session::Impl::last_record(std::size_t index) {
   if (done[index] == 0) return std::numeric_limits<double>::quiet_NaN();
   const StepPhase& phase = compiled.step.phases[index];
   const std::uint64_t at = (done[index] - 1) % static_cast<std::uint64_t>(phase.ring);
   float value = 0;
-  runnable->read_range(buffer(phase.recorded[which].ring), at * sizeof value,
-                       std::as_writable_bytes(std::span(&value, 1)));
+  runnable->read_range(buffer(phase.recorded[0].ring), at * sizeof value, std::as_writable_bytes(std::span(&value, 1)));
   return static_cast<double>(unsigned_nan(value));
 }
 double Session::loss() {
-  return alive(impl_).last_record(impl_->training(), 0);
+  return alive(impl_).last_record(impl_->training());
 }
 void Session::predict(std::span<const std::span<const std::byte>> inputs,
                       std::span<const std::span<std::byte>> outputs) {

@@ -24,12 +24,24 @@
 
 namespace graphrun {
 
+// The mean of a loss over the samples of an epoch.
+struct EpochMean {
+  double sum = 0;      // of the epoch's steps so far, each times the samples of its batch
+  double samples = 0;  // of those
+  double mean = 0;     // after the last step of an epoch that of the whole epoch
+
+  void add(double loss, double batch, bool is_last) {
+    sum += batch * loss;
+    samples += batch;
+    mean = sum / samples;
+    if (is_last) sum = samples = 0;
+  }
+};
+
 // How far train() has come, beside the states of the program; kept in checkpoints (checkpoint/training_state.cpp).
 struct TrainingProgress {
-  double epoch_sum = 0;          // losses of the epoch's steps so far, each times the samples of its batch
-  double epoch_samples = 0;      // of those
-  double epoch_loss = 0;         // their mean; after the last step of an epoch that of the whole epoch
-  std::uint64_t unreported = 0;  // 1: nobody was told of the last step
+  EpochMean epoch;
+  std::uint64_t unreported = 0;                                // 1: nobody was told of the last step
   double best_loss = std::numeric_limits<double>::infinity();  // of validation
   std::uint64_t best_step = 0;                                 // 0: there was no evaluation yet
   StoppingState stopping;
@@ -76,8 +88,8 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
     for (std::uint64_t step = done[index] - n; step < done[index]; ++step) see(step, unsigned_nan(values[step % ring]));
   }
 
-  // session.cpp: what the last step of the phase recorded; NaN before the first.
-  double last_record(std::size_t phase, std::size_t which);
+  // session.cpp: the loss of the last step of the phase; NaN before the first.
+  double last_record(std::size_t phase);
   double last_loss();  // of the training step that was run last; NaN: none was
 
   // train.cpp
@@ -139,6 +151,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   std::unique_ptr<Runnable> runnable;
   std::vector<std::uint64_t> done;  // by phase: steps so far, which is what its counter holds
   TrainingProgress progress;
+  std::vector<EpochMean> objectives;  // of each where there are several, as TrainingProgress::epoch
   StateCopy best;        // the parameters of the best evaluation; none without early_stopping's restore_best
   bool resumes = false;  // the next train() goes on from `progress` and the steps that are done
   std::vector<float> ring_values;

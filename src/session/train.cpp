@@ -155,6 +155,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     result.epochs = static_cast<std::int64_t>(result.steps / batches);
   } else {
     progress = {};
+    std::fill(objectives.begin(), objectives.end(), EpochMean{});
   }
   const std::uint64_t to_do = total - std::min(total, result.steps);
   if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(to_do, kLossesAtOnce)));
@@ -166,7 +167,10 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   std::optional<GoodStates> good;
   if (options.trace_not_finite) good.emplace(program(), buffer(phase.counter), *runnable, done[index]);
   GoodStates* const traced = good ? &*good : nullptr;
-  std::vector<double> objectives(phase.recorded.size() - 1);
+  std::vector<double> means(objectives.size());
+  const auto add_to = [&](EpochMean& mean, std::uint64_t step, float loss) {
+    mean.add(static_cast<double>(loss), static_cast<double>(phase.batches.at(step)), (step + 1) % batches == 0);
+  };
   const Cancellable cancellable(in_train, cancelled);
 
   // What is due after this step. False: its evaluation was cancelled, and nobody was told.
@@ -175,9 +179,9 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     report.epoch = result.epochs;
     report.epochs = model.train.epochs;
     report.step = result.steps;
-    report.loss = progress.epoch_loss;
-    for (std::size_t i = 0; i < objectives.size(); ++i) objectives[i] = last_record(index, i + 1);
-    report.objectives = objectives;
+    report.loss = progress.epoch.mean;
+    for (std::size_t i = 0; i < means.size(); ++i) means[i] = objectives[i].mean;
+    report.objectives = means;
     report.seconds = result.seconds;
     report.steps_per_second =
         result.seconds > 0 ? static_cast<double>(result.steps - result.first_step) / result.seconds : 0;
@@ -231,14 +235,14 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     observe(index, phase.recorded[0].ring, n, [&](std::uint64_t step, float value) {
       if (!losses.empty() && !std::isfinite(losses.back())) return;
       losses.push_back(static_cast<double>(value));
-      const auto samples = static_cast<double>(phase.batches.at(step));
-      progress.epoch_sum += samples * static_cast<double>(value);
-      progress.epoch_samples += samples;
-      progress.epoch_loss = progress.epoch_sum / progress.epoch_samples;
-      if ((step + 1) % batches == 0) progress.epoch_sum = progress.epoch_samples = 0;
+      add_to(progress.epoch, step, value);
     });
     if (options.on_losses) options.on_losses(losses);
     if (!std::isfinite(losses.back())) refuse_not_finite(traced, done[index] - n + losses.size() - 1, losses.back());
+    for (std::size_t i = 0; i < objectives.size(); ++i) {
+      observe(index, phase.recorded[i + 1].ring, n,
+              [&](std::uint64_t step, float value) { add_to(objectives[i], step, value); });
+    }
     if (options.keep_losses) result.losses.insert(result.losses.end(), losses.begin(), losses.end());
     result.steps += n;
     result.epochs = static_cast<std::int64_t>(result.steps / batches);

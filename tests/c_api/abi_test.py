@@ -1,5 +1,6 @@
 """The binary interface of graphrun/c.h beside its baseline, abi.txt: exported symbols with their versions, prototypes,
-layouts of structs, values of enumerators. What the baseline has stays; what is added is written into it in the same commit.
+layouts of structs, values of enumerators; and, where abigail-tools are installed, beside abi.xml by abidiff. What the
+baseline has stays; what is added is written into it in the same commit (abi.xml needs abigail-tools).
 
 abi_test.py LIBRARY SOURCE CC CXX [--write]
 """
@@ -14,6 +15,7 @@ import tempfile
 library, source, cc, cxx = sys.argv[1:5]
 header = pathlib.Path(source, "include/graphrun/c.h")
 baseline = pathlib.Path(source, "tests/c_api/abi.txt")
+dump = pathlib.Path(source, "tests/c_api/abi.xml")  # by abidw
 text = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.DOTALL)
 
 
@@ -72,18 +74,50 @@ def layouts(folder):
     return given.splitlines()
 
 
-with tempfile.TemporaryDirectory() as temporary:
-    now = symbols() + layouts(pathlib.Path(temporary))
+def grows(line):
+    """Whether a line of the baseline is the size of a struct that says its own: fields are added at its end."""
+    struct = re.match(r"struct (gr_\w+) (\d+) bytes", line)
+    return struct and any(re.match(rf"struct {struct.group(1)} (\d+) bytes", other) and
+                          before[before.index(line) + 1].startswith("  struct_size at 0,") and
+                          int(other.split()[2]) > int(struct.group(2)) for other in now)
+
+
+def abidiff(folder):
+    """Types behind pointers too, where abigail-tools are installed: of a library of c.h's functions with empty bodies,
+    whose debug information has what the header says and nothing else."""
+    if shutil.which("abidiff") is None:
+        return "abidiff is not installed: types behind pointers were not compared"
+    bodies = "".join(f"{words} {{{'' if words.startswith('void ') and not words.startswith('void*') else ' return 0; '}}}\n"
+                     for words in prototypes())
+    (folder / "empty.c").write_text("#include <graphrun/c.h>\n" + bodies)
+    run(cc, "-std=c99", "-g", "-O0", "-w", "-fPIC", "-shared", f"-I{source}/include",
+        f"-ffile-prefix-map={folder}=.", f"-ffile-prefix-map={pathlib.Path(source).resolve()}=.", f"-ffile-prefix-map={source}=.",
+        str(folder / "empty.c"), "-o", str(folder / "libempty.so"))
+    grown = [line.split()[1] for line in before if line not in now and grows(line)]  # and no others: all in them is excused
+    (folder / "grown.abignore").write_text("".join(
+        f"[suppress_type]\nname = {name}\nhas_data_member_inserted_at = end\n\n" for name in grown))
+    done = subprocess.run(["abidiff", "--no-added-syms", "--suppressions", folder / "grown.abignore", dump,
+                           folder / "libempty.so"], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"abidiff, from {dump.name} to this header:\n{done.stdout}{done.stderr}")
+    if "--write" in sys.argv:
+        run("abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--out-file", dump, folder / "libempty.so")
+    return f"abidiff finds {dump.name} in it"
+
+
 if len(prototypes()) > 50:
     sys.exit(f"{len(prototypes())} functions: c.h is to have 50 at most")
+with tempfile.TemporaryDirectory() as temporary:
+    now = symbols() + layouts(pathlib.Path(temporary))
+    before = baseline.read_text().splitlines()
+    lost, added = [line for line in before if line not in now], [line for line in now if line not in before]
+    lost = [line for line in lost if not grows(line)]
+    if lost:
+        sys.exit("programs that were built before break; lost or changed:\n  " + "\n  ".join(lost + ["now:"] + added))
+    told = abidiff(pathlib.Path(temporary))
 if "--write" in sys.argv:
     baseline.write_text("\n".join(now) + "\n")
-before = baseline.read_text().splitlines()
-lost, added = [line for line in before if line not in now], [line for line in now if line not in before]
-if lost:
-    sys.exit("programs that were built before break; lost or changed:\n  " + "\n  ".join(lost + ["now:"] + added))
-if added or before != now:
+elif before != now:
     sys.exit("added, and not in abi.txt yet (abi_test.py --write):\n  " + "\n  ".join(added))
 print(f"{len(prototypes())} functions as in abi.txt; the header is C99 and C++")
-if shutil.which("abidiff") is None:
-    print("abidiff is not installed: types behind pointers were not compared")
+print(told)

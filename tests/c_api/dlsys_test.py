@@ -1,4 +1,4 @@
-"""examples/dlsys: every operation beside NumPy, and its two networks. Exit code 77: NumPy is not here.
+"""examples/dlsys: every operation beside NumPy, and its two networks. Exit code 77: NumPy or the device is not here.
 
 dlsys_test.py LIBRARY SOURCE [EXECUTOR]
 """
@@ -20,7 +20,12 @@ import gpu_op  # noqa: E402
 import mnist  # noqa: E402
 import ndarray  # noqa: E402
 
+import graphrun  # noqa: E402
+
 ctx = ndarray.Context(sys.argv[3] if len(sys.argv) > 3 else "cpu")
+if ctx.executor not in ("cpu", "ref") and ctx.executor not in [d["id"] for d in graphrun.devices()["devices"]]:
+    print(f"there is no {ctx.executor} here: not tried")
+    sys.exit(77)
 random = np.random.default_rng(1)
 
 
@@ -84,9 +89,12 @@ try:
 except ValueError:
     pass
 
+assert gpu_op.allocations() >= gpu_op.loaded_programs(), "each Program has an arena"
 for model, least in (("logreg", 0.85), ("mlp", 0.9)):
     counts = []
-    accuracy = mnist.train(model, 15, ctx, None, tell=lambda line: counts.append(gpu_op.loaded_programs()))
+    accuracy = mnist.train(model, 30, ctx, None,
+                           tell=lambda line: counts.append((gpu_op.loaded_programs(), gpu_op.allocations())))
     assert accuracy > least, (model, accuracy)
-    assert len(set(counts)) == 1, counts  # all were loaded in the first epoch
-    print(f"{model}: accuracy {accuracy:.3f}, {counts[0]} programs")
+    assert counts[9] == counts[29], counts  # after 10 epochs and after 30
+    assert len(set(counts)) == 1, counts  # all of it in the first epoch
+    print(f"{model}: accuracy {accuracy:.3f}, {counts[0][0]} programs, {counts[0][1]} allocations after 10 and 30 epochs")

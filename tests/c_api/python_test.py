@@ -165,6 +165,46 @@ def _broken_model():
     graph.model(outputs=["loss"])
 
 
+def test_objectives_and_layers():
+    graph = graphrun.GraphBuilder()
+    x, y = graph.input("x", 2), graph.input("y", 1)
+    h = graph.layer("batch_norm", "n", graph.dense("h", x, 8, activation="tanh"))
+    graph.p = graph.dense("out", graph.layer("rms_norm", "r", graph.layer("layer_norm", "l", h)), 1)
+    graph.q = graph.dense("other", x, 1)
+    graph.first, graph.second = ((graph.p - y) ** 2).mean(), ((graph.q - y) ** 2).mean()
+    average = graph.state("average", 1, init={"constant": 2})
+    graph.assign(average, 0.5 * average + 0.5 * graph["other.b"], after=True)
+    sgd = {"sgd": {"lr": 0.1}}
+    model = graph.model(outputs=["p", "q"], epochs=6, log_every=1, objectives={
+        "one": {"minimize": "first", "parameters": ["h", "n", "r", "l", "out"], "optimizer": sgd},
+        "two": {"minimize": "second", "parameters": ["other"], "optimizer": sgd, "every": 3}})
+    rows = numpy.random.default_rng(2).normal(size=(32, 2)).astype("float32")
+    model.set_data("train", x=rows, y=rows[:, :1] + 1)
+    session = model.open()
+    before, reports, biases = session.counters, [], []
+    def tell(report):
+        reports.append(report)
+        biases.append(float(session["other.b"][0]))
+    session.train(tell)
+    assert [list(report.objectives) for report in reports] == [["one", "two"]] * 6, reports[0]
+    for report in reports:
+        assert abs(sum(report.objectives.values()) - report.loss) < 1e-5 * report.loss, report
+    assert biases[0] == biases[1] == 0 != biases[2] and biases[2:5] == [biases[2]] * 3 and biases[5] != biases[4], biases
+    wanted = 2
+    for bias in biases:
+        wanted = 0.5 * wanted + 0.5 * bias
+    assert abs(session["average"][0] - wanted) < 1e-6
+    assert session["n.mean"].shape == (8,) and (session["n.variance"] != 1).all()
+    allocations = session.counters["allocations"]
+    assert allocations == before["allocations"] >= 1 and session.describe()["objectives"] == ["one", "two"]
+    session.train()
+    assert session.counters["allocations"] == allocations
+    assert xor().open().describe()["objectives"] == [] and xor().open().counters["allocated_bytes"] > 0
+    single = []
+    xor(set={"train.epochs": 2}).open().train(single.append)
+    assert single[0].objectives == {}
+
+
 def test_diagnostics():
     text = '{"format": 1,\n "graph": ["loss = mean(z)"], "inputs": {"x": ["batch", 2]}, "outputs": ["loss"],\n "dta": {}}'
     try:

@@ -109,7 +109,7 @@ Tables update(const OptimizerDef& def) {
   const ir::Attrs attrs(def.attributes, {{"lr", 0.5}, {"weight_decay", 0.25}, {"l2", 0.125}});
   const auto var = [&](NodeId id) { return Var{&tables.make, id}; };
   UpdateContext context{tables.make, attrs, var(parameter), var(gradient), var(lr), var(time)};
-  UpdateContext::assign(var(parameter), update_parameter(def, context, true));
+  context.assign(var(parameter), update_parameter(def, context, true));
   for (NodeId id = 0; id < tables.graph.size(); ++id) {
     const bool slot = tables.graph[id].op == Op::state && id != gradient && id != lr && id != time;
     if (slot) tables.states.push_back(id);

@@ -84,6 +84,96 @@ TEST_P(OnExecutor, EachObjectiveSeesWhatThoseBeforeItHaveMoved) {
   EXPECT_NEAR(metrics.loss, metrics.values[0].second + metrics.values[1].second, 1e-5);
 }
 
+TEST_P(OnExecutor, LossesOfObjectivesAreMeansOverTheEpochAsTheLossIs) {
+  GraphBuilder g(1);
+  const Value x = g.input("x", {kBatch, 1});
+  const Value a = g.parameter("a", {}, Init::constant(1)), b = g.parameter("b", {}, Init::constant(3));
+  const Value first = g.op("mean", {x * a}), second = g.op("mean", {x * b * b});
+  const Value out = x * a;
+  Model model(std::move(g));
+  const OptimizerSpec steps{"sgd", {{"lr", 0.1}}, {}};
+  model.train.objectives = {{"one", first, {a}, steps}, {"two", second, {b}, steps}};
+  model.train.epochs = 2;
+  model.train.log_every = 1;
+  model.outputs = {{out, "out", ""}};
+  model.data.splits = {{"train", {{"x", column({1, 2, 4})}}}};  // three steps an epoch
+  Session session = open(std::move(model));
+  std::vector<double> told, losses;
+  TrainOptions options;
+  options.on_report = [&](const Report& report) {
+    told.insert(told.end(), report.objectives.begin(), report.objectives.end());
+    losses.push_back(report.loss);
+  };
+  session.train(options);
+  double now_a = 1, now_b = 3;
+  std::vector<double> wanted;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    double one = 0, two = 0;
+    for (const double row : {1.0, 2.0, 4.0}) {
+      one += row * now_a / 3;
+      two += row * now_b * now_b / 3;
+      now_a -= 0.1 * row;
+      now_b -= 0.1 * 2 * row * now_b;
+    }
+    wanted.insert(wanted.end(), {one, two});
+  }
+  ASSERT_EQ(told.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(told[i], wanted[i], 1e-5) << i;
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(losses[i], wanted[2 * i] + wanted[2 * i + 1], 1e-5);
+}
+
+// The second objective moves in the third and the sixth of seven steps, as if they were its first and second.
+TEST_P(OnExecutor, AnObjectiveCanTakeATurnInEverySoManySteps) {
+  for (const std::string optimizer : {"sgd", "momentum", "adam"}) {
+    Model model = two_numbers(7, optimizer);
+    model.train.objectives[1].every = 3;
+    Session session = open(std::move(model));
+    double a = 1, b = 3, v_a = 0, v_b = 0, m_a = 0, m_b = 0;
+    const auto move = [&](double& p, double& m, double& v, double g, int t) {
+      if (optimizer == "sgd") p -= 0.1 * g;
+      if (optimizer == "momentum") p -= 0.1 * (m = 0.9 * m + g);
+      if (optimizer != "adam") return;
+      m = 0.9 * m + 0.1 * g;
+      v = 0.999 * v + 0.001 * g * g;
+      p -= 0.1 * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-8);
+    };
+    for (int step = 1; step <= 7; ++step) {
+      move(a, m_a, v_a, 2 * (a - b - 1), step);
+      if (step % 3 == 0) move(b, m_b, v_b, 2 * (b - 2 * a), step / 3);
+    }
+    session.train();
+    EXPECT_NEAR(scalar(session, "a"), a, 2e-5) << optimizer;
+    EXPECT_NEAR(scalar(session, "b"), b, 2e-5) << optimizer;
+  }
+  Model verified = two_numbers(1, "adam");
+  verified.train.objectives[1].every = 2;
+  EXPECT_TRUE(verify(verified).passed());
+}
+
+TEST(Objectives, WaitingIsSavedWithTheStateAndMistakesAreTold) {
+  Model model = two_numbers(1);
+  model.train.objectives[1].every = 3;
+  Session session = open_on(std::move(model), "cpu");
+  session.advance(2);
+  std::vector<std::byte> state(session.state_bytes());
+  session.save_state(state);
+  session.advance(1);
+  const float moved = scalar(session, "b");
+  EXPECT_NE(moved, 3);
+  session.load_state(state);
+  EXPECT_EQ(scalar(session, "b"), 3);
+  session.advance(1);
+  EXPECT_EQ(scalar(session, "b"), moved);
+  Model never = two_numbers(1);
+  never.train.objectives[0].every = 0;
+  try {
+    open_on(std::move(never), "ref");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostics().front().message, "the objective 'one': every 0 steps: from 1 to 16777216");
+  }
+}
+
 TEST(Objectives, ExecutorsAgreeWithAndWithoutPasses) {
   for (const char* optimizer : {"sgd", "adam", "momentum"}) {
     Session plain = open_on(two_numbers(5, optimizer), "cpu", false);

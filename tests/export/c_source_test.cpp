@@ -62,6 +62,15 @@ TEST(ExportC, HasEveryOp) {
   }
 }
 
+TEST(ExportC, HasEveryLayer) {
+  GRAPHRUN_SKIP_WITHOUT_CC();
+  Session session = test::layers_session();
+  const test::TemporaryFolder folder;
+  folder.write("net.c", c_source(deployment(session, {.rows = 1, .views = true, .examples = 50}), "net"));
+  const Outcome outcome = compile_and_run(folder, "net", "-DNET_SELF_TEST");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+}
+
 TEST(ExportC, ItsTestFailsWhenAWeightIsAnother) {
   GRAPHRUN_SKIP_WITHOUT_CC();
   Session session = test::model_session("xor");

@@ -50,6 +50,19 @@ inline Session formulas_session(const std::string& graph, const std::string& out
   return on_ref(load_model(write_model(formulas_model(graph, outputs)), load));
 }
 
+// Every layer, trained for a while, so that running statistics are none that they begin with.
+inline Session layers_session() {
+  Session session = on_ref(load_model(write_model(R"j({"format": 1, "name": "layers",
+  "data": {"train": {"inline": {"x": [[1, 2, 3], [4, -1, 0.5], [-2, 0.1, 7], [0, 3, -5]], "k": [2, 0, 1, 2]}}},
+  "inputs": {"x": ["batch", 3], "k": {"shape": ["batch"], "dtype": "i32"}},
+  "graph": ["a = dense(concat(embedding(k, entries=3, units=4, name=words), x), units=6)", "b = batch_norm(a)",
+            "c = rms_norm(relu(layer_norm(b, name=l)))", "p = dense(batch_norm(c, scale=false, name=last), units=2)",
+            "loss = mean(square(p - slice(x, stop=2)))"],
+  "outputs": ["p"], "train": {"minimize": "loss", "optimizer": {"adam": {"lr": 0.1}}, "batch": 2, "epochs": 9}})j")));
+  session.train();
+  return session;
+}
+
 // Every op that both languages have.
 inline Session odd_session() {
   return formulas_session(

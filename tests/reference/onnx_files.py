@@ -182,13 +182,16 @@ def check_every_op(x, k):
         "c": "floor(x) + ceil(x) * round(x) + sign(x) + minimum(x, 0.3) + maximum(x, -0.2) + reciprocal(x + 10)",
         "d": "gelu(x) + gelu_tanh(x) + leaky_relu(x) + relu(-x) + tanh(x) * sigmoid(x) + expm1(x)",
     }
+    layers = [{"name": "v_embedding", "op": "embedding", "inputs": ["k"], "entries": 5, "units": 3}]
+    for layer in ("layer_norm", "rms_norm", "batch_norm"):
+        layers.append({"name": f"v_{layer}", "op": layer, "inputs": ["x"], "scale": {"normal": 1}})
     model = {
         "format": 1, "name": "ops", "data": {"train": {"npz": "ops.npz"}},
         "inputs": {"x": ["batch", 4, 3], "k": {"dtype": "i32", "shape": ["batch"]}},
         "parameters": {"E": {"shape": [5, 3], "init": {"normal": 1}}, "E0": {"shape": [4, 1], "init": {"normal": 1}}},
-        "graph": [f"v_{name} = {text}" for name, text in formulas.items()]
-        + ["loss = mean(square(x @ transpose(E))) + mean(square(E0))"],
-        "outputs": [f"v_{name}" for name in formulas],
+        "graph": [f"v_{name} = {text}" for name, text in formulas.items()] + layers
+        + ["loss = mean(square(x @ transpose(E))) + mean(square(E0)) + mean(v_batch_norm)"],
+        "outputs": [f"v_{name}" for name in formulas] + [layer["name"] for layer in layers],
         "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "batch": 4, "epochs": 1},
     }
     with open(path, "w") as file:

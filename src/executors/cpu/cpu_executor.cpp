@@ -83,6 +83,7 @@ class CpuRunnable final : public HostRunnable {
       : HostRunnable(program, executor.name(), profiling),
         pool_(make_pool(threads)),
         scratch_(most_scratch(program), pool_ == nullptr ? 1 : pool_->threads()) {
+    if (scratch_.bytes() > 0) count_allocation(scratch_.bytes());
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     const Isa isa = default_isa();
     phases_.reserve(program.phases.size());  // windows_ and items keep addresses of steps
@@ -173,7 +174,9 @@ class CpuRunnable final : public HostRunnable {
   }
 
   std::vector<std::pair<std::string, std::uint64_t>> counters() const override {
-    return {{"threads", pool_ == nullptr ? 1 : static_cast<std::uint64_t>(pool_->threads())},
+    return {{"allocations", allocations()},
+            {"allocated_bytes", allocated_bytes()},
+            {"threads", pool_ == nullptr ? 1 : static_cast<std::uint64_t>(pool_->threads())},
             {"shared_loops", pool_ == nullptr ? 0 : pool_->jobs()}};
   }
 

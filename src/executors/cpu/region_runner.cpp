@@ -40,12 +40,12 @@ std::uint64_t whole_lines(std::uint64_t bytes) {
 
 }  // namespace
 
-TileScratch::TileScratch(std::uint64_t bytes, int threads) : bytes_((bytes + kPage - 1) / kPage * kPage) {
-  const std::uint64_t total = bytes_ * static_cast<std::uint64_t>(threads);
-  data_ = static_cast<std::byte*>(::operator new (total, std::align_val_t{kPage}, std::nothrow));
+TileScratch::TileScratch(std::uint64_t bytes, int threads)
+    : bytes_((bytes + kPage - 1) / kPage * kPage), total_(bytes_ * static_cast<std::uint64_t>(threads)) {
+  data_ = static_cast<std::byte*>(::operator new (total_, std::align_val_t{kPage}, std::nothrow));
   if (data_ == nullptr)
-    throw Error(ErrorKind::device, "memory.tiles", fmt::format("the host cannot give {} bytes for tiles", total));
-  std::memset(data_, 0, total);
+    throw Error(ErrorKind::device, "memory.tiles", fmt::format("the host cannot give {} bytes for tiles", total_));
+  std::memset(data_, 0, total_);
 }
 TileScratch::~TileScratch() {
   ::operator delete (data_, std::align_val_t{kPage});

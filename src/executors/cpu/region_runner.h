@@ -23,10 +23,12 @@ class TileScratch {
   ~TileScratch();
   TileScratch(const TileScratch&) = delete;
   TileScratch& operator=(const TileScratch&) = delete;
+  std::uint64_t bytes() const { return total_; }
   std::byte* of(int thread) const { return data_ + static_cast<std::uint64_t>(thread) * bytes_; }
 
  private:
-  std::uint64_t bytes_;
+  std::uint64_t bytes_;  // of a thread
+  std::uint64_t total_;
   std::byte* data_;
 };
 

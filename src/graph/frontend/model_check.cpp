@@ -90,6 +90,8 @@ class Checker {
       if (!is_name(one.name)) fail("that is no name", std::string(kNameRule));
       if (!told.insert(one.name).second) fail("that is told already", "give it another name");
       check_value(fmt::format("the objective '{}'", one.name), one.minimize);
+      if (one.every < 1 || one.every > kMostEvery)
+        fail(fmt::format("every {} steps: from 1 to {}", one.every, kMostEvery));
       if (one.parameters.empty()) fail("it moves no parameter: there is nothing to train");
       for (const Value value : one.parameters) {
         if (value.owner != graph_.number || value.id >= graph_.graph.size()) {

@@ -15,6 +15,7 @@ struct Objective {
   ir::NodeId loss = ir::kNoNode;
   std::vector<ir::NodeId> parameters;
   const OptimizerSpec* optimizer = nullptr;
+  std::int64_t every = 1;  // steps to one that moves the parameters
 };
 
 std::vector<Objective> objectives_of(const Model& model);  // none: it is not trained

@@ -113,7 +113,8 @@ std::vector<Fact> training_facts(const Model& model) {
     std::string moved;
     for (const Value value : one.parameters) moved += " " + graph.graph[value.id].name;
     add(fmt::format("objectives.{}", one.name),
-        fmt::format("{} by{}, {}", graph.graph[one.minimize.id].name, moved, optimizer_text(one.optimizer)));
+        fmt::format("{} by{}, {}{}", graph.graph[one.minimize.id].name, moved, optimizer_text(one.optimizer),
+                    one.every > 1 ? fmt::format(", every {} steps", one.every) : ""));
   }
   std::string assigned, frozen;
   for (const auto& one : graph.assignments) {

@@ -45,9 +45,9 @@ struct ProgressField {
 #define REAL(member) [](TrainingProgress& p) -> double& { return p.member; }, nullptr
 #define COUNT(member) nullptr, [](TrainingProgress& p) -> std::uint64_t& { return p.member; }
 constexpr ProgressField kProgress[] = {
-    {"epoch_sum", REAL(epoch_sum)},
-    {"epoch_samples", REAL(epoch_samples)},
-    {"epoch_loss", REAL(epoch_loss)},
+    {"epoch_sum", REAL(epoch.sum)},
+    {"epoch_samples", REAL(epoch.samples)},
+    {"epoch_loss", REAL(epoch.mean)},
     {"unreported", COUNT(unreported)},
     {"best_loss", REAL(best_loss)},
     {"best_step", COUNT(best_step)},
@@ -141,6 +141,11 @@ void TrainingState::add_progress() {
     Part part{state_name(field.name), field.real ? kReal : kCount};
     part.host = field.real ? std::as_writable_bytes(std::span(&field.real(progress), 1))
                            : std::as_writable_bytes(std::span(&field.count(progress), 1));
+    parts_.push_back(std::move(part));
+  }
+  if (std::vector<EpochMean>& means = session_.objectives; !means.empty()) {
+    Part part{state_name("objectives"), {DType::f64, {static_cast<std::int64_t>(means.size()), 3}, 0}};
+    part.host = std::as_writable_bytes(std::span(means));
     parts_.push_back(std::move(part));
   }
   // What early_stopping would put in place in the end.

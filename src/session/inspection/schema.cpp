@@ -400,9 +400,12 @@ Json section(const Fields& fields, const Members& values) {
 Json train_section() {
   Json batch = integer(1);
   add(batch, "maximum", make(kMaxBatch));
-  const Json objective =
-      section(objective_fields(),
-              {{"minimize", type("string")}, {"parameters", list_of(type("string"))}, {"optimizer", optimizer()}});
+  Json every = integer(1);
+  add(every, "maximum", make(kMostEvery));
+  const Json objective = section(objective_fields(), {{"minimize", type("string")},
+                                                      {"parameters", list_of(type("string"))},
+                                                      {"optimizer", optimizer()},
+                                                      {"every", every}});
   Json train =
       section(train_fields(), {{"minimize", type("string")},
                                {"objectives", with_names(map_of(objective), 1)},

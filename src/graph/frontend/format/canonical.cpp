@@ -201,7 +201,8 @@ class Canonical {
       json::add(out, one.name,
                 make_object({{"minimize", *one.minimize->value},
                              {"parameters", *one.parameters->value},
-                             {"optimizer", optimizer(one.optimizer)}}));
+                             {"optimizer", optimizer(one.optimizer)},
+                             {"every", make(one.every)}}));
     }
     return out;
   }

@@ -239,6 +239,7 @@ const Fields& objective_fields() {
                R"(`D.W` and `D.h1.W`. A parameter belongs to one objective)",
                R"(for instance "parameters": ["W", "h2"])"),
       required("optimizer", "its optimizer, as that of `train`", R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"),
+      other("every", "it moves them in the last of every so many steps; in the others they stay as they are", "`1`"),
   };
   return table;
 }

@@ -261,13 +261,14 @@ void ModelFile::read_objectives(const Place& at) {
   }
   for (const Member* member : object.unread()) {
     if (!check_name(reader_, at, *member)) continue;
-    Objective one{member->key, at.member(*member), {}, {}, {}};
+    Objective one{member->key, at.member(*member)};
     ObjectReader fields(reader_, one.place);
     if (!fields.is_object()) continue;
     read_fields(reader_, fields, objective_fields(), train_);
     one.minimize = fields.get("minimize");
     one.parameters = fields.get("parameters");
     if (const auto place = fields.get("optimizer")) read_optimizer(*place, one.optimizer);
+    if (const auto place = fields.get("every")) one.every = reader_.integer(*place, 1, kMostEvery).value_or(1);
     fields.finish();
     objectives_.push_back(std::move(one));
   }

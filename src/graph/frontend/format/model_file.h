@@ -57,8 +57,9 @@ class ModelFile {
   struct Objective {
     std::string name;
     json::Place place;
-    std::optional<json::Place> minimize, parameters;
-    OptimizerSpec optimizer;
+    std::optional<json::Place> minimize = {}, parameters = {};
+    OptimizerSpec optimizer = {};
+    std::int64_t every = 1;
   };
 
   bool looks_like_a_model(json::ObjectReader& root);  // false: reported

@@ -310,7 +310,7 @@ class ModelBuild {
                      fmt::format("the sum of all objectives is told as {}", objective.name), "give it another name");
       return;
     }
-    ObjectiveSpec spec{objective.name, {}, {}, objective.optimizer};
+    ObjectiveSpec spec{objective.name, {}, {}, objective.optimizer, objective.every};
     const std::optional<std::vector<NodeId>> parameters =
         objective.parameters ? read_objective_parameters(objective) : std::nullopt;
     const std::optional<NodeId> loss = objective.minimize ? read_value_name(*objective.minimize) : std::nullopt;

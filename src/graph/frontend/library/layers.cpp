@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/normalization.h"
+#include "graph/ops/make.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
@@ -50,6 +52,25 @@ NodeId dense(const LayerCall& call) {
   return function ? graphrun::call(call.graph.builder, *function, std::span(&y, 1)) : y;
 }
 
+// The rows of the table E that the class numbers x name.
+NodeId embedding(const LayerCall& call) {
+  const NodeId table =
+      call.parameter("E", {call.attrs.integer("entries"), call.attrs.integer("units")}, *call.inits.at("init"));
+  return call.graph.builder.add("gather", {table, call.operands[0]});
+}
+
+Layer layer(std::string_view name, std::string_view doc, ir::AttrSchema attributes, std::vector<LayerInit> inits,
+            NodeId (*build)(const LayerCall&)) {
+  Layer row;
+  row.name = name;
+  row.doc = doc;
+  row.attributes = std::move(attributes);
+  row.operands = {"x"};
+  row.inits = std::move(inits);
+  row.build = build;
+  return row;
+}
+
 }  // namespace
 
 const std::vector<Layer>& layers() {
@@ -59,25 +80,75 @@ const std::vector<Layer>& layers() {
         .name = "units", .fallback = std::int64_t{16}, .doc = "columns of the result", .required = true, .low = 1};
     const ir::AttrDef function{
         .name = "activation", .fallback = std::string(), .doc = "a function of one operand; none by default"};
-    Layer row;
-    row.name = "dense";
-    row.doc = "activation(x @ W + b): x (batch, in), W (in, units), b (units), the result (batch, units)";
-    row.attributes = {units, function};
-    row.operands = {"x"};
-    row.inits = {{"init", Init::glorot_uniform()}, {"bias", Init::zeros(), true}};
-    row.build = dense;
-    return std::vector<Layer>{row};
+    const ir::AttrDef entries{
+        .name = "entries", .fallback = std::int64_t{16}, .doc = "rows of the table", .required = true, .low = 1};
+    const ir::AttrDef eps{.name = "eps", .fallback = 1e-5, .doc = "added to the variance", .low = 0, .above = true};
+    const ir::AttrDef eps_of_squares{
+        .name = "eps", .fallback = 1e-5, .doc = "added to the mean square", .low = 0, .above = true};
+    const ir::AttrDef momentum{.name = "momentum",
+                               .fallback = 0.1,
+                               .doc = "what a step counts for in the running statistics",
+                               .low = 0,
+                               .high = 1};
+    const ir::AttrSchema of_dense = {units, function}, of_embedding = {entries, units}, of_norm = {eps},
+                         of_rms_norm = {eps_of_squares}, of_batch_norm = {eps, momentum};
+    const std::vector<LayerInit> weights = {{"init", Init::glorot_uniform()}, {"bias", Init::zeros(), true}},
+                                 entry = {{"init", Init::normal(1)}}, scale = {{"scale", Init::constant(1), true}},
+                                 affine = {{"scale", Init::constant(1), true}, {"bias", Init::zeros(), true}};
+    std::vector<Layer> rows;
+    rows.push_back(layer("dense",
+                         "activation(x @ W + b): x (batch, in), W (in, units), b (units), the result (batch, units)",
+                         of_dense, weights, dense));
+    rows.push_back(layer("embedding",
+                         "E[x]: a row of the table E (entries, units) for each class number of x, which is i32 and may "
+                         "have any extents",
+                         of_embedding, entry, embedding));
+    rows.push_back(layer("layer_norm",
+                         "(x - mean) / sqrt(variance + eps) * scale + b, mean and variance of each row, over the last "
+                         "axis of x; scale and b (columns)",
+                         of_norm, affine, layer_norm));
+    rows.push_back(layer("rms_norm",
+                         "x / sqrt(mean(x^2) + eps) * scale, the mean of each row, over the last axis of x; scale "
+                         "(columns)",
+                         of_rms_norm, scale, rms_norm));
+    rows.push_back(layer("batch_norm",
+                         "(x - mean) / sqrt(variance + eps) * scale + b, mean and variance of each column over all "
+                         "rows of the batch in training, otherwise running ones, the states mean and variance; scale "
+                         "and b (columns)",
+                         of_batch_norm, affine, batch_norm));
+    return rows;
   }();
   return table;
 }
 
-NodeId LayerCall::parameter(std::string_view part, const Shape& shape, const Init& init, bool decay) const {
-  if (share.empty()) return graph.parameter(fmt::format("{}.{}", name, part), shape, init, decay, trainable);
+NodeId LayerCall::shared(std::string_view part, const Shape& shape) const {
   const NodeId id = graph.names.at(fmt::format("{}.{}", share, part));
   if (graph.graph[id].type.shape == shape) return id;
   throw ir::AttrError("share", "shape.share",
                       fmt::format("{} cannot share the parameters of {}: {}.{} is {}, here it would be {}", name, share,
                                   share, part, to_string(graph.graph[id].type.shape), to_string(shape)));
+}
+
+NodeId LayerCall::parameter(std::string_view part, const Shape& shape, const Init& init, bool decay) const {
+  if (!share.empty()) return shared(part, shape);
+  return graph.parameter(fmt::format("{}.{}", name, part), shape, init, decay, trainable);
+}
+
+NodeId LayerCall::state(std::string_view part, const Shape& shape, const Init& init) const {
+  return share.empty() ? graph.state(fmt::format("{}.{}", name, part), shape, init) : shared(part, shape);
+}
+
+void LayerCall::follow(NodeId state, NodeId value, double part) const {
+  const auto before = std::find_if(graph.assignments.begin(), graph.assignments.end(),
+                                   [&](const auto& one) { return one.state == state; });
+  const bool is_first = before == graph.assignments.end();
+  const Var stays = Var{&graph.builder, is_first ? state : before->value} * (1 - part);
+  const Var next = stays + Var{&graph.builder, value} * part;
+  if (is_first) {
+    graph.assign(state, next.id, false);
+  } else {
+    before->value = next.id;
+  }
 }
 
 const ir::AttrSchema& common_layer_attributes() {

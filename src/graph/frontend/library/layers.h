@@ -1,7 +1,6 @@
 // layers.h: layers: functions that bring their own parameters, named after the layer ("h2.W").
-// Contract: one row of the table and one build function each. build() throws Error, or AttrError when one attribute is
-// at fault; it gives the value but not its name. Leaves to others: how layers are written in a model file
-// (model_file.h).
+// Contract: one row of the table and one build function each; help, schema, page and every way to write a model follow.
+// Leaves to others: how layers are written in a model file (model_file.h).
 #pragma once
 
 #include <map>
@@ -28,6 +27,13 @@ struct LayerCall {
 
   // Named "<layer>.<part>": its own, or that of the layer it shares with, which must have that shape.
   ir::NodeId parameter(std::string_view part, const Shape& shape, const Init& init, bool decay = true) const;
+  // The same of a state. Where it is shared, each use assigns on from what the one before it has assigned.
+  ir::NodeId state(std::string_view part, const Shape& shape, const Init& init) const;
+  // From the next step of training on the state is (1 - part) of what it was and `part` of the value.
+  void follow(ir::NodeId state, ir::NodeId value, double part) const;
+
+ private:
+  ir::NodeId shared(std::string_view part, const Shape& shape) const;
 };
 
 struct LayerInit {
@@ -38,6 +44,7 @@ struct LayerInit {
 
 struct Layer : Callable {
   std::vector<LayerInit> inits;
+  // Throws Error, or AttrError when one attribute is at fault; gives the value but not its name.
   ir::NodeId (*build)(const LayerCall& call) = nullptr;
 };
 

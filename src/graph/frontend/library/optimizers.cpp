@@ -16,14 +16,14 @@ Var root(Var x) {
   return make::op("sqrt", {x});
 }
 // The slot's next value: so much of the old one stays, and the rest is new.
-Var average(Var slot, const Factor& stays, Var fresh) {
+Var average(const UpdateContext& c, Var slot, const Factor& stays, Var fresh) {
   const Var added = stays.rest().of(fresh);
-  return UpdateContext::assign(slot, stays.of(slot) + added);
+  return c.assign(slot, stays.of(slot) + added);
 }
 
 Var velocity(UpdateContext& c) {
   const Var old = c.slot("velocity");
-  return UpdateContext::assign(old, c.factor("momentum").of(old) + c.gradient);
+  return c.assign(old, c.factor("momentum").of(old) + c.gradient);
 }
 Var nesterov(UpdateContext& c) {
   const Var v = velocity(c);
@@ -32,13 +32,13 @@ Var nesterov(UpdateContext& c) {
 
 Var rmsprop(UpdateContext& c) {
   const Var old = c.slot("square_average");
-  const Var s = average(old, c.factor("alpha"), make::square(c.gradient));
+  const Var s = average(c, old, c.factor("alpha"), make::square(c.gradient));
   return descend(c, c.gradient / c.factor("eps").plus(root(s)));
 }
 
 Var adagrad(UpdateContext& c) {
   const Var old = c.slot("square_sum");
-  const Var total = UpdateContext::assign(old, old + make::square(c.gradient));
+  const Var total = c.assign(old, old + make::square(c.gradient));
   return descend(c, c.gradient / c.factor("eps").plus(root(total)));
 }
 
@@ -57,8 +57,8 @@ Var adam(UpdateContext& c) {
   const Var correction2 = correction(c, beta2);
   const Var old_m = c.slot("m");
   const Var old_v = c.slot("v");
-  const Var m = average(old_m, beta1, c.gradient);
-  const Var v = average(old_v, beta2, make::square(c.gradient));
+  const Var m = average(c, old_m, beta1, c.gradient);
+  const Var v = average(c, old_v, beta2, make::square(c.gradient));
   const Var m_hat = m / correction1;
   const Var v_hat = v / correction2;
   return descend(c, m_hat / c.factor("eps").plus(root(v_hat)));
@@ -99,9 +99,13 @@ Var UpdateContext::slot(std::string_view name) {
   return slot;
 }
 
-Var UpdateContext::assign(Var slot, Var value) {
-  make::op("assign", {slot, value});
+Var UpdateContext::assign(Var slot, Var value) const {
+  make::op("assign", {slot, if_due(value, slot)});
   return value;
+}
+
+Var UpdateContext::if_due(Var next, Var otherwise) const {
+  return due.make == nullptr ? next : make::op("where", {due, next, otherwise});
 }
 
 const std::vector<OptimizerDef>& optimizers() {

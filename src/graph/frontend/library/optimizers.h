@@ -33,13 +33,15 @@ struct UpdateContext {
   Var parameter;
   Var gradient;
   Var lr;                                                // f32 scalar
-  Var time;                                              // f32 scalar: this step's number, from 1
+  Var time;                                              // f32 scalar: this update's number, from 1
   std::map<std::string, Var, std::less<>> runtime = {};  // the attributes that are states
+  Var due = {};                                          // bool scalar: whether this step moves anything; none: it does
 
   Factor factor(std::string_view name) const;  // an attribute
   // A state of the parameter's type that starts at zero.
   Var slot(std::string_view name);
-  static Var assign(Var slot, Var value);  // gives `value`
+  Var assign(Var slot, Var value) const;  // where it is due; gives `value`
+  Var if_due(Var next, Var otherwise) const;
 };
 
 struct OptimizerDef : Entry {

@@ -273,7 +273,7 @@ class StepGraphBuilder {
       for (const NodeId id : gradients(make_, loss, parameters)) gradient.push_back(var(id));
       for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
       if (&objective == &objectives_.back()) record_losses(phase, total, losses);
-      const std::vector<NodeId> next = update(*objective.optimizer, objective.name, parameters, std::move(gradient));
+      const std::vector<NodeId> next = update(objective, parameters, std::move(gradient));
       for (std::size_t i = 0; i < next.size(); ++i) moved.emplace_back(objective.parameters[i], next[i]);
     }
     const auto is_after = [](const auto& assignment) { return assignment.after; };
@@ -322,11 +322,12 @@ class StepGraphBuilder {
   }
 
   // Gives the parameters' next values.
-  std::vector<NodeId> update(const OptimizerSpec& spec, const std::string& objective,
-                             const std::vector<NodeId>& parameters, std::vector<Var> gradient) {
+  std::vector<NodeId> update(const Objective& objective, const std::vector<NodeId>& parameters,
+                             std::vector<Var> gradient) {
+    const OptimizerSpec& spec = *objective.optimizer;
     const OptimizerDef& optimizer = row_named("optimizer", optimizers(), spec.name);
     const ir::Attrs attrs(optimizer.attributes, {spec.attributes.begin(), spec.attributes.end()});
-    const std::map<std::string, Var, std::less<>> runtime = runtime_attributes(spec, optimizer, attrs, objective);
+    const std::map<std::string, Var, std::less<>> runtime = runtime_attributes(spec, optimizer, attrs, objective.name);
     Var rate = runtime.contains("lr")
                    ? runtime.at("lr")
                    : var(spec.lr ? schedule_value(make_, *spec.lr, counter_, [this] { return epoch_steps(); })
@@ -336,15 +337,29 @@ class StepGraphBuilder {
       rate = rate * var(result_.lr_factor);
     }
     const Var one = var(make_.scalar(1, DType::f32));
-    const Var time = make::cast(var(counter_), DType::f32) + one;
+    const Var steps = make::cast(var(counter_), DType::f32);
+    const Var updates =
+        objective.every == 1 ? steps : make::op("floor", {steps / static_cast<double>(objective.every)});
+    const Var time = updates + one, due = objective.every == 1 ? Var{} : is_due(objective);
     if (model_.train.clip_norm > 0) clip_norm(gradient, model_.train.clip_norm);
     std::vector<NodeId> moved;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], rate, time, runtime};
-      const Var next = update_parameter(optimizer, context, decays(parameters[i]));
-      moved.push_back(UpdateContext::assign(context.parameter, next).id);
+      UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], rate, time, runtime, due};
+      const Var next = context.if_due(update_parameter(optimizer, context, decays(parameters[i])), context.parameter);
+      make_.add("assign", {parameters[i], next.id});
+      moved.push_back(next.id);
     }
     return moved;
+  }
+
+  // Whether an objective moves its parameters in this step, the last of every so many. By a state that counts them:
+  // f32 has not all numbers of steps.
+  Var is_due(const Objective& objective) {
+    const Var waited = var(add_state(fmt::format("train/{}:waited", objective.name), {DType::f32, {}, 0}, "slot"));
+    const Var due = make::op("equal", {waited, make::like(static_cast<double>(objective.every - 1), waited)});
+    const Var next = make::op("where", {due, make::like(0, waited), waited + 1.0});
+    make_.add("assign", {waited.id, next.id});
+    return due;
   }
 
   // The optimizer's attributes that are states: "train:lr", or of one of several objectives "train:NAME.lr".
