@@ -125,37 +125,38 @@ TEST(CApi, TrainsEvaluatesPredicts) {
 }
 
 TEST(CApi, AReportHasTheLossOfEachObjective) {
-  constexpr const char* kTwo = R"({"format": 1, "data": {"train": {"inline": {"x": [1, 3]}}}, "inputs": {"x": ["batch"]},
+  constexpr const char* kTwo =
+      R"json({"format": 1, "data": {"train": {"inline": {"x": [1, 3]}}}, "inputs": {"x": ["batch"]},
     "parameters": {"a": {"shape": [], "init": 2}, "b": {"shape": [], "init": 5}},
     "graph": ["first = mean(x * a)", "second = mean(x * b)", "out = x * a"], "outputs": ["out"],
     "train": {"batch": 1, "objectives": {
       "one": {"minimize": "first", "parameters": ["a"], "optimizer": {"sgd": {"lr": 1}}},
-      "two": {"minimize": "second", "parameters": ["b"], "optimizer": {"sgd": {"lr": 1}}, "every": 2}}}})";
+      "two": {"minimize": "second", "parameters": ["b"], "optimizer": {"sgd": {"lr": 1}}, "every": 2}}}})json";
   const Owned<gr_model> model = parsed(kTwo);
-gr_session* opened = nullptr;
-good(gr_session_open(model.get(), nullptr, &opened));
-const Owned<gr_session> session(opened);
-gr_train_options options{};
-options.struct_size = sizeof options;
-std::vector<double> seen;
-options.user = &seen;
-options.on_report = [](void* user, const gr_report* report) {
-  static_cast<std::vector<double>*>(user)->assign(report->objectives, report->objectives + report->objective_count);
-  return 0;
-};
-char* json = nullptr;
-gr_error* error = gr_session_describe(opened, &json);
-const std::string before = text_of(error, json);
-EXPECT_NE(before.find("\"objectives\": [\"one\", \"two\"], \"counters\": {\"allocations\": "), std::string::npos)
-    << before;
-good(gr_session_train(opened, &options, nullptr));
-ASSERT_EQ(seen.size(), 2U);
-EXPECT_NEAR(seen[0], (1 * 2 + 3 * (2 - 1)) / 2.0, 1e-6) << "the mean of both steps";
-EXPECT_NEAR(seen[1], (1 * 5 + 3 * 5) / 2.0, 1e-6) << "which moves in the second step only";
-error = gr_session_describe(opened, &json);
-const std::string after = text_of(error, json);
-const auto allocations = [](const std::string& text) { return text.substr(text.find("\"allocations\""), 40); };
-EXPECT_EQ(allocations(after), allocations(before)) << "a step allocates nothing";
+  gr_session* both = nullptr;
+  good(gr_session_open(model.get(), nullptr, &both));
+  const Owned<gr_session> session(both);
+  gr_train_options options{};
+  options.struct_size = sizeof options;
+  std::vector<double> seen;
+  options.user = &seen;
+  options.on_report = [](void* user, const gr_report* report) {
+    static_cast<std::vector<double>*>(user)->assign(report->objectives, report->objectives + report->objective_count);
+    return 0;
+  };
+  char* json = nullptr;
+  gr_error* error = gr_session_describe(both, &json);
+  const std::string before = text_of(error, json);
+  EXPECT_NE(before.find("\"objectives\": [\"one\", \"two\"], \"counters\": {\"allocations\": "), std::string::npos)
+      << before;
+  good(gr_session_train(both, &options, nullptr));
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_NEAR(seen[0], (1 * 2 + 3 * (2 - 1)) / 2.0, 1e-6) << "the mean of both steps";
+  EXPECT_NEAR(seen[1], (1 * 5 + 3 * 5) / 2.0, 1e-6) << "which moves in the second step only";
+  error = gr_session_describe(both, &json);
+  const std::string after = text_of(error, json);
+  const auto allocations = [](const std::string& text) { return text.substr(text.find("\"allocations\""), 40); };
+  EXPECT_EQ(allocations(after), allocations(before)) << "a step allocates nothing";
 }
 
 TEST(CApi, ACallbackEndsTheTraining) {

@@ -86,6 +86,18 @@ TEST_F(Help, EveryOptimizerScheduleAndMetricHasAnExampleThatWorks) {
   }
 }
 
+TEST_F(Help, EveryLayerHasAnExampleThatWorks) {
+  for (const std::string& name : listed("layers")) {
+    Json model = Json::parse(kLine);
+    model["graph"].push_back("classes = cast(x, dtype=i32)");
+    Json entry = examples(name).at(0)["graph"][0];
+    entry["name"] = "unused";
+    if (name == "embedding") entry["inputs"][0] = "classes";
+    model["graph"].push_back(entry);
+    expect_valid(name, model);
+  }
+}
+
 TEST_F(Help, EveryActivationWorksInALayer) {
   for (const std::string& name : listed("activations")) {
     Json model = Json::parse(kLine);

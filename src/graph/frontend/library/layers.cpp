@@ -103,18 +103,15 @@ const std::vector<Layer>& layers() {
                          "E[x]: a row of the table E (entries, units) for each class number of x, which is i32 and may "
                          "have any extents",
                          of_embedding, entry, embedding));
-    rows.push_back(layer("layer_norm",
-                         "(x - mean) / sqrt(variance + eps) * scale + b, mean and variance of each row, over the last "
-                         "axis of x; scale and b (columns)",
-                         of_norm, affine, layer_norm));
-    rows.push_back(layer("rms_norm",
-                         "x / sqrt(mean(x^2) + eps) * scale, the mean of each row, over the last axis of x; scale "
-                         "(columns)",
+    rows.push_back(
+        layer("layer_norm",
+              "(x - mean) / sqrt(variance + eps) * scale + b, mean and variance of each row; scale, b (columns)",
+              of_norm, affine, layer_norm));
+    rows.push_back(layer("rms_norm", "x / sqrt(mean(x^2) + eps) * scale, the mean of each row; scale (columns)",
                          of_rms_norm, scale, rms_norm));
     rows.push_back(layer("batch_norm",
-                         "(x - mean) / sqrt(variance + eps) * scale + b, mean and variance of each column over all "
-                         "rows of the batch in training, otherwise running ones, the states mean and variance; scale "
-                         "and b (columns)",
+                         "(x - mean) / sqrt(variance + eps) * scale + b by column: of the batch in training, else the "
+                         "states mean, variance",
                          of_batch_norm, affine, batch_norm));
     return rows;
   }();
