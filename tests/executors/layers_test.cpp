@@ -231,13 +231,13 @@ TEST(Layers, ANetworkOfAllNormsAgreesOnAllExecutorsAndLearns) {
   const VerifyReport report = verify(load_model(file));
   EXPECT_TRUE(report.passed()) << to_string(*report.difference);
   Session fused(load_model(file));
-  fused.train();
+  const std::vector<double> losses = fused.train().losses;
   EXPECT_LT(fused.evaluate("train").loss, 0.1);
   SessionOptions options;
   options.fuse = false;
   Session plain(load_model(file), options);
-  plain.train();
-  EXPECT_NEAR(plain.evaluate("train").loss, fused.evaluate("train").loss, 1e-3);
+  const std::vector<double> of_plain = plain.train().losses;
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(of_plain[i], losses[i], 1e-4) << "step " << i;  // then roundings grow
   const std::string canonical = canonical_model(file);
   EXPECT_EQ(canonical_model(test::write_model(canonical)), canonical);
   Session again(load_model(test::write_model(canonical)));
