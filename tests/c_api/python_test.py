@@ -277,6 +277,7 @@ def test_xor_example():
     numbers = [float(word) for word in re.findall(r"-?\d+\.\d*(?:e-?\d+)?", done.stdout)]
     assert numpy.allclose(numbers, [0, 1, 1, 0], atol=0.1), done.stdout
     assert len((source / "examples/xor.py").read_text().splitlines()) <= 10
+    assert len((source / "examples/xor.c").read_text().splitlines()) <= 40
 
 
 def test_mistakes():
