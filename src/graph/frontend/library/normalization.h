@@ -1,5 +1,5 @@
 // normalization.h: layers that bring the columns of their operand to one scale: layer_norm, rms_norm, batch_norm.
-// Contract: PyTorch's equations and defaults, columns being the last axis. build() of rows of layers().
+// Contract: PyTorch's equations, columns being the last axis; each is build() of a row of layers().
 #pragma once
 
 #include "graph/frontend/library/layers.h"
