@@ -15,7 +15,7 @@ namespace graphrun {
 // For groups of `group` partitions, a power of two, or of all of them.
 constexpr std::uint64_t sets_for(std::int32_t partitions, std::int32_t group) {
   if (group >= partitions) return static_cast<std::uint64_t>(partitions);
-  const auto groups = static_cast<std::uint32_t>((partitions + group - 1) / group);
+  const auto groups = static_cast<std::uint32_t>((std::int64_t{partitions} + group - 1) / group);
   const int waiting = std::bit_width(groups) - 1;  // at most, before the last group runs
   return static_cast<std::uint64_t>(group) + static_cast<std::uint64_t>(waiting) - 1;
 }
@@ -27,7 +27,7 @@ constexpr std::uint64_t least_sets(std::int32_t partitions) {
 // The largest groups for which there are sets enough; 0: none.
 constexpr std::int32_t largest_group(std::int32_t partitions, std::uint64_t sets) {
   if (sets >= static_cast<std::uint64_t>(partitions)) return partitions;
-  std::int32_t group = static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint32_t>(partitions))) / 2;
+  auto group = static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint32_t>(partitions)) / 2);
   while (group > 0 && sets_for(partitions, group) > sets) group /= 2;
   return group;
 }
