@@ -19,6 +19,7 @@
 #include "graphrun/family_op.h"
 #include "graphrun/host_executor.h"
 #include "graphrun/params/all.h"
+#include "graphrun/partial_results.h"
 #include "graphrun/scalar_op.h"
 
 namespace graphrun {
@@ -110,6 +111,7 @@ constexpr void add_enumerations(Hash& hash) {
   const auto add = [&hash](auto last) { hash.add(static_cast<std::uint64_t>(last)); };
   add(DType::boolean), add(BufferKind::tile), add(BufferKind::activation), add(Layout::strided), add(CombineOp::min);
   add(RegionForm::elements), add(Profiling::own_clock), add(MathMode::fast), add(RowTile::split);
+  hash.add(least_sets(64));  // with which regions on hosts run
   hash.add(kMaxRank).add(kMaxOperands).add(kAlignment).add(kTileLanes).add(std::variant_size_v<Tiling>);
 }
 

@@ -191,7 +191,7 @@ struct ElementChain {
 struct Region {
   std::vector<Stage> stages;
   std::uint32_t last = 0;
-  BufferId accumulators = kNoBuffer;  // workspace: of all partitions, or scratch; kNoBuffer when nothing is combined
+  BufferId accumulators = kNoBuffer;  // workspace: sets (partial_results.h), or scratch; none when nothing is combined
   Tiling tiling;
   std::vector<ElementChain> chains = {};
   std::uint32_t first() const { return chains.empty() ? stages.front().first : chains.front().first; }

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "graphrun/error.h"
+#include "json_table.h"
 
 namespace graphrun::cli {
 namespace {
@@ -31,7 +32,8 @@ Error bad_table(std::string code, const std::string& path, int line, std::string
 
 std::string whole_file(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw bad_table("file", path, 0, "is a folder, not a CSV file");
+  if (std::filesystem::is_directory(path, ignored))
+    throw bad_table("file", path, 0, "is a folder, not a CSV file or JSON Lines");
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
   if (!file) throw bad_table("file", path, 0, "cannot be read: " + std::generic_category().message(errno));
   std::string text;
@@ -114,17 +116,22 @@ class Mistakes {
 }  // namespace
 
 Table read_table(const std::string& path) {
-  Table table{path, whole_file(path), {}};
-  if (table.text.starts_with("\xEF\xBB\xBF")) table.text.erase(0, 3);
-  std::string_view rest = table.text;
+  std::string text = whole_file(path);
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
+  if (trimmed(text).starts_with('{')) {
+    JsonTable json = read_json_lines(path, text);
+    return {path, std::move(json.rows), 1, std::move(json.columns)};
+  }
+  std::string_view rest = text;
   const std::string_view header = take_line(rest);
   if (trimmed(header).empty())
-    throw bad_table("empty", path, 0, table.text.empty() ? "is empty" : "begins with an empty line, not with names",
+    throw bad_table("empty", path, 0, text.empty() ? "is empty" : "begins with an empty line, not with names",
                     "the first line names the columns: epoch,loss");
   std::vector<std::string_view> cells;
   cut(header, cells);
-  table.columns.assign(cells.begin(), cells.end());
+  Table table{path, {}, 2, {cells.begin(), cells.end()}};
   if (trimmed(rest).empty()) throw bad_table("empty", path, 0, "has no line below the names of its columns");
+  table.rows = rest;
   return table;
 }
 
@@ -139,10 +146,9 @@ std::size_t find_column(const Table& table, std::string_view name) {
 std::vector<Points> read_curves(const Table& table, std::size_t x, const std::vector<std::size_t>& ys) {
   std::vector<Points> curves(ys.size());
   Mistakes mistakes(table);
-  std::string_view rest = table.text;
-  take_line(rest);
+  std::string_view rest = table.rows;
   std::vector<std::string_view> cells;
-  for (int line = 2; !rest.empty(); ++line) {
+  for (int line = table.first_line; !rest.empty(); ++line) {
     const std::string_view source = take_line(rest);
     if (trimmed(source).empty()) continue;
     cut(source, cells);

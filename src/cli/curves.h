@@ -1,7 +1,7 @@
-// curves.h: columns of numbers of a CSV file, such as `train --log` writes.
-// Contract: the first line names the columns; only those asked for are read as numbers, and an empty cell has none
-// (missing). Throws Error (kind input) with file and line for every cell that is no number.
-// Leaves to others: which columns are drawn, and how (plot.cpp).
+// curves.h: columns of numbers of a CSV file or of JSON Lines, such as `train --log` writes.
+// Contract: the first line names the columns, or the keys of objects do (json_table.h); only those asked for are read
+// as numbers, and an empty cell has none (missing). Throws Error (kind input) with file and line for every cell that is
+// no number. Leaves to others: which columns are drawn, and how (plot.cpp).
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@
 namespace graphrun::cli {
 
 struct Table {
-  std::string path, text;
+  std::string path, rows;  // lines of cells
+  int first_line = 2;      // of the file, that the first row is
   std::vector<std::string> columns;
 };
 
-// Reads the file and its first line.
+// Reads the file and the names of its columns.
 Table read_table(const std::string& path);
 
 // Where a column stands; throws Error that names the nearest one.

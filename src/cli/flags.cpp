@@ -293,7 +293,10 @@ constexpr Flag kFlags[] = {
     {"--hash-weights", "", "Output", "train", "a hash of the weights in each line of the logs; --run-dir has it anyway",
      [](Arguments& a, std::string_view) { a.hash_weights = true; }},
     {"--watch", "VALUE", "Output", "train", "statistics of this value of the graph in the logs; may be repeated",
-     [](Arguments& a, std::string_view v) { a.session.watch.emplace_back(v); }},
+     [](Arguments& a, std::string_view v) {
+       std::vector<std::string>& watch = a.session.watch;
+       if (std::find(watch.begin(), watch.end(), v) == watch.end()) watch.emplace_back(v);
+     }},
     {"--watch-every", "N", "Output", "train", "steps between looks at --watch; by default with each report",
      [](Arguments& a, std::string_view v) { a.watch_every = number<std::uint64_t>(v, 1); }},
     {"--no-forensics", "", "Output", "train", "of a loss that is not finite name the step only; saves memory",

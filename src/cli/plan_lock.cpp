@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -86,11 +87,15 @@ std::string plan_lock(const Program& program) {
 }
 
 std::optional<std::string> difference_from_lock(const Program& program, const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw bad_lock(path, "is a folder, not a lock file");
   std::ifstream file(path, std::ios::binary);
-  const std::string before{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) throw bad_lock(path, "cannot be read: " + std::generic_category().message(errno));
-  if (!before.starts_with(kFirstLine))
-    throw bad_lock(path, fmt::format("is no lock file: expected '{}' first", kFirstLine));
+  if (!file.is_open()) throw bad_lock(path, "cannot be read: " + std::generic_category().message(errno));
+  std::string before(kFirstLine.size(), '\0');  // the rest of what is no lock may have no end
+  file.read(before.data(), static_cast<std::streamsize>(before.size()));
+  if (before != kFirstLine) throw bad_lock(path, fmt::format("is no lock file: expected '{}' first", kFirstLine));
+  before.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  if (file.bad()) throw bad_lock(path, "cannot be read: " + std::generic_category().message(errno));
   const std::string now = plan_lock(program);
   if (now == before) return std::nullopt;
   const std::vector<std::string_view> old_lines = lines_of(before), new_lines = lines_of(now);

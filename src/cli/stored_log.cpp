@@ -33,8 +33,7 @@ std::vector<StoredRow> stored_log(const std::string& path) {
   const auto found = std::find(table.columns.begin(), table.columns.end(), "weights_hash");
   const auto weights = static_cast<std::size_t>(found - table.columns.begin());
   std::vector<StoredRow> rows;
-  std::string_view rest = table.text;
-  rest.remove_prefix(std::min(rest.find('\n') + 1, rest.size()));
+  std::string_view rest = table.rows;
   for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
     const std::vector<std::string_view> cells = cells_of(rest.substr(0, end));
     rest.remove_prefix(end + 1);
@@ -44,7 +43,7 @@ std::vector<StoredRow> stored_log(const std::string& path) {
                               : std::from_chars_result{nullptr, std::errc::invalid_argument};
     if (parsed.ec != std::errc())
       throw Error(ErrorKind::input, "replay.log",
-                  fmt::format("line {} of '{}' is not one of a log", rows.size() + 2, path));
+                  fmt::format("line {} of '{}' is not one of a log", rows.size() + static_cast<std::size_t>(table.first_line), path));
     row.epoch = cells[epoch];
     row.loss = cells[loss];
     if (weights < cells.size()) row.weights = cells[weights];

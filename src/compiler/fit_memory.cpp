@@ -14,6 +14,7 @@
 #include "compiler/recompute.h"
 #include "compiler/step_order.h"
 #include "graphrun/op.h"
+#include "graphrun/partial_results.h"
 #include "graphrun/target.h"
 
 namespace graphrun::plan {
@@ -88,26 +89,53 @@ class MemoryFitter {
 
   // ---- the arena of the draft
 
-  // What each step gets beside its operands: all that it wants, or what the target leaves it, if it can do with that.
-  std::vector<std::uint64_t> workspaces(std::uint64_t target) const {
-    std::vector<std::uint64_t> bytes(draft_.graph.size(), 0);
-    for (NodeId id = 0; id < bytes.size(); ++id)
-      if (is_plain_step(draft_.graph, draft_.layouts, id)) bytes[id] = needs_.least[draft_.origins[id]];
-    const std::vector<std::uint64_t> live = live_bytes(draft_, bytes);
-    for (NodeId id = 0; id < bytes.size(); ++id) {
+  // What steps and regions get beside their operands: all that they want, or what the target leaves them, if they can
+  // do with that. Regions come last: in smaller groups fewer threads share the work.
+  GivenBytes given_for(std::uint64_t target) const {
+    const Layouts& layouts = draft_.layouts;
+    GivenBytes given = least_given(draft_);
+    std::vector<std::uint64_t> live = live_bytes(draft_, given);
+    const auto room_beside = [&](std::uint64_t others) {
+      return (target - std::min(target, others)) / kAlignment * kAlignment;
+    };
+    for (NodeId id = 0; id < given.steps.size(); ++id) {
+      std::uint64_t& bytes = given.steps[id];
       const std::uint64_t wanted = needs_.wanted[draft_.origins[id]];
-      if (!is_plain_step(draft_.graph, draft_.layouts, id) || wanted == bytes[id]) continue;
-      const std::uint64_t others = live[draft_.layouts.storage.time[id]] - round_up(bytes[id], kAlignment);
-      const std::uint64_t room = (target - std::min(target, others)) / kAlignment * kAlignment;
-      bytes[id] = std::clamp(room, bytes[id], wanted);
+      if (!is_plain_step(draft_.graph, layouts, id) || wanted == bytes) continue;
+      std::uint64_t& at = live[layouts.storage.time[id]];
+      at -= round_up(bytes, kAlignment);
+      bytes = std::clamp(room_beside(at), bytes, wanted);
+      at += round_up(bytes, kAlignment);
     }
-    return bytes;
+    for (std::size_t r = 0; r < given.regions.size(); ++r) {
+      const Tiling& tiling = layouts.regions[r].tiling;
+      const auto* host = std::get_if<HostTiling>(&tiling);
+      if (host == nullptr || given.regions[r] == accumulator_bytes(tiling)) continue;
+      const Interval life = life_of_accumulators(draft_.graph.regions[r], tiling, 0, layouts.storage);
+      const auto first = live.begin() + life.first, end = live.begin() + life.last + 1;
+      const std::uint64_t least = given.regions[r],
+                          room = room_beside(*std::max_element(first, end) - round_up(least, kAlignment));
+      const std::uint64_t sets = std::max(room / host->accumulator_bytes, least_sets(host->partitions));
+      given.regions[r] = host->accumulator_bytes * sets_for(host->partitions, largest_group(host->partitions, sets));
+      std::for_each(first, end, [&](std::uint64_t& at) {
+        at += round_up(given.regions[r], kAlignment) - round_up(least, kAlignment);
+      });
+    }
+    return given;
+  }
+  GivenBytes least_given(const Draft& draft) const {
+    GivenBytes given{std::vector<std::uint64_t>(draft.graph.size(), 0), {}};
+    for (NodeId id = 0; id < draft.graph.size(); ++id)
+      if (is_plain_step(draft.graph, draft.layouts, id)) given.steps[id] = needs_.least[draft.origins[id]];
+    for (const RegionLayout& region : draft.layouts.regions)
+      given.regions.push_back(least_accumulator_bytes(region.tiling));
+    return given;
   }
 
   Arena arena_of(std::uint64_t target, std::uint64_t apart) const {
     Arena arena;
-    arena.workspaces = workspaces(target);
-    arena.lives = lives_of(draft_.graph, draft_.layouts, arena.workspaces);
+    arena.given = given_for(target);
+    arena.lives = lives_of(draft_.graph, draft_.layouts, arena.given);
     keep_apart(arena.lives, draft_.layouts.storage, apart);
     std::vector<Interval> intervals;
     for (const Life& life : arena.lives) intervals.push_back(life.interval);
@@ -118,11 +146,11 @@ class MemoryFitter {
   }
 
   // By time, with padding.
-  static std::vector<std::uint64_t> live_bytes(const Draft& draft, const std::vector<std::uint64_t>& workspaces) {
+  static std::vector<std::uint64_t> live_bytes(const Draft& draft, const GivenBytes& given) {
     const std::size_t times =
         draft.layouts.storage.ends.empty() ? 1 : draft.layouts.storage.ends.back() + std::size_t{1};
     std::vector<std::uint64_t> live(times + 1, 0);  // differences first
-    for (const Life& life : lives_of(draft.graph, draft.layouts, workspaces)) {
+    for (const Life& life : lives_of(draft.graph, draft.layouts, given)) {
       const std::uint64_t bytes = round_up(life.interval.size, kAlignment);
       live[life.interval.first] += bytes;
       live[life.interval.last + std::size_t{1}] -= bytes;
@@ -134,13 +162,10 @@ class MemoryFitter {
 
   // ---- fewer bytes at a time
 
-  // By time: what is above the target even if no step has more workspace than it needs.
+  // By time: what is above the target even if no step or region gets more than it needs.
   std::vector<std::uint64_t> excess(const Draft& draft, std::uint64_t target) {
     work_ += draft.graph.size();
-    std::vector<std::uint64_t> least(draft.graph.size(), 0);
-    for (NodeId id = 0; id < least.size(); ++id)
-      if (is_plain_step(draft.graph, draft.layouts, id)) least[id] = needs_.least[draft.origins[id]];
-    std::vector<std::uint64_t> live = live_bytes(draft, least);
+    std::vector<std::uint64_t> live = live_bytes(draft, least_given(draft));
     for (std::uint64_t& bytes : live) bytes -= std::min(bytes, target);
     return live;
   }
@@ -251,12 +276,19 @@ class MemoryFitter {
     for (NodeId id = 0; id < graph.size(); ++id)
       if (!is_again(id)) names.insert(graph[id].name);
     budget_.reordered = draft_.reordered;
+    for (std::size_t r = 0; r < graph.regions.size(); ++r) {
+      const Tiling& tiling = draft_.layouts.regions[r].tiling;
+      const std::uint64_t wanted = accumulator_bytes(tiling);
+      if (arena_.given.regions[r] < wanted)
+        budget_.workspaces.push_back(
+            {graph.phases[graph.regions[r].phase].name, accumulators_name(r, tiling), arena_.given.regions[r], wanted});
+    }
     for (NodeId id = 0; id < graph.size(); ++id) {
       ir::Node& node = graph[id];
       if (!is_again(id)) {
         const std::uint64_t wanted = needs_.wanted[draft_.origins[id]];
-        if (is_plain_step(graph, draft_.layouts, id) && arena_.workspaces[id] < wanted)
-          budget_.workspaces.push_back({graph.phases[node.phase].name, node.name, arena_.workspaces[id], wanted});
+        if (is_plain_step(graph, draft_.layouts, id) && arena_.given.steps[id] < wanted)
+          budget_.workspaces.push_back({graph.phases[node.phase].name, node.name, arena_.given.steps[id], wanted});
         continue;
       }
       const std::string value = node.name;

@@ -1,5 +1,7 @@
 #include "compiler/lives.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <numeric>
@@ -9,6 +11,7 @@
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
+#include "graphrun/partial_results.h"
 
 namespace graphrun::plan {
 namespace {
@@ -34,14 +37,6 @@ std::vector<std::uint32_t> last_uses(const Graph& graph, const Layouts& layouts)
     }
   }
   return last;
-}
-
-// Scratch is cleared before the first step of the region and used until its last.
-Interval life_of_accumulators(const ir::Region& region, const Tiling& tiling, const Storage& storage) {
-  const bool host = std::holds_alternative<HostTiling>(tiling);
-  const NodeId first = host ? region.stages.front().rows : region.stages.front().first;
-  const NodeId last = host ? region.stages.back().rows : region.last - 1;
-  return {accumulator_bytes(tiling), storage.time[first], storage.time[last]};
 }
 
 // Of a data set whose batches of `block` rows begin at whole vectors.
@@ -92,7 +87,26 @@ std::uint64_t accumulator_bytes(const Tiling& tiling) {
   return step != nullptr ? step->scratch_bytes : 0;
 }
 
-std::vector<Life> lives_of(const Graph& graph, const Layouts& layouts, const std::vector<std::uint64_t>& workspaces) {
+std::uint64_t least_accumulator_bytes(const Tiling& tiling) {
+  const auto* host = std::get_if<HostTiling>(&tiling);
+  return host != nullptr ? host->accumulator_bytes * least_sets(host->partitions) : accumulator_bytes(tiling);
+}
+
+// Scratch is cleared before the first step of the region and used until its last.
+Interval life_of_accumulators(const ir::Region& region, const Tiling& tiling, std::uint64_t bytes,
+                              const Storage& storage) {
+  const bool host = std::holds_alternative<HostTiling>(tiling);
+  const NodeId first = host ? region.stages.front().rows : region.stages.front().first;
+  const NodeId last = host ? region.stages.back().rows : region.last - 1;
+  return {bytes, storage.time[first], storage.time[last]};
+}
+
+std::string accumulators_name(std::size_t region, const Tiling& tiling) {
+  return fmt::format("region_{}.{}", region + 1,
+                     std::holds_alternative<HostTiling>(tiling) ? "accumulators" : "scratch");
+}
+
+std::vector<Life> lives_of(const Graph& graph, const Layouts& layouts, const GivenBytes& given) {
   const Storage& storage = layouts.storage;
   const std::vector<std::uint32_t> last_use = last_uses(graph, layouts);
   std::vector<Life> lives;
@@ -104,14 +118,14 @@ std::vector<Life> lives_of(const Graph& graph, const Layouts& layouts, const std
   }
   for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
     for (NodeId id = 0; id < graph.size(); ++id) {
-      if (graph[id].phase == phase && workspaces[id] > 0)
-        lives.push_back({Life::Of::workspace, id, {workspaces[id], storage.time[id], storage.time[id]}});
+      if (graph[id].phase == phase && given.steps[id] > 0)
+        lives.push_back({Life::Of::workspace, id, {given.steps[id], storage.time[id], storage.time[id]}});
     }
     for (std::uint32_t r = 0; r < graph.regions.size(); ++r) {
       const ir::Region& region = graph.regions[r];
       const Tiling& tiling = layouts.regions[r].tiling;
-      if (region.phase == phase && region.chains.empty() && accumulator_bytes(tiling) > 0)
-        lives.push_back({Life::Of::accumulators, r, life_of_accumulators(region, tiling, storage)});
+      if (region.phase == phase && region.chains.empty() && given.regions[r] > 0)
+        lives.push_back({Life::Of::accumulators, r, life_of_accumulators(region, tiling, given.regions[r], storage)});
     }
   }
   return lives;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compiler/layouts.h"
@@ -27,7 +28,19 @@ NodeSignature step_signature(const ir::Graph& graph, ir::NodeId id, const Compil
 // Whether the node is a step of a phase that is run by itself, not tile by tile.
 bool is_plain_step(const ir::Graph& graph, const Layouts& layouts, ir::NodeId id);
 
-std::uint64_t accumulator_bytes(const Tiling& tiling);  // or scratch, of a region
+// Of a region: for the partial results of all partitions, or scratch; and what it can do with (partial_results.h).
+std::uint64_t accumulator_bytes(const Tiling& tiling);
+std::uint64_t least_accumulator_bytes(const Tiling& tiling);
+
+Interval life_of_accumulators(const ir::Region& region, const Tiling& tiling, std::uint64_t bytes,
+                              const Storage& storage);
+std::string accumulators_name(std::size_t region, const Tiling& tiling);  // of the buffer, and where a budget is told
+
+// What steps and regions get beside their operands.
+struct GivenBytes {
+  std::vector<std::uint64_t> steps;    // by node
+  std::vector<std::uint64_t> regions;  // those of the graph
+};
 
 struct Life {
   enum class Of : std::uint8_t { value, workspace, accumulators };
@@ -36,8 +49,7 @@ struct Life {
   Interval interval = {};
 };
 
-std::vector<Life> lives_of(const ir::Graph& graph, const Layouts& layouts,
-                           const std::vector<std::uint64_t>& workspaces);
+std::vector<Life> lives_of(const ir::Graph& graph, const Layouts& layouts, const GivenBytes& given);
 
 // The smallest of each phase live as long as it lasts: `bytes` of them (Target::apart).
 void keep_apart(std::vector<Life>& lives, const Storage& storage, std::uint64_t bytes);

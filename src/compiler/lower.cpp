@@ -242,10 +242,8 @@ class Lowering {
       out.stages.push_back(std::move(stage));
       bind_rows(from, tile_of, std::span(steps).subspan(steps_before[from.rows]));
     }
-    if (const std::uint64_t bytes = accumulator_bytes(layout.tiling); bytes > 0) {
-      const bool host = std::holds_alternative<HostTiling>(layout.tiling);
-      out.accumulators =
-          add_workspace(fmt::format("region_{}.{}", index + 1, host ? "accumulators" : "scratch"), bytes);
+    if (const std::uint64_t bytes = arena_.given.regions[index]; bytes > 0) {
+      out.accumulators = add_workspace(accumulators_name(index, layout.tiling), bytes);
       accumulators_[static_cast<std::uint32_t>(index)] = out.accumulators;
     }
     return out;
@@ -275,7 +273,7 @@ class Lowering {
     step.output = result_.buffer_of[id];
     for (NodeId input : node.inputs) step.inputs.push_back(result_.buffer_of[input]);
     if (signature.partial_rows) step.row_count = result_.buffer_of[phase.row_count];
-    if (const std::uint64_t bytes = arena_.workspaces[id]; bytes > 0)
+    if (const std::uint64_t bytes = arena_.given.steps[id]; bytes > 0)
       workspaces_[id] = step.workspace = add_workspace(node.name + ".workspace", bytes);
     return step;
   }

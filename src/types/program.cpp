@@ -7,6 +7,7 @@
 
 #include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "graphrun/partial_results.h"
 
 namespace graphrun {
 namespace {
@@ -113,6 +114,14 @@ std::string element_lines(const Region& region, std::size_t number) {
   return fmt::format("  region {}: over elements, steps {}{}\n", number, fmt::join(chains, ", "), tiling);
 }
 
+// Of a Program that may be broken, too.
+std::string groups_text(const Program& program, BufferId accumulators, const HostTiling& tiling) {
+  if (accumulators >= program.buffers.size() || tiling.accumulator_bytes == 0 || tiling.partitions < 1) return {};
+  const std::uint64_t sets = program.buffers[accumulators].bytes / tiling.accumulator_bytes;
+  const std::int32_t group = largest_group(tiling.partitions, sets);
+  return group > 0 && group < tiling.partitions ? fmt::format(", in groups of {}", group) : std::string();
+}
+
 std::string region_lines(const Program& program, const Region& region, std::size_t number) {
   if (!region.chains.empty()) return element_lines(region, number);
   std::string text = fmt::format("  region {}: steps {} to {}, ", number, region.first() + 1, region.last);
@@ -121,6 +130,7 @@ std::string region_lines(const Program& program, const Region& region, std::size
   if (host != nullptr && region.accumulators != kNoBuffer) {
     text += fmt::format(" with {} bytes each in {}", host->accumulator_bytes, label(program, region.accumulators));
     if (host->lanes) text += ", lanes apart";
+    text += groups_text(program, region.accumulators, *host);
   }
   text += '\n';
   for (const Stage& stage : region.stages) {

@@ -8,6 +8,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/minibatch.h"
+#include "graphrun/partial_results.h"
 #include "types/broken_rule.h"
 
 namespace graphrun {
@@ -92,10 +93,29 @@ class RegionChecker : RegionRules {
       broken("accumulators", "{} bytes are not whole lines", tiling_.accumulator_bytes);
     if (region.accumulators != kNoBuffer && buffer(region.accumulators).kind != BufferKind::workspace)
       broken("accumulators", "{} is no workspace", named(region.accumulators));
-    const std::uint64_t wanted = tiling_.accumulator_bytes * static_cast<std::uint64_t>(tiling_.partitions);
-    if (wanted == 0) return;  // of empty values only
-    if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < wanted)
-      broken("accumulators", "{} partitions need {} bytes of workspace", tiling_.partitions, wanted);
+    const std::uint64_t least = tiling_.accumulator_bytes * least_sets(tiling_.partitions);
+    if (least == 0) return;  // of empty values only
+    if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < least)
+      broken("accumulators", "{} partitions need {} bytes of workspace", tiling_.partitions, least);
+    const std::uint64_t all = tiling_.accumulator_bytes * static_cast<std::uint64_t>(tiling_.partitions);
+    if (buffer(region.accumulators).bytes >= all) return;
+    for (const Stage& stage : region.stages) check_waiting(stage);
+  }
+
+  // Partial results that wait lie where the combined values will.
+  void check_waiting(const Stage& stage) const {
+    for (std::uint32_t i = stage.rows; i < stage.last && i < phase_.steps.size(); ++i) {
+      for (const BufferId input : phase_.steps[i].inputs) {
+        const Buffer& read = buffer(input);
+        if (read.kind == BufferKind::tile) continue;
+        for (const Combine& combine : stage.combines) {
+          const Buffer& value = buffer(combine.value);
+          if (read.offset < value.offset + value.bytes && value.offset < read.offset + read.bytes)
+            broken("accumulators", "row step {} reads {} where {} has partial results", phase_.steps[i].name,
+                   named(input), named(combine.value));
+        }
+      }
+    }
   }
 
   void check_stage(const Region& region, const Stage& stage) {

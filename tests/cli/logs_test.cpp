@@ -189,6 +189,9 @@ TEST_F(Logs, FilesThatCannotBe) {
   EXPECT_EQ(lines(test::content_of(path("a.jsonl"))).size(), 20u);
   EXPECT_TRUE(has(full.out, "weights_hash")) << full.out;
   expect_refused(graphrun({model_, "--watch", "q"}), {"no training step computes a 'q'"});
+  ASSERT_EQ(graphrun({model_, "-q", "--watch=p", "--watch=p", "--log", path("twice.csv")}).code, 0);
+  const std::string header = lines(test::content_of(path("twice.csv"))).front();
+  EXPECT_EQ(header.find("p:min"), header.rfind("p:min")) << "watched once: " << header;
 }
 
 // Killed at any moment, each file can be read up to where it is.

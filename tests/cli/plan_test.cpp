@@ -182,6 +182,8 @@ TEST_F(PlanForms, ALockTellsOfAnotherPlan) {
   for (const char* part : {"- data/train/x: data f32(4, 1)", "\n+ "}) EXPECT_TRUE(has(other.out, part)) << other.out;
   EXPECT_EQ(test::content_of(lock), before) << "a lock that does not hold is not replaced";
   expect_refused(graphrun({"plan", model_, "--check", model_}), {"is no lock file"});
+  expect_refused(graphrun({"plan", model_, "--check", "/dev/zero"}), {"is no lock file"});
+  expect_refused(graphrun({"plan", model_, "--check", folder_.string()}), {"is a folder"});
   expect_refused(graphrun({"plan", model_, "--check", "nowhere.lock"}), {"nowhere.lock", "cannot be read"});
   expect_refused(graphrun({"plan", model_, "--lock", "/nowhere/plan.lock"}), {"/nowhere/plan.lock"});
 }

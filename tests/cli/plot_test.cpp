@@ -78,6 +78,34 @@ TEST_F(Plot, ReadsTablesOfOthers) {
   EXPECT_TRUE(has(outcome.out, "a, b"));
 }
 
+TEST_F(Plot, OfJsonLines) {
+  const Outcome trained = graphrun({model_, "--quiet", "--log", path("log.csv"), "--log", path("log.jsonl")});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome csv = graphrun({"plot", path("log.csv")}), json = graphrun({"plot", path("log.jsonl")});
+  EXPECT_EQ(json.code, 0) << json.err;
+  EXPECT_EQ(json.out, csv.out) << "the same numbers";
+  // Keys come and go, null is a number that is not finite, and the last line has no end.
+  const std::string odd = file("odd.jsonl",
+                               "{\"epoch\":1,\"loss\":2}\r\n\n { \"epoch\" : 2 , \"loss\" : null, \"a\\\"b\": 1 }\n"
+                               "{}\n{\"epoch\":3,\"loss\":1.5e-1,\"note\":\"a, b\"}");
+  const Outcome outcome = graphrun({"plot", odd, "--columns=loss,a\"b"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "1 of 3 points are not finite")) << outcome.err;
+}
+
+TEST_F(Plot, MistakesOfJsonLines) {
+  const auto refused = [&](const std::string& text, const std::vector<std::string>& parts) {
+    expect_refused(graphrun({"plot", file("bad.jsonl", text)}), parts);
+  };
+  refused("{\"epoch\":1,\"loss\":2}\n{\"epoch\":2,\"loss\":\n", {"bad.jsonl:2:19", "expected a number"});
+  refused("{\"epoch\":1,\"loss\":[2]}\n", {"bad.jsonl:1:19", "objects and lists"});
+  refused("{\"epoch\":1,\"loss\":2} 3\n", {"bad.jsonl:1", "nothing behind the object"});
+  refused("{\"epoch\":1}\nloss\n", {"bad.jsonl:2:1", "an object for each line"});
+  refused("{\"epoch\":1,\"loss\n", {"bad.jsonl:1", "ends the text"});
+  refused("{\"epoch\":1,\"loss\":\"x\"}\n", {"bad.jsonl:1", "loss is not a number: 'x'"});
+  refused("{}\n", {"no column 'epoch'"});
+}
+
 TEST_F(Plot, MistakesAreToldWithTheirPlace) {
   const auto refused = [&](const std::string& text, const std::vector<std::string>& parts) {
     expect_refused(graphrun({"plot", file("bad.csv", text)}), parts);

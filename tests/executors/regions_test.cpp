@@ -17,6 +17,7 @@
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
 #include "graph/verifier.h"
+#include "graphrun/partial_results.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "session/verify/compare.h"
 #include "support/graph_run.h"
@@ -49,10 +50,11 @@ Regions fused(const ir::Graph& graph, const Executor& executor) {
   return regions;
 }
 
-// A graph on an executor, its values by name.
+// A graph on an executor, its values by name. Regions have `sets` of partial results, or as few as they can do with.
+constexpr std::uint64_t kAllSets = std::numeric_limits<std::uint64_t>::max();
 class OneRun {
  public:
-  OneRun(const ir::Graph& graph, Executor& executor, plan::TileChoice tiles = {}) {
+  OneRun(const ir::Graph& graph, Executor& executor, plan::TileChoice tiles = {}, std::uint64_t sets = kAllSets) {
     const Target& target = find_target("host");
     CompileOptions options;
     options.name = "random";
@@ -67,6 +69,13 @@ class OneRun {
     Compiled lowered = compile(graph, options);
     program_ = std::move(lowered.program);
     for (NodeId id = 0; id < graph.size(); ++id) buffers_[graph[id].name] = lowered.buffer(id);
+    for (const Region& region : program_.phases[0].regions) {
+      const auto* tiling = std::get_if<HostTiling>(&region.tiling);
+      if (tiling == nullptr || region.accumulators == kNoBuffer || sets == kAllSets) continue;
+      Buffer& accumulators = program_.buffers[region.accumulators];
+      accumulators.bytes = tiling->accumulator_bytes * std::max(sets, least_sets(tiling->partitions));
+      accumulators.type.shape = {static_cast<std::int64_t>(accumulators.bytes)};
+    }
     runnable_ = executor.load(program_);
     for (BufferId id = 0; id < program_.buffers.size(); ++id) {
       const Buffer& buffer = program_.buffers[id];
@@ -171,12 +180,14 @@ TEST_P(RegionsOfRandomGraphs, AgreeWithPlainSteps) {
         std::string wrong;
         try {
           OneRun kept(all.graph, cpu, {rows, partitions}), sparse(some.graph, cpu, {rows, partitions});
-          for (OneRun* run : {&kept, &sparse}) {
+          OneRun fewer(some.graph, cpu, {rows, partitions}, 1);  // sets of partial results
+          for (OneRun* run : {&kept, &sparse, &fewer}) {
             run->write_inputs(random);
             run->runnable().run(0, 1);
           }
           wrong = compare_steps(unfused, kept, random);
           if (wrong.empty()) wrong = other_bits(random, kept, sparse);
+          if (wrong.empty()) wrong = other_bits(random, sparse, fewer);
         } catch (const std::exception& error) {
           wrong = error.what();
         }
@@ -324,13 +335,14 @@ struct Halves {
   }
 };
 
-// Rows [first, first + rows) of 96 in tiles of 32.
-std::vector<float> reduced(std::int64_t first, std::int64_t rows, std::int32_t partitions, int threads) {
+// Rows [first, first + rows) of 96.
+std::vector<float> reduced(std::int64_t first, std::int64_t rows, std::int32_t partitions, int threads,
+                           std::int64_t tile_rows = 32, std::uint64_t sets = kAllSets) {
   const Halves halves(rows);
   CpuExecutor cpu;
   cpu.set_threads(threads);
   const Regions regions = fused(halves.graph, cpu);
-  OneRun run(regions.graph, cpu, {32, partitions});
+  OneRun run(regions.graph, cpu, {tile_rows, partitions}, sets);
   const HostTensor x = random_tensor(DType::f32, {96, 3}, -2, 2, "x");
   const HostTensor w = random_tensor(DType::f32, {3, 5}, -1, 1, "w");
   const auto part = x.bytes().subspan(static_cast<std::size_t>(first) * 12, static_cast<std::size_t>(rows) * 12);
@@ -380,6 +392,35 @@ TEST(RegionContract, ThreadsDoNotChangeBits) {
   for (const std::int32_t partitions : {2, 3}) {
     const std::vector<float> one = reduced(0, 96, partitions, 1);
     for (const int threads : {2, 3, 8}) EXPECT_EQ(reduced(0, 96, partitions, threads), one) << threads << " threads";
+  }
+}
+
+// A binary counter of partial results adds the same pairs.
+TEST(RegionContract, FewerSetsOfPartialResultsDoNotChangeBits) {
+  std::size_t runs = 0;
+  for (std::int32_t partitions = 2; partitions <= 24; ++partitions) {
+    const std::vector<float> all = reduced(0, 96, partitions, 1, 4);
+    for (std::uint64_t sets = least_sets(partitions); sets < static_cast<std::uint64_t>(partitions); ++sets) {
+      for (const int threads : {1, 3}) {
+        EXPECT_EQ(reduced(0, 96, partitions, threads, 4, sets), all) << sets << " sets of " << partitions;
+        ++runs;
+      }
+    }
+  }
+  EXPECT_GT(runs, 400u);
+  EXPECT_NE(reduced(0, 96, 8, 1, 4), reduced(0, 96, 1, 1, 4)) << "the order shows";
+}
+
+TEST(PartialResults, AsFewSetsAsABinaryCounterHasDigits) {
+  EXPECT_EQ(least_sets(1), 1u);
+  EXPECT_EQ(least_sets(2), 1u);
+  EXPECT_EQ(least_sets(4), 2u);
+  EXPECT_EQ(least_sets(64), 6u);
+  for (std::int32_t partitions = 1; partitions <= 300; ++partitions) {
+    EXPECT_EQ(largest_group(partitions, static_cast<std::uint64_t>(partitions)), partitions);
+    EXPECT_EQ(largest_group(partitions, least_sets(partitions) - 1), 0);
+    for (std::uint64_t sets = least_sets(partitions); sets <= static_cast<std::uint64_t>(partitions); ++sets)
+      EXPECT_LE(sets_for(partitions, largest_group(partitions, sets)), sets) << partitions;
   }
 }
 

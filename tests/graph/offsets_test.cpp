@@ -169,7 +169,8 @@ TEST(Pack, NoSlackIsPackedToCapacity) {
     // Straight cuts and pinwheels, times that few blocks share and times that many do, few sizes and many.
     for (const test::NoSlack& how :
          {test::NoSlack{1000, 1 << 20, pieces}, test::NoSlack{1'000'000, 1 << 20, pieces, 50},
-          test::NoSlack{500, 1000, pieces}, test::NoSlack{1'000'000, 1 << 26, pieces, 10, 256}}) {
+          test::NoSlack{500, 1000, pieces}, test::NoSlack{1'000'000, 1 << 26, pieces, 10, 256},
+          test::NoSlack{1000, 1 << 20, pieces, 0, 1, true}, test::NoSlack{1000, 1 << 20, pieces, 30, 1, true}}) {
       const std::vector<Interval> intervals = test::cut_to_pieces(how, seed);
       ASSERT_GE(intervals.size(), pieces);
       const test::CpuTime time;

@@ -391,6 +391,15 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
     p.buffers.back().storage = static_cast<BufferId>(p.buffers.size() - 1);
     return p.buffers.back().storage;
   };
+  broken("region.accumulators", [&](Program& p, Region& r) {  // one set for two, and the rows read where the sum goes
+    host(r).partitions = 2;
+    p.buffers[r.accumulators].bytes = host(r).accumulator_bytes;
+    check(p);
+    Buffer weights = p.buffers[find_buffer(p, "W")];
+    weights.offset = p.buffers[p.buffers[r.stages[0].combines[0].value].storage].offset;
+    for (BufferId& input : p.phases[0].steps[r.stages[0].rows].inputs)
+      if (input == find_buffer(p, "W")) input = added(p, weights);
+  });
   broken("region.move", [&](Program& p, Region& r) {  // from a workspace, whose bytes no type bounds
     Buffer workspace = p.buffers[r.stages[0].loads[0].arena];
     workspace.kind = BufferKind::workspace;

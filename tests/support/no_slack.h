@@ -2,6 +2,8 @@
 // pieces, in random order. Contract: deterministic; the peak of every moment is the capacity.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <utility>
@@ -17,6 +19,7 @@ struct NoSlack {
   std::size_t pieces = 300;       // and a few more with pinwheels
   unsigned pinwheels_of_100 = 0;  // cuts into five pieces that no straight cut makes; the others go all the way
   std::uint64_t unit = 1;         // of all sizes
+  bool evenly = false;            // the largest piece is cut next, not far from its middle; else any, anywhere
 };
 
 inline std::vector<plan::Interval> cut_to_pieces(const NoSlack& how, std::uint32_t seed) {
@@ -27,10 +30,20 @@ inline std::vector<plan::Interval> cut_to_pieces(const NoSlack& how, std::uint32
   std::mt19937 random(seed);
   std::vector<Piece> pieces = {{0, how.times, 0, how.capacity / how.unit}};
   const auto between = [&](auto low, auto high) {
-    return static_cast<decltype(low)>(low + 1 + random() % (high - low - 1));
+    const auto room = high - low - 1, margin = how.evenly ? room / 3 : 0 * room;
+    return static_cast<decltype(low)>(low + 1 + margin + random() % (room - 2 * margin));
+  };
+  const auto area = [](const Piece& p) {
+    return static_cast<double>(p.end - p.first) * static_cast<double>(p.high - p.low);
+  };
+  const auto next = [&]() -> std::size_t {
+    if (!how.evenly) return random() % pieces.size();
+    const auto largest = std::max_element(pieces.begin(), pieces.end(),
+                                          [&](const Piece& a, const Piece& b) { return area(a) < area(b); });
+    return static_cast<std::size_t>(largest - pieces.begin());
   };
   for (int failures = 0; pieces.size() < how.pieces && failures < 100'000;) {
-    const std::size_t i = random() % pieces.size();
+    const std::size_t i = next();
     const Piece p = pieces[i];
     const bool pinwheel = random() % 100 < how.pinwheels_of_100, in_time = random() % 2 == 0;
     const std::uint64_t room = pinwheel ? 3 : 2;

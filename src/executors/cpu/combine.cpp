@@ -10,6 +10,11 @@
 namespace graphrun {
 namespace {
 
+cpu::ElementFn function_of(const cpu::IsaTable& table, CombineOp op) {
+  constexpr Op kFunctions[] = {Op::add, Op::mul, Op::maximum, Op::minimum};
+  return cpu::scalar_loop(table, kFunctions[static_cast<std::size_t>(op)]);
+}
+
 struct Tree {
   cpu::ElementFn combine;
   const PartitionResults& results;
@@ -48,10 +53,15 @@ float identity(CombineOp op) {
 
 const float* combined(const cpu::IsaTable& table, CombineOp op, const PartitionResults& results, std::int64_t n,
                       float* block) {
-  constexpr Op kFunctions[] = {Op::add, Op::mul, Op::maximum, Op::minimum};
-  const Tree tree{cpu::scalar_loop(table, kFunctions[static_cast<std::size_t>(op)]), results, n};
+  const Tree tree{function_of(table, op), results, n};
   const int span = static_cast<int>(std::bit_ceil(static_cast<unsigned>(results.partitions)));
   return tree.run(0, span, block);
+}
+
+const float* combine_two(const cpu::IsaTable& table, CombineOp op, const float* x, const float* y, std::int64_t n,
+                         float* to) {
+  cpu::apply(function_of(table, op), to, n, {{x, 0, 1}, {y, 0, 1}});
+  return to;
 }
 
 }  // namespace graphrun

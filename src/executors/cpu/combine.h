@@ -27,4 +27,8 @@ float identity(CombineOp op);  // what a partition's results begin with
 const float* combined(const cpu::IsaTable& table, CombineOp op, const PartitionResults& results, std::int64_t n,
                       float* block);
 
+// x and y, in that order, to `to`, which may be either.
+const float* combine_two(const cpu::IsaTable& table, CombineOp op, const float* x, const float* y, std::int64_t n,
+                         float* to);
+
 }  // namespace graphrun

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <new>
@@ -13,6 +14,7 @@
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
+#include "graphrun/partial_results.h"
 #include "kernels/cpu/batch/batch_rows.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/tiles/tile_steps.h"
@@ -70,7 +72,12 @@ RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Progr
       scratch_(scratch),
       pool_(pool),
       isa_(isa) {
-  if (region.accumulators != kNoBuffer) accumulators_ = arena + program.buffers[region.accumulators].offset;
+  group_ = partitions_;
+  if (region.accumulators != kNoBuffer) {
+    const Buffer& sets = program.buffers[region.accumulators];
+    accumulators_ = arena + sets.offset;
+    if (accumulator_bytes_ > 0) group_ = largest_group(partitions_, sets.bytes / accumulator_bytes_);
+  }
   for (const Stage& stage : region.stages) bind_stage(stage, phase, program, arena, isa);
 }
 
@@ -174,15 +181,20 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
   }
 }
 
-float* RegionRunner::accumulators(int partition) const {
-  return reinterpret_cast<float*>(accumulators_ + static_cast<std::uint64_t>(partition) * accumulator_bytes_);
+float* RegionRunner::accumulators(std::uint64_t set) const {
+  return reinterpret_cast<float*>(accumulators_ + set * accumulator_bytes_);
+}
+
+// Place 0 is where the final values lie.
+float* RegionRunner::waiting(int place) const {
+  return accumulators(static_cast<std::uint64_t>(group_ + place - 1));
 }
 
 void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
   cpu::TileContext context;
   context.tile = scratch_.of(pool_ == nullptr ? 0 : cpu::Pool::current());
   if (accumulators_ != nullptr) {
-    context.accumulators = reinterpret_cast<std::byte*>(accumulators(partition));
+    context.accumulators = reinterpret_cast<std::byte*>(accumulators(set_of(partition)));
     std::memset(context.accumulators, 0, accumulator_bytes_);
     if (has_lanes_) {
       context.lanes = reinterpret_cast<float*>(context.tile + lanes_at_);
@@ -190,7 +202,7 @@ void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
     }
     for (const Alike& alike : stage.accumulators) {
       if (alike.op != CombineOp::sum)
-        std::fill_n(accumulators(partition) + alike.first, alike.count, identity(alike.op));
+        std::fill_n(accumulators(set_of(partition)) + alike.first, alike.count, identity(alike.op));
     }
   }
   std::int64_t samples =
@@ -222,34 +234,65 @@ void RegionRunner::add_lanes(const BoundStage& stage, const cpu::TileContext& pa
 }
 
 void RegionRunner::run_stage(const BoundStage& stage) const {
-  cpu::for_parts(pool_, partitions_, [&](int partition) { run_partition(stage, partition); });
-  if (stage.reduced.empty()) return;
   const auto floats = static_cast<std::int64_t>(accumulator_bytes_ / sizeof(float));
-  const std::int64_t parts = std::min<std::int64_t>(floats * partitions_ / kCombinePart, cpu::kMaxParts);
-  cpu::for_ranges(pool_, static_cast<int>(parts), floats, cpu::kGrain,
-                  [&](std::int64_t first, std::int64_t last) { combine_range(stage, first, last); });
+  for (int group = 0; group * group_ < partitions_; ++group) {
+    const int first = group * group_, count = std::min(group_, partitions_ - first);
+    cpu::for_parts(pool_, count, [&](int partition) { run_partition(stage, first + partition); });
+    if (stage.reduced.empty()) continue;
+    const std::int64_t parts = std::min<std::int64_t>(floats * count / kCombinePart, cpu::kMaxParts);
+    cpu::for_ranges(pool_, static_cast<int>(parts), floats, cpu::kGrain,
+                    [&](std::int64_t from, std::int64_t to) { combine_range(stage, group, from, to); });
+  }
 }
 
-// Floats [first, last) of the accumulators, to where they are read.
-void RegionRunner::combine_range(const BoundStage& stage, std::int64_t first, std::int64_t last) const {
-  float block[kCombineBlock];
+// Floats [first, last) of the accumulators.
+void RegionRunner::combine_range(const BoundStage& stage, int group, std::int64_t first, std::int64_t last) const {
   for (const Alike& alike : stage.accumulators) {
-    const std::int64_t alike_end = std::min(last, alike.first + alike.count);
-    for (std::int64_t begin = std::max(first, alike.first); begin < alike_end; begin += kCombineBlock) {
-      const std::int64_t end = std::min(begin + kCombineBlock, alike_end);
-      const PartitionResults results{accumulators(0) + begin, accumulator_bytes_ / sizeof(float), partitions_};
-      const float* const from = combined(cpu::isa_table(isa_), alike.op, results, end - begin, block);
-      for (const Reduced& value : stage.reduced) {
-        const auto value_first = static_cast<std::int64_t>(value.offset / sizeof(float));
-        const std::int64_t value_begin = std::max(begin, value_first);
-        const std::int64_t value_end =
-            std::min(end, value_first + static_cast<std::int64_t>(value.bytes / sizeof(float)));
-        if (value_begin < value_end)
-          std::memcpy(reinterpret_cast<float*>(value.value) + (value_begin - value_first), from + (value_begin - begin),
-                      static_cast<std::size_t>(value_end - value_begin) * sizeof(float));
-      }
-    }
+    const std::int64_t end = std::min(last, alike.first + alike.count);
+    for (std::int64_t begin = std::max(first, alike.first); begin < end; begin += kCombineBlock)
+      combine_block(stage, alike.op, group, begin, std::min(kCombineBlock, end - begin));
   }
+}
+
+// The parts of final values that floats [first, first + count) of the accumulators are for: move(value, from where in
+// the range, bytes).
+template <class Move>
+void RegionRunner::for_values(const BoundStage& stage, std::int64_t first, std::int64_t count, Move move) {
+  for (const Reduced& value : stage.reduced) {
+    const auto value_first = static_cast<std::int64_t>(value.offset / sizeof(float));
+    const std::int64_t begin = std::max(first, value_first);
+    const std::int64_t end =
+        std::min(first + count, value_first + static_cast<std::int64_t>(value.bytes / sizeof(float)));
+    if (begin < end)
+      move(reinterpret_cast<float*>(value.value) + (begin - value_first), begin - first,
+           static_cast<std::size_t>(end - begin) * sizeof(float));
+  }
+}
+
+// The results of a group, with those that wait for them: the last group's to where they are read.
+void RegionRunner::combine_block(const BoundStage& stage, CombineOp op, int group, std::int64_t first,
+                                 std::int64_t count) const {
+  const auto bits = static_cast<unsigned>(group);
+  const bool is_last = (group + 1) * group_ >= partitions_;
+  int waits = std::popcount(bits);
+  const int merged = is_last ? waits : std::countr_one(bits);
+  const PartitionResults results{accumulators(0) + first, accumulator_bytes_ / sizeof(float),
+                                 std::min(group_, partitions_ - group * group_)};
+  float block[kCombineBlock], before[kCombineBlock];
+  const float* from = combined(cpu::isa_table(isa_), op, results, count, block);
+  for (int i = 0; i < merged; ++i) {
+    --waits;
+    if (waits == 0)
+      for_values(stage, first, count,
+                 [&](float* value, std::int64_t at, std::size_t bytes) { std::memcpy(before + at, value, bytes); });
+    from = combine_two(cpu::isa_table(isa_), op, waits == 0 ? before : waiting(waits) + first, from, count, block);
+  }
+  if (waits > 0) {
+    std::memcpy(waiting(waits) + first, from, static_cast<std::size_t>(count) * sizeof(float));
+    return;
+  }
+  for_values(stage, first, count,
+             [&](float* value, std::int64_t at, std::size_t bytes) { std::memcpy(value, from + at, bytes); });
 }
 
 void RegionRunner::run(const std::vector<BoundStep>& steps) const {

@@ -1,6 +1,7 @@
 // region_runner.h: runs a Region of a Program on the host: partitions of tiles over the pool's threads, then Combine.
 // Contract: docs/regions.md. The bits depend on the Region only, not on threads. run() allocates nothing: accumulators
-// lie in the arena, tile scratch is given. A partition is run by one thread from its first tile to its last.
+// lie in the arena, tile scratch is given. A partition is run by one thread from its first tile to its last. Where the
+// accumulators have fewer sets than partitions, these run in groups (graphrun/partial_results.h).
 // Leaves to others: what a row step computes (kernels/cpu/tiles/tile.h), steps that run once (BoundStep).
 #pragma once
 
@@ -70,15 +71,21 @@ class RegionRunner {
 
   void bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena, Isa isa);
   void run_partition(const BoundStage& stage, int partition) const;
+  std::uint64_t set_of(int partition) const { return static_cast<std::uint64_t>(partition % group_); }
   void add_lanes(const BoundStage& stage, const cpu::TileContext& partition) const;
   void run_stage(const BoundStage& stage) const;
-  void combine_range(const BoundStage& stage, std::int64_t first, std::int64_t last) const;
-  float* accumulators(int partition) const;
+  void combine_range(const BoundStage& stage, int group, std::int64_t first, std::int64_t last) const;
+  template <class Move>
+  static void for_values(const BoundStage& stage, std::int64_t first, std::int64_t count, Move move);
+  void combine_block(const BoundStage& stage, CombineOp op, int group, std::int64_t first, std::int64_t count) const;
+  float* accumulators(std::uint64_t set) const;
+  float* waiting(int place) const;
 
   std::uint32_t last_;
   std::vector<BoundStage> stages_;
   std::int64_t capacity_, tile_rows_, tiles_;
   int partitions_;
+  int group_ = 1;  // partitions that run at once (partial_results.h)
   std::byte* accumulators_ = nullptr;
   std::uint64_t accumulator_bytes_;
   bool has_lanes_;          // else sums go to the accumulators, tile by tile
