@@ -167,6 +167,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   if (options.trace_not_finite) good.emplace(program(), buffer(phase.counter), *runnable, done[index]);
   GoodStates* const traced = good ? &*good : nullptr;
   std::vector<double> objectives(phase.recorded.size() - 1);
+  written = false;
   const Cancellable cancellable(in_train, cancelled);
 
   // What is due after this step. False: its evaluation was cancelled, and nobody was told.
@@ -222,6 +223,9 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     std::uint64_t most = std::min(pauses.after(result.steps) - result.steps, ring);
     if (const std::uint64_t every = options.boundary_every; every > 0)
       most = std::min(most, every - result.steps % every);
+    // A step is traced from the states that it began with, what callbacks have written among them.
+    if (good && std::exchange(written, false) && !good->look(*runnable, done[index]))
+      refuse_not_finite(traced, done[index] - 1, {});
     const bool alone = first && options.on_first_step;
     const std::uint64_t n = alone ? 1 : steps_before_look(index, most);
     const double before = Profiler::now();
@@ -267,6 +271,7 @@ void Session::Impl::see_watched(Report& report) {
 void Session::Impl::write_lr_factor(double factor) {
   const auto value = static_cast<float>(factor);
   runnable->write(buffer(compiled.step.lr_factor), std::as_bytes(std::span(&value, 1)));
+  written = true;
 }
 
 std::uint64_t Session::Impl::first_bad_step(GoodStates& good, std::uint64_t last) {

@@ -212,9 +212,17 @@ def use(page, url, work, graphrun, folder):
     page.until("document.querySelector('#state').textContent === 'paused'")
     page.click("#pause")
     page.until("document.querySelector('#state').textContent === 'running'")
-    time.sleep(1)
+
+    # Its learning rate is changed; the page is loaded anew and still knows.
+    page.click("#numbers [aria-label='lr ÷2']")
+    page.until("/changed: lr .* after step/.test(document.querySelector('#numbers').textContent)")
+    pictures(page, folder, "change")
+    page.call("Page.reload")
+    page.until("document.documentElement?.dataset.ready === 'yes' && document.querySelector('#state').textContent === 'running'")
+    page.until("/changed: lr .* after step/.test(document.querySelector('#numbers').textContent)")
     page.click("#stop")
     page.until("document.querySelector('#state').textContent === 'stopped'")
+    page.until("/^graphrun replay runs.0001\n# numbers were changed/.test(document.querySelector('#command').textContent)")
 
     # Once more from the beginning, to its end: the command that is printed gives the same weights.
     write(good.replace("\n", "\n", 1))
@@ -240,6 +248,9 @@ def use(page, url, work, graphrun, folder):
     page.click(".picture button[title='h']" if page.run("!!document.querySelector(\".picture button[title='h']\")") else ".picture button:nth-of-type(3)")
     page.until("document.querySelectorAll('#value-pictures img').length === 2 && [...document.querySelectorAll('#value-pictures img')].every((one) => one.naturalWidth > 0)")
     page.until("document.querySelector('#cursor-text').textContent.includes('arena')")
+    page.click("#measure")
+    page.until("document.querySelectorAll('.picture button small').length > 3 && /[nµm]s · .* · /.test(document.querySelector('.picture button small').textContent)")
+    page.until("document.querySelectorAll('#costs tbody tr').length > 3")
     page.click("#verify")
     page.until("document.querySelector('#verified').textContent.startsWith('verified')", 90)
     pictures(page, folder, "understand")
@@ -250,8 +261,30 @@ def use(page, url, work, graphrun, folder):
     page.until("document.querySelector('#runs tr.selected')")
     pictures(page, folder, "keep")
     page.click("#tab-build")
+    classes(page, folder)
     with_weights = page.run("(async () => (await fetch('/api/run-file?run=0002&file=weights.npz')).arrayBuffer().then((one) => one.byteLength))()")
     assert with_weights > 500, with_weights
+
+
+def classes(page, folder):
+    """Classes over two inputs: the surface beside its target, the matrix of confusion. Pictures: those mistaken."""
+    for example, wanted in {"Circle": ("surface", "confusion"), "Digits": ("confusion", "misclassified")}.items():
+        page.click("#tab-build")
+        page.run(f"""(() => {{ const list = document.querySelector('#example');
+            list.value = [...list.options].find((one) => one.textContent.startsWith('{example}')).value;
+            list.dispatchEvent(new Event('change')); }})()""")
+        page.until("document.querySelector('#diagnostics .ok')")
+        time.sleep(0.5)
+        page.until("document.querySelector('#diagnostics .ok')")
+        page.click("#train")
+        page.until("document.querySelector('#state').textContent === 'done'", 90)
+        for what in wanted:
+            page.until(f"document.querySelector('[data-what={what}] img')?.naturalWidth > 0")
+        time.sleep(1)
+        if folder:
+            page.run("document.querySelector('#pictures').scrollIntoView()")
+        pictures(page, folder, example.lower())
+        page.run("scrollTo(0, 0)")
 
 
 def main(graphrun, sources, folder=None):

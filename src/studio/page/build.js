@@ -330,10 +330,18 @@ $("export-weights").addEventListener("click", () => {
   element("a", {href: `/api/run-file?run=${encodeURIComponent(runName())}&file=weights.npz`, download: `${runName()}-weights.npz`}).click();
 });
 $("copy-command").addEventListener("click", () => navigator.clipboard?.writeText(state.training.command));
+// A command that gives other weights is not told without saying so.
+function commandText({command, state: now, result, changes}) {
+  const notes = [];
+  if (changes.length) notes.push(`# numbers were changed while it trained, ${command ? "which it repeats" : "and the run is not kept: no command repeats it"}`);
+  if (now === "stopped" && result) notes.push(`# it was stopped after step ${result.steps}, where it had the weights ${result.weights_hash}`);
+  else if (result) notes.push(`# weights ${result.weights_hash}`);
+  return [command, ...notes].filter(Boolean).join("\n");
+}
 on("training", () => {
-  const {command, run, state: now, result} = state.training;
-  $("command").hidden = !command;
-  $("command").textContent = command + (result ? `\n# weights ${result.weights_hash}` : "");
+  const {command, run, state: now} = state.training;
+  $("command").textContent = commandText(state.training);
+  $("command").hidden = !$("command").textContent;
   $("copy-command").disabled = !command;
   $("export-weights").disabled = !run || !["done", "stopped"].includes(now);
 });

@@ -45,6 +45,30 @@ for (const axis of ["x", "y"]) $(`log-${axis}`).addEventListener("change", (even
 $("unzoom").addEventListener("click", () => curves.setZoom(null));
 $("metric").addEventListener("change", drawCurves);
 
+// ---- numbers of the optimizer, changed while it trains
+
+const changeText = (one) => `${one.number} ${one.from} → ${one.to} after step ${one.step.toLocaleString("en")}`;
+
+function showNumbers() {
+  const {numbers = {}, changes = [], state: now} = state.training;
+  const underWay = ["running", "paused"].includes(now), names = underWay ? Object.keys(numbers) : [];
+  $("numbers").hidden = !names.length && !changes.length;
+  const key = JSON.stringify([names, numbers, changes]);
+  if (key === $("numbers").dataset.key) return;
+  $("numbers").dataset.key = key;
+  const focused = document.activeElement?.id;
+  $("numbers").replaceChildren(...names.map((name) => {
+    const set = guarded(async (value) => { tell(null); await post("/api/number", {name, value}); });
+    const input = element("input", {type: "number", step: "any", min: "0", id: `number-${name}`,
+      onchange: () => { if (input.value !== "") set(Number(input.value)); }});
+    input.value = numbers[name];
+    const times = (factor, sign) => element("button", {type: "button", "aria-label": `${name} ${sign}`,
+      onclick: () => set(Number((numbers[name] * factor).toPrecision(6)))}, sign);
+    return element("span", {class: "number"}, element("label", {for: input.id}, name), times(0.5, "÷2"), input, times(2, "×2"));
+  }), element("span", {class: "quiet"}, changes.length ? `changed: ${changes.map(changeText).join("; ")}` : "from the next step on"));
+  if (focused?.startsWith("number-")) $(focused)?.focus();
+}
+
 // ---- pictures of the model, made by the studio between two steps
 
 const kTitles = {surface: "Surface, and the target beside it", confusion: "Confusion: true down, predicted across",
@@ -112,6 +136,7 @@ on("training", () => {
     $("split").dataset.names = splits.join();
     $("split").replaceChildren(...splits.map((name) => element("option", {value: name}, name)));
   }
+  showNumbers();
   drawCurves();
   if (["done", "stopped", "paused", "running", "failed"].includes(now)) showPictures();
 });
