@@ -11,6 +11,7 @@
 #include "diagnostics.h"
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
+#include "graphrun/show.h"
 #include "graphrun/starting_model.h"
 #include "graphrun/weights.h"
 #include "json_writer.h"
@@ -105,7 +106,7 @@ std::string model_json(const Studio& studio) {
   json.member("name", std::filesystem::path(studio.model.path()).filename().string());
   json.member("folder", studio.model.folder().string()).member("run_dir", studio.model.run_dir());
   json.member("saved", studio.model.is_saved()).member("models", studio.model.files(".json"));
-  json.member("executors", executor_names()).member("executor", studio.model.executor());
+  json.member("transforms", help_topics("transforms")).member("executors", executor_names()).member("executor", studio.model.executor());
   return json.member("tables", studio.model.files(".csv")).end_object().text();
 }
 

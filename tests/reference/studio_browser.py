@@ -198,6 +198,12 @@ def use(page, url, work, graphrun, folder):
     page.until("document.querySelector('#text').value.includes('\"h1\"') && document.querySelectorAll('.layer').length === 3 && document.querySelector('#diagnostics .ok')")
     page.run("(() => { const epochs = document.querySelector('[aria-label=\"train.epochs\"]'); epochs.value = 3000000; epochs.dispatchEvent(new Event('change')); })()")
     page.until("/\"epochs\": 3000000/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
+    def choose(label, value):
+        page.run(f"(() => {{ const list = document.querySelector('[aria-label=\"{label}\"]'); list.value = '{value}'; list.dispatchEvent(new Event('change')); }})()")
+    choose("transform 1 of minutes", "minmax")
+    page.until("/\"minutes\": \\[\"minmax\"\\]/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
+    choose("data.source.range", "1500")
+    page.until("/\"range\": \\[0, 1500\\]/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
     pictures(page, folder, "build")
 
     # Trained, watched, paused, one step, resumed, ended.
@@ -222,7 +228,7 @@ def use(page, url, work, graphrun, folder):
     page.until("/changed: lr .* after step/.test(document.querySelector('#numbers').textContent)")
     page.click("#stop")
     page.until("document.querySelector('#state').textContent === 'stopped'")
-    page.until("/^graphrun replay runs.0001\n# numbers were changed/.test(document.querySelector('#command').textContent)")
+    page.until("/^graphrun replay runs.0001.# numbers were changed/s.test(document.querySelector('#command').textContent)")
 
     # Once more from the beginning, to its end: the command that is printed gives the same weights.
     write(good.replace("\n", "\n", 1))
@@ -268,22 +274,21 @@ def use(page, url, work, graphrun, folder):
 
 def classes(page, folder):
     """Classes over two inputs: the surface beside its target, the matrix of confusion. Pictures: those mistaken."""
-    for example, wanted in {"Circle": ("surface", "confusion"), "Digits": ("confusion", "misclassified")}.items():
+    for run, (list_of, name, wanted) in {"0003": ("example", "Circle", ("surface", "confusion")),
+                                         "0004": ("models", "digits", ("confusion", "misclassified"))}.items():
         page.click("#tab-build")
-        page.run(f"""(() => {{ const list = document.querySelector('#example');
-            list.value = [...list.options].find((one) => one.textContent.startsWith('{example}')).value;
+        page.run(f"""(() => {{ const list = document.querySelector('#{list_of}');
+            list.value = [...list.options].find((one) => one.textContent.startsWith('{name}')).value;
             list.dispatchEvent(new Event('change')); }})()""")
-        page.until("document.querySelector('#diagnostics .ok')")
-        time.sleep(0.5)
-        page.until("document.querySelector('#diagnostics .ok')")
+        page.until(f"document.querySelector('#diagnostics .ok')?.textContent.startsWith('{name.lower()}: ')")
         page.click("#train")
-        page.until("document.querySelector('#state').textContent === 'done'", 90)
+        page.until(f"document.querySelector('#state').textContent === 'done' && document.querySelector('#command').textContent.includes('runs/{run}')", 90)
         for what in wanted:
             page.until(f"document.querySelector('[data-what={what}] img')?.naturalWidth > 0")
         time.sleep(1)
         if folder:
             page.run("document.querySelector('#pictures').scrollIntoView()")
-        pictures(page, folder, example.lower())
+        pictures(page, folder, name.lower())
         page.run("scrollTo(0, 0)")
 
 
@@ -294,6 +299,10 @@ def main(graphrun, sources, folder=None):
         return 77
     graphrun = pathlib.Path(graphrun).resolve()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:  # Chromium's children end after it
+        shutil.copy(pathlib.Path(sources, "models", "digits.json"), work)
+        pathlib.Path(work, "data").mkdir()
+        for file in pathlib.Path(sources, "models", "data").glob("digits-*"):
+            shutil.copy(file, pathlib.Path(work, "data"))
         studio = subprocess.Popen([graphrun, "studio", "--no-browser"], cwd=work, stdout=subprocess.PIPE, text=True)
         page = None
         failures = []

@@ -27,9 +27,15 @@ function seriesOf(name, points, metric, first, width) {
   return made;
 }
 
+// Reports are as far apart as the model says: until there are some, the loss of the latest steps stands for them.
+function withLive(points) {
+  const {live} = state;
+  return live.length ? [...points, ...live].sort((a, b) => a.step - b.step) : points;
+}
+
 function drawCurves() {
   const metric = $("metric").value || "loss";
-  const series = seriesOf("", state.points, metric, 0, 1.8);
+  const series = seriesOf("", withLive(state.points), metric, 0, 1.8);
   let i = 3;
   for (const [run, points] of state.others) series.push(...seriesOf(run, points, metric, i++, 1.2));
   curves.set(series);
@@ -141,7 +147,7 @@ on("training", () => {
   if (["done", "stopped", "paused", "running", "failed"].includes(now)) showPictures();
 });
 on("points", () => { drawCurves(); refreshLive(); });
-on("progress", refreshLive);
+on("progress", () => { if (state.live.length && isSeen()) drawCurves(); refreshLive(); });
 on("others", drawCurves);
 onNight(drawCurves);
 on("view", (view) => { if (view === "watch") { drawCurves(); showPictures(); } });
