@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -30,31 +31,39 @@ std::string stamp_of(const std::string& folder) {
 
 }  // namespace
 
-std::vector<RunRecord> RunCache::read(const std::string& folder) {
-  if (folder != folder_) runs_.clear();
-  folder_ = folder;
+bool RunCache::refresh(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
   if (open == nullptr)
     throw Error(ErrorKind::input, "runs.folder",
                 fmt::format("cannot read the folder '{}': {}", folder, std::strerror(errno)));
-  std::map<std::string, Kept> present;
+  std::vector<std::pair<std::string, std::string>> present;  // name and stamp
   while (const dirent* entry = ::readdir(open.get())) {
-    const std::string name = entry->d_name;
+    std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
-    const std::string path = folder + "/" + name;
-    std::string stamp = stamp_of(path);
-    if (stamp.empty()) continue;
-    const auto kept = runs_.find(name);
-    if (kept != runs_.end() && kept->second.stamp == stamp)
-      present.emplace(name, std::move(kept->second));
-    else
-      present.emplace(name, Kept{std::move(stamp), read_run(path)});
+    std::string stamp = stamp_of(folder + "/" + name);
+    if (!stamp.empty()) present.emplace_back(std::move(name), std::move(stamp));
   }
-  runs_ = std::move(present);
-  std::vector<RunRecord> runs;
-  runs.reserve(runs_.size());
-  for (const auto& [name, kept] : runs_) runs.push_back(kept.record);
-  return runs;
+  std::sort(present.begin(), present.end());
+  std::vector<RunRecord> known = std::exchange(runs_, {});
+  const std::vector<std::string> stamps = std::exchange(stamps_, {});
+  if (folder != folder_ || stamps.size() != known.size()) known.clear();
+  folder_ = folder;
+  bool is_new = present.size() != known.size();
+  std::size_t old = 0;
+  std::vector<std::string> fresh_stamps;
+  for (auto& [name, stamp] : present) {
+    while (old < known.size() && known[old].name < name) ++old;
+    if (old < known.size() && known[old].name == name && stamps[old] == stamp) {
+      runs_.push_back(std::move(known[old]));
+      known[old].name = name;  // which the order goes by
+    } else {
+      is_new = true;
+      runs_.push_back(read_run(folder + "/" + name));
+    }
+    fresh_stamps.push_back(std::move(stamp));
+  }
+  stamps_ = std::move(fresh_stamps);
+  return is_new;
 }
 
 }  // namespace graphrun::cli

@@ -1,10 +1,9 @@
 // run_cache.h: read_runs() for somebody who asks again and again: a run that has ended is read once.
-// Contract: what read() gives is what read_runs() would. A run is read again when one of its files is another or has
-// another time or size; a file that is replaced twice within the clock's resolution by one as large is not seen.
-// Belongs to one thread. Throws Error as read_runs().
+// Contract: after refresh(), runs() is what read_runs() would give. A run is read again when one of its files is
+// another or has another time or size; a file that is replaced twice within the clock's resolution by one as large is
+// not seen. Belongs to one thread. Throws Error as read_runs().
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -14,15 +13,13 @@ namespace graphrun::cli {
 
 class RunCache {
  public:
-  std::vector<RunRecord> read(const std::string& folder);
+  bool refresh(const std::string& folder);  // whether anything is new
+  const std::vector<RunRecord>& runs() const { return runs_; }
 
  private:
-  struct Kept {
-    std::string stamp;  // of its files
-    RunRecord record;
-  };
   std::string folder_;
-  std::map<std::string, Kept> runs_;  // by name
+  std::vector<RunRecord> runs_;      // by name
+  std::vector<std::string> stamps_;  // of their files; as many, else nothing is known
 };
 
 }  // namespace graphrun::cli

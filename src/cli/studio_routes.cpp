@@ -106,7 +106,9 @@ std::string model_json(const Studio& studio) {
   json.member("name", std::filesystem::path(studio.model.path()).filename().string());
   json.member("folder", studio.model.folder().string()).member("run_dir", studio.model.run_dir());
   json.member("saved", studio.model.is_saved()).member("models", studio.model.files(".json"));
-  json.member("transforms", help_topics("transforms")).member("executors", executor_names()).member("executor", studio.model.executor());
+  json.member("transforms", help_topics("transforms"))
+      .member("executors", executor_names())
+      .member("executor", studio.model.executor());
   return json.member("tables", studio.model.files(".csv")).end_object().text();
 }
 
@@ -347,7 +349,10 @@ Studio::Studio(const Arguments& arguments)
     : model(arguments),
       server(arguments.port),
       views(std::make_unique<StudioViews>()),
-      training([this](std::string_view event, std::string_view json) { server.publish(event, json); }) {}
+      training([this](std::string_view event, std::string_view json) { server.publish(event, json); }) {
+  // Many stored runs are read before they are asked for.
+  helper.post([this, folder = model.run_dir()] { attempted([&] { return json_response(views->runs(folder)); }); });
+}
 
 Studio::~Studio() = default;
 

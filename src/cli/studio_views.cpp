@@ -78,6 +78,13 @@ Distance distance_of_arrays(const HostTensor& own, const HostTensor& reference) 
   return off;
 }
 
+bool is_gradient_of_input(const std::vector<Inspection::Entry>& entries, const Inspection::Entry& one) {
+  return one.kind == Inspection::Kind::gradient &&
+         std::any_of(entries.begin(), entries.end(), [&](const Inspection::Entry& entry) {
+           return entry.kind == Inspection::Kind::input && one.name == entry.name + ":gradient";
+         });
+}
+
 // Whether the plan of a training step keeps the value in memory. One that it has not by this name it has no other way.
 bool is_in_arena(const Program& program, const std::string& name) {
   for (const Buffer& buffer : program.buffers) {
@@ -180,6 +187,7 @@ std::string StudioViews::costs(const Arguments& arguments) {
   json.member("rows", own.rows()).key("nodes").begin_array();
   for (std::size_t i = 0; i < times.size(); ++i) {
     const Inspection::Entry& entry = own.entries()[i];
+    if (is_gradient_of_input(own.entries(), entry)) continue;  // which no training computes
     const Distance off = distance_of_arrays(own.read(entry.name), reference.read(entry.name));
     json.begin_object().member("name", entry.name).member("seconds", times[i]).member("bytes", entry.type.bytes());
     json.member("in_arena", is_in_arena(program, entry.name)).member("difference", off.largest);
@@ -230,7 +238,9 @@ std::string StudioViews::predicted(const Arguments& arguments) {
 std::string StudioViews::runs(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) return R"({"keys":[],"rows":[]})";
-  const std::vector<RunRecord> runs = stored_runs.read(folder);
+  if (!stored_runs.refresh(folder) && !runs_json.empty()) return runs_json;
+  runs_json.clear();
+  const std::vector<RunRecord>& runs = stored_runs.runs();
   std::vector<std::string> keys = listed_keys(runs);
   if (!runs.empty()) keys.emplace_back("weights_hash");
   JsonWriter json;
@@ -243,7 +253,7 @@ std::string StudioViews::runs(const std::string& folder) {
     }
     json.end_array();
   });
-  return json.end_object().text();
+  return runs_json = json.end_object().text();
 }
 
 }  // namespace graphrun::cli

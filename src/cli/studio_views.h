@@ -16,6 +16,7 @@ struct StudioViews {
   std::optional<Inspection> inspection;  // that values() made
   std::string graph_svg, plan_svg;       // that graph() and plan() made
   RunCache stored_runs;
+  std::string runs_json;  // of them
 
   std::string check(const Arguments& arguments);   // a summary of the model, its settings and its graph
   std::string plan(const Arguments& arguments);    // blocks of the arena with their times, phases, regions

@@ -487,6 +487,7 @@ TEST_F(StudioRoutes, TellsWhatEachValueCosts) {
     EXPECT_LT(std::stod(node.substr(ulp)), 100) << node;
   }
   EXPECT_NE(text.find(R"("name":"h.W")"), std::string::npos);
+  EXPECT_EQ(text.find("x:gradient"), std::string::npos) << "training computes none";
   EXPECT_NE(asked("GET", "/api/costs?executor=ref").second.find(R"("difference":0,"ulp":0)"), std::string::npos);
   for (const char* view : {"/api/costs", "/api/plan", "/api/values"}) {
     for (const char* name : {"./evil.so", "%2ftmp%2fevil.so", "cpuu", "auto"})

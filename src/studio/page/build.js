@@ -321,10 +321,11 @@ function csvCells(line) {
 
 const take = guarded(async (file) => {
   tell(null);
-  if (file.size > kMostTable) {
+  const text = file.size > kMostTable ? "" : await file.text();
+  if (file.size > kMostTable || JSON.stringify(text).length > kMostTable) {  // line breaks count twice on the way
     throw new Refused({error: `${file.name} has ${bytes(file.size)}; the page takes ${bytes(kMostTable)}: put it beside the model and name it in "data", or use graphrun init ${file.name}`});
   }
-  const answer = await post("/api/data", {name: file.name, text: await file.text()});
+  const answer = await post("/api/data", {name: file.name, text});
   table = answer.name;
   offer(csvCells(answer.heading));
 });

@@ -99,7 +99,7 @@ function statistics(arrays) {
 }
 
 function showArrays(names, title) {
-  const arrays = names ? values.arrays.filter((one) => names.includes(one.name)) : values.arrays;
+  const arrays = names ? names.map((name) => values.arrays.find((one) => one.name === name)).filter(Boolean) : values.arrays;
   $("value").replaceChildren(
     element("p", {class: "quiet"}, `${title ? title + ", " : ""}the first ${values.rows} rows of ${values.split}, ${values.trained ? "present" : "initial"} weights`),
     element("div", {class: "wide"}, statistics(arrays)), element("div", {id: "value-pictures", class: "pictures"}));
