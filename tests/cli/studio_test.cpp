@@ -496,5 +496,22 @@ TEST_F(StudioRoutes, TellsWhatEachValueCosts) {
   }
   EXPECT_EQ(post("/api/verify", {{"executor", "./evil.so"}}).first, 422);
 }
+TEST(StoredChanges, AreReadOrRefused) {
+  const test::TemporaryFolder folder;
+  EXPECT_TRUE(read_changes(folder.path().string()).empty());
+  folder.write("changes.json",
+               R"([{"step":3,"number":"lr","from":0.1,"to":0.05},{"step":3,"number":"l2","from":1,"to":0}])");
+  const std::vector<ChangedNumber> changes = read_changes(folder.path().string());
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(to_string(changes[0]), "lr 0.1 -> 0.05 after step 3");
+  for (const char* bad : {"{}", "[1]", "[", R"([{"step":-1,"number":"lr","from":1,"to":1}])",
+                          R"([{"step":1e300,"number":"lr","from":1,"to":1}])", R"([{"step":1,"number":"lr","from":1}])",
+                          R"([{"step":1,"number":"lr","from":1,"to":"x"}])",
+                          R"([{"step":2,"number":"lr","from":1,"to":1},{"step":1,"number":"lr","from":1,"to":1}])"}) {
+    folder.write("changes.json", bad);
+    EXPECT_THROW(read_changes(folder.path().string()), Error) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace graphrun::testing
