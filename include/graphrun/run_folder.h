@@ -4,6 +4,7 @@
 // (kind input) for a file that is not JSON, with its place.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,7 +24,8 @@ struct RunRecord {
 
   std::string folder, name;  // as it was found; the last part of it
   State state = State::unfinished;
-  std::vector<Entry> entries;  // of model.json, then of result.json, in their order; without what is only in long lists
+  // Of model.json, then of result.json, in their order; without what is only in long lists. Then "changes", if any.
+  std::vector<Entry> entries;
 
   const Entry* find(std::string_view key) const {
     for (const Entry& entry : entries) {
@@ -32,6 +34,15 @@ struct RunRecord {
     return nullptr;
   }
 };
+
+// A number of the optimizer that was changed while the run trained: changes.json, which no other run has.
+struct ChangedNumber {
+  std::uint64_t step = 0;  // after so many steps
+  std::string name;        // "lr"; of one of several objectives "NAME.lr"
+  double from = 0, to = 0;
+};
+GRAPHRUN_API std::vector<ChangedNumber> read_changes(const std::string& folder);  // in the order of their steps
+GRAPHRUN_API std::string to_string(const ChangedNumber& change);                  // "lr 0.1 -> 0.05 after step 120"
 
 // How a run was started, as run.json has it.
 struct RunOrigin {

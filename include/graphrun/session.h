@@ -98,7 +98,7 @@ struct TrainOptions {
   // copy, and the Error names the step only.
   bool trace_not_finite = true;
   // In this thread, several times a second or after each step that takes longer, and after every multiple of
-  // `boundary_every` steps (0: of none); after the report where there is one.
+  // `boundary_every` steps (0: of none), which callbacks may change; after the report where there is one.
   std::function<void(const Boundary&)> on_boundary = {};
   std::uint64_t boundary_every = 0;
 };

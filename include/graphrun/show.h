@@ -90,7 +90,8 @@ GRAPHRUN_API std::string kernel_reference();
 // A topic is the name of what a model file may say ("adam", "dense", "standardize"), or of a kind of these
 // ("optimizers", "ops"); a name of two kinds tells both. Throws Error with the nearest topic. From the same registries.
 GRAPHRUN_API std::string help_topic(const std::string& topic);
-GRAPHRUN_API std::vector<std::string> help_topics();  // sorted
-GRAPHRUN_API std::vector<std::string> help_kinds();   // those that are kinds
+GRAPHRUN_API std::vector<std::string> help_topics();                       // sorted
+GRAPHRUN_API std::vector<std::string> help_topics(std::string_view kind);  // of one kind, in the order of its list
+GRAPHRUN_API std::vector<std::string> help_kinds();                        // those that are kinds
 
 }  // namespace graphrun

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "changed_numbers.h"
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "graphrun/run_folder.h"
@@ -28,8 +29,9 @@ struct StoredRun {
   std::string folder;
   RunOrigin origin;
   RunRecord record;
-  std::vector<StoredRow> rows;      // of its log; none where it has none
-  std::optional<std::string> hash;  // of the weights at its end, where it reached that
+  std::vector<ChangedNumber> changes;  // made while it trained
+  std::vector<StoredRow> rows;         // of its log; none where it has none
+  std::optional<std::string> hash;     // of the weights at its end, where it reached that
 };
 
 StoredRun stored_run(const Arguments& arguments) {
@@ -37,7 +39,12 @@ StoredRun stored_run(const Arguments& arguments) {
     throw Error(ErrorKind::input, "replay.run",
                 fmt::format("'{}' is not the folder of a run", fmt::join(arguments.names, " ")),
                 "replay takes the folder of one run, as `train --run-dir` makes them: graphrun replay runs/0001");
-  StoredRun run{arguments.names[0], read_origin(arguments.names[0]), read_run(arguments.names[0]), {}, {}};
+  StoredRun run{arguments.names[0],
+                read_origin(arguments.names[0]),
+                read_run(arguments.names[0]),
+                read_changes(arguments.names[0]),
+                {},
+                {}};
   std::error_code ignored;
   const fs::path folder(run.folder);
   if (!fs::exists(folder / "model.json", ignored))
@@ -121,10 +128,37 @@ std::string as_json(const StoredRun& run, const Comparison& comparison, const st
               hint);
 }
 
+// The numbers that were changed while the run trained, changed after the same steps.
+class Changes {
+ public:
+  Changes(const std::vector<ChangedNumber>& changes, Session& session, TrainOptions& options)
+      : changes_(changes), session_(session), options_(options) {
+    if (changes_.empty()) return;
+    options_.on_boundary = [this](const Boundary& at) { make(at); };
+    options_.boundary_every = changes_.front().step;
+  }
+
+ private:
+  void make(const Boundary& at) {
+    while (next_ < changes_.size() && changes_[next_].step <= at.step && !at.last) {
+      const ChangedNumber& change = changes_[next_++];
+      change_number(session_, at.step, change.name, change.to);
+    }
+    options_.boundary_every = next_ < changes_.size() ? changes_[next_].step : 0;
+  }
+
+  const std::vector<ChangedNumber>& changes_;
+  std::size_t next_ = 0;
+  Session& session_;
+  TrainOptions& options_;
+};
+
 int run_replay(const Arguments& given, Diagnostics& diagnostics) {
   const StoredRun run = stored_run(given);
   const Arguments arguments = stored_arguments(run.folder, run.origin);
-  Session session = open_session(arguments, diagnostics);
+  Model model = read_model(arguments, diagnostics);
+  if (!run.changes.empty()) make_changeable(model);
+  Session session = open_session(std::move(model), arguments, diagnostics);
   Comparison comparison(run);
   {
     Progress progress(diagnostics.chatty(), session);
@@ -136,6 +170,7 @@ int run_replay(const Arguments& given, Diagnostics& diagnostics) {
       progress.report(report);
       if (!comparison.see(report)) session.cancel();
     };
+    const Changes changes(run.changes, session, options);
     const TrainResult result = session.train(options);
     if (!result.cancelled) comparison.see_end(session.weights_hash());
   }
@@ -160,9 +195,9 @@ const Verb replay_verb = {
     "repeat a stored run and compare the weights",
     R"(Trains once more what a run stored by `train --run-dir` trained: with the model that it kept, its own command line
 and data, from the beginning. After each report of its log, loss and hash of the weights are compared, and the hash at
-the end. The exit code is 3 where they part, and the message says after which step; a run that was interrupted is
-compared up to its last report. Nothing is written. With --json, stdout is one object with the keys run, reports,
-same, difference, weights_hash.)",
+the end. Numbers that were changed in the studio while it trained are changed after the same steps. The exit code is 3
+where they part, and the message says after which step; a run that was interrupted is compared up to its last report.
+Nothing is written. With --json, stdout is one object with the keys run, reports, same, difference, weights_hash.)",
     R"(graphrun train model.json --run-dir runs
 graphrun replay runs/0001)",
     run_replay};

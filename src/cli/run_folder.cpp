@@ -107,6 +107,7 @@ void RunFolder::begin(const Session& session) {
   if (folder_.empty()) return;
   std::error_code none;
   fs::remove(file("result.json"), none);  // of a run whose place this one takes, or that goes on
+  fs::remove(file("changes.json"), none);
   JsonWriter json;
   utsname system{};
   ::uname(&system);
@@ -120,6 +121,10 @@ void RunFolder::begin(const Session& session) {
   write_file(file("run.json"), json.end_object().text() + "\n");
   begun_ = true;
   if (session.model().canonical) write_file(file("model.json"), session.model().canonical());
+}
+
+void RunFolder::tell_changes(std::string_view changes) const {
+  if (!folder_.empty()) write_file(file("changes.json"), std::string(changes) + "\n");
 }
 
 void RunFolder::end(std::string_view result) const {

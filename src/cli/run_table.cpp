@@ -14,6 +14,7 @@ namespace graphrun::cli {
 namespace {
 
 constexpr std::string_view kSettings = "settings.";
+constexpr std::string_view kChanges = "changes";  // listed where any run has it
 // Never the same and nothing that a run was made for, or told among the settings already.
 constexpr std::string_view kIncidental[] = {"seconds", "steps_per_second", "weights_hash", "arena_bytes", "seed"};
 
@@ -28,12 +29,12 @@ bool is_split_figure(std::string_view key) {
   return false;
 }
 
-// Of the model file: what a run was told.
+// Of the model file, or changed while it trained: what a run was told.
 bool is_setting(std::string_view key) {
   for (const std::string_view part : {"settings.", "graph.", "data.", "inputs.", "parameters.", "constants."}) {
     if (key.starts_with(part)) return true;
   }
-  return key == "model";
+  return key == "model" || key == kChanges;
 }
 
 struct Key {
@@ -89,7 +90,8 @@ std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys;
   for (const Key& key : all_keys(runs)) {
     const bool differs = is_of_optimizer(key.name) ? key.varies : key.differs;
-    if (is_setting(key.name) ? differs : is_split_figure(key.name)) keys.push_back(key.name);
+    const bool is_listed = is_setting(key.name) ? differs || key.name == kChanges : is_split_figure(key.name);
+    if (is_listed) keys.push_back(key.name);
   }
   std::stable_partition(keys.begin(), keys.end(), is_setting);  // a run that others are unlike brings its settings last
   return keys;

@@ -22,6 +22,7 @@ class StudioModel {
   const std::string& text() const { return text_; }
   const std::string& path() const { return path_; }  // as the command line would name it
   std::string run_dir() const;
+  const std::string& executor() const { return given_.session.executor; }
 
   void set(std::string text) { text_ = std::move(text); }
   void open(const std::string& name);                             // of the folder

@@ -1,6 +1,7 @@
 #include "studio_routes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +10,8 @@
 
 #include "diagnostics.h"
 #include "graphrun/error.h"
+#include "graphrun/executor.h"
+#include "graphrun/show.h"
 #include "graphrun/starting_model.h"
 #include "graphrun/weights.h"
 #include "json_writer.h"
@@ -103,6 +106,9 @@ std::string model_json(const Studio& studio) {
   json.member("name", std::filesystem::path(studio.model.path()).filename().string());
   json.member("folder", studio.model.folder().string()).member("run_dir", studio.model.run_dir());
   json.member("saved", studio.model.is_saved()).member("models", studio.model.files(".json"));
+  json.member("transforms", help_topics("transforms"))
+      .member("executors", executor_names())
+      .member("executor", studio.model.executor());
   return json.member("tables", studio.model.files(".csv")).end_object().text();
 }
 
@@ -192,6 +198,17 @@ Answer post_control(Studio& studio, const Request& request, Ticket) {
   throw Error(ErrorKind::input, "studio.action", fmt::format("there is no action '{}'", action));
 }
 
+// A number of the optimizer, from the next step on.
+Answer post_number(Studio& studio, const Request& request, Ticket ticket) {
+  const Body body(request.body);
+  const std::optional<double> value = body.number("value");
+  if (!value) throw Error(ErrorKind::input, "studio.body", "'value' is no number");
+  return with_session(studio, ticket, [&studio, name = body.text("name"), value = *value](Session&) {
+    studio.training.change(name, value);
+    return json_response("{}");
+  });
+}
+
 Answer get_events(Studio& studio, const Request&, Ticket) {
   return Response{
       200, "text/event-stream", "retry: 1000\n\n" + studio::event_text("hello", studio.training.state_json()), {}};
@@ -223,27 +240,47 @@ Answer post_predict(Studio& studio, const Request& request, Ticket ticket) {
 
 // ---- what is inside
 
+// The executor that the page asks for: one by its own name, so that no request loads a library by its path.
+void take_executor(Arguments& arguments, std::string_view name) {
+  if (name.empty()) return;
+  const std::vector<std::string> names = executor_names();
+  if (name != arguments.session.executor && std::find(names.begin(), names.end(), name) == names.end())
+    throw Error(ErrorKind::input, "executor.unknown", fmt::format("there is no executor '{}'", name),
+                fmt::format("there is {}", fmt::join(names, ", ")));
+  arguments.session.executor = std::string(name);
+  arguments.session.target.clear();
+}
+
 Answer get_graph_svg(Studio& studio, const Request&, Ticket ticket) {
   return later(studio, ticket, [](StudioViews& views) { return svg_response(views.graph_svg); });
 }
 
-Answer get_plan(Studio& studio, const Request&, Ticket ticket) {
-  return later(studio, ticket, [arguments = studio.model.arguments("plan", true)](StudioViews& views) {
-    return json_response(views.plan(arguments));
-  });
+Answer get_plan(Studio& studio, const Request& request, Ticket ticket) {
+  Arguments arguments = studio.model.arguments("plan", true);
+  take_executor(arguments, request.argument("executor"));
+  return later(studio, ticket, [arguments](StudioViews& views) { return json_response(views.plan(arguments)); });
 }
 
 Answer get_plan_svg(Studio& studio, const Request&, Ticket ticket) {
   return later(studio, ticket, [](StudioViews& views) { return svg_response(views.plan_svg); });
 }
 
-Answer get_values(Studio& studio, const Request&, Ticket ticket) {
-  return with_weights(
-      studio, ticket, false,
-      [arguments = studio.model.arguments("show", true)](StudioViews& views, const std::string& weights) mutable {
-        arguments.load.weights = weights;
-        return json_response(views.values(arguments));
-      });
+Answer get_values(Studio& studio, const Request& request, Ticket ticket) {
+  Arguments arguments = studio.model.arguments("show", true);
+  take_executor(arguments, request.argument("executor"));
+  return with_weights(studio, ticket, false, [arguments](StudioViews& views, const std::string& weights) mutable {
+    arguments.load.weights = weights;
+    return json_response(views.values(arguments));
+  });
+}
+
+Answer get_costs(Studio& studio, const Request& request, Ticket ticket) {
+  Arguments arguments = studio.model.arguments("show", true);
+  take_executor(arguments, request.argument("executor"));
+  return with_weights(studio, ticket, false, [arguments](StudioViews&, const std::string& weights) mutable {
+    arguments.load.weights = weights;
+    return json_response(StudioViews::costs(arguments));
+  });
 }
 
 Answer get_value_svg(Studio& studio, const Request& request, Ticket ticket) {
@@ -252,23 +289,23 @@ Answer get_value_svg(Studio& studio, const Request& request, Ticket ticket) {
   return later(studio, ticket, [=](StudioViews& views) { return svg_response(views.value_svg(name, histogram)); });
 }
 
-Answer post_verify(Studio& studio, const Request&, Ticket ticket) {
-  return later(studio, ticket, [arguments = studio.model.arguments("verify", true)](StudioViews&) {
-    return json_response(StudioViews::verified(arguments));
-  });
+Answer post_verify(Studio& studio, const Request& request, Ticket ticket) {
+  Arguments arguments = studio.model.arguments("verify", true);
+  take_executor(arguments, Body(request.body).text_or("executor", ""));
+  return later(studio, ticket, [arguments](StudioViews&) { return json_response(StudioViews::verified(arguments)); });
 }
 
 // ---- what is kept
 
 Answer get_runs(Studio& studio, const Request&, Ticket ticket) {
   return later(studio, ticket,
-               [folder = studio.model.run_dir()](StudioViews&) { return json_response(StudioViews::runs(folder)); });
+               [folder = studio.model.run_dir()](StudioViews& views) { return json_response(views.runs(folder)); });
 }
 
 // A file of a run, to be kept elsewhere or drawn.
 Answer get_run_file(Studio& studio, const Request& request, Ticket ticket) {
   const std::string run(request.argument("run")), file(request.argument("file"));
-  constexpr std::string_view kRunFiles[] = {"model.json", "log.csv", "result.json", "weights.npz"};
+  constexpr std::string_view kRunFiles[] = {"model.json", "log.csv", "result.json", "weights.npz", "changes.json"};
   if (std::find(std::begin(kRunFiles), std::end(kRunFiles), file) == std::end(kRunFiles) || run.empty() ||
       run.find('/') != std::string::npos || run.starts_with('.'))
     throw Error(ErrorKind::input, "studio.run_file", fmt::format("a run has no file '{}'", file));
@@ -282,15 +319,16 @@ Answer get_run_file(Studio& studio, const Request& request, Ticket ticket) {
   });
 }
 
-constexpr StudioRoute kRoutes[] = {{"GET", "/api/model", get_model},       {"POST", "/api/open", post_open},
-                                   {"POST", "/api/save", post_save},       {"POST", "/api/check", post_check},
-                                   {"POST", "/api/data", post_data},       {"POST", "/api/init", post_init},
-                                   {"POST", "/api/train", post_train},     {"POST", "/api/control", post_control},
-                                   {"GET", "/api/events", get_events},     {"GET", "/api/picture.svg", get_picture},
-                                   {"POST", "/api/predict", post_predict}, {"GET", "/api/graph.svg", get_graph_svg},
-                                   {"GET", "/api/plan", get_plan},         {"GET", "/api/plan.svg", get_plan_svg},
-                                   {"GET", "/api/values", get_values},     {"GET", "/api/value.svg", get_value_svg},
-                                   {"POST", "/api/verify", post_verify},   {"GET", "/api/runs", get_runs},
+constexpr StudioRoute kRoutes[] = {{"GET", "/api/model", get_model},         {"POST", "/api/open", post_open},
+                                   {"POST", "/api/save", post_save},         {"POST", "/api/check", post_check},
+                                   {"POST", "/api/data", post_data},         {"POST", "/api/init", post_init},
+                                   {"POST", "/api/train", post_train},       {"POST", "/api/control", post_control},
+                                   {"POST", "/api/number", post_number},     {"GET", "/api/events", get_events},
+                                   {"GET", "/api/picture.svg", get_picture}, {"POST", "/api/predict", post_predict},
+                                   {"GET", "/api/graph.svg", get_graph_svg}, {"GET", "/api/plan", get_plan},
+                                   {"GET", "/api/plan.svg", get_plan_svg},   {"GET", "/api/values", get_values},
+                                   {"GET", "/api/costs", get_costs},         {"GET", "/api/value.svg", get_value_svg},
+                                   {"POST", "/api/verify", post_verify},     {"GET", "/api/runs", get_runs},
                                    {"GET", "/api/run-file", get_run_file}};
 
 Response page_file(const Request& request) {
@@ -311,7 +349,10 @@ Studio::Studio(const Arguments& arguments)
     : model(arguments),
       server(arguments.port),
       views(std::make_unique<StudioViews>()),
-      training([this](std::string_view event, std::string_view json) { server.publish(event, json); }) {}
+      training([this](std::string_view event, std::string_view json) { server.publish(event, json); }) {
+  // Many stored runs are read before they are asked for.
+  helper.post([this, folder = model.run_dir()] { attempted([&] { return json_response(views->runs(folder)); }); });
+}
 
 Studio::~Studio() = default;
 

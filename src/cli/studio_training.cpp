@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <new>
 
+#include "changed_numbers.h"
 #include "diagnostics.h"
 #include "graphrun/error.h"
 #include "graphrun/profile.h"
@@ -46,6 +47,12 @@ std::string quoted_word(const std::string& word) {
   return made + "'";
 }
 
+std::string command_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted_word(word);
+  return line;
+}
+
 // What trains the kept model again from the folder in which the studio was started. Flags that say how it runs stay.
 std::string command_of(const Arguments& arguments, const std::string& run) {
   namespace fs = std::filesystem;
@@ -61,9 +68,7 @@ std::string command_of(const Arguments& arguments, const std::string& run) {
   if (arguments.session.executor != "cpu") words.insert(words.end(), {"--executor", arguments.session.executor});
   if (arguments.session.threads > 0)
     words.insert(words.end(), {"--threads", fmt::format("{}", arguments.session.threads)});
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted_word(word);
-  return line;
+  return command_line(words);
 }
 
 }  // namespace
@@ -84,6 +89,8 @@ struct StudioTraining::Impl {
   // What the page is told, by any thread.
   mutable std::mutex mutex;
   std::string state = "idle", run, command, result = "null", error = "null", facts = "{}";
+  std::vector<std::pair<std::string, double>> numbers;  // that may be changed, as they are now
+  std::vector<ChangedNumber> changes;
   std::vector<std::string> points;
   std::uint64_t stride = 1, seen = 0;  // of the reports that become points
 
@@ -94,9 +101,10 @@ struct StudioTraining::Impl {
 
   // Of the training's thread.
   std::optional<Session> session;
-  std::optional<Arguments> next;  // asked for while another was under way
+  std::optional<Arguments> next;      // asked for while another was under way
+  const RunFolder* folder = nullptr;  // of the training that is under way
   bool trains = false, paused = false, stops = false, forgets = false;
-  std::uint64_t steps_wanted = 0;
+  std::uint64_t steps_wanted = 0, steps_done = 0;
   TrainOptions options;
   std::string pending;  // points that are not told yet
   double told_at = 0, began_at = 0, evaluating = 0;
@@ -119,6 +127,9 @@ struct StudioTraining::Impl {
     JsonWriter json;
     json.begin_object().member("state", state).member("run", run).member("command", command);
     json.key("facts").json(facts).key("result").json(result).key("error").json(error);
+    json.key("numbers").begin_object();
+    for (const auto& [name, value] : numbers) json.member(name, value);
+    json.end_object().key("changes").json(changes_json(changes));
     if (with_points) {
       json.key("points").begin_array();
       for (const std::string& point : points) json.json(point);
@@ -175,15 +186,21 @@ struct StudioTraining::Impl {
 
   void reset() {
     forget_session();
-    {
-      const std::lock_guard lock(mutex);
-      run.clear();
-      command.clear();
-      points.clear();
-      result = error = "null";
-      facts = "{}";
-    }
+    forget_told();
     set_state("idle");
+  }
+
+  void forget_told() {
+    const std::lock_guard lock(mutex);
+    run.clear();
+    command.clear();
+    points.clear();
+    numbers.clear();
+    changes.clear();
+    result = error = "null";
+    facts = "{}";
+    stride = 1;
+    seen = 0;
   }
 
   void forget_session() {
@@ -199,6 +216,20 @@ struct StudioTraining::Impl {
     if (pending.empty()) return;
     tell("points", "[" + pending + "]");
     pending.clear();
+  }
+
+  void change(std::string_view number, double value) {
+    if (!trains || folder == nullptr)
+      throw Error(ErrorKind::input, "studio.idle", "nothing trains: numbers are changed in the model");
+    const ChangedNumber made = change_number(*session, steps_done, number, value);
+    {
+      const std::lock_guard lock(mutex);
+      changes.push_back(made);
+      numbers = changeable_numbers(*session);
+      command = run.empty() ? "" : command_line({"graphrun", "replay", run});
+    }
+    folder->tell_changes(changes_json(changes));
+    tell("state", state_json(false));
   }
 
   void report(const Report& report) {
@@ -249,6 +280,7 @@ struct StudioTraining::Impl {
 
   void boundary(const Boundary& at) {
     const double now = Profiler::now();
+    steps_done = at.step;
     if (ends) {
       session->cancel();
       return;
@@ -269,16 +301,7 @@ struct StudioTraining::Impl {
 
   void run_one(Arguments arguments) {
     forget_session();
-    {
-      const std::lock_guard lock(mutex);
-      run.clear();
-      command.clear();
-      points.clear();
-      result = error = "null";
-      facts = "{}";
-      stride = 1;
-      seen = 0;
-    }
+    forget_told();
     paused = stops = forgets = false;
     steps_wanted = 0;
     set_state("loading");
@@ -300,6 +323,7 @@ struct StudioTraining::Impl {
       const std::lock_guard lock(session_mutex);
       cancellable = nullptr;
     }
+    folder = nullptr;
     trains = false;
     flush(Profiler::now());
     if (forgets) return reset();
@@ -317,8 +341,9 @@ struct StudioTraining::Impl {
     }
   }
 
-  void tell_facts(const std::optional<std::string>& unkept, const Arguments& arguments, const std::string& folder) {
+  void tell_facts(const std::optional<std::string>& unkept, const Arguments& arguments, const std::string& made) {
     const Model& model = session->model();
+    auto changeable = changeable_numbers(*session);
     JsonWriter json;
     json.begin_object().member("model", model.name).member("executor", session->executor());
     json.member("epochs", model.train.epochs).member("arena_bytes", session->program().arena_bytes);
@@ -330,24 +355,29 @@ struct StudioTraining::Impl {
     json.member("warnings", warnings).end_object();
     const std::lock_guard lock(mutex);
     facts = json.text();
-    run = folder;
-    command = command_of(arguments, folder);
+    run = made;
+    command = command_of(arguments, made);
+    numbers = std::move(changeable);
   }
 
   std::string train(Arguments arguments) {
     Diagnostics diagnostics(Diagnostics::Format::text, true);
     const std::optional<std::string> unkept = why_not_kept(arguments);
     if (unkept) arguments.run_dir.clear();
-    RunFolder folder(arguments);
+    RunFolder own(arguments);
     OutputFiles outputs(arguments);
-    Session made = open_session(arguments, diagnostics, nullptr, &outputs);
+    Model model = read_model(arguments, diagnostics);
+    outputs.refuse_read(model);
+    const std::string settings = training_settings(model);
+    make_changeable(model);
+    Session made = open_session(std::move(model), arguments, diagnostics);
     {
       const std::lock_guard lock(session_mutex);
       session.emplace(std::move(made));
       cancellable = &*session;
     }
-    const std::string settings = training_settings(session->model());
-    folder.begin(*session);
+    own.begin(*session);
+    folder = &own;
     tell_facts(unkept, arguments, unkept ? "" : std::filesystem::path(arguments.save_weights).parent_path().string());
     History history(outputs, *session, arguments.hash_weights, std::nullopt, diagnostics);
     options = {};
@@ -379,7 +409,7 @@ struct StudioTraining::Impl {
     results.training = std::move(training);
     results.settings = settings;
     const std::string json = as_json(results);
-    folder.end(json);
+    own.end(json);
     const std::lock_guard lock(mutex);
     result = json;
     return cancelled ? "stopped" : "done";
@@ -407,6 +437,10 @@ void StudioTraining::control(Control what) {
 
 void StudioTraining::look(std::function<void(Session*)> f) {
   impl_->worker.post([impl = impl_.get(), f = std::move(f)] { f(impl->session ? &*impl->session : nullptr); });
+}
+
+void StudioTraining::change(std::string_view number, double value) {
+  impl_->change(number, value);
 }
 
 std::string StudioTraining::state_json() const {

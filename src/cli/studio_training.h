@@ -2,7 +2,7 @@
 // Contract: start(), control() and look() return at once; they are jobs for the training's thread, which does them
 // between two steps. What happens is told by `tell(event, json)` in that thread: "state" (all but the points),
 // "points" (of the curves), "progress". The same text gives the same weights as the command that state_json() has. All
-// functions may be called by any thread.
+// functions but change() may be called by any thread.
 #pragma once
 
 #include <atomic>
@@ -34,6 +34,10 @@ class StudioTraining {
 
   // Calls f with the session between two steps, or with null where there is none.
   void look(std::function<void(Session*)> f);
+
+  // Within such an f: sets a number of the optimizer (changed_numbers.h) from the next step on, and the run's folder
+  // tells of it. Throws Error where nothing trains or there is no such number.
+  void change(std::string_view number, double value);
 
   std::string state_json() const;  // with the points
 

@@ -60,6 +60,40 @@ plot::Panels heat_of(const std::string& name, const std::vector<double>& values,
   return panels;
 }
 
+// How far a value is from the reference's: its largest difference, and that in steps of f32 at its largest element.
+struct Distance {
+  double largest = 0, in_ulp = 0;
+};
+Distance distance_of_arrays(const HostTensor& own, const HostTensor& reference) {
+  const std::vector<double> a = doubles_of(own), b = doubles_of(reference);
+  Distance off;
+  double size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    off.largest = std::max(off.largest, std::isfinite(a[i] - b[i]) ? std::fabs(a[i] - b[i]) : HUGE_VAL);
+  }
+  for (const double x : b) size = std::isfinite(x) ? std::max(size, std::fabs(x)) : size;
+  const auto at = static_cast<float>(size);
+  off.in_ulp = off.largest / static_cast<double>(std::nextafter(at, HUGE_VALF) - at);
+  return off;
+}
+
+bool is_gradient_of_input(const std::vector<Inspection::Entry>& entries, const Inspection::Entry& one) {
+  return one.kind == Inspection::Kind::gradient &&
+         std::any_of(entries.begin(), entries.end(), [&](const Inspection::Entry& entry) {
+           return entry.kind == Inspection::Kind::input && one.name == entry.name + ":gradient";
+         });
+}
+
+// Whether the plan of a training step keeps the value in memory. One that it has not by this name it has no other way.
+bool is_in_arena(const Program& program, const std::string& name) {
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.name != name && buffer.name != "train/" + name) continue;
+    return buffer.kind != BufferKind::tile && buffer.layout != Layout::registers;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string StudioViews::check(const Arguments& arguments) {
@@ -135,6 +169,33 @@ std::string StudioViews::values(const Arguments& arguments) {
   return json.end_object().text();
 }
 
+std::string StudioViews::costs(const Arguments& arguments) {
+  constexpr double kMeasuring = 0.5;  // seconds
+  InspectionOptions options{arguments.session};
+  const auto inspected = [&] {
+    Model model = load_model(arguments.model, arguments.load);
+    options.gradients = model.train.minimize.valid();
+    return Inspection(std::move(model), options);
+  };
+  Inspection own = inspected();
+  options.executor = "ref";
+  const Inspection reference = inspected();
+  const std::vector<double> times = own.times(kMeasuring);
+  const Program program = plan_program(load_model(arguments.model, arguments.load), arguments.session);
+  JsonWriter json;
+  json.begin_object().member("executor", arguments.session.executor).member("split", own.split());
+  json.member("rows", own.rows()).key("nodes").begin_array();
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const Inspection::Entry& entry = own.entries()[i];
+    if (is_gradient_of_input(own.entries(), entry)) continue;  // which no training computes
+    const Distance off = distance_of_arrays(own.read(entry.name), reference.read(entry.name));
+    json.begin_object().member("name", entry.name).member("seconds", times[i]).member("bytes", entry.type.bytes());
+    json.member("in_arena", is_in_arena(program, entry.name)).member("difference", off.largest);
+    json.member("ulp", off.in_ulp).end_object();
+  }
+  return json.end_array().end_object().text();
+}
+
 std::string StudioViews::value_svg(const std::string& name, bool as_histogram) const {
   if (!inspection) throw Error(ErrorKind::input, "studio.values", "no batch has been run yet");
   const HostTensor tensor = inspection->read(name);
@@ -177,7 +238,9 @@ std::string StudioViews::predicted(const Arguments& arguments) {
 std::string StudioViews::runs(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) return R"({"keys":[],"rows":[]})";
-  const std::vector<RunRecord> runs = read_runs(folder);
+  if (!stored_runs.refresh(folder) && !runs_json.empty()) return runs_json;
+  runs_json.clear();
+  const std::vector<RunRecord>& runs = stored_runs.runs();
   std::vector<std::string> keys = listed_keys(runs);
   if (!runs.empty()) keys.emplace_back("weights_hash");
   JsonWriter json;
@@ -190,7 +253,7 @@ std::string StudioViews::runs(const std::string& folder) {
     }
     json.end_array();
   });
-  return json.end_object().text();
+  return runs_json = json.end_object().text();
 }
 
 }  // namespace graphrun::cli

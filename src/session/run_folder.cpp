@@ -80,6 +80,32 @@ RunOrigin read_origin(const std::string& folder) {
   return origin;
 }
 
+std::vector<ChangedNumber> read_changes(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "changes.json").string();
+  std::vector<ChangedNumber> changes;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return changes;
+  const json::Document document = json::parse(path, read_file(path));
+  const auto refuse = [&] {
+    throw Error(ErrorKind::input, "runs.changes", fmt::format("'{}' is no list of changed numbers", path));
+  };
+  if (document.root.kind != json::Kind::array) refuse();
+  for (const json::Value& item : document.root.items) {
+    const json::Member *const step = item.find("step"), *const name = item.find("number");
+    const json::Member *const from = item.find("from"), *const to = item.find("to");
+    if (step == nullptr || name == nullptr || from == nullptr || to == nullptr) refuse();
+    const double after = step->value.real;
+    if (!step->value.is_number() || !(after >= 0 && after < 0x1p53) || !to->value.is_number()) refuse();
+    changes.push_back({static_cast<std::uint64_t>(after), name->value.string, from->value.real, to->value.real});
+    if (changes.size() > 1 && changes.back().step < changes[changes.size() - 2].step) refuse();
+  }
+  return changes;
+}
+
+std::string to_string(const ChangedNumber& change) {
+  return fmt::format("{} {} -> {} after step {}", change.name, change.from, change.to, change.step);
+}
+
 RunRecord read_run(const std::string& folder) {
   const std::filesystem::path path(folder);
   RunRecord record;
@@ -98,6 +124,9 @@ RunRecord read_run(const std::string& folder) {
   }
   const json::Document document = json::parse(result, read_file(result));
   add_entries("", document.root, record.entries);
+  std::string changes;
+  for (const ChangedNumber& change : read_changes(folder)) changes += (changes.empty() ? "" : "; ") + to_string(change);
+  if (!changes.empty()) record.entries.push_back({"changes", std::move(changes), std::nullopt});
   const RunRecord::Entry* cut = record.find("interrupted");
   record.state = cut != nullptr && cut->text == "true" ? RunRecord::State::interrupted : RunRecord::State::done;
   return record;

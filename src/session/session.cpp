@@ -322,6 +322,7 @@ void Session::write(ValueId id, std::span<const std::byte> bytes) {
   check_writable(buffer);
   check_size(buffer, bytes.size());
   impl_->runnable->write(id.buffer, bytes);
+  impl_->written = true;
 }
 void Session::write_rows(ValueId id, std::int64_t first_row, std::span<const std::byte> bytes) {
   const Buffer& buffer = state_of(alive(impl_).program(), id);

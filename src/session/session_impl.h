@@ -153,6 +153,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   TrainingProgress progress;
   std::vector<EpochMean> objectives;  // of each where there are several, as TrainingProgress::epoch
   StateCopy best;        // the parameters of the best evaluation; none without early_stopping's restore_best
+  bool written = false;  // a state, since train() last looked
   bool resumes = false;  // the next train() goes on from `progress` and the steps that are done
   std::vector<float> ring_values;
   std::vector<double> totals;  // of an evaluation: of each figure, or of its parts

@@ -171,6 +171,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   const auto add_to = [&](EpochMean& mean, std::uint64_t step, float loss) {
     mean.add(static_cast<double>(loss), static_cast<double>(phase.batches.at(step)), (step + 1) % batches == 0);
   };
+  written = false;
   const Cancellable cancellable(in_train, cancelled);
 
   // What is due after this step. False: its evaluation was cancelled, and nobody was told.
@@ -226,6 +227,9 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     std::uint64_t most = std::min(pauses.after(result.steps) - result.steps, ring);
     if (const std::uint64_t every = options.boundary_every; every > 0)
       most = std::min(most, every - result.steps % every);
+    // A step is traced from the states that it began with, what callbacks have written among them.
+    if (good && std::exchange(written, false) && !good->look(*runnable, done[index]))
+      refuse_not_finite(traced, done[index] - 1, {});
     const bool alone = first && options.on_first_step;
     const std::uint64_t n = alone ? 1 : steps_before_look(index, most);
     const double before = Profiler::now();
@@ -271,6 +275,7 @@ void Session::Impl::see_watched(Report& report) {
 void Session::Impl::write_lr_factor(double factor) {
   const auto value = static_cast<float>(factor);
   runnable->write(buffer(compiled.step.lr_factor), std::as_bytes(std::span(&value, 1)));
+  written = true;
 }
 
 std::uint64_t Session::Impl::first_bad_step(GoodStates& good, std::uint64_t last) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -18,7 +19,9 @@
 #include "cli/diagnostics.h"
 #include "cli/studio_routes.h"
 #include "cli/verbs.h"
+#include "graphrun/error.h"
 #include "graphrun/json_string.h"
+#include "graphrun/run_folder.h"
 #include "support/http_client.h"
 #include "support/source_folder.h"
 #include "support/temporary_folder.h"
@@ -223,6 +226,55 @@ TEST_F(StudioRoutes, PausesStepsAndEnds) {
   EXPECT_EQ(asked("GET", "/api/picture.svg?what=weights").first, 422);
 }
 
+// A number that is changed while it trains: the run tells so, and its replay has the same weights.
+TEST_F(StudioRoutes, ChangesTheLearningRateWhileItTrains) {
+  start();
+  std::string text = endless();
+  EXPECT_EQ(asked("POST", "/api/number", R"({"name":"lr","value":0.05})").first, 422);  // nothing trains
+  ASSERT_EQ(post("/api/train", {{"text", text}}).first, 200);
+  heard(R"("numbers":{"lr":0.1})");
+  ASSERT_EQ(asked("POST", "/api/number", R"({"name":"lr","value":0.05})").first, 200);
+  post("/api/control", {{"action", "pause"}});
+  heard(R"("state":"paused")");
+  ASSERT_EQ(asked("POST", "/api/number", R"({"name":"lr","value":0.025})").first, 200);
+  for (const char* bad : {R"({"name":"lr","value":-1})", R"({"name":"lr","value":1e300})", R"({"name":"lr"})",
+                          R"({"name":"momentum","value":0.5})", R"({"name":"../lr","value":0.5})"})
+    EXPECT_EQ(asked("POST", "/api/number", bad).first, 422) << bad;
+  post("/api/control", {{"action", "resume"}});
+  heard(R"("state":"running")");
+  post("/api/control", {{"action", "stop"}});
+  heard(R"("state":"stopped")");
+  const std::string stopped = heard(R"("points":[)");
+  EXPECT_NE(stopped.find(R"("from":0.05,"to":0.025)"), std::string::npos) << stopped;
+  const std::string run = (own_.path() / "runs" / "0001").string();
+  EXPECT_EQ(word_after(stopped, R"("command":")"), "graphrun replay " + run);
+  const std::vector<ChangedNumber> changes = read_changes(run);
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[0].from, 0.1);
+  EXPECT_EQ(changes[1].to, 0.025);
+  EXPECT_GE(changes[1].step, changes[0].step);
+  EXPECT_NE(asked("GET", "/api/runs").second.find("lr 0.1 -> 0.05 after step"), std::string::npos);
+}
+
+// Replayed with its changes, to the bit; without them it is another run.
+TEST_F(StudioRoutes, AChangedRunIsReplayedWithItsChanges) {
+  start();
+  std::string text = kXor;
+  ASSERT_EQ(post("/api/train", {{"text", text.replace(text.find("500"), 3, "4000000")}}).first, 200);
+  heard(R"("state":"running")");
+  ASSERT_EQ(asked("POST", "/api/number", R"({"name":"lr","value":0.3})").first, 200);
+  heard(R"("state":"done")");
+  const std::string run = (own_.path() / "runs" / "0001").string();
+  const char* const words[] = {"graphrun", "replay", run.c_str()};
+  const cli::Arguments arguments = cli::parse(3, words);
+  cli::Diagnostics quiet(cli::Diagnostics::Format::text, true);
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(cli::find_verb("replay")->run(arguments, quiet), cli::kDone);
+  EXPECT_NE(::testing::internal::GetCapturedStdout().find("and at the end"), std::string::npos);
+  fs::remove(fs::path(run) / "changes.json");
+  EXPECT_THROW(cli::find_verb("replay")->run(arguments, quiet), Error);
+}
+
 // Another training begins where one is under way; leaving while one is under way ends it.
 TEST_F(StudioRoutes, OneTrainingAtATime) {
   start();
@@ -339,11 +391,126 @@ TEST_F(StudioRoutes, AThousandRunsAreQuick) {
         1.0 / i, i);
   }
   asked("GET", "/api/runs");
-  const auto begin = std::chrono::steady_clock::now();
-  const std::string answer = asked("GET", "/api/runs").second;
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  double least = 1;  // of a few: the machine may be busy
+  std::string answer;
+  for (int i = 0; i < 10; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    answer = asked("GET", "/api/runs").second;
+    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
   EXPECT_NE(answer.find("00000000000003e8"), std::string::npos);
-  EXPECT_LT(seconds, 2);  // a tenth of a second is the aim; the rest is room for a busy machine
+#ifdef __OPTIMIZE__
+  EXPECT_LT(least, 0.1);
+#endif
+  // What has changed is seen: a result that is another, a run that is gone, one that is new.
+  const fs::path runs = own_.path() / "runs";
+  std::ofstream(runs / "0007" / "result.json")
+      << R"({"model":"xor","train":{"loss":0.125},"interrupted":true,"weights_hash":"feedfacefeedface"})";
+  fs::remove_all(runs / "1000");
+  fs::copy(runs / "0001", runs / "9999");
+  answer = asked("GET", "/api/runs").second;
+  EXPECT_NE(answer.find("feedfacefeedface"), std::string::npos);
+  EXPECT_EQ(answer.find("00000000000003e8"), std::string::npos);
+  EXPECT_NE(answer.find(R"("run":"9999")"), std::string::npos);
+}
+
+// Pages that go while it trains end nothing, and the end waits for none that stays.
+TEST_F(StudioRoutes, ClosedPagesEndNothingAndOpenOnesDelayNothing) {
+  start();
+  post("/api/train", {{"text", endless()}});
+  {
+    HttpClient page(port());
+    page.say(request("GET", "/api/events", fmt::format("Host: {}\r\n{}", host(), cookie())));
+    page.until(R"("state":"running")");
+  }  // closed
+  std::vector<std::unique_ptr<HttpClient>> pages;
+  for (int i = 0; i < 20; ++i) {
+    pages.push_back(std::make_unique<HttpClient>(port()));
+    pages.back()->say(request("GET", "/api/events", fmt::format("Host: {}\r\n{}", host(), cookie())));
+    const std::string text = pages.back()->until(R"("state":"running")");
+    EXPECT_NE(text.find(R"("state":"running")"), std::string::npos) << i;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const std::uint64_t once = 1;
+  ASSERT_EQ(::write(stop_, &once, sizeof once), static_cast<ssize_t>(sizeof once));
+  thread_.join();
+  studio_.reset();  // ends the training and keeps it
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  ::close(stop_);
+#ifdef __OPTIMIZE__
+  EXPECT_LT(seconds, 0.2);
+#else
+  EXPECT_LT(seconds, 5);
+#endif
+  EXPECT_TRUE(fs::exists(own_.path() / "runs" / "0001" / "result.json"));
+}
+
+// What a model of classes over two inputs is watched by.
+TEST_F(StudioRoutes, DrawsSurfaceConfusionAndWhatElseThereIs) {
+  const std::string model = R"json({
+  "format": 1, "name": "halves",
+  "data": {"source": {"random": {"rows": 200, "seed": 7, "columns": {"u": {"uniform": [-1, 1]}, "v": {"uniform": [-1, 1]}}},
+                      "x": ["u", "v"], "y": "cast(u > v, dtype=f32)"}, "split": [0.6, 0.2, 0.2]},
+  "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
+  "graph": [{"name": "logit", "op": "dense", "inputs": ["x"], "units": 1}, "loss = mean(sigmoid_cross_entropy(logit, y))"],
+  "outputs": {"logit": "y"},
+  "train": {"minimize": "loss", "metrics": ["accuracy"], "optimizer": {"sgd": {"lr": 0.5}}, "batch": 20, "epochs": 20}
+})json";
+  start(model);
+  post("/api/train", {{"text", model}});
+  heard(R"("state":"done")");
+  const std::string text = heard(R"("points":[)");
+  for (const char* what : {"surface", "confusion"}) {
+    EXPECT_NE(text.find(fmt::format("\"{}\"", what)), std::string::npos) << what;
+    for (const char* split : {"train", "validation", "test"}) {
+      const auto [status, drawn] = asked("GET", fmt::format("/api/picture.svg?what={}&split={}", what, split));
+      EXPECT_EQ(status, 200) << what << split << drawn;
+      EXPECT_TRUE(drawn.starts_with("<svg")) << what << split;
+    }
+  }
+  EXPECT_EQ(asked("GET", "/api/picture.svg?what=misclassified").first, 422);  // its rows are no pictures
+  EXPECT_EQ(asked("GET", "/api/picture.svg?what=surface&split=nowhere").first, 422);
+}
+
+// Time, bytes and error of each value; executors by their names only.
+TEST_F(StudioRoutes, TellsWhatEachValueCosts) {
+  start();
+  const auto [status, text] = asked("GET", "/api/costs?executor=cpu");
+  ASSERT_EQ(status, 200) << text;
+  for (const char* name : {"h", "y_hat", "loss", "h.W:gradient"}) {
+    const std::size_t at = text.find(fmt::format(R"({{"name":"{}","seconds":)", name));
+    ASSERT_NE(at, std::string::npos) << name << text;
+    const std::string node = text.substr(at, text.find('}', at) - at);
+    const std::size_t seconds = node.find("\"seconds\":") + 10, ulp = node.find("\"ulp\":") + 6;
+    EXPECT_GT(std::stod(node.substr(seconds)), 0) << node;
+    EXPECT_LT(std::stod(node.substr(seconds)), 1) << node;
+    EXPECT_LT(std::stod(node.substr(ulp)), 100) << node;
+  }
+  EXPECT_NE(text.find(R"("name":"h.W")"), std::string::npos);
+  EXPECT_EQ(text.find("x:gradient"), std::string::npos) << "training computes none";
+  EXPECT_NE(asked("GET", "/api/costs?executor=ref").second.find(R"("difference":0,"ulp":0)"), std::string::npos);
+  for (const char* view : {"/api/costs", "/api/plan", "/api/values"}) {
+    for (const char* name : {"./evil.so", "%2ftmp%2fevil.so", "cpuu", "auto"})
+      EXPECT_EQ(asked("GET", fmt::format("{}?executor={}", view, name)).first, 422) << view << name;
+    EXPECT_EQ(asked("GET", fmt::format("{}?executor=ref", view)).first, 200) << view;
+  }
+  EXPECT_EQ(post("/api/verify", {{"executor", "./evil.so"}}).first, 422);
+}
+TEST(StoredChanges, AreReadOrRefused) {
+  const test::TemporaryFolder folder;
+  EXPECT_TRUE(read_changes(folder.path().string()).empty());
+  folder.write("changes.json",
+               R"([{"step":3,"number":"lr","from":0.1,"to":0.05},{"step":3,"number":"l2","from":1,"to":0}])");
+  const std::vector<ChangedNumber> changes = read_changes(folder.path().string());
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(to_string(changes[0]), "lr 0.1 -> 0.05 after step 3");
+  for (const char* bad : {"{}", "[1]", "[", R"([{"step":-1,"number":"lr","from":1,"to":1}])",
+                          R"([{"step":1e300,"number":"lr","from":1,"to":1}])", R"([{"step":1,"number":"lr","from":1}])",
+                          R"([{"step":1,"number":"lr","from":1,"to":"x"}])",
+                          R"([{"step":2,"number":"lr","from":1,"to":1},{"step":1,"number":"lr","from":1,"to":1}])"}) {
+    folder.write("changes.json", bad);
+    EXPECT_THROW(read_changes(folder.path().string()), Error) << bad;
+  }
 }
 
 }  // namespace

@@ -198,6 +198,12 @@ def use(page, url, work, graphrun, folder):
     page.until("document.querySelector('#text').value.includes('\"h1\"') && document.querySelectorAll('.layer').length === 3 && document.querySelector('#diagnostics .ok')")
     page.run("(() => { const epochs = document.querySelector('[aria-label=\"train.epochs\"]'); epochs.value = 3000000; epochs.dispatchEvent(new Event('change')); })()")
     page.until("/\"epochs\": 3000000/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
+    def choose(label, value):
+        page.run(f"(() => {{ const list = document.querySelector('[aria-label=\"{label}\"]'); list.value = '{value}'; list.dispatchEvent(new Event('change')); }})()")
+    choose("transform 1 of minutes", "minmax")
+    page.until("/\"minutes\": \\[\"minmax\"\\]/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
+    choose("data.source.range", "1500")
+    page.until("/\"range\": \\[0, 1500\\]/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
     pictures(page, folder, "build")
 
     # Trained, watched, paused, one step, resumed, ended.
@@ -212,9 +218,17 @@ def use(page, url, work, graphrun, folder):
     page.until("document.querySelector('#state').textContent === 'paused'")
     page.click("#pause")
     page.until("document.querySelector('#state').textContent === 'running'")
-    time.sleep(1)
+
+    # Its learning rate is changed; the page is loaded anew and still knows.
+    page.click("#numbers [aria-label='lr ÷2']")
+    page.until("/changed: lr .* after step/.test(document.querySelector('#numbers').textContent)")
+    pictures(page, folder, "change")
+    page.call("Page.reload")
+    page.until("document.documentElement?.dataset.ready === 'yes' && document.querySelector('#state').textContent === 'running'")
+    page.until("/changed: lr .* after step/.test(document.querySelector('#numbers').textContent)")
     page.click("#stop")
     page.until("document.querySelector('#state').textContent === 'stopped'")
+    page.until("/^graphrun replay runs.0001.# numbers were changed/s.test(document.querySelector('#command').textContent)")
 
     # Once more from the beginning, to its end: the command that is printed gives the same weights.
     write(good.replace("\n", "\n", 1))
@@ -240,6 +254,9 @@ def use(page, url, work, graphrun, folder):
     page.click(".picture button[title='h']" if page.run("!!document.querySelector(\".picture button[title='h']\")") else ".picture button:nth-of-type(3)")
     page.until("document.querySelectorAll('#value-pictures img').length === 2 && [...document.querySelectorAll('#value-pictures img')].every((one) => one.naturalWidth > 0)")
     page.until("document.querySelector('#cursor-text').textContent.includes('arena')")
+    page.click("#measure")
+    page.until("document.querySelectorAll('.picture button small').length > 3 && /[nµm]s · .* · /.test(document.querySelector('.picture button small').textContent)")
+    page.until("document.querySelectorAll('#costs tbody tr').length > 3")
     page.click("#verify")
     page.until("document.querySelector('#verified').textContent.startsWith('verified')", 90)
     pictures(page, folder, "understand")
@@ -250,8 +267,29 @@ def use(page, url, work, graphrun, folder):
     page.until("document.querySelector('#runs tr.selected')")
     pictures(page, folder, "keep")
     page.click("#tab-build")
+    classes(page, folder)
     with_weights = page.run("(async () => (await fetch('/api/run-file?run=0002&file=weights.npz')).arrayBuffer().then((one) => one.byteLength))()")
     assert with_weights > 500, with_weights
+
+
+def classes(page, folder):
+    """Classes over two inputs: the surface beside its target, the matrix of confusion. Pictures: those mistaken."""
+    for run, (list_of, name, wanted) in {"0003": ("example", "Circle", ("surface", "confusion")),
+                                         "0004": ("models", "digits", ("confusion", "misclassified"))}.items():
+        page.click("#tab-build")
+        page.run(f"""(() => {{ const list = document.querySelector('#{list_of}');
+            list.value = [...list.options].find((one) => one.textContent.startsWith('{name}')).value;
+            list.dispatchEvent(new Event('change')); }})()""")
+        page.until(f"document.querySelector('#diagnostics .ok')?.textContent.startsWith('{name.lower()}: ')")
+        page.click("#train")
+        page.until(f"document.querySelector('#state').textContent === 'done' && document.querySelector('#command').textContent.includes('runs/{run}')", 90)
+        for what in wanted:
+            page.until(f"document.querySelector('[data-what={what}] img')?.naturalWidth > 0")
+        time.sleep(1)
+        if folder:
+            page.run("document.querySelector('#pictures').scrollIntoView()")
+        pictures(page, folder, name.lower())
+        page.run("scrollTo(0, 0)")
 
 
 def main(graphrun, sources, folder=None):
@@ -261,6 +299,10 @@ def main(graphrun, sources, folder=None):
         return 77
     graphrun = pathlib.Path(graphrun).resolve()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:  # Chromium's children end after it
+        shutil.copy(pathlib.Path(sources, "models", "digits.json"), work)
+        pathlib.Path(work, "data").mkdir()
+        for file in pathlib.Path(sources, "models", "data").glob("digits-*"):
+            shutil.copy(file, pathlib.Path(work, "data"))
         studio = subprocess.Popen([graphrun, "studio", "--no-browser"], cwd=work, stdout=subprocess.PIPE, text=True)
         page = None
         failures = []

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "graph/ir/needed.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "graphrun/profile.h"
 #include "session/compiling/compiled_model.h"
 #include "session/compiling/jit.h"
 
@@ -150,6 +153,50 @@ struct __attribute__((visibility("hidden"))) Inspection::Impl {  // within a cla
 
   BufferId buffer(std::size_t entry) const { return compiled.buffer(compiled.step.phases.front().outputs[entry]); }
 
+  // By step of the phase: the entry that it is computed for; entries.size() where none needs it.
+  std::vector<std::size_t> entries_of_steps() const {
+    std::map<BufferId, std::size_t> entry_of;
+    for (std::size_t i = 0; i < entries.size(); ++i) entry_of.emplace(buffer(i), i);
+    const std::vector<Step>& steps = compiled.program.phases.front().steps;
+    const auto storage = [&](BufferId id) { return compiled.program.buffers[id].storage; };
+    std::vector<std::size_t> owners(steps.size(), entries.size());
+    std::map<BufferId, std::size_t> reader_of;  // the entry of the first step that reads it, of those after this one
+    for (std::size_t i = steps.size(); i-- > 0;) {
+      if (const auto named = entry_of.find(steps[i].output); named != entry_of.end())
+        owners[i] = named->second;
+      else if (const auto reader = reader_of.find(storage(steps[i].output)); reader != reader_of.end())
+        owners[i] = reader->second;
+      for (const BufferId input : steps[i].inputs) reader_of[storage(input)] = owners[i];
+    }
+    return owners;
+  }
+
+  std::vector<double> times(double within) {
+    const std::vector<std::size_t> owners = entries_of_steps();
+    std::int32_t count = 0;
+    const BufferId counted = compiled.buffer(compiled.step.phases.front().count);
+    // Reading waits for a device.
+    const auto timed = [&](auto work) {
+      const double before = Profiler::now();
+      work();
+      runnable->read(counted, std::as_writable_bytes(std::span(&count, 1)));
+      return Profiler::now() - before;
+    };
+    constexpr int kMostRounds = 50;
+    double reading = std::numeric_limits<double>::infinity();
+    std::vector<double> least(owners.size(), std::numeric_limits<double>::infinity());
+    const double begin = Profiler::now();
+    for (int round = 0; round < kMostRounds && (round == 0 || Profiler::now() - begin < within); ++round) {
+      reading = std::min(reading, timed([] {}));
+      for (std::uint32_t i = 0; i < owners.size(); ++i)
+        least[i] = std::min(least[i], timed([&] { runnable->run_steps(0, i, i + 1); }));
+    }
+    std::vector<double> seconds(entries.size() + 1);
+    for (std::size_t i = 0; i < owners.size(); ++i) seconds[owners[i]] += std::max(0.0, least[i] - reading);
+    seconds.pop_back();
+    return seconds;
+  }
+
   std::size_t find(std::string_view name) const {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].name == name) return i;
@@ -190,6 +237,9 @@ HostTensor Inspection::read(std::string_view name) const {
   HostTensor tensor(impl.entries[i].type.dtype, impl.entries[i].type.shape);
   impl.runnable->read(impl.buffer(i), tensor.bytes());
   return tensor;
+}
+std::vector<double> Inspection::times(double within) {
+  return alive(impl_, "inspection").times(within);
 }
 const std::string& Inspection::split() const {
   return alive(impl_, "inspection").split;

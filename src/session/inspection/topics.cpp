@@ -212,6 +212,15 @@ std::vector<std::string> help_topics() {
   return names;
 }
 
+std::vector<std::string> help_topics(std::string_view kind) {
+  std::vector<std::string> names;
+  for (const TopicKind& one : topic_kinds()) {
+    if (one.name != kind) continue;
+    for (const Topic& item : one.items) names.emplace_back(item.name);
+  }
+  return names;
+}
+
 std::string help_topic(const std::string& topic) {
   std::string text;
   for (const TopicKind& kind : topic_kinds()) {

@@ -84,10 +84,13 @@ function showFigures() {
 
 // ---- events
 
+const kMostLive = 1000;
+
 function add(points) {
   for (const point of points) {
     if (!state.points.length || point.step > state.points.at(-1).step) state.points.push(point);
   }
+  if (state.points.length > 1) state.live = state.live.filter((one) => one.step > state.points.at(-1).step);
   emit("points");
   showFigures();
 }
@@ -106,6 +109,7 @@ events.addEventListener("state", (event) => {
   if (["loading", "idle"].includes(state.training.state)) {
     state.points = [];
     state.progress = null;
+    state.live = [];
     if (state.training.state === "loading") tell(null);
     emit("points");
   }
@@ -115,6 +119,8 @@ events.addEventListener("state", (event) => {
 events.addEventListener("points", (event) => add(JSON.parse(event.data)));
 events.addEventListener("progress", (event) => {
   state.progress = JSON.parse(event.data);
+  if (state.progress.loss !== null) state.live.push(state.progress);
+  if (state.live.length > kMostLive) state.live = state.live.filter((_, i) => i % 2 === 0);
   emit("progress");
   showFigures();
 });

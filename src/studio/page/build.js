@@ -106,7 +106,7 @@ function control(setting, model) {
   const given = valueAt(model, path);
   const value = parsed(setting.value) ?? setting.value;
   if (typeof value === "object" && setting.choices.length === 0) return null;
-  const label = setting.path.replace(/^(train|data|graph|constants|parameters)\./, "");
+  const label = setting.path.replace(/^(train\.optimizer\.\w+|train|data|graph|constants|parameters)\./, "");
   const shared = {class: given === undefined ? "" : "given", "aria-label": setting.path, title: setting.path};
   let input;
   if (setting.choices.length) {
@@ -145,8 +145,8 @@ function showControls() {
   $("model-name").textContent = state.check.name;
   const settings = state.check.settings;
   const open = new Set([...document.querySelectorAll("#settings details[open]")].map((one) => one.dataset.group));
-  const group = (title, rows, isOpen) => {
-    const controls = rows.map((one) => control(one, model)).filter(Boolean);
+  const group = (title, rows, isOpen, first = []) => {
+    const controls = [...first, ...rows.map((one) => control(one, model)).filter(Boolean)];
     if (!controls.length) return null;
     const made = element("details", {"data-group": title, class: "card"}, element("summary", {}, title),
       element("div", {class: "settings"}, ...controls));
@@ -157,10 +157,12 @@ function showControls() {
   const focused = document.activeElement?.getAttribute("aria-label");
   $("settings").replaceChildren(...[
     group("Training", settings.filter((one) => isFirst(one.path)), true),
-    group("Data", [...splitSettings(model), ...of("data")], true),
+    group("Data", [...splitSettings(model), ...of("data")], true, rowControls(model)),
+    transformGroup(model, open),
     group("More of the training", of("train"), false),
     group("Graph", of("graph"), false),
     group("Parameters and constants", [...of("parameters"), ...of("constants")], false),
+    otherNumbers(model, [...settings, ...splitSettings(model)], open),
   ].filter(Boolean));
   if (focused) document.querySelector(`#settings [aria-label="${CSS.escape(focused)}"]`)?.focus();
   showLayers(model);
@@ -171,11 +173,81 @@ function splitSettings(model) {
   const rows = [];
   const split = model.data?.split;
   if (Array.isArray(split)) split.forEach((value, i) => rows.push({path: `data.split.${i}`, value: String(value), choices: []}));
-  for (const part of ["source", "train"]) {
-    if (typeof model.data?.[part]?.rows === "number")
-      rows.push({path: `data.${part}.rows`, value: String(model.data[part].rows), choices: []});
-  }
   return rows;
+}
+
+// Of a file the first so many rows; an empty box takes all.
+function rowControls(model) {
+  const inMemory = ["random", "inline", "grid"];
+  return ["source", "train"].filter((part) => model.data?.[part] && !inMemory.some((kind) => kind in model.data[part])).map((part) => {
+    const path = ["data", part, "range"], name = path.join("."), [first = 0, end = ""] = model.data[part].range ?? [];
+    const input = element("input", {type: "number", min: first + 1, step: "1", placeholder: "all", "aria-label": name, title: name, class: end === "" ? "" : "given",
+      onchange: () => setText(input.value === "" ? without(state.text, path) : withValue(state.text, path, `[${first}, ${first + Number(input.value)}]`))});
+    input.value = end === "" ? "" : end - first;
+    return element("label", {class: "setting"}, element("span", {title: name}, `${part}: samples`), input);
+  });
+}
+
+// ---- transforms: of each column or input a list of steps
+
+const kArguments = {scale: 1, class_weight: "balanced"};  // of those that are no name alone
+const stepJson = (name) => name in kArguments ? JSON.stringify({[name]: kArguments[name]}).replace(":", ": ") : JSON.stringify(name);
+
+function columnsOf(model) {
+  const source = model.data?.source ?? model.data?.train ?? {};
+  const named = [source.x, source.y].flat().filter((one) => typeof one === "string" && /^[A-Za-z_][\w.]*$/.test(one));
+  return [...new Set([...Object.keys(model.data?.transform ?? {}), ...Object.keys(model.inputs ?? {}), ...named])];
+}
+
+function transformGroup(model, open) {
+  if (!model.data) return null;
+  const rows = columnsOf(model).map((column) => {
+    const path = ["data", "transform", column], steps = model.data.transform?.[column] ?? [];
+    const parts = steps.map((step, i) => {
+      const name = typeof step === "string" ? step : Object.keys(step)[0];
+      const list = element("select", {"aria-label": `transform ${i + 1} of ${column}`,
+        onchange: () => list.value !== "" ? change([...path, i], stepJson(list.value)) : setText(without(state.text, steps.length > 1 ? [...path, i] : path))},
+        element("option", {value: ""}, "none"), ...state.transforms.map((one) => element("option", {value: one}, one)));
+      list.value = name;
+      return list;
+    });
+    const more = element("select", {"aria-label": `add a transform to ${column}`, onchange: () => {
+      if (more.value === "") return;
+      if (!model.data.transform) change(["data", "transform"], `{${JSON.stringify(column)}: [${stepJson(more.value)}]}`);
+      else change(path, JSON.stringify([...steps, parsed(stepJson(more.value))]).replace(/([:,])/g, "$1 "));
+    }}, element("option", {value: ""}, steps.length ? "+" : "none"), ...state.transforms.map((one) => element("option", {value: one}, one)));
+    return element("div", {class: "transform"}, element("span", {title: `/data/transform/${column}`}, column), element("span", {class: "steps"}, ...parts, more));
+  });
+  if (!rows.length) return null;
+  const made = element("details", {"data-group": "Transforms", class: "card"}, element("summary", {}, "Transforms"), ...rows);
+  made.open = open.has("Transforms");
+  return made;
+}
+
+// ---- every other number of the file, by its JSON pointer
+
+const kMostNumbers = 200, kLongestList = 16;  // longer lists are data
+
+function otherNumbers(model, settings, open) {
+  const known = new Set(settings.map((one) => pathOf(one.path, model)).filter(Boolean).map((path) => path.join("/")));
+  const found = [];
+  const walk = (value, path) => {
+    if (typeof value === "number" && !known.has(path.join("/")) && found.length < kMostNumbers) found.push([path, value]);
+    if (Array.isArray(value) && value.length > kLongestList && value.every((one) => typeof one !== "object" || Array.isArray(one))) return;
+    if (value && typeof value === "object") for (const key of Object.keys(value)) if (key !== "inline") walk(value[key], [...path, Array.isArray(value) ? Number(key) : key]);
+  };
+  walk(model, []);
+  if (!found.length) return null;
+  const made = element("details", {"data-group": "Other numbers", class: "card"}, element("summary", {}, "Other numbers"),
+    element("div", {class: "settings"}, ...found.map(([path, value]) => {
+      const pointer = "/" + path.map((key) => String(key).replace(/~/g, "~0").replace(/\//g, "~1")).join("/");
+      const input = element("input", {type: "number", step: "any", class: "given", "aria-label": pointer, title: pointer,
+        onchange: () => { if (input.value !== "") change(path, input.value); }});
+      input.value = String(value);
+      return element("label", {class: "setting"}, element("span", {title: pointer}, pointer), input);
+    })));
+  made.open = open.has("Other numbers");
+  return made;
 }
 
 // ---- layers
@@ -249,10 +321,11 @@ function csvCells(line) {
 
 const take = guarded(async (file) => {
   tell(null);
-  if (file.size > kMostTable) {
+  const text = file.size > kMostTable ? "" : await file.text();
+  if (file.size > kMostTable || JSON.stringify(text).length > kMostTable) {  // line breaks count twice on the way
     throw new Refused({error: `${file.name} has ${bytes(file.size)}; the page takes ${bytes(kMostTable)}: put it beside the model and name it in "data", or use graphrun init ${file.name}`});
   }
-  const answer = await post("/api/data", {name: file.name, text: await file.text()});
+  const answer = await post("/api/data", {name: file.name, text});
   table = answer.name;
   offer(csvCells(answer.heading));
 });
@@ -307,6 +380,7 @@ function setName(name) {
 }
 
 on("model", (model) => {
+  state.transforms = model.transforms;
   setName(model.name);
   $("models").replaceChildren(element("option", {value: ""}, model.models.length ? "choose" : "none here"),
     ...model.models.map((one) => element("option", {value: one}, one)));
@@ -330,10 +404,18 @@ $("export-weights").addEventListener("click", () => {
   element("a", {href: `/api/run-file?run=${encodeURIComponent(runName())}&file=weights.npz`, download: `${runName()}-weights.npz`}).click();
 });
 $("copy-command").addEventListener("click", () => navigator.clipboard?.writeText(state.training.command));
+// A command that gives other weights is not told without saying so.
+function commandText({command, state: now, result, changes}) {
+  const notes = [];
+  if (changes.length) notes.push(`# numbers were changed while it trained, ${command ? "which it repeats" : "and the run is not kept: no command repeats it"}`);
+  if (now === "stopped" && result) notes.push(`# it was stopped after step ${result.steps}, where it had the weights ${result.weights_hash}`);
+  else if (result) notes.push(`# weights ${result.weights_hash}`);
+  return [command, ...notes].filter(Boolean).join("\n");
+}
 on("training", () => {
-  const {command, run, state: now, result} = state.training;
-  $("command").hidden = !command;
-  $("command").textContent = command + (result ? `\n# weights ${result.weights_hash}` : "");
+  const {command, run, state: now} = state.training;
+  $("command").textContent = commandText(state.training);
+  $("command").hidden = !$("command").textContent;
   $("copy-command").disabled = !command;
   $("export-weights").disabled = !run || !["done", "stopped"].includes(now);
 });

@@ -3,10 +3,12 @@
 export const state = {
   text: "",            // of the model
   name: "model.json",
+  transforms: [],      // their names
   check: null,         // of the text as the studio last checked it: its answer
-  training: {state: "idle", facts: {}, result: null, error: null, run: "", command: ""},
+  training: {state: "idle", facts: {}, result: null, error: null, run: "", command: "", numbers: {}, changes: []},
   points: [],          // of the curves
   progress: null,      // between two points
+  live: [],            // of it what the curves show until points come
   others: new Map(),   // runs whose curves are drawn too: name to points
 };
 

@@ -3,7 +3,7 @@ import {$, ask, bytes, colour, element, guarded, onNight, post, prepared, short,
 import {on, state} from "./state.js";
 
 const isSeen = () => !$("understand").hidden;
-let version = 0, values = null, plan = null, chosen = "", plannedText = "";
+let version = 0, values = null, plan = null, costs = null, chosen = "", plannedText = "";
 
 // ---- the graph: the picture of `show --svg`, and a button over each box
 
@@ -20,16 +20,67 @@ function showGraph() {
     button.style.top = `${100 * box.y / graph.height}%`;
     button.style.width = `${100 * box.width / graph.width}%`;
     button.style.height = `${100 * box.height / graph.height}%`;
+    const cost = costs?.of(box);
+    if (cost) {
+      button.append(element("small", {}, costText(cost)));
+      button.style.setProperty("--share", Math.round(60 * cost.share) + "%");
+      button.setAttribute("aria-label", `${button.getAttribute("aria-label")}, ${costText(cost)}`);
+    }
     picture.append(button);
   }
   $("graph").replaceChildren(picture);
+  showCosts();
+}
+
+// ---- what each value costs, and how far it is from the reference
+
+const duration = (seconds) => seconds < 1e-6 ? `${Math.round(seconds * 1e9)} ns` : seconds < 1e-3 ? `${short(seconds * 1e6, 3)} µs` : `${short(seconds * 1e3, 3)} ms`;
+const errorText = (cost) => cost.difference === null ? "not finite" : cost.difference === 0 ? "exact" : `${short(cost.ulp, 2)} ulp`;
+const costText = (cost) => `${duration(cost.seconds + cost.back)} · ${bytes(cost.bytes)} · ${errorText(cost)}`;
+const chosenExecutor = () => $("executor").value;
+
+const measure = guarded(async () => {
+  tell(null);
+  $("measured").textContent = "measuring…";
+  $("measure").disabled = true;
+  try {
+    const answer = await ask(`/api/costs?${new URLSearchParams({executor: chosenExecutor()})}`);
+    const nodes = new Map(answer.nodes.map((node) => [node.name, node]));
+    const gradient = (name) => nodes.get(`${name}:gradient`)?.seconds ?? 0;
+    const total = answer.nodes.reduce((sum, node) => sum + node.seconds, 0) || 1;
+    costs = {
+      of(box) {
+        const node = nodes.get(box.name);
+        if (!node) return null;
+        const back = [box.name, ...box.parameters].reduce((sum, name) => sum + gradient(name), 0);
+        return {...node, back, share: (node.seconds + back) / total};
+      },
+    };
+    $("measured").textContent = `${answer.executor}: the first ${answer.rows} rows of ${answer.split}, each step run by itself; error beside ref`;
+  } catch (error) {
+    $("measured").textContent = "";
+    throw error;
+  } finally {
+    $("measure").disabled = false;
+    showGraph();
+  }
+});
+$("measure").addEventListener("click", measure);
+$("executor").addEventListener("change", () => { costs = null; plannedText = ""; showGraph(); loadPlan(); });
+
+function showCosts() {
+  const rows = costs ? state.check.graph.boxes.map((box) => [box, costs.of(box)]).filter(([, cost]) => cost) : [];
+  rows.sort(([, a], [, b]) => b.share - a.share);
+  $("costs").replaceChildren(rows.length ? table(["value", "type", "forward", "backward", "share", "bytes", "in the arena", "largest difference", "ulp"],
+    rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), box.type, duration(cost.seconds), duration(cost.back),
+      `${Math.round(100 * cost.share)} %`, bytes(cost.bytes), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])) : "");
 }
 
 // ---- values
 
 const runBatch = guarded(async () => {
   tell(null);
-  values = await ask("/api/values");
+  values = await ask(`/api/values?${new URLSearchParams({executor: chosenExecutor()})}`);
   return values;
 });
 
@@ -48,7 +99,7 @@ function statistics(arrays) {
 }
 
 function showArrays(names, title) {
-  const arrays = names ? values.arrays.filter((one) => names.includes(one.name)) : values.arrays;
+  const arrays = names ? names.map((name) => values.arrays.find((one) => one.name === name)).filter(Boolean) : values.arrays;
   $("value").replaceChildren(
     element("p", {class: "quiet"}, `${title ? title + ", " : ""}the first ${values.rows} rows of ${values.split}, ${values.trained ? "present" : "initial"} weights`),
     element("div", {class: "wide"}, statistics(arrays)), element("div", {id: "value-pictures", class: "pictures"}));
@@ -71,7 +122,7 @@ const kindColour = (kind) => colour([0, 1, 2, 3, 4, 5, 6, 7][Math.max(0, kKinds.
 const loadPlan = guarded(async () => {
   if (!isSeen() || !state.check || plannedText === state.text) return;
   plannedText = state.text;
-  plan = await ask("/api/plan");
+  plan = await ask(`/api/plan?${new URLSearchParams({executor: chosenExecutor()})}`);
   plan.starts = [];
   plan.steps = 0;
   for (const phase of plan.phases) {
@@ -157,7 +208,7 @@ $("verify").addEventListener("click", guarded(async () => {
   tell(null);
   $("verified").textContent = "verifying…";
   try {
-    const report = await post("/api/verify");
+    const report = await post("/api/verify", {executor: chosenExecutor()});
     const worst = report.ops[0];
     $("verified").replaceChildren(report.passed
       ? element("p", {}, `verified: ${report.values.toLocaleString("en")} values in ${report.steps} steps of training, ${report.evaluation_steps} of evaluation; ` +
@@ -170,5 +221,11 @@ $("verify").addEventListener("click", guarded(async () => {
   }
 }));
 
-on("check", () => { values = null; showGraph(); loadPlan(); });
+on("model", ({executors, executor}) => {
+  const names = [...new Set([...executors, ...(executor === "auto" ? [] : [executor])])];
+  const before = chosenExecutor();
+  $("executor").replaceChildren(...names.map((name) => element("option", {value: name}, name)));
+  $("executor").value = before || (names.includes(executor) ? executor : "cpu");
+});
+on("check", () => { values = costs = null; showGraph(); loadPlan(); });
 on("view", (view) => { if (view === "understand") { showGraph(); loadPlan().then(drawPlan); } });

@@ -27,9 +27,15 @@ function seriesOf(name, points, metric, first, width) {
   return made;
 }
 
+// Reports are as far apart as the model says: until there are some, the loss of the latest steps stands for them.
+function withLive(points) {
+  const {live} = state;
+  return live.length ? [...points, ...live].sort((a, b) => a.step - b.step) : points;
+}
+
 function drawCurves() {
   const metric = $("metric").value || "loss";
-  const series = seriesOf("", state.points, metric, 0, 1.8);
+  const series = seriesOf("", withLive(state.points), metric, 0, 1.8);
   let i = 3;
   for (const [run, points] of state.others) series.push(...seriesOf(run, points, metric, i++, 1.2));
   curves.set(series);
@@ -44,6 +50,30 @@ function drawCurves() {
 for (const axis of ["x", "y"]) $(`log-${axis}`).addEventListener("change", (event) => curves.setLog(axis, event.target.checked));
 $("unzoom").addEventListener("click", () => curves.setZoom(null));
 $("metric").addEventListener("change", drawCurves);
+
+// ---- numbers of the optimizer, changed while it trains
+
+const changeText = (one) => `${one.number} ${one.from} → ${one.to} after step ${one.step.toLocaleString("en")}`;
+
+function showNumbers() {
+  const {numbers = {}, changes = [], state: now} = state.training;
+  const underWay = ["running", "paused"].includes(now), names = underWay ? Object.keys(numbers) : [];
+  $("numbers").hidden = !names.length && !changes.length;
+  const key = JSON.stringify([names, numbers, changes]);
+  if (key === $("numbers").dataset.key) return;
+  $("numbers").dataset.key = key;
+  const focused = document.activeElement?.id;
+  $("numbers").replaceChildren(...names.map((name) => {
+    const set = guarded(async (value) => { tell(null); await post("/api/number", {name, value}); });
+    const input = element("input", {type: "number", step: "any", min: "0", id: `number-${name}`,
+      onchange: () => { if (input.value !== "") set(Number(input.value)); }});
+    input.value = numbers[name];
+    const times = (factor, sign) => element("button", {type: "button", "aria-label": `${name} ${sign}`,
+      onclick: () => set(Number((numbers[name] * factor).toPrecision(6)))}, sign);
+    return element("span", {class: "number"}, element("label", {for: input.id}, name), times(0.5, "÷2"), input, times(2, "×2"));
+  }), element("span", {class: "quiet"}, changes.length ? `changed: ${changes.map(changeText).join("; ")}` : "from the next step on"));
+  if (focused?.startsWith("number-")) $(focused)?.focus();
+}
 
 // ---- pictures of the model, made by the studio between two steps
 
@@ -112,11 +142,12 @@ on("training", () => {
     $("split").dataset.names = splits.join();
     $("split").replaceChildren(...splits.map((name) => element("option", {value: name}, name)));
   }
+  showNumbers();
   drawCurves();
   if (["done", "stopped", "paused", "running", "failed"].includes(now)) showPictures();
 });
 on("points", () => { drawCurves(); refreshLive(); });
-on("progress", refreshLive);
+on("progress", () => { if (state.live.length && isSeen()) drawCurves(); refreshLive(); });
 on("others", drawCurves);
 onNight(drawCurves);
 on("view", (view) => { if (view === "watch") { drawCurves(); showPictures(); } });
