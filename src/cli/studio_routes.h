@@ -29,8 +29,8 @@ class Studio {
   ScratchFolder scratch;
   studio::Server server;
   std::unique_ptr<StudioViews> views;
-  StudioTraining training;
   studio::Worker helper;
+  StudioTraining training;  // whose jobs ask the helper
 };
 
 struct StudioRoute {

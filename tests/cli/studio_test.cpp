@@ -260,9 +260,11 @@ TEST_F(StudioRoutes, ChangesTheLearningRateWhileItTrains) {
 TEST_F(StudioRoutes, AChangedRunIsReplayedWithItsChanges) {
   start();
   std::string text = kXor;
-  ASSERT_EQ(post("/api/train", {{"text", text.replace(text.find("500"), 3, "4000000")}}).first, 200);
-  heard(R"("state":"running")");
+  ASSERT_EQ(post("/api/train", {{"text", text.replace(text.find("500"), 3, "400000")}}).first, 200);
+  post("/api/control", {{"action", "pause"}});  // while it loads, or soon after
+  heard(R"("state":"paused")");
   ASSERT_EQ(asked("POST", "/api/number", R"({"name":"lr","value":0.3})").first, 200);
+  post("/api/control", {{"action", "resume"}});
   heard(R"("state":"done")");
   const std::string run = (own_.path() / "runs" / "0001").string();
   const char* const words[] = {"graphrun", "replay", run.c_str()};

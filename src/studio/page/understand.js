@@ -36,7 +36,8 @@ function showGraph() {
 
 const duration = (seconds) => seconds < 1e-6 ? `${Math.round(seconds * 1e9)} ns` : seconds < 1e-3 ? `${short(seconds * 1e6, 3)} µs` : `${short(seconds * 1e3, 3)} ms`;
 const errorText = (cost) => cost.difference === null ? "not finite" : cost.difference === 0 ? "exact" : `${short(cost.ulp, 2)} ulp`;
-const costText = (cost) => `${duration(cost.seconds + cost.back)} · ${bytes(cost.bytes)} · ${errorText(cost)}`;
+const takesTime = (cost) => cost.seconds + cost.back > 0;  // inputs do not
+const costText = (cost) => [takesTime(cost) ? duration(cost.seconds + cost.back) : "", bytes(cost.bytes), errorText(cost)].filter(Boolean).join(" · ");
 const chosenExecutor = () => $("executor").value;
 
 const measure = guarded(async () => {
