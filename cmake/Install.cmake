@@ -7,8 +7,9 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/graphrun)
 install(TARGETS graphrun EXPORT graphrunTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT dev
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-# What pyproject.toml takes for the Python package.
-install(FILES $<TARGET_FILE:graphrun> DESTINATION graphrun/lib RENAME libgraphrun.so COMPONENT wheel EXCLUDE_FROM_ALL)
+# What pyproject.toml takes for the Python package. By its SONAME, by which libgraphrun_cuda.so and auditwheel look for it.
+install(FILES $<TARGET_FILE:graphrun> DESTINATION graphrun/lib RENAME libgraphrun.so.${PROJECT_VERSION_MAJOR}
+  COMPONENT wheel EXCLUDE_FROM_ALL)
 if(GRAPHRUN_CUDA_FOUND)
   install(FILES $<TARGET_FILE:graphrun_cuda> DESTINATION graphrun/lib COMPONENT wheel EXCLUDE_FROM_ALL)
 endif()

@@ -8,12 +8,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "graphrun/session.h"
 
 namespace graphrun {
+
+// Above Deployment::columns, where it is told.
+inline constexpr std::string_view kColumnsBefore =
+    "Inputs are columns of a table after these changes: shift and scale, (number - shift) / scale; what fills a gap; "
+    "classes";
 
 // What goes into a prediction or comes out of it.
 struct DeployedValue {
@@ -27,7 +33,10 @@ struct Deployment {
   Program program;    // steps one by one, without regions; one of its phases is "predict"
   std::vector<DeployedValue> inputs, outputs;
   std::vector<std::pair<BufferId, HostTensor>> values;  // states that steps read: parameters, constants
-  BufferId row_count = kNoBuffer;                       // state that holds the number of samples
+  // What the training rows decided of columns of a table before they are an input, "age:standardize = 42.1, 12.9" or
+  // "city = Oslo, Rome": no part of what is exported, but told in it, since the inputs are numbers after that.
+  std::vector<std::string> columns;
+  BufferId row_count = kNoBuffer;  // state that holds the number of samples
   // Samples to try it with, in the user's units: a tensor for each input, and what the session predicts for them.
   std::vector<HostTensor> example_inputs, example_outputs;
 

@@ -63,7 +63,7 @@ def _candidates() -> List[str]:
     """$GRAPHRUN_LIBRARY alone where it is set; else beside this package, then where the system looks."""
     if "GRAPHRUN_LIBRARY" in os.environ:
         return [os.environ["GRAPHRUN_LIBRARY"]]
-    beside = os.path.join(os.path.dirname(__file__), "lib", "libgraphrun.so")
+    beside = os.path.join(os.path.dirname(__file__), "lib", "libgraphrun.so.0")
     return ([beside] if os.path.exists(beside) else []) + ["libgraphrun.so.0", "libgraphrun.so"]
 
 
@@ -98,6 +98,12 @@ def load_cuda_wheels() -> None:
                 _cuda_libraries.append(ctypes.CDLL(name, ctypes.RTLD_GLOBAL))
         if _cuda_libraries:
             return
+
+
+def prepare(executor: str) -> None:
+    """Before a model is opened on this executor."""
+    if executor.startswith("cuda") or executor == "auto":
+        load_cuda_wheels()
 
 
 _text, _handle, _size = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t

@@ -61,8 +61,7 @@ class Model:
                     kind.shape[axis] = extent
                 _library.call("gr_model_set_data", loaded.handle, split.encode(), name.encode(), ctypes.byref(kind),
                               array.ctypes.data)
-        if executor.startswith("cuda") or executor == "auto":
-            _library.load_cuda_wheels()
+        _library.prepare(executor)
         handle = ctypes.c_void_p()
         _library.call("gr_session_open", loaded.handle, _library.encoded({"executor": executor, **options}),
                       ctypes.byref(handle))
@@ -167,6 +166,7 @@ class Model:
     def verify(self, executor: str = "cpu", **options: Any) -> Dict[str, Any]:
         """Compares an executor with the reference, step by step."""
         loaded = self._taken()
+        _library.prepare(executor)
         return json.loads(_library.text("gr_verify", loaded.handle,
                                         _library.encoded({"executor": executor, **options})))
 

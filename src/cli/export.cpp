@@ -55,18 +55,31 @@ Session open_to_export(const Arguments& arguments, Diagnostics& diagnostics) {
   return open_session(read_model(arguments, load, diagnostics), on_ref, diagnostics);
 }
 
+// What a caller has to do by itself.
+void note_columns(const Deployment& exported, std::string_view where, Diagnostics& diagnostics) {
+  if (exported.columns.empty()) return;
+  diagnostics.note(
+      fmt::format("inputs are columns of a table after what is done to them, which is not exported; {} has "
+                  "the numbers",
+                  where));
+}
+
 int run_export_c(const Arguments& arguments, Diagnostics& diagnostics) {
   ExportFile file(arguments, {arguments.model, arguments.load.weights});
   Session session = open_to_export(arguments, diagnostics);
   const std::string& named = arguments.output.empty() ? session.model().name : arguments.output;
-  file.write(c_source(deployment(session), c_name(named)));
+  const Deployment exported = deployment(session);
+  file.write(c_source(exported, c_name(named)));
+  note_columns(exported, "the comment at the top", diagnostics);
   return kDone;
 }
 
 int run_export_onnx(const Arguments& arguments, Diagnostics& diagnostics) {
   ExportFile file(arguments, {arguments.model, arguments.load.weights});
   Session session = open_to_export(arguments, diagnostics);
-  file.write(onnx_model(deployment(session, {.rows = 3, .views = false, .examples = 1})));
+  const Deployment exported = deployment(session, {.rows = 3, .views = false, .examples = 1});
+  file.write(onnx_model(exported));
+  note_columns(exported, "its doc_string", diagnostics);
   return kDone;
 }
 

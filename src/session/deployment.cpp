@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/json_reader.h"
 #include "base/philox.h"
 #include "graphrun/error.h"
 #include "session/checkpoint/session_access.h"
@@ -86,6 +87,21 @@ void add_values(Impl& session, Deployment& result) {
   }
 }
 
+std::vector<std::string> column_lines(const DataSet& data) {
+  std::vector<std::string> lines;
+  for (const Fitted& one : data.fitted) lines.push_back(fmt::format("{} = {}", one.name, fmt::join(one.values, ", ")));
+  if (data.origin.empty()) return lines;
+  const json::Document origin = json::parse("origin", data.origin);
+  if (const json::Member* const categories = origin.root.find("categories")) {
+    for (const json::Member& column : categories->value.members) {
+      std::vector<std::string> words;
+      for (const json::Value& word : column.value.items) words.push_back(word.string);
+      lines.push_back(fmt::format("{} = {}", column.key, fmt::join(words, ", ")));
+    }
+  }
+  return lines;
+}
+
 void add_examples(Impl& session, const StepPhase& phase, std::int64_t samples, Deployment& result) {
   std::vector<std::pair<std::string, HostTensor>> inputs;
   for (const auto& [name, node] : phase.inputs)
@@ -122,6 +138,7 @@ Deployment deployment(Session& given, const DeploymentOptions& options) {
     const OutputSpec& output = session.model.outputs[i];
     result.outputs.push_back({output.name, compiled.buffer(phase.outputs[i]), units_of(session, output.target)});
   }
+  result.columns = column_lines(session.model.data);
   add_values(session, result);
   add_examples(session, phase, options.examples, result);
   return result;

@@ -257,6 +257,25 @@ def test_wheels_of_nvidia():
         assert done.stdout.strip() == "['libnvrtc-builtins.so.13.0', 'libnvrtc.so.13']", done.stdout
 
 
+def test_whatever_may_use_cuda_looks_for_them():
+    from graphrun import _library
+
+    looked, kept = [], _library.load_cuda_wheels
+    _library.load_cuda_wheels = lambda: looked.append(True)
+    try:
+        for use in (lambda on: xor().open(on), lambda on: xor().verify(on), lambda on: xor().fit(executor=on, progress=False)):
+            looked.clear()
+            use("cpu")
+            assert not looked
+            try:
+                use("cuda")
+            except graphrun.Error as error:  # where there is no GPU
+                assert error.diagnostics[0]["code"].startswith(("cuda.", "executor.")), error.diagnostics
+            assert looked
+    finally:
+        _library.load_cuda_wheels = kept
+
+
 def test_import_is_quick():
     code = ("import sys, time; before = time.perf_counter(); import graphrun; "
             "print(time.perf_counter() - before, 'numpy' in sys.modules)")

@@ -45,6 +45,27 @@ TEST_F(Export, OnnxComesBack) {
   EXPECT_EQ(mine.out.substr(mine.out.find('\n')), back.out.substr(back.out.find('\n')));
 }
 
+// What is done to columns is no part of the exported function: its caller is told the numbers.
+TEST_F(Export, TellsWhatIsDoneToColumnsOfATable) {
+  file("flats.csv", "area,city,rent\n10,Rome,1\n20,Oslo,2\n30,Rome,3\n,Oslo,2\n");
+  const std::string model = file("flats.json", R"j({"format": 1,
+    "data": {"train": {"csv": "flats.csv", "missing": {"area": "median"}, "x": ["area", "city"], "y": "rent"},
+             "transform": {"area": ["standardize"], "city": [{"one_hot": ["Oslo", "Rome"]}]}},
+    "inputs": {"x": ["batch", 3], "y": ["batch", 1]},
+    "graph": [{"name": "p", "op": "dense", "inputs": ["x"], "units": 1}, "loss = mean(square(p - y))"],
+    "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.01}}, "batch": 4, "epochs": 1}})j");
+  ASSERT_EQ(graphrun({model, "--quiet", "--save-weights", path("flats.safetensors")}).code, 0);
+  const Outcome c = graphrun({"export-c", path("flats.safetensors")});
+  ASSERT_EQ(c.code, 0) << c.err;
+  for (const char* line : {"\n     area:standardize = 20, 7.07", "\n     area:median = 20", "\n     city = Oslo, Rome"})
+    EXPECT_NE(c.out.find(line), std::string::npos) << line << " is missing:\n" << c.out.substr(0, 1000);
+  EXPECT_NE(c.err.find("after what is done to them, which is not exported"), std::string::npos) << c.err;
+  const Outcome onnx = graphrun({"export-onnx", path("flats.safetensors"), "-o", path("flats.onnx")});
+  ASSERT_EQ(onnx.code, 0) << onnx.err;
+  EXPECT_NE(test::content_of(path("flats.onnx")).find("city = Oslo, Rome"), std::string::npos);
+  EXPECT_EQ(graphrun({"export-c", path("line.safetensors")}).err, "");
+}
+
 TEST_F(Export, NeverReplacesWhatItReads) {
   const std::string before = test::content_of(path("line.safetensors"));
   const Outcome same = graphrun({"export-c", path("line.safetensors"), "-o", path("line.safetensors")});

@@ -2,12 +2,15 @@
 #include "executors/cuda/kernel_cache.h"
 
 #include <gtest/gtest.h>
+#include <nvrtc.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -17,6 +20,7 @@
 
 #include "executors/cuda/compiled_code.h"
 #include "executors/cuda/nvrtc.h"
+#include "graphrun/error.h"
 #include "support/temporary_folder.h"
 #include "support/variable.h"
 
@@ -64,6 +68,29 @@ TEST(CompiledCode, TellsWhatAKernelTakes) {
   EXPECT_EQ(kernels, expected);
   EXPECT_TRUE(read_log("").empty());
   EXPECT_TRUE(read_log("0 bytes spill stores\n").empty());
+}
+
+// NVRTC looks for the library of its built-in functions when it compiles. In a process of its own, which finds an empty
+// file there.
+TEST(CompiledCode, SaysThatNvrtcLacksItsOtherHalf) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  int major = 0, minor = 0;
+  ASSERT_EQ(nvrtcVersion(&major, &minor), NVRTC_SUCCESS);
+  const TemporaryFolder folder;
+  const std::string name = "libnvrtc-builtins.so." + std::to_string(major) + "." + std::to_string(minor);
+  folder.write(name, "");
+  const Variable path("LD_LIBRARY_PATH", folder.path().string());
+  const auto compile = [&folder] {
+    fs::remove_all(folder.path());  // the new process has made another one
+    try {
+      obtain_code(kSource, architecture_of(9, 0), KernelCache(""));
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s: %s\n", error.diagnostics()[0].code.c_str(), error.what());
+      std::exit(3);
+    }
+    std::exit(0);
+  };
+  EXPECT_EXIT(compile(), ::testing::ExitedWithCode(3), "cuda.library: .*its other half: .*libnvrtc-builtins");
 }
 
 TEST(CompiledCode, TheCompilerTellsOfSpills) {

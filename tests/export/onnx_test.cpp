@@ -65,6 +65,22 @@ TEST(OnnxImport, ReadsADenseLayer) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(y.elements<float>()[i], expected[i]) << i;
 }
 
+// y = x @ W @ transpose(W), as an autoencoder with tied weights has it: one parameter.
+TEST(OnnxImport, TiedWeightsStayOne) {
+  onnx::File file = small();
+  file.outputs = {{"y", DataType::f32, {{0, "N"}, {2, ""}}}};
+  file.initializers = {weights("W", {2, 3}, {1, 2, 3, 4, 5, 6})};
+  file.nodes = {{"encoder", "Gemm", "", {"x", "W"}, {"h"}, {}},
+                {"decoder", "Gemm", "", {"h", "W"}, {"y"}, {attribute("transB", std::int64_t{1})}}};
+  const ImportedModel imported = onnx::imported(onnx::encode(file), "net.onnx");
+  EXPECT_EQ(imported.parameters.size(), 1u);
+  Session session = opened(imported);
+  const std::vector<float> x = {1, -1};
+  const HostTensor y = session.predict({{"x", HostTensor({1, 2}, x)}});
+  EXPECT_EQ(y.elements<float>()[0], -18);
+  EXPECT_EQ(y.elements<float>()[1], -45);
+}
+
 class OnnxRoundTrip : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Models, OnnxRoundTrip, testing::ValuesIn(test::model_names_to_export()),
                          [](const auto& run) { return run.param; });
@@ -119,6 +135,7 @@ TEST(OnnxImport, ListsEveryUnsupportedNode) {
   EXPECT_EQ(found[0].message, "node 'conv' (Conv): it is not supported");
   EXPECT_NE(found[0].hint.find("Gemm MatMul Add"), std::string::npos);
   EXPECT_EQ(found[1].message, "node 'lstm' (LSTM): it is not supported");
+  EXPECT_EQ(found[1].hint, "");  // once is enough
   EXPECT_EQ(found[2].message, "node 'gemm' (Gemm): transA is set");
 }
 
@@ -128,6 +145,17 @@ TEST(OnnxImport, RefusesWhatIsNoGraph) {
   ASSERT_FALSE(mistakes(onnx::encode(cycle)).empty());
   EXPECT_EQ(mistakes(onnx::encode(cycle))[0].message,
             "node '/fc/Gemm' (Gemm): it reads 'y', which no earlier node gives");
+
+  onnx::File bare = small();
+  bare.nodes = {{"relu", "Relu", "", {"x"}, {"y"}, {}}};
+  ASSERT_EQ(mistakes(onnx::encode(bare)).size(), 1u);
+  EXPECT_EQ(mistakes(onnx::encode(bare))[0].message,
+            "no output depends on weights, and a model has something to train");
+
+  onnx::File slope = small();
+  slope.nodes[1] = {"leaky", "LeakyRelu", "", {"/fc/out"}, {"y"}, {attribute("alpha", std::nanf(""))}};
+  ASSERT_EQ(mistakes(onnx::encode(slope)).size(), 1u);
+  EXPECT_EQ(mistakes(onnx::encode(slope))[0].message, "node 'leaky' (LeakyRelu): its alpha is nan");
 
   onnx::File twice = small();
   twice.nodes.push_back(twice.nodes.back());

@@ -25,9 +25,26 @@ echo "-- the tarball"
 inside 'tar -xzf /packages/graphrun-*.tar.gz -C /tree --strip-components=1
   /tree/bin/graphrun --version
   /tree/bin/graphrun /tree/share/graphrun/models/digits.json --quiet'
+echo "-- its studio"
+inside 'exec timeout 10 /tree/bin/graphrun studio /tree/share/graphrun/models/digits.json' >"$target.log" 2>&1 &
+for _ in $(seq 100); do
+  address="$(sed -n 's,^http://,,p' "$target.log")"
+  [ -z "$address" ] || break
+  sleep 0.1
+done
+[ -n "$address" ] || { cat "$target.log" >&2; exit 1; }
+host="${address%%/*}"
+exec 3<>"/dev/tcp/${host%:*}/${host#*:}"
+printf 'GET /%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "${address#*/}" "$host" >&3
+answer="$(head -n 1 <&3)"
+exec 3>&-
+echo "$answer"
+case $answer in *" 200 "* | *" 303 "* | *" 302 "*) ;; *) exit 1 ;; esac
+wait || true  # for its ten seconds
 echo "-- the .deb files"
-inside 'dpkg -i /packages/libgraphrun0_*.deb /packages/graphrun_*.deb /packages/libgraphrun-dev_*.deb >/dev/null
+inside 'dpkg -i /packages/*.deb >/dev/null
   graphrun /usr/share/graphrun/models/xor.json --quiet --json
-  dpkg -r libgraphrun-dev graphrun libgraphrun0 >/dev/null
+  graphrun devices
+  dpkg -r $(dpkg-query -W -f "\${Package}\n" "libgraphrun*" graphrun) >/dev/null
   [ ! -e /usr/bin/graphrun ]'
 echo "-- done"

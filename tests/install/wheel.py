@@ -26,17 +26,22 @@ with tempfile.TemporaryDirectory() as folder:
     site = pathlib.Path(folder)
     subprocess.run([cmake, "--install", build, "--prefix", folder, "--component", "wheel"], check=True, capture_output=True)
     installed = sorted(str(path.relative_to(site)) for path in site.rglob("*") if path.is_file())
-    assert installed in (["graphrun/lib/libgraphrun.so"],
-                         ["graphrun/lib/libgraphrun.so", "graphrun/lib/libgraphrun_cuda.so"]), installed
+    assert installed in (["graphrun/lib/libgraphrun.so.0"],
+                         ["graphrun/lib/libgraphrun.so.0", "graphrun/lib/libgraphrun_cuda.so"]), installed
     shutil.copytree(source / "python/graphrun", site / "graphrun", dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("__pycache__"))
+    # A library that another one asks for lies there under the name by which it is asked for.
+    for path in (site / "graphrun/lib").iterdir():
+        needed = re.findall(r"NEEDED.*\[(libgraphrun[^]]*)\]", subprocess.run(["readelf", "-d", path], check=True, text=True,
+                                                                              capture_output=True).stdout)
+        assert all((path.parent / name).exists() for name in needed), (path.name, needed)
     assert (site / "graphrun/py.typed").exists()
     environment = {key: value for key, value in os.environ.items() if key not in ("GRAPHRUN_LIBRARY", "LD_LIBRARY_PATH")}
     environment["PYTHONPATH"] = folder
     code = """
 import graphrun
 from graphrun import _library
-assert _library.lib._name.endswith("graphrun/lib/libgraphrun.so"), _library.lib._name
+assert _library.lib._name.endswith("graphrun/lib/libgraphrun.so.0"), _library.lib._name
 print(graphrun.__version__, graphrun.Model("models/xor.json").fit(progress=False).score([[0, 0], [0, 1]], [0, 1]))
 """
     said = subprocess.run([sys.executable, "-B", "-c", code], cwd=source, env=environment, check=True, text=True,

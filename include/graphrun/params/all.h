@@ -19,7 +19,7 @@ namespace graphrun {
 template <class... T>
 struct ParamsList {
   static constexpr std::size_t size = sizeof...(T);
-  static constexpr ParamsKind kinds[] = {T::kKind...};
+  static constexpr ParamsKind kinds[size] = {T::kKind...};  // clang 14 needs the size
   template <class F>
   static constexpr void each(F&& f) {
     (f(T{}), ...);

@@ -25,8 +25,11 @@ class DynamicLibrary {
     const std::string reason = why != nullptr ? why : "it does not load";
     if (!folder.empty()) library_ = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ != nullptr) return;
-    throw Error(ErrorKind::device, "cuda.library", fmt::format("{}: {}", name_, reason),
-                fmt::format("it is part of the CUDA Toolkit; LD_LIBRARY_PATH can name its folder{}", hint));
+    throw Error(
+        ErrorKind::device, "cuda.library", fmt::format("{}: {}", name_, reason),
+        fmt::format("it is part of the CUDA Toolkit, and of graphrun[cuda13] for Python; LD_LIBRARY_PATH can name "
+                    "its folder{}",
+                    hint));
   }
 
   template <class Function>

@@ -112,6 +112,12 @@ CompiledCode compile(const std::string& source, const std::string& architecture,
                             CUDART_VERSION / 1000, architecture),
                 "a GPU newer than the library needs a newer CUDA Toolkit; --executor=cpu runs anywhere");
   }
+  if (status == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE) {  // a library of its own, which it opens when it compiles
+    throw Error(ErrorKind::device, "cuda.library",
+                fmt::format("libnvrtc.so.{}, which compiles the kernels of a model, does not find its other half: {}",
+                            CUDART_VERSION / 1000, log.substr(0, log.find('\n'))),
+                "LD_LIBRARY_PATH can name the folder of libnvrtc-builtins.so; --no-fuse does without NVRTC");
+  }
   if (code.image.empty())
     throw std::logic_error(fmt::format("a generated kernel does not compile:\n{}\n{}", log, source));
   return code;

@@ -98,7 +98,7 @@ typedef double {1}_real;
 {}   `arena`: {}_ARENA_BYTES bytes, aligned to {}, for values in between; its contents need not be kept. Calls with
    arenas of their own may run at once. Outputs must not overlap inputs.
    -D{}_SELF_TEST adds a main() that repeats predictions of graphrun. For declarations only, include this file with
-   {}_DECLARATIONS defined. */
+   {}_DECLARATIONS defined.{} */
 #ifndef {}_ARENA_BYTES
 #include <stdint.h>
 
@@ -108,8 +108,14 @@ typedef double {1}_real;
 #endif
 
 )",
-                       comment_text(d_.model), shapes, big_, arena_.alignment, big_, big_, big_, big_,
+                       comment_text(d_.model), shapes, big_, arena_.alignment, big_, big_, columns(), big_, big_,
                        std::max<std::uint64_t>(arena_.bytes, 1), signature());
+  }
+
+  std::string columns() const {
+    std::string lines;
+    for (const std::string& line : d_.columns) lines += "\n     " + comment_text(line);
+    return lines.empty() ? lines : "\n   " + std::string(kColumnsBefore) + lines;
   }
 
   std::string constant(BufferId id, const HostTensor& tensor) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/file.h"
 #include "base/json_text.h"
@@ -62,7 +63,8 @@ class Importer {
       const std::string problem = add(node);
       if (problem.empty()) continue;
       for (const std::string& output : node.outputs) unsaid_.insert(output);
-      report("onnx.unsupported", fmt::format("{}: {}", shown(node), problem), reported_op_ ? kSupported : "");
+      report("onnx.unsupported", fmt::format("{}: {}", shown(node), problem),
+             reported_op_ && !std::exchange(listed_, true) ? kSupported : "");
     }
     add_outputs();
     if (!problems_.empty()) throw Error(ErrorKind::input, std::move(problems_));
@@ -261,6 +263,7 @@ class Importer {
     if (op == "LeakyRelu" || op == "Elu") {
       const Attribute* alpha = node.find("alpha");
       const float slope = alpha != nullptr ? alpha->f : op == "Elu" ? 1.0f : 0.01f;
+      if (!std::isfinite(slope)) return fmt::format("its alpha is {}", slope);
       return gives(node, of,
                    op == "Elu" ? fmt::format("elu({}, alpha={})", formula(x), slope)
                                : fmt::format("leaky_relu({}, slope={})", formula(x), slope));
@@ -338,17 +341,19 @@ class Importer {
       return one != nullptr && one->i != 0;
     };
     if (is_set("transA")) return "transA is set";
-    if (is_set("transB")) {
-      if (!is_constant(node.inputs[1])) return "transB is set, and its second input is no constant";
-      if (shape(node.inputs[1]).size() != 2) return "its second input is no matrix";
-    }
+    for (const char* factor : {"alpha", "beta"})
+      if (!std::isfinite(number(factor, 1))) return fmt::format("its {} is {}", factor, number(factor, 1));
     const std::vector<std::int64_t>& a = shape(node.inputs[0]);
     Value weights = values_.at(node.inputs[1]);
     std::string right;
     if (is_set("transB")) {
-      weights.constant = transposed(*weights.constant);
+      if (weights.shape.size() != 2) return "its second input is no matrix";
+      if (weights.shape[0] == kAnyRows) return "transB is set, and its second input is no constant";
+      if (weights.constant)
+        right = parameter(node.inputs[1], transposed(*weights.constant));
+      else  // an earlier node has made it a parameter
+        right = fmt::format("transpose({}, axes=[1, 0])", weights.name);
       std::swap(weights.shape[0], weights.shape[1]);
-      right = parameter(node.inputs[1], *weights.constant);
     } else {
       right = formula(node.inputs[1]);
     }
@@ -456,6 +461,8 @@ class Importer {
       else
         outputs_.push_back({value.name, value.shape});
     }
+    if (parameters_.empty() && problems_.empty())
+      report("onnx.unsupported", "no output depends on weights, and a model has something to train");
   }
 
   static json::Value extents(const std::vector<std::int64_t>& shape) {
@@ -525,7 +532,7 @@ class Importer {
   std::vector<std::string> formulas_;
   std::vector<std::pair<std::string, HostTensor>> parameters_;
   std::vector<Diagnostic> problems_;
-  bool reported_op_ = false;
+  bool reported_op_ = false, listed_ = false;  // listed: what is supported, with the first that is not
 };
 
 }  // namespace

@@ -357,6 +357,7 @@ std::string encode(const File& file) {
   opset.number(2, file.opset);
   model.number(1, kIrVersion);
   model.bytes(2, "graphrun");
+  if (!file.text.empty()) model.bytes(6, file.text);  // doc_string
   model.bytes(7, graph.text());
   model.bytes(8, opset.text());
   return model.text();

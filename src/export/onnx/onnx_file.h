@@ -79,6 +79,7 @@ struct ValueInfo {
 
 struct File {
   std::string name;  // of the graph
+  std::string text;  // for a reader
   std::int64_t opset = 0;
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;

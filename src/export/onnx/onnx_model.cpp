@@ -82,6 +82,7 @@ class Exporter {
   std::string write() {
     file_.name = d_.model;
     file_.opset = kOpset;
+    if (!d_.columns.empty()) file_.text = fmt::format("{}\n{}", kColumnsBefore, fmt::join(d_.columns, "\n"));
     for (const DeployedValue& input : d_.inputs) add_input(input);
     for (const DeployedValue& output : d_.outputs) taken_.insert(output.name);
     for (const auto& [id, tensor] : d_.values) {
