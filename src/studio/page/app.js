@@ -69,7 +69,8 @@ function showFigures() {
   const last = state.points.at(-1), progress = state.progress, epochs = state.training.facts.epochs;
   const fresh = progress && (!last || progress.step >= last.step) ? progress : null;
   const epoch = fresh ? Math.floor(fresh.epoch) : last?.epoch;
-  const latest = (split) => state.points.findLast((point) => point[split])?.[split].loss;
+  // At the end that of the weights that are kept; before, the last that there was time for.
+  const latest = (split) => state.training.result?.[split]?.loss ?? state.points.findLast((point) => point[split])?.[split].loss;
   $("epoch").textContent = epoch === undefined ? "–" : epochs ? `${short(epoch)} / ${short(epochs)}` : short(epoch);
   $("steps").textContent = short(fresh?.step ?? last?.step);
   $("loss").textContent = short(fresh?.loss ?? last?.loss, 5);
