@@ -81,10 +81,6 @@ if(GRAPHRUN_CUDA_FOUND)
   # Device code has flags of its own: no contraction to fma that was not written, our warnings where nvcc passes them on.
   file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
   add_library(graphrun_device_code OBJECT ${cuda_sources})
-  foreach(source IN LISTS cuda_sources)  # names of what is local to a file come from its path otherwise
-    cmake_path(GET source FILENAME name)
-    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-frandom-seed=${name}")
-  endforeach()
   target_include_directories(graphrun_device_code PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/layers/kernels ${CMAKE_BINARY_DIR}/layers/base)
   target_compile_options(graphrun_device_code PRIVATE ${cuda_standard} --fmad=false -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off)
