@@ -120,6 +120,7 @@ Table read_table(const std::string& path) {
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   if (trimmed(text).starts_with('{')) {
     JsonTable json = read_json_lines(path, text);
+    if (json.columns.empty()) throw bad_table("empty", path, 0, "has empty objects only");
     return {path, std::move(json.rows), 1, std::move(json.columns)};
   }
   std::string_view rest = text;

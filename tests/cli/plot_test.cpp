@@ -103,7 +103,8 @@ TEST_F(Plot, MistakesOfJsonLines) {
   refused("{\"epoch\":1}\nloss\n", {"bad.jsonl:2:1", "an object for each line"});
   refused("{\"epoch\":1,\"loss\n", {"bad.jsonl:1", "ends the text"});
   refused("{\"epoch\":1,\"loss\":\"x\"}\n", {"bad.jsonl:1", "loss is not a number: 'x'"});
-  refused("{}\n", {"no column 'epoch'"});
+  refused("{}\n{}\n", {"bad.jsonl", "has empty objects only"});
+  refused("{\"loss\":1}\n", {"no column 'epoch'"});
 }
 
 TEST_F(Plot, MistakesAreToldWithTheirPlace) {
