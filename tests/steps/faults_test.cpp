@@ -11,6 +11,7 @@
 #include "session/compiling/compiled_model.h"
 #include "steps/emulated_executor.h"
 #include "steps/states.h"
+#include "support/rounds.h"
 #include "support/source_folder.h"
 
 namespace graphrun::test {
@@ -99,14 +100,23 @@ bool is_noticed(const std::string& what, const std::string& instead, const std::
   return noticed && edited > 0;
 }
 
-TEST(StepKernelFaults, NothingIsNoticedWithoutOne) {
+// The texts and the machine under them are compiled without sanitizers, which see nothing here that other tests of step
+// kernels do not show them.
+class StepKernelFaults : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
+  }
+};
+
+TEST_F(StepKernelFaults, NothingIsNoticedWithoutOne) {
   for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split}) {
     EXPECT_EQ(right(tile).failure, "");
     EXPECT_FALSE(is_noticed(EmulationOptions{kShape, tile}));
   }
 }
 
-TEST(StepKernelFaults, InTheTextAreNoticed) {
+TEST_F(StepKernelFaults, InTheTextAreNoticed) {
   EXPECT_TRUE(is_noticed("    barrier();\n  }\n", "  }\n")) << "the barrier at a step's end";
   EXPECT_TRUE(is_noticed("  barrier();\n  for (u32 epoch", "  for (u32 epoch")) << "the barrier before the first step";
   EXPECT_TRUE(is_noticed("for_rows<100u, 128u, 1, true, true>(first_row, rows_of",
@@ -122,7 +132,7 @@ TEST(StepKernelFaults, InTheTextAreNoticed) {
   EXPECT_TRUE(is_noticed("u] = t", "u] = -t", "if (first_thread)")) << "what is recorded";
 }
 
-TEST(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
+TEST_F(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
   for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split}) {
     const Left right = run({kShape, tile}, shuffled());
     EXPECT_EQ(right.failure, "");
@@ -141,7 +151,7 @@ TEST(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
   }
 }
 
-TEST(StepKernelFaults, InTheTextOfWarpsAreNoticed) {
+TEST_F(StepKernelFaults, InTheTextOfWarpsAreNoticed) {
   const auto noticed = [](const std::string& what, const std::string& instead) {
     return is_noticed(what, instead, "", RowTile::warp);
   };
@@ -151,7 +161,7 @@ TEST(StepKernelFaults, InTheTextOfWarpsAreNoticed) {
   EXPECT_TRUE(noticed("weights<", "weights_transposed<")) << "weights that lie otherwise";
 }
 
-TEST(StepKernelFaults, InTheTextOfPairsAreNoticed) {
+TEST_F(StepKernelFaults, InTheTextOfPairsAreNoticed) {
   const auto noticed = [](const std::string& what, const std::string& instead) {
     return is_noticed(what, instead, "", RowTile::pair);
   };
@@ -162,7 +172,7 @@ TEST(StepKernelFaults, InTheTextOfPairsAreNoticed) {
   EXPECT_TRUE(noticed("matmul_halves<", "matmul_transposed_halves<")) << "weights that lie otherwise";
 }
 
-TEST(StepKernelFaults, InTheTextOfBlocksAreNoticed) {
+TEST_F(StepKernelFaults, InTheTextOfBlocksAreNoticed) {
   const auto noticed = [](const std::string& what, const std::string& instead, const std::string& after = "") {
     return is_noticed(what, instead, after, RowTile::block);
   };
@@ -175,7 +185,7 @@ TEST(StepKernelFaults, InTheTextOfBlocksAreNoticed) {
   EXPECT_TRUE(noticed("&& thread_index() == 0;", "&& thread_index() == 999;")) << "an owner that is not there";
 }
 
-TEST(StepKernelFaults, InTheTextOfAClippedNormAreNoticed) {
+TEST_F(StepKernelFaults, InTheTextOfAClippedNormAreNoticed) {
   const auto noticed = [](const std::string& what, const std::string& instead, const std::string& after = "") {
     return is_noticed(what, instead, after, RowTile::block, clipped());
   };
@@ -189,7 +199,7 @@ TEST(StepKernelFaults, InTheTextOfAClippedNormAreNoticed) {
   EXPECT_TRUE(noticed("Fetched{k", "Fetched{1 + k")) << "another element of a gradient";
 }
 
-TEST(StepKernelFaults, InTheTextOfSplitTilesAreNoticed) {
+TEST_F(StepKernelFaults, InTheTextOfSplitTilesAreNoticed) {
   const auto noticed = [](const std::string& what, const std::string& instead, const std::string& after = "") {
     return is_noticed(what, instead, after, RowTile::split);
   };
@@ -205,7 +215,7 @@ TEST(StepKernelFaults, InTheTextOfSplitTilesAreNoticed) {
   EXPECT_TRUE(noticed("if (cluster_index() == 0)", "if (cluster_index() == 9)")) << "an owner that is not there";
 }
 
-TEST(StepKernelFaults, OfTheMachineAreNoticed) {
+TEST_F(StepKernelFaults, OfTheMachineAreNoticed) {
   const auto with = [](Fault fault, unsigned block, unsigned nth) {
     EmulationOptions options{kShape, RowTile::thread};
     options.planted = {fault, block, nth};

@@ -99,6 +99,7 @@ void expect_verified(const Model& model, const Blocks& shape, RowTile tile) {
 }
 
 TEST(StepKernelsOfModels, AreVerified) {
+  if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
   std::size_t run = 0;
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
@@ -135,6 +136,7 @@ const Case& clipped() {
 }
 
 TEST(StepKernelsOfModels, WithAClippedNormAreVerified) {
+  if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
   Case loose = clipped(), plain = clipped(), lone = clipped();
   loose.overrides.back() = {"train.optimizer", R"({"sgd": {"lr": 0.01}})"};
   loose.overrides[7] = {"train.clip_norm", "1000"};  // which changes nothing
@@ -167,6 +169,7 @@ std::vector<std::byte> after_ten(const Model& model, const Blocks& shape, RowTil
 }
 
 TEST(StepKernelsOfModels, LeaveTheSameBytesHoweverTheyRun) {
+  if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
   const Case partial{"realestate_1h", {}, {{"train.batch", "100"}}};
   const Case peaks{"peaks", {}, {{"data.train.random.rows", "150"}}};
   struct {
