@@ -31,6 +31,14 @@ const Model& in_order() {
   static const Model model = model_of("false");
   return model;
 }
+const Model& clipped() {
+  static const Model model = [] {
+    LoadOptions options;
+    options.overrides = {{"data.train.random.rows", "150"}, {"train.batch", "100"}, {"train.clip_norm", "0.01"}};
+    return load_model(source_folder() + "/bench/models/realestate_1h.json", options);
+  }();
+  return model;
+}
 const Model& shuffled() {
   static const Model model = model_of("true");
   return model;
@@ -69,15 +77,16 @@ const Left& right(RowTile tile) {
 }
 
 // Whether under one of 20 schedules something is other than it should be.
-bool is_noticed(EmulationOptions options) {
+bool is_noticed(EmulationOptions options, const Model& model = in_order()) {
+  const Left expected = &model == &in_order() ? right(*options.tile) : run({kShape, options.tile}, model);
   for (options.schedule = 0; options.schedule < 20; ++options.schedule)
-    if (run(options) != right(*options.tile)) return true;
+    if (run(options, model) != expected) return true;
   return false;
 }
 
 // In the kernel of training, the first place after `after`.
 bool is_noticed(const std::string& what, const std::string& instead, const std::string& after = "",
-                RowTile tile = RowTile::thread) {
+                RowTile tile = RowTile::thread, const Model& model = in_order()) {
   EmulationOptions options{kShape, tile};
   int edited = 0;
   options.edit = [&](std::string& text) {
@@ -87,7 +96,7 @@ bool is_noticed(const std::string& what, const std::string& instead, const std::
     text.replace(at, what.size(), instead);
     ++edited;
   };
-  const bool noticed = is_noticed(options);
+  const bool noticed = is_noticed(options, model);
   return noticed && edited > 0;
 }
 
@@ -174,6 +183,20 @@ TEST_F(StepKernelFaults, InTheTextOfBlocksAreNoticed) {
   EXPECT_TRUE(noticed("const int job = static_cast<int>(all)", "const int job = static_cast<int>(all | 1u)"))
       << "another part of a sum";
   EXPECT_TRUE(noticed("&& thread_index() == 0;", "&& thread_index() == 999;")) << "an owner that is not there";
+}
+
+TEST_F(StepKernelFaults, InTheTextOfAClippedNormAreNoticed) {
+  const auto noticed = [](const std::string& what, const std::string& instead, const std::string& after = "") {
+    return is_noticed(what, instead, after, RowTile::block, clipped());
+  };
+  EXPECT_EQ(run({kShape, RowTile::block}, clipped()).failure, "");
+  EXPECT_FALSE(noticed("sums0.start()", "sums0.start( )"));
+  EXPECT_TRUE(noticed("    grid.sync();\n", "", "sums0.send")) << "parts of blocks that are not there yet";
+  EXPECT_TRUE(noticed("s.sums0.start();", "")) << "sums of the step before";
+  EXPECT_TRUE(noticed("s.sums0.add(0, ", "s.sums0.add(0, 2.0f * ")) << "other elements";
+  EXPECT_TRUE(noticed(".totals[0]", ".totals[1]")) << "another total";
+  EXPECT_TRUE(noticed("s.sums0.receive<4>(", "s.sums0.receive<3>(")) << "not all blocks";
+  EXPECT_TRUE(noticed("Fetched{k", "Fetched{1 + k")) << "another element of a gradient";
 }
 
 TEST_F(StepKernelFaults, InTheTextOfSplitTilesAreNoticed) {

@@ -1,5 +1,6 @@
-// The text of the step kernels of five networks, with rows of threads, of pairs and of warps, tiles of blocks and split
-// tiles: what a change of the generator does to it. After one: GRAPHRUN_WRITE_GOLDEN=1 test_steps
+// The text of the step kernels of six networks, with rows of threads, of pairs and of warps, tiles of blocks, with a
+// clipped norm too, and split tiles: what a change of the generator does to it. After one: GRAPHRUN_WRITE_GOLDEN=1
+// test_steps
 // --gtest_filter='StepKernelText*', and read the difference.
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "executors/cuda_planner/step_source.h"
 #include "session/compiling/compiled_model.h"
@@ -19,14 +21,17 @@
 namespace graphrun::test {
 namespace {
 
-std::string source_of(const std::string& model, const std::string& tiling) {
+std::string source_of(const std::string& model, const std::string& tiling,
+                      std::vector<std::pair<std::string, std::string>> overrides = {}) {
   EmulationOptions as_planned;
   as_planned.blocks.reset();
   const std::shared_ptr<Executor> executor = std::make_shared<EmulatedExecutor>(as_planned);
   PlanOptions options;
   options.fuse = true;
   options.tiling = tiling;
-  return cuda::step_source(compile_model(load_model(source_folder() + model), {&executor, 1}, options).program);
+  LoadOptions load;
+  load.overrides = std::move(overrides);
+  return cuda::step_source(compile_model(load_model(source_folder() + model, load), {&executor, 1}, options).program);
 }
 
 TEST(StepKernelText, IsAsItWas) {
@@ -36,6 +41,8 @@ TEST(StepKernelText, IsAsItWas) {
         std::pair{"realestate_pair", source_of("/bench/models/realestate_2h.json", "pair:128x4x1")},
         std::pair{"stock_warp", source_of("/bench/models/stock_800k.json", "warp:512x2x66")},
         std::pair{"mnist_block", source_of("/bench/models/mnist_mlp.json", "block:256x1x132")},
+        std::pair{"realestate_clipped_block",
+                  source_of("/bench/models/realestate_1h.json", "block:256x1x132", {{"train.clip_norm", "1"}})},
         std::pair{"mnist_split", source_of("/bench/models/mnist_logreg.json", "split:512x8x15")}}) {
     const std::filesystem::path golden = folder / (std::string(name) + ".txt");
     if (std::getenv("GRAPHRUN_WRITE_GOLDEN") != nullptr) std::ofstream(golden) << text;

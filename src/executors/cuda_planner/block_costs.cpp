@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "executors/cuda_planner/block_levels.h"
 #include "executors/cuda_planner/block_phases.h"
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/tile_costs.h"
@@ -17,12 +18,15 @@ constexpr std::int64_t kMostCycles = 600'000;
 // weights less often (peaks with 64 units, 40,000 rows: 266 us against 159; mnist_mlp, 5,000 rows: 177 against 261).
 constexpr std::int64_t kMostTurns = 16;
 constexpr std::int64_t kMostNumberCycles = 30'000;
+// Of a level of steps that run once: adding up what blocks have summed, with the wait for all; a turn over elements.
+constexpr std::int64_t kLevelCycles = 4500, kElementCycles = 300;
 constexpr std::uint64_t kMostScratch = std::uint64_t{1} << 32;
 
 // What runs once does so for one element after the other, by whoever has its sum over rows.
 class OnceCheck {
  public:
-  explicit OnceCheck(const RegionSignature& region) : region_(region), groups_(all()), sums_(all(), 0) {
+  explicit OnceCheck(const RegionSignature& region)
+      : region_(region), groups_(all()), sums_(all(), 0), of_elements_(all(), false) {
     std::iota(groups_.begin(), groups_.end(), 0);
     for (std::size_t i = 0; i < region.rows.size(); ++i)
       sums_[i] = region.rows[i].output.rows == 0 && is_array(region.rows[i].output) ? 1 : 0;
@@ -35,6 +39,10 @@ class OnceCheck {
           return no(step(maker), "rows read its array");
     for (std::size_t i = region_.rows.size(); i < all(); ++i)
       if (std::string fault = fault_of(i); !fault.empty()) return fault;
+    for (std::size_t i = 0; i < region_.rows.size(); ++i)
+      for (const std::uint32_t maker : region_.makers[i])
+        if (maker != kNoStep && of_elements_[maker])
+          return no(region_.rows[i], "it reads a number made of an array that all rows share");
     return {};
   }
 
@@ -57,9 +65,13 @@ class OnceCheck {
     if (element_text(call_of(s), reason).empty()) return reason;
     if (s.op == Op::record) return is_array(s.inputs[1]) ? no(s, "it records an array") : std::string();
     const bool number = !is_array(s.output);
+    of_elements_[i] = sums_elements(call_of(s)) || std::ranges::any_of(region_.makers[i], [&](std::uint32_t maker) {
+                        return maker != kNoStep && of_elements_[maker];
+                      });
+    if (sums_elements(call_of(s))) return {};
     for (std::size_t k = 0; k < s.inputs.size(); ++k) {
       if (!is_array(s.inputs[k])) continue;
-      if (number) return no(s, "it makes a number of an array, as the norm is that gradients are clipped by");
+      if (number) return no(s, "it makes a number of an array, and not by a sum of all its elements");
       const bool same =
           s.inputs[k].shape.elements() == s.output.shape.elements() && (s.views.empty() || is_dense(s.views[k]));
       if (!same) return no(s, "it reads other elements than it makes");
@@ -79,8 +91,15 @@ class OnceCheck {
 
   const RegionSignature& region_;
   std::vector<std::size_t> groups_;
-  std::vector<int> sums_;  // of each group
+  std::vector<int> sums_;          // of each group
+  std::vector<bool> of_elements_;  // of each step: it depends on a sum of elements
 };
+
+std::int64_t level_cycles(const BlockLevels& levels, const StepTiling& tiling) {
+  const std::int64_t threads = std::int64_t{tiling.threads} * tiling.blocks();
+  return static_cast<std::int64_t>(levels.sums.size()) * kLevelCycles +
+         divide_up(levels.elements, threads) * kElementCycles;
+}
 
 std::string fault_of(const RegionSignature& region, const std::vector<BlockStep>& steps) {
   if (region.stages > 1) return "tiles of blocks have no second stage of rows";
@@ -105,7 +124,8 @@ std::vector<BlockStep> block_steps(const RegionSignature& region) {
 }
 
 std::uint64_t block_scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
-  return kBlockFlagBytes + block_phases(block_steps(region), region.capacity, tiling.blocks(), tiling.threads).bytes;
+  return kBlockFlagBytes + block_phases(block_steps(region), region.capacity, tiling.blocks(), tiling.threads).bytes +
+         block_levels(region).scratch_bytes(tiling.blocks());
 }
 
 TileCosts block_costs(const RegionSignature& region, const Target& target) {
@@ -127,19 +147,22 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
   }
   // A finished Program (load_check.cpp) comes without edges, which costs depend on: there a block only has to be able.
   const bool chooses = !region.makers.empty();
+  const BlockLevels levels = block_levels(region);
   for (const std::uint32_t threads : {256u, 512u}) {
     const BlockPlan plan = block_phases(steps, region.capacity, blocks, threads);
-    if (plan.shared_bytes + 1024 > target.shared_memory) {
-      tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", plan.shared_bytes);
-    } else if (plan.bytes > kMostScratch || (chooses && plan.cycles > kMostCycles)) {
+    const std::uint64_t shared = plan.shared_bytes + levels.shared_bytes(threads);
+    const std::uint64_t scratch = plan.bytes + levels.scratch_bytes(blocks);
+    if (shared + 1024 > target.shared_memory) {
+      tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", shared);
+    } else if (scratch > kMostScratch || (chooses && plan.cycles > kMostCycles)) {
       tile.fault = fmt::format("its products take {} cycles a step, single kernels are as fast from {} on", plan.cycles,
                                kMostCycles);
     } else if (chooses && plan.number_cycles > kMostNumberCycles) {
       tile.fault = fmt::format("a block would sum rows to single numbers for {} cycles", plan.number_cycles);
     } else {
       StepTiling tiling{threads, 1, blocks, 0, 1, RowTile::block};
-      tiling.scratch_bytes = kBlockFlagBytes + plan.bytes;
-      tile.costs.push_back({tiling, plan.cycles * 12 / 10});
+      tiling.scratch_bytes = kBlockFlagBytes + scratch;
+      tile.costs.push_back({tiling, plan.cycles * 12 / 10 + level_cycles(levels, tiling)});
     }
   }
   if (!tile.costs.empty()) tile.fault.clear();

@@ -23,11 +23,13 @@ class BlockWriter {
  public:
   BlockWriter(std::string_view name, const Program& program, const Phase& phase, const Region& region)
       : program_(program),
+        phase_(phase),
         region_(one_stage(region)),
         tiling_(std::get<StepTiling>(region.tiling)),
         places_(program, phase, region),
         once_(
             program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); }, ""),
+        order_(program, phase, region, places_),
         before_rows_(once_before(region.stages.front())),
         values_(program, phase, region, places_, once_,
                 [this](BufferId id, std::string_view qualifier) { return pointer(id, qualifier); }) {
@@ -42,7 +44,7 @@ class BlockWriter {
     text_ = before_rows_ + fmt::format("    const int count = static_cast<int>({});\n    (void)count;\n", count);
     add(values_.selections());
     add(block_rows(values_));
-    add(block_sums(values_));
+    add(block_sums(values_, order_));
     text_ += once_.end_of_step();
     if (waits_) text_ += kBlockSync;
     write();
@@ -52,13 +54,22 @@ class BlockWriter {
  private:
   const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
   std::string once_before(const Stage& stage) {
-    once_.run(stage.first, stage.rows);
+    for (std::uint32_t i = stage.first; i < stage.rows; ++i) {
+      if (order_.levels.at(i) > 0) continue;
+      const Step& step = phase_.steps[i];
+      const bool number = step.op == Op::record || places_.is_number(storage_root(program_, step.output));
+      if (number && !order_.sums_elements(i))
+        once_.run(i, i + 1);
+      else
+        order_.before.emplace(i, once_.call(step));
+    }
     return once_.before_rows();
   }
   void add(const BlockText& part) {
     text_ += part.text;
     shared_ += part.shared;
     parts_bytes_ = std::max(parts_bytes_, part.parts_bytes);
+    scratch_bytes_ += part.scratch_bytes;
     waits_ = waits_ || part.waits;
   }
 
@@ -108,10 +119,10 @@ class BlockWriter {
         "  alignas(16) unsigned char parts[{9}];\n  Blocks::Shared grid;\n{2}}};\n\nGRAPHRUN_STEP_KERNEL({0}, {4}, "
         "Arguments, a, Shared, s) {{\n{3}}}\n}}  // namespace {0}\n",
         kernel_.name, std::max<std::size_t>(kernel_.pointers.size(), 1), shared, body, tiling_.threads,
-        tiling_.blocks(), kBlockFlagBytes, values_.plan.bytes,
-        std::max<std::uint64_t>(tiling_.scratch_bytes, kBlockFlagBytes + values_.plan.bytes),
+        tiling_.blocks(), kBlockFlagBytes, values_.plan.bytes + scratch_bytes_,
+        std::max<std::uint64_t>(tiling_.scratch_bytes, kBlockFlagBytes + values_.plan.bytes + scratch_bytes_),
         std::max<std::uint64_t>(parts_bytes_, 16));
-    if (tiling_.blocks() > 1 && tiling_.scratch_bytes < kBlockFlagBytes + values_.plan.bytes)
+    if (tiling_.blocks() > 1 && tiling_.scratch_bytes < kBlockFlagBytes + values_.plan.bytes + scratch_bytes_)
       throw std::logic_error("the scratch of a step kernel is too small");
   }
   std::size_t pointer_index(BufferId id) {
@@ -120,16 +131,18 @@ class BlockWriter {
   }
 
   const Program& program_;
+  const Phase& phase_;
   const Region& region_;
   const StepTiling tiling_;
   StepKernel kernel_;
   std::map<BufferId, std::size_t> pointers_;
   Places places_;
   OnceText once_;
+  BlockOrder order_;
   std::string before_rows_;
   BlockValues values_;
   std::string text_, shared_;
-  std::uint64_t parts_bytes_ = 0;
+  std::uint64_t parts_bytes_ = 0, scratch_bytes_ = 0;
   bool waits_ = false;
 };
 

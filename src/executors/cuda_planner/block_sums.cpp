@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "executors/cuda_planner/block_levels.h"
 #include "executors/cuda_planner/block_rows.h"
 #include "executors/cuda_planner/row_text.h"
 #include "graphrun/op.h"
@@ -19,6 +20,7 @@ namespace graphrun::cuda {
 namespace {
 
 class SumsWriter {
+  using Value = std::pair<BufferId, std::int64_t>;  // root and offset
   // Steps over elements of arrays of one size that touch each other: whoever has an element runs them all.
   struct Group {
     std::int64_t elements = 0;
@@ -28,7 +30,7 @@ class SumsWriter {
   };
 
  public:
-  explicit SumsWriter(BlockValues& values) : v_(values) {}
+  SumsWriter(BlockValues& values, const BlockOrder& order) : v_(values), order_(order), array_calls_(order.before) {}
 
   BlockText run() {
     v_.begin_phase(static_cast<int>(v_.plan.phases.size()));
@@ -36,72 +38,188 @@ class SumsWriter {
       out_.text += kBlockSync;
       out_.waits = true;
     }
+    find_kept();
+    for (int level = 0; level < order_.count; ++level) start_sums(level);
     if (!v_.plan.sums.empty()) number_sums();
-    for (std::uint32_t i = v_.stage.last; i < v_.region.last; ++i) {
-      if (is_number_step(i))
-        v_.once.run(i, i + 1);
-      else
-        array_calls_.emplace(i,
-                             v_.once.call(v_.step(i)));  // a number that it reads may be written over by the next one
-    }
-    out_.text += v_.once.before_rows();
-    prefetches();
-    find_groups();
-    std::int64_t jobs = 0;
-    for (const BlockSum& sum : v_.plan.sums) jobs += sum.jobs;
-    if (jobs > 0) {
-      const std::uint32_t blocks = v_.tiling.blocks();
-      out_.text += fmt::format(
-          "    for (u32 turn = 0; turn * {0}u < {1}u; ++turn) {{  // sums over rows\n      const u32 all = turn * {0}u "
-          "+ "
-          "(turn % 2 == 0 ? block_index() : {0}u - 1u - block_index());\n      if (all >= {1}u) continue;\n",
-          blocks, jobs);
-      std::int64_t before = 0;
-      for (const BlockSum& sum : v_.plan.sums) {
-        if (sum.jobs == 0) continue;
-        out_.text +=
-            fmt::format("      {}if (all < {}u) {{{}        const int job = static_cast<int>(all) - {};\n",
-                        before == 0 ? "" : "else ", before + sum.jobs, step_comment(v_.row_step(sum.step)), before);
-        out_.text += sum.product ? sum_of_products(sum) : sum_of_rows(sum);
-        out_.text += "      }\n";
-        before += sum.jobs;
+    for (int level = 0; level < order_.count; ++level) {
+      if (level > 0) {
+        finish_sums(level - 1);
+        run_numbers(v_.stage.first, v_.stage.rows, level);
       }
-      out_.text += "    }\n";
-    }
-    for (const Group& group : groups_) {
-      if (group.total != kNoBuffer) continue;
-      out_.text += fmt::format(
-          "    for (int i = static_cast<int>(block_index() * {0}u + thread_index()); i < {1}; i += {2}) {{\n{3}    "
-          "}}\n",
-          v_.threads(), group.elements, v_.threads() * v_.tiling.blocks(), elements_text(group));
+      run_numbers(v_.stage.last, v_.region.last, level);
+      out_.text += v_.once.before_rows();
+      if (!prefetches_) prefetches();
+      find_groups(level);
+      if (level == 0) jobs();
+      for (const Group& group : groups_)
+        if (group.total == kNoBuffer) loop(group, level);
     }
     return std::move(out_);
   }
 
  private:
   bool has_arrays() const {
-    for (std::uint32_t i = v_.stage.last; i < v_.region.last; ++i)
-      if (!is_number_step(i)) return true;
-    return false;
+    return std::ranges::any_of(order_.levels, [&](const auto& of) { return goes_by_element(of.first); });
   }
+  bool goes_by_element(std::uint32_t i) const { return !is_number_step(i) || order_.sums_elements(i); }
+
+  // A number that an array's step reads may be written over by the next one: it is named here.
+  void run_numbers(std::uint32_t first, std::uint32_t last, int level) {
+    for (std::uint32_t i = first; i < last; ++i) {
+      if (order_.levels.at(i) != level) continue;
+      if (goes_by_element(i))
+        array_calls_.emplace(i, v_.once.call(v_.step(i)));
+      else
+        v_.once.run(i, i + 1);
+    }
+  }
+
+  void jobs() {
+    std::int64_t jobs = 0;
+    for (const BlockSum& sum : v_.plan.sums) jobs += sum.jobs;
+    if (jobs == 0) return;
+    const std::uint32_t blocks = v_.tiling.blocks();
+    out_.text += fmt::format(
+        "    for (u32 turn = 0; turn * {0}u < {1}u; ++turn) {{  // sums over rows\n      const u32 all = turn * {0}u "
+        "+ "
+        "(turn % 2 == 0 ? block_index() : {0}u - 1u - block_index());\n      if (all >= {1}u) continue;\n",
+        blocks, jobs);
+    std::int64_t before = 0;
+    for (const BlockSum& sum : v_.plan.sums) {
+      if (sum.jobs == 0) continue;
+      out_.text +=
+          fmt::format("      {}if (all < {}u) {{{}        const int job = static_cast<int>(all) - {};\n",
+                      before == 0 ? "" : "else ", before + sum.jobs, step_comment(v_.row_step(sum.step)), before);
+      const Group& group = group_of(v_.row_step(sum.step).output);
+      const auto [begin, end] = element_sums(group, "        ");
+      out_.text += begin + (sum.product ? sum_of_products(sum) : sum_of_rows(sum)) + end + "      }\n";
+      before += sum.jobs;
+    }
+    out_.text += "    }\n";
+  }
+  // Of arrays that no sum over rows comes to.
+  void loop(const Group& group, int level) {
+    const auto [begin, end] = element_sums(group, "    ");
+    if (level == 0) {
+      out_.text += fmt::format(
+          "{4}    for (int i = static_cast<int>(block_index() * {0}u + thread_index()); i < {1}; i += {2}) {{\n{3}    "
+          "}}\n{5}",
+          v_.threads(), group.elements, v_.threads() * v_.tiling.blocks(), elements_text(group), begin, end);
+      return;
+    }
+    BlockContext fetches;
+    fetches.fetches_first = true;
+    const std::string elements = elements_text(group, &fetches);
+    out_.text += fmt::format(
+        "{0}    by_block::each_element<{1}, {2}, {3}>([&](int i) {{\n        (void)i;\n        struct Fetched {{ "
+        "{4}}};\n        return Fetched{{{5}}};\n        }},\n        [&](int i, const auto& f) {{\n        (void)f;\n"
+        "{6}    }});\n{7}",
+        begin, v_.threads(), v_.tiling.blocks(), group.elements, fetches.members, fetches.fetched, elements, end);
+  }
+
+  // ---- sums of elements, and what later levels read
+
+  void start_sums(int level) {
+    const std::vector<std::uint32_t> sums = order_.sums_of(level);
+    if (sums.empty()) return;
+    out_.shared += fmt::format("  by_block::ElementSums<{}, {}> sums{};\n", v_.threads(), sums.size(), level);
+    out_.text += fmt::format("    s.sums{}.start();\n", level);
+  }
+  void finish_sums(int level) {
+    const std::vector<std::uint32_t> sums = order_.sums_of(level);
+    const std::string parts = scratch("float", level_parts_bytes(static_cast<int>(sums.size()), v_.tiling.blocks()));
+    out_.text += fmt::format("    s.sums{0}.send<{1}>({2});\n{3}    s.sums{0}.receive<{1}>({2});\n", level,
+                             v_.tiling.blocks(), parts, kBlockSync);
+    for (std::size_t k = 0; k < sums.size(); ++k) {
+      const BufferId value = v_.step(sums[k]).output;
+      out_.text += fmt::format("    const float t{0}_{1} = s.sums{2}.totals[{3}];{4}", value, sums[k], level, k,
+                               step_comment(v_.step(sums[k])));
+      v_.once.found(value, fmt::format("t{}_{}", value, sums[k]));
+    }
+  }
+  // Before and after the elements of a group: each thread has a number of its own for what it finds there.
+  std::pair<std::string, std::string> element_sums(const Group& group, std::string_view indent) const {
+    std::string begin, end;
+    for (const std::uint32_t i : group.steps) {
+      if (!order_.sums_elements(i)) continue;
+      const int level = order_.levels.at(i);
+      const std::vector<std::uint32_t> sums = order_.sums_of(level);
+      begin += fmt::format("{}float p{} = 0.0f;\n", indent, i);
+      end += fmt::format("{}s.sums{}.add({}, p{});\n", indent, level, std::ranges::find(sums, i) - sums.begin(), i);
+    }
+    return {begin, end};
+  }
+  std::string scratch(std::string_view type, std::uint64_t bytes) {
+    const std::uint64_t at = kBlockFlagBytes + v_.plan.bytes + out_.scratch_bytes;
+    out_.scratch_bytes += bytes;
+    return fmt::format("reinterpret_cast<{}*>(scratch + {})", type, at);
+  }
+
+  // Who makes each value that is read element by element, and which of them a later level reads. What is there when the
+  // step ends is read where it is.
+  void find_kept() {
+    std::map<Value, std::uint32_t> makers;
+    std::set<std::uint32_t> later;
+    const auto steps = [&](std::uint32_t first, std::uint32_t last) {
+      for (std::uint32_t i = first; i < last; ++i) {
+        for (std::size_t k = 0; k < v_.step(i).inputs.size() && goes_by_element(i); ++k) {
+          if (v_.places.is_number(v_.root(v_.step(i).inputs[k]))) continue;
+          const auto found = makers.find(value_of(v_.step(i).inputs[k]));
+          if (found == makers.end()) continue;
+          makers_[{i, k}] = found->second;
+          if (level_of(found->second) < order_.levels.at(i)) later.insert(found->second);
+        }
+        makers[value_of(v_.step(i).output)] = i;
+      }
+    };
+    steps(v_.stage.first, v_.stage.rows);
+    for (int k = 0; k < static_cast<int>(v_.steps.size()); ++k)
+      if (v_.call(k).output.rows == 0)
+        makers[value_of(v_.row_step(k).output)] = v_.stage.rows + static_cast<std::uint32_t>(k);
+    steps(v_.stage.last, v_.region.last);
+    const std::vector<BufferId> there = v_.once.written_back();
+    for (const auto& [value, maker] : makers) {
+      last_.insert(maker);
+      if (std::ranges::find(there, value.first) != there.end()) later.erase(maker);
+    }
+    for (const std::uint32_t i : later) {
+      const Buffer& of = v_.buffer(v_.step(i).output);
+      kept_[i] = fmt::format("k{}", i);
+      out_.text += fmt::format("    {0}* const k{1} = {2};{3}", type_name(of.type.dtype), i,
+                               scratch(type_name(of.type.dtype), kept_bytes(of.type.shape.elements(), of.type.dtype)),
+                               step_comment(v_.step(i)));
+    }
+  }
+  int level_of(std::uint32_t i) const {
+    const auto found = order_.levels.find(i);
+    return found == order_.levels.end() ? 0 : found->second;
+  }
+  Value value_of(BufferId id) const {
+    const Buffer &of = v_.buffer(id), &in = v_.buffer(v_.root(id));
+    return {v_.root(id), static_cast<std::int64_t>((of.offset - in.offset) / size_of(of.type.dtype))};
+  }
+
   // The next step's data: its number is known now. (Not of a batch that may end beyond them.)
   void prefetches() {
     if (v_.count != kNoBuffer) return;
+    // With more levels the addresses of lines, which are the same in each step, would be kept and others spilled.
+    const std::string_view thread = order_.count > 1 ? ", opaque(static_cast<int>(thread_index()))" : "";
     for (int k = 0; k < static_cast<int>(v_.steps.size()); ++k) {
       if (v_.place(k) != BlockPlace::data) continue;
       const Step& of = v_.row_step(k);
       const TextCall next = v_.once.call(of);
       const std::int64_t bytes = v_.features(k) * static_cast<std::int64_t>(size_of(next.output.dtype));
-      if (next.inputs[1].name == v_.call(k).inputs[1].name) continue;  // the same
+      if (next.inputs[1].name == v_.call(k).inputs[1].name) continue;  // the same, or not known at this level
+      prefetches_ = true;
       std::string row = batch_row_text(next, "r"), when;
       if (of.params.as<MinibatchParams>().shuffle && !v_.table_of(k).empty()) {
         row = fmt::format("{}.row(epoch + 1, r)", v_.table_of(k));
         when = fmt::format("    if ({}.knows_next(epoch, a.steps))\n  ", v_.table_of(k));
       }
       out_.text += fmt::format(
-          "{}    by_block::prefetch_rows<{}, {}, {}>({}, [&](int r) {{ return {} + {} + {} * {}; }});{}", when,
+          "{}    by_block::prefetch_rows<{}, {}, {}>({}, [&](int r) {{ return {} + {} + {} * {}; }}{});{}", when,
           v_.threads(), v_.tiling.blocks(), bytes, v_.phase.capacity, v_.pointer(of.inputs[0], "const "),
-          next.inputs[0].view.offset, row, v_.features(k), step_comment(of));
+          next.inputs[0].view.offset, row, v_.features(k), thread, step_comment(of));
     }
   }
   bool is_number_step(std::uint32_t i) const {
@@ -211,18 +329,25 @@ class SumsWriter {
     throw std::logic_error("a reduced value without a group");
   }
 
-  void find_groups() {
+  void find_groups(int level) {
+    groups_.clear();
     for (const Combine& combine : v_.stage.combines) {
+      if (level > 0) break;
       const BufferId of = v_.root(combine.value);
       const std::int64_t n = v_.buffer(combine.value).type.shape.elements();
       if (!v_.places.is_number(of)) groups_.push_back({n, of, {}, {of}, {}});
     }
-    for (std::uint32_t i = v_.stage.last; i < v_.region.last; ++i) {
-      if (is_number_step(i) || v_.buffer(v_.step(i).output).type.shape.elements() == 0) continue;
-      Group mine{v_.buffer(v_.step(i).output).type.shape.elements(), kNoBuffer, {}, {v_.root(v_.step(i).output)}, {i}};
-      for (std::size_t k = 0; k < v_.step(i).inputs.size(); ++k)
-        if (!v_.places.is_number(v_.root(v_.step(i).inputs[k])) && !(v_.step(i).op == Op::assign && k == 0))
-          mine.reads.insert(v_.root(v_.step(i).inputs[k]));
+    for (const auto& [i, its_level] : order_.levels) {
+      if (its_level != level || !goes_by_element(i)) continue;
+      const Step& step = v_.step(i);
+      const bool sums = order_.sums_elements(i);
+      Group mine{v_.buffer(sums ? step.inputs[0] : step.output).type.shape.elements(), kNoBuffer, {}, {}, {i}};
+      if (mine.elements == 0) continue;
+      if (!sums) mine.writes.insert(v_.root(step.output));
+      for (std::size_t k = 0; k < step.inputs.size(); ++k)
+        if (!v_.places.is_number(v_.root(step.inputs[k])) && !(step.op == Op::assign && k == 0) &&
+            !is_of_earlier_level(i, k))
+          mine.reads.insert(v_.root(step.inputs[k]));
       const auto meets = [](const std::set<BufferId>& a, const std::set<BufferId>& b) {
         return std::ranges::any_of(a, [&](BufferId id) { return b.contains(id); });
       };
@@ -245,60 +370,129 @@ class SumsWriter {
     }
   }
 
+  bool is_of_earlier_level(std::uint32_t i, std::size_t input) const {
+    const auto maker = makers_.find({i, input});
+    return maker != makers_.end() && level_of(maker->second) < order_.levels.at(i);
+  }
+
   // Element i: its sum over rows is in t, if it has one.
   std::string elements_text(const Group& group, BlockContext* fetches = nullptr) {
+    struct Held {
+      std::string name;
+      std::uint32_t maker;
+      bool fetched = false;  // and not written
+    };
     std::string text;
-    std::map<std::pair<BufferId, std::int64_t>, std::string> held;  // by root and offset
-    std::set<std::pair<BufferId, std::int64_t>> fetched;            // and not written
-    if (group.total != kNoBuffer) held[{group.total, 0}] = fmt::format("t{}", group.total);
+    std::map<Value, Held> held;
+    if (group.total != kNoBuffer)
+      held[{group.total, 0}] = {fmt::format("t{}", group.total), maker_of_total(group.total)};
     for (const std::uint32_t i : group.steps) {
+      const Step& step = v_.step(i);
+      const bool sums = order_.sums_elements(i);
       TextCall c = array_calls_.at(i);
-      for (std::size_t k = 0; k < v_.step(i).inputs.size(); ++k) {
+      const Shape& space = v_.buffer(sums ? step.inputs[0] : step.output).type.shape;
+      for (std::size_t k = 0; k < step.inputs.size(); ++k) {
         if (c.inputs[k].number || c.inputs[k].name.empty()) continue;
-        const auto found = held.find({v_.root(v_.step(i).inputs[k]), c.inputs[k].view.offset});
+        const Value value{v_.root(step.inputs[k]), c.inputs[k].view.offset};
+        const auto found = held.find(value);
         if (found == held.end()) {
-          if (fetches != nullptr && is_elementwise(v_.step(i).op)) {
-            const std::string name =
-                fetches->fetch(c.inputs[k].type.dtype, element(c.inputs[k], v_.buffer(v_.step(i).output).type.shape));
-            held[{v_.root(v_.step(i).inputs[k]), c.inputs[k].view.offset}] = name;
-            fetched.insert({v_.root(v_.step(i).inputs[k]), c.inputs[k].view.offset});
+          if (is_of_earlier_level(i, k) && kept_.contains(makers_.at({i, k}))) {
+            c.inputs[k].name = kept_.at(makers_.at({i, k}));
+            c.inputs[k].view = dense(c.inputs[k].view.extents);
+          }
+          if (fetches != nullptr && is_elementwise(step.op)) {
+            const std::string name = fetches->fetch(c.inputs[k].type.dtype, element(c.inputs[k], space));
+            held[value] = {name, i, true};
             c.inputs[k].number = true;
             c.inputs[k].name = name;
           }
           continue;
         }
         c.inputs[k].number = true;
-        c.inputs[k].name = found->second;
+        c.inputs[k].name = found->second.name;
+      }
+      if (sums) {
+        text += fmt::format("          p{} += {};{}", i, element(c.inputs[0], space), step_comment(step));
+        continue;
       }
       std::string reason;
       const std::string made = element_text(c, reason);
-      if (made.empty()) throw std::logic_error(fmt::format("{}: {}", v_.step(i).name, reason));
-      const std::string name = fmt::format("e{}_{}", v_.step(i).output, i);
-      text += fmt::format("          const {} {} = {};{}", type_name(v_.buffer(v_.step(i).output).type.dtype), name,
-                          made, step_comment(v_.step(i)));
-      const BufferId of = v_.root(v_.step(i).output);
-      const auto offset = static_cast<std::int64_t>((v_.buffer(v_.step(i).output).offset - v_.buffer(of).offset) /
-                                                    size_of(v_.buffer(v_.step(i).output).type.dtype));
-      held[{of, offset}] = name;
-      fetched.erase({of, offset});
+      if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+      const std::string name = fmt::format("e{}_{}", step.output, i);
+      text += fmt::format("          const {} {} = {};{}", type_name(v_.buffer(step.output).type.dtype), name, made,
+                          step_comment(step));
+      held[value_of(step.output)] = {name, i};
+      if (kept_.contains(i)) text += fmt::format("          {}[i] = {};\n", kept_.at(i), name);
     }
     const std::vector<BufferId> there = v_.once.written_back();
-    for (const auto& [place, name] : held)
-      if (!fetched.contains(place) && std::ranges::find(there, place.first) != there.end())
-        text += fmt::format("          {}[{} + i] = {};\n", v_.once.array(place.first), place.second, name);
+    for (const auto& [value, is] : held) {
+      if (is.fetched) continue;
+      if (last_.contains(is.maker) && std::ranges::find(there, value.first) != there.end())
+        text += fmt::format("          {}[{} + i] = {};\n", v_.once.array(value.first), value.second, is.name);
+      if (group.total != kNoBuffer && is.maker == maker_of_total(group.total) && kept_.contains(is.maker))
+        text += fmt::format("          {}[i] = {};\n", kept_.at(is.maker), is.name);
+    }
     return text;
+  }
+  std::uint32_t maker_of_total(BufferId total) const {
+    for (const BlockSum& sum : v_.plan.sums)
+      if (v_.root(v_.row_step(sum.step).output) == total) return v_.stage.rows + static_cast<std::uint32_t>(sum.step);
+    throw std::logic_error("a reduced value that nothing sums");
   }
 
   BlockValues& v_;
+  const BlockOrder& order_;
   BlockText out_;
-  std::vector<Group> groups_;
+  bool prefetches_ = false;
+  std::vector<Group> groups_;  // of a level
   std::map<std::uint32_t, TextCall> array_calls_;
+  std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> makers_;  // by step and input
+  std::set<std::uint32_t> last_;                                           // who makes what is there in the end
+  std::map<std::uint32_t, std::string> kept_;  // by who makes it: what a later level reads in the scratch
 };
 
 }  // namespace
 
-BlockText block_sums(BlockValues& values) {
-  return SumsWriter(values).run();
+BlockOrder::BlockOrder(const Program& program, const Phase& phase, const Region& region, const Places& places) {
+  const Stage& stage = region.stages.front();
+  std::vector<LevelStep> steps;
+  std::vector<std::uint32_t> numbers;
+  const auto add = [&](std::uint32_t first, std::uint32_t last) {
+    for (std::uint32_t i = first; i < last; ++i) {
+      const Step& step = phase.steps[i];
+      TextCall call{step.op, &step.params, {}, program.buffers[step.output].type};
+      LevelStep& of = steps.emplace_back(LevelStep{{}, storage_root(program, step.output), false});
+      for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+        const Buffer& input = program.buffers[step.inputs[k]];
+        call.inputs.push_back({input.type, "x", false, view_of(input)});
+        if (!places.stays_in_arena(step, k) && !(step.op == Op::assign && k == 0))
+          of.reads.push_back(storage_root(program, step.inputs[k]));
+      }
+      of.sums_elements = cuda::sums_elements(call);
+      numbers.push_back(i);
+      if (of.sums_elements) sums_.push_back(i);
+    }
+  };
+  add(stage.first, stage.rows);
+  add(stage.last, region.last);
+  const std::vector<int> found = block_levels(steps);
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    levels[numbers[k]] = found[k];
+    count = std::max(count, found[k] + (steps[k].sums_elements ? 2 : 1));
+  }
+}
+bool BlockOrder::sums_elements(std::uint32_t step) const {
+  return std::ranges::find(sums_, step) != sums_.end();
+}
+std::vector<std::uint32_t> BlockOrder::sums_of(int level) const {
+  std::vector<std::uint32_t> of;
+  for (const std::uint32_t i : sums_)
+    if (levels.at(i) == level) of.push_back(i);
+  return of;
+}
+
+BlockText block_sums(BlockValues& values, const BlockOrder& order) {
+  return SumsWriter(values, order).run();
 }
 
 }  // namespace graphrun::cuda

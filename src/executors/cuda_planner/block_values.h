@@ -38,9 +38,10 @@ struct BlockContext {
 
 // A part of a kernel.
 struct BlockText {
-  std::string text, shared;       // statements, members of shared memory
-  std::uint64_t parts_bytes = 0;  // of shared memory, for parts of products and sums
-  bool waits = false;             // blocks wait for each other
+  std::string text, shared;         // statements, members of shared memory
+  std::uint64_t parts_bytes = 0;    // of shared memory, for parts of products and sums
+  std::uint64_t scratch_bytes = 0;  // of the region's, after BlockPlan::bytes
+  bool waits = false;               // blocks wait for each other
 };
 
 class BlockValues {

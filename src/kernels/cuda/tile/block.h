@@ -174,10 +174,9 @@ struct Lanes {
 
 // Asks for `count` rows of some bytes in advance, each at row(r): by all blocks together.
 template <int kThreads, int kBlocks, int kBytes, class Row>
-GRAPHRUN_TILE_FN void prefetch_rows(int count, Row row) {
+GRAPHRUN_TILE_FN void prefetch_rows(int count, Row row, int thread = static_cast<int>(thread_index())) {
   constexpr int kLine = 128, kLines = (kBytes + kLine - 1) / kLine;
-  for (int at = static_cast<int>(block_index()) * kThreads + static_cast<int>(thread_index()); at < count * kLines;
-       at += kThreads * kBlocks)
+  for (int at = static_cast<int>(block_index()) * kThreads + thread; at < count * kLines; at += kThreads * kBlocks)
     prefetch(reinterpret_cast<const char*>(row(at / kLines)) + at % kLines * kLine);
 }
 // Numbers first, first + 1, … of N, each the fold of `count` rows with M terms each: f(n, result) where it is found.
@@ -219,5 +218,65 @@ GRAPHRUN_TILE_FN void fold_rows(unsigned char (&shared)[kBytes], int first, int 
     f(n, all);
   }
 }
+
+// ---- over elements of arrays, which all blocks share out
+
+// use(i, fetched) for elements i of kAll; fetch(i) is what it needs, asked for a few at a time.
+template <int kThreads, int kBlocks, int kAll, class Fetch, class Use>
+GRAPHRUN_TILE_FN void each_element(Fetch fetch, Use use) {
+  constexpr int kStep = kThreads * kBlocks, kMost = (kAll + kStep - 1) / kStep, kTurns = kMost < 4 ? kMost : 4;
+  GRAPHRUN_TILE_LOOP
+  for (int begin = static_cast<int>(block_index()) * kThreads + static_cast<int>(thread_index()); begin < kAll;
+       begin += kTurns * kStep) {
+    decltype(fetch(0)) fetched[kTurns];
+    GRAPHRUN_TILE_UNROLL
+    for (int turn = 0; turn < kTurns; ++turn)
+      fetched[turn] = fetch(begin + turn * kStep < kAll ? begin + turn * kStep : begin);
+    GRAPHRUN_TILE_UNROLL
+    for (int turn = 0; turn < kTurns; ++turn)
+      if (begin + turn * kStep < kAll) use(begin + turn * kStep, fetched[turn]);
+  }
+}
+
+// Sums of elements, in shared memory: each thread adds what it has, then the block its threads', then each block those
+// of all, which it finds in (sums, blocks). Between send() and receive() all blocks wait for each other. Order of sums
+// is fixed by who has which element.
+template <int kThreads, int kSums>
+struct ElementSums {
+  float parts[kSums][kThreads], totals[kSums];
+
+  GRAPHRUN_TILE_FN void start() {
+    for (int sum = 0; sum < kSums; ++sum) parts[sum][thread_index()] = 0.0f;
+  }
+  GRAPHRUN_TILE_FN void add(int sum, float x) { parts[sum][thread_index()] += x; }
+  // Begins with a barrier; another follows before start().
+  template <int kBlocks>
+  GRAPHRUN_TILE_FN void send(float* to) {
+    barrier();
+    each_row<kThreads, 0>(kSums, [&](int sum) {
+      const float all = total<kThreads>(parts[sum]);
+      if (lane() == 0) to[sum * kBlocks + static_cast<int>(block_index())] = all;
+    });
+  }
+  // Ends with a barrier.
+  template <int kBlocks>
+  GRAPHRUN_TILE_FN void receive(const float* from) {
+    each_row<kThreads, 0>(kSums, [&](int sum) {
+      const float all = total<kBlocks>(from + sum * kBlocks);
+      if (lane() == 0) totals[sum] = all;
+    });
+    barrier();
+  }
+
+ private:
+  template <int kCount>
+  static GRAPHRUN_TILE_FN float total(const float* x) {
+    float part = 0.0f;
+    for (int i = lane(); i < kCount; i += 32) part += x[i];
+    GRAPHRUN_TILE_UNROLL
+    for (int lanes = 16; lanes > 0; lanes /= 2) part += shuffle_xor(part, lanes);
+    return part;
+  }
+};
 
 }  // namespace graphrun::cuda::tile::by_block
