@@ -6,12 +6,12 @@
 #include <exception>
 #include <new>
 
-#include "arguments.h"
-#include "diagnostics.h"
-#include "help.h"
-#include "interrupt.h"
-#include "terminal.h"
-#include "verbs.h"
+#include "cli/command_line/arguments.h"
+#include "cli/command_line/diagnostics.h"
+#include "cli/command_line/help.h"
+#include "cli/command_line/verbs.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/terminal.h"
 
 namespace {
 

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/flags.h"
-#include "cli/verbs.h"
+#include "cli/command_line/flags.h"
+#include "cli/command_line/verbs.h"
 #include "support/temporary_folder.h"
 
 int graphrun_main(int argc, char** argv);

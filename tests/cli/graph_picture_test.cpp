@@ -1,5 +1,5 @@
 // The picture of a model's graph: of every model the boxes have places of their own, and all parameters are in them.
-#include "cli/graph_picture.h"
+#include "cli/pictures/graph_picture.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The picture of a memory plan: of every model no two values lie over each other, with regions and without.
-#include "cli/plan_picture.h"
+#include "cli/plans/plan_picture.h"
 
 #include <gtest/gtest.h>
 

@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
-#include "cli/arguments.h"
-#include "cli/diagnostics.h"
-#include "cli/studio_routes.h"
-#include "cli/verbs.h"
+#include "cli/command_line/arguments.h"
+#include "cli/command_line/diagnostics.h"
+#include "cli/command_line/verbs.h"
+#include "cli/studio/routes.h"
 #include "graphrun/error.h"
 #include "graphrun/json_string.h"
 #include "graphrun/run_folder.h"

@@ -30,7 +30,7 @@ expect 0 src/executors/novel/a.cpp '"executors/novel/b.h"'      # a new executor
 expect 0 src/executors/novel/a.cpp '"kernels/ref.h"'
 expect 0 src/executors/registry.cpp '"executors/novel/a.h"'
 expect 0 src/executors/cuda/a.cpp '"graphrun/executor_plugin.h"'
-expect 0 src/cli/main.cpp '"arguments.h"'
+expect 0 src/cli/main.cpp '"cli/command_line/arguments.h"'
 expect 0 src/kernels/cpu/matmul.cpp '<cmath>'
 
 expect 1 src/graph/ir/graph.cpp '"graph/builder.h"'             # against the order inside the graph layer

@@ -1,0 +1,436 @@
+#include "cli/command_line/arguments.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/command_line/flags.h"
+#include "cli/command_line/verbs.h"
+#include "graphrun/error.h"
+#include "graphrun/executor.h"
+#include "graphrun/show.h"
+
+namespace graphrun::cli {
+namespace {
+
+Error usage(std::string code, std::string message, std::string hint = {}) {
+  if (hint.empty()) hint = "graphrun --help lists verbs and flags";
+  return Error(ErrorKind::input, "usage." + code, std::move(message), std::move(hint));
+}
+
+std::string did_you_mean(std::string_view nearest) {
+  return nearest.empty() ? std::string() : fmt::format("did you mean {}?", nearest);
+}
+
+struct Given {
+  std::string name;  // of a flag
+  std::string value;
+};
+
+// The command line cut into flags with their values, and the other words.
+struct SplitLine {
+  std::vector<Given> flags;
+  std::vector<std::string> words;
+};
+
+[[noreturn]] void refuse_unknown(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Flag& flag : flags()) known.emplace_back(flag.name);
+  throw usage("unknown_flag", fmt::format("there is no flag {}", name), did_you_mean(nearest_name(name, known)));
+}
+
+// One value a flag, so that `--set a=1 model.json` leaves the model alone.
+SplitLine split(int argc, const char* const* argv) {
+  SplitLine result;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--") {
+      result.words.insert(result.words.end(), argv + i + 1, argv + argc);
+      break;
+    }
+    if (word.size() < 2 || word[0] != '-') {
+      result.words.push_back(word);
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const Flag* flag = find_flag(name);
+    if (flag == nullptr) refuse_unknown(name);
+    Given given{std::string(flag->name), {}};
+    if (flag->value.empty()) {
+      if (equals != std::string::npos) throw usage("flags", fmt::format("{} takes no value", name));
+    } else if (equals != std::string::npos) {
+      given.value = word.substr(equals + 1);
+      if (given.value.empty()) throw usage("flags", fmt::format("{} has no value", word));
+    } else if (!flag->bare.empty()) {
+      given.value = flag->bare;
+    } else {
+      // A value that looks like a flag is a forgotten value; --flag=-value says it all the same.
+      const bool there = i + 1 < argc && std::string_view(argv[i + 1]).substr(0, 2) != "--";
+      if (!there) throw usage("flags", fmt::format("{} needs a value: {} {}", name, name, flag->value));
+      given.value = argv[++i];
+    }
+    result.flags.push_back(std::move(given));
+  }
+  return result;
+}
+
+void apply(const Flag& flag, std::string_view said_as, std::string_view value, Arguments& arguments) {
+  try {
+    flag.set(arguments, value);
+  } catch (const BadValue& bad) {
+    throw usage("flags", fmt::format("{} {}", said_as, bad.reason));
+  }
+}
+
+bool was_given(const SplitLine& line, std::string_view name) {
+  for (const Given& given : line.flags) {
+    if (given.name == name) return true;
+  }
+  return false;
+}
+
+void apply_flags(const SplitLine& line, Arguments& arguments) {
+  for (const Given& given : line.flags) {
+    const Flag& flag = *find_flag(given.name, arguments.verb);
+    if (!belongs(flag, arguments.verb)) {
+      std::string owners;
+      for (const Verb& verb : verbs()) {
+        bool owns = false;
+        for (const Flag& row : flags()) owns = owns || (row.name == flag.name && belongs(row, verb.name));
+        if (owns) owners += fmt::format("{}{}", owners.empty() ? "" : ", ", verb.name);
+      }
+      throw usage("flag_of_other_verb", fmt::format("{} goes with {}, not with {}", given.name, owners, arguments.verb),
+                  fmt::format("graphrun {} --help lists its flags", arguments.verb));
+    }
+    apply(flag, given.name, given.value, arguments);
+  }
+  for (const Flag& flag : flags()) {
+    if (flag.variable.empty() || !belongs(flag, arguments.verb) || was_given(line, flag.name)) continue;
+    const char* value = std::getenv(std::string(flag.variable).c_str());
+    if (value == nullptr || *value == '\0') continue;
+    // A variable may have been set by anybody: it chooses among our executors and brings no code.
+    if (flag.completes == Completes::executors && plugin_name(value)) {
+      throw usage(
+          "flags",
+          fmt::format("{} takes the name of an executor, not the path of a plug-in, got '{}'", flag.variable, value),
+          fmt::format("{}={} loads it", flag.name, value));
+    }
+    apply(flag, flag.variable, value, arguments);
+  }
+}
+
+// ---- the words that are no flags
+
+void refuse_extra(const std::vector<std::string>& words, std::size_t at, std::string_view verb) {
+  if (words.size() > at) throw usage("extra_word", fmt::format("{} does not take '{}'", verb, words[at]));
+}
+
+// The nearest name of a model file in the folder of a path that is not there; "" when nothing is near.
+std::string nearest_model(const std::string& path) {
+  const std::filesystem::path wanted(path);
+  std::vector<std::string> names;
+  std::error_code error;
+  const std::filesystem::path folder = wanted.has_parent_path() ? wanted.parent_path() : ".";
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".json") names.push_back(it->path().filename().string());
+  }
+  const std::string near = nearest_name(wanted.filename().string(), names);
+  return near.empty() ? near : (wanted.parent_path() / near).string();
+}
+
+// A word that is neither a verb nor a file: told as what it is nearest to.
+[[noreturn]] void refuse_missing(const std::string& model, bool first, bool more) {
+  const bool bare = model.find_first_of("./") == std::string::npos;
+  const std::string verb = bare && first ? nearest_name(model, verb_names()) : std::string();
+  if (!verb.empty() || (bare && first && more)) {
+    std::vector<std::string_view> names;
+    for (const Verb& known : verbs()) names.push_back(known.name);
+    throw usage("unknown_verb",
+                fmt::format("no verb and no file is called '{}'; the verbs are {}", model, fmt::join(names, ", ")),
+                did_you_mean(verb));
+  }
+  throw usage("no_such_file", fmt::format("no such file: '{}'", model), did_you_mean(nearest_model(model)));
+}
+
+// Weights or data where the model belongs: as JSON they would be told of byte by byte.
+void refuse_data(const std::string& model, const Verb& verb) {
+  const std::string extension = std::filesystem::path(model).extension().string();
+  for (const std::string_view known : {".csv", ".npy", ".npz", ".gz"}) {
+    if (extension != known) continue;
+    throw usage("no_model", fmt::format("'{}' is a file of data, not a model file", model),
+                verb.words == Words::model_and_data ? fmt::format("graphrun {} MODEL.json DATA", verb.name)
+                                                    : "a model file is JSON; graphrun --help shows how it is given");
+  }
+}
+
+const std::string kStdin = "/dev/stdin";
+const std::string kRuns = "runs";
+
+void take_model(const std::vector<std::string>& words, std::size_t at, const Verb& verb, Arguments& arguments) {
+  const std::string& model = words[at] == "-" ? kStdin : words[at];
+  std::error_code ignored;
+  if (!std::filesystem::exists(model, ignored)) refuse_missing(model, at == 0, words.size() > at + 1);
+  if (std::filesystem::is_directory(model, ignored)) {
+    throw usage("no_such_file", fmt::format("'{}' is a folder, not a model file", model));
+  }
+  refuse_data(model, verb);
+  arguments.model = model;
+  arguments.load.text = std::make_shared<std::optional<std::string>>();  // a verb may load it more than once
+  arguments.load.piped_weights = std::make_shared<std::optional<std::string>>();
+}
+
+void take_shell(const std::vector<std::string>& words, Arguments& arguments) {
+  arguments.word = words.size() > 1 ? words[1] : "";
+  if (arguments.word != "bash" && arguments.word != "zsh" && arguments.word != "fish") {
+    throw usage("shell", words.size() > 1 ? fmt::format("completion knows bash, zsh and fish, not '{}'", words[1])
+                                          : "completion needs the name of a shell: bash, zsh or fish");
+  }
+  refuse_extra(words, 2, "completion");
+}
+
+// The word after `help`: a verb, or a topic of the library.
+void refuse_help(const std::string& word) {
+  std::vector<std::string> known = help_topics();
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  for (const std::string& verb : verb_names()) known.push_back(verb);
+  const std::string near = nearest_name(word, known);
+  throw usage("help.unknown", fmt::format("there is no verb and no topic '{}'", word),
+              near.empty() ? fmt::format("the verbs are {}; the topics are {}, and each name in these lists",
+                                         fmt::join(verb_names(), ", "), fmt::join(help_kinds(), ", "))
+                           : did_you_mean(near));
+}
+
+void take_data(const std::vector<std::string>& words, const Verb& verb, Arguments& arguments) {
+  if (words.size() < 2) {
+    throw usage("no_data",
+                verb.words == Words::onnx
+                    ? fmt::format("{0} needs an ONNX file: graphrun {0} NET.onnx -o MODEL.safetensors", verb.name)
+                    : fmt::format("{0} needs a data file: graphrun {0} DATA.csv --target COLUMN", verb.name));
+  }
+  arguments.word = words[1];
+  std::error_code ignored;
+  if (!std::filesystem::exists(arguments.word, ignored))
+    throw usage("no_such_file", fmt::format("no such file: '{}'", arguments.word));
+  refuse_extra(words, 2, verb.name);
+}
+
+void take_tables(const std::vector<std::string>& words, const Verb& verb, Arguments& arguments) {
+  if (words.size() < 2) {
+    throw usage("no_data", fmt::format("{} needs a CSV file: graphrun {} RUN.csv", verb.name, verb.name),
+                "graphrun train MODEL.json --log RUN.csv writes one");
+  }
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string& path = words[i] == "-" ? kStdin : words[i];
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) throw usage("no_such_file", fmt::format("no such file: '{}'", path));
+    arguments.files.push_back(path);
+  }
+}
+
+void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
+  if (words.size() > 1 && find_verb(words[1]) == nullptr) refuse_help(words[1]);
+  arguments.word = words.size() > 1 ? words[1] : "";
+  refuse_extra(words, 2, "help");
+}
+
+// `runs` lists the folder that the pages name, when it is there.
+void take_usual_folder(const Verb& verb, Arguments& arguments) {
+  std::error_code ignored;
+  if (verb.name != "runs" || !std::filesystem::is_directory(kRuns, ignored)) {
+    throw usage("no_folder", fmt::format("{0} needs a folder: graphrun {0} FOLDER", verb.name),
+                fmt::format("graphrun train MODEL.json --run-dir {} keeps a run in one", kRuns));
+  }
+  arguments.names = {kRuns};
+}
+
+// A word that is both a verb and a file is the verb; ./train is the file.
+void take_words(const std::vector<std::string>& words, Arguments& arguments) {
+  if (words.empty()) throw usage("no_model", "no model file was given: graphrun MODEL.json");
+  const Verb* verb = find_verb(words[0]);
+  const std::size_t at = verb == nullptr ? 0 : 1;
+  if (verb == nullptr) verb = &verbs().front();
+  arguments.verb = verb->name;
+  switch (verb->words) {
+    case Words::none:
+      return refuse_extra(words, at, verb->name);
+    case Words::shell:
+      return take_shell(words, arguments);
+    case Words::verb:
+      return take_verb(words, arguments);
+    case Words::data:
+    case Words::onnx:
+      return take_data(words, *verb, arguments);
+    case Words::folders:
+      if (words.size() == at) return take_usual_folder(*verb, arguments);
+      arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
+      return;
+    case Words::tables:
+      return take_tables(words, *verb, arguments);
+    case Words::model_or_none:
+      if (words.size() == at) return;
+      break;
+    case Words::model:
+    case Words::model_and_data:
+      break;
+  }
+  if (words.size() == at) throw usage("no_model", fmt::format("{} needs a model file", words[0]));
+  take_model(words, at, *verb, arguments);
+  if (verb->words == Words::model_and_data) {
+    if (words.size() == at + 1) {
+      throw usage("no_data", fmt::format("{} needs a data file: graphrun {} {} DATA", words[0], words[0], words[at]),
+                  "a CSV, JSON, NPY, NPZ or IDX file with a row for each prediction, or - for stdin");
+    }
+    arguments.word = words[at + 1];
+    if (arguments.model == kStdin && (arguments.word == "-" || arguments.word == kStdin))
+      throw usage("stdin", "the model and the data cannot both come from stdin", "give one of them as a file");
+    return refuse_extra(words, at + 2, verb->name);
+  }
+  if (arguments.values) {
+    arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
+    return;
+  }
+  if (words.size() > at + 1) {
+    throw usage("extra_word",
+                fmt::format("one model file at a time: '{}' was given, then '{}'", words[at], words[at + 1]));
+  }
+}
+
+// `show --weights FILE [NAME ...]` has no model: then its other words are arrays of that file.
+bool takes_arrays(const SplitLine& line, Arguments& arguments) {
+  const std::vector<std::string>& words = line.words;
+  if (words.empty() || words[0] != "show" || !was_given(line, "--weights") || was_given(line, "--values")) return false;
+  if (std::error_code ignored;
+      words.size() > 1 && words[1].ends_with(".json") && std::filesystem::exists(words[1], ignored))
+    throw usage(
+        "flags", "show MODEL --weights FILE goes with --values",
+        fmt::format("graphrun show {} --values --weights FILE shows what the model computes with them", words[1]));
+  arguments.verb = words[0];
+  arguments.arrays = true;
+  arguments.names.assign(words.begin() + 1, words.end());
+  return true;
+}
+
+// `plan --buffers FILE` has no model either.
+bool takes_buffers(const SplitLine& line, Arguments& arguments) {
+  if (line.words.empty() || line.words[0] != "plan" || !was_given(line, "--buffers")) return false;
+  arguments.verb = line.words[0];
+  refuse_extra(line.words, 1, "plan --buffers");
+  return true;
+}
+
+// What `sweep` was given that each of its trainings gets, too.
+std::vector<std::string> flags_of_trainings(const SplitLine& line) {
+  std::vector<std::string> words;
+  for (const Given& given : line.flags) {
+    const Flag* flag = find_flag(given.name, "sweep");
+    if (flag->group != "Running" && flag->group != "Model") continue;
+    words.push_back(flag->value.empty() ? given.name : given.name + "=" + given.value);
+  }
+  return words;
+}
+
+void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
+  if ((arguments.verb == "eval" || arguments.verb == "predict") && arguments.load.weights.empty() &&
+      !is_weights(arguments.model, arguments.load)) {
+    throw usage("no_weights",
+                fmt::format("{} needs the weights of a trained model: --weights=FILE.npz", arguments.verb),
+                fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));
+  }
+  if (arguments.verb == "init" && arguments.column.empty()) {
+    throw usage("no_target", "init needs the name of the column to predict: --target=COLUMN",
+                fmt::format("graphrun init {} --target price -o model.json", arguments.word));
+  }
+  if (arguments.quiet && arguments.verbose) throw usage("flags", "--quiet and --verbose exclude each other");
+  if (!arguments.run_name.empty() && arguments.run_dir.empty()) throw usage("flags", "--run-name goes with --run-dir");
+  const bool has_place = !arguments.checkpoint_dir.empty() || !arguments.run_dir.empty();
+  for (const std::string_view flag : {"--checkpoint-every", "--checkpoint-keep"}) {
+    if (was_given(line, flag) && !has_place)
+      throw usage("flags", fmt::format("{} goes with --checkpoint-dir or --run-dir", flag));
+  }
+  if (arguments.resume == "auto" && arguments.checkpoint_dir.empty() && arguments.run_name.empty())
+    throw usage("flags",
+                "--resume=auto needs the folder of the checkpoints: --checkpoint-dir, or --run-dir and --run-name",
+                "--resume=FILE goes on from a single file");
+  if (arguments.csv && arguments.json) throw usage("flags", "--csv and --json exclude each other");
+  if (arguments.svg + arguments.csv + arguments.html + arguments.program + arguments.json > 1 &&
+      arguments.verb == "plan")
+    throw usage("flags", "--svg, --csv, --html, --program and --json exclude each other");
+  if (arguments.buffers.empty() && (arguments.capacity || was_given(line, "--time-limit")))
+    throw usage("flags", "--capacity and --time-limit go with --buffers");
+  if (!arguments.buffers.empty()) {
+    for (const Given& given : line.flags) {
+      const std::string_view group = find_flag(given.name, arguments.verb)->group;
+      if (group == "Running" || group == "Model" || given.name == "--lock" || given.name == "--check" ||
+          given.name == "--svg" || given.name == "--html" || given.name == "--program")
+        throw usage("flags", fmt::format("{} goes with a model, not with --buffers", given.name));
+    }
+  }
+  if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");
+  if (!arguments.save_array.empty() && arguments.names.size() != 1)
+    throw usage("flags", "--save-array goes with one array: graphrun show --weights FILE NAME --save-array FILE.npy");
+  if (!arguments.values && arguments.verb == "show" && (!arguments.split.empty() || !arguments.of.empty()))
+    throw usage("flags", fmt::format("{} goes with --values", arguments.of.empty() ? "--split" : "--of"));
+  if (arguments.settings && (arguments.values || arguments.gradients || arguments.dot || arguments.whole_step ||
+                             arguments.rows || arguments.source))
+    throw usage("flags", "show --settings goes with no other form but --json");
+  if (arguments.values && (arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
+    throw usage("flags", "show --values goes with no other form");
+  if (arguments.json && !arguments.values && !arguments.settings &&
+      (arguments.gradients || arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
+    throw usage("flags", "show --json prints the model file: it goes with no other form");
+  if (arguments.verb == "show" && arguments.svg &&
+      (arguments.json || arguments.gradients || arguments.dot || arguments.rows || arguments.source ||
+       arguments.arrays))
+    throw usage("flags", "show --svg draws the graph: it goes with no other form but --whole-step");
+  if (arguments.session.executor == "auto" && !arguments.session.target.empty())
+    throw usage("flags", "--executor=auto measures on this machine: it does not go with --target");
+  if (arguments.tolerance && !arguments.trajectory) throw usage("flags", "--tolerance goes with --trajectory");
+  if (!arguments.dump_to.empty() && arguments.dump.empty()) throw usage("flags", "--dump-to goes with --dump");
+  if (!arguments.dump.empty() && (arguments.trajectory || was_given(line, "--against")))
+    throw usage("flags", "--dump reads one executor: it goes neither with --trajectory nor with --against");
+}
+
+}  // namespace
+
+Arguments parse(int argc, const char* const* argv) {
+  const SplitLine line = split(argc, argv);
+  Arguments arguments;
+  arguments.help = was_given(line, "--help");
+  arguments.version = was_given(line, "--version") && !arguments.help;
+  if (arguments.help || arguments.version) {
+    if (!line.words.empty() && find_verb(line.words[0]) != nullptr) arguments.word = line.words[0];
+    return arguments;
+  }
+  arguments.values = was_given(line, "--values");
+  if (!takes_arrays(line, arguments) && !takes_buffers(line, arguments)) take_words(line.words, arguments);
+  apply_flags(line, arguments);
+  refuse_contradictions(line, arguments);
+  arguments.command.assign(argv, argv + argc);
+  if (arguments.verb == "sweep") {
+    arguments.passed_on = flags_of_trainings(line);
+    if (arguments.run_dir.empty())
+      arguments.run_dir = std::filesystem::path(arguments.model).stem().string() + "-sweep";
+  }
+  return arguments;
+}
+
+Diagnostics::Format diagnostics_format(int argc, const char* const* argv) {
+  auto format = Diagnostics::Format::text;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const bool json = word == "--diagnostics=json" ||
+                      (word == "--diagnostics" && i + 1 < argc && std::string_view(argv[i + 1]) == "json");
+    if (json) format = Diagnostics::Format::json;
+    if (word == "--diagnostics=text") format = Diagnostics::Format::text;
+  }
+  return format;
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,97 @@
+// arguments.h: the command line as a value.
+// Contract: parse() only reads; it throws Error (kind input, code "usage.*") for a mistake. Flags come before, between
+// or after the words, take one value or none, and win over the environment's variables.
+// Leaves to others: which flags there are (flags.h), and doing anything (verbs.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command_line/diagnostics.h"
+#include "graphrun/checkpoint.h"
+#include "graphrun/model.h"
+#include "graphrun/session.h"
+
+namespace graphrun::cli {
+
+struct Arguments {
+  std::string verb = "train";          // as the table of verbs has it, whatever alias was typed
+  std::string model;                   // path
+  std::string word;                    // what else the verb takes: data, completion's shell, help's verb
+  bool man = false;                    // help
+  bool help = false, version = false;  // then nothing else counts
+
+  LoadOptions load;
+  SessionOptions session;
+  std::string save_weights;               // path; empty: none
+  std::string column;                     // init: the target
+  std::string report;                     // train, eval: path of the page; empty: none
+  std::string output;                     // init, predict, plot, plan: path; empty: stdout
+  std::vector<std::string> files;         // plot: paths
+  std::vector<std::string> columns;       // plot: those to draw; runs: to show; empty: what says most
+  std::string x_column = "epoch";         // plot
+  std::string log_axes;                   // plot: "x", "y", "xy"
+  std::string title;                      // plot
+  std::string picture, split, array;      // plot: of a model; empty: what says most. show: split
+  std::vector<std::string> keep;          // predict: columns
+  bool labels = false;                    // predict
+  bool probabilities = false;             // predict
+  std::vector<std::string> logs;          // train: paths
+  std::string tensorboard;                // train: path of a folder; empty: none
+  bool hash_weights = false;              // train: in the logs
+  std::uint64_t watch_every = 0;          // train: steps; 0: with each report
+  bool forensics = true;                  // train
+  std::string losses;                     // train: path; empty: none
+  std::string profile_trace;              // the same
+  std::string against = "ref";            // verify
+  std::optional<std::uint64_t> steps;     // verify, bench
+  std::optional<double> tolerance;        // verify
+  bool trajectory = false;                // verify
+  std::string dump, dump_to;              // verify: the name of a value; a path, empty: none
+  bool assert_no_alloc = false;           // train, bench
+  std::string certificate;                // train: path; empty: none
+  std::uint64_t warmup = 10;              // bench: steps before those that are measured
+  std::optional<double> idle_gap_ms;      // bench
+  std::optional<double> deadline_us;      // bench
+  bool gradients = false, dot = false;    // show
+  bool svg = false, html = false;         // plan, show; plan
+  std::string buffers;                    // plan: path of a list of buffers, and no model
+  std::optional<std::uint64_t> capacity;  // plan --buffers: in their unit
+  double time_limit = 10;                 // plan --buffers: seconds
+  std::string lock, check;                // plan: paths; empty: none
+  bool whole_step = false;                // show
+  bool rows = false;                      // show
+  bool source = false;                    // show
+  bool settings = false;                  // show
+  bool values = false;                    // show: over a batch
+  std::string of;                         // show: what the gradients are of; empty: the loss
+  std::string run_dir, run_name;          // train, sweep; empty: none
+  std::string checkpoint_dir;             // train; empty: none
+  CheckpointEvery checkpoint_every;       // train
+  std::optional<int> checkpoint_keep;     // train
+  std::string resume;                     // train: "auto", or a path; empty: it begins
+  std::vector<std::string> command;       // what was typed
+  std::vector<std::string> passed_on;     // sweep: flags for each training
+  std::vector<std::string> over;          // sweep: PATH=VALUES
+  int seeds = 1, jobs = 1;                // sweep
+  std::string sort;                       // runs, sweep: a column; empty: none
+  bool csv = false;                       // plan, runs, sweep
+  bool arrays = false;                    // show: those of --weights, and no model
+  std::vector<std::string> names;         // show: which of them; empty: all. runs: folders
+  std::string save_array;                 // show: path; empty: none
+  int port = 0;                           // studio; 0: any that is free
+  bool browser = true;                    // studio
+  bool json = false;
+  bool program = false;
+  bool quiet = false;
+  bool verbose = false;
+};
+
+Arguments parse(int argc, const char* const* argv);
+
+// Read ahead of parse(), whose own errors have to be told in this format.
+Diagnostics::Format diagnostics_format(int argc, const char* const* argv);
+
+}  // namespace graphrun::cli

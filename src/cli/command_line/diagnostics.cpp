@@ -1,0 +1,100 @@
+#include "cli/command_line/diagnostics.h"
+
+#include <cstdio>
+#include <exception>
+
+#include "cli/terminal/terminal.h"
+
+namespace graphrun::cli {
+
+ExitCode exit_code(ErrorKind kind) {
+  static constexpr ExitCode kCodes[] = {kRunFailed, kBadInput, kCheckFailed, kNoDevice};  // in the order of ErrorKind
+  static_assert(std::size(kCodes) == static_cast<std::size_t>(ErrorKind::device) + 1);
+  return kCodes[static_cast<std::size_t>(kind)];
+}
+
+namespace {
+
+// In one write, so that the lines of several runs stay apart; in two where there is no memory for that.
+void write_line(std::string_view text) noexcept {
+  try {
+    write_error(std::string(text) + "\n");
+  } catch (const std::exception&) {
+    write_error(text);
+    write_error("\n");
+  }
+}
+
+}  // namespace
+
+void Diagnostics::warn(std::string_view message) noexcept try {
+  if (quiet_) return;
+  if (format_ == Format::text) {
+    if (chatty()) write_line(paint(stderr, Style::yellow, "warning:") + " " + printable(message));
+  } else {
+    Diagnostic diagnostic;
+    diagnostic.code = "warning";
+    diagnostic.message = message;
+    add("warning", diagnostic);
+  }
+} catch (const std::exception&) {
+  out_of_memory();
+}
+
+void Diagnostics::note(std::string_view message) noexcept try {
+  if (chatty()) write_line(printable(message));
+} catch (const std::exception&) {
+  out_of_memory();
+}
+
+void Diagnostics::error(const Error& error) noexcept try {
+  if (format_ == Format::text) {
+    const std::string_view text = error.what();
+    write_line(text.substr(0, text.size() - (text.ends_with('\n') ? 1 : 0)));
+  } else {
+    for (const Diagnostic& diagnostic : error.diagnostics()) add("error", diagnostic);
+    if (error.more() == 0) return;
+    Diagnostic others;
+    others.code = "more";
+    others.message = fmt::format("and {} more", error.more());
+    add("error", others);
+  }
+} catch (const std::exception&) {
+  out_of_memory();
+}
+
+void Diagnostics::out_of_memory() noexcept {
+  if (format_ == Format::text) {
+    write_error("out of memory\n");
+    return;
+  }
+  any_ = false;  // what was gathered may have lost its end
+  write_error(
+      R"([{"severity":"error","code":"device.memory","message":"out of memory","hint":"","file":"","line":0,"column":0,)"
+      R"("pointer":"","source_line":""}])"
+      "\n");
+}
+
+void write_diagnostic(JsonWriter& json, std::string_view severity, const Diagnostic& diagnostic) {
+  json.member("severity", severity).member("code", diagnostic.code).member("message", diagnostic.message);
+  json.member("hint", diagnostic.hint).member("file", diagnostic.file);
+  json.member("line", diagnostic.line).member("column", diagnostic.column);
+  json.member("pointer", diagnostic.pointer).member("source_line", diagnostic.source_line);
+}
+
+void Diagnostics::add(std::string_view severity, const Diagnostic& diagnostic) {
+  if (!any_) json_.begin_array();
+  any_ = true;
+  json_.begin_object();
+  write_diagnostic(json_, severity, diagnostic);
+  json_.end_object();
+}
+
+void Diagnostics::finish() noexcept try {
+  if (any_) write_line(json_.end_array().text());
+  any_ = false;
+} catch (const std::exception&) {
+  out_of_memory();
+}
+
+}  // namespace graphrun::cli

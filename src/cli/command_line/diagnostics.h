@@ -1,0 +1,54 @@
+// diagnostics.h: what goes wrong, told on stderr, and the exit code that follows from it.
+// Contract: as text each message is written at once; as JSON stderr gets exactly one array, when finish() is called,
+// and nothing when there was nothing to say. Control characters of names and paths never reach the terminal. Nothing
+// throws: what stderr does not take, or there is no memory for, is not said. The exit codes are part of the interface
+// and never change their meaning.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/terminal/json_writer.h"
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+
+enum ExitCode : int {
+  kDone = 0,
+  kRunFailed = 1,
+  kBadInput = 2,
+  kCheckFailed = 3,
+  kNoDevice = 4,
+  kInterrupted = 130,
+};
+
+ExitCode exit_code(ErrorKind kind);
+
+// The members of an object.
+void write_diagnostic(JsonWriter& json, std::string_view severity, const Diagnostic& diagnostic);
+
+class Diagnostics {
+ public:
+  enum class Format { text, json };
+  Diagnostics(Format format, bool quiet) : format_(format), quiet_(quiet) {}
+  void set_quiet(bool quiet) { quiet_ = quiet; }
+
+  void warn(std::string_view message) noexcept;  // not said when quiet
+  void note(std::string_view message) noexcept;  // text only; not said when quiet
+  void error(const Error& error) noexcept;
+  void out_of_memory() noexcept;  // allocates nothing
+  void finish() noexcept;
+
+  // Whether lines that are no diagnostics (progress) may go to stderr.
+  bool chatty() const { return !quiet_ && format_ == Format::text; }
+
+ private:
+  void add(std::string_view severity, const Diagnostic& diagnostic);
+
+  Format format_;
+  bool quiet_;
+  bool any_ = false;
+  JsonWriter json_;
+};
+
+}  // namespace graphrun::cli

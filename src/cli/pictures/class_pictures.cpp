@@ -1,0 +1,112 @@
+// class_pictures.cpp: pictures of models whose outputs are classes: what is taken for what.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "cli/pictures/model_pictures.h"
+#include "cli/results/split_rows.h"
+#include "graphrun/class_outputs.h"
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::size_t kMostImages = 24;
+
+// The class that a row of a target says: its number, or the place of the one among zeros.
+std::size_t true_class(std::span<const double> row, std::size_t scores) {
+  if (row.size() == 1) return row[0] < 0 ? 0 : static_cast<std::size_t>(row[0] + (scores == 1 ? 0.5 : 0));
+  return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
+// Height and width of the pictures that the rows of an input are; nothing where they are none.
+std::optional<std::pair<std::size_t, std::size_t>> image_size(const HostTensor& rows) {
+  const Shape& shape = rows.shape();
+  const auto extent = [&](int axis) { return static_cast<std::size_t>(shape[axis]); };
+  if (shape.rank() == 3) return std::pair(extent(1), extent(2));
+  if (shape.rank() == 4 && shape[3] == 1) return std::pair(extent(1), extent(2));
+  if (shape.rank() == 4 && shape[1] == 1) return std::pair(extent(2), extent(3));
+  if (shape.rank() != 2) return std::nullopt;
+  const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(shape[1]))));
+  if (side * side != extent(1) || side < 4) return std::nullopt;
+  return std::pair(side, side);
+}
+
+}  // namespace
+
+plot::Panels confusion_picture(Session& session, const std::string& split) {
+  for (const OutputScores& scores : session.scores(split)) {
+    if (!scores.classes || scores.classes->confusion.empty()) continue;
+    const ClassScores& classes = *scores.classes;
+    plot::Panels panels;
+    panels.title =
+        fmt::format("{} on {}: {:.4g} % of {} right", scores.target, split, 100 * classes.accuracy, scores.rows);
+    panels.numbers = true;
+    panels.scale_label = "% of row";
+    plot::HeatMap map;
+    map.x_label = "predicted";
+    map.y_label = "true";
+    map.width = map.height = classes.classes.size();
+    map.written.assign(classes.confusion.begin(), classes.confusion.end());
+    // Colours are shares of the rows of a class, so that a class of few rows is seen as well.
+    for (std::size_t i = 0; i < classes.confusion.size(); ++i) {
+      const std::uint64_t rows = classes.classes[i / map.width].rows;
+      map.cells.push_back(rows == 0 ? 0 : 100 * static_cast<double>(classes.confusion[i]) / static_cast<double>(rows));
+    }
+    for (const ClassFigures& one : classes.classes) map.columns.push_back(one.name);
+    map.rows = map.columns;
+    panels.maps.push_back(std::move(map));
+    return panels;
+  }
+  throw Error(ErrorKind::input, "plot.confusion",
+              fmt::format("there is no matrix of confusion of the split '{}'", split),
+              "it takes rows, predictions that are finite, and an output whose target is one of at most 1000 classes");
+}
+
+plot::Panels misclassified_picture(Session& session, const std::string& split) {
+  const std::vector<ClassOutput> classes = class_outputs(session.model());
+  const SplitRows rows = predicted_rows(session, split);
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const OutputSpec& output = session.model().outputs[i];
+    const HostTensor* target = rows.find(output.target);
+    if (!classes[i].is_class || target == nullptr) continue;
+    for (const auto& [name, images] : rows.inputs) {
+      const auto size = image_size(images);
+      if (name == output.target || !size) continue;
+      const auto samples = static_cast<std::size_t>(images.shape()[0]);
+      const std::vector<double> pixels = doubles_of(images), truth = doubles_of(*target);
+      const std::span<const float> scores = rows.predictions[i].second.elements<float>();
+      if (!std::all_of(scores.begin(), scores.end(), [](float score) { return std::isfinite(score); }))
+        throw Error(ErrorKind::input, "plot.nothing",
+                    fmt::format("not all predictions of the split '{}' are finite", split));
+      const std::size_t each = scores.size() / samples, wide = truth.size() / samples,
+                        area = size->first * size->second;
+      plot::Panels panels;
+      panels.scale = false;
+      panels.per_row = 8;
+      std::size_t wrong = 0;
+      for (std::size_t row = 0; row < samples; ++row) {
+        const std::size_t right = true_class(std::span(truth).subspan(row * wide, wide), each),
+                          said = classes[i].class_of(scores.subspan(row * each, each));
+        if (right == said || ++wrong > kMostImages) continue;
+        plot::HeatMap map;
+        map.title = fmt::format("{} as {}", classes[i].label(right), classes[i].label(said));
+        map.height = size->first;
+        map.width = size->second;
+        const auto begin = pixels.begin() + static_cast<std::ptrdiff_t>(row * area);
+        map.cells.assign(begin, begin + static_cast<std::ptrdiff_t>(area));
+        panels.maps.push_back(std::move(map));
+      }
+      panels.title = wrong == 0 ? fmt::format("{}: none of {} is wrong", split, samples)
+                                : fmt::format("{}: {} of {} wrong{}", split, wrong, samples,
+                                              wrong > kMostImages ? fmt::format(", the first {}", kMostImages) : "");
+      return panels;
+    }
+  }
+  throw Error(ErrorKind::input, "plot.images", "the model has no images of which an output says the class",
+              "an image is an input of two axes, or of n * n numbers, n from 4 on");
+}
+
+}  // namespace graphrun::cli

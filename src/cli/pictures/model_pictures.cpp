@@ -1,0 +1,82 @@
+#include "cli/pictures/model_pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "cli/results/split_rows.h"
+#include "graphrun/class_outputs.h"
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+// The numbers of a row that are predicted from.
+std::int64_t numbers_a_row(const Model& model) {
+  std::int64_t count = 0;
+  for (const Split& split : model.data.splits) {
+    if (split.columns.empty() || split.samples() == 0) continue;
+    for (const auto& [name, tensor] : split.columns) {
+      const auto answers = [&, known = name](const OutputSpec& output) { return output.target == known; };
+      if (std::none_of(model.outputs.begin(), model.outputs.end(), answers))
+        count += tensor.shape().elements() / tensor.shape()[0];
+    }
+    break;
+  }
+  return count;
+}
+
+// A row of so many numbers is hardly anything else, from 8 by 8 on.
+bool is_image(std::int64_t numbers) {
+  std::int64_t side = 8;
+  while (side * side < numbers) ++side;
+  return side * side == numbers;
+}
+
+}  // namespace
+
+std::vector<std::string> picture_names() {
+  return {"confusion", "misclassified", "predicted", "residuals", "surface", "weights", "histogram"};
+}
+
+std::vector<std::string> pictures_of(const Session& session) {
+  const Model& model = session.model();
+  bool classes = false, numbers = false;
+  const std::vector<ClassOutput> how = class_outputs(model);
+  for (std::size_t i = 0; i < how.size(); ++i) {
+    if (model.outputs[i].target.empty()) continue;
+    (how[i].is_class ? classes : numbers) = true;
+  }
+  std::vector<std::string> names;
+  if (classes) names.emplace_back("confusion");
+  if (classes && is_image(numbers_a_row(model))) names.emplace_back("misclassified");
+  if (numbers_a_row(model) == 2 && !model.outputs.empty()) names.emplace_back("surface");
+  if (numbers) names.insert(names.end(), {"predicted", "residuals"});
+  names.insert(names.end(), {"weights", "histogram"});
+  return names;
+}
+
+std::string telling_split(const Session& session) {
+  for (const char* name : {"test", "validation", "train"}) {
+    if (session.has_split(name)) return name;
+  }
+  return "train";
+}
+
+Picture model_picture(Session& session, std::string_view what, const std::string& split, const std::string& array) {
+  if (what == "weights") return weights_picture(session, array);
+  if (what == "histogram") return histogram_picture(session, array);
+  if (!session.has_split(split)) predicted_rows(session, split);  // tells of the splits there are
+  if (what == "confusion") return confusion_picture(session, split);
+  if (what == "misclassified") return misclassified_picture(session, split);
+  if (what == "predicted") return predicted_picture(session, split);
+  if (what == "residuals") return residuals_picture(session, split);
+  if (what == "surface") return surface_picture(session, split);
+  const std::string near = nearest_name(what, picture_names());
+  throw Error(ErrorKind::input, "plot.what", fmt::format("there is no picture '{}'", what),
+              near.empty() ? fmt::format("there are {}", fmt::join(picture_names(), ", "))
+                           : fmt::format("did you mean {}?", near));
+}
+
+}  // namespace graphrun::cli

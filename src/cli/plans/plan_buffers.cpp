@@ -1,0 +1,108 @@
+#include "cli/plans/plan_buffers.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "cli/command_line/diagnostics.h"
+#include "cli/plans/buffer_table.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/json_writer.h"
+#include "cli/terminal/terminal.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "graphrun/packing.h"
+
+namespace graphrun::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Packed {
+  BlockPacking packing;
+  double seconds = 0;
+  bool fits = true;  // the capacity, where there is one
+};
+
+Packed packed(const BufferTable& table, const Arguments& arguments) {
+  const Interruptible interruptible;
+  const auto start = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  PackingSearch search;
+  search.capacity = arguments.capacity;
+  search.steps = std::numeric_limits<std::uint64_t>::max();
+  search.stop = [&] { return interrupted() || seconds() >= arguments.time_limit; };
+  Packed result{pack_blocks(table.blocks, search), 0, true};
+  result.seconds = seconds();
+  result.fits = !arguments.capacity || result.packing.height <= *arguments.capacity;
+  const std::string fault = check_packing(table.blocks, result.packing);
+  if (!fault.empty()) throw std::logic_error("plan --buffers: " + fault);
+  return result;
+}
+
+std::string as_text(const BufferTable& table, const Packed& packed, const Arguments& arguments) {
+  std::string text = paint(stdout, Style::bold, fmt::format("{} buffers", grouped(table.blocks.size()))) + "\n";
+  const auto line = [&](std::string_view label, std::string_view content) {
+    text += fmt::format("{:<12}  {}\n", label, content);
+  };
+  line("height", human_bytes(packed.packing.height));
+  line("lower bound", human_bytes(packed.packing.lower_bound));
+  line("proven", packed.packing.is_optimal()
+                     ? "optimal"
+                     : fmt::format("at least {} are needed", human_bytes(packed.packing.proven)));
+  if (arguments.capacity)
+    line("capacity", fmt::format("{}: {}", human_bytes(*arguments.capacity), packed.fits ? "fits" : "does not fit"));
+  line("seconds", fmt::format("{:.3f}", packed.seconds));
+  return text;
+}
+
+std::string as_json(const BufferTable& table, const Packed& packed, const Arguments& arguments) {
+  JsonWriter json;
+  json.begin_object().member("buffers", table.blocks.size()).member("height", packed.packing.height);
+  json.member("lower_bound", packed.packing.lower_bound).member("proven", packed.packing.proven);
+  json.member("optimal", packed.packing.is_optimal());
+  if (arguments.capacity) json.member("capacity", *arguments.capacity).member("fits", packed.fits);
+  json.member("seconds", packed.seconds).end_object();
+  return json.text() + "\n";
+}
+
+[[noreturn]] void refuse(const Packed& packed, const Arguments& arguments) {
+  const BlockPacking& packing = packed.packing;
+  if (packing.proven > *arguments.capacity)
+    throw Error(ErrorKind::check, "buffers.capacity",
+                fmt::format("no packing fits {} bytes: at least {} are needed", *arguments.capacity, packing.proven));
+  throw Error(ErrorKind::check, "buffers.capacity",
+              fmt::format("no packing of at most {} bytes was found in {:.3g} s; the best has {}", *arguments.capacity,
+                          packed.seconds, packing.height),
+              "--time-limit gives the search more time");
+}
+
+}  // namespace
+
+int plan_buffers(const Arguments& arguments) {
+  std::optional<OutputFile> file;
+  if (!arguments.output.empty()) {
+    file.emplace(arguments.output, "buffers.write");
+    if (file->is(arguments.buffers))
+      throw Error(ErrorKind::input, "output.input",
+                  fmt::format("--output '{}' is a file that is read", arguments.output),
+                  "an output never takes the place of what the run reads or writes elsewhere");
+  }
+  const BufferTable table = read_buffers(arguments.buffers);
+  const Packed result = packed(table, arguments);
+  if (!result.fits && !interrupted()) refuse(result, arguments);
+  if (file && result.fits) {
+    file->write(as_csv(table, result.packing.offsets));
+    file->commit();
+  }
+  write_results(arguments.csv    ? as_csv(table, result.packing.offsets)
+                : arguments.json ? as_json(table, result, arguments)
+                                 : as_text(table, result, arguments));
+  return interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace graphrun::cli

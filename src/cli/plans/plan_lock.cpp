@@ -1,0 +1,107 @@
+#include "cli/plans/plan_lock.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::string_view kFirstLine = "graphrun plan lock 1";
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// "h.W#7" becomes "h.W".
+std::string without_numbers(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::size_t end = i + 1;
+    if (text[i] == '#') {
+      while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
+    }
+    if (end == i + 1) {
+      result += text[i];
+    } else {
+      i = end - 1;
+    }
+  }
+  return result;
+}
+
+// Lines of one text that the other has not, in order.
+std::vector<std::string_view> missing(const std::vector<std::string_view>& of,
+                                      const std::vector<std::string_view>& in) {
+  std::map<std::string_view, int> there;
+  for (const std::string_view line : in) ++there[line];
+  std::vector<std::string_view> result;
+  for (const std::string_view line : of) {
+    if (--there[line] < 0) result.push_back(line);
+  }
+  return result;
+}
+
+std::string listed(const std::vector<std::string_view>& lines, char sign) {
+  constexpr std::size_t kListed = 40;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kListed, lines.size()); ++i) {
+    std::string_view line = lines[i];
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    text += fmt::format("{} {}\n", sign, printable(line));
+  }
+  if (lines.size() > kListed) text += fmt::format("{} and {} more\n", sign, lines.size() - kListed);
+  return text;
+}
+
+Error bad_lock(const std::string& path, std::string message) {
+  Diagnostic told;
+  told.code = "lock.file";
+  told.file = path;
+  told.message = std::move(message);
+  told.hint = "graphrun plan MODEL.json --lock FILE writes one";
+  return Error(ErrorKind::input, {std::move(told)});
+}
+
+}  // namespace
+
+std::string plan_lock(const Program& program) {
+  return fmt::format("{}\n{}", kFirstLine, without_numbers(to_string(program)));
+}
+
+std::optional<std::string> difference_from_lock(const Program& program, const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw bad_lock(path, "is a folder, not a lock file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file.is_open()) throw bad_lock(path, "cannot be read: " + std::generic_category().message(errno));
+  std::string before(kFirstLine.size(), '\0');  // the rest of what is no lock may have no end
+  file.read(before.data(), static_cast<std::streamsize>(before.size()));
+  if (before != kFirstLine) throw bad_lock(path, fmt::format("is no lock file: expected '{}' first", kFirstLine));
+  before.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  if (file.bad()) throw bad_lock(path, "cannot be read: " + std::generic_category().message(errno));
+  const std::string now = plan_lock(program);
+  if (now == before) return std::nullopt;
+  const std::vector<std::string_view> old_lines = lines_of(before), new_lines = lines_of(now);
+  const std::vector<std::string_view> gone = missing(old_lines, new_lines), added = missing(new_lines, old_lines);
+  if (gone.empty() && added.empty()) return "the same lines in another order\n";
+  return listed(gone, '-') + listed(added, '+');
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,200 @@
+#include "cli/results/results.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "cli/results/budget_lines.h"
+#include "cli/results/score_tables.h"
+#include "cli/terminal/json_writer.h"
+#include "cli/terminal/terminal.h"
+#include "cli/training/profile.h"
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+// Calls f(name, value) for the loss and each metric; a metric that is called loss is the loss.
+template <class F>
+void each_number(const Metrics& metrics, F f) {
+  f("loss", metrics.loss);
+  for (const auto& [name, value] : metrics.values) {
+    if (name != "loss") f(name, value);
+  }
+}
+
+double steps_per_second(const TrainResult& training) {
+  return training.seconds > 0 ? static_cast<double>(training.steps - training.first_step) / training.seconds : 0;
+}
+
+}  // namespace
+
+std::string epochs_text(const TrainResult& training) {
+  return fmt::format("{}{}", training.epochs,
+                     training.cancelled       ? " (interrupted)"
+                     : training.stopped_early ? " (stopped early)"
+                                              : "");
+}
+
+Results evaluated(Session& session, double seconds) {
+  const double until = Profiler::now() + seconds;
+  const auto left = [&] { return until - Profiler::now(); };
+  Results results;
+  results.model = session.model().name;
+  results.executor = session.executor();
+  results.math = name_of(session.program().math);
+  results.seed = session.model().train.seed;
+  const TrainSpec& train = session.model().train;
+  if (train.early_stopping) results.monitor = train.early_stopping->monitor;
+  results.lowers_lr = train.lr_plateau.has_value();
+  for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    if (!session.has_split(kSplits[i])) continue;
+    results.splits[i] = session.evaluate(kSplits[i], left());
+    if (!results.splits[i]) results.left_out.push_back(fmt::format("{} loss", kSplits[i]));
+    results.rows[i] = static_cast<std::uint64_t>(session.model().data.find(kSplits[i])->samples());
+    if (auto scores = session.scores(kSplits[i], left()))
+      results.scores[i] = std::move(*scores);
+    else
+      results.left_out.push_back(fmt::format("{} scores", kSplits[i]));
+  }
+  results.arena_bytes = session.program().arena_bytes;
+  if (BudgetSummary budget = session.fusion().budget; budget.is_changed()) {
+    results.budget_lines = budget_lines(budget, session.program());
+    results.budget = std::move(budget);
+  }
+  results.weights_hash = session.weights_hash(left());
+  if (!results.weights_hash) results.left_out.emplace_back("weights' hash");
+  return results;
+}
+
+std::string as_json(const Results& results) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("model", results.model).member("executor", results.executor).member("math", results.math);
+  json.member("seed", results.seed).key("settings").json(results.settings);
+  const bool is_other = results.splits.back().has_value();
+  for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    if (is_other != (i + 1 == kSplits.size())) continue;
+    json.key(kSplits[i]);
+    if (!results.splits[i]) {
+      json.null();
+      continue;
+    }
+    json.begin_object();
+    each_number(*results.splits[i], [&](std::string_view name, double value) { json.member(name, value); });
+    json.end_object();
+  }
+  json.key("scores").begin_object();
+  for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    if (results.scores[i].empty()) continue;
+    json.key(kSplits[i]).begin_object();
+    for (const OutputScores& scores : results.scores[i]) {
+      json.key(scores.output).begin_object();
+      write_scores(json, scores);
+      json.end_object();
+    }
+    json.end_object();
+  }
+  json.end_object();
+  if (const auto& training = results.training) {
+    json.member("epochs", training->epochs).member("steps", training->steps);
+    json.member("seconds", training->seconds).member("steps_per_second", steps_per_second(*training));
+    json.member("interrupted", training->cancelled);
+    if (!results.monitor.empty()) {
+      json.key("early_stopping").begin_object().member("stopped", training->stopped_early);
+      json.member("monitor", results.monitor);
+      const Best best = training->best.value_or(Best{});
+      json.key("best").begin_object().member("epoch", best.epoch).member("step", best.step);
+      json.member("value", training->best ? best.value : std::nan("")).end_object();
+      json.member("restored", training->restored).end_object();
+    }
+    if (results.lowers_lr) json.member("lr_factor", training->lr_factor);
+    if (training->first_step > 0) json.member("first_step", training->first_step);
+  }
+  json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
+  if (results.budget) write_budget(json.key("budget"), *results.budget);
+  if (results.profile) write_profile(json.key("profile"), *results.profile);
+  json.end_object();
+  return json.text() + "\n";
+}
+
+// A column for each split the model has, a row for the loss, each metric and each score, then the run itself.
+std::string as_text(const Results& results) {
+  std::string text =
+      paint(stdout, Style::bold, fmt::format("{} on {}", printable(results.model), results.executor)) + "\n";
+  std::string head;
+  std::vector<std::pair<std::string, std::string>> rows = {{"rows", ""}};
+  std::size_t column = 0;  // of a split
+  const auto add = [&](const std::string& name, std::string_view cell) {
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& one) { return one.first == name; });
+    if (row == rows.end()) row = rows.insert(rows.end(), {name, ""});
+    if (row->second.size() <= 14 * column)
+      row->second += fmt::format("{:>{}}", cell, 14 * (column + 1) - row->second.size());
+  };
+  for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    if (!results.splits[i]) continue;
+    head += fmt::format("{:>14}", kSplits[i]);
+    add("rows", grouped(results.rows[i]));
+    each_number(*results.splits[i],
+                [&](std::string_view name, double value) { add(std::string(name), fmt::format("{:.6g}", value)); });
+    for (const OutputScores& scores : results.scores[i]) {
+      for (const auto& [name, value] : main_figures(scores)) {
+        add(results.scores[i].size() == 1 ? name : fmt::format("{}.{}", name, printable(scores.output)),
+            std::isnan(value) ? "-" : fmt::format("{:.6g}", value));
+      }
+    }
+    ++column;
+  }
+  std::size_t width = 10;
+  for (const auto& row : rows) width = std::max(width, row.first.size());
+  const auto line = [&](std::string_view label, std::string_view content) {
+    text += fmt::format("{:<{}}  {}\n", label, width, content);
+  };
+  line("", head);
+  for (const auto& [name, numbers] : rows) line(name, numbers);
+  if (const auto& training = results.training) {
+    line("epochs", epochs_text(*training));
+    if (const auto& best = training->best) {
+      line("best epoch", fmt::format("{}: {} {:.6g}{}", best->epoch, results.monitor, best->value,
+                                     training->restored ? ", whose weights these are" : ""));
+    }
+    if (training->lr_factor != 1) line("lr factor", fmt::format("{:.6g}", training->lr_factor));
+    line("steps", training->first_step == 0 ? grouped(training->steps)
+                                            : fmt::format("{} (the first {} before)", grouped(training->steps),
+                                                          grouped(training->first_step)));
+    line("seconds", fmt::format("{:.3f}", training->seconds));
+    line("steps/s", human_rate(steps_per_second(*training)));
+  }
+  line("arena", human_bytes(results.arena_bytes));
+  for (std::size_t i = 0; i < results.budget_lines.size(); ++i) line(i == 0 ? "budget" : "", results.budget_lines[i]);
+  for (std::size_t i = 0; i < results.regions.size(); ++i) line(i == 0 ? "regions" : "", results.regions[i]);
+  if (results.weights_hash) line("weights", *results.weights_hash);
+  if (!results.left_out.empty()) line("left out", fmt::format("{} (interrupted)", fmt::join(results.left_out, ", ")));
+  if (results.profile) text += "\n" + profile_table(*results.profile);
+  return text;
+}
+
+std::string details_text(const Results& results) {
+  std::string text;
+  for (std::size_t i = kSplits.size(); i-- > 0 && text.empty();) {
+    for (const OutputScores& scores : results.scores[i]) text += details_text(scores, kSplits[i]);
+  }
+  return text;
+}
+
+void refuse_non_finite(const Results& results) {
+  for (std::size_t i = 0; i < kSplits.size(); ++i) {
+    if (!results.splits[i]) continue;
+    each_number(*results.splits[i], [&](std::string_view name, double value) {
+      if (std::isfinite(value)) return;
+      throw Error(ErrorKind::run, "run.not_finite",
+                  fmt::format("{} on the {} split is {}, not a finite number", name, kSplits[i], value));
+    });
+  }
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,199 @@
+#include "cli/results/score_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "cli/terminal/terminal.h"
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::size_t kMostColumns = 16;  // of a matrix or a list that a terminal has room for
+constexpr std::size_t kMostMistakes = 10;
+
+std::string figure(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
+}
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Rows class_table(const ClassScores& scores) {
+  Rows rows = {{"class", "rows", "precision", "recall", "f1", "auc", "average precision"}};
+  for (const ClassFigures& one : scores.classes) {
+    rows.push_back({printable(one.name), fmt::format("{}", one.rows), figure(one.precision), figure(one.recall),
+                    figure(one.f1), figure(one.auc), figure(one.average_precision)});
+  }
+  for (const auto& [name, mean] : {std::pair{"macro", scores.macro}, {"micro", scores.micro}})
+    rows.push_back({name, "", figure(mean.precision), figure(mean.recall), figure(mean.f1)});
+  return rows;
+}
+
+Rows confusion_table(const ClassScores& scores) {
+  const std::size_t n = scores.classes.size();
+  Rows rows(1, {""});
+  for (const ClassFigures& one : scores.classes) rows[0].push_back(printable(one.name));
+  for (std::size_t i = 0; i < n; ++i) {
+    rows.push_back({printable(scores.classes[i].name)});
+    for (std::size_t k = 0; k < n; ++k) rows.back().push_back(fmt::format("{}", scores.confusion[i * n + k]));
+  }
+  return rows;
+}
+
+Rows mistakes_table(const ClassScores& scores) {
+  const std::size_t n = scores.classes.size();
+  std::vector<std::tuple<std::uint64_t, std::size_t, std::size_t>> mistakes;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < n; ++k)
+      if (i != k && scores.confusion[i * n + k] > 0) mistakes.emplace_back(scores.confusion[i * n + k], i, k);
+  }
+  std::stable_sort(mistakes.begin(), mistakes.end(), [](auto& a, auto& b) { return std::get<0>(a) > std::get<0>(b); });
+  if (mistakes.size() > kMostMistakes) mistakes.resize(kMostMistakes);
+  Rows rows;
+  for (const auto& [count, is, said] : mistakes)
+    rows.push_back(
+        {printable(scores.classes[is].name), "as " + printable(scores.classes[said].name), fmt::format("{}", count)});
+  return rows;
+}
+
+Rows column_table(const RegressionScores& scores) {
+  Rows rows = {{"column", "r2", "mae", "rmse", "mape", "mean residual"}};
+  const auto add = [&](std::string name, const ColumnScores& one) {
+    rows.push_back({std::move(name), figure(one.r2), figure(one.mae), figure(one.rmse), figure(one.mape),
+                    figure(one.mean_residual)});
+  };
+  for (std::size_t c = 0; c < scores.columns.size(); ++c) add(fmt::format("{}", c), scores.columns[c]);
+  add("mean", scores.mean);
+  return rows;
+}
+
+Rows quantile_table(const RegressionScores& scores) {
+  Rows rows(1, {scores.columns.size() > 1 ? "column" : ""});
+  for (const auto& quantile : scores.columns[0].quantiles)
+    rows[0].push_back(fmt::format("{:g} %", 100 * quantile.first));
+  for (std::size_t c = 0; c < scores.columns.size(); ++c) {
+    rows.push_back({scores.columns.size() > 1 ? fmt::format("{}", c) : ""});
+    for (const auto& quantile : scores.columns[c].quantiles) rows.back().push_back(figure(quantile.second));
+  }
+  return rows;
+}
+
+void write_averages(JsonWriter& json, std::string_view name, const ClassAverages& of) {
+  json.key(name).begin_object();
+  json.member("precision", of.precision).member("recall", of.recall).member("f1", of.f1).end_object();
+}
+
+void write_classes(JsonWriter& json, const ClassScores& scores) {
+  json.member("accuracy", scores.accuracy).member("balanced_accuracy", scores.balanced_accuracy);
+  if (scores.kind == ClassScores::Kind::two) {
+    const ClassFigures& one = scores.classes[1];
+    json.member("positive", one.name).member("precision", one.precision).member("recall", one.recall);
+    json.member("f1", one.f1);
+  }
+  write_averages(json, "macro", scores.macro);
+  write_averages(json, "micro", scores.micro);
+  if (!scores.top.empty()) {
+    json.key("top_k").begin_object();
+    for (const auto& [k, share] : scores.top) json.member(std::to_string(k), share);
+    json.end_object();
+  }
+  json.member("auc", scores.auc).member("average_precision", scores.average_precision);
+  json.member("matthews", scores.matthews).member("log_loss", scores.log_loss);
+  json.objects("classes", scores.classes, [&](const ClassFigures& one) {
+    json.member("class", one.name).member("rows", one.rows).member("predicted", one.predicted);
+    json.member("precision", one.precision).member("recall", one.recall).member("f1", one.f1);
+    json.member("auc", one.auc).member("average_precision", one.average_precision);
+  });
+  if (scores.confusion.empty()) return;
+  const std::size_t n = scores.classes.size();
+  json.key("confusion").begin_array();
+  for (std::size_t i = 0; i < n; ++i)
+    json.value(std::vector<std::uint64_t>(scores.confusion.begin() + static_cast<std::ptrdiff_t>(i * n),
+                                          scores.confusion.begin() + static_cast<std::ptrdiff_t>((i + 1) * n)));
+  json.end_array();
+}
+
+void write_column(JsonWriter& json, const ColumnScores& one) {
+  json.member("r2", one.r2).member("mae", one.mae).member("rmse", one.rmse).member("mape", one.mape);
+  json.member("mean_residual", one.mean_residual);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> main_figures(const OutputScores& scores) {
+  if (scores.regression) {
+    const ColumnScores& mean = scores.regression->mean;
+    return {{"r2", mean.r2},
+            {"mae", mean.mae},
+            {"rmse", mean.rmse},
+            {"mape", mean.mape},
+            {"mean residual", mean.mean_residual}};
+  }
+  const ClassScores& of = *scores.classes;
+  std::vector<std::pair<std::string, double>> figures = {{"accuracy", of.accuracy}};
+  if (of.kind == ClassScores::Kind::two) {
+    const ClassFigures& one = of.classes[1];
+    figures.insert(figures.end(), {{"balanced accuracy", of.balanced_accuracy},
+                                   {"precision", one.precision},
+                                   {"recall", one.recall},
+                                   {"f1", one.f1},
+                                   {"auc", of.auc},
+                                   {"average precision", of.average_precision}});
+  } else {
+    if (of.kind == ClassScores::Kind::several) figures.emplace_back("balanced accuracy", of.balanced_accuracy);
+    figures.insert(
+        figures.end(),
+        {{"precision (macro)", of.macro.precision}, {"recall (macro)", of.macro.recall}, {"f1 (macro)", of.macro.f1}});
+    if (of.kind == ClassScores::Kind::labels) figures.emplace_back("f1 (micro)", of.micro.f1);
+    for (const auto& [k, share] : of.top) figures.emplace_back(fmt::format("among the first {}", k), share);
+    figures.emplace_back("auc (macro)", of.auc);
+  }
+  if (of.kind != ClassScores::Kind::labels) figures.emplace_back("matthews", of.matthews);
+  figures.emplace_back("log loss", of.log_loss);
+  return figures;
+}
+
+std::vector<ScoreTable> details_of(const OutputScores& scores, std::size_t most) {
+  std::vector<ScoreTable> tables;
+  if (const auto& of = scores.classes) {
+    const bool all = of->classes.size() <= most;
+    if (all) tables.push_back({"by class", class_table(*of)});
+    if (of->confusion.empty()) return tables;
+    if (all)
+      tables.push_back({"rows are true, columns predicted", confusion_table(*of)});
+    else
+      tables.push_back({"most often mistaken", mistakes_table(*of)});
+    return tables;
+  }
+  const RegressionScores& of = *scores.regression;
+  if (of.columns.size() > most) return tables;
+  if (of.columns.size() > 1) tables.push_back({"by column", column_table(of)});
+  if (!of.columns[0].quantiles.empty()) tables.push_back({"predicted less true, quantiles", quantile_table(of)});
+  return tables;
+}
+
+std::string details_text(const OutputScores& scores, std::string_view split) {
+  std::string text;
+  for (const ScoreTable& table : details_of(scores, kMostColumns)) {
+    const std::string heading = fmt::format("{}, {}: {}", split, printable(scores.output), table.title);
+    text += "\n" + paint(stdout, Style::bold, heading) + "\n" + text_table(table.rows);
+  }
+  return text;
+}
+
+void write_scores(JsonWriter& json, const OutputScores& scores) {
+  json.member("target", scores.target).member("rows", scores.rows);
+  if (scores.classes) return write_classes(json, *scores.classes);
+  write_column(json, scores.regression->mean);
+  json.objects("columns", scores.regression->columns, [&](const ColumnScores& one) {
+    write_column(json, one);
+    json.key("residual_quantiles").begin_object();
+    for (const auto& [share, value] : one.quantiles) json.member(fmt::format("{:g}", share), value);
+    json.end_object();
+  });
+}
+
+}  // namespace graphrun::cli

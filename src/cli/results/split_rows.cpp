@@ -1,0 +1,59 @@
+#include "cli/results/split_rows.h"
+
+#include <fmt/format.h>
+
+#include "graphrun/elements.h"
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+HostTensor in_original_units(const HostTensor& stored, const Standardization& fitted) {
+  HostTensor original(DType::f64, stored.shape());
+  const std::span<double> to = original.elements<double>();
+  const std::vector<double> from = doubles_of(stored);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const std::size_t column = i % fitted.scale.size();
+    to[i] = off_curve(fitted.curve, from[i] * fitted.scale[column] + fitted.shift[column]);
+  }
+  return original;
+}
+
+}  // namespace
+
+const HostTensor* SplitRows::find(std::string_view input) const {
+  for (const auto& [name, tensor] : inputs) {
+    if (name == input) return &tensor;
+  }
+  return nullptr;
+}
+
+SplitRows predicted_rows(Session& session, const std::string& name) {
+  const DataSet& data = session.model().data;
+  const Split* split = data.find(name);
+  if (split == nullptr) {
+    std::vector<std::string> names;
+    for (const Split& one : data.splits) names.push_back(one.name);
+    throw Error(ErrorKind::input, "plot.split", fmt::format("the model's data have no split '{}'", name),
+                fmt::format("they have {}", fmt::join(names, ", ")));
+  }
+  if (split->columns.empty() || split->samples() == 0)
+    throw Error(ErrorKind::input, "plot.split", fmt::format("the split '{}' has no rows", name));
+  SplitRows rows;
+  for (const auto& [input, column] : split->columns) {
+    const Standardization* fitted = nullptr;
+    for (const Standardization& one : data.standardizations) {
+      if (one.input == input) fitted = &one;
+    }
+    rows.inputs.emplace_back(input, fitted == nullptr ? column : in_original_units(column, *fitted));
+  }
+  rows.predictions = session.predict_all(rows.inputs);
+  return rows;
+}
+
+std::vector<double> doubles_of(const HostTensor& tensor) {
+  return with_elements(tensor,
+                       [](const auto elements) { return std::vector<double>(elements.begin(), elements.end()); });
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,103 @@
+#include "cli/stored_runs/jobs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "cli/terminal/interrupt.h"
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::size_t kKeptMessage = 4096;
+constexpr int kLookEveryMs = 2;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using TemporaryFile = std::unique_ptr<std::FILE, CloseFile>;
+
+[[noreturn]] void refuse_job(const char* what) {
+  throw Error(ErrorKind::run, "sweep.process", fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+TemporaryFile temporary_file() {
+  TemporaryFile file(std::tmpfile());
+  if (file == nullptr) refuse_job("cannot keep what a training says");
+  return file;
+}
+
+pid_t begin(const std::vector<std::string>& words, int errors) {
+  // All that needs memory comes before the fork.
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child < 0) refuse_job("cannot make a process");
+  if (child > 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  const int nobody = ::open("/dev/null", O_RDWR);
+  if (::getppid() == parent && nobody >= 0 && ::dup2(nobody, STDIN_FILENO) >= 0 && ::dup2(nobody, STDOUT_FILENO) >= 0 &&
+      ::dup2(errors, STDERR_FILENO) >= 0)
+    ::execv("/proc/self/exe", arguments.data());
+  ::_exit(127);
+}
+
+std::string kept_of(std::FILE* file) {
+  std::string text(kKeptMessage, '\0');
+  std::rewind(file);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  return text;
+}
+
+}  // namespace
+
+void run_jobs(const std::vector<std::vector<std::string>>& jobs, int at_once,
+              const std::function<void(JobEnd)>& ended) {
+  struct Running {
+    std::size_t job;
+    TemporaryFile errors;
+  };
+  std::map<pid_t, Running> running;
+  const Interruptible interruptible;
+  std::size_t next = 0;
+  bool told = false;  // the jobs, of an interrupt
+  while (true) {
+    while (next < jobs.size() && running.size() < static_cast<std::size_t>(at_once) && !interrupted()) {
+      TemporaryFile errors = temporary_file();
+      const pid_t child = begin(jobs[next], ::fileno(errors.get()));
+      running.emplace(child, Running{next++, std::move(errors)});
+    }
+    if (running.empty()) return;
+    if (interrupted() && !told) {
+      for (const auto& [child, one] : running) ::kill(child, SIGTERM);
+      told = true;
+    }
+    int status = 0;
+    const pid_t child = ::waitpid(-1, &status, WNOHANG);
+    if (child < 0 && errno != EINTR) refuse_job("cannot wait for a training");
+    if (child <= 0) {
+      ::poll(nullptr, 0, kLookEveryMs);
+      continue;
+    }
+    const auto found = running.find(child);
+    if (found == running.end()) continue;
+    JobEnd end{found->second.job, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+               kept_of(found->second.errors.get())};
+    running.erase(found);
+    ended(std::move(end));
+  }
+}
+
+}  // namespace graphrun::cli

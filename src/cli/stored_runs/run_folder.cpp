@@ -1,0 +1,134 @@
+#include "cli/stored_runs/run_folder.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <charconv>
+#include <ctime>
+#include <filesystem>
+#include <thread>
+
+#include "cli/command_line/help.h"
+#include "cli/terminal/json_writer.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "graphrun/run_folder.h"
+
+namespace graphrun::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const fs::path& folder, const std::error_code& error) {
+  throw Error(ErrorKind::input, "runs.folder",
+              fmt::format("cannot make the folder '{}': {}", folder.string(), error.message()));
+}
+
+// The first number that no folder has; others may be looking, too: whoever makes it has it.
+fs::path counted_up(const fs::path& parent) {
+  std::error_code error;
+  int last = 0;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    int number = 0;
+    const auto [rest, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (failed == std::errc() && rest == name.data() + name.size()) last = std::max(last, number);
+  }
+  for (;;) {
+    fs::path folder = parent / fmt::format("{:04}", ++last);
+    if (fs::create_directory(folder, error)) return folder;
+    if (error && error != std::errc::file_exists) refuse(folder, error);
+  }
+}
+
+fs::path named(const fs::path& parent, const std::string& name, bool resumes) {
+  if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
+    throw Error(ErrorKind::input, "runs.name", fmt::format("'{}' is no name for a folder in --run-dir", name));
+  fs::path folder = parent / name;
+  std::error_code error;
+  if (!fs::create_directory(folder, error) && error) refuse(folder, error);
+  const bool is_run = is_run_folder(folder.string());
+  if (is_run && !resumes && read_run(folder.string()).state == RunRecord::State::done)
+    throw Error(ErrorKind::input, "runs.exists", fmt::format("the run '{}' is there already", folder.string()),
+                "another --run-name, or remove that folder; --resume goes on with it");
+  if (!is_run && !fs::is_empty(folder, error))
+    throw Error(ErrorKind::input, "runs.exists", fmt::format("'{}' is there already, and no run", folder.string()),
+                "another --run-name");
+  return folder;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  OutputFile file(path, "runs.write");
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace
+
+RunFolder::RunFolder(Arguments& arguments) : arguments_(arguments) {
+  if (arguments.run_dir.empty()) return;
+  std::error_code error;
+  const fs::path parent(arguments.run_dir);
+  fs::create_directories(parent, error);
+  if (!fs::is_directory(parent, error))
+    refuse(parent, error ? error : std::make_error_code(std::errc::not_a_directory));
+  folder_ =
+      (arguments.run_name.empty() ? counted_up(parent) : named(parent, arguments.run_name, !arguments.resume.empty()))
+          .string();
+  arguments.logs.push_back(file("log.csv"));
+  arguments.hash_weights = true;
+  if (arguments.save_weights.empty()) arguments.save_weights = file("weights.npz");
+  const CheckpointEvery& every = arguments.checkpoint_every;
+  const bool checkpoints = every.epochs > 0 || every.steps > 0 || every.seconds > 0 || arguments.checkpoint_keep ||
+                           !arguments.resume.empty();
+  if (checkpoints && arguments.checkpoint_dir.empty()) arguments.checkpoint_dir = file("checkpoints");
+}
+
+RunFolder::~RunFolder() {
+  std::error_code ignored;
+  if (folder_.empty() || begun_) return;
+  fs::remove(file("checkpoints"), ignored);  // where it is empty
+  fs::remove(folder_, ignored);
+}
+
+std::string RunFolder::file(std::string_view name) const {
+  return (fs::path(folder_) / name).string();
+}
+
+void RunFolder::begin(const Session& session) {
+  if (folder_.empty()) return;
+  std::error_code none;
+  fs::remove(file("result.json"), none);  // of a run whose place this one takes, or that goes on
+  fs::remove(file("changes.json"), none);
+  JsonWriter json;
+  utsname system{};
+  ::uname(&system);
+  std::error_code ignored;
+  json.begin_object().member("command", arguments_.command);
+  json.member("folder", fs::current_path(ignored).string());
+  json.member("started", utc_now());
+  json.member("model_file", session.model().file).member("version", version_text());
+  json.member("system", fmt::format("{} {} {}", system.sysname, system.release, system.machine));
+  json.member("threads", std::thread::hardware_concurrency()).member("executor", session.executor());
+  write_file(file("run.json"), json.end_object().text() + "\n");
+  begun_ = true;
+  if (session.model().canonical) write_file(file("model.json"), session.model().canonical());
+}
+
+void RunFolder::tell_changes(std::string_view changes) const {
+  if (!folder_.empty()) write_file(file("changes.json"), std::string(changes) + "\n");
+}
+
+void RunFolder::end(std::string_view result) const {
+  if (!folder_.empty()) write_file(file("result.json"), result);
+}
+
+}  // namespace graphrun::cli

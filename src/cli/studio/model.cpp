@@ -1,0 +1,153 @@
+#include "cli/studio/model.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "studio/body.h"
+
+namespace graphrun::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t kMostFileBytes = 32 << 20;
+
+bool is_below(const fs::path& path, const fs::path& folder) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error), root = fs::weakly_canonical(folder, error);
+  if (error) return false;
+  return std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end();
+}
+
+bool leads_out(const std::string& name) {
+  const fs::path path(name);
+  return path.is_absolute() || std::any_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
+}
+
+[[noreturn]] void refuse_place(const std::string& name) {
+  throw Error(ErrorKind::input, "studio.outside", fmt::format("'{}' is not in the studio's folder", name),
+              "the studio opens files of the folder of its model, and those that the model named when it was started");
+}
+
+}  // namespace
+
+std::string read_small_file(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error))
+    throw Error(ErrorKind::input, "studio.read", fmt::format("'{}' is no file", path.string()));
+  if (fs::file_size(path, error) > kMostFileBytes)
+    throw Error(ErrorKind::input, "studio.read", fmt::format("'{}' has more than 32 MiB", path.string()));
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file) throw Error(ErrorKind::input, "studio.read", fmt::format("cannot read '{}'", path.string()));
+  return text;
+}
+
+void write_whole_file(const fs::path& path, std::string_view text) {
+  OutputFile file(path.string(), "studio.write");
+  file.write(text);
+  file.commit();
+}
+
+StudioModel::StudioModel(const Arguments& arguments) : given_(arguments) {
+  path_ = given_.model.empty() ? "model.json" : given_.model;
+  const fs::path parent = fs::path(path_).parent_path();
+  folder_ = fs::absolute(parent.empty() ? fs::path(".") : parent).lexically_normal();
+  if (given_.model.empty()) return;
+  text_ = read_small_file(path_);
+  try {
+    for (std::string& text : studio::json_texts(text_)) trusted_.insert(std::move(text));
+  } catch (const Error&) {  // no JSON: the page opens and tells so
+  }
+}
+
+std::string StudioModel::run_dir() const {
+  if (!given_.run_dir.empty()) return given_.run_dir;
+  return (fs::path(path_).parent_path() / "runs").string();
+}
+
+fs::path StudioModel::place(const std::string& name) const {
+  if (name.empty() || leads_out(name) || !is_below(folder_ / name, folder_)) refuse_place(name);
+  return folder_ / name;
+}
+
+void StudioModel::open(const std::string& name) {
+  text_ = read_small_file(place(name));
+  path_ = (fs::path(path_).parent_path() / name).string();
+}
+
+void StudioModel::save(const std::string& name) {
+  if (!name.ends_with(".json"))
+    throw Error(ErrorKind::input, "studio.name", fmt::format("a model file ends with .json, not '{}'", name));
+  write_whole_file(place(name), text_);
+  path_ = (fs::path(path_).parent_path() / name).string();
+}
+
+bool StudioModel::is_saved() const {
+  try {
+    return read_small_file(path_) == text_;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::vector<std::string> StudioModel::files(std::string_view ending) const {
+  constexpr std::size_t kMost = 500;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder_, error), end; !error && it != end && names.size() < kMost;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(ending)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Whatever key it stands at: a text that would be a path out of the folder, or of a link that leads there.
+void StudioModel::refuse_outside() const {
+  for (const std::string& text : studio::json_texts(text_)) {
+    if (trusted_.count(text) != 0) continue;
+    const bool names_a_place = !text.empty() && text.find('\n') == std::string::npos && text.size() < 4096;
+    if (!names_a_place) continue;
+    if (leads_out(text)) refuse_place(text);
+    std::error_code error;
+    if (fs::exists(folder_ / text, error) && !is_below(folder_ / text, folder_)) refuse_place(text);
+  }
+}
+
+Arguments StudioModel::arguments(const char* verb, bool with_data) const {
+  if (with_data) refuse_outside();
+  Arguments made = given_;
+  made.verb = verb;
+  made.model = path_;
+  made.run_dir.clear();
+  made.quiet = true;
+  made.load.text = std::make_shared<std::optional<std::string>>(text_);
+  made.load.piped_weights = std::make_shared<std::optional<std::string>>();
+  return made;
+}
+
+ScratchFolder::ScratchFolder() {
+  std::error_code error;
+  std::string name = (fs::temp_directory_path(error) / "graphrun-studio-XXXXXX").string();
+  if (error || mkdtemp(name.data()) == nullptr)
+    throw Error(ErrorKind::input, "studio.scratch",
+                fmt::format("cannot make a folder for passing files: {}", std::strerror(errno)),
+                "TMPDIR names another place");
+  path_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,378 @@
+#include "cli/studio/routes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <new>
+#include <utility>
+
+#include "cli/command_line/diagnostics.h"
+#include "cli/pictures/model_pictures.h"
+#include "cli/studio/views.h"
+#include "cli/terminal/json_writer.h"
+#include "graphrun/error.h"
+#include "graphrun/executor.h"
+#include "graphrun/show.h"
+#include "graphrun/starting_model.h"
+#include "graphrun/weights.h"
+#include "plot/drawing.h"
+#include "plot/render.h"
+#include "studio/body.h"
+#include "studio/page.h"
+
+namespace graphrun::cli {
+namespace {
+
+using studio::Body;
+using studio::Request;
+using studio::Response;
+using studio::Ticket;
+using Answer = std::optional<Response>;
+
+Response json_response(std::string body) {
+  return {200, "application/json", std::move(body), {}};
+}
+Response svg_response(std::string body) {
+  return {200, "image/svg+xml", std::move(body), {}};
+}
+
+// Whatever f throws becomes an answer, so that the studio goes on.
+template <class F>
+Response attempted(F f) noexcept {
+  try {
+    try {
+      return f();
+    } catch (const Error& error) {
+      return {422, "application/json", error_json(error), {}};
+    } catch (const std::bad_alloc&) {
+      return studio::refusal(503, "out of memory");
+    } catch (const std::exception& bug) {
+      return studio::refusal(500, fmt::format("internal error: {}", bug.what()));
+    }
+  } catch (const std::exception&) {  // no memory to tell it with
+    return {503, "text/plain", {}, {}};
+  }
+}
+
+// In the helper's thread.
+template <class F>
+Answer later(Studio& studio, Ticket ticket, F f) {
+  studio.helper.post([&studio, ticket, f = std::move(f)]() mutable {
+    studio.server.answer(ticket, attempted([&] { return f(*studio.views); }));
+  });
+  return std::nullopt;
+}
+
+// In the training's thread, between two steps.
+template <class F>
+Answer with_session(Studio& studio, Ticket ticket, F f) {
+  studio.training.look([&studio, ticket, f = std::move(f)](Session* session) mutable {
+    studio.server.answer(ticket, attempted([&] {
+                           if (session == nullptr)
+                             throw Error(ErrorKind::input, "studio.idle", "nothing has been trained yet");
+                           return f(*session);
+                         }));
+  });
+  return std::nullopt;
+}
+
+// The weights as they are now, for views that read them from a file; then f in the helper's thread.
+template <class F>
+Answer with_weights(Studio& studio, Ticket ticket, bool needed, F f) {
+  studio.training.look([&studio, ticket, needed, f = std::move(f)](Session* session) mutable {
+    std::string weights = session == nullptr ? "" : studio.scratch.file("weights.npz");
+    const Response saved = attempted([&] {
+      if (session == nullptr && needed)
+        throw Error(ErrorKind::input, "studio.idle",
+                    "nothing has been trained yet: there are no weights to predict with");
+      if (session != nullptr) save_weights(*session, weights);
+      return Response{};
+    });
+    if (saved.status != 200) return studio.server.answer(ticket, saved);
+    studio.helper.post([&studio, ticket, weights = std::move(weights), f = std::move(f)]() mutable {
+      studio.server.answer(ticket, attempted([&] { return f(*studio.views, weights); }));
+    });
+  });
+  return std::nullopt;
+}
+
+// ---- the model
+
+std::string model_json(const Studio& studio) {
+  JsonWriter json;
+  json.begin_object().member("text", studio.model.text()).member("path", studio.model.path());
+  json.member("name", std::filesystem::path(studio.model.path()).filename().string());
+  json.member("folder", studio.model.folder().string()).member("run_dir", studio.model.run_dir());
+  json.member("saved", studio.model.is_saved()).member("models", studio.model.files(".json"));
+  json.member("transforms", help_topics("transforms"))
+      .member("executors", executor_names())
+      .member("executor", studio.model.executor());
+  return json.member("tables", studio.model.files(".csv")).end_object().text();
+}
+
+Answer get_model(Studio& studio, const Request&, Ticket) {
+  return json_response(model_json(studio));
+}
+
+Answer post_open(Studio& studio, const Request& request, Ticket) {
+  studio.model.open(Body(request.body).text("name"));
+  return json_response(model_json(studio));
+}
+
+Answer post_save(Studio& studio, const Request& request, Ticket) {
+  const Body body(request.body);
+  studio.model.set(body.text("text"));
+  studio.model.save(body.text("name"));
+  return json_response(model_json(studio));
+}
+
+Answer post_check(Studio& studio, const Request& request, Ticket ticket) {
+  studio.model.set(Body(request.body).text("text"));
+  return later(studio, ticket, [arguments = studio.model.arguments("check", false)](StudioViews& views) {
+    try {
+      return json_response(views.check(arguments));
+    } catch (const Error& error) {  // the answer to what was asked, not a request that failed
+      return json_response(error_json(error));
+    }
+  });
+}
+
+// A table that was dropped: under a name that is free, so that none is overwritten.
+Answer post_data(Studio& studio, const Request& request, Ticket) {
+  const Body body(request.body);
+  const std::filesystem::path wanted = std::filesystem::path(body.text("name")).filename();
+  if (wanted.extension() != ".csv")
+    throw Error(ErrorKind::input, "studio.table", fmt::format("'{}' is no CSV file", wanted.string()),
+                "other files are read where they lie: name them in the model's \"data\"");
+  const std::string& text = body.text("text");
+  if (text.empty()) throw Error(ErrorKind::input, "studio.table", fmt::format("'{}' is empty", wanted.string()));
+  std::string name = wanted.string();
+  std::error_code error;
+  for (int i = 2; std::filesystem::exists(studio.model.place(name), error); ++i) {
+    if (read_small_file(studio.model.place(name)) == text) break;
+    name = fmt::format("{}-{}.csv", wanted.stem().string(), i);
+  }
+  if (!std::filesystem::exists(studio.model.place(name), error)) write_whole_file(studio.model.place(name), text);
+  JsonWriter json;
+  const std::string heading = text.substr(0, text.find('\n'));
+  return json_response(json.begin_object().member("name", name).member("heading", heading).end_object().text());
+}
+
+Answer post_init(Studio& studio, const Request& request, Ticket) {
+  const Body body(request.body);
+  const std::string& table = body.text("table");
+  const StartingModel made = starting_model(studio.model.place(table).string(), body.text("target"), table);
+  studio.model.set(made.text);
+  JsonWriter json;
+  json.begin_object().member("text", made.text).member("notes", made.notes);
+  return json_response(json.end_object().text());
+}
+
+// ---- the training
+
+Answer post_train(Studio& studio, const Request& request, Ticket) {
+  studio.model.set(Body(request.body).text("text"));
+  Arguments arguments = studio.model.arguments("train", true);
+  arguments.run_dir = studio.model.run_dir();
+  arguments.command = {"graphrun", "train", arguments.model, "--run-dir", arguments.run_dir};
+  if (arguments.session.executor != "cpu") arguments.command.push_back("--executor=" + arguments.session.executor);
+  studio.training.start(arguments);
+  return json_response("{}");
+}
+
+Answer post_control(Studio& studio, const Request& request, Ticket) {
+  using Control = StudioTraining::Control;
+  constexpr std::pair<std::string_view, Control> kActions[] = {{"pause", Control::pause},
+                                                               {"resume", Control::resume},
+                                                               {"step", Control::step},
+                                                               {"stop", Control::stop},
+                                                               {"reset", Control::reset}};
+  const std::string action = Body(request.body).text("action");
+  for (const auto& [name, control] : kActions) {
+    if (name != action) continue;
+    studio.training.control(control);
+    return json_response("{}");
+  }
+  throw Error(ErrorKind::input, "studio.action", fmt::format("there is no action '{}'", action));
+}
+
+// A number of the optimizer, from the next step on.
+Answer post_number(Studio& studio, const Request& request, Ticket ticket) {
+  const Body body(request.body);
+  const std::optional<double> value = body.number("value");
+  if (!value) throw Error(ErrorKind::input, "studio.body", "'value' is no number");
+  return with_session(studio, ticket, [&studio, name = body.text("name"), value = *value](Session&) {
+    studio.training.change(name, value);
+    return json_response("{}");
+  });
+}
+
+Answer get_events(Studio& studio, const Request&, Ticket) {
+  return Response{
+      200, "text/event-stream", "retry: 1000\n\n" + studio::event_text("hello", studio.training.state_json()), {}};
+}
+
+Answer get_picture(Studio& studio, const Request& request, Ticket ticket) {
+  const std::string what(request.argument("what")), split(request.argument("split")), array(request.argument("array"));
+  return with_session(studio, ticket, [=](Session& session) {
+    const Picture picture = model_picture(session, what, split.empty() ? telling_split(session) : split, array);
+    return svg_response(std::visit([](const auto& drawn) { return plot::as_svg(plot::draw(drawn)); }, picture));
+  });
+}
+
+Answer post_predict(Studio& studio, const Request& request, Ticket ticket) {
+  const Body body(request.body);
+  const std::string rows = studio.scratch.file("rows.csv");
+  Arguments arguments = studio.model.arguments("predict", true);
+  arguments.word = rows;
+  arguments.output = studio.scratch.file("predictions.json");
+  arguments.json = true;
+  arguments.probabilities = body.text_or("probabilities", "") == "yes";
+  return with_weights(studio, ticket, true,
+                      [arguments, rows, table = body.text("rows")](StudioViews&, const std::string& weights) mutable {
+                        write_whole_file(rows, table);
+                        arguments.load.weights = weights;
+                        return json_response(StudioViews::predicted(arguments));
+                      });
+}
+
+// ---- what is inside
+
+// The executor that the page asks for: one by its own name, so that no request loads a library by its path.
+void take_executor(Arguments& arguments, std::string_view name) {
+  if (name.empty()) return;
+  const std::vector<std::string> names = executor_names();
+  if (name != arguments.session.executor && std::find(names.begin(), names.end(), name) == names.end())
+    throw Error(ErrorKind::input, "executor.unknown", fmt::format("there is no executor '{}'", name),
+                fmt::format("there is {}", fmt::join(names, ", ")));
+  arguments.session.executor = std::string(name);
+  arguments.session.target.clear();
+}
+
+Answer get_graph_svg(Studio& studio, const Request&, Ticket ticket) {
+  return later(studio, ticket, [](StudioViews& views) { return svg_response(views.graph_svg); });
+}
+
+Answer get_plan(Studio& studio, const Request& request, Ticket ticket) {
+  Arguments arguments = studio.model.arguments("plan", true);
+  take_executor(arguments, request.argument("executor"));
+  return later(studio, ticket, [arguments](StudioViews& views) { return json_response(views.plan(arguments)); });
+}
+
+Answer get_plan_svg(Studio& studio, const Request&, Ticket ticket) {
+  return later(studio, ticket, [](StudioViews& views) { return svg_response(views.plan_svg); });
+}
+
+Answer get_values(Studio& studio, const Request& request, Ticket ticket) {
+  Arguments arguments = studio.model.arguments("show", true);
+  take_executor(arguments, request.argument("executor"));
+  return with_weights(studio, ticket, false, [arguments](StudioViews& views, const std::string& weights) mutable {
+    arguments.load.weights = weights;
+    return json_response(views.values(arguments));
+  });
+}
+
+Answer get_costs(Studio& studio, const Request& request, Ticket ticket) {
+  Arguments arguments = studio.model.arguments("show", true);
+  take_executor(arguments, request.argument("executor"));
+  return with_weights(studio, ticket, false, [arguments](StudioViews&, const std::string& weights) mutable {
+    arguments.load.weights = weights;
+    return json_response(StudioViews::costs(arguments));
+  });
+}
+
+Answer get_value_svg(Studio& studio, const Request& request, Ticket ticket) {
+  const std::string name(request.argument("name"));
+  const bool histogram = request.argument("as") == "histogram";
+  return later(studio, ticket, [=](StudioViews& views) { return svg_response(views.value_svg(name, histogram)); });
+}
+
+Answer post_verify(Studio& studio, const Request& request, Ticket ticket) {
+  Arguments arguments = studio.model.arguments("verify", true);
+  take_executor(arguments, Body(request.body).text_or("executor", ""));
+  return later(studio, ticket, [arguments](StudioViews&) { return json_response(StudioViews::verified(arguments)); });
+}
+
+// ---- what is kept
+
+Answer get_runs(Studio& studio, const Request&, Ticket ticket) {
+  return later(studio, ticket,
+               [folder = studio.model.run_dir()](StudioViews& views) { return json_response(views.runs(folder)); });
+}
+
+// A file of a run, to be kept elsewhere or drawn.
+Answer get_run_file(Studio& studio, const Request& request, Ticket ticket) {
+  const std::string run(request.argument("run")), file(request.argument("file"));
+  constexpr std::string_view kRunFiles[] = {"model.json", "log.csv", "result.json", "weights.npz", "changes.json"};
+  if (std::find(std::begin(kRunFiles), std::end(kRunFiles), file) == std::end(kRunFiles) || run.empty() ||
+      run.find('/') != std::string::npos || run.starts_with('.'))
+    throw Error(ErrorKind::input, "studio.run_file", fmt::format("a run has no file '{}'", file));
+  return later(studio, ticket, [=, folder = studio.model.run_dir()](StudioViews&) {
+    const std::string name = fmt::format("{}-{}", run, file);
+    return Response{
+        200,
+        file.ends_with(".csv") ? "text/csv; charset=utf-8" : "application/octet-stream",
+        read_small_file(std::filesystem::path(folder) / run / file),
+        {{"Content-Disposition", fmt::format("attachment; filename*=UTF-8''{}", studio::percent_encoded(name))}}};
+  });
+}
+
+constexpr StudioRoute kRoutes[] = {{"GET", "/api/model", get_model},         {"POST", "/api/open", post_open},
+                                   {"POST", "/api/save", post_save},         {"POST", "/api/check", post_check},
+                                   {"POST", "/api/data", post_data},         {"POST", "/api/init", post_init},
+                                   {"POST", "/api/train", post_train},       {"POST", "/api/control", post_control},
+                                   {"POST", "/api/number", post_number},     {"GET", "/api/events", get_events},
+                                   {"GET", "/api/picture.svg", get_picture}, {"POST", "/api/predict", post_predict},
+                                   {"GET", "/api/graph.svg", get_graph_svg}, {"GET", "/api/plan", get_plan},
+                                   {"GET", "/api/plan.svg", get_plan_svg},   {"GET", "/api/values", get_values},
+                                   {"GET", "/api/costs", get_costs},         {"GET", "/api/value.svg", get_value_svg},
+                                   {"POST", "/api/verify", post_verify},     {"GET", "/api/runs", get_runs},
+                                   {"GET", "/api/run-file", get_run_file}};
+
+Response page_file(const Request& request) {
+  const std::string_view name = request.path == "/" ? "index.html" : std::string_view(request.path).substr(1);
+  const auto found = std::find_if(studio::kPageFiles.begin(), studio::kPageFiles.end(),
+                                  [&](const studio::PageFile& file) { return file.name == name; });
+  if (found == studio::kPageFiles.end()) return studio::refusal(404, "there is no such page");
+  return {200, std::string(studio::type_of(name)), std::string(found->text), {}};
+}
+
+}  // namespace
+
+std::span<const StudioRoute> studio_routes() {
+  return kRoutes;
+}
+
+Studio::Studio(const Arguments& arguments)
+    : model(arguments),
+      server(arguments.port),
+      views(std::make_unique<StudioViews>()),
+      training([this](std::string_view event, std::string_view json) { server.publish(event, json); }) {
+  // Many stored runs are read before they are asked for.
+  helper.post([this, folder = model.run_dir()] { attempted([&] { return json_response(views->runs(folder)); }); });
+}
+
+Studio::~Studio() = default;
+
+std::optional<studio::Response> Studio::answer(const Request& request, Ticket ticket) {
+  bool is_known = false;
+  std::optional<studio::Response> made;
+  const Response response = attempted([&] {
+    for (const StudioRoute& route : kRoutes) {
+      if (route.path != request.path) continue;
+      is_known = true;
+      if (route.method != request.method) continue;
+      made = route.answer(*this, request, ticket);
+      return made ? *made : Response{};
+    }
+    made = is_known || request.method != "GET" ? studio::refusal(is_known ? 405 : 404, "that is not asked this way")
+                                               : page_file(request);
+    return *made;
+  });
+  if (response.status != 200) return response;
+  return made;
+}
+
+}  // namespace graphrun::cli

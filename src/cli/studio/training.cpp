@@ -1,0 +1,450 @@
+#include "cli/studio/training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <new>
+
+#include "cli/command_line/diagnostics.h"
+#include "cli/command_line/open.h"
+#include "cli/command_line/stored_arguments.h"
+#include "cli/pictures/model_pictures.h"
+#include "cli/results/results.h"
+#include "cli/stored_runs/changed_numbers.h"
+#include "cli/stored_runs/run_folder.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/json_writer.h"
+#include "cli/terminal/output_files.h"
+#include "cli/terminal/terminal.h"
+#include "cli/training/history.h"
+#include "graphrun/error.h"
+#include "graphrun/profile.h"
+#include "graphrun/show.h"
+#include "graphrun/weights.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr double kBetweenMessages = 0.05;  // seconds
+constexpr double kEvaluating = 0.02;       // share of the time that curves of other splits may take
+constexpr std::size_t kMostPoints = 4000;  // of the curves that are kept; then every other one goes
+
+void write_metrics(JsonWriter& json, std::string_view name, const Metrics& metrics) {
+  json.key(name).begin_object().member("loss", metrics.loss);
+  for (const auto& [metric, value] : metrics.values) {
+    if (metric != "loss") json.member(metric, value);
+  }
+  json.end_object();
+}
+
+std::string quoted_word(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=/.,:@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string made = "'";
+  for (const char c : word) made += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return made + "'";
+}
+
+std::string command_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted_word(word);
+  return line;
+}
+
+// What trains the kept model again from the folder in which the studio was started. Flags that say how it runs stay.
+std::string command_of(const Arguments& arguments, const std::string& run) {
+  namespace fs = std::filesystem;
+  const std::string parent = fs::path(arguments.model).parent_path().string();
+  std::vector<std::string> words = {"graphrun", "train",
+                                    run.empty() ? arguments.model : (fs::path(run) / "model.json").string()};
+  if (!run.empty()) {
+    // That of the environment is found again, after the folder of the model.
+    words.insert(words.end(), {"--data-dir", is_given(arguments.load.data_dir) ? arguments.load.data_dir
+                                             : parent.empty()                  ? "."
+                                                                               : parent});
+  }
+  if (arguments.session.executor != "cpu") words.insert(words.end(), {"--executor", arguments.session.executor});
+  if (arguments.session.threads > 0)
+    words.insert(words.end(), {"--threads", fmt::format("{}", arguments.session.threads)});
+  return command_line(words);
+}
+
+}  // namespace
+
+std::string error_json(const Error& error) {
+  JsonWriter json;
+  json.begin_object().member("error", std::string_view(error.what()));
+  json.objects("diagnostics", error.diagnostics(),
+               [&](const Diagnostic& diagnostic) { write_diagnostic(json, "error", diagnostic); });
+  return json.member("more", error.more()).end_object().text();
+}
+
+struct StudioTraining::Impl {
+  explicit Impl(Tell how) : tell(std::move(how)) {}
+
+  Tell tell;
+
+  // What the page is told, by any thread.
+  mutable std::mutex mutex;
+  std::string state = "idle", run, command, result = "null", error = "null", facts = "{}";
+  std::vector<std::pair<std::string, double>> numbers;  // that may be changed, as they are now
+  std::vector<ChangedNumber> changes;
+  std::vector<std::string> points;
+  std::uint64_t stride = 1, seen = 0;  // of the reports that become points
+
+  // For whoever ends it.
+  std::mutex session_mutex;
+  Session* cancellable = nullptr;
+  std::atomic<bool> ends{false};
+
+  // Of the training's thread.
+  std::optional<Session> session;
+  std::optional<Arguments> next;      // asked for while another was under way
+  const RunFolder* folder = nullptr;  // of the training that is under way
+  bool trains = false, paused = false, stops = false, forgets = false;
+  std::uint64_t steps_wanted = 0, steps_done = 0;
+  TrainOptions options;
+  std::string pending;  // points that are not told yet
+  double told_at = 0, began_at = 0, evaluating = 0;
+  double loss_sum = 0;
+  std::uint64_t loss_count = 0, told_step = 0;
+  double told_step_at = 0;
+
+  studio::Worker worker;  // the last member: its thread uses the others
+
+  void set_state(std::string_view name) {
+    {
+      const std::lock_guard lock(mutex);
+      state = name;
+    }
+    tell("state", state_json(false));
+  }
+
+  std::string state_json(bool with_points) const {
+    const std::lock_guard lock(mutex);
+    JsonWriter json;
+    json.begin_object().member("state", state).member("run", run).member("command", command);
+    json.key("facts").json(facts).key("result").json(result).key("error").json(error);
+    json.key("numbers").begin_object();
+    for (const auto& [name, value] : numbers) json.member(name, value);
+    json.end_object().key("changes").json(changes_json(changes));
+    if (with_points) {
+      json.key("points").begin_array();
+      for (const std::string& point : points) json.json(point);
+      json.end_array();
+    }
+    return json.end_object().text();
+  }
+
+  // ---- jobs
+
+  void begin(Arguments arguments) {
+    if (trains) {
+      next = std::move(arguments);
+      stop();
+      return;
+    }
+    run_one(std::move(arguments));
+    while (next && !ends) {
+      Arguments following = std::move(*next);
+      next.reset();
+      run_one(std::move(following));
+    }
+  }
+
+  void stop() {
+    stops = true;
+    paused = false;
+    if (trains && session) session->cancel();
+  }
+
+  void control(Control what) {
+    if (what == Control::reset && !trains) return reset();
+    if (!trains) return;
+    switch (what) {
+      case Control::pause:
+        paused = true;
+        return;
+      case Control::resume:
+        paused = false;
+        options.boundary_every = 0;
+        return set_state("running");
+      case Control::step:
+        steps_wanted = 1;
+        options.boundary_every = 1;  // train() looks at it before each call of the executor
+        paused = false;
+        return;
+      case Control::reset:
+        forgets = true;
+        [[fallthrough]];
+      case Control::stop:
+        return stop();
+    }
+  }
+
+  void reset() {
+    forget_session();
+    forget_told();
+    set_state("idle");
+  }
+
+  void forget_told() {
+    const std::lock_guard lock(mutex);
+    run.clear();
+    command.clear();
+    points.clear();
+    numbers.clear();
+    changes.clear();
+    result = error = "null";
+    facts = "{}";
+    stride = 1;
+    seen = 0;
+  }
+
+  void forget_session() {
+    const std::lock_guard lock(session_mutex);
+    cancellable = nullptr;
+    session.reset();
+  }
+
+  // ---- what is told
+
+  void flush(double now) {
+    told_at = now;
+    if (pending.empty()) return;
+    tell("points", "[" + pending + "]");
+    pending.clear();
+  }
+
+  void change(std::string_view number, double value) {
+    if (!trains || folder == nullptr)
+      throw Error(ErrorKind::input, "studio.idle", "nothing trains: numbers are changed in the model");
+    const ChangedNumber made = change_number(*session, steps_done, number, value);
+    {
+      const std::lock_guard lock(mutex);
+      changes.push_back(made);
+      numbers = changeable_numbers(*session);
+      command = run.empty() ? "" : command_line({"graphrun", "replay", run});
+    }
+    folder->tell_changes(changes_json(changes));
+    tell("state", state_json(false));
+  }
+
+  void report(const Report& report) {
+    const double now = Profiler::now();
+    JsonWriter json;
+    json.begin_object().member("epoch", report.epoch).member("step", report.step).member("loss", report.loss);
+    json.member("seconds", report.seconds).member("steps_per_second", report.steps_per_second);
+    json.member("lr_factor", report.lr_factor);
+    if (report.validation != nullptr) write_metrics(json, "validation", *report.validation);
+    // Curves of what the model does not evaluate by itself, as far as they cost next to nothing.
+    if (evaluating <= kEvaluating * (now - began_at) && !interrupted()) {
+      for (const char* split : {"validation", "test"}) {
+        if (!session->has_split(split) || (report.validation != nullptr && std::string_view(split) == "validation"))
+          continue;
+        if (const std::optional<Metrics> metrics = session->evaluate(split, 1.0)) write_metrics(json, split, *metrics);
+      }
+      evaluating += Profiler::now() - now;
+    }
+    const std::string point = json.end_object().text();
+    {
+      const std::lock_guard lock(mutex);
+      if (seen++ % stride != 0 && report.epoch != report.epochs) return;
+      points.push_back(point);
+      if (points.size() > kMostPoints) {
+        for (std::size_t i = 0; i < points.size() / 2; ++i) points[i] = std::move(points[2 * i]);
+        points.resize(points.size() / 2);
+        stride *= 2;
+      }
+    }
+    pending += (pending.empty() ? "" : ",") + point;
+    if (now - told_at > kBetweenMessages) flush(now);
+  }
+
+  void progress(std::uint64_t step, std::uint64_t steps_of_epoch, double now) {
+    const double rate = now > told_step_at ? static_cast<double>(step - told_step) / (now - told_step_at) : 0;
+    JsonWriter json;
+    json.begin_object()
+        .member("step", step)
+        .member("epoch", static_cast<double>(step) / static_cast<double>(steps_of_epoch));
+    json.member("loss", loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::nan(""));
+    json.member("steps_per_second", rate).end_object();
+    loss_sum = 0;
+    loss_count = 0;
+    told_step = step;
+    told_step_at = now;
+    tell("progress", json.text());
+  }
+
+  void boundary(const Boundary& at) {
+    const double now = Profiler::now();
+    steps_done = at.step;
+    if (ends) {
+      session->cancel();
+      return;
+    }
+    if (steps_wanted > 0 && --steps_wanted == 0) paused = true;
+    if (!paused && now - told_step_at > 0.2) progress(at.step, at.steps_of_epoch, now);
+    worker.serve(false);
+    if (!paused || at.last) return;
+    flush(now);
+    progress(at.step, at.steps_of_epoch, now);
+    set_state("paused");
+    while (paused && !stops && !ends) worker.serve(true);
+    if (stops || ends) session->cancel();
+    told_step_at = Profiler::now();
+  }
+
+  // ---- one training, as train.cpp has it
+
+  void run_one(Arguments arguments) {
+    forget_session();
+    forget_told();
+    paused = stops = forgets = false;
+    steps_wanted = 0;
+    set_state("loading");
+    trains = true;
+    std::string end = "failed";
+    try {
+      end = train(arguments);
+    } catch (const Error& failure) {
+      const std::lock_guard lock(mutex);
+      error = error_json(failure);
+    } catch (const std::bad_alloc&) {
+      const std::lock_guard lock(mutex);
+      error = R"({"error":"out of memory","diagnostics":[],"more":0})";
+    } catch (const std::exception& bug) {
+      const std::lock_guard lock(mutex);
+      error = error_json(Error(ErrorKind::run, "internal", fmt::format("internal error: {}", bug.what())));
+    }
+    {
+      const std::lock_guard lock(session_mutex);
+      cancellable = nullptr;
+    }
+    folder = nullptr;
+    trains = false;
+    flush(Profiler::now());
+    if (forgets) return reset();
+    set_state(end);
+  }
+
+  // A run that cannot be kept is trained all the same.
+  std::optional<std::string> why_not_kept(const Arguments& arguments) {
+    try {
+      Arguments trial = arguments;
+      const RunFolder made_and_removed(trial);
+      return std::nullopt;
+    } catch (const Error& failure) {
+      return failure.diagnostics().front().message;
+    }
+  }
+
+  void tell_facts(const std::optional<std::string>& unkept, const Arguments& arguments, const std::string& made) {
+    const Model& model = session->model();
+    auto changeable = changeable_numbers(*session);
+    JsonWriter json;
+    json.begin_object().member("model", model.name).member("executor", session->executor());
+    json.member("epochs", model.train.epochs).member("arena_bytes", session->program().arena_bytes);
+    json.key("splits").begin_object();
+    for (const Split& split : model.data.splits) json.member(split.name, split.samples());
+    json.end_object().member("metrics", session->metric_names()).member("pictures", pictures_of(*session));
+    std::vector<std::string> warnings = model.data.warnings;
+    if (unkept) warnings.push_back(fmt::format("this run is not kept: {}", *unkept));
+    json.member("warnings", warnings).end_object();
+    const std::lock_guard lock(mutex);
+    facts = json.text();
+    run = made;
+    command = command_of(arguments, made);
+    numbers = std::move(changeable);
+  }
+
+  std::string train(Arguments arguments) {
+    Diagnostics diagnostics(Diagnostics::Format::text, true);
+    const std::optional<std::string> unkept = why_not_kept(arguments);
+    if (unkept) arguments.run_dir.clear();
+    RunFolder own(arguments);
+    OutputFiles outputs(arguments);
+    Model model = read_model(arguments, diagnostics);
+    outputs.refuse_read(model);
+    const std::string settings = training_settings(model);
+    make_changeable(model);
+    Session made = open_session(std::move(model), arguments, diagnostics);
+    {
+      const std::lock_guard lock(session_mutex);
+      session.emplace(std::move(made));
+      cancellable = &*session;
+    }
+    own.begin(*session);
+    folder = &own;
+    tell_facts(unkept, arguments, unkept ? "" : std::filesystem::path(arguments.save_weights).parent_path().string());
+    History history(outputs, *session, arguments.hash_weights, std::nullopt, diagnostics);
+    options = {};
+    options.keep_losses = false;
+    options.hash_weights = arguments.hash_weights;
+    options.on_report = [&](const Report& one) {
+      history.report(one);
+      report(one);
+    };
+    options.on_losses = [&](std::span<const double> losses) {
+      for (const double loss : losses) loss_sum += loss;
+      loss_count += losses.size();
+    };
+    options.on_first_step = [&] {
+      if (ends || stops) session->cancel();
+    };
+    options.on_boundary = [&](const Boundary& at) { boundary(at); };
+    began_at = told_at = told_step_at = Profiler::now();
+    evaluating = 0;
+    told_step = 0;
+    set_state("running");
+    TrainResult training = session->train(options);
+    flush(Profiler::now());
+    history.finish();
+    if (outputs.weights) save_weights(*session, *outputs.weights);
+    constexpr double kAfterInterrupt = 0.05;
+    Results results = ends ? evaluated(*session, kAfterInterrupt) : evaluated(*session);
+    const bool cancelled = training.cancelled;
+    results.training = std::move(training);
+    results.settings = settings;
+    const std::string json = as_json(results);
+    own.end(json);
+    const std::lock_guard lock(mutex);
+    result = json;
+    return cancelled ? "stopped" : "done";
+  }
+};
+
+StudioTraining::StudioTraining(Tell tell) : impl_(std::make_unique<Impl>(std::move(tell))) {}
+
+StudioTraining::~StudioTraining() {
+  impl_->ends = true;
+  {
+    const std::lock_guard lock(impl_->session_mutex);
+    if (impl_->cancellable != nullptr) impl_->cancellable->cancel();
+  }
+  impl_->worker.post([] {});  // wakes one that pauses
+}
+
+void StudioTraining::start(const Arguments& arguments) {
+  impl_->worker.post([impl = impl_.get(), arguments] { impl->begin(arguments); });
+}
+
+void StudioTraining::control(Control what) {
+  impl_->worker.post([impl = impl_.get(), what] { impl->control(what); });
+}
+
+void StudioTraining::look(std::function<void(Session*)> f) {
+  impl_->worker.post([impl = impl_.get(), f = std::move(f)] { f(impl->session ? &*impl->session : nullptr); });
+}
+
+void StudioTraining::change(std::string_view number, double value) {
+  impl_->change(number, value);
+}
+
+std::string StudioTraining::state_json() const {
+  return impl_->state_json(true);
+}
+
+}  // namespace graphrun::cli

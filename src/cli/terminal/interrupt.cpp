@@ -1,0 +1,120 @@
+#include "cli/terminal/interrupt.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
+#include <limits>
+
+#include "cli/command_line/diagnostics.h"
+
+namespace graphrun::cli {
+namespace {
+
+std::atomic<Session*> cancellable{nullptr};
+std::atomic<CheckpointFolder*> snapshots{nullptr};
+std::atomic<bool> looked_for{false};  // by an Interruptible
+std::atomic<bool> asked{false};
+std::atomic<std::int64_t> asked_at{0};  // nanoseconds; 0: never
+int woken = -1;  // an event that a signal sets, so that a wait ends with it whichever thread the signal went to
+static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<CheckpointFolder*>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);  // which a signal handler may call
+  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+}
+
+// Who says it twice means it. The others repeat themselves: a closing terminal hangs up twice, and processor time that
+// is used up is told every second.
+bool is_meant_twice(int signal) {
+  return signal == SIGINT || signal == SIGTERM;
+}
+
+extern "C" void on_interrupt(int signal) {
+  if (CheckpointFolder* const folder = snapshots.load(); folder != nullptr && signal == SIGHUP)
+    return folder->request();
+  Session* session = cancellable.load();
+  if (session == nullptr && !looked_for) _exit(kInterrupted);
+  std::int64_t never = 0;
+  asked_at.compare_exchange_strong(never, now());
+  if (asked.exchange(true)) {
+    if (is_meant_twice(signal)) _exit(kInterrupted);
+    return;
+  }
+  if (session != nullptr) session->cancel();
+  const int saved = errno;
+  const std::uint64_t once = 1;
+  if (write(woken, &once, sizeof once) < 0) errno = saved;  // nobody waits where there is no descriptor
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  if (woken < 0) woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;  // a read or write that was under way goes on
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
+    struct sigaction before {};
+    // What the caller ignores stays ignored: SIGHUP under nohup, SIGINT of a shell's background job.
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+  }
+  // A reader that went away and a file that may not grow are failed writes, not deaths by signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+bool interrupted() {
+  return asked.load();
+}
+
+int interrupt_event() {
+  return woken;
+}
+
+double seconds_since_interrupt() {
+  if (!interrupted()) return -std::numeric_limits<double>::infinity();
+  return static_cast<double>(now() - asked_at) * 1e-9;
+}
+
+void wait_or_interrupt(double seconds) {
+  const double end = Profiler::now() + seconds;
+  while (!interrupted()) {
+    const double left = end - Profiler::now();
+    if (left <= 0) return;
+    timespec timeout{};
+    timeout.tv_sec = static_cast<time_t>(std::floor(left));
+    timeout.tv_nsec = static_cast<long>((left - std::floor(left)) * 1e9);
+    pollfd event{woken, POLLIN, 0};
+    ppoll(&event, 1, &timeout, nullptr);
+  }
+}
+
+Interrupt::Interrupt(Session& session, CheckpointFolder* checkpoints) {
+  snapshots = checkpoints;
+  cancellable = &session;
+}
+
+Interrupt::~Interrupt() {
+  snapshots = nullptr;
+  cancellable = nullptr;
+}
+
+Interruptible::Interruptible() {
+  looked_for = true;
+}
+
+Interruptible::~Interruptible() {
+  looked_for = false;
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,65 @@
+#include "cli/terminal/waiting.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace graphrun::cli {
+
+void Ticker::start(double first, std::function<double()> tick) {
+  tick_ = std::move(tick);
+  try {
+    thread_ = std::thread([this, first] { run(first); });
+  } catch (const std::system_error&) {  // as many threads as there may be: the work goes on without this one
+    return;
+  }
+  // What the start of a thread allocates (a sanitizer's bookkeeping, say) belongs here, not to a step.
+  started_.wait(false);
+}
+
+void Ticker::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Ticker::run(double wait) {
+  started_.store(true);
+  started_.notify_one();
+  std::unique_lock lock(mutex_);
+  while (wait >= 0) {
+    if (wake_.wait_for(lock, std::chrono::duration<double>(wait), [this] { return stopped_; })) return;
+    lock.unlock();
+    wait = tick_();
+    lock.lock();
+  }
+}
+
+Waiting::Waiting(Diagnostics& diagnostics, std::string what) : diagnostics_(diagnostics), what_(std::move(what)) {
+  if (diagnostics.chatty()) ticker_.start(waited_, [this] { return tick(); });
+}
+
+void Waiting::tell(std::string_view what, double done) {
+  const std::lock_guard lock(mutex_);
+  what_ = what;
+  done_ = done;
+}
+
+double Waiting::tick() {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    text = done_ < 0 ? what_ + " ..." : fmt::format("{}: {:.0f} %", what_, 100 * done_);
+  }
+  diagnostics_.note(text);
+  const double wait = until_next_line(waited_);
+  waited_ += wait;
+  return wait;
+}
+
+}  // namespace graphrun::cli

@@ -1,0 +1,54 @@
+#include "cli/training/checkpoints.h"
+
+#include <fmt/format.h>
+
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+
+Checkpoints::Checkpoints(const Arguments& arguments, Diagnostics& diagnostics)
+    : arguments_(arguments), diagnostics_(diagnostics) {
+  if (!arguments.checkpoint_dir.empty())
+    folder_.emplace(arguments.checkpoint_dir, arguments.checkpoint_every, arguments.checkpoint_keep.value_or(3));
+}
+
+void Checkpoints::begin(Session& session) {
+  const std::string& from = arguments_.resume;
+  std::optional<CheckpointInfo> info;
+  if (from.empty()) {
+    if (folder_) folder_->begin(session);
+  } else if (!folder_) {
+    info = load_checkpoint(session, from);
+  } else {
+    info = folder_->resume(session, from == "auto" ? "" : from, [&](const Error& error) {
+      diagnostics_.warn(fmt::format("{}; an older one is looked for", error.diagnostics().front().message));
+    });
+  }
+  if (info)
+    tell(*info, session);
+  else if (!from.empty())
+    diagnostics_.note(fmt::format("'{}' has no checkpoint: the training begins", arguments_.checkpoint_dir));
+}
+
+void Checkpoints::tell(const CheckpointInfo& info, const Session& session) {
+  resumed_ = info.step;
+  diagnostics_.note(fmt::format("going on from '{}': step {}, epoch {} of {}", info.path, info.step, info.epoch,
+                                session.model().train.epochs));
+  if (!info.same_plan)
+    diagnostics_.note(
+        fmt::format("it was written with another plan (executor {}): from here on numbers are rounded as this one does",
+                    info.executor));
+}
+
+void Checkpoints::connect(TrainOptions& options) {
+  if (!folder_) return;
+  folder_->connect(options, [&](const Error& error) {
+    diagnostics_.warn(fmt::format("{}; the training goes on", error.diagnostics().front().message));
+  });
+}
+
+void Checkpoints::finish() {
+  if (folder_) folder_->save();
+}
+
+}  // namespace graphrun::cli

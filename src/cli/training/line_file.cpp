@@ -1,0 +1,45 @@
+#include "cli/training/line_file.h"
+
+#include <string_view>
+#include <utility>
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::size_t kGathered = std::size_t{1} << 15;  // bytes that are written at once
+constexpr std::size_t kLine = std::size_t{1} << 12;      // of many metrics
+
+}  // namespace
+
+LineFile::LineFile(OutputFile* file) : file_(file) {
+  if (file_ != nullptr) lines_.reserve(kGathered + kLine);
+}
+
+void LineFile::end_line() {
+  lines_.push_back('\n');
+  if (lines_.size() >= kGathered) flush();
+}
+
+void LineFile::flush() {
+  if (file_ != nullptr && !failure_ && lines_.size() > 0) {
+    try {
+      file_->write(std::string_view(lines_.data(), lines_.size()));
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+  lines_.clear();
+}
+
+void LineFile::check() const {
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void LineFile::finish() {
+  flush();
+  OutputFile* file = std::exchange(file_, nullptr);
+  check();
+  if (file != nullptr) file->commit();
+}
+
+}  // namespace graphrun::cli

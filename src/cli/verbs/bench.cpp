@@ -1,0 +1,206 @@
+// bench.cpp: the verb `bench`: how long a training step takes, one by one and in a run, and what comes before the
+// first.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "cli/command_line/open.h"
+#include "cli/command_line/verbs.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/terminal.h"
+#include "cli/training/allocations.h"
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr double kSeconds = 2;                 // how long to measure where --steps does not say
+constexpr std::uint64_t kMostSteps = 1000000;  // and how many steps at most
+constexpr std::uint64_t kLeast = 10;           // and at least
+
+// Nearest rank: the smallest value that at least this share of all values does not exceed.
+double percentile(const std::vector<double>& sorted, double share) {
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
+}
+
+struct Figures {
+  double load_seconds = 0;
+  double first_step = 0;              // seconds
+  std::vector<double> steps, sorted;  // seconds each
+  std::uint64_t run_steps = 0;
+  double steps_per_second = 0;  // of a run of many steps
+  std::uint64_t late = 0;
+  std::size_t worst = 0;
+};
+
+// Steps one at a time. The vector has its room already: nothing is allocated between two steps.
+void measure_steps(Session& session, const Arguments& arguments, Figures& figures) {
+  const std::uint64_t most = arguments.steps.value_or(kMostSteps);
+  const double start = Profiler::now();
+  while (figures.steps.size() < most && !interrupted()) {
+    const bool enough = figures.steps.size() >= kLeast && Profiler::now() - start >= kSeconds;
+    if (!arguments.steps && enough) break;
+    if (arguments.idle_gap_ms) wait_or_interrupt(*arguments.idle_gap_ms * 1e-3);
+    if (interrupted()) break;
+    const double before = Profiler::now();
+    session.advance(1);
+    figures.steps.push_back(Profiler::now() - before);
+  }
+}
+
+// As many again in one go; in pieces of a twentieth of a second, so that it can be interrupted, and few when it has
+// been.
+void run_steps(Session& session, Figures& figures) {
+  constexpr double kPieceSeconds = 0.05;
+  const std::uint64_t wanted =
+      interrupted() ? std::min(kLeast, std::uint64_t{figures.steps.size()}) : figures.steps.size();
+  const double alone = std::accumulate(figures.steps.begin(), figures.steps.end(), 0.0);
+  const double fitting = static_cast<double>(figures.steps.size()) * kPieceSeconds / std::max(alone, 1e-9);
+  const auto most = static_cast<std::uint64_t>(std::clamp(fitting, 1.0, 1e15));
+  while (figures.run_steps < wanted) {
+    const std::uint64_t piece = std::min(most, wanted - figures.run_steps);
+    session.advance(piece);
+    figures.run_steps += piece;
+    if (interrupted()) return;
+  }
+}
+
+Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagnostics) {
+  Figures figures;
+  double before = Profiler::now();
+  session.advance(1);
+  figures.first_step = Profiler::now() - before;
+  for (std::uint64_t i = 1; i < arguments.warmup && !interrupted(); ++i) session.advance(1);
+
+  AllocationWatch watch;
+  figures.steps.reserve(arguments.steps.value_or(kMostSteps));
+  if (arguments.assert_no_alloc) watch.arm(session);
+  measure_steps(session, arguments, figures);
+  before = Profiler::now();
+  run_steps(session, figures);
+  figures.steps_per_second = static_cast<double>(figures.run_steps) / (Profiler::now() - before);
+  watch.disarm();
+  if (arguments.assert_no_alloc) tell_allocations(watch, diagnostics);
+
+  figures.worst =
+      static_cast<std::size_t>(std::max_element(figures.steps.begin(), figures.steps.end()) - figures.steps.begin());
+  figures.sorted = figures.steps;
+  std::sort(figures.sorted.begin(), figures.sorted.end());
+  if (arguments.deadline_us) {
+    const double limit = *arguments.deadline_us * 1e-6;
+    figures.late = static_cast<std::uint64_t>(
+        std::count_if(figures.steps.begin(), figures.steps.end(), [&](double step) { return step > limit; }));
+  }
+  return figures;
+}
+
+// The step's number in the training, from 1 on.
+std::uint64_t number_of(const Arguments& arguments, std::size_t index) {
+  return std::max<std::uint64_t>(arguments.warmup, 1) + index + 1;
+}
+
+constexpr std::pair<const char*, double> kShares[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}};
+
+// Calls f(name, seconds) for the parts of the way to the first step's end. The executor's own parts of its load follow
+// it.
+template <class F>
+void each_phase(const Session& session, const Figures& figures, F f) {
+  const SetupTimes& times = session.setup_times();
+  f("read model and data", figures.load_seconds);
+  f("plan", times.plan);
+  f("load", times.load);
+  for (const auto& [name, value] : session.counters()) {
+    if (name.ends_with("_ns")) f("load." + name.substr(0, name.size() - 3), static_cast<double>(value) * 1e-9);
+  }
+  f("write", times.write);
+  f("first step", figures.first_step);
+}
+
+std::string as_json(const Session& session, const Figures& figures, const Arguments& arguments) {
+  JsonWriter json;
+  json.begin_object().member("model", session.model().name).member("executor", session.executor());
+  json.member("math", name_of(session.program().math));
+  json.member("target", session.program().target).member("batch", session.model().graph.batch());
+  json.member("warmup", std::max<std::uint64_t>(arguments.warmup, 1)).member("steps", figures.steps.size());
+  json.member("steps_per_second", figures.steps_per_second);
+  json.key("step_us").begin_object();
+  for (const auto& [name, share] : kShares) json.member(name, percentile(figures.sorted, share) * 1e6);
+  json.member("max", figures.sorted.back() * 1e6);
+  json.member("worst_step", number_of(arguments, figures.worst)).end_object();
+  json.key("start_us").begin_object();
+  each_phase(session, figures, [&](std::string name, double seconds) {
+    std::replace(name.begin(), name.end(), ' ', '_');
+    json.member(name, seconds * 1e6);
+  });
+  json.end_object().member("idle_gap_ms", arguments.idle_gap_ms).member("deadline_us", arguments.deadline_us);
+  json.member("late", figures.late).member("arena_bytes", session.program().arena_bytes);
+  json.member("lower_bound", session.program().lower_bound);
+  json.key("counters").begin_object();
+  for (const auto& [name, value] : session.counters()) json.member(name, value);
+  return json.end_object().end_object().text() + "\n";
+}
+
+std::string as_text(const Session& session, const Figures& figures, const Arguments& arguments) {
+  std::string text =
+      paint(stdout, Style::bold, fmt::format("{} on {}", printable(session.model().name), session.executor())) + "\n";
+  const auto line = [&](std::string_view label, std::string_view content) {
+    text += fmt::format("{:<30}{}\n", label, content);
+  };
+  line("steps/s",
+       fmt::format("{}  ({} steps in a run)", human_rate(figures.steps_per_second), grouped(figures.run_steps)));
+  const std::string gap =
+      arguments.idle_gap_ms ? fmt::format(", each after {} ms of idling", *arguments.idle_gap_ms) : "";
+  text += fmt::format("{} steps one at a time after {} to warm up{}:\n", grouped(figures.steps.size()),
+                      std::max<std::uint64_t>(arguments.warmup, 1), gap);
+  for (const auto& [name, share] : kShares) {
+    line(fmt::format("  {}", name), human_time(percentile(figures.sorted, share)));
+  }
+  line("  max",
+       fmt::format("{}  (step {})", human_time(figures.sorted.back()), grouped(number_of(arguments, figures.worst))));
+  text += "on the way to the first step:\n";
+  each_phase(session, figures, [&](const std::string& name, double seconds) {
+    line((name.starts_with("load.") ? "    " + name.substr(5) : "  " + name), human_time(seconds));
+  });
+  line("arena", human_bytes(session.program().arena_bytes));
+  return text;
+}
+
+int run_bench(const Arguments& arguments, Diagnostics& diagnostics) {
+  double load_seconds = 0;
+  Session session = open_session(arguments, diagnostics, &load_seconds);
+  if (arguments.verbose) describe(session, diagnostics);
+  const Interrupt interrupt(session);
+  Figures figures = measure(session, arguments, diagnostics);
+  figures.load_seconds = load_seconds;
+  if (figures.steps.empty()) return kInterrupted;
+  write_results(arguments.json ? as_json(session, figures, arguments) : as_text(session, figures, arguments));
+  if (figures.late > 0) {
+    throw Error(ErrorKind::check, "check.deadline",
+                fmt::format("--deadline-us: {} of {} steps took longer than {} µs; the worst was step {} with {}",
+                            grouped(figures.late), grouped(figures.steps.size()), *arguments.deadline_us,
+                            number_of(arguments, figures.worst), human_time(figures.sorted.back())));
+  }
+  return interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace
+
+const Verb bench_verb = {
+    "bench",
+    "time",
+    Words::model,
+    "measure how long training steps take",
+    R"(Trains without looking at the loss and measures. Steps per second are those of a run of many steps; p50 to max are of
+steps one at a time, after those that warm up. What comes before the first step's end is told apart. Where --steps
+does not say, it measures for two seconds. With --idle-gap-ms each step comes after a pause, as in a program that has
+to answer now and then; with --deadline-us a step that takes longer is exit code 3.)",
+    R"(graphrun bench model.json
+graphrun bench model.json --executor=cuda --steps=1000 --json
+graphrun bench model.json --idle-gap-ms=5 --deadline-us=200)",
+    run_bench};
+
+}  // namespace graphrun::cli

@@ -1,0 +1,63 @@
+// eval.cpp: the verb `eval`: loss and metrics of saved weights on every split.
+#include "cli/command_line/open.h"
+#include "cli/command_line/verbs.h"
+#include "cli/pictures/report_page.h"
+#include "cli/results/results.h"
+#include "cli/terminal/output_files.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/waiting.h"
+#include "graphrun/error.h"
+#include "graphrun/show.h"
+
+namespace graphrun::cli {
+
+namespace {
+
+int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
+  OutputFiles outputs(arguments);
+  Session session = open_session(arguments, diagnostics, nullptr, &outputs);
+  if (const std::string& stray = session.model().data.stray; !stray.empty()) {
+    throw Error(ErrorKind::input, "weights.split", stray + ": 'test' may hold rows that were trained with",
+                "evaluate with the data and the split of the training, or give new rows a split of their own: "
+                "\"test\": {...}");
+  }
+  if (arguments.verbose) describe(session, diagnostics);
+  Results results = [&] {
+    const Waiting waiting(diagnostics, "evaluating");
+    return evaluated(session);
+  }();
+  if (arguments.json) results.settings = training_settings(session.model());
+  if (outputs.report) {
+    ReportSource source;
+    source.heading = "evaluation";
+    source.graph_text = graph_of(arguments);
+    source.environment = described_environment(arguments.command, session);
+    outputs.report->write(report_page(session, results, source));
+    outputs.report->commit();
+  }
+  write_results(arguments.json ? as_json(results) : as_text(results) + details_text(results));
+  refuse_non_finite(results);
+  return kDone;
+}
+
+}  // namespace
+
+const Verb eval_verb = {
+    "eval",
+    "test",
+    Words::model,
+    "evaluate saved weights on the model's splits",
+    R"(Evaluates loss, metrics and scores of --weights on every split of the model, and trains nothing: for classes
+accuracy, precision, recall, f1, areas under curves, the matrix of confusion; for numbers r2, errors, quantiles of
+residuals (docs/metrics.md). The data are split and
+transformed as when the weights were trained, whatever --seed says; where that cannot be, because the rows or the
+split are others now, the exit code is 2. --data evaluates the labelled rows of another file instead, whose columns
+are named as those of the model's own data; the result has one split, data. With --json, stdout is one object with
+the keys model, executor, math, seed, settings, train, validation, test (or data), scores, arena_bytes,
+weights_hash.)",
+    R"(graphrun train model.json --save-weights model.npz
+graphrun eval model.json --weights model.npz
+graphrun eval model.json --weights model.npz --data held-out.csv)",
+    run_eval};
+
+}  // namespace graphrun::cli

@@ -1,0 +1,143 @@
+// export.cpp: the verbs `export-c`, `export-onnx` and `import-onnx`: models to and from other programs.
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+
+#include "cli/command_line/open.h"
+#include "cli/command_line/verbs.h"
+#include "cli/terminal/terminal.h"
+#include "graphrun/deployment.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "graphrun/weights.h"
+
+namespace graphrun::cli {
+namespace {
+
+// The file of --output, opened before anything is read; stdout without it.
+class ExportFile {
+ public:
+  ExportFile(const Arguments& arguments, std::initializer_list<std::string> read) {
+    if (arguments.output.empty()) return;
+    file_.emplace(arguments.output, "export.write");
+    for (const std::string& path : read) {
+      if (path.empty() || !file_->is(path)) continue;
+      throw Error(ErrorKind::input, "output.input",
+                  fmt::format("--output '{}' is a file that is read", arguments.output),
+                  "an output never takes the place of what the run reads or writes elsewhere");
+    }
+  }
+  void save(Session& session) { save_weights(session, *file_); }
+  void write(std::string_view text) {
+    if (!file_) return write_results(text);
+    file_->write(text);
+    file_->commit();
+  }
+
+ private:
+  std::optional<OutputFile> file_;
+};
+
+// With the weights that are to be exported, on the executor that says what is right.
+Session open_to_export(const Arguments& arguments, Diagnostics& diagnostics) {
+  if (arguments.load.weights.empty() && !is_weights(arguments.model, arguments.load)) {
+    throw Error(ErrorKind::input, "export.weights", fmt::format("{} has no weights", arguments.verb),
+                "--weights names a file of --save-weights, or the model is such a safetensors file");
+  }
+  LoadOptions load = arguments.load;
+  load.predicts = 1;
+  Arguments on_ref = arguments;
+  on_ref.session = {};
+  on_ref.session.executor = "ref";
+  on_ref.session.fuse = false;
+  return open_session(read_model(arguments, load, diagnostics), on_ref, diagnostics);
+}
+
+// What a caller has to do by itself.
+void note_columns(const Deployment& exported, std::string_view where, Diagnostics& diagnostics) {
+  if (exported.columns.empty()) return;
+  diagnostics.note(
+      fmt::format("inputs are columns of a table after what is done to them, which is not exported; {} has "
+                  "the numbers",
+                  where));
+}
+
+int run_export_c(const Arguments& arguments, Diagnostics& diagnostics) {
+  ExportFile file(arguments, {arguments.model, arguments.load.weights});
+  Session session = open_to_export(arguments, diagnostics);
+  const std::string& named = arguments.output.empty() ? session.model().name : arguments.output;
+  const Deployment exported = deployment(session);
+  file.write(c_source(exported, c_name(named)));
+  note_columns(exported, "the comment at the top", diagnostics);
+  return kDone;
+}
+
+int run_export_onnx(const Arguments& arguments, Diagnostics& diagnostics) {
+  ExportFile file(arguments, {arguments.model, arguments.load.weights});
+  Session session = open_to_export(arguments, diagnostics);
+  const Deployment exported = deployment(session, {.rows = 3, .views = false, .examples = 1});
+  file.write(onnx_model(exported));
+  note_columns(exported, "its doc_string", diagnostics);
+  return kDone;
+}
+
+// The text of the model takes the place of the file it would be in.
+int run_import_onnx(const Arguments& arguments, Diagnostics& diagnostics) {
+  if (!arguments.output.ends_with(".safetensors"))
+    throw Error(ErrorKind::input, "usage.flags", "import-onnx needs --output FILE.safetensors",
+                "such a file holds the model with its weights");
+  ExportFile file(arguments, {arguments.word});
+  const ImportedModel imported = import_onnx(arguments.word);
+  LoadOptions load;
+  load.text = std::make_shared<std::optional<std::string>>(imported.text);
+  load.predicts = 1;
+  SessionOptions options;
+  options.executor = "ref";
+  Session session(load_model(arguments.word, load), options);
+  for (const auto& [name, value] : imported.parameters) session.write(name, value);
+  file.save(session);
+  diagnostics.note(fmt::format("wrote {}; graphrun predict {} DATA uses it", arguments.output, arguments.output));
+  return kDone;
+}
+
+}  // namespace
+
+const Verb export_c_verb = {
+    "export-c",
+    "",
+    Words::model,
+    "write a trained model as one C99 file that needs no library",
+    R"(Writes a function that predicts one sample: weights as constants, no allocation, inputs and outputs in the units of
+the data. Names begin with that of the file, or without --output with the model's. Compiled with -DNET_SELF_TEST (of
+net.c) the file has a main() that repeats predictions of graphrun. Needs --weights, or a safetensors file of weights
+as the model, and no data.)",
+    R"(graphrun train model.json --save-weights model.safetensors
+graphrun export-c model.safetensors -o net.c
+cc -std=c99 -DNET_SELF_TEST net.c -lm -o net && ./net)",
+    run_export_c};
+
+const Verb export_onnx_verb = {
+    "export-onnx",
+    "",
+    Words::model,
+    "write a trained model's predictions as an ONNX file",
+    R"(Writes IR version 8, opset 17, with a batch of any size; inputs and outputs are in the units of the data. Needs
+--weights, or a safetensors file of weights as the model, and no data. What ONNX has no node for is listed at once.)",
+    R"(graphrun export-onnx model.safetensors -o net.onnx)",
+    run_export_onnx};
+
+const Verb import_onnx_verb = {
+    "import-onnx",
+    "",
+    Words::onnx,
+    "read a dense network from an ONNX file",
+    R"(Reads dense layers and activations (docs/deployment.md lists the nodes) and writes a safetensors file that holds
+them as a model with its weights, to predict with, or to train on once the model says where its data are. All nodes
+that are not supported are listed at once.)",
+    R"(graphrun import-onnx net.onnx -o model.safetensors
+graphrun show model.safetensors --json > model.json)",
+    run_import_onnx};
+
+}  // namespace graphrun::cli

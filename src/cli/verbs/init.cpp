@@ -1,0 +1,61 @@
+// init.cpp: the verb `init`: a model file to begin with, written from a CSV file.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/command_line/verbs.h"
+#include "cli/terminal/terminal.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "graphrun/starting_model.h"
+
+namespace graphrun::cli {
+namespace {
+
+// The path of the data as a model in the folder of `output` says it.
+std::string source_of(const std::string& csv, const std::string& output) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::absolute(output, error).parent_path();
+  const std::filesystem::path relative =
+      std::filesystem::proximate(std::filesystem::absolute(csv, error), folder, error);
+  return error || relative.empty() ? csv : relative.string();
+}
+
+int run_init(const Arguments& arguments, Diagnostics& diagnostics) {
+  const std::string& path = arguments.output;
+  std::error_code ignored;
+  if (!path.empty() && std::filesystem::is_regular_file(path, ignored)) {
+    throw Error(ErrorKind::input, "init.exists", fmt::format("'{}' is there already", path),
+                "init writes a new file; remove the old one or choose another name");
+  }
+  const StartingModel model =
+      starting_model(arguments.word, arguments.column, source_of(arguments.word, path.empty() ? "model.json" : path));
+  for (const std::string& note : model.notes) diagnostics.note(note);
+  if (path.empty()) {
+    write_results(model.text);
+    return kDone;
+  }
+  OutputFile file(path, "init.write");
+  file.write(model.text);
+  file.commit();
+  diagnostics.note(fmt::format("wrote {}; graphrun {} trains it", path, path));
+  return kDone;
+}
+
+}  // namespace
+
+const Verb init_verb = {
+    "init",
+    "",
+    Words::data,
+    "write a model file to begin with from a CSV file",
+    R"(Looks at a CSV file and writes a model that predicts the column --target from the others: how the file is written
+(separator, decimal comma), which columns are numbers, dates or words, and what takes the place of missing values
+stand in it, to be read and changed. Words as target make a classification. Columns that are left out are named on
+stderr.
+Without --output the model goes to stdout; a file that is there is never overwritten.)",
+    R"(graphrun init houses.csv --target price -o houses.json
+graphrun houses.json)",
+    run_init};
+
+}  // namespace graphrun::cli

@@ -1,0 +1,230 @@
+// plot.cpp: the verb `plot`: curves of logs and pictures of models, on the terminal or as a file.
+#include "plot/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "cli/command_line/open.h"
+#include "cli/command_line/verbs.h"
+#include "cli/pictures/model_pictures.h"
+#include "cli/stored_runs/curves.h"
+#include "cli/terminal/terminal.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "graphrun/run_folder.h"
+
+namespace graphrun::cli {
+namespace {
+
+enum class Form { text, svg, png };
+
+Form form_of(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (path.empty() || extension == ".txt") return Form::text;
+  if (extension == ".svg") return Form::svg;
+  if (extension == ".png") return Form::png;
+  throw Error(ErrorKind::input, "plot.format", fmt::format("'{}' names no format that plot writes", path),
+              "the name ends in .svg, .png or .txt");
+}
+
+// What a log has beside its measures.
+bool is_measure(const std::string& column, const std::string& x) {
+  if (column == x) return false;
+  for (const char* other : {"epoch", "step", "seconds", "steps_per_second", "weights_hash"}) {
+    if (column == other) return false;
+  }
+  return true;
+}
+
+std::vector<std::size_t> columns_to_draw(const Table& table, const std::string& x, const Arguments& arguments) {
+  std::vector<std::size_t> columns;
+  if (!arguments.columns.empty()) {
+    for (const std::string& name : arguments.columns) columns.push_back(find_column(table, name));
+    return columns;
+  }
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (is_measure(table.columns[i], x)) columns.push_back(i);
+  }
+  if (columns.empty()) {
+    throw Error(ErrorKind::input, "plot.columns",
+                fmt::format("'{}' has no column to draw beside {}", table.path, fmt::join(table.columns, ", ")),
+                "--columns names those to draw");
+  }
+  return columns;
+}
+
+// The short names of files, or their paths where two would be the same.
+std::vector<std::string> names_of_runs(const std::vector<std::string>& files) {
+  std::vector<std::string> names;
+  for (const std::string& file : files) names.push_back(std::filesystem::path(file).stem().string());
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? names : files;
+}
+
+// Runs differ in colour; where there are several, their columns differ in dashes.
+plot::Figure figure_of(const Arguments& arguments) {
+  plot::Figure figure;
+  figure.title = arguments.title;
+  figure.x = {arguments.x_column, arguments.log_axes.find('x') != std::string::npos};
+  figure.y.log = arguments.log_axes.find('y') != std::string::npos;
+  const bool several = arguments.files.size() > 1;
+  const std::vector<std::string> runs = names_of_runs(arguments.files);
+  std::vector<std::string> seen;  // columns
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    const Table table = read_table(arguments.files[run]);
+    const std::vector<std::size_t> columns = columns_to_draw(table, arguments.x_column, arguments);
+    std::vector<Points> curves = read_curves(table, find_column(table, arguments.x_column), columns);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string& column = table.columns[columns[i]];
+      const auto known = std::find(seen.begin(), seen.end(), column);
+      const auto place = static_cast<std::size_t>(known - seen.begin());
+      if (known == seen.end()) seen.push_back(column);
+      figure.series.push_back({several ? fmt::format("{} {}", runs[run], column) : column, std::move(curves[i].x),
+                               std::move(curves[i].y), several ? run : place, several ? place : 0});
+    }
+  }
+  if (seen.size() == 1) {
+    figure.y.label = seen[0];
+    for (std::size_t run = 0; several && run < runs.size(); ++run) figure.series[run].name = runs[run];
+  }
+  return figure;
+}
+
+// What a logarithmic axis cannot show is told; so is a curve of which nothing is left.
+void tell_left_out(const plot::Figure& figure, Diagnostics& diagnostics) {
+  std::size_t drawn = 0;
+  for (const plot::Series& series : figure.series) {
+    std::size_t low = 0, unbounded = 0;
+    for (std::size_t i = 0; i < series.x.size(); ++i) {
+      const bool finite = std::isfinite(series.x[i]) && std::isfinite(series.y[i]);
+      const bool outside = (figure.x.log && series.x[i] <= 0) || (figure.y.log && series.y[i] <= 0);
+      if (!finite)
+        ++unbounded;
+      else if (outside)
+        ++low;
+      else
+        ++drawn;
+    }
+    if (low > 0)
+      diagnostics.note(fmt::format("{}: {} of {} points are left out: a logarithmic axis shows what is above 0",
+                                   series.name, low, series.x.size()));
+    if (unbounded > 0)
+      diagnostics.note(fmt::format("{}: {} of {} points are not finite and break the line", series.name, unbounded,
+                                   series.x.size()));
+    if (series.x.empty()) diagnostics.note(fmt::format("{}: there is no value", series.name));
+  }
+  if (drawn == 0) throw Error(ErrorKind::input, "plot.nothing", "there is no point to draw", "see the notes above");
+}
+
+template <class Drawn>
+std::string rendered(const Drawn& figure, Form form, bool to_terminal) {
+  if (form == Form::svg) return plot::as_svg(plot::draw(figure));
+  if (form == Form::png) return plot::as_png(plot::draw(figure));
+  plot::TextOptions options;
+  options.unicode = speaks_utf8();
+  if (to_terminal) {
+    options.columns = terminal_columns(stdout);
+    options.colour = takes_colour(stdout);
+  }
+  return plot::as_text(figure, options);
+}
+
+// A run's folder stands for its log, or for its model with its weights.
+Arguments with_files_of_runs(Arguments arguments) {
+  const bool of_model = !arguments.picture.empty();
+  for (std::string& file : arguments.files) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(file, ignored)) continue;
+    const std::filesystem::path folder(file);
+    if (!is_run_folder(file))
+      throw Error(ErrorKind::input, "plot.folder", fmt::format("'{}' is a folder, and not that of a run", file),
+                  "graphrun train --run-dir makes them");
+    file = (folder / (of_model ? "model.json" : "log.csv")).string();
+    if (of_model && arguments.load.weights.empty()) arguments.load.weights = (folder / "weights.npz").string();
+  }
+  return arguments;
+}
+
+bool is_of_model(const Arguments& arguments) {
+  const std::string extension = std::filesystem::path(arguments.files.front()).extension().string();
+  if (extension == ".npz")
+    throw Error(ErrorKind::input, "plot.model", fmt::format("'{}' is a file of weights", arguments.files.front()),
+                fmt::format("graphrun plot MODEL.json --weights {}", arguments.files.front()));
+  return extension == ".json" || extension == ".safetensors" || !arguments.picture.empty() ||
+         !arguments.load.weights.empty();
+}
+
+Picture picture_of_model(Arguments arguments, Diagnostics& diagnostics) {
+  arguments.model = arguments.files.front();
+  if (arguments.files.size() > 1)
+    throw Error(ErrorKind::input, "plot.model",
+                fmt::format("one model at a time: '{}' was given, then '{}'", arguments.files[0], arguments.files[1]));
+  if (!arguments.columns.empty() || !arguments.log_axes.empty())
+    throw Error(ErrorKind::input, "usage.flags", "--columns and --log go with logs, not with a model");
+  const std::vector<std::string> known = picture_names();
+  if (!arguments.picture.empty() && std::find(known.begin(), known.end(), arguments.picture) == known.end()) {
+    const std::string near = nearest_name(arguments.picture, known);
+    throw Error(
+        ErrorKind::input, "plot.what", fmt::format("there is no picture '{}'", arguments.picture),
+        near.empty() ? fmt::format("there are {}", fmt::join(known, ", ")) : fmt::format("did you mean {}?", near));
+  }
+  if (arguments.load.weights.empty() && !is_weights(arguments.model, arguments.load))
+    throw Error(ErrorKind::input, "usage.no_weights", "pictures of a model need its weights: --weights=FILE.npz",
+                fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));
+  Session session = open_session(arguments, diagnostics);
+  const std::string what = arguments.picture.empty() ? pictures_of(session).front() : arguments.picture;
+  const std::string split = arguments.split.empty() ? telling_split(session) : arguments.split;
+  Picture picture = model_picture(session, what, split, arguments.array);
+  if (!arguments.title.empty()) std::visit([&](auto& drawn) { drawn.title = arguments.title; }, picture);
+  return picture;
+}
+
+int run_plot(const Arguments& given, Diagnostics& diagnostics) {
+  const Arguments arguments = with_files_of_runs(given);
+  const Form form = form_of(arguments.output);
+  std::optional<OutputFile> file;
+  if (!arguments.output.empty()) file.emplace(arguments.output, "plot.write");
+  std::vector<std::string> reads = arguments.files;
+  if (!arguments.load.weights.empty()) reads.push_back(arguments.load.weights);
+  for (const std::string& read : reads) {
+    if (!file || !file->is(read)) continue;
+    throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", arguments.output),
+                "an output never takes the place of what the run reads or writes elsewhere");
+  }
+  const Picture drawn = is_of_model(arguments) ? picture_of_model(arguments, diagnostics) : figure_of(arguments);
+  if (const auto* figure = std::get_if<plot::Figure>(&drawn)) tell_left_out(*figure, diagnostics);
+  const std::string picture = std::visit([&](const auto& any) { return rendered(any, form, !file); }, drawn);
+  if (!file) {
+    write_results(picture);
+    return kDone;
+  }
+  file->write(picture);
+  file->commit();
+  return kDone;
+}
+
+}  // namespace
+
+const Verb plot_verb = {
+    "plot",
+    "",
+    Words::tables,
+    "draw curves of training logs, or how a model does: on the terminal, as SVG or PNG",
+    R"(Reads what train --log wrote, or any CSV file whose first line names its columns, and draws the loss and the other
+measures over the epochs. Of several files each run has a colour of its own and is named by its file. Empty cells are
+skipped. Of a model with its --weights it draws what --what names: for classes the matrix of confusion or the images
+that are taken for others, for numbers what was predicted over what is true or the residuals, the surface over two
+inputs with its contours, a matrix of weights, or the histograms of all. The folder of a run is its log, or with
+--what its model. Without --output the picture is text on stdout: as wide as the terminal, or 80 columns; in ASCII
+where the locale is not UTF-8.)",
+    R"(graphrun train model.json --log run.csv && graphrun plot run.csv
+graphrun plot before.csv after.csv --columns validation_loss --log y -o loss.svg
+graphrun plot model.json --weights model.npz --what confusion -o confusion.svg
+graphrun plot model.json --weights model.npz -o surface.svg)",
+    run_plot};
+
+}  // namespace graphrun::cli

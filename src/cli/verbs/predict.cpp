@@ -1,0 +1,290 @@
+// predict.cpp: the verb `predict`: the outputs of a trained model for the rows of a file, as CSV on stdout.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command_line/open.h"
+#include "cli/command_line/verbs.h"
+#include "cli/terminal/csv_cell.h"
+#include "cli/terminal/terminal.h"
+#include "graphrun/class_outputs.h"
+#include "graphrun/elements.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+
+namespace graphrun::cli {
+namespace {
+
+// An output of some rows in the units of the model, how they become those of its target, and what classes they say.
+struct Output {
+  std::string name, target;
+  HostTensor values;
+  std::optional<Standardization> units;
+  ClassOutput classes;
+  bool says_label = false;
+  bool is_probability = false;  // made of logits
+};
+using Outputs = std::vector<Output>;
+
+// The units of the outputs' targets, taken from the model: f32 cannot hold them where the deviation is small beside the
+// mean, as of times.
+std::vector<std::optional<Standardization>> take_units(Model& model) {
+  std::vector<std::optional<Standardization>> units;
+  std::vector<Standardization>& all = model.data.standardizations;
+  const auto is_of = [](const std::string& input) {
+    return [&](const Standardization& s) { return s.input == input; };
+  };
+  for (const OutputSpec& output : model.outputs) {
+    const auto found = std::find_if(all.begin(), all.end(), is_of(output.target));
+    units.push_back(found == all.end() ? std::nullopt : std::optional(*found));
+  }
+  for (const OutputSpec& output : model.outputs) std::erase_if(all, is_of(output.target));
+  return units;
+}
+
+// Calls f with the number in original units: an f32 where that is as fine as a millionth of the deviation.
+template <class F>
+void in_units(double value, double shift, double scale, Curve curve, F f) {
+  const double original = off_curve(curve, value * scale + shift);
+  const auto narrow = static_cast<float>(original);
+  const float next = std::nextafter(std::abs(narrow), std::numeric_limits<float>::infinity());
+  const double deviation = curve == Curve::none ? std::abs(scale) : std::abs(scale * original);
+  if (static_cast<double>(next - std::abs(narrow)) <= deviation * 0x1p-20)
+    f(narrow);
+  else
+    f(original);
+}
+
+// Elements of one row.
+std::size_t width_of(const HostTensor& tensor) {
+  const std::int64_t rows = tensor.shape()[0];
+  return rows == 0 ? 0 : static_cast<std::size_t>(tensor.shape().elements() / rows);
+}
+
+// Logits that became probabilities are called so, where no other output is.
+std::string number_name(const Output& output, const Outputs& all) {
+  const auto is_taken = [](const Output& other) { return other.name == "probability" || other.is_probability; };
+  return output.is_probability && std::count_if(all.begin(), all.end(), is_taken) == 1 ? "probability" : output.name;
+}
+
+// Kept columns, then the labels, then the numbers; an output of several numbers a row is so many columns: "logits.0",
+// or "logits.setosa" where its classes have words.
+std::vector<std::string> columns_of(const Outputs& outputs, const std::vector<std::string>& keep) {
+  std::vector<std::string> names = keep;
+  for (const Output& output : outputs) {
+    if (output.says_label) names.push_back(output.target);
+  }
+  for (const Output& output : outputs) {
+    const std::size_t width = width_of(output.values);
+    for (std::size_t i = 0; i < width; ++i)
+      names.push_back(width == 1 ? number_name(output, outputs)
+                                 : fmt::format("{}.{}", number_name(output, outputs), output.classes.label(i)));
+  }
+  return names;
+}
+
+// Calls f(text) for the labels of one row.
+template <class F>
+void each_label(const Outputs& outputs, std::size_t row, F f) {
+  for (const Output& output : outputs) {
+    if (!output.says_label) continue;
+    const std::size_t width = width_of(output.values);
+    const auto numbers = output.values.elements<float>().subspan(row * width, width);
+    f(output.classes.label(output.classes.class_of(numbers)));
+  }
+}
+
+// Calls f(number) for the elements of one row of one output.
+template <class F>
+void each_number(const Output& output, std::size_t row, F f) {
+  const HostTensor& tensor = output.values;
+  with_elements(tensor, [&](const auto elements) {
+    const std::size_t width = width_of(tensor);
+    for (std::size_t i = 0; i < width; ++i) {
+      const auto x = elements[row * width + i];
+      if (!output.units) {
+        f(x);
+        continue;
+      }
+      const std::size_t column = i % output.units->scale.size();
+      in_units(static_cast<double>(x), output.units->shift[column], output.units->scale[column], output.units->curve,
+               f);
+    }
+  });
+}
+
+// Where predictions go: stdout, or a file that takes its place when all is there.
+class Destination {
+ public:
+  explicit Destination(const std::string& path) {
+    if (!path.empty()) file_.emplace(path, "predict.write");
+  }
+  void refuse(const std::string& input) const {
+    if (file_ && file_->is(input))
+      throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", file_->path()));
+  }
+  void write(std::string_view text) {
+    if (file_)
+      file_->write(text);
+    else
+      write_results(text);
+  }
+  void finish() {
+    if (file_) file_->commit();
+  }
+
+ private:
+  std::optional<OutputFile> file_;
+};
+
+class Predictions {
+ public:
+  Predictions(Session& session, const Arguments& arguments, std::vector<std::optional<Standardization>> units)
+      : session_(session), arguments_(arguments), units_(std::move(units)), classes_(class_outputs(session.model())) {
+    const bool any = std::any_of(classes_.begin(), classes_.end(), [](const ClassOutput& one) { return one.is_class; });
+    if (!any && (arguments.labels || arguments.probabilities)) {
+      throw Error(ErrorKind::input, "predict.classes",
+                  fmt::format("{}: no output of the model has a target that is classes",
+                              arguments.labels ? "--labels" : "--probabilities"),
+                  "such a target is made of words, or compared by a cross-entropy");
+    }
+  }
+
+  Outputs of(const InputRows& rows) {
+    Outputs outputs;
+    for (auto& [name, values] : session_.predict_all(rows.inputs)) {
+      const std::size_t i = outputs.size();
+      const bool says_label = classes_[i].is_class && (arguments_.labels || !classes_[i].words.empty());
+      outputs.push_back(
+          {name, session_.model().outputs[i].target, std::move(values), units_[i], classes_[i], says_label});
+      Output& output = outputs.back();
+      if (!arguments_.probabilities || !output.classes.is_class) continue;
+      output.is_probability = output.classes.numbers != ClassOutput::Numbers::plain;
+      const std::size_t width = width_of(output.values);
+      const std::span<float> numbers = output.values.elements<float>();
+      for (std::size_t at = 0; width > 0 && at < numbers.size(); at += width)
+        output.classes.to_probabilities(numbers.subspan(at, width));
+      // The label of a probability is that of its logits: the half, where one is all there is.
+      if (width == 1) output.classes.numbers = ClassOutput::Numbers::plain;
+    }
+    return outputs;
+  }
+
+  const std::vector<std::string>& keep() const { return arguments_.keep; }
+
+ private:
+  Session& session_;
+  const Arguments& arguments_;
+  std::vector<std::optional<Standardization>> units_;
+  std::vector<ClassOutput> classes_;
+};
+
+std::string as_csv(const Outputs& outputs, const InputRows& rows) {
+  std::string text;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows.rows()); ++row) {
+    bool is_first = true;
+    const auto add_cell = [&](const std::string& cell) {
+      if (!is_first) text += ',';
+      is_first = false;
+      text += cell;
+    };
+    for (const std::vector<std::string>& column : rows.kept) add_cell(csv_cell(column[row]));
+    each_label(outputs, row, [&](const std::string& label) { add_cell(csv_cell(label)); });
+    for (const Output& output : outputs)
+      each_number(output, row, [&](auto x) { add_cell(fmt::format("{}", unsigned_nan(x))); });
+    text += '\n';
+  }
+  return text;
+}
+
+void add_rows(JsonWriter& json, const Outputs& outputs, const InputRows& rows) {
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows.rows()); ++row) {
+    json.begin_array();
+    for (const std::vector<std::string>& column : rows.kept) json.value(column[row]);
+    each_label(outputs, row, [&](const std::string& label) { json.value(label); });
+    for (const Output& output : outputs) each_number(output, row, [&](auto x) { json.value(x); });
+    json.end_array();
+  }
+}
+
+// Rows as they come: those of a pipe are answered before more are waited for.
+void print_csv(InputReader& reader, InputRows rows, Predictions& predictions, Destination& to) {
+  bool has_header = false;
+  for (std::optional<InputRows> next = std::move(rows); next; next = reader.next()) {
+    const Outputs outputs = predictions.of(*next);
+    std::string text;
+    if (!has_header) {
+      std::vector<std::string> names = columns_of(outputs, predictions.keep());
+      for (std::string& name : names) name = csv_cell(name);
+      text = fmt::format("{}\n", fmt::join(names, ","));
+    }
+    has_header = true;
+    to.write(text + as_csv(outputs, *next));
+  }
+}
+
+void print_json(InputReader& reader, InputRows rows, Session& session, Predictions& predictions, Destination& to) {
+  JsonWriter json, lines;
+  std::int64_t count = 0;
+  std::vector<std::string> names;
+  lines.begin_array();
+  for (std::optional<InputRows> next = std::move(rows); next; next = reader.next()) {
+    const Outputs outputs = predictions.of(*next);
+    if (count == 0) names = columns_of(outputs, predictions.keep());
+    count += next->rows();
+    add_rows(lines, outputs, *next);
+  }
+  lines.end_array();
+  json.begin_object().member("model", session.model().name).member("executor", session.executor());
+  json.member("math", name_of(session.program().math));
+  json.member("rows", count).member("columns", names).key("predictions").json(lines.text()).end_object();
+  to.write(json.text() + "\n");
+}
+
+int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
+  Destination to(arguments.output);
+  for (const std::string& read : {arguments.model, arguments.word, arguments.load.weights}) to.refuse(read);
+  InputReader reader(arguments.model, arguments.word, arguments.load, {arguments.load.format, arguments.keep});
+  InputRows first = *reader.next();
+  LoadOptions load = arguments.load;
+  load.predicts = reader.streams() ? std::max<std::int64_t>(first.rows(), 1024) : first.rows();
+  Model model = read_model(arguments, load, diagnostics);
+  std::vector<std::optional<Standardization>> units = take_units(model);
+  Session session = open_session(std::move(model), arguments, diagnostics);
+  Predictions predictions(session, arguments, std::move(units));
+  if (arguments.json)
+    print_json(reader, std::move(first), session, predictions, to);
+  else
+    print_csv(reader, std::move(first), predictions, to);
+  to.finish();
+  return kDone;
+}
+
+}  // namespace
+
+const Verb predict_verb = {
+    "predict",
+    "",
+    Words::model_and_data,
+    "print what the model says of the rows of a file, as CSV",
+    R"(Reads the rows of a CSV, JSON, NPY, NPZ or IDX file ("-" is stdin) and prints the model's outputs for each as CSV,
+in the units of the targets; of classes that are words the word, too. Columns are found by name: as the model names
+those of its table, or x0, x1, ... for an array x of several numbers a row; other columns are not looked at. JSON
+is an array of objects, or one a line. An NPY or IDX file is the model's one input, an NPZ file has inputs by name.
+Rows of a pipe of CSV or JSON lines are answered as they come. A row's outputs depend on that row alone. Needs
+--weights, or a safetensors file of weights as the model, and none of the model's own data. With --json, stdout is
+one object with the keys model, executor, math, rows, columns, predictions.)",
+    R"(graphrun train model.json --save-weights model.safetensors
+graphrun predict model.safetensors new.csv > predictions.csv
+tail -f log.csv | graphrun predict model.json - --weights model.npz --keep time)",
+    run_predict};
+
+}  // namespace graphrun::cli

@@ -1,0 +1,205 @@
+// replay.cpp: the verb `replay`: a stored run once more, beside what it has left.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "cli/command_line/help.h"
+#include "cli/command_line/open.h"
+#include "cli/command_line/stored_arguments.h"
+#include "cli/command_line/verbs.h"
+#include "cli/stored_runs/changed_numbers.h"
+#include "cli/stored_runs/stored_log.h"
+#include "cli/terminal/json_writer.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
+#include "graphrun/elements.h"
+#include "graphrun/error.h"
+#include "graphrun/run_folder.h"
+
+namespace graphrun::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct StoredRun {
+  std::string folder;
+  RunOrigin origin;
+  RunRecord record;
+  std::vector<ChangedNumber> changes;  // made while it trained
+  std::vector<StoredRow> rows;         // of its log; none where it has none
+  std::optional<std::string> hash;     // of the weights at its end, where it reached that
+};
+
+StoredRun stored_run(const Arguments& arguments) {
+  if (arguments.names.size() != 1 || !is_run_folder(arguments.names[0]))
+    throw Error(ErrorKind::input, "replay.run",
+                fmt::format("'{}' is not the folder of a run", fmt::join(arguments.names, " ")),
+                "replay takes the folder of one run, as `train --run-dir` makes them: graphrun replay runs/0001");
+  StoredRun run{arguments.names[0],
+                read_origin(arguments.names[0]),
+                read_run(arguments.names[0]),
+                read_changes(arguments.names[0]),
+                {},
+                {}};
+  std::error_code ignored;
+  const fs::path folder(run.folder);
+  if (!fs::exists(folder / "model.json", ignored))
+    throw Error(ErrorKind::input, "replay.model", fmt::format("the run '{}' has no model.json", run.folder));
+  const std::string log = (folder / "log.csv").string();
+  if (fs::exists(log, ignored)) run.rows = stored_log(log);
+  if (run.record.state == RunRecord::State::done) {
+    if (const RunRecord::Entry* hash = run.record.find("weights_hash")) run.hash = hash->text;
+  }
+  if (run.rows.empty() && !run.hash)
+    throw Error(ErrorKind::input, "replay.nothing",
+                fmt::format("the run '{}' has left nothing to compare with: no log and no result", run.folder));
+  return run;
+}
+
+// Where the two part first.
+struct ReplayDifference {
+  std::uint64_t step = 0;
+  std::string epoch, what, was, now;
+};
+
+class Comparison {
+ public:
+  explicit Comparison(const StoredRun& run) : run_(run) {}
+
+  bool wants_hashes() const { return !run_.rows.empty() && !run_.rows.front().weights.empty(); }
+  // False: there is nothing more to learn from going on.
+  bool see(const Report& report) {
+    const bool listed = next_ < run_.rows.size();
+    if (listed && run_.rows[next_].step == report.step) {
+      const StoredRow& row = run_.rows[next_++];
+      look(row, "loss", row.loss, fmt::format("{}", report.loss));
+      if (report.weights) look(row, "weights_hash", row.weights, fmt::format("{:016x}", *report.weights));
+    } else if (listed && run_.rows[next_].step < report.step) {
+      look(run_.rows[next_], "report", "there", "not there");
+    }
+    const bool to_the_end = run_.record.state == RunRecord::State::done;
+    return !found_ && (to_the_end || next_ < run_.rows.size());
+  }
+  void see_end(const std::string& hash) {
+    if (found_) return;
+    if (next_ < run_.rows.size()) return look(run_.rows[next_], "report", "there", "not there");
+    if (run_.hash && *run_.hash != hash) found_ = ReplayDifference{0, "", "weights_hash", *run_.hash, hash};
+  }
+
+  std::size_t reports() const { return next_; }
+  const std::optional<ReplayDifference>& found() const { return found_; }
+
+ private:
+  void look(const StoredRow& row, std::string_view what, const std::string& was, const std::string& now) {
+    if (!found_ && was != now) found_ = ReplayDifference{row.step, row.epoch, std::string(what), was, now};
+  }
+
+  const StoredRun& run_;
+  std::size_t next_ = 0;  // of the rows
+  std::optional<ReplayDifference> found_;
+};
+
+std::string as_json(const StoredRun& run, const Comparison& comparison, const std::string& hash) {
+  JsonWriter json;
+  json.begin_object().member("run", run.folder).member("reports", comparison.reports());
+  json.member("same", !comparison.found()).key("difference");
+  if (const std::optional<ReplayDifference>& found = comparison.found()) {
+    json.begin_object().member("step", found->step).member("what", found->what);
+    json.member("was", found->was).member("now", found->now).end_object();
+  } else {
+    json.null();
+  }
+  return json.member("weights_hash", hash).end_object().text() + "\n";
+}
+
+[[noreturn]] void refuse(const StoredRun& run, const ReplayDifference& found) {
+  const std::string place =
+      found.step == 0 ? "at the end" : fmt::format("after step {} (epoch {})", found.step, found.epoch);
+  std::string hint = "other data, another machine, or --executor=cuda with --math=fast give other bits";
+  if (run.origin.version != version_text())
+    hint = fmt::format("it was run by {}, this is {}", run.origin.version, version_text());
+  throw Error(ErrorKind::check, "replay.differs",
+              fmt::format("'{}' and its repetition part {}: {} was {}, now {}", run.folder, place, found.what,
+                          found.was, found.now),
+              hint);
+}
+
+// The numbers that were changed while the run trained, changed after the same steps.
+class Changes {
+ public:
+  Changes(const std::vector<ChangedNumber>& changes, Session& session, TrainOptions& options)
+      : changes_(changes), session_(session), options_(options) {
+    if (changes_.empty()) return;
+    options_.on_boundary = [this](const Boundary& at) { make(at); };
+    options_.boundary_every = changes_.front().step;
+  }
+
+ private:
+  void make(const Boundary& at) {
+    while (next_ < changes_.size() && changes_[next_].step <= at.step && !at.last) {
+      const ChangedNumber& change = changes_[next_++];
+      change_number(session_, at.step, change.name, change.to);
+    }
+    options_.boundary_every = next_ < changes_.size() ? changes_[next_].step : 0;
+  }
+
+  const std::vector<ChangedNumber>& changes_;
+  std::size_t next_ = 0;
+  Session& session_;
+  TrainOptions& options_;
+};
+
+int run_replay(const Arguments& given, Diagnostics& diagnostics) {
+  const StoredRun run = stored_run(given);
+  const Arguments arguments = stored_arguments(run.folder, run.origin);
+  Model model = read_model(arguments, diagnostics);
+  if (!run.changes.empty()) make_changeable(model);
+  Session session = open_session(std::move(model), arguments, diagnostics);
+  Comparison comparison(run);
+  {
+    Progress progress(diagnostics.chatty(), session);
+    TrainOptions options;
+    options.keep_losses = false;
+    options.hash_weights = comparison.wants_hashes();
+    options.watch_every = arguments.watch_every;
+    options.on_report = [&](const Report& report) {
+      progress.report(report);
+      if (!comparison.see(report)) session.cancel();
+    };
+    const Changes changes(run.changes, session, options);
+    const TrainResult result = session.train(options);
+    if (!result.cancelled) comparison.see_end(session.weights_hash());
+  }
+  const std::string hash = session.weights_hash();
+  if (given.json) {
+    write_results(as_json(run, comparison, hash));
+  } else if (!comparison.found()) {
+    write_results(fmt::format("{}: the same after {} report{}{}, weights {}\n", printable(run.folder),
+                              comparison.reports(), comparison.reports() == 1 ? "" : "s",
+                              run.hash ? " and at the end" : "", hash));
+  }
+  if (comparison.found()) refuse(run, *comparison.found());
+  return kDone;
+}
+
+}  // namespace
+
+const Verb replay_verb = {
+    "replay",
+    "",
+    Words::folders,
+    "repeat a stored run and compare the weights",
+    R"(Trains once more what a run stored by `train --run-dir` trained: with the model that it kept, its own command line
+and data, from the beginning. After each report of its log, loss and hash of the weights are compared, and the hash at
+the end. Numbers that were changed in the studio while it trained are changed after the same steps. The exit code is 3
+where they part, and the message says after which step; a run that was interrupted is compared up to its last report.
+Nothing is written. With --json, stdout is one object with the keys run, reports, same, difference, weights_hash.)",
+    R"(graphrun train model.json --run-dir runs
+graphrun replay runs/0001)",
+    run_replay};
+
+}  // namespace graphrun::cli

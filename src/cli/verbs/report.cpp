@@ -1,0 +1,100 @@
+// report.cpp: the verb `report`: the page of a stored run.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cli/command_line/open.h"
+#include "cli/command_line/stored_arguments.h"
+#include "cli/command_line/verbs.h"
+#include "cli/pictures/report_page.h"
+#include "cli/results/results.h"
+#include "cli/stored_runs/loss_curves.h"
+#include "cli/terminal/terminal.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "graphrun/run_folder.h"
+
+namespace graphrun::cli {
+namespace {
+
+std::string folder_of(const Arguments& arguments) {
+  if (arguments.names.size() == 1 && is_run_folder(arguments.names[0])) return arguments.names[0];
+  throw Error(ErrorKind::input, "report.run",
+              fmt::format("'{}' is not the folder of a run", fmt::join(arguments.names, " ")),
+              "report takes the folder of one run, as `train --run-dir` makes them: graphrun report runs/0001");
+}
+
+std::string in_run(const std::string& folder, std::string_view name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+void check_weights(const std::string& folder) {
+  std::error_code ignored;
+  if (std::filesystem::exists(in_run(folder, "weights.npz"), ignored)) return;
+  throw Error(ErrorKind::input, "report.weights", fmt::format("the run '{}' has no weights", folder),
+              "it still runs, has failed, or --save-weights named another file");
+}
+
+std::vector<std::pair<std::string, std::string>> facts_of(const RunRecord& run) {
+  constexpr std::array kStates = {"done", "interrupted", "unfinished"};
+  std::vector<std::pair<std::string, std::string>> facts = {{"state", kStates[static_cast<std::size_t>(run.state)]}};
+  for (const auto& [key, name] : {std::pair{"epochs", "epochs"}, std::pair{"steps", "steps"},
+                                  std::pair{"seconds", "seconds"}, std::pair{"steps_per_second", "steps/s"}}) {
+    if (const RunRecord::Entry* entry = run.find(key)) facts.emplace_back(name, entry->text);
+  }
+  return facts;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+int run_report(const Arguments& given, Diagnostics& diagnostics) {
+  Arguments arguments = given;
+  const std::string folder = folder_of(arguments);
+  OutputFile file(arguments.output.empty() ? in_run(folder, "report.html") : arguments.output, "report.write");
+  for (const char* name : {"run.json", "model.json", "log.csv", "weights.npz", "result.json"}) {
+    if (file.is(in_run(folder, name)))
+      throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file of the run", file.path()),
+                  "an output never takes the place of what the run reads or writes elsewhere");
+  }
+  check_weights(folder);
+  const RunRecord run = read_run(folder);
+  arguments.model = in_run(folder, "model.json");
+  arguments.load.weights = in_run(folder, "weights.npz");
+  if (!is_given(arguments.load.data_dir))
+    arguments.load.data_dir = stored_arguments(folder, read_origin(folder)).load.data_dir;
+  Session session = open_session(arguments, diagnostics);
+  const Results results = evaluated(session);
+  ReportSource source;
+  source.heading = "run " + run.name;
+  source.curves = loss_curves_of(in_run(folder, "log.csv"));
+  source.facts = facts_of(run);
+  source.graph_text = graph_of(arguments);
+  source.environment = text_of(in_run(folder, "run.json"));
+  file.write(report_page(session, results, source));
+  file.commit();
+  return kDone;
+}
+
+}  // namespace
+
+const Verb report_verb = {
+    "report",
+    "",
+    Words::folders,
+    "a stored run as one page of HTML",
+    R"(Writes what a training stored by `train --run-dir` has reached as one page that needs nothing beside itself: figures
+and curves, the scores of every split by class or column, pictures of how the model does, its graph, the memory plan,
+settings, command and environment. The weights are evaluated anew. Without --output the page is report.html in the
+run's folder. `train --report` and `eval --report` write the same of what they run.)",
+    R"(graphrun train model.json --run-dir runs
+graphrun report runs/0001 -o run.html)",
+    run_report};
+
+}  // namespace graphrun::cli

@@ -1,0 +1,89 @@
+// runs.cpp: the verb `runs`: what stored runs have reached, and in what they differ.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cli/command_line/verbs.h"
+#include "cli/stored_runs/run_table.h"
+#include "cli/terminal/json_writer.h"
+#include "cli/terminal/terminal.h"
+#include "graphrun/error.h"
+#include "graphrun/run_folder.h"
+
+namespace graphrun::cli {
+namespace {
+
+std::vector<RunRecord> runs_of(const std::vector<std::string>& folders) {
+  std::vector<RunRecord> runs;
+  for (const std::string& folder : folders) {
+    if (is_run_folder(folder)) {
+      runs.push_back(read_run(folder));
+      continue;
+    }
+    std::vector<RunRecord> found = read_runs(folder);
+    if (found.empty())
+      throw Error(ErrorKind::input, "runs.none", fmt::format("no run is in '{}'", folder),
+                  "graphrun train MODEL.json --run-dir makes one");
+    std::move(found.begin(), found.end(), std::back_inserter(runs));
+  }
+  return runs;
+}
+
+// By numbers where both have one; runs without the figure come last. "-KEY": the largest first.
+void sort_by(std::vector<RunRecord>& runs, std::string_view key) {
+  const bool falling = key.starts_with('-');
+  if (falling) key.remove_prefix(1);
+  if (key == "run") {
+    std::stable_sort(runs.begin(), runs.end(), [&](const RunRecord& a, const RunRecord& b) {
+      return falling ? b.name < a.name : a.name < b.name;
+    });
+    return;
+  }
+  const std::string whole = known_key(runs, key);
+  const auto before = [&](const RunRecord& a, const RunRecord& b) {
+    const RunRecord::Entry *x = a.find(whole), *y = b.find(whole);
+    if (x == nullptr || y == nullptr) return y == nullptr && x != nullptr;
+    if (falling) std::swap(x, y);
+    return x->number && y->number ? *x->number < *y->number : x->text < y->text;
+  };
+  std::stable_sort(runs.begin(), runs.end(), before);
+}
+
+int run_runs(const Arguments& arguments, Diagnostics&) {
+  std::vector<RunRecord> runs = runs_of(arguments.names);
+  if (!arguments.sort.empty()) sort_by(runs, arguments.sort);
+  const bool compares = std::all_of(arguments.names.begin(), arguments.names.end(), is_run_folder) && runs.size() > 1;
+  std::vector<std::string> keys = compares ? differing_keys(runs) : listed_keys(runs);
+  if (!arguments.columns.empty()) {
+    keys.clear();
+    for (const std::string& column : arguments.columns) keys.push_back(known_key(runs, column));
+  }
+  if (arguments.json) {
+    write_results(runs_json(runs));
+  } else if (arguments.csv) {
+    write_results(runs_csv(runs, keys));
+  } else {
+    write_results(text_table(run_table(runs, keys, compares)));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+const Verb runs_verb = {
+    "runs",
+    "",
+    Words::folders,
+    "list stored runs, or tell in what some differ",
+    R"(Lists the runs that `train --run-dir` and `sweep` have stored in a folder, or in ./runs: the settings in which they
+differ, loss and metrics of every split. Of folders of single runs it prints what differs between them, settings and
+results. --sort takes a column, with a - before it the largest first, --columns others. With --json, stdout is one
+array with an object for each run: run, folder, state, and every figure by its key.)",
+    R"(graphrun train model.json --run-dir runs
+graphrun runs runs --sort test.loss
+graphrun runs runs/0001 runs/0002)",
+    run_runs};
+
+}  // namespace graphrun::cli

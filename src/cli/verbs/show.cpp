@@ -1,0 +1,157 @@
+// show.cpp: the verbs `show` and `check`: what a model file says, read without its data.
+#include "graphrun/show.h"
+
+#include <fmt/format.h>
+
+#include "cli/command_line/verbs.h"
+#include "cli/pictures/graph_picture.h"
+#include "cli/pictures/picture_file.h"
+#include "cli/results/show_arrays.h"
+#include "cli/terminal/terminal.h"
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+using Types = std::vector<std::pair<std::string, TensorType>>;
+
+void write_types(JsonWriter& json, std::string_view key, const Types& values) {
+  json.objects(key, values, [&](const auto& value) {
+    const auto& [name, type] = value;
+    json.member("name", name).member("dtype", name_of(type.dtype));
+    json.key("shape").begin_array();
+    for (const std::int64_t extent : type.shape.dims())
+      batch_rows(extent) > 0 ? json.value(extent_text(extent)) : json.value(extent);
+    json.end_array().member("rows", type.rows);
+  });
+}
+
+std::string as_json(const ModelSummary& summary) {
+  JsonWriter json;
+  json.begin_object().member("model", summary.name).member("description", summary.description).key("batch");
+  summary.batch ? json.value(*summary.batch) : json.value("all");
+  write_types(json, "inputs", summary.inputs);
+  write_types(json, "parameters", summary.parameters);
+  write_types(json, "outputs", summary.outputs);
+  json.member("parameter_elements", summary.parameter_elements).member("entries", summary.entries);
+  return json.end_object().text() + "\n";
+}
+
+std::string counted(std::size_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+std::string as_text(const std::string& path, const ModelSummary& summary) {
+  return fmt::format("{}: ok: {} with {}, {} ({} numbers), {}\n", printable(path), printable(summary.name),
+                     counted(summary.inputs.size(), "input", "inputs"),
+                     counted(summary.parameters.size(), "parameter", "parameters"),
+                     grouped(static_cast<std::uint64_t>(summary.parameter_elements)),
+                     counted(summary.entries, "graph entry", "graph entries"));
+}
+
+// Exit code 3 where no region of the training is a generated kernel: its reasons are what was asked for.
+int show_source(const Arguments& arguments) {
+  const GeneratedSource source = generated_source(load_model(arguments.model, arguments.load), arguments.session);
+  if (!source.text.empty()) {
+    write_results(source.text);
+    return kDone;
+  }
+  std::string text = "no step of this model runs in a generated kernel:\n";
+  for (const std::string& reason : source.reasons) text += "  " + reason + "\n";
+  if (source.reasons.empty()) text += "  " + arguments.session.executor + " generates none; --executor=cuda does\n";
+  write_results(text);
+  return kCheckFailed;
+}
+
+int draw_graph(const Arguments& arguments, PictureFile& file) {
+  LoadOptions load = arguments.load;
+  if (!arguments.whole_step) load.data = DataUse::none;
+  const Model model = load_model(arguments.model, load);
+  file.write(plot::draw(graph_picture(arguments.whole_step ? step_outline(model) : graph_outline(model))));
+  return kDone;
+}
+
+// Each as --set takes it, so that a line may be copied; then the words that it may be.
+int show_settings(const Arguments& arguments) {
+  const std::vector<Setting> settings = model_settings(arguments.model, arguments.load);
+  JsonWriter json;
+  std::string text;
+  json.begin_array();
+  for (const auto& [path, value, choices] : settings) {
+    json.begin_object().member("path", path).member("value", value).member("choices", choices).end_object();
+    text += printable(fmt::format("{}={}", path, value));
+    text += choices.empty() ? "\n" : fmt::format("  ({})\n", fmt::join(choices, " "));
+  }
+  write_results(arguments.json ? json.end_array().text() + "\n" : text);
+  return kDone;
+}
+
+int run_show(const Arguments& arguments, Diagnostics& diagnostics) {
+  PictureFile file(arguments, "show.write");
+  if (arguments.arrays) return show_arrays(arguments);
+  if (arguments.svg) return draw_graph(arguments, file);
+  if (arguments.settings) return show_settings(arguments);
+  if (arguments.values) return show_values(arguments, diagnostics);
+  if (arguments.source) return show_source(arguments);
+  const ShowOptions options{arguments.gradients, arguments.dot};
+  if (arguments.json) {
+    write_results(canonical_model(arguments.model, arguments.load));
+  } else if (arguments.rows) {
+    write_results(rows_text(load_model(arguments.model, arguments.load), arguments.session));
+  } else if (arguments.whole_step) {
+    write_results(show_step(load_model(arguments.model, arguments.load), options));
+  } else {
+    write_results(show_model(arguments.model, arguments.load, options));
+  }
+  return kDone;
+}
+
+int run_check(const Arguments& arguments, Diagnostics&) {
+  const ModelSummary summary = check_model(arguments.model, arguments.load, arguments.session);
+  write_results(arguments.json ? as_json(summary) : as_text(arguments.model, summary));
+  return kDone;
+}
+
+}  // namespace
+
+const Verb show_verb = {
+    "show",
+    "",
+    Words::model,
+    "print the model's graph with the shape of every value; needs no data",
+    R"(Prints inputs, parameters, graph, outputs and training as graphrun understood them, with the shape of every value.
+--gradients adds the nodes one by one and those that compute the gradients, --dot draws them for Graphviz, --json
+prints the canonical model file: the same model with every default filled in.
+
+--svg draws the graph: a box for each name of the file, with its shape and what it learns; with --whole-step one for
+each node of a training step.
+--settings prints what --set can change.
+
+--values prints statistics of every named value over a batch: minimum, maximum, mean, deviation, norm, share of zeros.
+--gradients then adds the loss's gradients with respect to parameters, inputs and values, --of EXPRESSION those of
+something else, summed where it is no number. With names, as in h or h.W:gradient, it prints only these, with a
+histogram, a heat map and the first numbers. The weights are the initial ones unless --weights names others.
+
+show --weights FILE, without a model, prints the arrays of an NPZ or safetensors file with their statistics; of those
+that are named also a histogram, a heat map and the first numbers. --save-array writes one as NPY, or as CSV.)",
+    R"(graphrun show model.json --gradients
+graphrun show model.json --svg -o model.svg
+graphrun show model.json --json > canonical.json
+graphrun show model.json --values --gradients --weights model.npz --split validation
+graphrun show model.json --values x:gradient --of y_hat --weights model.npz --save-array sensitivity.csv
+graphrun show --weights model.npz h1.W)",
+    run_show};
+
+const Verb check_verb = {
+    "check",
+    "",
+    Words::model,
+    "find every mistake of a model file; needs no data",
+    R"(Reads the file, infers all shapes, looks for gradients and plans what --executor would run, without its data: a size
+that only the data would tell is assumed. All mistakes are reported at once, each with its place; the exit code is
+then 2.)",
+    R"(graphrun check model.json
+graphrun check model.json --diagnostics=json)",
+    run_check};
+
+}  // namespace graphrun::cli

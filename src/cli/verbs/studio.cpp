@@ -1,0 +1,63 @@
+// studio.cpp: the verb `studio`: a page on this machine to build, train, watch and understand a model.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "cli/command_line/verbs.h"
+#include "cli/studio/routes.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/terminal.h"
+
+extern char** environ;
+
+namespace graphrun::cli {
+namespace {
+
+// Where there is a desktop; who has none follows the printed address.
+void open_browser(const std::string& url) {
+  if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
+  const char* const words[] = {"xdg-open", url.c_str(), nullptr};
+  posix_spawn_file_actions_t silent;
+  posix_spawn_file_actions_init(&silent);
+  posix_spawn_file_actions_addopen(&silent, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&silent, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t process = 0;
+  posix_spawnp(&process, words[0], &silent, nullptr, const_cast<char* const*>(words), environ);
+  posix_spawn_file_actions_destroy(&silent);
+}
+
+int run_studio(const Arguments& arguments, Diagnostics& diagnostics) {
+  const Interruptible interruptible;
+  Studio studio(arguments);
+  const std::string url = studio.server.access().url();
+  write_results(url + "\n");
+  if (arguments.browser) open_browser(url);
+  diagnostics.note("Ctrl-C ends the studio; only the browser that has this address may use it");
+  studio.server.run(interrupt_event(), [&](const studio::Request& request, studio::Ticket ticket) {
+    return studio.answer(request, ticket);
+  });
+  return kInterrupted;
+}
+
+}  // namespace
+
+const Verb studio_verb = {
+    "studio",
+    "",
+    Words::model_or_none,
+    "a page in the browser to build, train and understand a model",
+    R"(Prints the address of a page on this machine and opens it in the browser: choose data or drop a CSV file, change
+the model by controls or as JSON, train and watch curves, surfaces and mistakes, look at the graph, its values and
+its memory plan, compare stored runs. Runs are kept in the folder runs beside the model, as train --run-dir keeps
+them, and the page shows the command that trains the same weights. The server listens on 127.0.0.1 only and knows
+its browser by the token in the address. Ctrl-C ends it.)",
+    R"(graphrun studio
+graphrun studio model.json
+graphrun studio model.json --port 8000 --no-browser)",
+    run_studio};
+
+}  // namespace graphrun::cli

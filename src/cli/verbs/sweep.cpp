@@ -1,0 +1,318 @@
+// sweep.cpp: the verb `sweep`: one model trained with many settings and seeds, and what came of them as a table.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "cli/command_line/verbs.h"
+#include "cli/stored_runs/jobs.h"
+#include "cli/stored_runs/run_table.h"
+#include "cli/stored_runs/sweep_plan.h"
+#include "cli/terminal/csv_cell.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/json_writer.h"
+#include "cli/terminal/terminal.h"
+#include "graphrun/error.h"
+#include "graphrun/output_file.h"
+#include "graphrun/run_folder.h"
+#include "graphrun/show.h"
+
+namespace graphrun::cli {
+namespace {
+
+struct Trial {
+  std::size_t setting = 0;
+  std::uint64_t seed = 0;
+  std::string name;
+};
+
+struct Plan {
+  std::vector<Axis> axes;
+  std::vector<Setting> settings;
+  std::vector<Trial> trials;
+};
+
+Plan plan_of(const Arguments& arguments, std::uint64_t first_seed) {
+  Plan plan;
+  for (const std::string& over : arguments.over) {
+    plan.axes.push_back(axis_of(over));
+    for (std::size_t i = 0; i + 1 < plan.axes.size(); ++i) {
+      if (plan.axes[i].path == plan.axes.back().path)
+        throw Error(ErrorKind::input, "sweep.over", fmt::format("--over names '{}' twice", plan.axes[i].path));
+    }
+    if (plan.axes.back().path == "train.seed")
+      throw Error(ErrorKind::input, "sweep.over", "--seeds N varies the seed, not --over");
+  }
+  plan.settings = settings_of(plan.axes);
+  for (std::size_t s = 0; s < plan.settings.size(); ++s) {
+    for (int seed = 0; seed < arguments.seeds; ++seed) {
+      plan.trials.push_back(
+          {s, first_seed + static_cast<std::uint64_t>(seed), fmt::format("{:04}", plan.trials.size() + 1)});
+    }
+  }
+  return plan;
+}
+
+std::string text_of(const Plan& plan, std::size_t setting) {
+  std::string text;
+  for (std::size_t a = 0; a < plan.axes.size(); ++a)
+    text += fmt::format("{}{}={}", a == 0 ? "" : " ", plan.axes[a].path, plan.settings[setting][a]);
+  return text;
+}
+
+// Everything that the results follow from. A folder holds the runs of one such text.
+std::string identity(const Arguments& arguments, const Plan& plan) {
+  JsonWriter json;
+  json.begin_object().member("over", arguments.over).member("seeds", arguments.seeds);
+  std::vector<std::string> flags;
+  for (const std::string& flag : arguments.passed_on) {
+    if (!flag.starts_with("--threads")) flags.push_back(flag);
+  }
+  json.member("flags", flags).member("runs", plan.trials.size());
+  json.member("model", canonical_model(arguments.model, arguments.load));
+  return json.end_object().text() + "\n";
+}
+
+// A mistake is told before any training, and once.
+void check_settings(const Arguments& arguments, const Plan& plan) {
+  for (const Setting& setting : plan.settings) {
+    LoadOptions load = arguments.load;
+    for (std::size_t a = 0; a < plan.axes.size(); ++a) load.overrides.emplace_back(plan.axes[a].path, setting[a]);
+    (void)canonical_model(arguments.model, load);
+  }
+}
+
+void claim_folder(const Arguments& arguments, const Plan& plan) {
+  std::error_code error;
+  std::filesystem::create_directories(arguments.run_dir, error);
+  if (error)
+    throw Error(ErrorKind::input, "runs.folder",
+                fmt::format("cannot make the folder '{}': {}", arguments.run_dir, error.message()));
+  const std::string path = (std::filesystem::path(arguments.run_dir) / "sweep.json").string(),
+                    wanted = identity(arguments, plan);
+  if (std::ifstream file(path, std::ios::binary); file) {
+    const std::string found{std::istreambuf_iterator<char>(file), {}};
+    if (found == wanted) return;
+    throw Error(ErrorKind::input, "sweep.other", fmt::format("'{}' holds another sweep", arguments.run_dir),
+                "its model, --over, --seeds or flags are others: give this one a folder of its own");
+  }
+  OutputFile file(path, "runs.write");
+  file.write(wanted);
+  file.commit();
+}
+
+std::string folder_of(const Arguments& arguments, const Trial& trial) {
+  return (std::filesystem::path(arguments.run_dir) / trial.name).string();
+}
+
+bool is_done(const std::string& folder) {
+  return is_run_folder(folder) && read_run(folder).state == RunRecord::State::done;
+}
+
+// The whole command of a training.
+std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, const Trial& trial) {
+  std::vector<std::string> words = {arguments.command[0], "train", arguments.model, "--quiet"};
+  words.insert(words.end(), arguments.passed_on.begin(), arguments.passed_on.end());
+  for (std::size_t a = 0; a < plan.axes.size(); ++a)
+    words.push_back(fmt::format("--set={}={}", plan.axes[a].path, plan.settings[trial.setting][a]));
+  words.push_back(fmt::format("--seed={}", trial.seed));
+  // Together as many as there are; the bits are the same for any number.
+  if (arguments.jobs > 1 && arguments.session.threads == 0)
+    words.push_back(fmt::format("--threads={}",
+                                std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / arguments.jobs)));
+  words.push_back("--run-dir=" + arguments.run_dir);
+  words.push_back("--run-name=" + trial.name);
+  return words;
+}
+
+struct SettingFigures {
+  std::size_t runs = 0;
+  std::vector<std::string> keys;
+  std::vector<std::vector<double>> values;  // by key
+
+  void add(const RunRecord& run) {
+    ++runs;
+    for (const std::string& key : listed_keys({run})) {
+      const RunRecord::Entry* entry = run.find(key);
+      if (!entry->number) continue;
+      const auto at = static_cast<std::size_t>(std::find(keys.begin(), keys.end(), key) - keys.begin());
+      if (at == keys.size()) keys.push_back(key), values.emplace_back();
+      values[at].push_back(*entry->number);
+    }
+  }
+  const std::vector<double>* find(const std::string& key) const {
+    const auto at = std::find(keys.begin(), keys.end(), key);
+    return at == keys.end() ? nullptr : &values[static_cast<std::size_t>(at - keys.begin())];
+  }
+};
+
+double mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// Of a sample: divided by one less than there are.
+double deviation_of(const std::vector<double>& values) {
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+struct Summary {
+  std::vector<std::string> keys;
+  std::vector<SettingFigures> figures;  // by setting
+  std::vector<std::size_t> order;       // of settings
+};
+
+Summary summary_of(const Arguments& arguments, const Plan& plan) {
+  Summary summary;
+  summary.figures.resize(plan.settings.size());
+  for (const Trial& trial : plan.trials) {
+    const std::string folder = folder_of(arguments, trial);
+    if (is_done(folder)) summary.figures[trial.setting].add(read_run(folder));
+  }
+  for (std::size_t s = 0; s < plan.settings.size(); ++s) {
+    summary.order.push_back(s);
+    for (const std::string& key : summary.figures[s].keys) {
+      if (std::find(summary.keys.begin(), summary.keys.end(), key) == summary.keys.end()) summary.keys.push_back(key);
+    }
+  }
+  if (arguments.sort.empty()) return summary;
+  const bool falling = arguments.sort.starts_with('-');
+  const std::string key = arguments.sort.substr(falling ? 1 : 0);
+  if (std::find(summary.keys.begin(), summary.keys.end(), key) == summary.keys.end())
+    throw Error(ErrorKind::input, "runs.column", fmt::format("no run has a '{}'", key),
+                fmt::format("there are {}", fmt::join(summary.keys, ", ")));
+  std::stable_sort(summary.order.begin(), summary.order.end(), [&](std::size_t a, std::size_t b) {
+    const auto *x = summary.figures[a].find(key), *y = summary.figures[b].find(key);
+    if (x == nullptr || y == nullptr) return y == nullptr && x != nullptr;
+    return falling ? mean_of(*y) < mean_of(*x) : mean_of(*x) < mean_of(*y);
+  });
+  return summary;
+}
+
+std::string as_text(const Plan& plan, const Summary& summary) {
+  std::vector<std::vector<std::string>> rows(1);
+  for (const Axis& axis : plan.axes) rows[0].push_back(printable(axis.path));
+  rows[0].emplace_back("runs");
+  for (const std::string& key : summary.keys) rows[0].push_back(printable(key));
+  for (const std::size_t s : summary.order) {
+    std::vector<std::string> row;
+    for (const std::string& value : plan.settings[s]) row.push_back(printable(value));
+    row.push_back(fmt::format("{}", summary.figures[s].runs));
+    for (const std::string& key : summary.keys) {
+      const std::vector<double>* values = summary.figures[s].find(key);
+      row.push_back(values == nullptr     ? "-"
+                    : values->size() == 1 ? fmt::format("{:.4g}", mean_of(*values))
+                                          : fmt::format("{:.4g} ± {:.2g}", mean_of(*values), deviation_of(*values)));
+    }
+    rows.push_back(std::move(row));
+  }
+  return text_table(rows);
+}
+
+std::string as_csv(const Plan& plan, const Summary& summary) {
+  std::string text;
+  for (const Axis& axis : plan.axes) text += csv_cell(axis.path) + ",";
+  text += "runs";
+  for (const std::string& key : summary.keys) text += fmt::format(",{0}.mean,{0}.deviation", csv_cell(key));
+  for (const std::size_t s : summary.order) {
+    text += '\n';
+    for (const std::string& value : plan.settings[s]) text += csv_cell(value) + ",";
+    text += fmt::format("{}", summary.figures[s].runs);
+    for (const std::string& key : summary.keys) {
+      const std::vector<double>* values = summary.figures[s].find(key);
+      text += values == nullptr     ? std::string(",,")
+              : values->size() == 1 ? fmt::format(",{},", mean_of(*values))
+                                    : fmt::format(",{},{}", mean_of(*values), deviation_of(*values));
+    }
+  }
+  return text + "\n";
+}
+
+std::string as_json(const Plan& plan, const Summary& summary) {
+  JsonWriter json;
+  json.begin_array();
+  for (const std::size_t s : summary.order) {
+    json.begin_object().key("over").begin_object();
+    for (std::size_t a = 0; a < plan.axes.size(); ++a) json.member(plan.axes[a].path, plan.settings[s][a]);
+    json.end_object().member("runs", summary.figures[s].runs).key("figures").begin_object();
+    for (const std::string& key : summary.keys) {
+      const std::vector<double>* values = summary.figures[s].find(key);
+      if (values == nullptr) continue;
+      json.key(key).begin_object().member("mean", mean_of(*values)).key("deviation");
+      values->size() > 1 ? json.value(deviation_of(*values)) : json.null();
+      json.end_object();
+    }
+    json.end_object().end_object();
+  }
+  return json.end_array().text() + "\n";
+}
+
+int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
+  const std::uint64_t first_seed = seed_of(arguments.model, arguments.load);
+  const Plan plan = plan_of(arguments, first_seed);
+  check_settings(arguments, plan);
+  claim_folder(arguments, plan);
+  std::vector<std::vector<std::string>> jobs;
+  std::vector<const Trial*> waiting;
+  for (const Trial& trial : plan.trials) {
+    if (is_done(folder_of(arguments, trial))) continue;
+    jobs.push_back(words_of(arguments, plan, trial));
+    waiting.push_back(&trial);
+  }
+  if (jobs.size() < plan.trials.size())
+    diagnostics.note(
+        fmt::format("{} of {} runs were there already", plan.trials.size() - jobs.size(), plan.trials.size()));
+  if (!jobs.empty())
+    diagnostics.note(fmt::format("{} runs in {}, {} at a time", jobs.size(), printable(arguments.run_dir),
+                                 std::min<std::size_t>(jobs.size(), static_cast<std::size_t>(arguments.jobs))));
+  std::size_t ended = plan.trials.size() - jobs.size(), failed = 0;
+  run_jobs(jobs, arguments.jobs, [&](const JobEnd& end) {
+    const Trial& trial = *waiting[end.job];
+    const std::string what = fmt::format("run {}, {} seed {}", trial.name, text_of(plan, trial.setting), trial.seed);
+    ++ended;
+    if (end.code == kInterrupted) return;
+    if (end.code == kDone) return diagnostics.note(fmt::format("{} of {}: {}", ended, plan.trials.size(), what));
+    ++failed;
+    diagnostics.warn(
+        fmt::format("{} failed with exit code {}: {}", what, end.code, end.message.substr(0, end.message.find('\n'))));
+  });
+  const Summary summary = summary_of(arguments, plan);
+  write_results(arguments.json  ? as_json(plan, summary)
+                : arguments.csv ? as_csv(plan, summary)
+                                : as_text(plan, summary));
+  if (interrupted()) {
+    diagnostics.note("interrupted: the same command goes on with the runs that are left");
+    return kInterrupted;
+  }
+  if (failed > 0)
+    throw Error(ErrorKind::run, "sweep.failed", fmt::format("{} of {} runs failed", failed, plan.trials.size()),
+                "the same command tries them again");
+  return kDone;
+}
+
+}  // namespace
+
+const Verb sweep_verb = {
+    "sweep",
+    "",
+    Words::model,
+    "train a model with many settings and seeds, and compare them",
+    R"(Trains the model with every value of each --over combined with every one of the others, and with --seeds seeds
+each, --jobs at a time; each run gets a folder in --run-dir, as of `train`, or in MODEL-sweep. Prints mean and
+deviation of loss and metrics for each setting. An interrupted sweep goes on when the same command is given again:
+runs that are done are not made again. --executor, --set and what else a training takes go to each. With --json,
+stdout is one array with an object for each setting: over, runs, figures, and there by key mean and deviation.)",
+    R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5 --jobs 2
+graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss
+graphrun runs units)",
+    run_sweep};
+
+}  // namespace graphrun::cli

@@ -1,0 +1,295 @@
+// train.cpp: the verb `train`: fit the model, evaluate it on every split, print the results.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/command_line/open.h"
+#include "cli/command_line/verbs.h"
+#include "cli/pictures/report_page.h"
+#include "cli/results/results.h"
+#include "cli/stored_runs/loss_curves.h"
+#include "cli/stored_runs/run_folder.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/output_files.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/waiting.h"
+#include "cli/training/allocations.h"
+#include "cli/training/certificate.h"
+#include "cli/training/checkpoints.h"
+#include "cli/training/earlier_lines.h"
+#include "cli/training/history.h"
+#include "cli/training/line_file.h"
+#include "cli/training/profile.h"
+#include "cli/training/text_logs.h"
+#include "graphrun/elements.h"
+#include "graphrun/error.h"
+#include "graphrun/session.h"
+#include "graphrun/show.h"
+#include "graphrun/weights.h"
+
+namespace graphrun::cli {
+namespace {
+
+// What the regions of the program save, and why what is in none is in none.
+void describe_regions(const FusionSummary& fusion, Diagnostics& diagnostics) {
+  for (const RegionSummary& region : fusion.regions) {
+    if (region.chains > 0) {
+      diagnostics.note(fmt::format("phase {}: a region of {} steps over elements; {} stay in registers", region.phase,
+                                   region.steps, human_bytes(region.bytes_in_tiles)));
+      continue;
+    }
+    diagnostics.note(fmt::format("phase {}: a region of {} steps, {} of them over {}; {} stay in tiles", region.phase,
+                                 region.steps, region.row_steps, to_string(region.tiling),
+                                 human_bytes(region.bytes_in_tiles)));
+  }
+  for (const std::string& note : fusion.notes) diagnostics.note(note);
+}
+
+// The same for the results: how much of each phase is in a region, and what stays out of the arena.
+std::vector<std::string> region_lines(const FusionSummary& fusion, const Program& program) {
+  std::vector<std::string> lines;
+  for (const RegionSummary& region : fusion.regions) {
+    const auto phase = std::find_if(program.phases.begin(), program.phases.end(),
+                                    [&](const Phase& one) { return one.name == region.phase; });
+    lines.push_back(fmt::format("{}: {} of {} steps, {} never reach the arena", region.phase, region.steps,
+                                phase->steps.size(), human_bytes(region.bytes_in_tiles)));
+  }
+  if (lines.empty()) return {"none"};
+  return lines;
+}
+
+// What is done though something before it failed: one file that cannot be written is no reason to lose the others.
+class Attempts {
+ public:
+  template <class F>
+  void run(F f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      found_.insert(found_.end(), error.diagnostics().begin(), error.diagnostics().end());
+    } catch (const std::bad_alloc&) {
+      out_of_memory_ = true;
+    }
+  }
+  // For when something worse is on its way.
+  void tell(Diagnostics& diagnostics) const {
+    if (!found_.empty()) diagnostics.error(Error(ErrorKind::run, found_));
+  }
+  void throw_if_failed() const {
+    if (!found_.empty()) throw Error(ErrorKind::run, found_);
+    if (out_of_memory_) throw std::bad_alloc();
+  }
+
+ private:
+  std::vector<Diagnostic> found_;
+  bool out_of_memory_ = false;
+};
+
+std::vector<std::pair<std::string, std::string>> facts_of_training(const TrainResult& training) {
+  const double steps = static_cast<double>(training.steps - training.first_step);
+  const double rate = training.seconds > 0 ? steps / training.seconds : 0;
+  return {{"epochs", epochs_text(training)},
+          {"steps", grouped(training.steps)},
+          {"seconds", fmt::format("{:.3f}", training.seconds)},
+          {"steps/s", human_rate(rate)}};
+}
+
+void write_whole(OutputFile& file, std::string_view text) {
+  file.write(text);
+  file.commit();
+}
+
+// Whatever it is that failed: the weights are what the time was spent for.
+void save_or_rescue(Session& session, OutputFile& file) {
+  std::vector<Diagnostic> found;
+  try {
+    return save_weights(session, file);
+  } catch (const Error& error) {
+    found = error.diagnostics();
+  } catch (const std::bad_alloc&) {
+    const Error error(ErrorKind::run, "weights.write", fmt::format("cannot write '{}': out of memory", file.path()));
+    found = error.diagnostics();
+  }
+  try {
+    found.front().hint = fmt::format("the weights are in '{}' instead", rescue_weights(session));
+  } catch (const Error& error) {
+    found.insert(found.end(), error.diagnostics().begin(), error.diagnostics().end());
+  }
+  throw Error(ErrorKind::run, std::move(found));
+}
+
+// The first --log of rows that a page can read.
+std::string csv_log(const Arguments& arguments) {
+  const auto csv = std::ranges::find_if_not(arguments.logs, is_json_log);
+  return csv == arguments.logs.end() ? "" : *csv;
+}
+
+// Those of the steps before the checkpoint, where the old file has them.
+void keep_losses(OutputFile& file, std::uint64_t steps, Diagnostics& diagnostics) {
+  if (file.is_direct()) return;
+  const std::string earlier = first_losses(file.path(), steps);
+  if (earlier.empty() && steps > 0)
+    diagnostics.warn(fmt::format("'{}' has no losses of the first {} steps: it will begin with step {}", file.path(),
+                                 steps, steps + 1));
+  file.write(earlier);
+}
+
+// Trains with the log, the losses and the progress. A loss that is not finite, or a device that fails, ends the
+// training but not the two files: what they have is whole. Before the first step they have nothing, and old ones stay.
+TrainResult train(Session& session, const Arguments& arguments, OutputFiles& outputs, AllocationWatch& watch,
+                  Attempts& attempts, Diagnostics& diagnostics, LossCurves& curves, Checkpoints& checkpoints) {
+  History history(outputs, session, arguments.hash_weights, checkpoints.resumed(), diagnostics);
+  LineFile losses(outputs.losses);
+  if (losses.wanted() && checkpoints.resumed()) keep_losses(*outputs.losses, *checkpoints.resumed(), diagnostics);
+  const auto finish = [&] {
+    attempts.run([&] { losses.finish(); });
+    attempts.run([&] { history.finish(); });
+  };
+  try {
+    Progress progress(diagnostics.chatty(), session);
+    TrainOptions options;
+    options.keep_losses = false;
+    options.hash_weights = arguments.hash_weights;
+    options.watch_every = arguments.watch_every;
+    options.trace_not_finite = arguments.forensics;
+    options.on_report = [&](const Report& report) {
+      history.report(report);
+      progress.report(report);
+      curves.report(report);
+    };
+    if (losses.wanted()) {
+      options.on_losses = [&](std::span<const double> some) {
+        for (const double loss : some) {
+          fmt::format_to(std::back_inserter(losses.line()), "{:.9g}", unsigned_nan(loss));
+          losses.end_line();
+        }
+      };
+    }
+    checkpoints.connect(options);
+    options.on_first_step = [&] {
+      if (interrupted()) session.cancel();  // for a signal that came before train() began
+      if (arguments.assert_no_alloc || outputs.certificate) watch.arm(session);
+    };
+    TrainResult training = session.train(options);
+    watch.disarm();
+    finish();
+    return training;
+  } catch (const NotFinite& error) {
+    watch.disarm();
+    finish();
+    // As after an interrupt: what the time was spent for is kept.
+    if (outputs.weights && error.steps() > 0) {
+      attempts.run([&] {
+        save_or_rescue(session, *outputs.weights);
+        diagnostics.note(fmt::format("'{}' has the weights after step {}, which are finite", outputs.weights->path(),
+                                     error.steps()));
+      });
+    }
+    attempts.tell(diagnostics);
+    throw;
+  } catch (...) {
+    watch.disarm();
+    if (session.step() > 0) finish();
+    attempts.tell(diagnostics);
+    throw;
+  }
+}
+
+int run_train(const Arguments& given, Diagnostics& diagnostics) {
+  Arguments arguments = given;
+  if (!arguments.certificate.empty()) AllocationWatch::count_setup();
+  RunFolder folder(arguments);
+  OutputFiles outputs(arguments);
+  Checkpoints checkpoints(arguments, diagnostics);
+  Session session = open_session(arguments, diagnostics, nullptr, &outputs);
+  if (const std::string& stray = session.model().data.stray; !stray.empty()) {
+    diagnostics.warn(stray + ": rows of 'validation' and 'test' may have been trained with");
+  }
+  std::optional<FusionSummary> fusion;
+  if (arguments.session.fuse && arguments.verbose) fusion = session.fusion();
+  if (arguments.verbose) {
+    describe(session, diagnostics);
+    if (fusion) describe_regions(*fusion, diagnostics);
+  }
+
+  // Before the training: the way out of an interrupted one has no time for it.
+  std::string settings;
+  if (arguments.json || !arguments.run_dir.empty()) settings = training_settings(session.model());
+  checkpoints.begin(session);
+  folder.begin(session);
+  outputs.connect(diagnostics);
+  const Interrupt interrupt(session, checkpoints.folder());
+  AllocationWatch watch;
+  Attempts attempts;
+  LossCurves curves(session, outputs.report.has_value());
+  TrainResult training = train(session, arguments, outputs, watch, attempts, diagnostics, curves, checkpoints);
+  attempts.run([&] { checkpoints.finish(); });
+  if (outputs.weights) attempts.run([&] { save_or_rescue(session, *outputs.weights); });
+  if (arguments.verbose) {  // of training alone: evaluation adds its own
+    for (const auto& [name, value] : session.counters()) diagnostics.note(fmt::format("{}: {}", name, value));
+  }
+
+  // Ctrl-C ends the program within a fifth of a second, the way out included.
+  constexpr double kAfterInterrupt = 0.05;
+  Results results = [&] {
+    const Waiting waiting(diagnostics, "evaluating");
+    return evaluated(session, kAfterInterrupt - seconds_since_interrupt());
+  }();
+  results.training = std::move(training);
+  results.settings = std::move(settings);
+  if (outputs.certificate)
+    attempts.run([&] { write_whole(*outputs.certificate, certificate(session, results, watch)); });
+  if (fusion) results.regions = region_lines(*fusion, session.program());
+  if (arguments.session.profiling != Profiling::off) {
+    results.profile = session.profile();
+    if (outputs.trace) attempts.run([&] { write_whole(*outputs.trace, chrome_trace(*results.profile)); });
+  }
+
+  if (outputs.report && !interrupted()) {
+    attempts.run([&] {
+      ReportSource source;
+      source.curves = curves.figure(checkpoints.resumed() ? csv_log(arguments) : "");
+      source.facts = facts_of_training(*results.training);
+      source.graph_text = graph_of(arguments);
+      source.environment = described_environment(arguments.command, session);
+      write_whole(*outputs.report, report_page(session, results, source));
+    });
+  } else if (outputs.report) {
+    diagnostics.note("the training was interrupted: there is no page of it");
+  }
+  attempts.run([&] { folder.end(as_json(results)); });
+  attempts.run([&] { write_results(arguments.json ? as_json(results) : as_text(results)); });
+  attempts.throw_if_failed();
+  refuse_non_finite(results);
+  if (arguments.assert_no_alloc || outputs.certificate) tell_allocations(watch, diagnostics);
+  return results.training->cancelled || interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace
+
+const Verb train_verb = {
+    "train",
+    "",
+    Words::model,
+    "train the model and evaluate it on its splits (the default)",
+    R"(Trains for the model's number of epochs, then evaluates loss, metrics and scores on every split with the final
+weights. Progress goes to stderr, the results to stdout. Ctrl-C ends the training and keeps what it has: the results
+so far are printed, but for losses and a hash that take long to compute, and the exit code is 130. With --json, stdout
+is one object with the keys model, executor, math, seed, settings, train, validation, test, scores, epochs, steps,
+seconds, steps_per_second, interrupted, arena_bytes, weights_hash; a split holds loss, then each metric by name, or
+is null where the model has none. `eval` prints more scores.)",
+    R"(graphrun model.json
+graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
+graphrun model.json --json --quiet > result.json)",
+    run_train};
+
+}  // namespace graphrun::cli
