@@ -149,6 +149,7 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
   const bool chooses = !region.makers.empty();
   const BlockLevels levels = block_levels(region);
   for (const std::uint32_t threads : {256u, 512u}) {
+    if (threads > 256 && !levels.sums.empty()) continue;  // digits with a clipped norm would spill 36 bytes
     const BlockPlan plan = block_phases(steps, region.capacity, blocks, threads);
     const std::uint64_t shared = plan.shared_bytes + levels.shared_bytes(threads);
     const std::uint64_t scratch = plan.bytes + levels.scratch_bytes(blocks);
