@@ -65,13 +65,16 @@ Answer later(Studio& studio, Ticket ticket, F f) {
   return std::nullopt;
 }
 
+Error nothing_trained() {
+  return Error(ErrorKind::input, "studio.idle", "nothing has been trained yet");
+}
+
 // In the training's thread, between two steps.
 template <class F>
 Answer with_session(Studio& studio, Ticket ticket, F f) {
   studio.training.look([&studio, ticket, f = std::move(f)](Session* session) mutable {
     studio.server.answer(ticket, attempted([&] {
-                           if (session == nullptr)
-                             throw Error(ErrorKind::input, "studio.idle", "nothing has been trained yet");
+                           if (session == nullptr) throw nothing_trained();
                            return f(*session);
                          }));
   });
@@ -214,12 +217,20 @@ Answer get_events(Studio& studio, const Request&, Ticket) {
       200, "text/event-stream", "retry: 1000\n\n" + studio::event_text("hello", studio.training.state_json()), {}};
 }
 
+// With `run`, a picture of that training: there is none when another has begun since it was asked for.
 Answer get_picture(Studio& studio, const Request& request, Ticket ticket) {
   const std::string what(request.argument("what")), split(request.argument("split")), array(request.argument("array"));
-  return with_session(studio, ticket, [=](Session& session) {
-    const Picture picture = model_picture(session, what, split.empty() ? telling_split(session) : split, array);
-    return svg_response(std::visit([](const auto& drawn) { return plot::as_svg(plot::draw(drawn)); }, picture));
+  const std::string run(request.argument("run"));
+  studio.training.look([=, &studio](Session* session) {
+    studio.server.answer(
+        ticket, attempted([&] {
+          if (!run.empty() && run != studio.training.run()) return Response{204, "text/plain", "", {}};
+          if (session == nullptr) throw nothing_trained();
+          const Picture picture = model_picture(*session, what, split.empty() ? telling_split(*session) : split, array);
+          return svg_response(std::visit([](const auto& drawn) { return plot::as_svg(plot::draw(drawn)); }, picture));
+        }));
   });
+  return std::nullopt;
 }
 
 Answer post_predict(Studio& studio, const Request& request, Ticket ticket) {

@@ -447,4 +447,9 @@ std::string StudioTraining::state_json() const {
   return impl_->state_json(true);
 }
 
+std::string StudioTraining::run() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->run;
+}
+
 }  // namespace graphrun::cli

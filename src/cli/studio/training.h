@@ -40,6 +40,7 @@ class StudioTraining {
   void change(std::string_view number, double value);
 
   std::string state_json() const;  // with the points
+  std::string run() const;         // the folder of the training that was begun last; empty after a reset
 
  private:
   struct Impl;

@@ -98,9 +98,11 @@ async function refresh() {
   if (busy || !isSeen() || ["idle", "loading"].includes(state.training.state)) return;
   busy = 1;
   version++;
+  const run = state.training.run;
   for (const figure of [...$("pictures").children]) {
+    if (run !== state.training.run) break;  // another training has other pictures
     const image = figure.lastElementChild;
-    const query = new URLSearchParams({what: figure.dataset.what, split: $("split").value, version});
+    const query = new URLSearchParams({what: figure.dataset.what, split: $("split").value, run, version});
     const next = new Image();
     next.alt = image.alt;
     next.src = `/api/picture.svg?${query}`;
