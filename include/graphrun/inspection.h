@@ -45,8 +45,8 @@ class GRAPHRUN_API Inspection {
   // on.
   const std::vector<Entry>& entries() const;
   HostTensor read(std::string_view name) const;  // throws Error with the nearest name
-  // How long it takes to compute each entry, in seconds: its steps one by one, on the executor, each the fastest of some
-  // rounds within about that time in all. A step without a name counts with the first entry that needs it.
+  // How long it takes to compute each entry, in seconds: its steps one by one, on the executor, each the fastest of
+  // some rounds within about that time in all. A step without a name counts with the first entry that needs it.
   std::vector<double> times(double within);
   const std::string& split() const;
   std::int64_t rows() const;

@@ -65,12 +65,12 @@ struct Statistics {
 struct Report {
   std::int64_t epoch = 0;  // finished epochs
   std::int64_t epochs = 0;
-  std::uint64_t step = 0;  // finished steps
-  double loss = 0;         // mean over the samples of the epoch so far
+  std::uint64_t step = 0;                   // finished steps
+  double loss = 0;                          // mean over the samples of the epoch so far
   std::span<const double> objectives = {};  // the same of each objective's, in the model's order; none: there is one
-  const Metrics* validation = nullptr;  // null: not evaluated after this step
-  bool due = true;                      // by log_every, or the last; false: made for its validation or `watched` only
-  double seconds = 0;                   // of training so far, evaluation apart
+  const Metrics* validation = nullptr;      // null: not evaluated after this step
+  bool due = true;     // by log_every, or the last; false: made for its validation or `watched` only
+  double seconds = 0;  // of training so far, evaluation apart
   double steps_per_second = 0;
   double lr_factor = 1;                       // of TrainSpec::lr_plateau
   std::span<const Statistics> watched = {};   // in the order of SessionOptions::watch; empty: not looked at

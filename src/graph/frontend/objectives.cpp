@@ -12,7 +12,8 @@ std::vector<Objective> objectives_of(const Model& model) {
   const TrainSpec& train = model.train;
   std::vector<Objective> found;
   for (const ObjectiveSpec& spec : train.objectives) {
-    Objective& one = found.emplace_back(Objective{spec.name, graph.node(spec.minimize), {}, &spec.optimizer, spec.every});
+    Objective& one =
+        found.emplace_back(Objective{spec.name, graph.node(spec.minimize), {}, &spec.optimizer, spec.every});
     for (const Value parameter : spec.parameters) one.parameters.push_back(graph.node(parameter));
   }
   if (!found.empty() || !train.minimize.valid()) return found;
