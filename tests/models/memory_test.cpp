@@ -7,10 +7,12 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "graphrun/checkpoint.h"
 #include "model_runs.h"
+#include "support/graph_run.h"
 #include "support/source_folder.h"
 #include "support/temporary_folder.h"
 
@@ -39,14 +41,26 @@ Overrides fewer_rows(const std::string& model) {
       {"data.train.range", "[0, 2000]"}, {"data.validation.range", "[50000, 52000]"}, {"data.test.range", "[0, 2000]"}};
 }
 
-class Memory : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Models, Memory, testing::ValuesIn(model_names()), [](const auto& run) { return run.param; });
+class Memory : public testing::TestWithParam<std::tuple<std::string, const char*>> {
+ protected:
+  const std::string model = std::get<0>(GetParam()), executor = std::get<1>(GetParam());
 
-void expect_no_growth(const std::string& model, const std::string& checkpoints) {
+  void SetUp() override {
+    GRAPHRUN_SKIP_WITHOUT_DATA(model);
+    GRAPHRUN_SKIP_WHEN_SANITIZED();
+    for (const auto& [name, why] : test::executors().missing)
+      if (name == executor) GTEST_SKIP() << name << ": " << why;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Models, Memory,
+                         testing::Combine(testing::ValuesIn(model_names()), testing::Values("cpu", "cuda")),
+                         [](const auto& run) { return std::get<0>(run.param) + "_" + std::get<1>(run.param); });
+
+void expect_no_growth(const std::string& model, const std::string& executor, const std::string& checkpoints) {
   Overrides overrides = fewer_rows(model);
   overrides.insert(overrides.end(), {{"train.epochs", "200"}, {"train.log_every", "1"}, {"train.evaluate_every", "1"}});
   ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);  // the kernel would give 2 MiB where a page was touched, whenever it likes
-  Session session = open_model(model, "cpu", overrides);
+  Session session = open_model(model, executor, overrides);
   std::int64_t after_5 = 0, after_200 = 0;
   TrainOptions options;
   std::optional<CheckpointFolder> folder;
@@ -67,16 +81,12 @@ void expect_no_growth(const std::string& model, const std::string& checkpoints) 
 }
 
 TEST_P(Memory, EpochsDoNotGrow) {
-  GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
-  GRAPHRUN_SKIP_WHEN_SANITIZED();
-  expect_no_growth(GetParam(), "");
+  expect_no_growth(model, executor, "");
 }
 
 TEST_P(Memory, NorDoEpochsWithCheckpoints) {
-  GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
-  GRAPHRUN_SKIP_WHEN_SANITIZED();
   const test::TemporaryFolder folder;
-  expect_no_growth(GetParam(), folder.file("checkpoints"));
+  expect_no_growth(model, executor, folder.file("checkpoints"));
 }
 
 // 0.9, 0.8 and 0.7 of what an unfused step of mnist_mlp holds at its peak (docs/memory.md, "A budget").
