@@ -1,11 +1,11 @@
 // tensor.h: a dense row-major tensor in host memory: what goes into a run and what comes out.
-// Contract: owns its bytes; elements<T>() checks the dtype. One that was moved away from is empty, as a default one is.
-// No thread rules: a plain value.
+// Contract: owns its bytes. Values that do not fill the shape, and elements<T>() of another dtype, throw Error. One
+// that was moved away from is empty, as a default one is. No thread rules: a plain value.
 #pragma once
 
+#include <cstddef>
 #include <cstring>
 #include <span>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -36,7 +36,7 @@ class HostTensor {
   HostTensor(DType dtype, Shape shape)
       : dtype_(dtype), shape_(shape), bytes_(static_cast<std::size_t>(shape.elements()) * size_of(dtype)) {}
   HostTensor(Shape shape, std::span<const float> values) : HostTensor(DType::f32, shape) {
-    if (values.size() != elements<float>().size()) throw std::logic_error("HostTensor: values do not fill the shape");
+    if (values.size() != elements<float>().size()) refuse_count(values.size());
     if (!values.empty()) std::memcpy(bytes_.data(), values.data(), bytes_.size());
   }
   HostTensor(const HostTensor&) = default;
@@ -67,8 +67,10 @@ class HostTensor {
 
  private:
   void check(DType wanted) const {
-    if (wanted != dtype_) throw std::logic_error("HostTensor: elements<T>() does not match the dtype");
+    if (wanted != dtype_) refuse_dtype(wanted);
   }
+  [[noreturn]] GRAPHRUN_API void refuse_count(std::size_t given) const;
+  [[noreturn]] GRAPHRUN_API void refuse_dtype(DType wanted) const;
 
   void swap(HostTensor& other) noexcept {
     std::swap(dtype_, other.dtype_);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -107,6 +108,20 @@ TEST(Target, UnknownNamesTheKnown) {
     EXPECT_STREQ(error.what(),
                  "unknown target 'h20'; the targets are host, h200, h100, a100, l4\n    hint: did you mean 'h200'?");
   }
+}
+
+TEST(HostTensor, ValuesFillTheShapeAndAreReadAsWhatTheyAre) {
+  const auto refused = [](auto make) -> std::string {
+    try {
+      make();
+    } catch (const Error& error) {
+      return error.diagnostics().front().message;
+    }
+    return "accepted";
+  };
+  const std::vector<float> five(5);
+  EXPECT_EQ(refused([&] { HostTensor({2, 3}, five); }), "5 values do not fill a tensor of shape (2, 3), which has 6");
+  EXPECT_EQ(refused([&] { HostTensor({5}, five).elements<double>(); }), "a tensor of f32 elements is read as f64");
 }
 
 TEST(HostTensor, IsEmptyWhenItWasMovedAway) {
