@@ -224,7 +224,7 @@ TEST_F(StudioRoutes, PausesStepsAndEnds) {
   post("/api/control", {{"action", "reset"}});
   heard(R"("state":"idle")");
   EXPECT_EQ(asked("GET", "/api/picture.svg?what=weights").first, 422);
-  EXPECT_EQ(asked("GET", "/api/picture.svg?what=weights&run=another").first, 204);
+  EXPECT_EQ(asked("GET", "/api/picture.svg?what=weights&training=0").first, 204);
 }
 
 // A number that is changed while it trains: the run tells so, and its replay has the same weights.

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "graphrun/error.h"
 #include "graphrun/op.h"
@@ -180,6 +181,20 @@ TEST(NotFinite, WhatDoesNotRecur) {
   const std::string text = told(session);
   EXPECT_NE(text.find("at step 7 "), std::string::npos) << text;
   EXPECT_NE(text.find("the same step stays finite"), std::string::npos) << text;
+}
+
+// From 1/4 on, which a callback writes after step 2, c is 0 before step 5: from what it was before, only before step 9.
+TEST(NotFinite, IsTracedFromStatesThatACallbackWrote) {
+  Session session(falling({"g = log(c)", "loss = sum(c) + 0 * sum(g) + 0 * mean(z)"}));
+  TrainOptions options;
+  options.boundary_every = 2;
+  options.on_boundary = [&](const Boundary& at) {
+    const float quarters[] = {0.25f, 0.25f};
+    if (at.step == 2) session.write(session.find("c"), std::as_bytes(std::span(quarters)));
+  };
+  const std::string text = told(session, options);
+  for (const char* wanted : {"at step 5 ", "op log", "c[0] = 0"})
+    EXPECT_NE(text.find(wanted), std::string::npos) << text;
 }
 
 TEST(NotFinite, IsFoundInTheRegionsOfAStep) {

@@ -217,14 +217,15 @@ Answer get_events(Studio& studio, const Request&, Ticket) {
       200, "text/event-stream", "retry: 1000\n\n" + studio::event_text("hello", studio.training.state_json()), {}};
 }
 
-// With `run`, a picture of that training: there is none when another has begun since it was asked for.
+// With `training`, its number: there is no picture of it when another has begun since it was asked for.
 Answer get_picture(Studio& studio, const Request& request, Ticket ticket) {
   const std::string what(request.argument("what")), split(request.argument("split")), array(request.argument("array"));
-  const std::string run(request.argument("run"));
+  const std::string training(request.argument("training"));
   studio.training.look([=, &studio](Session* session) {
     studio.server.answer(
         ticket, attempted([&] {
-          if (!run.empty() && run != studio.training.run()) return Response{204, "text/plain", "", {}};
+          if (!training.empty() && training != fmt::to_string(studio.training.number()))
+            return Response{204, "text/plain", "", {}};
           if (session == nullptr) throw nothing_trained();
           const Picture picture = model_picture(*session, what, split.empty() ? telling_split(*session) : split, array);
           return svg_response(std::visit([](const auto& drawn) { return plot::as_svg(plot::draw(drawn)); }, picture));

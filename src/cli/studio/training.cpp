@@ -93,6 +93,7 @@ struct StudioTraining::Impl {
   std::vector<ChangedNumber> changes;
   std::vector<std::string> points;
   std::uint64_t stride = 1, seen = 0;  // of the reports that become points
+  std::uint64_t told_of = 0;           // which training, by the trainings and resets so far
 
   // For whoever ends it.
   std::mutex session_mutex;
@@ -125,7 +126,7 @@ struct StudioTraining::Impl {
   std::string state_json(bool with_points) const {
     const std::lock_guard lock(mutex);
     JsonWriter json;
-    json.begin_object().member("state", state).member("run", run).member("command", command);
+    json.begin_object().member("state", state).member("number", told_of).member("run", run).member("command", command);
     json.key("facts").json(facts).key("result").json(result).key("error").json(error);
     json.key("numbers").begin_object();
     for (const auto& [name, value] : numbers) json.member(name, value);
@@ -201,6 +202,7 @@ struct StudioTraining::Impl {
     facts = "{}";
     stride = 1;
     seen = 0;
+    ++told_of;
   }
 
   void forget_session() {
@@ -447,9 +449,9 @@ std::string StudioTraining::state_json() const {
   return impl_->state_json(true);
 }
 
-std::string StudioTraining::run() const {
+std::uint64_t StudioTraining::number() const {
   const std::lock_guard lock(impl_->mutex);
-  return impl_->run;
+  return impl_->told_of;
 }
 
 }  // namespace graphrun::cli

@@ -40,7 +40,7 @@ class StudioTraining {
   void change(std::string_view number, double value);
 
   std::string state_json() const;  // with the points
-  std::string run() const;         // the folder of the training that was begun last; empty after a reset
+  std::uint64_t number() const;    // of the training that is shown: another one's after each start and reset
 
  private:
   struct Impl;

@@ -5,7 +5,7 @@ export const state = {
   name: "model.json",
   transforms: [],      // their names
   check: null,         // of the text as the studio last checked it: its answer
-  training: {state: "idle", facts: {}, result: null, error: null, run: "", command: "", numbers: {}, changes: []},
+  training: {state: "idle", number: 0, facts: {}, result: null, error: null, run: "", command: "", numbers: {}, changes: []},
   points: [],          // of the curves
   progress: null,      // between two points
   live: [],            // of it what the curves show until points come

@@ -84,7 +84,7 @@ let shown = "", busy = 0, version = 0;
 
 function showPictures() {
   const pictures = state.training.facts.pictures || [];
-  const key = pictures.join() + state.training.run;
+  const key = pictures.join() + state.training.number;
   if (key !== shown) {
     shown = key;
     $("pictures").replaceChildren(...pictures.map((what) => element("figure", {"data-what": what},
@@ -98,11 +98,11 @@ async function refresh() {
   if (busy || !isSeen() || ["idle", "loading"].includes(state.training.state)) return;
   busy = 1;
   version++;
-  const run = state.training.run;
+  const training = state.training.number;
   for (const figure of [...$("pictures").children]) {
-    if (run !== state.training.run) break;  // another training has other pictures
+    if (training !== state.training.number) break;  // another training has other pictures
     const image = figure.lastElementChild;
-    const query = new URLSearchParams({what: figure.dataset.what, split: $("split").value, run, version});
+    const query = new URLSearchParams({what: figure.dataset.what, split: $("split").value, training, version});
     const next = new Image();
     next.alt = image.alt;
     next.src = `/api/picture.svg?${query}`;
