@@ -16,7 +16,7 @@ namespace graphrun {
 constexpr std::uint64_t sets_for(std::int32_t partitions, std::int32_t group) {
   if (group >= partitions) return static_cast<std::uint64_t>(partitions);
   const auto groups = static_cast<std::uint32_t>((std::int64_t{partitions} + group - 1) / group);
-  const int waiting = std::bit_width(groups) - 1;  // at most, before the last group runs
+  const int waiting = static_cast<int>(std::bit_width(groups)) - 1;  // at most, before the last group runs
   return static_cast<std::uint64_t>(group) + static_cast<std::uint64_t>(waiting) - 1;
 }
 

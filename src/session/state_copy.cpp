@@ -47,14 +47,14 @@ std::vector<BufferId> trained_states(const Program& program, BufferId counter) {
 }
 
 bool all_finite(std::span<const std::byte> floats) {
-  constexpr std::uint32_t kInfinity = 0x7F800000, kMagnitude = 0x7FFFFFFF;
+  constexpr std::uint32_t kInfinityBits = 0x7F800000, kMagnitudeBits = 0x7FFFFFFF;
   std::uint32_t largest = 0;
   for (std::size_t i = 0; i + sizeof(std::uint32_t) <= floats.size(); i += sizeof(std::uint32_t)) {
     std::uint32_t bits;
     std::memcpy(&bits, floats.data() + i, sizeof bits);
-    largest = std::max(largest, bits & kMagnitude);
+    largest = std::max(largest, bits & kMagnitudeBits);
   }
-  return largest < kInfinity;
+  return largest < kInfinityBits;
 }
 
 bool parameters_finite(const Program& program, Runnable& runnable, std::span<std::byte> room) {

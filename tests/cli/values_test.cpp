@@ -59,9 +59,10 @@ TEST_F(Values, GradientsAreThoseOfTheWeightsThatWereGiven) {
   EXPECT_EQ(all["of"], "loss");
   const double w = all["arrays"][1]["values"][0];
   double expected = 0;
-  for (int i = 0; i < 4; ++i) {
-    const double off = all["arrays"][0]["values"][i].get<double>() - (2 * i + 1);
-    expected += 2 * off * i / 4;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto x = static_cast<double>(i);
+    const double off = all["arrays"][0]["values"][i].get<double>() - (2 * x + 1);
+    expected += 2 * off * x / 4;
     EXPECT_NEAR(all["arrays"][3]["values"][i], 2 * off * w / 4, 1e-5);
   }
   EXPECT_NEAR(all["arrays"][2]["values"][0], expected, 1e-5);

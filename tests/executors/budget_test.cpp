@@ -115,7 +115,7 @@ void expect_the_same_weights(const std::string& what, MakeModel make) {
     for (const bool fuse : {false, true}) {
       const SessionOptions options = with(executor, fuse);
       const BudgetRun unlimited = run(make({}), options);
-      for (const std::uint64_t off : {1, 2, 3}) {
+      for (const std::uint64_t off : {1u, 2u, 3u}) {
         const std::uint64_t limit = plain.arena_bytes - off * tenth;
         const std::string where =
             what + " on " + executor + (fuse ? "" : " unfused") + " at 0." + std::to_string(10 - off);
@@ -137,7 +137,7 @@ TEST(Budget, WeightsOfWideMlp) {
 }
 
 TEST(Budget, WeightsOfRandomNetworks) {
-  for (const std::uint64_t seed : {1, 2, 3})
+  for (const std::uint64_t seed : {1u, 2u, 3u})
     expect_the_same_weights("network " + std::to_string(seed),
                             [&](const Settings& settings) { return random_network(seed, settings); });
 }
@@ -192,7 +192,7 @@ TEST(Budget, IsTheSamePlanEachTime) {
 
 // Which steps run as regions, and how, is settled before the budget.
 TEST(Budget, LeavesRegionsAlone) {
-  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u, 4u, 5u, 6u}) {
     FusionSummary before, after;
     const std::uint64_t arena = plan_program(random_network(seed), with("cpu", true), &before).arena_bytes;
     const std::uint64_t tenth = peak_activations(plan_program(random_network(seed), with("cpu", true))) / 10;
@@ -229,7 +229,7 @@ TEST(Budget, OfAGpu) {
   const Program plain = plan_program(random_network(1), options);
   // The library of products has its bytes, which it cannot spare.
   const std::uint64_t tenth = (peak_activations(plain) - find_target("h200").library_workspace) / 10;
-  for (const std::uint64_t off : {1, 2, 3}) {
+  for (const std::uint64_t off : {1u, 2u, 3u}) {
     FusionSummary fusion;
     const std::uint64_t limit = plain.arena_bytes - off * tenth;
     EXPECT_LE(plan_program(random_network(1, budget_of(limit)), options, &fusion).arena_bytes, limit);

@@ -148,7 +148,7 @@ TEST(Pack, SmallProblemsWithAlignmentsAreSolvedExactly) {
 // What an exhausted search proves, at many ceilings, against the optimum: a search that loses packings would tell.
 TEST(Pack, ProofsHold) {
   std::mt19937 random(9);
-  for (int round = 0; round < 300; ++round) {
+  for (unsigned round = 0; round < 300; ++round) {
     const std::vector<Interval> intervals = random_problem(random, 7, 4 + round % 9, 3 + round % 5);
     const std::uint64_t least = optimum(intervals);
     Effort effort;

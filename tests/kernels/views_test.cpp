@@ -23,6 +23,10 @@ std::vector<std::int64_t> offsets_of(const View& view) {
   return offsets;
 }
 
+std::int64_t below(std::mt19937& random, std::int64_t n) {
+  return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+}
+
 // A dense value turned, cut and repeated.
 View random_view(std::mt19937& random, Shape& extents) {
   Shape shape;
@@ -32,7 +36,7 @@ View random_view(std::mt19937& random, Shape& extents) {
   std::shuffle(axes.begin(), axes.end(), random);
   View view = permuted(dense(shape), axes.data());
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    const std::int64_t start = random() % 2 == 0 ? 0 : random() % view.extents[axis];
+    const std::int64_t start = random() % 2 == 0 ? 0 : below(random, view.extents[axis]);
     view = sliced(view, axis, start, view.extents[axis] - start);
   }
   if (extents.rank() == 0) {
@@ -63,7 +67,7 @@ TEST(Views, AreWalkedInOrder) {
       ASSERT_EQ(dims.offset(i), expected[static_cast<std::size_t>(i)]);
       ASSERT_EQ(dims.offsets(i)[1], i);
     }
-    const std::int64_t first = random() % (dims.count + 1), last = first + random() % (dims.count - first + 1);
+    const std::int64_t first = below(random, dims.count + 1), last = first + below(random, dims.count - first + 1);
     std::int64_t next = first;
     for_runs(dims, first, last, [&](std::int64_t i, const Offsets<2>& at, std::int64_t n) {
       ASSERT_EQ(i, next);

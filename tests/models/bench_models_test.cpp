@@ -82,7 +82,7 @@ TEST(BenchModels, EmbeddingsPlanTheirTablesAndTheBatch) {
     const std::uint64_t slots = w.optimizer == std::string("adam") ? 2 : w.optimizer == std::string("momentum") ? 1 : 0;
     EXPECT_LT(arena(w.batch), (2 + slots + 3) * table + (1 << 20))
         << "parameter, gradient, slots, three values between";
-    EXPECT_LT(arena(4 * w.batch), arena(w.batch) + 3 * w.batch * (16 * 4 * 4 + 64))
+    EXPECT_LT(arena(4 * w.batch), arena(w.batch) + static_cast<std::uint64_t>(3 * w.batch * (16 * 4 * 4 + 64)))
         << "four rows a sample and its place";
   }
 }

@@ -112,7 +112,7 @@ TEST(MemoryBudget, MnistMlpHasTheSameWeightsAtEveryBudget) {
   std::uint64_t states = 0;
   for (const Buffer& buffer : unfused.buffers)
     if (is_state(buffer.kind)) states += (buffer.bytes + kAlignment - 1) / kAlignment * kAlignment;
-  for (const std::uint64_t tenths : {1, 2, 3}) {
+  for (const std::uint64_t tenths : {1u, 2u, 3u}) {
     const std::uint64_t budget = unfused.arena_bytes - (unfused.lower_bound - states) * tenths / 10;
     EXPECT_EQ(trained(false, budget).first, unfused_hash) << tenths;
     EXPECT_EQ(trained(true, budget).first, fused_hash) << tenths;

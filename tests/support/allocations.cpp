@@ -38,7 +38,8 @@ std::uint64_t graphrun::test::allocations() {
 #else
 
 // The C library's own entry points: its documented way to put a layer over malloc without losing it. free() stays as
-// it is, since these give its pointers.
+// it is, since these give its pointers. Visible to the libraries, whose calls are counted, with clang too.
+#pragma GCC visibility push(default)
 extern "C" {
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t number, std::size_t size);
@@ -71,6 +72,7 @@ int posix_memalign(void** pointer, std::size_t alignment, std::size_t size) {
   return *pointer == nullptr && size != 0 ? ENOMEM : 0;
 }
 }
+#pragma GCC visibility pop
 
 std::uint64_t graphrun::test::allocations() {
   return count.load(std::memory_order_relaxed);

@@ -76,11 +76,11 @@ void History::report(const Report& report) {
       add(i == 0 ? report.validation->loss : report.validation->values[i - 1].second);
   }
   if (factor_) add(report.lr_factor);
-  const std::size_t watched = columns_.size() - at - (hashes_ ? 1 : 0);
+  const std::size_t figures = columns_.size() - at - (hashes_ ? 1 : 0);
   for (const Statistics& s : report.watched) {
     for (const double figure : {s.min, s.max, s.mean, s.deviation, s.zeros, s.bad}) add(figure);
   }
-  for (std::size_t i = report.watched.size() * 6; i < watched; ++i) add({});
+  for (std::size_t i = report.watched.size() * 6; i < figures; ++i) add({});
   if (hashes_) report.weights ? add(LogHash{*report.weights}) : add({});
   for (const auto& writer : writers_) writer->write({report.step, cells_});
 }
