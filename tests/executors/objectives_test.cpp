@@ -281,6 +281,38 @@ TEST_P(OnExecutor, AGradientPenaltyHasTheGradientOfDifferences) {
   }
 }
 
+// The gradient of a sum of what is kept is what it was scaled by; it must be that of the numbers that were dropped.
+TEST_P(OnExecutor, AGradientGoesBackThroughTheMaskOfItsDropout) {
+  GraphBuilder g(1);
+  const Value x = g.input("x", {kBatch, 64}), w = g.parameter("w", {}, Init::constant(1));
+  const Value other = g.expression("other = dropout(x, rate=0.5)");
+  const Value kept = g.expression("kept = dropout(x * w, rate=0.5)");
+  const Value slope = g.gradient(g.op("sum", {kept}), x), again = g.gradient(g.op("sum", {slope * slope}), w);
+  g.assign(g.state("kept.run", {64}), g.op("sum", {kept}, {{"axis", std::int64_t{0}}}));
+  g.assign(g.state("slope.run", {64}), g.op("sum", {slope}, {{"axis", std::int64_t{0}}}));
+  g.assign(g.state("again.run", {}), again);
+  g.name(g.op("sum", {kept}) + 0.0 * g.op("sum", {other}), "loss");
+  Model model(std::move(g));
+  model.train.minimize = model.graph.find("loss");
+  model.train.optimizer = {"sgd", {{"lr", 0.001}}, {}};
+  model.outputs = {{model.graph.find("kept"), "kept", ""}};
+  model.data.splits = {{"train", {{"x", HostTensor({4, 64}, std::vector<float>(256, 1.0F))}}}};
+  Session session = open(std::move(model));
+  for (int step = 0; step < 3; ++step) {
+    const double weight = static_cast<double>(scalar(session, "w"));
+    session.advance(1);
+    const HostTensor kept_now = session.read("kept.run"), slope_now = session.read("slope.run");
+    double squares = 0;
+    for (std::size_t i = 0; i < 64; ++i) {  // x is 1
+      const auto scale = static_cast<double>(slope_now.elements<float>()[i]);
+      ASSERT_EQ(static_cast<double>(kept_now.elements<float>()[i]), scale) << "step " << step << ", " << i;
+      squares += scale * scale;
+    }
+    EXPECT_GT(squares, 0);
+    EXPECT_NEAR(static_cast<double>(scalar(session, "again.run")), 2 * squares / weight, 1e-4 * squares / weight);
+  }
+}
+
 TEST_P(OnExecutor, StopGradientEndsAGradient) {
   GraphBuilder g(2);
   const Value x = g.input("x", {kBatch, 1});

@@ -1,6 +1,6 @@
 // random.cpp: draws from counters (base/random_bits.h): the same bits on every executor, for every tiling and thread
-// count. `key` is the stream's; the step graph sets it from the seed and the node's name. `step` makes each step's
-// draws new.
+// count. `key` is the stream's; the step graph sets it from the seed and a node's name, which in a model's graph is the
+// node's own where the key is 0, else that of node number key - 1. `step` makes each step's draws new.
 #include <fmt/format.h>
 
 #include <limits>
@@ -84,7 +84,10 @@ std::vector<OpDef> random() {
        .infer = infer_dropout,
        .grad =  // the same mask again: it is drawn, not stored
        [](GradContext& c) {
-         c.result[0] = make::op("dropout", {c.gradient, c.inputs[1]}, c.attrs.list());
+         const std::int64_t own = c.attrs.integer("key");
+         const std::int64_t stream = own != 0 ? own : static_cast<std::int64_t>(c.output.id) + 1;
+         c.result[0] =
+             make::op("dropout", {c.gradient, c.inputs[1]}, {{"rate", c.attrs.real("rate")}, {"key", stream}});
        },
        .rows = RowRule::rowwise,
        .agreement = Agreement::relative}};

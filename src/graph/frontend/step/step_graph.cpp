@@ -175,7 +175,9 @@ class StepGraphBuilder {
     for (NodeId input : node.inputs) inputs.push_back(copied_[input]);
     AttrList attrs = node.attrs.list();
     for (auto& [name, value] : attrs) {
-      if (name == "key") value = stream_key(node.name);
+      if (name != "key") continue;
+      const auto other = static_cast<std::size_t>(std::get<std::int64_t>(value));  // + 1: whose draws these are
+      value = stream_key(other > 0 ? source()[static_cast<NodeId>(other - 1)].name : node.name);
     }
     make_.at(node.source);
     const NodeId result = make_.add(name_of(node.op), std::move(inputs), attrs);
