@@ -139,6 +139,7 @@ struct TrainSpec {
   // In the order in which a step takes them, instead of `minimize` and `optimizer`; the loss of the model is their sum.
   std::vector<ObjectiveSpec> objectives;
   double clip_norm = 0;  // gradients are scaled down to this norm over all parameters of an objective; 0: not at all
+  bool clip_norm_at_run_time = false;  // it is a state, "train:clip_norm", that starts from this
   std::int64_t epochs = 1;
   std::uint64_t seed = 0;
   bool shuffle = false;                   // training rows in another order each epoch

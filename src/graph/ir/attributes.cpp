@@ -55,6 +55,11 @@ const AttrDef* find_attr(const AttrSchema& schema, std::string_view name) {
 }
 
 std::string expected(const AttrDef& wanted) {
+  if (wanted.at_run_time) {
+    AttrDef number = wanted;
+    number.at_run_time = false;
+    return expected(number) + ", or the name of one that is set at run time";
+  }
   static constexpr std::string_view kKinds[] = {"true or false", "an integer",         "a number",
                                                 "a word",        "a list of integers", "a list of numbers"};
   std::string text(kKinds[wanted.fallback.index()]);
@@ -68,6 +73,7 @@ std::string expected(const AttrDef& wanted) {
 AttrValue coerce(const AttrDef& wanted, const AttrValue& given) {
   std::optional<AttrValue> value = converted(wanted.fallback, given);
   const auto* word = std::get_if<std::string>(&given);
+  if (word != nullptr && wanted.at_run_time) return given;
   if (!value || !fits(wanted, *value)) {
     throw AttrError(wanted.name, "attribute.value",
                     fmt::format("{} must be {}, got {}", wanted.name, expected(wanted),
@@ -120,6 +126,13 @@ template const double& Attrs::get<double>(std::string_view) const;
 template const std::string& Attrs::get<std::string>(std::string_view) const;
 template const std::vector<std::int64_t>& Attrs::get<std::vector<std::int64_t>>(std::string_view) const;
 template const std::vector<double>& Attrs::get<std::vector<double>>(std::string_view) const;
+
+const std::string* Attrs::name_at_run_time(std::string_view name) const {
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if ((*schema_)[i].name == name) return std::get_if<std::string>(&values_[i]);
+  }
+  return nullptr;
+}
 
 AttrList Attrs::list() const {
   AttrList result;

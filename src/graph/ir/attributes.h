@@ -22,6 +22,7 @@ struct AttrDef {
   std::optional<double> low = {}, high = {};  // inclusive bounds of a number
   std::vector<std::string_view> one_of = {};  // allowed words of a string
   bool above = false;                         // `low` itself is not allowed
+  bool at_run_time = false;                   // a number, or a word: the name of one that is set at run time
 };
 
 using AttrSchema = std::vector<AttrDef>;
@@ -57,6 +58,7 @@ class Attrs {
     return get<std::vector<std::int64_t>>(name);
   }
   const std::vector<double>& reals(std::string_view name) const { return get<std::vector<double>>(name); }
+  const std::string* name_at_run_time(std::string_view name) const;  // null: it is a number
 
   AttrList list() const;     // to make the same node again
   std::string text() const;  // " axes=[0, 1] keepdims=false", defaults included

@@ -125,7 +125,7 @@ std::vector<Fact> training_facts(const Model& model) {
   if (!assigned.empty()) add("assign", assigned);
   if (!frozen.empty()) add("not trained", frozen);
   add("lr_plateau", plateau_text(train.lr_plateau));
-  add("clip_norm", fmt::format("{}", train.clip_norm));
+  add("clip_norm", train.clip_norm_at_run_time ? "runtime" : fmt::format("{}", train.clip_norm));
   add("batch", fmt::format("{}", model.graph.batch()));
   add("seed", fmt::format("{}", train.seed));
   add("shuffle", fmt::format("{}", train.shuffle));

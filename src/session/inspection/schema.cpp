@@ -93,7 +93,7 @@ Json kind_of(const ir::AttrDef& def) {
     case 1:
       return number_like("integer", def);
     case 2:
-      return number_like("number", def);
+      return def.at_run_time ? any_of({number_like("number", def), type("string")}) : number_like("number", def);
     case 3:
       return def.one_of.empty() ? type("string") : words({def.one_of.begin(), def.one_of.end()});
     case 4:  // one number may stand for a list of one
@@ -389,6 +389,7 @@ Json section(const Fields& fields, const Members& values) {
   std::vector<std::string> required;
   for (const Field& field : fields) {
     Json schema = field.get == nullptr ? named(values, field.name) : kind_of(field);
+    if (field.runtime != nullptr) schema = or_runtime(std::move(schema));
     add(schema, "description", make(without_links(field.doc)));
     if (field.has_default()) add(schema, "default", json_of(field.fallback));
     properties.emplace_back(field.name, std::move(schema));

@@ -174,6 +174,8 @@ class Canonical {
 
   void add_plain(json::Value& out, const Field& field) const {
     const AttrValue value = field.get(field, model_.train);
+    if (field.runtime != nullptr && model_.train.*field.runtime)
+      return json::add(out, field.name, make_object({{"runtime", json_of(value)}}));
     // Of some keys no value says the same as leaving them out.
     if (field.has_default() || value != field.fallback) json::add(out, field.name, json_of(value));
   }

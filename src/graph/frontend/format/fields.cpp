@@ -7,6 +7,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "graph/frontend/format/json_values.h"
+
 namespace graphrun {
 namespace {
 
@@ -67,6 +69,12 @@ template <auto kMember>
 Field plain(std::string_view name, std::string_view doc, std::optional<double> low = {},
             std::vector<std::string_view> one_of = {}, bool above = false) {
   return plain_field<InTrain<kMember>>(name, doc, low, std::move(one_of), above);
+}
+
+template <auto kWhether>
+Field set_at_run_time(Field field) {
+  field.runtime = kWhether;
+  return field;
 }
 
 // The keys that both parts that go by a figure of `validation` have.
@@ -211,11 +219,11 @@ const Fields& train_fields() {
           R"(`"exact"`: in regions over rows on `cuda` too, `exp`, `tanh`, division and the like give the bits of )"
           R"(`cpu`. `"fast"`: there they are off by a few units in the last place, and quicker. Nothing else is affected)",
           {}, {"exact", "fast"}),
-      plain<&TrainSpec::clip_norm>(
+      set_at_run_time<&TrainSpec::clip_norm_at_run_time>(plain<&TrainSpec::clip_norm>(
           "clip_norm",
           "before the optimizer, scale the gradients so that their norm over all parameters (of an objective) does not "
-          "exceed this",
-          0, {}, true),
+          "exceed this; or [a number set at run time](#numbers-set-at-run-time)",
+          0, {}, true)),
       plain<&TrainSpec::evaluate_every>(
           "evaluate_every",
           "epochs between evaluations of `validation`; without it, only after the last epoch, or after each one if "
@@ -272,6 +280,13 @@ void read_fields(json::Reader& reader, json::ObjectReader& object, const Fields&
   for (const Field& field : fields) {
     const auto at = field.required ? object.require(field.name, field.hint) : object.get(field.name);
     if (!at || field.set == nullptr) continue;
+    if (field.runtime != nullptr && is_runtime(*at->value)) {
+      const std::optional<double> number = read_runtime(reader, *at);
+      if (number && *number < 0) reader.report(*at, "model.range", fmt::format("must be >= 0, got {}", *number));
+      plain.*field.runtime = true;
+      field.set(field, number.value_or(0), plain);
+      continue;
+    }
     if (const std::optional<AttrValue> value = read_plain(reader, *at, field)) field.set(field, *value, plain);
   }
 }

@@ -21,6 +21,8 @@ struct Field : ir::AttrDef {
   AttrValue (*get)(const Field& field, const TrainSpec& from) = nullptr;  // null: it is not plain
   void (*set)(const Field& field, const AttrValue& value, TrainSpec& to) = nullptr;
 
+  bool TrainSpec::*runtime = nullptr;  // of a number that may be {"runtime": 0.1}: whether it is; 0 is then allowed
+
   // Whether leaving it out is the same as giving some value: the fallback.
   bool has_default() const { return get != nullptr && fits(*this, fallback); }
 };

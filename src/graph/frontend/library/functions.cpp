@@ -7,6 +7,7 @@
 #include "graph/gradients.h"
 #include "graph/ops/make.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -104,7 +105,40 @@ Var step_of(Var x) {
   return {x.make, x.make->step()};
 }
 
+// The number of that name that the host may change between steps.
+Var set_at_run_time(std::string_view attribute, const std::string& name, NodeFactory& make) {
+  std::vector<std::string> names;
+  for (ir::NodeId id = 0; id < make.graph().size(); ++id) {
+    const ir::Node& node = make.graph()[id];
+    if (node.op != Op::state) continue;
+    if (node.name == name) return {&make, id};
+    names.push_back(node.name);
+  }
+  const std::string near = did_you_mean(name, names);
+  throw ir::AttrError(attribute, "attribute.value",
+                      fmt::format("'{}': there is no number set at run time that is named {}", attribute, name),
+                      near.empty() ? R"(one is declared by "constants": {"NAME": {"runtime": 0.1}})" : near);
+}
+
+constexpr double kHighestRate = 0.999999;
+
+// As the op compares and divides, with draws of its own.
+Var dropout_at(Var x, Var rate) {
+  const TensorType type = x.type();
+  if (!is_float(type.dtype))
+    throw Error(ErrorKind::input, "dtype.float", fmt::format("dropout: x must be a float, got {}", to_string(type)));
+  const Var within = op("clip", {rate}, {{"low", 0.0}, {"high", kHighestRate}});
+  const Var drawn = op("random_uniform", {step_of(x)}, {{"shape", make::dims(type.shape)}, {"rows", type.rows}});
+  const Var drops = op("less", {drawn, within});
+  const Var one = make::like(1, within);
+  const Var kept = x / make::cast(one - within, type.dtype);
+  const Var dropped = op("where", {drops, make::like(0, x), kept});
+  return op("where", {{x.make, x.make->training()}, dropped, x});
+}
+
 Var dropout(Operands x, const ir::Attrs& attrs) {
+  if (const std::string* name = attrs.name_at_run_time("rate"))
+    return dropout_at(x[0], set_at_run_time("rate", *name, *x[0].make));
   return op("dropout", {x[0], step_of(x[0])}, attrs.list());
 }
 
@@ -191,7 +225,8 @@ std::vector<Function> made_of_ops() {
              .doc = "probability of 0",
              .required = true,
              .low = 0.0,
-             .high = 0.999999}}),
+             .high = kHighestRate,
+             .at_run_time = true}}),
       made("random_uniform", "numbers in [low, high) in the shape of `like`, new ones each step", {"like"},
            [](Operands x, const ir::Attrs& attrs) { return draw("random_uniform", x, attrs); },
            {{.name = "low", .fallback = 0.0, .doc = "smallest"},

@@ -84,6 +84,9 @@ Var Factor::of(Var x) const {
 Var Factor::plus(Var x) const {
   return is_state() ? x + state : x + number;
 }
+Var Factor::over(Var x) const {
+  return is_state() ? state / x : number / x;
+}
 Factor Factor::rest() const {
   return is_state() ? Factor{1 - number, 1 - state} : Factor{1 - number};
 }
@@ -141,7 +144,7 @@ Var update_parameter(const OptimizerDef& optimizer, UpdateContext& c, bool decay
   return next - c.parameter * rate;
 }
 
-void clip_norm(std::vector<Var>& gradients, double max_norm) {
+void clip_norm(std::vector<Var>& gradients, const Factor& max_norm) {
   Var total;
   for (const Var gradient : gradients) {
     const Var part = make::sum(make::square(gradient), {}, false);
@@ -149,8 +152,13 @@ void clip_norm(std::vector<Var>& gradients, double max_norm) {
   }
   if (gradients.empty()) return;
   const Var norm = root(total);
-  const Var room = max_norm / (norm + 1e-6);
-  const Var factor = make::op("minimum", {room, make::like(1, norm)});
+  const Var room = max_norm.over(norm + 1e-6);
+  const Var one = make::like(1, norm);
+  Var factor = make::op("minimum", {room, one});
+  if (max_norm.is_state()) {
+    const Var clips = make::op("greater", {max_norm.state, make::like(0, norm)});
+    factor = make::op("where", {clips, factor, one});
+  }
   for (Var& gradient : gradients) gradient = gradient * factor;
 }
 

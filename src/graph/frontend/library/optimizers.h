@@ -24,6 +24,7 @@ struct Factor {
   bool is_zero() const { return !is_state() && number == 0; }  // for good
   Var of(Var x) const;                                         // x times it
   Var plus(Var x) const;                                       // x plus it
+  Var over(Var x) const;                                       // it by x
   Factor rest() const;                                         // 1 - it; of a state in f32
 };
 
@@ -53,7 +54,8 @@ const std::vector<OptimizerDef>& optimizers();
 // The whole update of one parameter: l2, the optimizer, weight decay. `decays`: whether the last two of those reach it.
 Var update_parameter(const OptimizerDef& optimizer, UpdateContext& context, bool decays);
 
-// Scales gradients by min(1, max_norm / (norm + 1e-6)), norm over all of them (torch.nn.utils.clip_grad_norm_).
-void clip_norm(std::vector<Var>& gradients, double max_norm);
+// Scales gradients by min(1, max_norm / (norm + 1e-6)), norm over all of them (torch.nn.utils.clip_grad_norm_); by 1 in
+// the steps in which a state is 0.
+void clip_norm(std::vector<Var>& gradients, const Factor& max_norm);
 
 }  // namespace graphrun

@@ -343,7 +343,7 @@ class StepGraphBuilder {
     const Var updates =
         objective.every == 1 ? steps : make::op("floor", {steps / static_cast<double>(objective.every)});
     const Var time = updates + one, due = objective.every == 1 ? Var{} : is_due(objective);
-    if (model_.train.clip_norm > 0) clip_norm(gradient, model_.train.clip_norm);
+    if (const Factor most = most_norm(); !most.is_zero()) clip_norm(gradient, most);
     std::vector<NodeId> moved;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], rate, time, runtime, due};
@@ -352,6 +352,16 @@ class StepGraphBuilder {
       moved.push_back(next.id);
     }
     return moved;
+  }
+
+  // TrainSpec::clip_norm, for all objectives.
+  Factor most_norm() {
+    if (!model_.train.clip_norm_at_run_time) return {model_.train.clip_norm};
+    if (clip_norm_ == kNoNode) {
+      clip_norm_ = add_state("train:clip_norm", {DType::f32, {}, 0}, "slot");
+      result_.runtime.emplace_back(clip_norm_, model_.train.clip_norm);
+    }
+    return {model_.train.clip_norm, var(clip_norm_)};
   }
 
   // Whether an objective moves its parameters in this step, the last of every so many. By a state that counts them:
@@ -570,6 +580,7 @@ class StepGraphBuilder {
   std::optional<MetricAnalysis> analysis_;
   std::map<NodeId, std::size_t> formulas_;  // by value of the model
   NodeId counter_ = kNoNode;
+  NodeId clip_norm_ = kNoNode;  // the state that is one
 };
 
 }  // namespace
