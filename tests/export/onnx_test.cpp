@@ -124,7 +124,7 @@ TEST(OnnxExport, SaysEveryOpAndTheSameBytesTwice) {
 
 TEST(OnnxImport, ListsEveryUnsupportedNode) {
   onnx::File file = small();
-  file.nodes = {{"conv", "Conv", "", {"x", "fc.weight"}, {"c"}, {}},
+  file.nodes = {{"conv", "Conv", "", {"x", "fc.weight", "fc.weight"}, {"c"}, {}},
                 {"fine", "Relu", "", {"c"}, {"r"}, {}},
                 {"lstm", "LSTM", "", {"r"}, {"l"}, {}},
                 {"side", "TopK", "", {"x"}, {"unused"}, {}},

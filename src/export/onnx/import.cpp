@@ -235,6 +235,7 @@ class Importer {
       return fits ? std::string() : fmt::format("it has {} inputs", node.inputs.size());
     };
     const std::string& op = node.op;
+    if (std::string wrong = check_only(node); !wrong.empty()) return wrong;  // however many inputs it has
     for (const Function& one : kFunctions) {
       if (op != one.op) continue;
       if (std::string wrong = needs(1, 1); !wrong.empty()) return wrong;
