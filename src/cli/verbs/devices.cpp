@@ -82,7 +82,7 @@ std::string as_text(const std::vector<Found>& found) {
   std::string text;
   for (const Found& one : found) {
     for (const Device& device : one.list.devices) {
-      text += fmt::format("{:<10}{}\n", device.id, device.name);
+      text += fmt::format("{:<9} {}\n", device.id, device.name);
       const std::string more = details(device, one.executor);
       if (!more.empty()) text += fmt::format("{:<10}{}\n", "", more);
     }
