@@ -68,14 +68,15 @@ typedef struct gr_type {
 
 /* A model file (docs/model-format.md) and its data, or a safetensors file of weights with its model inside.
    Options: "set": {"train.epochs": 5, ...}, as --set does; "data_dir"; "weights": a file to start from; "data":
-   "values", "sizes" (enough to plan) or "none". */
+   "values", "sizes" (enough to plan) or "none", where gr_model_set_data gives the rows, or where it is to predict. */
 GR_API gr_error* gr_model_load(const char* path, const char* options, gr_model** model);
 /* The same of a model's text. Messages call it <text>; its data files are relative to the working directory. */
 GR_API gr_error* gr_model_parse(const char* json, const char* options, gr_model** model);
 GR_API void gr_model_free(gr_model* model);
 
 /* Sets the column of an input in a split: "train", "validation", "test". Dimension 0 of `type` counts its samples; all
-   columns of a split have as many. The values are copied, and are taken as they are: nothing is standardized. */
+   columns of a split have as many. The values are copied, and are taken as they are: nothing is standardized. A name
+   that is none of the model's inputs is an error. */
 GR_API gr_error* gr_model_set_data(gr_model* model, const char* split, const char* input, const gr_type* type,
                                    const void* values);
 
@@ -87,7 +88,8 @@ GR_API gr_error* gr_model_describe(gr_model* model, char** json);
 
 /* ---- sessions */
 
-/* Plans the model and allocates all that it will need. Takes the model's content: afterwards it can only be freed.
+/* Plans the model and allocates all that it will need. Takes the model's content, also where it then fails: afterwards
+   it can only be freed. What is wrong with the options themselves leaves it as it is.
    Options: "executor": "cpu", "cuda:1", "auto", a plug-in's path; "target"; "threads"; "jit": "prefer", "require" or
    "off"; "tiling"; "fuse": false; "passes": false; since version 2 "rows_vary": ["train"], the splits of
    gr_session_set_rows. */
@@ -128,7 +130,8 @@ typedef struct gr_train_result {
   int cancelled;
 } gr_train_result;
 
-/* Trains for the model's epochs; `options` and `result` may be NULL. A step allocates nothing. */
+/* Trains for the model's epochs; `options` and `result` may be NULL. A step allocates nothing. A callback may read,
+   write, predict and evaluate; it may not train or advance the session. */
 GR_API gr_error* gr_session_train(gr_session* session, const gr_train_options* options, gr_train_result* result);
 /* Ends the gr_session_train that is under way after its steps in flight; without one nothing happens. */
 GR_API void gr_session_cancel(gr_session* session);

@@ -180,6 +180,9 @@ enum class DataUse {
   // No file is opened; a split whose size the model does not say is left out. A batch "all" is then not known: with
   // weights, and where no output depends on the other rows of its batch, it is 1024, to predict with.
   none,
+  // As `none`, and without the splits whose sizes the model says: the program gives its own, or predicts. A batch "all"
+  // is all rows of what it gives.
+  given,
 };
 
 struct LoadOptions {

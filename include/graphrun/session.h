@@ -181,8 +181,8 @@ class GRAPHRUN_API Session {
 
   // Trains for the model's number of epochs; after load_checkpoint() (checkpoint.h) it goes on to that number. From the
   // return of the first step to its own it allocates nothing, unless the callbacks do or losses of more than 2^24 steps
-  // are kept. Throws NotFinite for a loss or a parameter that is not finite, at the next look: after a report's epochs
-  // or 4096 steps.
+  // are kept. Neither it nor advance(), run_until() or load_checkpoint() may be called from its callbacks. Throws
+  // NotFinite for a loss or a parameter that is not finite, at the next look: after a report's epochs or 4096 steps.
   TrainResult train(const TrainOptions& options);
   TrainResult train(const std::function<void(const Report&)>& on_report = {});
   // Asks the train() that is under way to return after the steps in flight: about 0.05 s of them, or one. It returns as

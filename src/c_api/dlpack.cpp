@@ -88,6 +88,8 @@ gr_error* gr_dlpack_view(const DLManagedTensor* tensor, gr_type* type, const voi
       throw Error(ErrorKind::input, "dlpack.device",
                   "a DLPack tensor on a device of type " + std::to_string(given.device.type) + " is not on the host",
                   "a copy on the host can be taken");
+    if (given.rank > 0 && given.shape == nullptr)
+      throw Error(ErrorKind::input, "dlpack.shape", "a DLPack tensor without its extents");
     gr_type found{};
     found.dtype = dtype_of(given.dtype);
     found.rank = given.rank;

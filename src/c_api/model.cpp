@@ -27,6 +27,16 @@ void load(const std::string& path, LoadOptions options, gr_model** model) {
   to = loaded.release();
 }
 
+void check_is_input(const Model& model, const std::string& name) {
+  std::vector<std::string> names;
+  for (const OutlineValue& value : graph_outline(model).values) {
+    if (value.role == OutlineValue::Role::input || value.role == OutlineValue::Role::target)
+      names.push_back(value.name);
+  }
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  throw Error(ErrorKind::input, "name.unknown", "the model has no input '" + name + "'", did_you_mean(name, names));
+}
+
 json::Value input_description(const OutlineValue& input) {
   std::vector<json::Value> shape;
   for (int axis = 1; axis < input.type.shape.rank(); ++axis) shape.push_back(json::make(input.type.shape[axis]));
@@ -99,6 +109,7 @@ gr_error* gr_model_set_data(gr_model* model, const char* split, const char* inpu
   return guarded([&] {
     DataSet& data = c_api::content(model).data;
     const std::string name = &checked(split, "split"), column = &checked(input, "input");
+    c_api::check_is_input(c_api::content(model), column);
     const TensorType known = c_api::type_of(checked(type, "type"));
     HostTensor tensor(known.dtype, known.shape);
     if (!tensor.bytes().empty())

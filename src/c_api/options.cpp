@@ -105,7 +105,7 @@ LoadOptions load_options(const char* json) {
   options.choice("data",
                  std::array{std::pair{std::string_view("values"), DataUse::values},
                             std::pair{std::string_view("sizes"), DataUse::sizes},
-                            std::pair{std::string_view("none"), DataUse::none}},
+                            std::pair{std::string_view("none"), DataUse::given}},
                  load.data);
   options.end();
   return load;

@@ -58,6 +58,7 @@ bool Session::Impl::losses_finite(std::uint64_t steps) {
 
 bool Session::advance(std::uint64_t steps) {
   Impl& session = alive(impl_);
+  session.refuse_in_train("advance");
   session.run(session.training(), steps);
   return session.losses_finite(steps);
 }
@@ -69,6 +70,7 @@ bool Session::losses_finite(std::uint64_t steps) {
 
 std::uint64_t Session::run_until(std::chrono::steady_clock::time_point deadline, std::uint64_t most) {
   Impl& session = alive(impl_);
+  session.refuse_in_train("run_until");
   const std::size_t index = session.training();
   std::uint64_t ran = 0;
   while (ran < most) {

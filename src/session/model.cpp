@@ -51,12 +51,16 @@ std::int64_t evaluation_batch(const ModelFile& file, const DataSet& data, const 
   return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(rows.samples(), 1));
 }
 
+DataUse use_of(const LoadOptions& options) {
+  return options.predicts > 0 || options.data == DataUse::given ? DataUse::none : options.data;
+}
+
 // The batch that the file and its data ask for; nothing: it is not known, or was reported.
 std::optional<std::int64_t> batch_of(json::Reader& reader, const ModelFile& file, const DataSet& data,
                                      const LoadOptions& options) {
   const Split* train = data.find("train");
   if (const Split* rows = data.find("data")) return evaluation_batch(file, data, *rows);
-  if (!train && options.data == DataUse::none) return file.batch();
+  if (!train && use_of(options) == DataUse::none) return file.batch();
   if (!train) {
     reader.report(*file.data(), "model.data", "there is no training split", "\"train\" names its source");
     return std::nullopt;
@@ -69,10 +73,6 @@ std::optional<std::int64_t> batch_of(json::Reader& reader, const ModelFile& file
         "\"all\" takes the whole split");
   }
   return file.batch();
-}
-
-DataUse use_of(const LoadOptions& options) {
-  return options.predicts > 0 ? DataUse::none : options.data;
 }
 
 // The batch of predictions: so many rows, or fewer where their inputs would be larger than 64 MiB of floats.
@@ -188,11 +188,12 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     data.labels = std::move(labels);
   }
   reader.throw_if_failed();
+  if (options.data == DataUse::given) data.splits.clear();
   std::optional<std::int64_t> batch =
       options.predicts > 0 ? prediction_batch(file, model, data, options) : batch_of(reader, file, data, options);
   reader.throw_if_failed();
   // Weights without data are there to predict, also where the batch of the training is not known.
-  if (!batch && weights && options.data == DataUse::none && coupled_output(model).empty())
+  if (!batch && weights && use_of(options) == DataUse::none && coupled_output(model).empty())
     batch = prediction_rows(model);
   if (batch) model.graph.impl().set_batch(*batch);
   if (weights) {

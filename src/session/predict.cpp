@@ -183,13 +183,18 @@ void Session::Impl::predict(std::span<const std::span<const std::byte>> inputs,
   predict_into(phase, predicted, outputs);
 }
 
-const StepPhase& Session::Impl::predicting() const {
+const StepPhase& Session::Impl::prediction() const {
   const std::optional<std::size_t> index = phase_index("predict");
   if (!index) throw Error(ErrorKind::input, "predict.nothing", "the model names no output to predict");
-  const StepPhase& phase = compiled.step.phases[*index];
+  return compiled.step.phases[*index];
+}
+
+const StepPhase& Session::Impl::predicting() const {
+  const StepPhase& phase = prediction();
   if (!phase.inputs.empty()) return phase;
   throw Error(ErrorKind::input, "predict.no_input",
-              "predict: no output depends on an input: there is nothing to predict from");
+              "predict: no output depends on an input: there is nothing to predict from",
+              "of draws alone, a further output that is computed from an input says how many rows");
 }
 
 const TensorType& Session::Impl::type_of_output(const StepPhase& phase, std::size_t i) const {

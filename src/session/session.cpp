@@ -205,10 +205,11 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 TrainResult Session::train(const TrainOptions& options) {
-  return alive(impl_).train(options);
+  alive(impl_).refuse_in_train("train");
+  return impl_->train(options);
 }
 TrainResult Session::train(const std::function<void(const Report&)>& on_report) {
-  return alive(impl_).train({on_report, {}, true});
+  return train({on_report, {}, true});
 }
 std::uint64_t Session::step() const noexcept {
   if (impl_ == nullptr) return 0;
@@ -327,7 +328,9 @@ void Session::write(ValueId id, std::span<const std::byte> bytes) {
 void Session::write_rows(ValueId id, std::int64_t first_row, std::span<const std::byte> bytes) {
   const Buffer& buffer = state_of(alive(impl_).program(), id);
   check_writable(buffer);
-  const std::int64_t rows = buffer.type.shape.rank() > 0 ? buffer.type.shape[0] : 0;
+  if (buffer.type.shape.rank() == 0)
+    throw Error(ErrorKind::input, "state.rows", fmt::format("'{}' is one number: it has no rows", buffer.name));
+  const std::int64_t rows = buffer.type.shape[0];
   const std::uint64_t row = rows > 0 ? buffer.type.bytes() / static_cast<std::uint64_t>(rows) : 0;
   const bool whole = row > 0 && bytes.size() % row == 0;
   if (!whole || first_row < 0 || first_row > rows ||
@@ -355,13 +358,13 @@ void Session::predict(std::span<const std::span<const std::byte>> inputs,
 }
 std::vector<std::pair<std::string, TensorType>> Session::prediction_inputs() const {
   std::vector<std::pair<std::string, TensorType>> inputs;
-  for (const auto& [name, node] : alive(impl_).predicting().inputs)
+  for (const auto& [name, node] : alive(impl_).prediction().inputs)
     inputs.emplace_back(name, impl_->program().buffers[impl_->buffer(node)].type);
   return inputs;
 }
 std::vector<std::pair<std::string, TensorType>> Session::prediction_outputs() const {
   std::vector<std::pair<std::string, TensorType>> outputs;
-  const StepPhase& phase = alive(impl_).predicting();
+  const StepPhase& phase = alive(impl_).prediction();
   for (std::size_t i = 0; i < phase.outputs.size(); ++i)
     outputs.emplace_back(impl_->model.outputs[i].name, impl_->program().buffers[impl_->buffer(phase.outputs[i])].type);
   return outputs;

@@ -123,8 +123,9 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   // Runs it on all rows; each of the first outputs, in original units, to a span of exactly its bytes.
   void predict_into(const StepPhase& phase, std::span<const GivenRows> given,
                     std::span<const std::span<std::byte>> outputs);
-  std::uint64_t sample_bytes(const StepPhase& phase, ir::NodeId node) const;      // of an input or output
-  const StepPhase& predicting() const;                                            // throws Error where there is none
+  std::uint64_t sample_bytes(const StepPhase& phase, ir::NodeId node) const;  // of an input or output
+  const StepPhase& prediction() const;                                        // throws Error: no outputs
+  const StepPhase& predicting() const;                                        // the same; throws Error: no inputs, too
   const TensorType& type_of_output(const StepPhase& phase, std::size_t i) const;  // the same, of one without rows
   void check_predicted_classes(std::string_view input, const GivenRows& given, std::size_t index) const;
   void prepare_predictions();  // what the two need, so that they allocate nothing

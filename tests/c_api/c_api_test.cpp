@@ -339,6 +339,66 @@ TEST(CApi, SplitsThatDoNotMatchAreRefused) {
   EXPECT_EQ(gr_error_kind(error), GR_INPUT);
   type.rank = 9;
   bad(gr_model_set_data(parsed().get(), "train", "y", &type, y.data()), GR_INPUT, "c.rank");
+  type.rank = 2;
+  EXPECT_NE(bad(gr_model_set_data(parsed().get(), "train", "Y", &type, y.data()), GR_INPUT, "name.unknown").find("'y'"),
+            std::string::npos)
+      << "a column of no input";
+}
+
+TEST(CApi, ACallbackDoesNotTrain) {
+  const Owned<gr_session> session = opened();
+  struct Calls {
+    gr_session* session;
+    int made = 0;
+  } calls{session.get()};
+  gr_train_options options{sizeof options,
+                           [](void* user, const gr_report*) {
+                             auto& seen = *static_cast<Calls*>(user);
+                             bad(gr_session_train(seen.session, nullptr, nullptr), GR_INPUT, "session.busy");
+                             bad(gr_session_advance(seen.session, 1), GR_INPUT, "session.busy");
+                             bad(gr_session_advance_until(seen.session, 1, 1, nullptr), GR_INPUT, "session.busy");
+                             std::array<char, 1> state{};
+                             bad(gr_session_save_state(seen.session, state.data(), 1), GR_INPUT, "session.busy");
+                             return ++seen.made == 2 ? 1 : 0;
+                           },
+                           &calls};
+  good(gr_session_train(session.get(), &options, nullptr));
+  EXPECT_EQ(calls.made, 2);
+  good(gr_session_advance(session.get(), 1));
+}
+
+// The batch is "all": of the rows that are given, not of the model's own.
+TEST(CApi, RowsInPlaceOfTheModelsOwnAreItsBatch) {
+  const Owned<gr_model> model = parsed(kPlane, R"({"data": "none"})");
+  const std::array<float, 20> values{};
+  const gr_type x{GR_F32, 2, {10, 2}}, y{GR_F32, 2, {10, 1}};
+  good(gr_model_set_data(model.get(), "train", "x", &x, values.data()));
+  good(gr_model_set_data(model.get(), "train", "y", &y, values.data()));
+  gr_session* session = nullptr;
+  good(gr_session_open(model.get(), nullptr, &session));
+  const Owned<gr_session> owned(session);
+  char* json = nullptr;
+  good(gr_session_describe(session, &json));
+  const std::string text = text_of(nullptr, json);
+  EXPECT_NE(text.find(R"("inputs": [{"name": "x", "dtype": "f32", "shape": [10, 2]}])"), std::string::npos) << text;
+  good(gr_session_train(session, nullptr, nullptr));
+  EXPECT_EQ(gr_session_step(session), 200U);
+  parsed(kPlane, R"({"data": "none", "set": {"train.batch": 8}})");  // of more rows than its own
+}
+
+TEST(CApi, AModelWithoutItsRowsPredicts) {
+  gr_model* model = nullptr;
+  good(gr_model_parse(kPlane, R"({"data": "none", "set": {"train.batch": 3}})", &model));
+  const Owned<gr_model> owned(model);
+  gr_session* session = nullptr;
+  good(gr_session_open(model, nullptr, &session));
+  const Owned<gr_session> opened_one(session);
+  const std::array<float, 2> x{1, 2};
+  float y = 0;
+  const gr_const_bytes in{x.data(), sizeof x};
+  const gr_bytes out{&y, sizeof y};
+  good(gr_session_predict(session, &in, 1, &out, 1));
+  bad(gr_session_train(session, nullptr, nullptr), GR_INPUT, "train.nothing");
 }
 
 TEST(CApi, EveryMistakeOfAFileIsToldWithItsPlace) {
@@ -436,6 +496,7 @@ TEST(CApi, TensorsOfOtherLibraries) {
   bad(gr_dlpack_view(tensor, &type, &data), GR_INPUT, "dlpack.device");
   given.tensor = {values.data(), 1, 0, 9, 2, 32, 1, nullptr, nullptr, 0};
   std::array<std::int64_t, 9> many{};
+  bad(gr_dlpack_view(tensor, &type, &data), GR_INPUT, "dlpack.shape");
   given.tensor.shape = many.data();
   bad(gr_dlpack_view(tensor, &type, &data), GR_INPUT, "c.rank");
 

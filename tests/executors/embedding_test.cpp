@@ -181,9 +181,14 @@ TEST(Embedding, ANumberOfRowsThatCannotBeIsRefused) {
               }));
             }),
             "schedule.rows");
-  std::string busy;
-  session.train([&](const Report&) { busy = refused_as([&] { session.set_rows("train", 5); }); });
-  EXPECT_EQ(busy, "session.busy");
+  std::vector<std::string> busy;
+  session.train([&](const Report&) {
+    const auto later = Clock::now() + std::chrono::hours(1);
+    busy = {refused_as([&] { session.set_rows("train", 5); }), refused_as([&] { session.train(); }),
+            refused_as([&] { session.advance(1); }), refused_as([&] { session.run_until(later, 1); }),
+            refused_as([&] { load_checkpoint(session, "none"); })};
+  });
+  EXPECT_EQ(busy, std::vector<std::string>(5, "session.busy"));
 }
 
 TEST(Embedding, ColumnsOfDifferentLengthsAreRefused) {
@@ -278,6 +283,8 @@ TEST(Embedding, NumbersSetAtRunTimeInCpp) {
   EXPECT_EQ(session.read("gain").elements<float>()[0], 0.5F);
   EXPECT_EQ(session.read("train:lr").elements<float>()[0], 0.05F);
   EXPECT_TRUE(session.advance(2));
+  const float zero = 0;
+  EXPECT_EQ(refused_as([&] { session.write_rows(session.find("gain"), 0, raw_bytes(zero)); }), "state.rows");
   EXPECT_EQ(refused_as([] { Session(wave_model({}, [](Model& m) { m.train.optimizer.runtime = {"rate"}; })); }),
             "attribute.unknown");
   EXPECT_NE(refused_as([] { wave_model({}, [](Model& m) { m.graph.runtime_scalar("p", 1); }); }), "accepted");

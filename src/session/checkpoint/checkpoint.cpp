@@ -32,6 +32,7 @@ void save_checkpoint(Session& session, const std::string& path) {
 }
 
 CheckpointInfo load_checkpoint(Session& session, const std::string& path) {
+  SessionAccess::impl(session).refuse_in_train("load_checkpoint");
   return TrainingState(SessionAccess::impl(session)).restore(CheckpointFile(path));
 }
 
