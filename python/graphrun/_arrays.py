@@ -24,11 +24,35 @@ def as_array(values: Any) -> Array:
     return numpy.ascontiguousarray(values)
 
 
-def rows_like(name: str, values: Any, dtype: Any, sample: Tuple[int, ...]) -> Array:
-    """Rows of such a dtype and shape; a list of numbers is a column where a sample is one number."""
+def as_room(values: Any) -> Array:
+    """As an array that is written into: NumPy's, or where a tensor of another library lies."""
     import numpy
 
-    array = numpy.ascontiguousarray(as_array(values), dtype=dtype)
+    if isinstance(values, numpy.ndarray) or not hasattr(values, "__dlpack__"):
+        return values
+    return numpy.asarray(values) if hasattr(values, "__array__") else numpy.from_dlpack(values)
+
+
+def converted(name: str, values: Any, dtype: Any) -> Array:
+    """As an array of this dtype. Floats are rounded to it; whole numbers stay what they are, or are refused."""
+    import numpy
+
+    array, wanted = as_array(values), numpy.dtype(dtype)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name}: an array of {array.dtype} holds no real numbers")
+    if wanted.kind in "iu" and array.size > 0:
+        if array.dtype.kind == "f":
+            raise TypeError(f"{name}: an array of {array.dtype}, not of whole numbers")
+        least, most = int(array.min()), int(array.max())
+        room = numpy.iinfo(wanted)
+        if least < room.min or most > room.max:
+            raise ValueError(f"{name}: {least if least < room.min else most} is no number of {wanted}")
+    return numpy.ascontiguousarray(array, dtype=wanted)
+
+
+def rows_like(name: str, values: Any, dtype: Any, sample: Tuple[int, ...]) -> Array:
+    """Rows of such a dtype and shape; a list of numbers is a column where a sample is one number."""
+    array = converted(name, values, dtype)
     if array.ndim == 1 and sample == (1,):
         array = array.reshape(-1, 1)
     if array.shape[1:] != sample or array.ndim == 0:

@@ -2,6 +2,8 @@
 model is made, and its messages name values as they are named here."""
 
 import json
+import math
+import numbers
 from typing import Any, Dict, Iterable, Optional, Union
 
 from graphrun._model import Model
@@ -11,6 +13,8 @@ _FUNCTIONS_OF_METHODS = ("abs", "exp", "log", "sqrt", "square", "tanh", "sigmoid
 
 class Value:
     """A value of a graph. Operators and functions make new ones; a GraphBuilder's names are attributes of it."""
+
+    __array_ufunc__ = None  # of NumPy: an array beside a value is a mistake, not an array of values
 
     def __init__(self, graph: "GraphBuilder", text: str, is_name: bool = False):
         self._graph, self._text, self._is_name = graph, text, is_name
@@ -29,7 +33,7 @@ class Value:
         return self._text if self._is_name else f"({self._text})"
 
     def _with(self, operator: str, other: Any, swapped: bool = False) -> "Value":
-        if not isinstance(other, (Value, int, float)):
+        if not isinstance(other, (Value, numbers.Real)):
             return NotImplemented
         parts = [self._operand(), _operand_text(self._graph, other)]
         return Value(self._graph, f" {operator} ".join(reversed(parts) if swapped else parts))
@@ -64,6 +68,9 @@ class Value:
     def __pow__(self, other: Any) -> "Value":
         return self._with("^", other)
 
+    def __rpow__(self, other: Any) -> "Value":
+        return self._with("^", other, True)
+
     def __neg__(self) -> "Value":
         return Value(self._graph, f"-{self._operand()}")
 
@@ -92,15 +99,20 @@ class Value:
         return self._graph.call("transpose", self)
 
 
-def _operand_text(graph: "GraphBuilder", value: Union[Value, int, float]) -> str:
+def _operand_text(graph: "GraphBuilder", value: Union[Value, numbers.Real]) -> str:
     if isinstance(value, Value):
         if value._graph is not graph:
             raise ValueError(f"{value!r} is of another graph")
         return value._operand()
-    return f"({json.dumps(value)})" if value < 0 else json.dumps(value)
+    number = int(value) if isinstance(value, numbers.Integral) else float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value} in a formula is not finite")
+    return f"({json.dumps(number)})" if number < 0 else json.dumps(number)
 
 
 def _literal(value: Any) -> str:
+    if isinstance(value, Value):
+        return value.name
     if isinstance(value, str):
         return value
     return "none" if value is None else json.dumps(value)
@@ -131,13 +143,15 @@ class GraphBuilder:
             object.__setattr__(self, name, value)
 
     def _declare(self, name: str) -> Value:
+        if name in self._names:
+            raise ValueError(f"the graph has a value {name} already")
         self._names[name] = Value(self, name, True)
         return self._names[name]
 
     def _define(self, text: str, name: Optional[str] = None) -> str:
         name = name or f"value_{len(self._entries) + 1}"
-        self._entries.append(f"{name} = {text}")
         self._declare(name)
+        self._entries.append(f"{name} = {text}")
         return name
 
     def __setattr__(self, name: str, value: Value) -> None:
@@ -156,18 +170,20 @@ class GraphBuilder:
 
     def input(self, name: str, *shape: int, dtype: str = "f32") -> Value:
         """Of so many numbers a row: input("x", 784), input("label", dtype="i32")."""
-        extents = ["batch", *shape]
+        value, extents = self._declare(name), ["batch", *shape]
         self._inputs[name] = extents if dtype == "f32" else {"dtype": dtype, "shape": extents}
-        return self._declare(name)
+        return value
 
     def parameter(self, name: str, *shape: int, init: Any = "glorot_uniform", decay: bool = True) -> Value:
+        value = self._declare(name)
         self._parameters[name] = {"shape": list(shape), "init": init, "decay": decay}
-        return self._declare(name)
+        return value
 
     def state(self, name: str, *shape: int, init: Any = "zeros") -> Value:
         """What no optimizer moves and assign() changes, once in each step of training."""
+        value = self._declare(name)
         self._states[name] = {"shape": list(shape), "init": init}
-        return self._declare(name)
+        return value
 
     def assign(self, state: Value, value: Value, after: bool = False) -> None:
         """after: of the parameters as the step leaves them, for an average of weights; else as it finds them."""
@@ -175,8 +191,9 @@ class GraphBuilder:
 
     def runtime(self, name: str, value: float) -> Value:
         """A number that is set between steps: session[name] = 0.5."""
+        declared = self._declare(name)
         self._constants[name] = {"runtime": value}
-        return self._declare(name)
+        return declared
 
     def dense(self, name: str, x: Value, units: int, activation: Optional[str] = None, **attributes: Any) -> Value:
         return self.layer("dense", name, x, units=units, activation=activation, **attributes)
@@ -185,8 +202,10 @@ class GraphBuilder:
         """A layer of the library (docs/ops.md), whose parameters are named after it: layer("batch_norm", "n", h).
         layer("dense", "k", x, share="h") uses those of another."""
         given = {key: value for key, value in attributes.items() if value is not None}
-        self._entries.append({"name": name, "op": kind, "inputs": [value.name for value in inputs], **given})
-        return self._declare(name)
+        operands = [value.name for value in inputs]
+        value = self._declare(name)
+        self._entries.append({"name": name, "op": kind, "inputs": operands, **given})
+        return value
 
     def call(self, function: str, *operands: Any, **attributes: Any) -> Value:
         """A function of the library: call("softmax_cross_entropy", logits, label)."""

@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List, Optional
 
 from graphrun import _library
-from graphrun._arrays import Array, as_array, number_of_dtype
+from graphrun._arrays import Array, as_array, converted, number_of_dtype
 from graphrun._session import OnReport, Session
 
 
@@ -36,6 +36,7 @@ class Model:
         self._description: Optional[Dict[str, Any]] = None
         self._columns: Dict[str, Dict[str, Array]] = {}
         self.session: Optional[Session] = None  # of the last fit()
+        self._predictor: Optional[Session] = None  # of weights, without the data they were trained on
 
     def describe(self) -> Dict[str, Any]:
         """Inputs, which of them are targets, and outputs."""
@@ -46,14 +47,18 @@ class Model:
 
     def set_data(self, split: str, **columns: Any) -> "Model":
         """Sets columns of a split ("train", "validation", "test") by input: set_data("train", x=..., y=...)."""
+        inputs = {one["name"]: one for one in self.describe()["inputs"]}
         for name, values in columns.items():
-            wanted = next((i for i in self.describe()["inputs"] if i["name"] == name), None)
-            self._columns.setdefault(split, {})[name] = _column(name, values, wanted)
+            if name not in inputs:
+                raise TypeError(f"the model has no input {name}, only {', '.join(inputs)}")
+            self._columns.setdefault(split, {})[name] = _column(name, values, inputs[name])
         return self
 
     def open(self, executor: str = "cpu", **options: Any) -> Session:
         """Plans the model and allocates all that it needs: a Session."""
-        loaded = self._taken()
+        return self._opened(self._taken(), executor, options)
+
+    def _opened(self, loaded: "_Loaded", executor: str, options: Dict[str, Any]) -> Session:
         for split, columns in self._columns.items():
             for name, array in columns.items():
                 kind = _library.Type(dtype=number_of_dtype(name, array), rank=array.ndim)
@@ -71,7 +76,9 @@ class Model:
         """A model that a session may use up, with the data that it needs."""
         if not self._has_data and "train" not in self._columns:
             raise TypeError("the model has no data of its own: fit(x, y) or set_data(\"train\", ...) gives it arrays")
-        data = self._data or ("none" if "train" in self._columns else "values")
+        return self._loaded_with(self._data or ("none" if "train" in self._columns else "values"))
+
+    def _loaded_with(self, data: str) -> "_Loaded":
         loaded, self._loaded = self._loaded, _Loaded()
         return loaded if loaded.handle and loaded.data == data else _Loaded(self, data)
 
@@ -79,12 +86,19 @@ class Model:
             on_report: Optional[OnReport] = None, progress: Optional[bool] = None, **options: Any) -> "Model":
         """Trains with the rows of x and y, or without them with the data of the model file. Where the model has several
         inputs or targets, x and y are dicts of them. validation: (x, y). Predictions and scores are then of the trained
-        model, and `session` is what was trained."""
-        if x is not None or y is not None:
-            self.set_data("train", **self._named(x, y))
-        if validation is not None:
-            self.set_data("validation", **self._named(*validation))
-        session = self.open(executor, **options)
+        model, and `session` is what was trained. Arrays take the place of earlier ones, unless a session cannot be opened
+        with them."""
+        before = dict(self._columns)
+        try:
+            for split, given in (("train", (x, y)), ("validation", validation or (None, None))):
+                if given[0] is not None or given[1] is not None:
+                    columns = self._named(*given)
+                    self._columns[split] = {}
+                    self.set_data(split, **columns)
+            session = self.open(executor, **options)
+        except BaseException:
+            self._columns = before
+            raise
         session.train(on_report, progress=progress)
         self.session = session
         return self
@@ -109,8 +123,17 @@ class Model:
             self.session = self.open()  # with the weights it was given, or as it begins
         return self.session
 
+    def _predicts(self) -> Session:
+        """What predictions are made with; those of weights need none of the data."""
+        is_weights = not self._is_text and ("weights" in self._options or str(self._source).endswith(".safetensors"))
+        if self.session is not None or not is_weights or self._data is not None or "train" in self._columns:
+            return self._fitted()
+        if self._predictor is None:
+            self._predictor = self._opened(self._loaded_with("none"), "cpu", {})
+        return self._predictor
+
     def _raw(self, x: Any) -> Array:
-        return self._fitted().predict(**x) if isinstance(x, dict) else self._fitted().predict(x)
+        return self._predicts().predict(**x) if isinstance(x, dict) else self._predicts().predict(x)
 
     def predict(self, x: Any) -> Array:
         """The first output for each row: numbers, or the class of each row where its target is classes."""
@@ -183,19 +206,20 @@ class _Loaded:
         _library.call(function, os.fsencode(model._source), _library.encoded({**model._options, "data": data}),
                       ctypes.byref(self.handle))
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a model is not copied: make it of its file once more")
+
     def __del__(self) -> None:
         if getattr(self, "handle", None):
             _library.lib.gr_model_free(self.handle)
 
 
-def _column(name: str, values: Any, wanted: Optional[Dict[str, Any]]) -> Array:
+def _column(name: str, values: Any, wanted: Dict[str, Any]) -> Array:
     array = as_array(values)
-    if wanted is None:
-        return array  # the library says that there is no such input
     dtype = {"f32": "float32", "i32": "int32"}[wanted["dtype"]]
     sample: List[int] = wanted["shape"]
     if array.dtype.kind in "biuf" and array.dtype.name != dtype and (dtype == "float32" or array.dtype.kind != "f"):
-        array = array.astype(dtype)
+        array = converted(name, array, dtype)
     if array.ndim == 1 and sample == [1]:
         array = array.reshape(-1, 1)
     if array.ndim == 2 and array.shape[1] == 1 and not sample:

@@ -3,11 +3,12 @@
 import ctypes
 import json
 import math
+import operator
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from graphrun import _library
-from graphrun._arrays import Array, as_array, empty, numpy_dtype, rows_like
+from graphrun._arrays import Array, as_room, converted, empty, numpy_dtype, rows_like
 from graphrun._progress import Progress, wanted
 
 
@@ -48,6 +49,9 @@ class Session:
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
             _library.lib.gr_session_free(self._handle)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a session cannot be copied: save_state() and save_weights() keep what it has learnt")
 
     def describe(self) -> Dict[str, Any]:
         """Executor, bytes of the arena, inputs, outputs, states, splits, objectives and counters."""
@@ -96,6 +100,8 @@ class Session:
 
     def advance(self, steps: int = 1, *, until: Optional[int] = None) -> Advanced:
         """So many training steps, or fewer: until a moment of time.monotonic_ns()."""
+        if operator.index(steps) < 0:
+            raise ValueError(f"advance: {steps} steps")
         done = _library.Advanced(ctypes.sizeof(_library.Advanced))
         deadline = 0 if until is None else max(int(until), 1)
         _library.call("gr_session_advance_until", self._handle, steps, deadline, ctypes.byref(done))
@@ -121,20 +127,27 @@ class Session:
 
     def predict_all(self, *inputs: Any, count: Optional[int] = None, out: Optional[Dict[str, Array]] = None,
                     **named: Any) -> Dict[str, Array]:
-        """All outputs by name, or the first `count`; into the arrays of `out` where it has one of that name."""
+        """All outputs by name, or the first `count`; into the arrays of `out` where it has one of that name, tensors of
+        other libraries included."""
+        if not self._inputs:
+            raise TypeError("no output depends on an input: one that does says how many rows the others have")
         given = dict(zip((name for name, _, _ in self._inputs), inputs), **named)
         missing = [name for name, _, _ in self._inputs if name not in given]
         if missing or len(given) != len(self._inputs) or len(inputs) > len(self._inputs):
             raise TypeError(f"predict takes {', '.join(name for name, _, _ in self._inputs)}; given: {', '.join(given)}")
+        known = [name for name, _, _, _ in self._outputs[:count]]
+        for name in out or {}:
+            if name not in known:
+                raise ValueError(f"out: there is no output {name}, only {', '.join(known)}")
         arrays = [rows_like(name, given[name], dtype, sample) for name, dtype, sample in self._inputs]
         rows = arrays[-1].shape[0]
         results = {}
         for name, dtype, of_sample, sample in self._outputs[:count]:
             shape = (rows * of_sample, *sample)
-            room = (out or {}).get(name)
+            room = as_room((out or {}).get(name))
             if room is None:
                 room = empty(shape, dtype)
-            elif room.shape != shape or room.dtype != dtype or not room.flags.c_contiguous or not room.flags.writeable:
+            elif not hasattr(room, "flags") or room.shape != shape or room.dtype != dtype or not room.flags.c_contiguous or not room.flags.writeable:
                 raise ValueError(f"out: {name} takes a contiguous array of {dtype} {shape}")
             results[name] = room
         call_in = (_library.Bytes * len(arrays))(*[_library.Bytes(a.ctypes.data, a.nbytes) for a in arrays])
@@ -159,10 +172,8 @@ class Session:
 
     def __setitem__(self, name: str, values: Any) -> None:
         """A parameter, or a number that is set at run time: session["train:lr"] = 0.01."""
-        import numpy
-
         number, dtype, shape = self._value(name)
-        array = numpy.asarray(as_array(values), dtype=dtype, order="C")
+        array = converted(name, values, dtype)
         if array.shape != shape and not (shape == () and array.size == 1):
             raise ValueError(f"{name}: an array of shape {array.shape}, not {shape}")
         _library.call("gr_session_write", self._handle, number, array.ctypes.data, array.nbytes)
@@ -185,8 +196,10 @@ class Session:
         _library.call("gr_session_save_state", self._handle, room, size.value)
         return room.raw
 
-    def load_state(self, state: bytes) -> None:
-        _library.call("gr_session_load_state", self._handle, state, len(state))
+    def load_state(self, state: Any) -> None:
+        """What save_state() gave, in bytes or another buffer."""
+        held = bytes(memoryview(state))
+        _library.call("gr_session_load_state", self._handle, held, len(held))
 
     def save_weights(self, path: Any) -> None:
         _library.call("gr_session_save_weights", self._handle, os.fsencode(path))

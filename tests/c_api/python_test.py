@@ -92,6 +92,17 @@ def test_arrays():
             return x.__dlpack_device__()
     assert graphrun._arrays.as_array(Other()).ctypes.data == x.ctypes.data, "a tensor of another library was copied"
     assert (fitted.predict(Other()) == given).all()
+    room = numpy.zeros((4, 1), "float32")
+
+    class OtherRoom:
+        def __dlpack__(self, **options):
+            return room.__dlpack__(**options)
+
+        def __array__(self, *_, **__):
+            return room
+    fitted.predict_all(x, out={"y_hat": OtherRoom()})
+    assert (room == given).all(), "a tensor of another library is not written"
+    assert "y_hat" in refused(ValueError, lambda: fitted.predict_all(x, out={"y_hat": [[0], [0], [0], [0]]}))
     with tempfile.TemporaryDirectory() as folder:
         fitted.save_weights(os.path.join(folder, "w.safetensors"))
         fresh = xor().open()
@@ -315,6 +326,118 @@ def test_mistakes():
     else:
         raise AssertionError("x of 256 rows with y of 5 was taken")
     assert xor().verify()["passed"] and graphrun.devices()["devices"]
+
+
+def refused(kind, call):
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    raise AssertionError("a mistake was taken")
+
+
+def test_arrays_that_do_not_fit():
+    session = xor().open()
+    for values in ([[1j, 2]], [["1", "2"]], numpy.array([[None, 1]])):
+        refused(TypeError, lambda: session.predict(values))
+        refused(TypeError, lambda: session.__setitem__("h.W", values))
+    out = numpy.empty((1, 1), "float32")
+    assert "y_hat" in refused(ValueError, lambda: session.predict_all([[0, 1]], out={"z": out}))
+    assert "x, y" in refused(TypeError, lambda: xor().set_data("train", z=[1]))
+    graph = graphrun.GraphBuilder()
+    word, y = graph.input("word", dtype="i32"), graph.input("y", 1)
+    graph.p = graph.dense("p1", graph.layer("embedding", "E", word, entries=4, units=3), 1)
+    graph.loss = ((graph.p - y) ** 2).mean()
+    model = graph.model(outputs={"p": "y"}).fit(numpy.arange(4), numpy.arange(4.0))
+    assert model.predict(numpy.array([1, 2], "uint8")).shape == (2, 1)
+    for values, kind in (([0.5], TypeError), ([2**40], ValueError), ([-2**40], ValueError)):
+        refused(kind, lambda: model.predict(values))
+    refused(ValueError, lambda: model.fit(numpy.array([0, 2**40]), [0.0, 1.0]))
+
+
+def test_arrays_of_a_fit_take_the_place_of_earlier_ones():
+    x, y = numpy.array([[0, 0], [0, 1], [1, 0], [1, 1]], "float32"), [0, 1, 1, 0]
+    model = xor().fit(x, y)
+    raised("input", "input.unbound", lambda: model.fit(x))
+    raised("input", "data.rows", lambda: model.fit(x, y[:3]))
+    assert model.open().describe()["splits"] == [{"name": "train", "samples": 4}], "those that did not fit are kept"
+    many = numpy.zeros((100, 2), "float32")
+    assert xor(set={"train.epochs": 3}).fit(many, many[:, :1]).session.step == 3, "a batch of all is all rows given"
+
+
+def test_weights_predict_without_their_data():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "w.safetensors")
+        text = (source / "models/xor.json").read_text()
+        data = numpy.array([[0, 0], [0, 1], [1, 0], [1, 1]], "float32")
+        numpy.savez(os.path.join(folder, "rows.npz"), x=data, y=data[:, :1])
+        os.chdir(folder)
+        trained = graphrun.Model(text, set={"data": {"train": {"npz": "rows.npz"}}}).fit()
+        trained.save_weights(path)
+        os.remove("rows.npz")
+        weights = graphrun.Model(path)
+        assert (weights.predict(data) == trained.predict(data)).all()
+        assert "rows.npz" in refused(graphrun.Error, lambda: weights.evaluate("train"))
+        os.chdir(source)
+
+
+def test_sessions_are_not_copied():
+    import copy
+    import pickle
+    session, model = xor().open(), xor()
+    for one in (copy.copy, copy.deepcopy, pickle.dumps):
+        refused(TypeError, lambda: one(session))
+    refused(TypeError, lambda: copy.deepcopy(model))
+    refused(ValueError, lambda: session.advance(-1))
+    refused(TypeError, lambda: session.advance(0.5))
+    state = session.save_state()
+    session.load_state(bytearray(state))
+    session.load_state(numpy.frombuffer(state, "uint8"))
+    refused(TypeError, lambda: session.load_state("x" * len(state)))
+
+
+def test_a_callback_does_not_train():
+    session, told = xor(set={"train.log_every": 1}).open(), []
+    def tell(report):
+        told.append(report.epoch)
+        for call in (session.train, session.advance, lambda: session.advance(1, until=time.monotonic_ns() + 10**9)):
+            raised("input", "session.busy", call)
+        raised("input", "session.busy", session.save_state)
+        return report.epoch == 2
+    session.train(tell)
+    assert told == [1, 2] and session.step == 2
+
+
+def test_mistakes_in_a_graph():
+    graph = graphrun.GraphBuilder()
+    x = graph.input("x", 3)
+    for mistake in (lambda: graph.input("x", 2), lambda: graph.dense("x", x, 2), lambda: graph.parameter("x", 2),
+                    lambda: setattr(graph, "x", x), lambda: x + float("nan"), lambda: x * float("-inf")):
+        refused(ValueError, mistake)
+    refused(TypeError, lambda: x + numpy.ones(3))
+    refused(TypeError, lambda: numpy.ones(3) + x)
+    rate = graph.runtime("rate", 0.5)
+    graph.y = numpy.float32(0.5) * x + 2 ** x + x * numpy.int64(3)
+    graph.kept = graph.call("dropout", x, rate=rate)
+    graph.loss = graph.kept.mean() * graph.parameter("w", init=1)
+    data = {"train": {"inline": {"x": [[1, 2, 3]]}}}
+    model = graph.model(outputs=["y"], data=data, clip_norm={"runtime": 1.5})
+    session = model.open()
+    assert numpy.allclose(session.predict([[1, 2, 3]]), [[5.5, 11, 18.5]])
+    assert session["rate"] == 0.5 and session["train:clip_norm"] == 1.5
+    session["rate"] = 0
+    session.advance(1)
+    assert session.loss == 2
+
+
+def test_a_generator_without_inputs():
+    graph = graphrun.GraphBuilder()
+    x = graph.input("x", 1)
+    graph.fake = graph.dense("G", graph.call("random_normal", x, shape=4), 1)
+    graph.loss = (graph.fake.mean() - x.mean()) ** 2
+    session = graph.model(outputs=["fake"], data={"train": {"inline": {"x": [[1], [2]]}}}).open()
+    session.advance(3)
+    assert "depends on an input" in refused(TypeError, lambda: session.predict([[1]]))
 
 
 def test_examples():
