@@ -1,6 +1,5 @@
 # Packages.cmake: what CPack makes of an installed tree: a tarball of everything, and .deb files for each component
-# (scripts/package makes both). The same sources and SOURCE_DATE_EPOCH give the same bytes, but for device code
-# (docs/packages.md).
+# (scripts/package makes both). The same sources and SOURCE_DATE_EPOCH give the same bytes.
 set(CPACK_PACKAGE_NAME graphrun)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_VENDOR "graphrun developers")
