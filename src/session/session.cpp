@@ -5,8 +5,11 @@
 
 #include <algorithm>
 
+#include "base/json.h"
+#include "base/json_text.h"
 #include "base/philox.h"
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/format/overrides.h"
 #include "graph/frontend/model_check.h"
 #include "graph/frontend/step/class_numbers.h"
 #include "graphrun/error.h"
@@ -58,6 +61,19 @@ Model with_good_classes(Model model) {
   return model;
 }
 
+// What is written of the model names the batch that "max" became: elsewhere it would become another.
+void settle_batch(Model& model, std::int64_t batch) {
+  model.graph.impl().set_batch(batch);
+  if (!model.canonical) return;
+  model.canonical = [file = model.file, said = std::move(model.canonical), batch] {
+    const std::string text = said();
+    if (text.empty()) return text;
+    json::Document document = json::parse(file, text);
+    apply_overrides(document, {{"train.batch", std::to_string(batch)}});
+    return json::text(document.root);
+  };
+}
+
 }  // namespace
 
 Session::Impl::Impl(Model m, const SessionOptions& options)
@@ -72,7 +88,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   tell("planning");
   compiled = compile_model(model, {&executor, 1}, planned);
   if (model.train.largest_batch && !compiled.program.phases.empty())
-    model.graph.impl().set_batch(compiled.program.phases.front().capacity);
+    settle_batch(model, compiled.program.phases.front().capacity);
   const double has_plan = Profiler::now();
   executor->set_profiling(options.profiling);
   tell(fmt::format("{} {}", has_step_kernels(compiled) ? "compiling kernels for" : "loading on", executor->name()));
@@ -117,9 +133,8 @@ std::unique_ptr<Runnable> Session::Impl::load(PlanOptions options) {
     options.tiling.clear();
     if (model.train.largest_batch) {
       const FittingBatch fitting = fit_batch(compiled.step, model, {&executor, 1}, options, error.usable());
-      if (fitting.batch > 0) {
-        model.graph.impl().set_batch(fitting.batch);
-        model.train.largest_batch = false;
+      if (fitting.fits && fitting.batch < model.graph.batch()) {
+        settle_batch(model, fitting.batch);
         compiled = compile_step(compiled.step, fitting.batch, model, {&executor, 1}, options);
         return load(options);
       }

@@ -4,13 +4,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
+#include <span>
 #include <thread>
 
+#include "base/checksum.h"
 #include "fixture.h"
 
 namespace graphrun::testing {
 namespace {
+
+// A training that would take minutes.
+constexpr const char* kLong = "--epochs=100000000";
 
 class CheckpointFlags : public Cli {
  protected:
@@ -129,12 +135,65 @@ TEST_F(CheckpointFlags, RunFoldersKeepThemAndGoOn) {
   expect_refused(graphrun(first), {"is there already", "--resume"});
 }
 
+// As after a crash: what the killed training had, though it found an older log and older losses.
+TEST_F(CheckpointFlags, AKilledTrainingGoesOnWithItsOwnLogs) {
+  const auto train = [&](std::vector<std::string> more, const ProcessOptions& options = {}) {
+    std::vector<std::string> words = {
+        "train",       model_,  "--checkpoint-every=1", "--epochs=40", "--set",         "train.log_every=1", "--log",
+        at("log.csv"), "--log", at("log.jsonl"),        "--losses",    at("losses.txt")};
+    words.insert(words.end(), more.begin(), more.end());
+    return graphrun(words, options);
+  };
+  ASSERT_EQ(train({"--checkpoint-dir", at("other"), "--set", "train.seed=77"}).code, 0);
+  const std::vector<std::string> other = log_without_times("log.csv");
+  bool sent = false;
+  ProcessOptions options;
+  options.on_stderr = [&](pid_t process, std::string_view) {
+    if (sent || !std::filesystem::exists(at("ck"))) return;
+    for (int i = 0; i < 500 && files("ck").empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ::kill(process, SIGKILL);
+    sent = true;
+  };
+  EXPECT_EQ(train({"--checkpoint-dir", at("ck"), kLong}, options).signal, SIGKILL);
+  const std::string last = files("ck").back();
+  const std::string epochs = std::to_string(std::stoull(last.substr(last.find('-') + 1)) + 5);  // one step each
+  const Outcome on = train({"--checkpoint-dir", at("ck"), "--resume", "--epochs", epochs});
+  EXPECT_EQ(on.code, 0) << on.err;
+  EXPECT_TRUE(has(on.err, "going on from")) << on.err;
+  EXPECT_FALSE(has(on.err, "has no losses")) << on.err;
+  const std::vector<std::string> log = log_without_times("log.csv");
+  const std::string losses = content("losses.txt");
+  EXPECT_NE(log[1], other[1]) << "another training, whose lines would be told from these";
+  EXPECT_TRUE(content("log.jsonl").starts_with(R"({"epoch":1,)")) << content("log.jsonl");
+  ASSERT_EQ(train({"--checkpoint-dir", at("whole"), "--epochs", epochs}).code, 0);
+  EXPECT_EQ(losses, content("losses.txt"));
+  EXPECT_EQ(log, log_without_times("log.csv"));
+}
+
+TEST_F(CheckpointFlags, OfAnotherFormatIsNotBegunAnew) {
+  ASSERT_EQ(graphrun({"train", model_, "--epochs=2", "--checkpoint-dir", at("ck")}).code, 0);
+  const std::string name = "ck/" + files("ck").back();
+  std::string bytes = content(name);
+  const std::size_t format = bytes.find(R"("checkpoint": "1")");
+  ASSERT_NE(format, std::string::npos);
+  bytes[format + 15] = '2';
+  const std::string_view summed(bytes.data(), bytes.size() - 8);
+  const std::uint64_t sum = checksum(std::as_bytes(std::span(summed)));
+  std::memcpy(bytes.data() + summed.size(), &sum, sizeof sum);
+  file(name, bytes);
+  expect_refused(graphrun({"train", model_, "--epochs=4", "--checkpoint-dir", at("ck"), "--resume"}),
+                 {"is a checkpoint of format 2, and 1 is what is read", "the version of graphrun that wrote it"});
+  EXPECT_EQ(files("ck").size(), 2u);
+}
+
 TEST_F(CheckpointFlags, ThatCannotBeAreUsageErrors) {
   expect_refused(graphrun({"train", model_, "--resume"}), {"--resume=auto needs the folder"});
   expect_refused(graphrun({"train", model_, "--checkpoint-every=2"}), {"goes with --checkpoint-dir"});
   for (const char* bad : {"0", "-1", "2epochs", "steps", "s", "1.5", "nans"})
     expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck"), std::string("--checkpoint-every=") + bad}),
                    {"--checkpoint-every must be"});
+  expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck"), "--checkpoint-every=9step"}),
+                 {"a number of epochs, or as in 500steps or 30s, got '9step'"});
   expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck"), "--checkpoint-keep=0"}),
                  {"--checkpoint-keep"});
   expect_refused(graphrun({"train", model_, "--checkpoint-dir", model_}), {"is no folder for checkpoints"});
@@ -156,9 +215,6 @@ TEST_F(CheckpointFlags, AllocateNothing) {
                                     "--checkpoint-every=1", "--assert-no-alloc", "--log", at("log.csv")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
-
-// A training that would take minutes.
-constexpr const char* kLong = "--epochs=100000000";
 
 TEST_F(CheckpointFlags, SigtermLeavesACheckpointAndSighupOneMore) {
   std::size_t seen = 0;

@@ -181,6 +181,12 @@ TEST_F(PlanForms, ALockTellsOfAnotherPlan) {
   EXPECT_TRUE(has(other.err, "plan.lock' tells of another plan")) << other.err;
   for (const char* part : {"- data/train/x: data f32(4, 1)", "\n+ "}) EXPECT_TRUE(has(other.out, part)) << other.out;
   EXPECT_EQ(test::content_of(lock), before) << "a lock that does not hold is not replaced";
+  // What the difference moves is only counted.
+  const Outcome wider = graphrun({"plan", model_, "--set", "train.optimizer=momentum", "--check", lock});
+  EXPECT_EQ(wider.code, 3);
+  EXPECT_TRUE(has(wider.out, "+ p.W:velocity: slot")) << wider.out;
+  EXPECT_TRUE(has(wider.out, "more lines differ in an offset or in the number of a step\n")) << wider.out;
+  EXPECT_FALSE(has(wider.out, "- p.W:")) << wider.out;
   expect_refused(graphrun({"plan", model_, "--check", model_}), {"is no lock file"});
   expect_refused(graphrun({"plan", model_, "--check", "/dev/zero"}), {"is no lock file"});
   expect_refused(graphrun({"plan", model_, "--check", folder_.string()}), {"is a folder"});
@@ -226,6 +232,45 @@ TEST_F(Budget, RefusesALargerPlanAndNamesABatchThatFits) {
   EXPECT_EQ(roomy, Json::parse(graphrun({"plan", path, "--no-fuse", "--json"}).out));
   expect_refused(graphrun({"plan", path, "--max-memory=lots"}), {"expected a size, got \"lots\"", "512MiB"});
   expect_refused(graphrun({"plan", path, "--batch=most"}), {"\"all\" or \"max\""});
+}
+
+// The losses of many small batches are kept, so that the smallest batch has not the smallest plan.
+TEST_F(Budget, TheLargestBatchIsFoundBetweenSmallerAndLargerOnesThatDoNotFit) {
+  const std::string path = file("small.json", R"json({
+    "format": 1, "name": "small", "data": {"train": {"random": {"rows": 2000, "seed": 1,
+      "columns": {"a": {"normal": 1, "shape": [2]}, "b": {"normal": 1, "shape": [1]}}}, "x": "a", "y": "b"}},
+    "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
+    "graph": [{"name": "p", "op": "dense", "inputs": ["x"], "units": 1}, "loss = mean((p - y) ^ 2)"],
+    "outputs": {"p": "y"},
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.01}}, "epochs": 1}})json");
+  const auto plan = [&](const std::string& batch, const std::string& limit) {
+    return graphrun({"plan", path, "--json", "--no-fuse", "--batch", batch, "--max-memory", limit});
+  };
+  const auto bytes = [&](const std::string& batch) {
+    return Json::parse(plan(batch, "1G").out)["arena_bytes"].get<std::uint64_t>();
+  };
+  const std::uint64_t limit = bytes("40");
+  ASSERT_GT(bytes("1"), limit);
+  ASSERT_GT(bytes("2000"), limit);
+  const Outcome largest = plan("max", std::to_string(limit));
+  ASSERT_EQ(largest.code, 0) << largest.err;
+  const int batch = Json::parse(largest.out)["phases"][0]["capacity"];
+  EXPECT_GE(batch, 40);
+  EXPECT_EQ(plan(std::to_string(batch), std::to_string(limit)).code, 0);
+  const Outcome refused = plan("1", std::to_string(limit));
+  EXPECT_EQ(refused.code, 3);
+  const Outcome larger = plan("2000", std::to_string(limit));
+  EXPECT_TRUE(has(larger.err, "--batch=" + std::to_string(batch) + " fits")) << larger.err;
+}
+
+// Elsewhere "max" would be another number.
+TEST_F(Budget, TheBatchThatWasChosenIsWrittenDown) {
+  const std::string weights = (folder_ / "w.safetensors").string();
+  const Outcome outcome = graphrun({model_, "--batch=max", "--epochs=1", "--save-weights", weights});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.out, "batch          4, the largest that fits")) << outcome.out;
+  EXPECT_EQ(Json::parse(graphrun({"show", weights, "--json"}).out)["train"]["batch"], 4);
+  EXPECT_EQ(Json::parse(graphrun({model_, "--batch=max", "--epochs=1", "--json"}).out)["settings"]["batch"], 4);
 }
 
 // Less than the plan takes as it is, but not less than it can do with.

@@ -391,6 +391,8 @@ TEST(Checkpoints, AnotherTrainingIsRefusedWithTheListOfDifferences) {
   expect([](Model& m) { m.train.optimizer.attributes = {{"lr", 0.1}}; }, {"lr=0.1"});
   expect([](Model& m) { m.train.shuffle = false; }, {"shuffle: true in the checkpoint, false here"});
   expect([](Model& m) { m.train.clip_norm = 2; }, {"clip_norm: 0 in the checkpoint, 2 here"});
+  expect([](Model& m) { m.train.early_stopping.emplace(); },
+         {"early_stopping: none in the checkpoint, loss mode=0 min_delta=0 restore_best=true here"});
   expect([](Model& m) { m.data.splits.pop_back(); }, {"data: train.x, train.y, validation.x, validation.y in"});
   expect(
       [](Model& m) {

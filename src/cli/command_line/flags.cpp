@@ -97,6 +97,8 @@ void set_checkpoint_every(Arguments& arguments, std::string_view value) {
     arguments.checkpoint_every.steps = number<std::uint64_t>(before("steps"), 1, kMostBetween);
   else if (value.ends_with("s"))
     arguments.checkpoint_every.seconds = number<double>(before("s"), 1e-3, 1e9);
+  else if (value.find_first_not_of("0123456789") != std::string_view::npos)
+    throw BadValue{fmt::format("must be a number of epochs, or as in 500steps or 30s, got '{}'", value)};
   else
     arguments.checkpoint_every.epochs = number<std::uint64_t>(value, 1, kMostBetween);
 }
@@ -253,7 +255,7 @@ constexpr Flag kFlags[] = {
     {"--columns", "COLUMNS", "Runs", "runs", "show these, as in lr,test.loss",
      [](Arguments& a, std::string_view v) { add_names(a.columns, v); }},
     {"--buffers", "FILE", "Buffers", "plan", "pack the buffers of this CSV file instead; no model",
-     [](Arguments& a, std::string_view v) { a.buffers = v; }, Completes::files},
+     [](Arguments& a, std::string_view v) { a.buffers = v == "-" ? "/dev/stdin" : v; }, Completes::files},
     {"--capacity", "N", "Buffers", "plan", "what they must fit in; without it, as low as can be",
      [](Arguments& a, std::string_view v) { a.capacity = number<std::uint64_t>(v); }},
     {"--time-limit", "S", "Buffers", "plan", "seconds for the search; 10 by default",

@@ -49,6 +49,7 @@ class Reader {
       if (line_.find_first_not_of(" \t") == std::string_view::npos) continue;
       if (columns_.empty()) {
         read_header(cells());
+        if (count_ > 0) break;  // what its lines say is not known
       } else {
         read_buffer(cells());
       }

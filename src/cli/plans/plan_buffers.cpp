@@ -45,7 +45,10 @@ Packed packed(const BufferTable& table, const Arguments& arguments) {
 }
 
 std::string as_text(const BufferTable& table, const Packed& packed, const Arguments& arguments) {
-  std::string text = paint(stdout, Style::bold, fmt::format("{} buffers", grouped(table.blocks.size()))) + "\n";
+  std::string text =
+      paint(stdout, Style::bold,
+            fmt::format("{} {}", grouped(table.blocks.size()), table.blocks.size() == 1 ? "buffer" : "buffers")) +
+      "\n";
   const auto line = [&](std::string_view label, std::string_view content) {
     text += fmt::format("{:<12}  {}\n", label, content);
   };

@@ -47,14 +47,33 @@ std::string without_numbers(std::string_view text) {
   return result;
 }
 
+std::size_t digits_at(std::string_view text, std::size_t from) {
+  std::size_t end = from;
+  while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
+  return end - from;
+}
+
+// "  12. h = tanh(z)" and "  h: f32(8), 32 bytes at 256" without the 12 and the 256: what comes in between moves all
+// that follows.
+std::string without_place(std::string_view line) {
+  constexpr std::string_view kAt = " bytes at ";
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size()), number = digits_at(line, begin);
+  if (number > 0 && line.substr(begin + number).starts_with(". ")) line.remove_prefix(begin + number);
+  const std::size_t at = line.find(kAt);
+  if (at == std::string_view::npos) return std::string(line);
+  const std::size_t end = at + kAt.size();
+  return fmt::format("{}{}", line.substr(0, end), line.substr(end + digits_at(line, end)));
+}
+
 // Lines of one text that the other has not, in order.
-std::vector<std::string_view> missing(const std::vector<std::string_view>& of,
-                                      const std::vector<std::string_view>& in) {
-  std::map<std::string_view, int> there;
-  for (const std::string_view line : in) ++there[line];
+template <class Key>
+std::vector<std::string_view> missing(const std::vector<std::string_view>& of, const std::vector<std::string_view>& in,
+                                      Key key) {
+  std::map<std::string, int> there;
+  for (const std::string_view line : in) ++there[key(line)];
   std::vector<std::string_view> result;
   for (const std::string_view line : of) {
-    if (--there[line] < 0) result.push_back(line);
+    if (--there[key(line)] < 0) result.push_back(line);
   }
   return result;
 }
@@ -99,9 +118,15 @@ std::optional<std::string> difference_from_lock(const Program& program, const st
   const std::string now = plan_lock(program);
   if (now == before) return std::nullopt;
   const std::vector<std::string_view> old_lines = lines_of(before), new_lines = lines_of(now);
-  const std::vector<std::string_view> gone = missing(old_lines, new_lines), added = missing(new_lines, old_lines);
+  const auto as_it_is = [](std::string_view line) { return std::string(line); };
+  const auto gone = missing(old_lines, new_lines, as_it_is), added = missing(new_lines, old_lines, as_it_is);
   if (gone.empty() && added.empty()) return "the same lines in another order\n";
-  return listed(gone, '-') + listed(added, '+');
+  const auto other = missing(old_lines, new_lines, without_place), more = missing(new_lines, old_lines, without_place);
+  if (other.empty() && more.empty()) return listed(gone, '-') + listed(added, '+');
+  std::string text = listed(other, '-') + listed(more, '+');
+  if (const std::size_t moved = gone.size() - other.size(); moved > 0)
+    text += fmt::format("{} more lines differ in an offset or in the number of a step\n", moved);
+  return text;
 }
 
 }  // namespace graphrun::cli

@@ -61,6 +61,7 @@ Results evaluated(Session& session, double seconds) {
     else
       results.left_out.push_back(fmt::format("{} scores", kSplits[i]));
   }
+  if (session.model().train.largest_batch) results.largest_batch = session.model().graph.batch();
   results.arena_bytes = session.program().arena_bytes;
   if (BudgetSummary budget = session.fusion().budget; budget.is_changed()) {
     results.budget_lines = budget_lines(budget, session.program());
@@ -169,6 +170,7 @@ std::string as_text(const Results& results) {
     line("seconds", fmt::format("{:.3f}", training->seconds));
     line("steps/s", human_rate(steps_per_second(*training)));
   }
+  if (results.largest_batch > 0) line("batch", fmt::format("{}, the largest that fits", results.largest_batch));
   line("arena", human_bytes(results.arena_bytes));
   for (std::size_t i = 0; i < results.budget_lines.size(); ++i) line(i == 0 ? "budget" : "", results.budget_lines[i]);
   for (std::size_t i = 0; i < results.regions.size(); ++i) line(i == 0 ? "regions" : "", results.regions[i]);

@@ -33,8 +33,9 @@ struct Results {
   std::array<std::vector<OutputScores>, kSplits.size()> scores;
   std::array<std::uint64_t, kSplits.size()> rows{};
   std::optional<TrainResult> training;
-  std::string monitor;     // of early_stopping; empty: the model has none
-  bool lowers_lr = false;  // the model has an lr_plateau
+  std::string monitor;             // of early_stopping; empty: the model has none
+  bool lowers_lr = false;          // the model has an lr_plateau
+  std::int64_t largest_batch = 0;  // what --batch=max became; 0: the model names its batch
   std::uint64_t arena_bytes = 0;
   std::optional<BudgetSummary> budget;    // where max_memory changed the plan
   std::vector<std::string> budget_lines;  // that tell of it

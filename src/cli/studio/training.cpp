@@ -381,7 +381,7 @@ struct StudioTraining::Impl {
     own.begin(*session);
     folder = &own;
     tell_facts(unkept, arguments, unkept ? "" : std::filesystem::path(arguments.save_weights).parent_path().string());
-    History history(outputs, *session, arguments.hash_weights, std::nullopt, diagnostics);
+    History history(outputs, *session, arguments.hash_weights, std::nullopt, false, diagnostics);
     options = {};
     options.keep_losses = false;
     options.hash_weights = arguments.hash_weights;

@@ -26,6 +26,7 @@ class Checkpoints {
 
   // Steps that were done when the training began here; nothing: it does not go on from a checkpoint.
   std::optional<std::uint64_t> resumed() const { return resumed_; }
+  bool keeps() const { return folder_.has_value(); }
   CheckpointFolder* folder() { return folder_ ? &*folder_ : nullptr; }
 
  private:

@@ -41,7 +41,7 @@ std::unique_ptr<LogWriter> text_log(OutputFile& file) {
 }  // namespace
 
 History::History(OutputFiles& outputs, const Session& session, bool hashes, std::optional<std::uint64_t> resumed,
-                 Diagnostics& diagnostics)
+                 bool replaces, Diagnostics& diagnostics)
     : factor_(session.model().train.lr_plateau.has_value()), hashes_(hashes) {
   if (outputs.logs.empty() && !outputs.events) return;
   columns_ = columns_of(session, hashes);
@@ -50,7 +50,7 @@ History::History(OutputFiles& outputs, const Session& session, bool hashes, std:
   const auto begin = [&](std::unique_ptr<LogWriter> writer, OutputFile& file) {
     const bool goes_on = writer->begin(columns_, resumed.value_or(0));
     writers_.push_back(std::move(writer));
-    if (const std::string place = file.publish(goes_on); place != file.path()) {
+    if (const std::string place = file.publish(goes_on || replaces); place != file.path()) {
       diagnostics.note(fmt::format("'{}' is an older log, which stays until this run has ended; its own grows in '{}'",
                                    file.path(), place));
     }

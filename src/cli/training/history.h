@@ -18,9 +18,10 @@ namespace graphrun::cli {
 
 class History {
  public:
-  // `resumed`: the steps of the checkpoint that it goes on from; rows up to there stay in the files.
+  // `resumed`: the steps of the checkpoint that it goes on from; rows up to there stay in the files. `replaces`: older
+  // files make place now, not at the end: a training that may be killed and go on goes on with rows of its own.
   History(OutputFiles& outputs, const Session& session, bool hashes, std::optional<std::uint64_t> resumed,
-          Diagnostics& diagnostics);
+          bool replaces, Diagnostics& diagnostics);
 
   void report(const Report& report);
   void finish();  // throws what the first write that failed threw, after all files have ended

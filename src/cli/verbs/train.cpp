@@ -147,9 +147,10 @@ void keep_losses(OutputFile& file, std::uint64_t steps, Diagnostics& diagnostics
 // training but not the two files: what they have is whole. Before the first step they have nothing, and old ones stay.
 TrainResult train(Session& session, const Arguments& arguments, OutputFiles& outputs, AllocationWatch& watch,
                   Attempts& attempts, Diagnostics& diagnostics, LossCurves& curves, Checkpoints& checkpoints) {
-  History history(outputs, session, arguments.hash_weights, checkpoints.resumed(), diagnostics);
+  History history(outputs, session, arguments.hash_weights, checkpoints.resumed(), checkpoints.keeps(), diagnostics);
   LineFile losses(outputs.losses);
   if (losses.wanted() && checkpoints.resumed()) keep_losses(*outputs.losses, *checkpoints.resumed(), diagnostics);
+  if (losses.wanted() && checkpoints.keeps()) outputs.losses->publish(true);
   const auto finish = [&] {
     attempts.run([&] { losses.finish(); });
     attempts.run([&] { history.finish(); });
@@ -172,6 +173,7 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
           fmt::format_to(std::back_inserter(losses.line()), "{:.9g}", unsigned_nan(loss));
           losses.end_line();
         }
+        if (checkpoints.keeps()) losses.flush();  // before a checkpoint of these steps: they are there if it is killed
       };
     }
     checkpoints.connect(options);

@@ -260,6 +260,7 @@ std::optional<CheckpointInfo> CheckpointFolder::resume(Session& session, const s
         file.emplace(impl.place(name));
         break;
       } catch (const Error& error) {
+        if (error.diagnostics().front().code == kOtherFormat) throw;  // whole, and not to be begun anew over
         if (damaged) damaged(error);
       }
     }

@@ -41,6 +41,13 @@ std::string plateau_text(const std::optional<LrPlateau>& plateau) {
                      plateau->cooldown, plateau->min_factor);
 }
 
+// Not its patience: more of it is a reason to go on.
+std::string stopping_text(const std::optional<EarlyStopping>& stopping) {
+  if (!stopping) return "";
+  return fmt::format("{} mode={} min_delta={} restore_best={}", stopping->monitor, static_cast<int>(stopping->mode),
+                     stopping->min_delta, stopping->restore_best);
+}
+
 // Without the numbers of nodes, which change with every node that is added before.
 std::string graph_text(const ir::Graph& graph) {
   std::string text;
@@ -124,6 +131,7 @@ std::vector<Fact> training_facts(const Model& model) {
   for (const ir::NodeId id : graph.frozen) frozen += (frozen.empty() ? "" : ", ") + graph.graph[id].name;
   if (!assigned.empty()) add("assign", assigned);
   if (!frozen.empty()) add("not trained", frozen);
+  add("early_stopping", stopping_text(train.early_stopping));
   add("lr_plateau", plateau_text(train.lr_plateau));
   add("clip_norm", train.clip_norm_at_run_time ? "runtime" : fmt::format("{}", train.clip_norm));
   add("batch", fmt::format("{}", model.graph.batch()));

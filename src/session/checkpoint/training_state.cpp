@@ -65,8 +65,8 @@ constexpr ProgressField kProgress[] = {
 #undef REAL
 #undef COUNT
 
-[[noreturn]] void refuse(const std::string& path, std::string code, std::string_view why, std::string hint = {}) {
-  throw Error(ErrorKind::input, "checkpoint." + std::move(code), fmt::format("'{}' {}", path, why), std::move(hint));
+[[noreturn]] void refuse(const std::string& path, std::string_view code, std::string_view why, std::string hint = {}) {
+  throw Error(ErrorKind::input, std::string(code), fmt::format("'{}' {}", path, why), std::move(hint));
 }
 
 std::string_view as_text(std::span<const std::byte> bytes) {
@@ -79,15 +79,16 @@ CheckpointFile::CheckpointFile(const std::string& path)
     : path_(path), bytes_(std::make_shared<const std::string>(read_file(path))), contents_(path, bytes_) {
   const std::string format = contents_.text(std::string(kText));
   if (format.empty())
-    refuse(path, "none", "is no checkpoint: it has no state of a training",
+    refuse(path, "checkpoint.none", "is no checkpoint: it has no state of a training",
            "--weights=FILE starts a training from weights");
   const std::span<const std::byte> bytes = std::as_bytes(std::span(*bytes_));
   std::uint64_t sum = 0;  // there are that many bytes: the header alone has more
   std::memcpy(&sum, bytes.last(kSumBytes).data(), kSumBytes);
   if (sum != checksum(bytes.first(bytes.size() - kSumBytes)))
-    refuse(path, "damaged", "is damaged: its bytes do not give its checksum");
+    refuse(path, "checkpoint.damaged", "is damaged: its bytes do not give its checksum");
   if (format != kFormat)
-    refuse(path, "format", fmt::format("is a checkpoint of format {}, and {} is what is read", format, kFormat));
+    refuse(path, kOtherFormat, fmt::format("is a checkpoint of format {}, and {} is what is read", format, kFormat),
+           "the version of graphrun that wrote it goes on with it");
 }
 
 TrainingState::TrainingState(SessionAccess::Impl& session) : session_(session), facts_(training_facts(session.model)) {
@@ -247,7 +248,7 @@ CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
   info.same_plan = info.plan_hash == plan_hash(session_.program());
   const auto epochs = static_cast<std::uint64_t>(session_.model.train.epochs);
   if (info.step / of_epoch > epochs || (info.step / of_epoch == epochs && info.step % of_epoch != 0))
-    refuse(file.path(), "beyond",
+    refuse(file.path(), "checkpoint.beyond",
            fmt::format("is of step {}, in epoch {}: beyond the {} epochs of this training", info.step, info.epoch + 1,
                        epochs),
            "more epochs go on from there: --epochs=N");

@@ -22,6 +22,9 @@
 
 namespace graphrun {
 
+// The code of the Error for a checkpoint that another version wrote, and that is whole.
+constexpr std::string_view kOtherFormat = "checkpoint.format";
+
 // A file that is a checkpoint and whole; throws Error (kind input) for another. What it is of is not looked at.
 class CheckpointFile {
  public:

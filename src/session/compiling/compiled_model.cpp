@@ -181,7 +181,7 @@ CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<
   any.tiling.clear();
   if (!model.train.largest_batch) throw over_budget(limit, whole, model, executors, any);
   const FittingBatch fitting = fit_batch(step, model, executors, any, limit);
-  if (fitting.batch == 0) throw over_budget(limit, whole, model, executors, any);
+  if (!fitting.fits) throw over_budget(limit, whole, model, executors, any);
   return compile_step(step, fitting.batch, model, executors, options);
 }
 

@@ -30,27 +30,43 @@ std::string largest_values(const Program& program) {
 
 FittingBatch fit_batch(const StepGraph& step, const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                        const PlanOptions& options, std::uint64_t bytes) {
-  const auto arena_of = [&](std::int64_t batch) {
-    return compile_step(step, batch, model, executors, options).program.arena_bytes;
+  const auto tried = [&](std::int64_t batch) -> FittingBatch {
+    const std::uint64_t needed = compile_step(step, batch, model, executors, options).program.arena_bytes;
+    return {batch, needed, needed <= bytes};
   };
-  std::int64_t too_large = model.graph.batch();
   std::int64_t least = 1;
   for (const StepPhase& phase : step.phases) {
     if (!phase.needs_one_batch.empty()) least = std::max(least, phase.batches.total);
   }
-  FittingBatch fitting{0, arena_of(least), least};
-  if (too_large == least || fitting.arena_bytes > bytes) return fitting;
-  fitting.batch = least;
-  while (too_large - fitting.batch > 1) {
-    const std::int64_t middle = fitting.batch + (too_large - fitting.batch) / 2;
-    const std::uint64_t needed = arena_of(middle);
-    if (needed <= bytes) {
-      fitting = {middle, needed, least};
-    } else {
-      too_large = middle;
-    }
+  // Rows of a batch take memory, but so do the losses of many small batches: the smallest plan lies in between, and the
+  // largest batch that fits above it. By halves down to where it fits, or beyond the smallest plan.
+  std::int64_t above = std::max(least, model.graph.batch());
+  FittingBatch best = tried(std::max(least, above / 2));
+  std::int64_t below = best.batch;
+  while (!best.fits && below > least) {
+    below = std::max(least, below / 2);
+    const FittingBatch next = tried(below);
+    if (next.arena_bytes > best.arena_bytes) break;
+    above = best.batch;
+    best = next;
   }
-  return fitting;
+  // It may be the one between two of them.
+  while (!best.fits && above - below > 2) {
+    const std::int64_t third = (above - below) / 3;
+    const FittingBatch left = tried(below + third), right = tried(above - third);
+    (left.arena_bytes < right.arena_bytes ? above : below) =
+        left.arena_bytes < right.arena_bytes ? right.batch : left.batch;
+    const FittingBatch& smaller = left.arena_bytes < right.arena_bytes ? left : right;
+    if (smaller.arena_bytes < best.arena_bytes) best = smaller;
+  }
+  for (std::int64_t too_large = above; best.fits && too_large - best.batch > 1;) {
+    const FittingBatch middle = tried(best.batch + (too_large - best.batch) / 2);
+    if (middle.fits)
+      best = middle;
+    else
+      too_large = middle.batch;
+  }
+  return best;
 }
 
 namespace {
@@ -58,9 +74,8 @@ namespace {
 std::string batch_hint(std::uint64_t bytes, const CompiledModel& compiled, const Model& model,
                        std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options) {
   const FittingBatch fitting = fit_batch(compiled.step, model, executors, options, bytes);
-  if (fitting.batch > 0)
-    return fmt::format("--batch={} fits, its plan needs {} bytes", fitting.batch, fitting.arena_bytes);
-  return fmt::format("no batch fits: with a batch of {} the plan still needs {} bytes", fitting.least,
+  if (fitting.fits) return fmt::format("--batch={} fits, its plan needs {} bytes", fitting.batch, fitting.arena_bytes);
+  return fmt::format("no batch fits: with a batch of {} the plan still needs {} bytes", fitting.batch,
                      fitting.arena_bytes);
 }
 

@@ -13,9 +13,9 @@
 namespace graphrun {
 
 struct FittingBatch {
-  std::int64_t batch = 0;         // 0: none fits
-  std::uint64_t arena_bytes = 0;  // of the plan with that batch, or with the least
-  std::int64_t least = 1;         // of which a batch can be: more, where a metric needs a split in one batch
+  std::int64_t batch = 0;  // where none fits, the one of the smallest plan
+  std::uint64_t arena_bytes = 0;
+  bool fits = false;
 };
 
 // The largest batch below the model's own whose arena has at most `bytes`.
