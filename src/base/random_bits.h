@@ -13,7 +13,7 @@
 
 // Of a long function that each number of a row would have a copy of: a kernel that is compiled at load calls it.
 #if defined(__CUDACC_RTC__)
-#define GRAPHRUN_BITS_CALLED __device__ __noinline__
+#define GRAPHRUN_BITS_CALLED __device__ __noinline__ inline
 #else
 #define GRAPHRUN_BITS_CALLED GRAPHRUN_BITS_FN
 #endif

@@ -63,6 +63,14 @@ std::vector<std::string> options_for(const std::string& architecture) {
   return options;
 }
 
+// Where there is a linker that is no older than the compiler.
+bool in_pieces(const KernelSource& source) {
+  if (source.pieces.empty()) return false;
+  const LinkerVersion linker = linker_version();
+  const auto [major, minor] = version();
+  return linker.major == major && linker.minor >= minor;
+}
+
 // All that the code depends on. NVRTC tells no more of its version than "13.0", so size and time of its file stand for
 // the rest.
 std::string key_of(const KernelSource& source, const std::vector<std::string>& options) {
@@ -79,7 +87,8 @@ std::string key_of(const KernelSource& source, const std::vector<std::string>& o
     const std::string_view text = header.text;
     key += fmt::format("\n{} {}\n{}", header.name, text.size(), text);
   }
-  if (!source.pieces.empty()) key += fmt::format("\nin pieces, {}", linker_version());
+  if (in_pieces(source))
+    key += fmt::format("\nin pieces, nvJitLink {}.{}", linker_version().major, linker_version().minor);
   return key + fmt::format("\nkernels.cu {}\n{}", source.text.size(), source.text);
 }
 
@@ -160,11 +169,12 @@ CompiledCode compile_as_wished(const std::string& source, const std::string& arc
   return spilled(other) < spilled(code) ? other : code;
 }
 
-// A thread for each piece; nothing where they cannot be linked.
+// A thread for each piece; nothing where it is compiled as one text.
 std::optional<CompiledCode> compile_in_pieces(const KernelSource& source, const std::string& architecture,
                                               std::vector<std::string> options) {
-  if (source.pieces.empty() || linker_version().empty()) return std::nullopt;
+  if (!in_pieces(source)) return std::nullopt;
   options.emplace_back("--relocatable-device-code=true");
+  options.emplace_back("--define-macro=GRAPHRUN_IN_PARTS");
   options.push_back(fmt::format("--maxrregcount={}", std::min(255u, 65536 / source.threads / 8 * 8)));
   std::vector<std::future<Compiled>> each;
   for (const std::string& piece : source.pieces)
@@ -176,9 +186,8 @@ std::optional<CompiledCode> compile_in_pieces(const KernelSource& source, const 
     images.push_back(std::move(piece.code.image));
     log += piece.log;
   }
-  std::optional<LinkedCode> linked = link_pieces(images, architecture);
-  if (!linked) return std::nullopt;
-  return CompiledCode{std::move(linked->image), read_log(log + linked->log)};
+  LinkedCode linked = link_pieces(images, architecture);
+  return CompiledCode{std::move(linked.image), read_log(log + linked.log)};
 }
 
 }  // namespace

@@ -8,8 +8,13 @@
 // Of a function that devices run.
 #define GRAPHRUN_TILE_FN __device__ __forceinline__
 // Of one that is compiled by itself and linked with the kernel that calls it. It keeps few registers for who calls, so
-// that neither of them has to save one. What it is given are values: what they refer to would lie in memory.
+// that neither of them has to save one. What it is given are values: what they refer to would lie in memory. In a
+// kernel that is one text it is a function like others.
+#ifdef GRAPHRUN_IN_PARTS
 #define GRAPHRUN_TILE_PART _Pragma("nv_abi preserve_n_data(16)") extern "C" __device__ __noinline__ void
+#else
+#define GRAPHRUN_TILE_PART GRAPHRUN_TILE_FN void
+#endif
 // Of one that numbers of types are computed by, too.
 #define GRAPHRUN_TILE_CONSTEXPR __host__ __device__ constexpr
 // Of a kernel of at most so many threads a block, one block to a multiprocessor: extern "C", so that it has its name.
