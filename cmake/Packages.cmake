@@ -74,7 +74,7 @@ set(CPACK_COMPONENT_CUDA_DESCRIPTION "Trains neural networks and other models th
 computation graph. All memory is planned before a run starts.
 
 This package has the executor cuda. It opens the driver and, where they
-are used, NVRTC and cuBLAS of the CUDA toolkit at run time.")
+are used, NVRTC, nvJitLink and cuBLAS of the CUDA toolkit at run time.")
 
 # What a .deb has to have beside the installed files; the tarball has LICENSE instead.
 option(GRAPHRUN_DEBIAN_DOCS "Install copyright and changelog for each component, as a .deb has them" OFF)

@@ -283,6 +283,7 @@ GRAPHRUN_API std::string rows_text(const Model& model, const SessionOptions& opt
 // step; needs no device.
 struct GeneratedSource {
   std::string text;                  // empty: there are none
+  bool trains = false;               // one of them runs steps of the training, if the model has one
   std::vector<std::string> reasons;  // "train: h1.z: ..."
 };
 GRAPHRUN_API GeneratedSource generated_source(const Model& model, const SessionOptions& options = {});

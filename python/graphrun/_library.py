@@ -78,7 +78,7 @@ def _load() -> ctypes.CDLL:
 
 
 # In the order in which they are to be loaded: NVRTC has no search path of its own for its builtins.
-_CUDA_WHEELS = ("libnvrtc-builtins.so.13.*", "libnvrtc.so.13", "libcublasLt.so.13")
+_CUDA_WHEELS = ("libnvrtc-builtins.so.13.*", "libnvrtc.so.13", "libnvJitLink.so.13", "libcublasLt.so.13")
 _cuda_libraries: Optional[List[ctypes.CDLL]] = None
 
 

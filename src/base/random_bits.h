@@ -11,6 +11,13 @@
 #define GRAPHRUN_BITS_FN inline
 #endif
 
+// Of a long function that each number of a row would have a copy of: a kernel that is compiled at load calls it.
+#if defined(__CUDACC_RTC__)
+#define GRAPHRUN_BITS_CALLED __device__ __noinline__ inline
+#else
+#define GRAPHRUN_BITS_CALLED GRAPHRUN_BITS_FN
+#endif
+
 namespace graphrun::bits {
 
 using u32 = unsigned int;
@@ -106,7 +113,7 @@ GRAPHRUN_BITS_FN double natural_log(double x) {
 // (Wichura 1988, "The percentage points of the normal distribution", Applied Statistics 37). Relative error below
 // 1e-15, measured with our own logarithm against a 50-digit reference. Numerators and denominators, lowest power first:
 // about the median, then for the tails.
-GRAPHRUN_BITS_FN double normal_quantile(double p) {
+GRAPHRUN_BITS_CALLED double normal_quantile(double p) {
   const double centre_top[8] = {3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
                                 1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
                                 3.3430575583588128105e4, 2.5090809287301226727e3};

@@ -457,7 +457,8 @@ GeneratedSource generated_source(const Model& model, const SessionOptions& optio
   FusionSummary fusion;
   const Program program = plan_program(model, options, &fusion);
   const auto executor = choose_executor(options.executor, options.custom_executor, options.threads);
-  return {executor->generated_source(program), std::move(fusion.notes)};
+  const bool trains = program.phases.empty() || has_step_kernels(program.phases.front());
+  return {executor->generated_source(program), trains, std::move(fusion.notes)};
 }
 
 std::string rows_text(const Model& model, const SessionOptions& options) {

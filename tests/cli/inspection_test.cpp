@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fixture.h"
+#include "support/source_folder.h"
 
 namespace graphrun::testing {
 namespace {
@@ -113,6 +114,27 @@ TEST_F(Cli, ShowPrintsTheGraphInItsForms) {
   EXPECT_EQ(Json::parse(graphrun({"show", path, "--json", "--epochs=3"}).out)["train"]["epochs"], 3);
   expect_refused(graphrun({"show", path, "--json", "--dot"}), {"--json"});
   expect_refused(graphrun({"show", path, "--threads=2"}), {"--threads goes with"});
+}
+
+TEST_F(Cli, ShowPrintsTheGeneratedKernels) {
+  const auto source_of = [&](const std::string& model, const char* executor) {
+    return graphrun({"show", model, "--source", executor, "--target=h200"});
+  };
+  const Outcome line = source_of(model_, "--executor=cuda");
+  EXPECT_EQ(line.code, 0) << line.err;
+  EXPECT_TRUE(has(line.out, "// train, ")) << line.out;
+  EXPECT_EQ(line.err, "");
+  const Outcome none = graphrun({"show", model_, "--source", "--executor=cpu"});
+  EXPECT_EQ(none.code, 3);
+  EXPECT_TRUE(has(none.out, "no step of this model runs in a generated kernel")) << none.out;
+  // Only its evaluation has a kernel.
+  const Outcome wide = source_of(source_folder() + "/bench/models/wide_mlp.json", "--executor=cuda");
+  EXPECT_EQ(wide.code, 3);
+  EXPECT_TRUE(has(wide.out, "// evaluate.train, ")) << wide.out;
+  EXPECT_FALSE(has(wide.out, "// train, "));
+  EXPECT_TRUE(has(wide.err, "no step of the training runs in a generated kernel")) << wide.err;
+  EXPECT_TRUE(has(wide.err, "train: train/matmul_1: ")) << wide.err;
+  EXPECT_FALSE(has(wide.err, "evaluate.train: ")) << wide.err;
 }
 
 TEST_F(Cli, CheckFindsEveryMistakeWithoutData) {

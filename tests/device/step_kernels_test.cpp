@@ -1,37 +1,64 @@
 // The kernels of whole steps, compiled as a load would: of every model and of random graphs, with no register spilled
-// to memory. Needs no device.
+// to memory, and no function so long that its compiler takes too long. Needs no device.
+#include <elf.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "executors/cuda/linker.h"
 #include "executors/cuda/nvrtc.h"
+#include "executors/cuda_planner/step_source.h"
 #include "graphrun/session.h"
 #include "support/source_folder.h"
 
 namespace graphrun {
 namespace {
 
-std::string source_of(const std::string& path, const std::string& target, const std::string& math = "fast") {
+std::vector<cuda::StepSource> sources_of(const std::string& path, const std::string& target,
+                                         const std::string& math = "fast") {
   LoadOptions load;
   load.overrides = {{"train.math", math}};
   SessionOptions options;
   options.executor = "cuda";
   options.target = target;
-  return generated_source(load_model(path, load), options).text;
+  return cuda::step_sources(plan_program(load_model(path, load), options));
 }
 
-void expect_no_spills(const std::string& source, const std::string& architecture, const std::string& what) {
-  const cuda::CompiledCode& code = cuda::compiled_code(source, architecture);
+const cuda::CompiledCode& code_of(const cuda::StepSource& source, const std::string& architecture) {
+  return cuda::compiled_code({source.text, source.pieces, source.threads}, architecture);
+}
+
+void expect_no_spills(const cuda::StepSource& source, const std::string& architecture, const std::string& what) {
+  const cuda::CompiledCode& code = code_of(source, architecture);
   EXPECT_FALSE(code.kernels.empty()) << what;
   for (const cuda::KernelResources& kernel : code.kernels)
     EXPECT_EQ(kernel.spill_bytes, 0) << what << " " << kernel.name << " on " << architecture;
 }
 
+// Of the longest function, each of which has a section of its own.
+std::size_t most_instructions(const cuda::CompiledCode& code) {
+  const auto read = [&]<class T>(std::size_t at, T& to) { std::memcpy(&to, code.image.data() + at, sizeof to); };
+  Elf64_Ehdr header;
+  read(0, header);
+  Elf64_Shdr names, section;
+  read(header.e_shoff + header.e_shstrndx * sizeof names, names);
+  std::size_t most = 0;
+  for (std::size_t k = 0; k < header.e_shnum; ++k) {
+    read(header.e_shoff + k * sizeof section, section);
+    if (std::string_view(code.image.data() + names.sh_offset + section.sh_name).starts_with(".text."))
+      most = std::max<std::size_t>(most, section.sh_size / 16);
+  }
+  return most;
+}
+
 // Those that bring their data.
 std::vector<std::string> models() {
-  std::vector<std::string> paths{source_folder() + "/models/xor.json"};
+  std::vector<std::string> paths{source_folder() + "/models/xor.json", source_folder() + "/models/digits.json"};
   for (const auto& file : std::filesystem::directory_iterator(source_folder() + "/bench/models"))
     if (file.path().extension() == ".json") paths.push_back(file.path());
   return paths;
@@ -42,21 +69,56 @@ TEST(StepKernels, OfModelsCompileWithoutSpills) {
   for (const std::string& path : models()) {
     for (const auto& [target, architecture] :
          {std::pair{"a100", "sm_80"}, std::pair{"h200", "sm_90a"}, std::pair{"h200", "sm_100"}}) {
-      const std::string source = source_of(path, target);
-      if (source.empty()) continue;
-      expect_no_spills(source, architecture, path);
-      ++compiled;
+      for (const cuda::StepSource& source : sources_of(path, target)) {
+        expect_no_spills(source, architecture, path);
+        ++compiled;
+      }
     }
   }
-  EXPECT_GT(compiled, 10);
+  EXPECT_GT(compiled, 30);
+}
+
+// The compiler takes about 0.2 ms for an instruction of a function, and functions of a kernel in pieces side by side:
+// as one mnist_mlp's has 8,200.
+TEST(StepKernels, OfModelsHaveNoLongFunctions) {
+  ASSERT_GT(cuda::linker_version().major, 0) << "without libnvJitLink kernels are compiled as one text";
+  for (const std::string& path : models()) {
+    const std::size_t limit = path.ends_with("mnist_mlp.json") ? 2200 : 6200;
+    for (const cuda::StepSource& source : sources_of(path, "h200")) {
+      const std::size_t most = most_instructions(code_of(source, "sm_90a"));
+      EXPECT_GT(most, 100) << path << " " << source.kernel;
+      EXPECT_LT(most, limit) << path << " " << source.kernel;
+    }
+  }
+}
+
+// Of a kernel in pieces, which are all of it and have its steps once.
+TEST(StepKernels, InPiecesAreTheSameText) {
+  const auto sources = sources_of(source_folder() + "/bench/models/mnist_mlp.json", "h200");
+  ASSERT_FALSE(sources.empty());
+  const auto count = [](std::string_view text, std::string_view word) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(word, at)) != text.npos; ++at) ++found;
+    return found;
+  };
+  for (const cuda::StepSource& source : sources) {
+    ASSERT_GT(source.pieces.size(), 2) << source.kernel;
+    for (const std::string_view word :
+         {"by_block::product<", "by_block::multiply_rows<", "fold_rows<", "grid.sync()"}) {
+      std::size_t in_pieces = 0;
+      for (const std::string& piece : source.pieces) in_pieces += count(piece, word);
+      EXPECT_EQ(in_pieces, count(source.text, word)) << source.kernel << " " << word;
+    }
+  }
 }
 
 TEST(StepKernels, MathIsThatOfTheModel) {
   const std::string path = source_folder() + "/models/xor.json";
-  const std::string exact = source_of(path, "h200", "exact");
-  EXPECT_NE(source_of(path, "h200").find("using Number = fast::Float;"), std::string::npos);
-  EXPECT_NE(exact.find("using Number = float;"), std::string::npos);
-  expect_no_spills(exact, "sm_90a", path);
+  const auto exact = sources_of(path, "h200", "exact"), fast = sources_of(path, "h200");
+  ASSERT_FALSE(exact.empty());
+  EXPECT_NE(fast.front().text.find("using Number = fast::Float;"), std::string::npos);
+  EXPECT_NE(exact.front().text.find("using Number = float;"), std::string::npos);
+  for (const cuda::StepSource& source : exact) expect_no_spills(source, "sm_90a", path);
 }
 
 }  // namespace

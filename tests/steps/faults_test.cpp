@@ -178,10 +178,12 @@ TEST_F(StepKernelFaults, InTheTextOfBlocksAreNoticed) {
   };
   EXPECT_TRUE(noticed("    grid.sync();\n", "")) << "sums before all rows are there";
   EXPECT_TRUE(noticed("    grid.sync();\n", "", "sums over rows")) << "a step that begins before the weights are there";
-  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<99>(")) << "one row too many";
+  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<99>(", "_part2,")) << "one row too many in a sum";
   EXPECT_TRUE(noticed("first = block_index() * 8u", "first = (block_index() | 1u) * 8u")) << "another block's rows";
-  EXPECT_TRUE(noticed("const int job = static_cast<int>(all)", "const int job = static_cast<int>(all | 1u)"))
+  EXPECT_TRUE(noticed("const int job = static_cast<int>(at)", "const int job = static_cast<int>(at | 1u)"))
       << "another part of a sum";
+  EXPECT_TRUE(noticed("_part1(epoch, numbers, first)", "_part1(epoch, numbers, first + 1)")) << "other rows of a part";
+  EXPECT_TRUE(noticed("const Numbers numbers{", "const Numbers numbers{1 + ")) << "another step's data in a part";
   EXPECT_TRUE(noticed("&& thread_index() == 0;", "&& thread_index() == 999;")) << "an owner that is not there";
 }
 

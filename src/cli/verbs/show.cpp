@@ -49,12 +49,17 @@ std::string as_text(const std::string& path, const ModelSummary& summary) {
                      counted(summary.entries, "graph entry", "graph entries"));
 }
 
-// Exit code 3 where no region of the training is a generated kernel: its reasons are what was asked for.
-int show_source(const Arguments& arguments) {
+// Exit code 3 where no region of the training is a generated kernel: its reasons are what was asked for. They are told
+// beside the kernels that there are, of an evaluation for instance.
+int show_source(const Arguments& arguments, Diagnostics& diagnostics) {
   const GeneratedSource source = generated_source(load_model(arguments.model, arguments.load), arguments.session);
   if (!source.text.empty()) {
     write_results(source.text);
-    return kDone;
+    if (source.trains) return kDone;
+    diagnostics.warn("no step of the training runs in a generated kernel:");
+    for (const std::string& reason : source.reasons)
+      if (reason.starts_with("train: ")) diagnostics.warn(reason);
+    return kCheckFailed;
   }
   std::string text = "no step of this model runs in a generated kernel:\n";
   for (const std::string& reason : source.reasons) text += "  " + reason + "\n";
@@ -92,7 +97,7 @@ int run_show(const Arguments& arguments, Diagnostics& diagnostics) {
   if (arguments.svg) return draw_graph(arguments, file);
   if (arguments.settings) return show_settings(arguments);
   if (arguments.values) return show_values(arguments, diagnostics);
-  if (arguments.source) return show_source(arguments);
+  if (arguments.source) return show_source(arguments, diagnostics);
   const ShowOptions options{arguments.gradients, arguments.dot};
   if (arguments.json) {
     write_results(canonical_model(arguments.model, arguments.load));

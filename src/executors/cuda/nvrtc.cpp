@@ -5,15 +5,18 @@
 #include <nvrtc.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <future>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "executors/cuda/device_sources.h"
 #include "executors/cuda/dynamic_library.h"
+#include "executors/cuda/linker.h"
 #include "executors/cuda/once_per_key.h"
 #include "graphrun/error.h"
 
@@ -60,9 +63,17 @@ std::vector<std::string> options_for(const std::string& architecture) {
   return options;
 }
 
+// Where there is a linker that is no older than the compiler.
+bool in_pieces(const KernelSource& source) {
+  if (source.pieces.empty()) return false;
+  const LinkerVersion linker = linker_version();
+  const auto [major, minor] = version();
+  return linker.major == major && linker.minor >= minor;
+}
+
 // All that the code depends on. NVRTC tells no more of its version than "13.0", so size and time of its file stand for
 // the rest.
-std::string key_of(const std::string& source, const std::vector<std::string>& options) {
+std::string key_of(const KernelSource& source, const std::vector<std::string>& options) {
   const auto [major, minor] = version();
   std::string key = fmt::format("NVRTC {}.{}", major, minor);
   Dl_info library;
@@ -76,11 +87,16 @@ std::string key_of(const std::string& source, const std::vector<std::string>& op
     const std::string_view text = header.text;
     key += fmt::format("\n{} {}\n{}", header.name, text.size(), text);
   }
-  return key + fmt::format("\nkernels.cu {}\n{}", source.size(), source);
+  if (in_pieces(source))
+    key += fmt::format("\nin pieces, nvJitLink {}.{}", linker_version().major, linker_version().minor);
+  return key + fmt::format("\nkernels.cu {}\n{}", source.text.size(), source.text);
 }
 
-CompiledCode compile(const std::string& source, const std::string& architecture,
-                     const std::vector<std::string>& options) {
+struct Compiled {
+  CompiledCode code;
+  std::string log;
+};
+Compiled compile(const std::string& source, const std::string& architecture, const std::vector<std::string>& options) {
   const NvrtcFunctions& f = nvrtc();
   nvrtcProgram program = nullptr;
   std::vector<const char*> texts, names, words;
@@ -94,8 +110,9 @@ CompiledCode compile(const std::string& source, const std::string& architecture,
     throw std::logic_error("NVRTC takes no program");
   const nvrtcResult status = f.CompileProgram(program, static_cast<int>(words.size()), words.data());
   std::size_t size = 0;
-  std::string log;
-  CompiledCode code;
+  Compiled compiled;
+  std::string& log = compiled.log;
+  CompiledCode& code = compiled.code;
   if (f.GetProgramLogSize(program, &size) == NVRTC_SUCCESS) {
     log.resize(size);
     f.GetProgramLog(program, log.data());
@@ -120,7 +137,7 @@ CompiledCode compile(const std::string& source, const std::string& architecture,
   }
   if (code.image.empty())
     throw std::logic_error(fmt::format("a generated kernel does not compile:\n{}\n{}", log, source));
-  return code;
+  return compiled;
 }
 
 // "": none.
@@ -137,15 +154,40 @@ std::uint32_t spilled(const CompiledCode& code) {
 }
 
 CompiledCode compile_as_wished(const std::string& source, const std::string& architecture,
-                               std::vector<std::string> options) {
+                               const std::vector<std::string>& options) {
   const std::string wish = wished_option(source);
-  if (wish.empty()) return compile(source, architecture, options);
-  options.push_back(wish);
-  CompiledCode code = compile(source, architecture, options);
+  if (wish.empty()) return compile(source, architecture, options).code;
+  // Side by side where cores are to spare: the second one is seldom needed.
+  std::future<CompiledCode> without =
+      std::async(std::thread::hardware_concurrency() > 4 ? std::launch::async : std::launch::deferred,
+                 [&] { return compile(source, architecture, options).code; });
+  std::vector<std::string> more = options;
+  more.push_back(wish);
+  CompiledCode code = compile(source, architecture, more).code;
   if (spilled(code) == 0) return code;
-  options.pop_back();
-  CompiledCode without = compile(source, architecture, options);
-  return spilled(without) < spilled(code) ? without : code;
+  CompiledCode other = without.get();
+  return spilled(other) < spilled(code) ? other : code;
+}
+
+// A thread for each piece; nothing where it is compiled as one text.
+std::optional<CompiledCode> compile_in_pieces(const KernelSource& source, const std::string& architecture,
+                                              std::vector<std::string> options) {
+  if (!in_pieces(source)) return std::nullopt;
+  options.emplace_back("--relocatable-device-code=true");
+  options.emplace_back("--define-macro=GRAPHRUN_IN_PARTS");
+  options.push_back(fmt::format("--maxrregcount={}", std::min(255u, 65536 / source.threads / 8 * 8)));
+  std::vector<std::future<Compiled>> each;
+  for (const std::string& piece : source.pieces)
+    each.push_back(std::async(std::launch::async, [&] { return compile(piece, architecture, options); }));
+  std::vector<std::vector<char>> images;
+  std::string log;
+  for (std::future<Compiled>& one : each) {
+    Compiled piece = one.get();
+    images.push_back(std::move(piece.code.image));
+    log += piece.log;
+  }
+  LinkedCode linked = link_pieces(images, architecture);
+  return CompiledCode{std::move(linked.image), read_log(log + linked.log)};
 }
 
 }  // namespace
@@ -155,19 +197,20 @@ std::string architecture_of(int major, int minor) {
   return fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
 }
 
-ObtainedCode obtain_code(const std::string& source, const std::string& architecture, const KernelCache& cache) {
+ObtainedCode obtain_code(const KernelSource& source, const std::string& architecture, const KernelCache& cache) {
   const std::vector<std::string> options = options_for(architecture);
   const std::string key = key_of(source, options);
   if (const std::optional<std::string> bytes = cache.find(key))
     if (std::optional<CompiledCode> code = from_bytes(*bytes)) return {std::move(*code), false};
-  ObtainedCode result{compile_as_wished(source, architecture, options), true};
-  cache.store(key, to_bytes(result.code));
-  return result;
+  std::optional<CompiledCode> code = compile_in_pieces(source, architecture, options);
+  if (!code) code = compile_as_wished(source.text, architecture, options);
+  cache.store(key, to_bytes(*code));
+  return {std::move(*code), true};
 }
 
-const CompiledCode& compiled_code(const std::string& source, const std::string& architecture, bool* compiled) {
+const CompiledCode& compiled_code(const KernelSource& source, const std::string& architecture, bool* compiled) {
   static OncePerKey<std::string, CompiledCode> known;
-  return known.get(architecture + "\n" + source, [&] {
+  return known.get(architecture + "\n" + source.text, [&] {
     ObtainedCode obtained = obtain_code(source, architecture, KernelCache::of_environment());
     if (compiled != nullptr) *compiled = obtained.compiled;
     return std::move(obtained.code);
@@ -186,10 +229,10 @@ std::string architecture_of_device() {
 
 }  // namespace
 
-std::vector<bool> compile_ahead(const std::vector<std::string>& sources) {
+std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources) {
   const std::string architecture = architecture_of_device();
   std::vector<std::future<bool>> each;
-  for (const std::string& source : sources) {
+  for (const KernelSource& source : sources) {
     each.push_back(std::async(std::launch::async, [&source, &architecture] {
       bool compiled = false;
       compiled_code(source, architecture, &compiled);
@@ -201,7 +244,7 @@ std::vector<bool> compile_ahead(const std::vector<std::string>& sources) {
   return compiled;
 }
 
-CompiledKernels::CompiledKernels(const std::string& source) {
+CompiledKernels::CompiledKernels(const KernelSource& source) {
   code_ = &compiled_code(source, architecture_of_device(), &compiled_);
   check(cudaLibraryLoadData(&library_, code_->image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
         "cudaLibraryLoadData");

@@ -7,8 +7,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "executors/cuda/compiled_code.h"
@@ -19,6 +21,19 @@ namespace graphrun::cuda {
 // As the compiler names it: "sm_90a". With all that this device has, since the code is for no other one.
 std::string architecture_of(int major, int minor);
 
+// As one text; or in pieces, too, which are compiled side by side and linked to the same kernel, of so many threads a
+// block: where there is a linker (linker.h).
+struct KernelSource {
+  KernelSource(std::string as_text, std::vector<std::string> in_pieces = {}, std::uint32_t of_threads = 0)
+      : text(std::move(as_text)), pieces(std::move(in_pieces)), threads(of_threads) {}
+
+  KernelSource(const char* as_text) : KernelSource(std::string(as_text)) {}
+
+  std::string text;
+  std::vector<std::string> pieces;
+  std::uint32_t threads;
+};
+
 struct ObtainedCode {
   CompiledCode code;
   bool compiled = false;  // by NVRTC, now; otherwise it lay in the cache
@@ -28,19 +43,20 @@ inline constexpr std::string_view kOptionPrefix = "// nvrtc ";
 
 // Needs no device. Throws std::logic_error with the compiler's words when the source is wrong, Error (kind device) when
 // the compiler is older than the architecture.
-ObtainedCode obtain_code(const std::string& source, const std::string& architecture, const KernelCache& cache);
+ObtainedCode obtain_code(const KernelSource& source, const std::string& architecture, const KernelCache& cache);
 
 // The same with the cache of the environment, once per process: `compiled` is said to the first who asks.
-const CompiledCode& compiled_code(const std::string& source, const std::string& architecture, bool* compiled = nullptr);
+const CompiledCode& compiled_code(const KernelSource& source, const std::string& architecture,
+                                  bool* compiled = nullptr);
 
 // For the current device, before CompiledKernels asks for them: those that are not there yet side by side, a thread for
 // each. Whether each was compiled now. Throws what one of them threw.
-std::vector<bool> compile_ahead(const std::vector<std::string>& sources);
+std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources);
 
 class CompiledKernels {
  public:
   // For the current device.
-  explicit CompiledKernels(const std::string& source);
+  explicit CompiledKernels(const KernelSource& source);
   ~CompiledKernels();
   CompiledKernels(const CompiledKernels&) = delete;
   CompiledKernels& operator=(const CompiledKernels&) = delete;

@@ -56,8 +56,8 @@ bool has_step_kernels(const Program& program) {
 
 StepKernels::StepKernels(Api& api, const Program& program, cudaStream_t stream) : api_(api), stream_(stream) {
   const std::vector<StepSource> sources = step_sources(program);
-  std::vector<std::string> texts;
-  for (const StepSource& source : sources) texts.push_back(source.text);
+  std::vector<KernelSource> texts;
+  for (const StepSource& source : sources) texts.push_back({source.text, source.pieces, source.threads});
   const std::vector<bool> compiled = compile_ahead(texts);
   for (std::size_t i = 0; i < sources.size(); ++i)
     kernels_[sources[i].kernel] = {std::make_unique<CompiledKernels>(texts[i]), compiled[i]};

@@ -153,7 +153,7 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
     const BlockPlan plan = block_phases(steps, region.capacity, blocks, threads);
     const std::uint64_t shared = plan.shared_bytes + levels.shared_bytes(threads);
     const std::uint64_t scratch = plan.bytes + levels.scratch_bytes(blocks);
-    if (shared + 1024 > target.shared_memory) {
+    if (shared + 2048 > target.shared_memory) {
       tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", shared);
     } else if (scratch > kMostScratch || (chooses && plan.cycles > kMostCycles)) {
       tile.fault = fmt::format("its products take {} cycles a step, single kernels are as fast from {} on", plan.cycles,

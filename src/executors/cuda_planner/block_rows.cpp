@@ -102,7 +102,7 @@ class RowsWriter {
     context.held.insert(k);
     body += v_.keep(k, false);
     for (const int next : product.epilogue) body += v_.statement(next, context);
-    out_.text += fmt::format(
+    const std::string loop = fmt::format(
         "    for (u32 job = (block_index() + {0}u - {1}u % {0}u) % {0}u; job < {2}u; job += {0}u) {{{3}"
         "      const int first = static_cast<int>(job) / {4} * {5}, column = static_cast<int>(job) % {4} * {6};\n"
         "      by_block::product<{7}, {8}, {9}, {12}>(s.parts,\n          by_block::along<{10}, {11}>(first, count, "
@@ -113,20 +113,35 @@ class RowsWriter {
         v_.threads(), product.tile.m, product.tile.n, 2 * product.tile.m, row_width(k, v_.maker(k, 0), terms), terms,
         v_.factor(k, 0, false, "0"), weights(k, product.tile.n, "column", fmt::format("{}", terms)), of.output, body,
         fetch_text(context, "int sample, int i", sample));
+    out_.text += v_.part(loop, "0", "    ");
     return before + product.jobs;
   }
 
   void rows_text(const BlockPhase& phase, std::size_t number) {
+    const std::string rows = fmt::format(
+        "      const int rows = count - static_cast<int>(first) < {0} ? count - static_cast<int>(first) : {0};\n",
+        kBlockRows);
+    std::string calls;
+    const auto end_part = [&] {
+      if (rows_.empty()) return;
+      calls += v_.has_parts ? v_.part("      const u32 first = at;\n" + rows + rows_, "first", "      ") : rows_;
+      rows_.clear();
+    };
     rows_.clear();
     for (const BlockItem& item : phase.rows) {
+      if (v_.has_parts && is_large(item)) end_part();
       rows_ += "      barrier();\n";
       item.loop ? loop(item) : along_rows(item);
     }
+    end_part();
     out_.text += fmt::format(
-        "    for (u32 first = block_index() * {0}u; first < u32(count); first += {1}u) {{  // phase {2}: rows\n      "
-        "const int rows = count - static_cast<int>(first) < {0} ? count - static_cast<int>(first) : {0};\n{3}      "
+        "    for (u32 first = block_index() * {}u; first < u32(count); first += {}u) {{  // phase {}: rows\n{}{}      "
         "barrier();\n    }}\n",
-        kBlockRows, kBlockRows * v_.tiling.blocks(), number, rows_);
+        kBlockRows, kBlockRows * v_.tiling.blocks(), number, v_.has_parts ? "" : rows, calls);
+  }
+  // A product of more than one fragment of a tensor core.
+  bool is_large(const BlockItem& item) const {
+    return std::ranges::any_of(item.steps, [&](int k) { return v_.call(k).op == Op::matmul && v_.features(k) > 16; });
   }
 
   void loop(const BlockItem& item) {

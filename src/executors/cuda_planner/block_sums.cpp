@@ -47,7 +47,7 @@ class SumsWriter {
         run_numbers(v_.stage.first, v_.stage.rows, level);
       }
       run_numbers(v_.stage.last, v_.region.last, level);
-      out_.text += v_.once.before_rows();
+      define(v_.once.before_rows());
       if (!prefetches_) prefetches();
       find_groups(level);
       if (level == 0) jobs();
@@ -58,6 +58,11 @@ class SumsWriter {
   }
 
  private:
+  // Numbers, which parts may read from here on.
+  void define(const std::string& text) {
+    out_.text += text;
+    v_.definitions += text;
+  }
   bool has_arrays() const {
     return std::ranges::any_of(order_.levels, [&](const auto& of) { return goes_by_element(of.first); });
   }
@@ -85,15 +90,32 @@ class SumsWriter {
         "(turn % 2 == 0 ? block_index() : {0}u - 1u - block_index());\n      if (all >= {1}u) continue;\n",
         blocks, jobs);
     std::int64_t before = 0;
-    for (const BlockSum& sum : v_.plan.sums) {
-      if (sum.jobs == 0) continue;
-      out_.text +=
-          fmt::format("      {}if (all < {}u) {{{}        const int job = static_cast<int>(all) - {};\n",
-                      before == 0 ? "" : "else ", before + sum.jobs, step_comment(v_.row_step(sum.step)), before);
-      const Group& group = group_of(v_.row_step(sum.step).output);
-      const auto [begin, end] = element_sums(group, "        ");
-      out_.text += begin + (sum.product ? sum_of_products(sum) : sum_of_rows(sum)) + end + "      }\n";
-      before += sum.jobs;
+    // Those from `first` on, of which `of` is one.
+    const auto chain = [&](std::size_t first, std::size_t last, std::string_view of) {
+      std::string text;
+      for (std::size_t k = first; k < last; ++k) {
+        const BlockSum& sum = v_.plan.sums[k];
+        if (sum.jobs == 0) continue;
+        const Group& group = group_of(v_.row_step(sum.step).output);
+        const auto [begin, end] = element_sums(group, "        ");
+        text += fmt::format("      {}if ({} < {}u) {{{}        const int job = static_cast<int>({}) - {};\n",
+                            text.empty() ? "" : "else ", of, before + sum.jobs, step_comment(v_.row_step(sum.step)), of,
+                            before);
+        text += begin + (sum.product ? sum_of_products(sum) : sum_of_rows(sum)) + end + "      }\n";
+        before += sum.jobs;
+      }
+      return text;
+    };
+    const std::size_t all = v_.plan.sums.size();
+    if (!v_.has_parts) out_.text += chain(0, all, "all");
+    for (std::size_t k = 0, last = 0; v_.has_parts && k < all; k = last) {
+      last = k + 1;  // products by themselves, others together
+      while (!v_.plan.sums[k].product && last < all && !v_.plan.sums[last].product) ++last;
+      const std::int64_t first_job = before;
+      const std::string text = chain(k, last, "at");
+      if (text.empty()) continue;
+      out_.text += fmt::format("      {}if (all < {}u) {{{}{}      }}\n", first_job == 0 ? "" : "else ", before,
+                               step_comment(v_.row_step(v_.plan.sums[k].step)), v_.part(text, "all", "        "));
     }
     out_.text += "    }\n";
   }
@@ -132,8 +154,8 @@ class SumsWriter {
                              v_.tiling.blocks(), parts, kBlockSync);
     for (std::size_t k = 0; k < sums.size(); ++k) {
       const BufferId value = v_.step(sums[k]).output;
-      out_.text += fmt::format("    const float t{0}_{1} = s.sums{2}.totals[{3}];{4}", value, sums[k], level, k,
-                               step_comment(v_.step(sums[k])));
+      define(fmt::format("    const float t{0}_{1} = s.sums{2}.totals[{3}];{4}", value, sums[k], level, k,
+                         step_comment(v_.step(sums[k]))));
       v_.once.found(value, fmt::format("t{}_{}", value, sums[k]));
     }
   }
@@ -185,9 +207,9 @@ class SumsWriter {
     for (const std::uint32_t i : later) {
       const Buffer& of = v_.buffer(v_.step(i).output);
       kept_[i] = fmt::format("k{}", i);
-      out_.text += fmt::format("    {0}* const k{1} = {2};{3}", type_name(of.type.dtype), i,
-                               scratch(type_name(of.type.dtype), kept_bytes(of.type.shape.elements(), of.type.dtype)),
-                               step_comment(v_.step(i)));
+      define(fmt::format("    {0}* const k{1} = {2};{3}", type_name(of.type.dtype), i,
+                         scratch(type_name(of.type.dtype), kept_bytes(of.type.shape.elements(), of.type.dtype)),
+                         step_comment(v_.step(i))));
     }
   }
   int level_of(std::uint32_t i) const {
@@ -234,8 +256,9 @@ class SumsWriter {
       const BufferId value = v_.row_step(sum.step).output;
       out_.shared += fmt::format("  float total{};\n", value);
       const std::string text = fold(sum, fmt::format("[&](int, float x) {{ s.total{} = x; }}", value), "0");
-      out_.text += fmt::format("    if ({}) {{{}{}      barrier();\n    }}\n    const float t{} = s.total{};\n",
-                               all ? "true" : "is_last", step_comment(v_.row_step(sum.step)), text, value, value);
+      out_.text += fmt::format("    if ({}) {{{}{}      barrier();\n    }}\n", all ? "true" : "is_last",
+                               step_comment(v_.row_step(sum.step)), text);
+      define(fmt::format("    const float t{0} = s.total{0};\n", value));
       v_.once.found(value, fmt::format("t{}", value));
     }
   }
@@ -452,44 +475,6 @@ class SumsWriter {
 };
 
 }  // namespace
-
-BlockOrder::BlockOrder(const Program& program, const Phase& phase, const Region& region, const Places& places) {
-  const Stage& stage = region.stages.front();
-  std::vector<LevelStep> steps;
-  std::vector<std::uint32_t> numbers;
-  const auto add = [&](std::uint32_t first, std::uint32_t last) {
-    for (std::uint32_t i = first; i < last; ++i) {
-      const Step& step = phase.steps[i];
-      TextCall call{step.op, &step.params, {}, program.buffers[step.output].type};
-      LevelStep& of = steps.emplace_back(LevelStep{{}, storage_root(program, step.output), false});
-      for (std::size_t k = 0; k < step.inputs.size(); ++k) {
-        const Buffer& input = program.buffers[step.inputs[k]];
-        call.inputs.push_back({input.type, "x", false, view_of(input)});
-        if (!places.stays_in_arena(step, k) && !(step.op == Op::assign && k == 0))
-          of.reads.push_back(storage_root(program, step.inputs[k]));
-      }
-      of.sums_elements = cuda::sums_elements(call);
-      numbers.push_back(i);
-      if (of.sums_elements) sums_.push_back(i);
-    }
-  };
-  add(stage.first, stage.rows);
-  add(stage.last, region.last);
-  const std::vector<int> found = block_levels(steps);
-  for (std::size_t k = 0; k < numbers.size(); ++k) {
-    levels[numbers[k]] = found[k];
-    count = std::max(count, found[k] + (steps[k].sums_elements ? 2 : 1));
-  }
-}
-bool BlockOrder::sums_elements(std::uint32_t step) const {
-  return std::ranges::find(sums_, step) != sums_.end();
-}
-std::vector<std::uint32_t> BlockOrder::sums_of(int level) const {
-  std::vector<std::uint32_t> of;
-  for (const std::uint32_t i : sums_)
-    if (levels.at(i) == level) of.push_back(i);
-  return of;
-}
 
 BlockText block_sums(BlockValues& values, const BlockOrder& order) {
   return SumsWriter(values, order).run();

@@ -93,6 +93,12 @@ std::string BlockValues::scratch_pointers() const {
   return text;
 }
 
+std::string BlockValues::part(const std::string& body, std::string_view at, std::string_view indent) {
+  if (!has_parts) return body;
+  parts.push_back({definitions, body});
+  return fmt::format("{}{}_part{}(epoch, numbers, {});\n", indent, name, parts.size(), at);
+}
+
 void BlockValues::begin_phase(int p) {
   now_ = p;
   if (p >= static_cast<int>(plan.phases.size())) return;
@@ -125,6 +131,7 @@ BlockText BlockValues::selections() {
     picked_[k] = picked.picked;
     rows_of_[k] = batch_row_text(picked, picked.picked.empty() ? "r" : "int(r) < count ? r : 0");
   }
+  definitions += out.text;
   out.shared = tables.members();
   out.text += tables.statements();
   return out;

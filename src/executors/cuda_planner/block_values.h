@@ -44,6 +44,11 @@ struct BlockText {
   bool waits = false;               // blocks wait for each other
 };
 
+// What is compiled by itself: a function that the kernel calls.
+struct BlockPart {
+  std::string definitions, body;  // of numbers that hold where it is called; with the kernel's pointers
+};
+
 class BlockValues {
  public:
   using Pointer = std::function<std::string(BufferId, std::string_view)>;  // into the arena, with a qualifier
@@ -65,6 +70,13 @@ class BlockValues {
   std::optional<SplitPlan> split;               // of a split tile
   std::set<int> fetched;                        // there: data of own rows in shared memory, `s.d5[turn % 2][b]`
   BlockPlan plan;
+  std::string name;              // of the kernel
+  std::vector<BlockPart> parts;  // in the order of their calls
+  std::string definitions;       // of numbers, so far: what a part may read
+  bool has_parts = false;
+
+  // The statement that runs `body`, which may name `at`: as a part, or where it stands.
+  std::string part(const std::string& body, std::string_view at, std::string_view indent);
 
   // Definitions before the first phase: the rows of data that a step takes.
   BlockText selections();

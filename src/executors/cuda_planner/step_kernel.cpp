@@ -198,12 +198,14 @@ class Writer {
                               pointer(root, ""), once_.array(root), printable_name(b.name));
     }
     std::string body = begin + loads;
-    const std::string all = fmt::format("{}u", rows_at_once());
+    const std::string all = fmt::format("{}u", rows_at_once()),
+                      group = fmt::format("thread_index() / {}u", tiling_.threads / tiling_.groups);
     body += fmt::format(
-        "  const u32 group = thread_index() / {0}u, first_row = block_index() * {1}u + thread_index() % {0}u{2};\n"
+        "  const u32 group = {3}, first_row = block_index() * {1}u + thread_index() % {0}u{2};\n"
         "  const bool first_thread = block_index() == 0 && thread_index() == 0;\n"
         "  const int i = 0;  // of numbers\n  (void)first_thread, (void)group, (void)i;\n",
-        tiling_.threads / tiling_.groups, tiling_.block_rows(), tiling_.tile == RowTile::pair ? " / 2" : "");
+        tiling_.threads / tiling_.groups, tiling_.block_rows(), tiling_.tile == RowTile::pair ? " / 2" : "",
+        tiling_.groups > 1 ? "same_in_warp(" + group + ")" : group);
     if (!kept_.empty()) {
       body +=
           kept_ +

@@ -14,9 +14,12 @@ namespace graphrun::cuda {
 std::string step_prelude(MathMode math);
 std::string step_source(const Program& program);
 
-// The same, each kernel by itself: they are compiled side by side.
+// The same, each kernel by itself: they are compiled side by side. One of `pieces` is so, too; together they are the
+// same kernel, of so many threads a block.
 struct StepSource {
   std::string kernel, text;
+  std::vector<std::string> pieces;
+  std::uint32_t threads = 0;
 };
 std::vector<StepSource> step_sources(const Program& program);
 

@@ -13,11 +13,12 @@ namespace {
 bool over_rows(const Region& region) {
   return !region.stages.empty();
 }
+
+}  // namespace
+
 bool has_step_kernels(const Phase& phase) {
   return std::ranges::any_of(phase.regions, over_rows);
 }
-
-}  // namespace
 
 void require_step_kernels(const Compiled& compiled, const Target& target, std::string_view executor) {
   const auto refuse = [](const std::string& message, const char* hint) {

@@ -24,7 +24,8 @@ std::optional<CompiledModel> without_step_kernels(const Error& error, const Comp
                                                   const std::shared_ptr<Executor>& executor,
                                                   const PlanOptions& options);
 
-// Whether loading it compiles such kernels, which takes seconds.
+bool has_step_kernels(const Phase& phase);
+// Whether loading it compiles such kernels, which takes a while.
 bool has_step_kernels(const Compiled& compiled);
 
 // load_program(), and where it fails that way, of the model without them, which `compiled` then is.

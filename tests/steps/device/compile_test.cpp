@@ -35,7 +35,8 @@ TEST(StepKernelsOfRandomGraphs, CompileWithoutSpills) {
       const RegionCase one(random, executor, RegionCase::Keep::some, target);
       for (const cuda::StepSource& source : cuda::step_sources(one.program())) {
         any = true;
-        const cuda::CompiledCode code = cuda::obtain_code(source.text, architecture, cuda::KernelCache("")).code;
+        const cuda::CompiledCode code =
+            cuda::obtain_code({source.text, source.pieces, source.threads}, architecture, cuda::KernelCache("")).code;
         EXPECT_FALSE(code.kernels.empty()) << "seed " << seed;
         for (const cuda::KernelResources& kernel : code.kernels) {
           if (kernel.spill_bytes == 0) continue;

@@ -11,7 +11,7 @@
 
 namespace graphrun::cuda::tile::by_block {
 
-// Where row r of a factor begins, as values: products whose factors are of equal types share their code.
+// Where row r of a factor begins.
 
 struct Rows {
   const float* first;
@@ -195,10 +195,11 @@ GRAPHRUN_TILE_CONSTEXPR int turns_of() {
 
 // Terms [4 kInner w, 4 kInner w + 4 kInner) of every 4 kInner kParts, by warp w of kParts, into its part.
 template <int kThreads, int kM, int kN, int kParts, int kTurns, class A, class B>
-GRAPHRUN_TILE_FN void multiply_here(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
+GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
   static_assert(A::kNumbers == 2 * kM && B::kNumbers == kN);
   constexpr int kInner = inner_of(kM, kN), kStep = 4 * kInner * kParts;
   constexpr int kFit = times_ahead<kThreads, kM, kN>(), kAhead = kTurns < kFit ? kTurns : kFit;
+  constexpr bool kOnce = kTurns <= kAhead;  // all terms are asked for at once
   constexpr int kFlushed = (32 / kInner + kAhead - 1) / kAhead * kAhead * kStep;
   const int g = opaque(by_warp::lane_row()), t = opaque(by_warp::lane_column()), inner = a.inner;
   float x[kAhead][2 * kM][kInner], y[kAhead][kN][kInner];
@@ -218,10 +219,11 @@ GRAPHRUN_TILE_FN void multiply_here(Parts<kM, kN, kParts>& to, int warp, const A
       for (int i = 0; i < kAhead; ++i) {
         if (k + i * kStep >= end) continue;
         sums.add(x[i], y[i]);
-        if constexpr (kTurns <= kAhead) continue;
+        if constexpr (kOnce) continue;
         a.load(x[i], k + (i + kAhead) * kStep + kInner * t, g);
         b.load(y[i], k + (i + kAhead) * kStep + kInner * t, g);
       }
+      if constexpr (kOnce) break;
     }
     GRAPHRUN_TILE_UNROLL
     for (int m = 0; m < kM; ++m) {
@@ -230,26 +232,12 @@ GRAPHRUN_TILE_FN void multiply_here(Parts<kM, kN, kParts>& to, int warp, const A
         GRAPHRUN_TILE_UNROLL
         for (int i = 0; i < 4; i += 2) {
           to.put(warp, kN == 1 ? A::outer(2 * m + i / 2, g) : 16 * m + 4 * i + g, 8 * n + 2 * t, sums(m, n, i),
-                 sums(m, n, i + 1), first);
+                 sums(m, n, i + 1), kOnce || first);
         }
       }
     }
     first = false;
-  } while (k < inner);
-}
-
-template <int kThreads, int kM, int kN, int kParts, int kTurns, class A, class B>
-GRAPHRUN_TILE_CALLED void multiply_there(Parts<kM, kN, kParts>& to, int warp, const A a, const B b) {
-  multiply_here<kThreads, kM, kN, kParts, kTurns>(to, warp, a, b);
-}
-// Compiled once for all products of equal types: mnist_mlp's kernel takes half the time. Of more threads each has half
-// the registers, and a call would spill some.
-template <int kThreads, int kM, int kN, int kParts, int kTurns, class A, class B>
-GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
-  if constexpr (kThreads > 256)
-    multiply_here<kThreads, kM, kN, kParts, kTurns>(to, warp, a, b);
-  else
-    multiply_there<kThreads, kM, kN, kParts, kTurns>(to, warp, a, b);
+  } while (!kOnce && k < inner);
 }
 
 // A part of a product, 16 kM by 8 kN: use(m, n, sum, fetched) for all that is there, m and n as outer indices of the

@@ -7,8 +7,14 @@
 
 // Of a function that devices run.
 #define GRAPHRUN_TILE_FN __device__ __forceinline__
-// Of one that is compiled once for all that call it. Its arguments are values: what they refer to would lie in memory.
-#define GRAPHRUN_TILE_CALLED __device__ __noinline__
+// Of one that is compiled by itself and linked with the kernel that calls it. It keeps few registers for who calls, so
+// that neither of them has to save one. What it is given are values: what they refer to would lie in memory. In a
+// kernel that is one text it is a function like others.
+#ifdef GRAPHRUN_IN_PARTS
+#define GRAPHRUN_TILE_PART _Pragma("nv_abi preserve_n_data(16)") extern "C" __device__ __noinline__ void
+#else
+#define GRAPHRUN_TILE_PART GRAPHRUN_TILE_FN void
+#endif
 // Of one that numbers of types are computed by, too.
 #define GRAPHRUN_TILE_CONSTEXPR __host__ __device__ constexpr
 // Of a kernel of at most so many threads a block, one block to a multiprocessor: extern "C", so that it has its name.
@@ -63,6 +69,12 @@ GRAPHRUN_TILE_FN void* dynamic_shared() {
   return graphrun_dynamic_shared;
 }
 
+// A pointer into global memory that was itself read from memory: the compiler would not know.
+GRAPHRUN_TILE_FN void* global_pointer(void* p) {
+  __builtin_assume(__isGlobal(p));
+  return p;
+}
+
 // Barriers of all threads of a block, of a warp, of a cluster. What was written before one is seen after it.
 GRAPHRUN_TILE_FN void barrier() {
   __syncthreads();
@@ -92,6 +104,11 @@ GRAPHRUN_TILE_FN float shuffle_xor(float x, int mask) {
 }
 GRAPHRUN_TILE_FN float shuffle(float x, int lane) {
   return __shfl_sync(0xffffffffu, x, lane);
+}
+// x, which is the same in all lanes: of a branch on it the compiler then knows that none goes another way, and shuffles
+// in it are half as much code.
+GRAPHRUN_TILE_FN unsigned same_in_warp(unsigned x) {
+  return __shfl_sync(0xffffffffu, x, 0);
 }
 
 // An mbarrier in shared memory of one arrival a phase, which says how many bytes the phase is to receive. A phase is

@@ -23,6 +23,16 @@ struct StepArguments {
   unsigned* fault;
   u32 steps;
 };
+// The same for a part of a kernel, which finds them in the block's shared memory.
+template <class Arguments>
+struct PartArguments {
+  struct Pointers {
+    const Arguments& all;
+    GRAPHRUN_TILE_FN void* operator[](int i) const { return global_pointer(all.at[i]); }
+  } at;
+  u32 steps;
+  GRAPHRUN_TILE_FN explicit PartArguments(const Arguments& all) : at{all}, steps(all.steps) {}
+};
 
 // ---- scalar ops
 
@@ -125,6 +135,20 @@ GRAPHRUN_TILE_FN float dot(X x, Y y) {
 }
 
 }  // namespace graphrun::cuda::tile
+
+// A part of a kernel that is compiled by itself: it finds its arguments and all else that lies in memory in `shared`.
+// `numbers` are those that each thread has in registers, `at` says which rows or sums it is to make.
+#define GRAPHRUN_STEP_PART(name, Arguments, a, Shared, shared)                                    \
+  GRAPHRUN_TILE_FN void name##_body(const PartArguments<Arguments>& a, Shared& shared, u32 epoch, \
+                                    const Numbers& numbers, u32 at);                              \
+  GRAPHRUN_TILE_PART name(u32 epoch, Numbers numbers, u32 at) {                                   \
+    Shared& memory = *static_cast<Shared*>(dynamic_shared());                                     \
+    name##_body(PartArguments<Arguments>(memory.arguments), memory, epoch, numbers, at);          \
+  }                                                                                               \
+  GRAPHRUN_TILE_FN void name##_body(const PartArguments<Arguments>& a, Shared& shared, u32 epoch, \
+                                    const Numbers& numbers, u32 at)
+// As another source sees it.
+#define GRAPHRUN_STEP_PART_OF(name) GRAPHRUN_TILE_PART name(u32 epoch, Numbers numbers, u32 at);
 
 // A kernel of so many threads a block: its arguments are of type Arguments, and `shared` lies in the block's shared
 // memory, whose size it tells: the launch gives it.

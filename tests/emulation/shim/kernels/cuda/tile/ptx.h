@@ -11,7 +11,7 @@
 #include "emulation/machine.h"
 
 #define GRAPHRUN_TILE_FN inline
-#define GRAPHRUN_TILE_CALLED inline
+#define GRAPHRUN_TILE_PART inline void
 #define GRAPHRUN_TILE_CONSTEXPR constexpr
 #define GRAPHRUN_TILE_KERNEL(threads) extern "C" void
 #define GRAPHRUN_TILE_PARAMETER const
@@ -45,6 +45,10 @@ inline void* dynamic_shared() {
   return thread::shared();
 }
 
+inline void* global_pointer(void* p) {
+  return p;
+}
+
 inline void barrier(GRAPHRUN_TILE_HERE) {
   thread::barrier({file, line});
 }
@@ -64,6 +68,10 @@ inline float shuffle_xor(float x, int mask, GRAPHRUN_TILE_HERE) {
 }
 inline float shuffle(float x, int lane, GRAPHRUN_TILE_HERE) {
   return thread::shuffle(x, static_cast<unsigned>(lane), {file, line});
+}
+
+inline unsigned same_in_warp(unsigned x) {
+  return x;
 }
 
 using Mbarrier = unsigned long long;
