@@ -172,7 +172,7 @@ TEST_P(RandomGraphs, AgreeWithRefStepByStep) {
     GTEST_SKIP() << name << " is not in this build";
   }
   const std::shared_ptr<Executor> candidate = executor(name);
-  const std::uint64_t seeds = random_graphs(kSeeds);
+  const std::uint64_t seeds = cases(kSeeds);
   for (std::uint64_t seed = part; seed < seeds; seed += kParts) {
     const AtSeed at{seed};
     const RandomGraph random = random_graph(seed, *candidate);
