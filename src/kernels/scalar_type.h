@@ -5,14 +5,9 @@
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define GRAPHRUN_FN __device__ __forceinline__
-#elif !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#elif !defined(__OPTIMIZE__) || defined(GRAPHRUN_SANITIZED)
 #define GRAPHRUN_FN inline  // all inlined, these builds would compile for minutes
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GRAPHRUN_FN inline
-#endif
-#endif
-#if !defined(GRAPHRUN_FN)
+#else
 #define GRAPHRUN_FN inline __attribute__((always_inline))
 #endif
 

@@ -216,7 +216,7 @@ TEST_F(Outputs, EverySignalThatEndsTheTrainingKeepsItsResults) {
 
 // 25 million parameters: hashing them alone takes a seventh of a second. On a machine with other work the best of some.
 TEST_F(Outputs, AnInterruptEndsALargeModelAtOnce) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef GRAPHRUN_SANITIZED
   GTEST_SKIP() << "a step takes longer than the limit under a sanitizer";
 #endif
   const std::string large = file("large.json", R"model({

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "prediction_fixture.h"
+#include "support/rounds.h"
 
 namespace graphrun {
 namespace {
@@ -112,7 +113,7 @@ class WordPredictions : public PredictionTest {
 };
 
 TEST_F(WordPredictions, OneByOneShuffledOrAllAtOnceGiveTheSameBytes) {
-  for (unsigned seed = 1; seed <= 80; ++seed) {
+  for (unsigned seed = 1; seed <= test::cases(80); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     DrawnTable table(seed);
     write_rows("rows.csv", table.header(), table.rows);

@@ -10,20 +10,9 @@
 
 #include "graphrun/session.h"
 #include "support/rounds.h"
+#include "support/sanitized.h"
 
 namespace graphrun {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
-#else
-inline constexpr bool kSanitized = false;
-#endif
 
 using Overrides = std::vector<std::pair<std::string, std::string>>;
 
@@ -58,4 +47,4 @@ double metric(const Metrics& metrics, std::string_view name);  // a test failure
   GTEST_SKIP() << "a whole training on ref takes long: runs in scripts/test --nightly"
 
 #define GRAPHRUN_SKIP_WHEN_SANITIZED() \
-  if (graphrun::kSanitized) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one"
+  if (graphrun::test::kSanitized) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one"

@@ -31,9 +31,32 @@ std::string named(std::string text, const std::string& name) {
   return text;
 }
 
+// Throws what the compiler said, and the source that it said it of.
+void run_compiler(const TemporaryFolder& folder, const std::string& source, const std::string& options) {
+  const std::string messages = folder.file("messages"), root = source_folder();
+  const std::string command = fmt::format(
+      "{0} -std=c++20 -O1 -ffp-contract=off -w -fPIC -I{1}/tests/emulation/shim -I{1}/tests -I{1}/src -I{1}/include "
+      "{2} {3} > {4} 2>&1",
+      GRAPHRUN_HOST_COMPILER, root, options, source, messages);
+  if (std::system(command.c_str()) != 0)
+    throw std::runtime_error(content_of(messages).substr(0, 4000) + "\n" + content_of(source));
+}
+
+// What all units begin with, compiled before them: it takes as long as a few kernels. Both compilers take a header's
+// .gch in its place.
+const std::string& prelude() {
+  static const TemporaryFolder folder;
+  static const std::string header = [] {
+    const std::string file = folder.write("prelude.h", cuda::step_prelude(MathMode::exact));
+    run_compiler(folder, file, fmt::format("-x c++-header -o {}.gch", file));
+    return file;
+  }();
+  return header;
+}
+
 // With a function of one type for each kernel: the arguments of two are of different sizes.
 std::string unit(const std::vector<std::string>& texts) {
-  std::string source = cuda::step_prelude(MathMode::exact);
+  std::string source;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::string name = fmt::format("kernel_{}", i);
     source += named(texts[i], name);
@@ -47,13 +70,7 @@ std::string unit(const std::vector<std::string>& texts) {
 void compile(const std::vector<std::string>& texts, StepFunction* to) {
   const TemporaryFolder folder;
   const std::string source = folder.write("kernels.cpp", unit(texts)), library = folder.file("kernels.so");
-  const std::string messages = folder.file("messages"), root = source_folder();
-  const std::string command = fmt::format(
-      "{0} -std=c++20 -O1 -ffp-contract=off -w -fPIC -shared -I{1}/tests/emulation/shim -I{1}/tests -I{1}/src "
-      "-I{1}/include {2} -o {3} > {4} 2>&1",
-      GRAPHRUN_HOST_COMPILER, root, source, library, messages);
-  if (std::system(command.c_str()) != 0)
-    throw std::runtime_error(content_of(messages).substr(0, 4000) + "\n" + content_of(source));
+  run_compiler(folder, source, fmt::format("-include {} -shared -o {}", prelude(), library));
   void* const loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (loaded == nullptr) throw std::runtime_error(::dlerror());
   for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -1,7 +1,7 @@
 // host_kernels.h: texts of step kernels, compiled for this host with the emulator's ptx.h, and loaded.
-// Contract: what was compiled once is kept for the process, by its text; several texts become one translation unit,
-// because reading the headers takes as long as compiling three kernels. Throws std::runtime_error with the compiler's
-// words. Leaves to others: the texts (executors/cuda_planner), running them (emulated_executor.h).
+// Contract: what was compiled once is kept for the process, by its text; what all texts begin with is compiled before
+// them, and several become one translation unit. Throws std::runtime_error with the compiler's words. Leaves to others:
+// the texts (executors/cuda_planner), running them (emulated_executor.h).
 #pragma once
 
 #include <cstdint>

@@ -4,14 +4,6 @@
 #include <cerrno>
 #include <cstddef>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GRAPHRUN_ALLOCATOR_HOOK 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GRAPHRUN_ALLOCATOR_HOOK 1
-#endif
-#endif
-
 namespace {
 std::atomic<std::uint64_t> count{0};
 void counted() {
@@ -19,7 +11,7 @@ void counted() {
 }
 }  // namespace
 
-#ifdef GRAPHRUN_ALLOCATOR_HOOK
+#ifdef GRAPHRUN_SANITIZED
 
 // From sanitizer/allocator_interface.h, which not every compiler package brings along.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),

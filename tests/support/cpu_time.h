@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "support/sanitized.h"
+
 namespace graphrun::test {
 
 class CpuTime {
@@ -35,10 +37,6 @@ double best_seconds(F f) {
 }
 
 // Sanitizers have costs of their own: there no time is held.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kTimesHold = false;
-#else
-inline constexpr bool kTimesHold = true;
-#endif
+inline constexpr bool kTimesHold = !kSanitized;
 
 }  // namespace graphrun::test

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <string>
 
+#include "support/sanitized.h"
+
 namespace graphrun::test {
 
 class MemoryCap {
@@ -35,12 +37,6 @@ class MemoryCap {
   MemoryCap& operator=(const MemoryCap&) = delete;
 
  private:
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr bool kSanitized = true;
-#else
-  static constexpr bool kSanitized = false;
-#endif
-
   static std::uint64_t status(const std::string& key) {
     std::ifstream file("/proc/self/status");
     std::uint64_t kibibytes = 0;
@@ -49,9 +45,7 @@ class MemoryCap {
     }
     return kibibytes * 1024;
   }
-  static std::uint64_t peak() {
-    return status("VmHWM:");
-  }
+  static std::uint64_t peak() { return status("VmHWM:"); }
 
   std::uint64_t bytes_, resident_ = 0;
   rlimit before_{};

@@ -1,12 +1,14 @@
 // rounds.h: how many cases property tests draw, and what runs at night only.
-// Contract: the usual number; GRAPHRUN_FUZZ=n draws n mutants or calls, for long runs. Random graphs take ten times as
-// long under a sanitizer: a tenth of them there, unless GRAPHRUN_ALL_CASES is set (scripts/test --nightly). Of those
-// with step kernels GRAPHRUN_GRAPHS=n draws n and GRAPHRUN_FIRST_GRAPH=n begins with seed n, so that processes can
-// share them.
+// Contract: the usual number; GRAPHRUN_FUZZ=n draws n mutants or calls, for long runs. What is about results rather
+// than memory, such as random graphs, takes ten times as long under a sanitizer: a tenth of the cases there, unless
+// GRAPHRUN_ALL_CASES is set (scripts/test --nightly). Of random graphs with step kernels GRAPHRUN_GRAPHS=n draws n and
+// GRAPHRUN_FIRST_GRAPH=n begins with seed n, so that processes can share them.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
+
+#include "support/sanitized.h"
 
 namespace graphrun::test {
 
@@ -22,18 +24,11 @@ inline bool all_cases() {
 
 // Trainings that take minutes under a sanitizer: they run in builds without one, and at night.
 inline bool is_too_slow() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return !all_cases();
-#else
-  return false;
-#endif
+  return kSanitized && !all_cases();
 }
 
-inline std::uint64_t random_graphs(std::uint64_t usual) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  if (!all_cases()) return usual / 10;
-#endif
-  return usual;
+inline std::uint64_t cases(std::uint64_t usual) {
+  return kSanitized && !all_cases() ? usual / 10 : usual;
 }
 
 inline std::uint64_t step_graphs(std::uint64_t usual) {

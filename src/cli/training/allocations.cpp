@@ -17,14 +17,6 @@
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GRAPHRUN_ALLOCATOR_HOOK 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define GRAPHRUN_ALLOCATOR_HOOK 1
-#endif
-#endif
-
 namespace graphrun::cli {
 namespace {
 
@@ -213,7 +205,7 @@ void AllocationWatch::require_none() const {
 
 }  // namespace graphrun::cli
 
-#ifdef GRAPHRUN_ALLOCATOR_HOOK
+#ifdef GRAPHRUN_SANITIZED
 
 // From sanitizer/allocator_interface.h, which not every compiler package brings along.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t),
