@@ -33,6 +33,7 @@ TEST_F(StudioRoutes, OpensNoFileBeyondItsFolder) {
     EXPECT_EQ(post("/api/verify", {}).first, 422) << path;
     EXPECT_EQ(post("/api/open", {{"name", path}}).first, 422) << path;
     EXPECT_EQ(post("/api/init", {{"table", path}, {"target", "b"}}).first, 422) << path;
+    EXPECT_EQ(asked("GET", "/api/columns?table=" + studio::percent_encoded(path)).first, 422) << path;
     EXPECT_EQ(post("/api/save", {{"name", path + ".json"}, {"text", "{}"}}).first == 200, path == "link.csv") << path;
   }
   EXPECT_EQ(asked("GET", "/api/run-file?run=..&file=model.json").first, 422);

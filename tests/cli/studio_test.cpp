@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/studio/curve_points.h"
 #include "graphrun/error.h"
 #include "graphrun/run_folder.h"
 
@@ -212,6 +213,14 @@ TEST_F(StudioRoutes, CurvesEndWithTheWeightsThatAreKept) {
   ASSERT_NE(point, std::string::npos) << said.substr(at);
   const auto number = [&](std::size_t from) { return std::stod(said.substr(from + key.size())); };
   EXPECT_EQ(number(point), number(result)) << said;
+  // Where the first report is far away there are figures meanwhile.
+  std::string long_one = text;
+  long_one.replace(long_one.find("500"), 3, "2000000000");
+  ASSERT_EQ(post("/api/train", {{"text", long_one}}).first, 200);
+  heard(R"("state":"running","number":2)");
+  HttpClient events(port());
+  events.say(request("GET", "/api/events", fmt::format("Host: {}\r\n{}", host(), cookie())));
+  EXPECT_NE(events.until(R"(,"validation":{"loss":)").find("event: progress"), std::string::npos);
 }
 
 // Pages that go while it trains end nothing, and the end waits for none that stays.
@@ -295,6 +304,24 @@ TEST_F(StudioRoutes, TellsWhatEachValueCosts) {
     EXPECT_EQ(asked("GET", fmt::format("{}?executor=ref", view)).first, 200) << view;
   }
   EXPECT_EQ(post("/api/verify", {{"executor", "./evil.so"}}).first, 422);
+}
+
+TEST(CurvePoints, AreThinnedAndLoseNeitherTheFirstNorTheLast) {
+  cli::CurvePoints points;
+  for (std::uint64_t step = 1; step <= 20'000; ++step) {
+    if (points.wants(step == 20'000)) points.add(fmt::format(R"({{"step":{},"loss":0.123456789}})", step), step);
+    ASSERT_LE(points.all().size(), 4000u);
+  }
+  points.add("last", 20'000);  // in the place of that
+  EXPECT_EQ(points.all().back(), "last");
+  EXPECT_GT(points.all().size(), 2000u);
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i + 1 < points.all().size(); ++i) {
+    ASSERT_TRUE(points.all()[i].starts_with("{\"step\":")) << i;
+    const std::uint64_t step = std::stoull(points.all()[i].substr(8));
+    ASSERT_EQ(step, i == 0 ? 1 : before + 8) << i;
+    before = step;
+  }
 }
 
 }  // namespace

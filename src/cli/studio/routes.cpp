@@ -396,7 +396,10 @@ Studio::Studio(const Arguments& arguments)
 // Before they are asked for, a piece at a time: what is asked for does not wait for all of them.
 void Studio::read_runs() {
   helper.post([this, folder = model.run_dir()] {
-    attempted([&] { return json_response(views->runs(folder)); });
+    attempted([&] {
+      views->read_runs(folder);
+      return Response{};
+    });
     if (views->stored_runs.unread() > 0) read_runs();
   });
 }

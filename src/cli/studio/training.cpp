@@ -13,6 +13,7 @@
 #include "cli/results/results.h"
 #include "cli/stored_runs/changed_numbers.h"
 #include "cli/stored_runs/run_folder.h"
+#include "cli/studio/curve_points.h"
 #include "cli/studio/model.h"
 #include "cli/studio/printed_command.h"
 #include "cli/terminal/interrupt.h"
@@ -30,7 +31,6 @@ namespace {
 
 constexpr double kBetweenMessages = 0.05;  // seconds
 constexpr double kEvaluating = 0.02;       // share of the time that curves of other splits may take
-constexpr std::size_t kMostPoints = 4000;  // of the curves that are kept; then every other one goes
 
 void write_metrics(JsonWriter& json, std::string_view name, const Metrics& metrics) {
   json.key(name).begin_object().member("loss", metrics.loss);
@@ -68,10 +68,8 @@ struct StudioTraining::Impl {
   std::string state = "idle", run, command, result = "null", error = "null", facts = "{}";
   std::vector<std::pair<std::string, double>> numbers;  // that may be changed, as they are now
   std::vector<ChangedNumber> changes;
-  std::vector<std::string> points;
-  std::uint64_t stride = 1, seen = 0;  // of the reports that become points
-  std::uint64_t point_step = 0;        // of the last point
-  std::uint64_t told_of = 0;           // which training, by the trainings and resets so far
+  CurvePoints points;
+  std::uint64_t told_of = 0;  // which training, by the trainings and resets so far
 
   // For whoever ends it.
   std::mutex session_mutex;
@@ -116,7 +114,7 @@ struct StudioTraining::Impl {
     json.end_object().key("changes").json(changes_json(changes));
     if (with_points) {
       json.key("points").begin_array();
-      for (const std::string& point : points) json.json(point);
+      for (const std::string& point : points.all()) json.json(point);
       json.end_array();
     }
     return json.end_object().text();
@@ -178,13 +176,11 @@ struct StudioTraining::Impl {
     const std::lock_guard lock(mutex);
     run.clear();
     command.clear();
-    points.clear();
+    points = {};
     numbers.clear();
     changes.clear();
     result = error = "null";
     facts = "{}";
-    stride = 1;
-    seen = point_step = 0;
     ++told_of;
   }
 
@@ -224,22 +220,25 @@ struct StudioTraining::Impl {
     last.watched = {};
     {
       const std::lock_guard lock(mutex);
-      if (seen++ % stride != 0 && report.epoch != report.epochs) return;
+      if (!points.wants(report.epoch == report.epochs)) return;
     }
-    const double now = Profiler::now();
     std::optional<Metrics> validation, test;
     if (report.validation != nullptr) validation = *report.validation;
-    // Curves of what the model does not evaluate by itself, as far as they cost next to nothing. What else the machine
-    // does meanwhile is not their cost.
-    if (evaluating <= kEvaluating * (now - began_at) && !interrupted()) {
-      if (!validation && session->has_split("validation")) validation = session->evaluate("validation", 1.0);
-      if (session->has_split("test")) test = session->evaluate("test", 1.0);
-      const double took = Profiler::now() - now;
-      evaluation = evaluation > 0 ? std::min(evaluation, took) : took;
-      evaluating += evaluation;
-    }
+    evaluate(validation, test);
     add_point(point_json(report, static_cast<double>(report.epoch), validation, test), report.step);
-    if (now - told_at > kBetweenMessages) flush(now);
+    if (const double now = Profiler::now(); now - told_at > kBetweenMessages) flush(now);
+  }
+
+  // What the model does not evaluate by itself, as far as it costs next to nothing. What else the machine does
+  // meanwhile is not its cost.
+  void evaluate(std::optional<Metrics>& validation, std::optional<Metrics>& test) {
+    const double now = Profiler::now();
+    if (evaluating > kEvaluating * (now - began_at) || interrupted()) return;
+    if (!validation && session->has_split("validation")) validation = session->evaluate("validation", 1.0);
+    if (session->has_split("test")) test = session->evaluate("test", 1.0);
+    const double took = Profiler::now() - now;
+    evaluation = evaluation > 0 ? std::min(evaluation, took) : took;
+    evaluating += evaluation;
   }
 
   // Of the weights as they are at the end, so that all curves reach it.
@@ -273,15 +272,7 @@ struct StudioTraining::Impl {
   void add_point(const std::string& point, std::uint64_t step) {
     {
       const std::lock_guard lock(mutex);
-      if (!points.empty() && point_step == step) points.pop_back();
-      points.push_back(point);
-      point_step = step;
-      if (points.size() > kMostPoints) {
-        for (std::size_t i = 0; i < points.size() / 2; ++i) points[i] = std::move(points[2 * i]);
-        points.resize(points.size() / 2);
-        stride *= 2;
-        point_step = 0;
-      }
+      points.add(point, step);
     }
     pending += (pending.empty() ? "" : ",") + point;
   }
@@ -293,7 +284,12 @@ struct StudioTraining::Impl {
         .member("step", step)
         .member("epoch", static_cast<double>(step) / static_cast<double>(steps_of_epoch));
     json.member("loss", loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::nan(""));
-    json.member("steps_per_second", rate).end_object();
+    json.member("steps_per_second", rate);
+    std::optional<Metrics> validation, test;
+    evaluate(validation, test);
+    if (validation) write_metrics(json, "validation", *validation);
+    if (test) write_metrics(json, "test", *test);
+    json.end_object();
     loss_sum = 0;
     loss_count = 0;
     told_step = step;

@@ -235,12 +235,20 @@ std::string StudioViews::predicted(const Arguments& arguments) {
   return read_small_file(arguments.output);
 }
 
-std::string StudioViews::runs(const std::string& folder) {
-  constexpr double kReadingRuns = 0.03;  // seconds; the page asks again for the rest
+void StudioViews::read_runs(const std::string& folder) {
+  constexpr double kReading = 0.02;  // seconds; the page asks again for the rest
   std::error_code error;
-  if (!std::filesystem::is_directory(folder, error)) return R"({"keys":[],"rows":[]})";
-  if (!stored_runs.refresh(folder, kReadingRuns) && !runs_json.empty()) return runs_json;
-  runs_json.clear();
+  if (!std::filesystem::is_directory(folder, error)) {
+    stored_runs = {};
+    runs_json = R"({"keys":[],"rows":[]})";
+  } else if (stored_runs.refresh(folder, kReading)) {
+    runs_json.clear();
+  }
+}
+
+std::string StudioViews::runs(const std::string& folder) {
+  read_runs(folder);
+  if (!runs_json.empty()) return runs_json;
   const std::vector<RunRecord> runs = stored_runs.runs();
   std::vector<std::string> keys = listed_keys(runs);
   if (!runs.empty()) keys.emplace_back("weights_hash");

@@ -71,7 +71,8 @@ function showFigures() {
   const epoch = fresh || last ? Math.floor((fresh ?? last).epoch) : undefined;
   // At the end that of the weights that are kept; before, the last that there was time for, which may be an earlier one.
   const showSplit = (split) => {
-    const point = state.points.findLast((one) => one[split]), end = state.training.result?.[split]?.loss;
+    const has = (one) => one[split];
+    const point = state.live.findLast(has) ?? state.points.findLast(has), end = state.training.result?.[split]?.loss;
     const isOld = end === undefined && point && epoch !== undefined && Math.floor(epoch) > Math.floor(point.epoch);
     $(split).textContent = short(end ?? point?.[split].loss, 5);
     $(split).previousElementSibling.textContent = isOld ? `${split}, epoch ${short(Math.floor(point.epoch))}` : split;
