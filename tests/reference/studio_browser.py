@@ -314,6 +314,7 @@ def use(page, url, work, graphrun, folder):
 
     page.click("#tab-keep")
     page.until("document.querySelectorAll('#runs tbody tr').length === 2")
+    assert page.run("document.querySelectorAll('#runs thead th')[3].textContent").startswith("train."), "results stand before settings"
     page.click("#runs tbody tr:nth-child(1) input")
     page.until("document.querySelector('#runs tr.selected')")
     pictures(page, folder, "keep")

@@ -5,10 +5,17 @@ import {emit, on, state} from "./state.js";
 let runs = {keys: [], rows: []}, sort = {key: -1, down: true};
 const kMostShown = 200;
 
+// What runs are compared by; their settings follow.
+function resultsFirst({keys, rows, ...rest}) {
+  const rank = (i) => /^(train|validation|test)\./.test(keys[i]) ? 0 : 1;
+  const order = [...keys.keys()].sort((a, b) => rank(a) - rank(b));
+  return {...rest, keys: order.map((i) => keys[i]), rows: rows.map((row) => ({...row, cells: order.map((i) => row.cells[i])}))};
+}
+
 // The latest first; what there was no time to read is asked for again.
 const load = guarded(async () => {
   do {
-    runs = await ask("/api/runs");
+    runs = resultsFirst(await ask("/api/runs"));
     $("run-dir").textContent = runs.folder ? `${runs.folder}: ${runs.rows.length}${runs.unread ? ` read, ${runs.unread} to come` : ""}` : "";
     show();
   } while (runs.unread && !$("keep").hidden);
