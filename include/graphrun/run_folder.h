@@ -15,7 +15,12 @@
 namespace graphrun {
 
 struct RunRecord {
-  enum class State { done, interrupted, unfinished };  // unfinished: no result, it runs or has failed
+  enum class State {
+    done,
+    interrupted,
+    unfinished,  // no result: it runs or has failed
+    unreadable   // of read_run_or_error(): the entry "error" tells why
+  };
   struct Entry {
     std::string key;               // "graph.h.units", "settings.optimizer.sgd.lr", "test.loss", "scores.test.out.f1"
     std::string text;              // a number with the digits that give it back; a word without quotes
@@ -55,6 +60,8 @@ GRAPHRUN_API RunOrigin read_origin(const std::string& folder);
 
 GRAPHRUN_API bool is_run_folder(const std::string& folder);
 GRAPHRUN_API RunRecord read_run(const std::string& folder);
+// The same, but the record tells of a file that is broken.
+GRAPHRUN_API RunRecord read_run_or_error(const std::string& folder);
 // The runs that lie in a folder, by name. Throws Error when there is no such folder.
 GRAPHRUN_API std::vector<RunRecord> read_runs(const std::string& folder);
 

@@ -16,6 +16,9 @@ struct StartingModel {
   std::vector<std::string> notes;  // what was guessed or left out
 };
 
+// The names of its columns. Throws Error for a file that is no table.
+GRAPHRUN_API std::vector<std::string> table_columns(const std::string& csv);
+
 // `target` is the column to predict; `source` what the model calls the file, a path relative to its own folder.
 GRAPHRUN_API StartingModel starting_model(const std::string& csv, const std::string& target, const std::string& source);
 

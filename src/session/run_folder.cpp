@@ -59,6 +59,10 @@ void add_entries(const std::string& key, const json::Value& value, std::vector<R
   }
 }
 
+std::string name_of_run(const std::filesystem::path& path) {
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 }  // namespace
 
 bool is_run_folder(const std::string& folder) {
@@ -110,7 +114,7 @@ RunRecord read_run(const std::string& folder) {
   const std::filesystem::path path(folder);
   RunRecord record;
   record.folder = folder;
-  record.name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  record.name = name_of_run(folder);
   const std::string result = (path / "result.json").string();
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(result, ignored)) return record;
@@ -130,6 +134,20 @@ RunRecord read_run(const std::string& folder) {
   const RunRecord::Entry* cut = record.find("interrupted");
   record.state = cut != nullptr && cut->text == "true" ? RunRecord::State::interrupted : RunRecord::State::done;
   return record;
+}
+
+RunRecord read_run_or_error(const std::string& folder) {
+  try {
+    return read_run(folder);
+  } catch (const Error& error) {
+    RunRecord record;
+    record.folder = folder;
+    record.name = name_of_run(folder);
+    record.state = RunRecord::State::unreadable;
+    const Diagnostic& first = error.diagnostics().front();
+    record.entries.push_back({"error", first.file.empty() ? first.message : first.file + ": " + first.message, {}});
+    return record;
+  }
 }
 
 std::vector<RunRecord> read_runs(const std::string& folder) {

@@ -48,6 +48,7 @@ class StartingModelWriter {
     for (const ColumnSurvey& column : survey_.columns) {
       if (&column != &target_) take(column);
     }
+    if (features_.empty()) take_counter();
     if (features_.empty())
       throw Error(ErrorKind::input, "init.columns", "no column is left to predict from",
                   result_.notes.empty() ? "" : result_.notes.front());
@@ -83,13 +84,16 @@ class StartingModelWriter {
   }
   std::string output() const { return !is_classification_ ? "y_hat" : classes() > 2 ? "logits" : "probability"; }
 
+  static constexpr std::string_view kCounts = "it counts the rows";
+  static std::string left_out(const ColumnSurvey& column, std::string_view why) {
+    return fmt::format("column '{}' is left out: {}", column.name, why);
+  }
+
   void take(const ColumnSurvey& column) {
-    const auto leave = [&](std::string_view why) {
-      note(fmt::format("column '{}' is left out: {}", column.name, why));
-    };
+    const auto leave = [&](std::string_view why) { note(left_out(column, why)); };
     if (column.present == 0) return leave("it is empty");
     if (column.is_constant) return leave("it has one value");
-    if (column.is_counter) return leave("it counts the rows");
+    if (column.is_counter) return leave(kCounts);
     if (column.kind == Kind::text)
       return leave(fmt::format("it has more than {} different texts", data::kMostCategories));
     if (column.missing > column.present) return leave("most of its values are missing");
@@ -98,6 +102,17 @@ class StartingModelWriter {
     if (column.kind == Kind::words) return features_.push_back(words(column));
     const std::string item = column.kind == Kind::date ? fmt::format("days({})", column.name) : column.name;
     features_.push_back({item, 1, json::make_array({text_value("standardize")})});
+  }
+
+  // A table of x and y counts its rows where x is 1, 2, 3: it is left out only beside others.
+  void take_counter() {
+    for (const ColumnSurvey& column : survey_.columns) {
+      if (&column == &target_ || !column.is_counter || column.missing > 0) continue;
+      std::erase(result_.notes, left_out(column, kCounts));
+      note(fmt::format("column '{}' counts the rows: it is taken, since no other is left", column.name));
+      features_.push_back({column.name, 1, json::make_array({text_value("standardize")})});
+      return;
+    }
   }
 
   // Categories are written down: which of them are in the training rows is chance, and the width of x must not be.
@@ -224,6 +239,10 @@ void check_target(const ColumnSurvey& column) {
 }
 
 }  // namespace
+
+std::vector<std::string> table_columns(const std::string& csv) {
+  return names_of(data::survey_csv(csv).columns);
+}
 
 StartingModel starting_model(const std::string& csv, const std::string& target, const std::string& source) {
   const Survey survey = data::survey_csv(csv);

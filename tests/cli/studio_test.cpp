@@ -1,134 +1,16 @@
-// The studio in one process with the test: every route, from strangers and from the page.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+// The studio's routes, from strangers and from the page: who may ask, the training, what is inside.
+#include "studio_fixture.h"
 
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <optional>
 #include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
 
-#include "cli/command_line/arguments.h"
-#include "cli/command_line/diagnostics.h"
-#include "cli/command_line/verbs.h"
-#include "cli/studio/routes.h"
+#include "cli/studio/curve_points.h"
 #include "graphrun/error.h"
-#include "graphrun/json_string.h"
 #include "graphrun/run_folder.h"
-#include "support/http_client.h"
-#include "support/source_folder.h"
-#include "support/temporary_folder.h"
 
 namespace graphrun::testing {
 namespace {
-
-namespace fs = std::filesystem;
-using test::HttpClient;
-
-constexpr const char* kXor = R"json({
-  "format": 1,
-  "name": "xor",
-  "data": {"train": {"inline": {"x": [[0, 0], [0, 1], [1, 0], [1, 1]], "y": [0, 1, 1, 0]}}},
-  "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
-  "graph": [
-    {"name": "h", "op": "dense", "inputs": ["x"], "units": 4, "activation": "tanh"},
-    {"name": "y_hat", "op": "dense", "inputs": ["h"], "units": 1},
-    "loss = mean(square(y_hat - y))"
-  ],
-  "outputs": {"y_hat": "y"},
-  "train": {
-  "minimize" : "loss", "metrics" : ["mse"], "optimizer" : {"sgd" : {"lr" : 0.1}}, "epochs" : 500, "seed" : 1
-}
-})json";
-
-// A run that only the page ends.
-std::string endless() {
-  std::string text = kXor;
-  return text.replace(text.find("500"), 3, "2000000000");
-}
-
-class StudioRoutes : public ::testing::Test {
- protected:
-  void start(const std::string& model = kXor) {
-    arguments_.verb = "studio";
-    arguments_.model = own_.write("xor.json", model);
-    studio_.emplace(arguments_);
-    stop_ = ::eventfd(0, EFD_CLOEXEC);
-    thread_ = std::thread([this] {
-      studio_->server.run(stop_, [this](const studio::Request& request, studio::Ticket ticket) {
-        return studio_->answer(request, ticket);
-      });
-    });
-  }
-  ~StudioRoutes() override {
-    if (!studio_) return;
-    const std::uint64_t once = 1;
-    EXPECT_EQ(::write(stop_, &once, sizeof once), static_cast<ssize_t>(sizeof once));
-    thread_.join();
-    ::close(stop_);
-  }
-
-  int port() const { return studio_->server.port(); }
-  std::string host() const { return fmt::format("127.0.0.1:{}", port()); }
-  std::string cookie() const {
-    const std::string url = studio_->server.access().url();
-    return fmt::format("Cookie: graphrun_studio_{}={}\r\n", port(), url.substr(url.find('=') + 1));
-  }
-  static std::string request(std::string_view method, const std::string& path, const std::string& headers,
-                             const std::string& body = {}) {
-    const std::string length =
-        method == "POST" ? fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", body.size()) : "";
-    return fmt::format("{} {} HTTP/1.1\r\n{}{}\r\n{}", method, path, headers, length, body);
-  }
-  std::string said(const std::string& request) const {
-    HttpClient client(port());
-    client.say(request);
-    return client.all();
-  }
-  // What the page would hear: status and body.
-  std::pair<int, std::string> asked(std::string_view method, const std::string& path,
-                                    const std::string& body = {}) const {
-    const std::string answer =
-        said(request(method, path, fmt::format("Host: {0}\r\nOrigin: http://{0}\r\n{1}", host(), cookie()), body));
-    if (answer.size() < 12) return {0, answer};
-    return {std::stoi(answer.substr(9, 3)), answer.substr(std::min(answer.find("\r\n\r\n") + 4, answer.size()))};
-  }
-  std::pair<int, std::string> post(const std::string& path,
-                                   const std::vector<std::pair<std::string, std::string>>& values) const {
-    std::string body;
-    for (const auto& [name, value] : values)
-      body += fmt::format("{}{}:{}", body.empty() ? "{" : ",", json_string(name), json_string(value));
-    return asked("POST", path, body.empty() ? "{}" : body + "}");
-  }
-
-  // Until the studio says this; what it said. Fails after 20 seconds.
-  std::string heard(const std::string& wanted) const {
-    HttpClient client(port());
-    client.say(request("GET", "/api/events", fmt::format("Host: {}\r\n{}", host(), cookie())));
-    const std::string text = client.until(wanted);
-    EXPECT_NE(text.find(wanted), std::string::npos) << text.substr(text.size() > 2000 ? text.size() - 2000 : 0);
-    return text;
-  }
-  static std::string word_after(const std::string& text, const std::string& before) {
-    const std::size_t at = text.rfind(before);
-    if (at == std::string::npos) return {};
-    const std::size_t begin = at + before.size();
-    return text.substr(begin, text.find('"', begin) - begin);
-  }
-
-  const test::TemporaryFolder own_;
-  cli::Arguments arguments_;
-  std::optional<cli::Studio> studio_;
-  int stop_ = -1;
-  std::thread thread_;
-};
 
 TEST_F(StudioRoutes, StrangersHear403OnEveryRoute) {
   start();
@@ -255,6 +137,9 @@ TEST_F(StudioRoutes, ChangesTheLearningRateWhileItTrains) {
   EXPECT_EQ(changes[1].to, 0.025);
   EXPECT_GE(changes[1].step, changes[0].step);
   EXPECT_NE(asked("GET", "/api/runs").second.find("lr 0.1 -> 0.05 after step"), std::string::npos);
+  // Stopped before its first report, and repeated up to there.
+  EXPECT_EQ(word_after(stopped, R"("weights_hash":")").size(), 16u);
+  expect_replayed(run, "where it was stopped, weights " + word_after(stopped, R"("weights_hash":")"));
 }
 
 // Replayed with its changes, to the bit; without them it is another run.
@@ -268,14 +153,9 @@ TEST_F(StudioRoutes, AChangedRunIsReplayedWithItsChanges) {
   post("/api/control", {{"action", "resume"}});
   heard(R"("state":"done")");
   const std::string run = (own_.path() / "runs" / "0001").string();
-  const char* const words[] = {"graphrun", "replay", run.c_str()};
-  const cli::Arguments arguments = cli::parse(3, words);
-  cli::Diagnostics quiet(cli::Diagnostics::Format::text, true);
-  ::testing::internal::CaptureStdout();
-  EXPECT_EQ(cli::find_verb("replay")->run(arguments, quiet), cli::kDone);
-  EXPECT_NE(::testing::internal::GetCapturedStdout().find("and at the end"), std::string::npos);
+  expect_replayed(run, "and at the end");
   fs::remove(fs::path(run) / "changes.json");
-  EXPECT_THROW(cli::find_verb("replay")->run(arguments, quiet), Error);
+  EXPECT_THROW(replayed(run), Error);
 }
 
 // Another training begins where one is under way; leaving while one is under way ends it.
@@ -287,60 +167,6 @@ TEST_F(StudioRoutes, OneTrainingAtATime) {
   heard(R"("state":"done")");
   post("/api/train", {{"text", endless()}});
   heard(R"("state":"running")");
-}
-
-TEST_F(StudioRoutes, OpensNoFileBeyondItsFolder) {
-  start();
-  const test::TemporaryFolder other;
-  const std::string secret = other.write("secret.csv", "a,b\n1,2\n3,4\n5,6\n");
-  fs::create_symlink(secret, own_.path() / "link.csv");
-  const auto model = [](const std::string& csv) {
-    return fmt::format(
-        R"json({{"format":1,"name":"m","data":{{"train":{{"csv":{},"x":["a"],"y":"b"}}}},)json"
-        R"json("inputs":{{"x":["batch",1],"y":["batch",1]}},"graph":[{{"name":"p","op":"dense","inputs":["x"],"units":1}},)json"
-        R"json("loss = mean(square(p - y))"],"outputs":{{"p":"y"}},)json"
-        R"json("train":{{"minimize":"loss","optimizer":{{"sgd":{{"lr":0.1}}}},"epochs":1}}}})json",
-        json_string(csv));
-  };
-  const std::string up = fs::relative(secret, own_.path()).string();
-  for (const std::string& path : {secret, up, std::string("link.csv")}) {
-    const auto [status, answer] = post("/api/train", {{"text", model(path)}});
-    EXPECT_EQ(status, 422) << path;
-    EXPECT_NE(answer.find("studio.outside"), std::string::npos) << answer;
-    for (const char* view : {"/api/plan", "/api/values"}) EXPECT_EQ(asked("GET", view).first, 422) << view << path;
-    EXPECT_EQ(post("/api/verify", {}).first, 422) << path;
-    EXPECT_EQ(post("/api/open", {{"name", path}}).first, 422) << path;
-    EXPECT_EQ(post("/api/init", {{"table", path}, {"target", "b"}}).first, 422) << path;
-    EXPECT_EQ(post("/api/save", {{"name", path + ".json"}, {"text", "{}"}}).first == 200, path == "link.csv") << path;
-  }
-  EXPECT_EQ(asked("GET", "/api/run-file?run=..&file=model.json").first, 422);
-  EXPECT_EQ(asked("GET", "/api/run-file?run=a%20b/..&file=model.json").first, 422);
-  EXPECT_EQ(asked("GET", "/api/run-file?run=0001&file=../../xor.json").first, 422);
-  own_.write("near.csv", "a,b\n1,2\n3,4\n5,6\n");
-  EXPECT_EQ(post("/api/train", {{"text", model("near.csv")}}).first, 200);
-  heard(R"("state":"done")");
-}
-
-TEST_F(StudioRoutes, TablesThatAreDropped) {
-  start();
-  EXPECT_EQ(post("/api/data", {{"name", "empty.csv"}, {"text", ""}}).first, 422);
-  EXPECT_EQ(post("/api/data", {{"name", "a.png"}, {"text", "x"}}).first, 422);
-  EXPECT_NE(post("/api/data", {{"name", "../../t.csv"}, {"text", "a,b\n1,2\n"}}).second.find(R"("name":"t.csv")"),
-            std::string::npos);
-  EXPECT_TRUE(fs::exists(own_.path() / "t.csv"));
-  EXPECT_NE(post("/api/data", {{"name", "t.csv"}, {"text", "a,b\n1,2\n"}}).second.find(R"("name":"t.csv")"),
-            std::string::npos);
-  EXPECT_NE(post("/api/data", {{"name", "t.csv"}, {"text", "c,d\n1,2\n"}}).second.find(R"("name":"t-2.csv")"),
-            std::string::npos);
-  const std::string head = fmt::format(
-      "Host: {0}\r\nOrigin: http://{0}\r\n{1}Content-Type: application/json\r\nContent-Length: 104857600\r\n", host(),
-      cookie());
-  EXPECT_TRUE(said("POST /api/data HTTP/1.1\r\n" + head + "\r\n").starts_with("HTTP/1.1 413 "));
-  std::string rows = "a,b\n";
-  for (int i = 0; i < 40; ++i) rows += fmt::format("{},{}\n", i * 7 % 17, i * 14 % 34 + 1);
-  post("/api/data", {{"name", "rows.csv"}, {"text", rows}});
-  EXPECT_EQ(post("/api/init", {{"table", "rows.csv"}, {"target", "b"}}).first, 200);
-  EXPECT_EQ(post("/api/init", {{"table", "rows.csv"}, {"target", "q"}}).first, 422);
 }
 
 // As the command line says it: place, pointer, message.
@@ -372,49 +198,29 @@ TEST_F(StudioRoutes, TellsOfMistakesWhereTheyAre) {
   EXPECT_EQ(asked("GET", "/api/value.svg?name=nobody").first, 422);
 }
 
-// A folder that cannot be written: it trains, and says that the run is not kept.
-TEST_F(StudioRoutes, TrainsWhereNothingCanBeKept) {
-  start();
-  own_.write("runs", "no folder");
-  post("/api/train", {{"text", kXor}});
-  const std::string text = heard(R"("state":"done")");
-  EXPECT_NE(text.find("this run is not kept"), std::string::npos) << text;
-}
-
-TEST_F(StudioRoutes, AThousandRunsAreQuick) {
-  start();
-  for (int i = 1; i <= 1000; ++i) {
-    const fs::path folder = own_.path() / "runs" / fmt::format("{:04}", i);
-    fs::create_directories(folder);
-    std::ofstream(folder / "run.json")
-        << R"({"command":["graphrun"],"folder":"/","model_file":"xor.json","version":"","executor":"cpu"})";
-    std::ofstream(folder / "model.json") << kXor;
-    std::ofstream(folder / "result.json") << fmt::format(
-        R"({{"model":"xor","train":{{"loss":{}}},"validation":null,"test":null,"interrupted":false,"weights_hash":"{:016x}"}})",
-        1.0 / i, i);
-  }
-  asked("GET", "/api/runs");
-  double least = 1;  // of a few: the machine may be busy
-  std::string answer;
-  for (int i = 0; i < 10; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    answer = asked("GET", "/api/runs").second;
-    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  EXPECT_NE(answer.find("00000000000003e8"), std::string::npos);
-#ifdef __OPTIMIZE__
-  EXPECT_LT(least, 0.1);
-#endif
-  // What has changed is seen: a result that is another, a run that is gone, one that is new.
-  const fs::path runs = own_.path() / "runs";
-  std::ofstream(runs / "0007" / "result.json")
-      << R"({"model":"xor","train":{"loss":0.125},"interrupted":true,"weights_hash":"feedfacefeedface"})";
-  fs::remove_all(runs / "1000");
-  fs::copy(runs / "0001", runs / "9999");
-  answer = asked("GET", "/api/runs").second;
-  EXPECT_NE(answer.find("feedfacefeedface"), std::string::npos);
-  EXPECT_EQ(answer.find("00000000000003e8"), std::string::npos);
-  EXPECT_NE(answer.find(R"("run":"9999")"), std::string::npos);
+// All curves reach the last step, whatever there was time for.
+TEST_F(StudioRoutes, CurvesEndWithTheWeightsThatAreKept) {
+  std::string text = kXor;
+  text.replace(text.find("]}}}"), 4, R"(]}}, "validation": {"inline": {"x": [[0.1, 0], [1, 0.9]], "y": [0, 0]}}})");
+  start(text);
+  ASSERT_EQ(post("/api/train", {{"text", text}}).first, 200);
+  heard(R"("state":"done")");
+  const std::string said = heard(R"("points":[)");
+  const std::size_t at = said.rfind(R"({"epoch":500,"step":500,"loss":)");
+  ASSERT_NE(at, std::string::npos) << said;
+  const std::string key = R"("validation":{"loss":)";
+  const std::size_t point = said.find(key, at), result = said.find(key);
+  ASSERT_NE(point, std::string::npos) << said.substr(at);
+  const auto number = [&](std::size_t from) { return std::stod(said.substr(from + key.size())); };
+  EXPECT_EQ(number(point), number(result)) << said;
+  // Where the first report is far away there are figures meanwhile.
+  std::string long_one = text;
+  long_one.replace(long_one.find("500"), 3, "2000000000");
+  ASSERT_EQ(post("/api/train", {{"text", long_one}}).first, 200);
+  heard(R"("state":"running","number":2)");
+  HttpClient events(port());
+  events.say(request("GET", "/api/events", fmt::format("Host: {}\r\n{}", host(), cookie())));
+  EXPECT_NE(events.until(R"(,"validation":{"loss":)").find("event: progress"), std::string::npos);
 }
 
 // Pages that go while it trains end nothing, and the end waits for none that stays.
@@ -499,20 +305,22 @@ TEST_F(StudioRoutes, TellsWhatEachValueCosts) {
   }
   EXPECT_EQ(post("/api/verify", {{"executor", "./evil.so"}}).first, 422);
 }
-TEST(StoredChanges, AreReadOrRefused) {
-  const test::TemporaryFolder folder;
-  EXPECT_TRUE(read_changes(folder.path().string()).empty());
-  folder.write("changes.json",
-               R"([{"step":3,"number":"lr","from":0.1,"to":0.05},{"step":3,"number":"l2","from":1,"to":0}])");
-  const std::vector<ChangedNumber> changes = read_changes(folder.path().string());
-  ASSERT_EQ(changes.size(), 2u);
-  EXPECT_EQ(to_string(changes[0]), "lr 0.1 -> 0.05 after step 3");
-  for (const char* bad : {"{}", "[1]", "[", R"([{"step":-1,"number":"lr","from":1,"to":1}])",
-                          R"([{"step":1e300,"number":"lr","from":1,"to":1}])", R"([{"step":1,"number":"lr","from":1}])",
-                          R"([{"step":1,"number":"lr","from":1,"to":"x"}])",
-                          R"([{"step":2,"number":"lr","from":1,"to":1},{"step":1,"number":"lr","from":1,"to":1}])"}) {
-    folder.write("changes.json", bad);
-    EXPECT_THROW(read_changes(folder.path().string()), Error) << bad;
+
+TEST(CurvePoints, AreThinnedAndLoseNeitherTheFirstNorTheLast) {
+  cli::CurvePoints points;
+  for (std::uint64_t step = 1; step <= 20'000; ++step) {
+    if (points.wants(step == 20'000)) points.add(fmt::format(R"({{"step":{},"loss":0.123456789}})", step), step);
+    ASSERT_LE(points.all().size(), 4000u);
+  }
+  points.add("last", 20'000);  // in the place of that
+  EXPECT_EQ(points.all().back(), "last");
+  EXPECT_GT(points.all().size(), 2000u);
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i + 1 < points.all().size(); ++i) {
+    ASSERT_TRUE(points.all()[i].starts_with("{\"step\":")) << i;
+    const std::uint64_t step = std::stoull(points.all()[i].substr(8));
+    ASSERT_EQ(step, i == 0 ? 1 : before + 8) << i;
+    before = step;
   }
 }
 

@@ -56,6 +56,18 @@ TEST_F(StartingModelTest, NumbersWordsDatesAndGaps) {
   expect_trains();
 }
 
+TEST_F(StartingModelTest, AColumnThatCountsTheRowsIsTakenWhereNoOtherIsLeft) {
+  const std::string text =
+      model_of("name,t,y\n" + rows(60, [](int i) {
+                 return "N" + std::to_string(i) + "," + std::to_string(i + 1) + "," + digits(3 * i);
+               }));
+  EXPECT_TRUE(has(text, R"js("x": ["t"])js")) << text;
+  EXPECT_TRUE(noted("column 't' counts the rows: it is taken"));
+  EXPECT_FALSE(noted("'t' is left out"));
+  EXPECT_TRUE(noted("'name' is left out"));
+  expect_trains();
+}
+
 TEST_F(StartingModelTest, WordsAsTargetAreAClassification) {
   const std::string two = model_of("a,y\n" + rows(40, [](int i) { return digits(i) + (i % 3 == 0 ? ",yes" : ",no"); }));
   EXPECT_TRUE(has(two, R"("y": [{"classes": ["no", "yes"]}])")) << two;

@@ -11,7 +11,9 @@
 
 #include "executors/verify_models.h"
 #include "graphrun/error.h"
+#include "graphrun/model.h"
 #include "graphrun/verify.h"
+#include "support/temporary_folder.h"
 #include "support/tensors.h"
 
 namespace graphrun {
@@ -130,6 +132,25 @@ TEST(Inspection, AgreesWithTheReferenceOnEveryValue) {
   // Dropout passes on what it gets.
   const Inspection dropped(classifier());
   expect_near(dropped.read("kept"), dropped.read("x"), 0, "kept");
+}
+
+// What a batch norm computes beside training: its gradients reach the means of all batches.
+TEST(Inspection, ABatchNormHasTheGradientsOfAnEvaluation) {
+  const std::string path = test::write_model(R"json({"format": 1, "name": "normed",
+  "data": {"train": {"inline": {"x": [[1, 2], [3, -1], [0, 4]], "y": [[0, 0], [1, 0], [0, 1]]}}},
+  "inputs": {"x": ["batch", 2], "y": ["batch", 2]},
+  "graph": [{"name": "n", "op": "batch_norm", "inputs": ["x"]}, "loss = mean(square(n - y))"],
+  "outputs": {"n": "y"},
+  "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 1}})json");
+  const double slope = 1 / std::sqrt(1 + 1e-5);  // of the initial variance
+  for (const char* executor : {"ref", "cpu"}) {
+    const Inspection of_loss(load_model(path), with_gradients(executor));
+    EXPECT_EQ(of_loss.read("n.mean:gradient").shape(), (Shape{2}));
+    const Inspection inspection(load_model(path), with_gradients(executor, "sum(n)"));
+    for (const double g : to_doubles(inspection.read("x:gradient"))) EXPECT_NEAR(g, slope, 1e-6);
+    for (const double g : to_doubles(inspection.read("n.b:gradient"))) EXPECT_NEAR(g, 3, 1e-6);
+    for (const double g : to_doubles(inspection.read("n.mean:gradient"))) EXPECT_NEAR(g, -3 * slope, 1e-5);
+  }
 }
 
 TEST(Inspection, MistakesAreToldWithTheNearestName) {

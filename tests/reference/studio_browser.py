@@ -168,6 +168,46 @@ def pictures(page, folder, name):
         page.call("Emulation.clearDeviceMetricsOverride")
 
 
+def drop(page, name, data):
+    """A file, by the mouse; `data` in bytes, as a spreadsheet writes them."""
+    page.run(f"""(() => {{ const bytes = Uint8Array.from(atob({json.dumps(base64.b64encode(data).decode())}), (one) => one.charCodeAt(0));
+        const files = new DataTransfer(); files.items.add(new File([bytes], {json.dumps(name)}));
+        document.dispatchEvent(new DragEvent("drop", {{dataTransfer: files, bubbles: true, cancelable: true}})); }})()""")
+
+
+def odd_tables(page):
+    """Tables as spreadsheets write them, and one that lies in the folder already."""
+    columns = "[...document.querySelector('#target').options].map((one) => one.value).join()"
+    rows = "".join(f"{7 * i % 13};{5 * i % 11};{i % 7}\n" for i in range(40))
+    for name, data, wanted, note in (("fenster.csv", f"Größe;Höhe;Preis\n{rows}".encode("windows-1252"), "Größe,Höhe,Preis", "Windows-1252"),
+                                     ("weit.csv", f"Größe;Höhe;Preis\n{rows}".encode("utf-16"), "Größe,Höhe,Preis", "3 columns"),
+                                     ("bare.csv", rows.encode(), "0,1,2", "3 columns"),
+                                     ("Quoted Names ✓.csv", f'"a, b";"c";d\n{rows}'.encode(), "a, b,c,d", "3 columns")):
+        drop(page, name, data)
+        page.until(f"document.querySelector('#notes').textContent.includes({json.dumps(name)})")
+        assert page.run(columns) == wanted, (name, page.run(columns))
+        assert note in page.run("document.querySelector('#notes').textContent"), name
+    page.run("(() => { const list = document.querySelector('#tables'); list.value = 'fenster.csv'; list.dispatchEvent(new Event('change')); })()")
+    page.until("document.querySelector('#notes').textContent.startsWith('fenster.csv')")
+    page.click("#make")
+    page.until("document.querySelector('#text').value.includes('fenster.csv') && document.querySelector('#diagnostics .ok')?.textContent.startsWith('fenster')")
+
+
+def controls(page):
+    """Shares that stay a whole, boxes that are emptied, numbers that are none."""
+    def choose(label, value, wanted):
+        page.run(f"(() => {{ const box = document.querySelector('[aria-label=\"{label}\"]'); box.value = '{value}'; box.dispatchEvent(new Event('change')); }})()")
+        page.until(f"document.querySelector('#diagnostics .ok') && ({wanted})")
+        time.sleep(0.4)  # until it is checked
+    text = "document.querySelector('#text').value"
+    choose("data.split.0", "0.8", f"{text}.includes('\"split\": [0.8, 0.15, 0.05]')")
+    choose("data.split.2", "0.1", f"{text}.includes('\"split\": [0.75, 0.15, 0.1]')")
+    choose("train.clip_norm", "2", f"{text}.includes('\"clip_norm\": 2')")
+    choose("train.clip_norm", "", f"!{text}.includes('clip_norm')")
+    choose("units of h", "", "document.querySelector('[aria-label=\"units of h\"]').value === '8'")
+    choose("units of h", "-3", f"{text}.includes('\"units\": 1, \"activation\": \"relu\"')")
+
+
 def use(page, url, work, graphrun, folder):
     page.call("Page.navigate", url=url)
     page.until("document.documentElement?.dataset.ready === 'yes'")
@@ -176,13 +216,19 @@ def use(page, url, work, graphrun, folder):
     pictures(page, folder, "begin")
 
     # A table is dropped, and a model is made of it.
-    table = json.dumps(coffee(2000))
-    page.run(f"""(() => {{ const data = new DataTransfer(); data.items.add(new File([{table}], "coffee.csv", {{type: "text/csv"}}));
-        document.dispatchEvent(new DragEvent("drop", {{dataTransfer: data, bubbles: true, cancelable: true}})); }})()""")
+    drop(page, "coffee.csv", coffee(2000).encode())
     page.until("!document.querySelector('#target-row').hidden")
     assert page.run("document.querySelector('#target').value") == "temperature"
     page.click("#make")
     page.until("document.querySelector('#diagnostics .ok')?.textContent.includes('parameters') && document.querySelector('#text').value.includes('coffee.csv')")
+
+    # Other tables and controls, then that one again: the same file is not written twice.
+    odd_tables(page)
+    controls(page)
+    drop(page, "coffee.csv", coffee(2000).encode())
+    page.until("document.querySelector('#notes').textContent.startsWith('coffee.csv: 4 columns')")
+    page.click("#make")
+    page.until("document.querySelector('#text').value.includes('coffee.csv') && document.querySelector('#diagnostics .ok')?.textContent.startsWith('coffee')")
 
     # A mistake is told where it is, and undone.
     good = page.run("document.querySelector('#text').value")
@@ -242,6 +288,11 @@ def use(page, url, work, graphrun, folder):
     assert again["weights_hash"] == weights, f"{command}: {again['weights_hash']}, the page says {weights}"
     time.sleep(1.5)
     pictures(page, folder, "watch")
+    ends = page.run("document.querySelector('#curves').getAttribute('aria-label')")
+    for split in ("validation", "test"):
+        shown = float(page.run(f"document.querySelector('#{split}').textContent"))
+        drawn = float(re.search(rf"{split} (\S+?)(,|$)", ends).group(1))
+        assert abs(drawn - shown) < 1e-4 * shown, f"the curve of {split} ends with {drawn}, its figure is {shown}"
 
     page.run("document.querySelector('#rows').value = 'minutes,start,room\\n0,90,20\\n5,90,20\\n20,90,20\\n60,90,20'")
     page.click("#predict")
@@ -263,6 +314,7 @@ def use(page, url, work, graphrun, folder):
 
     page.click("#tab-keep")
     page.until("document.querySelectorAll('#runs tbody tr').length === 2")
+    assert page.run("document.querySelectorAll('#runs thead th')[3].textContent").startswith("train."), "results stand before settings"
     page.click("#runs tbody tr:nth-child(1) input")
     page.until("document.querySelector('#runs tr.selected')")
     pictures(page, folder, "keep")

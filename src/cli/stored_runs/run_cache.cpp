@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "graphrun/error.h"
+#include "graphrun/profile.h"
 
 namespace graphrun::cli {
 namespace {
@@ -31,39 +33,50 @@ std::string stamp_of(const std::string& folder) {
 
 }  // namespace
 
-bool RunCache::refresh(const std::string& folder) {
+bool RunCache::refresh(const std::string& folder, double seconds) {
+  const std::size_t were_unread = std::exchange(unread_, 0);
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
   if (open == nullptr)
     throw Error(ErrorKind::input, "runs.folder",
                 fmt::format("cannot read the folder '{}': {}", folder, std::strerror(errno)));
-  std::vector<std::pair<std::string, std::string>> present;  // name and stamp
+  const double until = Profiler::now() + seconds;
+  std::vector<std::string> names;
   while (const dirent* entry = ::readdir(open.get())) {
-    std::string name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    std::string stamp = stamp_of(folder + "/" + name);
-    if (!stamp.empty()) present.emplace_back(std::move(name), std::move(stamp));
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
   }
-  std::sort(present.begin(), present.end());
-  std::vector<RunRecord> known = std::exchange(runs_, {});
-  const std::vector<std::string> stamps = std::exchange(stamps_, {});
-  if (folder != folder_ || stamps.size() != known.size()) known.clear();
+  std::sort(names.rbegin(), names.rend());
+  std::map<std::string, Known> before = std::exchange(known_, {});
+  if (folder != folder_) before.clear();
   folder_ = folder;
-  bool is_new = present.size() != known.size();
-  std::size_t old = 0;
-  std::vector<std::string> fresh_stamps;
-  for (auto& [name, stamp] : present) {
-    while (old < known.size() && known[old].name < name) ++old;
-    if (old < known.size() && known[old].name == name && stamps[old] == stamp) {
-      runs_.push_back(std::move(known[old]));
-      known[old].name = name;  // which the order goes by
-    } else {
-      is_new = true;
-      runs_.push_back(read_run(folder + "/" + name));
+  bool is_new = false, has_read = false;
+  for (std::string& name : names) {
+    const auto old = before.find(name);
+    if (has_read && Profiler::now() > until) {  // the rest as it was
+      if (old == before.end())
+        ++unread_;
+      else
+        known_.insert(before.extract(old));
+      continue;
     }
-    fresh_stamps.push_back(std::move(stamp));
+    std::string stamp = stamp_of(folder + "/" + name);
+    if (stamp.empty()) continue;
+    if (old != before.end() && old->second.stamp == stamp) {
+      known_.insert(before.extract(old));
+      continue;
+    }
+    has_read = is_new = true;
+    RunRecord run = read_run_or_error(folder + "/" + name);
+    known_.emplace(std::move(name), Known{std::move(stamp), std::move(run)});
+    if (old != before.end()) before.erase(old);
   }
-  stamps_ = std::move(fresh_stamps);
-  return is_new;
+  return is_new || unread_ != were_unread || !before.empty();  // what is left there is gone from the folder
+}
+
+std::vector<RunRecord> RunCache::runs() const {
+  std::vector<RunRecord> runs;
+  for (const auto& [name, known] : known_) runs.push_back(known.run);
+  return runs;
 }
 
 }  // namespace graphrun::cli

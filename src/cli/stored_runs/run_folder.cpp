@@ -78,7 +78,8 @@ RunFolder::RunFolder(Arguments& arguments) : arguments_(arguments) {
   std::error_code error;
   const fs::path parent(arguments.run_dir);
   fs::create_directories(parent, error);
-  if (!fs::is_directory(parent, error))
+  std::error_code ignored;
+  if (!fs::is_directory(parent, ignored))
     refuse(parent, error ? error : std::make_error_code(std::errc::not_a_directory));
   folder_ =
       (arguments.run_name.empty() ? counted_up(parent) : named(parent, arguments.run_name, !arguments.resume.empty()))

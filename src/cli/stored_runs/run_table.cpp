@@ -56,7 +56,7 @@ std::vector<Key> all_keys(const std::vector<RunRecord>& runs) {
   std::unordered_map<std::string, std::size_t> place;
   std::size_t finished = 0;
   for (const RunRecord& run : runs) {
-    if (run.entries.empty()) continue;
+    if (run.entries.empty() || run.state == RunRecord::State::unreadable) continue;
     ++finished;
     for (const RunRecord::Entry& entry : run.entries) {
       const auto [at, fresh] = place.emplace(entry.key, keys.size());
@@ -169,7 +169,7 @@ std::string runs_json(const std::vector<RunRecord>& runs) {
 }
 
 std::string_view name_of(RunRecord::State state) {
-  static constexpr std::string_view kNames[] = {"done", "interrupted", "unfinished"};
+  static constexpr std::string_view kNames[] = {"done", "interrupted", "unfinished", "unreadable"};
   return kNames[static_cast<std::size_t>(state)];
 }
 

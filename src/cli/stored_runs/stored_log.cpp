@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <optional>
 #include <string_view>
 
@@ -24,9 +25,17 @@ std::vector<std::string_view> cells_of(std::string_view line) {
   }
 }
 
+// Of a run that was stopped before its first report.
+bool has_heading_only(const std::string& path) {
+  std::ifstream file(path);
+  std::string heading, more;
+  return std::getline(file, heading) && !std::getline(file, more);
+}
+
 }  // namespace
 
-std::vector<StoredRow> stored_log(const std::string& path) {
+std::vector<StoredRow> stored_log(const std::string& path, bool may_be_empty) {
+  if (may_be_empty && has_heading_only(path)) return {};
   const Table table = read_table(path);
   const std::size_t epoch = find_column(table, "epoch"), step = find_column(table, "step"),
                     loss = find_column(table, "loss");

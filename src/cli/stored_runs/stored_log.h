@@ -14,6 +14,6 @@ struct StoredRow {
   std::string epoch, loss, weights;  // weights: empty where the log has no hashes
 };
 
-std::vector<StoredRow> stored_log(const std::string& path);
+std::vector<StoredRow> stored_log(const std::string& path, bool may_be_empty);
 
 }  // namespace graphrun::cli

@@ -38,6 +38,17 @@ bool leads_out(const std::string& name) {
 
 }  // namespace
 
+bool is_table(const fs::path& name) {
+  std::string ending = name.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return ending == ".csv" || ending == ".tsv" || ending == ".tab" || ending == ".txt";
+}
+
+bool is_model(const fs::path& name) {
+  return name.extension() == ".json";
+}
+
 std::string read_small_file(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error))
@@ -61,7 +72,7 @@ StudioModel::StudioModel(const Arguments& arguments) : given_(arguments) {
   const fs::path parent = fs::path(path_).parent_path();
   folder_ = fs::absolute(parent.empty() ? fs::path(".") : parent).lexically_normal();
   if (given_.model.empty()) return;
-  text_ = read_small_file(path_);
+  text_ = on_disk_ = read_small_file(path_);
   try {
     for (std::string& text : studio::json_texts(text_)) trusted_.insert(std::move(text));
   } catch (const Error&) {  // no JSON: the page opens and tells so
@@ -79,33 +90,42 @@ fs::path StudioModel::place(const std::string& name) const {
 }
 
 void StudioModel::open(const std::string& name) {
-  text_ = read_small_file(place(name));
+  text_ = on_disk_ = read_small_file(place(name));
   path_ = (fs::path(path_).parent_path() / name).string();
 }
 
-void StudioModel::save(const std::string& name) {
+void StudioModel::save(const std::string& name, bool over) {
   if (!name.ends_with(".json"))
     throw Error(ErrorKind::input, "studio.name", fmt::format("a model file ends with .json, not '{}'", name));
-  write_whole_file(place(name), text_);
+  const fs::path path = place(name);
+  std::error_code error;
+  if (!over && fs::exists(path, error)) {
+    const std::string there = read_small_file(path);
+    const bool is_own = path == folder_ / fs::path(path_).filename() && there == on_disk_;
+    if (!is_own && there != text_)
+      throw Error(ErrorKind::input, "studio.exists", fmt::format("'{}' holds another model", name),
+                  "another name, or open it first");
+  }
+  write_whole_file(path, text_);
+  on_disk_ = text_;
   path_ = (fs::path(path_).parent_path() / name).string();
 }
 
-bool StudioModel::is_saved() const {
+bool StudioModel::is_changed_outside() const {
   try {
-    return read_small_file(path_) == text_;
-  } catch (const Error&) {
+    return !on_disk_.empty() && read_small_file(path_) != on_disk_;
+  } catch (const Error&) {  // it is gone: saving makes it again
     return false;
   }
 }
 
-std::vector<std::string> StudioModel::files(std::string_view ending) const {
+std::vector<std::string> StudioModel::files(bool (*wanted)(const fs::path& name)) const {
   constexpr std::size_t kMost = 500;
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator it(folder_, error), end; !error && it != end && names.size() < kMost;
        it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.ends_with(ending)) names.push_back(name);
+    if (const fs::path name = it->path().filename(); wanted(name)) names.push_back(name.string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -25,10 +25,12 @@ class StudioModel {
   const std::string& executor() const { return given_.session.executor; }
 
   void set(std::string text) { text_ = std::move(text); }
-  void open(const std::string& name);                             // of the folder
-  void save(const std::string& name);                             // there
-  bool is_saved() const;                                          // the file holds the text
-  std::vector<std::string> files(std::string_view ending) const;  // names in the folder, sorted
+  void open(const std::string& name);  // of the folder
+  // There. A file that holds something else than was last read or written here is only taken with `over`.
+  void save(const std::string& name, bool over);
+  bool is_changed_outside() const;  // the file is there, and not as it was
+  // Names in the folder, sorted.
+  std::vector<std::string> files(bool (*wanted)(const std::filesystem::path& name)) const;
 
   // A name in the folder as a path; throws Error for one that leads out of it.
   std::filesystem::path place(const std::string& name) const;
@@ -42,8 +44,11 @@ class StudioModel {
   const Arguments& given_;
   std::filesystem::path folder_;
   std::string path_, text_;
+  std::string on_disk_;            // of the file, as it was last read or written here
   std::set<std::string> trusted_;  // texts of the file that the command line gave
 };
+
+bool is_table(const std::filesystem::path&name), is_model(const std::filesystem::path&name);  // by its ending
 
 // A folder for files that nobody keeps, removed at the end.
 class ScratchFolder {

@@ -88,8 +88,7 @@ Answer with_weights(Studio& studio, Ticket ticket, bool needed, F f) {
     std::string weights = session == nullptr ? "" : studio.scratch.file("weights.npz");
     const Response saved = attempted([&] {
       if (session == nullptr && needed)
-        throw Error(ErrorKind::input, "studio.idle",
-                    "nothing has been trained yet: there are no weights to predict with");
+        throw Error(ErrorKind::input, "studio.idle", "nothing has been trained yet: there are no weights");
       if (session != nullptr) save_weights(*session, weights);
       return Response{};
     });
@@ -108,11 +107,11 @@ std::string model_json(const Studio& studio) {
   json.begin_object().member("text", studio.model.text()).member("path", studio.model.path());
   json.member("name", std::filesystem::path(studio.model.path()).filename().string());
   json.member("folder", studio.model.folder().string()).member("run_dir", studio.model.run_dir());
-  json.member("saved", studio.model.is_saved()).member("models", studio.model.files(".json"));
+  json.member("changed", studio.model.is_changed_outside()).member("models", studio.model.files(is_model));
   json.member("transforms", help_topics("transforms"))
       .member("executors", executor_names())
       .member("executor", studio.model.executor());
-  return json.member("tables", studio.model.files(".csv")).end_object().text();
+  return json.member("tables", studio.model.files(is_table)).end_object().text();
 }
 
 Answer get_model(Studio& studio, const Request&, Ticket) {
@@ -127,7 +126,7 @@ Answer post_open(Studio& studio, const Request& request, Ticket) {
 Answer post_save(Studio& studio, const Request& request, Ticket) {
   const Body body(request.body);
   studio.model.set(body.text("text"));
-  studio.model.save(body.text("name"));
+  studio.model.save(body.text("name"), body.text_or("over", "") == "yes");
   return json_response(model_json(studio));
 }
 
@@ -142,35 +141,56 @@ Answer post_check(Studio& studio, const Request& request, Ticket ticket) {
   });
 }
 
-// A table that was dropped: under a name that is free, so that none is overwritten.
+std::string columns_json(const std::string& table, const std::filesystem::path& path) {
+  JsonWriter json;
+  json.begin_object().member("name", table).member("columns", table_columns(path.string()));
+  return json.end_object().text();
+}
+
+// A table that was dropped: under a name that is free, so that none is overwritten. One that is none leaves no file.
 Answer post_data(Studio& studio, const Request& request, Ticket) {
   const Body body(request.body);
   const std::filesystem::path wanted = std::filesystem::path(body.text("name")).filename();
-  if (wanted.extension() != ".csv")
+  if (!is_table(wanted))
     throw Error(ErrorKind::input, "studio.table", fmt::format("'{}' is no CSV file", wanted.string()),
                 "other files are read where they lie: name them in the model's \"data\"");
   const std::string& text = body.text("text");
   if (text.empty()) throw Error(ErrorKind::input, "studio.table", fmt::format("'{}' is empty", wanted.string()));
   std::string name = wanted.string();
+  std::filesystem::path path = studio.model.place(name);
   std::error_code error;
-  for (int i = 2; std::filesystem::exists(studio.model.place(name), error); ++i) {
-    if (read_small_file(studio.model.place(name)) == text) break;
-    name = fmt::format("{}-{}.csv", wanted.stem().string(), i);
+  for (int i = 2; std::filesystem::exists(path, error); ++i) {
+    if (read_small_file(path) == text) return json_response(columns_json(name, path));
+    name = fmt::format("{}-{}{}", wanted.stem().string(), i, wanted.extension().string());
+    path = studio.model.place(name);
   }
-  if (!std::filesystem::exists(studio.model.place(name), error)) write_whole_file(studio.model.place(name), text);
-  JsonWriter json;
-  const std::string heading = text.substr(0, text.find('\n'));
-  return json_response(json.begin_object().member("name", name).member("heading", heading).end_object().text());
+  write_whole_file(path, text);
+  try {
+    return json_response(columns_json(name, path));
+  } catch (const Error&) {
+    std::filesystem::remove(path, error);
+    throw;
+  }
 }
 
-Answer post_init(Studio& studio, const Request& request, Ticket) {
+// Of a table that lies in the folder, of any size.
+Answer get_columns(Studio& studio, const Request& request, Ticket ticket) {
+  const std::string table(request.argument("table"));
+  return later(studio, ticket, [table, path = studio.model.place(table)](StudioViews&) {
+    return json_response(columns_json(table, path));
+  });
+}
+
+Answer post_init(Studio& studio, const Request& request, Ticket ticket) {
   const Body body(request.body);
-  const std::string& table = body.text("table");
-  const StartingModel made = starting_model(studio.model.place(table).string(), body.text("target"), table);
-  studio.model.set(made.text);
-  JsonWriter json;
-  json.begin_object().member("text", made.text).member("notes", made.notes);
-  return json_response(json.end_object().text());
+  const std::string table = body.text("table");
+  return later(studio, ticket,
+               [table, path = studio.model.place(table).string(), target = body.text("target")](StudioViews&) {
+                 const StartingModel made = starting_model(path, target, table);
+                 JsonWriter json;
+                 json.begin_object().member("text", made.text).member("notes", made.notes);
+                 return json_response(json.end_object().text());
+               });
 }
 
 // ---- the training
@@ -248,6 +268,13 @@ Answer post_predict(Studio& studio, const Request& request, Ticket ticket) {
                         arguments.load.weights = weights;
                         return json_response(StudioViews::predicted(arguments));
                       });
+}
+
+// As they are now, also while it pauses.
+Answer get_weights(Studio& studio, const Request&, Ticket ticket) {
+  return with_weights(studio, ticket, true, [](StudioViews&, const std::string& weights) {
+    return Response{200, "application/octet-stream", read_small_file(weights), {}};
+  });
 }
 
 // ---- what is inside
@@ -333,10 +360,11 @@ Answer get_run_file(Studio& studio, const Request& request, Ticket ticket) {
 
 constexpr StudioRoute kRoutes[] = {{"GET", "/api/model", get_model},         {"POST", "/api/open", post_open},
                                    {"POST", "/api/save", post_save},         {"POST", "/api/check", post_check},
-                                   {"POST", "/api/data", post_data},         {"POST", "/api/init", post_init},
-                                   {"POST", "/api/train", post_train},       {"POST", "/api/control", post_control},
-                                   {"POST", "/api/number", post_number},     {"GET", "/api/events", get_events},
-                                   {"GET", "/api/picture.svg", get_picture}, {"POST", "/api/predict", post_predict},
+                                   {"POST", "/api/data", post_data},         {"GET", "/api/columns", get_columns},
+                                   {"POST", "/api/init", post_init},         {"POST", "/api/train", post_train},
+                                   {"POST", "/api/control", post_control},   {"POST", "/api/number", post_number},
+                                   {"GET", "/api/events", get_events},       {"GET", "/api/picture.svg", get_picture},
+                                   {"POST", "/api/predict", post_predict},   {"GET", "/api/weights", get_weights},
                                    {"GET", "/api/graph.svg", get_graph_svg}, {"GET", "/api/plan", get_plan},
                                    {"GET", "/api/plan.svg", get_plan_svg},   {"GET", "/api/values", get_values},
                                    {"GET", "/api/costs", get_costs},         {"GET", "/api/value.svg", get_value_svg},
@@ -362,8 +390,18 @@ Studio::Studio(const Arguments& arguments)
       server(arguments.port),
       views(std::make_unique<StudioViews>()),
       training([this](std::string_view event, std::string_view json) { server.publish(event, json); }) {
-  // Many stored runs are read before they are asked for.
-  helper.post([this, folder = model.run_dir()] { attempted([&] { return json_response(views->runs(folder)); }); });
+  read_runs();
+}
+
+// Before they are asked for, a piece at a time: what is asked for does not wait for all of them.
+void Studio::read_runs() {
+  helper.post([this, folder = model.run_dir()] {
+    attempted([&] {
+      views->read_runs(folder);
+      return Response{};
+    });
+    if (views->stored_runs.unread() > 0) read_runs();
+  });
 }
 
 Studio::~Studio() = default;

@@ -31,6 +31,9 @@ class Studio {
   std::unique_ptr<StudioViews> views;
   studio::Worker helper;
   StudioTraining training;  // whose jobs ask the helper
+
+ private:
+  void read_runs();
 };
 
 struct StudioRoute {

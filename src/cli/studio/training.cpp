@@ -9,11 +9,13 @@
 
 #include "cli/command_line/diagnostics.h"
 #include "cli/command_line/open.h"
-#include "cli/command_line/stored_arguments.h"
 #include "cli/pictures/model_pictures.h"
 #include "cli/results/results.h"
 #include "cli/stored_runs/changed_numbers.h"
 #include "cli/stored_runs/run_folder.h"
+#include "cli/studio/curve_points.h"
+#include "cli/studio/model.h"
+#include "cli/studio/printed_command.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/json_writer.h"
 #include "cli/terminal/output_files.h"
@@ -29,7 +31,6 @@ namespace {
 
 constexpr double kBetweenMessages = 0.05;  // seconds
 constexpr double kEvaluating = 0.02;       // share of the time that curves of other splits may take
-constexpr std::size_t kMostPoints = 4000;  // of the curves that are kept; then every other one goes
 
 void write_metrics(JsonWriter& json, std::string_view name, const Metrics& metrics) {
   json.key(name).begin_object().member("loss", metrics.loss);
@@ -39,36 +40,12 @@ void write_metrics(JsonWriter& json, std::string_view name, const Metrics& metri
   json.end_object();
 }
 
-std::string quoted_word(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=/.,:@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string made = "'";
-  for (const char c : word) made += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return made + "'";
-}
-
-std::string command_line(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted_word(word);
-  return line;
-}
-
-// What trains the kept model again from the folder in which the studio was started. Flags that say how it runs stay.
-std::string command_of(const Arguments& arguments, const std::string& run) {
-  namespace fs = std::filesystem;
-  const std::string parent = fs::path(arguments.model).parent_path().string();
-  std::vector<std::string> words = {"graphrun", "train",
-                                    run.empty() ? arguments.model : (fs::path(run) / "model.json").string()};
-  if (!run.empty()) {
-    // That of the environment is found again, after the folder of the model.
-    words.insert(words.end(), {"--data-dir", is_given(arguments.load.data_dir) ? arguments.load.data_dir
-                                             : parent.empty()                  ? "."
-                                                                               : parent});
+bool holds_the_text(const Arguments& arguments) {
+  try {
+    return read_small_file(arguments.model) == arguments.load.text->value();
+  } catch (const Error&) {
+    return false;
   }
-  if (arguments.session.executor != "cpu") words.insert(words.end(), {"--executor", arguments.session.executor});
-  if (arguments.session.threads > 0)
-    words.insert(words.end(), {"--threads", fmt::format("{}", arguments.session.threads)});
-  return command_line(words);
 }
 
 }  // namespace
@@ -91,9 +68,8 @@ struct StudioTraining::Impl {
   std::string state = "idle", run, command, result = "null", error = "null", facts = "{}";
   std::vector<std::pair<std::string, double>> numbers;  // that may be changed, as they are now
   std::vector<ChangedNumber> changes;
-  std::vector<std::string> points;
-  std::uint64_t stride = 1, seen = 0;  // of the reports that become points
-  std::uint64_t told_of = 0;           // which training, by the trainings and resets so far
+  CurvePoints points;
+  std::uint64_t told_of = 0;  // which training, by the trainings and resets so far
 
   // For whoever ends it.
   std::mutex session_mutex;
@@ -103,12 +79,17 @@ struct StudioTraining::Impl {
   // Of the training's thread.
   std::optional<Session> session;
   std::optional<Arguments> next;      // asked for while another was under way
+  Arguments present;                  // of the latest
   const RunFolder* folder = nullptr;  // of the training that is under way
   bool trains = false, paused = false, stops = false, forgets = false;
-  std::uint64_t steps_wanted = 0, steps_done = 0;
+  std::uint64_t steps_wanted = 0, steps_done = 0, steps_of_epoch = 0;
   TrainOptions options;
   std::string pending;  // points that are not told yet
-  double told_at = 0, began_at = 0, evaluating = 0;
+  double told_at = 0, began_at = 0;
+  double evaluating = 0, evaluation = 0;  // seconds for the curves of other splits: all, and the quickest
+  Report last = {};                       // of the curves, without what it points to
+  std::optional<std::string> unkept;      // why this run is not kept
+  bool is_saved = false;                  // the model's file has the text that is trained
   double loss_sum = 0;
   std::uint64_t loss_count = 0, told_step = 0;
   double told_step_at = 0;
@@ -133,7 +114,7 @@ struct StudioTraining::Impl {
     json.end_object().key("changes").json(changes_json(changes));
     if (with_points) {
       json.key("points").begin_array();
-      for (const std::string& point : points) json.json(point);
+      for (const std::string& point : points.all()) json.json(point);
       json.end_array();
     }
     return json.end_object().text();
@@ -195,13 +176,11 @@ struct StudioTraining::Impl {
     const std::lock_guard lock(mutex);
     run.clear();
     command.clear();
-    points.clear();
+    points = {};
     numbers.clear();
     changes.clear();
     result = error = "null";
     facts = "{}";
-    stride = 1;
-    seen = 0;
     ++told_of;
   }
 
@@ -230,49 +209,87 @@ struct StudioTraining::Impl {
       numbers = changeable_numbers(*session);
       command = run.empty() ? "" : command_line({"graphrun", "replay", run});
     }
-    folder->tell_changes(changes_json(changes));
+    keep([&] { folder->tell_changes(changes_json(changes)); });
     tell("state", state_json(false));
   }
 
   void report(const Report& report) {
-    const double now = Profiler::now();
-    JsonWriter json;
-    json.begin_object().member("epoch", report.epoch).member("step", report.step).member("loss", report.loss);
-    json.member("seconds", report.seconds).member("steps_per_second", report.steps_per_second);
-    json.member("lr_factor", report.lr_factor);
-    if (report.validation != nullptr) write_metrics(json, "validation", *report.validation);
-    // Curves of what the model does not evaluate by itself, as far as they cost next to nothing.
-    if (evaluating <= kEvaluating * (now - began_at) && !interrupted()) {
-      for (const char* split : {"validation", "test"}) {
-        if (!session->has_split(split) || (report.validation != nullptr && std::string_view(split) == "validation"))
-          continue;
-        if (const std::optional<Metrics> metrics = session->evaluate(split, 1.0)) write_metrics(json, split, *metrics);
-      }
-      evaluating += Profiler::now() - now;
-    }
-    const std::string point = json.end_object().text();
+    last = report;
+    last.validation = nullptr;
+    last.objectives = {};
+    last.watched = {};
     {
       const std::lock_guard lock(mutex);
-      if (seen++ % stride != 0 && report.epoch != report.epochs) return;
-      points.push_back(point);
-      if (points.size() > kMostPoints) {
-        for (std::size_t i = 0; i < points.size() / 2; ++i) points[i] = std::move(points[2 * i]);
-        points.resize(points.size() / 2);
-        stride *= 2;
-      }
+      if (!points.wants(report.epoch == report.epochs)) return;
     }
-    pending += (pending.empty() ? "" : ",") + point;
-    if (now - told_at > kBetweenMessages) flush(now);
+    std::optional<Metrics> validation, test;
+    if (report.validation != nullptr) validation = *report.validation;
+    evaluate(validation, test);
+    add_point(point_json(report, static_cast<double>(report.epoch), validation, test), report.step);
+    if (const double now = Profiler::now(); now - told_at > kBetweenMessages) flush(now);
   }
 
-  void progress(std::uint64_t step, std::uint64_t steps_of_epoch, double now) {
+  // What the model does not evaluate by itself, as far as it costs next to nothing. What else the machine does
+  // meanwhile is not its cost.
+  void evaluate(std::optional<Metrics>& validation, std::optional<Metrics>& test) {
+    const double now = Profiler::now();
+    if (evaluating > kEvaluating * (now - began_at) || interrupted()) return;
+    if (!validation && session->has_split("validation")) validation = session->evaluate("validation", 1.0);
+    if (session->has_split("test")) test = session->evaluate("test", 1.0);
+    const double took = Profiler::now() - now;
+    evaluation = evaluation > 0 ? std::min(evaluation, took) : took;
+    evaluating += evaluation;
+  }
+
+  // Of the weights as they are at the end, so that all curves reach it.
+  void report_end(const Results& results, std::uint64_t steps) {
+    if (session->model().train.early_stopping) return;  // its weights may be those of an earlier step
+    Report at = last;
+    auto epoch = static_cast<double>(at.epoch);
+    if (at.step != steps) {  // it was stopped between two reports
+      if (steps_of_epoch == 0) return;
+      at.step = steps;
+      at.loss = std::nan("");
+      epoch = static_cast<double>(steps) / static_cast<double>(steps_of_epoch);
+    }
+    add_point(point_json(at, epoch, results.splits[1], results.splits[2]), steps);
+    flush(Profiler::now());
+  }
+
+  static std::string point_json(const Report& report, double epoch, const std::optional<Metrics>& validation,
+                                const std::optional<Metrics>& test) {
+    JsonWriter json;
+    json.begin_object().member("epoch", epoch).member("step", report.step);
+    if (!std::isnan(report.loss)) json.member("loss", report.loss);
+    json.member("seconds", report.seconds).member("steps_per_second", report.steps_per_second);
+    json.member("lr_factor", report.lr_factor);
+    if (validation) write_metrics(json, "validation", *validation);
+    if (test) write_metrics(json, "test", *test);
+    return json.end_object().text();
+  }
+
+  // In the place of the last one where that is of the same step.
+  void add_point(const std::string& point, std::uint64_t step) {
+    {
+      const std::lock_guard lock(mutex);
+      points.add(point, step);
+    }
+    pending += (pending.empty() ? "" : ",") + point;
+  }
+
+  void progress(std::uint64_t step, double now) {
     const double rate = now > told_step_at ? static_cast<double>(step - told_step) / (now - told_step_at) : 0;
     JsonWriter json;
     json.begin_object()
         .member("step", step)
         .member("epoch", static_cast<double>(step) / static_cast<double>(steps_of_epoch));
     json.member("loss", loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::nan(""));
-    json.member("steps_per_second", rate).end_object();
+    json.member("steps_per_second", rate);
+    std::optional<Metrics> validation, test;
+    evaluate(validation, test);
+    if (validation) write_metrics(json, "validation", *validation);
+    if (test) write_metrics(json, "test", *test);
+    json.end_object();
     loss_sum = 0;
     loss_count = 0;
     told_step = step;
@@ -283,16 +300,17 @@ struct StudioTraining::Impl {
   void boundary(const Boundary& at) {
     const double now = Profiler::now();
     steps_done = at.step;
+    steps_of_epoch = at.steps_of_epoch;
     if (ends) {
       session->cancel();
       return;
     }
     if (steps_wanted > 0 && --steps_wanted == 0) paused = true;
-    if (!paused && now - told_step_at > 0.2) progress(at.step, at.steps_of_epoch, now);
+    if (!paused && now - told_step_at > 0.2) progress(at.step, now);
     worker.serve(false);
     if (!paused || at.last) return;
     flush(now);
-    progress(at.step, at.steps_of_epoch, now);
+    progress(at.step, now);
     set_state("paused");
     while (paused && !stops && !ends) worker.serve(true);
     if (stops || ends) session->cancel();
@@ -332,19 +350,21 @@ struct StudioTraining::Impl {
     set_state(end);
   }
 
-  // A run that cannot be kept is trained all the same.
-  std::optional<std::string> why_not_kept(const Arguments& arguments) {
+  // A run that cannot be kept, from the beginning or since the disk is full, is trained all the same.
+  template <class F>
+  void keep(F f) {
+    if (unkept) return;
     try {
-      Arguments trial = arguments;
-      const RunFolder made_and_removed(trial);
-      return std::nullopt;
+      f();
     } catch (const Error& failure) {
-      return failure.diagnostics().front().message;
+      unkept = failure.diagnostics().front().message;
+      if (session) tell_facts();
     }
   }
 
-  void tell_facts(const std::optional<std::string>& unkept, const Arguments& arguments, const std::string& made) {
+  void tell_facts() {
     const Model& model = session->model();
+    const std::string made = unkept ? "" : std::filesystem::path(present.save_weights).parent_path().string();
     auto changeable = changeable_numbers(*session);
     JsonWriter json;
     json.begin_object().member("model", model.name).member("executor", session->executor());
@@ -358,13 +378,23 @@ struct StudioTraining::Impl {
     const std::lock_guard lock(mutex);
     facts = json.text();
     run = made;
-    command = command_of(arguments, made);
+    // A run that is not kept is trained again from the model's file, if that says the same.
+    command = unkept && (!changes.empty() || !is_saved) ? "" : training_command(present, made);
+    if (!unkept && !changes.empty()) command = command_line({"graphrun", "replay", run});
     numbers = std::move(changeable);
   }
 
-  std::string train(Arguments arguments) {
+  std::string train(const Arguments& asked) {
     Diagnostics diagnostics(Diagnostics::Format::text, true);
-    const std::optional<std::string> unkept = why_not_kept(arguments);
+    unkept.reset();
+    keep([&] {
+      Arguments trial = asked;
+      const RunFolder made_and_removed(trial);
+      const OutputFiles opened(trial);
+    });
+    present = asked;
+    is_saved = holds_the_text(asked);
+    Arguments& arguments = present;
     if (unkept) arguments.run_dir.clear();
     RunFolder own(arguments);
     OutputFiles outputs(arguments);
@@ -378,15 +408,23 @@ struct StudioTraining::Impl {
       session.emplace(std::move(made));
       cancellable = &*session;
     }
-    own.begin(*session);
+    std::optional<History> history;
+    keep([&] {
+      own.begin(*session);
+      history.emplace(outputs, *session, arguments.hash_weights, std::nullopt, diagnostics);
+    });
     folder = &own;
+<<<<<<< HEAD
     tell_facts(unkept, arguments, unkept ? "" : std::filesystem::path(arguments.save_weights).parent_path().string());
     History history(outputs, *session, arguments.hash_weights, std::nullopt, false, diagnostics);
+=======
+    tell_facts();
+>>>>>>> page
     options = {};
     options.keep_losses = false;
     options.hash_weights = arguments.hash_weights;
     options.on_report = [&](const Report& one) {
-      history.report(one);
+      if (history) history->report(one);
       report(one);
     };
     options.on_losses = [&](std::span<const double> losses) {
@@ -398,20 +436,24 @@ struct StudioTraining::Impl {
     };
     options.on_boundary = [&](const Boundary& at) { boundary(at); };
     began_at = told_at = told_step_at = Profiler::now();
-    evaluating = 0;
-    told_step = 0;
+    evaluating = evaluation = 0;
+    last = {};
+    told_step = steps_done = steps_of_epoch = 0;
     set_state("running");
     TrainResult training = session->train(options);
     flush(Profiler::now());
-    history.finish();
-    if (outputs.weights) save_weights(*session, *outputs.weights);
+    keep([&] {
+      if (history) history->finish();
+      if (outputs.weights) save_weights(*session, *outputs.weights);
+    });
     constexpr double kAfterInterrupt = 0.05;
     Results results = ends ? evaluated(*session, kAfterInterrupt) : evaluated(*session);
     const bool cancelled = training.cancelled;
+    report_end(results, training.steps);
     results.training = std::move(training);
     results.settings = settings;
     const std::string json = as_json(results);
-    own.end(json);
+    keep([&] { own.end(json); });
     const std::lock_guard lock(mutex);
     result = json;
     return cancelled ? "stopped" : "done";

@@ -235,18 +235,29 @@ std::string StudioViews::predicted(const Arguments& arguments) {
   return read_small_file(arguments.output);
 }
 
-std::string StudioViews::runs(const std::string& folder) {
+void StudioViews::read_runs(const std::string& folder) {
+  constexpr double kReading = 0.02;  // seconds; the page asks again for the rest
   std::error_code error;
-  if (!std::filesystem::is_directory(folder, error)) return R"({"keys":[],"rows":[]})";
-  if (!stored_runs.refresh(folder) && !runs_json.empty()) return runs_json;
-  runs_json.clear();
-  const std::vector<RunRecord>& runs = stored_runs.runs();
+  if (!std::filesystem::is_directory(folder, error)) {
+    stored_runs = {};
+    runs_json = R"({"keys":[],"rows":[]})";
+  } else if (stored_runs.refresh(folder, kReading)) {
+    runs_json.clear();
+  }
+}
+
+std::string StudioViews::runs(const std::string& folder) {
+  read_runs(folder);
+  if (!runs_json.empty()) return runs_json;
+  const std::vector<RunRecord> runs = stored_runs.runs();
   std::vector<std::string> keys = listed_keys(runs);
   if (!runs.empty()) keys.emplace_back("weights_hash");
   JsonWriter json;
-  json.begin_object().member("folder", folder).member("keys", keys);
+  json.begin_object().member("folder", folder).member("unread", stored_runs.unread()).member("keys", keys);
   json.objects("rows", runs, [&](const RunRecord& run) {
-    json.member("run", run.name).member("state", name_of(run.state)).key("cells").begin_array();
+    json.member("run", run.name).member("state", name_of(run.state));
+    if (run.state == RunRecord::State::unreadable) json.member("error", run.find("error")->text);
+    json.key("cells").begin_array();
     for (const std::string& key : keys) {
       const RunRecord::Entry* const entry = run.find(key);
       json.value(entry == nullptr ? std::string_view() : std::string_view(entry->text));

@@ -26,6 +26,7 @@ struct StudioViews {
   std::string value_svg(const std::string& name, bool as_histogram) const;
   static std::string verified(const Arguments& arguments);
   static std::string predicted(const Arguments& arguments);
+  void read_runs(const std::string& folder);  // for a moment: of many there may be more (RunCache::unread())
   std::string runs(const std::string& folder);
 };
 

@@ -31,7 +31,8 @@ struct StoredRun {
   RunRecord record;
   std::vector<ChangedNumber> changes;  // made while it trained
   std::vector<StoredRow> rows;         // of its log; none where it has none
-  std::optional<std::string> hash;     // of the weights at its end, where it reached that
+  std::optional<std::string> hash;     // of the weights at its end
+  std::uint64_t steps = 0;             // until it was stopped; 0: it reached its end
 };
 
 StoredRun stored_run(const Arguments& arguments) {
@@ -49,11 +50,14 @@ StoredRun stored_run(const Arguments& arguments) {
   const fs::path folder(run.folder);
   if (!fs::exists(folder / "model.json", ignored))
     throw Error(ErrorKind::input, "replay.model", fmt::format("the run '{}' has no model.json", run.folder));
-  const std::string log = (folder / "log.csv").string();
-  if (fs::exists(log, ignored)) run.rows = stored_log(log);
-  if (run.record.state == RunRecord::State::done) {
-    if (const RunRecord::Entry* hash = run.record.find("weights_hash")) run.hash = hash->text;
+  if (const RunRecord::Entry* hash = run.record.find("weights_hash")) run.hash = hash->text;
+  if (run.record.state == RunRecord::State::interrupted) {
+    const RunRecord::Entry* steps = run.record.find("steps");
+    if (steps != nullptr && steps->number) run.steps = static_cast<std::uint64_t>(*steps->number);
+    if (run.steps == 0) run.hash.reset();  // it has not begun
   }
+  const std::string log = (folder / "log.csv").string();
+  if (fs::exists(log, ignored)) run.rows = stored_log(log, run.hash.has_value());
   if (run.rows.empty() && !run.hash)
     throw Error(ErrorKind::input, "replay.nothing",
                 fmt::format("the run '{}' has left nothing to compare with: no log and no result", run.folder));
@@ -81,8 +85,7 @@ class Comparison {
     } else if (listed && run_.rows[next_].step < report.step) {
       look(run_.rows[next_], "report", "there", "not there");
     }
-    const bool to_the_end = run_.record.state == RunRecord::State::done;
-    return !found_ && (to_the_end || next_ < run_.rows.size());
+    return !found_ && (run_.hash || next_ < run_.rows.size());
   }
   void see_end(const std::string& hash) {
     if (found_) return;
@@ -128,30 +131,38 @@ std::string as_json(const StoredRun& run, const Comparison& comparison, const st
               hint);
 }
 
-// The numbers that were changed while the run trained, changed after the same steps.
-class Changes {
+// What somebody did while the run trained, done after the same steps: numbers changed, and the end.
+class Interventions {
  public:
-  Changes(const std::vector<ChangedNumber>& changes, Session& session, TrainOptions& options)
-      : changes_(changes), session_(session), options_(options) {
-    if (changes_.empty()) return;
+  Interventions(const StoredRun& run, Session& session, TrainOptions& options)
+      : run_(run), session_(session), options_(options) {
+    if (run_.changes.empty() && run_.steps == 0) return;
     options_.on_boundary = [this](const Boundary& at) { make(at); };
-    options_.boundary_every = changes_.front().step;
+    options_.boundary_every = next_step();
   }
 
  private:
+  std::uint64_t next_step() const { return next_ < run_.changes.size() ? run_.changes[next_].step : run_.steps; }
+
   void make(const Boundary& at) {
-    while (next_ < changes_.size() && changes_[next_].step <= at.step && !at.last) {
-      const ChangedNumber& change = changes_[next_++];
+    if (run_.steps > 0 && at.step >= run_.steps) return session_.cancel();
+    while (next_ < run_.changes.size() && run_.changes[next_].step <= at.step && !at.last) {
+      const ChangedNumber& change = run_.changes[next_++];
       change_number(session_, at.step, change.name, change.to);
     }
-    options_.boundary_every = next_ < changes_.size() ? changes_[next_].step : 0;
+    options_.boundary_every = next_step();
   }
 
-  const std::vector<ChangedNumber>& changes_;
-  std::size_t next_ = 0;
+  const StoredRun& run_;
+  std::size_t next_ = 0;  // of its changes
   Session& session_;
   TrainOptions& options_;
 };
+
+std::string where_it_ended(const StoredRun& run) {
+  if (!run.hash) return "";
+  return run.steps == 0 ? " and at the end" : fmt::format(" and after step {}, where it was stopped", run.steps);
+}
 
 int run_replay(const Arguments& given, Diagnostics& diagnostics) {
   const StoredRun run = stored_run(given);
@@ -170,17 +181,16 @@ int run_replay(const Arguments& given, Diagnostics& diagnostics) {
       progress.report(report);
       if (!comparison.see(report)) session.cancel();
     };
-    const Changes changes(run.changes, session, options);
+    const Interventions interventions(run, session, options);
     const TrainResult result = session.train(options);
-    if (!result.cancelled) comparison.see_end(session.weights_hash());
+    if (!result.cancelled || result.steps == run.steps) comparison.see_end(session.weights_hash());
   }
   const std::string hash = session.weights_hash();
   if (given.json) {
     write_results(as_json(run, comparison, hash));
   } else if (!comparison.found()) {
     write_results(fmt::format("{}: the same after {} report{}{}, weights {}\n", printable(run.folder),
-                              comparison.reports(), comparison.reports() == 1 ? "" : "s",
-                              run.hash ? " and at the end" : "", hash));
+                              comparison.reports(), comparison.reports() == 1 ? "" : "s", where_it_ended(run), hash));
   }
   if (comparison.found()) refuse(run, *comparison.found());
   return kDone;
@@ -196,8 +206,8 @@ const Verb replay_verb = {
     R"(Trains once more what a run stored by `train --run-dir` trained: with the model that it kept, its own command line
 and data, from the beginning. After each report of its log, loss and hash of the weights are compared, and the hash at
 the end. Numbers that were changed in the studio while it trained are changed after the same steps. The exit code is 3
-where they part, and the message says after which step; a run that was interrupted is compared up to its last report.
-Nothing is written. With --json, stdout is one object with the keys run, reports, same, difference, weights_hash.)",
+where they part, and the message says after which step. A run that was interrupted is repeated up to the same step, one
+that has left no result up to its last report. Nothing is written. With --json, stdout is one object with the keys run, reports, same, difference, weights_hash.)",
     R"(graphrun train model.json --run-dir runs
 graphrun replay runs/0001)",
     run_replay};

@@ -68,14 +68,19 @@ function showTraining() {
 function showFigures() {
   const last = state.points.at(-1), progress = state.progress, epochs = state.training.facts.epochs;
   const fresh = progress && (!last || progress.step >= last.step) ? progress : null;
-  const epoch = fresh ? Math.floor(fresh.epoch) : last?.epoch;
-  // At the end that of the weights that are kept; before, the last that there was time for.
-  const latest = (split) => state.training.result?.[split]?.loss ?? state.points.findLast((point) => point[split])?.[split].loss;
+  const epoch = fresh || last ? Math.floor((fresh ?? last).epoch) : undefined;
+  // At the end that of the weights that are kept; before, the last that there was time for, which may be an earlier one.
+  const showSplit = (split) => {
+    const has = (one) => one[split];
+    const point = state.live.findLast(has) ?? state.points.findLast(has), end = state.training.result?.[split]?.loss;
+    const isOld = end === undefined && point && epoch !== undefined && Math.floor(epoch) > Math.floor(point.epoch);
+    $(split).textContent = short(end ?? point?.[split].loss, 5);
+    $(split).previousElementSibling.textContent = isOld ? `${split}, epoch ${short(Math.floor(point.epoch))}` : split;
+  };
   $("epoch").textContent = epoch === undefined ? "–" : epochs ? `${short(epoch)} / ${short(epochs)}` : short(epoch);
   $("steps").textContent = short(fresh?.step ?? last?.step);
-  $("loss").textContent = short(fresh?.loss ?? last?.loss, 5);
-  $("validation").textContent = short(latest("validation"), 5);
-  $("test").textContent = short(latest("test"), 5);
+  $("loss").textContent = short(fresh?.loss ?? state.points.findLast((one) => one.loss !== undefined)?.loss, 5);
+  for (const split of ["validation", "test"]) showSplit(split);
   const rate = fresh?.steps_per_second || last?.steps_per_second;
   $("rate").textContent = rate ? short(Math.round(rate * (rate < 100 ? 10 : 1)) / (rate < 100 ? 10 : 1)) : "–";
   const share = epochs && epoch !== undefined ? Math.min(100, 100 * (fresh?.epoch ?? epoch) / epochs) : 0;
@@ -89,7 +94,9 @@ const kMostLive = 1000;
 
 function add(points) {
   for (const point of points) {
-    if (!state.points.length || point.step > state.points.at(-1).step) state.points.push(point);
+    const last = state.points.at(-1);
+    if (last?.step === point.step) state.points.pop();  // it has more now
+    if (!last || point.step >= last.step) state.points.push(point);
   }
   if (state.points.length > 1) state.live = state.live.filter((one) => one.step > state.points.at(-1).step);
   emit("points");
@@ -99,6 +106,9 @@ function add(points) {
 const events = new EventSource("/api/events");
 events.addEventListener("hello", (event) => {
   const {points, ...training} = JSON.parse(event.data);
+  if (isGone) tell(null);
+  isGone = false;
+  $("train").disabled = false;
   state.training = training;
   state.points = points;
   emit("training");
@@ -125,9 +135,14 @@ events.addEventListener("progress", (event) => {
   emit("progress");
   showFigures();
 });
+let isGone = false;
 events.addEventListener("error", () => {
   $("state").textContent = "not connected";
   $("state").className = "failed";
+  for (const id of ["train", "pause", "step", "stop", "reset"]) $(id).disabled = true;
+  isGone = true;
+  tell(events.readyState === EventSource.CLOSED ? "the studio was started anew: open the address that it prints; the text of this page is not lost as long as it is open"
+    : "the studio has ended, or does not answer: the page tries again");
 });
 
 // ---- the beginning

@@ -1,5 +1,5 @@
 // build.js: the view in which a model is made: its data, its layers, its numbers, and the text that is all of it.
-import {$, bytes, download, element, guarded, post, Refused, tell} from "./common.js";
+import {$, ask, askFile, bytes, counted, download, element, guarded, post, Refused, tell} from "./common.js";
 import {examples} from "./examples.js";
 import {indexAt, inserted, parsed, withValue, without} from "./json_text.js";
 import {on, emit, state} from "./state.js";
@@ -118,11 +118,14 @@ function control(setting, model) {
     input = element("input", {...shared, type: "checkbox", checked: value, onchange: () => change(path, String(input.checked))});
   } else {
     const isNumber = typeof value === "number";
-    input = element("input", {...shared, type: isNumber ? "number" : "text", step: "any",
-      onchange: () => { if (input.value !== "") change(path, isNumber ? input.value : asJson(input.value)); }});
+    input = element("input", {...shared, type: isNumber ? "number" : "text", step: "any", onchange: () => {
+      if (input.value !== "") (setting.change ?? ((json) => change(path, json)))(isNumber ? input.value : asJson(input.value));
+      else if (given !== undefined && typeof path.at(-1) === "string") setText(without(state.text, path));  // its default
+      else input.value = String(value);
+    }});
     input.value = String(value);
   }
-  return element("label", {class: "setting"}, element("span", {title: setting.path}, label), input);
+  return element("label", {class: "setting"}, element("span", {title: setting.path}, setting.label ?? label), input);
 }
 
 // {"adam": {"lr": 0.01}} keeps its attributes under another name; those that the other has not are told of.
@@ -168,12 +171,17 @@ function showControls() {
   showLayers(model);
 }
 
-// The shares of the parts one by one, and how many rows are taken.
+// The shares of the parts one by one: another part has the rest, so that they stay a whole.
 function splitSettings(model) {
-  const rows = [];
   const split = model.data?.split;
-  if (Array.isArray(split)) split.forEach((value, i) => rows.push({path: `data.split.${i}`, value: String(value), choices: []}));
-  return rows;
+  if (!Array.isArray(split)) return [];
+  return split.map((value, i) => ({path: `data.split.${i}`, label: `split: ${["training", "validation", "test"][i] ?? i}`, value: String(value), choices: [],
+    change: (json) => {
+      const shares = split.map((share, k) => k === i ? Number(json) : share), other = i === split.length - 1 ? 0 : split.length - 1;
+      const rest = Number((1 - shares.reduce((sum, share, k) => k === other ? sum : sum + share, 0)).toPrecision(12));
+      if (rest < 0 || split.length < 2) return change(["data", "split", i], json);  // and the message says it
+      setText(withValue(withValue(state.text, ["data", "split", i], json), ["data", "split", other], String(rest)));
+    }}));
 }
 
 // Of a file the first so many rows; an empty box takes all.
@@ -242,7 +250,7 @@ function otherNumbers(model, settings, open) {
     element("div", {class: "settings"}, ...found.map(([path, value]) => {
       const pointer = "/" + path.map((key) => String(key).replace(/~/g, "~0").replace(/\//g, "~1")).join("/");
       const input = element("input", {type: "number", step: "any", class: "given", "aria-label": pointer, title: pointer,
-        onchange: () => { if (input.value !== "") change(path, input.value); }});
+        onchange: () => { if (input.value !== "") change(path, input.value); else input.value = String(value); }});
       input.value = String(value);
       return element("label", {class: "setting"}, element("span", {title: pointer}, pointer), input);
     })));
@@ -261,7 +269,10 @@ function showLayers(model) {
   const layers = entries.map((entry, i) => [entry, i]).filter(([entry]) => isLayer(entry));
   layers.forEach(([layer, i], position) => {
     const units = element("input", {type: "number", min: "1", step: "1", "aria-label": `units of ${layer.name}`,
-      onchange: () => change(["graph", i, "units"], String(Math.max(1, Math.round(Number(units.value)))))});
+      onchange: () => {
+        if (units.value === "") units.value = layer.units;
+        else change(["graph", i, "units"], String(Math.max(1, Math.round(Number(units.value)))));
+      }});
     units.value = layer.units;
     const isLast = position === layers.length - 1;
     const by = (step) => () => change(["graph", i, "units"], String(Math.max(1, layer.units + step)));
@@ -281,7 +292,7 @@ function showLayers(model) {
       element("button", {type: "button", id: "add-layer", onclick: () => addLayer(entries, layers.at(-1))}, "Add a layer"),
       element("span", {class: "quiet"}, "before the last, which has as many units as the target")));
   } else {
-    rows.push(element("span", {class: "quiet"}, "Layers of the kind dense have buttons here; all others are in the text."));
+    rows.push(element("span", {class: "quiet"}, "Layers that are written as {\"op\": \"dense\", …} have buttons here; all else is in the text."));
   }
   $("layers").replaceChildren(...rows);
 }
@@ -309,34 +320,41 @@ function removeLayer(entries, at) {
 // ---- data
 
 let table = "";
-function csvCells(line) {
-  const cells = [];
-  const pattern = /\s*(?:"((?:[^"]|"")*)"|([^,;\t]*))\s*([,;\t]|$)/g;
-  for (let match; (match = pattern.exec(line)) && match[0] !== "" || match?.index < line.length;) {
-    cells.push((match[1]?.replace(/""/g, '"') ?? match[2]).trim());
-    if (match[3] === "") break;
+
+// UTF-8, or what spreadsheets write instead.
+function decoded(bytes) {
+  const mark = bytes[0] << 8 | bytes[1];
+  const name = mark === 0xfffe ? "utf-16le" : mark === 0xfeff ? "utf-16be" : "utf-8";
+  try {
+    return [new TextDecoder(name, {fatal: true}).decode(bytes), ""];
+  } catch {
+    return [new TextDecoder("windows-1252").decode(bytes), "it is no UTF-8: read as Windows-1252"];
   }
-  return cells.filter(Boolean);
 }
 
 const take = guarded(async (file) => {
   tell(null);
-  const text = file.size > kMostTable ? "" : await file.text();
-  if (file.size > kMostTable || JSON.stringify(text).length > kMostTable) {  // line breaks count twice on the way
-    throw new Refused({error: `${file.name} has ${bytes(file.size)}; the page takes ${bytes(kMostTable)}: put it beside the model and name it in "data", or use graphrun init ${file.name}`});
-  }
-  const answer = await post("/api/data", {name: file.name, text});
-  table = answer.name;
-  offer(csvCells(answer.heading));
+  const tooLarge = () => new Refused({error: `${file.name} has ${bytes(file.size)}; the page takes ${bytes(kMostTable)}: put it beside the model, then choose it under Table`});
+  if (file.size > kMostTable) throw tooLarge();
+  const [text, note] = decoded(new Uint8Array(await file.arrayBuffer()));
+  if (JSON.stringify(text).length > kMostTable) throw tooLarge();  // line breaks count twice on the way
+  offer(await post("/api/data", {name: file.name, text}), note);
 });
 
-function offer(columns) {
+function offer({name, columns}, note = "") {
+  table = name;
+  if (![...$("tables").options].some((one) => one.value === name)) $("tables").append(element("option", {value: name}, name));
+  $("tables").value = name;
   $("target").replaceChildren(...columns.map((one) => element("option", {value: one}, one)));
-  $("target").value = columns.at(-1) ?? "";
-  $("target-row").hidden = columns.length === 0;
-  $("notes").replaceChildren(element("li", {}, `${table}: ${columns.length} columns`));
+  $("target").value = columns.at(-1);
+  $("target-row").hidden = false;
+  $("notes").replaceChildren(...[`${name}: ${counted(columns.length, "column")}`, note].filter(Boolean).map((one) => element("li", {}, one)));
   $("make").focus();
 }
+$("tables").addEventListener("change", guarded(async () => {
+  tell(null);
+  if ($("tables").value) offer(await ask(`/api/columns?${new URLSearchParams({table: $("tables").value})}`));
+}));
 
 $("file").addEventListener("change", () => $("file").files[0] && take($("file").files[0]));
 for (const kind of ["dragover", "dragenter"]) {
@@ -356,7 +374,7 @@ $("make").addEventListener("click", guarded(async () => {
   tell(null);
   const answer = await post("/api/init", {table, target: $("target").value});
   $("notes").replaceChildren(...answer.notes.map((note) => element("li", {}, note)));
-  setName(table.replace(/\.csv$/, ".json"));
+  setName(table.replace(/\.\w+$/, "") + ".json");
   setText(answer.text);
 }));
 
@@ -379,11 +397,17 @@ function setName(name) {
   $("model-path").textContent = name;
 }
 
+function showFiles({models, tables}) {
+  const fill = (list, names) => list.replaceChildren(element("option", {value: ""}, names.length ? "choose" : "none here"),
+    ...names.map((one) => element("option", {value: one}, one)));
+  fill($("models"), models);
+  fill($("tables"), tables);
+}
+
 on("model", (model) => {
   state.transforms = model.transforms;
   setName(model.name);
-  $("models").replaceChildren(element("option", {value: ""}, model.models.length ? "choose" : "none here"),
-    ...model.models.map((one) => element("option", {value: one}, one)));
+  showFiles(model);
   setText(model.text);
   if (model.text.trim() === "") {
     setName(examples[0].name + ".json");
@@ -391,18 +415,35 @@ on("model", (model) => {
   }
 });
 
-$("save").addEventListener("click", guarded(async () => {
-  tell(null);
-  const name = prompt("Save the model beside the others as", state.name);
-  if (!name) return;
-  await post("/api/save", {name, text: state.text});
-  setName(name);
-}));
-$("export-model").addEventListener("click", () => download(state.name, state.text, "application/json"));
-const runName = () => state.training.run.split("/").at(-1);
-$("export-weights").addEventListener("click", () => {
-  element("a", {href: `/api/run-file?run=${encodeURIComponent(runName())}&file=weights.npz`, download: `${runName()}-weights.npz`}).click();
+const save = guarded(async (name, over) => {
+  try {
+    const model = await post("/api/save", {name, text: state.text, over});
+    setName(name);
+    showFiles(model);
+  } catch (error) {
+    if (error.diagnostics?.[0]?.code !== "studio.exists") throw error;
+    if (confirm(`${error.diagnostics[0].message}. Write over it?`)) await save(name, "yes");
+  }
 });
+$("save").addEventListener("click", () => {
+  tell(null);
+  const name = prompt("Save the model beside the others as", state.name)?.trim();
+  if (name) save(name.endsWith(".json") ? name : name + ".json", "no");
+});
+
+// Somebody else may have written the file meanwhile.
+let warned = false;
+addEventListener("focus", async () => {
+  const model = await ask("/api/model").catch(() => null);
+  if (model?.changed && !warned) tell(`${model.name} has been changed outside the page: choose it under File to read it anew`, "warning");
+  warned = Boolean(model?.changed);
+});
+
+$("export-model").addEventListener("click", () => download(state.name, new Blob([state.text], {type: "application/json"})));
+$("export-weights").addEventListener("click", guarded(async () => {
+  const run = state.training.run.split("/").at(-1) || state.training.facts.model;
+  download(`${run}-weights.npz`, await askFile("/api/weights"));
+}));
 $("copy-command").addEventListener("click", () => navigator.clipboard?.writeText(state.training.command));
 // A command that gives other weights is not told without saying so.
 function commandText({command, state: now, result, changes}) {
@@ -413,9 +454,9 @@ function commandText({command, state: now, result, changes}) {
   return [command, ...notes].filter(Boolean).join("\n");
 }
 on("training", () => {
-  const {command, run, state: now} = state.training;
+  const {command, state: now} = state.training;
   $("command").textContent = commandText(state.training);
   $("command").hidden = !$("command").textContent;
   $("copy-command").disabled = !command;
-  $("export-weights").disabled = !run || !["done", "stopped"].includes(now);
+  $("export-weights").disabled = !["running", "paused", "done", "stopped"].includes(now);
 });

@@ -30,6 +30,10 @@ async function answered(response) {
 const gone = () => new Refused({error: "the studio has ended: start it again with `graphrun studio`"});
 
 export const ask = (path) => fetch(path).then(answered, () => { throw gone(); });
+export async function askFile(path) {
+  const response = await fetch(path).catch(() => { throw gone(); });
+  return response.ok ? response.blob() : answered(response);
+}
 export const post = (path, body = {}) =>
   fetch(path, {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)})
     .then(answered, () => { throw gone(); });
@@ -53,16 +57,20 @@ export const guarded = (f) => async (...given) => {
 export function short(value, digits = 4) {
   if (value === null || value === undefined || value === "") return "–";
   if (typeof value !== "number") return String(value);
-  if (Number.isInteger(value)) return value.toLocaleString("en");
   const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e12) return value.toLocaleString("en");
   return size >= 1e6 || size < 1e-4 ? value.toExponential(digits - 1) : String(Number(value.toPrecision(digits)));
 }
 
-export function bytes(count) {
+export const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+// `apart`: how far it is from the next number that it is read beside.
+export function bytes(count, apart = Infinity) {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   let unit = 0;
-  while (count >= 1024 && unit < 4) { count /= 1024; unit++; }
-  return `${unit ? count.toFixed(count < 10 ? 1 : 0) : count} ${units[unit]}`;
+  while (count >= 1024 && unit < 4) { count /= 1024; apart /= 1024; unit++; }
+  const digits = apart < 1 ? Math.min(3, Math.ceil(-Math.log10(apart))) : count < 10 ? 1 : 0;
+  return `${unit ? count.toFixed(digits) : count} ${units[unit]}`;
 }
 
 export function table(heading, rows) {
@@ -72,8 +80,8 @@ export function table(heading, rows) {
       i === 0 ? element("th", {scope: "row"}, cell) : element("td", {}, cell))))));
 }
 
-export function download(name, text, type) {
-  const link = element("a", {href: URL.createObjectURL(new Blob([text], {type})), download: name});
+export function download(name, blob) {
+  const link = element("a", {href: URL.createObjectURL(blob), download: name});
   link.click();
   URL.revokeObjectURL(link.href);
 }

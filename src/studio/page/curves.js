@@ -3,17 +3,27 @@ import {onNight, prepared, short, style} from "./common.js";
 
 const kLeft = 62, kRight = 14, kTop = 10, kBottom = 30;
 
-// About `count` numbers that are easily read, from low to high; powers of ten where the axis is logarithmic.
+// About `count` numbers that are easily read, from low to high, as places on the axis: on a logarithmic one the powers of
+// ten, where there are few also 2 and 5 times these, and within less than that any that are easily read.
 function ticks(low, high, log, count) {
-  if (log) {
-    const made = [], from = Math.floor(low), to = Math.ceil(high), step = Math.max(1, Math.ceil((to - from) / count));
-    for (let power = from; power <= to; power += step) if (power >= low - 1e-9 && power <= high + 1e-9) made.push(power);
-    if (made.length > 1) return made;
+  if (!log) return even(low, high, count);
+  const from = Math.floor(low), to = Math.ceil(high);
+  for (const digits of [[1], [1, 2, 5]]) {
+    const step = digits.length > 1 ? 1 : Math.max(1, Math.ceil((to - from) / count)), made = [];
+    for (let power = from; power <= to; power += step) {
+      for (const digit of digits) made.push(power + Math.log10(digit));
+    }
+    const seen = made.filter((one) => one >= low - 1e-9 && one <= high + 1e-9);
+    if (seen.length > 2) return seen;
   }
+  return even(10 ** low, 10 ** high, count).filter((one) => one > 0).map(Math.log10);
+}
+
+function even(low, high, count) {
   const rough = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough * 0.999);
   const made = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) made.push(at);
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9 && made.length < 50; at += step) made.push(at);
   return made;
 }
 
@@ -101,18 +111,24 @@ export class Curves {
     const sx = (x) => kLeft + wide * (x - x0) / (x1 - x0), sy = (y) => kTop + tall * (1 - (y - y0) / (y1 - y0));
     this.frame = {px: (x) => x0 + (x - kLeft) / wide * (x1 - x0), py: (y) => y0 + (1 - (y - kTop) / tall) * (y1 - y0)};
     const ink = style("--ink"), quiet = style("--quiet"), line = style("--line");
-    const named = (axis, value) => short(this.log[axis] ? 10 ** value : Number(value.toPrecision(12)), 3);
+    // With as many digits as tell a tick from the next.
+    const named = (axis, value, all) => {
+      const [number, next] = [value, all[1] ?? value].map((one) => this.log[axis] ? 10 ** one : Number(one.toPrecision(12)));
+      const apart = Math.abs(next - (this.log[axis] ? 10 ** all[0] : all[0])) || Math.abs(number);
+      return short(number, Math.min(12, Math.max(3, Math.ceil(Math.log10(Math.abs(number) / apart || 1)) + 1)));
+    };
     context.lineWidth = 1;
     context.fillStyle = quiet;
     context.strokeStyle = line;
     context.textAlign = "center";
-    for (const tick of ticks(x0, x1, this.log.x, Math.max(2, wide / 90))) {
-      context.fillText(named("x", tick), sx(tick), height - kBottom + 16);
+    const across = ticks(x0, x1, this.log.x, Math.max(2, wide / 90)), up = ticks(y0, y1, this.log.y, 6);
+    for (const tick of across) {
+      context.fillText(named("x", tick, across), sx(tick), height - kBottom + 16);
       context.beginPath(); context.moveTo(sx(tick), kTop); context.lineTo(sx(tick), height - kBottom); context.stroke();
     }
     context.textAlign = "right";
-    for (const tick of ticks(y0, y1, this.log.y, 6)) {
-      context.fillText(named("y", tick), kLeft - 7, sy(tick) + 4);
+    for (const tick of up) {
+      context.fillText(named("y", tick, up), kLeft - 7, sy(tick) + 4);
       context.beginPath(); context.moveTo(kLeft, sy(tick)); context.lineTo(width - kRight, sy(tick)); context.stroke();
     }
     context.textAlign = "end";
@@ -121,6 +137,7 @@ export class Curves {
     context.beginPath();
     context.rect(kLeft, kTop, wide, tall);
     context.clip();
+    let shown = 0;
     for (const one of this.series) {
       context.strokeStyle = one.colour;
       context.lineWidth = one.width || 1.6;
@@ -135,15 +152,20 @@ export class Curves {
         pen = true; drawn++; last = [x, y];
       }
       context.stroke();
+      shown += drawn;
       if (drawn === 1) { context.fillStyle = one.colour; context.beginPath(); context.arc(...last, 3, 0, 7); context.fill(); }
     }
     context.restore();
     context.setLineDash([]);
-    if (!this.series.some((one) => one.x.length)) {
+    if (!shown) {
       context.textAlign = "center";
       context.fillStyle = quiet;
       context.font = "13px system-ui, sans-serif";
-      context.fillText("Nothing has been trained yet: Train begins.", kLeft + wide / 2, kTop + tall / 2);
+      const any = this.series.some((one) => one.y.some(Number.isFinite));
+      this.says = any ? "No number here is above 0: a logarithmic axis shows none." : "Nothing to draw yet: Train begins.";
+      context.fillText(this.says, kLeft + wide / 2, kTop + tall / 2);
+    } else {
+      this.says = "";
     }
     if (this.drag) {
       context.fillStyle = style("--accent") + "22";

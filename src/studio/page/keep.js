@@ -5,10 +5,20 @@ import {emit, on, state} from "./state.js";
 let runs = {keys: [], rows: []}, sort = {key: -1, down: true};
 const kMostShown = 200;
 
+// What runs are compared by; their settings follow.
+function resultsFirst({keys, rows, ...rest}) {
+  const rank = (i) => /^(train|validation|test)\./.test(keys[i]) ? 0 : 1;
+  const order = [...keys.keys()].sort((a, b) => rank(a) - rank(b));
+  return {...rest, keys: order.map((i) => keys[i]), rows: rows.map((row) => ({...row, cells: order.map((i) => row.cells[i])}))};
+}
+
+// The latest first; what there was no time to read is asked for again.
 const load = guarded(async () => {
-  runs = await ask("/api/runs");
-  $("run-dir").textContent = runs.folder ? `${runs.folder}: ${runs.rows.length}` : "";
-  show();
+  do {
+    runs = resultsFirst(await ask("/api/runs"));
+    $("run-dir").textContent = runs.folder ? `${runs.folder}: ${runs.rows.length}${runs.unread ? ` read, ${runs.unread} to come` : ""}` : "";
+    show();
+  } while (runs.unread && !$("keep").hidden);
 });
 
 function value(row, key) {
@@ -36,9 +46,9 @@ function show() {
     element("thead", {}, element("tr", {}, element("th"), heading("run", -1), element("th", {scope: "col"}, "state"), ...runs.keys.map(heading), element("th"))),
     element("tbody", {}, ...shown.map((row) => {
       const box = element("input", {type: "checkbox", checked: state.others.has(row.run), "aria-label": `draw the curves of ${row.run}`, onchange: () => choose(row.run, box.checked)});
-      return element("tr", {class: state.others.has(row.run) ? "selected" : ""}, element("td", {}, box), element("th", {scope: "row"}, row.run), element("td", {}, row.state),
+      return element("tr", {class: state.others.has(row.run) ? "selected" : ""}, element("td", {}, box), element("th", {scope: "row"}, row.run), element("td", {class: row.error ? "broken" : "", title: row.error ?? ""}, row.state),
         ...row.cells.map((cell) => element("td", {title: cell}, digits(cell))),
-        element("td", {}, element("a", {href: `/api/run-file?run=${encodeURIComponent(row.run)}&file=weights.npz`, download: ""}, "weights")));
+        element("td", {}, ["done", "interrupted"].includes(row.state) ? element("a", {href: `/api/run-file?run=${encodeURIComponent(row.run)}&file=weights.npz`, download: ""}, "weights") : null));
     }))), rows.length > kMostShown ? element("p", {class: "quiet"}, `${rows.length - kMostShown} more: filter or sort`) : "");
 }
 

@@ -1,5 +1,5 @@
 // understand.js: the view of what is inside: the graph, what its values hold, the memory plan, regions, verification.
-import {$, ask, bytes, colour, element, guarded, onNight, post, prepared, short, style, table, tell} from "./common.js";
+import {$, ask, bytes, colour, counted, element, guarded, onNight, post, prepared, short, style, table, tell} from "./common.js";
 import {on, state} from "./state.js";
 
 const isSeen = () => !$("understand").hidden;
@@ -13,6 +13,8 @@ function showGraph() {
   if (graph.error) return $("graph").replaceChildren(element("p", {class: "quiet"}, graph.error));
   const picture = element("div", {class: "picture"}, element("img", {alt: "The graph, each value below what it is computed from", src: `/api/graph.svg?version=${++version}`}));
   picture.style.maxWidth = `${graph.width}px`;
+  picture.style.minWidth = `${Math.min(graph.width, 0.5 * graph.width + 160)}px`;  // below that it scrolls
+  picture.style.setProperty("--point", `${100 / graph.width}cqw`);
   for (const box of graph.boxes) {
     const button = element("button", {type: "button", "aria-label": `${box.name} ${box.type} ${box.formula}`, "aria-pressed": String(box.name === chosen),
       title: box.name, onclick: () => choose(box)});
@@ -34,7 +36,7 @@ function showGraph() {
 
 // ---- what each value costs, and how far it is from the reference
 
-const duration = (seconds) => seconds < 1e-6 ? `${Math.round(seconds * 1e9)} ns` : seconds < 1e-3 ? `${short(seconds * 1e6, 3)} µs` : `${short(seconds * 1e3, 3)} ms`;
+const duration = (seconds) => seconds === 0 ? "–" : seconds < 1e-6 ? `${Math.round(seconds * 1e9)} ns` : seconds < 1e-3 ? `${short(seconds * 1e6, 3)} µs` : `${short(seconds * 1e3, 3)} ms`;
 const errorText = (cost) => cost.difference === null ? "not finite" : cost.difference === 0 ? "exact" : `${short(cost.ulp, 2)} ulp`;
 const takesTime = (cost) => cost.seconds + cost.back > 0;  // inputs do not
 const costText = (cost) => [takesTime(cost) ? duration(cost.seconds + cost.back) : "", bytes(cost.bytes), errorText(cost)].filter(Boolean).join(" · ");
@@ -161,7 +163,7 @@ function drawPlan() {
   context.globalAlpha = 1;
   context.fillStyle = style("--quiet");
   context.textAlign = "right";
-  for (let i = 0; i <= 4; i++) context.fillText(bytes(Math.round(low + (high - low) * i / 4)), left - 6, y(low + (high - low) * i / 4) + 4);
+  for (let i = 0; i <= 4; i++) context.fillText(bytes(Math.round(low + (high - low) * i / 4), (high - low) / 4), left - 6, y(low + (high - low) * i / 4) + 4);
   context.textAlign = "left";
   plan.phases.forEach((phase, i) => {
     const end = plan.starts[i + 1] ?? plan.steps;
@@ -198,7 +200,7 @@ new ResizeObserver(drawPlan).observe($("plan"));
 onNight(drawPlan);
 
 function showRegions() {
-  const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? `${one.chains} chains` : `${one.stages} stages, ${one.row_steps} steps over rows`, one.tiling, bytes(one.bytes_in_tiles)]);
+  const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? counted(one.chains, "chain") : `${counted(one.stages, "stage")}, ${counted(one.row_steps, "step")} over rows`, one.tiling, bytes(one.bytes_in_tiles)]);
   $("regions").replaceChildren(rows.length ? table(["phase", "steps", "parts", "tiling", "never in the arena"], rows) : element("p", {class: "quiet"}, "No steps run as one."),
     ...[...plan.notes, ...plan.fallbacks].map((note) => element("p", {class: "quiet"}, note)));
 }
@@ -212,7 +214,7 @@ $("verify").addEventListener("click", guarded(async () => {
     const report = await post("/api/verify", {executor: chosenExecutor()});
     const worst = report.ops[0];
     $("verified").replaceChildren(report.passed
-      ? element("p", {}, `verified: ${report.values.toLocaleString("en")} values in ${report.steps} steps of training, ${report.evaluation_steps} of evaluation; ` +
+      ? element("p", {}, `verified: ${report.values.toLocaleString("en")} values in ${counted(report.steps, "step")} of training, ${report.evaluation_steps} of evaluation; ` +
           (worst && worst.worst > 0 ? `worst ${short(worst.worst, 2)} of the tolerance (${worst.node})` : "all equal"))
       : element("pre", {class: "command"}, report.difference),
       element("div", {class: "wide"}, table(["op", "steps", "values", "worst"], report.ops.map((op) => [op.op, String(op.steps), op.values.toLocaleString("en"), short(op.worst, 2)]))));

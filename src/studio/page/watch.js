@@ -64,9 +64,17 @@ function showNumbers() {
   $("numbers").dataset.key = key;
   const focused = document.activeElement?.id;
   $("numbers").replaceChildren(...names.map((name) => {
-    const set = guarded(async (value) => { tell(null); await post("/api/number", {name, value}); });
+    const set = guarded(async (value) => {
+      tell(null);
+      try {
+        await post("/api/number", {name, value});
+      } catch (error) {
+        input.value = state.training.numbers[name];  // it stays
+        throw error;
+      }
+    });
     const input = element("input", {type: "number", step: "any", min: "0", id: `number-${name}`,
-      onchange: () => { if (input.value !== "") set(Number(input.value)); }});
+      onchange: () => { if (input.value !== "") set(Number(input.value)); else input.value = numbers[name]; }});
     input.value = numbers[name];
     const times = (factor, sign) => element("button", {type: "button", "aria-label": `${name} ${sign}`,
       onclick: () => set(Number((numbers[name] * factor).toPrecision(6)))}, sign);
@@ -128,7 +136,8 @@ function refreshLive() {
 
 $("predict").addEventListener("click", guarded(async () => {
   tell(null);
-  const answer = await post("/api/predict", {rows: $("rows").value.trimEnd() + "\n"});
+  const hasClasses = state.training.facts.pictures?.includes("confusion");
+  const answer = await post("/api/predict", {rows: $("rows").value.trimEnd() + "\n", probabilities: hasClasses ? "yes" : "no"});
   $("predictions").replaceChildren(table(answer.columns, answer.predictions.slice(0, 1000).map((row) => row.map(String))));
 }));
 

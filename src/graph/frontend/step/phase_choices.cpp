@@ -14,11 +14,16 @@ ir::Graph with_phase_choices(const ir::Builder& model, bool training) {
   const ir::NodeId flag = model.training_or_none();
   for (ir::Node& node : graph.nodes) {
     if (node.op != Op::where || node.inputs[0] != flag) continue;
-    // The side that is taken, as it is: a reshape to its own shape, which is a view and has its gradient.
-    node.op = Op::reshape;
-    node.def = &op_def(node.op);
+    // The side that is taken, as it is: a reshape to its own shape, which is a view and has its gradient. One that the
+    // choice would broadcast still is.
     node.inputs = {node.inputs[training ? 1 : 2]};
-    node.attrs = ir::Attrs(node.def->attrs, {{"shape", make::dims(node.type.shape)}});
+    const TensorType& side = graph[node.inputs[0]].type;
+    const bool is_whole = side.shape == node.type.shape && side.rows == node.type.rows;
+    node.op = is_whole ? Op::reshape : Op::broadcast_to;
+    node.def = &op_def(node.op);
+    AttrList attrs = {{"shape", make::dims(node.type.shape)}};
+    if (!is_whole) attrs.emplace_back("rows", node.type.rows);
+    node.attrs = ir::Attrs(node.def->attrs, attrs);
   }
   return graph;
 }

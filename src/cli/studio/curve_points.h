@@ -1,0 +1,38 @@
+// curve_points.h: the points of a training's curves, not more than a page draws.
+// Contract: of more than 4,000 every other one goes, and from then on every other one is not taken; the last is always
+// there. A point of the same step as the one before it takes its place. Points are JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace graphrun::cli {
+
+class CurvePoints {
+ public:
+  // Whether the next report becomes a point.
+  bool wants(bool is_last) { return seen_++ % stride_ == 0 || is_last; }
+
+  void add(const std::string& point, std::uint64_t step) {
+    if (!points_.empty() && last_step_ == step) points_.pop_back();
+    points_.push_back(point);
+    last_step_ = step;
+    if (points_.size() <= kMost) return;
+    const std::size_t half = points_.size() / 2;  // the last one stays
+    for (std::size_t i = 1; i < half; ++i) points_[i] = std::move(points_[2 * i]);
+    points_[half] = std::move(points_.back());
+    points_.resize(half + 1);
+    stride_ *= 2;
+  }
+
+  const std::vector<std::string>& all() const { return points_; }
+
+ private:
+  static constexpr std::size_t kMost = 4000;
+  std::vector<std::string> points_;
+  std::uint64_t stride_ = 1, seen_ = 0, last_step_ = 0;
+};
+
+}  // namespace graphrun::cli
