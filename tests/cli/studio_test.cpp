@@ -78,6 +78,28 @@ TEST_F(StudioRoutes, TrainsAsThePrintedCommandDoes) {
   EXPECT_NE(rows.find(R"("rows":2)"), std::string::npos) << rows;
 }
 
+// Predictions are those of the model that was trained, views those of the text, with its weights where they fit.
+TEST_F(StudioRoutes, AnEditedModelIsLookedIntoWithItsInitialWeights) {
+  start();
+  ASSERT_EQ(post("/api/train", {{"text", kXor}}).first, 200);
+  heard(R"("state":"done")");
+  const auto trained = [&](const std::string& view) {
+    const auto [status, answer] = asked("GET", view);
+    EXPECT_EQ(status, 200) << answer;
+    return answer.find(R"("trained":true)") != std::string::npos;
+  };
+  EXPECT_TRUE(trained("/api/values"));
+  const std::string before = post("/api/predict", {{"rows", "x0,x1\n0,1\n"}}).second;
+  std::string wider = kXor;
+  wider.replace(wider.find("\"units\": 4"), 10, "\"units\": 5");
+  ASSERT_EQ(post("/api/check", {{"text", wider}}).first, 200);
+  EXPECT_FALSE(trained("/api/values"));
+  EXPECT_FALSE(trained("/api/costs"));
+  EXPECT_EQ(post("/api/predict", {{"rows", "x0,x1\n0,1\n"}}).second, before);
+  ASSERT_EQ(post("/api/check", {{"text", kXor}}).first, 200);
+  EXPECT_TRUE(trained("/api/costs"));
+}
+
 TEST_F(StudioRoutes, PausesStepsAndEnds) {
   start();
   ASSERT_EQ(post("/api/train", {{"text", endless()}}).first, 200);

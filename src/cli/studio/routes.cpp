@@ -198,6 +198,7 @@ Answer post_init(Studio& studio, const Request& request, Ticket ticket) {
 Answer post_train(Studio& studio, const Request& request, Ticket) {
   studio.model.set(Body(request.body).text("text"));
   Arguments arguments = studio.model.arguments("train", true);
+  studio.trained_text = studio.model.text();
   arguments.run_dir = studio.model.run_dir();
   arguments.command = {"graphrun", "train", arguments.model, "--run-dir", arguments.run_dir};
   if (arguments.session.executor != "cpu") arguments.command.push_back("--executor=" + arguments.session.executor);
@@ -258,6 +259,7 @@ Answer post_predict(Studio& studio, const Request& request, Ticket ticket) {
   const Body body(request.body);
   const std::string rows = studio.scratch.file("rows.csv");
   Arguments arguments = studio.model.arguments("predict", true);
+  arguments.load.text = std::make_shared<std::optional<std::string>>(studio.trained_text);  // whatever is edited since
   arguments.word = rows;
   arguments.output = studio.scratch.file("predictions.json");
   arguments.json = true;
@@ -304,21 +306,37 @@ Answer get_plan_svg(Studio& studio, const Request&, Ticket ticket) {
   return later(studio, ticket, [](StudioViews& views) { return svg_response(views.plan_svg); });
 }
 
+// Weights of a training of another model than the text is now say nothing of it: then f sees the initial ones, and its
+// answer says so.
+template <class F>
+Response with_fitting(Arguments arguments, const std::string& weights, F f) {
+  arguments.load.weights = weights;
+  try {
+    return f(arguments);
+  } catch (const Error& error) {
+    constexpr std::string_view kOfAnother[] = {"weights.missing", "weights.shape", "weights.unknown", "weights.dtype",
+                                               "weights.fitted"};
+    const std::string& code = error.diagnostics().front().code;
+    if (std::find(std::begin(kOfAnother), std::end(kOfAnother), code) == std::end(kOfAnother)) throw;
+  }
+  arguments.load.weights.clear();
+  return f(arguments);
+}
+
 Answer get_values(Studio& studio, const Request& request, Ticket ticket) {
   Arguments arguments = studio.model.arguments("show", true);
   take_executor(arguments, request.argument("executor"));
-  return with_weights(studio, ticket, false, [arguments](StudioViews& views, const std::string& weights) mutable {
-    arguments.load.weights = weights;
-    return json_response(views.values(arguments));
+  return with_weights(studio, ticket, false, [arguments](StudioViews& views, const std::string& weights) {
+    return with_fitting(arguments, weights, [&](const Arguments& given) { return json_response(views.values(given)); });
   });
 }
 
 Answer get_costs(Studio& studio, const Request& request, Ticket ticket) {
   Arguments arguments = studio.model.arguments("show", true);
   take_executor(arguments, request.argument("executor"));
-  return with_weights(studio, ticket, false, [arguments](StudioViews&, const std::string& weights) mutable {
-    arguments.load.weights = weights;
-    return json_response(StudioViews::costs(arguments));
+  return with_weights(studio, ticket, false, [arguments](StudioViews&, const std::string& weights) {
+    return with_fitting(arguments, weights,
+                        [](const Arguments& given) { return json_response(StudioViews::costs(given)); });
   });
 }
 

@@ -26,6 +26,7 @@ class Studio {
   std::optional<studio::Response> answer(const studio::Request& request, studio::Ticket ticket);
 
   StudioModel model;
+  std::string trained_text;  // of the latest training
   ScratchFolder scratch;
   studio::Server server;
   std::unique_ptr<StudioViews> views;

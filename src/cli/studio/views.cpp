@@ -184,7 +184,7 @@ std::string StudioViews::costs(const Arguments& arguments) {
   const Program program = plan_program(load_model(arguments.model, arguments.load), arguments.session);
   JsonWriter json;
   json.begin_object().member("executor", arguments.session.executor).member("split", own.split());
-  json.member("rows", own.rows()).key("nodes").begin_array();
+  json.member("rows", own.rows()).member("trained", !arguments.load.weights.empty()).key("nodes").begin_array();
   for (std::size_t i = 0; i < times.size(); ++i) {
     const Inspection::Entry& entry = own.entries()[i];
     if (is_gradient_of_input(own.entries(), entry)) continue;  // which no training computes

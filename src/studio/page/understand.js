@@ -2,6 +2,7 @@
 import {$, ask, bytes, colour, counted, element, guarded, onNight, post, prepared, short, style, table, tell} from "./common.js";
 import {on, state} from "./state.js";
 
+const weightsText = ({trained}) => trained ? "present weights" : state.training.run || state.points.length ? "initial weights: those that were trained are of another model" : "initial weights";
 const isSeen = () => !$("understand").hidden;
 let version = 0, values = null, plan = null, costs = null, chosen = "", plannedText = "";
 
@@ -59,7 +60,7 @@ const measure = guarded(async () => {
         return {...node, back, share: (node.seconds + back) / total};
       },
     };
-    $("measured").textContent = `${answer.executor}: the first ${answer.rows} rows of ${answer.split}, each step run by itself; error beside ref`;
+    $("measured").textContent = `${answer.executor}: the first ${answer.rows} rows of ${answer.split}, ${weightsText(answer)}, each step run by itself; error beside ref`;
   } catch (error) {
     $("measured").textContent = "";
     throw error;
@@ -104,7 +105,7 @@ function statistics(arrays) {
 function showArrays(names, title) {
   const arrays = names ? names.map((name) => values.arrays.find((one) => one.name === name)).filter(Boolean) : values.arrays;
   $("value").replaceChildren(
-    element("p", {class: "quiet"}, `${title ? title + ", " : ""}the first ${values.rows} rows of ${values.split}, ${values.trained ? "present" : "initial"} weights`),
+    element("p", {class: "quiet"}, `${title ? title + ", " : ""}the first ${values.rows} rows of ${values.split}, ${weightsText(values)}`),
     element("div", {class: "wide"}, statistics(arrays)), element("div", {id: "value-pictures", class: "pictures"}));
   if (arrays.length) showPictures(arrays[0].name);
 }
