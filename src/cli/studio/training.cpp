@@ -411,15 +411,10 @@ struct StudioTraining::Impl {
     std::optional<History> history;
     keep([&] {
       own.begin(*session);
-      history.emplace(outputs, *session, arguments.hash_weights, std::nullopt, diagnostics);
+      history.emplace(outputs, *session, arguments.hash_weights, std::nullopt, false, diagnostics);
     });
     folder = &own;
-<<<<<<< HEAD
-    tell_facts(unkept, arguments, unkept ? "" : std::filesystem::path(arguments.save_weights).parent_path().string());
-    History history(outputs, *session, arguments.hash_weights, std::nullopt, false, diagnostics);
-=======
     tell_facts();
->>>>>>> page
     options = {};
     options.keep_losses = false;
     options.hash_weights = arguments.hash_weights;
