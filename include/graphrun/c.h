@@ -13,8 +13,10 @@
 #ifndef GRAPHRUN_C_H
 #define GRAPHRUN_C_H
 
+/* NOLINTBEGIN(modernize-deprecated-headers): it is C */
 #include <stddef.h>
 #include <stdint.h>
+/* NOLINTEND(modernize-deprecated-headers) */
 
 #if defined(__GNUC__)
 #define GR_API __attribute__((visibility("default")))

@@ -78,7 +78,7 @@ ChangedNumber change_number(Session& session, std::uint64_t step, std::string_vi
   const auto rounded = static_cast<float>(value);
   if (!std::isfinite(rounded) || rounded < 0)
     throw Error(ErrorKind::input, "train.number", fmt::format("{} is {}: it takes numbers from 0 on", name, value));
-  const ChangedNumber change{step, std::string(name), value_of(session, name), value};
+  ChangedNumber change{step, std::string(name), value_of(session, name), value};
   session.write(state_of_number(session, name), std::as_bytes(std::span(&rounded, 1)));
   return change;
 }
