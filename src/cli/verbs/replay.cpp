@@ -206,8 +206,9 @@ const Verb replay_verb = {
     R"(Trains once more what a run stored by `train --run-dir` trained: with the model that it kept, its own command line
 and data, from the beginning. After each report of its log, loss and hash of the weights are compared, and the hash at
 the end. Numbers that were changed in the studio while it trained are changed after the same steps. The exit code is 3
-where they part, and the message says after which step. A run that was interrupted is repeated up to the same step, one
-that has left no result up to its last report. Nothing is written. With --json, stdout is one object with the keys run, reports, same, difference, weights_hash.)",
+where they part, and the message says after which step. A run that was interrupted is repeated up to the same step,
+one that has left no result up to its last report. Nothing is written. With --json, stdout is one object with the keys
+run, reports, same, difference, weights_hash.)",
     R"(graphrun train model.json --run-dir runs
 graphrun replay runs/0001)",
     run_replay};

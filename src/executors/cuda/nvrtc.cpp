@@ -153,14 +153,17 @@ std::uint32_t spilled(const CompiledCode& code) {
   return bytes;
 }
 
+constexpr std::size_t kLongText = 20'000;  // characters: about 400 steps
+
 CompiledCode compile_as_wished(const std::string& source, const std::string& architecture,
                                const std::vector<std::string>& options) {
   const std::string wish = wished_option(source);
   if (wish.empty()) return compile(source, architecture, options).code;
-  // Side by side where cores are to spare: the second one is seldom needed.
-  std::future<CompiledCode> without =
-      std::async(std::thread::hardware_concurrency() > 4 ? std::launch::async : std::launch::deferred,
-                 [&] { return compile(source, architecture, options).code; });
+  // The second one is seldom needed: side by side only where cores are to spare and the text is one of those, long
+  // ones, that may spill. Others would only wait for it.
+  const bool side_by_side = source.size() > kLongText && std::thread::hardware_concurrency() > 4;
+  std::future<CompiledCode> without = std::async(side_by_side ? std::launch::async : std::launch::deferred,
+                                                 [&] { return compile(source, architecture, options).code; });
   std::vector<std::string> more = options;
   more.push_back(wish);
   CompiledCode code = compile(source, architecture, more).code;
