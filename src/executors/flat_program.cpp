@@ -1,5 +1,7 @@
 #include "executors/flat_program.h"
 
+#include <cmath>
+#include <cstdint>
 #include <type_traits>
 
 #include "graphrun/error.h"
@@ -31,8 +33,11 @@ std::vector<gr_attribute> flat_attributes(const Params& params) {
   const auto add = [&attributes](std::string_view name, const auto& value) {
     gr_attribute& attribute = attributes.emplace_back();
     attribute.name = name.data();
-    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
-      attribute.integer = static_cast<std::int64_t>(value);
+    using T = std::decay_t<decltype(value)>;
+    if constexpr (std::is_arithmetic_v<T>) {
+      // 1e30 is no integer: the conversion would be undefined.
+      if (!std::is_floating_point_v<T> || std::abs(static_cast<double>(value)) < 0x1p63)
+        attribute.integer = static_cast<std::int64_t>(value);
       attribute.number = static_cast<double>(value);
     } else {
       attribute.list = value.data();

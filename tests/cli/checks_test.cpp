@@ -81,8 +81,10 @@ TEST_F(Checks, OneByteIsCaughtWithStepCallAndSite) {
   for (const char* what : {"allocate", "allocate_in_thread"}) {
     const Outcome outcome = oddly(what + std::string("=7"), {model_, "--assert-no-alloc"});
     EXPECT_EQ(outcome.code, 3) << outcome.err;
-    for (const char* part : {"malloc of 1 byte in step 7", "libodd_executor.so+0x"})
-      EXPECT_TRUE(has(outcome.err, part)) << part << " is not in:\n" << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "malloc of 1 byte in step 7")) << outcome.err;
+#if !defined(GRAPHRUN_SANITIZED) || !defined(__clang__)  // whose run-time, a part of the program, is who calls malloc
+    EXPECT_TRUE(has(outcome.err, "libodd_executor.so+0x")) << outcome.err;
+#endif
 #ifndef GRAPHRUN_SANITIZED  // they allocate for a new thread
     EXPECT_TRUE(has(outcome.err, "1 allocation after the first step")) << outcome.err;
 #endif

@@ -194,7 +194,8 @@ TEST_F(StudioRoutes, AThousandRunsAreQuick) {
       << R"({"model":"xor","train":{"loss":0.125},"interrupted":true,"weights_hash":"feedfacefeedface"})";
   fs::remove_all(runs / "1000");
   fs::copy(runs / "0001", runs / "9999");
-  answer = asked("GET", "/api/runs").second;
+  do answer = asked("GET", "/api/runs").second;
+  while (answer.find(R"("unread":0,)") == std::string::npos && ++pieces < 1000);
   EXPECT_NE(answer.find("feedfacefeedface"), std::string::npos);
   EXPECT_EQ(answer.find("00000000000003e8"), std::string::npos);
   EXPECT_NE(answer.find(R"("run":"9999")"), std::string::npos);
