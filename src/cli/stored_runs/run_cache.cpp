@@ -53,10 +53,8 @@ bool RunCache::refresh(const std::string& folder, double seconds) {
   for (std::string& name : names) {
     const auto old = before.find(name);
     if (has_read && Profiler::now() > until) {  // the rest as it was
-      if (old == before.end())
-        ++unread_;
-      else
-        known_.insert(before.extract(old));
+      ++unread_;
+      if (old != before.end()) known_.insert(before.extract(old));
       continue;
     }
     std::string stamp = stamp_of(folder + "/" + name);

@@ -18,7 +18,7 @@ class RunCache {
  public:
   // Whether anything is new. At least one run that is not known is read.
   bool refresh(const std::string& folder, double seconds = std::numeric_limits<double>::infinity());
-  std::size_t unread() const { return unread_; }  // runs that there was no time for
+  std::size_t unread() const { return unread_; }  // there was no time for these, or to see whether they changed
   std::vector<RunRecord> runs() const;            // by name
 
  private:
