@@ -8,6 +8,7 @@
 #include "compiler/step_order.h"
 #include "graph/builder.h"
 #include "graph/verifier.h"
+#include "graphrun/op.h"
 
 namespace graphrun::plan {
 namespace {

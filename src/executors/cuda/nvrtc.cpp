@@ -222,9 +222,8 @@ const CompiledCode& compiled_code(const KernelSource& source, const std::string&
 
 namespace {
 
-std::string architecture_of_device() {
-  int device = 0, major = 0, minor = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
+std::string architecture_of_device(int device) {
+  int major = 0, minor = 0;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
   return architecture_of(major, minor);
@@ -232,8 +231,8 @@ std::string architecture_of_device() {
 
 }  // namespace
 
-std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources) {
-  const std::string architecture = architecture_of_device();
+std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources, int device) {
+  const std::string architecture = architecture_of_device(device);
   std::vector<std::future<bool>> each;
   for (const KernelSource& source : sources) {
     each.push_back(std::async(std::launch::async, [&source, &architecture] {
@@ -248,7 +247,9 @@ std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources) {
 }
 
 CompiledKernels::CompiledKernels(const KernelSource& source) {
-  code_ = &compiled_code(source, architecture_of_device(), &compiled_);
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  code_ = &compiled_code(source, architecture_of_device(device), &compiled_);
   check(cudaLibraryLoadData(&library_, code_->image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
         "cudaLibraryLoadData");
 }

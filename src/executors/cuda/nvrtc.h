@@ -49,9 +49,9 @@ ObtainedCode obtain_code(const KernelSource& source, const std::string& architec
 const CompiledCode& compiled_code(const KernelSource& source, const std::string& architecture,
                                   bool* compiled = nullptr);
 
-// For the current device, before CompiledKernels asks for them: those that are not there yet side by side, a thread for
-// each. Whether each was compiled now. Throws what one of them threw.
-std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources);
+// Before CompiledKernels asks for them: those that are not there yet side by side, a thread for each. The device needs
+// no context. Whether each was compiled now. Throws what one of them threw.
+std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources, int device);
 
 class CompiledKernels {
  public:

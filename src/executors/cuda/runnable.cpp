@@ -67,6 +67,8 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     const double before = std::exchange(last, Profiler::now());
     load_times_.emplace_back(part, static_cast<std::uint64_t>((last - before) * 1e9));
   };
+  std::future<StepCode> steps;
+  if (has_step_kernels(program_)) steps = compile_steps(program_, device_);
   open_device(device_);
   took("context_and_modules_ns");
   api_.doing("load");
@@ -79,7 +81,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   pinned_ = {polled_.bytes > 0 ? static_cast<std::byte*>(api_.allocate_pinned(polled_.bytes)) : nullptr,
              FreePinned{&api_}};
   took("allocation_ns");
-  const std::string source = bind_phases();
+  const std::string source = bind_phases(std::move(steps));
   program_.initial.clear();  // bound: what kernels need of it is in them
   choose_algorithms();
   arena_->clear_states(stream_.get());
@@ -152,9 +154,9 @@ CudaRunnable::BoundRegion CudaRunnable::bind(const Phase& phase, const Region& r
   return bound;
 }
 
-std::string CudaRunnable::bind_phases() {
+std::string CudaRunnable::bind_phases(std::future<StepCode> steps) {
   std::string source;
-  if (has_step_kernels(program_)) step_kernels_ = std::make_unique<StepKernels>(api_, program_, stream_.get());
+  if (steps.valid()) step_kernels_ = std::make_unique<StepKernels>(api_, steps.get(), stream_.get());
   for (const Phase& phase : program_.phases) {
     BoundPhase bound;
     bound.label = fmt::format("phase '{}'", phase.name);
@@ -171,9 +173,9 @@ std::string CudaRunnable::bind_phases() {
         const Region& of = *region++;
         if (std::holds_alternative<StepTiling>(of.tiling)) {
           access.add(program_, of);
-          BoundSteps steps = step_kernels_->bind(program_, phase, of, *arena_);
-          api_.count_generated_kernel(steps.compiled);
-          bound.launches.push_back({step, last, std::move(steps)});
+          BoundSteps bound_steps = step_kernels_->bind(program_, phase, of, *arena_);
+          api_.count_generated_kernel(bound_steps.compiled);
+          bound.launches.push_back({step, last, std::move(bound_steps)});
         } else
           bound.launches.push_back({step, last, bind(phase, of, source)});
       }

@@ -84,7 +84,7 @@ class CudaRunnable final : public Runnable {
 
   BoundStep bind(const Phase& phase, std::size_t index);
   BoundRegion bind(const Phase& phase, const Region& region, std::string& source);
-  std::string bind_phases();  // the source of kernels to be generated
+  std::string bind_phases(std::future<StepCode> steps);  // the source of kernels to be generated
   void compile_kernels(const std::string& source);
   void choose_algorithms();
   void enqueue(const BoundStep& step, bool capturing);

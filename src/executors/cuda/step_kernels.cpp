@@ -54,13 +54,22 @@ bool has_step_kernels(const Program& program) {
   });
 }
 
-StepKernels::StepKernels(Api& api, const Program& program, cudaStream_t stream) : api_(api), stream_(stream) {
-  const std::vector<StepSource> sources = step_sources(program);
-  std::vector<KernelSource> texts;
-  for (const StepSource& source : sources) texts.push_back({source.text, source.pieces, source.threads});
-  const std::vector<bool> compiled = compile_ahead(texts);
-  for (std::size_t i = 0; i < sources.size(); ++i)
-    kernels_[sources[i].kernel] = {std::make_unique<CompiledKernels>(texts[i]), compiled[i]};
+std::future<StepCode> compile_steps(const Program& program, int device) {
+  return std::async(std::launch::async, [&program, device] {
+    const std::vector<StepSource> sources = step_sources(program);
+    std::vector<KernelSource> texts;
+    for (const StepSource& source : sources) texts.emplace_back(source.text, source.pieces, source.threads);
+    const std::vector<bool> compiled = compile_ahead(texts, device);
+    StepCode code;
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      code.kernels.push_back({sources[i].kernel, std::move(texts[i]), compiled[i]});
+    return code;
+  });
+}
+
+StepKernels::StepKernels(Api& api, const StepCode& code, cudaStream_t stream) : api_(api), stream_(stream) {
+  for (const StepCode::Kernel& kernel : code.kernels)
+    kernels_[kernel.name] = {std::make_unique<CompiledKernels>(kernel.source), kernel.compiled};
   fault_ = kernels_.begin()->second.code->find_variable("graphrun_fault");  // one for all
   seen_ = static_cast<std::uint32_t*>(api_.allocate_pinned(sizeof(*seen_)));
   *seen_ = 0;

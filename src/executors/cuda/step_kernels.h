@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,9 +33,22 @@ struct BoundSteps {
   std::vector<std::byte> arguments;  // StepArguments of kernels/cuda/tile/step.h; the last word is how often
 };
 
+// Their code; `compiled` as of BoundSteps.
+struct StepCode {
+  struct Kernel {
+    std::string name;
+    KernelSource source;
+    bool compiled = false;
+  };
+  std::vector<Kernel> kernels;
+};
+// Begins to compile for a device, which needs no context yet: making one takes about as long. The Program must live
+// until the code is there. What could not be compiled is thrown by get().
+std::future<StepCode> compile_steps(const Program& program, int device);
+
 class StepKernels {
  public:
-  StepKernels(Api& api, const Program& program, cudaStream_t stream);
+  StepKernels(Api& api, const StepCode& code, cudaStream_t stream);
   ~StepKernels();
   StepKernels(const StepKernels&) = delete;
   StepKernels& operator=(const StepKernels&) = delete;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "executors/cuda_planner/block_kernel.h"
 #include "executors/cuda_planner/once_text.h"
@@ -43,6 +45,7 @@ class Writer {
     find_count();
     std::string steps;
     for (std::size_t s = 0; s < region_.stages.size(); ++s) steps += stage(s);
+    run_deferred();
     once_.run(region_.stages.back().last, region_.last);
     steps += once_.end_of_step();
     write(steps);
@@ -64,9 +67,44 @@ class Writer {
 
   // ---- stages
 
+  // Which of the steps that run once come before the rows: those that the rows need. The results of the others would
+  // take registers from the rows.
+  std::vector<bool> before_rows(const Stage& stage) const {
+    std::set<BufferId> read, written;  // by rows, and by steps before them
+    const auto reads = [&](const Step& step) {
+      for (const BufferId input : step.inputs) read.insert(storage_root(program_, input));
+      if (step.row_count != kNoBuffer) read.insert(storage_root(program_, step.row_count));
+    };
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+      reads(phase_.steps[i]);
+      written.insert(storage_root(program_, phase_.steps[i].output));
+    }
+    std::vector<bool> now(stage.rows - stage.first, stage.rows == stage.last);
+    for (std::uint32_t i = stage.rows; i-- > stage.first;) {
+      const Step& step = phase_.steps[i];
+      const auto is_written = [&](BufferId id) { return written.contains(storage_root(program_, id)); };
+      const bool is_read = read.contains(storage_root(program_, step.output));
+      if (!is_read && !is_written(step.output) && std::ranges::none_of(step.inputs, is_written)) continue;
+      now[i - stage.first] = true;
+      reads(step);
+      written.insert(storage_root(program_, step.output));
+    }
+    return now;
+  }
+  void run_deferred() {
+    for (const std::uint32_t i : std::exchange(deferred_, {})) once_.run(i, i + 1);
+  }
+
   std::string stage(std::size_t s) {
     const Stage& stage = region_.stages[s];
-    once_.run(stage.first, stage.rows);
+    run_deferred();
+    const std::vector<bool> now = before_rows(stage);
+    for (std::uint32_t i = stage.first; i < stage.rows; ++i) {
+      if (now[i - stage.first])
+        once_.run(i, i + 1);
+      else
+        deferred_.push_back(i);
+    }
     std::string text = once_.before_rows();
     if (stage.rows == stage.last) return text;
     const StageCall call{program_,
@@ -260,6 +298,7 @@ class Writer {
   std::map<BufferId, std::size_t> pointers_;
   std::vector<Reduction> reductions_;
   BufferId count_ = kNoBuffer;
+  std::vector<std::uint32_t> deferred_;             // steps that the rows before them need not wait for
   std::string types_, shared_, kept_, kept_loads_;  // of the stages
 };
 

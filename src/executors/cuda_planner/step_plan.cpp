@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/tile_costs.h"
@@ -122,7 +123,7 @@ std::vector<StepCost> step_costs(const RegionSignature& region, const Target& ta
   }
   for (const StepCost& cost : block_costs(region, target).costs) costs.push_back(cost);
   for (const StepCost& cost : split_costs(region, target).costs) costs.push_back(cost);
-  std::ranges::stable_sort(costs, {}, &StepCost::cycles);
+  std::ranges::stable_sort(costs, {}, [](const StepCost& cost) { return std::pair(cost.is_long, cost.cycles); });
   return costs;
 }
 

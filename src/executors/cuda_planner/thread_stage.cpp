@@ -6,6 +6,8 @@
 #include <set>
 #include <span>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "executors/cuda_planner/pair_text.h"
 #include "executors/cuda_planner/row_stage.h"
@@ -30,36 +32,38 @@ class ThreadStage {
     rows_ = std::uint64_t{call_.tiling.block_rows()} * call_.tiling.blocks();
     turns_ = row_turns(call_.tiling, call_.phase.capacity, products(), same_numbers());
     find_halves();
-    const std::vector<SumGroup> groups = sum_groups();
+    groups_ = sum_groups();
+    const std::int64_t sums = std::ranges::max(groups_, {}, &SumGroup::sums).sums;  // of a thread
     std::string& text = out_.text;
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      const SumGroup& group = groups[g];
-      if (groups.size() > 1) text += fmt::format("    if (group == {}) {{\n", g);
-      if (group.sums > 0) text += fmt::format("    float sums[{}];\n", group.sums);
+    if (sums > 0) text += fmt::format("    float sums[{}];\n", sums);
+    if (sums > 0 && groups_.size() > 1) text += fmt::format("    start<0, {}>(sums, 0.0f);\n", sums);
+    for (const SumGroup& group : groups_) {
       for (const RowStage::Value& value : group.values) {
-        if (value.numbers > 0)
-          text += fmt::format("    start<{}, {}>(sums, {});\n", value.at, value.numbers,
+        if (value.numbers > 0 && (groups_.size() == 1 || value.combine->op != CombineOp::sum))
+          text += fmt::format("    {}start<{}, {}>(sums, {});\n", if_group(group), value.at, value.numbers,
                               kStarts[static_cast<std::size_t>(value.combine->op)]);
         out_.values.push_back({value.combine, group.first + value.at, value.numbers, value.place});
       }
-      text +=
-          "    const auto row = [&](int turn, u32 r, bool live) GRAPHRUN_TILE_INLINE {\n      (void)turn, (void)r, "
-          "(void)live;\n";
-      if (weights() + group.sums > kMostHeld) text += "      forget();\n";
-      text += rows(group, g == 0);
-      text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n", call_.phase.capacity,
-                          rows_, turns_.straight ? turns_.count : 1, call_.count != kNoBuffer,
-                          call_.tiling.threads <= 128, count_text(call_));
-      if (is_pair() && group.sums > 0) {
-        out_.second = (group.sums + 3) / 4 * 4;
-        text += fmt::format("    by_pair::combine_lanes<Combine{}, {}>(sums, {}.row());\n", call_.number, out_.second,
-                            call_.reduce());
-      } else if (group.sums > 0) {
-        text += fmt::format("    {}.add<{}>(sums);\n", call_.reduce(), group.first);
-      }
-      if (groups.size() > 1) text += "    }\n";
     }
-    out_.sums = out_.second + groups.back().first + groups.back().sums;
+    text +=
+        "    const auto row = [&](int turn, u32 r, bool live) GRAPHRUN_TILE_INLINE {\n      (void)turn, (void)r, "
+        "(void)live;\n";
+    if (weights() + sums > kMostHeld) text += "      forget();\n";
+    text += rows();
+    text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n", call_.phase.capacity,
+                        rows_, turns_.straight ? turns_.count : 1, call_.count != kNoBuffer,
+                        call_.tiling.threads <= 128, count_text(call_));
+    if (is_pair() && sums > 0) {
+      out_.second = (sums + 3) / 4 * 4;
+      text += fmt::format("    by_pair::combine_lanes<Combine{}, {}>(sums, {}.row());\n", call_.number, out_.second,
+                          call_.reduce());
+    } else if (sums > 0 && groups_.size() == 1) {
+      text += fmt::format("    {}.add(sums);\n", call_.reduce());
+    } else if (sums > 0) {
+      text += fmt::format("    {}.add(sums, {}, {});\n", call_.reduce(), of_each(&SumGroup::first),
+                          of_each(&SumGroup::sums));
+    }
+    out_.sums = out_.second + groups_.back().first + groups_.back().sums;
     return std::move(out_);
   }
 
@@ -123,6 +127,16 @@ class ThreadStage {
     std::int64_t first = 0, sums = 0;
     std::vector<RowStage::Value> values;
   };
+  // What is done by one group of several.
+  std::string if_group(const SumGroup& group) const {
+    return groups_.size() > 1 ? fmt::format("if (group == {}) ", &group - groups_.data()) : std::string();
+  }
+  std::string of_each(std::int64_t SumGroup::*number) const {
+    std::string choice;
+    for (std::size_t g = 0; g + 1 < groups_.size(); ++g)
+      choice += fmt::format("group == {} ? {} : ", g, groups_[g].*number);
+    return choice + fmt::format("{}", groups_.back().*number);
+  }
   // The largest first, each to the group that has least.
   std::vector<SumGroup> sum_groups() const {
     std::vector<SumGroup> groups(call_.tiling.groups);
@@ -140,6 +154,14 @@ class ThreadStage {
     return groups;
   }
 
+  // The group that sums a value up, and where among its numbers.
+  std::pair<const SumGroup*, std::int64_t> place_of(BufferId id) const {
+    for (const SumGroup& group : groups_)
+      for (const RowStage::Value& value : group.values)
+        if (value.combine->value == id) return {&group, value.at};
+    throw std::logic_error("a sum over rows that its stage does not combine");
+  }
+
   // Of data that are the same each time the region runs.
   std::int64_t same_numbers() const {
     std::int64_t numbers = 0;
@@ -151,8 +173,9 @@ class ThreadStage {
     return numbers;
   }
 
-  // Of a group of warps: the first one stores rows.
-  std::string rows(const SumGroup& group, bool stores) {
+  // All groups of warps compute all values of their rows, with the same instructions: each sums up its own, and the
+  // first one stores rows.
+  std::string rows() {
     std::string text;
     std::map<BufferId, std::string> values;  // by the root of the tile's storage
     std::set<std::string> there;             // of pairs: values that are halved or made whole
@@ -161,11 +184,9 @@ class ThreadStage {
       values[storage_root(call_.program, out)] = name;
       if (same && turns_.kept) {
         const TensorType& type = buffer(out).type;
-        if (kept_.insert(out).second) {
-          out_.kept += fmt::format("  Row<{}, {}> {}_kept[{}];\n", type_name(type.dtype), feature_count(type), name,
-                                   turns_.count);
-          out_.kept_loads += fmt::format("      {}_kept[turn] = {};\n", name, from);
-        }
+        out_.kept +=
+            fmt::format("  Row<{}, {}> {}_kept[{}];\n", type_name(type.dtype), feature_count(type), name, turns_.count);
+        out_.kept_loads += fmt::format("      {}_kept[turn] = {};\n", name, from);
         text += fmt::format("      const auto {} = {}_kept[turn];  // {}\n", name, name, comment);
       } else {
         text += fmt::format("      const auto {} = {};  // {}\n", name, from, comment);
@@ -181,41 +202,55 @@ class ThreadStage {
       const TextCall call = row_call(call_, step, values);
       std::string reason;
       const bool reduces = !call_.is_tile(step.output);
+      const SumGroup* group = nullptr;
       std::int64_t at = 0;
       if (reduces) {
-        const auto mine =
-            std::ranges::find(group.values, step.output, [](const auto& value) { return value.combine->value; });
-        if (mine == group.values.end() || buffer(step.output).type.shape.elements() == 0) continue;
-        at = mine->at;
+        if (buffer(step.output).type.shape.elements() == 0) continue;
+        std::tie(group, at) = place_of(step.output);
       }
       const PairText pair(call, halves_of(step));
       if (is_pair()) text += pair.before(there);
       const std::string made = is_pair() ? pair.text(at, reason) : row_text(call, at, reason);
       if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
       if (reduces)
-        text += fmt::format("      {}  // {}\n", made, comment_of(step));
+        text += fmt::format("      {}{}  // {}\n", if_group(*group), made, comment_of(step));
       else
         load(step.output, made, comment_of(step), is_same(call_, step));
-    }
-    for (const TileMove& move : call_.stage.stores) {
-      if (!stores) break;
-      const std::int64_t n = feature_count(buffer(move.arena).type);
-      const BufferId root = storage_root(call_.program, move.tile);
-      std::string row = values.at(root);
-      if (halves_.contains(root) && there.insert(row + "_whole").second)
-        text += fmt::format("      const auto {0}_whole = whole({0});\n", row);
-      if (halves_.contains(root)) row += "_whole";
-      text += fmt::format("      if (live{}) store({} + u64(r) * {}, {});\n", is_pair() ? " && !is_second()" : "",
-                          call_.pointer(move.arena, ""), n, row);
+      text += stores(i, values, there);
     }
     return text;
+  }
+
+  // Of rows that are complete with step i, so that registers hold them no longer than they must.
+  std::string stores(std::uint32_t i, const std::map<BufferId, std::string>& values,
+                     std::set<std::string>& there) const {
+    std::string text;
+    for (const TileMove& move : call_.stage.stores) {
+      const BufferId root = storage_root(call_.program, move.tile);
+      if (last_maker(root) != i) continue;
+      const std::int64_t n = feature_count(buffer(move.arena).type);
+      std::string row = values.at(root);
+      if (halves_.contains(root)) {
+        if (there.insert(row + "_whole").second) text += fmt::format("      const auto {0}_whole = whole({0});\n", row);
+        row += "_whole";
+      }
+      text += fmt::format("      {}if (live{}) store({} + u64(r) * {}, {});\n", if_group(groups_.front()),
+                          is_pair() ? " && !is_second()" : "", call_.pointer(move.arena, ""), n, row);
+    }
+    return text;
+  }
+  std::uint32_t last_maker(BufferId root) const {
+    std::uint32_t last = call_.stage.last;
+    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
+      if (storage_root(call_.program, call_.phase.steps[i].output) == root) last = i;
+    return last;
   }
 
   const StageCall& call_;
   RowStage out_;
   std::uint64_t rows_ = 1;  // of all blocks at a time
   RowTurns turns_;
-  std::set<BufferId> kept_;    // by the groups of a stage: once
+  std::vector<SumGroup> groups_;
   std::set<BufferId> halves_;  // roots of tiles that the lanes of a pair share out
 };
 

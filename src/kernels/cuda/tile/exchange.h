@@ -300,12 +300,12 @@ class AllReduce {
   GRAPHRUN_TILE_FN AllReduce(Shared& shared, void* scratch, unsigned* fault)
       : shared_(shared), blocks_(shared, scratch, fault) {}
 
-  // This group's values, from number kFirst on, a multiple of 4: each thread's part, which is used up. Of threads
-  // without rows it holds what changes nothing.
-  template <int kFirst, int N>
-  GRAPHRUN_TILE_FN void add(float (&part)[N]) {
-    static_assert(kFirst % 4 == 0 && kFirst + N <= kValues);
-    combine_lanes<Combine>(part, shared_.rows[thread_index() / 32 % kWarps] + kFirst);
+  // This group's values, the numbers from `first` on, a multiple of 4, as many as `count`: each thread's part, which is
+  // used up. Of threads without rows it holds what changes nothing.
+  template <int N>
+  GRAPHRUN_TILE_FN void add(float (&part)[N], int first = 0, int count = N) {
+    static_assert(N <= kValues);
+    combine_lanes<Combine>(part, row(), first, count);
   }
   // Where this warp's values lie, for who combines its lanes by itself instead.
   GRAPHRUN_TILE_FN float* row() { return shared_.rows[thread_index() / 32 % kWarps]; }
@@ -316,7 +316,7 @@ class AllReduce {
     epoch_ = epoch;
   }
   GRAPHRUN_TILE_FN void run(float (&part)[kValues], unsigned epoch) {
-    add<0>(part);
+    add(part);
     run(epoch);
   }
   GRAPHRUN_TILE_FN float total(int v) const { return blocks_.template total<kWarps>(shared_.rows[0], v, epoch_); }

@@ -61,12 +61,11 @@ GRAPHRUN_TILE_FN void halve(float (&x)[kValues], int lane, int& first, int& coun
   if constexpr (kMask < 16) halve<Combine, kHalf, 2 * kMask>(x, lane, first, count);
 }
 
-// Of all lanes of a warp: the values combined over the lanes, into `row`. About one shuffle a value, and in the order
-// of a tree: lanes 0 and 1, 2 and 3, ..., then those, the part of the lane that keeps the value first. `part` is used
-// up.
+// Of all lanes of a warp: the values combined over the lanes, into `row` from number `first` on, `count` of them. About
+// one shuffle a value, and in the order of a tree: lanes 0 and 1, 2 and 3, ..., then those, the part of the lane that
+// keeps the value first. `part` is used up.
 template <class Combine, int kValues>
-GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row) {
-  int first = 0, count = kValues;
+GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row, int first = 0, int count = kValues) {
   halve<Combine, kValues, 1>(part, static_cast<int>(thread_index() % 32), first, count);
   GRAPHRUN_TILE_UNROLL
   for (int i = 0; i < (kValues + 31) / 32; ++i) {

@@ -89,24 +89,42 @@ GRAPHRUN_TILE_FN Half<float, K> once(const Half<float, K>& x) {
 using tile::matmul;
 using tile::matmul_transposed;
 
+// Weights of this lane's features of N, kStride numbers from one feature to the next: two addresses, from which all
+// others are a distance that the compiler knows. It took most of its time to find that out by itself.
+template <int N, int kStride>
+class Weights {
+ public:
+  GRAPHRUN_TILE_FN explicit Weights(const float* w)
+      : most_(w + (is_second() ? half_of(N) * kStride : 0)), last_(w + (is_second() ? N / 2 * kStride : 0)) {}
+  // Number `offset` of those of a feature.
+  GRAPHRUN_TILE_FN float at(int local, int offset) const {
+    return (local < N / 2 ? most_ : last_)[local * kStride + offset];
+  }
+
+ private:
+  const float *most_, *last_;  // last_: of the last feature of an odd number, which both lanes have
+};
+
 // x (1, K) times w (K, N).
 template <int Q, int K, int N>
 GRAPHRUN_TILE_FN auto matmul(const Half<float, K>& x, const float* w) {
   static_assert(Q == 1);
   const Half<float, K> mine = once(x);
+  const Weights<K, N> weights(w);
   return exchanged(map<N>([&](int n) {
     float sum = 0;
     GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < half_of(K); ++k) sum = scalar::fma(mine.v[k], w[At<K>{k} * N + n], sum);
+    for (int k = 0; k < half_of(K); ++k) sum = scalar::fma(mine.v[k], weights.at(k, n), sum);
     return sum;
   }));
 }
 template <int K, int N>
 GRAPHRUN_TILE_FN Half<float, N> matmul_halves(const Row<float, K>& x, const float* w) {
+  const Weights<N, 1> weights(w);
   return halves<N>([&](const At<N>& n) {
     float sum = 0;
     GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < K; ++k) sum = scalar::fma(x[k], w[k * N + n], sum);
+    for (int k = 0; k < K; ++k) sum = scalar::fma(x[k], weights.at(n.local, k * N), sum);
     return sum;
   });
 }
@@ -115,19 +133,21 @@ template <int Q, int K, int N>
 GRAPHRUN_TILE_FN auto matmul_transposed(const Half<float, K>& x, const float* w) {
   static_assert(Q == 1);
   const Half<float, K> mine = once(x);
+  const Weights<K, 1> weights(w);
   return exchanged(map<N>([&](int n) {
     float sum = 0;
     GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < half_of(K); ++k) sum = scalar::fma(mine.v[k], w[n * K + At<K>{k}], sum);
+    for (int k = 0; k < half_of(K); ++k) sum = scalar::fma(mine.v[k], weights.at(k, n * K), sum);
     return sum;
   }));
 }
 template <int K, int N>
 GRAPHRUN_TILE_FN Half<float, N> matmul_transposed_halves(const Row<float, K>& x, const float* w) {
+  const Weights<N, K> weights(w);
   return halves<N>([&](const At<N>& n) {
     float sum = 0;
     GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < K; ++k) sum = scalar::fma(x[k], w[n * K + k], sum);
+    for (int k = 0; k < K; ++k) sum = scalar::fma(x[k], weights.at(n.local, k), sum);
     return sum;
   });
 }
