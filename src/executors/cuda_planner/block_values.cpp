@@ -221,7 +221,7 @@ TextCall BlockValues::named(int k, BlockContext& context, bool by_feature) const
 }
 
 void BlockValues::fetch(TextOperand& operand, const TextCall& by, BlockContext& context) const {
-  if (!context.fetches_first || operand.number || !is_scalar(by.op)) return;
+  if (!context.fetches_first || operand.number || !(is_scalar(by.op) || by.op == Op::dropout)) return;
   operand.name = context.fetch(operand.type.dtype, element(operand, features_of(by.output)));
   operand.number = true;
 }
