@@ -1,6 +1,7 @@
 // The tilings that a plan compares: all are listed with their costs, and each can be chosen by its name.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -19,14 +20,14 @@ Model peaks() {
   return load_model(source_folder() + "/bench/models/peaks.json");
 }
 
-FusionSummary planned(const std::string& tiling) {
+FusionSummary planned(const std::string& tiling, const Model& model = peaks()) {
   EmulationOptions as_planned;
   as_planned.blocks.reset();
   SessionOptions options;
   options.custom_executor = std::make_shared<EmulatedExecutor>(as_planned);
   options.tiling = tiling;
   FusionSummary summary;
-  const Program program = plan_program(peaks(), options, &summary);
+  const Program program = plan_program(model, options, &summary);
   EXPECT_EQ(summary.regions.size(), program.phases.size());
   return summary;
 }
@@ -38,6 +39,27 @@ TEST(Tilings, AreListedByTheirCosts) {
     for (std::size_t i = 1; i < region.choices.size(); ++i)
       EXPECT_LE(region.choices[i - 1].second, region.choices[i].second) << region.phase;
   }
+}
+
+// 2,777 multiplications a row, as straight code.
+TEST(Tilings, OfLongCodeAreChosenLast) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "long.json").string();
+  std::ofstream(path) << R"json({"format": 1, "data": {"train": {"random": {"rows": 10, "seed": 1, "columns":
+    {"a": {"normal": 1, "shape": [43]}, "b": {"normal": 1, "shape": [1]}}}, "x": ["a"], "y": ["b"]}},
+    "inputs": {"x": ["batch", 43], "y": ["batch", 1]}, "graph": [
+    {"name": "h1", "op": "dense", "inputs": ["x"], "units": 59, "activation": "silu"},
+    {"name": "h2", "op": "dense", "inputs": ["h1"], "units": 4, "activation": "silu"},
+    {"name": "out", "op": "dense", "inputs": ["h2"], "units": 1}, "loss = mean(square(out - y))"],
+    "outputs": {"out": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.001}}, "epochs": 1}})json";
+  const FusionSummary summary = planned("", load_model(path));
+  const auto evaluated = std::ranges::find(summary.regions, "evaluate.train", &RegionSummary::phase);
+  ASSERT_NE(evaluated, summary.regions.end());
+  const auto& choices = evaluated->choices;
+  const auto pair = std::ranges::find_if(choices, [](const auto& choice) { return choice.first.starts_with("pair:"); });
+  ASSERT_NE(pair, choices.end());
+  EXPECT_EQ(evaluated->tiling_name.substr(0, 5), "warp:");
+  EXPECT_LT(pair->second, choices.front().second);
 }
 
 TEST(Tilings, AreChosenByName) {

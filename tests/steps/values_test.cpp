@@ -1,10 +1,14 @@
 // What random graphs keep away from: values that are not finite, counts of rows that are wrong.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "compiler/compile.h"
@@ -24,19 +28,19 @@ using List = std::vector<std::int64_t>;
 constexpr std::int64_t kRows = 70;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
 
-// x (rows, 2), with a count of rows of its own.
+// x (rows, features), with a count of rows of its own.
 struct Extremes {
   ir::Graph graph;
   NodeId x = ir::kNoNode, count = ir::kNoNode;
   std::vector<NodeId> results;
 
-  Extremes() {
+  explicit Extremes(std::int64_t features) {
     ir::Builder make(graph);
     graph.phases.push_back({"test", kRows, ir::kNoNode});
     make.enter(0);
     count = make.add("input", {}, {{"dtype", std::string("i32")}, {"shape", List{}}});
     graph.phases[0].row_count = count;
-    x = make.add("input", {}, {{"shape", List{kRows, 2}}, {"rows", std::int64_t{1}}});
+    x = make.add("input", {}, {{"shape", List{kRows, features}}, {"rows", std::int64_t{1}}});
     const NodeId twice = make.add("add", {x, x});
     for (const char* op : {"sum", "prod", "max", "min"}) {
       results.push_back(make.add(op, {x}, {{"axes", List{0}}}));
@@ -50,7 +54,8 @@ struct Extremes {
   }
 };
 
-std::vector<HostTensor> values(const Extremes& of, Executor& executor, const HostTensor& x, std::int32_t count) {
+std::vector<HostTensor> values(const Extremes& of, Executor& executor, const HostTensor& x, std::int32_t count,
+                               std::uint32_t* groups = nullptr) {
   const Target& target = find_target(executor.default_target());
   RegionOptions regions;
   regions.only_if_it_saves = false;
@@ -63,6 +68,8 @@ std::vector<HostTensor> values(const Extremes& of, Executor& executor, const Hos
   options.supports = [&](const StepSignature& step) { return executor.supports(step, target); };
   options.plan_region = regions.plan;
   const Compiled compiled = compile(found.graph, options);
+  for (const Region& region : compiled.program.phases[0].regions)
+    if (groups != nullptr) *groups = std::max(*groups, std::get<StepTiling>(region.tiling).groups);
   const auto runnable = executor.load(compiled.program);
   runnable->write(compiled.buffer(found.ids[of.x]), x.bytes());
   runnable->write(compiled.buffer(found.ids[of.count]), std::as_bytes(std::span(&count, 1)));
@@ -75,19 +82,24 @@ std::vector<HostTensor> values(const Extremes& of, Executor& executor, const Hos
   return all;
 }
 
-void expect_like_ref(const HostTensor& x, std::int32_t count, const Blocks& shape, const std::string& what) {
-  const Extremes of;
+// Tells in how many groups the warps were.
+std::uint32_t expect_like_ref(const HostTensor& x, std::int32_t count, const Blocks& shape, const std::string& what,
+                              std::optional<RowTile> tile = {}) {
+  std::uint32_t groups = 0;
+  const Extremes of(x.shape()[1]);
   EmulationOptions options;
   options.blocks = shape;
+  options.tile = tile;
   RefExecutor ref;
   EmulatedExecutor emulated(options);
-  const std::vector<HostTensor> want = values(of, ref, x, count), got = values(of, emulated, x, count);
+  const std::vector<HostTensor> want = values(of, ref, x, count), got = values(of, emulated, x, count, &groups);
   for (std::size_t i = 0; i < want.size(); ++i) {
     const std::vector<double> a = to_doubles(got[i]), b = to_doubles(want[i]);
     for (std::size_t e = 0; e < a.size(); ++e)
       EXPECT_LE(distance_of(a[e], b[e]), 1e-5 * std::max(1.0, std::fabs(b[e])))
           << what << ", " << of.graph[of.results[i]].name << " [" << e << "] is " << a[e] << ", not " << b[e];
   }
+  return groups;
 }
 
 TEST(StepKernelValues, ThatAreNotFiniteAreTheReferences) {
@@ -109,6 +121,15 @@ TEST(StepKernelValues, AreThoseOfTheRowsThatThereAre) {
     clear_rows(x, 1, std::min<std::int64_t>(std::max(count, 0), kRows));
     for (const Blocks& shape : {Blocks{32, 1, 1}, Blocks{32, 2, 2}})
       expect_like_ref(x, count, shape, std::to_string(count) + " rows");
+  }
+}
+
+// Sums, products, largest and smallest of 40 features: more than a thread has registers for, so groups of warps share
+// them out.
+TEST(StepKernelValues, OfGroupsOfWarpsAreCombinedEachInItsOwnWay) {
+  const HostTensor x = random_tensor(DType::f32, {kRows, 40}, 0.9, 1.1, "x");
+  for (const Blocks& shape : {Blocks{32, 1, 1}, Blocks{32, 2, 2}}) {
+    EXPECT_GT(expect_like_ref(x, kRows, shape, "in groups", RowTile::thread), 1u);
   }
 }
 
