@@ -1,6 +1,7 @@
 // The kernels of whole steps, compiled as a load would: of every model and of random graphs, with no register spilled
 // to memory, and no function so long that its compiler takes too long. Needs no device.
 #include <elf.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +59,9 @@ std::size_t most_instructions(const cuda::CompiledCode& code) {
 
 // Those that bring their data.
 std::vector<std::string> models() {
-  std::vector<std::string> paths{source_folder() + "/models/xor.json", source_folder() + "/models/digits.json"};
+  std::vector<std::string> paths;
+  for (const char* name : {"xor", "digits", "gan"})
+    paths.push_back(fmt::format("{}/models/{}.json", source_folder(), name));
   for (const auto& file : std::filesystem::directory_iterator(source_folder() + "/bench/models"))
     if (file.path().extension() == ".json") paths.push_back(file.path());
   return paths;
@@ -79,11 +82,11 @@ TEST(StepKernels, OfModelsCompileWithoutSpills) {
 }
 
 // The compiler takes about 0.2 ms for an instruction of a function, and functions of a kernel in pieces side by side:
-// as one mnist_mlp's has 8,200.
+// as one mnist_mlp's has 8,200, and gan's had 15,800 while each group of its warps had code of its own.
 TEST(StepKernels, OfModelsHaveNoLongFunctions) {
   ASSERT_GT(cuda::linker_version().major, 0) << "without libnvJitLink kernels are compiled as one text";
   for (const std::string& path : models()) {
-    const std::size_t limit = path.ends_with("mnist_mlp.json") ? 2200 : 6200;
+    const std::size_t limit = path.ends_with("mnist_mlp.json") ? 2200 : path.ends_with("gan.json") ? 7000 : 5800;
     for (const cuda::StepSource& source : sources_of(path, "h200")) {
       const std::size_t most = most_instructions(code_of(source, "sm_90a"));
       EXPECT_GT(most, 100) << path << " " << source.kernel;

@@ -10,7 +10,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -153,22 +152,18 @@ std::uint32_t spilled(const CompiledCode& code) {
   return bytes;
 }
 
-constexpr std::size_t kLongText = 20'000;  // characters: about 400 steps
+// What is spilled beyond these bytes is what rows need at a time, and is so without the option, too.
+constexpr std::uint32_t kFewBytes = 256;
 
 CompiledCode compile_as_wished(const std::string& source, const std::string& architecture,
                                const std::vector<std::string>& options) {
   const std::string wish = wished_option(source);
   if (wish.empty()) return compile(source, architecture, options).code;
-  // The second one is seldom needed: side by side only where cores are to spare and the text is one of those, long
-  // ones, that may spill. Others would only wait for it.
-  const bool side_by_side = source.size() > kLongText && std::thread::hardware_concurrency() > 4;
-  std::future<CompiledCode> without = std::async(side_by_side ? std::launch::async : std::launch::deferred,
-                                                 [&] { return compile(source, architecture, options).code; });
   std::vector<std::string> more = options;
   more.push_back(wish);
   CompiledCode code = compile(source, architecture, more).code;
-  if (spilled(code) == 0) return code;
-  CompiledCode other = without.get();
+  if (spilled(code) == 0 || spilled(code) > kFewBytes) return code;
+  CompiledCode other = compile(source, architecture, options).code;
   return spilled(other) < spilled(code) ? other : code;
 }
 
