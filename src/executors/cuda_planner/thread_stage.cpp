@@ -218,10 +218,11 @@ class ThreadStage {
         load(step.output, made, comment_of(step), is_same(call_, step));
       text += stores(i, values, there);
     }
-    return text;
+    return text + stores(call_.stage.last, values, there);
   }
 
-  // Of rows that are complete with step i, so that registers hold them no longer than they must.
+  // Of rows that are complete with step i, so that registers hold them no longer than they must; those that no step of
+  // the stage makes, after the last one.
   std::string stores(std::uint32_t i, const std::map<BufferId, std::string>& values,
                      std::set<std::string>& there) const {
     std::string text;
