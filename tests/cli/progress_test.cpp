@@ -6,6 +6,7 @@
 #include <csignal>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fixture.h"
@@ -70,7 +71,10 @@ TEST_F(Cli, ProgressWithMetricsFitsTheScreen) {
       EXPECT_LT(drawn.size(), columns + 0u) << drawn;
       if (has(drawn, "loss")) last = drawn;
       if (columns >= 80 && has(drawn, "ETA")) {
-        EXPECT_TRUE(has(drawn, "/s  ETA ") && has(drawn, "validation")) << drawn;
+        EXPECT_TRUE(has(drawn, "validation")) << drawn;
+        // The rate is the first to go: 80 columns have no room for it beside two losses like 1.344e-12.
+        const std::size_t length = drawn.find_last_not_of(" \n") + 1;
+        EXPECT_TRUE(has(drawn, "/s  ETA ") || length + std::string_view("  9.9M/s").size() >= columns) << drawn;
       }
       // Whole figures or none: each word of letters has its number.
       const std::size_t end = drawn.find_last_not_of(" \n");
