@@ -409,6 +409,7 @@ std::string block_fault(const BlockStep& step) {
   if (call.op == Op::matmul && call.output.rows > 0 &&
       feature_count(call.inputs[0].type) != call.inputs[0].type.shape[1])
     return no("it multiplies several rows of a sample");
+  if (call.op == Op::matmul && call.output.rows > 0 && call.inputs[1].number) return no("its weights are a number");
   if (call.op == Op::matmul && call.output.rows == 0 && call.inputs[0].type.rows != 1)
     return no("it sums products of several rows of a sample");
   if (call.output.shape.elements() == 0) return no("it has no elements");

@@ -350,9 +350,12 @@ void OnceText::loop(std::uint32_t index) {
 
 std::string OnceText::text_of(const Loop& loop) {
   std::string text;
-  const std::int64_t all =
-      loop.steps.empty() ? loop.elements : buffer(phase_.steps[loop.steps.front().first].output).type.shape.elements();
-  if (all > loop.elements) text += fmt::format("      if (rank * {} + i >= {}) return;\n", loop.elements, all);
+  const bool sliced =
+      std::ranges::any_of(loop.accesses, [&](const Access& access) { return places_.is_sliced(access.root); });
+  if (sliced) {  // the last blocks of a cluster may have a part of a slice, or none
+    const BufferId array = loop.steps.empty() ? loop.totals.begin()->first : phase_.steps[loop.steps[0].first].output;
+    text += fmt::format("      if (rank * {} + i >= {}) return;\n", loop.elements, buffer(array).type.shape.elements());
+  }
   std::map<std::pair<BufferId, std::int64_t>, std::string> held;  // in a register, by root and offset
   for (const auto& [of, total] : loop.totals) {
     text += fmt::format("      const float t{} = {};  // {}\n", of, total, buffer(of).name);
@@ -389,7 +392,7 @@ std::string OnceText::text_of(const Loop& loop) {
       passed += fmt::format("        {}[rank * {} + i] = {};\n", places_.passed(place.first), loop.elements, name);
   }
   if (!passed.empty()) text += fmt::format("      if (leaves) {{\n{}      }}\n", passed);
-  if (std::ranges::any_of(loop.accesses, [&](const Access& access) { return places_.is_sliced(access.root); }))
+  if (sliced)
     return fmt::format("    by_split::each_of_slice<{}, {}>([&](int i) {{\n{}    }});\n", loop.elements, threads_,
                        text);
   const std::uint32_t warps = threads_ / kWarp;

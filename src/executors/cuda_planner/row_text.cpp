@@ -87,7 +87,9 @@ class RowText {
     const auto& p = call_.params->as<MatmulParams>();
     if (b.has_rows() || !a.has_rows() || b.type.shape.rank() != 2 || p.transpose_a)
       return no("it multiplies values of one sample with each other");
-    if (b.number || !is_dense(b.view) || b.view.offset % 4 != 0) return no("its weights are a part of a value");
+    if (b.number)
+      return mapped(feature_count(call_.output), fmt::format("scalar::fma({}[i], {}, 0.0f)", a.name, b.name));
+    if (!is_dense(b.view) || b.view.offset % 4 != 0) return no("its weights are a part of a value");
     const Shape space = features_of(a.type);
     const std::int64_t k = last_extent(space), rows = feature_count(a.type) / std::max<std::int64_t>(k, 1);
     const std::int64_t n = b.type.shape[p.transpose_b ? 0 : 1];

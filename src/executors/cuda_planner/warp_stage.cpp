@@ -149,6 +149,7 @@ class WarpStage {
   std::string held(const Step& step) {
     if (step.op != Op::matmul) return {};
     const TextCall call = row_call(call_, step, values_);
+    if (call.inputs[1].number) return {};  // which a variable holds
     const std::int64_t numbers = warp_shape(call).held_numbers;
     if (numbers > held_left_) return {};
     held_left_ -= numbers;

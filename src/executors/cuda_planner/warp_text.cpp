@@ -101,7 +101,8 @@ class WarpText {
     const auto& p = call_.params->as<MatmulParams>();
     if (b.has_rows() || !a.has_rows() || b.type.shape.rank() != 2 || p.transpose_a || a.type.rows != 1)
       return no("it multiplies values of one sample with each other");
-    if (b.number || !is_dense(b.view)) return no("its weights are a part of a value");
+    if (b.number) return mapped(fmt::format("scalar::fma({}[i], {}, 0.0f)", a.name, b.name));
+    if (!is_dense(b.view)) return no("its weights are a part of a value");
     return fmt::format("matmul({}, {})", a.name, held_.empty() ? weights_text(call_) : held_);
   }
 
