@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <variant>
 
 #include "compiler/graph_analysis.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
+#include "graphrun/program.h"
 
 namespace graphrun {
 namespace {
@@ -209,13 +211,13 @@ class RegionFinder {
       const std::uint32_t level = place_[order_[i]].level;
       std::size_t end = i;
       while (end < order_.size() && place_[order_[end]].level == level && place_[order_[end]].at != kCut) ++end;
-      if (end > i) make_region(phase, i, end);
+      if (end > i) make_region(phase, i, end, i == start && end == order_.size());
       while (end < order_.size() && place_[order_[end]].level == level) ++end;
       i = end;
     }
   }
 
-  void make_region(std::uint32_t phase, std::size_t begin, std::size_t end) {
+  void make_region(std::uint32_t phase, std::size_t begin, std::size_t end, bool is_phase) {
     ir::Region region;
     region.phase = phase;
     region.last = static_cast<NodeId>(end);
@@ -241,12 +243,15 @@ class RegionFinder {
     }
     if (first_row == kNoNode) return;
     question.set_stages(region.stages.size());
-    if (std::string reason = saves_nothing(region); options_.only_if_it_saves && !reason.empty()) {
-      note(first_row, "no region: " + reason);
+    const RegionPlan plan = question.ask(options_.plan);
+    if (!plan.yes) {
+      note(first_row, "region dissolved: " + plan.reason);
       return;
     }
-    if (const RegionPlan plan = question.ask(options_.plan); !plan.yes) {
-      note(first_row, "region dissolved: " + plan.reason);
+    // A kernel that is all of a phase saves its launches, which take longer than what it moves.
+    const bool saves = !options_.only_if_it_saves || (is_phase && std::holds_alternative<StepTiling>(plan.tiling));
+    if (std::string reason = saves ? "" : saves_nothing(region); !reason.empty()) {
+      note(first_row, "no region: " + reason);
       return;
     }
     result_.graph.regions.push_back(std::move(region));

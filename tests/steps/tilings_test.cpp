@@ -1,10 +1,11 @@
 // The tilings that a plan compares: all are listed with their costs, and each can be chosen by its name.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "graphrun/error.h"
 #include "graphrun/load_check.h"
@@ -18,6 +19,16 @@ namespace {
 
 Model peaks() {
   return load_model(source_folder() + "/bench/models/peaks.json");
+}
+
+// Trained by all rows at once.
+Model network(int rows, int inputs, int targets, std::string_view graph) {
+  const TemporaryFolder folder;
+  return load_model(folder.write("network.json", fmt::format(R"({{"format": 1, "data": {{"train": {{"random":
+      {{"rows": {}, "seed": 1, "columns": {{"a": {{"normal": 1, "shape": [{}]}}, "b": {{"normal": 1, "shape": [{}]}}}}}},
+      "x": ["a"], "y": ["b"]}}}}, "inputs": {{"x": ["batch", {}], "y": ["batch", {}]}}, "graph": [{}],
+      "outputs": {{"out": "y"}}, "train": {{"minimize": "loss", "optimizer": {{"adamw": {{"lr": 0.001}}}}, "epochs": 1}}}})",
+                                                             rows, inputs, targets, inputs, targets, graph)));
 }
 
 FusionSummary planned(const std::string& tiling, const Model& model = peaks()) {
@@ -43,16 +54,9 @@ TEST(Tilings, AreListedByTheirCosts) {
 
 // 2,777 multiplications a row, as straight code.
 TEST(Tilings, OfLongCodeAreChosenLast) {
-  const TemporaryFolder folder;
-  const std::string path = (folder.path() / "long.json").string();
-  std::ofstream(path) << R"json({"format": 1, "data": {"train": {"random": {"rows": 10, "seed": 1, "columns":
-    {"a": {"normal": 1, "shape": [43]}, "b": {"normal": 1, "shape": [1]}}}, "x": ["a"], "y": ["b"]}},
-    "inputs": {"x": ["batch", 43], "y": ["batch", 1]}, "graph": [
-    {"name": "h1", "op": "dense", "inputs": ["x"], "units": 59, "activation": "silu"},
-    {"name": "h2", "op": "dense", "inputs": ["h1"], "units": 4, "activation": "silu"},
-    {"name": "out", "op": "dense", "inputs": ["h2"], "units": 1}, "loss = mean(square(out - y))"],
-    "outputs": {"out": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.001}}, "epochs": 1}})json";
-  const FusionSummary summary = planned("", load_model(path));
+  const Model model = network(10, 43, 1, R"js("h1 = dense(x, units=59, activation=silu)",
+    "h2 = dense(h1, units=4, activation=silu)", "out = dense(h2, units=1)", "loss = mean(square(out - y))")js");
+  const FusionSummary summary = planned("", model);
   const auto evaluated = std::ranges::find(summary.regions, "evaluate.train", &RegionSummary::phase);
   ASSERT_NE(evaluated, summary.regions.end());
   const auto& choices = evaluated->choices;
@@ -70,6 +74,29 @@ TEST(Tilings, AreChosenByName) {
   const std::string last = planned("").regions[0].choices.back().first;
   EXPECT_EQ(planned(last).regions[0].tiling_name, last);
   EXPECT_THROW(planned("warp:1x1x1"), Error);
+}
+
+// The largest error, which rows have it, its gradient: three stages, between which rows wait in the arena. More bytes
+// than stay in registers, and yet one kernel.
+TEST(Tilings, OfAllOfAPhaseAreTakenWhateverTheyMove) {
+  EmulationOptions as_planned;
+  as_planned.blocks.reset();
+  SessionOptions options;
+  options.custom_executor = std::make_shared<EmulatedExecutor>(as_planned);
+  const Program program =
+      plan_program(network(5, 3, 2, R"js("out = dense(x, units=2)", "loss = max(abs(out - y))")js"), options);
+  const Phase& train = program.phases[0];
+  ASSERT_EQ(train.regions.size(), 1u);
+  EXPECT_EQ(train.regions[0].stages.size(), 3u);
+  EXPECT_EQ(train.regions[0].last - train.regions[0].first(), train.steps.size());
+}
+
+// One weight is no matrix: it is in a variable of each thread.
+TEST(Tilings, TakeProductsWithOneWeight) {
+  const char* const graph =
+      R"js("h = dense(x, units=1, activation=tanh)", "out = dense(h, units=1)", "loss = mean(square(out - y))")js";
+  for (const std::string tiling : {"thread", "pair", "warp"})
+    EXPECT_EQ(planned(tiling, network(5, 3, 1, graph)).regions[0].tiling_name.substr(0, tiling.size()), tiling);
 }
 
 // Rows of 784 numbers: no step by itself, that could have another tile, makes up for the region that can't.
@@ -90,25 +117,16 @@ TEST(Tilings, MustBeARegions) {
 // A Program that is loaded has no edges, which costs depend on: without them these steps would take more than
 // single kernels.
 TEST(Tilings, AreTakenByWhoeverLoadsThePlan) {
-  const TemporaryFolder folder;
-  const std::string path = (folder.path() / "deep.json").string();
-  std::ofstream(path) << R"json({"format": 1, "data": {"train": {"random": {"rows": 4096, "seed": 1, "columns":
-    {"a": {"normal": 1, "shape": [300]}, "b": {"normal": 1, "shape": [3]}}}, "x": ["a"], "y": ["b"]}},
-    "inputs": {"x": ["batch", 300], "y": ["batch", 3]}, "graph": [
-    {"name": "h1", "op": "dense", "inputs": ["x"], "units": 253, "activation": "sigmoid"},
-    {"name": "h2", "op": "dense", "inputs": ["h1"], "units": 326, "activation": "gelu"},
-    {"name": "h3", "op": "dense", "inputs": ["h2"], "units": 224, "activation": "silu"},
-    {"name": "h4", "op": "dense", "inputs": ["h3"], "units": 419, "activation": "silu"},
-    {"name": "h5", "op": "dense", "inputs": ["h4"], "units": 499, "activation": "selu"},
-    {"name": "out", "op": "dense", "inputs": ["h5"], "units": 3}, "loss = mean(abs(out - y))"],
-    "outputs": {"out": "y"},
-    "train": {"minimize": "loss", "optimizer": {"adamw": {"lr": 0.001}}, "epochs": 1, "batch": 4096}})json";
+  const Model model = network(4096, 300, 3, R"js("h1 = dense(x, units=253, activation=sigmoid)",
+    "h2 = dense(h1, units=326, activation=gelu)", "h3 = dense(h2, units=224, activation=silu)",
+    "h4 = dense(h3, units=419, activation=silu)", "h5 = dense(h4, units=499, activation=selu)",
+    "out = dense(h5, units=3)", "loss = mean(abs(out - y))")js");
   EmulationOptions as_planned;
   as_planned.blocks.reset();
   SessionOptions session;
   const auto executor = std::make_shared<EmulatedExecutor>(as_planned);
   session.custom_executor = executor;
-  const Program program = plan_program(load_model(path), session);
+  const Program program = plan_program(model, session);
   EXPECT_EQ(std::get<StepTiling>(program.phases[0].regions.at(0).tiling).tile, RowTile::block);
   EXPECT_NO_THROW(check_loadable(program, *executor));
 }

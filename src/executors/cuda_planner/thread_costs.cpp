@@ -169,6 +169,17 @@ std::string thread_fault(const RegionSignature& region) {
   return {};
 }
 
+// Why no groups of threads have the sums: one alone is too large, or all are.
+std::string sums_fault(const RegionSignature& region, std::int64_t sums) {
+  for (const StepSignature& step : region.rows) {
+    const std::int64_t size = step.output.rows == 0 ? step.output.shape.elements() : 0;
+    if (size > kMostSums)
+      return fmt::format("'{}' sums rows to {} numbers, a thread at most to {}", name_of(step.op), size, kMostSums);
+  }
+  return fmt::format("its rows are summed to {} numbers, {} groups of threads at most {} each", sums, kMostGroups,
+                     kMostSums);
+}
+
 // With each number of blocks and threads.
 void add_costs(const ThreadWork& work, const RegionSignature& region, const Target& target,
                std::vector<StepCost>& costs) {
@@ -212,9 +223,7 @@ TileCosts thread_costs(const RegionSignature& region, const Target& target) {
   const ThreadWork threads = thread_work(region), pairs = pair_work(region);
   if (threads.groups > 0) add_costs(threads, region, target, tile.costs);
   if (pairs.groups > 0) add_costs(pairs, region, target, tile.costs);
-  if (tile.costs.empty())
-    tile.fault = fmt::format("its rows are summed to {} numbers, {} groups of threads at most {} each", threads.sums,
-                             kMostGroups, kMostSums);
+  if (tile.costs.empty()) tile.fault = sums_fault(region, threads.sums);
   return tile;
 }
 
