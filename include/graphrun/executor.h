@@ -89,7 +89,7 @@ struct RegionSignature {
   // them. None of a region over elements, and none where a finished Program is checked before it is loaded: then the
   // question is what can run, not what pays.
   std::span<const std::vector<std::uint32_t>> makers = {};
-  std::size_t stages = 1;
+  std::span<const std::uint32_t> stages = {};  // of each row step which stage has it; none: all are in one
 };
 
 // One of several tilings, each of which gives right results, and what it would cost: in a unit of the executor.

@@ -78,7 +78,7 @@ class Fuser {
     for (const bool in_place : {true, false}) {
       group.in_place = in_place;
       RegionQuestion question(graph_, graph_[group.product].phase);
-      question.add(group.product, true);
+      question.add(group.product, 0);
       question.add(group);
       if (question.ask(options_.plan).yes) return true;
     }

@@ -265,10 +265,11 @@ RegionPlan plan_of(const Graph& graph, const GraphAnalysis& analysis, const ir::
   RegionQuestion question(graph, region.phase);
   for (NodeId id = region.stages.front().first; id < region.last; ++id) {
     if (analysis.is_view(id) || graph[id].op == Op::assign) continue;
-    question.add(id, std::any_of(region.stages.begin(), region.stages.end(),
-                                 [&](const ir::RegionStage& stage) { return id >= stage.rows && id < stage.last; }));
+    std::optional<std::uint32_t> stage;
+    for (std::uint32_t s = 0; s < region.stages.size(); ++s)
+      if (id >= region.stages[s].rows && id < region.stages[s].last) stage = s;
+    question.add(id, stage);
   }
-  question.set_stages(region.stages.size());
   for (const ir::RegionStage& stage : region.stages)
     for (const ir::FusedNodes& fused : stage.fused) question.add(fused);
   RegionPlan planned = question.ask(plan, size);

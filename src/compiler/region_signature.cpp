@@ -7,9 +7,10 @@
 
 namespace graphrun {
 
-void RegionQuestion::add(ir::NodeId id, bool over_rows) {
-  (over_rows ? rows_ : once_).push_back(signature_of(graph_, id));
-  (over_rows ? row_ids_ : once_ids_).push_back(id);
+void RegionQuestion::add(ir::NodeId id, std::optional<std::uint32_t> stage) {
+  (stage ? rows_ : once_).push_back(signature_of(graph_, id));
+  (stage ? row_ids_ : once_ids_).push_back(id);
+  if (stage) stages_.push_back(*stage);
 }
 
 void RegionQuestion::add(const ir::FusedNodes& fused) {

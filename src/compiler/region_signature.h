@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,10 +21,10 @@ class RegionQuestion {
  public:
   RegionQuestion(const ir::Graph& graph, std::uint32_t phase) : graph_(graph), phase_(graph.phases[phase]) {}
 
-  void add(ir::NodeId id, bool over_rows);
+  // Over the rows of a stage, or once.
+  void add(ir::NodeId id, std::optional<std::uint32_t> stage);
   void add(const ir::FusedNodes& fused);
   void add_chain(std::span<const ir::NodeId> steps);
-  void set_stages(std::size_t stages) { stages_ = stages; }
   RegionPlan ask(const PlanRegion& plan, const RegionSize& size = {}) const;
 
  private:
@@ -33,7 +34,7 @@ class RegionQuestion {
   std::vector<ir::NodeId> row_ids_, once_ids_;
   std::vector<ir::FusedNodes> fused_;  // of the products
   std::vector<std::int64_t> chains_;   // elements of each
-  std::size_t stages_ = 1;
+  std::vector<std::uint32_t> stages_;  // of the row steps
 };
 
 }  // namespace graphrun

@@ -84,7 +84,7 @@ class RegionFinder {
         reason = fmt::format("no rule says how '{}' makes it from rows", name_of(graph_[id].op));
       } else {
         RegionQuestion question(graph_, graph_[id].phase);
-        question.add(id, true);
+        question.add(id, 0);
         reason = question.ask(options_.plan).reason;
       }
       cut_[id] = !reason.empty();
@@ -239,17 +239,18 @@ class RegionFinder {
       if (is_view(id) || graph_[id].op == Op::assign) continue;
       const bool rows = place_[id].at % 2 != 0;
       if (rows && first_row == kNoNode) first_row = id;
-      question.add(id, rows);
+      const auto stage = std::ranges::find_if(region.stages, [i](const auto& s) { return i >= s.rows && i < s.last; });
+      question.add(id, rows ? std::optional(static_cast<std::uint32_t>(stage - region.stages.begin())) : std::nullopt);
     }
     if (first_row == kNoNode) return;
-    question.set_stages(region.stages.size());
     const RegionPlan plan = question.ask(options_.plan);
     if (!plan.yes) {
       note(first_row, "region dissolved: " + plan.reason);
       return;
     }
-    // A kernel that is all of a phase saves its launches, which take longer than what it moves.
-    const bool saves = !options_.only_if_it_saves || (is_phase && std::holds_alternative<StepTiling>(plan.tiling));
+    // Between stages rows wait in the arena; a kernel that is all of a phase saves launches, which take longer.
+    const bool is_kernel = is_phase && region.stages.size() > 1 && std::holds_alternative<StepTiling>(plan.tiling);
+    const bool saves = !options_.only_if_it_saves || is_kernel;
     if (std::string reason = saves ? "" : saves_nothing(region); !reason.empty()) {
       note(first_row, "no region: " + reason);
       return;

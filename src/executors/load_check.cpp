@@ -110,6 +110,7 @@ class LoadCheck {
     std::vector<StepSignature> rows, once;
     std::vector<FusedSignature> fused;
     std::vector<std::int64_t> elements;
+    std::vector<std::uint32_t> stages;
     const auto add = [&](std::vector<StepSignature>& list, std::uint32_t last) {
       for (; at < last; ++at) list.push_back(signature(at));
     };
@@ -117,6 +118,7 @@ class LoadCheck {
     for (const Stage& stage : region.stages) {
       add(once, stage.rows);
       add(rows, stage.last);
+      stages.resize(rows.size(), static_cast<std::uint32_t>(&stage - region.stages.data()));
       for (const FusedSteps& one : stage.fused) fused.push_back(signature_of(one, phase, signature(one.product)));
       reduces = reduces || !stage.combines.empty();
     }
@@ -128,7 +130,8 @@ class LoadCheck {
     const RegionForm form = !elements.empty() ? RegionForm::elements
                             : reduces         ? RegionForm::reductions
                                               : RegionForm::rows;
-    RegionPlan plan = executor_.plan_region({form, rows, once, phase.capacity, fused, elements}, target_);
+    RegionPlan plan =
+        executor_.plan_region({form, rows, once, phase.capacity, fused, elements, {}, {}, stages}, target_);
     if (plan.yes && plan.tiling.index() != region.tiling.index())
       plan = RegionPlan::no("it is tiled for another machine");
     if (!plan.yes)

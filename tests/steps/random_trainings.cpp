@@ -89,7 +89,9 @@ class Writer {
 
   std::string run() {
     rows_ = one_of<int>({1, 5, 7, 33, 40, 64, 100, 150});
-    const int columns = one_of<int>({1, 2, 3, 4, 5, 8, 13, 20, 37}), targets = one_of<int>({1, 1, 2, 3, 5});
+    const bool wide = chance(0.2);
+    const int columns = wide ? one_of<int>({65, 100, 200, 784}) : one_of<int>({1, 2, 3, 4, 5, 8, 13, 20, 37}),
+              targets = one_of<int>({1, 1, 2, 3, 5});
     classes_ = static_cast<int>(range(2, 6));
     values_.push_back({"x", columns, true});
     const std::int64_t wanted = range(1, 7);
@@ -100,13 +102,14 @@ class Writer {
     if (chance(0.2)) loss += " + 0.001 * sum(square(out.W))";
     if (last.is_of_x && chance(0.15)) loss += " + 0.05 * mean(square(gradient(sum(out), x)))";
     statement("loss", loss);
+    const std::string minimized = objectives();
     return fmt::format(
         R"({{"format": 1, "name": "random_{}", "data": {{{}}}, "inputs": {{"x": ["batch", {}], "k": {{"shape": ["batch"], "dtype": "i32"}}, "y": ["batch", {}]}},
  "parameters": {{{}}},
  "graph": [{}],
  "outputs": {{"out": "y"}}, "train": {}}})",
         seed_, data(columns, targets), columns, targets, fmt::join(parameters_, ", "), fmt::join(statements_, ",\n  "),
-        training());
+        training(minimized));
   }
 
  private:
@@ -150,11 +153,12 @@ class Writer {
     Value made{name, from.columns, from.is_of_x};
     const std::int64_t kind = range(0, 19);
     if (kind < 7) {
-      made.columns = one_of<int>({1, 2, 4, 6, 8, 12, 16, 21, 32, 50});
+      made.columns = chance(0.1) ? one_of<int>({65, 96, 150}) : one_of<int>({1, 2, 4, 6, 8, 12, 16, 21, 32, 50});
       const std::string activation = one_of(kActivations);
       statement(name, fmt::format("dense({}, units={}{})", from.name, made.columns,
                                   activation == "none" ? "" : ", activation=" + activation));
       layers_.push_back({name, from.columns, made.columns});
+      trained_.push_back(name);
     } else if (kind == 7) {
       if (layers_.empty()) return;
       const Layer layer = one_of(layers_);
@@ -164,11 +168,11 @@ class Writer {
     } else if (kind == 8) {
       made = {name, 1 + static_cast<int>(range(0, 3)), false};
       statement(name, fmt::format("embedding(k, entries={}, units={})", classes_, made.columns));
+      trained_.push_back(name);
     } else if (kind == 9) {
       const Value other = draw();
       made.columns += other.columns;
       made.is_of_x = made.is_of_x || other.is_of_x;
-      if (made.columns > 64) return;
       statement(name, fmt::format("concat({}, {}, axis=1)", from.name, other.name));
     } else if (kind == 10) {
       if (from.columns < 2) return;
@@ -181,9 +185,12 @@ class Writer {
     } else {
       const std::string parameter = fmt::format("p{}", parameters_.size());
       const std::string formula = one_of(kFormulas);
-      if (formula.find("{2}") != std::string::npos)
+      if (formula.find("{2}") != std::string::npos) {
         parameters_.push_back(
             fmt::format(R"("{}": {{"shape": [{}], "init": {{"normal": 0.7}}}})", parameter, from.columns));
+        trained_.push_back(parameter);
+      }
+      if (formula.find("_norm({0})") != std::string::npos) trained_.push_back(name);
       statement(name, fmt::format(fmt::runtime(formula), from.name, with_columns(from.columns).name, parameter));
     }
     values_.push_back(made);
@@ -201,12 +208,28 @@ class Writer {
     return text;
   }
 
-  std::string training() {
+  std::string optimizer() {
+    const std::string name = one_of(kOptimizers), rate = one_of(kRates);
+    return fmt::format(R"("optimizer": {{"{}": {{"lr": {}{}}}}})", name, rate,
+                       chance(0.2) ? R"(, "weight_decay": 0.1)" : "");
+  }
+  // All by one loss, or the last layer by itself and the others by another one.
+  std::string objectives() {
+    if (trained_.empty() || !chance(0.15)) return R"("minimize": "loss", )" + optimizer();
+    std::string other = "loss";
+    for (const std::string& value : trained_) other += fmt::format(" + 0.1 * mean(square({}))", value);
+    statement("other", other);
+    const std::string head = optimizer(), rest = optimizer();
+    return fmt::format(
+        R"("objectives": {{"head": {{"minimize": "loss", "parameters": ["out"], {}}},
+  "rest": {{"minimize": "other", "parameters": ["{}"], {}, "every": {}}}}})",
+        head, fmt::join(trained_, "\", \""), rest, range(1, 2));
+  }
+
+  std::string training(std::string_view minimized) {
     std::string batch = "\"all\"";
     if (chance(0.6)) batch = fmt::format("{}", std::min(rows_, one_of<int>({1, 3, 8, 16, 40, 70})));
-    const std::string optimizer = one_of(kOptimizers);
-    std::string text = fmt::format(R"({{"minimize": "loss", "optimizer": {{"{}": {{"lr": {}{}}}}}, "batch": {})",
-                                   optimizer, one_of(kRates), chance(0.2) ? R"(, "weight_decay": 0.1)" : "", batch);
+    std::string text = fmt::format(R"({{{}, "batch": {})", minimized, batch);
     if (chance(0.5)) text += R"(, "shuffle": true)";
     if (batch != "\"all\"" && chance(0.2)) text += R"(, "last_batch": "drop")";
     if (chance(0.25)) text += R"(, "clip_norm": 0.5)";
@@ -220,7 +243,7 @@ class Writer {
   int rows_ = 1, classes_ = 2;
   std::vector<Value> values_;
   std::vector<Layer> layers_;
-  Words statements_, parameters_;
+  Words statements_, parameters_, trained_;  // the last: parameters, and values of layers that have some
 };
 
 }  // namespace

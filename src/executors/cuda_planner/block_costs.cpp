@@ -102,7 +102,7 @@ std::int64_t level_cycles(const BlockLevels& levels, const StepTiling& tiling) {
 }
 
 std::string fault_of(const RegionSignature& region, const std::vector<BlockStep>& steps) {
-  if (region.stages > 1) return "tiles of blocks have no second stage of rows";
+  if (stage_count(region) > 1) return "tiles of blocks have no second stage of rows";
   for (const BlockStep& step : steps)
     if (std::string fault = block_fault(step); !fault.empty()) return fault;
   return region.makers.empty() ? std::string() : OnceCheck(region).run();

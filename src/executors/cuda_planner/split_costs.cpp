@@ -126,7 +126,7 @@ std::uint64_t split_scratch_bytes(const RegionSignature& region, const StepTilin
 
 TileCosts split_costs(const RegionSignature& region, const Target& target) {
   TileCosts tile;
-  if (region.stages > 1) {
+  if (stage_count(region) > 1) {
     tile.fault = "split tiles have no second stage of rows";
     return tile;
   }

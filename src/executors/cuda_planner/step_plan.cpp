@@ -114,6 +114,13 @@ std::string register_fault(const RegionSignature& region) {
   return {};
 }
 
+std::uint32_t stage_of(const RegionSignature& region, std::size_t row_step) {
+  return row_step < region.stages.size() ? region.stages[row_step] : 0;
+}
+std::uint32_t stage_count(const RegionSignature& region) {
+  return region.stages.empty() ? 1 : std::ranges::max(region.stages) + 1;
+}
+
 std::vector<StepCost> step_costs(const RegionSignature& region, const Target& target) {
   std::vector<StepCost> costs;
   if (register_fault(region).empty()) {

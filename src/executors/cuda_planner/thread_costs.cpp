@@ -61,13 +61,19 @@ struct ThreadWork {
   bool same = true;               // data that are the same in each step
 };
 
+// The sizes of values that a stage sums rows to, by stage.
+using StageSums = std::vector<std::vector<std::int64_t>>;
+
 // As many as it takes, or none: the largest value first, each to the group that has least (thread_stage.cpp).
-std::uint32_t groups_for(std::vector<std::int64_t> sizes) {
-  std::ranges::sort(sizes, std::greater<>());
+std::uint32_t groups_for(StageSums stages) {
+  for (std::vector<std::int64_t>& sizes : stages) std::ranges::sort(sizes, std::greater<>());
   for (std::uint32_t groups = 1; groups <= kMostGroups; groups *= 2) {
-    std::vector<std::int64_t> sums(groups, 0);
-    for (const std::int64_t size : sizes) *std::ranges::min_element(sums) += size;
-    if (std::ranges::max(sums) <= kMostSums) return groups;
+    const auto fits = [&](const std::vector<std::int64_t>& sizes) {
+      std::vector<std::int64_t> sums(groups, 0);
+      for (const std::int64_t size : sizes) *std::ranges::min_element(sums) += size;
+      return std::ranges::max(sums) <= kMostSums;
+    };
+    if (std::ranges::all_of(stages, fits)) return groups;
   }
   return 0;
 }
@@ -104,13 +110,15 @@ ThreadWork common_work(const RegionSignature& region) {
 
 ThreadWork thread_work(const RegionSignature& region) {
   ThreadWork work = common_work(region);
-  std::vector<std::int64_t> sizes;
-  for (const StepSignature& step : region.rows) {
+  StageSums sums(stage_count(region));
+  for (std::size_t i = 0; i < region.rows.size(); ++i) {
+    const StepSignature& step = region.rows[i];
     (step.output.rows == 0 ? work.adding : work.instructions) += instructions_of(step);
-    if (step.output.rows == 0) sizes.push_back(step.output.shape.elements());
+    if (step.output.rows > 0) continue;
+    work.sums += step.output.shape.elements();
+    sums[stage_of(region, i)].push_back(step.output.shape.elements());
   }
-  for (const std::int64_t size : sizes) work.sums += size;
-  work.groups = groups_for(sizes);
+  work.groups = groups_for(std::move(sums));
   work.adding /= std::max(work.groups, 1u);
   work.sums /= std::max(work.groups, 1u);
   return work;
@@ -120,6 +128,7 @@ ThreadWork thread_work(const RegionSignature& region) {
 ThreadWork pair_work(const RegionSignature& region) {
   ThreadWork work = common_work(region);
   work.tile = RowTile::pair;
+  std::vector<std::int64_t> sums(stage_count(region), 0);
   std::vector<bool> halves;  // of the row steps
   for (std::size_t i = 0; i < region.rows.size(); ++i) {
     const StepSignature& step = region.rows[i];
@@ -136,10 +145,12 @@ ThreadWork pair_work(const RegionSignature& region) {
     if (reads_half)
       instructions += kTellingInstructions * divide_up(std::min(features(step.inputs[0]), features(step.output)), 2);
     (step.output.rows == 0 ? work.adding : work.instructions) += instructions;
-    if (step.output.rows == 0) work.sums += pair.sums().numbers;
+    if (step.output.rows > 0) continue;
+    work.sums += pair.sums().numbers;
+    sums[stage_of(region, i)] += pair.sums().numbers;
   }
   // Without edges, as a finished Program comes, how sums are shared out is not known.
-  if (work.sums == 0 || (!region.makers.empty() && work.sums > kMostSums)) work.groups = 0;
+  if (work.sums == 0 || (!region.makers.empty() && std::ranges::max(sums) > kMostSums)) work.groups = 0;
   return work;
 }
 

@@ -50,6 +50,8 @@ TextCall call_of(const StepSignature& step);
 // each block, and each block computes it for itself. "" if they can.
 std::string register_fault(const RegionSignature& region);
 std::uint64_t shared_bytes(const RegionSignature& region);  // of that
+std::uint32_t stage_of(const RegionSignature& region, std::size_t row_step);
+std::uint32_t stage_count(const RegionSignature& region);
 std::vector<BlockStep> block_steps(const RegionSignature& region);
 std::uint64_t block_scratch_bytes(const RegionSignature& region, const StepTiling& tiling);
 std::uint64_t split_scratch_bytes(const RegionSignature& region, const StepTiling& tiling);

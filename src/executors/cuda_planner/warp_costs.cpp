@@ -15,8 +15,8 @@ constexpr std::int64_t kTileRows = 16;  // as in kernels/cuda/tile/warp.h
 
 struct WarpWork {
   std::int64_t instructions = 0;  // of a tile
-  std::int64_t sum_numbers = 0;   // in registers of a lane
-  std::int64_t live_numbers = 0;  // and with them
+  std::int64_t sum_numbers = 0;   // of all
+  std::int64_t registers = 0;     // of a lane, for the sums of a stage and what it keeps beside them
   std::int64_t sums = 0;          // of all
   std::int64_t scratch = 0;       // floats of a warp
   std::int64_t features = 0;      // of the widest row
@@ -24,19 +24,22 @@ struct WarpWork {
 
 WarpWork warp_work(const RegionSignature& region, std::string& fault) {
   WarpWork work;
-  for (const StepSignature& step : region.rows) {
+  std::vector<std::int64_t> registers(stage_count(region), 0);
+  for (std::size_t i = 0; i < region.rows.size(); ++i) {
+    const StepSignature& step = region.rows[i];
     const TextCall call = call_of(step);
     if (warp_text(call, 0, "", fault).empty()) return work;
     const WarpShape shape = warp_shape(call);
     work.instructions += shape.instructions * (is_function(step) ? kFunctionInstructions : 1);
     work.sum_numbers += shape.sum_numbers;
-    work.live_numbers += shape.live_numbers;
+    registers[stage_of(region, i)] += shape.sum_numbers + shape.live_numbers;
     work.scratch += shape.scratch;
     if (step.output.rows == 0) work.sums += step.output.shape.elements();
     for (const TensorType& input : step.inputs)
       if (input.rows > 0) work.features = std::max(work.features, features(input));
     if (step.output.rows > 0) work.features = std::max(work.features, features(step.output));
   }
+  work.registers = std::ranges::max(registers);
   if (work.instructions > kMostInstructions)
     fault =
         fmt::format("16 rows take {} instructions, those of a warp at most {}", work.instructions, kMostInstructions);
@@ -51,7 +54,7 @@ bool fits(const WarpWork& work, const StepTiling& tiling, std::uint64_t shared, 
   const std::uint64_t floats = warps * (static_cast<std::uint64_t>(work.scratch) + sums) + sums +
                                2 * tiling.cluster * slice + (tiling.clusters > 1 ? (tiling.clusters + 1) * slice : 0);
   const std::int64_t spare = tiling.threads > 256 ? 16 : 0;
-  return work.sum_numbers + work.live_numbers + spare <= most_numbers(tiling.threads) && work.features <= widest &&
+  return work.registers + spare <= most_numbers(tiling.threads) && work.features <= widest &&
          shared + floats * sizeof(float) + 1024 <= target.shared_memory;
 }
 
@@ -94,7 +97,7 @@ TileCosts warp_costs(const RegionSignature& region, const Target& target) {
   }
   if (tile.costs.empty())
     tile.fault =
-        fmt::format("its sums over rows take {} registers and {} floats of each warp", work.sum_numbers, work.scratch);
+        fmt::format("its sums over rows take {} registers and {} floats of each warp", work.registers, work.scratch);
   return tile;
 }
 
