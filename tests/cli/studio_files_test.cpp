@@ -7,6 +7,7 @@
 #include "graphrun/error.h"
 #include "graphrun/run_folder.h"
 #include "studio_fixture.h"
+#include "support/sanitized.h"
 
 namespace graphrun::testing {
 namespace {
@@ -156,7 +157,9 @@ TEST_F(StudioRoutes, ABrokenRunHidesNoOther) {
 
 TEST_F(StudioRoutes, AThousandRunsAreQuick) {
   start();
-  for (int i = 1; i <= 1000; ++i) {
+  const int count = test::kSanitized ? 200 : 1000;
+  const std::string last = fmt::format("{:016x}", count);
+  for (int i = 1; i <= count; ++i) {
     const fs::path folder = own_.path() / "runs" / fmt::format("{:04}", i);
     fs::create_directories(folder);
     std::ofstream(folder / "run.json")
@@ -176,14 +179,14 @@ TEST_F(StudioRoutes, AThousandRunsAreQuick) {
   for (int i = 0; i < 5; ++i) {  // what nobody has read yet comes in pieces
     studio_->views = std::make_unique<cli::StudioViews>();
     first = std::min(first, seconds(answer));
-    EXPECT_NE(answer.find("00000000000003e8"), std::string::npos) << "the latest comes first";
+    EXPECT_NE(answer.find(last), std::string::npos) << "the latest comes first";
   }
   int pieces = 1;
   for (; answer.find(R"("unread":0,)") == std::string::npos && pieces < 1000; ++pieces) seconds(answer);
   EXPECT_LT(pieces, 1000);
   EXPECT_NE(answer.find(R"("run":"0001")"), std::string::npos);
   for (int i = 0; i < 10; ++i) least = std::min(least, seconds(answer));
-  EXPECT_NE(answer.find("00000000000003e8"), std::string::npos);
+  EXPECT_NE(answer.find(last), std::string::npos);
 #ifdef __OPTIMIZE__
   EXPECT_LT(first, 0.1);
   EXPECT_LT(least, 0.1);
@@ -192,12 +195,12 @@ TEST_F(StudioRoutes, AThousandRunsAreQuick) {
   const fs::path runs = own_.path() / "runs";
   std::ofstream(runs / "0007" / "result.json")
       << R"({"model":"xor","train":{"loss":0.125},"interrupted":true,"weights_hash":"feedfacefeedface"})";
-  fs::remove_all(runs / "1000");
+  fs::remove_all(runs / fmt::format("{:04}", count));
   fs::copy(runs / "0001", runs / "9999");
   do answer = asked("GET", "/api/runs").second;
   while (answer.find(R"("unread":0,)") == std::string::npos && ++pieces < 1000);
   EXPECT_NE(answer.find("feedfacefeedface"), std::string::npos);
-  EXPECT_EQ(answer.find("00000000000003e8"), std::string::npos);
+  EXPECT_EQ(answer.find(last), std::string::npos);
   EXPECT_NE(answer.find(R"("run":"9999")"), std::string::npos);
 }
 
