@@ -30,7 +30,8 @@ class EmulatedRunnable final : public HostRunnable {
   EmulatedRunnable(const Program& program, const EmulatedExecutor& executor)
       : HostRunnable(program, executor.name(), Profiling::off),
         schedule_(executor.options().schedule),
-        planted_(executor.options().planted) {
+        planted_(executor.options().planted),
+        arena_before_(program.arena_bytes) {
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     for (const Phase& phase : program.phases) phases_.push_back(bind_phase(executor, program, phase));
   }
@@ -67,6 +68,7 @@ class EmulatedRunnable final : public HostRunnable {
     StepTiling tiling = {};
     std::byte* scratch = nullptr;
     std::vector<std::byte> arguments = {};  // of StepArguments
+    std::vector<Buffer> written = {};       // what the kernel may write, in the order of their places
   };
 
   std::vector<Part> bind_phase(const EmulatedExecutor& executor, const Program& program, const Phase& phase) {
@@ -90,6 +92,7 @@ class EmulatedRunnable final : public HostRunnable {
     if (part.kernel.shared_bytes > find_target(executor.default_target()).shared_memory)
       throw std::runtime_error(fmt::format("a block has not {} bytes of shared memory", part.kernel.shared_bytes));
     if (region.accumulators != kNoBuffer) part.scratch = at(program.buffers[region.accumulators]);
+    part.written = written_by(program, phase, region);
     std::vector<void*> words;
     for (const BufferId id : cuda::step_kernel(kKernelName, program, phase, region).pointers)
       words.push_back(at(program.buffers[id]));
@@ -101,6 +104,35 @@ class EmulatedRunnable final : public HostRunnable {
     return part;
   }
 
+  static std::vector<Buffer> written_by(const Program& program, const Phase& phase, const Region& region) {
+    std::vector<Buffer> written;
+    const auto add = [&](BufferId id) {
+      const Buffer& root = program.buffers[storage_root(program, id)];
+      if (id != kNoBuffer && root.kind != BufferKind::tile) written.push_back(root);
+    };
+    for (std::uint32_t i = region.first(); i < region.last; ++i) add(phase.steps[i].output);
+    for (const Stage& stage : region.stages)
+      for (const TileMove& move : stage.stores) add(move.arena);
+    if (region.accumulators != kNoBuffer) add(region.accumulators);
+    std::ranges::sort(written, {}, &Buffer::offset);
+    return written;
+  }
+
+  void check_the_rest(const Part& part) const {
+    std::uint64_t at = 0;
+    const auto check_until = [&](std::uint64_t end) {
+      for (; at < end; ++at)
+        if (arena()[at] != arena_before_[at])
+          throw std::runtime_error(
+              fmt::format("a step kernel wrote to byte {} of the arena, which is not its own", at));
+    };
+    for (const Buffer& buffer : part.written) {
+      check_until(buffer.offset);
+      at = std::max(at, buffer.offset + buffer.bytes);
+    }
+    check_until(arena_before_.size());
+  }
+
   void run_part(Part& part) {
     if (part.run != nullptr) return part.run(part.args);
     launch(part, 1);
@@ -110,6 +142,7 @@ class EmulatedRunnable final : public HostRunnable {
     const auto count = static_cast<std::uint32_t>(times);
     std::memcpy(part.arguments.data() + part.arguments.size() - sizeof(void*), &count, sizeof(count));
     if (part.tiling.scratch_bytes > 0) std::memset(part.scratch, 0, part.tiling.scratch_bytes);
+    std::memcpy(arena_before_.data(), arena(), arena_before_.size());
     emulation::Launch shape{part.tiling.blocks(),
                             part.tiling.cluster,
                             part.tiling.threads,
@@ -119,10 +152,12 @@ class EmulatedRunnable final : public HostRunnable {
                             planted_};
     emulation::launch(shape, [&](void*) { part.kernel.run(part.arguments.data()); });
     if (fault_ != 0) throw std::runtime_error("a wait of a step kernel gave up");
+    check_the_rest(part);
   }
 
   std::uint64_t schedule_;
   emulation::Planted planted_;
+  std::vector<std::byte> arena_before_;  // the last launch
   unsigned fault_ = 0;
   std::vector<std::vector<Part>> phases_;
 };
