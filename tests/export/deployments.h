@@ -71,13 +71,13 @@ inline Session odd_session() {
   "lq = log_softmax(transpose(z, axes=[0, 2, 1]))", "r = concat(q, g, axis=1)", "double = mean(x, axis=1)",
   "o = slice(r, axis=1, start=2, stop=9) * 2", "a = argmax(q, axis=1)", "b = argmin(x, axis=1)",
   "w = transpose(t @ z, axes=[0, 2, 1])", "h = one_hot(k, classes=5)", "p = pad(q, axis=1, before=1, after=2)",
-  "c = sum(where(x > 0.5, gelu(x), leaky_relu(x)), axis=[2])",
+  "u = sum(where(x > 0.5, gelu(x), leaky_relu(x)), axis=[2])",
   "d = logsumexp(x, axis=2)",
   "l1 = clip(silu(elu(softplus(selu(x)))), low=0.1, high=2.0) - erf(x) + mod(x, 0.7) + pow(abs(x), 1.5)",
   "l2 = sin(x) * cos(x) / tan(x) + sqrt(exp(x)) - rsqrt(square(x) + 1) + log(1 + square(x)) + log1p(abs(x)) + expm1(x)",
   "l3 = floor(x) + ceil(x) * round(x) + sign(x) + minimum(x, 0.3) + maximum(x, -0.2) + reciprocal(x + 10) + gelu_tanh(x) + relu(-x) + tanh(x) * sigmoid(x)",
   "y0 = where((x >= 0 and x < 1) or not (x <= 2) or x != x, x, s)", "i0 = x + s")j",
-      R"j("g", "t", "m", "lo", "product", "q", "lq", "o", "double", "a", "b", "w", "h", "p", "c", "d", "l1", "l2", "l3",
+      R"j("g", "t", "m", "lo", "product", "q", "lq", "o", "double", "a", "b", "w", "h", "p", "u", "d", "l1", "l2", "l3",
   "y0", "i0")j");
 }
 

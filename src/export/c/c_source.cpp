@@ -267,14 +267,15 @@ int main(void) {{
     for (std::size_t i = 0; i < d_.outputs.size(); ++i) {
       const std::int64_t count = numbers_of(program_, d_.outputs[i]);
       const DType dtype = type(d_.outputs[i].buffer).dtype;
-      text += fmt::format("    static {} {}[{}];\n", type_name(dtype), results_[i], count);
-      call += ", " + results_[i];
+      const std::string got = "got_" + results_[i];  // an output may have the name of a variable of main()
+      text += fmt::format("    static {} {}[{}];\n", type_name(dtype), got, count);
+      call += ", " + got;
       const std::string expected = fmt::format("{}_test_{}[sample * {} + i]", name_, results_[i], count);
       const std::string difference =
-          dtype == DType::f32 ? fmt::format("{}_ulps({}[i], {})", name_, results_[i], expected)
+          dtype == DType::f32 ? fmt::format("{}_ulps({}[i], {})", name_, got, expected)
           : dtype == DType::f64
-              ? fmt::format("fabs({}[i] - {}) <= 1e-14 * fabs({}) ? 0.0 : 1e30", results_[i], expected, expected)
-              : fmt::format("{}[i] == {} ? 0.0 : 1e30", results_[i], expected);
+              ? fmt::format("fabs({}[i] - {}) <= 1e-14 * fabs({}) ? 0.0 : 1e30", got, expected, expected)
+              : fmt::format("{}[i] == {} ? 0.0 : 1e30", got, expected);
       checks += fmt::format(
           "    for (i = 0; i < {}; i++) {{\n      const double u = {};\n      if (u > worst) worst = u;\n    }}\n",
           count, difference);
