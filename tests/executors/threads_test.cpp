@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executors/cpu/cpu_executor.h"
+#include "graph/builder.h"
 #include "graph/gradients.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "graph/builder.h"
 #include "graph/gradients.h"
 #include "graph/ops/make.h"
 #include "graph/verifier.h"

@@ -10,6 +10,7 @@
 #include "executors/cuda_planner/picked_tables.h"
 #include "executors/cuda_planner/row_stage.h"
 #include "executors/cuda_planner/row_text.h"
+#include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
 
 namespace graphrun::cuda {
