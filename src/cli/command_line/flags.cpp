@@ -136,7 +136,8 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { a.session.fuse = false; }},
     {"--jit", "HOW", "Running", kPlanning, "whole steps as one kernel, on a GPU: prefer (the default), require or off",
      set_jit, Completes::jit},
-    {"--tiling", "NAME", "Running", kReading, "of whole steps on a GPU: pair, warp, block, split or as plan lists",
+    {"--tiling", "NAME", "Running", kReading,
+     "of whole steps on a GPU: thread, pair, warp, block, split, or one that plan lists",
      [](Arguments& a, std::string_view v) { a.session.tiling = v; }},
 
     {"--set", "PATH=VALUE", "Model", kReading, "change a value of the model file; may be repeated", set_override,
