@@ -185,7 +185,7 @@ class GRAPHRUN_API Session {
   // NotFinite for a loss or a parameter that is not finite, at the next look: after a report's epochs or 4096 steps.
   TrainResult train(const TrainOptions& options);
   TrainResult train(const std::function<void(const Report&)>& on_report = {});
-  // Asks the train() that is under way to return after the steps in flight: about 0.05 s of them, or one. It returns as
+  // Asks the train() that is under way to return after the steps in flight: about 25 ms of them, or one. It returns as
   // if it had ended there: no step is half done. Without a train() under way nothing happens.
   void cancel() noexcept;
 

@@ -1,6 +1,7 @@
 // files.h: where data files are looked for, each of them read once, and what reading them warned of.
-// Contract: beside the model, then the data folder, then GRAPHRUN_DATA; an absolute path as it is; never the current
-// directory. Throws Error (kind input) that names the folders tried and the nearest file name.
+// Contract: beside the model, then the data folder, then GRAPHRUN_DATA; an absolute path as it is; the current
+// directory only for a model from a pipe. Throws Error (kind input) that names the folders tried and the nearest file
+// name.
 #pragma once
 
 #include <functional>

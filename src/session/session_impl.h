@@ -1,5 +1,6 @@
 // session_impl.h: what a Session holds: the model, its plan, the loaded program, and how far each phase is.
-// Contract: session.h's. Parts that belong together have a file each: train.cpp, predict.cpp, auto.cpp.
+// Contract: session.h's. Members are defined in session.cpp, train.cpp, predict.cpp, embedding.cpp and
+// scores/split_scores.cpp.
 #pragma once
 
 #include <atomic>
@@ -76,7 +77,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   // Runs n <= ring size steps of a phase; afterwards observe() sees their records.
   void run(std::size_t phase, std::uint64_t n);
   // At most `most` steps of the phase, as many as a run() should do before the host looks again whether to go on: by
-  // the time that its steps took so far, a twentieth of a second. Where a run() ends changes no bits.
+  // the time that its steps took so far, 25 ms. Where a run() ends changes no bits.
   std::uint64_t steps_before_look(std::size_t phase, std::uint64_t most) const;
 
   // Calls see(step, value) for the records of the last n steps in a ring, oldest first.
