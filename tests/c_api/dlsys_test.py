@@ -10,7 +10,7 @@ import sys
 try:
     import numpy as np
 except ImportError:
-    print("NumPy is not installed: not tried")
+    print("skipped: NumPy is not installed")
     sys.exit(77)
 
 os.environ["GRAPHRUN_LIBRARY"] = os.path.abspath(sys.argv[1])
@@ -24,7 +24,7 @@ import graphrun  # noqa: E402
 
 ctx = ndarray.Context(sys.argv[3] if len(sys.argv) > 3 else "cpu")
 if ctx.executor not in ("cpu", "ref") and ctx.executor not in [d["id"] for d in graphrun.devices()["devices"]]:
-    print(f"there is no {ctx.executor} here: not tried")
+    print(f"skipped: there is no {ctx.executor}")
     sys.exit(77)
 random = np.random.default_rng(1)
 

@@ -14,7 +14,7 @@ import time
 try:
     import numpy
 except ImportError:
-    print("NumPy is not installed: not tried")
+    print("skipped: NumPy is not installed")
     sys.exit(77)
 
 source = pathlib.Path(sys.argv[2]).absolute()

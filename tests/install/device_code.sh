@@ -6,7 +6,13 @@ set -euo pipefail
 source_dir=$1 build=$2
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
-command -v strip >/dev/null || { echo "strip is not here: not tried"; exit 77; }
+skip() {
+  echo "skipped: $1"
+  exit 77
+}
+python="$(dirname "$(readlink -f "$0")")/../python.sh"
+command -v strip >/dev/null || skip "strip is not installed"
+"$python" -c '' || exit $?
 
 for folder in one another/folder; do  # each with the sources, and the include folders of layers that lead to them
   mkdir -p "$work/$folder/build"
@@ -21,13 +27,13 @@ names=(sources)
 [ -z "${GRAPHRUN_ALL_CASES:-}" ] || names=($(cd "$source_dir/src/kernels/cuda" && ls -- *.cu | sed 's/\.cu$//'))
 for name in "${names[@]}"; do
   file=$source_dir/src/kernels/cuda/$name.cu
-  command="$(python3 - "$build/compile_commands.json" "$file" <<'END'
+  command="$("$python" - "$build/compile_commands.json" "$file" <<'END'
 import json, sys
 print(next((c["command"] for c in json.load(open(sys.argv[1])) if c["file"] == sys.argv[2]), ""))
 END
 )"
   [ -n "$command" ] || { echo "the build has no command for $file" >&2; exit 1; }
-  case $command in *orig_src_path_name*) ;; *) echo "this nvcc takes no other path for a source: not tried"; exit 77 ;; esac
+  case $command in *orig_src_path_name*) ;; *) skip "this nvcc takes no other path for a source" ;; esac
   for folder in one another/folder; do
     here="${command//$build/$work/$folder/build}"
     here="${here//$source_dir/$work/$folder}"

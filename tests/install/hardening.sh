@@ -2,7 +2,7 @@
 # hardening.sh BUILD: what docs/security.md says of the binaries of an optimised build, read from them.
 set -euo pipefail
 build=$1 failed=0
-command -v readelf >/dev/null || { echo "readelf is not here: not tried"; exit 77; }
+for tool in readelf objdump; do command -v $tool >/dev/null || { echo "skipped: $tool is not installed"; exit 77; }; done
 expect() {  # expect FILE WHAT PATTERN TEXT
   if ! grep -Eq "$3" <<<"$4"; then
     printf 'FAIL: %s: no %s\n' "$1" "$2" >&2
@@ -17,7 +17,7 @@ for file in "$build/bin/graphrun" "$build"/lib/libgraphrun.so "$build"/lib/libgr
   expect "$name" "read-only relocations" GNU_RELRO "$segments"
   expect "$name" "stack that cannot be executed" 'GNU_STACK.* RW +0' "$segments"
   expect "$name" "stack protector" __stack_chk_fail "$symbols"
-  if command -v objdump >/dev/null && [ "$(uname -m)" = x86_64 ]; then
+  if [ "$(uname -m)" = x86_64 ]; then
     # The mark of the whole file is lost where the C runtime's own objects lack it, as on Debian.
     expect "$name" "landing pads of -fcf-protection" '^[1-9][0-9]{2,}$' "$(objdump -d "$file" | grep -c endbr64)"
   fi

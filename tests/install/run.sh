@@ -6,6 +6,8 @@ source_dir=$1 build_dir=$2 cxx=$3 cmake=$4
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH
+for tool in readelf nm c++filt; do command -v $tool >/dev/null || { echo "skipped: $tool is not installed"; exit 77; }; done
+untried=()
 
 step() { printf -- '-- %s\n' "$1"; }
 fail() {
@@ -41,37 +43,15 @@ for word in $(awk '/^[A-Z][a-z]*:$/ || /^Environment/ || /^Exit/ { on = 1; next 
   case $word in graphrun) continue ;; esac
   grep -F -- "$(printf '%s' "$word" | sed 's/-/\\-/g')" "$page" >/dev/null || fail "graphrun.1 does not tell of $word"
 done
-if command -v groff >/dev/null; then
-  groff -ww -man -Tutf8 "$page" 2>"$work/log" >"$work/page" || fail "groff"
-  [ ! -s "$work/log" ] || { cat "$work/log"; fail "groff warns of graphrun.1"; }
-else
-  step "groff is not here: the page was not set"
-fi
-if command -v man >/dev/null; then
-  MANPATH="$prefix/share/man" man -P cat graphrun 2>"$work/log" >"$work/page" || { cat "$work/log"; fail "man graphrun"; }
-  grep 'EXIT STATUS' "$work/page" >/dev/null || fail "man graphrun shows no exit codes"
-else
-  step "man is not here: not tried"
-fi
 
 step "completion is where the shells look for it"
 for script in bash-completion/completions/graphrun zsh/site-functions/_graphrun fish/vendor_completions.d/graphrun.fish; do
-  [ -s "$prefix/share/$script" ] || fail "$script is not installed"
+  cmp "$prefix/share/$script" <("$prefix/bin/graphrun" completion "${script%%[-/]*}") || fail "$script is another script"
 done
 offered="$(bash --norc -c "source '$prefix/share/bash-completion/completions/graphrun' &&
   COMP_WORDS=('$prefix/bin/graphrun' '$prefix/share/graphrun/models/digits.json' --set train.ep) COMP_CWORD=3 &&
   { _graphrun || true; } && echo \"\${COMPREPLY[@]}\"")"
 [ "$offered" = "train.epochs=" ] || fail "bash offers '$offered' after --set train.ep"
-if command -v zsh >/dev/null; then
-  zsh -n "$prefix/share/zsh/site-functions/_graphrun" || fail "zsh does not read _graphrun"
-else
-  step "zsh is not here: not tried"
-fi
-if command -v fish >/dev/null; then
-  fish --no-execute "$prefix/share/fish/vendor_completions.d/graphrun.fish" || fail "fish does not read graphrun.fish"
-else
-  step "fish is not here: not tried"
-fi
 
 step "the installed models find their data"
 [ -e "$prefix/share/graphrun/models/data/README.md" ] || fail "the data came without their licences"
@@ -109,15 +89,19 @@ for header in "$prefix"/include/graphrun/*.h; do
     "$cxx" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$prefix/include" -x c++ - || fail "$name needs others"
 done
 
-step "a C99 program"
-cc=$(command -v gcc || command -v clang || echo cc)
-"$cc" -std=c99 -pedantic -Wall -Wextra -Werror -I "$prefix/include" "$source_dir/tests/install/consumer/main.c" \
-  -L "$(dirname "$library")" -lgraphrun "-Wl,-rpath,$(dirname "$library")" -o "$work/c_program" || fail "compiling C"
-"$work/c_program" || fail "the program in C"
-awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' "$source_dir/docs/c-api.md" >"$work/page.c"
-"$cc" -std=c99 -pedantic -Wall -Wextra -Werror -I "$prefix/include" "$work/page.c" -L "$(dirname "$library")" -lgraphrun \
-  "-Wl,-rpath,$(dirname "$library")" -o "$work/page" || fail "compiling the program of docs/c-api.md"
-(cd "$prefix/share/graphrun" && "$work/page") || fail "the program of docs/c-api.md"
+cc=$(command -v gcc || command -v clang || command -v cc || true)
+if [ -n "$cc" ]; then
+  step "a C99 program"
+  "$cc" -std=c99 -pedantic -Wall -Wextra -Werror -I "$prefix/include" "$source_dir/tests/install/consumer/main.c" \
+    -L "$(dirname "$library")" -lgraphrun "-Wl,-rpath,$(dirname "$library")" -o "$work/c_program" || fail "compiling C"
+  "$work/c_program" || fail "the program in C"
+  awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' "$source_dir/docs/c-api.md" >"$work/page.c"
+  "$cc" -std=c99 -pedantic -Wall -Wextra -Werror -I "$prefix/include" "$work/page.c" -L "$(dirname "$library")" -lgraphrun \
+    "-Wl,-rpath,$(dirname "$library")" -o "$work/page" || fail "compiling the program of docs/c-api.md"
+  (cd "$prefix/share/graphrun" && "$work/page") || fail "the program of docs/c-api.md"
+else
+  untried+=("the programs in C: there is no C compiler")
+fi
 
 step "find_package(graphrun)"
 "$cmake" -S "$source_dir/tests/install/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$prefix" \
@@ -135,7 +119,7 @@ if command -v pkg-config >/dev/null; then
     fail "building through pkg-config"
   "$work/by_pkg_config" || fail "the consumer built through pkg-config"
 else
-  step "pkg-config is not here: not tried"
+  untried+=("pkg-config: it is not installed")
 fi
 step "an executor as a plug-in in C"
 [ -x "$prefix/bin/graphrun-conformance" ] || fail "graphrun-conformance is not installed"
@@ -145,11 +129,8 @@ chmod 700 "$work" "$work/plugins"
 hash_on() { "$prefix/bin/graphrun" "$model" --epochs=2 --json --quiet "$@" | grep -o '"weights_hash":"[0-9a-f]*"'; }
 # Its kernels are those of cpu but for one, which rounds once: the same weights whoever compiles it.
 builds=0 first=
-for build in "$cc -std=c99" "g++ -x c++ -std=c++20" "clang++ -x c++ -std=c++20"; do
-  if ! command -v "${build%% *}" >/dev/null; then
-    step "${build%% *} is not here: the plug-in was not built with it"
-    continue
-  fi
+for build in "${cc:-cc} -std=c99" "$cxx -x c++ -std=c++20" "clang++ -x c++ -std=c++20"; do
+  command -v "${build%% *}" >/dev/null || continue
   builds=$((builds + 1))
   # shellcheck disable=SC2086
   $build -pedantic -O2 -Wall -Wextra -Werror -shared -fPIC -I "$prefix/include" "$source_dir/examples/matmul_plugin.c" \
@@ -179,4 +160,8 @@ step "another project fetches the sources"
 "$source_dir/tests/install/fetch.sh" "$source_dir" "$cxx" "$cmake" "$work/fetched" >"$work/log" 2>&1 ||
   { cat "$work/log"; fail "FetchContent"; }
 
+if [ ${#untried[@]} -gt 0 ]; then
+  echo "skipped: all passed but $(printf '%s, ' "${untried[@]}" | sed 's/, $//')"
+  exit 77
+fi
 step "done"

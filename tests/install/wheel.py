@@ -1,5 +1,5 @@
 """What pyproject.toml makes a wheel of, without the build that a wheel is: the component "wheel" of an installed build beside
-python/graphrun, used as a stranger would. Exit code 77: NumPy is not here.
+python/graphrun, used as a stranger would. Exit code 77: NumPy or readelf is not installed.
 
 wheel.py CMAKE BUILD SOURCE
 """
@@ -16,7 +16,10 @@ cmake, build, source = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 try:
     import numpy  # noqa: F401
 except ImportError:
-    print("NumPy is not installed: not tried")
+    print("skipped: NumPy is not installed")
+    sys.exit(77)
+if shutil.which("readelf") is None:
+    print("skipped: readelf is not installed")
     sys.exit(77)
 
 text = (source / "pyproject.toml").read_text()

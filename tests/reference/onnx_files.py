@@ -7,7 +7,7 @@ Each model is trained for an epoch or two and exported. A decoder of our own, wh
 evaluates the file with NumPy. Where the packages onnx and onnxruntime are installed, onnx checks each file,
 onnxruntime evaluates it, and networks made with onnx.helper are imported. All must agree with `graphrun predict`
 within 1e-5 of the outputs' size.
-Exit code: 0 all agree, 1 they do not, 77 there is no NumPy.
+Exit code: 0 all agree, 1 they do not, 77 there is no NumPy, or our decoder agrees and the packages are missing.
 """
 
 import json
@@ -27,7 +27,7 @@ try:
     import onnxruntime
 except ImportError as error:
     onnx = onnxruntime = None
-    print(f"without onnx and onnxruntime: {error}")
+    missing = error
 
 TOLERANCE = 1e-5
 failures = []
@@ -246,4 +246,8 @@ with tempfile.TemporaryDirectory() as FOLDER:
         check_import(random)
 for failure in failures:
     print("wrong:", failure)
-sys.exit(1 if failures else 0)
+if failures:
+    sys.exit(1)
+if not onnxruntime:
+    print(f"skipped: our decoder agrees; {missing}")
+    sys.exit(77)

@@ -2,11 +2,13 @@
 # scripts/get-data against an HTTP server of this machine, and against no server at all.
 . "$(dirname "$0")/checks.sh"
 get=$1
-for tool in curl sha256sum python3; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done
+for tool in curl sha256sum; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done
+python="${GRAPHRUN_PYTHON:-python3}"
+command -v "$python" >/dev/null || skip "there is no $python"
 
 mkdir -p "$work/there"
 head -c 200000 /dev/urandom >"$work/there/a.gz"
-python3 -u -m http.server --bind 127.0.0.1 --directory "$work/there" 0 >"$work/server.log" 2>&1 &
+"$python" -u -m http.server --bind 127.0.0.1 --directory "$work/there" 0 >"$work/server.log" 2>&1 &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 port=""
