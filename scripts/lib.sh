@@ -57,12 +57,18 @@ configure() {
   local preset=$1 build_dir=$2 launcher=()
   shift 2
   if command -v ccache >/dev/null; then
+    export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros}"  # or it does not cache with precompiled headers
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   (cd "$root" && cmake --preset "$preset" -B "$build_dir" "${launcher[@]}" "$@" >"$build_dir.log" 2>&1) || {
     cat "$build_dir.log" >&2
     die "cmake could not configure $build_dir (its words are above)"
   }
+}
+
+# Reads what Ninja prints and says how far the build is, at every tenth.
+build_progress() {
+  awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ && int(10 * $2 / $3) > tenths { tenths = int(10 * $2 / $3); print "   built " 10 * tenths " %"; fflush() }'
 }
 
 # One line about CUDA, from what cmake just said: is the toolkit here, and is the CUDA executor built?

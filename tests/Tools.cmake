@@ -11,6 +11,7 @@ endfunction()
 set(graphrun_python ${CMAKE_CURRENT_LIST_DIR}/python.sh)
 function(graphrun_python_test name)
   graphrun_script_test(${name} ${graphrun_python} ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS python)
 endfunction()
 
 # graphrun_skipped_tests(reason name...): tests that this configuration cannot build

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# bare_root.sh [FOLDER]: the proof that scripts/test and scripts/demo need nothing but a Debian 12: bootstraps one into
-# FOLDER (default: a temporary one, removed afterwards), clones this repository into it and runs both there.
-# Needs root, debootstrap and this machine's own apt sources; not part of ctest, as it takes long and downloads.
+# bare_root.sh [FOLDER]: proves that scripts/test and scripts/demo need nothing but Debian 12. Bootstraps one into FOLDER
+# (default: a temporary folder, removed afterwards), clones this repository into it and runs both there. Prints the seconds
+# that each part took. Needs root, debootstrap and this machine's own apt sources; .ci/run runs it, ctest does not.
 set -euo pipefail
 
 [ "$(id -u)" -eq 0 ] || { echo "bare_root: must be root" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "bare_root: debootstrap is not installed" >&2; exit 2; }
-# In a mount namespace of its own: whatever happens, no mount is left behind.
+# A mount namespace of its own leaves no mount behind, whatever happens.
 if [ -z "${BARE_ROOT_NAMESPACE:-}" ]; then
   exec env BARE_ROOT_NAMESPACE=1 unshare --mount "$(readlink -f "$0")" "$@"
 fi
@@ -24,20 +24,22 @@ fi
 mirror="$(apt-get indextargets --format '$(CODENAME) $(SITE)' | awk '$1 == "bookworm" { print $2; exit }')"
 [ -n "$mirror" ] || { echo "bare_root: this machine's apt has no source for bookworm" >&2; exit 2; }
 
-echo "bare_root: bootstrapping"
+SECONDS=0
+echo "bare_root: bootstrapping Debian 12 (about a minute)"
 debootstrap --variant=minbase --include=git,ca-certificates bookworm "$target" "$mirror" >"$target.log" 2>&1 ||
   { tail -n 20 "$target.log" >&2; exit 1; }
 # The name servers and proxy of this machine, and nothing else of it.
 cp -L /etc/resolv.conf "$target/etc/resolv.conf"
 apt-config dump Acquire::http::Proxy >"$target/etc/apt/apt.conf.d/80proxy"
 mount -t proc proc "$target/proc"
-
-echo "bare_root: cloning"
 git clone --quiet --no-hardlinks "$source_dir" "$target/graphrun"
+times="bootstrap $SECONDS s"
 
-inside() { chroot "$target" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"; }
-echo "bare_root: scripts/test"
-inside /graphrun/scripts/test
-echo "bare_root: scripts/demo"
-inside /graphrun/scripts/demo
-echo "bare_root: done"
+for script in scripts/test scripts/demo; do
+  echo "bare_root: $script"
+  SECONDS=0
+  chroot "$target" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "/graphrun/$script" ||
+    { echo "bare_root: $script failed" >&2; exit 1; }
+  times+=", $script $SECONDS s"
+done
+echo "bare_root: passed ($times)"
