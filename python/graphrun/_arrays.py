@@ -60,6 +60,13 @@ def rows_like(name: str, values: Any, dtype: Any, sample: Tuple[int, ...]) -> Ar
     return array
 
 
+def near(name: str, names: Sequence[str]) -> str:
+    from difflib import get_close_matches  # only where something is wrong
+
+    found = get_close_matches(name, names, 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
 def number_of_dtype(name: str, array: Array) -> int:
     if array.dtype.name in _library.DTYPES:
         return _library.DTYPES.index(array.dtype.name)

@@ -176,7 +176,12 @@ def text(name: str, *arguments: Any) -> str:
 
 
 def encoded(options: Dict[str, Any]) -> bytes:
-    return json.dumps(options).encode()
+    def plain(value: Any) -> Any:
+        if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+            return value.tolist()
+        raise TypeError(f"{value!r} is no JSON value")
+
+    return json.dumps(options, default=plain).encode()
 
 
 def version() -> str:

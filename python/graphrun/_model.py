@@ -6,8 +6,31 @@ import os
 from typing import Any, Dict, List, Optional
 
 from graphrun import _library
-from graphrun._arrays import Array, as_array, converted, number_of_dtype
+from graphrun._arrays import Array, as_array, converted, near, number_of_dtype
 from graphrun._session import OnReport, Session
+
+_OPTIONS = ("executor", "target", "tiling", "fuse", "passes", "threads", "jit", "rows_vary")  # of open()
+# Keywords of other libraries.
+_INSTEAD = {
+    "validation_data": "validation=(x, y)", "eval_set": "validation=(x, y)",
+    "validation_split": "validation=(x, y)", "epochs": 'Model(..., set={"train.epochs": 10})',
+    "n_epochs": 'Model(..., set={"train.epochs": 10})', "max_iter": 'Model(..., set={"train.epochs": 10})',
+    "batch_size": 'Model(..., set={"train.batch": 32})', "shuffle": 'Model(..., set={"train.shuffle": True})',
+    "learning_rate": 'Model(..., set={"train.optimizer.adam.lr": 0.01})',
+    "lr": 'Model(..., set={"train.optimizer.adam.lr": 0.01})',
+    "random_state": 'Model(..., set={"train.seed": 1})', "seed": 'Model(..., set={"train.seed": 1})',
+    "verbose": "progress=False", "callbacks": "on_report", "callback": "on_report", "device": "executor",
+    "sample_weight": 'an input "w" of the model, as in mean(w * square(y_hat - y)), and fit({"x": x, "w": w}, y)',
+    "class_weight": 'a transform {"class_weight": "balanced"} of a further input of the model',
+}
+
+
+def _check_options(function: str, known: Any, options: Dict[str, Any]) -> None:
+    names = [*known, *_OPTIONS]
+    for name in options:
+        if name not in names:
+            instead = f"; instead: {_INSTEAD[name]}" if name in _INSTEAD else near(name, names)
+            raise TypeError(f"{function}() has no keyword {name!r}, only {', '.join(names)}{instead}")
 
 
 class Model:
@@ -56,6 +79,7 @@ class Model:
 
     def open(self, executor: str = "cpu", **options: Any) -> Session:
         """Plans the model and allocates all that it needs: a Session."""
+        _check_options("open", (), options)
         return self._opened(self._taken(), executor, options)
 
     def _opened(self, loaded: "_Loaded", executor: str, options: Dict[str, Any]) -> Session:
@@ -88,6 +112,9 @@ class Model:
         inputs or targets, x and y are dicts of them. validation: (x, y). Predictions and scores are then of the trained
         model, and `session` is what was trained. Arrays take the place of earlier ones, unless a session cannot be opened
         with them."""
+        _check_options("fit", ("x", "y", "validation", "on_report", "progress"), options)
+        if validation is not None and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
+            raise TypeError("fit: validation takes (x, y)")
         before = dict(self._columns)
         try:
             for split, given in (("train", (x, y)), ("validation", validation or (None, None))):

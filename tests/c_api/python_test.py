@@ -365,6 +365,28 @@ def test_arrays_of_a_fit_take_the_place_of_earlier_ones():
     assert xor(set={"train.epochs": 3}).fit(many, many[:, :1]).session.step == 3, "a batch of all is all rows given"
 
 
+def linear(x, graph=None, inputs=None, set=None, **data):
+    """y_hat of x (batch, 2), whose columns `x` are those of a table."""
+    text = {"format": 1, "data": {"train": {"csv": "d.csv", "x": x, "y": "y"}, **data},
+            "inputs": inputs or {"x": ["batch", 2], "y": ["batch", 1]},
+            "graph": graph or ["y_hat = dense(x, units=1)", "loss = mean(square(y_hat - y))"], "outputs": {"y_hat": "y"},
+            "train": {"minimize": "loss", "optimizer": {"adam": {"lr": 0.1}}, "epochs": 300, "seed": 1}}
+    return graphrun.Model(text, data="none", set=set)
+
+
+def test_keywords_of_fit():
+    x, y = numpy.zeros((4, 2)), numpy.zeros(4)
+    model = linear(["a", "b"])
+    for name, value, wanted in (("sample_weight", y, 'an input "w"'), ("validation_data", (x, y), "validation=(x, y)"),
+                                ("epochs", 3, "train.epochs"), ("batch_size", 2, "train.batch"),
+                                ("threds", 2, "did you mean 'threads'")):
+        message = refused(TypeError, lambda: model.fit(x, y, **{name: value}))
+        assert f"{name!r}" in message and "validation, on_report" in message and wanted in message, message
+    assert "(x, y)" in refused(TypeError, lambda: model.fit(x, y, validation=x))
+    assert "threads" in refused(TypeError, lambda: model.open(thread=2))
+    assert model.fit(x, y, threads=numpy.int64(1), progress=False).session.step > 0
+
+
 def test_weights_predict_without_their_data():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "w.safetensors")
