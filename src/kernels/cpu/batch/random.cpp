@@ -1,42 +1,29 @@
 // random.cpp: draws by base/random_bits.h, which defines their bits.
-#include "base/random_bits.h"
+#include "kernels/cpu/batch/random_fill.h"
 
+#include <bit>
+#include <cmath>
+
+#include "base/random_bits.h"
 #include "graphrun/family_op.h"
-#include "graphrun/op.h"
-#include "graphrun/params/random.h"
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun::cpu {
 namespace {
 
-template <class F>
-void draw(const KernelArgs& args, int step_input, F&& value) {
-  const auto& params = args.params.as<RandomParams>();
-  const std::uint64_t step = *args.input<std::uint64_t>(step_input);
+template <Op op>
+void draw(const KernelArgs& args, const IsaTable& table) {
+  RandomDraw all{.step = *args.input<std::uint64_t>(args.inputs - 1), .out = args.output<float>()};
+  const float* const x = op == Op::dropout ? args.input<float>(0) : nullptr;
   const std::int64_t n = valid_elements(args, args.out_type);
-  float* out = args.output<float>();
-  for_ranges(args.pool, parts_for(16 * n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      out[i] = value(bits::word(params.key, step, static_cast<std::uint64_t>(i)), i);
-    }
+  for_ranges(args.pool, parts_for(8 * n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
+    RandomDraw part = all;
+    part.out += first;
+    part.x = x == nullptr ? x : x + first;
+    part.first = first;
+    part.rows = last - first;
+    fill_random(table, op, args.params.as<RandomParams>(), part);
   });
-}
-
-void random_uniform(const KernelArgs& args, const IsaTable&) {
-  const auto& p = args.params.as<RandomParams>();
-  draw(args, 0, [&](bits::u32 word, std::int64_t) { return bits::uniform(word, p.a, p.b); });
-}
-
-void random_normal(const KernelArgs& args, const IsaTable&) {
-  const auto& p = args.params.as<RandomParams>();
-  draw(args, 0, [&](bits::u32 word, std::int64_t) { return bits::normal(word, p.a, p.b); });
-}
-
-void dropout(const KernelArgs& args, const IsaTable&) {
-  const double rate = args.params.as<RandomParams>().a;
-  const auto kept = static_cast<float>(1 - rate);
-  const float* x = args.input<float>(0);
-  draw(args, 1, [&](bits::u32 word, std::int64_t i) { return bits::unit(word) < rate ? 0.0f : x[i] / kept; });
 }
 
 void permutation(const KernelArgs& args, const IsaTable&) {
@@ -48,11 +35,30 @@ void permutation(const KernelArgs& args, const IsaTable&) {
   }
 }
 
-constexpr Entry kRandomKernels[] = {entry<random_uniform>(family_op::random_uniform),
-                                    entry<random_normal>(family_op::random_normal), entry<dropout>(Op::dropout),
-                                    entry<permutation>(family_op::permutation)};
+constexpr Entry kRandomKernels[] = {entry<draw<family_op::random_uniform>>(family_op::random_uniform),
+                                    entry<draw<family_op::random_normal>>(family_op::random_normal),
+                                    entry<draw<Op::dropout>>(Op::dropout), entry<permutation>(family_op::permutation)};
 
 }  // namespace
+
+void fill_random(const IsaTable& table, Op op, const RandomParams& params, RandomDraw draw) {
+  draw.key = params.key;
+  if (op == Op::dropout) {
+    draw.what = RandomDraw::dropout;
+    draw.dropped = static_cast<std::int32_t>(std::ceil(params.a * 0x1p24));  // unit(word) < rate
+    draw.kept = static_cast<float>(1 - params.a);
+  } else if (op == family_op::random_uniform && params.a == 0 && params.b == 1) {
+    draw.what = RandomDraw::units;
+  }
+  table.draw(draw);
+  if (draw.what != RandomDraw::words) return;
+  const auto number = op == family_op::random_normal ? bits::normal : bits::uniform;
+  for (std::int64_t f = 0; f < draw.width; ++f) {
+    float* const line = draw.out + f * draw.stride;
+    for (std::int64_t i = 0; i < draw.rows; ++i)
+      line[i] = number(std::bit_cast<bits::u32>(line[i]), params.a, params.b);
+  }
+}
 
 std::span<const Entry> random_kernels() {
   return kRandomKernels;

@@ -61,6 +61,18 @@ struct ElementLoops {
   std::int64_t count;
 };
 
+// Random words of base/random_bits.h, or what becomes of each: of `rows` elements from `first`, a multiple of 4, on;
+// or, with a stride, of a tile (tiles/tile_isa.h) whose row 0 is row `first`, in every lane. x may be `out`.
+struct RandomDraw {
+  enum { words, units, dropout } what = words;  // [0, 1); 0 where word >> 8 is below `dropped`, else x / kept
+  std::uint64_t key = 0, step = 0;
+  float* out = nullptr;
+  const float* x = nullptr;
+  std::int32_t dropped = 0;
+  float kept = 1;
+  std::int64_t first = 0, rows = 0, width = 1, stride = 0;
+};
+
 struct IsaTable {
   const ElementLoops* elementwise;
   ElementFn where;                                                                  // of f32
@@ -89,6 +101,7 @@ struct IsaTable {
   // (rows, columns) to (columns, rows); strides are those from a row to the next.
   void (*transpose)(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t rows,
                     std::int64_t columns);
+  void (*draw)(const RandomDraw& draw);
 };
 
 // One table for each instruction set; the elementwise loops, which a new scalar op changes, are in a file of their own.
@@ -96,6 +109,7 @@ struct IsaTable {
   namespace isa {                                                                                  \
   extern const ElementLoops element_loops;                                                         \
   void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float); \
+  void draw(const RandomDraw& d);                                                                  \
   extern const IsaTable table;                                                                     \
   }
 GRAPHRUN_ISA_TABLE(plain)

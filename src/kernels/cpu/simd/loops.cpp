@@ -7,8 +7,8 @@
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 
-const IsaTable table = {&element_loops, where,           sum_rows,        sum_columns,     matmul,
-                        pack_panel,     pack_left,       kTileRows,       largest,         largest_columns,
-                        sum_exp,        sum_exp_columns, loss_of_targets, transpose_matrix};
+const IsaTable table = {&element_loops, where,           sum_rows,        sum_columns,      matmul,
+                        pack_panel,     pack_left,       kTileRows,       largest,          largest_columns,
+                        sum_exp,        sum_exp_columns, loss_of_targets, transpose_matrix, draw};
 
 }  // namespace graphrun::cpu::GRAPHRUN_ISA

@@ -8,8 +8,8 @@
 #include "graphrun/params/axes.h"
 #include "graphrun/params/minibatch.h"
 #include "graphrun/params/movement.h"
-#include "graphrun/params/random.h"
 #include "kernels/cpu/batch/batch_rows.h"
+#include "kernels/cpu/batch/random_fill.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
 namespace graphrun::cpu {
@@ -138,25 +138,6 @@ TileStep gather(const TileCall& call) {
   };
 }
 
-// Element i of a draw belongs to row i / features of the batch.
-template <class F>
-TileStep draw(const TileCall& call, std::size_t step_input, F value) {
-  return [inputs = call.inputs, result = call.output, step_input, value,
-          key = call.params->as<RandomParams>().key](const TileContext& c) {
-    const std::uint64_t step = *read<std::uint64_t>(inputs[step_input], c);
-    const float* const x = step_input > 0 ? read<float>(inputs[0], c) : nullptr;
-    float* const out = written<float>(result, c);
-    const i64 width = feature_count(result.type);
-    for (i64 f = 0; f < width; ++f) {
-      for (i64 r = 0; r < c.rows; ++r) {
-        const auto i = static_cast<std::uint64_t>((c.first + r) * width + f);
-        out[f * c.stride + r] = value(bits::word(key, step, i), x != nullptr ? x[f * c.stride + r] : 0.0f);
-      }
-      std::fill(out + f * c.stride + c.rows, out + (f + 1) * c.stride, 0.0f);
-    }
-  };
-}
-
 template <class Make>
 TileStep for_dtype(DType dtype, Make&& make) {
   if (dtype == DType::f32) return make(float{});
@@ -254,20 +235,20 @@ TileStep make_move_tile(const TileCall& call, Isa isa, std::string& reason) {
   return nullptr;
 }
 
-TileStep make_draw_tile(const TileCall& call, Isa, std::string&) {
+TileStep make_draw_tile(const TileCall& call, Isa isa, std::string&) {
   const auto* p = call.params->get_if<RandomParams>();
-  if (p == nullptr || !in_tile(call.output)) return nullptr;
-  const double a = p->a;
-  const double b = p->b;
-  if (call.op == family_op::random_uniform)
-    return draw(call, 0, [=](bits::u32 word, float) { return bits::uniform(word, a, b); });
-  if (call.op == family_op::random_normal)
-    return draw(call, 0, [=](bits::u32 word, float) { return bits::normal(word, a, b); });
-  if (call.op == Op::dropout)
-    return draw(call, 1, [a, kept = static_cast<float>(1 - a)](bits::u32 word, float x) {
-      return bits::unit(word) < a ? 0.0f : x / kept;
-    });
-  return nullptr;
+  if (p == nullptr || !in_tile(call.output) || call.op == family_op::permutation) return nullptr;
+  return [inputs = call.inputs, result = call.output, op = call.op, params = *p,
+          &table = isa_table(isa)](const TileContext& c) {
+    fill_random(table, op, params,
+                {.step = *read<std::uint64_t>(inputs.back(), c),
+                 .out = written<float>(result, c),
+                 .x = op == Op::dropout ? read<float>(inputs[0], c) : nullptr,
+                 .first = c.first,
+                 .rows = c.rows,
+                 .width = feature_count(result.type),
+                 .stride = c.stride});
+  };
 }
 
 }  // namespace graphrun::cpu

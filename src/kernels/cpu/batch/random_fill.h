@@ -1,0 +1,13 @@
+// random_fill.h: what a random op fills its output with, for the kernels over whole batches and those over tiles.
+// Contract: as RandomDraw (simd/isa.h), whose `what` and parameters the op decides. Leaves to others: loops.
+#pragma once
+
+#include "graphrun/op.h"
+#include "graphrun/params/random.h"
+#include "kernels/cpu/simd/isa.h"
+
+namespace graphrun::cpu {
+
+void fill_random(const IsaTable& table, Op op, const RandomParams& params, RandomDraw draw);
+
+}  // namespace graphrun::cpu

@@ -1,0 +1,100 @@
+// random_loops.cpp: the random words of base/random_bits.h in vectors, for whole batches and for tiles: written once,
+// compiled once for each instruction set. Contract: that of RandomDraw in isa.h; as loops.cpp otherwise.
+// Leaves to others: numbers that need more than a word and a float (batch/random.cpp).
+#include "kernels/cpu/simd/isa.h"
+#include "kernels/cpu/simd/lanes.h"
+
+namespace graphrun::cpu::GRAPHRUN_ISA {
+namespace {
+
+typedef std::uint64_t LongPart __attribute__((vector_size(4 * GRAPHRUN_LANES)));
+typedef std::uint32_t WordPart __attribute__((vector_size(4 * GRAPHRUN_LANES)));
+
+GRAPHRUN_FN LongPart product(LongPart x, std::uint64_t y) {  // of the low halves
+#if GRAPHRUN_LANES == 16
+  return (LongPart)_mm512_maskz_mul_epu32((__mmask8)-1, (__m512i)x, _mm512_set1_epi64((long long)y));
+#elif GRAPHRUN_LANES == 8
+  return (LongPart)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x((long long)y));
+#else
+  return (x & 0xffffffffu) * y;
+#endif
+}
+GRAPHRUN_FN WordPart joined(LongPart even, LongPart odd) {
+  return (WordPart)((even & 0xffffffffu) | (odd << 32));
+}
+template <int... kLane>
+GRAPHRUN_FN LongPart even_lanes(std::integer_sequence<int, kLane...>) {
+  return LongPart{2 * kLane...};
+}
+
+struct Words {
+  LongPart key0[10], key1[10], step;
+
+  explicit Words(const RandomDraw& draw) {
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      key0[i] = LongPart{} + (std::uint32_t)((std::uint32_t)draw.key + i * 0x9E3779B9u);
+      key1[i] = LongPart{} + (std::uint32_t)((std::uint32_t)(draw.key >> 32) + i * 0xBB67AE85u);
+    }
+    step = LongPart{} + draw.step;
+  }
+  // Philox4x32-10: the four words of a block for each lane, of the even and of the odd lanes. Only the low half of 64
+  // bits counts, so that nothing has to be cleared.
+  GRAPHRUN_FN void of_blocks(WordPart* to, LongPart even, LongPart odd) const {
+    LongPart w[2][4] = {{even, even >> 32, step, step >> 32}, {odd, odd >> 32, step, step >> 32}};
+    unrolled<20>([&](auto i) __attribute__((always_inline)) {
+      LongPart(&v)[4] = w[i % 2];
+      const LongPart a = product(v[0], 0xD2511F53u), b = product(v[2], 0xCD9E8D57u);
+      v[0] = (b >> 32) ^ v[1] ^ key0[i / 2];
+      v[1] = b;
+      v[2] = (a >> 32) ^ v[3] ^ key1[i / 2];
+      v[3] = a;
+    });
+    unrolled<4>([&](auto j) __attribute__((always_inline)) { to[j] = joined(w[0][j], w[1][j]); });
+  }
+};
+
+GRAPHRUN_FN void put(const RandomDraw& d, i64 at, i64 n, WordPart word) {
+  const IntPart high = (IntPart)(word >> 8);
+  FloatPart y = (FloatPart)word;
+  if (d.what == RandomDraw::units) y = __builtin_convertvector(high, FloatPart) * 0x1p-24f;
+  if (d.what == RandomDraw::dropout) y = high < d.dropped ? FloatPart{} : load_part(d.x + at, n) / d.kept;
+  store_part(d.out + at, y, n);
+}
+
+}  // namespace
+
+void draw(const RandomDraw& d) {
+  constexpr i64 kSide = GRAPHRUN_LANES;
+  const Words words(d);
+  const LongPart lanes = even_lanes(std::make_integer_sequence<int, GRAPHRUN_LANES / 2>{});
+  if (d.stride == 0) {  // each lane has kSide elements
+    for (i64 i = 0; i < d.rows; i += kSide * kSide) {
+      const LongPart even = ((std::uint64_t)(d.first + i) + lanes * kSide) / 4, odd = even + kSide / 4;
+      WordPart w[kSide];
+      for (std::uint64_t k = 0; k < kSide / 4; ++k) words.of_blocks(w + 4 * k, even + k, odd + k);
+      FloatPart v[kSide];
+      __builtin_memcpy(v, w, sizeof v);
+      transpose(v);
+      for (i64 l = 0, at = i; l < kSide && at < d.rows; ++l, at += kSide) put(d, at, d.rows - at, (WordPart)v[l]);
+    }
+    return;
+  }
+  // Each lane has a row, which may begin amid a block: word `phase` of it.
+  const std::uint64_t width = (std::uint64_t)d.width;
+  for (i64 r = 0; r < d.stride; r += kSide) {
+    const LongPart even = ((std::uint64_t)(d.first + r) + lanes) * width, odd = even + width;
+    const WordPart phase = joined(even & 3, odd & 3);
+    WordPart w[8];
+    words.of_blocks(w + 4, even >> 2, odd >> 2);
+    for (std::uint64_t f = 0; f < width; f += 4) {
+      unrolled<4>([&](auto j) __attribute__((always_inline)) { w[j] = w[4 + j]; });
+      words.of_blocks(w + 4, (even >> 2) + f / 4 + 1, (odd >> 2) + f / 4 + 1);
+      unrolled<4>([&](auto j) __attribute__((always_inline)) {
+        const WordPart word = phase < 2 ? (phase == 0 ? w[j] : w[j + 1]) : (phase == 2 ? w[j + 2] : w[j + 3]);
+        if (f + j < width) put(d, ((i64)f + j) * d.stride + r, kSide, word);
+      });
+    }
+  }
+}
+
+}  // namespace graphrun::cpu::GRAPHRUN_ISA
