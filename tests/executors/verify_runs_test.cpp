@@ -12,6 +12,7 @@
 #include "graphrun/op.h"
 #include "graphrun/session.h"
 #include "support/graph_run.h"
+#include "support/temporary_folder.h"
 #include "support/tensors.h"
 
 namespace graphrun {
@@ -145,6 +146,21 @@ TEST(VerifyRuns, AValueUnderTwoOthersIsNotCompared) {
     const VerifyReport report = verify(model);
     EXPECT_TRUE(report.passed()) << to_string(*report.difference);
   }
+}
+
+// The mean's gradient, which is not read by rows, lies where the region's accumulators are then.
+TEST(VerifyRuns, AValueUnderScratchIsNotCompared) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.write("model.json", R"json({"format": 1, "name": "m",
+ "data": {"train": {"random": {"rows": 24, "seed": 1, "columns": {"a": {"normal": 1, "shape": [76]},
+  "b": {"normal": 1, "shape": [2]}}}, "x": ["a"], "y": ["b"]}},
+ "inputs": {"x": ["batch", 76], "y": ["batch", 2]},
+ "parameters": {"p": {"shape": [76, 8], "init": {"normal": 1}}, "q": {"shape": [8, 2], "init": {"normal": 1}}},
+ "graph": ["z = logsumexp(x @ p, axis=0, keepdims=true)", {"name": "h", "op": "dense", "inputs": ["x"], "units": 2},
+  "loss = mean(square(h - y)) + 0.5 * mean(z @ q)"],
+ "outputs": {"h": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.01}}, "batch": "all", "epochs": 1}})json");
+  const VerifyReport report = verify(load_model(file));
+  EXPECT_TRUE(report.passed()) << to_string(*report.difference);
 }
 
 // Rounding is let through, wherever a comparison stands in its way.

@@ -95,7 +95,7 @@ std::vector<Unit> units_of(const Phase& phase) {
   return units;
 }
 
-// A value that is in the arena after its unit ran, and the step that made it.
+// A value or scratch that is in the arena after its unit ran, and the step that made it.
 struct Leaving {
   BufferId buffer;
   std::uint32_t step;
@@ -110,6 +110,12 @@ std::vector<Leaving> leaving(const Program& program, const Phase& phase, const U
     }
     return step;
   };
+  const auto run_once = [&](std::uint32_t from, std::uint32_t to) {
+    for (std::uint32_t i = from; i < to; ++i) {
+      if (phase.steps[i].workspace != kNoBuffer) found.push_back({phase.steps[i].workspace, i});
+      found.push_back({phase.steps[i].output, i});
+    }
+  };
   if (unit.region == nullptr) {
     found.push_back({phase.steps[unit.first].output, unit.first});
   } else if (!unit.region->chains.empty()) {
@@ -120,14 +126,15 @@ std::vector<Leaving> leaving(const Program& program, const Phase& phase, const U
   } else {
     std::uint32_t done = unit.first;
     for (const Stage& stage : unit.region->stages) {
-      for (std::uint32_t i = stage.first; i < stage.rows; ++i) found.push_back({phase.steps[i].output, i});
+      run_once(stage.first, stage.rows);
+      if (unit.region->accumulators != kNoBuffer) found.push_back({unit.region->accumulators, stage.rows});
       for (const TileMove& store : stage.stores) found.push_back({store.arena, producer(store.tile)});
       for (const Combine& combine : stage.combines) found.push_back({combine.value, producer(combine.value)});
       done = stage.last;
     }
-    for (std::uint32_t i = done; i < unit.last; ++i) found.push_back({phase.steps[i].output, i});
+    run_once(done, unit.last);
   }
-  // What a later value of the unit was written over, be that one still there or not, is no longer there.
+  // What a later value or scratch of the unit was written over, be that one still there or not, is no longer there.
   std::vector<Leaving> there;
   for (auto value = found.begin(); value != found.end(); ++value) {
     const Buffer& buffer = program.buffers[value->buffer];
