@@ -17,7 +17,7 @@ struct Errors {
   double low = 0, high = 0;
   std::uint64_t seed = 0;
 };
-inline Errors errors;
+__attribute__((visibility("default"))) inline Errors errors;  // one of the program and the kernels that it loads
 
 namespace approximation {
 

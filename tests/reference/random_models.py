@@ -66,6 +66,13 @@ UNARY = {
     "dropout": ("dropout({0}, rate=0)", lambda a: a),
     "random_normal": ("{0} + random_normal({0}, mean=0.25, deviation=0)", lambda a: a + 0.25),
     "random_uniform": ("{0} * random_uniform({0}, low=0.5, high=0.5)", lambda a: a * 0.5),
+    # Quotients that are whole numbers, where an approximate division would decide otherwise.
+    "floor_quotient": ("{0} * floor(2 * (square({0}) + 0.5) / (square({0}) + 0.5))",
+                       lambda a: a * torch.floor(2 * (a * a + 0.5) / (a * a + 0.5))),
+    "compared_quotient": ("where(4 * (square({0}) + 0.5) / (square({0}) + 0.5) >= 4, {0}, 0.5)",
+                          lambda a: torch.where(4 * (a * a + 0.5) / (a * a + 0.5) >= 4, a, 0.5)),
+    "mod_itself": ("{0} + (square({0}) + 0.5) % (square({0}) + 0.5)",
+                   lambda a: a + torch.remainder(a * a + 0.5, a * a + 0.5)),
     "scaled": ("0.3 * {0} - 1/8", lambda a: 0.3 * a - 0.125),
 }
 BINARY = {

@@ -258,12 +258,12 @@ std::string row_function(const TextCall& c, const std::string& to) {
   const Shape space = features_of(x.type);
   if (c.op == family_op::softmax || c.op == family_op::log_softmax) {
     const Around axis(space, c.params->as<AxisParams>().axis);
-    return fmt::format("{}<Number, {}, {}, {}>({}, {})", name_of(c.op), axis.before, axis.along, axis.after, to,
+    return fmt::format("{}<{}, {}, {}, {}>({}, {})", name_of(c.op), c.number, axis.before, axis.along, axis.after, to,
                        x.name);
   }
   if (c.op == family_op::softmax_cross_entropy)
-    return fmt::format("softmax_cross_entropy<Number, {}, {}>({}, {}, {})", feature_count(x.type) / last_extent(space),
-                       last_extent(space), to, x.name, c.inputs[1].name);
+    return fmt::format("softmax_cross_entropy<{}, {}, {}>({}, {}, {})", c.number,
+                       feature_count(x.type) / last_extent(space), last_extent(space), to, x.name, c.inputs[1].name);
   if (c.op == Op::argmax || c.op == Op::argmin) {
     const RowTerms t = row_terms(x, 1u << c.params->as<AxisParams>().axis);
     return fmt::format("position<{}, {}>({}, {}, {})", t.kept, t.reduced, to, c.op == Op::argmax ? "1.0f" : "-1.0f",
@@ -272,7 +272,7 @@ std::string row_function(const TextCall& c, const std::string& to) {
   const Fold* const fold = fold_of(c.op);
   if (fold == nullptr && c.op != Op::logsumexp) return {};
   const RowTerms t = row_terms(x, c.params->as<ReduceParams>().axes);
-  if (fold == nullptr) return fmt::format("logsumexp<Number, {}, {}>({}, {})", t.kept, t.reduced, to, t.text);
+  if (fold == nullptr) return fmt::format("logsumexp<{}, {}, {}>({}, {})", c.number, t.kept, t.reduced, to, t.text);
   return fmt::format("reduce<{}, {}>({}, {}, {}, {})", t.kept, t.reduced, to, fold->start, t.text, fold->function);
 }
 

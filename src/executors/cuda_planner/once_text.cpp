@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
+#include "graphrun/scalar_op.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -16,6 +18,10 @@ namespace {
 // So many terms each thread adds for itself; more are shared out.
 constexpr std::int64_t kOwnTerms = 32;
 constexpr std::uint32_t kWarp = 32;
+
+// Jumps whose result is a float; comparisons, positions and casts to integers are the others.
+constexpr Op kJumps[] = {scalar_op::floor, scalar_op::ceil, scalar_op::round,
+                         scalar_op::sign,  scalar_op::mod,  scalar_op::relu_gradient};
 
 bool is_fold(Op op) {
   return op == Op::sum || op == Op::prod || op == Op::max || op == Op::min;
@@ -88,6 +94,7 @@ OnceText::OnceText(const Program& program, const Phase& phase, const Region& reg
       ring_(std::move(ring)),
       arrays_(arrays) {
   find_order();
+  if (program.math == MathMode::fast) find_exact();
 }
 
 // Which roots are read before they are written, and which are there at the end: a value that another one of the region
@@ -126,6 +133,36 @@ void OnceText::find_order() {
         if (i + 1 == stage.last) write(move.arena, false);
   }
   for (const Bytes& bytes : written) written_back_.push_back(bytes.root);
+}
+
+// Approximate functions whose results a jump reads: floor(a / b) of a multiple of b would be one less. Values are
+// followed back through the kernels of the phase, their tiles and all ops but products of matrices, which round as
+// much.
+void OnceText::find_exact() {
+  std::multimap<BufferId, BufferId> sources;  // of bytes that are copied, by roots
+  for (const Region& region : phase_.regions) {
+    for (const Stage& stage : region.stages) {
+      for (const TileMove& load : stage.loads) sources.emplace(root(load.tile), root(load.arena));
+      for (const TileMove& store : stage.stores) sources.emplace(root(store.arena), root(store.tile));
+    }
+  }
+  std::set<BufferId> reached;  // roots that a jump of the steps after the one in hand reads
+  const std::function<void(BufferId)> reach = [&](BufferId id) {
+    if (!is_float(buffer(id).type.dtype) || !reached.insert(id).second) return;
+    const auto [first, last] = sources.equal_range(id);
+    for (auto source = first; source != last; ++source) reach(source->second);
+  };
+  for (auto step = phase_.steps.rbegin(); step != phase_.steps.rend(); ++step) {
+    const bool is_read = reached.contains(root(step->output));
+    const bool jumps =
+        std::ranges::find(kJumps, step->op) != std::end(kJumps) || !is_float(buffer(step->output).type.dtype);
+    if (is_read && is_approximate(step->op)) exact_.insert(step->output);
+    if (!jumps && (!is_read || step->op == Op::matmul)) continue;
+    for (const BufferId id : step->inputs) {
+      reach(root(id));
+      if (step->op == scalar_op::relu_gradient && !is_read) break;  // the other one is no condition
+    }
+  }
 }
 
 // Of a number that is always the same: it needs no register.
@@ -169,6 +206,7 @@ std::string OnceText::array(BufferId of) const {
 
 TextCall OnceText::call(const Step& step) const {
   TextCall call{step.op, &step.params, {}, buffer(step.output).type};
+  if (exact_.contains(step.output)) call.number = "float";
   for (std::size_t k = 0; k < step.inputs.size(); ++k) {
     const BufferId id = step.inputs[k];
     TextOperand& operand = call.inputs.emplace_back(TextOperand{buffer(id).type, {}});

@@ -108,6 +108,7 @@ class OnceText {
   void wait_for(const std::vector<Access>& accesses);
   std::string text_of(const Loop& loop);
   void find_order();
+  void find_exact();
   std::string literal(BufferId of) const;
 
   const Program& program_;
@@ -116,7 +117,8 @@ class OnceText {
   const Places& places_;
   std::uint32_t threads_;
   Pointer ring_;
-  std::string arrays_;  // what precedes their names
+  std::string arrays_;        // what precedes their names
+  std::set<BufferId> exact_;  // outputs of steps that compute in float
   std::string text_;
   std::vector<Loop> open_;             // not written yet
   std::vector<Access> since_barrier_;  // of loops that are written

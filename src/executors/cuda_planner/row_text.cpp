@@ -116,12 +116,13 @@ class RowText {
     const Shape space = features_of(x.type);
     if (call_.op == family_op::softmax || call_.op == family_op::log_softmax) {
       const Around axis(space, call_.params->as<AxisParams>().axis);
-      return fmt::format("{}<Number, {}, {}, {}>({})", name_of(call_.op), axis.before, axis.along, axis.after, x.name);
+      return fmt::format("{}<{}, {}, {}, {}>({})", name_of(call_.op), call_.number, axis.before, axis.along, axis.after,
+                         x.name);
     }
     if (call_.op == family_op::softmax_cross_entropy) {
       if (!call_.inputs[1].has_rows()) return {};
-      return fmt::format("softmax_cross_entropy<Number, {}, {}>({}, {})", feature_count(x.type) / last_extent(space),
-                         last_extent(space), x.name, call_.inputs[1].name);
+      return fmt::format("softmax_cross_entropy<{}, {}, {}>({}, {})", call_.number,
+                         feature_count(x.type) / last_extent(space), last_extent(space), x.name, call_.inputs[1].name);
     }
     if (call_.op == Op::argmax || call_.op == Op::argmin) {
       const RowTerms t = row_terms(x, 1u << call_.params->as<AxisParams>().axis);
@@ -131,7 +132,8 @@ class RowText {
     }
     if (call_.op == Op::logsumexp) {
       const RowTerms t = row_terms(x, call_.params->as<ReduceParams>().axes);
-      return t.reduced == 0 ? std::string() : fmt::format("logsumexp<Number, {}, {}>({})", t.kept, t.reduced, t.text);
+      return t.reduced == 0 ? std::string()
+                            : fmt::format("logsumexp<{}, {}, {}>({})", call_.number, t.kept, t.reduced, t.text);
     }
     const Fold* const fold = fold_of(call_.op);
     if (fold == nullptr) return {};

@@ -20,13 +20,16 @@
 namespace graphrun::cuda {
 namespace {
 
-// What a scalar op computes, of operands {0} to {2} and the attributes {3} and {4}.
+// What a scalar op computes, of operands {0} to {2} and the attributes {3} and {4}, in the type {5}.
 struct ScalarText {
   Op op;
   std::string_view text;
+  double ulps = 0;
 };
-#define GRAPHRUN_UNARY_TEXT(name, Functor, ...) {scalar_op::name, "unary<scalar::" #Functor ", Number>({0}, {3}, {4})"},
-#define GRAPHRUN_BINARY_TEXT(name, Functor, ...) {scalar_op::name, "binary<scalar::" #Functor ", Number>({0}, {1})"},
+#define GRAPHRUN_UNARY_TEXT(name, Functor, ulps, ...) \
+  {scalar_op::name, "unary<scalar::" #Functor ", {5}>({0}, {3}, {4})", ulps},
+#define GRAPHRUN_BINARY_TEXT(name, Functor, ulps, ...) \
+  {scalar_op::name, "binary<scalar::" #Functor ", {5}>({0}, {1})", ulps},
 #define GRAPHRUN_COMPARE_TEXT(name, Functor, ...) {scalar_op::name, "compare<scalar::" #Functor ">({0}, {1})"},
 #define GRAPHRUN_LOGICAL_TEXT(name, Functor, ...) \
   {scalar_op::name, "compare<scalar::" #Functor ">({0} != 0, {1} != 0)"},
@@ -82,6 +85,18 @@ bool is_scalar(Op op) {
          std::ranges::find(kScalarTexts, op, &ScalarText::op) != std::end(kScalarTexts);
 }
 
+bool is_approximate(Op op) {
+  const auto row = std::ranges::find(kScalarTexts, op, &ScalarText::op);
+  const auto others = {Op::div,
+                       scalar_op::reciprocal,
+                       scalar_op::sqrt,
+                       family_op::softmax,
+                       family_op::log_softmax,
+                       family_op::softmax_cross_entropy,
+                       Op::logsumexp};
+  return (row != std::end(kScalarTexts) && row->ulps > 0.5) || std::ranges::find(others, op) != others.end();
+}
+
 std::string scalar_text(const TextCall& call, std::vector<std::string> x) {
   if (call.op == Op::cast) return cast_text(x[0], call.inputs[0].type.dtype, call.output.dtype);
   if (call.op == Op::row_count) {
@@ -93,7 +108,7 @@ std::string scalar_text(const TextCall& call, std::vector<std::string> x) {
   x.resize(3, "0");  // logical_not ignores its second operand
   const auto* scalars = call.params->get_if<ScalarParams>();
   return fmt::format(fmt::runtime(row->text), x[0], x[1], x[2], number_text(scalars != nullptr ? scalars->a : 0),
-                     number_text(scalars != nullptr ? scalars->b : 0));
+                     number_text(scalars != nullptr ? scalars->b : 0), call.number);
 }
 
 const Fold* fold_of(Op op) {

@@ -28,6 +28,7 @@ struct TextCall {
   const Params* params = nullptr;
   std::vector<TextOperand> inputs;
   TensorType output;
+  std::string_view number = "Number";  // the type its functions compute in: "float" where they must be exact
   std::string picked = {};  // of a shuffled minibatch: the table of its rows (kernels/cuda/tile/picks.h), if there is
 };
 
@@ -57,6 +58,7 @@ std::string draw_text(const TextCall& call, std::string_view step, std::string_v
 
 // Whose operands broadcast to its output: of operands that are expressions.
 bool is_scalar(Op op);
+bool is_approximate(Op op);  // whose functions have other bits with --math=fast
 std::string scalar_text(const TextCall& call, std::vector<std::string> x);
 
 // Ops that only say which element of an operand goes where: element i of `space`. Empty: none of them.

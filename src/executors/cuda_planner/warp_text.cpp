@@ -133,16 +133,16 @@ class WarpText {
     if (x.type.dtype != DType::f32 || features == 0) return no("what it combines is not f32");
     if (softmax) {
       const Around axis(features_of(x.type), call_.params->as<AxisParams>().axis);
-      return axis.along == features && out > 0 ? fmt::format("{}<Number>({})", name_of(call_.op), x.name)
+      return axis.along == features && out > 0 ? fmt::format("{}<{}>({})", name_of(call_.op), call_.number, x.name)
                                                : no("it combines some features of a row");
     }
     if (n_ != 1) return no("it combines some features of a row");
     if (call_.op == family_op::softmax_cross_entropy) {
       if (!call_.inputs[1].has_rows()) return no("its targets are no rows");
-      return fmt::format("softmax_cross_entropy<Number>({}, {})", x.name, call_.inputs[1].name);
+      return fmt::format("softmax_cross_entropy<{}>({}, {})", call_.number, x.name, call_.inputs[1].name);
     }
     if (position) return fmt::format("position({}, {})", call_.op == Op::argmax ? "1.0f" : "-1.0f", x.name);
-    if (call_.op == Op::logsumexp) return fmt::format("logsumexp<Number>({})", x.name);
+    if (call_.op == Op::logsumexp) return fmt::format("logsumexp<{}>({})", call_.number, x.name);
     return fmt::format("reduce({}, {}, {})", fold->start, x.name, fold->function);
   }
 
