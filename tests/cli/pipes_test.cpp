@@ -170,6 +170,12 @@ TEST_F(Pipes, KeptColumnsLabelsAndProbabilities) {
   EXPECT_EQ(json["columns"][0], "name");
   EXPECT_EQ(json["predictions"][0][0], "P, 0");
   EXPECT_EQ(json["rows"], 30);
+  std::string twice = "y,y.predicted," + header_;
+  for (const std::string& row : rows_) twice += "\"a, \"\"b\"\"\",c," + row + "\n";
+  const std::string named = file("named.csv", twice);
+  const std::vector<std::string> distinct = lines(predict({people_, named, "--keep", "y,y.predicted"}).out);
+  EXPECT_EQ(distinct[0].substr(0, 33), "y,y.predicted,y.predicted.2,logit");
+  EXPECT_EQ(distinct[1].substr(0, 16), "\"a, \"\"b\"\"\",c,red");
   const Outcome unknown = predict({people_, table_, "--keep", "nmae"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.err.find("did you mean 'name'?"), std::string::npos);

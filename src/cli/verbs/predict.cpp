@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,14 @@ std::string number_name(const Output& output, const Outputs& all) {
   return output.is_probability && std::count_if(all.begin(), all.end(), is_taken) == 1 ? "probability" : output.name;
 }
 
+// A name that none before has: "y" beside a column "y" that is kept is "y.predicted".
+std::string distinct(std::string name, std::unordered_set<std::string>& taken) {
+  if (taken.contains(name)) name += ".predicted";
+  const std::string stem = name;
+  for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{}.{}", stem, i);
+  return name;
+}
+
 // Kept columns, then the labels, then the numbers; an output of several numbers a row is so many columns: "logits.0",
 // or "logits.setosa" where its classes have words.
 std::vector<std::string> columns_of(const Outputs& outputs, const std::vector<std::string>& keep) {
@@ -88,6 +97,8 @@ std::vector<std::string> columns_of(const Outputs& outputs, const std::vector<st
       names.push_back(width == 1 ? number_name(output, outputs)
                                  : fmt::format("{}.{}", number_name(output, outputs), output.classes.label(i)));
   }
+  std::unordered_set<std::string> taken;
+  for (std::string& name : names) name = distinct(std::move(name), taken);
   return names;
 }
 
