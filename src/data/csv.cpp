@@ -17,11 +17,25 @@ constexpr std::uint64_t kColumnBytes = 1024;
 
 constexpr std::size_t kTold = std::size_t{1} << 20;  // bytes between two reports of progress
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 bool is_line_end(char c) {
   return c == '\n' || c == '\r';
 }
 
+std::size_t text_begin(std::string_view text) {
+  return text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+}
+
 }  // namespace
+
+std::optional<SepLine> sep_line(std::string_view text) {
+  const std::size_t begin = text_begin(text), sign = begin + 4;
+  const std::string_view word = text.substr(begin, 4);
+  if ((word != "sep=" && word != "SEP=") || text.size() < sign + 2 || !is_line_end(text[sign + 1])) return std::nullopt;
+  const bool is_crlf = text.substr(sign + 1).starts_with("\r\n");
+  return SepLine{text[sign], sign + (is_crlf ? 3 : 2)};
+}
 
 void Csv::make_room(std::vector<Field>& fields, std::size_t more) const {
   if (fields.capacity() - fields.size() >= more) return;
@@ -33,8 +47,15 @@ void Csv::make_room(std::vector<Field>& fields, std::size_t more) const {
 
 // Reads one field and returns where it ends: at a delimiter, a line end, or the end of the text.
 std::size_t Csv::read_field(std::size_t at, Field& field) {
-  const std::size_t begin = at;
-  field.quoted = at < text_.size() && text_[at] == '"';
+  std::size_t begin = at;
+  const auto skip_spaces = [&](std::size_t from) {
+    while (from < text_.size() && (text_[from] == ' ' || text_[from] == '\t') && text_[from] != dialect_.delimiter)
+      ++from;
+    return from;
+  };
+  const std::size_t quote = skip_spaces(at);
+  field.quoted = quote < text_.size() && text_[quote] == '"';
+  if (field.quoted) begin = at = quote;
   if (field.quoted) {
     // What is quoted is put together in place: it never grows.
     std::size_t to = ++at;
@@ -49,7 +70,7 @@ std::size_t Csv::read_field(std::size_t at, Field& field) {
     }
     field.length = static_cast<std::uint32_t>(std::min<std::size_t>(to - field.begin, UINT32_MAX));
     std::fill(text_.begin() + static_cast<std::ptrdiff_t>(to), text_.begin() + static_cast<std::ptrdiff_t>(at), '"');
-    ++at;
+    at = skip_spaces(at + 1);
     if (at < text_.size() && text_[at] != dialect_.delimiter && !is_line_end(text_[at]))
       fail(at, "expected the end of the field after the closing quote");
   } else {
@@ -93,13 +114,36 @@ void Csv::take_header(const std::vector<Field>& record) {
   require_within_input_limit(record.size() * kColumnBytes,
                              fmt::format("'{}': a table of {} columns", path_, record.size()), limit_);
   if (header) refuse_numbers(record);
-  std::unordered_set<std::string_view> seen;
   names_.reserve(record.size());
+  std::unordered_set<std::string_view> seen;
   for (const Field& field : record) {
     names_.push_back(header ? std::string(content(field)) : std::to_string(names_.size()));
-    if (!seen.insert(names_.back()).second)
-      fail(field.begin - field.quoted, fmt::format("there are two columns '{}'", names_.back()));
+    if (!seen.insert(names_.back()).second) repeated_.try_emplace(names_.back(), field.begin - field.quoted);
   }
+}
+
+// Every `step`th of the fields from `first` on.
+bool Csv::is_blank(const std::vector<Field>& fields, std::size_t first, std::size_t step) const {
+  for (std::size_t i = first; i < fields.size(); i += step) {
+    if (!content(fields[i]).empty()) return false;
+  }
+  return true;
+}
+
+// By the first row. Delimiters at the end of the line may be in the header only, in the rows only, or in both.
+void Csv::take_width(const std::vector<Field>& record) {
+  while (dialect_.header && names_.size() > std::max<std::size_t>(record.size(), 1) && names_.back().empty())
+    names_.pop_back();
+  width_ = names_.size();
+  if (record.size() > width_ && is_blank(record, width_, 1)) width_ = record.size();
+}
+
+Error Csv::repeated_error(std::size_t column) const {
+  const std::string& name = names_[column];
+  return error(
+      repeated_.at(name),
+      name.empty() ? "there are two columns without a name" : fmt::format("there are two columns '{}'", name),
+      "a column that is used needs a name of its own; where the first line is a row, put a line of names above it");
 }
 
 bool Csv::is_comment(std::size_t at) const {
@@ -114,7 +158,11 @@ Csv::Csv(std::string path, std::string text, Dialect dialect, const std::functio
       limit_(input_limit()) {
   if (const std::size_t zero = text_.find('\0'); zero != std::string::npos)
     throw Error(ErrorKind::input, "data.csv", fmt::format("'{}' is no text file: byte {} is 0", path_, zero));
-  std::size_t at = text_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+  std::size_t at = text_begin(text_);
+  if (const std::optional<SepLine> sep = sep_line(text_)) {
+    dialect_.delimiter = sep->delimiter;
+    at = sep->end;
+  }
   std::vector<Field> record;
   std::size_t told = 0;
   while (at < text_.size()) {
@@ -133,13 +181,17 @@ Csv::Csv(std::string path, std::string text, Dialect dialect, const std::functio
     const bool is_first = names_.empty();
     if (is_first) take_header(record);
     if (is_first && dialect_.header) continue;
-    if (record.size() != names_.size())
-      fail(begin, fmt::format("expected {} fields as in the first line, got {}", names_.size(), record.size()),
-           delimiter_hint());
+    if (fields_.empty()) take_width(record);
+    if (record.size() != width_ || !is_blank(record, names_.size(), 1)) {
+      const char* where = width_ == names_.size() ? " as in the first line" : ", then empty ones as in the first row";
+      fail(begin, fmt::format("expected {} fields{}, got {}", names_.size(), where, record.size()), delimiter_hint());
+    }
     make_room(fields_, record.size());
     fields_.insert(fields_.end(), record.begin(), record.end());
   }
   if (fields_.empty()) throw Error(ErrorKind::input, "data.csv", fmt::format("'{}': the file has no rows", path_));
+  while (dialect_.header && names_.size() > 1 && names_.back().empty() && is_blank(fields_, names_.size() - 1, width_))
+    names_.pop_back();
 }
 
 std::string Csv::delimiter_hint() const {
@@ -169,7 +221,7 @@ Error Csv::error_at(std::size_t row, std::size_t column, std::string_view what, 
 // The text is walked from its start, with lines ended as the parser ends them: made for messages.
 Error Csv::error(std::size_t offset, std::string message, std::string hint) const {
   int line = 1;
-  std::size_t begin = text_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+  std::size_t begin = text_begin(text_);
   for (std::size_t i = begin; i < offset; ++i) {
     if (text_[i] != '\n' && !(text_[i] == '\r' && i + 1 < text_.size() && text_[i + 1] != '\n')) continue;
     ++line;

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/input_limit.h"
+#include "data/csv.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
@@ -59,6 +60,14 @@ void RowStream::cut_as_csv(char delimiter, bool has_header, std::string comment)
   delimiter_ = delimiter;
   needs_header_ = has_header;
   comment_ = std::move(comment);
+  // Excel's first line "sep=;". No more bytes are waited for than a header and a row have.
+  const std::size_t begin = has_header && look(3) == "\xEF\xBB\xBF" ? 3 : 0;
+  if (!has_header || !look(begin + 4).ends_with('=')) return;
+  const std::optional<SepLine> sep = look(begin + 7).size() < begin + 7 ? std::nullopt : sep_line(look(begin + 7));
+  if (!sep) return;
+  delimiter_ = sep->delimiter;
+  header_ = buffer_.substr(0, sep->end);
+  buffer_.erase(0, sep->end);
 }
 
 bool RowStream::advance(State& state, char c, char next) const {
@@ -66,6 +75,8 @@ bool RowStream::advance(State& state, char c, char next) const {
     if (c == '"') state = State::closed;
     return false;
   }
+  const bool is_space = (c == ' ' || c == '\t') && c != delimiter_;
+  if (is_csv_ && is_space && state == State::field) return false;
   if (is_csv_ && c == '"' && state != State::plain && state != State::comment) {  // of two the second opens again
     state = State::quoted;
     return false;
@@ -112,7 +123,7 @@ bool RowStream::take_header() {
   const std::size_t begin = first_record();
   if (begin == complete_) return false;
   const std::size_t end = record_end(begin);
-  header_ = buffer_.substr(0, end);
+  header_ += buffer_.substr(0, end);
   buffer_.erase(0, end);
   scanned_ -= end;
   complete_ -= end;

@@ -30,8 +30,8 @@ class RowStream {
   Piece next(std::size_t rows);
 
  private:
-  // Where in a record: at the begin of a field, in one without or with quotes, behind the closing quote; or in a
-  // comment.
+  // Where in a record: at the begin of a field or in spaces there, in one without or with quotes, behind the closing
+  // quote; or in a comment.
   enum class State { field, plain, quoted, closed, comment };
 
   bool fill();  // false: the end
@@ -55,7 +55,7 @@ class RowStream {
   bool is_csv_ = true, needs_header_ = true;
   char delimiter_ = ',';
   std::string comment_;
-  std::string header_;  // with the comments that stand before it
+  std::string header_;  // with what stands before it: "sep=;", comments
   std::size_t rows_ = 0;
   int lines_ = 0;  // given so far, without the header's
 };

@@ -28,6 +28,8 @@ class TextTable {
   virtual std::size_t rows() const = 0;
   virtual std::string_view text(std::size_t row, std::size_t column) const = 0;  // without spaces around it
   virtual Error error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const = 0;
+  virtual bool is_repeated(std::size_t) const { return false; }  // another column has the name of this one
+  virtual Error repeated_error(std::size_t column) const { return error_at(0, column, "its name is repeated", ""); }
   [[noreturn]] void fail_at(std::size_t row, std::size_t column, std::string_view what, std::string hint = {}) const {
     throw error_at(row, column, what, std::move(hint));
   }
@@ -36,6 +38,8 @@ class TextTable {
   bool is_missing(std::size_t row, std::size_t column) const { return stands_for_nothing(text(row, column)); }
   double number(std::size_t row, std::size_t column) const;   // finite; throws Error
   bool is_number(std::size_t row, std::size_t column) const;  // whether it would give one
+
+  void read_as(Notation notation) { notation_ = std::move(notation); }  // from now on
 
  protected:
   explicit TextTable(Notation notation) : notation_(std::move(notation)) {}
@@ -51,13 +55,13 @@ class TextTable {
   Notation notation_;
 };
 
-// A column of a table: the rows that are left of it.
+// A column of a table: the rows that are left of it. A cell of a column whose name is repeated is an Error.
 class TextColumn final : public Cells {
  public:
   // `rows`: those of the table that are left, null: all; they are looked at when a cell is asked for.
   TextColumn(std::shared_ptr<const TextTable> table, std::size_t column,
              std::shared_ptr<const std::vector<std::size_t>> rows)
-      : table_(std::move(table)), column_(column), rows_(std::move(rows)) {}
+      : table_(std::move(table)), column_(column), rows_(std::move(rows)), is_repeated_(table_->is_repeated(column)) {}
 
   std::int64_t rows() const override { return static_cast<std::int64_t>(rows_ ? rows_->size() : table_->rows()); }
   bool is_missing(std::int64_t row) const override { return table_->is_missing(at(row), column_); }
@@ -69,6 +73,7 @@ class TextColumn final : public Cells {
 
  private:
   std::size_t at(std::int64_t row) const {
+    if (is_repeated_) throw table_->repeated_error(column_);
     const auto i = static_cast<std::size_t>(row);
     return rows_ ? (*rows_)[i] : i;
   }
@@ -76,6 +81,7 @@ class TextColumn final : public Cells {
   std::shared_ptr<const TextTable> table_;
   std::size_t column_;
   std::shared_ptr<const std::vector<std::size_t>> rows_;
+  bool is_repeated_;
 };
 
 }  // namespace graphrun::data

@@ -230,6 +230,67 @@ TEST_F(DataTest, CsvMissingValues) {
             (Floats{3, 6}));
 }
 
+TEST_F(DataTest, CsvSpacesAroundQuotes) {
+  write("a.csv", "\"a\", \"b, c\" ,\t\"y\"\n1, \"2\" , \"3\"\n4 ,  \"5\",\"6\"  \n");
+  const DataSet set = read(R"({"train": {"csv": "a.csv", "x": ["a", "b, c"], "y": "y"}})");
+  EXPECT_EQ(values(set, "train", "x"), (Floats{1, 2, 4, 5}));
+  EXPECT_EQ(values(set, "train", "y"), (Floats{3, 6}));
+  write("a.csv", "a\t \"b\"\ty\n\t2\t3\n");  // a tab that is the delimiter is no space
+  EXPECT_EQ(mistakes(R"({"train": {"csv": "a.csv", "delimiter": "\t", "x": ["a", "b"], "y": "y"}})").substr(0, 54),
+            "DIR/a.csv:2:1: row 0, column 'a': the value is missing");
+  write("a.csv", "a,b,y\n1, \"2\" 3,4\n");
+  EXPECT_EQ(mistakes(R"({"train": {"csv": "a.csv", "y": "y"}})"),
+            "DIR/a.csv:2:8: expected the end of the field after the closing quote");
+}
+
+// Two columns of one name are an error where the name is used.
+TEST_F(DataTest, CsvNamesThatAreRepeated) {
+  write("a.csv", "id,a,note,b,note,y,,\n1,1,x,4,u,7,k,1\n2,2,x,5,v,8,k,2\n");
+  const char* unused = R"({"train": {"csv": "a.csv", "x": ["a", "b"], "y": "y"}})";
+  EXPECT_EQ(values(read(unused), "train", "x"), (Floats{1, 4, 2, 5}));
+  for (const char* block : {R"({"train": {"csv": "a.csv", "x": ["a", "note"], "y": "y"}})",
+                            R"({"train": {"csv": "a.csv", "x": ["a", "b"], "y": "note"}})",
+                            R"({"train": {"csv": "a.csv", "x": ["a", "b + note"], "y": "y"}})",
+                            R"js({"train": {"csv": "a.csv", "x": ["a", "days(note)"], "y": "y"}})js",
+                            R"({"source": {"csv": "a.csv", "x": ["a", "b"], "y": "y"}, "split": [0.5, 0, 0.5],
+                                "stratify": "note"})",
+                            R"({"train": {"csv": "a.csv", "y": "y"}})"})
+    EXPECT_NE(mistakes(block).find("a.csv:1:13: there are two columns 'note'"), std::string::npos)
+        << block << mistakes(block);
+  const std::string nameless = mistakes(R"({"train": {"csv": "a.csv", "x": ["a", ""], "y": "y"}})");
+  EXPECT_NE(nameless.find("1:21: there are two columns without a name"), std::string::npos) << nameless;
+}
+
+TEST_F(DataTest, CsvLinesThatEndWithDelimiters) {
+  const char* block = R"({"train": {"csv": "a.csv", "y": "y"}})";
+  for (const char* text : {"a,b,y\n1,2,3,\n4,5,6,\n", "a,b,y,\n1,2,3,\n4,5,6,\n", "a,b,y,,\n1,2,3,,\n4,5,6, ,\n",
+                           "a,b,y,\n1,2,3\n4,5,6\n", "a,b,y,\n1,2,3,,\n4,5,6,,\n"}) {
+    write("a.csv", text);
+    const DataSet set = read(block);
+    EXPECT_EQ(values(set, "train", "x"), (Floats{1, 2, 4, 5})) << text;
+    EXPECT_EQ(values(set, "train", "y"), (Floats{3, 6})) << text;
+  }
+  for (const auto& [text, says] :
+       {std::pair{"a,b,y\n1,2,3,\n4,5,6\n", "3:1: expected 3 fields, then empty ones as in the first row, got 3"},
+        {"a,b,y\n1,2,3\n4,5,6,\n", "3:1: expected 3 fields as in the first line, got 4"},
+        {"a,b,y\n1,2,3,\n4,5,6,7\n", "3:1: expected 3 fields, then empty ones as in the first row, got 4"},
+        {"a,b,y\n1,2,3,9\n4,5,6,7\n", "2:1: expected 3 fields as in the first line, got 4"}}) {
+    write("a.csv", text);
+    EXPECT_NE(mistakes(block).find(says), std::string::npos) << mistakes(block);
+  }
+}
+
+TEST_F(DataTest, CsvExcelSaysTheDelimiter) {
+  const char* block = R"({"train": {"csv": "a.csv", "y": "y"}})";
+  for (const char* text : {"sep=;\r\na;b;y\r\n1;2;3\r\n", "sep=\t\na\tb\ty\n1\t2\t3\n",
+                           "\xEF\xBB\xBFSEP=|\ra|b|y\r1|2|3\r", "sep=,\na,b,y\n1,2,3\n"}) {
+    write("a.csv", text);
+    EXPECT_EQ(values(read(block), "train", "x"), (Floats{1, 2})) << text;
+  }
+  write("a.csv", "sep=;\na;b;y\n1;2;x\n");
+  EXPECT_NE(mistakes(block).find("a.csv:3:5: row 0, column 'y': expected a number"), std::string::npos);
+}
+
 // Sizes: the time is measured elsewhere; here that what many rows give is right.
 TEST_F(DataTest, CsvOfManyRows) {
   std::string text = "a,b,y\n";
@@ -267,7 +328,9 @@ TEST_F(DataTest, CsvMistakesHaveLineAndColumn) {
   EXPECT_EQ(says("a,b,y\n1,2\n"), "DIR/a.csv:2:1: expected 3 fields as in the first line, got 2");
   EXPECT_EQ(says("a,b,y\n1,2,\"3\n"), "DIR/a.csv:2:5: the quote is never closed");
   EXPECT_EQ(says("a,b,y\n1,2,\"3\"4\n"), "DIR/a.csv:2:8: expected the end of the field after the closing quote");
-  EXPECT_EQ(says("a,a,y\n1,2,3\n"), "DIR/a.csv:1:3: there are two columns 'a'");
+  EXPECT_EQ(says("a,a,y\n1,2,3\n"),
+            "DIR/a.csv:1:3: there are two columns 'a'\n    hint: a column that is used needs a name of its own; where "
+            "the first line is a row, put a line of names above it");
   EXPECT_EQ(says("a,b,y\n").substr(0, 60), "model.json:1:19: /train/csv: 'DIR/a.csv': the file has no ro");
   write("a.csv", "a,b,y\n1,2,3\n");
   write("a.csv", std::string("a,b,y\n1,2,3\0\n", 13));

@@ -32,13 +32,14 @@ std::string random_text(std::mt19937& dice) {
   const char* ends[] = {"\n", "\r\n", "\r"};
   const std::string end = ends[below(3)];
   const char* cells[] = {"1",        "ab",  "\"a,b\"", "\"a\"\"b\"", "\"two\nlines\"", "\"cr\r\nlf\"",
-                         "5\" pipe", "x#y", "\"\"",    "7\"\""};
+                         "5\" pipe", "x#y", "\"\"",    "7\"\"",      " \"a,b\" "};
   std::string text = below(3) == 0 ? "#a,\"comment" + end : "";
+  if (text.empty() && below(3) == 0) text = "sep=," + end;
   text += "n,m" + end;
   for (unsigned row = 0; row < 1 + below(12); ++row) {
     if (below(6) == 0) text += "#,\"odd quote" + end;
     if (below(8) == 0) text += end;
-    text += std::string(cells[below(10)]) + "," + cells[below(10)] + end;
+    text += std::string(cells[below(11)]) + "," + cells[below(11)] + end;
   }
   if (below(2) == 0) text.resize(text.size() - end.size());
   return text;
