@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/input_limit.h"
+#include "data/encoding.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
@@ -156,8 +157,7 @@ Csv::Csv(std::string path, std::string text, Dialect dialect, const std::functio
       text_(std::move(text)),
       dialect_(std::move(dialect)),
       limit_(input_limit()) {
-  if (const std::size_t zero = text_.find('\0'); zero != std::string::npos)
-    throw Error(ErrorKind::input, "data.csv", fmt::format("'{}' is no text file: byte {} is 0", path_, zero));
+  require_utf8(path_, text_, dialect_.lines_before);
   std::size_t at = text_begin(text_);
   if (const std::optional<SepLine> sep = sep_line(text_)) {
     dialect_.delimiter = sep->delimiter;

@@ -1,6 +1,7 @@
 // The sources "json" (flat arrays in a file) and "inline" (nested arrays in the model).
 #include <fmt/format.h>
 
+#include "data/encoding.h"
 #include "data/sources.h"
 #include "graphrun/error.h"
 
@@ -71,7 +72,9 @@ Loaded read_flat_json(SourceContext& context) {
   const std::optional<std::string> name = context.reader.string(context.value);
   if (!name) return loaded;
   const std::string path = context.files.find(*name);
-  const json::Document document = json::parse(path, context.files.read(path));
+  std::string text = context.files.read(path);
+  require_utf8(path, text, 0);
+  const json::Document document = json::parse(path, std::move(text));
   json::Reader reader(document);
   json::ObjectReader file(reader, reader.root());
   constexpr std::int64_t kMost = 1'000'000'000;  // so that products stay far from the end of 64 bits

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "data/encoding.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
@@ -41,6 +42,7 @@ Error moved(const Error& error, int lines) {
 
 JsonTable::JsonTable(std::string path, const Piece& piece, Notation notation)
     : TextTable(std::move(notation)), path_(std::move(path)), rows_before_(piece.rows_before) {
+  require_utf8(path_, piece.bytes, piece.lines_before);
   const std::size_t first = piece.bytes.find_first_not_of(" \t\r\n");
   if (!piece.is_lines && first != std::string::npos && piece.bytes[first] == '[') {
     const json::Document document = json::parse(path_, piece.bytes);

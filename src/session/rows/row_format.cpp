@@ -67,7 +67,8 @@ RowFormat format_of(const std::string& path, std::string_view head, std::string_
   }
   if (head.starts_with("\x93NUMPY")) return RowFormat::npy;
   if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) return RowFormat::npz;
-  if (head.size() >= 4 && head[0] == 0 && head[1] == 0) return RowFormat::idx;
+  const bool is_utf32 = head.size() >= 4 && (head[2] == 0 || head.substr(2, 2) == "\xFE\xFF");
+  if (head.size() >= 4 && head[0] == 0 && head[1] == 0 && !is_utf32) return RowFormat::idx;
   const std::string extension = extension_of(path);
   for (const std::string_view known : {"csv", "tsv", "tab", "txt"}) {
     if (extension == known) return RowFormat::csv;
