@@ -57,7 +57,12 @@ std::vector<Missing> said_policies(SourceContext& context, const std::vector<std
   std::vector<Missing> missing(names.size());
   const std::optional<json::Place> at = context.split.get("missing");
   if (!at) return missing;
-  if (at->value->kind != json::Kind::object || at->value->find("value")) {
+  // {"value": "median"} is about a column of that name, and so is "value" among others.
+  const json::Member* value = at->value->find("value");
+  const std::vector<std::string> policies = names_of(missing_docs());
+  const bool is_column = value && (at->value->members.size() > 1 || value->value.kind == json::Kind::object ||
+                                   std::find(policies.begin(), policies.end(), value->value.string) != policies.end());
+  if (at->value->kind != json::Kind::object || (value && !is_column)) {
     if (const std::optional<Missing> all = read_missing(context.reader, *at))
       std::fill(missing.begin(), missing.end(), *all);
     return missing;

@@ -7,11 +7,12 @@
 #include <cmath>
 #include <limits>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include "base/file.h"
 #include "data/categories.h"
 #include "data/dates.h"
+#include "data/encoding.h"
 #include "data/inflate.h"
 #include "graphrun/error.h"
 
@@ -20,12 +21,16 @@ namespace {
 
 constexpr std::array<double, 3> kGapNumbers = {-999, -9999, -99999};
 
-// The first lines, for guesses that need no more.
+// The first lines, for guesses that are checked with the others. They end outside quotes.
 std::string head_of(const std::string& text) {
   constexpr std::size_t kHead = std::size_t{1} << 17;
-  if (text.size() <= kHead) return text;
-  const std::size_t end = text.rfind('\n', kHead);
-  return text.substr(0, end == std::string::npos ? kHead : end + 1);
+  bool is_quoted = false;
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < text.size() && i < kHead; ++i) {
+    is_quoted = is_quoted != (text[i] == '"');
+    if (!is_quoted && text[i] == '\n') end = i + 1;
+  }
+  return text.size() <= kHead || end == 0 ? text : text.substr(0, end);
 }
 
 // The delimiter that cuts every line into equally many fields, and most of them.
@@ -44,6 +49,10 @@ Dialect guess_dialect(const std::string& path, const std::string& text) {
     } catch (const Error&) {  // not with this one
     }
   }
+  if (const std::optional<SepLine> sep = sep_line(text)) {
+    best.delimiter = sep->delimiter;
+    most = 2;
+  }
   // Where none cuts all lines alike, the one that the first line has is told of with the line that differs.
   const std::string_view first = std::string_view(head).substr(0, head.find('\n'));
   for (const char delimiter : {',', ';', '\t', '|'}) {
@@ -60,11 +69,6 @@ Dialect guess_dialect(const std::string& path, const std::string& text) {
   }
   return best;
 }
-
-struct Guess {
-  std::size_t numeric = 0;  // columns
-  Notation notation;
-};
 
 // Whether a column is of numbers, and the words that stand among them where a value is missing: one or two, without a
 // digit, in at most a fifth of the rows.
@@ -92,36 +96,45 @@ NumberColumn look_for_numbers(const TextTable& table, std::size_t column) {
   return look;
 }
 
-// The plainest notation in which most columns are numbers.
-Notation guess_notation(const std::string& path, const std::string& text, const Dialect& dialect) {
-  std::optional<Guess> best;
+std::vector<NumberColumn> number_columns(const TextTable& table) {
+  std::vector<NumberColumn> columns;
+  for (std::size_t c = 0; c < table.names().size(); ++c) columns.push_back(look_for_numbers(table, c));
+  return columns;
+}
+
+std::size_t numeric_columns(const std::vector<NumberColumn>& columns) {
+  return static_cast<std::size_t>(
+      std::count_if(columns.begin(), columns.end(), [](const NumberColumn& one) { return one.is_numeric; }));
+}
+
+// The plainest notation in which most columns are numbers, and how many are; the table is read so from then on.
+std::size_t guess_notation(TextTable& table, Dialect& dialect) {
+  std::optional<std::size_t> most;
   for (const bool percent : {false, true}) {
     for (const auto& [decimal, thousands] : {std::pair{'.', '\0'}, {',', '\0'}, {'.', ','}, {',', '.'}}) {
       if (dialect.delimiter == ',' && decimal == ',') continue;
-      Dialect trial = dialect;
-      trial.notation = {decimal, thousands, percent, {}};
-      const Csv csv(path, text, trial);
-      Guess guess{0, trial.notation};
-      for (std::size_t c = 0; c < csv.names().size(); ++c) guess.numeric += look_for_numbers(csv, c).is_numeric ? 1 : 0;
-      if (!best || guess.numeric > best->numeric) best = guess;
+      const Notation notation{decimal, thousands, percent, {}};
+      table.read_as(notation);
+      const std::size_t numeric = numeric_columns(number_columns(table));
+      if (most && numeric <= *most) continue;
+      most = numeric;
+      dialect.notation = notation;
     }
   }
-  return best->notation;
+  table.read_as(dialect.notation);
+  return *most;
 }
 
-void find_gap_words(const TextTable& table, std::vector<std::string>& gaps) {
-  for (std::size_t column = 0; column < table.names().size(); ++column) {
-    const NumberColumn look = look_for_numbers(table, column);
-    for (const std::string& word : look.gaps) {
-      if (look.is_numeric && std::find(gaps.begin(), gaps.end(), word) == gaps.end()) gaps.push_back(word);
-    }
+// Words among numbers; and -999 where all other numbers are from 0 on.
+void find_gaps(const TextTable& table, const std::vector<NumberColumn>& columns, std::vector<std::string>& gaps) {
+  const auto add = [&](const std::string& gap) {
+    if (std::find(gaps.begin(), gaps.end(), gap) == gaps.end()) gaps.push_back(gap);
+  };
+  for (const NumberColumn& column : columns) {
+    if (column.is_numeric) std::for_each(column.gaps.begin(), column.gaps.end(), add);
   }
-}
-
-// -999 where all other numbers are from 0 on.
-void find_gap_numbers(const TextTable& table, std::vector<std::string>& gaps) {
-  for (std::size_t column = 0; column < table.names().size(); ++column) {
-    if (!look_for_numbers(table, column).is_numeric) continue;
+  for (std::size_t column = 0; column < columns.size(); ++column) {
+    if (!columns[column].is_numeric) continue;
     std::string found;
     bool others_are_positive = true;
     for (std::size_t row = 0; row < table.rows() && others_are_positive; ++row) {
@@ -132,8 +145,7 @@ void find_gap_numbers(const TextTable& table, std::vector<std::string>& gaps) {
       else
         others_are_positive = value >= 0;
     }
-    if (!found.empty() && others_are_positive && std::find(gaps.begin(), gaps.end(), found) == gaps.end())
-      gaps.push_back(found);
+    if (!found.empty() && others_are_positive) add(found);
   }
 }
 
@@ -145,8 +157,8 @@ class ColumnLook {
     is_date_ = is_date_ && is_date(text);
     if (number)
       see_number(*number);
-    else
-      is_number_ = false;
+    else if (std::exchange(is_number_, false))
+      survey_.example = text;
     if (counts_.size() > kMostCategories) return;
     const auto [place, is_new] = counts_.try_emplace(category_of(text), survey_.categories.size());
     if (is_new)
@@ -164,7 +176,8 @@ class ColumnLook {
     if (is_date_ && !is_empty) survey_.kind = Found::date;
     if (is_number_ && !is_empty) survey_.kind = Found::number;
     survey_.is_constant = counts_.size() == 1;
-    survey_.is_counter = is_number_ && is_counter_ && numbers_ > 2;
+    // A few numbers in a row may be values; not from 0 or 1 on.
+    survey_.is_counter = is_number_ && is_counter_ && numbers_ > (first_ == 0 || first_ == 1 ? 2 : 4);
     if (!has_few) survey_.categories.clear();
     return std::move(survey_);
   }
@@ -173,8 +186,9 @@ class ColumnLook {
   void see_number(double number) {
     survey_.least = numbers_ == 0 ? number : std::min(survey_.least, number);
     survey_.greatest = numbers_ == 0 ? number : std::max(survey_.greatest, number);
-    is_counter_ = is_counter_ && (numbers_ == 0 ? number == 0 || number == 1 : number == last_ + 1);
-    last_ = number;
+    if (numbers_ == 0) first_ = number;
+    is_counter_ =
+        is_counter_ && number == std::floor(number) && std::abs(number - first_) == static_cast<double>(numbers_);
     ++numbers_;
   }
 
@@ -182,22 +196,27 @@ class ColumnLook {
   std::unordered_map<std::string, std::size_t> counts_;  // places in survey_.categories
   bool is_number_ = true, is_date_ = true, is_counter_ = true;
   std::int64_t numbers_ = 0;
-  double last_ = 0;
+  double first_ = 0;
 };
 
 }  // namespace
 
 Survey survey_csv(const std::string& path) {
-  const std::string text = inflated_text(path, read_file(path));
+  std::string text = inflated_text(path, read_file(path));
+  require_utf8(path, text, 0);
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   Survey survey;
-  survey.dialect = guess_dialect(path, text);
-  survey.dialect.notation = guess_notation(path, head_of(text), survey.dialect);
-  {
-    const Csv csv(path, head_of(text), survey.dialect);
-    find_gap_words(csv, survey.dialect.notation.na);
-    find_gap_numbers(csv, survey.dialect.notation.na);
+  Dialect& dialect = survey.dialect = guess_dialect(path, text);
+  Csv head(path, head_of(text), dialect);
+  const std::size_t in_head = guess_notation(head, dialect);
+  Csv csv(path, std::move(text), dialect);
+  std::vector<NumberColumn> columns = number_columns(csv);
+  if (numeric_columns(columns) != in_head) {
+    guess_notation(csv, dialect);
+    columns = number_columns(csv);
   }
-  const Csv csv(path, text, survey.dialect);
+  find_gaps(csv, columns, dialect.notation.na);
+  csv.read_as(dialect.notation);
   survey.rows = static_cast<std::int64_t>(csv.rows());
   for (std::size_t column = 0; column < csv.names().size(); ++column) {
     ColumnLook look(csv.names()[column]);
@@ -211,6 +230,7 @@ Survey survey_csv(const std::string& path) {
     survey.columns.push_back(std::move(look).result());
     ColumnSurvey& last = survey.columns.back();
     last.present = survey.rows - last.missing;
+    last.is_repeated = csv.is_repeated(column);
   }
   return survey;
 }

@@ -1,5 +1,5 @@
 // survey.h: what a CSV file seems to be: how it is written, and what each column holds.
-// Contract: looks at the whole file and guesses; nothing is decided that the caller does not write into a model file,
+// Contract: reads the whole file and guesses; nothing is decided that the caller does not write into a model file,
 // where its user sees it. Throws Error for a file that is no table. Leaves to others: what a model makes of it
 // (session/starting_model.cpp).
 #pragma once
@@ -23,7 +23,9 @@ struct ColumnSurvey {
                                                                  // and of numbers that have few
   double least = 0, greatest = 0;                                // of numbers
   bool is_constant = false;
-  bool is_counter = false;  // 1, 2, 3, ...: a number of the row
+  bool is_counter = false;   // 1, 2, 3, ... or 1007, 1006, ...: a number of the row
+  bool is_repeated = false;  // another column has its name
+  std::string example = {};  // the first text that is no number
 };
 
 struct Survey {

@@ -10,8 +10,10 @@
 #include "base/json_text.h"
 #include "base/names_of.h"
 #include "data/columns.h"
+#include "data/row_stream.h"
 #include "data/survey.h"
 #include "graphrun/error.h"
+#include "session/rows/row_format.h"
 
 namespace graphrun {
 namespace {
@@ -23,6 +25,17 @@ using Kind = ColumnSurvey::Kind;
 
 constexpr std::size_t kShownCategories = 12;  // one more is "other"
 constexpr std::int64_t kFewRows = 10;         // a category of fewer may be in no training row
+
+// Rows from which on there are splits: of test, and of validation too.
+constexpr std::int64_t kTestRows = 5, kValidationRows = 20;
+
+// A time means the same in a new row: "sale_year" is no number of the row.
+bool names_time(const std::string& name) {
+  constexpr std::string_view kTimes[] = {"year", "month", "week", "day", "hour", "time",
+                                         "Year", "Month", "Week", "Day", "Hour", "Time"};
+  return std::any_of(std::begin(kTimes), std::end(kTimes),
+                     [&](std::string_view time) { return name.find(time) != std::string::npos; });
+}
 
 Value text_value(std::string_view text) {
   return json::make(text);
@@ -41,8 +54,9 @@ class StartingModelWriter {
       : survey_(survey), target_(target), source_(std::move(source)) {}
 
   StartingModel write() {
-    is_classification_ =
-        target_.kind == Kind::words || (target_.kind == Kind::number && target_.categories.size() == 2);
+    is_classification_ = target_.kind == Kind::words ||
+                         (target_.kind == Kind::number && target_.categories.size() == 2 && rows() >= kTestRows);
+    name_inputs();
     if (const std::vector<std::string>& na = survey_.dialect.notation.na; !na.empty())
       note(fmt::format("taken as missing values: '{}'", fmt::join(na, "', '")));
     for (const ColumnSurvey& column : survey_.columns) {
@@ -54,8 +68,14 @@ class StartingModelWriter {
                   result_.notes.empty() ? "" : result_.notes.front());
     Value data = json::make_object();
     json::add(data, "source", source());
-    json::add(data, "split", json::make_array({json::make(0.7), json::make(0.15), json::make(0.15)}));
-    if (is_classification_) json::add(data, "stratify", text_value("y"));
+    if (has_validation())
+      json::add(data, "split", json::make_array({json::make(0.7), json::make(0.15), json::make(0.15)}));
+    else if (rows() >= kTestRows)
+      json::add(data, "split", json::make_array({json::make(0.8), json::make(0.0), json::make(0.2)}));
+    if (!has_validation())
+      note(fmt::format("{} rows are too few for a {}split, and so for early stopping", rows(),
+                       rows() < kTestRows ? "" : "validation "));
+    if (is_classification_ && rows() >= std::max(kTestRows, 2 * classes())) json::add(data, "stratify", text_value(y_));
     json::add(data, "transform", transforms());
 
     Value model = json::make_object();
@@ -64,10 +84,10 @@ class StartingModelWriter {
     json::add(model, "data", std::move(data));
     const std::int64_t outputs = is_classification_ && classes() > 2 ? classes() : 1;
     json::add(model, "inputs",
-              json::make_object({{"x", json::make_array({text_value("batch"), json::make(width())})},
-                                 {"y", json::make_array({text_value("batch"), json::make(outputs)})}}));
+              json::make_object({{x_, json::make_array({text_value("batch"), json::make(width())})},
+                                 {y_, json::make_array({text_value("batch"), json::make(outputs)})}}));
     json::add(model, "graph", graph(outputs));
-    json::add(model, "outputs", json::make_object({{output(), text_value("y")}}));
+    json::add(model, "outputs", json::make_object({{output(), text_value(y_)}}));
     json::add(model, "train", train());
     result_.text = json::text(model);
     return std::move(result_);
@@ -76,6 +96,24 @@ class StartingModelWriter {
  private:
   void note(std::string text) { result_.notes.push_back(std::move(text)); }
 
+  bool is_column(const std::string& name, bool or_target) const {
+    return std::any_of(survey_.columns.begin(), survey_.columns.end(), [&](const ColumnSurvey& column) {
+      return column.name == name && (or_target || &column != &target_);
+    });
+  }
+
+  // A column named like an input would have the input's key in "transform".
+  void name_inputs() {
+    if (!is_column(x_, true) && !is_column(y_, false)) return;
+    x_ = "features";
+    y_ = "target";
+    while (is_column(x_, true)) x_ += '_';
+    while (is_column(y_, false)) y_ += '_';
+    note(fmt::format("the inputs of the model are called '{}' and '{}', since a column is called x or y", x_, y_));
+  }
+
+  std::int64_t rows() const { return survey_.rows - target_.missing; }
+  bool has_validation() const { return rows() >= kValidationRows; }
   std::int64_t classes() const { return static_cast<std::int64_t>(target_.categories.size()); }
   std::int64_t width() const {
     std::int64_t width = 0;
@@ -84,30 +122,38 @@ class StartingModelWriter {
   }
   std::string output() const { return !is_classification_ ? "y_hat" : classes() > 2 ? "logits" : "probability"; }
 
-  static constexpr std::string_view kCounts = "it counts the rows";
+  static constexpr std::string_view kCounts =
+      "it counts the rows; to use it, list it with the others and make their input one wider";
   static std::string left_out(const ColumnSurvey& column, std::string_view why) {
     return fmt::format("column '{}' is left out: {}", column.name, why);
   }
 
   void take(const ColumnSurvey& column) {
     const auto leave = [&](std::string_view why) { note(left_out(column, why)); };
+    if (column.name.empty()) return leave("it has no name in the first line");
+    if (column.is_repeated) return leave("another column has its name");
     if (column.present == 0) return leave("it is empty");
     if (column.is_constant) return leave("it has one value");
-    if (column.is_counter) return leave(kCounts);
+    if (column.is_counter && !names_time(column.name)) return leave(kCounts);
+    if (column.is_counter)
+      note(fmt::format("column '{}' counts the rows; it is taken, since by its name it is a time", column.name));
     if (column.kind == Kind::text)
-      return leave(fmt::format("it has more than {} different texts", data::kMostCategories));
+      return leave(fmt::format("it has more than {} different texts, such as '{}'", data::kMostCategories,
+                               column.example.substr(0, 40)));
     if (column.missing > column.present) return leave("most of its values are missing");
+    const std::string item = column.kind == Kind::date ? fmt::format("days({})", column.name) : column.name;
+    if (column.kind == Kind::date && is_column(item, true)) return leave(fmt::format("'{}' is a column", item));
     if (column.missing > 0)
       json::add(missing_, column.name, text_value(column.kind == Kind::words ? "most_frequent" : "median"));
     if (column.kind == Kind::words) return features_.push_back(words(column));
-    const std::string item = column.kind == Kind::date ? fmt::format("days({})", column.name) : column.name;
     features_.push_back({item, 1, json::make_array({text_value("standardize")})});
   }
 
   // A table of x and y counts its rows where x is 1, 2, 3: it is left out only beside others.
   void take_counter() {
     for (const ColumnSurvey& column : survey_.columns) {
-      if (&column == &target_ || !column.is_counter || column.missing > 0) continue;
+      if (&column == &target_ || !column.is_counter || column.missing > 0 || column.is_repeated || column.name.empty())
+        continue;
       std::erase(result_.notes, left_out(column, kCounts));
       note(fmt::format("column '{}' counts the rows: it is taken, since no other is left", column.name));
       features_.push_back({column.name, 1, json::make_array({text_value("standardize")})});
@@ -156,8 +202,8 @@ class StartingModelWriter {
     if (!missing_.members.empty()) json::add(source, "missing", missing_);
     std::vector<std::string> items;
     for (const Feature& feature : features_) items.push_back(feature.item);
-    json::add(source, "x", json::make_list(items));
-    json::add(source, "y", text_value(target_.name));
+    json::add(source, x_, json::make_list(items));
+    json::add(source, y_, text_value(target_.name));
     return source;
   }
 
@@ -169,7 +215,7 @@ class StartingModelWriter {
     std::sort(names.begin(), names.end());
     Value own = text_value("standardize");
     if (is_classification_) own = json::make_object({{classes() > 2 ? "one_hot" : "classes", json::make_list(names)}});
-    json::add(transforms, "y", json::make_array({std::move(own)}));
+    json::add(transforms, y_, json::make_array({std::move(own)}));
     return transforms;
   }
 
@@ -184,56 +230,76 @@ class StartingModelWriter {
       return entry;
     };
     const std::int64_t units = std::clamp<std::int64_t>(2 * width(), 8, 64);
-    std::vector<Value> entries = {dense("h", "x", units, "relu")};
+    std::vector<Value> entries = {dense("h", x_, units, "relu")};
     if (!is_classification_) {
       entries.push_back(dense("y_hat", "h", outputs, ""));
-      entries.push_back(text_value("loss = mean(square(y_hat - y))"));
+      entries.push_back(text_value(fmt::format("loss = mean(square(y_hat - {}))", y_)));
     } else if (classes() > 2) {
       entries.push_back(dense("logits", "h", outputs, ""));
-      entries.push_back(text_value("loss = mean(softmax_cross_entropy(logits, y))"));
+      entries.push_back(text_value(fmt::format("loss = mean(softmax_cross_entropy(logits, {}))", y_)));
     } else {
       entries.push_back(dense("logits", "h", outputs, ""));
       entries.push_back(text_value("probability = sigmoid(logits)"));
-      entries.push_back(text_value("loss = mean(sigmoid_cross_entropy(logits, y))"));
+      entries.push_back(text_value(fmt::format("loss = mean(sigmoid_cross_entropy(logits, {}))", y_)));
     }
     return json::make_array(std::move(entries));
   }
 
   // About 3000 steps, or 5 epochs of a large table.
   Value train() const {
-    const std::int64_t rows = std::max<std::int64_t>((survey_.rows - target_.missing) * 7 / 10, 1);
+    const std::int64_t tenths = has_validation() ? 7 : this->rows() < kTestRows ? 10 : 8;
+    const std::int64_t rows = this->rows() * tenths / 10;
     const std::int64_t wanted = std::clamp<std::int64_t>(rows / 16, std::min<std::int64_t>(rows, 16), 1024);
     const auto batch = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
     const std::int64_t epochs = std::clamp<std::int64_t>(3000 / std::max<std::int64_t>(rows / batch, 1), 5, 200);
     std::vector<std::string> metrics = {"rmse", "mae", "r2"};
     if (is_classification_) metrics = {"accuracy"};
-    return json::make_object(
-        {{"minimize", text_value("loss")},
-         {"metrics", json::make_list(metrics)},
-         {"optimizer", json::make_object({{"adam", json::make_object({{"lr", json::make(0.003)}})}})},
-         {"batch", json::make(batch)},
-         {"shuffle", json::make(true)},
-         {"epochs", json::make(epochs)},
-         {"seed", json::make(std::int64_t{1})}});
+    Value train =
+        json::make_object({{"minimize", text_value("loss")},
+                           {"metrics", json::make_list(metrics)},
+                           {"optimizer", json::make_object({{"adam", json::make_object({{"lr", json::make(0.003)}})}})},
+                           {"batch", json::make(batch)},
+                           {"shuffle", json::make(true)}});
+    const std::int64_t patience = std::clamp<std::int64_t>(epochs / 10, 3, 20);
+    if (has_validation()) json::add(train, "early_stopping", json::make_object({{"patience", json::make(patience)}}));
+    json::add(train, "epochs", json::make(epochs));
+    json::add(train, "seed", json::make(std::int64_t{1}));
+    return train;
   }
 
   const Survey& survey_;
   const ColumnSurvey& target_;
   std::string source_;
+  std::string x_ = "x", y_ = "y";  // the inputs
   bool is_classification_ = false;
   std::vector<Feature> features_;
   Value missing_ = json::make_object();
   StartingModel result_;
 };
 
+// Throws Error for a file that is no text, or JSON.
+Survey survey_of(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return data::survey_csv(path);
+  const RowFormat format = format_of(path, data::RowStream(path).look(kFormatBytes), "");
+  if (format == RowFormat::csv) return data::survey_csv(path);
+  const bool is_json = format == RowFormat::records || format == RowFormat::flat_json;
+  throw Error(ErrorKind::input, "init.format",
+              fmt::format("init reads a table of text (CSV); '{}' is {}", path, is_json ? "JSON" : "binary"),
+              "save it as CSV, or write a model file: \"source\": {\"records\": ...} reads JSON, see docs/data.md");
+}
+
 void check_target(const ColumnSurvey& column) {
   const auto fail = [&](std::string why, std::string hint = {}) {
     throw Error(ErrorKind::input, "init.target", fmt::format("the target '{}' {}", column.name, why), std::move(hint));
   };
+  if (column.is_repeated) fail("is the name of two columns", "give each a name of its own in the first line");
   if (column.present == 0) fail("has no value");
+  if (column.present == 1) fail("has a value in one row: there is nothing to learn from");
   if (column.is_constant) fail("has one value: there is nothing to predict");
   if (column.kind == Kind::text)
-    fail(fmt::format("has more than {} different texts: neither a number nor a class", data::kMostCategories));
+    fail(fmt::format("has more than {} different texts, such as '{}': neither a number nor a class",
+                     data::kMostCategories, column.example.substr(0, 40)));
   if (column.kind == Kind::date)
     fail("is a date", "predict a number made of it: --target of a column of days or years");
 }
@@ -241,18 +307,21 @@ void check_target(const ColumnSurvey& column) {
 }  // namespace
 
 std::vector<std::string> table_columns(const std::string& csv) {
-  return names_of(data::survey_csv(csv).columns);
+  return names_of(survey_of(csv).columns);
 }
 
 StartingModel starting_model(const std::string& csv, const std::string& target, const std::string& source) {
-  const Survey survey = data::survey_csv(csv);
+  const Survey survey = survey_of(csv);
   const auto column = std::find_if(survey.columns.begin(), survey.columns.end(),
                                    [&](const ColumnSurvey& one) { return one.name == target; });
   if (column == survey.columns.end()) {
     const std::vector<std::string> names = names_of(survey.columns);
+    const std::string near = did_you_mean(target, names);
     throw Error(ErrorKind::input, "init.target",
                 fmt::format("'{}' has no column '{}'; it has {}", csv, target, data::listed(names)),
-                did_you_mean(target, names));
+                near.empty() || (target[0] >= '0' && target[0] <= '9')
+                    ? "the first line names the columns; where it is a row, put a line of names above it"
+                    : near);
   }
   check_target(*column);
   return StartingModelWriter(survey, *column, source).write();

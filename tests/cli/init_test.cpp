@@ -53,6 +53,17 @@ TEST_F(Init, NothingIsOverwritten) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "mine");
 }
 
+TEST_F(Init, AFileThatIsNoTable) {
+  for (const auto& [name, text, says] : {std::tuple{"a.json", "[{\"a\": 1}]", "\"source\": {\"records\": ...}"},
+                                         {"a.jsonl", "{\"a\": 1}\n", "a.jsonl' is JSON"},
+                                         {"a.xlsx", "PK\x03\x04", "save it as CSV"}}) {
+    const Outcome refused = graphrun({"init", file(name, text), "--target=a"});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(refused.err.find("init reads a table of text (CSV)"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
+  }
+}
+
 TEST_F(Init, MistakesOfTheCommandLine) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"init"}, "init needs a data file"},
