@@ -72,8 +72,8 @@ struct DataSet {
   }
 };
 
-// A scalar of the graph, or one of the built-in names ("mse", "rmse", "mae", "r2", "accuracy") applied to each (output,
-// target).
+// A scalar of the graph, or one of the built-in names (docs/ops.md, "Metrics") applied to each (output, target). A
+// scalar of such a name has to be what the name says.
 struct MetricSpec {
   std::string name;
   Value value;  // not valid: the built-in of that name
@@ -101,7 +101,7 @@ struct OutputSpec {
 
 // A figure of the split `validation` that a training goes by, and when it counts as better.
 struct Monitor {
-  enum class Mode : std::uint8_t { automatic, min, max };  // automatic: max for accuracy and r2, else min
+  enum class Mode : std::uint8_t { automatic, min, max };  // automatic: what is better of a built-in metric
   std::string monitor = "loss";                            // or a metric, as it is told
   Mode mode = Mode::automatic;
   std::int64_t patience = 10;  // so many evaluations in a row without a better one are too many

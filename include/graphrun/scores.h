@@ -1,14 +1,18 @@
 // scores.h: what the outputs of a split are worth beside its targets, over the whole split and by class or column.
 // Contract: everything in double, independent of batches; a figure that these rows do not have (the area under a curve
-// where one class is missing) is NaN. docs/metrics.md defines each one. Plain data.
+// where one class is missing) is NaN. docs/metrics.md defines each one. Plain data but for
+// is_score().
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "graphrun/export.h"
 
 namespace graphrun {
 
@@ -62,5 +66,8 @@ struct OutputScores {
   std::optional<ClassScores> classes;  // one of the two
   std::optional<RegressionScores> regression;
 };
+
+// Whether a built-in metric is told under this name ("auc", "auc.TARGET"): one that these rows may not have.
+GRAPHRUN_API bool is_score(std::string_view metric);
 
 }  // namespace graphrun

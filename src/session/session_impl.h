@@ -139,7 +139,14 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   void load_state(std::span<const std::byte> from);
 
   // scores/split_scores.cpp
-  std::optional<std::vector<OutputScores>> scores(std::string_view name, double until);
+  // `as`: the one output to score, and whether by classes or by numbers; null: all of them, as they are.
+  struct ScoredAs {
+    std::string_view target;
+    bool is_class;
+  };
+  std::optional<std::vector<OutputScores>> scores(std::string_view name, double until, const ScoredAs* as = nullptr);
+  // The metrics of the phase that are scores.
+  bool evaluate_scores(const StepPhase& phase, Metrics& metrics, double until);
 
   Model model;
   std::vector<ClassRange> predicted_classes;  // of what predict() is given

@@ -78,10 +78,12 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
   const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches.count());
   // Calls see(part, whether it counts by the samples, total) for every number that is recorded.
   const auto each = [&](auto see) {
+  if (!evaluate_scores(phase, metrics, until)) return false;
     std::size_t i = 0;
     for (const Recorded& recorded : phase.recorded) {
       if (recorded.parts.empty()) see(RecordedPart{recorded.ring, Combined::sum}, true, totals[i++]);
       for (const RecordedPart& part : recorded.parts) see(part, false, totals[i++]);
+      if (recorded.score != nullptr) continue;
     }
   };
   // What the mean of the batch at a step counts for.
@@ -109,6 +111,7 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
     const Recorded& recorded = phase.recorded[i];
     const std::size_t numbers = std::max<std::size_t>(1, recorded.parts.size());
     double value = recorded.parts.empty() ? finished(recorded, left[0] / samples)
+    if (recorded.score != nullptr) continue;
                                           : formulas[recorded.formula].value(left.first(numbers), samples);
     value = unsigned_nan(value);
     (i == 0 ? metrics.loss : metrics.values[i - 1].second) = value;

@@ -1,7 +1,10 @@
 // What `train` and `eval` print of scores: for people in columns, by class, and as JSON.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fixture.h"
 
@@ -53,6 +56,76 @@ TEST_F(Scores, OfOtherRowsAreInTheUnitOfTheTarget) {
       graphrun({"eval", model, "--weights", weights, "-q", "--json", "--data", (folder_ / "test.csv").string()});
   ASSERT_EQ(other.code, 0) << other.err;
   EXPECT_EQ(Json::parse(other.out)["data"], Json::parse(trained.out)["test"]);
+}
+
+constexpr const char* kWide = R"json({"format": 1, "name": "wide",
+      "data": {"train": {"csv": "t.csv", "x": ["a", "b"], "y": ["u", "v"]}},
+      "inputs": {"x": ["batch", 2], "y": ["batch", 2]},
+      "graph": ["o = dense(x, units=2)", "p = sigmoid(o)", "loss = mean(LOSS)"], "outputs": {"OUT": "y"},
+      "train": {"minimize": "loss", "metrics": [METRICS], "optimizer": {"adam": {"lr": 0.05}}, "epochs": 20}})json";
+
+std::string with(std::string text, std::vector<std::pair<std::string, std::string>> words) {
+  for (const auto& [word, other] : words) text.replace(text.find(word), word.size(), other);
+  return text;
+}
+
+// A name has one definition, whoever tells it: scikit-learn's.
+TEST_F(Scores, AreTheMetricsOfTheSameNames) {
+  file("t.csv", "a,b,u,v\n1,2,0,1\n2,0,1,1\n3,1,1,0\n4,1,0,0\n5,3,1,1\n0,2,0,0\n1,5,0,1\n2,2,1,0\n");
+  const auto both = [&](const std::string& loss, const std::string& out, const std::string& metrics) {
+    const Outcome outcome = graphrun(
+        {file("wide.json", with(kWide, {{"LOSS", loss}, {"OUT", out}, {"METRICS", metrics}})), "--json", "--quiet"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const Json result = Json::parse(outcome.out);
+    for (const auto& [name, value] : result["train"].items()) {
+      if (name != "loss") {
+        EXPECT_EQ(value, result["scores"]["train"][out][name]) << name;
+      }
+    }
+    return result["train"];
+  };
+  both("sigmoid_cross_entropy(o, y)", "p", R"("accuracy", "auc", "log_loss")");  // of labels, not of an argmax
+  both("sigmoid_cross_entropy(o, y)", "o", R"("accuracy")");                     // of logits
+  const Json numbers = both("square(o - y)", "o", R"("r2", "rmse", "mape", "mean_residual")");
+  EXPECT_TRUE(numbers["mape"].is_null()) << "targets are zero";
+}
+
+TEST_F(Scores, AreMonitorsAndColumnsOfTheLog) {
+  const std::string log = (folder_ / "log.csv").string();
+  const Outcome outcome = graphrun({kinds_, "--json", "--quiet", "--log", log, "--set", "train.evaluate_every=10",
+                                    "--set", R"(train.early_stopping={"monitor": "f1_macro", "patience": 3})", "--set",
+                                    R"(train.metrics=["recall"])"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  EXPECT_EQ(result["early_stopping"]["monitor"], "f1_macro");
+  EXPECT_EQ(result["early_stopping"]["best"]["value"], result["scores"]["validation"]["out"]["macro"]["f1"]);
+  EXPECT_EQ(result["test"]["recall"], result["scores"]["test"]["out"]["macro"]["recall"]);
+  std::ifstream file(log);
+  std::string head;
+  std::getline(file, head);
+  EXPECT_TRUE(has(head, "validation_recall,validation_f1_macro")) << head;
+}
+
+TEST_F(Scores, RefuseMetricsThatThereAreNoneOf) {
+  const auto refused = [&](const std::string& metrics, const std::string& graph, const std::string& says) {
+    const Outcome outcome =
+        graphrun({kinds_, "--set", "train.metrics=[" + metrics + "]", "--set", "graph=[" + graph + "]"});
+    expect_refused(outcome, {says});
+  };
+  const std::string graph = R"json("out = dense(x, units=3)", "loss = mean(softmax_cross_entropy(out, y))")json";
+  refused(R"("mape")", graph, "mape needs an output with a target of numbers");
+  refused(R"("recal")", graph, "recall");
+  refused(R"("f1")", graph + R"json(, "f1 = mean(out)")json", "f1 is a built-in metric, the graph's value is another");
+  const Outcome same = graphrun({kinds_, "-q", "--set", R"(train.metrics=["accuracy"])", "--set",
+                                 "graph=[" + graph + R"json(, "accuracy = accuracy(out, y)"])json"});
+  EXPECT_EQ(same.code, 0) << same.err;
+}
+
+TEST_F(Scores, AreOfTargetsWithAColumnForEachOfTheOutput) {
+  file("t.csv", "a,b,u,v\n1,2,0,1\n2,0,1,1\n");
+  const std::string wide = with(kWide, {{"LOSS", "square(o - y)"}, {"OUT", "o"}, {"METRICS", ""}, {", \"v\"]", "]"}});
+  expect_refused(graphrun({file("narrow.json", with(wide, {{R"("y": ["batch", 2])", R"("y": ["batch", 1])"}}))}),
+                 {"the target y f32(batch, 1) has fewer columns than its output o f32(batch, 2)"});
 }
 
 TEST_F(Scores, AreWholeInJson) {

@@ -90,13 +90,13 @@ TEST(Scores, OfNumbersTheirResiduals) {
   EXPECT_EQ(one.quantiles[3], (std::pair<double, double>{0.5, 0}));
 }
 
-TEST(Scores, SharesOfZeroAndOfATargetThatNeverChangesAreNone) {
+TEST(Scores, OfATargetThatNeverChangesR2IsZeroAndSharesOfZeroAreNone) {
   Residuals residuals(2, 2);
   residuals.add(std::vector<double>{1, 7, 2, 8}, std::vector<double>{0, 7, 2, 7});
   const RegressionScores scores = residuals.scores();
   EXPECT_TRUE(std::isnan(scores.columns[0].mape));
-  EXPECT_TRUE(std::isnan(scores.columns[1].r2));
-  EXPECT_TRUE(std::isnan(scores.mean.r2));
+  EXPECT_EQ(scores.columns[1].r2, 0);
+  EXPECT_DOUBLE_EQ(scores.mean.r2, 0.25) << "the mean of 0.5 and 0";
   EXPECT_FALSE(std::isnan(scores.columns[1].mape));
 }
 

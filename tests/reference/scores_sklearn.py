@@ -26,6 +26,14 @@ except ImportError as error:
 
 TOLERANCE = 1e-6
 TOP = (2, 3, 5)
+OF_CLASSES = ["accuracy", "precision", "recall", "f1", "precision_macro", "recall_macro", "f1_macro", "precision_micro",
+              "recall_micro", "f1_micro", "auc", "average_precision", "log_loss"]
+METRICS = {  # of "train" of a model: they are told as the scores are
+    "two": OF_CLASSES + ["balanced_accuracy", "matthews"],
+    "several": OF_CLASSES + ["balanced_accuracy", "matthews", "top_2", "top_3", "top_5"],
+    "labels": OF_CLASSES,
+    "numbers": ["mse", "rmse", "mae", "r2", "mape", "mean_residual"],
+}
 SHARES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
 
 
@@ -53,7 +61,7 @@ def model(kind, columns, classes, words):
             f"loss = {losses[kind]}",
         ],
         "outputs": {"out": "y"},
-        "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "batch": 7, "epochs": 5},
+        "train": {"minimize": "loss", "metrics": METRICS[kind], "optimizer": {"sgd": {"lr": 0.1}}, "batch": 7, "epochs": 5},
     }
 
 
@@ -171,6 +179,24 @@ def compare_numbers(c, ours, truth, said):
         for share, right in zip(SHARES, numpy.quantile(p - y, SHARES)):
             c.same(f"quantile {share}", one["residual_quantiles"][f"{share:g}"], right, size)
     c.same("r2", ours["r2"], metrics.r2_score(truth, said))
+    roots = numpy.sqrt(((said - truth) ** 2).mean(axis=0))
+    c.same("rmse", ours["rmse"], roots.mean(), numpy.abs(truth).max())
+
+
+def score_of(scores, metric):
+    """What the score of an output is that a metric of this name has to be."""
+    name, _, average = metric.partition("_") if metric.endswith(("_macro", "_micro")) else (metric, "", "")
+    if average:
+        return scores[average][name]
+    if metric.startswith("top_"):
+        return scores.get("top_k", {}).get(metric[4:])
+    return scores[metric] if metric in scores else scores["macro"][metric]
+
+
+def compare_metrics(c, told, scores, kind):
+    for name in METRICS[kind]:
+        if name != "mse":
+            c.same(f"the metric {name}", told[name], score_of(scores, name))
 
 
 def run(graphrun, folder, *arguments):
@@ -203,9 +229,13 @@ def check(graphrun, seed):
         # The rows of the file as one split, so that they stand beside the predictions.
         other = run(graphrun, folder, "eval", "model.json", "--weights=w.npz", "--data=table.csv", "--json")
         ours = json.loads(other)["scores"]["data"]["out"]
+        told = json.loads(other)["data"]
         out = run(graphrun, folder, "predict", "model.json", "table.csv", "--weights=w.npz", "--json")
         said = numpy.array([row[-width:] for row in json.loads(out)["predictions"]], dtype=float)
         c = Comparison(f"seed {seed}, {kind}")
+        compare_metrics(c, told, ours, kind)
+        for split in ("train", "test"):
+            compare_metrics(c, trained[split], trained["scores"][split]["out"], kind)
         if ours["rows"] != len(lines):
             raise SystemExit(f"{c.where}: {ours['rows']} rows")
         if kind == "numbers":

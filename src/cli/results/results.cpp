@@ -27,6 +27,11 @@ void each_number(const Metrics& metrics, F f) {
   }
 }
 
+// "-": these rows have no such score.
+std::string figure_text(std::string_view name, double value) {
+  return std::isnan(value) && is_score(name) ? "-" : fmt::format("{:.6g}", value);
+}
+
 double steps_per_second(const TrainResult& training) {
   return training.seconds > 0 ? static_cast<double>(training.steps - training.first_step) / training.seconds : 0;
 }
@@ -141,7 +146,7 @@ std::string as_text(const Results& results) {
     head += fmt::format("{:>14}", kSplits[i]);
     add("rows", grouped(results.rows[i]));
     each_number(*results.splits[i],
-                [&](std::string_view name, double value) { add(std::string(name), fmt::format("{:.6g}", value)); });
+                [&](std::string_view name, double value) { add(std::string(name), figure_text(name, value)); });
     for (const OutputScores& scores : results.scores[i]) {
       for (const auto& [name, value] : main_figures(scores)) {
         add(results.scores[i].size() == 1 ? name : fmt::format("{}.{}", name, printable(scores.output)),
@@ -192,7 +197,7 @@ void refuse_non_finite(const Results& results) {
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
     if (!results.splits[i]) continue;
     each_number(*results.splits[i], [&](std::string_view name, double value) {
-      if (std::isfinite(value)) return;
+      if (std::isfinite(value) || (is_score(name) && !results.scores[i].empty())) return;
       throw Error(ErrorKind::run, "run.not_finite",
                   fmt::format("{} on the {} split is {}, not a finite number", name, kSplits[i], value));
     });

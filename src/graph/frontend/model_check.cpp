@@ -9,7 +9,8 @@
 #include <set>
 
 #include "graph/frontend/builder_impl.h"
-#include "graph/frontend/library/metrics.h"
+#include "graph/frontend/library/functions.h"
+#include "graphrun/class_outputs.h"
 #include "graphrun/error.h"
 #include "graphrun/limits.h"
 #include "graphrun/op.h"
@@ -60,6 +61,10 @@ class Checker {
       if (metric.value.valid()) check_value(fmt::format("the metric '{}'", metric.name), metric.value);
       if (!metric.value.valid() && find_metric(metric.name) == nullptr) {
         report("metric.unknown", fmt::format("the metric '{}' has no value and is not built in", metric.name));
+      }
+      if (metric.value.owner == graph_.number && find_metric(metric.name) && !is_built_in(model_, metric)) {
+        report("metric.name", fmt::format("the metric '{}' is not the built-in one of that name", metric.name),
+               "give it another name");
       }
       for (const std::string& name : told_names(model_, metric)) {
         if (!told.insert(name).second) {
@@ -244,7 +249,7 @@ std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor) {
   if (monitor.mode != Monitor::Mode::automatic) return monitor.mode == Monitor::Mode::max;
   if (monitor.monitor == "loss" || is_objective(model, monitor.monitor)) return false;
   const MetricSpec* metric = monitored(model, monitor.monitor);
-  if (metric == nullptr || metric->value.valid()) return std::nullopt;
+  if (metric == nullptr || (metric->value.valid() && find_metric(metric->name) == nullptr)) return std::nullopt;
   return find_metric(metric->name)->more_is_better;
 }
 
@@ -272,14 +277,54 @@ std::optional<Diagnostic> monitor_problem(const Model& model, const Monitor& mon
 }
 
 std::vector<std::string> told_names(const Model& model, const MetricSpec& metric) {
+  const MetricDef* def = metric.value.valid() ? nullptr : find_metric(metric.name);
+  if (def == nullptr) return {metric.name};
   std::vector<std::string> names;
-  if (!metric.value.valid()) {
-    for (const OutputSpec& output : model.outputs) {
-      if (!output.target.empty()) names.push_back(metric.name + "." + output.target);
-    }
-  }
-  if (names.size() < 2) names = {metric.name};
+  const auto answers = [](const OutputSpec& output) { return !output.target.empty(); };
+  const bool several = std::count_if(model.outputs.begin(), model.outputs.end(), answers) > 1;
+  for (const OutputSpec* output : measured(model, *def))
+    names.push_back(several ? metric.name + "." + output->target : metric.name);
+  if (names.empty()) names = {metric.name};
   return names;
+}
+
+std::vector<const OutputSpec*> measured(const Model& model, const MetricDef& def) {
+  std::vector<const OutputSpec*> all, alike;
+  const std::vector<ClassOutput> how = class_outputs(model);
+  for (std::size_t i = 0; i < how.size(); ++i) {
+    if (model.outputs[i].target.empty()) continue;
+    all.push_back(&model.outputs[i]);
+    if (how[i].is_class == (def.of_classes != nullptr)) alike.push_back(&model.outputs[i]);
+  }
+  return alike.empty() && !def.function.empty() ? all : alike;
+}
+
+namespace {
+// Whether a, of nodes from `first` on, is computed from earlier ones as b is.
+bool same_value(const ir::Graph& graph, ir::NodeId first, ir::NodeId a, ir::NodeId b) {
+  if (a == b || a < first) return a == b;
+  const ir::Node &x = graph[a], &y = graph[b];
+  if (x.op != y.op || !(x.type == y.type) || !(x.attrs == y.attrs)) return false;
+  return std::equal(x.inputs.begin(), x.inputs.end(), y.inputs.begin(), y.inputs.end(),
+                    [&](ir::NodeId i, ir::NodeId k) { return same_value(graph, first, i, k); });
+}
+}  // namespace
+
+bool is_built_in(const Model& model, const MetricSpec& metric) {
+  const MetricDef* def = find_metric(metric.name);
+  if (def == nullptr || def->function.empty() || def->finish == MetricDef::Finish::r2) return false;
+  const std::vector<const OutputSpec*> outputs = measured(model, *def);
+  if (outputs.size() != 1) return false;
+  ir::Graph graph = model.graph.impl().graph;
+  ir::Builder make(graph);
+  const ir::NodeId operands[] = {outputs[0]->value.id, model.graph.find(outputs[0]->target).id};
+  try {
+    ir::NodeId made = call(make, def->function, operands);
+    if (def->finish == MetricDef::Finish::root) made = make.add("sqrt", {made});
+    return same_value(graph, model.graph.impl().graph.size(), made, metric.value.id);
+  } catch (const Error&) {  // they do not compare
+    return false;
+  }
 }
 
 }  // namespace graphrun

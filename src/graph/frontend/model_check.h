@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/frontend/library/metrics.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
 
@@ -18,6 +19,13 @@ void check_usable(const Model& model);
 
 // The names under which results have what a metric gives: its own, or "mse.price" for each of several targets.
 std::vector<std::string> told_names(const Model& model, const MetricSpec& metric);
+
+// The outputs that a built-in metric is applied to: of a metric of classes those whose targets are classes, otherwise
+// the others. Where there are none, all outputs with targets, if a function computes it.
+std::vector<const OutputSpec*> measured(const Model& model, const MetricDef& def);
+
+// Whether a value of the graph under the name of a built-in metric computes what that does.
+bool is_built_in(const Model& model, const MetricSpec& metric);
 
 // Whether more of what is monitored is better; nothing where the model has to say it and does not.
 std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor);

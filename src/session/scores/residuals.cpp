@@ -55,7 +55,8 @@ RegressionScores Residuals::scores() const {
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const Sums& sums = columns_[c];
     ColumnScores& one = scores.columns.emplace_back();
-    one.r2 = sums.squares > 0 ? 1 - sums.squared / sums.squares : kNoScore;
+    // As scikit-learn has it where the target never changes.
+    one.r2 = seen_ < 2 ? kNoScore : sums.squares > 0 ? 1 - sums.squared / sums.squares : sums.squared == 0 ? 1 : 0;
     one.mae = sums.sizes / rows;
     one.rmse = std::sqrt(sums.squared / rows);
     one.mape = sums.smallest > kNoZero * sums.largest ? sums.shares / rows : kNoScore;

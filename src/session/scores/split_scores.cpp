@@ -90,7 +90,30 @@ const HostTensor* column_of(const Split& split, std::string_view input) {
 
 }  // namespace
 
-std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view name, double until) {
+bool Session::Impl::evaluate_scores(const StepPhase& phase, Metrics& metrics, double until) {
+  std::vector<std::size_t> left;
+  for (std::size_t i = 0; i < phase.recorded.size(); ++i) {
+    if (phase.recorded[i].score != nullptr) left.push_back(i);
+  }
+  while (!left.empty()) {  // those of one output at a time
+    const Recorded& first = phase.recorded[left.front()];
+    const ScoredAs as{first.target, first.score->of_classes != nullptr};
+    const std::optional<std::vector<OutputScores>> found = scores(phase.split, until, &as);
+    if (!found) return false;
+    std::erase_if(left, [&](std::size_t i) {
+      const Recorded& one = phase.recorded[i];
+      if (one.target != as.target || (one.score->of_classes != nullptr) != as.is_class) return false;
+      metrics.values[i - 1].second = found->empty() ? kNoScore
+                                     : as.is_class  ? one.score->of_classes(*found->front().classes)
+                                                    : found->front().regression->mean.*one.score->of_numbers;
+      return true;
+    });
+  }
+  return true;
+}
+
+std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view name, double until,
+                                                               const ScoredAs* as) {
   std::vector<OutputScores> found;
   const std::optional<std::size_t> index = phase_index("predict");
   const Split* split = model.data.find(name);
@@ -104,11 +127,13 @@ std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view 
   }
   if (given.empty()) return found;
 
-  const std::vector<ClassOutput> how = class_outputs(model);
+  std::vector<ClassOutput> how = class_outputs(model);
   std::vector<ScoredOutput> outputs;
   std::size_t count = 0;
   for (std::size_t i = 0; i < model.outputs.size(); ++i) {
     const OutputSpec& spec = model.outputs[i];
+    if (as != nullptr && spec.target != as->target) continue;
+    if (as != nullptr) how[i].is_class = as->is_class;
     const HostTensor* target = spec.target.empty() ? nullptr : column_of(*split, spec.target);
     const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
     if (target == nullptr || type.rows == 0 || type.dtype != DType::f32) continue;
@@ -122,7 +147,8 @@ std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view 
   if (outputs.empty()) return found;
   const auto see = [&](std::int64_t rows, std::span<const HostTensor> batches) {
     for (ScoredOutput& output : outputs) output.add(rows, batches[output.index()]);
-    return Profiler::now() <= until;
+    const bool unwanted = in_train.load(std::memory_order_relaxed) && cancelled.load(std::memory_order_relaxed);
+    return Profiler::now() <= until && !(as != nullptr && unwanted);
   };
   if (!each_batch(*index, given, count, see)) return std::nullopt;
   for (const ScoredOutput& output : outputs) {

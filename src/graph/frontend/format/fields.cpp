@@ -80,15 +80,15 @@ Field set_at_run_time(Field field) {
 // The keys that both parts that go by a figure of `validation` have.
 template <auto kPart, class Part>
 Fields monitor_fields() {
-  return {
-      plain_field<InPart<kPart, &Part::monitor>>("monitor", "`\"loss\"` or a metric, of `validation`", {}, {}, false),
-      plain_field<InPart<kPart, &Part::mode>>(
-          "mode", R"(whether less or more of it is better. `"auto"`: more of `accuracy` and `r2`, less of others)", {},
-          {"auto", "min", "max"}, false),
-      plain_field<InPart<kPart, &Part::patience>>(
-          "patience", "evaluations in a row without a better value that are too many", 1, {}, false),
-      plain_field<InPart<kPart, &Part::min_delta>>("min_delta", "better by no more than this is not better", 0, {},
-                                                   false)};
+  return {plain_field<InPart<kPart, &Part::monitor>>(
+              "monitor", "`\"loss\"`, a metric or a built-in metric, of `validation`", {}, {}, false),
+          plain_field<InPart<kPart, &Part::mode>>(
+              "mode", R"(whether less or more of it is better. `"auto"`: what is better of a built-in metric)", {},
+              {"auto", "min", "max"}, false),
+          plain_field<InPart<kPart, &Part::patience>>(
+              "patience", "evaluations in a row without a better value that are too many", 1, {}, false),
+          plain_field<InPart<kPart, &Part::min_delta>>("min_delta", "better by no more than this is not better", 0, {},
+                                                       false)};
 }
 
 Field required(std::string_view name, std::string_view doc, std::string_view hint) {

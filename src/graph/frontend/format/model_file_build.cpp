@@ -474,15 +474,25 @@ class ModelBuild {
       reader_.report(at, "model.metric", fmt::format("{} is listed twice", *name));
       return;
     }
+    const MetricDef* built_in = find_metric(*name);
     if (const auto value = graph_.names.find(*name); value != graph_.names.end()) {
-      if (scalar(at, value->second, "a metric")) add_metric(at, {*name, graph_.value(value->second)});
-      return;
+      const MetricSpec metric{*name, graph_.value(value->second)};
+      if (!built_in) {
+        if (scalar(at, value->second, "a metric")) add_metric(at, metric);
+        return;
+      }
+      if (outputs_broken_) return;
+      if (!is_built_in(model_, metric)) {
+        reader_.report(at, "model.metric", fmt::format("{} is a built-in metric, the graph's value is another", *name),
+                       "give the value another name, or leave it out of the graph for the built-in metric");
+        return;
+      }
     }
-    if (!find_metric(*name)) {
+    if (!built_in) {
       report_unknown_metric(at, *name);
       return;
     }
-    if (check_answers(at, *name)) add_metric(at, {*name, {}});
+    if (check_answers(at, *built_in)) add_metric(at, {*name, {}});
   }
 
   // What is told has a name of its own; the loss has one already.
@@ -515,6 +525,14 @@ class ModelBuild {
   }
 
   void check_monitor(const Place& part, const Monitor& monitor) {
+    const std::string built_in = monitor.monitor.substr(0, monitor.monitor.find('.'));
+    if (const Member* member = part.value->find("monitor");
+        member && find_metric(built_in) && !listed_metrics_.contains(built_in) && !told_.contains(monitor.monitor)) {
+      const std::size_t before = reader_.errors();
+      listed_metrics_.insert(built_in);  // it is a metric, too
+      if (check_answers(part.member(*member), *find_metric(built_in))) add_metric(part.member(*member), {built_in, {}});
+      if (reader_.errors() != before) return;
+    }
     const std::optional<Diagnostic> problem = monitor_problem(model_, monitor);
     if (!problem) return;
     const std::string_view key = problem->code == "train.monitor_mode" ? "mode" : "monitor";
@@ -523,27 +541,27 @@ class ModelBuild {
   }
 
   // A built-in compares each output with its target, element by element.
-  bool check_answers(const Place& at, const std::string& metric) {
+  bool check_answers(const Place& at, const MetricDef& metric) {
     if (outputs_broken_) return false;
-    bool any = false;
-    for (const OutputSpec& output : model_.outputs) {
-      if (output.target.empty()) continue;
-      any = true;
-      const TensorType& given = graph_.builder.type(output.value.id);
-      const TensorType& wanted = graph_.builder.type(graph_.names.at(output.target));
-      if (given == wanted || (metric == "accuracy" && answers_classes(given, wanted))) continue;
+    const std::vector<const OutputSpec*> outputs = measured(model_, metric);
+    for (const OutputSpec* output : outputs) {
+      const TensorType& given = graph_.builder.type(output->value.id);
+      const TensorType& wanted = graph_.builder.type(graph_.names.at(output->target));
+      if (given == wanted || (metric.of_classes && answers_classes(given, wanted))) continue;
       const bool classes = wanted.dtype == DType::i32;
       reader_.report(at, "shape.mismatch",
-                     fmt::format("{} compares {} {} with its target {} {}: they must have the same type", metric,
-                                 output.name, to_string(given), output.target, to_string(wanted)),
+                     fmt::format("{} compares {} {} with its target {} {}: they must have the same type", metric.name,
+                                 output->name, to_string(given), output->target, to_string(wanted)),
                      classes ? "accuracy compares scores (batch, classes) with i32 classes (batch)" : "");
       return false;
     }
-    if (!any) {
-      reader_.report(at, "model.metric", fmt::format("{} needs an output with a target", metric),
-                     "for instance \"outputs\": {\"prediction\": \"y\"}");
-    }
-    return any;
+    if (!outputs.empty()) return true;
+    const std::string_view what = !metric.function.empty() ? ""
+                                  : metric.of_classes      ? " of classes: words, or what a cross-entropy compares"
+                                                           : " of numbers";
+    reader_.report(at, "model.metric", fmt::format("{} needs an output with a target{}", metric.name, what),
+                   "for instance \"outputs\": {\"prediction\": \"y\"}");
+    return false;
   }
 
   // Scores of each class and the class that is right: (batch, classes) and i32 (batch).
@@ -616,6 +634,7 @@ class ModelBuild {
       const std::string& target = named[i].second;
       if (known.contains(target)) {
         model_.outputs[i].target = target;
+        if (lacks_columns(model_.outputs[i])) report_columns(place, model_.outputs[i]);
         continue;
       }
       if (scope_.broken.contains(target)) {
@@ -632,6 +651,23 @@ class ModelBuild {
     }
   }
 
+  // A loss would compare each of the target's columns with several of the output's.
+  bool lacks_columns(const OutputSpec& output) const {
+    const TensorType& given = graph_.builder.type(output.value.id);
+    const TensorType& wanted = graph_.builder.type(graph_.names.at(output.target));
+    return given.dtype == wanted.dtype && given.rows == wanted.rows && wanted.rows > 0 &&
+           wanted.shape.with_batch(1).elements() < given.shape.with_batch(1).elements();
+  }
+
+  void report_columns(const Place& at, const OutputSpec& output) {
+    outputs_broken_ = true;
+    const auto type = [&](NodeId id) { return to_string(graph_.builder.type(id)); };
+    reader_.report(at, "shape.mismatch",
+                   fmt::format("the target {} {} has fewer columns than its output {} {}", output.target,
+                               type(graph_.names.at(output.target)), output.name, type(output.value.id)),
+                   fmt::format("an output without a target stands in a list: \"outputs\": [\"{}\"]", output.name));
+  }
+
   static std::string target_hint(const std::string& name, const std::vector<std::string>& targets) {
     if (targets.empty()) return "a target is an input that no output depends on; a list of outputs needs none";
     const std::string hint = did_you_mean(name, targets);
@@ -640,7 +676,10 @@ class ModelBuild {
 
   void answer_in_order() {
     const std::vector<std::string> targets = target_names(model_);
-    for (std::size_t i = 0; i < model_.outputs.size() && i < targets.size(); ++i) model_.outputs[i].target = targets[i];
+    for (std::size_t i = 0; i < model_.outputs.size() && i < targets.size(); ++i) {
+      model_.outputs[i].target = targets[i];
+      if (lacks_columns(model_.outputs[i])) model_.outputs[i].target.clear();
+    }
   }
 
   const ModelFile& file_;

@@ -20,6 +20,7 @@
 #include "graph/gradients.h"
 #include "graph/ir/needed.h"
 #include "graph/ops/make.h"
+#include "graphrun/class_outputs.h"
 #include "graphrun/op.h"
 
 namespace graphrun {
@@ -433,32 +434,47 @@ class StepGraphBuilder {
   void add_built_in(StepPhase& phase, const std::string& name) {
     const MetricDef* def = find_metric(name);
     if (def == nullptr) throw std::logic_error("no built-in metric " + name);
-    std::vector<const OutputSpec*> answered;
-    for (const OutputSpec& output : model_.outputs) {
-      if (!output.target.empty()) answered.push_back(&output);
-    }
+    const std::vector<const OutputSpec*> answered = measured(model_, *def);
     if (answered.empty()) {
       throw Error(ErrorKind::input, "metric.target", fmt::format("the metric '{}' needs an output with a target", name),
                   R"(say which target an output answers: "outputs": {"prediction": "y"})");
     }
-    for (const OutputSpec* output : answered) {
+    const std::vector<std::string> told = told_names(model_, {name, {}});
+    for (std::size_t i = 0; i < answered.size(); ++i) {
+      const OutputSpec* output = answered[i];
+      const bool is_score = needs_score(*def, *output);
+      if (phase.rows_vary && (is_score || def->finish == MetricDef::Finish::r2)) {
+        throw Error(ErrorKind::input, "metric.rows",
+                    fmt::format("{} needs a split whose number of rows does not vary, which that of '{}' does", name,
+                                phase.split),
+                    "mse needs none");
+      }
+      if (is_score) {
+        phase.recorded.push_back({.name = told[i], .score = def, .target = output->target});
+        continue;
+      }
       NodeId operands[] = {copy(output->value.id), copy(model_.graph.find(output->target).id)};
       const bool knows_differences = def->power != 0 && curve_of(output->target) == Curve::none;
       const double unit = knows_differences ? weigh(operands, output->target) : undo(operands, output->target);
-      add_record(phase, answered.size() == 1 ? name : name + "." + output->target,
-                 call(make_, def->function, operands));
+      add_record(phase, told[i], call(make_, def->function, operands));
       Recorded& recorded = phase.recorded.back();
       recorded.unit = std::pow(unit, def->power);
       recorded.finish = def->finish;
-      if (def->finish != MetricDef::Finish::r2) continue;
-      if (phase.rows_vary) {
-        throw Error(
-            ErrorKind::input, "metric.rows",
-            fmt::format("r2 needs a split whose number of rows does not vary, which that of '{}' does", phase.split),
-            "mse needs none");
-      }
-      recorded.variance = variance(output->target);
+      if (def->finish == MetricDef::Finish::r2) recorded.variance = variance(output->target);
     }
+  }
+
+  // Where no mean over all elements is the metric: scikit-learn's rmse and r2 are means over the columns, its accuracy
+  // of several labels is that of whole rows, and of logits it goes by 0.
+  bool needs_score(const MetricDef& def, const OutputSpec& output) const {
+    if (def.function.empty()) return true;
+    const TensorType target = source_.graph[model_.graph.find(output.target).id].type;
+    const bool several = target.dtype == DType::f32 && target.shape.with_batch(1).elements() > 1;
+    if (def.of_classes == nullptr) return several && def.finish != MetricDef::Finish::none;
+    const ClassOutput how = class_outputs(model_)[static_cast<std::size_t>(&output - model_.outputs.data())];
+    if (!how.is_class || target.dtype != DType::f32) return false;
+    return how.numbers == ClassOutput::Numbers::sigmoid_logits ||
+           (several && how.numbers != ClassOutput::Numbers::softmax_logits);
   }
 
   // Of all elements of a split's column about their means, column by column, in original units. On the host: it is the
@@ -468,6 +484,7 @@ class StepGraphBuilder {
     if (column == columns_.end()) return 0;
     const HostTensor& tensor = *column->second;
     if (tensor.dtype() != DType::f32 || tensor.shape().elements() == 0) return 0;
+    if (tensor.shape()[0] == 1) return std::nan("");
     const std::span<const float> values = tensor.elements<float>();
     const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
     const Curve curve = curve_of(target);
@@ -594,7 +611,7 @@ double finished(const Recorded& recorded, double mean) {
       return std::sqrt(mean);
     case MetricDef::Finish::r2:
       // A target that does not vary has nothing to explain: right or wrong is all there is to say.
-      return recorded.variance > 0 ? 1 - mean / recorded.variance : mean == 0 ? 1 : 0;
+      return recorded.variance != 0 ? 1 - mean / recorded.variance : mean == 0 ? 1 : 0;
   }
   return mean;
 }

@@ -31,7 +31,10 @@ struct Recorded {
   std::size_t formula = 0;
   double unit = 1;  // what the mean is multiplied by, before it is finished
   MetricDef::Finish finish = MetricDef::Finish::none;
-  double variance = 0;  // of the target over the split, in original units; for Finish::r2
+  double variance = 0;  // of the target over the split, in original units; for Finish::r2. NaN: of one row
+  // Not null: neither ring nor parts; it is a score of the output that answers `target`.
+  const MetricDef* score = nullptr;
+  std::string target = {};
 };
 
 struct StepPhase {
