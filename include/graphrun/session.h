@@ -211,6 +211,8 @@ class GRAPHRUN_API Session {
   bool has_split(std::string_view split) const;
   std::vector<std::string> metric_names() const;  // of what evaluate() gives beside the loss
   std::vector<std::string> watched() const;       // SessionOptions::watch
+  // What makes train() learn less than the model says: a schedule that is 0 before the end, a batch norm of one row.
+  std::vector<std::string> training_warnings() const;
 
   // The outputs by name for each sample of `inputs` (original units in, original units out), or the first of them.
   std::vector<std::pair<std::string, HostTensor>> predict_all(

@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "graph/frontend/builder_impl.h"
+#include "graph/frontend/library/schedules.h"
 #include "graphrun/error.h"
 #include "session/not_finite.h"
 #include "session/session_impl.h"
@@ -76,14 +78,14 @@ Metrics Session::Impl::named_metrics(std::size_t evaluation) const {
 bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) {
   const StepPhase& phase = compiled.step.phases[index];
   const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches.count());
+  if (!evaluate_scores(phase, metrics, until)) return false;
   // Calls see(part, whether it counts by the samples, total) for every number that is recorded.
   const auto each = [&](auto see) {
-  if (!evaluate_scores(phase, metrics, until)) return false;
     std::size_t i = 0;
     for (const Recorded& recorded : phase.recorded) {
+      if (recorded.score != nullptr) continue;
       if (recorded.parts.empty()) see(RecordedPart{recorded.ring, Combined::sum}, true, totals[i++]);
       for (const RecordedPart& part : recorded.parts) see(part, false, totals[i++]);
-      if (recorded.score != nullptr) continue;
     }
   };
   // What the mean of the batch at a step counts for.
@@ -109,9 +111,9 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
   const double samples = static_cast<double>(phase.batches.samples());
   for (std::size_t i = 0; i < phase.recorded.size(); ++i) {
     const Recorded& recorded = phase.recorded[i];
+    if (recorded.score != nullptr) continue;
     const std::size_t numbers = std::max<std::size_t>(1, recorded.parts.size());
     double value = recorded.parts.empty() ? finished(recorded, left[0] / samples)
-    if (recorded.score != nullptr) continue;
                                           : formulas[recorded.formula].value(left.first(numbers), samples);
     value = unsigned_nan(value);
     (i == 0 ? metrics.loss : metrics.values[i - 1].second) = value;
@@ -137,6 +139,45 @@ class Cancellable {
   std::atomic<bool>& cancelled_;
 };
 }  // namespace
+
+std::vector<std::string> Session::training_warnings() const {
+  std::vector<std::string> warnings;
+  const Impl& impl = alive(impl_);
+  const std::optional<std::size_t> index = impl.phase_index("train");
+  if (!index) return warnings;
+  const Batches& batches = impl.compiled.step.phases[*index].batches;
+  const std::int64_t count = batches.count(), epochs = impl.model.train.epochs;
+  if (count == 0 || epochs == 0) return warnings;
+  const auto add_schedule = [&](const std::string& objective, const OptimizerSpec& optimizer) {
+    const std::optional<ScheduleEnd> end = optimizer.lr ? end_at_zero(*optimizer.lr) : std::nullopt;
+    if (!end) return;
+    const double all = static_cast<double>(epochs) * (end->unit == "steps" ? static_cast<double>(count) : 1.0);
+    if (all <= end->time) return;
+    warnings.push_back(fmt::format(
+        "{}the schedule '{}' ends at a learning rate of 0 after {} of {} {}: the last {:g} train nothing; give it "
+        "\"{}\": {:g}, or train {} with --epochs",
+        objective.empty() ? "" : objective + ": ", optimizer.lr->name, end->time, all, end->unit, all - end->time,
+        end->unit, all - end->warmup, end->unit == "epochs" ? fmt::format("{:g}", end->time) : "less"));
+  };
+  add_schedule("", impl.model.train.optimizer);
+  for (const ObjectiveSpec& one : impl.model.train.objectives) add_schedule(one.name, one.optimizer);
+  if (batches.at(static_cast<std::uint64_t>(count - 1)) != 1) return warnings;
+  const GraphBuilder::Impl& graph = impl.model.graph.impl();
+  for (const auto& [layer, x] : graph.batch_norms) {
+    const TensorType& type = graph.graph[x].type;
+    const bool is_one = type.rows == 1 && type.shape.with_batch(1).elements() == type.shape[type.shape.rank() - 1];
+    if (!is_one) continue;
+    warnings.push_back(
+        batches.capacity == 1 || count == 1
+            ? fmt::format("batch_norm '{}' makes zeros of a batch of one row, and every batch has one row: it lets "
+                          "nothing through to be trained; use a larger --batch",
+                          layer)
+            : fmt::format("batch_norm '{}' makes zeros of a batch of one row, and the last batch of each epoch has one "
+                          "row; leave it out with \"last_batch\": \"drop\" in \"train\"",
+                          layer));
+  }
+  return warnings;
+}
 
 std::uint64_t Session::Impl::steps_of_epoch() const {
   return static_cast<std::uint64_t>(compiled.step.phases[training()].batches.count());

@@ -372,6 +372,34 @@ TEST_F(Cli, ALossThatIsNotFiniteFailsTheRun) {
   EXPECT_FALSE(has(outcome.out, "nan"));
 }
 
+TEST_F(Cli, AScheduleThatIsZeroBeforeTheEndIsWarnedOf) {
+  const auto told = [&](const std::string& lr, const std::string& epochs) {
+    return graphrun({model_, "--epochs", epochs, "--set", "train.optimizer.sgd.lr=" + lr}).err;
+  };
+  const std::string cosine = R"({"cosine": {"from": 0.05, "to": 0, "epochs": 8, "warmup": 2}})";
+  EXPECT_FALSE(has(told(cosine, "10"), "schedule"));
+  EXPECT_TRUE(has(told(cosine, "30"),
+                  "the schedule 'cosine' ends at a learning rate of 0 after 10 of 30 epochs: the last "
+                  "20 train nothing; give it \"epochs\": 28, or train 10 with --epochs"));
+  EXPECT_FALSE(has(told(R"({"linear": {"from": 0.05, "to": 0.01, "epochs": 8}})", "30"), "schedule"));
+  EXPECT_TRUE(
+      has(told(R"({"piecewise": {"values": [0.05, 0.01, 0], "steps": [5, 10]}})", "30"), "after 10 of 30 steps"));
+  EXPECT_FALSE(has(told(R"({"piecewise": {"values": [0.05, 0, 0.01], "steps": [5, 10]}})", "30"), "schedule"));
+}
+
+TEST_F(Cli, ABatchNormOfOneRowIsWarnedOf) {
+  const auto told = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {model_, "--set",
+                                 R"json(graph=["n = batch_norm(x)", "p = dense(n, units=1)",)json"
+                                 R"json("loss = mean((p - y) ^ 2)"])json"});
+    return graphrun(words).err;
+  };
+  EXPECT_FALSE(has(told({}), "batch_norm"));
+  EXPECT_TRUE(has(told({"--batch", "3"}), "batch_norm 'n' makes zeros of a batch of one row, and the last batch"));
+  EXPECT_FALSE(has(told({"--batch", "3", "--set", "train.last_batch=drop"}), "batch_norm"));
+  EXPECT_TRUE(has(told({"--batch", "1"}), "every batch has one row"));
+}
+
 TEST_F(Cli, ResultsThatCannotBeWrittenFailTheRun) {
   const Outcome outcome = graphrun({model_, "--quiet"}, {.stdout_path = "/dev/full"});
   EXPECT_EQ(outcome.code, 1);

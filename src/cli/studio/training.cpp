@@ -373,6 +373,7 @@ struct StudioTraining::Impl {
     for (const Split& split : model.data.splits) json.member(split.name, split.samples());
     json.end_object().member("metrics", session->metric_names()).member("pictures", pictures_of(*session));
     std::vector<std::string> warnings = model.data.warnings;
+    for (std::string& warning : session->training_warnings()) warnings.push_back(std::move(warning));
     if (unkept) warnings.push_back(fmt::format("this run is not kept: {}", *unkept));
     json.member("warnings", warnings).end_object();
     const std::lock_guard lock(mutex);

@@ -216,6 +216,7 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   if (const std::string& stray = session.model().data.stray; !stray.empty()) {
     diagnostics.warn(stray + ": rows of 'validation' and 'test' may have been trained with");
   }
+  for (const std::string& warning : session.training_warnings()) diagnostics.warn(warning);
   std::optional<FusionSummary> fusion;
   if (arguments.session.fuse && arguments.verbose) fusion = session.fusion();
   if (arguments.verbose) {

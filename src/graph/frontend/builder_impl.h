@@ -43,9 +43,10 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // within a cl
     std::map<std::string, std::optional<Init>, std::less<>> inits;
   };
   std::map<std::string, LayerParts, std::less<>> layers;  // by name; those that share parameters have none of their own
-  std::map<std::string, double, std::less<>> constants;   // "constants" of the model file, and pi and e
-  std::map<std::string, ir::NodeId, std::less<>> names;   // what expressions and find() see; a node may have several
-  std::set<ir::NodeId> named;                             // the values of `names`
+  std::vector<std::pair<std::string, ir::NodeId>> batch_norms;  // layers, and what they normalize
+  std::map<std::string, double, std::less<>> constants;         // "constants" of the model file, and pi and e
+  std::map<std::string, ir::NodeId, std::less<>> names;  // what expressions and find() see; a node may have several
+  std::set<ir::NodeId> named;                            // the values of `names`
 
   ir::NodeId node(Value value) const;  // throws Error: empty, or none of this builder
   Value value(ir::NodeId id) const { return {id, number}; }

@@ -77,6 +77,7 @@ NodeId rms_norm(const LayerCall& call) {
 
 NodeId batch_norm(const LayerCall& call) {
   const Var x = normalized(call, "batch_norm");
+  call.graph.batch_norms.emplace_back(call.name, x.id);
   Axes rows;
   for (int axis = 0; axis < x.type().shape.rank() - 1; ++axis) rows.push_back(axis);
   const Var of_batch = mean(x, rows, false);

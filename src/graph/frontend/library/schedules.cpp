@@ -138,6 +138,25 @@ void check_schedule(const ScheduleSpec& spec) {
   parse(spec);
 }
 
+std::optional<ScheduleEnd> end_at_zero(const ScheduleSpec& spec) {
+  const Parsed parsed = parse(spec);
+  ScheduleEnd end{0, parsed.attrs.real("warmup"), parsed.unit};
+  if (spec.name == "piecewise") {
+    const Reals &values = parsed.attrs.reals("values"), &at = parsed.attrs.reals(parsed.unit);
+    std::size_t zeros = 0;
+    while (zeros < values.size() && !(values[values.size() - 1 - zeros] > 0)) ++zeros;
+    if (zeros == 0 || zeros == values.size()) return std::nullopt;
+    end.time = at[at.size() - zeros];
+  } else if (spec.name == "linear" || spec.name == "cosine") {
+    if (parsed.attrs.real("to") > 0 || !(parsed.attrs.real("from") > 0)) return std::nullopt;
+    end.time = parsed.attrs.real(parsed.unit);
+  } else {
+    return std::nullopt;
+  }
+  end.time += end.warmup;
+  return end;
+}
+
 ir::NodeId schedule_value(NodeFactory& f, const ScheduleSpec& spec, ir::NodeId step,
                           const std::function<ir::NodeId()>& epoch_steps) {
   const Parsed parsed = parse(spec);

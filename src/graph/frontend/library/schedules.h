@@ -29,6 +29,13 @@ const std::vector<ScheduleDef>& schedules();
 // Throws Error (kind input) when the spec has no or two units, or attributes that the schedule does not know.
 void check_schedule(const ScheduleSpec& spec);
 
+// When it has come to 0 for good, or below; nothing: it never does.
+struct ScheduleEnd {
+  double time = 0, warmup = 0;  // in the unit; the warmup is a part of the time
+  std::string_view unit = {};   // "steps" or "epochs"
+};
+std::optional<ScheduleEnd> end_at_zero(const ScheduleSpec& spec);
+
 // The number at this step: `step` is the u64 counter, `epoch_steps` gives the f32 scalar of the steps of an epoch, and
 // is called where the unit is epochs.
 ir::NodeId schedule_value(NodeFactory& make, const ScheduleSpec& spec, ir::NodeId step,
